@@ -1,0 +1,257 @@
+package hal
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// Context is a set of streams of a device with a default stream of its own,
+// current per host thread. Its streams take work only from threads where it is
+// current, and have no implicit order with other streams (AscendCL).
+type Context struct {
+	dev     *Device
+	primary bool
+	def     *Stream
+	ended   atomic.Bool
+	mu      sync.Mutex
+	streams map[*Stream]struct{}
+}
+
+// primary is the one context of a device that its users share by counting.
+type primary struct {
+	mu   sync.Mutex
+	ctx  *Context
+	uses int
+}
+
+func (d *Device) newContext(isPrimary bool) (*Context, error) {
+	c := &Context{dev: d, primary: isPrimary, streams: map[*Stream]struct{}{}}
+	def, err := d.newStream(StreamOptions{}, c)
+	if err != nil {
+		return nil, err
+	}
+	def.special = true
+	c.def = def
+	c.streams[def] = struct{}{}
+	return c, nil
+}
+
+// NewContext makes a context of d and makes it current on t.
+//
+// Contract: A1.
+func (d *Device) NewContext(t *Thread) (*Context, error) {
+	if err := t.enter("create context"); err != nil {
+		return nil, err
+	}
+	c, err := d.newContext(false)
+	if err == nil {
+		t.ctx = c
+	}
+	return c, err
+}
+
+// UsePrimary makes the primary context of d current on t and counts one more
+// user of it.
+//
+// Contract: A9.
+func (d *Device) UsePrimary(t *Thread) (*Context, error) {
+	if err := t.enter("use primary context"); err != nil {
+		return nil, err
+	}
+	p := &d.primary
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx == nil {
+		c, err := d.newContext(true)
+		if err != nil {
+			return nil, err
+		}
+		p.ctx = c
+	}
+	p.uses++
+	t.ctx = p.ctx
+	return p.ctx, nil
+}
+
+// ReleasePrimary counts one user of the primary context less; with force all
+// of them. It returns the context if nobody uses it any more: the caller waits
+// for its Point and then calls End.
+//
+// # Errors
+//   - [ErrInvalidValue]: nobody uses it.
+//
+// Contract: A9.
+func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
+	if err := t.enter("release primary context"); err != nil {
+		return nil, err
+	}
+	p := &d.primary
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.uses == 0 {
+		return nil, driver.Errorf(driver.InvalidValue, "release primary context",
+			"device %d is not in use", d.ordinal)
+	}
+	p.uses--
+	if p.uses > 0 && !force {
+		return nil, nil
+	}
+	c := p.ctx
+	p.ctx, p.uses = nil, 0
+	return c, nil
+}
+
+// Context returns t's current context.
+//
+// # Errors
+//   - [ErrNoContext]: t has none.
+//
+// Contract: A1.
+func (t *Thread) Context() (*Context, error) {
+	if t.ctx == nil || t.ctx.ended.Load() {
+		return nil, driver.Errorf(driver.NoContext, "context",
+			"this thread has no current context; set a device or a context first")
+	}
+	return t.ctx, nil
+}
+
+// SetContext makes c current on t.
+//
+// # Errors
+//   - [ErrClosed]: c was destroyed.
+//
+// Contract: A1.
+func (t *Thread) SetContext(c *Context) error {
+	if err := t.enter("set context"); err != nil {
+		return err
+	}
+	if c.ended.Load() {
+		return closedError("set context", "context")
+	}
+	t.ctx = c
+	return nil
+}
+
+// check refuses work from a thread on which c is not current.
+func (c *Context) check(t *Thread, op string) error {
+	if t == nil || t.ctx == nil || t.ctx.ended.Load() {
+		return driver.Errorf(driver.NoContext, op, "this thread has no current context; set a device or a context first")
+	}
+	if t.ctx != c {
+		return driver.Errorf(driver.WrongContext, op,
+			"the stream belongs to another context than the one current on this thread; make its context current first")
+	}
+	return nil
+}
+
+// Device returns the context's device.
+func (c *Context) Device() *Device { return c.dev }
+
+// Primary reports whether this is the primary context of its device.
+func (c *Context) Primary() bool { return c.primary }
+
+// DefaultStream returns the context's default stream.
+//
+// Contract: A1.
+func (c *Context) DefaultStream() *Stream { return c.def }
+
+// NewStream makes a stream of the context.
+//
+// Contract: A1.
+func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
+	if err := t.enter("create stream"); err != nil {
+		return nil, err
+	}
+	if c.ended.Load() {
+		return nil, closedError("create stream", "context")
+	}
+	s, err := c.dev.newStream(o, c)
+	if err != nil {
+		return nil, err
+	}
+	c.dev.rt.live.Add(1)
+	c.mu.Lock()
+	c.streams[s] = struct{}{}
+	c.mu.Unlock()
+	return s, nil
+}
+
+// Point returns the point at which all work enqueued on the context's streams
+// so far is done.
+//
+// Contract: A1.
+func (c *Context) Point(t *Thread) (driver.Point, error) {
+	if err := t.enter("synchronize context"); err != nil {
+		return nil, err
+	}
+	if c.ended.Load() {
+		return nil, closedError("synchronize context", "context")
+	}
+	return c.point(), nil
+}
+
+func (c *Context) point() driver.Point {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ps contextPoint
+	for s := range c.streams {
+		if s.closed.Load() && s.d.Point().Wait(0) {
+			delete(c.streams, s)
+			continue
+		}
+		ps = append(ps, s.d.Point())
+	}
+	return ps
+}
+
+// contextPoint is reached when all of its points are.
+type contextPoint []driver.Point
+
+func (ps contextPoint) Wait(limit int64) bool {
+	left := limit
+	for _, p := range ps {
+		start := now()
+		if !p.Wait(left) {
+			return false
+		}
+		if limit > 0 {
+			left = max(0, left-(now()-start))
+		}
+	}
+	return true
+}
+
+// Destroyable reports why c cannot be destroyed, nil if it can.
+//
+// # Errors
+//   - [ErrInvalidValue]: c is a primary context.
+//   - [ErrClosed]: c was destroyed.
+//
+// Contract: A1.
+func (c *Context) Destroyable(t *Thread) error {
+	if err := t.enter("destroy context"); err != nil {
+		return err
+	}
+	if c.primary {
+		return driver.Errorf(driver.InvalidValue, "destroy context",
+			"a primary context is not destroyed; reset its device instead")
+	}
+	if c.ended.Load() {
+		return closedError("destroy context", "context")
+	}
+	return nil
+}
+
+// End closes the context and its streams; whoever has it current has none then.
+func (c *Context) End() {
+	if !c.ended.CompareAndSwap(false, true) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.streams {
+		s.end()
+	}
+}

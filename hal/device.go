@@ -1,0 +1,159 @@
+package hal
+
+import (
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// Runtime is one opened backend with its devices.
+type Runtime struct {
+	drv       driver.Driver
+	devices   []*Device
+	listeners listeners
+	// Funcs is the queue from which threads take the functions on streams.
+	Funcs *Queue
+	// live counts streams and events that are not closed.
+	live     atomic.Int64
+	eventIDs atomic.Uint64
+	gateIDs  atomic.Uint64
+}
+
+// Open makes a runtime of a driver. threads bounds how many threads may run
+// functions at once.
+func Open(drv driver.Driver, threads int) (*Runtime, error) {
+	rt := &Runtime{drv: drv, Funcs: newQueue(threads)}
+	for i := range drv.DeviceCount() {
+		d, err := drv.Open(i)
+		if err != nil {
+			return nil, err
+		}
+		dev := &Device{rt: rt, ordinal: i, d: d}
+		dev.legacy = &Stream{dev: dev, d: d.Legacy(), level: driver.Levels - 1, special: true}
+		rt.devices = append(rt.devices, dev)
+	}
+	if len(rt.devices) == 0 {
+		return nil, driver.Errorf(driver.BackendAbsent, "open backend", "%s has no device", drv.Name())
+	}
+	return rt, nil
+}
+
+// Name returns the backend's name.
+func (rt *Runtime) Name() string { return rt.drv.Name() }
+
+// Devices returns how many devices there are.
+//
+// Contract: D1.
+func (rt *Runtime) Devices() int { return len(rt.devices) }
+
+// Device returns a device by its ordinal.
+//
+// # Errors
+//   - [ErrInvalidDevice]: there is no such device.
+//
+// Contract: D1.
+func (rt *Runtime) Device(ordinal int) (*Device, error) {
+	if ordinal < 0 || ordinal >= len(rt.devices) {
+		return nil, driver.Errorf(driver.InvalidDevice, "device",
+			"device %d does not exist: the %s backend has %d, numbered from 0",
+			ordinal, rt.drv.Name(), len(rt.devices))
+	}
+	return rt.devices[ordinal], nil
+}
+
+// Live returns how many streams and events are not closed.
+//
+// Contract: L5.
+func (rt *Runtime) Live() int { return int(rt.live.Load()) }
+
+// Pending returns how many operations are enqueued and not done.
+func (rt *Runtime) Pending() int {
+	n := 0
+	for _, d := range rt.devices {
+		n += d.d.Pending()
+	}
+	return n
+}
+
+// Close ends the runtime: threads that wait for functions are sent away and
+// the driver is closed. Work that is still pending is lost.
+func (rt *Runtime) Close() {
+	rt.Funcs.Close()
+	rt.drv.Close()
+}
+
+// Device is one device of a runtime.
+type Device struct {
+	rt      *Runtime
+	ordinal int
+	d       driver.Device
+	legacy  *Stream
+	indexes atomic.Uint64
+	used    atomic.Bool
+	primary primary
+}
+
+// Ordinal returns the 0-based number of the device.
+func (d *Device) Ordinal() int { return d.ordinal }
+
+// Name returns the hardware's name.
+func (d *Device) Name() string { return d.d.Name() }
+
+// Used reports whether a stream of the device was made or its default stream
+// asked for.
+func (d *Device) Used() bool { return d.used.Load() }
+
+// GreatestPriority is the priority of the most urgent streams; the least is 0.
+const GreatestPriority = 1 - driver.Levels
+
+// Legacy returns the legacy default stream without counting as a use.
+func (d *Device) Legacy() *Stream { return d.legacy }
+
+// DefaultStream returns the legacy default stream.
+//
+// Contract: S5.
+func (d *Device) DefaultStream() *Stream {
+	d.used.Store(true)
+	return d.legacy
+}
+
+// Synchronize blocks until all work enqueued on the device before the call is
+// done, for at most limit nanoseconds (driver.Forever has no limit), and
+// reports whether it is.
+//
+// # Errors
+//   - [ErrInHostFunction]: called by a function that runs on a stream.
+//
+// Contract: D5, H3.
+func (d *Device) Synchronize(t *Thread, limit int64) (bool, error) {
+	p, err := d.Point(t)
+	if err != nil {
+		return false, err
+	}
+	return p.Wait(limit), nil
+}
+
+// Point returns the point at which all work enqueued so far is done.
+func (d *Device) Point(t *Thread) (driver.Point, error) {
+	if err := t.enter("synchronize device"); err != nil {
+		return nil, err
+	}
+	return d.d.Point(), nil
+}
+
+// Describe says which streams are pending and why.
+func (d *Device) Describe() string { return d.d.Describe() }
+
+// Abort drops the work of all streams that has not started.
+//
+// Contract: A8.
+func (d *Device) Abort(t *Thread) (int, error) {
+	if err := t.enter("abort device"); err != nil {
+		return 0, err
+	}
+	a, ok := d.d.(driver.Aborter)
+	if !ok {
+		return 0, driver.Errorf(driver.NotSupported, "abort device", "the %s backend cannot", d.rt.Name())
+	}
+	return a.Abort(), nil
+}

@@ -1,0 +1,183 @@
+// Package driver holds the interfaces that a backend implements.
+//
+// A backend is trusted and trusting: package hal has validated every call
+// before it arrives (objects are open, belong together, and the call is legal
+// in the stream's state), so a method here is one call into the vendor's
+// library and one check of its result. Misuse that reaches a backend is a
+// defect of hal, and the backend may panic.
+//
+// Priorities are levels here: 0 is the most urgent, Levels-1 the least.
+package driver
+
+import "halstream/hal/park"
+
+// Levels is the number of stream priorities the core tells apart.
+const Levels = 8
+
+// Forever as a limit means: wait without one.
+const Forever int64 = -1
+
+// Driver is a backend: all devices that one vendor library shows.
+type Driver interface {
+	// Name is "host", "cuda", "ascend".
+	Name() string
+	// DeviceCount returns how many devices there are; it does not change.
+	DeviceCount() int
+	// Open returns a device. It is called once per ordinal.
+	Open(ordinal int) (Device, error)
+	// Close gives up what the driver holds. No object of it is used afterwards.
+	Close()
+}
+
+// Device creates the objects that live on it.
+type Device interface {
+	// Name is the hardware's own name.
+	Name() string
+	// NewStream makes a stream.
+	NewStream(o StreamOptions) (Stream, error)
+	// NewEvent makes an event.
+	NewEvent(o EventOptions) (Event, error)
+	// Legacy returns the legacy default stream, always the same one.
+	Legacy() Stream
+	// Point returns the point at which all work enqueued so far is done.
+	Point() Point
+	// Pending returns how many operations are enqueued and not done.
+	Pending() int
+	// Describe says which streams are pending and why, for time-out texts.
+	Describe() string
+}
+
+// StreamOptions says what kind of stream to make.
+type StreamOptions struct {
+	// Level is the priority, 0 the most urgent.
+	Level uint8
+	// Ordered streams take part in the order with the legacy default stream.
+	Ordered bool
+	// ID is the stream's number in texts.
+	ID uint64
+}
+
+// EventOptions says what kind of event to make.
+type EventOptions struct {
+	// Timing makes the event keep the time of its latest record.
+	Timing bool
+	// BlockingSync asks for a sleeping rather than a spinning wait.
+	BlockingSync bool
+	// Settable events are set by their record and stay so until a Reset; a wait
+	// before the record waits for it.
+	Settable bool
+	// ID is the event's number in texts.
+	ID uint64
+}
+
+// Stream is an ordered line of work. Work enqueued by one method call starts
+// after everything enqueued before on the same stream is done.
+type Stream interface {
+	// Record makes e stand for all work enqueued on the stream so far.
+	Record(e Event) error
+	// Wait makes later work start after what e stands for at this call. When
+	// limit (nanoseconds) is not Forever and passes first, the stream goes on
+	// with a Timeout error.
+	Wait(e Event, limit int64) error
+	// WaitStream makes later work start after all work enqueued on o so far.
+	WaitStream(o Stream) error
+	// Reset clears a settable event, in stream order.
+	Reset(e Event) error
+	// Nop enqueues an operation that does nothing.
+	Nop() error
+	// HostFunc hands f to its sink when the stream gets there.
+	HostFunc(f HostFunc) error
+	// Query reports whether all work is done. It never blocks. The first error
+	// of the stream is returned once.
+	Query() (bool, error)
+	// Point returns the point at which all work enqueued so far is done.
+	Point() Point
+	// Failure returns the first error since it was last asked, and forgets it.
+	Failure() *Error
+	// Abort drops the work that has not started and returns how much it was.
+	Abort() int
+	// Close gives the stream up; pending work still runs.
+	Close()
+	// Describe says what is pending and what the head operation waits for.
+	Describe() string
+}
+
+// Event marks a point on a stream.
+type Event interface {
+	// Query reports whether the latest record is done; true if there is none.
+	Query() (bool, error)
+	// Point returns the point that the latest record stands for.
+	Point() Point
+	// Elapsed returns nanoseconds from this event's latest record to end's.
+	// Both are recorded and were made with Timing. It fails with NotReady.
+	Elapsed(end Event) (int64, error)
+	// Time returns when the latest record was done, nanoseconds of the device's clock.
+	Time() (int64, error)
+	// WaitsPending returns how many enqueued waits have not been passed.
+	WaitsPending() int
+	// Close gives the event up; enqueued waits keep their points.
+	Close()
+	// Describe says where the event stands.
+	Describe() string
+}
+
+// Point is a place on one or more timelines that a host thread can wait for.
+type Point interface {
+	// Wait blocks for at most limit nanoseconds (0 only looks, Forever has no
+	// limit) and reports whether the point was reached.
+	Wait(limit int64) bool
+}
+
+// HostFunc is a function of the program in stream order. The backend never
+// runs it: it hands the token over and is told when the function has ended.
+type HostFunc struct {
+	// Token names the function.
+	Token uint64
+	// Sink takes the token when the stream gets there.
+	Sink Sink
+	// Passing functions do not hold the stream: later work starts at once.
+	Passing bool
+}
+
+// Sink receives host functions whose turn has come.
+type Sink interface {
+	// Ready takes a token. The backend calls it with its lock held, so it must
+	// neither block nor call back. The caller unparks the result, if any, after
+	// it released its locks. c is nil for a passing function.
+	Ready(token uint64, level uint8, c Completer) *park.Parker
+	// Drop takes a token that will not run, under the same rules.
+	Drop(token uint64) *park.Parker
+}
+
+// Completer is told that a host function has ended.
+type Completer interface {
+	// Complete ends the function; err (may be nil) becomes the stream's error.
+	Complete(err *Error)
+}
+
+// Gater is implemented by streams that tests can hold.
+type Gater interface {
+	// Gate enqueues an operation that blocks the stream until Open.
+	Gate(id uint64) (Gate, error)
+}
+
+// Gate is a held place on a stream.
+type Gate interface {
+	// Open lets the stream go on; again is a no-op. It may be called from
+	// anywhere, host functions included.
+	Open()
+	// Opened reports whether Open was called.
+	Opened() bool
+}
+
+// Delayer is implemented by streams that can be kept busy for a while.
+type Delayer interface {
+	// Delay enqueues an engine operation that lasts ns nanoseconds.
+	Delay(ns int64) error
+}
+
+// Aborter is implemented by devices that can drop the work of all streams.
+type Aborter interface {
+	// Abort drops what has not started and returns how much it was.
+	Abort() int
+}

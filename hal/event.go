@@ -1,0 +1,327 @@
+package hal
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// EventKind says how an event behaves before its first record and after it.
+type EventKind uint8
+
+const (
+	// Standard events are CUDA's: never recorded is done, and waiting for it
+	// does nothing.
+	Standard EventKind = iota
+	// Future events make a wait wait for the next record; they stay set until
+	// a Reset (AscendCL, CreateEventWithFlag).
+	Future
+	// Recorded events refuse a wait before the first record, and answer a
+	// query before it with pending (AscendCL, CreateEvent).
+	Recorded
+)
+
+// EventOptions says what kind of event to make; the zero value is the default.
+type EventOptions struct {
+	Timing       bool
+	BlockingSync bool
+	Kind         EventKind
+	// NotWaitable events cannot be waited for by a stream.
+	NotWaitable bool
+	// Interprocess events may be shared with other processes, so they have no
+	// timing. Sharing itself is not supported yet.
+	Interprocess bool
+}
+
+// Event is a point on a stream. Its version grows with each record; a wait
+// binds to the version current at its call.
+type Event struct {
+	rt      *Runtime
+	id      uint64
+	opts    EventOptions
+	mu      sync.Mutex // for binding
+	bound   atomic.Pointer[boundEvent]
+	version atomic.Uint64
+	closed  atomic.Bool
+}
+
+type boundEvent struct {
+	dev *Device
+	d   driver.Event
+}
+
+// NewEvent makes an event. With d nil it belongs to the device of its first record.
+//
+// Contract: E1, E7.
+func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error) {
+	if err := t.enter("create event"); err != nil {
+		return nil, err
+	}
+	if o.Kind > Recorded {
+		return nil, driver.Errorf(driver.InvalidValue, "create event", "no event is of kind %d", o.Kind)
+	}
+	e := &Event{rt: rt, id: rt.eventIDs.Add(1), opts: o}
+	if d != nil {
+		if _, err := e.bind(d); err != nil {
+			return nil, err
+		}
+	}
+	rt.live.Add(1)
+	return e, nil
+}
+
+// bind returns the driver's event, made on d if there is none yet.
+func (e *Event) bind(d *Device) (driver.Event, error) {
+	if e.closed.Load() {
+		return nil, closedError("record", "event")
+	}
+	b := e.bound.Load()
+	if b == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if b = e.bound.Load(); b == nil {
+			if e.opts.Interprocess && e.opts.Timing {
+				return nil, driver.Errorf(driver.InvalidValue, "create event",
+					"an event for other processes cannot have timing; make it without one of the two")
+			}
+			made, err := d.d.NewEvent(driver.EventOptions{
+				Timing: e.opts.Timing, BlockingSync: e.opts.BlockingSync,
+				Settable: e.opts.Kind == Future, ID: e.id,
+			})
+			if err != nil {
+				return nil, err
+			}
+			b = &boundEvent{d, made}
+			e.bound.Store(b)
+		}
+	}
+	if b.dev != d {
+		return nil, driver.Errorf(driver.WrongDevice, "record",
+			"event %d belongs to device %d and the stream to device %d; "+
+				"an event is recorded on streams of its own device", e.id, b.dev.ordinal, d.ordinal)
+	}
+	return b.d, nil
+}
+
+// waitable returns the driver's event to wait for, nil if there is nothing to
+// wait for.
+func (e *Event) waitable(d *Device) (driver.Event, error) {
+	const op = "wait event"
+	if e.closed.Load() {
+		return nil, closedError(op, "event")
+	}
+	if e.opts.NotWaitable {
+		return nil, driver.Errorf(driver.NotSupported, op,
+			"event %d was made without the ability to be waited for by a stream", e.id)
+	}
+	if e.opts.Kind != Future && e.version.Load() == 0 {
+		if e.opts.Kind == Recorded {
+			return nil, driver.Errorf(driver.Unrecorded, op,
+				"event %d was never recorded; record it before a stream waits for it", e.id)
+		}
+		return nil, nil
+	}
+	if b := e.bound.Load(); b != nil {
+		return b.d, nil
+	}
+	return e.bind(d)
+}
+
+// Reset clears a Future event, in the order of stream s.
+//
+// # Errors
+//   - [ErrNotSupported]: e is of another kind.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: A4.
+func (s *Stream) Reset(t *Thread, e *Event) error {
+	if err := s.admit(t, "reset event"); err != nil {
+		return err
+	}
+	if e.opts.Kind != Future {
+		return driver.Errorf(driver.NotSupported, "reset event",
+			"event %d is of a kind that is used again without a reset", e.id)
+	}
+	d, err := e.waitable(s.dev)
+	if err != nil {
+		return err
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "reset", Thread: t, Event: e, Version: e.version.Load()})
+	}
+	return s.settle(t, s.d.Reset(d))
+}
+
+func (e *Event) open(t *Thread, op string) error {
+	if err := t.enter(op); err != nil {
+		return err
+	}
+	if e.closed.Load() {
+		return closedError(op, "event")
+	}
+	return nil
+}
+
+// Query reports whether the latest record is done. Never recorded is done for
+// Standard events and pending for the other kinds. It never blocks.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
+//
+// Contract: E1, E4, A5.
+func (e *Event) Query(t *Thread) (bool, error) {
+	if err := e.open(t, "query event"); err != nil {
+		return false, err
+	}
+	b := e.bound.Load()
+	if b == nil || e.version.Load() == 0 {
+		return e.opts.Kind == Standard, nil
+	}
+	return b.d.Query()
+}
+
+// Synchronize blocks until the latest record is done, for at most limit
+// nanoseconds, and reports whether it is. Never recorded is done.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
+//
+// Contract: E1, E6, S9.
+func (e *Event) Synchronize(t *Thread, limit int64) (bool, error) {
+	p, err := e.Point(t)
+	if err != nil || p == nil {
+		return err == nil, err
+	}
+	return p.Wait(limit), nil
+}
+
+// Point returns the point that the latest record stands for, nil if there is none.
+func (e *Event) Point(t *Thread) (driver.Point, error) {
+	if err := e.open(t, "synchronize event"); err != nil {
+		return nil, err
+	}
+	b := e.bound.Load()
+	if b == nil || e.version.Load() == 0 {
+		return nil, nil
+	}
+	return b.d.Point(), nil
+}
+
+// Elapsed returns the milliseconds from this event's latest record to end's.
+//
+// # Errors
+//   - [ErrUnrecorded]: either was never recorded.
+//   - [ErrTiming]: either was made without Timing.
+//   - [ErrWrongDevice]: they belong to different devices.
+//   - [ErrNotReady]: either is still pending.
+//   - [ErrClosed], [ErrInHostFunction].
+//
+// Contract: E5. Source: CUDA driver API, cuEventElapsedTime.
+func (e *Event) Elapsed(t *Thread, end *Event) (float64, error) {
+	const op = "elapsed"
+	for _, ev := range []*Event{e, end} {
+		if err := ev.open(t, op); err != nil {
+			return 0, err
+		}
+		if ev.version.Load() == 0 {
+			return 0, driver.Errorf(driver.Unrecorded, op,
+				"event %d was never recorded; record both events first", ev.id)
+		}
+	}
+	for _, ev := range []*Event{e, end} {
+		if !ev.opts.Timing {
+			return 0, driver.Errorf(driver.TimingDisabled, op,
+				"event %d was made without timing; make both with timing enabled", ev.id)
+		}
+	}
+	a, b := e.bound.Load(), end.bound.Load()
+	if a.dev != b.dev {
+		return 0, driver.Errorf(driver.WrongDevice, op,
+			"the events belong to devices %d and %d, which have no common clock", a.dev.ordinal, b.dev.ordinal)
+	}
+	ns, err := a.d.Elapsed(b.d)
+	return float64(ns) / 1e6, err
+}
+
+// Time returns when the latest record was done, nanoseconds of the device's clock.
+//
+// # Errors: as for Elapsed.
+//
+// Contract: A7.
+func (e *Event) Time(t *Thread) (int64, error) {
+	if err := e.open(t, "timestamp"); err != nil {
+		return 0, err
+	}
+	if e.version.Load() == 0 {
+		return 0, driver.Errorf(driver.Unrecorded, "timestamp", "event %d was never recorded", e.id)
+	}
+	if !e.opts.Timing {
+		return 0, driver.Errorf(driver.TimingDisabled, "timestamp", "event %d was made without timing", e.id)
+	}
+	return e.bound.Load().d.Time()
+}
+
+// WaitsPending returns how many enqueued waits for e have not been passed.
+//
+// # Errors
+//   - [ErrNotSupported]: e is a Standard event.
+//
+// Contract: A5.
+func (e *Event) WaitsPending(t *Thread) (int, error) {
+	if err := e.open(t, "query waits"); err != nil {
+		return 0, err
+	}
+	if e.opts.Kind == Standard {
+		return 0, driver.Errorf(driver.NotSupported, "query waits",
+			"event %d is of a kind whose waits are not counted", e.id)
+	}
+	if b := e.bound.Load(); b != nil {
+		return b.d.WaitsPending(), nil
+	}
+	return 0, nil
+}
+
+// Options returns how the event was made.
+func (e *Event) Options() EventOptions { return e.opts }
+
+// Device returns the event's device, nil before the first record of an event
+// made without one.
+//
+// Contract: E7.
+func (e *Event) Device() *Device {
+	if b := e.bound.Load(); b != nil {
+		return b.dev
+	}
+	return nil
+}
+
+// Version returns how often the event was recorded.
+func (e *Event) Version() uint64 { return e.version.Load() }
+
+// Closed reports whether Close was called.
+func (e *Event) Closed() bool { return e.closed.Load() }
+
+// Describe says where the event stands.
+func (e *Event) Describe() string {
+	if b := e.bound.Load(); b != nil {
+		return b.d.Describe()
+	}
+	return "an event that was never recorded"
+}
+
+// Close gives e up. Enqueued waits keep their points. Closing again does nothing.
+//
+// # Errors: [ErrInHostFunction].
+//
+// Contract: L1, L2.
+func (e *Event) Close(t *Thread) error {
+	if err := t.enter("close event"); err != nil {
+		return err
+	}
+	if e.closed.CompareAndSwap(false, true) {
+		if b := e.bound.Load(); b != nil {
+			b.d.Close()
+		}
+		e.rt.live.Add(-1)
+	}
+	return nil
+}

@@ -1,0 +1,308 @@
+package hal
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"halstream/hal/driver"
+	"halstream/hal/park"
+	"halstream/hal/prio"
+)
+
+// funcSpinNS is how long a thread that waits for a function spins before it
+// sleeps: waking a sleeping thread costs microseconds.
+const funcSpinNS = 20_000
+
+// ticket is a function whose turn has come.
+type ticket struct {
+	token  uint64
+	stream *Stream
+	c      driver.Completer // nil when the stream does not wait for the end
+	drop   bool             // the function will not run; its token is to be forgotten
+}
+
+// Queue hands functions whose turn has come to the threads that run them, the
+// most urgent stream's first. The runtime's own queue has threads that come
+// and go as needed; a report queue is served by whoever asks.
+type Queue struct {
+	mu      sync.Mutex
+	tickets prio.Queue[ticket]
+	idle    []*park.Parker
+	workers map[*Thread]struct{}
+	threads int // started and not ended
+	limit   int
+	closed  bool
+	reports bool
+}
+
+func newQueue(limit int) *Queue {
+	return &Queue{limit: limit, workers: map[*Thread]struct{}{}}
+}
+
+// NewReportQueue returns a queue for functions of subscribed streams. Functions
+// taken from it run on the program's own threads and may call the runtime.
+//
+// Contract: A10.
+func NewReportQueue() *Queue {
+	q := newQueue(0)
+	q.reports = true
+	return q
+}
+
+func (q *Queue) put(level uint8, k ticket) *park.Parker {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.tickets.Push(level, k)
+	if n := len(q.idle); n > 0 {
+		p := q.idle[n-1]
+		q.idle = q.idle[:n-1]
+		return p
+	}
+	return nil
+}
+
+// Ready implements driver.Sink: functions of a stream go to the runtime's queue.
+func (s *Stream) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
+	return s.dev.rt.Funcs.put(level, ticket{token, s, c, false})
+}
+
+// Drop implements driver.Sink.
+func (s *Stream) Drop(token uint64) *park.Parker {
+	return s.dev.rt.Funcs.put(0, ticket{token, s, nil, true})
+}
+
+// reportSink sends functions to a report queue.
+type reportSink struct {
+	s *Stream
+	q *Queue
+}
+
+func (r reportSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
+	return r.q.put(level, ticket{token, r.s, c, false})
+}
+
+func (r reportSink) Drop(token uint64) *park.Parker {
+	return r.q.put(0, ticket{token, r.s, nil, true})
+}
+
+// HostFunc enqueues a function: when s gets there, a thread that serves the
+// runtime's queue receives token, and later work waits until it reports the end.
+//
+// # Errors
+//   - [ErrNotSubscribed]: s sends its functions to a report queue.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: H1, H3.
+func (s *Stream) HostFunc(t *Thread, token uint64) error {
+	if err := s.admit(t, "call"); err != nil {
+		return err
+	}
+	if s.queue.Load() != nil {
+		return driver.Errorf(driver.NotSubscribed, "call",
+			"stream %d sends its functions to a report queue; unsubscribe it first", s.index)
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "call", Thread: t, Token: token})
+	}
+	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: s}))
+}
+
+// Report enqueues a function for the report queue s is subscribed to. With
+// block, later work of s waits for its end.
+//
+// # Errors
+//   - [ErrNotSubscribed]: s is not subscribed to q.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: A10.
+func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
+	if err := s.admit(t, "report"); err != nil {
+		return err
+	}
+	if s.queue.Load() != q {
+		return driver.Errorf(driver.NotSubscribed, "report", "no thread is subscribed to stream %d", s.index)
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "report", Thread: t, Token: token})
+	}
+	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block}))
+}
+
+// Subscribe sends the reports of s to q.
+//
+// # Errors
+//   - [ErrNotSubscribed]: s already has a queue.
+//
+// Contract: A10.
+func (s *Stream) Subscribe(t *Thread, q *Queue) error {
+	if err := s.open(t, "subscribe"); err != nil {
+		return err
+	}
+	if !s.queue.CompareAndSwap(nil, q) {
+		return driver.Errorf(driver.NotSubscribed, "subscribe", "stream %d already has a subscriber", s.index)
+	}
+	return nil
+}
+
+// Unsubscribe undoes Subscribe.
+//
+// # Errors
+//   - [ErrNotSubscribed]: q does not serve s.
+//
+// Contract: A10.
+func (s *Stream) Unsubscribe(t *Thread, q *Queue) error {
+	if err := s.open(t, "unsubscribe"); err != nil {
+		return err
+	}
+	if !s.queue.CompareAndSwap(q, nil) {
+		return driver.Errorf(driver.NotSubscribed, "unsubscribe", "this queue does not serve stream %d", s.index)
+	}
+	return nil
+}
+
+// Task is what Next returns.
+type Task struct {
+	// Token is the function to run, 0 for none.
+	Token uint64
+	// Drop means: forget the function, it will not run.
+	Drop bool
+	// Spawn asks the caller to start one more thread; it is counted already.
+	Spawn bool
+	// End tells the thread to end: the queue is closed, or has too many threads.
+	End bool
+}
+
+// Start counts one more thread that serves the queue.
+func (q *Queue) Start() {
+	q.mu.Lock()
+	q.threads++
+	q.mu.Unlock()
+}
+
+// Stop counts one less, for a thread that could not be started.
+func (q *Queue) Stop() {
+	q.mu.Lock()
+	q.threads--
+	q.mu.Unlock()
+}
+
+// Next takes the next function, waiting at most limit nanoseconds for it. A
+// thread that runs it must call Done before it calls Next again.
+//
+// Contract: H1, H5.
+func (q *Queue) Next(t *Thread, limit int64) Task {
+	q.mu.Lock()
+	for {
+		if k, ok := q.tickets.Pop(); ok {
+			task := Task{Token: k.token, Drop: k.drop}
+			if !k.drop {
+				t.running = k
+				t.inside = !q.reports
+				q.workers[t] = struct{}{}
+			}
+			// One thread is always kept free: this one may be busy for long.
+			if !q.reports && len(q.idle) == 0 && q.threads < q.limit && !q.closed {
+				q.threads++
+				task.Spawn = true
+			}
+			q.mu.Unlock()
+			return task
+		}
+		if q.closed {
+			q.mu.Unlock()
+			return Task{End: true}
+		}
+		if limit == 0 {
+			q.mu.Unlock()
+			return Task{}
+		}
+		p := park.Get()
+		q.idle = append(q.idle, p)
+		q.mu.Unlock()
+		got := p.Park(limit, funcSpinNS)
+		q.mu.Lock()
+		if !got && !q.leave(p) {
+			q.mu.Unlock()
+			p.Park(driver.Forever, 0) // its permit is on the way
+			q.mu.Lock()
+			got = true
+		}
+		park.Put(p)
+		if !got {
+			// Nothing for the whole limit: one spare thread is enough.
+			end := !q.reports && len(q.idle) > 0
+			if end {
+				q.threads--
+			}
+			q.mu.Unlock()
+			return Task{End: end}
+		}
+	}
+}
+
+// leave takes a thread out of the idle ones and reports whether it was there.
+func (q *Queue) leave(p *park.Parker) bool {
+	for i, o := range q.idle {
+		if o == p {
+			q.idle = append(q.idle[:i], q.idle[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// Done ends the function that t took last. failed says that it raised; err, if
+// not nil, becomes the stream's error.
+//
+// Contract: H1, H2.
+func (q *Queue) Done(t *Thread, failed bool, err *Error) {
+	q.mu.Lock()
+	k := t.running
+	t.running = ticket{}
+	t.inside = false
+	delete(q.workers, t)
+	q.mu.Unlock()
+	if k.stream == nil {
+		return
+	}
+	if failed {
+		k.stream.failures.Add(1)
+	}
+	if k.c != nil {
+		k.c.Complete(err)
+	}
+}
+
+// Close sends away the threads that wait and those that come.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	q.closed = true
+	idle := q.idle
+	q.idle = nil
+	q.mu.Unlock()
+	for _, p := range idle {
+		p.Unpark()
+	}
+}
+
+// Held says who holds the threads when all are busy, else nothing.
+//
+// Contract: H5.
+func (q *Queue) Held() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.reports || q.threads < q.limit || len(q.workers) < q.limit || q.tickets.Len() == 0 {
+		return ""
+	}
+	var holders []string
+	for t := range q.workers {
+		if len(holders) == 8 {
+			holders = append(holders, "...")
+			break
+		}
+		holders = append(holders, fmt.Sprintf("function %d of stream %d", t.running.token, t.running.stream.index))
+	}
+	return fmt.Sprintf("; all %d threads for functions are busy (%s) and %d more wait; "+
+		"raise HALSTREAM_HOST_THREADS or let functions end", q.limit, strings.Join(holders, ", "), q.tickets.Len())
+}

@@ -1,0 +1,132 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+
+	"halstream/hal/driver"
+)
+
+// chainMost bounds how far a description follows who waits for whom.
+const chainMost = 4
+
+func name(id uint64) string { return fmt.Sprint(id) }
+
+func (s *Stream) title() string {
+	if s.legacy {
+		return fmt.Sprintf("the legacy default stream of device %d", s.dev.ordinal)
+	}
+	return fmt.Sprintf("stream %d of device %d", s.id, s.dev.ordinal)
+}
+
+// Describe implements driver.Stream.
+func (s *Stream) Describe() string {
+	s.eng.Lock()
+	defer s.eng.Unlock()
+	return s.describe(chainMost)
+}
+
+func (s *Stream) describe(depth int) string {
+	if s.state == idle {
+		return s.title() + " is idle"
+	}
+	return fmt.Sprintf("%s has %d operation(s) pending; first is %s",
+		s.title(), s.submitted.Load()-s.completed.Load(), s.head(depth))
+}
+
+// head says what the head operation of a busy stream is and waits for.
+func (s *Stream) head(depth int) string {
+	o := s.q.front()
+	if o.ep != nil && !o.ep.open {
+		if s.legacy {
+			return "work that waits for the earlier work of the streams ordered with it" + s.dev.others(s, depth)
+		}
+		return "work that waits for the legacy default stream: " + s.dev.default_.follow(depth)
+	}
+	switch o.kind {
+	case opWait:
+		what := "a wait for a stream"
+		if ev, ok := o.ref.(*Event); ok {
+			what = "a wait for event " + name(ev.opts.ID)
+		}
+		return what + ": " + o.on.follow(depth)
+	case opWaitSet:
+		return "a wait for " + o.ref.(*Event).describe(depth)
+	case opGate:
+		if g := o.ref.(*gate); !g.open.Load() {
+			return fmt.Sprintf("gate %d, which nobody has opened", g.id)
+		}
+		return "an open gate"
+	case opCall:
+		if s.state == running {
+			return fmt.Sprintf("host function %d, handed over and not ended", o.arg)
+		}
+		return fmt.Sprintf("host function %d", o.arg)
+	case opPass:
+		return fmt.Sprintf("report %d", o.arg)
+	case opDelay:
+		return "a delay"
+	case opRecord:
+		return "a record of event " + name(o.ref.(*Event).opts.ID)
+	case opReset:
+		return "a reset of event " + name(o.ref.(*Event).opts.ID)
+	}
+	return "an empty operation"
+}
+
+func (s *Stream) follow(depth int) string {
+	if depth <= 1 {
+		return s.title() + " ..."
+	}
+	return s.describe(depth - 1)
+}
+
+// others describes one pending stream of the device besides s.
+func (d *Device) others(s *Stream, depth int) string {
+	for t := d.active; t != nil; t = t.next {
+		if t != s && t.ordered {
+			return ": " + t.follow(depth)
+		}
+	}
+	return ""
+}
+
+// Describe implements driver.Device.
+func (d *Device) Describe() string {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	var parts []string
+	for s := d.active; s != nil && len(parts) < chainMost; s = s.next {
+		parts = append(parts, s.describe(chainMost))
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("device %d is idle", d.ordinal)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Describe implements driver.Event.
+func (v *Event) Describe() string {
+	v.eng.Lock()
+	defer v.eng.Unlock()
+	return v.describe(chainMost)
+}
+
+func (v *Event) describe(depth int) string {
+	title := "event " + name(v.opts.ID)
+	switch {
+	case v.opts.Settable && v.set:
+		return title + ", which is set"
+	case !v.recorded:
+		return title + ", which nobody has recorded"
+	case v.at.reached() && v.opts.Settable:
+		return title + ", which was reset and not recorded again"
+	case v.at.reached():
+		return title + ", which is done"
+	}
+	return title + ": " + v.at.on.follow(depth)
+}
+
+var _ driver.Stream = (*Stream)(nil)
+var _ driver.Gater = (*Stream)(nil)
+var _ driver.Delayer = (*Stream)(nil)

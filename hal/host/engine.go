@@ -1,0 +1,219 @@
+package host
+
+import (
+	"sync"
+
+	"halstream/hal/driver"
+	"halstream/hal/park"
+	"halstream/hal/prio"
+)
+
+// engine moves the streams of all host devices. Everything that streams,
+// events and gates hold is guarded by its one lock, which is never held across
+// a C call, a wait or a function of the program.
+type engine struct {
+	mu    sync.Mutex
+	sched Scheduler
+	clock Clock
+	free  bool // the scheduler needs no schedule points to move streams
+	// wake collects the threads to be woken once the lock is released.
+	wake []*park.Parker
+	// Engine operations: how many may run at once, how many do, who waits.
+	engines int
+	busy    int
+	backlog prio.Queue[*Stream]
+}
+
+// Lock implements Runner.
+func (e *engine) Lock() { e.mu.Lock() }
+
+// Unlock implements Runner.
+func (e *engine) Unlock() {
+	kick := e.sched.Unlocking()
+	wake := e.wake
+	e.wake = nil
+	e.mu.Unlock()
+	if kick {
+		e.sched.Unlocked()
+	}
+	for _, p := range wake {
+		p.Unpark()
+	}
+}
+
+func (e *engine) unpark(p *park.Parker) {
+	if p != nil {
+		e.wake = append(e.wake, p)
+	}
+}
+
+// submit puts an operation on a stream. It completes within the call only if
+// it is complete by definition: nothing is before it and there is nothing to do.
+func (e *engine) submit(s *Stream, o op) {
+	e.Lock()
+	e.add(s, o)
+	e.sched.Point(Enqueued, s, nil)
+	e.Unlock()
+}
+
+func (e *engine) add(s *Stream, o op) {
+	ep := s.dev.join(s)
+	s.submitted.Add(1)
+	if s.state == idle && (ep == nil || ep.open) && o.kind == opRecord {
+		s.completed.Add(1)
+		e.stamp(o)
+		return
+	}
+	o.ep = ep
+	if ep != nil {
+		ep.pending++
+	}
+	s.q.push(o)
+	if s.state == idle {
+		s.dev.activate(s)
+		e.advance(s)
+	}
+}
+
+// advance looks at the head operation of a stream that runs nothing: it goes
+// idle, is ready, or waits for something that will call advance again.
+func (e *engine) advance(s *Stream) {
+	if s.q.n == 0 {
+		s.state = idle
+		s.dev.deactivate(s)
+		return
+	}
+	s.state = blocked
+	o := s.q.front()
+	if o.ep != nil && !o.ep.open {
+		o.ep.parked = append(o.ep.parked, s)
+		return
+	}
+	switch o.kind {
+	case opWait:
+		if t := o.on; t.completed.Load() < o.arg {
+			t.waiting.add(waiter{seq: o.arg, stream: s})
+			return
+		}
+	case opWaitSet:
+		if ev := o.ref.(*Event); !ev.set {
+			ev.parked = append(ev.parked, s)
+			return
+		}
+	case opGate:
+		if g := o.ref.(*gate); !g.open.Load() {
+			g.parked = s
+			return
+		}
+	}
+	s.state = ready
+	e.sched.Ready(s)
+}
+
+// Run implements Runner.
+func (e *engine) Run(s *Stream) {
+	o := s.q.front()
+	switch o.kind {
+	case opRecord:
+		e.stamp(*o)
+	case opReset:
+		o.ref.(*Event).set = false
+	case opCall:
+		s.state = running
+		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, s))
+		return
+	case opPass:
+		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, nil))
+	case opDelay:
+		s.state = running
+		e.start(s)
+		return
+	}
+	e.finish(s)
+	e.advance(s)
+}
+
+// finish takes the head operation off the stream and releases who waits for it.
+func (e *engine) finish(s *Stream) {
+	o := s.q.front()
+	if o.kind == opWait || o.kind == opWaitSet {
+		if o.timer != nil {
+			o.timer.Stop()
+		}
+		if ev, ok := o.ref.(*Event); ok {
+			ev.waits--
+		}
+	}
+	ep, gone := o.ep, s.gone
+	s.q.pop()
+	done := s.completed.Add(uint64(1 + s.skip))
+	s.skip, s.gone = 0, nil
+	for len(s.waiting) > 0 && s.waiting[0].seq <= done {
+		w := s.waiting.pop()
+		if w.stream != nil {
+			if w.stream.state == blocked {
+				e.advance(w.stream)
+			}
+		} else {
+			e.unpark(w.parker)
+		}
+	}
+	if ep != nil {
+		e.left(ep, 1)
+	}
+	for _, ep := range gone {
+		e.left(ep, 1)
+	}
+}
+
+// stamp makes the event of a record operation stand as done.
+func (e *engine) stamp(o op) {
+	ev := o.ref.(*Event)
+	if ev.at.seq == o.arg && ev.at.on == o.on && ev.opts.Timing {
+		ev.when = e.clock.Now()
+	}
+	if ev.opts.Settable {
+		ev.set = true
+		parked := ev.parked
+		ev.parked = nil
+		for _, s := range parked {
+			if s.state == blocked {
+				e.advance(s)
+			}
+		}
+	}
+}
+
+// start gives an engine to the stream, or queues it for one.
+func (e *engine) start(s *Stream) {
+	if e.busy == e.engines {
+		e.backlog.Push(s.level, s)
+		return
+	}
+	e.busy++
+	go e.work(s)
+}
+
+// work runs engine operations, the most urgent stream's first, until none is left.
+func (e *engine) work(s *Stream) {
+	for {
+		// Only finish takes the head operation off, so reading it is safe here.
+		e.Lock()
+		ns := s.q.front().arg
+		e.Unlock()
+		delay(int64(ns))
+		e.Lock()
+		e.finish(s)
+		e.advance(s)
+		next, ok := e.backlog.Pop()
+		if !ok {
+			e.busy--
+		}
+		e.sched.Point(Ended, s, nil)
+		e.Unlock()
+		if !ok {
+			return
+		}
+		s = next
+	}
+}

@@ -1,0 +1,46 @@
+package host
+
+// An epoch is a run of submissions between two changes of side: either work of
+// the legacy default stream or work of the streams that are ordered with it.
+// Epochs of a device form a list; one opens when all before it are done. So
+// the legacy barrier costs the same with one stream and with ten thousand.
+type epoch struct {
+	legacy  bool
+	open    bool
+	pending int
+	parked  []*Stream // streams whose head operation waits for this epoch
+	next    *epoch
+}
+
+// join returns the epoch that a new operation of s belongs to. A nil result
+// means that s takes no part in the legacy order.
+func (d *Device) join(s *Stream) *epoch {
+	if !s.ordered {
+		return nil
+	}
+	last := d.last
+	if last.legacy == s.legacy {
+		return last
+	}
+	if last.pending == 0 && last.open {
+		last.legacy = s.legacy // nothing to wait for: change side in place
+		return last
+	}
+	last.next = &epoch{legacy: s.legacy}
+	d.last = last.next
+	return d.last
+}
+
+// left counts n operations of ep done and opens the epochs behind it.
+func (e *engine) left(ep *epoch, n int) {
+	ep.pending -= n
+	for ep.pending == 0 && ep.open && ep.next != nil {
+		ep = ep.next
+		ep.open = true
+		parked := ep.parked
+		ep.parked = nil
+		for _, s := range parked {
+			e.advance(s)
+		}
+	}
+}

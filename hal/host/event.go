@@ -1,0 +1,170 @@
+package host
+
+import (
+	"sync/atomic"
+
+	"halstream/hal/driver"
+	"halstream/hal/park"
+)
+
+// place is the n-th operation of a stream.
+type place struct {
+	on  *Stream
+	seq uint64
+}
+
+func (p place) reached() bool { return p.on == nil || p.on.completed.Load() >= p.seq }
+
+// Event names the place of its latest record. Waits take a copy of the place,
+// so a later record does not move them.
+type Event struct {
+	eng      *engine
+	dev      *Device
+	opts     driver.EventOptions
+	at       place
+	recorded bool
+	when     int64 // device time of the latest record, once it is done
+	set      bool  // settable events: recorded and not reset
+	parked   []*Stream
+	waits    int
+}
+
+// Query implements driver.Event.
+func (v *Event) Query() (bool, error) {
+	e := v.eng
+	e.Lock()
+	at := v.at
+	e.sched.Point(Queried, at.on, nil)
+	done := at.reached()
+	e.Unlock()
+	return done, nil
+}
+
+// Point implements driver.Event.
+func (v *Event) Point() driver.Point {
+	v.eng.Lock()
+	defer v.eng.Unlock()
+	return point{v.eng, v.at}
+}
+
+// Time implements driver.Event.
+func (v *Event) Time() (int64, error) {
+	v.eng.Lock()
+	defer v.eng.Unlock()
+	if !v.at.reached() {
+		return 0, v.pending()
+	}
+	return v.when, nil
+}
+
+// Elapsed implements driver.Event.
+func (v *Event) Elapsed(end driver.Event) (int64, error) {
+	w := end.(*Event)
+	v.eng.Lock()
+	defer v.eng.Unlock()
+	for _, ev := range []*Event{v, w} {
+		if !ev.at.reached() {
+			return 0, ev.pending()
+		}
+	}
+	return w.when - v.when, nil
+}
+
+func (v *Event) pending() error {
+	return driver.Errorf(driver.NotReady, "elapsed",
+		"event %s is still pending; synchronize it first", name(v.opts.ID))
+}
+
+// WaitsPending implements driver.Event.
+func (v *Event) WaitsPending() int {
+	v.eng.Lock()
+	defer v.eng.Unlock()
+	return v.waits
+}
+
+// Close implements driver.Event: enqueued operations hold what they need.
+func (v *Event) Close() {}
+
+// point is a place a host thread can wait for.
+type point struct {
+	eng *engine
+	at  place
+}
+
+// Wait implements driver.Point. The thread runs what it can before it sleeps.
+func (p point) Wait(limit int64) bool {
+	e := p.eng
+	if p.at.reached() {
+		return true
+	}
+	e.Lock()
+	e.sched.Point(Blocked, p.at.on, p.at.reached)
+	if p.at.reached() || limit == 0 {
+		done := p.at.reached()
+		e.Unlock()
+		return done
+	}
+	w := park.Get()
+	p.at.on.waiting.add(waiter{seq: p.at.seq, parker: w})
+	e.Unlock()
+	if !w.Park(limit, 0) {
+		e.Lock()
+		gone := p.at.on.waiting.take(w)
+		e.Unlock()
+		if gone {
+			park.Put(w)
+			return false
+		}
+		w.Park(driver.Forever, 0) // its permit is on the way
+	}
+	park.Put(w)
+	return true
+}
+
+// points is a point on several timelines.
+type points []point
+
+// Wait implements driver.Point.
+func (ps points) Wait(limit int64) bool {
+	clock := RealTime()
+	for _, p := range ps {
+		left := limit
+		if limit > 0 {
+			left = max(0, limit-clock.Now())
+		}
+		if !p.Wait(left) {
+			return false
+		}
+	}
+	return true
+}
+
+// gate is an operation that blocks its stream until it is opened.
+type gate struct {
+	eng    *engine
+	id     uint64
+	open   atomic.Bool
+	parked *Stream
+}
+
+// Gate implements driver.Gater.
+func (s *Stream) Gate(id uint64) (driver.Gate, error) {
+	g := &gate{eng: s.eng, id: id}
+	s.eng.submit(s, op{kind: opGate, ref: g})
+	return g, nil
+}
+
+// Open implements driver.Gate.
+func (g *gate) Open() {
+	e := g.eng
+	e.Lock()
+	g.open.Store(true)
+	if s := g.parked; s != nil {
+		g.parked = nil
+		e.advance(s)
+	}
+	e.Unlock()
+}
+
+// Opened implements driver.Gate.
+func (g *gate) Opened() bool { return g.open.Load() }

@@ -1,0 +1,178 @@
+// Package host is the built-in device: real asynchronous streams without any
+// hardware.
+//
+// A stream is a queue and a counter of what is done. It has no thread: when its
+// head operation can run, the stream is handed to the scheduler, and whoever
+// the scheduler chooses runs it. Operations that take time run on engines, a
+// bounded number of threads; functions of the program are handed over as
+// tokens and run elsewhere.
+package host
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"halstream/hal/driver"
+)
+
+// Options says what the host backend shows. The zero value is the default.
+type Options struct {
+	// Devices is their number; 0 means HALSTREAM_HOST_DEVICES or 2.
+	Devices int
+	// Engines bounds how many operations that take time run at once on all
+	// devices; 0 means HALSTREAM_HOST_ENGINES or the number of processors, and
+	// never less than 2.
+	Engines int
+	// Scheduler decides what runs next; nil means Parallel.
+	Scheduler Scheduler
+	// Clock tells the time; nil means RealTime.
+	Clock Clock
+}
+
+// Driver is the host backend.
+type Driver struct {
+	eng   *engine
+	count int
+}
+
+// Open returns a new host backend.
+//
+// # Errors
+//   - InvalidValue: an environment variable is not a number in its range.
+func Open(o Options) (*Driver, error) {
+	var err error
+	if o.Devices == 0 {
+		if o.Devices, err = number("HALSTREAM_HOST_DEVICES", 2, 64); err != nil {
+			return nil, err
+		}
+	}
+	if o.Engines == 0 {
+		if o.Engines, err = number("HALSTREAM_HOST_ENGINES", max(2, runtime.NumCPU()), 1024); err != nil {
+			return nil, err
+		}
+	}
+	if o.Scheduler == nil {
+		o.Scheduler = Parallel()
+	}
+	if o.Clock == nil {
+		o.Clock = RealTime()
+	}
+	e := &engine{sched: o.Scheduler, clock: o.Clock, engines: max(2, o.Engines)}
+	_, e.free = o.Scheduler.(*parallel)
+	e.sched.Attach(e)
+	return &Driver{e, o.Devices}, nil
+}
+
+// number reads a positive number from the environment.
+func number(variable string, otherwise, most int) (int, error) {
+	text, ok := os.LookupEnv(variable)
+	if !ok || text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, driver.Errorf(driver.InvalidValue, "open host backend",
+			"%s is %q; give a whole number from 1 to %d", variable, text, most)
+	}
+	return n, nil
+}
+
+// Name implements driver.Driver.
+func (d *Driver) Name() string { return "host" }
+
+// DeviceCount implements driver.Driver.
+func (d *Driver) DeviceCount() int { return d.count }
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ordinal int) (driver.Device, error) {
+	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}}
+	dev.default_ = &Stream{eng: d.eng, dev: dev, level: driver.Levels - 1, ordered: true, legacy: true}
+	return dev, nil
+}
+
+// Close implements driver.Driver.
+func (d *Driver) Close() { d.eng.sched.Close() }
+
+// Device is one host device.
+type Device struct {
+	eng      *engine
+	ordinal  int
+	default_ *Stream
+	last     *epoch  // of the legacy order, the one that takes new work
+	active   *Stream // list of streams with work
+}
+
+// Name implements driver.Device.
+func (d *Device) Name() string {
+	return fmt.Sprintf("host device %d (%s, %d processors)", d.ordinal, runtime.GOARCH, runtime.NumCPU())
+}
+
+// Legacy implements driver.Device.
+func (d *Device) Legacy() driver.Stream { return d.default_ }
+
+// NewStream implements driver.Device.
+func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
+	return &Stream{eng: d.eng, dev: d, id: o.ID, level: o.Level, ordered: o.Ordered}, nil
+}
+
+// NewEvent implements driver.Device.
+func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
+	return &Event{eng: d.eng, dev: d, opts: o}, nil
+}
+
+// Point implements driver.Device.
+func (d *Device) Point() driver.Point {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	var ps points
+	for s := d.active; s != nil; s = s.next {
+		ps = append(ps, point{d.eng, place{s, s.submitted.Load()}})
+	}
+	return ps
+}
+
+// Pending implements driver.Device.
+func (d *Device) Pending() int {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	n := 0
+	for s := d.active; s != nil; s = s.next {
+		n += int(s.submitted.Load() - s.completed.Load())
+	}
+	return n
+}
+
+// Abort implements driver.Aborter.
+func (d *Device) Abort() int {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	n := 0
+	for s := d.active; s != nil; {
+		next := s.next
+		n += s.abort()
+		s = next
+	}
+	return n
+}
+
+func (d *Device) activate(s *Stream) {
+	s.prev, s.next = nil, d.active
+	if d.active != nil {
+		d.active.prev = s
+	}
+	d.active = s
+}
+
+func (d *Device) deactivate(s *Stream) {
+	if s.prev == nil {
+		d.active = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next = nil, nil
+}

@@ -1,0 +1,154 @@
+package host
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"halstream/hal/prio"
+)
+
+const (
+	// spinNS is how long the pump looks for work before it sleeps. Waking it
+	// costs microseconds, so it stays awake through the gaps of a busy program.
+	spinNS = 50_000
+	// batch bounds how many operations run under one hold of the lock, so that
+	// a caller that keeps Python's lock does not wait long for it.
+	batch = 16
+	// helpMost bounds how much a thread that waits runs itself.
+	helpMost = 256
+)
+
+// parallel runs ready streams as soon as it can: on the pump, one goroutine
+// that spins for a while and then sleeps, and on threads that wait.
+type parallel struct {
+	r      Runner
+	ready  prio.Queue[*Stream]
+	avail  atomic.Int32 // ready.Len(), readable without the lock
+	parked bool         // the pump sleeps and nobody has woken it yet
+	wake   chan struct{}
+	closed bool
+	done   chan struct{}
+}
+
+// Parallel returns the default scheduler: real threads, most urgent first.
+func Parallel() Scheduler {
+	return &parallel{wake: make(chan struct{}, 1), done: make(chan struct{}), parked: true}
+}
+
+func (p *parallel) Attach(r Runner) {
+	p.r = r
+	go p.pump()
+}
+
+func (p *parallel) Ready(s *Stream) {
+	p.ready.Push(s.level, s)
+	p.avail.Store(int32(p.ready.Len()))
+}
+
+func (p *parallel) Point(why Reason, s *Stream, done func() bool) {
+	switch why {
+	case Enqueued:
+		// Handing a host function over is no work: its dispatcher can be woken
+		// from here instead of by the pump.
+		if s != nil && s.state == ready && s.q.front().kind == opCall && p.ready.Len() == 1 {
+			p.one()
+		}
+	case Blocked:
+		for n := 0; n < helpMost && !done() && p.one(); n++ {
+			if n%batch == batch-1 {
+				p.r.Unlock()
+				p.r.Lock()
+			}
+		}
+	case Ended:
+		for n := 0; n < batch && p.one(); n++ {
+		}
+	}
+}
+
+// Unlocking asks for the pump when something is ready and nobody is awake.
+func (p *parallel) Unlocking() bool {
+	if p.parked && p.ready.Len() > 0 {
+		p.parked = false
+		return true
+	}
+	return false
+}
+
+// Unlocked wakes the pump.
+func (p *parallel) Unlocked() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// one runs the head operation of the most urgent ready stream.
+func (p *parallel) one() bool {
+	s, ok := p.ready.Pop()
+	if !ok {
+		return false
+	}
+	p.avail.Store(int32(p.ready.Len()))
+	p.r.Run(s)
+	return true
+}
+
+func (p *parallel) Close() {
+	p.r.Lock()
+	p.closed = true
+	p.parked = false
+	p.r.Unlock()
+	p.Unlocked()
+	<-p.done
+}
+
+func (p *parallel) pump() {
+	defer close(p.done)
+	<-p.wake
+	for {
+		p.r.Lock()
+		if p.closed {
+			p.r.Unlock()
+			return
+		}
+		more := true
+		for n := 0; n < batch && more; n++ {
+			more = p.one()
+		}
+		p.r.Unlock()
+		if !more && !p.spin() {
+			<-p.wake
+		}
+	}
+}
+
+// spin waits a short while for work; false says that the pump is to sleep.
+func (p *parallel) spin() bool {
+	for start := time.Now(); ; {
+		for range 20 {
+			if p.avail.Load() > 0 {
+				return true
+			}
+			relax()
+		}
+		if time.Since(start) >= spinNS {
+			break
+		}
+		runtime.Gosched()
+	}
+	p.r.Lock()
+	p.parked = p.ready.Len() == 0 && !p.closed
+	sleep := p.parked
+	p.r.Unlock()
+	return !sleep
+}
+
+// relax passes a moment without leaving the processor. It is a call, so that a
+// goroutine that spins can always be stopped by the collector.
+//
+//go:noinline
+func relax() { relaxed.Load() }
+
+var relaxed atomic.Int32

@@ -1,0 +1,53 @@
+package host
+
+// Reason says why a host thread is at a schedule point.
+type Reason uint8
+
+// The reasons.
+const (
+	// Enqueued: an operation was put on a stream.
+	Enqueued Reason = iota
+	// Queried: a stream or an event was asked whether it is done.
+	Queried
+	// Blocked: the thread waits for a point and may run operations meanwhile.
+	Blocked
+	// Ended: an engine operation or a host function came to its end.
+	Ended
+)
+
+// Scheduler decides which ready stream runs its head operation next.
+//
+// The engine tells it which streams are ready and when a host thread passes a
+// schedule point; it answers by calling Runner.Run on ready streams, one at a
+// time, from Point or from threads of its own. Ready streams that it never
+// runs never move.
+type Scheduler interface {
+	// Attach is called once, before everything else.
+	Attach(r Runner)
+	// Ready tells that a stream's head operation can run. The runner's lock is
+	// held: the scheduler only takes note.
+	Ready(s *Stream)
+	// Point is called by a host thread with the runner's lock held, and returns
+	// with it held. s is the stream the reason is about. done is nil but for
+	// Blocked, where it tells whether what the thread waits for has come.
+	Point(why Reason, s *Stream, done func() bool)
+	// Unlocking is called before each release of the lock; true asks for a call
+	// of Unlocked after it.
+	Unlocking() bool
+	// Unlocked is called without the lock, to wake a thread that runs streams.
+	Unlocked()
+	// Close ends the scheduler's threads.
+	Close()
+}
+
+// Runner is what the engine gives to a scheduler.
+type Runner interface {
+	// Lock takes the lock under which streams move; it is held for a handful
+	// of instructions only.
+	Lock()
+	// Unlock releases it and wakes whoever has something to do now.
+	Unlock()
+	// Run executes the head operation of a ready stream, or starts it if it is
+	// one for an engine or a host function. The lock is held.
+	Run(s *Stream)
+}

@@ -1,0 +1,218 @@
+package host
+
+import (
+	"sync/atomic"
+	"time"
+
+	"halstream/hal/driver"
+)
+
+// A stream is idle (no work), blocked (its head operation waits for something),
+// ready (in the scheduler's hands) or running (an engine or a host function has
+// its head operation).
+type state uint8
+
+const (
+	idle state = iota
+	blocked
+	ready
+	running
+)
+
+// The kinds of operations.
+type opKind uint8
+
+const (
+	opNop opKind = iota
+	opRecord
+	opWait    // for a place on another stream's timeline
+	opWaitSet // for a settable event
+	opReset
+	opGate
+	opCall // host function that holds the stream
+	opPass // host function that does not
+	opDelay
+)
+
+// op is an operation on a stream; a million pending ones must fit in memory.
+type op struct {
+	kind  opKind
+	arg   uint64      // wait: place; record: own place; call: token; delay: ns
+	on    *Stream     // wait: whose place; record: own stream
+	ep    *epoch      // for streams in the legacy order
+	ref   any         // *Event, *gate or driver.Sink
+	timer *time.Timer // wait with a limit
+}
+
+// Stream is the host device's stream: a queue and a timeline that only grows.
+type Stream struct {
+	eng     *engine
+	dev     *Device
+	id      uint64
+	level   uint8
+	ordered bool
+	legacy  bool
+
+	// The n-th operation is done when completed >= n. Both are written under
+	// the lock and may be read without it.
+	submitted atomic.Uint64
+	completed atomic.Uint64
+
+	state   state
+	q       fifo
+	skip    int      // operations dropped behind the head, done with it
+	gone    []*epoch // what those were part of
+	waiting waiters
+	failure atomic.Pointer[driver.Error]
+	prev    *Stream // the device's list of streams with work
+	next    *Stream
+}
+
+// Record implements driver.Stream.
+func (s *Stream) Record(ev driver.Event) error {
+	e := s.eng
+	v := ev.(*Event)
+	e.Lock()
+	seq := s.submitted.Load() + 1
+	v.at = place{s, seq}
+	v.recorded = true
+	e.add(s, op{kind: opRecord, arg: seq, on: s, ref: v})
+	e.sched.Point(Enqueued, s, nil)
+	e.Unlock()
+	return nil
+}
+
+// Wait implements driver.Stream.
+func (s *Stream) Wait(ev driver.Event, limit int64) error {
+	e := s.eng
+	v := ev.(*Event)
+	e.Lock()
+	o := op{kind: opWait, arg: v.at.seq, on: v.at.on, ref: v}
+	if v.opts.Settable {
+		o.kind = opWaitSet
+	} else if v.at.on == nil || v.at.on == s || v.at.on.completed.Load() >= v.at.seq {
+		// What it stands for is done, or before us in this very stream.
+		e.sched.Point(Enqueued, s, nil)
+		e.Unlock()
+		return nil
+	}
+	v.waits++
+	if limit != driver.Forever {
+		seq := s.submitted.Load() + 1
+		o.timer = time.AfterFunc(time.Duration(limit), func() { e.expire(s, seq, v) })
+	}
+	e.add(s, o)
+	e.sched.Point(Enqueued, s, nil)
+	e.Unlock()
+	return nil
+}
+
+// WaitStream implements driver.Stream.
+func (s *Stream) WaitStream(other driver.Stream) error {
+	t := other.(*Stream)
+	e := s.eng
+	e.Lock()
+	if s != t {
+		if at := t.mark(); at.on.completed.Load() < at.seq {
+			e.add(s, op{kind: opWait, arg: at.seq, on: at.on})
+		}
+	}
+	e.sched.Point(Enqueued, s, nil)
+	e.Unlock()
+	return nil
+}
+
+// mark returns the place at which all work enqueued so far is done. On the
+// legacy default stream that includes the work of the streams ordered with it,
+// so a marker is enqueued there unless nothing lies between.
+func (s *Stream) mark() place {
+	if s.legacy {
+		if last := s.dev.last; !last.legacy && (last.pending > 0 || !last.open) {
+			s.eng.add(s, op{kind: opNop})
+		}
+	}
+	return place{s, s.submitted.Load()}
+}
+
+// Reset implements driver.Stream.
+func (s *Stream) Reset(ev driver.Event) error {
+	s.eng.submit(s, op{kind: opReset, ref: ev.(*Event)})
+	return nil
+}
+
+// Nop implements driver.Stream.
+func (s *Stream) Nop() error {
+	s.eng.submit(s, op{kind: opNop})
+	return nil
+}
+
+// Delay implements driver.Delayer.
+func (s *Stream) Delay(ns int64) error {
+	s.eng.submit(s, op{kind: opDelay, arg: uint64(ns)})
+	return nil
+}
+
+// HostFunc implements driver.Stream.
+func (s *Stream) HostFunc(f driver.HostFunc) error {
+	kind := opCall
+	if f.Passing {
+		kind = opPass
+	}
+	s.eng.submit(s, op{kind: kind, arg: f.Token, ref: f.Sink})
+	return nil
+}
+
+// Complete implements driver.Completer: the host function at the head ended.
+func (s *Stream) Complete(err *driver.Error) {
+	e := s.eng
+	e.Lock()
+	if err != nil {
+		s.fail(err)
+	}
+	e.finish(s)
+	e.advance(s)
+	e.sched.Point(Ended, s, nil)
+	e.Unlock()
+}
+
+func (s *Stream) fail(err *driver.Error) { s.failure.CompareAndSwap(nil, err) }
+
+// Failure implements driver.Stream.
+func (s *Stream) Failure() *driver.Error {
+	if s.failure.Load() == nil {
+		return nil
+	}
+	return s.failure.Swap(nil)
+}
+
+// Query implements driver.Stream.
+func (s *Stream) Query() (bool, error) {
+	if err := s.Failure(); err != nil {
+		return false, err
+	}
+	e := s.eng
+	if e.free && !s.legacy {
+		return s.completed.Load() == s.submitted.Load(), nil
+	}
+	e.Lock()
+	e.sched.Point(Queried, s, nil)
+	done := s.completed.Load() == s.submitted.Load()
+	if done && s.legacy {
+		// Its work includes that of the streams ordered with it.
+		done = s.dev.last.open && s.dev.last.pending == 0
+	}
+	e.Unlock()
+	return done, nil
+}
+
+// Point implements driver.Stream.
+func (s *Stream) Point() driver.Point {
+	s.eng.Lock()
+	at := s.mark()
+	s.eng.Unlock()
+	return point{s.eng, at}
+}
+
+// Close implements driver.Stream: the queue empties itself, the collector does
+// the rest.
+func (s *Stream) Close() {}

@@ -1,0 +1,361 @@
+package hal
+
+import (
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// StreamOptions says what kind of stream to make; the zero value is the
+// default: least urgent, ordered with the legacy default stream.
+type StreamOptions struct {
+	// Priority: lower is more urgent, clamped to GreatestPriority and 0.
+	Priority int
+	// NonBlocking streams take no part in the order with the legacy default stream.
+	NonBlocking bool
+	// BlockHost makes every call that enqueues return after completion.
+	BlockHost bool
+}
+
+// Stream is an ordered line of work on a device.
+type Stream struct {
+	dev      *Device
+	d        driver.Stream
+	index    uint64
+	level    uint8
+	opts     StreamOptions
+	special  bool // a default stream: nobody may close it
+	ctx      *Context
+	closed   atomic.Bool
+	failures atomic.Uint64
+	queue    atomic.Pointer[Queue]
+}
+
+// NewStream makes a stream.
+//
+// # Errors
+//   - [ErrInHostFunction]: called by a function that runs on a stream.
+//
+// Contract: S1, S8, H3.
+func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
+	if err := t.enter("create stream"); err != nil {
+		return nil, err
+	}
+	s, err := d.newStream(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	d.rt.live.Add(1)
+	return s, nil
+}
+
+func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
+	d.used.Store(true)
+	o.Priority = min(0, max(GreatestPriority, o.Priority))
+	s := &Stream{dev: d, index: d.indexes.Add(1), opts: o, ctx: ctx}
+	s.level = uint8(o.Priority - GreatestPriority)
+	var err error
+	s.d, err = d.d.NewStream(driver.StreamOptions{
+		Level:   s.level,
+		Ordered: !o.NonBlocking && ctx == nil,
+		ID:      s.index,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Device returns the stream's device.
+func (s *Stream) Device() *Device { return s.dev }
+
+// Index returns the stream's number on its device: 0 for the legacy default
+// stream, never used again for the others.
+func (s *Stream) Index() uint64 { return s.index }
+
+// Options returns how the stream was made, with the clamped priority.
+func (s *Stream) Options() StreamOptions { return s.opts }
+
+// Special reports whether this is a default stream, which nobody can close.
+func (s *Stream) Special() bool { return s.special }
+
+// BlocksHost reports whether calls that enqueue wait for completion.
+func (s *Stream) BlocksHost() bool { return s.opts.BlockHost }
+
+// Failures returns how many functions on the stream have failed.
+//
+// Contract: H2.
+func (s *Stream) Failures() uint64 { return s.failures.Load() }
+
+// Closed reports whether Close was called.
+func (s *Stream) Closed() bool { return s.closed.Load() }
+
+// Describe says what is pending and what the head operation waits for.
+//
+// Contract: T2.
+func (s *Stream) Describe() string { return s.d.Describe() + s.dev.rt.Funcs.Held() }
+
+// admit is the choke point's door: every call that enqueues passes it.
+func (s *Stream) admit(t *Thread, op string) error {
+	if t != nil && t.inside {
+		return t.enter(op)
+	}
+	if s.closed.Load() {
+		return closedError(op, "stream")
+	}
+	if s.ctx != nil {
+		return s.ctx.check(t, op)
+	}
+	return nil
+}
+
+// tell informs the listeners; its caller has seen that there are some.
+func (s *Stream) tell(o Operation) {
+	o.Stream = s
+	if list := s.dev.rt.listeners.list.Load(); list != nil {
+		for _, f := range *list {
+			(*f)(o)
+		}
+	}
+}
+
+func (s *Stream) listened() bool { return s.dev.rt.listeners.list.Load() != nil }
+
+// settle ends a call that enqueued.
+func (s *Stream) settle(t *Thread, err error) error {
+	if err != nil || !s.opts.BlockHost || (t != nil && t.WaitsOutside) {
+		return err
+	}
+	s.d.Point().Wait(driver.Forever)
+	return nil
+}
+
+// Record makes e stand for all work enqueued on s so far. An event that is
+// not bound to a device yet is bound to the stream's.
+//
+// # Errors
+//   - [ErrClosed]: s or e is closed.
+//   - [ErrWrongDevice]: e belongs to another device.
+//   - [ErrWrongContext], [ErrNoContext]: s belongs to a context that is not current.
+//   - [ErrInHostFunction]: called by a function that runs on a stream.
+//
+// Contract: E3, E4, E7, D4, H3. Source: CUDA driver API, cuEventRecord.
+func (s *Stream) Record(t *Thread, e *Event) error {
+	if err := s.admit(t, "record"); err != nil {
+		return err
+	}
+	d, err := e.bind(s.dev)
+	if err != nil {
+		return err
+	}
+	version := e.version.Add(1)
+	if s.listened() {
+		s.tell(Operation{Kind: "record", Thread: t, Event: e, Version: version})
+	}
+	return s.settle(t, s.d.Record(d))
+}
+
+// Wait makes work enqueued on s after this call start only when the latest
+// record of e at this call is done. The host does not block. Closing e
+// afterwards is allowed.
+//
+// # Errors
+//   - [ErrClosed]: s or e is closed.
+//   - [ErrUnrecorded]: e is of kind Recorded and was never recorded.
+//   - [ErrNotSupported]: e was made NotWaitable.
+//   - [ErrWrongContext], [ErrNoContext]: s belongs to a context that is not current.
+//   - [ErrInHostFunction]: called by a function that runs on a stream.
+//
+// Contract: E1, E2, E3, A2, A3, H3. Source: CUDA driver API, cuStreamWaitEvent.
+func (s *Stream) Wait(t *Thread, e *Event) error { return s.WaitLimited(t, e, driver.Forever) }
+
+// WaitLimited is Wait with a limit in nanoseconds; when it passes first the
+// stream goes on and keeps an [ErrTimeout] for its next synchronize or query.
+//
+// Contract: A6.
+func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
+	if err := s.admit(t, "wait event"); err != nil {
+		return err
+	}
+	d, err := e.waitable(s.dev)
+	if err != nil || d == nil {
+		return err
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "wait", Thread: t, Event: e, Version: e.version.Load()})
+	}
+	return s.settle(t, s.d.Wait(d, limit))
+}
+
+// WaitStream makes work enqueued on s after this call start only when all work
+// enqueued on o before this call is done.
+//
+// # Errors: as for Wait.
+//
+// Contract: S6, H3.
+func (s *Stream) WaitStream(t *Thread, o *Stream) error {
+	if err := s.admit(t, "wait stream"); err != nil {
+		return err
+	}
+	if o.closed.Load() {
+		return closedError("wait stream", "stream to wait for")
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "wait stream", Thread: t, Other: o})
+	}
+	return s.settle(t, s.d.WaitStream(o.d))
+}
+
+// Nop enqueues an operation that does nothing.
+func (s *Stream) Nop(t *Thread) error {
+	if err := s.admit(t, "nop"); err != nil {
+		return err
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "nop", Thread: t})
+	}
+	return s.settle(t, s.d.Nop())
+}
+
+// Delay enqueues an operation that keeps an engine busy for ns nanoseconds.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend cannot.
+func (s *Stream) Delay(t *Thread, ns int64) error {
+	if err := s.admit(t, "delay"); err != nil {
+		return err
+	}
+	d, ok := s.d.(driver.Delayer)
+	if !ok {
+		return driver.Errorf(driver.NotSupported, "delay", "the %s backend cannot", s.dev.rt.Name())
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "delay", Thread: t})
+	}
+	return s.settle(t, d.Delay(ns))
+}
+
+// Gate enqueues an operation that blocks s until the gate is opened.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend cannot.
+//
+// Contract: T3.
+func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
+	if err := s.admit(t, "gate"); err != nil {
+		return nil, err
+	}
+	g, ok := s.d.(driver.Gater)
+	if !ok {
+		return nil, driver.Errorf(driver.NotSupported, "gate", "the %s backend cannot", s.dev.rt.Name())
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "gate", Thread: t})
+	}
+	return g.Gate(s.dev.rt.gateIDs.Add(1))
+}
+
+// Query reports whether all work on s is done. It never blocks.
+//
+// # Errors
+//   - [ErrClosed], [ErrInHostFunction].
+//   - The first error of a function or wait on s, once.
+//
+// Contract: S3, S4.
+func (s *Stream) Query(t *Thread) (bool, error) {
+	if err := s.open(t, "query"); err != nil {
+		return false, err
+	}
+	return s.d.Query()
+}
+
+// Synchronize blocks until all work enqueued on s before the call is done, for
+// at most limit nanoseconds (0 only looks), and reports whether it is.
+//
+// # Errors
+//   - [ErrClosed], [ErrInHostFunction].
+//   - The first error of a function or wait on s, once.
+//
+// Contract: S4, S9.
+func (s *Stream) Synchronize(t *Thread, limit int64) (bool, error) {
+	p, err := s.Point(t)
+	if err != nil {
+		return false, err
+	}
+	if !p.Wait(limit) {
+		return false, nil
+	}
+	return true, s.Failure()
+}
+
+// Point returns the point at which all work enqueued on s so far is done.
+func (s *Stream) Point(t *Thread) (driver.Point, error) {
+	if err := s.open(t, "synchronize"); err != nil {
+		return nil, err
+	}
+	return s.d.Point(), nil
+}
+
+// Failure returns the first error of s since it was last reported, and forgets it.
+//
+// Contract: S4.
+func (s *Stream) Failure() error {
+	if err := s.d.Failure(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// open admits calls that enqueue nothing; they need no current context.
+func (s *Stream) open(t *Thread, op string) error {
+	if err := t.enter(op); err != nil {
+		return err
+	}
+	if s.closed.Load() {
+		return closedError(op, "stream")
+	}
+	return nil
+}
+
+// Abort drops the pending work of s but for what already runs, and returns how
+// many operations it was. A thread blocked in Synchronize gets [ErrAborted].
+//
+// Contract: A8.
+func (s *Stream) Abort(t *Thread) (int, error) {
+	if err := s.open(t, "abort"); err != nil {
+		return 0, err
+	}
+	return s.d.Abort(), nil
+}
+
+// Close gives s up. Pending work still runs. Closing again does nothing.
+//
+// # Errors
+//   - [ErrInvalidValue]: s is a default stream.
+//   - [ErrInHostFunction].
+//
+// Contract: L1, L2.
+func (s *Stream) Close(t *Thread) error {
+	if err := t.enter("close stream"); err != nil {
+		return err
+	}
+	if s.special {
+		return driver.Errorf(driver.InvalidValue, "close stream", "a default stream cannot be closed")
+	}
+	s.end()
+	return nil
+}
+
+// Check reports whether t may give work to s now.
+//
+// # Errors: [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+func (s *Stream) Check(t *Thread) error { return s.admit(t, "check stream") }
+
+func (s *Stream) end() {
+	if s.closed.CompareAndSwap(false, true) {
+		s.d.Close()
+		if !s.special {
+			s.dev.rt.live.Add(-1)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package hal
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// Thread is a host thread as the runtime knows it: an explicit token, since
+// goroutines have no identity and the system's thread numbers are used again.
+// A Thread is used by one thread at a time. Calls take nil for a caller that
+// has no per-thread state and runs no host functions.
+type Thread struct {
+	// ID is never used again.
+	ID uint64
+	// WaitsOutside says that this caller waits for host-blocking streams
+	// itself, because only it knows how to be interrupted (Stream.BlocksHost).
+	WaitsOutside bool
+
+	inside  bool // a host function runs on this thread
+	running ticket
+	ctx     *Context
+	streams map[*Device]*Stream
+	current *Device
+}
+
+var threadIDs atomic.Uint64
+
+// NewThread returns the token of a new host thread.
+func NewThread() *Thread { return &Thread{ID: threadIDs.Add(1)} }
+
+// Device returns the thread's current device, rt's first one at the beginning.
+//
+// Contract: D2.
+func (t *Thread) Device(rt *Runtime) *Device {
+	if t.current == nil || t.current.rt != rt {
+		return rt.devices[0]
+	}
+	return t.current
+}
+
+// SetDevice makes d current on this thread.
+//
+// Contract: D2.
+func (t *Thread) SetDevice(d *Device) { t.current = d }
+
+// Retire ends the thread: its per-thread default streams are closed (their
+// work completes) and it is no longer the user of a context.
+//
+// Contract: S7.
+func (t *Thread) Retire() {
+	for _, s := range t.streams {
+		s.end()
+	}
+	t.streams, t.ctx, t.current = nil, nil, nil
+}
+
+// enter refuses calls from inside a host function.
+func (t *Thread) enter(op string) error {
+	if t != nil && t.inside {
+		return driver.Errorf(driver.InHostFunction, op,
+			"a function that runs on a stream may not call the runtime (the vendors forbid it: "+
+				"it would wait for itself); return first, or enqueue the call from the host")
+	}
+	return nil
+}
+
+// PerThreadStream returns the calling thread's default stream of the device,
+// which takes part in the legacy order like any ordered stream.
+//
+// Contract: S7.
+func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
+	if t == nil {
+		return nil, driver.Errorf(driver.InvalidValue, "per-thread default stream", "a Thread is needed")
+	}
+	if s := t.streams[d]; s != nil && !s.closed.Load() {
+		return s, nil
+	}
+	s, err := d.newStream(StreamOptions{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.special = true
+	if t.streams == nil {
+		t.streams = map[*Device]*Stream{}
+	}
+	t.streams[d] = s
+	return s, nil
+}
+
+// listeners is the list of those who follow the choke point; nil when empty,
+// so that nobody listening costs one atomic load.
+type listeners struct {
+	mu   sync.Mutex
+	list atomic.Pointer[[]*func(Operation)]
+}
+
+// Operation is what passes the choke point (D8): one call that enqueues work.
+type Operation struct {
+	Kind    string
+	Stream  *Stream
+	Thread  *Thread
+	Event   *Event // record, wait, reset
+	Version uint64 // of the event: the one made by a record, or bound by a wait
+	Other   *Stream
+	Token   uint64 // host functions
+	Reads   []Range
+	Writes  []Range
+}
+
+// Range is a range of bytes, Size long.
+type Range struct{ Start, Size uint64 }
+
+// Listen calls f for every operation, on the caller's thread, before the
+// operation is enqueued and with no lock held, until stop is called.
+//
+// Contract: T1.
+func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
+	l := &rt.listeners
+	own := &f
+	l.change(func(list []*func(Operation)) []*func(Operation) { return append(list, own) })
+	return func() {
+		l.change(func(list []*func(Operation)) []*func(Operation) {
+			var rest []*func(Operation)
+			for _, p := range list {
+				if p != own {
+					rest = append(rest, p)
+				}
+			}
+			return rest
+		})
+	}
+}
+
+func (l *listeners) change(f func([]*func(Operation)) []*func(Operation)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []*func(Operation)
+	if p := l.list.Load(); p != nil {
+		list = append(list, *p...)
+	}
+	if list = f(list); len(list) == 0 {
+		l.list.Store(nil)
+	} else {
+		l.list.Store(&list)
+	}
+}

@@ -1,0 +1,139 @@
+package pybuild
+
+/*
+#include "caller.h"
+#include <stdlib.h>
+
+extern void halstream_keep(int32_t slot);
+extern int32_t halstream_next_ended(void);
+
+// Python's functions, by the names the process that loads us has; absent in
+// Go's own tests, where there is no lock to release.
+extern void *PyEval_SaveThread(void) __attribute__((weak));
+extern void PyEval_RestoreThread(void *state) __attribute__((weak));
+extern int PyErr_CheckSignals(void) __attribute__((weak));
+
+static void *gil_release(void) { return PyEval_SaveThread ? PyEval_SaveThread() : NULL; }
+static void gil_acquire(void *state) { if (PyEval_RestoreThread) PyEval_RestoreThread(state); }
+
+// Takes the lock, runs the handlers of signals that came, and keeps the lock if
+// one of them raised.
+static int gil_interrupted(void **state)
+{
+	if (!PyEval_RestoreThread || !PyErr_CheckSignals) return 0;
+	PyEval_RestoreThread(*state);
+	if (PyErr_CheckSignals() != 0) return 1;
+	*state = PyEval_SaveThread();
+	return 0;
+}
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// sliceNS is how long a wait goes without looking for signals.
+const sliceNS = 50_000_000
+
+// threads is the table of host threads; slot 0 is nobody. Like every variable
+// of this package it is guarded by Python's lock, which is held when a function
+// of the extension begins and until it releases it itself.
+var (
+	threads   = []*hal.Thread{nil}
+	freeSlots []int32
+)
+
+// caller returns the token of the calling thread.
+func caller() *hal.Thread {
+	if slot := C.halstream_caller.slot; slot != 0 {
+		return threads[slot]
+	}
+	return register()
+}
+
+// register makes a token for a thread that calls for the first time, after it
+// has taken back those of threads that ended.
+func register() *hal.Thread {
+	for {
+		slot := int32(C.halstream_next_ended())
+		if slot == 0 {
+			break
+		}
+		threads[slot].Retire()
+		threads[slot] = nil
+		freeSlots = append(freeSlots, slot)
+	}
+	t := hal.NewThread()
+	t.WaitsOutside = true
+	var slot int32
+	if n := len(freeSlots); n > 0 {
+		slot = freeSlots[n-1]
+		freeSlots = freeSlots[:n-1]
+		threads[slot] = t
+	} else {
+		slot = int32(len(threads))
+		threads = append(threads, t)
+	}
+	C.halstream_keep(C.int32_t(slot))
+	return t
+}
+
+// await waits for p with Python's lock released, in slices between which
+// signals are handled. It returns 1 when p was reached and 0 when limit
+// nanoseconds (negative: no limit) passed first or a signal handler raised, in
+// which case Python's exception is set.
+func await(p driver.Point, limit int64) int64 {
+	if p == nil || p.Wait(0) {
+		return 1
+	}
+	if limit == 0 {
+		return 0
+	}
+	state := C.gil_release()
+	for {
+		slice := int64(sliceNS)
+		if limit > 0 {
+			slice = min(slice, limit)
+		}
+		if p.Wait(slice) {
+			break
+		}
+		if limit > 0 {
+			if limit -= slice; limit <= 0 {
+				C.gil_acquire(state)
+				return 0
+			}
+		}
+		if interrupted(&state) {
+			return 0
+		}
+	}
+	C.gil_acquire(state)
+	return 1
+}
+
+func interrupted(state *unsafe.Pointer) bool {
+	s := *state
+	raised := C.gil_interrupted(&s) != 0
+	*state = s
+	return raised
+}
+
+// unlocked runs f, which may block, with Python's lock released.
+func unlocked(f func()) {
+	state := C.gil_release()
+	f()
+	C.gil_acquire(state)
+}
+
+// getenv reads the environment as it is now; Go's own copy is from the time
+// the extension was loaded.
+func getenv(name string) string {
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	return C.GoString(C.getenv(c))
+}

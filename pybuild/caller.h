@@ -1,0 +1,27 @@
+/* Who calls: the host thread as the C half of the extension and pybuild share it.
+ *
+ * Every function of the extension starts with halstream_enter, on the calling
+ * thread and with Python's lock held. So one plain variable tells Go who the
+ * caller is, at the cost of a store; it is valid until the lock is released. */
+#ifndef HALSTREAM_CALLER_H
+#define HALSTREAM_CALLER_H
+
+#include <stdint.h>
+
+typedef struct {
+    int32_t slot; /* index in pybuild's table of threads, 0 before the first call */
+} halstream_thread;
+
+extern _Thread_local halstream_thread halstream_self;
+extern halstream_thread *halstream_caller;
+extern int halstream_forked;
+
+/* Returns 0, or 1 with nothing done in a forked child: the threads of the Go
+ * runtime exist only in the parent, so entering it would hang. */
+static inline int halstream_enter(void)
+{
+    halstream_caller = &halstream_self;
+    return __builtin_expect(halstream_forked, 0);
+}
+
+#endif /* HALSTREAM_CALLER_H */

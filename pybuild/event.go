@@ -1,0 +1,162 @@
+package pybuild
+
+import "halstream/hal"
+
+// Bits of the flags of EventNew; the same numbers are in _base.py and _context.py.
+const (
+	timing       = 1
+	blockingSync = 2
+	interprocess = 4
+	notWaitable  = 16
+	kindShift    = 8
+)
+
+// EventNew makes an event; ordinal -1 leaves its device to the first record.
+func EventNew(ordinal, flags int64) (id int64, err error) {
+	defer guard(&err)
+	t := caller()
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	var d *hal.Device
+	if ordinal >= 0 {
+		if d, err = device(ordinal); err != nil {
+			return 0, err
+		}
+	}
+	e, err := r.NewEvent(t, d, hal.EventOptions{
+		Timing:       flags&timing != 0,
+		BlockingSync: flags&blockingSync != 0,
+		Interprocess: flags&interprocess != 0,
+		NotWaitable:  flags&notWaitable != 0,
+		Kind:         hal.EventKind(flags >> kindShift),
+	})
+	if err != nil {
+		return 0, raise(err)
+	}
+	return insert(e), nil
+}
+
+// EventFlags returns the flags the event was made with.
+func EventFlags(id int64) (flags int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "flags")
+	if err != nil {
+		return 0, err
+	}
+	o := e.Options()
+	return truth(o.Timing)*timing | truth(o.BlockingSync)*blockingSync |
+		truth(o.Interprocess)*interprocess | truth(o.NotWaitable)*notWaitable |
+		int64(o.Kind)<<kindShift, nil
+}
+
+// EventQuery returns 1 if the latest record is done.
+func EventQuery(id int64) (done int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "query event")
+	if err != nil {
+		return 0, err
+	}
+	ok, err := e.Query(caller())
+	return truth(ok), raise(err)
+}
+
+// EventSync waits for the latest record, at most limit nanoseconds; 1 if it is done.
+func EventSync(id, limit int64) (done int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "synchronize event")
+	if err != nil {
+		return 0, err
+	}
+	p, err := e.Point(caller())
+	if err != nil {
+		return 0, raise(err)
+	}
+	return await(p, limit), nil
+}
+
+// EventElapsed returns the milliseconds between two records.
+func EventElapsed(startID, endID int64) (ms float64, err error) {
+	defer guard(&err)
+	start, err := event(startID, "elapsed")
+	if err != nil {
+		return 0, err
+	}
+	end, err := event(endID, "elapsed")
+	if err != nil {
+		return 0, err
+	}
+	ms, err = start.Elapsed(caller(), end)
+	return ms, raise(err)
+}
+
+// EventDevice returns the ordinal of the event's device, -1 if it has none yet.
+func EventDevice(id int64) (ordinal int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "device")
+	if err != nil {
+		return 0, err
+	}
+	if d := e.Device(); d != nil {
+		return int64(d.Ordinal()), nil
+	}
+	return -1, nil
+}
+
+// EventHandle returns the raw handle, 0 while the event has no device.
+func EventHandle(id int64) (handle int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "handle")
+	if err != nil || e.Device() == nil {
+		return 0, err
+	}
+	return id, nil
+}
+
+// EventVersion returns how often the event was recorded.
+func EventVersion(id int64) (version int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "version")
+	if err != nil {
+		return 0, err
+	}
+	return int64(e.Version()), nil
+}
+
+// EventReset clears an event in stream order.
+func EventReset(streamID, eventID int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, streamID, "reset event")
+	if err != nil {
+		return 0, err
+	}
+	e, err := event(eventID, "reset event")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.Reset(t, e))
+}
+
+// EventWaits returns how many enqueued waits have not been passed.
+func EventWaits(id int64) (n int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "query waits")
+	if err != nil {
+		return 0, err
+	}
+	pending, err := e.WaitsPending(caller())
+	return int64(pending), raise(err)
+}
+
+// EventTime returns when the latest record was done, nanoseconds.
+func EventTime(id int64) (ns int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "timestamp")
+	if err != nil {
+		return 0, err
+	}
+	ns, err = e.Time(caller())
+	return ns, raise(err)
+}

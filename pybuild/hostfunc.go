@@ -1,0 +1,167 @@
+package pybuild
+
+import (
+	"strings"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// park is what HostNext returns to a thread that shall end.
+const parkThread = -1
+
+// HostStarted counts a thread that is about to serve functions.
+func HostStarted() (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	r.Funcs.Start()
+	return 0, nil
+}
+
+// HostEnded counts one thread less, for one that could not be started.
+func HostEnded() (zero int64, err error) {
+	defer guard(&err)
+	if rt != nil {
+		rt.Funcs.Stop()
+	}
+	return 0, nil
+}
+
+// HostNext ends the function that has token (0: none) and returns the next
+// one, shifted left by two bits: bit 0 asks for one more thread, bit 1 says
+// that the function is to be forgotten, not run. It returns 0 when none came
+// within limit nanoseconds and -1 when the thread shall end. failure is empty,
+// or how the function failed: '!' and the text to raise it at the stream's next
+// synchronize, '?' and the text to count it only.
+func HostNext(token int64, failure string, limit int64) (packed int64, err error) {
+	defer guard(&err)
+	t := caller()
+	q := rt.Funcs
+	if token != 0 {
+		q.Done(t, failure != "", failed(token, failure))
+	}
+	task := q.Next(t, 0)
+	if task == (hal.Task{}) {
+		unlocked(func() { task = q.Next(t, limit) })
+	}
+	switch {
+	case task.End:
+		return parkThread, nil
+	case task.Token == 0:
+		return 0, nil
+	}
+	return int64(task.Token)<<2 | truth(task.Drop)<<1 | truth(task.Spawn), nil
+}
+
+func failed(token int64, failure string) *hal.Error {
+	text, checked := strings.CutPrefix(failure, "!")
+	if !checked {
+		return nil
+	}
+	return &hal.Error{Kind: driver.HostFunction, Op: "call", Text: text, Token: uint64(token)}
+}
+
+// QueueNew makes a report queue.
+func QueueNew() (id int64, err error) {
+	defer guard(&err)
+	return insert(hal.NewReportQueue()), nil
+}
+
+func queue(id int64, op string) (*hal.Queue, error) {
+	if q, ok := find(id).(*hal.Queue); ok {
+		return q, nil
+	}
+	return nil, unknown(id, op, "report queue")
+}
+
+// QueueNext takes the next function of a report queue, 0 if none came in time.
+func QueueNext(id, limit int64) (token int64, err error) {
+	defer guard(&err)
+	q, err := queue(id, "process reports")
+	if err != nil {
+		return 0, err
+	}
+	t := caller()
+	for {
+		task := q.Next(t, 0)
+		if task == (hal.Task{}) && limit != 0 {
+			unlocked(func() { task = q.Next(t, limit) })
+		}
+		if !task.Drop {
+			return int64(task.Token), nil
+		}
+		dropped = append(dropped, int64(task.Token))
+	}
+}
+
+// dropped are tokens of reports that will not run, for QueueDropped.
+var dropped []int64
+
+// QueueDropped returns the token of a report that will not run, 0 if none.
+func QueueDropped() int64 {
+	if len(dropped) == 0 {
+		return 0
+	}
+	token := dropped[len(dropped)-1]
+	dropped = dropped[:len(dropped)-1]
+	return token
+}
+
+// QueueDone ends the function taken last.
+func QueueDone(id, token int64, failure string) (zero int64, err error) {
+	defer guard(&err)
+	q, err := queue(id, "process reports")
+	if err != nil {
+		return 0, err
+	}
+	q.Done(caller(), failure != "", failed(token, failure))
+	return 0, nil
+}
+
+// StreamSubscribe sends the reports of a stream to a queue.
+func StreamSubscribe(streamID, queueID int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, streamID, "subscribe")
+	if err != nil {
+		return 0, err
+	}
+	q, err := queue(queueID, "subscribe")
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(s.Subscribe(t, q))
+}
+
+// StreamUnsubscribe undoes StreamSubscribe.
+func StreamUnsubscribe(streamID, queueID int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, streamID, "unsubscribe")
+	if err != nil {
+		return 0, err
+	}
+	q, err := queue(queueID, "unsubscribe")
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(s.Unsubscribe(t, q))
+}
+
+// StreamReport enqueues a function for the queue the stream is subscribed to.
+func StreamReport(streamID, queueID, token, block int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, streamID, "report")
+	if err != nil {
+		return 0, err
+	}
+	q, err := queue(queueID, "report")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.Report(t, q, uint64(token), block != 0))
+}

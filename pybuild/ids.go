@@ -1,0 +1,127 @@
+package pybuild
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// An id is a slot of the table of objects, with a generation above it so that
+// no id is ever given twice. The low four bits are free: ids are multiples of
+// 16, which no handle of a default stream (0, 1, 2) is.
+const (
+	slotBits = 24
+	lowBits  = 4
+)
+
+type entry struct {
+	generation int64
+	object     any
+}
+
+// perThread is the entry of a device's per-thread default stream, which is
+// another stream on each thread.
+type perThread struct{ dev *hal.Device }
+
+var (
+	entries   = make([]entry, 1, 1024)
+	freeIDs   []int32
+	openCount int
+)
+
+func insert(object any) int64 {
+	var slot int32
+	if n := len(freeIDs); n > 0 {
+		slot = freeIDs[n-1]
+		freeIDs = freeIDs[:n-1]
+	} else {
+		slot = int32(len(entries))
+		entries = append(entries, entry{generation: 1})
+	}
+	e := &entries[slot]
+	e.object = object
+	return (e.generation<<slotBits | int64(slot)) << lowBits
+}
+
+// find returns the object of an id, nil if there is none.
+func find(id int64) any {
+	slot := id >> lowBits & (1<<slotBits - 1)
+	if id < 0 || slot >= int64(len(entries)) {
+		return nil
+	}
+	if e := &entries[slot]; e.generation == id>>(lowBits+slotBits) && id&(1<<lowBits-1) == 0 {
+		return e.object
+	}
+	return nil
+}
+
+func remove(id int64) {
+	slot := id >> lowBits & (1<<slotBits - 1)
+	entries[slot].object = nil
+	entries[slot].generation++
+	freeIDs = append(freeIDs, int32(slot))
+}
+
+// unknown explains an id that has no object of the wanted type.
+func unknown(id int64, op, what string) error {
+	slot := id >> lowBits & (1<<slotBits - 1)
+	generation := id >> (lowBits + slotBits)
+	if id > 0 && id&(1<<lowBits-1) == 0 && slot < int64(len(entries)) && slot > 0 &&
+		generation > 0 && generation < entries[slot].generation {
+		return raise(driver.Errorf(driver.Closed, op, "the %s is closed; create a new one", what))
+	}
+	return raise(driver.Errorf(driver.InvalidHandle, op, "%d is not the handle of a live %s", id, what))
+}
+
+func stream(t *hal.Thread, id int64, op string) (*hal.Stream, error) {
+	switch o := find(id).(type) {
+	case *hal.Stream:
+		return o, nil
+	case perThread:
+		s, err := o.dev.PerThreadStream(t)
+		return s, raise(err)
+	}
+	return nil, unknown(id, op, "stream")
+}
+
+func event(id int64, op string) (*hal.Event, error) {
+	if e, ok := find(id).(*hal.Event); ok {
+		return e, nil
+	}
+	return nil, unknown(id, op, "event")
+}
+
+// separator stands between the parts of an error's text: kind, vendor code,
+// operation, token and text, which Python takes apart again.
+const separator = "\x1f"
+
+type flatError struct{ text string }
+
+func (e *flatError) Error() string { return e.text }
+
+// raise gives an error the form that Python takes apart.
+func raise(err error) error {
+	if err == nil {
+		return nil
+	}
+	e, ok := err.(*hal.Error)
+	if !ok {
+		if flat, done := err.(*flatError); done {
+			return flat
+		}
+		e = driver.Errorf(driver.Unknown, "", "%s", err)
+	}
+	return &flatError{fmt.Sprint(separator, e.Kind, separator, e.Code, separator, e.Op,
+		separator, e.Token, separator, e.Text)}
+}
+
+// guard turns a panic into an error: one that left an exported function would
+// end the process.
+func guard(err *error) {
+	if r := recover(); r != nil {
+		*err = raise(driver.Errorf(driver.Unknown, "internal",
+			"a defect of halstream, please report it: %v\n%s", r, debug.Stack()))
+	}
+}

@@ -1,0 +1,355 @@
+package pybuild
+
+import (
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// Bits of the flags of StreamNew; the same numbers are in _base.py.
+const (
+	nonBlocking = 1
+	blockHost   = 2
+)
+
+// StreamNew makes a stream on a device, or with context other than 0 in that
+// context, and returns its id.
+func StreamNew(ordinal, priority, flags, context int64) (id int64, err error) {
+	defer guard(&err)
+	t := caller()
+	o := hal.StreamOptions{
+		Priority:    int(priority),
+		NonBlocking: flags&nonBlocking != 0,
+		BlockHost:   flags&blockHost != 0,
+	}
+	var s *hal.Stream
+	if context != 0 {
+		c, ok := find(context).(*hal.Context)
+		if !ok {
+			return 0, unknown(context, "create stream", "context")
+		}
+		s, err = c.NewStream(t, o)
+	} else {
+		d, e := device(ordinal)
+		if e != nil {
+			return 0, e
+		}
+		s, err = d.NewStream(t, o)
+	}
+	if err != nil {
+		return 0, raise(err)
+	}
+	return insert(s), nil
+}
+
+// StreamDefault returns the id of a device's legacy or per-thread default stream.
+func StreamDefault(ordinal, ownThread int64) (id int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	d.DefaultStream()
+	if ownThread != 0 {
+		return perThreadIDs[ordinal], nil
+	}
+	return legacyIDs[ordinal], nil
+}
+
+// enqueued ends a call that enqueued work: on a host-blocking stream it waits.
+func enqueued(t *hal.Thread, s *hal.Stream, err error) (int64, error) {
+	if err != nil {
+		return 0, raise(err)
+	}
+	if s.BlocksHost() {
+		p, err := s.Point(t)
+		if err != nil {
+			return 0, raise(err)
+		}
+		await(p, driver.Forever)
+	}
+	return 0, nil
+}
+
+// StreamRecord records an event.
+func StreamRecord(id, eventID int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "record")
+	if err != nil {
+		return 0, err
+	}
+	e, err := event(eventID, "record")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.Record(t, e))
+}
+
+// StreamWaitEvent makes later work wait for an event.
+func StreamWaitEvent(id, eventID int64) (zero int64, err error) {
+	return StreamWaitLimited(id, eventID, driver.Forever)
+}
+
+// StreamWaitLimited makes later work wait for an event, at most limit nanoseconds.
+func StreamWaitLimited(id, eventID, limit int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "wait event")
+	if err != nil {
+		return 0, err
+	}
+	e, err := event(eventID, "wait event")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.WaitLimited(t, e, limit))
+}
+
+// StreamWaitStream makes later work wait for another stream's work so far.
+func StreamWaitStream(id, other int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "wait stream")
+	if err != nil {
+		return 0, err
+	}
+	o, err := stream(t, other, "wait stream")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.WaitStream(t, o))
+}
+
+// StreamNop enqueues an operation that does nothing.
+func StreamNop(id int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "nop")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.Nop(t))
+}
+
+// StreamDelay enqueues an operation that takes ns nanoseconds.
+func StreamDelay(id, ns int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "delay")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.Delay(t, ns))
+}
+
+// StreamCall enqueues the function that has this token.
+func StreamCall(id, token int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "call")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.HostFunc(t, uint64(token)))
+}
+
+// StreamQuery returns 1 if all work is done.
+func StreamQuery(id int64) (done int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "query")
+	if err != nil {
+		return 0, err
+	}
+	ok, err := s.Query(t)
+	return truth(ok), raise(err)
+}
+
+// StreamSync waits for all work enqueued so far, at most limit nanoseconds
+// (negative: no limit); 1 if it is done. The stream's first error is raised once.
+func StreamSync(id, limit int64) (done int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "synchronize")
+	if err != nil {
+		return 0, err
+	}
+	ok, err := s.Query(t)
+	if ok {
+		return 1, nil
+	}
+	p, e := s.Point(t)
+	if e != nil {
+		return 0, raise(e)
+	}
+	done = await(p, limit)
+	if err == nil && done == 1 {
+		err = s.Failure()
+	}
+	return done, raise(err)
+}
+
+// StreamAbort drops the work that has not started and returns how much it was.
+func StreamAbort(id int64) (n int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "abort")
+	if err != nil {
+		return 0, err
+	}
+	dropped, err := s.Abort(t)
+	return int64(dropped), raise(err)
+}
+
+// StreamCheck raises if the calling thread may not give work to the stream.
+func StreamCheck(id int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "check stream")
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(s.Check(t))
+}
+
+// StreamHandle returns the raw handle: 0 legacy, 2 per-thread, else the id.
+func StreamHandle(id int64) (handle int64, err error) {
+	defer guard(&err)
+	switch o := find(id).(type) {
+	case perThread:
+		return 2, nil
+	case *hal.Stream:
+		if o == o.Device().Legacy() {
+			return 0, nil
+		}
+		return id, nil
+	}
+	return 0, unknown(id, "handle", "stream")
+}
+
+// StreamDevice returns the ordinal of the stream's device.
+func StreamDevice(id int64) (ordinal int64, err error) {
+	defer guard(&err)
+	s, err := stream(caller(), id, "device")
+	if err != nil {
+		return 0, err
+	}
+	return int64(s.Device().Ordinal()), nil
+}
+
+// StreamIndex returns the small number of the stream on its device.
+func StreamIndex(id int64) (index int64, err error) {
+	defer guard(&err)
+	s, err := stream(caller(), id, "index")
+	if err != nil {
+		return 0, err
+	}
+	return int64(s.Index()), nil
+}
+
+// StreamPriority returns the clamped priority.
+func StreamPriority(id int64) (priority int64, err error) {
+	defer guard(&err)
+	s, err := stream(caller(), id, "priority")
+	if err != nil {
+		return 0, err
+	}
+	return int64(s.Options().Priority), nil
+}
+
+// StreamFlags returns the flags the stream was made with.
+func StreamFlags(id int64) (flags int64, err error) {
+	defer guard(&err)
+	s, err := stream(caller(), id, "flags")
+	if err != nil {
+		return 0, err
+	}
+	o := s.Options()
+	return truth(o.NonBlocking)*nonBlocking | truth(o.BlockHost)*blockHost, nil
+}
+
+// StreamFailures returns how many functions on the stream raised.
+func StreamFailures(id int64) (n int64, err error) {
+	defer guard(&err)
+	s, err := stream(caller(), id, "failures")
+	if err != nil {
+		return 0, err
+	}
+	return int64(s.Failures()), nil
+}
+
+// Describe says where a stream, an event or a context stands.
+func Describe(id int64) (text string, err error) {
+	defer guard(&err)
+	switch o := find(id).(type) {
+	case *hal.Event:
+		return o.Describe(), nil
+	case *hal.Context:
+		return o.Device().Describe(), nil
+	}
+	s, err := stream(caller(), id, "describe")
+	if err != nil {
+		return "", err
+	}
+	return s.Describe(), nil
+}
+
+// IsOpen returns 1 while the id names a live object.
+func IsOpen(id int64) (open int64, err error) {
+	defer guard(&err)
+	return truth(find(id) != nil), nil
+}
+
+// Close gives up the object of an id; an id that has none is closed already.
+func Close(id int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	switch o := find(id).(type) {
+	case *hal.Stream:
+		err = o.Close(t)
+	case *hal.Event:
+		err = o.Close(t)
+	case driver.Gate:
+		o.Open() // nobody could open it any more
+	case *hal.Queue:
+		o.Close()
+	default:
+		return 0, nil
+	}
+	if err != nil {
+		return 0, raise(err)
+	}
+	remove(id)
+	return 0, nil
+}
+
+// GateNew blocks a stream until GateOpen.
+func GateNew(id int64) (gate int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "gate")
+	if err != nil {
+		return 0, err
+	}
+	g, err := s.Gate(t)
+	if err != nil {
+		return 0, raise(err)
+	}
+	return insert(g), nil
+}
+
+// GateOpen lets the stream go on. Functions on streams may call it.
+func GateOpen(id int64) (zero int64, err error) {
+	defer guard(&err)
+	if g, ok := find(id).(driver.Gate); ok {
+		g.Open()
+	}
+	return 0, nil
+}
+
+// GateOpened returns 1 after GateOpen.
+func GateOpened(id int64) (opened int64, err error) {
+	defer guard(&err)
+	g, ok := find(id).(driver.Gate)
+	return truth(!ok || g.Opened()), nil
+}

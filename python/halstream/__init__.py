@@ -1,0 +1,120 @@
+"""halstream: real device streams for every program, with or without a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _current, _errors, _native
+from ._core import Device, Event, Stream, device_count, synchronize
+from ._errors import *  # noqa: F403
+from ._errors import BackendAbsentError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    *_errors.__all__,
+    "Device",
+    "Event",
+    "Stream",
+    "backend",
+    "current_device",
+    "current_stream",
+    "device_count",
+    "devices",
+    "set_device",
+    "synchronize",
+    "testing",
+    "use",
+    "use_backend",
+]
+
+
+def backend() -> str:
+    """Return the name of the backend in use: ``'host'``, ``'cuda'`` or ``'ascend'``."""
+    try:
+        return str(_native.backend())
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+def use_backend(name: str) -> str:
+    """Choose the backend; possible while no stream or event is alive.
+
+    Parameters
+    ----------
+    name : str
+        ``'auto'``, ``'host'``, ``'cuda'`` or ``'ascend'``.
+
+    Returns
+    -------
+    str
+        The backend in use, which is never ``'auto'``.
+
+    Raises
+    ------
+    BackendAbsentError
+        If it cannot be used here; the text says why.
+    """
+    from . import _numbered, _pool
+    from ._base import drain
+    from ._device import in_use
+
+    _numbered.forget()
+    _pool.reset()
+    drain()
+    try:
+        _native.use_backend(name)
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+    _current.reset()
+    in_use.clear()
+    return backend()
+
+
+def devices() -> list[Device]:
+    """Return all devices of the backend in use."""
+    return [Device(i) for i in range(device_count())]
+
+
+def current_device() -> Device:
+    """Return the calling task's current device."""
+    return Device(_current.current_device())
+
+
+def set_device(device: Device | int | str) -> None:
+    """Change the current device of this thread, or of the innermost context."""
+    from ._device import ordinal
+
+    _current.set_device(ordinal(device))
+
+
+def current_stream(device: Device | int | str | None = None) -> Any:
+    """Return the current stream of a device (None: the current device).
+
+    The object is the very one that was made current; without one it is the
+    legacy default stream.
+    """
+    from ._device import ordinal
+
+    where = ordinal(device)
+    stream = _current.current_stream(where)
+    return Stream._default(where) if stream is None else stream
+
+
+def use(stream: Stream) -> None:
+    """Make a stream current for this thread, or for the rest of the innermost context."""
+    if not isinstance(stream, Stream):
+        raise TypeError(f"use() takes a Stream, not {type(stream).__name__}")
+    _current.set_stream(stream)
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use: an import of halstream stays fast.
+    if name in {"testing", "torch", "paddle", "mindspore", "cupy", "acl"}:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+assert BackendAbsentError  # re-exported by the star import above

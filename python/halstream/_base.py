@@ -1,0 +1,98 @@
+"""What Stream and Event share: ids, error classes, and how collected objects are closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from . import _native
+from ._errors import KINDS, WaitTimeoutError
+
+# Bits of the flags that the extension takes; the same numbers are in pybuild.
+TIMING = 1
+BLOCKING_SYNC = 2
+INTERPROCESS = 4
+NON_BLOCKING = 1
+BLOCK_HOST = 2
+
+# Ids whose Python owner was collected. The garbage collector may run anywhere,
+# also inside the extension's own calls, so finalizers only append here and
+# ordinary calls close the objects.
+reap: list[int] = []
+REAP_AT = 32
+
+
+def drain() -> None:
+    """Close, in id order, the native objects whose Python owners are gone."""
+    while reap:
+        ids = sorted(reap)
+        del reap[: len(ids)]
+        for ident in ids:
+            _native.close(ident)
+
+
+class Base:
+    """What Stream and Event share: the id, error classes, refusal to be copied."""
+
+    _id: int
+    _errors: ClassVar[Mapping[str, Callable[..., BaseException]]] = KINDS
+
+    def _wrong_type(self, operation: str, operand: object, expected: type) -> Exception:
+        """Return the error for an operand that is not of the expected class."""
+        return TypeError(
+            f"{operation}() takes a halstream {expected.__name__}, "
+            f"not {type(operand).__module__}.{type(operand).__qualname__}"
+        )
+
+    def _adopt(self, operand: object, expected: type) -> Any:
+        """Return an object of the expected class for a foreign operand, None if there is none.
+
+        Asked only after a call failed, so that calls with the right class pay nothing.
+        """
+        return None
+
+    def _fail(
+        self,
+        exc: BaseException,
+        operation: str,
+        operand: object = None,
+        expected: type | None = None,
+    ) -> BaseException:
+        if expected is not None and not isinstance(operand, expected):
+            return self._wrong_type(operation, operand, expected)
+        return _native.error(exc, self._errors)
+
+    def _synchronize(
+        self, function: Callable[[int, int], int], timeout: float | None
+    ) -> None:
+        try:
+            done = _native.wait(function, self._id, timeout)
+            state = "" if done else _native.describe(self._id)
+        except RuntimeError as exc:
+            raise self._fail(exc, "synchronize") from None
+        if not done:
+            kind = self._errors.get("timeout", WaitTimeoutError)
+            raise kind(
+                f"not done within {timeout} s: {state}", operation="synchronize"
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"cannot pickle or copy a {type(self).__name__}: it names live work of this "
+            "process; create a new one where you need it"
+        )
+
+
+class Owner:
+    """Closes a native stream when the last wrapper of it is gone."""
+
+    __slots__ = ("__weakref__", "ident")
+
+    def __init__(self, ident: int) -> None:
+        self.ident = ident
+
+    def __del__(self) -> None:
+        if reap is not None:
+            reap.append(self.ident)
+
+

@@ -1,0 +1,118 @@
+"""What other libraries ask of a stream or of a device, for every dialect."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._base import NON_BLOCKING
+from ._errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from ._stream import Stream
+
+__all__ = [
+    "can_access_peer",
+    "close_raw",
+    "cuda_driver_loadable",
+    "cuda_stream",
+    "device_facts",
+    "initialized",
+    "new_raw",
+]
+
+
+@functools.cache
+def cuda_driver_loadable() -> bool:
+    """True if a library of this process could load a CUDA driver."""
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
+def cuda_stream(stream: Stream) -> tuple[int, int]:
+    """Return what the ``__cuda_stream__`` protocol asks for: its version and the handle.
+
+    Raises
+    ------
+    NotSupportedError
+        For a stream that is not CUDA's where a CUDA driver is loadable: the
+        library that asked would hand the number to the driver.
+    """
+    name = _native.backend()
+    if name != "cuda" and cuda_driver_loadable():
+        raise NotSupportedError(
+            f"this stream lives on the {name} backend, and its handle means nothing to the "
+            "CUDA driver of this process; choose the cuda backend to share streams",
+            operation="__cuda_stream__",
+        )
+    return 0, stream.handle
+
+
+def new_raw(ordinal: int, *, priority: int = 0, non_blocking: bool = False) -> int:
+    """Make a stream that belongs to no Python object; return its raw handle.
+
+    It lives until `close_raw`. Wrap it with `Stream.from_handle`.
+    """
+    try:
+        ident = _native.stream_new(ordinal, priority, NON_BLOCKING if non_blocking else 0, 0)
+        return int(_native.stream_handle(ident))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+def close_raw(handle: int) -> None:
+    """Give up a stream of `new_raw`; pending work still runs.
+
+    Raises
+    ------
+    InvalidHandleError
+        If no live stream has this handle.
+    """
+    try:
+        _native.stream_device(handle)
+        _native.close(handle)
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+def can_access_peer(ordinal: int, peer: int) -> bool:
+    """True if a device can use the other one's memory; a device is no peer of itself."""
+    if _native.backend() != "host":
+        raise NotSupportedError(
+            "peer access of vendor devices is not built yet", operation="can_access_peer"
+        )
+    return ordinal != peer
+
+
+def device_facts(ordinal: int) -> dict[str, Any]:
+    """Return what is known about a device: its name, and on the host how it computes.
+
+    Notes
+    -----
+    A host device has compute capability 0.0, which is below every feature that
+    programs look for, and groups of one thread.
+    """
+    facts: dict[str, Any] = {"name": str(_native.device_name(ordinal))}
+    if _native.backend() != "host":
+        raise NotSupportedError(
+            "attributes of vendor devices are not built yet", operation="device_facts"
+        )
+    engines = os.environ.get("HALSTREAM_HOST_ENGINES", "")
+    count = int(engines) if engines.isdecimal() else max(2, os.cpu_count() or 1)
+    return {**facts, "major": 0, "minor": 0, "multi_processor_count": count, "warp_size": 1}
+
+
+def initialized() -> bool:
+    """True once this process has used the runtime; False in a child that was forked from it."""
+    try:
+        return bool(_native.initialized())
+    except (AttributeError, RuntimeError):
+        return False

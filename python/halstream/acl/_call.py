@@ -1,0 +1,144 @@
+"""What every ACL function shares: how arguments are read, and codes in place of exceptions."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+from .._errors import HalError
+from .._session import session
+from . import _codes as codes
+from ._table import MASK, refuse
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _handle(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError
+    return value & MASK
+
+
+def _unsigned(value: Any) -> int:
+    return _handle(value) & 0xFFFFFFFF
+
+
+def _signed(value: Any) -> int:
+    number = operator.index(value)
+    if not -(2**31) <= number < 2**31:
+        raise TypeError
+    return number
+
+
+def _callable(value: Any) -> Any:
+    if not callable(value):
+        raise TypeError
+    return value
+
+
+def _mapping(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise TypeError
+    return value
+
+
+def _text(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+# h: handle or 64-bit number, masked; u: 32 bits, masked; i: 32 bits with sign;
+# f: function; d: dict; s: text; o: anything.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "h": _handle,
+    "u": _unsigned,
+    "i": _signed,
+    "f": _callable,
+    "d": _mapping,
+    "s": _text,
+    "o": lambda value: value,
+}
+
+
+def command(
+    kinds: str = "",
+    failed: tuple[Any, ...] = (),
+    *,
+    home: str = "acl.rt",
+    **by_kind: int,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate an ACL function.
+
+    Parameters
+    ----------
+    kinds : str
+        One letter of `_READERS` for each argument; those after ``*`` may be
+        left out. A function without arguments ignores those it gets, as
+        pyACL's do.
+    failed : tuple
+        What stands before the code when the function fails.
+    home : str
+        The module's name in pyACL.
+    **by_kind : int
+        Codes for kinds of errors that this function returns differently.
+
+    Returns
+    -------
+    callable
+        The decorator. The function returns what pyACL's returns; the core's
+        errors become codes, wrong arguments raise `TypeError`.
+    """
+    table = {**codes.BY_KIND, **by_kind}
+    needed, _, rest = kinds.partition("*")
+    readers = tuple(_READERS[kind] for kind in needed + rest)
+    # Handles that are plain ints need no reading: most calls are of this kind.
+    plain = (int,) * len(kinds) if set(kinds) == {"h"} else None
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        name = f"{home}.{function.__name__}"
+
+        def read(args: tuple[Any, ...]) -> tuple[Any, ...]:
+            try:
+                if not len(needed) <= len(args) <= len(readers):
+                    raise TypeError
+                return tuple(r(a) for r, a in zip(readers, args, strict=False))
+            except TypeError:
+                raise TypeError(f"{name} args parse failed") from None
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            if tuple(map(type, args)) != plain:
+                args = read(args) if kinds else ()
+            try:
+                return function(*args)  # type: ignore[call-arg]
+            except HalError as exc:
+                if exc.kind == "no_context" and session.adopt():
+                    return call(*args)
+                code = (
+                    exc.code
+                    if exc.code >= codes.FIRST
+                    else table.get(exc.kind, codes.RT_INTERNAL_ERROR)
+                )
+                session.remember(code, codes.text(name, code, str(exc)))
+                # A copy: the caller may change what it gets.
+                return (*copy.deepcopy(failed), code) if failed else code
+
+        return cast(Callable[P, R], call)
+
+    return decorate
+
+
+def seconds(ms: int) -> float | None:
+    """Return a time limit of the host's waits: -1 is no limit, 0 is not allowed."""
+    if ms == -1:
+        return None
+    if ms <= 0:
+        raise refuse(
+            codes.RT_PARAM_INVALID, f"the time limit is -1 or more than 0 milliseconds, not {ms}"
+        )
+    return ms / 1000

@@ -1,0 +1,128 @@
+"""Handles: ACL's objects are plain numbers, and this table finds what they name."""
+
+from __future__ import annotations
+
+import functools
+
+from .. import _context, _core
+from .._context import Context, ReportQueue
+from .._errors import HalError
+from .._session import JoinableThread
+from . import _codes as codes
+from . import constants as c
+
+MASK = 2**64 - 1
+
+#: What the dialect's handles name; a destroyed one is not in it.
+objects: dict[int, Stream | Event] = {}
+#: The queue of each thread that is subscribed to a stream, by the thread's number.
+queues: dict[int, ReportQueue] = {}
+#: Threads made by `util.start_thread` and not joined yet, by number.
+threads: dict[int, JoinableThread] = {}
+
+# An event with neither bit cannot be waited for by a stream; the second has no name in C.
+_WAITABLE = c.ACL_EVENT_SYNC | 0x4
+
+
+class Stream(_core.Stream):
+    """A stream by handle, with what its creator said and the attributes set on it."""
+
+    flags: int = 0
+
+    @functools.cached_property
+    def attributes(self) -> dict[int, int]:
+        """Number of an attribute -> value."""
+        return {}
+
+
+class Event(_core.Event):
+    """An event by handle; `flags` are its creator's, `ex` is True for the newer kind."""
+
+    flags: int
+    ex: bool
+
+    @classmethod
+    def make(cls, flags: int, ex: bool) -> Event:
+        """Return a new event of the current context's device."""
+        kind = _context.KIND_STANDARD
+        if not ex:
+            forward = flags & (c.ACL_EVENT_SYNC | c.ACL_EVENT_EXTERNAL)
+            kind = _context.KIND_FUTURE if forward else _context.KIND_RECORDED
+        if not flags & (_WAITABLE | c.ACL_EVENT_EXTERNAL):
+            kind |= _context.NOT_WAITABLE
+        timing = _core.TIMING if flags & c.ACL_EVENT_TIME_LINE else 0
+        new = Context.current()._event_in(cls, kind | timing)
+        new.flags, new.ex = flags, ex
+        return new
+
+
+def refuse(code: int, why: str) -> HalError:
+    """Return the error that makes a function return `code`."""
+    return HalError(why, code=code)
+
+
+def add(new: Stream | Event) -> int:
+    """Enter a new object and return its handle."""
+    objects[new._id] = new
+    return new._id
+
+
+def stream(handle: int) -> _core.Stream:
+    """Return the stream of a handle; 0 is the current context's default stream."""
+    found = objects.get(handle)
+    if isinstance(found, Stream):
+        return found
+    if handle != handle & MASK:
+        return stream(handle & MASK)
+    if handle == 0:
+        return _default()
+    if found is None and 2 < handle < 2**63:
+        # A stream of another dialect, by its raw handle.
+        return _core.Stream.from_handle(handle)
+    raise refuse(codes.RT_INVALID_HANDLE, f"no stream has the handle {handle:#x}")
+
+
+def _default() -> Stream:
+    context = Context.current()
+    found = objects.get(context._default_id)
+    if isinstance(found, Stream):
+        return found
+    new = context._default_in(Stream)
+    add(new)
+    return new
+
+
+def own_stream(handle: int) -> _core.Stream:
+    """Return the stream of a handle that may not be 0."""
+    if not handle & MASK:
+        raise refuse(codes.INVALID_PARAM, "the stream's handle is 0 (NULL)")
+    return stream(handle)
+
+
+def event(handle: int) -> Event:
+    """Return the event of a handle."""
+    found = objects.get(handle)
+    if isinstance(found, Event):
+        return found
+    if handle != handle & MASK:
+        return event(handle & MASK)
+    if handle == 0:
+        raise refuse(codes.INVALID_PARAM, "the event's handle is 0 (NULL)")
+    raise refuse(codes.RT_INVALID_HANDLE, f"no event has the handle {handle:#x}")
+
+
+def context(handle: int) -> Context:
+    """Return the context of a handle."""
+    handle &= MASK
+    if handle == 0:
+        raise refuse(codes.INVALID_PARAM, "the context's handle is 0 (NULL)")
+    if handle >= 2**63:
+        raise refuse(codes.RT_INVALID_HANDLE, f"no context has the handle {handle:#x}")
+    return Context._of(handle)
+
+
+def sweep() -> None:
+    """Forget the streams that ended with their context."""
+    for handle, found in list(objects.items()):
+        if isinstance(found, Stream) and found.closed:
+            objects.pop(handle, None)

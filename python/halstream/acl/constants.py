@@ -1,0 +1,118 @@
+"""ACL's numbers: event, stream and callback constants, and every error code.
+
+pyACL itself exports none; programs define their own from the C headers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ._codes import BY_NAME
+
+ACL_MAJOR_VERSION: Final = 1
+ACL_MINOR_VERSION: Final = 17
+ACL_PATCH_VERSION: Final = 0
+
+ACL_DEVICE: Final = 0
+ACL_HOST: Final = 1
+
+ACL_TS_ID_AICORE: Final = 0
+ACL_TS_ID_AIVECTOR: Final = 1
+ACL_TS_ID_RESERVED: Final = 2
+
+# Flags of events.
+ACL_EVENT_SYNC: Final = 0x1
+ACL_EVENT_CAPTURE_STREAM_PROGRESS: Final = 0x2
+ACL_EVENT_TIME_LINE: Final = 0x8
+ACL_EVENT_DEVICE_USE_ONLY: Final = 0x10
+ACL_EVENT_EXTERNAL: Final = 0x20
+ACL_EVENT_IPC: Final = 0x40
+ACL_EVENT_RECORD_DEFAULT: Final = 0
+ACL_EVENT_RECORD_EXTERNAL: Final = 1
+ACL_EVENT_WAIT_DEFAULT: Final = 0
+ACL_EVENT_WAIT_EXTERNAL: Final = 1
+
+# What the queries answer. The recorded status has the other order than the rest.
+ACL_EVENT_STATUS_COMPLETE: Final = 0
+ACL_EVENT_STATUS_NOT_READY: Final = 1
+ACL_EVENT_STATUS_RESERVED: Final = 2
+ACL_EVENT_RECORDED_STATUS_NOT_READY: Final = 0
+ACL_EVENT_RECORDED_STATUS_COMPLETE: Final = 1
+ACL_EVENT_WAIT_STATUS_COMPLETE: Final = 0
+ACL_EVENT_WAIT_STATUS_NOT_READY: Final = 1
+ACL_EVENT_WAIT_STATUS_RESERVED: Final = 0xFFFF
+ACL_STREAM_STATUS_COMPLETE: Final = 0
+ACL_STREAM_STATUS_NOT_READY: Final = 1
+ACL_STREAM_STATUS_RESERVED: Final = 0xFFFF
+ACL_RT_DEVICE_STATUS_NORMAL: Final = 0
+ACL_RT_DEVICE_STATUS_ABNORMAL: Final = 1
+ACL_RT_DEVICE_STATUS_END: Final = 0xFFFF
+
+# Streams.
+ACL_STREAM_FAST_LAUNCH: Final = 0x1
+ACL_STREAM_FAST_SYNC: Final = 0x2
+ACL_STREAM_PERSISTENT: Final = 0x4
+ACL_STREAM_HUGE: Final = 0x8
+ACL_STREAM_CPU_SCHEDULE: Final = 0x10
+ACL_STREAM_DEVICE_USE_ONLY: Final = 0x20
+ACL_CONTINUE_ON_FAILURE: Final = 0
+ACL_STOP_ON_FAILURE: Final = 1
+ACL_STREAM_ATTR_FAILURE_MODE: Final = 1
+ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK: Final = 2
+ACL_STREAM_ATTR_USER_CUSTOM_TAG: Final = 3
+ACL_STREAM_ATTR_CACHE_OP_INFO: Final = 4
+ACL_STREAM_ATTR_PRIORITY: Final = 5
+
+ACL_CALLBACK_NO_BLOCK: Final = 0
+ACL_CALLBACK_BLOCK: Final = 1
+ACL_RT_THREAD_LEVEL: Final = 0
+
+# Memory.
+ACL_MEMCPY_HOST_TO_HOST: Final = 0
+ACL_MEMCPY_HOST_TO_DEVICE: Final = 1
+ACL_MEMCPY_DEVICE_TO_HOST: Final = 2
+ACL_MEMCPY_DEVICE_TO_DEVICE: Final = 3
+ACL_MEMCPY_DEFAULT: Final = 4
+ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: Final = 5
+ACL_MEM_MALLOC_HUGE_FIRST: Final = 0
+ACL_MEM_MALLOC_HUGE_ONLY: Final = 1
+ACL_MEM_MALLOC_NORMAL_ONLY: Final = 2
+ACL_MEM_MALLOC_HUGE_FIRST_P2P: Final = 3
+ACL_MEM_MALLOC_HUGE_ONLY_P2P: Final = 4
+ACL_MEM_MALLOC_NORMAL_ONLY_P2P: Final = 5
+ACL_DDR_MEM: Final = 0
+ACL_HBM_MEM: Final = 1
+
+# Levels of app_log().
+ACL_DEBUG: Final = 0
+ACL_INFO: Final = 1
+ACL_WARNING: Final = 2
+ACL_ERROR: Final = 3
+
+# Types of elements.
+ACL_DT_UNDEFINED: Final = -1
+ACL_FLOAT: Final = 0
+ACL_FLOAT16: Final = 1
+ACL_INT8: Final = 2
+ACL_INT32: Final = 3
+ACL_UINT8: Final = 4
+ACL_INT16: Final = 6
+ACL_UINT16: Final = 7
+ACL_UINT32: Final = 8
+ACL_INT64: Final = 9
+ACL_UINT64: Final = 10
+ACL_DOUBLE: Final = 11
+ACL_BOOL: Final = 12
+ACL_STRING: Final = 13
+ACL_COMPLEX64: Final = 16
+ACL_COMPLEX128: Final = 17
+ACL_BF16: Final = 27
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> int: ...
+
+
+globals().update(BY_NAME)
+
+__all__ = [name for name in globals() if name.startswith("ACL_")]

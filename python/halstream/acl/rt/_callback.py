@@ -1,0 +1,83 @@
+"""Functions of the host in stream order: on a subscribed thread, or on the runtime's own."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..._context import ReportQueue, host_function
+from .. import _codes as codes
+from .. import _table
+from .. import constants as c
+from .._call import command
+from .._table import refuse, stream
+
+
+@command(
+    "hh",
+    not_subscribed=codes.RT_STREAM_SUBSCRIBE,
+    wrong_device=codes.RT_THREAD_SUBSCRIBE,
+)
+def subscribe_report(thread_id: int, handle: int, /) -> int:
+    """aclrtSubscribeReport: the thread will run the stream's callbacks.
+
+    `thread_id` is `util.start_thread`'s, or `threading.get_ident` of a thread.
+    """
+    served = stream(handle)
+    _table.queues.setdefault(thread_id, ReportQueue()).subscribe(served)
+    return 0
+
+
+@command("hh", not_subscribed=codes.RT_STREAM_SUBSCRIBE)
+def unsubscribe_report(thread_id: int, handle: int, /) -> int:
+    """aclrtUnSubscribeReport: undo `subscribe_report`."""
+    served = stream(handle)
+    queue = _table.queues.get(thread_id)
+    if queue is None:
+        raise refuse(codes.RT_THREAD_SUBSCRIBE, f"thread {thread_id:#x} serves no stream")
+    queue.unsubscribe(served)
+    if queue.idle:
+        _table.queues.pop(thread_id, None)
+    return 0
+
+
+@command("foih")
+def launch_callback(
+    function: Callable[[Any], object], argument: Any, block_type: int, handle: int, /
+) -> int:
+    """aclrtLaunchCallback: call ``function(argument)`` in stream order on the subscribed thread.
+
+    An exception in it goes to `sys.unraisablehook`.
+    """
+    if block_type not in (c.ACL_CALLBACK_NO_BLOCK, c.ACL_CALLBACK_BLOCK):
+        raise refuse(codes.INVALID_PARAM, f"the block type is 0 or 1, not {block_type}")
+    served = stream(handle)
+    block = block_type == c.ACL_CALLBACK_BLOCK
+    ReportQueue.of(served).launch(served, functools.partial(function, argument), block)
+    return 0
+
+
+@command("i", timeout=codes.RT_REPORT_TIMEOUT)
+def process_report(timeout: int, /) -> int:
+    """aclrtProcessReport: wait for callbacks of this thread's streams and run them.
+
+    Milliseconds, -1 for ever, 0 is an error; 507012 when none came.
+    """
+    if timeout < -1 or timeout == 0:
+        raise refuse(
+            codes.INVALID_PARAM, f"the time limit is -1 or more than 0 milliseconds, not {timeout}"
+        )
+    queue = _table.queues.get(threading.get_ident())
+    if queue is None:
+        raise refuse(codes.RT_THREAD_SUBSCRIBE, "this thread is subscribed to no stream")
+    queue.process(None if timeout == -1 else timeout / 1000)
+    return 0
+
+
+@command("hfo", not_subscribed=codes.RT_STREAM_SUBSCRIBE)
+def launch_host_func(handle: int, function: Callable[[Any], object], argument: Any, /) -> int:
+    """aclrtLaunchHostFunc (not in pyACL): call ``function(argument)`` on a runtime's thread."""
+    host_function(stream(handle), function, argument)
+    return 0

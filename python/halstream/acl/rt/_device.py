@@ -1,0 +1,150 @@
+"""Devices, contexts, and the last error of a thread."""
+
+from __future__ import annotations
+
+from ... import _core
+from ..._context import Context, release_primary
+from ..._session import session
+from .. import _codes as codes
+from .. import _table
+from .. import constants as c
+from .._call import command, seconds
+
+
+@command("i")
+def set_device(device: int, /) -> int:
+    """aclrtSetDevice: make the device's primary context current here, one user more."""
+    Context.primary(_core.ordinal(device))
+    return 0
+
+
+def _release(device: int, force: bool) -> int:
+    release_primary(_core.ordinal(device), force)
+    _table.sweep()
+    return 0
+
+
+@command("i", invalid_value=codes.RT_CONTEXT_RELEASE_ERROR)
+def reset_device(device: int, /) -> int:
+    """aclrtResetDevice: one user less; the last waits for the work and frees the streams."""
+    return _release(device, False)
+
+
+@command("i", invalid_value=codes.RT_CONTEXT_RELEASE_ERROR)
+def reset_device_force(device: int, /) -> int:
+    """aclrtResetDeviceForce: free the primary context whatever the count."""
+    return _release(device, True)
+
+
+@command(failed=(0,))
+def get_device(*_: object) -> tuple[int, int]:
+    """aclrtGetDevice: (device of the current context, ret)."""
+    return Context.current().ordinal, 0
+
+
+@command(failed=(0,))
+def get_device_count(*_: object) -> tuple[int, int]:
+    """aclrtGetDeviceCount: (count, ret)."""
+    return _core.device_count(), 0
+
+
+@command(failed=(0,))
+def get_run_mode(*_: object) -> tuple[int, int]:
+    """aclrtGetRunMode: (``ACL_HOST``, ret); the program always runs beside the device."""
+    return c.ACL_HOST, 0
+
+
+@command("i")
+def set_ts_device(ts: int, /) -> int:
+    """aclrtSetTsDevice: accepted, without effect; there is one scheduler."""
+    if ts not in (c.ACL_TS_ID_AICORE, c.ACL_TS_ID_AIVECTOR):
+        raise _table.refuse(codes.RT_PARAM_INVALID, f"there is no task scheduler {ts}")
+    Context.current()
+    return 0
+
+
+@command()
+def synchronize_device(*_: object) -> int:
+    """aclrtSynchronizeDevice: wait for the streams of the current context."""
+    Context.current().synchronize()
+    return 0
+
+
+@command("i", timeout=codes.RT_STREAM_SYNC_TIMEOUT)
+def synchronize_device_with_timeout(timeout: int, /) -> int:
+    """aclrtSynchronizeDeviceWithTimeout: milliseconds, -1 for ever, 0 is an error."""
+    Context.current().synchronize(seconds(timeout))
+    return 0
+
+
+@command("i", (0,))
+def query_device_status(device: int, /) -> tuple[int, int]:
+    """aclrtQueryDeviceStatus: (status, ret); a device that answers is normal."""
+    _core.ordinal(device)
+    return c.ACL_RT_DEVICE_STATUS_NORMAL, 0
+
+
+@command("iu")
+def device_task_abort(device: int, timeout: int, /) -> int:
+    """aclrtDeviceTaskAbort: not supported; `stream_abort` ends the work of one stream."""
+    _core.ordinal(device)
+    raise _table.refuse(
+        codes.RT_FEATURE_NOT_SUPPORT, "a whole device cannot be aborted; abort its streams"
+    )
+
+
+@command(failed=(0, 0))
+def device_get_stream_priority_range(*_: object) -> tuple[int, int, int]:
+    """aclrtDeviceGetStreamPriorityRange: (least 7, greatest 0, ret)."""
+    return 7, 0, 0
+
+
+@command("i", (0,))
+def create_context(device: int, /) -> tuple[int, int]:
+    """aclrtCreateContext: (context, ret); it becomes current on this thread."""
+    return Context(_core.ordinal(device))._id, 0
+
+
+@command("h", invalid_value=codes.RT_CONTEXT_NULL)
+def destroy_context(context: int, /) -> int:
+    """aclrtDestroyContext: end a context of `create_context`, and its streams."""
+    _table.context(context).destroy()
+    _table.sweep()
+    return 0
+
+
+@command("h")
+def set_context(context: int, /) -> int:
+    """aclrtSetCurrentContext: make a context current on this thread."""
+    _table.context(context).make_current()
+    return 0
+
+
+@command(failed=(0,))
+def get_context(*_: object) -> tuple[int, int]:
+    """aclrtGetCurrentContext: (context, ret)."""
+    return Context.current()._id, 0
+
+
+@command(failed=(0,))
+def ctx_get_current_default_stream(*_: object) -> tuple[int, int]:
+    """aclrtCtxGetCurrentDefaultStream: (the handle that 0 stands for, ret)."""
+    return _table.stream(0)._id, 0
+
+
+def _last(level: int, forget: bool) -> int:
+    if level != c.ACL_RT_THREAD_LEVEL:
+        raise _table.refuse(codes.RT_PARAM_INVALID, f"the level of an error is 0, not {level}")
+    return session.last_code(forget)
+
+
+@command("i")
+def peek_at_last_error(level: int, /) -> int:
+    """aclrtPeekAtLastError: code of this thread's last failure, kept."""
+    return _last(level, False)
+
+
+@command("i")
+def get_last_error(level: int, /) -> int:
+    """aclrtGetLastError: code of this thread's last failure, which is then 0."""
+    return _last(level, True)

@@ -1,0 +1,149 @@
+"""Events: three creators, and what each kind may do."""
+
+from __future__ import annotations
+
+from ... import _context
+from ..._context import Context
+from .. import _codes as codes
+from .. import _table
+from .. import constants as c
+from .._call import command, seconds
+from .._table import Event, event, refuse, stream
+
+#: Event numbers that an Ascend A2 or A3 device has.
+EVENTS = 65536
+
+# May be combined; the bit 0x4 has no name in the headers.
+_COMMON = c.ACL_EVENT_SYNC | c.ACL_EVENT_CAPTURE_STREAM_PROGRESS | 0x4 | c.ACL_EVENT_TIME_LINE
+# What create_event() makes: everything but the SYNC bit.
+_DEFAULT = _COMMON & ~c.ACL_EVENT_SYNC
+
+
+def _check(flag: int, alone: tuple[int, ...]) -> None:
+    if not (flag in alone or (flag and not flag & ~_COMMON)):
+        single = " or ".join(f"{bit:#x}" for bit in alone)
+        raise refuse(
+            codes.RT_PARAM_INVALID,
+            f"an event is made with bits of 0xf, or {single} alone, not {flag:#x}",
+        )
+
+
+def _no(marker: Event, ex: bool, what: str) -> Event:
+    """Refuse what an event for captures, or (with `ex`) of the newer kind, cannot do."""
+    if marker.flags & c.ACL_EVENT_EXTERNAL or (ex and marker.ex):
+        raise refuse(
+            codes.RT_FEATURE_NOT_SUPPORT, f"an event made with flag {marker.flags:#x} cannot {what}"
+        )
+    return marker
+
+
+@command(failed=(0,))
+def create_event(*_: object) -> tuple[int, int]:
+    """aclrtCreateEvent: (event, ret); it can time, and be waited for once recorded."""
+    return _table.add(Event.make(_DEFAULT, ex=False)), 0
+
+
+@command("u", (0,))
+def create_event_with_flag(flag: int, /) -> tuple[int, int]:
+    """aclrtCreateEventWithFlag: (event, ret); with ``ACL_EVENT_SYNC`` set until `reset_event`."""
+    _check(flag, (c.ACL_EVENT_DEVICE_USE_ONLY, c.ACL_EVENT_EXTERNAL))
+    return _table.add(Event.make(flag, ex=False)), 0
+
+
+@command("u", (0,))
+def create_event_ex_with_flag(flag: int, /) -> tuple[int, int]:
+    """aclrtCreateEventExWithFlag: (event, ret); may be recorded again at any time."""
+    _check(flag, (c.ACL_EVENT_IPC,))
+    if flag == c.ACL_EVENT_IPC:
+        raise refuse(codes.RT_FEATURE_NOT_SUPPORT, "events between processes are not built yet")
+    return _table.add(Event.make(flag, ex=True)), 0
+
+
+@command("h")
+def destroy_event(handle: int, /) -> int:
+    """aclrtDestroyEvent: never waits; pending records and waits keep their meaning."""
+    marker = event(handle)
+    _table.objects.pop(marker._id, None)
+    marker.close()
+    return 0
+
+
+@command("hh")
+def record_event(handle: int, where: int, /) -> int:
+    """aclrtRecordEvent: the event is complete when the stream's work so far is."""
+    stream(where).record(event(handle))
+    return 0
+
+
+@command("hh")
+def reset_event(handle: int, where: int, /) -> int:
+    """aclrtResetEvent: clear, in stream order, an event that stays set (207000 for others)."""
+    _context.reset_event(stream(where), event(handle))
+    return 0
+
+
+@command("h", (0,))
+def query_event(handle: int, /) -> tuple[int, int]:
+    """aclrtQueryEvent: (0 complete or 1 not ready, ret); never recorded is complete."""
+    marker = _no(event(handle), True, "be queried this way; use query_event_status")
+    return 0 if not marker.recorded or marker.query() else 1, 0
+
+
+@command("h", (0,))
+def query_event_status(handle: int, /) -> tuple[int, int]:
+    """aclrtQueryEventStatus: (1 complete or 0 not ready, ret)."""
+    return 1 if _no(event(handle), False, "be queried").query() else 0, 0
+
+
+@command("h", (0,))
+def query_event_wait_status(handle: int, /) -> tuple[int, int]:
+    """aclrtQueryEventWaitStatus: (0 if every wait for the event has passed, else 1; ret)."""
+    marker = _no(event(handle), True, "tell who waits for it")
+    return 1 if _context.waits_pending(marker) else 0, 0
+
+
+@command("h", timeout=codes.RT_EVENT_SYNC_TIMEOUT)
+def synchronize_event(handle: int, /) -> int:
+    """aclrtSynchronizeEvent: wait for the latest record; never recorded returns at once."""
+    _no(event(handle), False, "be synchronized").synchronize()
+    return 0
+
+
+@command("hi", timeout=codes.RT_EVENT_SYNC_TIMEOUT)
+def synchronize_event_with_timeout(handle: int, timeout: int, /) -> int:
+    """aclrtSynchronizeEventWithTimeout: milliseconds, -1 for ever, 0 is an error."""
+    limit = seconds(timeout)
+    _no(event(handle), False, "be synchronized").synchronize(limit)
+    return 0
+
+
+@command("hh", (0.0,))
+def event_elapsed_time(start: int, end: int, /) -> tuple[float, int]:
+    """aclrtEventElapsedTime: (milliseconds from `start` to `end`, ret); both complete."""
+    first, last = event(start), event(end)
+    return _no(first, False, "be timed").elapsed(_no(last, False, "be timed")), 0
+
+
+@command("h", (0,))
+def event_get_timestamp(handle: int, /) -> tuple[int, int]:
+    """aclrtEventGetTimestamp: (microseconds of the device's clock, ret)."""
+    return _context.timestamp_us(_no(event(handle), False, "be timed")), 0
+
+
+@command("h", (0,))
+def get_event_id(handle: int, /) -> tuple[int, int]:
+    """aclrtGetEventId: (number, ret); only of events that streams can wait for."""
+    marker = event(handle)
+    if not marker.flags & (c.ACL_EVENT_SYNC | 0x4):
+        raise refuse(
+            codes.RT_INTERNAL_ERROR, f"an event made with flag {marker.flags:#x} has no number"
+        )
+    return marker._id & 0xFFFFFFFF, 0
+
+
+@command(failed=(0,))
+def get_event_avail_num(*_: object) -> tuple[int, int]:
+    """aclrtGetEventAvailNum: (event numbers still free on this device, ret)."""
+    where = Context.current().ordinal
+    events = [o for o in list(_table.objects.values()) if isinstance(o, Event)]
+    return max(0, EVENTS - sum(marker._ordinal == where for marker in events)), 0

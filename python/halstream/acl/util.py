@@ -1,0 +1,107 @@
+"""acl.util (pyACL of CANN 8.5): threads for callbacks, and addresses of Python's buffers.
+
+Difference: `start_thread` leaves SIGINT as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._session import JoinableThread
+from . import _table
+from ._call import command
+
+__all__ = [
+    "bytes_to_ptr",
+    "numpy_contiguous_to_ptr",
+    "numpy_to_ptr",
+    "ptr_to_bytes",
+    "ptr_to_numpy",
+    "start_thread",
+    "stop_thread",
+]
+
+# NumPy's numbers of element types.
+_TYPES = "?bBhHiIlLqQfdgFDG"
+
+
+@command("fo", (0,), home="acl.util")
+def start_thread(function: Callable[..., object], args: Any, /) -> tuple[int, int]:
+    """start_thread: (thread, ret); calls ``function(args)``, or ``function()`` for None."""
+    thread = JoinableThread(function, *(() if args is None else (args,)))
+    _table.threads[thread.ident] = thread
+    return thread.ident, 0
+
+
+@command("h", home="acl.util")
+def stop_thread(thread_id: int, /) -> int:
+    """stop_thread: wait for the thread's function to end.
+
+    An exception in it is raised here as `RuntimeError`. Returns ``ESRCH`` for a
+    number that `start_thread` did not give, or that was joined already.
+    """
+    thread = _table.threads.pop(thread_id, None)
+    if thread is None:
+        return errno.ESRCH
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        _table.threads[thread_id] = thread
+        raise
+    return 0
+
+
+def _deprecated(name: str, instead: str) -> None:
+    warnings.warn(f"{name}() is going to be removed; use {instead}()", Warning, stacklevel=3)
+
+
+def _array(array: object) -> np.ndarray[Any, Any]:
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"expected a numpy array, not {type(array).__name__}")
+    return array
+
+
+def numpy_to_ptr(array: Any, /) -> int:
+    """numpy_to_ptr: address of the data; the array must live as long as it is used."""
+    data = _array(array)
+    _deprecated("numpy_to_ptr", "bytes_to_ptr")
+    if not data.flags["C_CONTIGUOUS"]:
+        warnings.warn("the array is not contiguous", Warning, stacklevel=2)
+    return data.ctypes.data
+
+
+def numpy_contiguous_to_ptr(array: Any, /) -> tuple[int, Any]:
+    """numpy_contiguous_to_ptr: (address, the array or a contiguous copy to keep)."""
+    data = np.ascontiguousarray(_array(array))
+    _deprecated("numpy_contiguous_to_ptr", "bytes_to_ptr")
+    return data.ctypes.data, data
+
+
+def ptr_to_numpy(pointer: int, shape: tuple[int, ...], npy_type: int, /) -> Any:
+    """ptr_to_numpy: a writable view of memory that somebody else owns."""
+    _deprecated("ptr_to_numpy", "ptr_to_bytes")
+    if not 0 <= npy_type < len(_TYPES):
+        raise ValueError(f"there is no element type {npy_type}")
+    element = np.dtype(_TYPES[npy_type])
+    size = math.prod(shape) * element.itemsize
+    memory = (ctypes.c_char * size).from_address(pointer)
+    return np.frombuffer(memory, dtype=element).reshape(shape)
+
+
+def bytes_to_ptr(data: bytes, /) -> int:
+    """bytes_to_ptr: address of the bytes; keep them, and write nothing there."""
+    if not isinstance(data, bytes):
+        raise ValueError(f"expected bytes, not {type(data).__name__}")
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
+def ptr_to_bytes(pointer: int, size: int, /) -> bytes:
+    """ptr_to_bytes: a copy of the memory."""
+    return ctypes.string_at(pointer, size)

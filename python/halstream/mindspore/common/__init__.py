@@ -1,0 +1,1 @@
+"""`mindspore.common`: the part that stream programs reach for."""

@@ -1,0 +1,18 @@
+"""`mindspore.device_context.gpu` of 2.10."""
+
+from __future__ import annotations
+
+from .._queries import count_of
+from .._queries import is_available as _is_available
+
+__all__ = ["device_count", "is_available"]
+
+
+def device_count() -> int:
+    """`mindspore.device_context.gpu.device_count` of 2.10."""
+    return count_of("GPU")
+
+
+def is_available() -> bool:
+    """`mindspore.device_context.gpu.is_available` of 2.10."""
+    return _is_available("GPU")

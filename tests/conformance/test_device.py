@@ -1,0 +1,112 @@
+"""Devices: ordinals, the current one, absent backends, objects of two devices."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import pytest
+
+LIMIT = 10.0
+Hold = Callable[[Any], Any]
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+def test_D1_ordinals_count_from_zero() -> None:
+    count = hs.device_count()
+    assert count >= 1
+    assert [d.ordinal for d in hs.devices()] == list(range(count))
+    for wrong in (-1, count, 2**40, -(2**70), 2**70):
+        with pytest.raises(hs.InvalidDeviceError):
+            hs.Stream(device=wrong)
+        with pytest.raises(hs.InvalidDeviceError):
+            hs.Device(wrong)
+    for wrong in (1.0, b"0", True, [0]):
+        with pytest.raises(TypeError):
+            hs.Device(wrong)
+
+
+def test_D1_the_host_backend_shows_as_many_devices_as_asked_for(child: Callable[..., Any]) -> None:
+    for asked in ("1", "5"):
+        done = child(
+            "import halstream as hs; print(hs.device_count())",
+            env={"HALSTREAM_HOST_DEVICES": asked},
+        )
+        assert (done.returncode, done.stdout.strip()) == (0, asked), done.stderr
+
+
+def test_D2_each_thread_has_its_own_current_device() -> None:
+    assert hs.current_device() == hs.Device(0)
+    hs.set_device(1)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(hs.current_device().ordinal))
+    thread.start()
+    thread.join(LIMIT)
+    assert hs.current_device() == hs.Device(1)
+    assert seen == [0]
+    assert hs.Stream().device == hs.Device(1)
+
+
+def test_D2_a_device_context_restores_what_stood_before() -> None:
+    with pytest.raises(ZeroDivisionError), hs.Device(1):
+        assert hs.current_device() == hs.Device(1)
+        assert hs.Stream().device == hs.Device(1)
+        1 / 0  # noqa: B018
+    assert hs.current_device() == hs.Device(0)
+
+
+@pytest.mark.parametrize("name", ["cuda", "ascend"])
+def test_D3_an_absent_backend_says_why(name: str, child: Callable[..., Any]) -> None:
+    done = child(
+        """
+        import halstream as hs
+        try:
+            hs.Stream()
+        except hs.BackendAbsentError as exc:
+            print(exc)
+        """,
+        env={"HALSTREAM_BACKEND": name},
+    )
+    assert done.returncode == 0, done.stderr
+    assert name in done.stdout
+    assert len(done.stdout.split()) > 4
+
+
+@pytest.mark.parametrize("name", ["cuda", "ascend"])
+def test_D3_a_failed_choice_changes_nothing(name: str) -> None:
+    with pytest.raises(hs.BackendAbsentError):
+        hs.use_backend(name)
+    assert hs.backend() == "host"
+    hs.Stream().synchronize(timeout=LIMIT)
+
+
+def test_D3_an_unknown_backend_is_a_wrong_value() -> None:
+    with pytest.raises(hs.InvalidValueError, match="abacus"):
+        hs.use_backend("abacus")
+
+
+def test_D4_objects_of_two_devices_do_not_mix_but_for_waits(hold: Hold) -> None:
+    s0, s1 = hs.Stream(device=0), hs.Stream(device=1)
+    with pytest.raises(hs.WrongDeviceError):
+        s0.record(hs.Event(device=1))
+    gate = hold(s0)
+    s1.wait(s0)
+    s1.wait(s0.record())
+    s1.nop()
+    assert not s1.query()
+    gate.open()
+    s1.synchronize(timeout=LIMIT)
+
+
+def test_D5_synchronizing_a_device_waits_for_its_streams_only(hold: Hold) -> None:
+    s0, s1, free = hs.Stream(device=0), hs.Stream(device=1), hs.Stream(device=0, non_blocking=True)
+    hold(s1)
+    s0.delay(0.01)
+    free.delay(0.01)
+    hs.synchronize(0, timeout=LIMIT)
+    assert s0.query() and free.query()
+    with pytest.raises(hs.WaitTimeoutError):
+        hs.synchronize(1, timeout=0.02)

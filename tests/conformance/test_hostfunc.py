@@ -1,0 +1,188 @@
+"""Python functions on streams."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import pytest
+
+LIMIT = 10.0
+Hold = Callable[[Any], Any]
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+def test_H1_each_function_runs_exactly_once_and_in_order() -> None:
+    streams = [hs.Stream() for _ in range(4)]
+    ran: list[list[int]] = [[] for _ in streams]
+    for i in range(300):
+        for s, out in zip(streams, ran, strict=True):
+            s.call(out.append, i)
+    for s in streams:
+        s.synchronize(timeout=LIMIT)
+    assert ran == [list(range(300))] * 4
+
+
+def test_H1_functions_enqueued_by_many_threads_all_run_once() -> None:
+    s, ran = hs.Stream(), []
+    threads = [threading.Thread(target=lambda k=k: [s.call(ran.append, (k, i)) for i in range(100)]) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    s.synchronize(timeout=LIMIT)
+    assert sorted(ran) == [(k, i) for k in range(8) for i in range(100)]
+    for k in range(8):
+        assert [i for who, i in ran if who == k] == list(range(100))
+
+
+def test_H1_a_function_runs_on_another_thread_with_its_arguments() -> None:
+    s, seen = hs.Stream(), []
+    s.call(lambda *a, **k: seen.append((a, k, threading.get_ident())), 1, "two", three=3)
+    s.synchronize(timeout=LIMIT)
+    [(args, kwargs, thread)] = seen
+    assert (args, kwargs) == ((1, "two"), {"three": 3})
+    assert thread != threading.get_ident()
+
+
+def test_H1_arguments_live_until_the_function_has_run_and_no_longer(hold: Hold) -> None:
+    class Thing:
+        pass
+
+    s, thing = hs.Stream(), Thing()
+    alive = weakref.ref(thing)
+    gate = hold(s)
+    s.call(lambda t: None, thing)
+    del thing
+    gc.collect()
+    assert alive() is not None
+    gate.open()
+    s.synchronize(timeout=LIMIT)
+    # The dispatcher lets go right after it reported; another function comes after that.
+    s.call(lambda: None)
+    s.synchronize(timeout=LIMIT)
+    gc.collect()
+    assert alive() is None
+
+
+def broken(text: str) -> None:
+    raise LookupError(text)
+
+
+def test_H2_an_exception_is_reported_counted_and_later_work_runs(unraisable: list[Any]) -> None:
+    s, ran = hs.Stream(), []
+    s.call(broken, "lost key")
+    s.call(ran.append, "later")
+    s.synchronize(timeout=LIMIT)  # an unchecked function's error is not the stream's
+    assert ran == ["later"]
+    assert s.failures == 1
+    [report] = unraisable
+    assert report.type is LookupError
+    assert report.message == "lost key"
+    assert "in broken" in report.traceback
+
+
+def test_H2_a_checked_function_raises_its_own_exception_at_synchronize(unraisable: list[Any]) -> None:
+    s = hs.Stream()
+    error = LookupError("kept")
+
+    def fail() -> None:
+        raise error
+
+    s.call_checked(fail)
+    with pytest.raises(LookupError) as caught:
+        s.synchronize(timeout=LIMIT)
+    assert caught.value is error
+    assert unraisable == []
+    assert s.failures == 1
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_H2_exceptions_that_end_programs_do_not_end_the_dispatcher(
+    kind: type[BaseException], unraisable: list[Any]
+) -> None:
+    s, ran = hs.Stream(), []
+
+    def leave() -> None:
+        raise kind
+
+    s.call(leave)
+    s.call(ran.append, 1)
+    s.synchronize(timeout=LIMIT)
+    assert ran == [1]
+    assert [report.type for report in unraisable] == [kind]
+
+
+FORBIDDEN: dict[str, Callable[[hs.Stream, hs.Event], object]] = {
+    "synchronize": lambda s, e: s.synchronize(),
+    "synchronize with a limit": lambda s, e: s.synchronize(timeout=1.0),
+    "query": lambda s, e: s.query(),
+    "record": lambda s, e: s.record(e),
+    "wait": lambda s, e: s.wait(e),
+    "call": lambda s, e: s.call(print),
+    "nop": lambda s, e: s.nop(),
+    "event query": lambda s, e: e.query(),
+    "event synchronize": lambda s, e: e.synchronize(),
+    "new stream": lambda s, e: hs.Stream(),
+    "new event": lambda s, e: hs.Event(device=0),
+    "device": lambda s, e: hs.synchronize(0),
+    "gate": lambda s, e: hs.testing.Gate(s),
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_H3_a_function_may_not_call_the_runtime(name: str) -> None:
+    s, other, e = hs.Stream(), hs.Stream(), hs.Event(device=0)
+    caught: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            FORBIDDEN[name](other, e)
+        except BaseException as exc:
+            caught.append(exc)
+
+    s.call(call)
+    s.synchronize(timeout=LIMIT)
+    assert [type(exc) for exc in caught] == [hs.CallInHostFunctionError]
+    assert "function" in str(caught[0])
+    other.synchronize(timeout=LIMIT)
+
+
+def test_H3_a_function_may_open_a_gate(hold: Hold) -> None:
+    held, s = hs.Stream(), hs.Stream()
+    gate = hold(held)
+    s.call(gate.open)
+    held.synchronize(timeout=LIMIT)
+    assert gate.opened
+
+
+def test_H4_pending_functions_run_after_close(hold: Hold) -> None:
+    s, ran, done = hs.Stream(), [], threading.Event()
+    gate = hold(s)
+    for i in range(10):
+        s.call(ran.append, i)
+    s.call(done.set)
+    s.close()
+    assert ran == []
+    gate.open()
+    assert done.wait(LIMIT)
+    assert ran == list(range(10))
+
+
+def test_H4_pending_functions_run_after_the_last_reference_is_gone(hold: Hold) -> None:
+    s, ran, done = hs.Stream(), [], threading.Event()
+    gate = hs.testing.Gate(s)
+    s.call(ran.append, 1)
+    s.call(done.set)
+    del s
+    gc.collect()
+    hs.Stream().synchronize(timeout=LIMIT)  # an ordinary call, which closes what was collected
+    assert ran == []
+    gate.open()
+    assert done.wait(LIMIT)
+    assert ran == [1]

@@ -1,0 +1,333 @@
+"""Streams: order within one and between two, default streams, priorities, waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import pytest
+
+LIMIT = 10.0
+Hold = Callable[[Any], Any]
+Child = Callable[..., Any]
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+def test_S1_work_on_one_stream_runs_in_the_order_of_the_calls() -> None:
+    s, ran = hs.Stream(), []
+    for i in range(500):
+        s.call(ran.append, i)
+        if i % 7 == 0:
+            s.nop()
+    s.synchronize(timeout=LIMIT)
+    assert ran == list(range(500))
+
+
+def test_S1_a_held_operation_holds_what_comes_after(hold: Hold, settle: Callable[[], None]) -> None:
+    s, ran = hs.Stream(), []
+    s.call(ran.append, "before")
+    gate = hold(s)
+    s.call(ran.append, "after")
+    settle()
+    assert "after" not in ran
+    gate.open()
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["before", "after"]
+
+
+def test_S2_a_held_stream_holds_no_other(hold: Hold) -> None:
+    a, b, ran = hs.Stream(), hs.Stream(), []
+    hold(a)
+    a.call(ran.append, "a")
+    b.call(ran.append, "b")
+    b.synchronize(timeout=LIMIT)
+    assert ran == ["b"]
+    assert not a.query()
+
+
+def test_S2_many_held_streams_starve_nobody(hold: Hold) -> None:
+    # More closed gates than there are engines or threads.
+    for _ in range(200):
+        hold(hs.Stream())
+    b = hs.Stream()
+    b.delay(0.001)
+    b.synchronize(timeout=LIMIT)
+    assert b.query()
+
+
+def test_S2_functions_that_block_starve_nobody() -> None:
+    let_go = threading.Event()
+    blocked = [hs.Stream() for _ in range(12)]
+    free, ran = hs.Stream(), threading.Event()
+    try:
+        for s in blocked:
+            s.call(let_go.wait, 60)
+        free.call(ran.set)
+        free.synchronize(timeout=LIMIT)
+        assert ran.is_set()
+        assert not any(s.query() for s in blocked)
+    finally:
+        let_go.set()
+    for s in blocked:
+        s.synchronize(timeout=LIMIT)
+
+
+def test_S3_query_of_held_work_is_false_at_once(hold: Hold) -> None:
+    s = hs.Stream()
+    assert s.query()
+    gate = hold(s)
+    # A query that waited would never come back: nobody opens the gate meanwhile.
+    assert s.query() is False
+    gate.open()
+    s.synchronize(timeout=LIMIT)
+    assert s.query() is True
+
+
+def test_S3_query_is_false_while_an_operation_runs() -> None:
+    # Probe A: the operation runs, nothing holds it.
+    s = hs.Stream()
+    e = hs.Event()
+    s.delay(0.3)
+    s.record(e)
+    assert s.query() is False
+    assert e.query() is False
+    s.synchronize(timeout=LIMIT)
+    assert s.query() is True
+    assert e.query() is True
+
+
+def test_S3_query_is_false_while_a_function_runs() -> None:
+    s, inside, let_go = hs.Stream(), threading.Event(), threading.Event()
+    s.call(lambda: (inside.set(), let_go.wait(60)))
+    assert inside.wait(LIMIT)
+    try:
+        assert s.query() is False
+    finally:
+        let_go.set()
+    s.synchronize(timeout=LIMIT)
+    assert s.query() is True
+
+
+def fail(text: str) -> None:
+    raise ValueError(text)
+
+
+def test_S4_synchronize_raises_the_first_error_once() -> None:
+    s, ran = hs.Stream(), []
+    s.call_checked(fail, "first")
+    s.call_checked(fail, "second")
+    s.call(ran.append, "later")
+    with pytest.raises(ValueError, match="first"):
+        s.synchronize(timeout=LIMIT)
+    assert ran == ["later"]
+    s.synchronize(timeout=LIMIT)  # reported, so forgotten
+    assert s.query()
+
+
+def test_S4_query_reports_the_error_too_and_only_once() -> None:
+    s = hs.Stream()
+    s.call_checked(fail, "seen by query")
+    e = s.record()
+    e.synchronize(timeout=LIMIT)
+    with pytest.raises(ValueError, match="seen by query"):
+        s.query()
+    assert s.query()
+    s.synchronize(timeout=LIMIT)
+
+
+def test_S4_an_error_stays_on_its_stream() -> None:
+    a, b = hs.Stream(), hs.Stream()
+    a.call_checked(fail, "on a")
+    b.wait(a)
+    b.synchronize(timeout=LIMIT)
+    with pytest.raises(ValueError, match="on a"):
+        a.synchronize(timeout=LIMIT)
+
+
+def test_S5_default_stream_waits_for_blocking_streams(hold: Hold, settle: Callable[[], None]) -> None:
+    s, default, ran = hs.Stream(), hs.Device(0).default_stream, []
+    gate = hold(s)
+    default.call(ran.append, "default")
+    settle()
+    assert not default.query()
+    assert ran == []
+    gate.open()
+    default.synchronize(timeout=LIMIT)
+    assert ran == ["default"]
+
+
+def test_S5_blocking_streams_wait_for_the_default_stream(hold: Hold, settle: Callable[[], None]) -> None:
+    s, default, ran = hs.Stream(), hs.Device(0).default_stream, []
+    gate = hold(default)
+    s.call(ran.append, "s")
+    settle()
+    assert not s.query()
+    assert ran == []
+    gate.open()
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["s"]
+
+
+def test_S5_non_blocking_streams_are_outside_that_order(hold: Hold) -> None:
+    free, default, ran = hs.Stream(non_blocking=True), hs.Device(0).default_stream, []
+    gate = hold(default)
+    free.call(ran.append, "free")
+    free.synchronize(timeout=LIMIT)
+    assert ran == ["free"]
+    assert not default.query()
+    gate.open()
+    default.synchronize(timeout=LIMIT)
+    held = hold(free)
+    default.call(ran.append, "default")
+    default.synchronize(timeout=LIMIT)
+    assert ran == ["free", "default"]
+    assert not free.query()
+    held.open()
+
+
+def test_S5_earlier_work_of_a_blocking_stream_does_not_wait_for_later_default_work(hold: Hold) -> None:
+    s, default = hs.Stream(), hs.Device(0).default_stream
+    s.nop()
+    s.synchronize(timeout=LIMIT)
+    hold(default)
+    assert s.query()
+    s.synchronize(timeout=LIMIT)
+
+
+def test_S5_default_streams_of_two_devices_are_apart(hold: Hold) -> None:
+    hold(hs.Device(0).default_stream)
+    other = hs.Stream(device=1)
+    other.nop()
+    other.synchronize(timeout=LIMIT)
+    hs.Device(1).default_stream.synchronize(timeout=LIMIT)
+
+
+def test_S5_the_per_thread_default_stream_is_the_callers_own(hold: Hold) -> None:
+    mine = hs.Device(0).per_thread_stream
+    assert mine == hs.Device(0).per_thread_stream
+    assert mine != hs.Device(0).default_stream
+    hold(mine)
+    seen: dict[str, Any] = {}
+
+    def other() -> None:
+        stream = hs.Device(0).per_thread_stream
+        stream.nop()
+        stream.synchronize(timeout=LIMIT)
+        seen["same"] = stream == mine
+        seen["idle"] = stream.query()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join(LIMIT)
+    assert seen == {"same": False, "idle": True}
+    assert not mine.query()
+
+
+def test_S6_wait_for_a_stream_takes_its_work_so_far(hold: Hold, settle: Callable[[], None]) -> None:
+    a, b, ran = hs.Stream(), hs.Stream(), []
+    first = hold(a)
+    b.wait(a)
+    later = hold(a)
+    b.call(ran.append, "b")
+    settle()
+    assert ran == []
+    first.open()
+    b.synchronize(timeout=LIMIT)
+    assert ran == ["b"]
+    assert not a.query()
+    later.open()
+
+
+def test_S7_priorities_are_clamped_and_lower_is_more_urgent() -> None:
+    least, greatest = hs.Device(0).priority_range
+    assert (least, greatest) == (0, greatest) and greatest < 0
+    for asked, got in [(0, 0), (-1, -1), (5, 0), (greatest, greatest), (greatest - 1, greatest), (-(2**70), greatest)]:
+        assert hs.Stream(priority=asked).get_priority() == got
+
+
+def test_S7_the_most_urgent_ready_function_goes_first(child: Child) -> None:
+    # One thread for functions; while it is taken, three more become ready.
+    done = child(
+        """
+        import threading, halstream as hs
+        ran, inside, let_go = [], threading.Event(), threading.Event()
+        first = hs.Stream()
+        first.call(lambda: (inside.set(), let_go.wait(20)))
+        assert inside.wait(10)
+        streams = {p: hs.Stream(priority=p) for p in (0, -3, -7, -1)}
+        for p, s in streams.items():
+            s.call(ran.append, p)
+        let_go.set()
+        for s in streams.values():
+            s.synchronize(timeout=10)
+        assert ran == [-7, -3, -1, 0], ran
+        """,
+        env={"HALSTREAM_HOST_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_S7_the_most_urgent_ready_operation_takes_the_engine(child: Child) -> None:
+    done = child(
+        """
+        import halstream as hs
+        door, busy = hs.Stream(), hs.Stream()
+        gate = hs.testing.Gate(door)
+        opened = door.record()
+        streams = {p: hs.Stream(priority=p) for p in (0, -3, -7, -1)}
+        ends = {}
+        for p, s in streams.items():
+            s.wait(opened)
+            s.delay(0.005)
+            ends[p] = hs.Event(timing=True)
+            s.record(ends[p])
+        zero = hs.Event(timing=True)
+        busy.record(zero)
+        busy.delay(1.0)  # takes the only engine until all four are ready
+        gate.open()
+        for s in streams.values():
+            s.synchronize(timeout=10)
+        order = sorted(ends, key=lambda p: zero.elapsed(ends[p]))
+        assert order == [-7, -3, -1, 0], order
+        """,
+        env={"HALSTREAM_HOST_ENGINES": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_S8_a_wait_with_a_limit_names_what_it_waits_for(hold: Hold) -> None:
+    a, b = hs.Stream(), hs.Stream()
+    gate = hold(a)
+    b.wait(a.record())
+    for s in (a, b):
+        with pytest.raises(hs.WaitTimeoutError) as caught:
+            s.synchronize(timeout=0.02)
+        assert "stream" in str(caught.value)
+    assert "gate" in str(_timeout(a))
+    assert "event" in str(_timeout(b))
+    gate.open()
+    a.synchronize(timeout=LIMIT)  # the work went on
+    b.synchronize(timeout=LIMIT)
+
+
+def _timeout(stream: hs.Stream) -> hs.WaitTimeoutError:
+    with pytest.raises(hs.WaitTimeoutError) as caught:
+        stream.synchronize(timeout=0)
+    return caught.value
+
+
+@pytest.mark.parametrize("limit", [-1, -0.001, float("nan"), float("inf"), float("-inf")])
+def test_S8_a_limit_is_a_finite_number_of_seconds(limit: float) -> None:
+    for wait in (hs.Stream().synchronize, hs.Event().synchronize, hs.Device(0).synchronize):
+        with pytest.raises(hs.InvalidValueError):
+            wait(timeout=limit)
+
+
+@pytest.mark.parametrize("limit", ["1", True, [1], object()])
+def test_S8_a_limit_of_another_type_is_a_type_error(limit: Any) -> None:
+    for wait in (hs.Stream().synchronize, hs.Event().synchronize, hs.Device(0).synchronize):
+        with pytest.raises(TypeError):
+            wait(timeout=limit)

@@ -1,0 +1,208 @@
+"""Fixtures of every test: the backend, gates that always open, a clean start.
+
+Tests hold streams by gates and never by sleeping. Whatever a test leaves held
+is opened after it, so that one failure does not become many.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    import halstream as hs
+
+#: Seconds that a wait of a test may take before it counts as never ending.
+LIMIT = 10.0
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--backend",
+        default="host",
+        choices=["host", "cuda", "ascend"],
+        help="backend to test (default: host, which every machine has)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Before the first import of halstream: the variable is read then.
+    os.environ["HALSTREAM_BACKEND"] = config.getoption("--backend")
+
+
+@pytest.fixture(scope="session")
+def backend(pytestconfig: pytest.Config) -> str:
+    """Name of the backend under test; tests skip where it is absent."""
+    import halstream as hs
+
+    name: str = pytestconfig.getoption("--backend")
+    try:
+        return hs.use_backend(name)
+    except hs.BackendAbsentError as exc:
+        if os.environ.get("HAL_REQUIRE") == name:
+            pytest.fail(f"HAL_REQUIRE={name}, but: {exc}")
+        pytest.skip(f"{name}: {exc}")
+
+
+@pytest.fixture
+def device(backend: str) -> hs.Device:
+    """Device 0 of the backend."""
+    import halstream as hs
+
+    return hs.Device(0)
+
+
+@pytest.fixture
+def hold(backend: str) -> Iterator[Callable[[Any], Any]]:
+    """Return a function that holds a stream; after the test every gate opens.
+
+    The streams must then come to rest within `LIMIT`, or the test fails with
+    the text that names what they wait for.
+    """
+    import halstream as hs
+    from halstream.testing import Gate
+
+    held: list[tuple[Any, Gate]] = []
+
+    def hold(stream: Any) -> Gate:
+        gate = Gate(stream)
+        held.append((stream, gate))
+        return gate
+
+    yield hold
+    for _, gate in held:
+        gate.open()
+    stuck = []
+    for stream, _ in held:
+        try:
+            # The core's method: a dialect's may have another signature.
+            hs.Stream.synchronize(stream, timeout=LIMIT)
+        except hs.WaitTimeoutError as exc:
+            stuck.append(str(exc))
+        except Exception:
+            # The stream was closed, or the test left its first error for nobody.
+            pass
+    if stuck:
+        pytest.fail("streams did not come to rest after their gates opened: " + "; ".join(stuck))
+
+
+class Unraisable(NamedTuple):
+    """What reached `sys.unraisablehook`; plain values that keep no frames alive."""
+
+    type: type[BaseException]
+    message: str
+    traceback: str
+    text: str | None
+
+
+@pytest.fixture
+def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Unraisable]:
+    """Collect what goes to `sys.unraisablehook` instead of failing the test."""
+    seen: list[Unraisable] = []
+
+    def collect(args: Any) -> None:
+        trace: TracebackType | None = args.exc_traceback
+        seen.append(
+            Unraisable(
+                args.exc_type,
+                str(args.exc_value),
+                "".join(traceback.format_tb(trace)),
+                args.err_msg,
+            )
+        )
+
+    monkeypatch.setattr(sys, "unraisablehook", collect)
+    return seen
+
+
+@pytest.fixture(autouse=True)
+def clean_runtime() -> Iterator[None]:
+    """Start with the default devices and streams; end with functions still being run."""
+    if "halstream" not in sys.modules:
+        yield
+        if "halstream" in sys.modules:
+            _reset()
+        return
+    _reset()
+    yield
+    _reset()
+    _check_dispatch()
+
+
+def _reset() -> None:
+    from halstream import _current
+
+    _current.reset()
+
+
+def _check_dispatch() -> None:
+    """Fail the test after which functions on streams do not run any more."""
+    import halstream as hs
+    from halstream import _hostfunc
+
+    if not _hostfunc._started:
+        return
+    ran = threading.Event()
+    # Non-blocking: work that a test left on a default stream must not count.
+    probe = hs.Stream(0, non_blocking=True)
+    probe.call(ran.set)
+    if not ran.wait(LIMIT):
+        pytest.fail(f"after this test functions on streams do not run: {probe.describe()}")
+
+
+@pytest.fixture
+def settle(backend: str) -> Callable[[], None]:
+    """Return a function that gives work which must not run every chance to run.
+
+    It takes several functions through streams of their own; a stream that is
+    not really held comes to rest in the meantime.
+    """
+    import halstream as hs
+
+    def settle() -> None:
+        for _ in range(5):
+            probe = hs.Stream(0, non_blocking=True)
+            probe.nop()
+            probe.call(lambda: None)
+            probe.synchronize(timeout=LIMIT)
+
+    return settle
+
+
+@pytest.fixture
+def child(backend: str, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return a function that runs a program in a process of its own.
+
+    ``child(source, env={...}, timeout=30.0)`` gives the finished process with
+    its output as text. The program starts with warnings as errors, and
+    ``faulthandler`` prints the stacks should it hang.
+    """
+
+    def child(
+        source: str, *, env: dict[str, str] | None = None, timeout: float = 30.0
+    ) -> subprocess.CompletedProcess[str]:
+        script = tmp_path / "program.py"
+        script.write_text(
+            f"import faulthandler\nfaulthandler.dump_traceback_later({timeout - 2}, exit=True)\n"
+            + textwrap.dedent(source)
+        )
+        return subprocess.run(
+            [sys.executable, "-W", "error", str(script)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **(env or {})},
+            cwd=tmp_path,
+        )
+
+    return child

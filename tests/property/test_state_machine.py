@@ -1,0 +1,331 @@
+"""Random programs over streams, events, gates and current streams, against a small model.
+
+The model knows for every operation which ones must be done before it. From
+that follow two claims for each stream and event at any moment: what still
+waits for a closed gate must answer "pending", and what waits for nothing must
+come to rest. At the end all gates open, and every function must have run once,
+after everything it had to wait for.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from typing import Any
+
+import halstream as hs
+import hypothesis.strategies as st
+import pytest
+from halstream import _current
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+LIMIT = 10.0
+DEVICES = 2
+
+
+class Op:
+    """An operation of the model: done when its gate is open and all before it are done."""
+
+    def __init__(self, before: list[Op | None], token: int | None = None) -> None:
+        self.before = [op for op in before if op is not None]
+        self.token = token
+        self.closed = False
+        self._done = False
+
+    def done(self) -> bool:
+        # Depth first without recursion: chains grow long. Done never becomes undone.
+        stack = [self]
+        while stack:
+            op = stack[-1]
+            if op._done:
+                stack.pop()
+            elif op.closed:
+                return False
+            else:
+                left = [other for other in op.before if not other._done]
+                if left:
+                    stack.append(left[0])
+                else:
+                    op._done = True
+                    stack.pop()
+        return True
+
+
+class Line:
+    """A stream and the model's view of it: its last operation."""
+
+    def __init__(self, stream: hs.Stream, device: int, blocking: bool, legacy: bool = False) -> None:
+        self.stream, self.device, self.blocking, self.legacy = stream, device, blocking, legacy
+        self.last: Op | None = None
+
+
+class Point:
+    """An event and the model's view of it: the operation of its last record."""
+
+    def __init__(self, timing: bool) -> None:
+        self.event = hs.Event(timing=timing)
+        self.device: int | None = None
+        self.recorded: Op | None = None
+
+
+class Frame:
+    """What one context, or the thread outside of all, has chosen."""
+
+    def __init__(self, device: int | None = None) -> None:
+        self.device = device
+        self.streams: dict[int, hs.Stream] = {}
+
+
+class Programs(RuleBasedStateMachine):
+    """The rules draw from what exists; indices are taken modulo its number."""
+
+    @initialize()
+    def start(self) -> None:
+        _current.reset()
+        self.lines: list[Line] = []
+        self.forgotten: list[Line] = []
+        self.points: list[Point] = []
+        self.gates: list[tuple[Any, Op]] = []
+        self.contexts: list[Any] = []
+        self.frames = [Frame(0)]
+        self.tokens = itertools.count()
+        self.ops: list[Op] = []
+        self.ran: list[int] = []
+        for device in range(DEVICES):
+            self.lines.append(Line(hs.Device(device).default_stream, device, True, legacy=True))
+
+    # -- the model ---------------------------------------------------------
+
+    def add(self, line: Line, *others: Op | None, token: int | None = None) -> Op:
+        """Put an operation on a stream of the model, in the order the contract gives it."""
+        before = [line.last, *others]
+        if line.legacy:
+            all_lines = self.lines + self.forgotten
+            before += [o.last for o in all_lines if o.device == line.device and o.blocking]
+        elif line.blocking:
+            before.append(self.lines[line.device].last)
+        line.last = Op(before, token)
+        self.ops.append(line.last)
+        return line.last
+
+    def line(self, index: int) -> Line:
+        return self.lines[index % len(self.lines)]
+
+    # -- streams and events ------------------------------------------------
+
+    @rule(device=st.integers(0, DEVICES - 1), non_blocking=st.booleans(), priority=st.integers(-9, 2))
+    @precondition(lambda self: len(self.lines) < 8)
+    def new_stream(self, device: int, non_blocking: bool, priority: int) -> None:
+        stream = hs.Stream(device=device, non_blocking=non_blocking, priority=priority)
+        assert stream.query()
+        self.lines.append(Line(stream, device, not non_blocking))
+
+    @rule(timing=st.booleans())
+    @precondition(lambda self: len(self.points) < 6)
+    def new_event(self, timing: bool) -> None:
+        point = Point(timing)
+        assert point.event.query()
+        self.points.append(point)
+
+    @rule(i=st.integers(0, 99))
+    def nop(self, i: int) -> None:
+        line = self.line(i)
+        line.stream.nop()
+        self.add(line)
+
+    @rule(i=st.integers(0, 99))
+    def call(self, i: int) -> None:
+        line, token = self.line(i), next(self.tokens)
+        line.stream.call(self.ran.append, token)
+        self.add(line, token=token)
+
+    @rule(i=st.integers(0, 99))
+    @precondition(lambda self: sum(op.closed for _, op in self.gates) < 4)
+    def hold(self, i: int) -> None:
+        line = self.line(i)
+        gate = hs.testing.Gate(line.stream)
+        op = self.add(line)
+        op.closed = True
+        self.gates.append((gate, op))
+
+    @rule(i=st.integers(0, 99))
+    @precondition(lambda self: self.gates)
+    def open(self, i: int) -> None:
+        gate, op = self.gates[i % len(self.gates)]
+        gate.open()
+        op.closed = False
+
+    @rule(i=st.integers(0, 99), k=st.integers(0, 99))
+    @precondition(lambda self: self.points)
+    def record(self, i: int, k: int) -> None:
+        line, point = self.line(i), self.points[k % len(self.points)]
+        if point.device not in (None, line.device):
+            with pytest.raises(hs.WrongDeviceError):
+                line.stream.record(point.event)
+            return
+        line.stream.record(point.event)
+        point.device = line.device
+        point.recorded = self.add(line)
+
+    @rule(i=st.integers(0, 99), k=st.integers(0, 99))
+    @precondition(lambda self: self.points)
+    def wait_event(self, i: int, k: int) -> None:
+        line, point = self.line(i), self.points[k % len(self.points)]
+        line.stream.wait(point.event)
+        if point.recorded is not None:
+            self.add(line, point.recorded)
+
+    @rule(i=st.integers(0, 99), k=st.integers(0, 99))
+    def wait_stream(self, i: int, k: int) -> None:
+        line, other = self.line(i), self.line(k)
+        # On the legacy default stream "all work so far" is a matter of its own.
+        if not (line.legacy or other.legacy):
+            line.stream.wait(other.stream)
+            self.add(line, other.last)
+
+    @rule(i=st.integers(0, 99))
+    @precondition(lambda self: len(self.lines) > DEVICES)
+    def forget_stream(self, i: int) -> None:
+        # Its work goes on, in the same order as before; a context may still hold the object.
+        line = self.lines.pop(DEVICES + i % (len(self.lines) - DEVICES))
+        del line.stream
+        self.forgotten.append(line)
+        gc.collect(0)
+
+    @rule(k=st.integers(0, 99))
+    @precondition(lambda self: self.points)
+    def close_event(self, k: int) -> None:
+        point = self.points.pop(k % len(self.points))
+        point.event.close()
+        with pytest.raises(hs.ClosedError):
+            point.event.query()
+
+    @rule(i=st.integers(0, 99))
+    def synchronize(self, i: int) -> None:
+        line = self.line(i)
+        if line.last is None or line.last.done():
+            line.stream.synchronize(timeout=LIMIT)
+        else:
+            with pytest.raises(hs.WaitTimeoutError):
+                line.stream.synchronize(timeout=0.001)
+
+    # -- the current stream ------------------------------------------------
+
+    @rule(i=st.integers(0, 99))
+    @precondition(lambda self: len(self.contexts) < 5)
+    def enter_stream(self, i: int) -> None:
+        line = self.line(i)
+        line.stream.__enter__()
+        frame = Frame(line.device)
+        frame.streams[line.device] = line.stream
+        self.contexts.append(line.stream)
+        self.frames.append(frame)
+
+    @rule(device=st.integers(0, DEVICES - 1))
+    @precondition(lambda self: len(self.contexts) < 5)
+    def enter_device(self, device: int) -> None:
+        context = hs.Device(device)
+        context.__enter__()
+        self.contexts.append(context)
+        self.frames.append(Frame(device))
+
+    @rule()
+    @precondition(lambda self: self.contexts)
+    def leave(self) -> None:
+        self.contexts.pop().__exit__(None, None, None)
+        self.frames.pop()
+
+    @rule(i=st.integers(0, 99))
+    def use(self, i: int) -> None:
+        line = self.line(i)
+        hs.use(line.stream)
+        self.frames[-1].device = line.device
+        self.frames[-1].streams[line.device] = line.stream
+
+    @rule(device=st.integers(0, DEVICES - 1))
+    def set_device(self, device: int) -> None:
+        hs.set_device(device)
+        self.frames[-1].device = device
+
+    @rule(k=st.integers(0, 99))
+    @precondition(lambda self: self.points)
+    def record_on_the_current_stream(self, k: int) -> None:
+        point = self.points[k % len(self.points)]
+        current = hs.current_stream(point.device)
+        for line in self.lines:
+            if line.stream == current:
+                point.event.record()
+                point.device = line.device
+                point.recorded = self.add(line)
+                break
+
+    # -- what must hold at any moment --------------------------------------
+
+    @invariant()
+    def current_is_the_models(self) -> None:
+        device = next(f.device for f in reversed(self.frames) if f.device is not None)
+        assert hs.current_device().ordinal == device
+        for d in range(DEVICES):
+            chosen = next((f.streams[d] for f in reversed(self.frames) if d in f.streams), None)
+            if chosen is None:
+                assert hs.current_stream(d) == hs.Device(d).default_stream
+            else:
+                assert hs.current_stream(d) is chosen
+
+    @invariant()
+    def held_work_is_pending(self) -> None:
+        for line in self.lines:
+            if line.last is not None and not line.last.done():
+                assert not line.stream.query()
+        for point in self.points:
+            if point.recorded is not None and not point.recorded.done():
+                assert not point.event.query()
+        ran = set(self.ran)
+        assert not any(op.token in ran for op in self.ops if op.token is not None and not op.done())
+
+    @rule()
+    def free_work_comes_to_rest(self) -> None:
+        for line in self.lines:
+            if not line.legacy and (line.last is None or line.last.done()):
+                line.stream.synchronize(timeout=LIMIT)
+                assert line.stream.query()
+        for point in self.points:
+            if point.recorded is None or point.recorded.done():
+                point.event.synchronize(timeout=LIMIT)
+                assert point.event.query()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "frames"):
+            return
+        while self.contexts:
+            self.contexts.pop().__exit__(None, None, None)
+        for gate, op in self.gates:
+            gate.open()
+            op.closed = False
+        for device in range(DEVICES):
+            hs.synchronize(device, timeout=LIMIT)
+        place = {token: n for n, token in enumerate(self.ran)}
+        assert len(place) == len(self.ran), "a function ran twice"
+        # The latest function among those that must precede each operation.
+        latest: dict[Op, int] = {}
+        for op in self.ops:
+            before = max((latest.get(other, -1) for other in op.before), default=-1)
+            if op.token is not None:
+                assert op.token in place, "a function did not run"
+                assert place[op.token] > before, "a function ran too early"
+                before = place[op.token]
+            latest[op] = before
+        _current.reset()
+
+
+TestPrograms = Programs.TestCase
+TestPrograms.settings = settings(
+    max_examples=80,
+    stateful_step_count=40,
+    deadline=None,  # time is no property of the runtime on a shared machine
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+# The class has an autouse fixture's worth of state of its own; give all examples one limit.
+TestPrograms.pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("backend")]

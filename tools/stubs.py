@@ -1,0 +1,106 @@
+"""Writes python/halstream/_halstream.pyi from the exported functions of pybuild.
+
+Usage: python tools/stubs.py [--check]
+
+With ``--check`` nothing is written: the stub must be up to date, and the
+extension that this Python imports must have exactly the stub's functions with
+exactly their parameters.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STUB = ROOT / "python" / "halstream" / "_halstream.pyi"
+TYPES = {"int64": "int", "uint64": "int", "float64": "float", "bool": "bool", "string": "str"}
+
+HEAD = '''"""The extension, compiled from the Go package pybuild; only _native.py imports it.
+
+Written by tools/stubs.py.
+"""
+
+'''
+
+
+def functions() -> dict[str, tuple[list[tuple[str, str]], str]]:
+    """Return name -> ([(parameter, type)], result type) of the exported functions."""
+    found = {}
+    for path in sorted((ROOT / "pybuild").glob("*.go")):
+        if path.name.endswith("_test.go"):
+            continue
+        for name, params, result in re.findall(
+            r"(?m)^func ([A-Z]\w*)\(([^)]*)\) *(\([^)]*\)|\w*) *\{", path.read_text()
+        ):
+            found[name] = parameters(path.name, name, params), result_type(path.name, name, result)
+    return dict(sorted(found.items()))
+
+
+def parameters(file: str, function: str, text: str) -> list[tuple[str, str]]:
+    """Split Go's ``a, b int64, text string``."""
+    out: list[tuple[str, str]] = []
+    names: list[str] = []
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, _, kind = part.partition(" ")
+        names.append(name)
+        if kind:
+            out += [(n, python_type(file, function, kind)) for n in names]
+            names = []
+    return out
+
+
+def result_type(file: str, function: str, text: str) -> str:
+    return python_type(file, function, text.strip("()").partition(",")[0].split()[-1] if text else "")
+
+
+def python_type(file: str, function: str, go: str) -> str:
+    if go not in TYPES:
+        raise SystemExit(f"stubs: {file}: {function}: no Python type for {go!r}")
+    return TYPES[go]
+
+
+def stub() -> str:
+    lines = []
+    for name, (params, result) in functions().items():
+        arguments = ", ".join(f"{p}: {kind}" for p, kind in params)
+        lines.append(f"def pybuild_{name}({arguments}{', /' if params else ''}) -> {result}: ...\n")
+    return HEAD + "".join(lines)
+
+
+def compare() -> list[str]:
+    """Return how the extension that Python imports differs from the stub."""
+    from halstream import _halstream as extension
+
+    wrong = []
+    wanted = {f"pybuild_{name}": [p for p, _ in params] for name, (params, _) in functions().items()}
+    there = {name for name in dir(extension) if name.startswith("pybuild_")}
+    wrong += [f"the extension has no {name}" for name in sorted(wanted.keys() - there)]
+    wrong += [f"the extension has {name}, the stub does not" for name in sorted(there - wanted.keys())]
+    for name in sorted(wanted.keys() & there):
+        # gopy may rename parameters; their number is what callers depend on.
+        have = list(inspect.signature(getattr(extension, name)).parameters)
+        if len(have) != len(wanted[name]):
+            wrong.append(f"{name}{tuple(have)} in the extension, {tuple(wanted[name])} in the stub")
+    return wrong
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        raise SystemExit("usage: stubs.py [--check]")
+    text = stub()
+    if not arguments:
+        STUB.write_text(text)
+        return 0
+    wrong = compare()
+    if not STUB.exists() or STUB.read_text() != text:
+        wrong.insert(0, f"{STUB.relative_to(ROOT)} is out of date: run make stubs")
+    for line in wrong:
+        print(f"stubs: {line}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
