@@ -41,8 +41,12 @@ def query_and_synchronize() -> None:
     with hal.StreamCtx(s):
         gate = Gate(hal.current_stream())
     prove("query is False while submitted work is pending", s.query() is False)
-    prove.blocks("synchronize returns when the stream is done", s.synchronize,
-                 lambda: not s.query(), gate.open)  # fmt: skip
+    prove.blocks(
+        "synchronize returns when the stream is done",
+        s.synchronize,
+        lambda: not s.query(),
+        gate.open,
+    )
     prove("query is True once all of it is done", s.query() is True)
 
 

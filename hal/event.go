@@ -185,7 +185,7 @@ func (e *Event) Query(t *Thread) (bool, error) {
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 //
-// Contract: E1, E6, S9.
+// Contract: E1, E6, S8.
 func (e *Event) Synchronize(t *Thread, limit int64) (bool, error) {
 	p, err := e.Point(t)
 	if err != nil || p == nil {

@@ -36,7 +36,7 @@ type Stream struct {
 // # Errors
 //   - [ErrInHostFunction]: called by a function that runs on a stream.
 //
-// Contract: S1, S8, H3.
+// Contract: S1, S7, H3.
 func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 	if err := t.enter("create stream"); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *Stream) Closed() bool { return s.closed.Load() }
 
 // Describe says what is pending and what the head operation waits for.
 //
-// Contract: T2.
+// Contract: O2.
 func (s *Stream) Describe() string { return s.d.Describe() + s.dev.rt.Funcs.Held() }
 
 // admit is the choke point's door: every call that enqueues passes it.
@@ -240,7 +240,7 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 // # Errors
 //   - [ErrNotSupported]: the backend cannot.
 //
-// Contract: T3.
+// Contract: O3.
 func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 	if err := s.admit(t, "gate"); err != nil {
 		return nil, err
@@ -276,7 +276,7 @@ func (s *Stream) Query(t *Thread) (bool, error) {
 //   - [ErrClosed], [ErrInHostFunction].
 //   - The first error of a function or wait on s, once.
 //
-// Contract: S4, S9.
+// Contract: S4, S8.
 func (s *Stream) Synchronize(t *Thread, limit int64) (bool, error) {
 	p, err := s.Point(t)
 	if err != nil {

@@ -48,7 +48,7 @@ func (t *Thread) SetDevice(d *Device) { t.current = d }
 // Retire ends the thread: its per-thread default streams are closed (their
 // work completes) and it is no longer the user of a context.
 //
-// Contract: S7.
+// Contract: S5.
 func (t *Thread) Retire() {
 	for _, s := range t.streams {
 		s.end()
@@ -69,7 +69,7 @@ func (t *Thread) enter(op string) error {
 // PerThreadStream returns the calling thread's default stream of the device,
 // which takes part in the legacy order like any ordered stream.
 //
-// Contract: S7.
+// Contract: S5.
 func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 	if t == nil {
 		return nil, driver.Errorf(driver.InvalidValue, "per-thread default stream", "a Thread is needed")
@@ -115,7 +115,7 @@ type Range struct{ Start, Size uint64 }
 // Listen calls f for every operation, on the caller's thread, before the
 // operation is enqueued and with no lock held, until stop is called.
 //
-// Contract: T1.
+// Contract: O1.
 func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
 	l := &rt.listeners
 	own := &f

@@ -229,4 +229,3 @@ func truth(b bool) int64 {
 	}
 	return 0
 }
-

@@ -47,7 +47,7 @@ def backend(pytestconfig: pytest.Config) -> str:
 
     name: str = pytestconfig.getoption("--backend")
     try:
-        return hs.use_backend(name)
+        return hs.backend()
     except hs.BackendAbsentError as exc:
         if os.environ.get("HAL_REQUIRE") == name:
             pytest.fail(f"HAL_REQUIRE={name}, but: {exc}")

@@ -186,8 +186,8 @@ class Event(Base):
         return int(_native.event_handle(self._id))
 
     @property
-    def flags(self) -> int:
-        """The TIMING, BLOCKING_SYNC and INTERPROCESS bits it was made with."""
+    def _made_with(self) -> int:
+        """The TIMING, BLOCKING_SYNC and INTERPROCESS bits of its creation."""
         return int(_native.event_flags(self._id))
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._base import NON_BLOCKING
+from ._device import in_use
 from ._errors import NotSupportedError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "device_facts",
     "initialized",
     "new_raw",
+    "open_backend",
 ]
 
 
@@ -77,7 +79,7 @@ def close_raw(handle: int) -> None:
         If no live stream has this handle.
     """
     try:
-        _native.stream_device(handle)
+        _native.stream_device(handle)  # also refuses what is no stream
         _native.close(handle)
     except RuntimeError as exc:
         raise _native.error(exc) from None
@@ -110,9 +112,27 @@ def device_facts(ordinal: int) -> dict[str, Any]:
     return {**facts, "major": 0, "minor": 0, "multi_processor_count": count, "warp_size": 1}
 
 
+class _Process:
+    """Whether this process used the runtime, or was forked from one that did."""
+
+    opened = False
+    child = False
+
+
+def open_backend() -> None:
+    """Count as used from now on, before any stream is made."""
+    _native.backend()
+    _Process.opened = True
+
+
 def initialized() -> bool:
     """True once this process has used the runtime; False in a child that was forked from it."""
-    try:
-        return bool(_native.initialized())
-    except (AttributeError, RuntimeError):
-        return False
+    return not _Process.child and (_Process.opened or bool(in_use))
+
+
+def _forked() -> None:
+    _Process.child = _Process.child or initialized()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

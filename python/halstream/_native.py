@@ -19,9 +19,12 @@ def __getattr__(name: str) -> Any:
     # Names the extension exports as pybuild_StreamQuery are stream_query here.
     camel = "pybuild_" + "".join(part.capitalize() for part in name.split("_"))
     try:
-        return getattr(_ext, camel)
+        function = getattr(_ext, camel)
     except AttributeError:
         raise AttributeError(f"the extension has no function {camel}") from None
+    # Found without this detour from now on: it takes longer than most calls.
+    globals()[name] = function
+    return function
 
 
 def error(

@@ -1,7 +1,7 @@
 """Pooled streams: rings that hand the same streams out again and again (torch).
 
 There is one ring for each device and priority. Its streams are non-blocking,
-are made when their turn first comes, and are never closed. Two requests that
+are made when their turn first comes, and the runtime never closes them. Two requests that
 are a whole ring apart share a stream, as on the real device: that two pooled
 streams are independent is a hint, never a promise.
 """
@@ -56,6 +56,10 @@ def take(ordinal: int, priority: int) -> Owner:
         # One step of an iterator and one setdefault: threads need no lock here.
         slot = next(ring.turn) % SIZE
         owner = ring.streams.get(slot)
+        if owner is not None and not _native.is_open(owner.ident):
+            # Somebody closed it, for all who share it: the place is free again.
+            ring.streams.pop(slot, None)
+            owner = None
         if owner is None:
             made = Owner(_native.stream_new(ordinal, level, NON_BLOCKING, 0))
             owner = ring.streams.setdefault(slot, made)

@@ -270,11 +270,11 @@ def test_S7_the_most_urgent_ready_function_goes_first(child: Child) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_S7_the_most_urgent_ready_operation_takes_the_engine(child: Child) -> None:
+def test_S7_the_most_urgent_ready_operation_takes_the_next_engine(child: Child) -> None:
     done = child(
         """
         import halstream as hs
-        door, busy = hs.Stream(), hs.Stream()
+        door = hs.Stream()
         gate = hs.testing.Gate(door)
         opened = door.record()
         streams = {p: hs.Stream(priority=p) for p in (0, -3, -7, -1)}
@@ -285,15 +285,18 @@ def test_S7_the_most_urgent_ready_operation_takes_the_engine(child: Child) -> No
             ends[p] = hs.Event(timing=True)
             s.record(ends[p])
         zero = hs.Event(timing=True)
-        busy.record(zero)
-        busy.delay(1.0)  # takes the only engine until all four are ready
+        hs.Stream().record(zero)
+        # Both engines are taken until all four are ready, and one of them for
+        # longer than all that follows.
+        for seconds in (1.0, 3.0):
+            hs.Stream().delay(seconds)
         gate.open()
         for s in streams.values():
             s.synchronize(timeout=10)
         order = sorted(ends, key=lambda p: zero.elapsed(ends[p]))
         assert order == [-7, -3, -1, 0], order
         """,
-        env={"HALSTREAM_HOST_ENGINES": "1"},
+        env={"HALSTREAM_HOST_ENGINES": "2"},
     )
     assert done.returncode == 0, done.stderr
 

@@ -244,7 +244,7 @@ def test_neither_copied_nor_pickled_but_weakly_referenced(cls: type) -> None:
         assert str(info.value) == f"cannot pickle '{cls.__name__}' object"
     reference = weakref.ref(made)
     assert reference() is made
-    del made
+    del made, info  # the traceback holds it, too
     gc.collect()
     assert reference() is None
 

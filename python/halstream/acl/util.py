@@ -92,7 +92,7 @@ def ptr_to_numpy(pointer: int, shape: tuple[int, ...], npy_type: int, /) -> Any:
     element = np.dtype(_TYPES[npy_type])
     size = math.prod(shape) * element.itemsize
     memory = (ctypes.c_char * size).from_address(pointer)
-    return np.frombuffer(memory, dtype=element).reshape(shape)
+    return np.frombuffer(memoryview(memory).cast("B"), dtype=element).reshape(shape)
 
 
 def bytes_to_ptr(data: bytes, /) -> int:

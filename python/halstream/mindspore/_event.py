@@ -46,7 +46,7 @@ class Event(core.Event):
         )
 
     def __repr__(self) -> str:
-        flags = self.flags
+        flags = self._made_with
         handle = self.handle
         return (
             f"Event(enable_timing={bool(flags & core.TIMING):d}, "

@@ -148,13 +148,24 @@ class StreamCtx:
         if ctx_stream is not None:
             check_stream("StreamCtx", "ctx_stream", ctx_stream)
         self.stream = ctx_stream
-        self.prev_stream: Stream | None = None
+        self._before: core.Stream | None = None
+        self._entered = False
         self._inside = 0
+
+    @property
+    def prev_stream(self) -> Stream | None:
+        """What was current when the context was entered last, None before that."""
+        if self.stream is None or not self._entered:
+            return None
+        if self._before is None:
+            return Stream._default(self.stream._ordinal)
+        return Stream._wrap(self._before)
 
     def __enter__(self) -> None:
         stream = self.stream
         if stream is not None:
-            self.prev_stream = Stream._current(stream._ordinal)
+            self._before = _current.current_stream(stream._ordinal)
+            self._entered = True
             _current.enter(stream, False)
             self._inside += 1
 

@@ -175,5 +175,3 @@ def extract_device_id(device: Any, op_name: str) -> int:
             "Please input appropriate device again!"
         )
     return place._index
-
-

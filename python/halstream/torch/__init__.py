@@ -15,7 +15,8 @@ from . import accelerator, cpu, cuda
 from ._device import device
 from ._device import device as _Device
 from ._errors import AcceleratorError, OutOfMemoryError
-from ._streams import Event, Stream
+from ._events import Event
+from ._streams import Stream
 
 __all__ = [
     "AcceleratorError",

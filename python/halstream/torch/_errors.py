@@ -22,6 +22,8 @@ __all__ = [
 class AcceleratorError(HalError):
     """torch.AcceleratorError (2.15): every failure of the runtime; a RuntimeError there too."""
 
+    __module__ = "halstream.torch"
+
     @property
     def error_code(self) -> int:
         """The driver's number; 0 for failures that the runtime found itself."""
@@ -30,6 +32,8 @@ class AcceleratorError(HalError):
 
 class OutOfMemoryError(CoreOutOfMemoryError):
     """torch.OutOfMemoryError (2.15): a RuntimeError."""
+
+    __module__ = "halstream.torch"
 
 
 def _worded(

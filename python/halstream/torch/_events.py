@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _core as core
 from ._device import device as Device
@@ -19,12 +19,13 @@ class Event(core.Event):
     """
 
     _errors = ERRORS
-    _stream_class = Stream
+    _stream_class: ClassVar[type[core.Stream]] = Stream
     _record_here = True
     _timing: bool = False
     _mismatch: ClassVar[str] = Stream._mismatch
-    # As in torch the work is in __new__: a subclass overrides that.
-    __init__ = object.__init__  # type: ignore[assignment]
+    if not TYPE_CHECKING:
+        # As in torch the work is in __new__: a subclass overrides that.
+        __init__ = object.__init__
 
     def __new__(
         cls,
@@ -101,8 +102,20 @@ class Event(core.Event):
             return RuntimeError(
                 f"Event device type CUDA does not match {what} stream's device type CPU."
             )
+        if operation == "elapsed" and isinstance(operand, Event):
+            return self._no_elapsed(operand) or super()._fail(exc, operation, operand, expected)
         failed = super()._fail(exc, operation, operand, expected)
         return mismatch(failed, self._mismatch, self, operand)
+
+    def _no_elapsed(self, end: Event) -> BaseException | None:
+        """Name the first of torch's reasons for having no elapsed time, in torch's order."""
+        if not (self._timing and end._timing):
+            return ERRORS["timing_disabled"](operation="elapsed")
+        if not (self.recorded and end.recorded):
+            return ERRORS["unrecorded"](operation="elapsed")
+        if not (self.query() and end.query()):
+            return ERRORS["not_ready"](operation="elapsed")
+        return None
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"cannot pickle '{type(self).__name__}' object")

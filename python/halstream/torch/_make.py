@@ -25,9 +25,7 @@ def pooled(cls: type[S], index: int, priority: int) -> S:
     where = existing(index)
     owner = _pool.take(where, priority)
     new = object.__new__(cls)
-    # Not the owner of the core's sense: nobody may close what others share.
-    new._attach(owner.ident, where)
-    new._keep = owner
+    new._attach(owner.ident, where, owner)
     return new
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _core as core
-from .._base import Owner
 from ._device import CPU, CUDA, in_range
 from ._device import device as Device
 from ._device import device_index as index_of
@@ -21,15 +20,16 @@ class Stream(core.Stream):
 
     An id or a handle that names no live stream fails here, not at its first
     use; `synchronize` takes an optional time limit; `stream_id` is the handle.
+    Closing one, which torch cannot, closes it for all who got it from the pool.
     """
 
     _errors = ERRORS
-    _keep: Owner | None = None
     _mismatch: ClassVar[str] = (
         "Event device index {} does not match recording stream's device index {}."
     )
-    # As in torch the work is in __new__: a subclass overrides that.
-    __init__ = object.__init__  # type: ignore[assignment]
+    if not TYPE_CHECKING:
+        # As in torch the work is in __new__: a subclass overrides that.
+        __init__ = object.__init__
 
     def __new__(cls, device: Any = None, *parts: Any, priority: int = 0, **named: Any) -> Stream:
         if parts or named:

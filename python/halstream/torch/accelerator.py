@@ -79,7 +79,9 @@ def current_stream(device: Any = None, /) -> Stream:
     found = _current.current_stream(index)
     if found is None:
         return Stream._default(index)
-    if type(found) is Stream:
+    found = found._on(index)
+    # Not _wrap: a torch.cuda.Stream is a Stream, but must not come back from here.
+    if isinstance(found, Stream) and type(found) is Stream:
         return found
     new = object.__new__(Stream)
     new._attach(found._id, index, found._owner)

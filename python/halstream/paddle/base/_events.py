@@ -31,9 +31,7 @@ def event_flags(enable_timing: object, blocking: object, interprocess: object) -
     return flags
 
 
-def wrong_operand(
-    self: object, operation: str, operand: object, expected: type[Any]
-) -> TypeError:
+def wrong_operand(self: object, operation: str, operand: object, expected: type[Any]) -> TypeError:
     mine = type(self).__name__
     other = mine.removesuffix("Stream").removesuffix("Event") + expected.__name__
     form = f"(self: {LIBRARY}{mine}, arg0: {LIBRARY}{other}) -> None"
@@ -78,8 +76,9 @@ class BaseEvent(core.Event):
 
     def elapsed_time(self, end_event: Any) -> float:
         """Return device milliseconds up to `end_event`, for which the host waits first."""
-        if isinstance(end_event, core.Event):
-            end_event.synchronize()
+        if not isinstance(end_event, core.Event):
+            raise self._wrong_type("elapsed_time", end_event, core.Event)
+        end_event.synchronize()
         return self.elapsed(end_event)
 
     @property
@@ -97,9 +96,7 @@ class CUDAEvent(BaseEvent):
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
     ) -> None:
-        self._create(
-            _current.current_device(), event_flags(enable_timing, blocking, interprocess)
-        )
+        self._create(_current.current_device(), event_flags(enable_timing, blocking, interprocess))
 
     @property
     def place(self) -> Any:
@@ -119,7 +116,7 @@ class CustomDeviceEvent(BaseEvent):
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
     ) -> None:
         # The plug-in interface has no event flags, and programs rely on the time all the same.
-        self._create(self._where, event_flags(True, blocking, interprocess))
+        self._create(self._where, event_flags(not interprocess, blocking, interprocess))
 
     @property
     def place(self) -> Any:

@@ -61,9 +61,10 @@ class CUDAStream(BaseStream):
     _event_class = CUDAEvent
 
     def __init__(self, device: Any = None, priority: int = 2) -> None:
-        if device is None or isinstance(device, int):
-            negative = device is None or device < 0
-            ordinal = _current.current_device() if negative else CUDAPlace(device)._index
+        if device is None or (isinstance(device, int) and device < 0):
+            ordinal = _current.current_device()
+        elif isinstance(device, int):
+            ordinal = CUDAPlace(device)._index
         elif isinstance(device, CUDAPlace):
             ordinal = device._index
         else:

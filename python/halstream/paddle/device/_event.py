@@ -40,7 +40,6 @@ class Event(core.Event):
 
     _errors = ERRORS
 
-    @functools.wraps(_start)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and (args[0] is None or isinstance(args[0], (str, Place))):
             kwargs["device"], args = args[0], args[1:]
@@ -49,12 +48,12 @@ class Event(core.Event):
     @classmethod
     def _on(cls, place: Any) -> Event:
         """Return a new event without flags on a place that was checked before."""
-        event = cls.__new__(cls)
+        event: Event = object.__new__(cls)
         event._open(place, 0)
         return event
 
     def _open(self, place: Any, flags: int) -> None:
-        if place._custom:
+        if place._custom and not flags & core.INTERPROCESS:
             flags |= core.TIMING
         self._create(place._index, flags)
         self.device = place
@@ -86,3 +85,7 @@ class Event(core.Event):
     def _wrong_type(self, operation: str, operand: object, expected: type) -> TypeError:
         missing = "event_base" if expected is core.Event else "stream_base"
         return WrongOperand(f"'{type(operand).__name__}' object has no attribute '{missing}'")
+
+
+# What `inspect.signature` shows is the form of 3.3.
+functools.update_wrapper(Event.__init__, _start)

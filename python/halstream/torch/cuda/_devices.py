@@ -39,6 +39,11 @@ def is_available() -> bool:
     return device_count() > 0
 
 
+@dialect_errors
+def _open() -> None:
+    _interop.open_backend()
+
+
 def is_initialized() -> bool:
     """torch.cuda.is_initialized (2.15): True once this process has used the runtime."""
     return _interop.initialized()
@@ -46,7 +51,7 @@ def is_initialized() -> bool:
 
 def init() -> None:
     """torch.cuda.init (2.15): opens the backend, which its first use does as well."""
-    count()
+    _open()
 
 
 def _valid(device: Any, name: str = "device") -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ... import _core as core
 from ... import _current
@@ -121,7 +121,7 @@ class device:
             self.prev_idx = _current.current_device()
             _current.enter_device(existing(self.idx))
 
-    def __exit__(self, type: Any, value: Any, traceback: Any) -> bool:
+    def __exit__(self, type: Any, value: Any, traceback: Any) -> Literal[False]:
         if self.prev_idx >= 0:
             inside = _current.current_device()
             _current.leave_device()

@@ -1,0 +1,127 @@
+// Package hal is the stream, event and context runtime under every dialect.
+//
+// A stream is a line of work on a device, an event is a point on it. All rules
+// and all validation are here; backends (package driver) move the work and
+// trust what they are given, and the Python side only spells names. A thread is
+// an explicit token, a function of the program is a number: nothing here knows
+// Python.
+//
+// The rules are the contract below. Each clause has a conformance case in
+// hal/haltest and a test in tests/conformance whose names begin with its id.
+//
+// # Stream
+//
+//   - S1: Work on one stream runs in the order of the calls that enqueued it.
+//   - S2: Streams have no order between them without an event, a wait or the
+//     default-stream rule; a held stream, a closed gate or a function that
+//     blocks holds up no other stream.
+//   - S3: Query is false while an operation is pending or runs, true when all
+//     work is done, and never blocks.
+//   - S4: Synchronize waits for the work enqueued before the call. The first
+//     error of a stream stays until a synchronize or query of that stream
+//     reports it, once; other streams do not see it.
+//   - S5: Work on the legacy default stream waits for all earlier work of the
+//     device's ordered streams, and their later work waits for it. Non-blocking
+//     streams and other devices take no part. Each thread has its own
+//     per-thread default stream, which is an ordered stream.
+//   - S6: Waiting for a stream waits for the work enqueued on it so far, not
+//     for what comes later; a stream that waits for itself does nothing.
+//   - S7: A lower number is more urgent. Priorities outside the range are
+//     clamped. Among ready work the most urgent stream goes first.
+//   - S8: Every wait of the host takes a limit. When it passes first nothing is
+//     cancelled, and the stream can be waited for again.
+//   - S9: A stream that blocks the host returns from each enqueue when the work
+//     is done, and is ordered with the legacy default stream.
+//
+// # Event
+//
+//   - E1: An event that was never recorded is complete: query is true,
+//     synchronize returns, waiting for it does nothing.
+//   - E2: A stream that waits for an event does not block the host; it may be
+//     on another device.
+//   - E3: A wait binds to the latest record at its call; recording the event
+//     again does not move it.
+//   - E4: Recording again overwrites: query and synchronize look at the latest
+//     record.
+//   - E5: Elapsed time is in milliseconds from start to end. It fails when an
+//     event was never recorded, has no timing, is pending, or is of another
+//     device.
+//   - E6: Any number of threads may synchronize one event.
+//   - E7: An event is recorded on streams of one device only; one made without
+//     a device takes that of its first record.
+//   - E8: Waiting for an event on the stream that recorded it does nothing.
+//
+// # Host function
+//
+//   - H1: A function on a stream runs exactly once, in stream order, on another
+//     thread than the caller's.
+//   - H2: A function that fails is counted on its stream and later work runs; a
+//     checked one gives its error to the stream (S4).
+//   - H3: A function on a stream may not call the runtime, but for opening a
+//     gate: the call fails at once and names the rule.
+//   - H4: Functions that are pending when their stream is closed still run.
+//   - H5: More functions than threads wait, the most urgent first; below the
+//     limit there is always a thread for the next one.
+//
+// # Lifetime
+//
+//   - L1: Closing twice does nothing; a default stream cannot be closed.
+//   - L2: Closing a stream or event with work pending lets the work finish.
+//   - L3: Using a closed object fails and says so.
+//   - L4: An event outlives the stream it was recorded on.
+//   - L5: Nothing is left of streams and events that were closed.
+//
+// # Device
+//
+//   - D1: Ordinals count from 0; any other number fails.
+//   - D2: Each thread has its own current device, the first one at the start.
+//   - D3: A backend that cannot be used says why; a failed choice changes
+//     nothing.
+//   - D4: Objects of two devices do not mix, except that a stream may wait for
+//     events and streams of another device.
+//   - D5: Synchronizing a device waits for the work enqueued on its streams
+//     before the call, and for no other device.
+//
+// # Observation
+//
+//   - O1: Listeners see every operation that is enqueued, with its stream,
+//     thread and event version, before it is; none means no cost.
+//   - O2: A stream can say what is pending on it and what its head waits for.
+//   - O3: A gate holds its stream until it is opened; opening is allowed
+//     anywhere, again does nothing.
+//   - O4: Events shared between processes can be made, without timing; sharing
+//     them is not supported yet and says so.
+//
+// # Contexts and event kinds of Ascend
+//
+//   - A1: A context has a default stream without implicit order and is current
+//     per thread; its streams take work only where it is current.
+//   - A2: A wait for a Future event waits for the next record, also one enqueued
+//     later; the event stays set until a reset.
+//   - A3: A wait for a Recorded event before its first record fails; so does
+//     any wait for an event made not waitable.
+//   - A4: Reset clears a Future event in stream order; other kinds refuse it.
+//   - A5: Future and Recorded events answer pending before the first record,
+//     and count the waits that have not been passed.
+//   - A6: A wait with a limit lets the stream go on when it passes, with an
+//     error for the next synchronize.
+//   - A7: A recorded event made with timing has a timestamp once it is done.
+//   - A8: Abort drops what has not started; a blocked synchronize fails, and
+//     the stream can be used again.
+//   - A9: The primary context of a device is shared by counting; the last
+//     release ends it and its streams.
+//   - A10: Reports of a subscribed stream go to its queue, whose functions may
+//     call the runtime; a stream without one refuses them.
+//
+// # Task (Python)
+//
+//   - T1: Contexts nest, and leaving restores what stood before, also after an
+//     exception and across devices.
+//   - T2: Changing the current stream or device inside a context ends with it;
+//     outside it holds for the thread, or for the process where the dialect
+//     says so.
+//   - T3: A new thread starts at the defaults, also with a copied context.
+//   - T4: Each asyncio task has its own current stream and device.
+//   - T5: A stream is current on its own device only.
+//   - T6: Deleting or closing the current stream is safe.
+package hal

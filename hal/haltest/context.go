@@ -1,0 +1,254 @@
+package haltest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+var future = hal.EventOptions{Kind: hal.Future, Timing: true}
+
+// context makes a context that is current on the case's thread.
+func (k *Kit) context() *hal.Context {
+	c, err := k.Device(0).NewContext(k.Me)
+	require.NoError(k, err)
+	k.T.Cleanup(c.End)
+	return c
+}
+
+func (k *Kit) contextStream(c *hal.Context) *hal.Stream {
+	s, err := c.NewStream(k.Me, hal.StreamOptions{})
+	require.NoError(k, err)
+	return s
+}
+
+var contextCases = []testCase{
+	{"A1_streams_take_work_only_where_their_context_is_current", Contexts, func(k *Kit) {
+		a := k.context()
+		s := k.contextStream(a)
+		require.NoError(k, s.Nop(k.Me))
+		b := k.context()
+		require.ErrorIs(k, s.Nop(k.Me), hal.ErrWrongContext)
+		require.ErrorIs(k, s.Nop(hal.NewThread()), hal.ErrNoContext)
+		_, err := s.Query(k.Me)
+		require.NoError(k, err, "asking needs no context")
+		require.NoError(k, k.Me.SetContext(a))
+		require.NoError(k, s.Nop(k.Me))
+		h := Hold(k, s).Started()
+		require.NoError(k, k.TryCall(a.DefaultStream(), func() {}))
+		k.Sync(a.DefaultStream())
+		h.Release()
+		k.Sync(s)
+		a.End()
+		_, err = k.Me.Context()
+		require.ErrorIs(k, err, hal.ErrNoContext)
+		require.ErrorIs(k, k.Me.SetContext(a), hal.ErrClosed)
+		require.True(k, s.Closed())
+		require.NoError(k, k.Me.SetContext(b))
+	}},
+	{"A1_synchronizing_a_context_waits_for_its_own_streams", Contexts, func(k *Kit) {
+		other := k.contextStream(k.context())
+		held := Hold(k, other).Started()
+		c := k.context()
+		s := k.contextStream(c)
+		h := Hold(k, s).Started()
+		p, err := c.Point(k.Me)
+		require.NoError(k, err)
+		require.False(k, p.Wait(int64(time.Millisecond)), "it did not wait for its stream")
+		h.Release()
+		require.True(k, p.Wait(int64(Limit)), "it waits for another context")
+		held.Release()
+		k.Sync(other)
+	}},
+	{"A2_a_wait_for_a_future_event_waits_for_the_next_record", Contexts, func(k *Kit) {
+		a, b, c := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(future)
+		k.Wait(b, e)
+		k.Pending(b, "nobody has recorded the event")
+		k.Record(a, e)
+		k.Sync(b)
+		k.Wait(c, e)
+		k.Sync(c)
+	}},
+	{"A3_a_wait_before_the_first_record_fails", Contexts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{Kind: hal.Recorded})
+		require.ErrorIs(k, s.Wait(k.Me, e), hal.ErrUnrecorded)
+		k.Record(s, e)
+		k.Wait(s, e)
+		unable := k.Event(hal.EventOptions{NotWaitable: true})
+		k.Record(s, unable)
+		require.ErrorIs(k, s.Wait(k.Me, unable), hal.ErrNotSupported)
+		k.Sync(s)
+	}},
+	{"A4_reset_clears_in_stream_order", Contexts, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(future)
+		k.Record(a, e)
+		h := Hold(k, a).Started()
+		require.NoError(k, a.Reset(k.Me, e))
+		k.Wait(b, e)
+		k.Sync(b)
+		h.Release()
+		k.Sync(a)
+		k.Wait(b, e)
+		k.Pending(b, "the event was reset")
+		k.Record(a, e)
+		k.Sync(b)
+		require.ErrorIs(k, a.Reset(k.Me, k.Event(hal.EventOptions{})), hal.ErrNotSupported)
+	}},
+	{"A5_other_kinds_are_pending_before_the_first_record", Contexts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		for _, kind := range []hal.EventKind{hal.Future, hal.Recorded} {
+			e := k.Event(hal.EventOptions{Kind: kind})
+			k.EventDone(e, false, "never recorded")
+			done, err := e.Synchronize(k.Me, 0)
+			require.NoError(k, err)
+			require.True(k, done, "synchronize returns at once")
+		}
+		e := k.Event(future)
+		k.Wait(s, e)
+		n, err := e.WaitsPending(k.Me)
+		require.NoError(k, err)
+		require.Equal(k, 1, n)
+		other := k.Stream(ordinary)
+		k.Record(other, e)
+		k.Sync(s)
+		n, err = e.WaitsPending(k.Me)
+		require.NoError(k, err)
+		require.Zero(k, n)
+		_, err = k.Event(hal.EventOptions{}).WaitsPending(k.Me)
+		require.ErrorIs(k, err, hal.ErrNotSupported)
+	}},
+	{"A6_a_limited_wait_lets_the_stream_go_on_with_an_error", Contexts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		e := k.Event(future)
+		require.NoError(k, s.WaitLimited(k.Me, e, int64(5*time.Millisecond)))
+		ran := make(chan int, 1)
+		k.Call(s, func() { ran <- 1 })
+		Receive(k, ran, "the stream never went on")
+		done, err := s.Synchronize(k.Me, int64(Limit))
+		require.True(k, done)
+		require.ErrorIs(k, err, hal.ErrTimeout)
+		require.ErrorContains(k, err, "event")
+		k.Sync(s)
+	}},
+	{"A6_a_limit_that_does_not_pass_changes_nothing", Contexts, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		h := Hold(k, a).Started()
+		k.Record(a, e)
+		require.NoError(k, b.WaitLimited(k.Me, e, int64(time.Hour)))
+		k.Pending(b, "the event is pending")
+		h.Release()
+		k.Sync(b)
+	}},
+	{"A7_a_timed_event_has_a_timestamp", Contexts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		e, later := k.Event(timed), k.Event(timed)
+		_, err := e.Time(k.Me)
+		require.ErrorIs(k, err, hal.ErrUnrecorded)
+		h := Hold(k, s).Started()
+		k.Record(s, e)
+		_, err = e.Time(k.Me)
+		require.ErrorIs(k, err, hal.ErrNotReady)
+		h.Release()
+		k.Record(s, later)
+		k.Sync(s)
+		first, err := e.Time(k.Me)
+		require.NoError(k, err)
+		second, err := later.Time(k.Me)
+		require.NoError(k, err)
+		require.GreaterOrEqual(k, second, first)
+		plain := k.Event(hal.EventOptions{})
+		k.Record(s, plain)
+		_, err = plain.Time(k.Me)
+		require.ErrorIs(k, err, hal.ErrTiming)
+	}},
+	{"A8_abort_drops_what_has_not_started", Contexts, func(k *Kit) {
+		s, other := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		h := Hold(k, s).Started()
+		ran := make(chan int, 1)
+		k.Call(s, func() { ran <- 1 })
+		k.Record(s, e)
+		k.Wait(other, e)
+		k.Call(k.Device(0).DefaultStream(), func() {})
+		k.Call(s, func() { ran <- 2 })
+		blocked := make(chan error, 1)
+		waits := make(chan int)
+		go func() {
+			me := hal.NewThread()
+			p, err := s.Point(me)
+			close(waits)
+			if err == nil && p.Wait(int64(Limit)) {
+				err = s.Failure()
+			}
+			blocked <- err
+		}()
+		Receive(k, waits, "the waiting thread never began")
+		n, err := s.Abort(k.Me)
+		require.NoError(k, err)
+		require.Equal(k, 3, n)
+		h.Release()
+		_ = Receive(k, blocked, "a synchronize of an aborted stream never returned")
+		k.Sync(other, k.Device(0).DefaultStream())
+		Empty(k, ran, "a dropped function ran")
+		_ = s.Failure()
+		k.Call(s, func() { ran <- 3 })
+		k.Sync(s)
+		require.Equal(k, 3, Receive(k, ran, "the stream cannot be used after an abort"))
+	}},
+	{"A8_abort_frees_a_blocked_stream", Contexts | Gates, func(k *Kit) {
+		s := k.Stream(ordinary)
+		_, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		k.Call(s, func() {})
+		n, err := s.Abort(k.Me)
+		require.NoError(k, err)
+		require.Equal(k, 2, n)
+		k.Sync(s)
+	}},
+	{"A9_the_primary_context_is_shared_by_counting", Contexts, func(k *Kit) {
+		d, other := k.Device(0), hal.NewThread()
+		a, err := d.UsePrimary(k.Me)
+		require.NoError(k, err)
+		b, err := d.UsePrimary(other)
+		require.NoError(k, err)
+		require.Same(k, a, b)
+		last, err := d.ReleasePrimary(k.Me, false)
+		require.NoError(k, err)
+		require.Nil(k, last)
+		require.ErrorIs(k, a.Destroyable(k.Me), hal.ErrInvalidValue)
+		last, err = d.ReleasePrimary(k.Me, false)
+		require.NoError(k, err)
+		require.Same(k, a, last)
+		last.End()
+		_, err = other.Context()
+		require.ErrorIs(k, err, hal.ErrNoContext)
+		_, err = d.ReleasePrimary(k.Me, true)
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+	}},
+	{"A10_reports_go_to_the_queue_of_their_stream", Contexts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		q := hal.NewReportQueue()
+		require.ErrorIs(k, s.Report(k.Me, q, 1, true), hal.ErrNotSubscribed)
+		require.NoError(k, s.Subscribe(k.Me, q))
+		require.ErrorIs(k, s.Subscribe(k.Me, q), hal.ErrNotSubscribed)
+		require.ErrorIs(k, k.TryCall(s, func() {}), hal.ErrNotSubscribed)
+		require.NoError(k, s.Report(k.Me, q, 7, true))
+		require.NoError(k, s.Report(k.Me, q, 8, false))
+		k.Pending(s, "nobody has processed the report")
+		require.EqualValues(k, 7, q.Next(k.Me, int64(Limit)).Token)
+		require.Zero(k, q.Next(hal.NewThread(), 0).Token, "the second report came before the first had ended")
+		k.Pending(s, "the report has not ended")
+		q.Done(k.Me, false, nil)
+		k.Sync(s)
+		require.EqualValues(k, 8, q.Next(k.Me, int64(Limit)).Token)
+		q.Done(k.Me, false, nil)
+		require.NoError(k, s.Unsubscribe(k.Me, q))
+		require.ErrorIs(k, s.Unsubscribe(k.Me, q), hal.ErrNotSubscribed)
+	}},
+}

@@ -1,0 +1,107 @@
+package haltest
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+var hostFuncCases = []testCase{
+	{"H1_each_function_runs_once", 0, func(k *Kit) {
+		const streams, each = 8, 250
+		var runs [streams * each]atomic.Int32
+		var all []*hal.Stream
+		for i := range streams {
+			s := k.Stream(ordinary)
+			all = append(all, s)
+			for j := range each {
+				k.Call(s, func() { runs[i*each+j].Add(1) })
+			}
+		}
+		k.Sync(all...)
+		for i := range runs {
+			require.EqualValues(k, 1, runs[i].Load())
+		}
+	}},
+	{"H2_a_failing_function_is_counted_and_later_work_runs", 0, func(k *Kit) {
+		s := k.Stream(ordinary)
+		require.NoError(k, k.served.call(k.Me, s, func(*hal.Thread) error { return errors.New("broken") }))
+		ran := make(chan int, 1)
+		k.Call(s, func() { ran <- 1 })
+		done, err := s.Synchronize(k.Me, int64(Limit))
+		require.True(k, done)
+		require.ErrorIs(k, err, hal.ErrHostFunction)
+		Receive(k, ran, "later work did not run")
+		require.EqualValues(k, 1, s.Failures())
+	}},
+	{"H3_a_function_may_not_call_the_runtime", 0, func(k *Kit) {
+		s, other := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		errs := make(chan []error, 1)
+		require.NoError(k, k.served.call(k.Me, s, func(t *hal.Thread) error {
+			_, query := other.Query(t)
+			_, sync := s.Synchronize(t, int64(Limit))
+			_, eventSync := e.Synchronize(t, int64(Limit))
+			_, device := s.Device().Synchronize(t, int64(Limit))
+			_, made := s.Device().NewStream(t, hal.StreamOptions{})
+			_, event := s.Device().NewStream(t, hal.StreamOptions{})
+			errs <- []error{query, sync, eventSync, device, made, event, other.Record(t, e), other.Wait(t, e),
+				other.WaitStream(t, s), other.Nop(t), other.HostFunc(t, 1), other.Close(t), e.Close(t)}
+			return nil
+		}))
+		for i, err := range Receive(k, errs, "a call from inside a function never returned") {
+			require.ErrorIs(k, err, hal.ErrInHostFunction, "call %d", i)
+		}
+		k.Sync(s)
+		require.False(k, other.Closed() || e.Closed())
+	}},
+	{"H3_a_function_may_open_a_gate", Gates, func(k *Kit) {
+		held, s := k.Stream(ordinary), k.Stream(ordinary)
+		g, err := held.Gate(k.Me)
+		require.NoError(k, err)
+		k.Call(s, g.Open)
+		k.Sync(s, held)
+	}},
+	{"H4_pending_functions_run_after_close", 0, func(k *Kit) {
+		s := k.Stream(ordinary)
+		h := Hold(k, s).Started()
+		ran := make(chan int, 1)
+		k.Call(s, func() { ran <- 1 })
+		require.NoError(k, s.Close(k.Me))
+		Empty(k, ran, "it ran too early")
+		h.Release()
+		Receive(k, ran, "a function of a closed stream never ran")
+	}},
+	{"H5_there_is_a_thread_for_the_next_function_below_the_limit", 0, func(k *Kit) {
+		for range Threads - 1 {
+			Hold(k, k.Stream(ordinary)).Started()
+		}
+		s := k.Stream(ordinary)
+		k.Call(s, func() {})
+		k.Sync(s)
+	}},
+	{"H5_at_the_limit_the_most_urgent_goes_first_and_holders_are_named", 0, func(k *Kit) {
+		var holds []*Held
+		for range Threads {
+			holds = append(holds, Hold(k, k.Stream(ordinary)).Started())
+		}
+		order := make(chan int, 3)
+		var late []*hal.Stream
+		for _, p := range []int{0, -1, hal.GreatestPriority} {
+			s := k.Stream(hal.StreamOptions{NonBlocking: true, Priority: p})
+			k.Call(s, func() { order <- p })
+			late = append(late, s)
+		}
+		require.Contains(k, late[0].Describe(), "threads for functions are busy")
+		Empty(k, order, "more functions ran than there may be threads")
+		holds[0].Release()
+		k.Sync(late...)
+		require.Equal(k, []int{hal.GreatestPriority, -1, 0}, []int{<-order, <-order, <-order})
+	}},
+}
+
+// Threads is how many threads a runtime under test may have for functions.
+const Threads = 6

@@ -1,0 +1,98 @@
+package haltest
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+var lifetimeCases = []testCase{
+	{"L1_closing_twice_does_nothing", 0, func(k *Kit) {
+		s, e := k.Stream(ordinary), k.Event(hal.EventOptions{})
+		live := k.RT.Live()
+		for range 2 {
+			require.NoError(k, s.Close(k.Me))
+			require.NoError(k, e.Close(k.Me))
+		}
+		require.Equal(k, live-2, k.RT.Live())
+		require.ErrorIs(k, k.Device(0).DefaultStream().Close(k.Me), hal.ErrInvalidValue)
+	}},
+	{"L2_closing_lets_pending_work_finish", 0, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		h := Hold(k, a).Started()
+		k.Record(a, e)
+		k.Wait(b, e)
+		require.NoError(k, e.Close(k.Me))
+		require.NoError(k, a.Close(k.Me))
+		k.Pending(b, "the closed stream's work is held")
+		h.Release()
+		k.Sync(b)
+	}},
+	{"L3_a_closed_object_refuses", 0, func(k *Kit) {
+		s, open := k.Stream(ordinary), k.Stream(ordinary)
+		e, live := k.Event(hal.EventOptions{}), k.Event(hal.EventOptions{})
+		require.NoError(k, s.Close(k.Me))
+		require.NoError(k, e.Close(k.Me))
+		_, query := s.Query(k.Me)
+		_, sync := s.Synchronize(k.Me, 0)
+		_, eventQuery := e.Query(k.Me)
+		_, eventSync := e.Synchronize(k.Me, 0)
+		_, elapsed := e.Elapsed(k.Me, live)
+		for i, err := range []error{query, sync, eventQuery, eventSync, elapsed, s.Nop(k.Me), s.Record(k.Me, live),
+			s.Wait(k.Me, live), s.WaitStream(k.Me, open), open.WaitStream(k.Me, s), open.Record(k.Me, e),
+			open.Wait(k.Me, e), s.HostFunc(k.Me, 1)} {
+			require.ErrorIs(k, err, hal.ErrClosed, "call %d", i)
+		}
+		k.Done(open, "refused calls enqueue nothing")
+	}},
+	{"L4_an_event_outlives_its_stream", 0, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(timed)
+		k.Record(a, e)
+		k.Sync(a)
+		require.NoError(k, a.Close(k.Me))
+		k.EventDone(e, true, "its stream is closed")
+		k.Wait(b, e)
+		k.Sync(b)
+		k.Record(b, e)
+		k.Sync(b)
+	}},
+	{"L5_nothing_is_left_after_many_rounds", 0, func(k *Kit) {
+		rounds := 1000
+		if testing.Short() {
+			rounds = 100
+		}
+		live := k.RT.Live()
+		var group sync.WaitGroup
+		for range 8 {
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				me := hal.NewThread()
+				defer me.Retire()
+				for range rounds {
+					s, err := k.Device(0).NewStream(me, hal.StreamOptions{})
+					assert.NoError(k, err)
+					e, err := k.RT.NewEvent(me, nil, hal.EventOptions{})
+					assert.NoError(k, err)
+					assert.NoError(k, s.Nop(me))
+					assert.NoError(k, s.Record(me, e))
+					assert.NoError(k, s.Wait(me, e))
+					assert.NoError(k, s.Close(me))
+					done, err := e.Synchronize(me, int64(Limit))
+					assert.True(k, done && err == nil)
+					assert.NoError(k, e.Close(me))
+				}
+			}()
+		}
+		group.Wait()
+		require.Equal(k, live, k.RT.Live())
+		require.Zero(k, k.RT.Pending())
+		require.Zero(k, k.served.left(), "functions that neither ran nor were dropped")
+	}},
+}

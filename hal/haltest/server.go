@@ -1,0 +1,99 @@
+package haltest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// server runs functions on streams for the suite, as a language's dispatcher
+// threads do.
+type server struct {
+	rt    *hal.Runtime
+	mu    sync.Mutex
+	last  uint64
+	funcs map[uint64]func(*hal.Thread) error
+	group sync.WaitGroup
+}
+
+func serve(rt *hal.Runtime) *server {
+	v := &server{rt: rt, funcs: map[uint64]func(*hal.Thread) error{}}
+	rt.Funcs.Start()
+	v.thread()
+	return v
+}
+
+func (v *server) thread() {
+	v.group.Add(1)
+	go func() {
+		defer v.group.Done()
+		t := hal.NewThread()
+		defer t.Retire()
+		for {
+			task := v.rt.Funcs.Next(t, int64(time.Second))
+			if task.End {
+				return
+			}
+			if task.Token == 0 {
+				continue
+			}
+			if task.Spawn {
+				v.thread()
+			}
+			f := v.take(task.Token)
+			if task.Drop {
+				continue
+			}
+			if err := f(t); err != nil {
+				v.rt.Funcs.Done(t, true, &hal.Error{Kind: driver.HostFunction, Op: "call", Text: err.Error(), Token: task.Token})
+			} else {
+				v.rt.Funcs.Done(t, false, nil)
+			}
+		}
+	}()
+}
+
+func (v *server) put(f func(*hal.Thread) error) uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last++
+	v.funcs[v.last] = f
+	return v.last
+}
+
+func (v *server) take(token uint64) func(*hal.Thread) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f := v.funcs[token]
+	delete(v.funcs, token)
+	return f
+}
+
+// left returns how many functions have neither run nor been dropped.
+func (v *server) left() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.funcs)
+}
+
+func (v *server) call(t *hal.Thread, s *hal.Stream, f func(*hal.Thread) error) error {
+	token := v.put(f)
+	err := s.HostFunc(t, token)
+	if err != nil {
+		v.take(token)
+	}
+	return err
+}
+
+func (v *server) stop(t *testing.T) {
+	done := make(chan struct{})
+	go func() { v.group.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(Limit):
+		t.Error("threads that serve functions did not end after the queue was closed")
+	}
+}

@@ -1,0 +1,93 @@
+"""CUDARuntimeError, and how the core's failures become it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..._adapt import family
+from ..._errors import HalError
+from ._status import STATUS_OF_KIND, STATUSES, UNKNOWN
+
+
+def intptr(value: Any) -> int:
+    """Return a handle or address as an int; anything else has the package's TypeError."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError("an integer is required") from None
+
+
+def c_int(value: Any) -> int:
+    """Return a number that fits a C int."""
+    number = intptr(value)
+    if not -(2**31) <= number < 2**31:
+        raise OverflowError("value too large to convert to int")
+    return number
+
+
+def c_uint(value: Any) -> int:
+    """Return a number that fits an unsigned C int."""
+    number = intptr(value)
+    if number < 0:
+        raise OverflowError("can't convert negative value to unsigned int")
+    if number >= 2**32:
+        raise OverflowError("value too large to convert to unsigned int")
+    return number
+
+
+class CUDARuntimeError(HalError):
+    """cupy.cuda.runtime.CUDARuntimeError (14.2.0).
+
+    Differences: the core's own words are in `detail`, and from Python 3.11 on
+    a note of the traceback; what the core raises is also of its class of the
+    kind (`NotReadyError` for status 600, ...).
+    """
+
+    detail = ""
+
+    def __init__(self, status: int) -> None:
+        self.status = c_int(status)
+        name, text = STATUSES.get(self.status, UNKNOWN)
+        super().__init__(f"{name}: {text}")
+
+    def __reduce__(self) -> Any:
+        if type(self) is CUDARuntimeError:
+            return CUDARuntimeError, (self.status,)
+        return _again, (self.kind, self.status, self.detail, self.code, self.operation)
+
+
+CUDARuntimeError.__module__ = "halstream.cupy.cuda.runtime"
+
+_CLASSES = family(CUDARuntimeError)
+
+
+def _again(kind: str, status: int, detail: str, code: int, operation: str) -> CUDARuntimeError:
+    made = _CLASSES[kind](status)  # type: ignore[arg-type]
+    assert isinstance(made, CUDARuntimeError)
+    made.code = code
+    made.operation = operation
+    made.detail = detail
+    if detail and hasattr(made, "add_note"):
+        made.add_note(detail)
+    return made
+
+
+def _maker(kind: str) -> Callable[..., CUDARuntimeError]:
+    status = STATUS_OF_KIND.get(kind, 999)
+
+    def make(text: str = "", *, code: int = 0, operation: str = "") -> CUDARuntimeError:
+        # A CUDA driver's own number is the runtime's, too.
+        return _again(kind, code if code in STATUSES else status, text, code, operation)
+
+    return make
+
+
+#: What the core's classes are called with, by the kind of failure.
+ERRORS = {kind: _maker(kind) for kind in _CLASSES}
+
+
+def unsupported(what: str) -> CUDARuntimeError:
+    """Return the error for a part of the package that is not built yet."""
+    return ERRORS["not_supported"](what)

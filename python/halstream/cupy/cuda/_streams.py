@@ -1,0 +1,116 @@
+"""cupy.cuda.runtime: streams by their raw handles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _current, _interop
+from ..._adapt import raising
+from . import _constants as constants
+from ._errors import ERRORS, CUDARuntimeError, c_int, c_uint, intptr, unsupported
+from ._event import Event
+from ._handles import Handle
+
+__all__ = [
+    "launchHostFunc",
+    "streamAddCallback",
+    "streamBeginCapture",
+    "streamCreate",
+    "streamCreateWithFlags",
+    "streamCreateWithPriority",
+    "streamDestroy",
+    "streamEndCapture",
+    "streamGetFlags",
+    "streamGetPriority",
+    "streamIsCapturing",
+    "streamQuery",
+    "streamSynchronize",
+    "streamWaitEvent",
+]
+
+
+def streamCreate() -> int:
+    """cupy.cuda.runtime.streamCreate (14.2.0): the stream lives until `streamDestroy`."""
+    return streamCreateWithPriority(constants.streamDefault, 0)
+
+
+def streamCreateWithFlags(flags: int) -> int:
+    """cupy.cuda.runtime.streamCreateWithFlags (14.2.0)."""
+    return streamCreateWithPriority(flags, 0)
+
+
+@raising(ERRORS)
+def streamCreateWithPriority(flags: int, priority: int) -> int:
+    """cupy.cuda.runtime.streamCreateWithPriority (14.2.0)."""
+    bits, level = c_uint(flags), c_int(priority)
+    if bits > constants.streamNonBlocking:
+        raise ERRORS["invalid_value"](f"flags of a stream are 0 or 1, not {flags}")
+    return _interop.new_raw(_current.current_device(), priority=level, non_blocking=bits == 1)
+
+
+def streamGetFlags(stream: int) -> int:
+    """cupy.cuda.runtime.streamGetFlags (14.2.0)."""
+    return int(Handle.find(stream).non_blocking)
+
+
+def streamGetPriority(stream: int) -> int:
+    """cupy.cuda.runtime.streamGetPriority (14.2.0)."""
+    return Handle.find(stream).get_priority()
+
+
+@raising(ERRORS)
+def streamDestroy(stream: int) -> None:
+    """cupy.cuda.runtime.streamDestroy (14.2.0): pending work still runs."""
+    _interop.close_raw(intptr(stream))
+
+
+def streamSynchronize(stream: int) -> None:
+    """cupy.cuda.runtime.streamSynchronize (14.2.0)."""
+    Handle.find(stream).synchronize()
+
+
+def streamAddCallback(stream: int, callback: Any, arg: int, flags: int = 0) -> None:
+    """cupy.cuda.runtime.streamAddCallback (14.2.0): ``callback(stream, 0, arg)``."""
+    handle, number = intptr(stream), intptr(arg)
+    c_uint(flags)
+    Handle.find(handle).call(callback, handle, 0, number)
+
+
+def launchHostFunc(stream: int, callback: Any, arg: int) -> None:
+    """cupy.cuda.runtime.launchHostFunc (14.2.0): ``callback(arg)``."""
+    handle, number = intptr(stream), intptr(arg)
+    Handle.find(handle).call(callback, number)
+
+
+def streamQuery(stream: int) -> int:
+    """cupy.cuda.runtime.streamQuery (14.2.0): a status, 0 done and 600 busy; never raises it."""
+    try:
+        return 0 if Handle.find(stream).query() else 600
+    except CUDARuntimeError as exc:
+        return exc.status
+
+
+def streamWaitEvent(stream: int, event: int, flags: int = 0) -> None:
+    """cupy.cuda.runtime.streamWaitEvent (14.2.0); without external nodes of graphs."""
+    where, what = intptr(stream), intptr(event)
+    if c_uint(flags):
+        raise unsupported("waiting for an event as an external node of a graph is not built yet")
+    Handle.find(where).wait_event(Event.find(what))
+
+
+def streamBeginCapture(stream: int, mode: int = constants.streamCaptureModeRelaxed) -> None:
+    """cupy.cuda.runtime.streamBeginCapture (14.2.0): not built yet."""
+    intptr(stream), c_int(mode)
+    raise unsupported("capturing a stream is not built yet")
+
+
+def streamEndCapture(stream: int) -> int:
+    """cupy.cuda.runtime.streamEndCapture (14.2.0): no stream captures, which is its error."""
+    Handle.find(stream)
+    raise CUDARuntimeError(401)
+
+
+def streamIsCapturing(stream: int) -> bool:
+    """cupy.cuda.runtime.streamIsCapturing (14.2.0): False, capture is not built yet."""
+    Handle.find(stream)
+    return False

@@ -1,0 +1,17 @@
+"""cupy.cuda.graph (cupy 14.2.0)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Graph"]
+
+
+class Graph:
+    """cupy.cuda.Graph (14.2.0): only capture makes one, and capture is not built yet."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            "currently this class cannot be initiated by the user and must be created "
+            "via stream capture"
+        )

@@ -1,0 +1,10 @@
+"""cupy.cuda.runtime (cupy 14.2.0): streams, events and devices by number; no memory yet."""
+
+from __future__ import annotations
+
+from ._constants import *  # noqa: F403
+from ._devices import *  # noqa: F403
+from ._errors import CUDARuntimeError as CUDARuntimeError
+from ._events import *  # noqa: F403
+from ._graphs import *  # noqa: F403
+from ._streams import *  # noqa: F403

@@ -1,0 +1,116 @@
+"""paddle.cuda of 3.3: the names of paddle.device, with ints and 'cuda:N' for devices.
+
+Names for memory, random numbers, tensors and graphs are not here yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _interop
+from ._names import convert_to_place, device_to_paddle
+from ._place import Place
+from .device import (
+    Event,
+    Stream,
+    StreamContext,
+    current_device,
+    device,
+    device_count,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    get_stream_from_external,
+    is_available,
+    is_current_stream_capturing,
+    set_stream,
+    stream,
+)
+from .device import current_stream as _current_stream
+from .device import set_device as _set_device
+from .device import synchronize as _synchronize
+
+__all__ = [
+    "CudaError",
+    "Event",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "check_error",
+    "current_device",
+    "current_stream",
+    "device",
+    "device_count",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_stream_from_external",
+    "is_available",
+    "is_current_stream_capturing",
+    "is_initialized",
+    "set_device",
+    "set_stream",
+    "stream",
+    "synchronize",
+]
+
+_TEXTS = {
+    1: "invalid argument",
+    2: "out of memory",
+    3: "initialization error",
+    35: "CUDA driver version is insufficient for CUDA runtime version",
+    100: "no CUDA-capable device is detected",
+    101: "invalid device ordinal",
+    400: "invalid resource handle",
+    600: "device not ready",
+    700: "an illegal memory access was encountered",
+    719: "unspecified launch failure",
+    801: "operation not supported",
+}
+
+
+class CudaError(RuntimeError):
+    """`paddle.cuda.CudaError` of 3.3."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"{_TEXTS.get(code, 'unrecognized error code')} ({code})")
+
+
+class OutOfMemoryError(RuntimeError):
+    """`paddle.cuda.OutOfMemoryError` of 3.3; no subclass of `CudaError`."""
+
+
+def check_error(res: int) -> None:
+    """`paddle.cuda.check_error` of 3.3: raise for a code of the CUDA runtime that is not 0."""
+    if res == 2:
+        raise OutOfMemoryError(f"{_TEXTS[2]} (2)")
+    if res != 0:
+        raise CudaError(res)
+
+
+def current_stream(device: Any = None) -> Stream:
+    """`paddle.cuda.current_stream` of 3.3."""
+    return _current_stream(convert_to_place(device_to_paddle(device)))
+
+
+def synchronize(device: Any = None) -> None:
+    """`paddle.cuda.synchronize` of 3.3."""
+    _synchronize(convert_to_place(device_to_paddle(device)))
+
+
+def set_device(device: Any) -> None:
+    """`paddle.cuda.set_device` of 3.3; an int on the CPU means a GPU, as from 3.4 on."""
+    if not isinstance(device, (int, str, Place)):
+        raise ValueError(
+            f"Unsupported device type: {type(device)}. Expected int, str, CUDAPlace, XPUPlace, "
+            "or CustomPlace."
+        )
+    place = device_to_paddle(device)
+    if isinstance(device, int) and device_to_paddle() == "cpu":
+        place = f"gpu:{device}"
+    _set_device(place)
+
+
+def is_initialized() -> bool:
+    """`paddle.cuda.is_initialized` of 3.3: True once the runtime was used."""
+    return _interop.initialized()

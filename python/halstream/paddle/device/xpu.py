@@ -1,0 +1,34 @@
+"""paddle.device.xpu of 3.3: no backend stands for an XPU, so calls raise RuntimeError."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base._events import XPUEvent as Event
+from ..base._streams import XPUStream as Stream
+
+__all__ = ["Event", "Stream", "current_stream", "device_count", "set_stream", "synchronize"]
+
+
+def device_count() -> int:
+    """`paddle.device.xpu.device_count` of 3.3: always 0."""
+    return 0
+
+
+def synchronize(device: Any = None) -> None:
+    """`paddle.device.xpu.synchronize` of 3.3."""
+    raise _absent("device synchronize")
+
+
+def current_stream(device: Any = None) -> Any:
+    """`paddle.device.xpu.current_stream` of 3.3."""
+    raise _absent("the current stream")
+
+
+def set_stream(stream: Any) -> Any:
+    """`paddle.device.xpu.set_stream` of 3.3."""
+    raise _absent("the current stream")
+
+
+def _absent(what: str) -> RuntimeError:
+    return RuntimeError(f"(Unavailable) Paddle is not compiled with XPU. Cannot visit {what}.")
