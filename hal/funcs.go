@@ -29,15 +29,16 @@ type Queue struct {
 	mu      sync.Mutex
 	tickets prio.Queue[ticket]
 	idle    []*park.Parker
-	workers map[*Thread]struct{}
-	threads int // started and not ended
+	workers []*Thread // that take functions; what each runs is guarded by mu
+	coming  int       // threads that end a function and look for the next at once
+	threads int       // started and not ended
 	limit   int
 	closed  bool
 	reports bool
 }
 
 func newQueue(limit int) *Queue {
-	return &Queue{limit: limit, workers: map[*Thread]struct{}{}}
+	return &Queue{limit: limit}
 }
 
 // NewReportQueue returns a queue for functions of subscribed streams. Functions
@@ -54,7 +55,9 @@ func (q *Queue) put(level uint8, k ticket) *park.Parker {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.tickets.Push(level, k)
-	if n := len(q.idle); n > 0 {
+	// A thread on its way takes one without being woken, and without another
+	// thread being woken to compete for it.
+	if n := len(q.idle); n > 0 && q.tickets.Len() > q.coming {
 		p := q.idle[n-1]
 		q.idle = q.idle[:n-1]
 		return p
@@ -193,13 +196,16 @@ func (q *Queue) Stop() {
 // Contract: H1, H5.
 func (q *Queue) Next(t *Thread, limit int64) Task {
 	q.mu.Lock()
+	if t.serves != q && !q.reports {
+		t.serves = q
+		q.workers = append(q.workers, t)
+	}
 	for {
 		if k, ok := q.tickets.Pop(); ok {
 			task := Task{Token: k.token, Drop: k.drop}
 			if !k.drop {
 				t.running = k
 				t.inside = !q.reports
-				q.workers[t] = struct{}{}
 			}
 			// One thread is always kept free: this one may be busy for long.
 			if !q.reports && len(q.idle) == 0 && q.threads < q.limit && !q.closed {
@@ -210,6 +216,7 @@ func (q *Queue) Next(t *Thread, limit int64) Task {
 			return task
 		}
 		if q.closed {
+			q.dismiss(t)
 			q.mu.Unlock()
 			return Task{End: true}
 		}
@@ -234,9 +241,21 @@ func (q *Queue) Next(t *Thread, limit int64) Task {
 			end := !q.reports && len(q.idle) > 0
 			if end {
 				q.threads--
+				q.dismiss(t)
 			}
 			q.mu.Unlock()
 			return Task{End: end}
+		}
+	}
+}
+
+// dismiss forgets a thread that ends.
+func (q *Queue) dismiss(t *Thread) {
+	t.serves = nil
+	for i, o := range q.workers {
+		if o == t {
+			q.workers = append(q.workers[:i], q.workers[i+1:]...)
+			return
 		}
 	}
 }
@@ -261,7 +280,6 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) {
 	k := t.running
 	t.running = ticket{}
 	t.inside = false
-	delete(q.workers, t)
 	q.mu.Unlock()
 	if k.stream == nil {
 		return
@@ -272,6 +290,21 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) {
 	if k.c != nil {
 		k.c.Complete(err)
 	}
+}
+
+// DoneNext is Done followed by Next without waiting: the function that the
+// stream of the ended one comes to is taken here, and no other thread woken.
+//
+// Contract: H1, H2.
+func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) Task {
+	q.mu.Lock()
+	q.coming++
+	q.mu.Unlock()
+	q.Done(t, failed, err)
+	q.mu.Lock()
+	q.coming--
+	q.mu.Unlock()
+	return q.Next(t, 0)
 }
 
 // Close sends away the threads that wait and those that come.
@@ -292,11 +325,14 @@ func (q *Queue) Close() {
 func (q *Queue) Held() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.reports || q.threads < q.limit || len(q.workers) < q.limit || q.tickets.Len() == 0 {
+	if q.reports || q.threads < q.limit || len(q.idle) > 0 || q.tickets.Len() == 0 {
 		return ""
 	}
 	var holders []string
-	for t := range q.workers {
+	for _, t := range q.workers {
+		if t.running.stream == nil {
+			continue
+		}
 		if len(holders) == 8 {
 			holders = append(holders, "...")
 			break

@@ -20,6 +20,7 @@ type Thread struct {
 
 	inside  bool // a host function runs on this thread
 	running ticket
+	serves  *Queue // whose functions it takes
 	ctx     *Context
 	streams map[*Device]*Stream
 	current *Device

@@ -40,10 +40,12 @@ func HostNext(token int64, failure string, limit int64) (packed int64, err error
 	defer guard(&err)
 	t := caller()
 	q := rt.Funcs
+	var task hal.Task
 	if token != 0 {
-		q.Done(t, failure != "", failed(token, failure))
+		task = q.DoneNext(t, failure != "", failed(token, failure))
+	} else {
+		task = q.Next(t, 0)
 	}
-	task := q.Next(t, 0)
 	if task == (hal.Task{}) {
 		unlocked(func() { task = q.Next(t, limit) })
 	}

@@ -15,6 +15,8 @@ const (
 	// batch bounds how many operations run under one hold of the lock, so that
 	// a caller that keeps Python's lock does not wait long for it.
 	batch = 16
+	// hesitate is how many moments the pump leaves new work alone: about 1 µs.
+	hesitate = 400
 	// helpMost bounds how much a thread that waits runs itself.
 	helpMost = 256
 )
@@ -128,8 +130,16 @@ func (p *parallel) pump() {
 func (p *parallel) spin() bool {
 	for start := time.Now(); ; {
 		for range 20 {
+			// What has just become ready is often run by the very thread that
+			// made it so, when it waits: taking it away from there at once would
+			// cost both of them more than the work itself.
 			if p.avail.Load() > 0 {
-				return true
+				for range hesitate {
+					relax()
+				}
+				if p.avail.Load() > 0 {
+					return true
+				}
 			}
 			relax()
 		}

@@ -225,12 +225,12 @@ class ReportQueue(Base):
     """Functions of subscribed streams, run by the thread that calls `process`."""
 
     _tokens: ClassVar[Any] = itertools.count(1)
+    _tasks: ClassVar[dict[int, Callable[[], object]]] = {}
     # Which queue runs a stream's functions; None means the runtime's own threads.
     _serving: ClassVar[dict[int, ReportQueue | None]] = {}
 
     def __init__(self) -> None:
         self._id = _native.queue_new()
-        self._tasks: dict[int, Callable[[], object]] = {}
         self._ordinal = -1
 
     @classmethod
@@ -310,9 +310,12 @@ class ReportQueue(Base):
             token = _native.queue_next(ident, ns)
             if token:
                 taken.append(token)
-            return int(token)
+            return int(token != 0)
 
-        if not _native.wait(take, self._id, timeout):
+        done = _native.wait(take, self._id, timeout)
+        while dropped := _native.queue_dropped():
+            self._tasks.pop(dropped, None)
+        if not done:
             raise WaitTimeoutError(f"no report within {timeout} s", operation="process")
         token = taken[0]
         while token:

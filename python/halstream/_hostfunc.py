@@ -45,13 +45,13 @@ def submit(
         raise TypeError(f"call() takes a function, not {type(function).__name__}")
     token = next(_tokens)
     _tasks[token] = (function, args, kwargs, checked)
+    if not _started:
+        _start()  # first: on a blocking stream the call returns when the function has run
     try:
         _stream_call(stream._id, token)
     except RuntimeError as exc:
         del _tasks[token]
         raise stream._fail(exc, "call") from None
-    if not _started:
-        _start()
 
 
 def _start() -> None:

@@ -248,7 +248,7 @@ def test_wrong_operands_of_event_methods() -> None:
     for wrong in (1, -1, "x", object(), 1.5, cuda.Event()):
         for e in (cuda.Event(), torch.Event()):
             for method in (e.record, e.wait):
-                with pytest.raises(RuntimeError, match="expected stream to be a .* object"):
+                with pytest.raises(RuntimeError, match=r"expected stream to be a .* object"):
                     method(wrong)
     for wrong in (None, 1, "x", object(), cuda.Stream()):
         with pytest.raises(RuntimeError, match=r"expected other to be a torch.cuda.Event object"):

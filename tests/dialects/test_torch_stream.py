@@ -390,5 +390,5 @@ def test_wrong_operands_of_stream_methods() -> None:
     with pytest.raises(AttributeError, match="'str' object has no attribute 'record_event'"):
         s.wait_stream("s")
     for wrong in (1, "x", s):
-        with pytest.raises(RuntimeError, match="expected event to be a torch.Event object"):
+        with pytest.raises(RuntimeError, match=r"expected event to be a torch.Event object"):
             generic.record_event(wrong)

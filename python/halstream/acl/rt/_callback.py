@@ -26,8 +26,17 @@ def subscribe_report(thread_id: int, handle: int, /) -> int:
     `thread_id` is `util.start_thread`'s, or `threading.get_ident` of a thread.
     """
     served = stream(handle)
-    _table.queues.setdefault(thread_id, ReportQueue()).subscribe(served)
+    queue = _table.queues.setdefault(thread_id, ReportQueue())
+    try:
+        queue.subscribe(served)
+    finally:
+        _forget_idle(thread_id, queue)
     return 0
+
+
+def _forget_idle(thread_id: int, queue: ReportQueue) -> None:
+    if queue.idle:
+        _table.queues.pop(thread_id, None)
 
 
 @command("hh", not_subscribed=codes.RT_STREAM_SUBSCRIBE)
@@ -38,8 +47,7 @@ def unsubscribe_report(thread_id: int, handle: int, /) -> int:
     if queue is None:
         raise refuse(codes.RT_THREAD_SUBSCRIBE, f"thread {thread_id:#x} serves no stream")
     queue.unsubscribe(served)
-    if queue.idle:
-        _table.queues.pop(thread_id, None)
+    _forget_idle(thread_id, queue)
     return 0
 
 

@@ -25,7 +25,8 @@ _OTHER_HARDWARE = c.ACL_STREAM_PERSISTENT | c.ACL_STREAM_CPU_SCHEDULE | c.ACL_ST
 
 def _left(ordinal: int) -> int:
     used = sum(
-        isinstance(o, Stream) and o._ordinal == ordinal for o in list(_table.objects.values())
+        isinstance(o, Stream) and o._owner is not None and o._ordinal == ordinal
+        for o in list(_table.objects.values())
     )
     return max(0, STREAMS - used)
 
