@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, NoReturn
+
+# One thread for functions on streams, so that `order_of` can make them wait in line.
+os.environ["HALSTREAM_HOST_THREADS"] = "1"
 
 #: Seconds after which something that never ends counts as wrong.
 LIMIT = 10.0
@@ -62,6 +67,29 @@ class Proof:
         notes.append("returned")
         thread.join(LIMIT)
         self(statement, notes == [True, "released", "returned"])
+
+    def order_of(self, *streams: Any) -> list[int]:
+        """Give each stream a function while the only thread is busy; return who ran when."""
+        import halstream
+
+        busy, go = threading.Event(), threading.Event()
+        order: list[int] = []
+
+        def occupy() -> None:
+            busy.set()
+            go.wait(LIMIT)
+
+        halstream.Stream(non_blocking=True).call(occupy)
+        busy.wait(LIMIT)
+        for number, stream in enumerate(streams):
+            stream.call(order.append, number)
+        end = time.monotonic() + LIMIT
+        while not all("handed over" in s.describe() for s in streams) and time.monotonic() < end:
+            pass
+        go.set()
+        for stream in streams:
+            stream.synchronize()
+        return order
 
     def end(self) -> NoReturn:
         """Leave with 0 if everything held, else with 1."""

@@ -6,9 +6,7 @@ program has to look at it while something is pending.
 
 from __future__ import annotations
 
-import threading
-
-from _proof import LIMIT, Proof
+from _proof import Proof
 from halstream import paddle
 from halstream.testing import Gate
 
@@ -24,10 +22,19 @@ def making_streams() -> None:
     prove("a device type will do", paddle.device.Stream("custom_cpu").device == place)
     prove("so will a type and a number", paddle.device.Stream("custom_cpu:0").device == place)
     prove("and a place", paddle.device.Stream(place).device == place)
+    prove(
+        "a GPU's place is a place, too",
+        isinstance(paddle.device.Stream(paddle.CUDAPlace(0)), paddle.device.Stream),
+    )
+
+
+def priorities() -> None:
     high, normal = paddle.device.Stream(priority=1), paddle.device.Stream(priority=2)
-    prove("priority 1 is above priority 2", high.get_priority() < normal.get_priority())
+    prove("priority 1 goes before priority 2", prove.order_of(normal, high) == [1, 0])
     unsaid = paddle.device.Stream(priority=None)
-    prove("no priority means 2", unsaid.get_priority() == normal.get_priority())
+    prove("no priority is below 1", prove.order_of(unsaid, high) == [1, 0])
+    prove("for it means 2", prove.order_of(unsaid, normal) == [0, 1])
+    prove("in whichever order they come", prove.order_of(normal, unsaid) == [0, 1])
 
 
 def blocking() -> None:
@@ -37,14 +44,17 @@ def blocking() -> None:
     prove("a stream gives the host its time back at once", not out and not free.query())
     gate.open()
     free.synchronize()
-    strict, go = paddle.device.Stream(blocking=True), threading.Event()
+    strict, other = paddle.device.Stream(blocking=True), paddle.device.Stream()
+    held = Gate(other)
+    event = other.record_event()
     prove.blocks(
-        "a blocking one returns from a call when the work is done",
-        lambda: strict.call(go.wait, LIMIT),
-        lambda: not out[1:],
-        go.set,
+        "a blocking one returns from a call when that is done",
+        lambda: strict.wait_event(event),
+        lambda: not event.query(),
+        held.open,
     )
-    prove("nothing is pending on it then", strict.query() is True)
+    strict.call(out.append, "now")
+    prove("so that nothing is ever pending on it", out[1:] == ["now"] and strict.query() is True)
 
 
 def record_event() -> None:
@@ -109,6 +119,7 @@ def query_and_synchronize() -> None:
 if __name__ == "__main__":
     paddle.set_device("custom_cpu")
     making_streams()
+    priorities()
     blocking()
     record_event()
     wait_event()

@@ -29,6 +29,8 @@ def priorities() -> None:
     least, greatest = cuda.Stream.priority_range()
     prove("the priority is 0 if none is given", cuda.Stream().priority == 0)
     prove("a lower number is a higher priority", greatest < least)
+    low, high = cuda.Stream(priority=0), cuda.Stream(priority=-1)
+    prove("which goes first when both are ready", prove.order_of(low, high) == [1, 0])
     prove("a priority in the range is kept", cuda.Stream(priority=-1).priority == -1)
     prove("a large positive one becomes the lowest", cuda.Stream(priority=99).priority == least)
     prove("a large negative one the highest", cuda.Stream(priority=-99).priority == greatest)

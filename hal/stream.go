@@ -79,6 +79,9 @@ func (s *Stream) Options() StreamOptions { return s.opts }
 // Special reports whether this is a default stream, which nobody can close.
 func (s *Stream) Special() bool { return s.special }
 
+// PerThread reports whether this is a thread's default stream.
+func (s *Stream) PerThread() bool { return s.special && s.index != 0 && s.ctx == nil }
+
 // BlocksHost reports whether calls that enqueue wait for completion.
 func (s *Stream) BlocksHost() bool { return s.opts.BlockHost }
 

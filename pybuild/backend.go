@@ -11,6 +11,9 @@ import (
 
 var rt *hal.Runtime
 
+// over is set by Shutdown: no call enqueues anything after it.
+var over bool
+
 // streamIDs and threadIDs are the ids of each device's default streams.
 var legacyIDs, perThreadIDs []int64
 
@@ -25,12 +28,16 @@ func init() {
 			return nil, driver.Errorf(driver.BackendAbsent, "use backend "+name, "%s", why)
 		})
 	}
-	absent("cuda", 1, "this version of halstream has no CUDA backend yet; use HALSTREAM_BACKEND=host")
-	absent("ascend", 2, "this version of halstream has no Ascend backend yet; use HALSTREAM_BACKEND=host")
+	absent("cuda", 1, "the cuda backend is not part of this version of halstream; use HALSTREAM_BACKEND=host")
+	absent("ascend", 2, "the ascend backend is not part of this version of halstream; use HALSTREAM_BACKEND=host")
 }
 
 // backend returns the runtime, opened at the first use.
 func backend() (*hal.Runtime, error) {
+	if over {
+		return nil, raise(driver.Errorf(driver.Closed, "use runtime",
+			"the interpreter is ending and the runtime has shut down; do this before the program's end"))
+	}
 	if rt != nil {
 		return rt, nil
 	}
@@ -220,6 +227,7 @@ func Shutdown(limit int64) (left int64, err error) {
 	}
 	left = int64(rt.Pending())
 	rt.Funcs.Close()
+	over = true
 	return left, nil
 }
 

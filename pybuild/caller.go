@@ -64,6 +64,12 @@ func register() *hal.Thread {
 			break
 		}
 		threads[slot].Retire()
+		for s, id := range ownIDs {
+			if s.Closed() {
+				delete(ownIDs, s)
+				remove(id)
+			}
+		}
 		threads[slot] = nil
 		freeSlots = append(freeSlots, slot)
 	}

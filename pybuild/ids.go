@@ -76,6 +76,10 @@ func unknown(id int64, op, what string) error {
 }
 
 func stream(t *hal.Thread, id int64, op string) (*hal.Stream, error) {
+	if over {
+		_, err := backend()
+		return nil, err
+	}
 	switch o := find(id).(type) {
 	case *hal.Stream:
 		return o, nil

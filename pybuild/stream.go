@@ -55,6 +55,30 @@ func StreamDefault(ordinal, ownThread int64) (id int64, err error) {
 	return legacyIDs[ordinal], nil
 }
 
+// ownIDs are the ids of per-thread default streams that were asked for by
+// StreamOwn, until their thread ends.
+var ownIDs = map[*hal.Stream]int64{}
+
+// StreamOwn returns the id of the calling thread's default stream, which stays
+// that stream on every thread.
+func StreamOwn(ordinal int64) (id int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	s, err := d.PerThreadStream(caller())
+	if err != nil {
+		return 0, raise(err)
+	}
+	id, ok := ownIDs[s]
+	if !ok {
+		id = insert(s)
+		ownIDs[s] = id
+	}
+	return id, nil
+}
+
 // enqueued ends a call that enqueued work: on a host-blocking stream it waits.
 func enqueued(t *hal.Thread, s *hal.Stream, err error) (int64, error) {
 	if err != nil {
@@ -219,8 +243,11 @@ func StreamHandle(id int64) (handle int64, err error) {
 	case perThread:
 		return 2, nil
 	case *hal.Stream:
-		if o == o.Device().Legacy() {
+		switch {
+		case o == o.Device().Legacy():
 			return 0, nil
+		case o.PerThread():
+			return 2, nil
 		}
 		return id, nil
 	}
@@ -303,7 +330,17 @@ func IsOpen(id int64) (open int64, err error) {
 // Close gives up the object of an id; an id that has none is closed already.
 func Close(id int64) (zero int64, err error) {
 	defer guard(&err)
-	t := caller()
+	return 0, closeAs(caller(), id)
+}
+
+// Reap is Close for an object whose owner was collected, which may be noticed
+// inside a function on a stream.
+func Reap(id int64) (zero int64, err error) {
+	defer guard(&err)
+	return 0, closeAs(nil, id)
+}
+
+func closeAs(t *hal.Thread, id int64) (err error) {
 	switch o := find(id).(type) {
 	case *hal.Stream:
 		err = o.Close(t)
@@ -314,13 +351,12 @@ func Close(id int64) (zero int64, err error) {
 	case *hal.Queue:
 		o.Close()
 	default:
-		return 0, nil
+		return nil
 	}
-	if err != nil {
-		return 0, raise(err)
+	if err == nil {
+		remove(id)
 	}
-	remove(id)
-	return 0, nil
+	return raise(err)
 }
 
 // GateNew blocks a stream until GateOpen.

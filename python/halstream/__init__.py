@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _current, _errors, _native
+from . import _current, _errors, _hostfunc, _native
 from ._core import Device, Event, Stream, device_count, synchronize
 from ._errors import *  # noqa: F403
 from ._errors import BackendAbsentError
@@ -66,6 +66,7 @@ def use_backend(name: str) -> str:
         _native.use_backend(name)
     except RuntimeError as exc:
         raise _native.error(exc) from None
+    _hostfunc.restart()
     _current.reset()
     in_use.clear()
     return backend()

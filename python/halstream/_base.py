@@ -28,7 +28,7 @@ def drain() -> None:
         ids = sorted(reap)
         del reap[: len(ids)]
         for ident in ids:
-            _native.close(ident)
+            _native.reap(ident)
 
 
 class Base:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ._core import Stream
@@ -38,18 +38,18 @@ class _Process:
 class _Entry(NamedTuple):
     key: object
     ordinal: int  # device whose current stream the entry sets, -1 for none
-    stream: Optional["Stream"]
+    stream: Stream | None
     device: int  # current device the entry sets, -1 for none
-    below: Optional["_Entry"]
+    below: _Entry | None
     leaves: bool  # True when leaving a context removes the entry and all above it
     # True for cupy's use(), which the next context forgets, and for cupy's
     # contexts, which undo nothing but the stream of their device.
     soft: bool
-    restore: Optional["_Entry"]  # top of the stack after leaving
+    restore: _Entry | None  # top of the stack after leaving
     label: str = ""  # name the device was chosen by, "" for none (paddle)
 
 
-_top: ContextVar[Optional[_Entry]] = ContextVar("halstream_current", default=None)
+_top: ContextVar[_Entry | None] = ContextVar("halstream_current", default=None)
 _thread = _Thread()
 _process = _Process()
 # Building the tuple directly costs half of what the class's constructor does.
@@ -192,12 +192,12 @@ def leave_device() -> None:
     key = _thread.key
     kept = []
     while entry is not None and entry[0] is key and not entry[5]:
-        if entry.stream is not None:
-            kept.append((entry.stream, entry.ordinal, entry.soft))
+        if entry.ordinal >= 0:
+            kept.append(entry)
         entry = entry[4]
     leave()
-    for stream, ordinal, soft in reversed(kept):
-        set_stream(stream, False, ordinal=ordinal, soft=soft)
+    for entry in reversed(kept):
+        _set_stream_again(entry)
 
 
 def set_device(ordinal: int) -> None:
@@ -329,7 +329,19 @@ def _set_again(top: _Entry | None, left: _Entry) -> None:
         inside.append(top)
         top = top[4]
     for entry in reversed(inside):
-        if entry.stream is not None and entry.ordinal != left.ordinal:
-            set_stream(entry.stream, False, ordinal=entry.ordinal, soft=entry.soft)
+        if entry.ordinal >= 0 and entry.ordinal != left.ordinal:
+            _set_stream_again(entry)
         if entry.device >= 0:
             set_device(entry.device)
+
+
+def _set_stream_again(entry: _Entry) -> None:
+    """Set the stream of an entry anew; one without a stream hides what stands below it."""
+    top = _top.get()
+    if top is not None and top[0] is _thread.key:
+        _top.set(_replaced(top, entry.ordinal, entry.stream, -1, entry.soft))
+    elif entry.stream is not None:
+        set_stream(entry.stream, False, ordinal=entry.ordinal, soft=entry.soft)
+    else:
+        _thread.streams.pop(entry.ordinal, None)
+        _thread.soft.discard(entry.ordinal)

@@ -60,7 +60,9 @@ class Device:
         """The calling thread's default stream."""
         from ._stream import Stream
 
-        return Stream._default(self.ordinal, per_thread=True)
+        stream = Stream.__new__(Stream)
+        stream._attach(_native.stream_own(self.ordinal), self.ordinal)
+        return stream
 
     def synchronize(self, timeout: float | None = None) -> None:
         """Block until all work enqueued on the device before the call is done."""

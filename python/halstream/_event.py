@@ -12,11 +12,11 @@ from ._stream import Stream
 
 E = TypeVar("E", bound="Event")
 
-_stream_record = _native.stream_record
-_stream_wait_event = _native.stream_wait_event
-_event_new = _native.event_new
-_event_query = _native.event_query
-_event_sync = _native.event_sync
+_stream_record = _native.raw("stream_record")
+_stream_wait_event = _native.raw("stream_wait_event")
+_event_new = _native.raw("event_new")
+_event_query = _native.raw("event_query")
+_event_sync = _native.raw("event_sync")
 
 
 class Event(Base):
@@ -99,7 +99,10 @@ class Event(Base):
         An event without a device yet takes the current device's stream.
         """
         if stream is None:
-            where = -1 if self._record_here else self._ordinal
+            try:
+                where = -1 if self._record_here else self._ordinal
+            except RuntimeError as exc:
+                raise self._fail(exc, "record") from None
             stream = self._stream_class._current(
                 _current.current_device() if where < 0 else where
             )

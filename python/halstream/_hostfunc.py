@@ -8,6 +8,7 @@ same call of the extension that takes the next token (D10, D20).
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import sys
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._errors import ForkError
 
 if TYPE_CHECKING:
     from ._stream import Stream
@@ -27,8 +29,8 @@ _IDLE_NS = 2_000_000_000
 
 _tokens = itertools.count(1)
 _tasks: dict[int, tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], bool]] = {}
-_stream_call = _native.stream_call
-_host_next = _native.host_next
+_stream_call = _native.raw("stream_call")
+_host_next = _native.raw("host_next")
 _started = False
 _names = itertools.count(1)
 
@@ -61,6 +63,12 @@ def _start() -> None:
     _thread()
 
 
+def restart() -> None:
+    """Forget the dispatchers: the backend was changed, which sends them away."""
+    global _started
+    _started = False
+
+
 def _thread() -> None:
     """Start a thread that the core has counted already."""
     name = f"halstream-dispatcher-{next(_names)}"
@@ -77,26 +85,23 @@ def _dispatch() -> None:
     token, error = 0, ""
     while True:
         packed = _host_next(token, error, _IDLE_NS)
+        token, error = 0, ""
         if packed <= 0:
             if packed == _PARK:
                 return
-            token, error = 0, ""
             continue
         # The low bit asks for another thread: this one may be busy for long.
         if packed & 1:
             _thread()
-        token = packed >> 2
-        if packed & 2:
-            # Aborted before its turn: it will not run.
-            del _tasks[token]
-            token, error = 0, ""
-            continue
-        function, args, kwargs, checked = _tasks.pop(token)
-        error = ""
-        try:
-            function(*args, **kwargs)
-        except BaseException as exc:
-            error = _report(token, function, exc, checked)
+        task = packed >> 2
+        function, args, kwargs, checked = _tasks.pop(task)
+        # The second bit: aborted before its turn, it will not run.
+        if not packed & 2:
+            token = task
+            try:
+                function(*args, **kwargs)
+            except BaseException as exc:
+                error = _report(token, function, exc, checked)
         # Held by the frame otherwise, for as long as the thread sleeps.
         del function, args, kwargs
 
@@ -105,30 +110,61 @@ def _report(
     token: int, function: Callable[..., object], exc: BaseException, checked: bool
 ) -> str:
     """Hand an exception to where it belongs; return the text for the core."""
-    text = f"{type(exc).__name__}: {exc}"
+    try:
+        text = f"{type(exc).__name__}: {exc}".replace("\0", "?")
+        text = text.encode(errors="backslashreplace").decode()
+    except Exception:
+        text = type(exc).__name__  # an exception whose text cannot be had
     if checked:
         _native.checked[token] = exc
         return "!" + text
-    sys.unraisablehook(_Unraisable(exc, function))
+    message = "Exception ignored in a function on a halstream stream"
+    try:
+        sys.unraisablehook(
+            _hook_args()((type(exc), exc, exc.__traceback__, message, function))
+        )
+    except BaseException as wrong:
+        # A hook that fails must not end the dispatcher.
+        print(f"{message}: {text} (and the hook failed: {wrong!r})", file=sys.stderr)
     return "?" + text
 
 
-class _Unraisable:
-    """The argument that `sys.unraisablehook` expects."""
+@functools.cache
+def _hook_args() -> Any:
+    """Return the class of the argument of `sys.unraisablehook`, which has no public name.
 
-    err_msg = "Exception ignored in a function on a halstream stream"
+    One is caught by letting a finalizer fail, as that is what the hook is for.
+    """
+    caught: list[type] = []
+    hook = sys.unraisablehook
 
-    def __init__(self, exc: BaseException, function: object) -> None:
-        self.exc_type = type(exc)
-        self.exc_value = exc
-        self.exc_traceback = exc.__traceback__
-        self.object = function
+    class Probe:
+        def __del__(self) -> None:
+            raise LookupError(caught)
+
+    def catch(args: Any) -> None:
+        if isinstance(args.exc_value, LookupError) and args.exc_value.args == (caught,):
+            caught.append(type(args))
+        else:
+            hook(args)
+
+    sys.unraisablehook = catch
+    try:
+        Probe()
+    finally:
+        sys.unraisablehook = hook
+    return caught[0]
 
 
 @atexit.register
 def _at_exit() -> None:
     """Drain for at most 2 s, then fail what is left and send the dispatchers away."""
-    left = _native.shutdown(2_000_000_000)
+    if not _native.loaded():
+        return
+    try:
+        left = _native.shutdown(2_000_000_000)
+    except ForkError:
+        return  # a forked child has no part in the parent's work
     if left:
         print(
             f"halstream: {left} operation(s) still pending 2 s after the program ended "

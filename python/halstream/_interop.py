@@ -8,24 +8,34 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from . import _current, _native
 from ._base import NON_BLOCKING
-from ._device import in_use
+from ._device import Device, in_use
 from ._errors import NotSupportedError
 
 if TYPE_CHECKING:
     from ._stream import Stream
+
+_stream_default = _native.raw("stream_default")
 
 __all__ = [
     "can_access_peer",
     "close_raw",
     "cuda_driver_loadable",
     "cuda_stream",
+    "default_id",
     "device_facts",
     "initialized",
     "new_raw",
     "open_backend",
 ]
+
+
+def _backend() -> str:
+    try:
+        return str(_native.backend())
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
 
 
 @functools.cache
@@ -48,7 +58,7 @@ def cuda_stream(stream: Stream) -> tuple[int, int]:
         For a stream that is not CUDA's where a CUDA driver is loadable: the
         library that asked would hand the number to the driver.
     """
-    name = _native.backend()
+    name = _backend()
     if name != "cuda" and cuda_driver_loadable():
         raise NotSupportedError(
             f"this stream lives on the {name} backend, and its handle means nothing to the "
@@ -56,6 +66,14 @@ def cuda_stream(stream: Stream) -> tuple[int, int]:
             operation="__cuda_stream__",
         )
     return 0, stream.handle
+
+
+def default_id(per_thread: bool) -> int:
+    """Return the id of the current device's legacy, or the caller's per-thread, default stream."""
+    try:
+        return int(_stream_default(_current.current_device(), per_thread))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
 
 
 def new_raw(ordinal: int, *, priority: int = 0, non_blocking: bool = False) -> int:
@@ -87,7 +105,7 @@ def close_raw(handle: int) -> None:
 
 def can_access_peer(ordinal: int, peer: int) -> bool:
     """True if a device can use the other one's memory; a device is no peer of itself."""
-    if _native.backend() != "host":
+    if _backend() != "host":
         raise NotSupportedError(
             "peer access of vendor devices is not built yet", operation="can_access_peer"
         )
@@ -100,16 +118,21 @@ def device_facts(ordinal: int) -> dict[str, Any]:
     Notes
     -----
     A host device has compute capability 0.0, which is below every feature that
-    programs look for, and groups of one thread.
+    programs look for, and runs threads one by one.
     """
-    facts: dict[str, Any] = {"name": str(_native.device_name(ordinal))}
-    if _native.backend() != "host":
+    if _backend() != "host":
         raise NotSupportedError(
             "attributes of vendor devices are not built yet", operation="device_facts"
         )
     engines = os.environ.get("HALSTREAM_HOST_ENGINES", "")
     count = int(engines) if engines.isdecimal() else max(2, os.cpu_count() or 1)
-    return {**facts, "major": 0, "minor": 0, "multi_processor_count": count, "warp_size": 1}
+    return {
+        "name": Device(ordinal).name,
+        "major": 0,
+        "minor": 0,
+        "multi_processor_count": count,
+        "warp_size": 1,
+    }
 
 
 class _Process:
@@ -121,7 +144,7 @@ class _Process:
 
 def open_backend() -> None:
     """Count as used from now on, before any stream is made."""
-    _native.backend()
+    _backend()
     _Process.opened = True
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _halstream as _ext
 from ._errors import KINDS, HalError, InvalidValueError
 
 _SEPARATOR = "\x1f"
@@ -15,36 +17,102 @@ _SEPARATOR = "\x1f"
 checked: dict[int, BaseException] = {}
 
 
+_ext: Any = None
+_loading = threading.Lock()
+
+
+def _load() -> Any:
+    """Load the extension, at the first call of one of its functions.
+
+    Not at import: its threads start with it, and a process that only imported
+    halstream may still fork.
+    """
+    global _ext
+    with _loading:
+        if _ext is None:
+            ext = importlib.import_module("._halstream", __package__)
+            # Hot calls must not pay for the detour that brought them here.
+            for name, module in list(sys.modules.items()):
+                if name.startswith(__package__):
+                    for key, value in list(vars(module).items()):
+                        if type(value) is _Later:
+                            setattr(module, key, getattr(ext, value.camel))
+            _ext = ext
+    return _ext
+
+
+def _camel(name: str) -> str:
+    # What the extension exports as pybuild_StreamQuery is stream_query here.
+    return "pybuild_" + "".join(part.capitalize() for part in name.split("_"))
+
+
+class _Later:
+    """Stands for a function of the extension until that is loaded."""
+
+    __slots__ = ("camel",)
+
+    def __init__(self, name: str) -> None:
+        self.camel = _camel(name)
+
+    def __call__(self, *args: Any) -> Any:
+        return getattr(_load(), self.camel)(*args)
+
+
+def raw(name: str) -> Any:
+    """Return a function of the extension whose errors the caller translates.
+
+    To be kept in a global variable of a module of this package, where it is
+    replaced when the extension is loaded.
+    """
+    return _Later(name) if _ext is None else getattr(_ext, _camel(name))
+
+
+def loaded() -> bool:
+    """Return True once the extension is loaded."""
+    return _ext is not None
+
+
 def __getattr__(name: str) -> Any:
-    # Names the extension exports as pybuild_StreamQuery are stream_query here.
-    camel = "pybuild_" + "".join(part.capitalize() for part in name.split("_"))
+    """Return a function of the extension that raises the core's errors."""
+    if name.startswith("_"):
+        raise AttributeError(name)
     try:
-        function = getattr(_ext, camel)
+        function = getattr(_load(), _camel(name))
     except AttributeError:
-        raise AttributeError(f"the extension has no function {camel}") from None
-    # Found without this detour from now on: it takes longer than most calls.
-    globals()[name] = function
-    return function
+        raise AttributeError(f"the extension has no function {_camel(name)}") from None
+
+    def call(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except RuntimeError as exc:
+            raise error(exc) from None
+
+    globals()[name] = call
+    return call
 
 
 def error(
     exc: BaseException, kinds: Mapping[str, Callable[..., BaseException]] = KINDS
 ) -> BaseException:
-    """Turn what the extension raised into the class that `kinds` names for it.
+    """Turn an error of the core into the class that `kinds` names for it.
 
     Exceptions that the core did not write (a wrong argument type, for
     instance) come back unchanged.
     """
-    parts = str(exc).split(_SEPARATOR)
-    if len(parts) != 6:
-        return exc
-    _, kind, code, operation, token, text = parts
-    original = checked.pop(int(token), None) if token != "0" else None
-    if original is not None:
-        return original
-    return kinds.get(kind, KINDS.get(kind, HalError))(
-        text, code=int(code), operation=operation
-    )
+    if isinstance(exc, HalError):
+        kind, code, operation, text = exc.kind, exc.code, exc.operation, str(exc)
+        if type(exc) is not KINDS.get(kind) or kinds is KINDS:
+            return exc
+    else:
+        parts = str(exc).split(_SEPARATOR)
+        if len(parts) != 6:
+            return exc
+        _, kind, number, operation, token, text = parts
+        code = int(number)
+        original = checked.pop(int(token), None) if token != "0" else None
+        if original is not None:
+            return original
+    return kinds.get(kind, KINDS.get(kind, HalError))(text, code=code, operation=operation)
 
 
 def nanoseconds(timeout: float | None) -> int:

@@ -14,7 +14,16 @@ from typing import Any
 
 from ._errors import HalError
 
-__all__ = ["KINDS", "active", "host_wait", "listen", "set_host_wait", "start", "tell"]
+__all__ = [
+    "KINDS",
+    "active",
+    "check_host_wait",
+    "host_wait",
+    "listen",
+    "set_host_wait",
+    "start",
+    "tell",
+]
 
 KINDS = (
     "event_creation",

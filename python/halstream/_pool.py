@@ -24,7 +24,8 @@ SIZE = 32
 class _Ring:
     """The streams of one device and priority, and whose turn it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
         self.turn: Iterator[int] = itertools.count()
         self.streams: dict[int, Owner] = {}
 
@@ -48,11 +49,11 @@ def take(ordinal: int, priority: int) -> Owner:
         In the core's class of its kind.
     """
     try:
-        least, greatest = Device(ordinal).priority_range
-        level = min(least, max(greatest, operator.index(priority)))
-        ring = _rings.get((ordinal, level))
+        ring = _rings.get((ordinal, priority)) if type(priority) is int else None
         if ring is None:
-            ring = _rings.setdefault((ordinal, level), _Ring())
+            least, greatest = Device(ordinal).priority_range
+            level = min(least, max(greatest, operator.index(priority)))
+            ring = _rings.setdefault((ordinal, level), _Ring(level))
         # One step of an iterator and one setdefault: threads need no lock here.
         slot = next(ring.turn) % SIZE
         owner = ring.streams.get(slot)
@@ -61,7 +62,7 @@ def take(ordinal: int, priority: int) -> Owner:
             ring.streams.pop(slot, None)
             owner = None
         if owner is None:
-            made = Owner(_native.stream_new(ordinal, level, NON_BLOCKING, 0))
+            made = Owner(_native.stream_new(ordinal, ring.priority, NON_BLOCKING, 0))
             owner = ring.streams.setdefault(slot, made)
             _observe.tell("stream_creation", owner.ident)
     except RuntimeError as exc:

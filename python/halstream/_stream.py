@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound="Stream")
 
-_stream_record = _native.stream_record
-_stream_wait_event = _native.stream_wait_event
-_stream_wait_stream = _native.stream_wait_stream
-_stream_query = _native.stream_query
-_stream_sync = _native.stream_sync
-_stream_nop = _native.stream_nop
-_event_new = _native.event_new
+_stream_record = _native.raw("stream_record")
+_stream_wait_event = _native.raw("stream_wait_event")
+_stream_wait_stream = _native.raw("stream_wait_stream")
+_stream_query = _native.raw("stream_query")
+_stream_sync = _native.raw("stream_sync")
+_stream_nop = _native.raw("stream_nop")
+_event_new = _native.raw("event_new")
 _enter = _current.enter
 _leave = _current.leave
 

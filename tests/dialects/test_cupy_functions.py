@@ -8,7 +8,6 @@ import weakref
 from typing import Any
 
 import pytest
-
 from halstream.cupy import cuda
 from halstream.cupy.cuda import Stream, runtime
 

@@ -342,9 +342,7 @@ def test_elapsed_time_of_unrecorded_events_fails_and_leaves_nothing_behind(name:
     assert start.elapsed_time(end) >= 0
 
 
-def test_elapsed_time_while_the_start_is_pending(
-    hold: Any, settle: Callable[[], None]
-) -> None:
+def test_elapsed_time_while_the_start_is_pending(hold: Any, settle: Callable[[], None]) -> None:
     s1, s2 = device.Stream("gpu:0"), device.Stream("gpu:0")
     start, end = device.Event(enable_timing=True), device.Event(enable_timing=True)
     hold(s1)

@@ -136,9 +136,7 @@ def test_recording_again_does_not_move_the_waiter(hold: Any) -> None:
 
 
 @pytest.mark.row(30)
-def test_recording_again_does_not_release_the_waiter(
-    hold: Any, settle: Callable[[], None]
-) -> None:
+def test_recording_again_does_not_release_the_waiter(hold: Any, settle: Callable[[], None]) -> None:
     s1, s2, s3 = (device.Stream() for _ in range(3))
     e = device.Event()
     gate = hold(s1)

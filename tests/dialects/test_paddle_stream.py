@@ -93,7 +93,7 @@ def test_a_device_that_does_not_exist_is_refused() -> None:
 @pytest.mark.parametrize("place", ["cpu", paddle.CPUPlace()])
 def test_the_cpu_has_no_streams(place: Any) -> None:
     for call in (device.Stream, device.current_stream, device.synchronize):
-        with pytest.raises(TypeError, match="^device should be gpu, xpu, custom_cpu$"):
+        with pytest.raises(TypeError, match=r"^device should be gpu, xpu, custom_cpu$"):
             call(place)
     with pytest.raises(TypeError, match="device should be"):
         device.Event(device=place)
@@ -102,7 +102,7 @@ def test_the_cpu_has_no_streams(place: Any) -> None:
 def test_the_cpu_as_expected_place_has_no_streams() -> None:
     paddle.set_device("cpu")
     for call in (device.Stream, device.Event, device.current_stream, device.synchronize):
-        with pytest.raises(TypeError, match="^device should be gpu, xpu, custom_cpu$"):
+        with pytest.raises(TypeError, match=r"^device should be gpu, xpu, custom_cpu$"):
             call()
 
 

@@ -72,8 +72,8 @@ def test_device_strings_of_the_wrong_kind(function: Any) -> None:
 
 @pytest.mark.row(31)
 def test_check_error() -> None:
-    assert cuda.check_error(0) is None
-    assert cuda.check_error(cuda.cudart().cudaError.success) is None
+    cuda.check_error(0)
+    cuda.check_error(cuda.cudart().cudaError.success)
     with pytest.raises(cuda.CudaError, match=r"out of memory \(2\)") as caught:
         cuda.check_error(2)
     assert isinstance(caught.value, RuntimeError)
@@ -175,8 +175,10 @@ def test_sync_debug_mode(recwarn: pytest.WarningsRecorder) -> None:
 
 @pytest.mark.row(37)
 def test_synchronize_takes_every_form_of_a_device() -> None:
-    s, ran = cuda.Stream(), []
-    forms = [(), ("cuda",), ("cuda:0",), (0,), (torch.device("cuda:0"),), (torch.device("cuda"),), (-1,)]
+    s = cuda.Stream()
+    ran: list[int] = []
+    forms: list[tuple[Any, ...]] = [(), ("cuda",), ("cuda:0",), (0,), (-1,)]
+    forms += [(torch.device("cuda:0"),), (torch.device("cuda"),)]
     for number, args in enumerate(forms):
         s.call(ran.append, number)
         cuda.synchronize(*args)
@@ -195,11 +197,11 @@ def test_the_host_is_no_cuda_device(function: Any, device: Any) -> None:
 def test_stream_getters_take_every_form_of_a_device() -> None:
     s = cuda.Stream(device=1)
     with cuda.stream(s), cuda.device(0):
-        for device in (1, "cuda:1", torch.device("cuda:1"), cuda.device(1)):
-            assert cuda.current_stream(device) is s
-            assert cuda.default_stream(device).device == torch.device("cuda:1")
-        for device in ("cuda", torch.device("cuda"), None, -1):
-            assert cuda.current_stream(device) == cuda.default_stream(device) == cuda.default_stream(0)
+        for far in (1, "cuda:1", torch.device("cuda:1"), cuda.device(1)):
+            assert cuda.current_stream(far) is s
+            assert cuda.default_stream(far).device == torch.device("cuda:1")
+        for here in ("cuda", torch.device("cuda"), None, -1):
+            assert cuda.current_stream(here) == cuda.default_stream(here) == cuda.default_stream(0)
 
 
 def test_devices_that_do_not_exist() -> None:
@@ -321,14 +323,22 @@ def test_get_device_module() -> None:
 
 def test_cpu_names_do_nothing() -> None:
     assert (cpu.is_available(), cpu.device_count(), cpu.current_device()) == (True, 1, "cpu")
-    assert cpu.set_device(0) is cpu.synchronize() is None
     before, s, e = cpu.current_stream(), cpu.Stream(), cpu.Event()
+    calls: list[Callable[[], Any]] = [
+        lambda: cpu.set_device(0),
+        cpu.synchronize,
+        lambda: s.wait_stream(before),
+        lambda: s.wait_event(e),
+        s.record_event,
+        e.record,
+        lambda: e.wait(s),
+        e.synchronize,
+    ]
+    assert [call() for call in calls] == [None] * len(calls)
     with cpu.stream(s) as given:
         assert given is None and cpu.current_stream() is s
         with cpu.stream(None):
             assert cpu.current_stream("cpu") is s
     assert cpu.current_stream() is before
-    assert s.wait_stream(before) is s.wait_event(e) is s.record_event() is None
-    assert e.record() is e.wait(s) is e.synchronize() is None
     assert e.query() is True
     assert not isinstance(s, torch.Stream) and not isinstance(e, torch.Event)

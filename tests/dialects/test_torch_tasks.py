@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import halstream as hs
 import pytest
@@ -39,3 +41,25 @@ def test_streams_of_other_dialects_can_be_current() -> None:
         assert type(cuda.current_stream()) is cuda.Stream
         assert cuda.current_stream().cuda_stream == s.handle
         assert hs.current_stream() is s
+
+
+def test_changing_the_backend_forgets_the_pool(child: Callable[..., Any]) -> None:
+    done = child(
+        """
+        import halstream as hs
+        from halstream.torch import cuda
+
+        s = cuda.Stream()
+        s.synchronize()
+        try:
+            hs.use_backend("host")
+        except hs.InvalidValueError as exc:
+            assert "alive" in str(exc)
+        else:
+            raise SystemExit("a stream that is held was closed")
+        del s
+        hs.use_backend("host")
+        cuda.Stream().synchronize()
+        """
+    )
+    assert done.returncode == 0, done.stderr

@@ -96,11 +96,10 @@ def command(
     table = {**codes.BY_KIND, **by_kind}
     needed, _, rest = kinds.partition("*")
     readers = tuple(_READERS[kind] for kind in needed + rest)
-    # Handles that are plain ints need no reading: most calls are of this kind.
-    plain = (int,) * len(kinds) if set(kinds) == {"h"} else None
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         name = f"{home}.{function.__name__}"
+        body = cast(Callable[..., Any], function)
 
         def read(args: tuple[Any, ...]) -> tuple[Any, ...]:
             try:
@@ -110,25 +109,42 @@ def command(
             except TypeError:
                 raise TypeError(f"{name} args parse failed") from None
 
-        @functools.wraps(function)
-        def call(*args: Any) -> Any:
-            if tuple(map(type, args)) != plain:
-                args = read(args) if kinds else ()
-            try:
-                return function(*args)  # type: ignore[call-arg]
-            except HalError as exc:
-                if exc.kind == "no_context" and session.adopt():
-                    return call(*args)
-                code = (
-                    exc.code
-                    if exc.code >= codes.FIRST
-                    else table.get(exc.kind, codes.RT_INTERNAL_ERROR)
-                )
-                session.remember(code, codes.text(name, code, str(exc)))
-                # A copy: the caller may change what it gets.
-                return (*copy.deepcopy(failed), code) if failed else code
+        def fail(exc: HalError, args: tuple[Any, ...]) -> Any:
+            if exc.kind == "no_context" and session.adopt():
+                return call(*args)
+            code = exc.code
+            if code < codes.FIRST:
+                code = table.get(exc.kind, codes.RT_INTERNAL_ERROR)
+            session.remember(code, codes.text(name, code, str(exc)))
+            # A copy: the caller may change what it gets.
+            return (*copy.deepcopy(failed), code) if failed else code
 
-        return cast(Callable[P, R], call)
+        def call(*args: Any) -> Any:
+            args = read(args) if kinds else ()
+            try:
+                return body(*args)
+            except HalError as exc:
+                return fail(exc, args)
+
+        # Most calls have one or two handles that are plain ints, which need no reading.
+        def one(a: Any = None, /, *more: Any) -> Any:
+            if type(a) is not int or more:
+                return call(a, *more)
+            try:
+                return body(a)
+            except HalError as exc:
+                return fail(exc, (a,))
+
+        def two(a: Any = None, b: Any = None, /, *more: Any) -> Any:
+            if type(a) is not int or type(b) is not int or more:
+                return call(a, b, *more)
+            try:
+                return body(a, b)
+            except HalError as exc:
+                return fail(exc, (a, b))
+
+        made = {"h": one, "hh": two}.get(kinds, call)
+        return cast(Callable[P, R], functools.wraps(function)(made))
 
     return decorate
 

@@ -1,4 +1,4 @@
-"""`Stream` and the functions on streams of mindspore.hal and mindspore.runtime 2.10.
+"""`Stream` of mindspore.hal and mindspore.runtime 2.10.
 
 Both modules show one family of classes: a stream made by either is a Stream of
 the other, so what mindspore refuses only for coming from the other module works.
@@ -6,7 +6,6 @@ the other, so what mindspore refuses only for coming from the other module works
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 from .. import _core as core
@@ -133,77 +132,3 @@ class Stream(core.Stream):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")
-
-
-class StreamCtx:
-    """`mindspore.hal.StreamCtx` of 2.10.
-
-    Differences: it makes the stream current for the calling task only; entering
-    one object twice restores both times what stood before.
-    """
-
-    ctx_attr = True
-
-    def __init__(self, ctx_stream: core.Stream | None) -> None:
-        if ctx_stream is not None:
-            check_stream("StreamCtx", "ctx_stream", ctx_stream)
-        self.stream = ctx_stream
-        self._before: core.Stream | None = None
-        self._entered = False
-        self._inside = 0
-
-    @property
-    def prev_stream(self) -> Stream | None:
-        """What was current when the context was entered last, None before that."""
-        if self.stream is None or not self._entered:
-            return None
-        if self._before is None:
-            return Stream._default(self.stream._ordinal)
-        return Stream._wrap(self._before)
-
-    def __enter__(self) -> None:
-        stream = self.stream
-        if stream is not None:
-            self._before = _current.current_stream(stream._ordinal)
-            self._entered = True
-            _current.enter(stream, False)
-            self._inside += 1
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        if self._inside:
-            self._inside -= 1
-            _current.leave()
-
-
-def current_stream() -> Stream:
-    """`mindspore.hal.current_stream` of 2.10; the very object where this dialect set it."""
-    return Stream._current(_current.current_device())
-
-
-def default_stream() -> Stream:
-    """`mindspore.hal.default_stream` of 2.10."""
-    return Stream._default(_current.current_device())
-
-
-def communication_stream() -> Stream:
-    """`mindspore.hal.communication_stream` of 2.10: its own on Ascend, else the default one."""
-    if _target.target() == "Ascend":
-        return _numbered.communication(Stream, _current.current_device())
-    return default_stream()
-
-
-def set_cur_stream(stream: core.Stream | None) -> None:
-    """`mindspore.hal.set_cur_stream` of 2.10; inside a `StreamCtx` it ends with that."""
-    if stream is not None:
-        check_stream("set_cur_stream", "stream", stream)
-        _current.set_stream(stream, False, process=True)
-
-
-def synchronize() -> None:
-    """`mindspore.hal.synchronize` of 2.10."""
-    core.synchronize()

@@ -6,6 +6,14 @@ Nothing logs mindspore's deprecation warnings here.
 from __future__ import annotations
 
 from ._event import Event
+from ._functions import (
+    StreamCtx,
+    communication_stream,
+    current_stream,
+    default_stream,
+    set_cur_stream,
+    synchronize,
+)
 from ._queries import (
     device_count,
     get_arch_list,
@@ -15,15 +23,7 @@ from ._queries import (
     is_available,
     is_initialized,
 )
-from ._stream import (
-    Stream,
-    StreamCtx,
-    communication_stream,
-    current_stream,
-    default_stream,
-    set_cur_stream,
-    synchronize,
-)
+from ._stream import Stream
 
 __all__ = [
     "Event",

@@ -6,6 +6,14 @@ A first call works like every later one; mindspore on a CPU skips it.
 from __future__ import annotations
 
 from ._event import Event
+from ._functions import (
+    StreamCtx,
+    communication_stream,
+    current_stream,
+    default_stream,
+    set_cur_stream,
+    synchronize,
+)
 from ._limits import (
     StreamLimitCtx,
     get_device_limit,
@@ -15,15 +23,7 @@ from ._limits import (
     set_device_limit,
     set_stream_limit,
 )
-from ._stream import (
-    Stream,
-    StreamCtx,
-    communication_stream,
-    current_stream,
-    default_stream,
-    set_cur_stream,
-    synchronize,
-)
+from ._stream import Stream
 
 __all__ = [
     "Event",

@@ -70,7 +70,7 @@ class Place:
     def custom_device_type(self) -> str:
         return self._custom
 
-    def set_place(self, place: Place, /) -> None:
+    def set_place(self, place: Place) -> None:
         if not isinstance(place, Place):
             raise incompatible("set_place", "(self: Place, arg0: Place) -> None", self, place)
         self._kind, self._custom, self._index = place._kind, place._custom, place._index
@@ -78,7 +78,7 @@ class Place:
     def _type(self) -> int:
         return _TYPES[self._kind]
 
-    def _equals(self, place: Place, /) -> bool:
+    def _equals(self, place: Place) -> bool:
         if not isinstance(place, Place):
             raise incompatible("_equals", "(self: Place, arg0: Place) -> bool", self, place)
         return self == place

@@ -105,10 +105,9 @@ def set_device(device: Any) -> None:
             f"Unsupported device type: {type(device)}. Expected int, str, CUDAPlace, XPUPlace, "
             "or CustomPlace."
         )
-    place = device_to_paddle(device)
-    if isinstance(device, int) and device_to_paddle() == "cpu":
-        place = f"gpu:{device}"
-    _set_device(place)
+    if isinstance(device, int) and device >= 0 and device_to_paddle() == "cpu":
+        device = f"gpu:{device}"
+    _set_device(device)
 
 
 def is_initialized() -> bool:

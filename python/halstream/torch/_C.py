@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from .. import _observe
+from .. import _current, _observe
 from .cuda import current_stream
 from .cuda._observed import rebind
 
 
 def _cuda_getCurrentRawStream(index: int) -> int:
     """torch._C._cuda_getCurrentRawStream (2.15): the handle of a device's current stream."""
-    return current_stream(index).handle
+    found = _current.current_stream(index)
+    return current_stream(index).handle if found is None else found._on(index).handle
 
 
 def _cuda_getCurrentStream(index: int) -> tuple[int, int, int]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from .. import _current
 from .._core import device_count
-from ._errors import dialect_errors, error
+from .._errors import HalError
+from ._errors import ERRORS, again, error
 
 _TYPES = (
     "cpu",
@@ -41,6 +42,7 @@ CUDA = 1
 class device:
     """torch.device (2.15): a type and an index; not a context manager here."""
 
+    __module__ = "halstream.torch"
     __slots__ = ("_index", "_type")
 
     def __init__(self, type: Any = None, index: int | None = None, *, device: Any = None) -> None:
@@ -71,7 +73,10 @@ class device:
 
     def __eq__(self, other: object) -> bool:
         if is_device(other):
-            return (self._type, self._index) == (other.type, other.index)  # type: ignore[attr-defined]
+            return (self._type, self._index) == (
+                getattr(other, "type", None),
+                getattr(other, "index", None),
+            )
         return NotImplemented
 
     def __hash__(self) -> int:
@@ -88,7 +93,7 @@ class device:
         return (device, (self._type,) if self._index is None else (self._type, self._index))
 
 
-def is_device(value: object) -> bool:
+def is_device(value: Any) -> bool:
     """True for this dialect's device and for torch's own."""
     return hasattr(value, "type") and hasattr(value, "index") and not isinstance(value, type)
 
@@ -141,10 +146,12 @@ def device_index(where: Any, optional: bool = False, allow_cpu: bool = False) ->
     return _current.current_device()
 
 
-@dialect_errors
 def count() -> int:
     """Return the number of devices; raise where there is no backend."""
-    return device_count()
+    try:
+        return device_count()
+    except HalError as exc:
+        raise again(exc, ERRORS) from None
 
 
 def existing(index: int) -> int:

@@ -18,6 +18,7 @@ class Event(core.Event):
     time limit; IPC is not there yet.
     """
 
+    __module__ = "halstream.torch"
     _errors = ERRORS
     _stream_class: ClassVar[type[core.Stream]] = Stream
     _record_here = True
@@ -35,6 +36,8 @@ class Event(core.Event):
         blocking: bool = False,
         interprocess: bool = False,
     ) -> Event:
+        if device is None and enable_timing is blocking is interprocess is False:
+            return cls._make(False, False)
         given = {"enable_timing": enable_timing, "blocking": blocking, "interprocess": interprocess}
         for name, value in given.items():
             if not isinstance(value, bool):
@@ -80,6 +83,8 @@ class Event(core.Event):
         return self.handle
 
     def __repr__(self) -> str:
+        if self.closed:
+            return "torch.Event closed"
         where = self.device
         return (
             f"torch.Event device_type={where.type}, "
@@ -134,4 +139,6 @@ class CpuEvent(Event):
         return Device("cpu")
 
 
+# Whoever looks at the type of such an event sees torch's name.
+CpuEvent.__name__ = CpuEvent.__qualname__ = Event.__name__
 Stream._event_class = Event

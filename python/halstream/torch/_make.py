@@ -52,6 +52,9 @@ def three_parts(
     first: Any, parts: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[int, int, int]:
     """Read (stream_id, device_index, device_type), by position, by name, or both."""
+    for name in named:
+        if name not in _PARTS:
+            raise TypeError(f"Stream() got an unexpected keyword argument {name!r}")
     values = (first, *parts) if parts or first is not None else ()
     given = dict(zip(_PARTS, values, strict=False))
     if len(values) > 3 or given.keys() & named.keys() or {*given, *named} != set(_PARTS):

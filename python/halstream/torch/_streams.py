@@ -23,6 +23,7 @@ class Stream(core.Stream):
     Closing one, which torch cannot, closes it for all who got it from the pool.
     """
 
+    __module__ = "halstream.torch"
     _errors = ERRORS
     _mismatch: ClassVar[str] = (
         "Event device index {} does not match recording stream's device index {}."
@@ -76,9 +77,10 @@ class Stream(core.Stream):
         return Device("cuda", self._ordinal)
 
     def __repr__(self) -> str:
+        number = "closed" if self.closed else self.stream_id
         return (
             f"torch.Stream device_type={self.device.type}, "
-            f"device_index={self.device_index}, stream_id={self.stream_id}"
+            f"device_index={self.device_index}, stream_id={number}"
         )
 
     def _wrong_type(self, operation: str, operand: object, expected: type) -> Exception:
@@ -113,6 +115,8 @@ class CpuStream(Stream):
     """torch.Stream of device ``'cpu'``: always done, and without events."""
 
     _id = -1  # names no stream: the core refuses whatever is asked of it
+
+    closed = False
 
     @property
     def _ordinal(self) -> int:  # type: ignore[override]
@@ -180,3 +184,7 @@ class CpuStream(Stream):
 
     def __hash__(self) -> int:
         return hash((CPU, 0, -1))
+
+
+# Whoever looks at the type of such a stream sees torch's name.
+CpuStream.__name__ = CpuStream.__qualname__ = Stream.__name__

@@ -79,7 +79,8 @@ def _maker(kind: str) -> Callable[..., CUDARuntimeError]:
 
     def make(text: str = "", *, code: int = 0, operation: str = "") -> CUDARuntimeError:
         # A CUDA driver's own number is the runtime's, too.
-        return _again(kind, code if code in STATUSES else status, text, code, operation)
+        number = code if code and code in STATUSES else status
+        return _again(kind, number, text, code, operation)
 
     return make
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core as core
+from ..._adapt import raising
+from ..._current import current_device
+from ..._interop import default_id
 from ._errors import ERRORS, intptr
+
+_default_id = raising(ERRORS)(default_id)
 
 
 class Handle(core.Stream):
@@ -33,6 +38,8 @@ class Resolved:
     def __get__(self, stream: Any, owner: type) -> Any:
         if stream is None:
             raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}")
+        if stream.device_id < 0 and stream.ptr in (0, 1, 2):
+            return _default_id(stream.ptr == 2) if self._name == "_id" else current_device()
         found = Handle.find(stream.ptr, None if stream.device_id < 0 else stream.device_id)
         if stream.ptr > 2:
             vars(stream).update(_id=found._id, _ordinal=found._ordinal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ... import _core as core
@@ -109,14 +110,18 @@ class CustomDeviceEvent(BaseEvent):
     _custom = "custom_cpu"
 
     def __init__(self, device: Any, *args: Any, **kwargs: Any) -> None:
-        self._custom, self._where, args = take_device(type(self), device, args, kwargs)
-        self._start(*args, **kwargs)
+        self._custom, ordinal, args = take_device(type(self), device, args, kwargs)
+        self._start(ordinal, *args, **kwargs)
 
     def _start(
-        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+        self,
+        device: int,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
     ) -> None:
         # The plug-in interface has no event flags, and programs rely on the time all the same.
-        self._create(self._where, event_flags(not interprocess, blocking, interprocess))
+        self._create(device, event_flags(not interprocess, blocking, interprocess))
 
     @property
     def place(self) -> Any:
@@ -126,6 +131,10 @@ class CustomDeviceEvent(BaseEvent):
     def raw_event(self) -> int:
         """The raw handle."""
         return self.handle
+
+
+# What `inspect.signature` shows is the first of the two forms.
+functools.update_wrapper(CustomDeviceEvent.__init__, CustomDeviceEvent._start)
 
 
 class XPUEvent:

@@ -7,6 +7,7 @@ objects are (spec 2.16, choice 12).
 
 from __future__ import annotations
 
+import functools
 from typing import Any, TypeVar
 
 from ... import _core as core
@@ -94,15 +95,19 @@ class CustomDeviceStream(BaseStream):
     _custom = "custom_cpu"
 
     def __init__(self, device: Any, *args: Any, **kwargs: Any) -> None:
-        self._custom, self._where, args = take_device(type(self), device, args, kwargs)
-        self._start(*args, **kwargs)
+        self._custom, ordinal, args = take_device(type(self), device, args, kwargs)
+        self._start(ordinal, *args, **kwargs)
 
-    def _start(self, priority: int = 2, blocking: bool = False) -> None:
-        self._open(self._where, 1 if priority == 1 else 2, blocking)
+    def _start(self, device: int, priority: int = 2, blocking: bool = False) -> None:
+        self._open(device, 1 if priority == 1 else 2, blocking)
 
     @property
     def place(self) -> Any:
         return CustomPlace._named(self._custom, self._ordinal)
+
+
+# What `inspect.signature` shows is the first of the two forms.
+functools.update_wrapper(CustomDeviceStream.__init__, CustomDeviceStream._start)
 
 
 class XPUStream:

@@ -11,8 +11,7 @@ import sys
 import types
 from typing import Any
 
-from .._names import convert_to_place as _convert_to_place  # noqa: F401
-from .._names import device_to_paddle as _device_to_paddle  # noqa: F401
+from .._names import convert_to_place, device_to_paddle
 from .._names import device_to_place as device_to_place
 from .._names import extract_device_id as extract_device_id
 from ..places import IPUPlace as _IPUPlace
@@ -93,6 +92,10 @@ __all__ = [
     "stream_guard",
     "synchronize",
 ]
+
+
+_convert_to_place = convert_to_place
+_device_to_paddle = device_to_paddle
 
 
 def XPUPlace(dev_id: int) -> _XPUPlace:

@@ -106,8 +106,7 @@ class Stream(core.Stream):
 
     def _wrong_type(self, operation: str, operand: object, expected: type) -> TypeError:
         name = type(operand).__name__
+        missing = "stream_base" if expected is core.Stream else "event_base"
         if operation == "record":
-            missing = "record"
-        else:
-            missing = "stream_base" if expected is core.Stream else "event_base"
+            missing = "record"  # asked of the event itself
         return WrongOperand(f"'{name}' object has no attribute '{missing}'")

@@ -22,6 +22,8 @@ class StreamContext:
     the body makes current are undone as well.
     """
 
+    __module__ = "halstream.torch.cuda"
+
     def __init__(self, stream: Any) -> None:
         self.stream = stream
         self.idx = _current.current_device()
@@ -33,7 +35,8 @@ class StreamContext:
         if stream is None:
             return
         if not isinstance(stream, core.Stream):
-            raise AttributeError(f"{type(stream).__name__!r} object has no attribute 'device'")
+            _ = stream.device  # what torch asks for first, and names when it is not there
+            stream = _from_parts(stream.stream_id, stream.device_index, stream.device_type)
         here, there = _current.current_device(), stream._ordinal
         self._before = here, _current.current_stream(here)
         if here != there:
@@ -79,9 +82,11 @@ def set_stream(stream: Any) -> None:
 
 def _set_stream_by_id(stream_id: int, device_index: int, device_type: int) -> None:
     """torch.cuda._set_stream_by_id (2.15)."""
-    _current.set_stream(
-        Stream(stream_id=stream_id, device_index=device_index, device_type=device_type)
-    )
+    _current.set_stream(_from_parts(stream_id, device_index, device_type))
+
+
+def _from_parts(stream_id: int, device_index: int, device_type: int) -> Stream:
+    return Stream(stream_id=stream_id, device_index=device_index, device_type=device_type)
 
 
 def current_stream(device: Any = None) -> Stream:
@@ -111,6 +116,8 @@ class device:
 
     Unlike torch's it belongs to the task, not to the thread.
     """
+
+    __module__ = "halstream.torch.cuda"
 
     def __init__(self, device: Any) -> None:
         self.idx = device_index(device, optional=True)
@@ -146,7 +153,7 @@ class device_of(device):
 
 
 def set_device(device: Any) -> None:
-    """torch.cuda.set_device (2.15): negative numbers change nothing; inside a context until its end."""
+    """torch.cuda.set_device (2.15): a negative number changes nothing; undone with its context."""
     index = device_index(device)
     if index >= 0:
         _current.set_device(existing(index))

@@ -68,7 +68,8 @@ class Stream(GenericStream):
     __hash__ = core.Stream.__hash__
 
     def __repr__(self) -> str:
-        return f"<torch.cuda.Stream device={self.device} cuda_stream={self.handle:#x}>"
+        handle = "closed" if self.closed else f"{self.handle:#x}"
+        return f"<torch.cuda.Stream device={self.device} cuda_stream={handle}>"
 
     def _wrong_type(self, operation: str, operand: object, expected: type) -> Exception:
         needed = {"record": "record", "wait_event": "wait"}.get(operation, "record_event")
@@ -152,6 +153,8 @@ class Event(GenericEvent):
         return ctypes.c_void_p(self.handle)
 
     def __repr__(self) -> str:
+        if self.closed:
+            return "<torch.cuda.Event closed>"
         handle = self.handle
         return f"<torch.cuda.Event {handle:#x}>" if handle else "<torch.cuda.Event uninitialized>"
 
