@@ -7,6 +7,7 @@ is opened after it, so that one failure does not become many.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -184,25 +185,31 @@ def child(backend: str, tmp_path: Path) -> Callable[..., subprocess.CompletedPro
     """Return a function that runs a program in a process of its own.
 
     ``child(source, env={...}, timeout=30.0)`` gives the finished process with
-    its output as text. The program starts with warnings as errors, and
-    ``faulthandler`` prints the stacks should it hang.
+    its output as text. Warnings are errors in the program. One that hangs is
+    ended, with all its children, and fails the test with its stacks.
     """
 
     def child(
         source: str, *, env: dict[str, str] | None = None, timeout: float = 30.0
     ) -> subprocess.CompletedProcess[str]:
         script = tmp_path / "program.py"
-        script.write_text(
-            f"import faulthandler\nfaulthandler.dump_traceback_later({timeout - 2}, exit=True)\n"
-            + textwrap.dedent(source)
-        )
-        return subprocess.run(
-            [sys.executable, "-W", "error", str(script)],
-            capture_output=True,
+        script.write_text(textwrap.dedent(source))
+        # No watchdog inside the program: it would have to survive a fork.
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-X", "faulthandler", str(script)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=timeout,
             env={**os.environ, **(env or {})},
             cwd=tmp_path,
+            start_new_session=True,
         )
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGABRT)
+            output, errors = process.communicate()
+            pytest.fail(f"the program hangs\n{output}\n{errors}")
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     return child

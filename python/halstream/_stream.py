@@ -387,9 +387,11 @@ class Stream(Base):
     def _new_event(self) -> Event:
         if len(reap) >= REAP_AT:
             drain()
-        cls = self._event_class
-        event = object.__new__(cls)
-        event._id = _event_new(-1, self._event_flags)
+        event = object.__new__(self._event_class)
+        try:
+            event._id = _event_new(-1, self._event_flags)
+        except RuntimeError as exc:
+            raise self._fail(exc, "create event") from None
         return event
 
 

@@ -59,12 +59,14 @@ def test_synchronizing_an_unrecorded_event_returns_at_once():
 
 
 @pytest.mark.row(6)
-def test_synchronize_event_twice_and_from_two_threads(hold):
+def test_synchronize_event_twice_and_from_two_threads(hold, settle):
     event = ok(rt.create_event_ex_with_flag(SYNC))
     (stream,) = streams(1)
     gate = hold(core(stream))
     ok(rt.record_event(event, stream))
     waiting = [Call(rt.synchronize_event, event) for _ in range(2)]
+    settle()
+    assert not any(call.ended.is_set() for call in waiting)
     gate.open()
     assert [call.result() for call in waiting] == [0, 0]
     assert rt.synchronize_event(event) == 0
@@ -96,12 +98,14 @@ def test_a_stream_cannot_wait_for_an_event_without_sync(flag):
 
 
 @pytest.mark.row(16)
-def test_stream_0_is_the_default_stream(hold):
+def test_stream_0_is_the_default_stream(hold, settle):
     seen: list[str] = []
     gate = hold(core(0))
     core(0).call(seen.append, "default")
     assert rt.synchronize_stream_with_timeout(0, 50) == 507046
     waiting = Call(lambda: (rt.set_device(0), rt.synchronize_stream(0)))
+    settle()
+    assert not waiting.ended.is_set()
     gate.open()
     assert waiting.result() == (0, 0)
     assert seen == ["default"]
@@ -116,7 +120,7 @@ def test_synchronizing_an_empty_stream():
 
 
 @pytest.mark.row(18)
-def test_synchronizing_needs_no_context(hold):
+def test_synchronizing_needs_no_context(hold, settle):
     (stream,) = streams(1)
     gate = hold(core(stream))
 
@@ -125,6 +129,8 @@ def test_synchronizing_needs_no_context(hold):
         return rt.synchronize_stream(stream)
 
     waiting = Call(with_another_context)
+    settle()
+    assert not waiting.ended.is_set()
     gate.open()
     assert waiting.result() == 0
     assert elsewhere(rt.synchronize_stream, stream) == 0
@@ -191,6 +197,7 @@ def test_recording_again_does_not_move_an_earlier_wait(hold):
     ok(rt.stream_wait_event(second, event))
     hold(core(first))
     ok(rt.record_event(event, first))
+    assert rt.stream_query(second) == (1, 0)
     gate.open()
     finish(second)
     assert rt.query_event_status(event) == (0, 0)

@@ -250,6 +250,8 @@ def test_the_text_of_a_stream() -> None:
         s = device.Stream(name)
         assert repr(s) == f"<paddle.device.Stream device={s.device} stream={s.handle:#x}>"
     assert repr(device.current_stream("gpu:0")).endswith("stream=0x0>")
+    s.close()
+    assert repr(s) == f"<paddle.device.Stream device={s.device} stream=0x0>"
 
 
 @pytest.mark.row(59)

@@ -66,12 +66,14 @@ def test_a_forked_child_that_ends_as_programs_do_neither_hangs_nor_complains(chi
     assert done.stderr == ""
 
 
-def test_fork_before_the_first_use_is_fine(child: Child) -> None:
+@pytest.mark.parametrize("first", ["import halstream as hs", "pass"], ids=["after import", "before import"])
+def test_fork_before_the_first_use_is_fine(child: Child, first: str) -> None:
     done = child(
-        """
+        f"""
         import os, sys
-        import halstream as hs
+        {first}
         pid = os.fork()
+        import halstream as hs
         s, ran = hs.Stream(), []
         s.call(ran.append, 1)
         s.synchronize(timeout=10)

@@ -7,7 +7,7 @@ from typing import Any
 from ... import _core as core
 from ... import _current
 from ..._adapt import raising
-from .._errors import ERRORS, EnforceNotMet
+from .._errors import ERRORS, EnforceNotMet, incompatible
 from .._place import Place
 from ..places import (
     CPUPlace,
@@ -42,27 +42,29 @@ __all__ = [
 
 
 def is_compiled_with_cuda() -> bool:
-    """`paddle.base.core.is_compiled_with_cuda` of 3.3."""
+    """`paddle.is_compiled_with_cuda` of 3.3: True, for a backend stands for the GPUs."""
     return True
 
 
 def is_compiled_with_rocm() -> bool:
-    """`paddle.base.core.is_compiled_with_rocm` of 3.3."""
+    """`paddle.is_compiled_with_rocm` of 3.3: False."""
     return False
 
 
 def is_compiled_with_xpu() -> bool:
-    """`paddle.base.core.is_compiled_with_xpu` of 3.3."""
+    """`paddle.is_compiled_with_xpu` of 3.3: False."""
     return False
 
 
 def is_compiled_with_custom_device(device_type: str) -> bool:
-    """`paddle.base.core.is_compiled_with_custom_device` of 3.3."""
+    """`paddle.is_compiled_with_custom_device` of 3.3: True for the backend's own type."""
+    if not isinstance(device_type, str):
+        raise incompatible("is_compiled_with_custom_device", "(arg0: str) -> bool", device_type)
     return device_type in custom_types()
 
 
 def get_all_custom_device_type() -> list[str]:
-    """`paddle.base.core.get_all_custom_device_type` of 3.3."""
+    """`paddle.device.get_all_custom_device_type` of 3.3."""
     return custom_types()
 
 

@@ -10,9 +10,14 @@ from typing import Any, NamedTuple
 from ... import _core as core
 from ..._adapt import raising
 from ..._interop import device_facts
-from .._errors import ERRORS, incompatible
+from .._errors import ERRORS
 from .._names import device_to_paddle, expected_place, extract_device_id
 from .._place import Place
+from ..base.core import get_all_custom_device_type as get_all_custom_device_type
+from ..base.core import is_compiled_with_cuda as is_compiled_with_cuda
+from ..base.core import is_compiled_with_custom_device as is_compiled_with_custom_device
+from ..base.core import is_compiled_with_rocm as is_compiled_with_rocm
+from ..base.core import is_compiled_with_xpu as is_compiled_with_xpu
 from ..places import custom_types
 
 # The types that 3.3 knows to be custom devices, registered or not.
@@ -53,21 +58,6 @@ def get_cudnn_version() -> int | None:
     return None
 
 
-def is_compiled_with_cuda() -> bool:
-    """`paddle.is_compiled_with_cuda` of 3.3: True, for a backend stands for the GPUs."""
-    return True
-
-
-def is_compiled_with_rocm() -> bool:
-    """`paddle.is_compiled_with_rocm` of 3.3: False."""
-    return False
-
-
-def is_compiled_with_xpu() -> bool:
-    """`paddle.is_compiled_with_xpu` of 3.3: False."""
-    return False
-
-
 def is_compiled_with_ipu() -> bool:
     """`paddle.is_compiled_with_ipu` of 3.3: False."""
     return False
@@ -81,18 +71,6 @@ def is_compiled_with_cinn() -> bool:
 def is_compiled_with_distribute() -> bool:
     """`paddle.is_compiled_with_distribute` of 3.3: False."""
     return False
-
-
-def is_compiled_with_custom_device(device_type: str) -> bool:
-    """`paddle.is_compiled_with_custom_device` of 3.3: True for the backend's own type."""
-    if not isinstance(device_type, str):
-        raise incompatible("is_compiled_with_custom_device", "(arg0: str) -> bool", device_type)
-    return device_type in custom_types()
-
-
-def get_all_custom_device_type() -> list[str]:
-    """`paddle.device.get_all_custom_device_type` of 3.3."""
-    return custom_types()
 
 
 def get_all_device_type() -> list[str]:

@@ -98,7 +98,8 @@ class Stream(core.Stream):
     __hash__ = core.Stream.__hash__
 
     def __repr__(self) -> str:
-        return f"<paddle.device.Stream device={self.device} stream={self.handle:#x}>"
+        handle = 0 if self.closed else self.handle
+        return f"<paddle.device.Stream device={self.device} stream={handle:#x}>"
 
     def _new_event(self) -> Event:
         # On the stream's own device; 3.3 makes it on the expected one, where it cannot be recorded.

@@ -18,6 +18,7 @@ from .._errors import ERRORS, VisibleDeprecationWarning
 from .._names import convert_to_place, extract_device_id
 from ..base._events import CUDAEvent as Event
 from ..base._streams import CUDAStream as Stream
+from ..base.core import _set_current_stream as _set_current_stream
 from ..places import CUDAPlace
 from ._queries import (
     device_count,
@@ -86,15 +87,6 @@ def synchronize(device: Any = None) -> None:
     """`paddle.device.cuda.synchronize` of 3.3."""
     _deprecated("synchronize")
     _synchronize(device)
-
-
-def _set_current_stream(stream: Any) -> Stream:
-    """`paddle.device.cuda._set_current_stream` of 3.3: returns the stream that was current."""
-    if not isinstance(stream, core.Stream):
-        raise TypeError("stream type should be paddle.device.cuda.Stream")
-    previous = Stream._current(stream._ordinal)
-    _current.set_stream(stream, False, process=True)
-    return previous
 
 
 @contextlib.contextmanager

@@ -1,0 +1,1 @@
+"""What halstream and its peers cost; see run.py."""
