@@ -183,7 +183,7 @@ def inner(count, clock):
 def singles(statement: str, env: Env, before: str, count: int) -> list[float]:
     """Return the times of executions timed one by one, less what the clock costs."""
     space = dict(env)
-    exec(_TEMPLATE.format(before=before, statement=statement), space)
+    exec(_TEMPLATE.format(before=before, statement=statement.replace("\n", "\n        ")), space)
     inner = space["inner"]
     exec(_TEMPLATE.format(before="pass", statement="pass"), space)
     clock = time.perf_counter_ns

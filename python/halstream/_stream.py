@@ -382,7 +382,8 @@ class Stream(Base):
         return hash(self._id)
 
     def __repr__(self) -> str:
-        return f"<halstream.Stream {self.index} on {_native.backend()}:{self._ordinal}>"
+        number = "closed" if self.closed else self.index
+        return f"<halstream.Stream {number} on {_native.backend()}:{self._ordinal}>"
 
     def _new_event(self) -> Event:
         if len(reap) >= REAP_AT:

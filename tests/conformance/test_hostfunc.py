@@ -13,6 +13,7 @@ import pytest
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
+Child = Callable[..., Any]
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -186,3 +187,50 @@ def test_H4_pending_functions_run_after_the_last_reference_is_gone(hold: Hold) -
     gate.open()
     assert done.wait(LIMIT)
     assert ran == [1]
+
+
+def test_H5_below_the_limit_there_is_a_thread_for_the_next_function() -> None:
+    let_go, inside = threading.Event(), threading.Semaphore(0)
+    streams = [hs.Stream(non_blocking=True) for _ in range(20)]
+    try:
+        for s in streams:
+            s.call(lambda: (inside.release(), let_go.wait(60)))
+        # All twenty are inside at the same time.
+        for _ in streams:
+            assert inside.acquire(timeout=LIMIT)
+    finally:
+        let_go.set()
+    for s in streams:
+        s.synchronize(timeout=LIMIT)
+
+
+def test_H5_at_the_limit_the_most_urgent_goes_first_and_holders_are_named(child: Child) -> None:
+    done = child(
+        """
+        import threading, halstream as hs
+        let_go, inside, ran = threading.Event(), threading.Semaphore(0), []
+        holders = [hs.Stream() for _ in range(3)]
+        for s in holders:
+            s.call(lambda: (inside.release(), let_go.wait(20)))
+        for s in holders:
+            assert inside.acquire(timeout=10)
+        late = {p: hs.Stream(priority=p) for p in (0, -2, -7)}
+        for p, s in late.items():
+            s.call(ran.append, p)
+        try:
+            late[0].synchronize(timeout=0.05)
+        except hs.WaitTimeoutError as exc:
+            # The text says that all threads are taken, and by whom.
+            assert "3 threads" in str(exc), exc
+            assert all(f"stream {s.index}" in str(exc) for s in holders), exc
+        else:
+            raise SystemExit("no timeout")
+        assert ran == []
+        let_go.set()
+        for s in late.values():
+            s.synchronize(timeout=10)
+        assert sorted(ran) == [-7, -2, 0]
+        """,
+        env={"HALSTREAM_HOST_THREADS": "3"},
+    )
+    assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -334,3 +335,51 @@ def test_S8_a_limit_of_another_type_is_a_type_error(limit: Any) -> None:
     for wait in (hs.Stream().synchronize, hs.Event().synchronize, hs.Device(0).synchronize):
         with pytest.raises(TypeError):
             wait(timeout=limit)
+
+
+def blocking_stream() -> hs.Stream:
+    """Return a stream whose calls come back when their work is done (paddle's `blocking`)."""
+    s = hs.Stream.__new__(hs.Stream)
+    s._create(0, 0, hs._core.BLOCK_HOST)
+    return s
+
+
+def test_S9_each_enqueue_returns_when_the_work_is_done() -> None:
+    s, e, ran = blocking_stream(), hs.Event(), []
+    for i in range(50):
+        s.call(ran.append, i)
+        assert ran == list(range(i + 1))
+        s.record(e)
+        assert e.query() and s.query()
+    s.delay(0.01)
+    assert s.query()
+
+
+def test_S9_it_waits_for_what_the_work_waits_for(hold: Hold) -> None:
+    s, default, returned = blocking_stream(), hs.Device(0).default_stream, []
+    gate = hold(default)
+
+    def enqueue() -> None:
+        s.nop()
+        returned.append(True)
+
+    thread = threading.Thread(target=enqueue)
+    thread.start()
+    # The work stands on the stream, the call that put it there has not come back.
+    limit = time.monotonic() + LIMIT
+    while s.query():
+        assert time.monotonic() < limit
+    assert returned == []
+    gate.open()
+    thread.join(LIMIT)
+    assert returned == [True]
+    assert s.query()
+
+
+def test_S9_the_default_stream_waits_for_it_in_turn(hold: Hold) -> None:
+    s, default = blocking_stream(), hs.Device(0).default_stream
+    gate = hold(s)  # a gate comes back at once, or nobody could open it
+    default.nop()
+    assert not default.query()
+    gate.open()
+    default.synchronize(timeout=LIMIT)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from halstream import _current
 from halstream.cupy import cuda
 from halstream.cupy.cuda import Device, Stream, get_current_stream
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytestmark = pytest.mark.dialect("cupy")
 

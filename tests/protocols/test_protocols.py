@@ -24,6 +24,12 @@ def of(module: str, name: str, *args: Any, **kwargs: Any) -> Callable[[], Any]:
     return lambda: getattr(importlib.import_module(f"halstream.{module}"), name)(*args, **kwargs)
 
 
+def deprecated(make: Callable[[], Any]) -> Any:
+    """Make what the package itself warns of."""
+    with pytest.warns(DeprecationWarning):
+        return make()
+
+
 STREAMS: dict[str, Callable[[], Any]] = {
     "core": hs.Stream,
     "torch.cuda.Stream": of("torch.cuda", "Stream"),
@@ -33,7 +39,7 @@ STREAMS: dict[str, Callable[[], Any]] = {
     "mindspore.hal.Stream": of("mindspore.hal", "Stream"),
     "mindspore.runtime.Stream": of("mindspore.runtime", "Stream"),
     "cupy.cuda.Stream": of("cupy.cuda", "Stream"),
-    "cupy.cuda.ExternalStream": lambda: of("cupy.cuda", "ExternalStream", KEEP[-1].handle)(),
+    "cupy.cuda.ExternalStream": lambda: deprecated(of("cupy.cuda", "ExternalStream", KEEP[-1].handle)),
 }
 EVENTS: dict[str, Callable[[], Any]] = {
     "core": hs.Event,
@@ -83,6 +89,11 @@ def test_equal_to_itself_and_to_nothing_else(make: Callable[[], Any]) -> None:
     assert not a != a  # noqa: SIM202
     assert a != b
     for foreign in (None, 0, 1.5, "text", object(), [], {}):
+        if type(a).__module__.startswith("halstream.mindspore") and isinstance(a, hs.Stream):
+            # mindspore's streams refuse to be compared with anything else.
+            with pytest.raises(TypeError, match="should be Stream"):
+                assert a == foreign
+            continue
         assert a != foreign
         assert not a == foreign  # noqa: SIM201
 
@@ -108,16 +119,17 @@ def test_two_names_of_one_stream_have_one_hash_where_they_are_equal(make: Callab
 @made(ALL)
 def test_repr_is_one_line_and_never_fails(make: Callable[[], Any]) -> None:
     a = make()
+    # torch.cuda.ExternalStream has the repr of its base.
+    names = [cls.__name__ for cls in type(a).__mro__[:-1]]
     assert "\n" not in repr(a)
-    assert type(a).__name__ in repr(a)
-    assert repr(a) != ""
+    assert any(name in repr(a) for name in names)
     close = getattr(a, "close", None)
     if close is not None:
         try:
             close()
         except hs.HalError:
             return  # an external stream is its maker's to close
-        assert type(a).__name__ in repr(a)
+        assert any(name in repr(a) for name in names)
 
 
 @made(ALL)

@@ -1,13 +1,15 @@
 """Every mirrored name has the signature that the real package has.
 
 ``<package>.json`` holds what the package declares: kinds, parameters with kind
-and default, bases, aliases, values of constants. ``differences.json`` lists by
-name or pattern what is different on purpose, and what is not there, each with
-its reason; an entry that no name needs any more is an error, too.
+and default, bases, aliases, values of constants. ``differences.json`` lists
+optional parameters that halstream adds, and by name or pattern what is different
+on purpose and what is not there, each with its reason; an entry that no name
+needs any more is an error, too.
 """
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import functools
 import importlib
@@ -65,8 +67,17 @@ def is_special(name: str) -> bool:
     return name.rsplit(".", 1)[-1].startswith("__")
 
 
+def is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return False
+    return text != "..."
+
+
 def same_parameters(entry: dict[str, Any], mine: list[list[str | None]], special: bool) -> bool:
     theirs = entry["params"]
+    mine = [p for p in mine if p in theirs or p[2] is None or p[0] not in DECLARED["added"]]
     if special:
         # Called by the interpreter, by position: names do not matter, and *args takes any number.
         return any(p[1] == "VAR_POSITIONAL" for p in [*theirs, *mine]) or len(theirs) == len(mine)
@@ -76,8 +87,8 @@ def same_parameters(entry: dict[str, Any], mine: list[list[str | None]], special
         if entry.get("source") == "docstring" and name.startswith("arg"):
             # pybind's invention; the caller can only pass it by position.
             name, kind = my_name, my_kind
-        if default is not None and (default == "..." or "." in default) and my_default is not None:
-            default = my_default  # the source states it is optional, but no value one could compare
+        if default is not None and my_default is not None and not is_literal(default):
+            default = my_default  # optional there, but by an expression that cannot be compared
         if [name, kind, default] != [my_name, my_kind, my_default]:
             return False
     return True

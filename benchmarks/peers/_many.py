@@ -1,0 +1,90 @@
+"""What 10,000 streams cost: threads, memory, and each operation on them.
+
+Through the cupy dialect, whose streams say whether they are blocking and are
+all different (torch's come from a pool of 32).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..measure import Sheet, os_threads, quiet, resident
+
+COUNT = 10_000
+ROUNDS = 5
+
+
+def measure(sheet: Sheet) -> None:
+    """Measure the rows about many streams."""
+    from halstream import _halstream as extension  # the only place that tells of goroutines
+    from halstream.cupy import cuda
+
+    null = cuda.Stream.null
+    for kind, non_blocking in (("", True), ("_legacy", False)):
+        with sheet.attempt(f"many{kind}_each"):
+            one = cuda.Stream(non_blocking=non_blocking)
+            single = alternate(null, [one] * COUNT) if kind else spread([one] * COUNT)
+            default = on_one(null) if kind else on_one(one)
+            threads, goroutines, memory = os_threads(), extension.pybuild_Goroutines(), resident()
+            streams = [cuda.Stream(non_blocking=non_blocking) for _ in range(COUNT)]
+            if not kind:
+                sheet.put("many_bytes", (resident() - memory) / COUNT)
+                sheet.put("many_threads", os_threads() - threads)
+                sheet.put("many_goroutines", extension.pybuild_Goroutines() - goroutines)
+            # One operation on a stream that exists beside 10,000 others; then one on each.
+            beside = on_one(null) if kind else on_one(one)
+            each = alternate(null, streams) if kind else spread(streams)
+            sheet.put(f"many{kind}_beside", beside / default)
+            sheet.put(f"many{kind}_each", each / single)
+            del streams
+            null.synchronize()
+
+
+def timed(run: Callable[[], None]) -> float:
+    """Return the median of some runs in seconds, after one that does not count."""
+    run()
+    times = []
+    for _ in range(ROUNDS):
+        with quiet():
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def on_one(stream: Any) -> float:
+    """Time operations on one stream: enqueue and completion."""
+
+    def run() -> None:
+        for _ in range(COUNT):
+            stream.nop()
+        stream.synchronize()
+
+    return timed(run)
+
+
+def spread(streams: list[Any]) -> float:
+    """Time one operation on each of some streams, and their completion."""
+
+    def run() -> None:
+        for stream in streams:
+            stream.nop()
+        for stream in streams:
+            stream.synchronize()
+
+    return timed(run)
+
+
+def alternate(null: Any, streams: list[Any]) -> float:
+    """Time operations that the legacy order puts between those of the default stream."""
+
+    def run() -> None:
+        for stream in streams:
+            stream.nop()
+            null.nop()
+        null.synchronize()
+
+    return timed(run)

@@ -1,0 +1,95 @@
+"""IREE's local-task device: timeline semaphores, a task system with a thread pool.
+
+A stream is a timeline: each submission waits for its last point and signals
+the next. The empty operation, and the record, is a command buffer without
+commands; the bindings have no cheaper one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..measure import Sheet
+from ..peer import Peer
+
+PEER = Peer("iree", "IREE local-task", "iree.runtime", ("iree-base-runtime==3.13.0",))
+
+
+class Stream:
+    """A timeline on the device."""
+
+    def __init__(self, device: Any, nothing: Any) -> None:
+        self.execute = device.queue_execute
+        self.nothing = nothing
+        self.timeline = device.create_semaphore(0)
+        self.point = 0
+
+    def nop(self) -> None:
+        """Submit the empty command buffer."""
+        point = self.point
+        self.point = point + 1
+        self.execute(self.nothing, [(self.timeline, point)], [(self.timeline, point + 1)])
+
+    def after(self, semaphore: Any, value: int) -> None:
+        """Submit it to run when another timeline has reached a point."""
+        point = self.point
+        self.point = point + 1
+        self.execute(self.nothing, [(self.timeline, point), (semaphore, value)], [(self.timeline, point + 1)])
+
+    def synchronize(self) -> None:
+        """Wait for the last point."""
+        self.timeline.wait(self.point)
+
+
+def measure(sheet: Sheet) -> None:
+    """Measure the rows that have an equivalent."""
+    import iree.runtime as rt
+
+    device = rt.get_device("local-task")
+    nothing = rt.HalCommandBuffer(device)
+    nothing.end()
+    streams = [Stream(device, nothing) for _ in range(8)]
+    s, s2 = streams[:2]
+    env: dict[str, Any] = {"s": s, "s2": s2, "timeline": s.timeline}
+    for row in ("record", "nop"):
+        sheet.batch(row, "s.nop()", env, "s.synchronize()", most=500)
+        sheet.single(row, "s.nop()", env, "s.synchronize()", "idle")
+    sheet.batch("query", "timeline.query()", env)
+    sheet.batch("sync_idle", "s.synchronize()", env)
+    sheet.round_trip("s.nop(); s.synchronize()", env)
+    sheet.single("handoff", "s.nop()\nwhile timeline.query() < s.point: pass", env)
+    sheet.single("cross", "s.nop(); s2.after(timeline, s.point); s2.synchronize()", env)
+    sheet.hops(lambda n: hops(s, s2, n), rounds=3)
+    sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 4000)
+    gate = device.create_semaphore(0)
+    s.after(gate, 1)
+
+    def release() -> None:
+        gate.signal(1)
+        s.synchronize()
+
+    sheet.pending(lambda n: pile(s, n), release, 2000)
+
+
+def hops(s: Stream, s2: Stream, count: int) -> None:
+    """Submit a chain that alternates between two timelines; wait for its end."""
+    here, there = s, s2
+    for _ in range(count):
+        there.after(here.timeline, here.point)
+        here, there = there, here
+    here.synchronize()
+
+
+def pile(s: Stream, count: int) -> None:
+    """Submit `count` empty operations."""
+    for _ in range(count):
+        s.nop()
+
+
+def fill(streams: list[Stream], count: int) -> None:
+    """Submit `count` empty operations on each stream in turn, and wait for all."""
+    for _ in range(count):
+        for s in streams:
+            s.nop()
+    for s in streams:
+        s.synchronize()

@@ -1,0 +1,54 @@
+package hal_test
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// allowed says which packages of this module each package may import.
+var allowed = map[string][]string{
+	"hal/park":    {},
+	"hal/prio":    {},
+	"hal/driver":  {"hal/park"},
+	"hal/host":    {"hal/driver", "hal/park", "hal/prio"},
+	"hal":         {"hal/driver", "hal/host", "hal/park", "hal/prio"},
+	"hal/haltest": {"hal", "hal/driver"},
+	"pybuild":     {"hal", "hal/driver"},
+}
+
+// TestImports keeps the layers apart: backends know the interfaces only, and
+// nothing below the extension knows Python.
+func TestImports(t *testing.T) {
+	root := ".."
+	for dir, may := range allowed {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, dir)
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			require.NoError(t, err)
+			for _, spec := range parsed.Imports {
+				path, err := strconv.Unquote(spec.Path.Value)
+				require.NoError(t, err)
+				if own, ok := strings.CutPrefix(path, "halstream/"); ok {
+					require.Contains(t, may, own, "%s imports %s", file, path)
+				}
+			}
+			if dir != "pybuild" {
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				require.NotContains(t, string(text), "PyEval_", file)
+			}
+		}
+	}
+}

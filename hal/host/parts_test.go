@@ -1,0 +1,71 @@
+package host
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestFifoIsFirstInFirstOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q fifo
+		var model []uint64
+		next := uint64(0)
+		for range rapid.IntRange(0, 400).Draw(t, "steps") {
+			switch {
+			case rapid.IntRange(0, 2).Draw(t, "what") > 0 || len(model) == 0:
+				next++
+				q.push(op{arg: next})
+				model = append(model, next)
+			case rapid.IntRange(0, 40).Draw(t, "drop") == 0:
+				rest := q.drop()
+				require.Len(t, rest, len(model)-1)
+				for i, o := range rest {
+					require.Equal(t, model[i+1], o.arg)
+				}
+				model = model[:1]
+			default:
+				require.Equal(t, model[0], q.front().arg)
+				q.pop()
+				model = model[1:]
+			}
+			require.Equal(t, len(model), q.n)
+		}
+	})
+}
+
+func TestWaitersComeOutByPlace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h waiters
+		count := map[uint64]int{}
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			if len(h) > 0 && rapid.Bool().Draw(t, "remove") {
+				i := rapid.IntRange(0, len(h)-1).Draw(t, "which")
+				count[h[i].seq]--
+				h.remove(i)
+			}
+			seq := rapid.Uint64Range(0, 9).Draw(t, "place")
+			h.add(waiter{seq: seq})
+			count[seq]++
+		}
+		var last uint64
+		for len(h) > 0 {
+			w := h.pop()
+			require.GreaterOrEqual(t, w.seq, last)
+			last = w.seq
+			count[w.seq]--
+		}
+		for seq, n := range count {
+			require.Zero(t, n, "place %d", seq)
+		}
+	})
+}
+
+func TestEnvironmentIsChecked(t *testing.T) {
+	for _, bad := range []string{"0", "-1", "x", "1e3", "65"} {
+		t.Setenv("HALSTREAM_HOST_DEVICES", bad)
+		_, err := Open(Options{})
+		require.ErrorContains(t, err, "HALSTREAM_HOST_DEVICES", bad)
+	}
+}

@@ -1,0 +1,70 @@
+"""What can be seen from outside: descriptions, gates, events for other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import pytest
+
+LIMIT = 10.0
+Hold = Callable[[Any], Any]
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+def test_O2_a_stream_says_what_its_head_waits_for(hold: Hold) -> None:
+    a, b = hs.Stream(), hs.Stream()
+    assert "idle" in a.describe()
+    gate = hold(a)
+    for _ in range(3):
+        a.nop()
+    b.wait(a.record())
+    assert "gate" in a.describe()
+    assert "event" in b.describe()
+    # The one that waits names the one it waits for.
+    assert f"stream {a.index}" in b.describe()
+    gate.open()
+    b.synchronize(timeout=LIMIT)
+    assert "idle" in b.describe()
+
+
+def test_O3_a_gate_holds_its_stream_until_it_is_opened(settle: Callable[[], None]) -> None:
+    s, ran = hs.Stream(), []
+    first, second = hs.testing.Gate(s), hs.testing.Gate(s)
+    s.call(ran.append, 1)
+    second.open()
+    settle()
+    assert not s.query()
+    assert (first.opened, second.opened) == (False, True)
+    first.open()
+    first.open()
+    s.synchronize(timeout=LIMIT)
+    assert first.opened
+    assert ran == [1]
+
+
+def test_O3_a_gate_opens_when_its_context_is_left_also_by_an_exception() -> None:
+    s = hs.Stream()
+    with pytest.raises(ZeroDivisionError), hs.testing.Gate(s) as gate:
+        assert not gate.opened
+        1 / 0  # noqa: B018
+    assert gate.opened
+    s.synchronize(timeout=LIMIT)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, "stream", object()])
+def test_O3_a_gate_stands_on_a_stream(wrong: Any) -> None:
+    with pytest.raises(TypeError):
+        hs.testing.Gate(wrong)
+
+
+def test_O4_interprocess_events_have_no_timing() -> None:
+    s, e = hs.Stream(), hs.Event(interprocess=True)
+    s.record(e)
+    s.synchronize(timeout=LIMIT)
+    assert e.query()
+    both = hs.Event(interprocess=True, timing=True)
+    with pytest.raises(hs.InvalidValueError):
+        s.record(both)
