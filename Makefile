@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: build wheel sdist smoke clean
+.PHONY: build run test lint contract mutants bench wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -14,6 +14,34 @@ $(VENV)/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
+
+# One program per dialect, the pipeline over real files, and the four probes.
+run: build
+	set -e; for program in examples/*_streams.py; do echo "== $$program"; $(BIN)/python $$program; done
+	$(BIN)/python examples/pipeline.py
+	$(BIN)/python examples/probes.py
+
+test: build
+	go test -race -shuffle=on ./hal/... ./pybuild
+	$(BIN)/python tools/contract.py --check
+	$(BIN)/python tools/stubs.py --check
+	$(BIN)/python -m pytest
+
+lint: build
+	$(BIN)/python tools/lint.py
+
+# Writes docs/contract.md and docs/coverage.md from the clauses and the tests.
+contract: build
+	$(BIN)/python tools/stubs.py
+	$(BIN)/python tools/contract.py
+
+# Puts faults into copies of the tree, one at a time; a test must catch each.
+mutants: build
+	$(BIN)/python tools/mutants.py
+
+# Beside the peers, in processes that take turns; asserts nothing.
+bench: build
+	$(BIN)/python -m benchmarks
 
 wheel: build
 	rm -rf dist/*.whl build/lib* build/bdist* # setuptools would pack files long deleted

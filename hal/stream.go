@@ -269,6 +269,18 @@ func (s *Stream) Query(t *Thread) (bool, error) {
 	if err := s.open(t, "query"); err != nil {
 		return false, err
 	}
+	if err := s.Failure(); err != nil {
+		return false, err
+	}
+	return s.d.Query()
+}
+
+// Done is Query without the stream's errors, which stay for the next
+// synchronize or query.
+func (s *Stream) Done(t *Thread) (bool, error) {
+	if err := s.open(t, "query"); err != nil {
+		return false, err
+	}
 	return s.d.Query()
 }
 

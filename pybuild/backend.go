@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -11,8 +12,9 @@ import (
 
 var rt *hal.Runtime
 
-// over is set by Shutdown: no call enqueues anything after it.
-var over bool
+// over is set by Shutdown: no call enqueues anything after it, and threads that
+// wait in the extension stay there.
+var over atomic.Bool
 
 // streamIDs and threadIDs are the ids of each device's default streams.
 var legacyIDs, perThreadIDs []int64
@@ -34,7 +36,7 @@ func init() {
 
 // backend returns the runtime, opened at the first use.
 func backend() (*hal.Runtime, error) {
-	if over {
+	if over.Load() {
 		return nil, raise(driver.Errorf(driver.Closed, "use runtime",
 			"the interpreter is ending and the runtime has shut down; do this before the program's end"))
 	}
@@ -226,8 +228,8 @@ func Shutdown(limit int64) (left int64, err error) {
 		}
 	}
 	left = int64(rt.Pending())
+	over.Store(true)
 	rt.Funcs.Close()
-	over = true
 	return left, nil
 }
 

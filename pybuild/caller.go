@@ -105,7 +105,11 @@ func await(p driver.Point, limit int64) int64 {
 		if limit > 0 {
 			slice = min(slice, limit)
 		}
-		if p.Wait(slice) {
+		done := p.Wait(slice)
+		if over.Load() {
+			select {} // the interpreter is ending: it must not be entered any more
+		}
+		if done {
 			break
 		}
 		if limit > 0 {
@@ -129,10 +133,15 @@ func interrupted(state *unsafe.Pointer) bool {
 	return raised
 }
 
-// unlocked runs f, which may block, with Python's lock released.
+// unlocked runs f, which may block, with Python's lock released. Once the
+// interpreter is ending it does not return: a thread that takes the lock then
+// is ended by Python, in the middle of Go's frames.
 func unlocked(f func()) {
 	state := C.gil_release()
 	f()
+	if over.Load() {
+		select {}
+	}
 	C.gil_acquire(state)
 }
 

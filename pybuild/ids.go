@@ -76,7 +76,7 @@ func unknown(id int64, op, what string) error {
 }
 
 func stream(t *hal.Thread, id int64, op string) (*hal.Stream, error) {
-	if over {
+	if over.Load() {
 		_, err := backend()
 		return nil, err
 	}

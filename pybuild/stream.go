@@ -198,19 +198,20 @@ func StreamSync(id, limit int64) (done int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	ok, err := s.Query(t)
-	if ok {
-		return 1, nil
+	ok, err := s.Done(t)
+	if err != nil {
+		return 0, raise(err)
 	}
-	p, e := s.Point(t)
-	if e != nil {
-		return 0, raise(e)
+	if !ok {
+		p, err := s.Point(t)
+		if err != nil {
+			return 0, raise(err)
+		}
+		if await(p, limit) == 0 {
+			return 0, nil
+		}
 	}
-	done = await(p, limit)
-	if err == nil && done == 1 {
-		err = s.Failure()
-	}
-	return done, raise(err)
+	return 1, raise(s.Failure())
 }
 
 // StreamAbort drops the work that has not started and returns how much it was.

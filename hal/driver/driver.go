@@ -87,8 +87,8 @@ type Stream interface {
 	Nop() error
 	// HostFunc hands f to its sink when the stream gets there.
 	HostFunc(f HostFunc) error
-	// Query reports whether all work is done. It never blocks. The first error
-	// of the stream is returned once.
+	// Query reports whether all work is done. It never blocks, and leaves the
+	// stream's errors where they are.
 	Query() (bool, error)
 	// Point returns the point at which all work enqueued so far is done.
 	Point() Point

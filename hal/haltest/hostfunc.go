@@ -47,7 +47,7 @@ var hostFuncCases = []testCase{
 			_, eventSync := e.Synchronize(t, int64(Limit))
 			_, device := s.Device().Synchronize(t, int64(Limit))
 			_, made := s.Device().NewStream(t, hal.StreamOptions{})
-			_, event := s.Device().NewStream(t, hal.StreamOptions{})
+			_, event := k.RT.NewEvent(t, nil, hal.EventOptions{})
 			errs <- []error{query, sync, eventSync, device, made, event, other.Record(t, e), other.Wait(t, e),
 				other.WaitStream(t, s), other.Nop(t), other.HostFunc(t, 1), other.Close(t), e.Close(t)}
 			return nil

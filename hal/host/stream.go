@@ -187,9 +187,6 @@ func (s *Stream) Failure() *driver.Error {
 
 // Query implements driver.Stream.
 func (s *Stream) Query() (bool, error) {
-	if err := s.Failure(); err != nil {
-		return false, err
-	}
 	e := s.eng
 	if e.free && !s.legacy {
 		return s.completed.Load() == s.submitted.Load(), nil

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,6 +29,10 @@ def clean() -> None:
     for handle in list(_table.objects):
         # An event gives a code. What a test left held must not hold the reset.
         acl.rt.stream_abort(handle)
+    for queue in list(_table.queues.values()):
+        with contextlib.suppress(hs.WaitTimeoutError):
+            while True:
+                queue.process(0)
     for number in (0, 1):
         acl.rt.reset_device_force(number)
     _table.objects.clear()

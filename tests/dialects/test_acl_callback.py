@@ -43,7 +43,7 @@ def test_codes_of_process_report(me):
 
 
 @pytest.mark.row(63)
-def test_callbacks_run_on_the_subscribed_thread_in_order(hold, me):
+def test_callbacks_run_on_the_subscribed_thread_in_order(hold, settle, me):
     (stream,) = streams(1)
     seen: list[tuple[object, int]] = []
 
@@ -59,8 +59,10 @@ def test_callbacks_run_on_the_subscribed_thread_in_order(hold, me):
     ok(rt.record_event(later, stream))
     assert rt.process_report(50) == 507012
     gate.open()
+    settle()
+    assert seen == []
+    assert rt.query_event_status(later) == (0, 0)
     while len(seen) < 3:
-        assert rt.query_event_status(later) == (0, 0)
         ok(rt.process_report(LIMIT))
     finish(stream)
     assert seen == [([i], me) for i in range(3)]
