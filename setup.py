@@ -79,8 +79,8 @@ def compile_extension(go, env, version):
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     # -std: gopy declares a type named bool, a keyword in C23.
-    include = sysconfig.get_paths()["include"]
-    cflags = [f"-I{SUPPORT}", f"-I{ROOT / 'pybuild'}", f"-I{include}", "-DPy_LIMITED_API=0x030A0000", "-std=gnu17", "-O2"]
+    include = [f"-I{path}" for path in (SUPPORT, ROOT / "pybuild", sysconfig.get_paths()["include"])]
+    cflags = [*include, "-DPy_LIMITED_API=0x030A0000", "-std=gnu17", "-O2"]
     names = ["-name=halstream", f"-output={WORK}", "halstream/pybuild"]
     run(go, "tool", "gopy", "gen", "-no-make", "-dynamic-link=true", f"-vm={sys.executable}", *names, cwd=ROOT)
     edit(WORK / "halstream.go", cflags)

@@ -13,11 +13,6 @@ BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 Figures = dict[str, list[float]]
 
 
-def best(values: dict[str, float], more: bool) -> float:
-    """Return the figure of the best way."""
-    return max(values.values()) if more else min(values.values())
-
-
 def figures(results: dict[str, Any], name: str, kind: str) -> dict[str, list[float]]:
     """Return the figures of a peer by row, one for each process.
 
@@ -40,7 +35,7 @@ def figures(results: dict[str, Any], name: str, kind: str) -> dict[str, list[flo
 def cell(values: list[float] | None) -> str:
     """Return median and spread."""
     if not values:
-        return "–"
+        return "-"
     middle = number(statistics.median(values))
     low, high = number(min(values)), number(max(values))
     return middle if low == high else f"{middle} ({low} to {high})"
@@ -91,10 +86,10 @@ def table(results: dict[str, Any]) -> str:
                 row.limits,
                 cell(own),
                 *(cell(warm[name].get(row.name)) for name in ALL),
-                "–" if ratio is None or rival is None else f"{number(ratio)} ({titles[rival[0]]})",
+                "-" if ratio is None or rival is None else f"{number(ratio)} ({titles[rival[0]]})",
                 row.reached(statistics.median(own), ratio) if own else "",
                 cell(woken[OWN].get(row.name)),
-                "–" if other is None else f"{number(other[1])} ({titles[other[0]]})",
+                "-" if other is None else f"{number(other[1])} ({titles[other[0]]})",
             ]
         )
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]

@@ -26,9 +26,8 @@ type entry struct {
 type perThread struct{ dev *hal.Device }
 
 var (
-	entries   = make([]entry, 1, 1024)
-	freeIDs   []int32
-	openCount int
+	entries = make([]entry, 1, 1024)
+	freeIDs []int32
 )
 
 func insert(object any) int64 {

@@ -52,9 +52,18 @@ class Mutant:
         if self.test:
             return ["bash", "-c", self.test]
         if self.file.endswith(".go"):
-            return ["go", "test", "-count=1", "-timeout=120s", "-v", "-run", f"Conformance/{self.clause}_", "./hal/..."]
-        where = ["tests/conformance", "tests/process", "tests/property"]
-        return [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-k", f"{self.clause}_", *where]
+            return [
+                "go",
+                "test",
+                "-count=1",
+                "-timeout=120s",
+                "-v",
+                "-run",
+                f"Conformance/^{self.clause}_",
+                "./hal/host",
+            ]
+        where = ["-k", f"{self.clause}_", "tests/conformance"]
+        return [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *where]
 
     def apply(self, text: str) -> str:
         """Return the text with the fault in it."""

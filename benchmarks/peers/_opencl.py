@@ -16,7 +16,7 @@ MARKER, KERNEL = "marker", "empty kernel"
 
 def measure(sheet: Sheet) -> None:
     """Measure the rows that have an equivalent."""
-    import pyopencl as cl
+    import pyopencl as cl  # type: ignore[import-not-found]
 
     platform = cl.get_platforms()[0]
     device = platform.get_devices()[0]

@@ -8,6 +8,7 @@ the only way that is measured after pauses.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import statistics
 import threading
 import time
@@ -98,7 +99,7 @@ async def cross(loop: Any) -> None:
 def hops(loop: asyncio.AbstractEventLoop, count: int) -> None:
     """Chain `count` futures and wait for the last."""
     futures = [loop.create_future() for _ in range(count + 1)]
-    for future, following in zip(futures, futures[1:], strict=False):
+    for future, following in itertools.pairwise(futures):
         future.add_done_callback(lambda _, following=following: following.set_result(None))  # type: ignore[misc]
     loop.call_soon(futures[0].set_result, None)
     loop.run_until_complete(futures[-1])

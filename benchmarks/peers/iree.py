@@ -43,7 +43,7 @@ class Stream:
 
 def measure(sheet: Sheet) -> None:
     """Measure the rows that have an equivalent."""
-    import iree.runtime as rt
+    import iree.runtime as rt  # type: ignore[import-not-found]
 
     device = rt.get_device("local-task")
     nothing = rt.HalCommandBuffer(device)

@@ -60,7 +60,7 @@ def measure(sheet: Sheet) -> None:
     """Measure the rows that have an equivalent."""
     s, s2 = Stream(), Stream()
     done = threading.Event()
-    env = {"s": s, "s2": s2, "put": s.put, "put2": s2.put, "nop": nop, "done": done}
+    env: dict[str, Any] = {"s": s, "s2": s2, "put": s.put, "put2": s2.put, "nop": nop, "done": done}
     env |= {"ready": threading.Lock(), "wait": s.synchronize}
     env["ready"].acquire()
     # A record is an Event that the worker sets.

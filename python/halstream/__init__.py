@@ -2,20 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import _current, _errors, _hostfunc, _native
+from . import _current, _hostfunc, _native
 from ._core import Device, Event, Stream, device_count, synchronize
-from ._errors import *  # noqa: F403
-from ._errors import BackendAbsentError
+from ._errors import (
+    AbortedError,
+    BackendAbsentError,
+    CallInHostFunctionError,
+    CaptureError,
+    ClosedError,
+    DeviceLostError,
+    ForkError,
+    HalError,
+    HostFunctionError,
+    InvalidDeviceError,
+    InvalidHandleError,
+    InvalidValueError,
+    NoContextError,
+    NotReadyError,
+    NotSubscribedError,
+    NotSupportedError,
+    OutOfMemoryError,
+    TimingDisabledError,
+    UnrecordedError,
+    WaitTimeoutError,
+    WrongContextError,
+    WrongDeviceError,
+)
+
+if TYPE_CHECKING:
+    from . import testing
 
 __version__ = "0.1.0"
 
 __all__ = [
-    *_errors.__all__,
+    "AbortedError",
+    "BackendAbsentError",
+    "CallInHostFunctionError",
+    "CaptureError",
+    "ClosedError",
     "Device",
+    "DeviceLostError",
     "Event",
+    "ForkError",
+    "HalError",
+    "HostFunctionError",
+    "InvalidDeviceError",
+    "InvalidHandleError",
+    "InvalidValueError",
+    "NoContextError",
+    "NotReadyError",
+    "NotSubscribedError",
+    "NotSupportedError",
+    "OutOfMemoryError",
     "Stream",
+    "TimingDisabledError",
+    "UnrecordedError",
+    "WaitTimeoutError",
+    "WrongContextError",
+    "WrongDeviceError",
     "backend",
     "current_device",
     "current_stream",
@@ -116,6 +162,3 @@ def __getattr__(name: str) -> Any:
 
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-assert BackendAbsentError  # re-exported by the star import above

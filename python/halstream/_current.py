@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from ._core import Stream
@@ -32,7 +32,7 @@ class _Process:
 
     device = 0
     label = ""
-    streams: dict[int, Stream] = {}
+    streams: ClassVar[dict[int, Stream]] = {}
 
 
 class _Entry(NamedTuple):

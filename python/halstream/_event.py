@@ -126,7 +126,7 @@ class Event(Base):
     def query(self) -> bool:
         """Return True if the latest record is done, or there is none; never blocks."""
         try:
-            return _event_query(self._id) == 1
+            return bool(_event_query(self._id))
         except RuntimeError as exc:
             raise self._fail(exc, "query") from None
 

@@ -237,7 +237,7 @@ class Stream(Base):
     def query(self) -> bool:
         """Return True if all work enqueued so far is done; never blocks."""
         try:
-            return _stream_query(self._id) == 1
+            return bool(_stream_query(self._id))
         except RuntimeError as exc:
             raise self._fail(exc, "query") from None
 
