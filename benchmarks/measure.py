@@ -91,6 +91,21 @@ class Sheet:
         if times:
             self.put("round_trip_p99", sorted(times)[int(len(times) * 0.99)], way)
 
+    def idle_cpu(self, statement: str, env: Env) -> None:
+        """Note the processor time that the process uses in a pause after an operation, in microseconds.
+
+        Workers that spin before they sleep show here. The pause itself costs some.
+        """
+        with self.attempt("idle_cpu"):
+            once = timeit.Timer(statement, globals=env)
+            used = []
+            for _ in range(WOKEN):
+                once.timeit(1)
+                start = time.process_time_ns()
+                time.sleep(ASLEEP_S)
+                used.append((time.process_time_ns() - start) / 1000)
+            self.put("idle_cpu", statistics.median(used))
+
     def hops(self, run: Callable[[int], Any], rounds: int = 7, way: str = "", row: str = "hop") -> None:
         """Note microseconds per hop of `run(1000)`, which submits a chain at once and waits for its end."""
         with self.attempt(row):

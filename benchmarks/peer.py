@@ -38,7 +38,7 @@ class Peer:
     module: str  # whose import is timed
     packages: tuple[str, ...] = ()
     prepare: Callable[[Path], Mapping[str, str]] = nothing
-    note: str = ""
+    parts: tuple[str, ...] = ()  # further modules, each measured in a process of its own
     environment: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property

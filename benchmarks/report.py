@@ -35,7 +35,7 @@ def figures(results: dict[str, Any], name: str, kind: str) -> dict[str, list[flo
 def cell(values: list[float] | None) -> str:
     """Return median and spread."""
     if not values:
-        return "-"
+        return ""
     middle = number(statistics.median(values))
     low, high = number(min(values)), number(max(values))
     return middle if low == high else f"{middle} ({low} to {high})"
@@ -51,51 +51,47 @@ def leader(row: Row, peers: dict[str, Figures], names: tuple[str, ...]) -> tuple
     return name, medians[name]
 
 
-def table(results: dict[str, Any]) -> str:
-    """Return the table, aligned, in Markdown."""
+def tables(results: dict[str, Any]) -> str:
+    """Return two tables in Markdown: halstream with its targets, and the peers."""
     titles: dict[str, str] = results["titles"]
     warm = {name: figures(results, name, "rows") for name in (OWN, *ALL)}
     woken = {name: figures(results, name, "woken") for name in (OWN, *ALL)}
     for name, rows in results["once"].items():
         warm[name].update(rows)
-    lines = [
-        [
-            "",
-            "unit",
-            "to reach",
-            OWN,
-            *(titles[name] for name in ALL),
-            "÷ best peer",
-            "reached",
-            f"{OWN}, woken ³",
-            "best peer, woken ³",
-        ]
-    ]
+    own = [["", "unit", "to reach", OWN, "÷ best peer", "reached", "woken ³", "best peer, woken ³"]]
+    others = [["", "unit", *(titles[name] for name in ALL)]]
     for row in ROWS:
-        own = warm[OWN].get(row.name)
+        values = warm[OWN].get(row.name)
         rival = leader(row, warm, row.against)
         ratio = None
-        if own and rival and rival[1]:
-            ratio = statistics.median(own) / rival[1]
+        if values and rival and rival[1]:
+            ratio = statistics.median(values) / rival[1]
             ratio = 1 / ratio if row.more else ratio
-        other = leader(row, woken, ALL)
-        lines.append(
+        sleeper = leader(row, woken, ALL)
+        own.append(
             [
                 row.title,
                 row.unit,
                 row.limits,
-                cell(own),
-                *(cell(warm[name].get(row.name)) for name in ALL),
-                "-" if ratio is None or rival is None else f"{number(ratio)} ({titles[rival[0]]})",
-                row.reached(statistics.median(own), ratio) if own else "",
+                cell(values),
+                f"{number(ratio)} ({titles[rival[0]]})" if ratio is not None and rival else "",
+                row.reached(statistics.median(values), ratio) if values else "",
                 cell(woken[OWN].get(row.name)),
-                "-" if other is None else f"{number(other[1])} ({titles[other[0]]})",
+                f"{number(sleeper[1])} ({titles[sleeper[0]]})" if sleeper else "",
             ]
         )
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    lines.insert(1, ["-" * width for width in widths])
+        cells = [cell(warm[name].get(row.name)) for name in ALL]
+        if any(cells):
+            others.append([row.title, row.unit, *cells])
+    return f"{aligned(own)}\n\nThe peers:\n\n{aligned(others)}"
+
+
+def aligned(lines: list[list[str]]) -> str:
+    """Return a table in Markdown that can be read as text."""
+    widths = [max(3, *(len(line[i]) for line in lines)) for i in range(len(lines[0]))]
+    ruled = [lines[0], ["-" * width for width in widths], *lines[1:]]
     return "\n".join(
-        "| " + " | ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) + " |" for line in lines
+        "| " + " | ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) + " |" for line in ruled
     )
 
 

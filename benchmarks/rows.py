@@ -56,6 +56,7 @@ ROWS = (
     Row("sync_idle", "synchronize of an idle stream", target=0.30),
     Row("round_trip", "enqueue + synchronize, empty operation: median", target=1.2, share=0.5),
     Row("round_trip_p99", "the same: 99th percentile", target=10),
+    Row("idle_cpu", "processor time in 5 ms of idleness after it"),
     Row("handoff", "empty operation, the host polls until it is done"),
     Row("cross", "operation on A, event, B waits, synchronize B", target=3, share=0.25),
     Row("hop", "1,000 hops between two streams, per hop: submit and run", target=0.5),

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .peer import ROOT, Peer, PeerAbsentError
-from .report import OWN, insert, notes, table
+from .report import OWN, insert, notes, tables
 
 NAMES = (OWN, "intel", "pocl", "iree", "asyncio_loop", "thread_queue", "floor")
 PROCESS_S = 120  # a process that takes longer has hung
@@ -121,7 +121,11 @@ def measure(rounds: int, names: list[str]) -> dict[str, Any]:
         for peer in ready[shift:] + ready[:shift]:
             start = time.monotonic()
             try:
-                sheet = json.loads(run(peer, ["-m", "benchmarks.child", peer.name]).splitlines()[-1])
+                sheet: dict[str, Any] = {}
+                for part in (peer.name, *peer.parts):
+                    found = json.loads(run(peer, ["-m", "benchmarks.child", part]).splitlines()[-1])
+                    for kind, entries in found.items():
+                        sheet.setdefault(kind, {}).update(entries)
                 results["sheets"].setdefault(peer.name, []).append(sheet)
                 numpy = imports(peer, results["once"].get(peer.name, {}))
                 results["numpy"] |= numpy and peer.name == OWN
@@ -149,7 +153,7 @@ def main() -> None:
         results = measure(options.rounds, options.only)
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(json.dumps(results, indent=1) + "\n")
-    text = f"{notes(results)}\n\n{table(results)}"
+    text = f"{notes(results)}\n\n{tables(results)}"
     print(text)
     if options.write:
         insert(options.write, text)

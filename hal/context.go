@@ -103,6 +103,16 @@ func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
 	return c, nil
 }
 
+// Keep undoes the release of the last user, for a caller that gave up waiting.
+func (c *Context) Keep() {
+	p := &c.dev.primary
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.primary && p.ctx == nil {
+		p.ctx, p.uses = c, 1
+	}
+}
+
 // Context returns t's current context.
 //
 // # Errors

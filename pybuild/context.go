@@ -108,7 +108,8 @@ func end(t *hal.Thread, c *hal.Context) error {
 		return raise(err)
 	}
 	if await(p, driver.Forever) == 0 {
-		return nil // a signal handler raised; the context stays
+		c.Keep() // a signal handler raised
+		return nil
 	}
 	c.End()
 	if ids, ok := contextIDs[c]; ok {

@@ -14,7 +14,7 @@ from typing import Any
 from ..measure import Sheet, os_threads, quiet, resident
 
 COUNT = 10_000
-ROUNDS = 5
+ROUNDS = 15
 
 
 def measure(sheet: Sheet) -> None:
@@ -23,22 +23,27 @@ def measure(sheet: Sheet) -> None:
     from halstream.cupy import cuda
 
     null = cuda.Stream.null
+    one = cuda.Stream(non_blocking=True)
+    one.nop()
+    null.synchronize()
+    with sheet.attempt("many_bytes"):
+        # First, while nothing that was freed can be used again.
+        threads, goroutines, memory = os_threads(), extension.pybuild_Goroutines(), resident()
+        streams = [cuda.Stream(non_blocking=True) for _ in range(COUNT)]
+        sheet.put("many_bytes", (resident() - memory) / COUNT)
+        sheet.put("many_threads", os_threads() - threads)
+        sheet.put("many_goroutines", extension.pybuild_Goroutines() - goroutines)
+        del streams
     for kind, non_blocking in (("", True), ("_legacy", False)):
         with sheet.attempt(f"many{kind}_each"):
             one = cuda.Stream(non_blocking=non_blocking)
-            single = alternate(null, [one] * COUNT) if kind else spread([one] * COUNT)
-            default = on_one(null) if kind else on_one(one)
-            threads, goroutines, memory = os_threads(), extension.pybuild_Goroutines(), resident()
+            busy = null if kind else one
+            together = alternate if kind else spread
+            alone, single = on_one(busy), together([one] * COUNT)
             streams = [cuda.Stream(non_blocking=non_blocking) for _ in range(COUNT)]
-            if not kind:
-                sheet.put("many_bytes", (resident() - memory) / COUNT)
-                sheet.put("many_threads", os_threads() - threads)
-                sheet.put("many_goroutines", extension.pybuild_Goroutines() - goroutines)
-            # One operation on a stream that exists beside 10,000 others; then one on each.
-            beside = on_one(null) if kind else on_one(one)
-            each = alternate(null, streams) if kind else spread(streams)
-            sheet.put(f"many{kind}_beside", beside / default)
-            sheet.put(f"many{kind}_each", each / single)
+            # One operation after the other on a stream beside the 10,000; then one on each of them.
+            sheet.put(f"many{kind}_beside", on_one(busy) / alone)
+            sheet.put(f"many{kind}_each", together(streams) / single)
             del streams
             null.synchronize()
 
@@ -78,8 +83,11 @@ def spread(streams: list[Any]) -> float:
     return timed(run)
 
 
-def alternate(null: Any, streams: list[Any]) -> float:
+def alternate(streams: list[Any]) -> float:
     """Time operations that the legacy order puts between those of the default stream."""
+    from halstream.cupy import cuda
+
+    null = cuda.Stream.null
 
     def run() -> None:
         for stream in streams:

@@ -28,6 +28,9 @@ def measure(sheet: Sheet) -> None:
     env["event"] = cl.enqueue_marker(q)
     q.finish()
 
+    gate = cl.UserEvent(context)
+    cl.enqueue_marker(q, wait_for=[gate])
+    sheet.pending(lambda n: fill(cl, [q], n, wait=False), lambda: open_gate(cl, gate, q), 10_000)
     for row in ("record", "nop"):
         # Within a batch the queue is not idle; one by one, after finish(), it is.
         sheet.batch(row, "mark(q)", env, "q.finish()", MARKER)
@@ -36,6 +39,7 @@ def measure(sheet: Sheet) -> None:
     sheet.batch("sync_idle", "q.finish()", env)
     sheet.round_trip("mark(q); q.finish()", env, way=f"{MARKER}, finish")
     sheet.round_trip("mark(q).wait()", env, way=f"{MARKER}, wait")
+    sheet.idle_cpu("mark(q); q.finish()", env)
     sheet.single("handoff", "e = mark(q); q.flush()\nwhile e.command_execution_status: pass", env)
     # The marker is the operation and the event.
     sheet.single("cross", "e = mark(q); q.flush(); mark(q2, wait_for=[e]); q2.finish()", env)
@@ -44,9 +48,6 @@ def measure(sheet: Sheet) -> None:
     sheet.rate("functions_rate", lambda n: callbacks(cl, q, n), 500)
     sheet.delay(lambda f: callback(cl, q, f), lambda: settle(q))
     sheet.rate("streams8_rate", lambda n: fill(cl, queues, n // 8), 16_000)
-    gate = cl.UserEvent(context)
-    cl.enqueue_marker(q, wait_for=[gate])
-    sheet.pending(lambda n: fill(cl, [q], n, wait=False), lambda: open_gate(cl, gate, q), 10_000)
     with sheet.attempt("nop"):
         kernel = cl.Program(context, "kernel void nop() {}").build().nop
         env |= {"run": cl.enqueue_nd_range_kernel, "kernel": kernel}

@@ -36,6 +36,7 @@ def measure(sheet: Sheet) -> None:
         loop.run_until_complete(asyncio.sleep(0))
 
     env = {"loop": loop, "nop": nop, "finished": finished, "drain": drain}
+    sheet.pending(lambda n: fill(loop.call_soon, n, nop), drain, 200_000)
     # A record is a future that the loop completes.
     record = "loop.call_soon(loop.create_future().set_result, None)"
     sheet.batch("record", record, env, "drain()", SAME)
@@ -58,7 +59,6 @@ def measure(sheet: Sheet) -> None:
     sheet.rate("functions_rate", lambda n: fill(loop.call_soon, n, drain), 50_000, SAME)
     # Eight streams are eight tasks of one loop; the ready list is one, so this is the row above.
     sheet.rate("streams8_rate", lambda n: fill(loop.call_soon, n, drain), 80_000, SAME)
-    sheet.pending(lambda n: fill(loop.call_soon, n, nop), drain, 200_000)
     loop.close()
     beside(sheet)
 
@@ -129,6 +129,7 @@ def beside(sheet: Sheet) -> None:
     sheet.asleep("record", "call(loop.create_future().set_result, None)", env, "wait()", OTHER)
     sheet.asleep("nop", "call(nop)", env, "wait()", OTHER)
     sheet.round_trip("wait()", env, "wait()", OTHER)
+    sheet.idle_cpu("wait()", env)
     sheet.delay(call, wait, OTHER)
     call(loop.stop)
     thread.join()

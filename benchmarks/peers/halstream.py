@@ -6,9 +6,8 @@ from typing import Any
 
 from ..measure import Sheet, beside_thread
 from ..peer import Peer
-from . import _many
 
-PEER = Peer("halstream", "halstream", "halstream")
+PEER = Peer("halstream", "halstream", "halstream", parts=("_many",))
 
 
 def measure(sheet: Sheet) -> None:
@@ -21,6 +20,14 @@ def measure(sheet: Sheet) -> None:
     e = s.record_event()
     env: dict[str, Any] = {"s": s, "s2": s2, "e": e, "cuda": cuda}
 
+    gate = hs.testing.Gate(s)
+
+    def release() -> None:
+        gate.open()
+        s.synchronize()
+
+    # First, while nothing that was freed can be used again.
+    sheet.pending(lambda n: pile(s, n), release, 1_000_000)
     # The stream stays idle: a record there is complete when the call returns.
     sheet.batch("record", "s.record_event(e)", env)
     sheet.asleep("record", "s.record_event(e)", env, "s.synchronize()")
@@ -30,6 +37,7 @@ def measure(sheet: Sheet) -> None:
     sheet.batch("query", "e.query()", env)
     sheet.batch("sync_idle", "s.synchronize()", env)
     sheet.round_trip("s.nop(); s.synchronize()", env, count=3000)
+    sheet.idle_cpu("s.nop(); s.synchronize()", env)
     # The host only looks, so a worker must do it.
     sheet.single("handoff", "s.nop()\nwhile not s.query(): pass", env)
     sheet.single("cross", "s.nop(); s.record_event(e); s2.wait_event(e); s2.synchronize()", env, "s.synchronize()")
@@ -48,14 +56,6 @@ def measure(sheet: Sheet) -> None:
             figures = beside_thread(statement, env, "s.synchronize()")
             for index, kind in enumerate(("median", "mean")):
                 sheet.put(f"{row}_{kind}", figures["busy"][index] / figures["quiet"][index])
-    gate = hs.testing.Gate(s)
-
-    def release() -> None:
-        gate.open()
-        s.synchronize()
-
-    sheet.pending(lambda n: pile(s, n), release, 1_000_000)
-    _many.measure(sheet)
 
 
 def calls(s: Any, count: int) -> None:

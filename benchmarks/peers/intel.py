@@ -26,7 +26,7 @@ def prepare(folder: Path) -> Mapping[str, str]:
 
 PEER = Peer(
     "intel",
-    "OpenCL, Intel",
+    "Intel OpenCL",
     "pyopencl",
     # The runtime's wheel does not ask for the compiler's libraries, but needs them.
     ("pyopencl==2026.1.4", "intel-opencl-rt==2026.2.0", "intel-cmplr-lib-rt==2026.2.0"),

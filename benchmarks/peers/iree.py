@@ -12,7 +12,7 @@ from typing import Any
 from ..measure import Sheet
 from ..peer import Peer
 
-PEER = Peer("iree", "IREE local-task", "iree.runtime", ("iree-base-runtime==3.13.0",))
+PEER = Peer("iree", "IREE", "iree.runtime", ("iree-base-runtime==3.13.0",))
 
 
 class Stream:
@@ -51,16 +51,6 @@ def measure(sheet: Sheet) -> None:
     streams = [Stream(device, nothing) for _ in range(8)]
     s, s2 = streams[:2]
     env: dict[str, Any] = {"s": s, "s2": s2, "timeline": s.timeline}
-    for row in ("record", "nop"):
-        sheet.batch(row, "s.nop()", env, "s.synchronize()", most=500)
-        sheet.single(row, "s.nop()", env, "s.synchronize()", "idle")
-    sheet.batch("query", "timeline.query()", env)
-    sheet.batch("sync_idle", "s.synchronize()", env)
-    sheet.round_trip("s.nop(); s.synchronize()", env)
-    sheet.single("handoff", "s.nop()\nwhile timeline.query() < s.point: pass", env)
-    sheet.single("cross", "s.nop(); s2.after(timeline, s.point); s2.synchronize()", env)
-    sheet.hops(lambda n: hops(s, s2, n), rounds=3)
-    sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 4000)
     gate = device.create_semaphore(0)
     s.after(gate, 1)
 
@@ -69,6 +59,17 @@ def measure(sheet: Sheet) -> None:
         s.synchronize()
 
     sheet.pending(lambda n: pile(s, n), release, 2000)
+    for row in ("record", "nop"):
+        sheet.batch(row, "s.nop()", env, "s.synchronize()", most=500)
+        sheet.single(row, "s.nop()", env, "s.synchronize()", "idle")
+    sheet.batch("query", "timeline.query()", env)
+    sheet.batch("sync_idle", "s.synchronize()", env)
+    sheet.round_trip("s.nop(); s.synchronize()", env)
+    sheet.idle_cpu("s.nop(); s.synchronize()", env)
+    sheet.single("handoff", "s.nop()\nwhile timeline.query() < s.point: pass", env)
+    sheet.single("cross", "s.nop(); s2.after(timeline, s.point); s2.synchronize()", env)
+    sheet.hops(lambda n: hops(s, s2, n), rounds=3)
+    sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 4000)
 
 
 def hops(s: Stream, s2: Stream, count: int) -> None:

@@ -64,4 +64,4 @@ def unpacked(folder: Path) -> Path:
     return found[0]
 
 
-PEER = Peer("pocl", "OpenCL, PoCL", "pyopencl", ("pyopencl==2026.1.4",), prepare)
+PEER = Peer("pocl", "PoCL", "pyopencl", ("pyopencl==2026.1.4",), prepare)

@@ -14,7 +14,7 @@ from typing import Any
 from ..measure import Sheet
 from ..peer import Peer
 
-PEER = Peer("thread_queue", "thread + SimpleQueue", "queue")
+PEER = Peer("thread_queue", "thread + queue", "")
 
 
 def nop() -> None:
@@ -63,6 +63,11 @@ def measure(sheet: Sheet) -> None:
     env: dict[str, Any] = {"s": s, "s2": s2, "put": s.put, "put2": s2.put, "nop": nop, "done": done}
     env |= {"ready": threading.Lock(), "wait": s.synchronize}
     env["ready"].acquire()
+    gate = threading.Lock()
+    gate.acquire()
+    s.put(gate.acquire)
+    sheet.pending(lambda n: put_many(s, n), gate.release, 200_000)
+    s.synchronize()
     # A record is an Event that the worker sets.
     sheet.batch("record", "put(done.set)", env, "wait()")
     sheet.asleep("record", "put(done.set)", env, "wait()")
@@ -72,17 +77,13 @@ def measure(sheet: Sheet) -> None:
     sheet.batch("query", "done.is_set()", env)
     sheet.batch("sync_idle", "done.wait()", env)
     sheet.round_trip("s.synchronize()", env, "wait()")
+    sheet.idle_cpu("wait()", env)
     sheet.single("cross", "put(ready.release); put2(ready.acquire); s2.synchronize()", env, "wait()")
     sheet.hops(lambda n: hops(s, s2, n), rounds=3)
     sheet.delay(s.put, s.synchronize)
     sheet.rate("functions_rate", lambda n: fill([s], n), 50_000)
     streams = [Stream() for _ in range(8)]
     sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 80_000)
-    gate = threading.Lock()
-    gate.acquire()
-    s.put(gate.acquire)
-    sheet.pending(lambda n: put_many(s, n), gate.release, 200_000)
-    s.synchronize()
 
 
 def put_many(s: Stream, count: int) -> None:

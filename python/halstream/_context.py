@@ -174,6 +174,11 @@ def timestamp_us(event: Event) -> int:
         raise _native.error(exc) from None
 
 
+def abort_device(ordinal: int) -> int:
+    """Drop the pending work of all streams of a device; return how much."""
+    return int(_native.device_abort(ordinal))
+
+
 def abort(stream: Stream) -> int:
     """Drop the pending work of a stream, but for what already runs; return how much."""
     try:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._stream import Stream
 
 _stream_default = _native.raw("stream_default")
+_stream_done = getattr(_native, "stream_done", None)
 
 __all__ = [
     "can_access_peer",
@@ -25,6 +26,7 @@ __all__ = [
     "cuda_stream",
     "default_id",
     "device_facts",
+    "idle",
     "initialized",
     "new_raw",
     "open_backend",
@@ -72,6 +74,16 @@ def default_id(per_thread: bool) -> int:
     """Return the id of the current device's legacy, or the caller's per-thread, default stream."""
     try:
         return int(_stream_default(_current.current_device(), per_thread))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+def idle(stream: Stream) -> bool:
+    """Return True if no work is pending; an error stays for the stream's next synchronize."""
+    if _stream_done is None:
+        return stream.query()
+    try:
+        return bool(_stream_done(stream._id))
     except RuntimeError as exc:
         raise _native.error(exc) from None
 

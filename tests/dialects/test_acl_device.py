@@ -224,7 +224,21 @@ def test_facts_of_the_process():
     assert not name.startswith(("Ascend910", "Ascend310"))
     assert rt.set_ts_device(0) == 0
     assert rt.set_ts_device(5) == 107000
-    assert rt.device_task_abort(0, 0) == 207000
+
+
+def test_aborting_a_device_drops_the_work_of_all_its_streams(hold):
+    first, second = streams(2)
+    seen: list[str] = []
+    for stream in (first, second):
+        hold(core(stream))
+        assert rt.launch_host_func(stream, seen.append, "dropped") == 0
+    assert rt.stream_query(first) == (1, 0)
+    assert rt.device_task_abort(0, 0) == 0
+    assert rt.synchronize_stream_with_timeout(first, 10_000) == 0
+    assert rt.synchronize_stream_with_timeout(second, 10_000) == 0
+    assert seen == []
+    assert rt.device_task_abort(9, 0) == 107001
+    assert rt.device_task_abort(0, -2) == 107000
 
 
 def test_the_default_stream_has_no_order_with_others(hold):

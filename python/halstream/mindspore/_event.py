@@ -46,6 +46,8 @@ class Event(core.Event):
         )
 
     def __repr__(self) -> str:
+        if self.closed:
+            return "Event(closed)"  # mindspore's cannot be closed
         flags = self._made_with
         handle = self.handle
         return (

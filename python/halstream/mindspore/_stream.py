@@ -125,6 +125,8 @@ class Stream(core.Stream):
     def __repr__(self) -> str:
         if not self.init_finished:
             return ""
+        if self.closed:
+            return "Stream(closed)"  # mindspore's cannot be closed
         return (
             f"Stream(device_name={self.device_name}, device_id:{self._ordinal}, "
             f"stream id:{self.index})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import _core
-from ..._context import Context, release_primary
+from ..._context import Context, abort_device, release_primary
 from ..._session import session
 from .. import _codes as codes
 from .. import _table
@@ -86,11 +86,14 @@ def query_device_status(device: int, /) -> tuple[int, int]:
 
 @command("iu")
 def device_task_abort(device: int, timeout: int, /) -> int:
-    """aclrtDeviceTaskAbort: not supported; `stream_abort` ends the work of one stream."""
-    _core.ordinal(device)
-    raise _table.refuse(
-        codes.RT_FEATURE_NOT_SUPPORT, "a whole device cannot be aborted; abort its streams"
-    )
+    """aclrtDeviceTaskAbort: drop the device's pending work; what runs ends, at most `timeout` ms.
+
+    Waits that are blocked get the code of a stream abort, 107023.
+    """
+    ordinal = _core.ordinal(device)
+    abort_device(ordinal)
+    _core.synchronize(ordinal, seconds(timeout or -1))
+    return 0
 
 
 @command(failed=(0, 0))

@@ -59,7 +59,7 @@ class _BaseStream(core.Stream):
     def done(self) -> bool:
         """True if all work is done; False while it is not, and on any error."""
         try:
-            return self.query()
+            return _interop.idle(self)
         except HalError:
             return False
 

@@ -1,0 +1,137 @@
+"""What README.md and docs/ show is run, and what they name exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+Child = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, its text, and where it is."""
+
+    language: str
+    text: str
+    where: str
+
+
+def blocks() -> list[Block]:
+    """Return the fenced blocks of all pages."""
+    found = []
+    for page in PAGES:
+        text = page.read_text()
+        for match in re.finditer(r"(?ms)^```(\w*)\n(.*?)^```$", text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Block(match[1], match[2], f"{page.relative_to(ROOT)}:{line}"))
+    return found
+
+
+BLOCKS = blocks()
+SHELL = [(b.where, line) for b in BLOCKS if b.language == "bash" for line in b.text.splitlines()]
+
+
+def of(language: str) -> list[object]:
+    """Return the blocks in a language as parameters."""
+    return [pytest.param(b, id=b.where) for b in BLOCKS if b.language == language]
+
+
+def prose() -> list[tuple[str, str]]:
+    """Return (page, what stands in backquotes) for text outside blocks."""
+    found = []
+    for page in PAGES:
+        text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text())
+        found += [(str(page.relative_to(ROOT)), quoted) for quoted in re.findall(r"`([^`\n]+)`", text)]
+    return found
+
+
+def test_every_block_has_a_language_that_is_checked() -> None:
+    assert {b.where: b.language for b in BLOCKS if b.language not in {"python", "bash", "go"}} == {}
+
+
+def test_readme_shows_two_dialects() -> None:
+    shown = [b.text for b in BLOCKS if b.where.startswith("README.md") and b.language == "python"]
+    assert len({name for text in shown for name in re.findall(r"from halstream\.(\w+) import", text)} - {"testing"}) > 1
+
+
+@pytest.mark.parametrize("block", of("python"))
+def test_python_block_runs(block: Block, child: Child) -> None:
+    done = child(block.text)
+    assert done.returncode == 0, f"{block.where}\n{done.stdout}{done.stderr}"
+
+
+def packages() -> dict[str, str]:
+    """Return the Go text of each package, without its tests."""
+    folders = {"hal": "hal", "driver": "hal/driver", "host": "hal/host", "haltest": "hal/haltest"}
+    return {
+        name: "\n".join(p.read_text() for p in sorted((ROOT / folder).glob("*.go")) if not p.name.endswith("_test.go"))
+        for name, folder in folders.items()
+    }
+
+
+def test_go_names_exist() -> None:
+    text = [(b.where, b.text) for b in BLOCKS if b.language == "go"] + prose()
+    source = packages()
+    used = {
+        (where, package, name)
+        for where, words in text
+        for package, name in re.findall(r"\b(hal|driver|host|haltest)\.([A-Z]\w*)", words)
+    }
+    missing = [
+        f"{where}: {package}.{name}"
+        for where, package, name in sorted(used)
+        if not re.search(rf"(?m)^(func|type|var|const|\t) ?(\([^)]*\) )?{name}\b", source[package])
+    ]
+    assert used and missing == []
+
+
+@pytest.mark.parametrize(("where", "line"), SHELL, ids=[where for where, _ in SHELL])
+def test_command_exists(where: str, line: str) -> None:
+    words = re.sub(r"#.*|^\w+=\S+ ", "", line).split()
+    if words[0] == "make":
+        targets = re.findall(r"(?m)^([\w-]+)\s*:(?!=)", (ROOT / "Makefile").read_text())
+        assert set(words[1:]) <= set(targets), f"{where}: the Makefile has no {line!r}"
+    else:
+        assert words[0] in {"go", "pip", "python", "pytest"}, f"{where}: {line!r}"
+
+
+def test_links_lead_somewhere() -> None:
+    broken = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+            if not re.match(r"https?:|#", target) and not (page.parent / target.partition("#")[0]).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert broken == []
+
+
+def test_named_files_exist() -> None:
+    """Paths from the root, and the names of the Python package's own files."""
+    folders = ("hal/", "pybuild/", "buildsupport/", "tests/", "docs/", "examples/", "python/", "tools/", "benchmarks/")
+    missing = []
+    for page, quoted in prose():
+        word = quoted.removeprefix("python ").split()[0]
+        path = ROOT / word
+        if re.fullmatch(r"_\w+\.py", word):
+            path = ROOT / "python" / "halstream" / word
+        elif not word.startswith(folders):
+            continue
+        if not path.exists():
+            missing.append(f"{page}: {word}")
+    assert missing == []
+
+
+def test_named_environment_variables_are_read() -> None:
+    code = [p for folder in ("hal", "pybuild") for p in (ROOT / folder).rglob("*.go")]
+    read = {name for path in code for name in re.findall(r'"(HALSTREAM_\w+)"', path.read_text())}
+    named = {name for page in PAGES for name in re.findall(r"\bHALSTREAM_\w+", page.read_text())}
+    assert named <= read
+    readme = (ROOT / "README.md").read_text()
+    assert read == set(re.findall(r"(?m)^\| `(HALSTREAM_\w+)`", readme)), "README.md lists them all"

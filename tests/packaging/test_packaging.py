@@ -1,0 +1,163 @@
+"""What an installation consists of; quick checks only, ``make smoke`` installs the wheel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from email.parser import Parser
+from importlib import metadata
+from pathlib import Path
+
+import halstream
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "halstream"
+MIB = 1 << 20
+
+Child = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def project(pattern: str) -> str:
+    """Return what a pattern finds in pyproject.toml (CPython 3.10 cannot parse TOML)."""
+    found = re.search(pattern, (ROOT / "pyproject.toml").read_text())
+    assert found, pattern
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def wheel() -> zipfile.ZipFile:
+    """The wheel of ``make wheel``; skips where there is none of these sources."""
+    wheels = sorted((ROOT / "dist").glob("*.whl"))
+    if not wheels:
+        pytest.skip("there is no wheel in dist/; make wheel builds one")
+    newest = max(p.stat().st_mtime for p in sources())
+    if wheels[-1].stat().st_mtime < newest:
+        pytest.skip("the wheel in dist/ is older than the sources; make wheel builds a new one")
+    assert len(wheels) == 1, "one wheel serves every CPython"
+    return zipfile.ZipFile(wheels[0])
+
+
+def sources() -> list[Path]:
+    """Return the files of the package that are not made by the build."""
+    return [p for p in PACKAGE.rglob("*") if p.is_file() and (p.suffix in {".py", ".pyi"} or p.name == "py.typed")]
+
+
+def test_version_is_one_number() -> None:
+    version = project(r'(?m)^version = "([^"]+)"')
+    assert halstream.__version__ == version
+    assert metadata.version("halstream") == version
+
+
+def test_extension_knows_its_version(child: Child) -> None:
+    done = child("from halstream import _halstream as ext; print(ext.pybuild_Version())")
+    assert (done.returncode, done.stdout.strip()) == (0, halstream.__version__), done.stderr
+
+
+def test_metadata() -> None:
+    info = metadata.metadata("halstream")
+    assert info["Requires-Python"] == ">=3.10"
+    assert "Apache" in (info["License-Expression"] or info["License"] or "")
+    assert "Typing :: Typed" in (info.get_all("Classifier") or [])
+    always = [r for r in metadata.requires("halstream") or [] if "extra ==" not in r]
+    assert always == ["numpy"]
+
+
+def test_build_needs_nothing_but_setuptools() -> None:
+    requires = project(r"(?ms)^requires = \[(.*?)\]")
+    assert re.findall(r'"([A-Za-z-]+)', requires) == ["setuptools"]
+
+
+def test_import_is_light(child: Child) -> None:
+    done = child(
+        """
+        import os, sys, threading
+        before = os.getcwd()
+        import halstream
+        heavy = ["numpy", "typer", "rich", "matplotlib", "asyncio", "halstream._halstream"]
+        dialects = ["torch", "paddle", "mindspore", "cupy", "acl"]
+        print([name for name in heavy + ["halstream." + d for d in dialects] if name in sys.modules])
+        print(threading.active_count(), os.getcwd() == before)
+        """
+    )
+    assert (done.returncode, done.stdout.split("\n")[:2]) == (0, ["[]", "1 True"]), done.stderr
+
+
+def test_a_dialect_is_imported_at_its_first_use(child: Child) -> None:
+    done = child(
+        """
+        import halstream
+        print(halstream.torch.cuda.is_available(), halstream.backend())
+        """
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "True host"), done.stderr
+
+
+@pytest.mark.parametrize("name", ["cuda", "ascend"])
+def test_an_absent_backend_is_named(child: Child, name: str) -> None:
+    done = child(
+        """
+        import halstream
+        try:
+            halstream.Stream()
+        except halstream.BackendAbsentError as exc:
+            print(exc)
+        """,
+        env={"HALSTREAM_BACKEND": name},
+    )
+    assert done.returncode == 0, done.stderr
+    assert name in done.stdout and "HALSTREAM_BACKEND=host" in done.stdout
+
+
+def extension() -> Path:
+    """Return the extension that this Python imports."""
+    found = sorted(Path(halstream.__file__).parent.glob("_halstream*.so"))
+    assert [p.name for p in found] == ["_halstream.abi3.so"]
+    return found[0]
+
+
+def readelf(*options: str) -> str:
+    """Return what readelf says about the extension."""
+    if sys.platform != "linux" or shutil.which("readelf") is None:
+        pytest.skip("readelf is needed")
+    done = subprocess.run(["readelf", "--wide", *options, str(extension())], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_extension_needs_libc_only() -> None:
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf("--dynamic"))
+    assert needed
+    # The loader itself: where thread-local variables are found.
+    assert [name for name in needed if name != "libc.so.6" and not name.startswith("ld-linux")] == []
+
+
+def test_extension_needs_no_newer_glibc() -> None:
+    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", readelf("--version-info"))
+    assert versions
+    assert max((int(a), int(b)) for a, b in versions) <= (2, 34)
+
+
+def test_extension_gives_one_name() -> None:
+    names = re.findall(r"(?m)GLOBAL\s+DEFAULT\s+\d+\s+(PyInit_\w+)$", readelf("--dyn-syms"))
+    assert names == ["PyInit__halstream"]
+
+
+def test_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    wanted = {f"halstream/{p.relative_to(PACKAGE)}" for p in sources()}
+    assert names == wanted | {"halstream/_halstream.abi3.so"}
+    assert {"halstream/py.typed", "halstream/_halstream.pyi"} <= names
+
+
+def test_wheel_serves_every_cpython_from_3_10(wheel: zipfile.ZipFile) -> None:
+    name = Path(str(wheel.filename)).name
+    assert re.fullmatch(r"halstream-[\d.]+-cp310-abi3-\w+\.whl", name)
+    assert Path(str(wheel.filename)).stat().st_size <= 6 * MIB
+    inside = next(n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
+    info = Parser().parsestr(wheel.read(inside).decode())
+    assert info["Version"] == halstream.__version__
+    assert any(n.endswith("LICENSE") for n in wheel.namelist())
