@@ -190,6 +190,9 @@ func (q *Queue) Stop() {
 	q.mu.Unlock()
 }
 
+// ServesOther reports whether t takes functions from another queue than q.
+func (t *Thread) ServesOther(q *Queue) bool { return t.serves != nil && t.serves != q }
+
 // Next takes the next function, waiting at most limit nanoseconds for it. A
 // thread that runs it must call Done before it calls Next again.
 //

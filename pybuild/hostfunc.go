@@ -40,6 +40,9 @@ func HostNext(token int64, failure string, limit int64) (packed int64, err error
 	defer guard(&err)
 	t := caller()
 	q := rt.Funcs
+	if t.ServesOther(q) {
+		return parkThread, nil // the backend was changed
+	}
 	var task hal.Task
 	if token != 0 {
 		task = q.DoneNext(t, failure != "", failed(token, failure))

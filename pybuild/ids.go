@@ -30,12 +30,18 @@ var (
 	freeIDs []int32
 )
 
+// insert gives an object its id. It panics, which guard turns into an error,
+// when there are more objects than slots.
 func insert(object any) int64 {
 	var slot int32
 	if n := len(freeIDs); n > 0 {
 		slot = freeIDs[n-1]
 		freeIDs = freeIDs[:n-1]
 	} else {
+		if len(entries) == 1<<slotBits {
+			panic(driver.Errorf(driver.OutOfMemory, "create",
+				"%d streams, events and gates are alive; close some", len(entries)-1))
+		}
 		slot = int32(len(entries))
 		entries = append(entries, entry{generation: 1})
 	}
@@ -123,7 +129,11 @@ func raise(err error) error {
 // guard turns a panic into an error: one that left an exported function would
 // end the process.
 func guard(err *error) {
-	if r := recover(); r != nil {
+	switch r := recover().(type) {
+	case nil:
+	case *hal.Error:
+		*err = raise(r)
+	default:
 		*err = raise(driver.Errorf(driver.Unknown, "internal",
 			"a defect of halstream, please report it: %v\n%s", r, debug.Stack()))
 	}

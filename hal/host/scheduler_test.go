@@ -1,0 +1,87 @@
+package host_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+	"halstream/hal/host"
+)
+
+// lazy is the least helpful scheduler: a stream moves only while a host thread
+// waits for something, and then the last one that became ready goes first.
+type lazy struct {
+	r     host.Runner
+	ready []*host.Stream
+	seen  []host.Reason
+}
+
+func (l *lazy) Attach(r host.Runner) { l.r = r }
+func (l *lazy) Ready(s *host.Stream) { l.ready = append(l.ready, s) }
+func (l *lazy) Unlocking() bool      { return false }
+func (l *lazy) Unlocked()            {}
+func (l *lazy) Close()               {}
+func (l *lazy) Point(why host.Reason, _ *host.Stream, done func() bool) {
+	l.seen = append(l.seen, why)
+	if why != host.Blocked {
+		return
+	}
+	for len(l.ready) > 0 && !done() {
+		last := len(l.ready) - 1
+		s := l.ready[last]
+		l.ready = l.ready[:last]
+		l.r.Run(s)
+	}
+}
+
+// frozen is a clock that only a test moves.
+type frozen struct{ now int64 }
+
+func (f *frozen) Now() int64 { return f.now }
+
+func TestASchedulerAndAClockDecideWhatMovesAndWhen(t *testing.T) {
+	scheduler, clock := &lazy{}, &frozen{}
+	drv, err := host.Open(host.Options{Devices: 1, Scheduler: scheduler, Clock: clock})
+	require.NoError(t, err)
+	rt, err := hal.Open(drv, 1)
+	require.NoError(t, err)
+	defer rt.Close()
+	d, err := rt.Device(0)
+	require.NoError(t, err)
+	me := hal.NewThread()
+	a, err := d.NewStream(me, hal.StreamOptions{NonBlocking: true})
+	require.NoError(t, err)
+	b, err := d.NewStream(me, hal.StreamOptions{NonBlocking: true})
+	require.NoError(t, err)
+	start, err := rt.NewEvent(me, d, hal.EventOptions{Timing: true})
+	require.NoError(t, err)
+	end, err := rt.NewEvent(me, d, hal.EventOptions{Timing: true})
+	require.NoError(t, err)
+
+	require.NoError(t, a.Record(me, start))
+	require.NoError(t, a.Nop(me))
+	require.NoError(t, a.Record(me, end))
+	require.NoError(t, b.Nop(me))
+	for _, s := range []*hal.Stream{a, b} {
+		done, err := s.Query(me)
+		require.NoError(t, err)
+		require.False(t, done, "a query moves nothing under this scheduler")
+	}
+	clock.now = 5_000_000
+	done, err := b.Synchronize(me, driver.Forever)
+	require.NoError(t, err)
+	require.True(t, done)
+	done, err = a.Query(me)
+	require.NoError(t, err)
+	require.False(t, done, "the scheduler ran more than was waited for")
+	done, err = a.Synchronize(me, driver.Forever)
+	require.NoError(t, err)
+	require.True(t, done)
+	ms, err := start.Elapsed(me, end)
+	require.NoError(t, err)
+	require.Equal(t, 5.0, ms, "time comes from the clock")
+	require.Contains(t, scheduler.seen, host.Enqueued)
+	require.Contains(t, scheduler.seen, host.Queried)
+}
