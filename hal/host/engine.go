@@ -5,7 +5,6 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
-	"halstream/hal/prio"
 )
 
 // engine moves the streams of all host devices. Everything that streams,
@@ -18,10 +17,8 @@ type engine struct {
 	free  bool // the scheduler needs no schedule points to move streams
 	// wake collects the threads to be woken once the lock is released.
 	wake []*park.Parker
-	// Engine operations: how many may run at once, how many do, who waits.
+	// engines is how many engine operations of one device may run at once.
 	engines int
-	busy    int
-	backlog prio.Queue[*Stream]
 }
 
 // Lock implements Runner.
@@ -186,16 +183,18 @@ func (e *engine) stamp(o op) {
 
 // start gives an engine to the stream, or queues it for one.
 func (e *engine) start(s *Stream) {
-	if e.busy == e.engines {
-		e.backlog.Push(s.level, s)
+	d := s.dev
+	if d.busy == e.engines {
+		d.backlog.Push(s.level, s)
 		return
 	}
-	e.busy++
-	go e.work(s)
+	d.busy++
+	go e.work(d, s)
 }
 
-// work runs engine operations, the most urgent stream's first, until none is left.
-func (e *engine) work(s *Stream) {
+// work runs engine operations of a device, the most urgent stream's first,
+// until none is left.
+func (e *engine) work(d *Device, s *Stream) {
 	for {
 		// Only finish takes the head operation off, so reading it is safe here.
 		e.Lock()
@@ -205,9 +204,9 @@ func (e *engine) work(s *Stream) {
 		e.Lock()
 		e.finish(s)
 		e.advance(s)
-		next, ok := e.backlog.Pop()
+		next, ok := d.backlog.Pop()
 		if !ok {
-			e.busy--
+			d.busy--
 		}
 		e.sched.Point(Ended, s, nil)
 		e.Unlock()

@@ -15,14 +15,15 @@ import (
 	"strconv"
 
 	"halstream/hal/driver"
+	"halstream/hal/prio"
 )
 
 // Options says what the host backend shows. The zero value is the default.
 type Options struct {
 	// Devices is their number; 0 means HALSTREAM_HOST_DEVICES or 2.
 	Devices int
-	// Engines bounds how many operations that take time run at once on all
-	// devices; 0 means HALSTREAM_HOST_ENGINES or the number of processors, and
+	// Engines bounds how many operations that take time run at once on one
+	// device; 0 means HALSTREAM_HOST_ENGINES or the number of processors, and
 	// never less than 2.
 	Engines int
 	// Scheduler decides what runs next; nil means Parallel.
@@ -100,8 +101,10 @@ type Device struct {
 	eng      *engine
 	ordinal  int
 	default_ *Stream
-	last     *epoch  // of the legacy order, the one that takes new work
-	active   *Stream // list of streams with work
+	last     *epoch              // of the legacy order, the one that takes new work
+	active   *Stream             // list of streams with work
+	busy     int                 // engines at work
+	backlog  prio.Queue[*Stream] // streams whose operation waits for an engine
 }
 
 // Name implements driver.Device.

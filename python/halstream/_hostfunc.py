@@ -2,7 +2,7 @@
 
 A stream carries a token, never a Python object. When it reaches the token a
 dispatcher thread takes it, runs the function and reports the outcome, in the
-same call of the extension that takes the next token (D10, D20).
+same call of the extension that takes the next token.
 """
 
 from __future__ import annotations
