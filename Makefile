@@ -42,9 +42,10 @@ contract: build
 mutants: build
 	$(BIN)/python tools/mutants.py
 
-# Beside the peers, in processes that take turns; asserts nothing.
-bench: build
-	$(BIN)/python -m benchmarks
+# Beside the peers, in processes that take turns; asserts nothing. For example
+# BENCH="--rounds 9 --write docs/performance.md".
+bench: wheel
+	$(BIN)/python -m benchmarks.run $(BENCH)
 
 wheel: build
 	rm -rf dist/*.whl build/lib* build/bdist* # setuptools would pack files long deleted

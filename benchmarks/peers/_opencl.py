@@ -4,7 +4,7 @@ An in-order command queue is a stream, an event is an event. The empty
 operation is a marker or a kernel that does nothing; a record is a marker.
 Where there are two ways the report takes the faster, which is the harder
 comparison: Intel's runtime completes a marker on an idle queue in the calling
-thread, and hands only kernels to a worker.
+thread; only kernels go to a worker.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 package host
 
 import (
-	"runtime"
 	"sync/atomic"
-	"time"
 
+	"halstream/hal/park"
 	"halstream/hal/prio"
 )
 
@@ -15,8 +14,11 @@ const (
 	// batch bounds how many operations run under one hold of the lock, so that
 	// a caller that keeps Python's lock does not wait long for it.
 	batch = 16
-	// hesitate is how many moments the pump leaves new work alone: about 1 µs.
-	hesitate = 400
+	// leaveNS is how long the pump leaves new work alone. What has just become
+	// ready is often run by the very thread that made it so, when it waits:
+	// taking it away from there at once would cost both of them more than the
+	// work itself.
+	leaveNS = 1_000
 	// helpMost bounds how much a thread that waits runs itself.
 	helpMost = 256
 )
@@ -26,16 +28,16 @@ const (
 type parallel struct {
 	r      Runner
 	ready  prio.Queue[*Stream]
-	avail  atomic.Int32 // ready.Len(), readable without the lock
-	parked bool         // the pump sleeps and nobody has woken it yet
-	wake   chan struct{}
+	avail  int32 // ready.Len(), written under the lock and read by a pump that spins
+	parked bool  // the pump sleeps and nobody has woken it yet
+	sleep  *park.Parker
 	closed bool
 	done   chan struct{}
 }
 
 // Parallel returns the default scheduler: real threads, most urgent first.
 func Parallel() Scheduler {
-	return &parallel{wake: make(chan struct{}, 1), done: make(chan struct{}), parked: true}
+	return &parallel{sleep: park.Get(), done: make(chan struct{}), parked: true}
 }
 
 func (p *parallel) Attach(r Runner) {
@@ -45,7 +47,7 @@ func (p *parallel) Attach(r Runner) {
 
 func (p *parallel) Ready(s *Stream) {
 	p.ready.Push(s.level, s)
-	p.avail.Store(int32(p.ready.Len()))
+	atomic.StoreInt32(&p.avail, int32(p.ready.Len()))
 }
 
 func (p *parallel) Point(why Reason, s *Stream, done func() bool) {
@@ -79,12 +81,7 @@ func (p *parallel) Unlocking() bool {
 }
 
 // Unlocked wakes the pump.
-func (p *parallel) Unlocked() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
+func (p *parallel) Unlocked() { p.sleep.Unpark() }
 
 // one runs the head operation of the most urgent ready stream.
 func (p *parallel) one() bool {
@@ -92,7 +89,7 @@ func (p *parallel) one() bool {
 	if !ok {
 		return false
 	}
-	p.avail.Store(int32(p.ready.Len()))
+	atomic.StoreInt32(&p.avail, int32(p.ready.Len()))
 	p.r.Run(s)
 	return true
 }
@@ -108,7 +105,7 @@ func (p *parallel) Close() {
 
 func (p *parallel) pump() {
 	defer close(p.done)
-	<-p.wake
+	p.sleep.Park(-1, 0)
 	for {
 		p.r.Lock()
 		if p.closed {
@@ -120,45 +117,15 @@ func (p *parallel) pump() {
 			more = p.one()
 		}
 		p.r.Unlock()
-		if !more && !p.spin() {
-			<-p.wake
+		if more || spin(&p.avail, spinNS, leaveNS) {
+			continue
+		}
+		p.r.Lock()
+		p.parked = p.ready.Len() == 0 && !p.closed
+		sleep := p.parked
+		p.r.Unlock()
+		if sleep {
+			p.sleep.Park(-1, 0)
 		}
 	}
 }
-
-// spin waits a short while for work; false says that the pump is to sleep.
-func (p *parallel) spin() bool {
-	for start := time.Now(); ; {
-		for range 20 {
-			// What has just become ready is often run by the very thread that
-			// made it so, when it waits: taking it away from there at once would
-			// cost both of them more than the work itself.
-			if p.avail.Load() > 0 {
-				for range hesitate {
-					relax()
-				}
-				if p.avail.Load() > 0 {
-					return true
-				}
-			}
-			relax()
-		}
-		if time.Since(start) >= spinNS {
-			break
-		}
-		runtime.Gosched()
-	}
-	p.r.Lock()
-	p.parked = p.ready.Len() == 0 && !p.closed
-	sleep := p.parked
-	p.r.Unlock()
-	return !sleep
-}
-
-// relax passes a moment without leaving the processor. It is a call, so that a
-// goroutine that spins can always be stopped by the collector.
-//
-//go:noinline
-func relax() { relaxed.Load() }
-
-var relaxed atomic.Int32

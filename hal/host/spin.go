@@ -1,0 +1,46 @@
+package host
+
+/*
+#include <stdint.h>
+#include <time.h>
+
+static int64_t hs_spin_now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void hs_spin_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+// Called by the pump with no lock held. Looks for at most spin_ns at *word and
+// returns 1 if it is positive and still is leave_ns later, else 0.
+static int hs_spin(int32_t *word, int64_t spin_ns, int64_t leave_ns) {
+	int64_t start = hs_spin_now(), seen = 0;
+	for (;;) {
+		for (int i = 0; i < 16; i++) hs_spin_relax();
+		int64_t now = hs_spin_now();
+		if (__atomic_load_n(word, __ATOMIC_ACQUIRE) <= 0) {
+			seen = 0;
+			if (now - start >= spin_ns) return 0;
+		} else if (seen == 0) {
+			seen = now;
+		} else if (now - seen >= leave_ns) {
+			return 1;
+		}
+	}
+}
+*/
+import "C"
+
+// spin looks for a short while whether word becomes positive and stays so. It
+// is C: a goroutine that spins keeps one of Go's processors from the threads
+// that call in.
+func spin(word *int32, forNS, leaveNS int64) bool {
+	return C.hs_spin((*C.int32_t)(word), C.int64_t(forNS), C.int64_t(leaveNS)) == 1
+}
