@@ -109,8 +109,8 @@ class GoExtension(build_ext):
             stamp.write_text(digest.hexdigest())
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)  # a process may have the old file mapped
-        shutil.copyfile(OUTPUT, target)
+        # A process may have the old file mapped, and one that starts now must not see half of the new one.
+        os.replace(shutil.copyfile(OUTPUT, target.with_suffix(".new")), target)
 
 
 setup(

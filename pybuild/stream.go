@@ -189,6 +189,19 @@ func StreamQuery(id int64) (done int64, err error) {
 	return truth(ok), raise(err)
 }
 
+// StreamDone returns 1 if all work is done, and leaves the stream's first error
+// for the next synchronize or query.
+func StreamDone(id int64) (done int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "query")
+	if err != nil {
+		return 0, err
+	}
+	ok, err := s.Done(t)
+	return truth(ok), raise(err)
+}
+
 // StreamSync waits for all work enqueued so far, at most limit nanoseconds
 // (negative: no limit); 1 if it is done. The stream's first error is raised once.
 func StreamSync(id, limit int64) (done int64, err error) {

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._stream import Stream
 
 _stream_default = _native.raw("stream_default")
+_stream_done = _native.raw("stream_done")
 
 __all__ = [
     "can_access_peer",
@@ -79,7 +80,10 @@ def default_id(per_thread: bool) -> int:
 
 def idle(stream: Stream) -> bool:
     """Return True if no work is pending; an error stays for the stream's next synchronize."""
-    return stream.query()
+    try:
+        return bool(_stream_done(stream._id))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
 
 
 def new_raw(ordinal: int, *, priority: int = 0, non_blocking: bool = False) -> int:

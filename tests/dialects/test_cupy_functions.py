@@ -174,3 +174,16 @@ def test_both_arguments_are_required(stream: Any) -> None:
         stream.launch_host_func(print)
     with pytest.raises(TypeError):
         stream.launch_host_func(1, None)
+
+
+def test_done_leaves_an_error_for_synchronize():
+    def fail() -> None:
+        raise LookupError("kept")
+
+    s = cuda.Stream(non_blocking=True)
+    s.call_checked(fail)
+    e = s.record()
+    e.synchronize()
+    assert s.done is True
+    with pytest.raises(LookupError, match="kept"):
+        s.synchronize()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from ... import _core as core
 from ... import _current, _interop
 from ..._adapt import raising
-from ..._errors import HalError, WrongDeviceError
+from ..._errors import WrongDeviceError
 from ._devices import getDeviceCount
 from ._errors import ERRORS, CUDARuntimeError, c_int, unsupported
 from ._event import Event, get_elapsed_time
@@ -60,7 +60,7 @@ class _BaseStream(core.Stream):
         """True if all work is done; False while it is not, and on any error."""
         try:
             return _interop.idle(self)
-        except HalError:
+        except Exception:  # also one of the user's, from a checked function
             return False
 
     def add_callback(self, callback: Any, arg: Any) -> None:
