@@ -1,0 +1,91 @@
+package pybuild
+
+import (
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// Describe says where a stream, an event or a context stands.
+func Describe(id int64) (text string, err error) {
+	defer guard(&err)
+	switch o := find(id).(type) {
+	case *hal.Event:
+		return o.Describe(), nil
+	case *hal.Context:
+		return o.Device().Describe(), nil
+	}
+	s, err := stream(caller(), id, "describe")
+	if err != nil {
+		return "", err
+	}
+	return s.Describe(), nil
+}
+
+// IsOpen returns 1 while the id names a live object.
+func IsOpen(id int64) (open int64, err error) {
+	defer guard(&err)
+	return truth(find(id) != nil), nil
+}
+
+// Close gives up the object of an id; an id that has none is closed already.
+func Close(id int64) (zero int64, err error) {
+	defer guard(&err)
+	return 0, closeAs(caller(), id)
+}
+
+// Reap is Close for an object whose owner was collected, which may be noticed
+// inside a function on a stream.
+func Reap(id int64) (zero int64, err error) {
+	defer guard(&err)
+	return 0, closeAs(nil, id)
+}
+
+func closeAs(t *hal.Thread, id int64) (err error) {
+	switch o := find(id).(type) {
+	case *hal.Stream:
+		err = o.Close(t)
+	case *hal.Event:
+		err = o.Close(t)
+	case driver.Gate:
+		o.Open() // nobody could open it any more
+	case *hal.Queue:
+		o.Close()
+	default:
+		return nil
+	}
+	if err == nil {
+		remove(id)
+	}
+	return raise(err)
+}
+
+// GateNew blocks a stream until GateOpen.
+func GateNew(id int64) (gate int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "gate")
+	if err != nil {
+		return 0, err
+	}
+	g, err := s.Gate(t)
+	if err != nil {
+		return 0, raise(err)
+	}
+	return insert(g), nil
+}
+
+// GateOpen lets the stream go on. Functions on streams may call it.
+func GateOpen(id int64) (zero int64, err error) {
+	defer guard(&err)
+	if g, ok := find(id).(driver.Gate); ok {
+		g.Open()
+	}
+	return 0, nil
+}
+
+// GateOpened returns 1 after GateOpen.
+func GateOpened(id int64) (opened int64, err error) {
+	defer guard(&err)
+	g, ok := find(id).(driver.Gate)
+	return truth(!ok || g.Opened()), nil
+}
