@@ -280,6 +280,9 @@ func (e *Event) WaitsPending(t *Thread) (int, error) {
 	return 0, nil
 }
 
+// ID is the event's number in texts; it is never used again.
+func (e *Event) ID() uint64 { return e.id }
+
 // Options returns how the event was made.
 func (e *Event) Options() EventOptions { return e.opts }
 

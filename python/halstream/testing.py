@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import NamedTuple
 
 from . import _native
 from ._base import reap
 from ._stream import Stream
 
-__all__ = ["Gate"]
+__all__ = ["Gate", "Operation", "Trace"]
 
 
 class Gate:
@@ -71,3 +72,65 @@ class Gate:
         ident = self.__dict__.get("_id")
         if ident is not None and reap is not None:
             reap.append(ident)
+
+
+class Operation(NamedTuple):
+    """One call that enqueued work, as `Trace` saw it."""
+
+    kind: str
+    device: int
+    stream: int  #: `Stream.index`
+    thread: int  #: the runtime's own number of the calling thread
+    event: int  #: number of the event, 0 for none
+    version: int  #: of the event: made by a record, bound by a wait
+    other: int  #: index of the stream waited for
+    token: int  #: of a function
+    reads: tuple[tuple[int, int], ...]  #: address and size in bytes
+    writes: tuple[tuple[int, int], ...]
+
+
+class Trace:
+    """Log of every operation that is enqueued while the context lasts.
+
+    Contract O1. One trace at a time; the calls of all threads are in it.
+
+    Examples
+    --------
+    >>> import halstream as hs
+    >>> s = hs.Stream()
+    >>> with hs.testing.Trace() as trace:
+    ...     s.nop()
+    ...     event = s.record()
+    >>> [operation.kind for operation in trace.operations]
+    ['nop', 'record']
+    """
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+
+    def __enter__(self) -> Trace:
+        if not _native.trace_start():
+            raise RuntimeError("another Trace is in use; leave it first")
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _native.trace_stop()
+        while line := _native.trace_take():
+            kind, *numbers, reads, writes = line.split("\x1f")
+            device, stream, thread, event, version, other, token = map(int, numbers)
+            self.operations.append(
+                Operation(
+                    kind, device, stream, thread, event, version, other, token,
+                    _ranges(reads), _ranges(writes),
+                )
+            )  # fmt: skip
+
+
+def _ranges(text: str) -> tuple[tuple[int, int], ...]:
+    pairs = (part.split("+") for part in text.split())
+    return tuple((int(start), int(size)) for start, size in pairs)

@@ -68,3 +68,38 @@ def test_O4_interprocess_events_have_no_timing() -> None:
     both = hs.Event(interprocess=True, timing=True)
     with pytest.raises(hs.InvalidValueError):
         s.record(both)
+
+
+def test_O1_a_trace_sees_every_operation_before_it_runs(hold: Hold) -> None:
+    a, b = hs.Stream(), hs.Stream(device=1)
+    e = hs.Event()
+    gate = hold(a)
+    with hs.testing.Trace() as trace:
+        a.nop()
+        a.record(e)
+        b.wait(e)
+        a.record(e)
+        b.wait(a)
+        a.call(int)
+        with pytest.raises(RuntimeError, match="another Trace"), hs.testing.Trace():
+            pass
+    a.nop()  # no longer seen
+    gate.open()
+    seen = [(o.kind, o.device, o.stream, o.version, o.other) for o in trace.operations]
+    assert seen == [
+        ("nop", 0, a.index, 0, 0),
+        ("record", 0, a.index, 1, 0),
+        ("wait", 1, b.index, 1, 0),
+        ("record", 0, a.index, 2, 0),
+        ("wait stream", 1, b.index, 0, a.index),
+        ("call", 0, a.index, 0, 0),
+    ]
+    assert len({o.thread for o in trace.operations}) == 1
+    assert {o.event for o in trace.operations if o.kind in {"record", "wait"}} != {0}
+
+
+def test_O1_refused_calls_are_not_seen() -> None:
+    s, e = hs.Stream(), hs.Event(device=1)
+    with hs.testing.Trace() as trace, pytest.raises(hs.WrongDeviceError):
+        s.record(e)
+    assert trace.operations == []

@@ -238,68 +238,7 @@ class Programs(RuleBasedStateMachine):
             with pytest.raises(hs.WaitTimeoutError):
                 line.stream.synchronize(timeout=0.001)
 
-    # -- the current stream ------------------------------------------------
-
-    @rule(i=st.integers(0, 99))
-    @precondition(lambda self: len(self.contexts) < 5)
-    def enter_stream(self, i: int) -> None:
-        line = self.line(i)
-        line.stream.__enter__()
-        frame = Frame(line.device)
-        frame.streams[line.device] = line.stream
-        self.contexts.append(line.stream)
-        self.frames.append(frame)
-
-    @rule(device=st.integers(0, DEVICES - 1))
-    @precondition(lambda self: len(self.contexts) < 5)
-    def enter_device(self, device: int) -> None:
-        context = hs.Device(device)
-        context.__enter__()
-        self.contexts.append(context)
-        self.frames.append(Frame(device))
-
-    @rule()
-    @precondition(lambda self: self.contexts)
-    def leave(self) -> None:
-        self.contexts.pop().__exit__(None, None, None)
-        self.frames.pop()
-
-    @rule(i=st.integers(0, 99))
-    def use(self, i: int) -> None:
-        line = self.line(i)
-        hs.use(line.stream)
-        self.frames[-1].device = line.device
-        self.frames[-1].streams[line.device] = line.stream
-
-    @rule(device=st.integers(0, DEVICES - 1))
-    def set_device(self, device: int) -> None:
-        hs.set_device(device)
-        self.frames[-1].device = device
-
-    @rule(k=st.integers(0, 99))
-    @precondition(lambda self: self.points)
-    def record_on_the_current_stream(self, k: int) -> None:
-        point = self.points[k % len(self.points)]
-        current = hs.current_stream(point.device)
-        for line in self.lines:
-            if line.stream == current:
-                point.event.record()
-                point.device, point.line = line.device, line
-                point.recorded = self.add(line)
-                break
-
     # -- what must hold at any moment --------------------------------------
-
-    @invariant()
-    def current_is_the_models(self) -> None:
-        device = next(f.device for f in reversed(self.frames) if f.device is not None)
-        assert hs.current_device().ordinal == device
-        for d in range(DEVICES):
-            chosen = next((f.streams[d] for f in reversed(self.frames) if d in f.streams), None)
-            if chosen is None:
-                assert hs.current_stream(d) == hs.Device(d).default_stream
-            else:
-                assert hs.current_stream(d) is chosen
 
     @invariant()
     def held_work_is_pending(self) -> None:
