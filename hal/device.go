@@ -15,6 +15,7 @@ type Runtime struct {
 	Funcs *Queue
 	// live counts streams and events that are not closed.
 	live     atomic.Int64
+	memory   memories
 	eventIDs atomic.Uint64
 	gateIDs  atomic.Uint64
 }
@@ -91,6 +92,7 @@ type Device struct {
 	indexes atomic.Uint64
 	used    atomic.Bool
 	primary primary
+	pool    pool
 }
 
 // Ordinal returns the 0-based number of the device.

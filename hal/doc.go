@@ -113,6 +113,32 @@
 //   - A10: Reports of a subscribed stream go to its queue, whose functions may
 //     call the runtime; a stream without one refuses them.
 //
+// # Memory
+//
+//   - M1: Device memory is aligned to 256 bytes and lies in a range of addresses
+//     of its device. When there is no room the error names the bytes asked for
+//     and the bytes free.
+//   - M2: Freed memory cannot be named any more: freeing it again, an address
+//     inside a block and memory of others are errors. Work that is pending on
+//     it completes first.
+//   - M3: A copy runs in stream order. Each range must lie in one live block, or
+//     be mapped memory of the program; source and target do not overlap.
+//   - M4: A pinned or device source is read when the stream gets there.
+//   - M5: Of a pageable source up to 64 KiB are taken within the call; a larger
+//     copy from pageable memory, and every copy to it, returns when it is done.
+//   - M6: A blocking copy is an operation of the legacy default stream.
+//   - M7: Stream-ordered memory may be used by work enqueued after it on its
+//     stream. What was freed on a stream is given out again there at once, and
+//     elsewhere not before that point is reached.
+//   - M8: A fill sets elements of 1, 2 or 4 bytes of device or pinned memory.
+//   - M9: A copy of rows moves nothing between the rows.
+//   - M10: Pinned memory that a pending operation works on cannot be freed or
+//     unregistered: the error names the operation. Registering memory twice is
+//     an error.
+//   - M11: Listeners see the bytes that each operation reads and writes.
+//   - M12: A native function runs in stream order, on an engine, once.
+//   - M13: Copies cross devices.
+//
 // # Task (Python)
 //
 //   - T1: Contexts nest, and leaving restores what stood before, also after an

@@ -97,7 +97,13 @@ func (r reportSink) Drop(token uint64) *park.Parker {
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
 // Contract: H1, H3.
-func (s *Stream) HostFunc(t *Thread, token uint64) error {
+func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t, token, nil, nil) }
+
+// HostFuncOn is HostFunc for a function that says what it reads and writes.
+// Blocks it works on are not given back before it has ended.
+//
+// Contract: H1, H3, M11.
+func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) error {
 	if err := s.admit(t, "call"); err != nil {
 		return err
 	}
@@ -106,9 +112,26 @@ func (s *Stream) HostFunc(t *Thread, token uint64) error {
 			"stream %d sends its functions to a report queue; unsubscribe it first", s.index)
 	}
 	if s.listened() {
-		s.tell(Operation{Kind: "call", Thread: t, Token: token})
+		s.tell(Operation{Kind: "call", Thread: t, Token: token, Reads: reads, Writes: writes})
 	}
-	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: s}))
+	f := driver.HostFunc{Token: token, Sink: s}
+	w, ok := s.d.(driver.Worker)
+	if !ok || len(reads)+len(writes) == 0 {
+		return s.settle(t, s.d.HostFunc(f))
+	}
+	blocks := s.blocks("a function", reads, writes)
+	return s.settle(t, s.using(w, blocks, func() error { return s.d.HostFunc(f) }))
+}
+
+// Pass enqueues a function that later work, synchronize included, does not
+// wait for: it is handed over when s gets there.
+//
+// Contract: H3, M12.
+func (s *Stream) Pass(t *Thread, token uint64) error {
+	if err := s.admit(t, "pass"); err != nil {
+		return err
+	}
+	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: s, Passing: true}))
 }
 
 // Report enqueues a function for the report queue s is subscribed to. With

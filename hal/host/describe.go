@@ -64,8 +64,8 @@ func (s *Stream) head(depth int) string {
 		return fmt.Sprintf("host function %d", o.arg)
 	case opPass:
 		return fmt.Sprintf("report %d", o.arg)
-	case opDelay:
-		return "a delay"
+	case opWork:
+		return title(o.ref.(work))
 	case opRecord:
 		return "a record of event " + name(o.ref.(*Event).opts.ID)
 	case opReset:
@@ -125,6 +125,18 @@ func (v *Event) describe(depth int) string {
 		return title + ", which is done"
 	}
 	return title + ": " + v.at.on.follow(depth)
+}
+
+func title(w work) string {
+	switch w := w.(type) {
+	case *copyWork:
+		return fmt.Sprintf("a copy of %d bytes", w.Width*w.Height)
+	case *fillWork:
+		return fmt.Sprintf("a fill of %d bytes", w.Count*uint64(w.Size))
+	case nativeWork:
+		return "a native function"
+	}
+	return "a delay"
 }
 
 var _ driver.Stream = (*Stream)(nil)

@@ -121,10 +121,16 @@ func (e *engine) Run(s *Stream) {
 		return
 	case opPass:
 		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, nil))
-	case opDelay:
+	case opWork:
 		s.state = running
-		e.start(s)
-		return
+		w := o.ref.(work)
+		if !w.short() {
+			e.start(s)
+			return
+		}
+		e.mu.Unlock()
+		w.run()
+		e.mu.Lock()
 	}
 	e.finish(s)
 	e.advance(s)
@@ -198,9 +204,9 @@ func (e *engine) work(d *Device, s *Stream) {
 	for {
 		// Only finish takes the head operation off, so reading it is safe here.
 		e.Lock()
-		ns := s.q.front().arg
+		w := s.q.front().ref.(work)
 		e.Unlock()
-		delay(int64(ns))
+		w.run()
 		e.Lock()
 		e.finish(s)
 		e.advance(s)

@@ -119,6 +119,8 @@ func (s *Stream) undo(o *op) {
 		if ev, ok := o.ref.(*Event); ok {
 			ev.waits--
 		}
+	case opWork:
+		drop(o.ref.(work))
 	case opRecord:
 		// Whoever waits for the record goes on: its work is gone.
 		s.eng.stamp(*o)

@@ -26,6 +26,9 @@ type Options struct {
 	// device; 0 means HALSTREAM_HOST_ENGINES or the number of processors, and
 	// never less than 2.
 	Engines int
+	// Memory bounds each device's memory, and the pinned memory, in bytes; 0 means
+	// HALSTREAM_HOST_MEMORY or half of the machine's.
+	Memory uint64
 	// Scheduler decides what runs next; nil means Parallel.
 	Scheduler Scheduler
 	// Clock tells the time; nil means RealTime.
@@ -34,8 +37,11 @@ type Options struct {
 
 // Driver is the host backend.
 type Driver struct {
-	eng   *engine
-	count int
+	eng     *engine
+	count   int
+	memory  uint64
+	pinned  *region
+	devices []*Device
 }
 
 // Open returns a new host backend.
@@ -54,6 +60,11 @@ func Open(o Options) (*Driver, error) {
 			return nil, err
 		}
 	}
+	if o.Memory == 0 {
+		if o.Memory, err = memoryLimit(); err != nil {
+			return nil, err
+		}
+	}
 	if o.Scheduler == nil {
 		o.Scheduler = Parallel()
 	}
@@ -63,7 +74,7 @@ func Open(o Options) (*Driver, error) {
 	e := &engine{sched: o.Scheduler, clock: o.Clock, engines: max(2, o.Engines)}
 	_, e.free = o.Scheduler.(*parallel)
 	e.sched.Attach(e)
-	return &Driver{e, o.Devices}, nil
+	return &Driver{eng: e, count: o.Devices, memory: o.Memory, pinned: newRegion("pinned memory", o.Memory)}, nil
 }
 
 // number reads a positive number from the environment.
@@ -90,20 +101,29 @@ func (d *Driver) DeviceCount() int { return d.count }
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}}
 	dev.default_ = &Stream{eng: d.eng, dev: dev, level: driver.Levels - 1, ordered: true, legacy: true}
+	dev.memory = newRegion(fmt.Sprintf("memory of device %d", ordinal), d.memory)
+	d.devices = append(d.devices, dev)
 	return dev, nil
 }
 
 // Close implements driver.Driver.
-func (d *Driver) Close() { d.eng.sched.Close() }
+func (d *Driver) Close() {
+	d.eng.sched.Close()
+	d.pinned.unmap()
+	for _, dev := range d.devices {
+		dev.memory.unmap()
+	}
+}
 
 // Device is one host device.
 type Device struct {
 	eng      *engine
 	ordinal  int
 	default_ *Stream
-	last     *epoch              // of the legacy order, the one that takes new work
-	active   *Stream             // list of streams with work
-	busy     int                 // engines at work
+	last     *epoch  // of the legacy order, the one that takes new work
+	active   *Stream // list of streams with work
+	busy     int     // engines at work
+	memory   *region
 	backlog  prio.Queue[*Stream] // streams whose operation waits for an engine
 }
 

@@ -31,16 +31,16 @@ const (
 	opGate
 	opCall // host function that holds the stream
 	opPass // host function that does not
-	opDelay
+	opWork // for an engine
 )
 
 // op is an operation on a stream; a million pending ones must fit in memory.
 type op struct {
 	kind  opKind
-	arg   uint64      // wait: place; record: own place; call: token; delay: ns
+	arg   uint64      // wait: place; record: own place; call: token
 	on    *Stream     // wait: whose place; record: own stream
 	ep    *epoch      // for streams in the legacy order
-	ref   any         // *Event, *gate or driver.Sink
+	ref   any         // *Event, *gate, driver.Sink or work
 	timer *time.Timer // wait with a limit
 }
 
@@ -148,7 +148,7 @@ func (s *Stream) Nop() error {
 
 // Delay implements driver.Delayer.
 func (s *Stream) Delay(ns int64) error {
-	s.eng.submit(s, op{kind: opDelay, arg: uint64(ns)})
+	s.eng.submit(s, op{kind: opWork, ref: delayWork{ns}})
 	return nil
 }
 

@@ -33,11 +33,13 @@ from ._errors import (
 
 if TYPE_CHECKING:
     from . import testing
+    from ._array import Array, asarray, empty, pinned_empty, zeros
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AbortedError",
+    "Array",
     "BackendAbsentError",
     "CallInHostFunctionError",
     "CaptureError",
@@ -62,16 +64,20 @@ __all__ = [
     "WaitTimeoutError",
     "WrongContextError",
     "WrongDeviceError",
+    "asarray",
     "backend",
     "current_device",
     "current_stream",
     "device_count",
     "devices",
+    "empty",
+    "pinned_empty",
     "set_device",
     "synchronize",
     "testing",
     "use",
     "use_backend",
+    "zeros",
 ]
 
 
@@ -157,6 +163,10 @@ def use(stream: Stream) -> None:
 
 def __getattr__(name: str) -> Any:
     # Imported on first use: an import of halstream stays fast.
+    if name in {"Array", "asarray", "empty", "pinned_empty", "zeros"}:
+        from . import _array  # loads NumPy
+
+        return getattr(_array, name)
     if name in {"testing", "torch", "paddle", "mindspore", "cupy", "acl"}:
         import importlib
 

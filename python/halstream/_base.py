@@ -21,9 +21,14 @@ BLOCK_HOST = 2
 reap: list[int] = []
 REAP_AT = 32
 
+# The same for memory, by address.
+reap_memory: list[int] = []
+
 
 def drain() -> None:
     """Close, in id order, the native objects whose Python owners are gone."""
+    while reap_memory:
+        _native.mem_reap(reap_memory.pop())
     while reap:
         ids = sorted(reap)
         del reap[: len(ids)]

@@ -12,14 +12,14 @@ import functools
 import itertools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._errors import ForkError
 
 if TYPE_CHECKING:
-    from ._stream import Stream
+    from ._work import Work
 
 # What host_next returns besides tokens.
 _PARK = -1
@@ -30,30 +30,67 @@ _IDLE_NS = 2_000_000_000
 _tokens = itertools.count(1)
 _tasks: dict[int, tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], bool]] = {}
 _stream_call = _native.raw("stream_call")
+_stream_call_on = _native.raw("stream_call_on")
 _host_next = _native.raw("host_next")
 _started = False
 _names = itertools.count(1)
 
+# Set by _array.py, for which NumPy must be loaded: turns arrays among the
+# arguments into what the function gets, and says what memory they are.
+arguments: Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], str]] | None = None
+
 
 def submit(
-    stream: Stream,
+    stream: Work,
     function: Callable[..., object],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     checked: bool,
+    reads: Iterable[Any] = (),
+    writes: Iterable[Any] = (),
 ) -> None:
     """Enqueue a function; see `Stream.call`."""
     if not callable(function):
         raise TypeError(f"call() takes a function, not {type(function).__name__}")
+    account = ""
+    if args and arguments is not None:
+        args, account = arguments(args)
+    if reads or writes:
+        account = ranges(reads, writes)
     token = next(_tokens)
     _tasks[token] = (function, args, kwargs, checked)
     if not _started:
         _start()  # first: on a blocking stream the call returns when the function has run
     try:
-        _stream_call(stream._id, token)
+        if account:
+            _stream_call_on(stream._id, token, account)
+        else:
+            _stream_call(stream._id, token)
     except RuntimeError as exc:
         del _tasks[token]
         raise stream._fail(exc, "call") from None
+
+
+def hold(stream: Work, *objects: object) -> None:
+    """Keep objects alive until the work enqueued so far is done; nothing waits for it."""
+    token = next(_tokens)
+    _tasks[token] = (_nothing, objects, {}, False)
+    if not _started:
+        _start()
+    _native.stream_pass(stream._id, token)
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def ranges(reads: Iterable[Any], writes: Iterable[Any]) -> str:
+    """Return what the extension takes as an account of reads and writes."""
+    from ._memory import address_of
+
+    parts = ["r:{}:{}".format(*address_of(buffer)) for buffer in reads]
+    parts += ["w:{}:{}".format(*address_of(buffer)) for buffer in writes]
+    return " ".join(parts)
 
 
 def _start() -> None:

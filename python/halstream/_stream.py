@@ -8,13 +8,13 @@ attributes `_errors`, `_event_class` and `_event_flags` and the hook
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from . import _current, _hostfunc, _native
-from ._base import NON_BLOCKING, REAP_AT, Base, Owner, drain, reap
+from . import _current, _native
+from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap
 from ._device import Device, in_use, ordinal
 from ._errors import InvalidValueError
+from ._work import Work
 
 if TYPE_CHECKING:
     from ._event import Event
@@ -26,13 +26,12 @@ _stream_wait_event = _native.raw("stream_wait_event")
 _stream_wait_stream = _native.raw("stream_wait_stream")
 _stream_query = _native.raw("stream_query")
 _stream_sync = _native.raw("stream_sync")
-_stream_nop = _native.raw("stream_nop")
 _event_new = _native.raw("event_new")
 _enter = _current.enter
 _leave = _current.leave
 
 
-class Stream(Base):
+class Stream(Work):
     """A line of work on a device; work on it runs in the order of the calls.
 
     Parameters
@@ -268,49 +267,6 @@ class Stream(Base):
                 raise self._fail(exc, "synchronize") from None
         else:
             self._synchronize(_stream_sync, timeout)
-
-    # -- work -------------------------------------------------------------
-
-    def call(self, function: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
-        """Run a Python function in stream order, on another thread.
-
-        An exception goes to `sys.unraisablehook`, is counted in `failures`,
-        and later work still runs.
-
-        Parameters
-        ----------
-        function : callable
-            May not call the runtime (H3), but for opening a gate.
-        *args, **kwargs
-            Its arguments; they live until it has run.
-
-        Notes
-        -----
-        Contract H1, H2, H3.
-        """
-        _hostfunc.submit(self, function, args, kwargs, False)
-
-    def call_checked(
-        self, function: Callable[..., object], /, *args: Any, **kwargs: Any
-    ) -> None:
-        """Like `call`, but the next `synchronize` of the stream raises the exception."""
-        _hostfunc.submit(self, function, args, kwargs, True)
-
-    def nop(self) -> None:
-        """Enqueue an operation that does nothing."""
-        try:
-            _stream_nop(self._id)
-        except RuntimeError as exc:
-            raise self._fail(exc, "nop") from None
-
-    def delay(self, seconds: float) -> None:
-        """Enqueue an operation that keeps the stream (and an engine) busy for a time."""
-        if not 0 <= seconds <= 86400:
-            raise InvalidValueError(f"delay takes 0 to 86400 seconds, not {seconds!r}")
-        try:
-            _native.stream_delay(self._id, int(seconds * 1e9))
-        except RuntimeError as exc:
-            raise self._fail(exc, "delay") from None
 
     # -- properties -------------------------------------------------------
 

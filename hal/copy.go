@@ -1,0 +1,204 @@
+package hal
+
+import (
+	"halstream/hal/driver"
+)
+
+// stageMost is the size up to which a copy from pageable memory takes the
+// source within the call, as the vendors do; a larger one returns when it is done.
+const stageMost = 64 << 10
+
+// CopySpec describes a copy of Height rows of Width bytes each, the rows
+// Pitch bytes apart. Height 0 means one row.
+type CopySpec struct {
+	Dst, Src           uint64
+	DstPitch, SrcPitch uint64
+	Width, Height      uint64
+}
+
+// span is how many bytes from the first to the last byte of the rows.
+func span(pitch, width, height uint64) uint64 { return pitch*(height-1) + width }
+
+// Copy enqueues a copy. Pinned and device sources are read when the stream
+// gets there; up to 64 KiB of a pageable source are read within the call. The
+// result, if not nil, is the point the caller must wait for before it returns:
+// copies into pageable memory, and larger ones from it, are not asynchronous.
+//
+// # Errors
+//   - [ErrInvalidValue]: a range leaves its block, is not mapped or was freed,
+//     the two overlap, or a pitch is less than the width.
+//   - [ErrNotSupported]: the backend cannot.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: M3, M4, M5, M9, M11, M13. Source: CUDA driver API, cuMemcpyAsync.
+func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
+	const op = "copy"
+	if err := s.admit(t, op); err != nil {
+		return nil, err
+	}
+	w, err := s.worker(op)
+	if err != nil {
+		return nil, err
+	}
+	if c.Height == 0 {
+		c.Height, c.DstPitch, c.SrcPitch = 1, c.Width, c.Width
+	}
+	if c.Width == 0 {
+		return nil, nil
+	}
+	if c.Height > 1 && (c.DstPitch < c.Width || c.SrcPitch < c.Width) {
+		return nil, driver.Errorf(driver.InvalidValue, op,
+			"rows of %d bytes do not fit pitches of %d and %d", c.Width, c.DstPitch, c.SrcPitch)
+	}
+	to, from := span(c.DstPitch, c.Width, c.Height), span(c.SrcPitch, c.Width, c.Height)
+	if c.Dst < c.Src+from && c.Src < c.Dst+to {
+		return nil, driver.Errorf(driver.InvalidValue, op,
+			"source %#x and target %#x overlap; copy through another block", c.Src, c.Dst)
+	}
+	rt := s.dev.rt
+	m := &rt.memory
+	m.mu.Lock()
+	src, err := rt.within(op, "source", c.Src, from)
+	var dst *Block
+	if err == nil {
+		dst, err = s.reserve(op, "target", c.Dst, to)
+	}
+	if err == nil && src != nil {
+		src.begin(s, "a copy")
+	}
+	m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	blocks := []*Block{dst, src}
+	give := func(err error) (driver.Point, error) {
+		return nil, s.using(w, blocks, func() error { return err })
+	}
+	spec := driver.Copy{Dst: c.Dst, Src: c.Src, DstPitch: c.DstPitch, SrcPitch: c.SrcPitch,
+		Width: c.Width, Height: c.Height}
+	wait := dst == nil
+	if dst == nil {
+		if err := mapped(op, "target", c.Dst, to); err != nil {
+			return give(err)
+		}
+	}
+	if src == nil {
+		if err := mapped(op, "source", c.Src, from); err != nil {
+			return give(err)
+		}
+		if from <= stageMost && dst != nil {
+			spec.Src = stage(c.Src, from)
+			spec.Release = spec.Src
+		} else {
+			wait = true
+		}
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "copy", Thread: t, Reads: []Range{{c.Src, from}}, Writes: []Range{{c.Dst, to}}})
+	}
+	err = s.using(w, blocks, func() error { return w.Copy(spec) })
+	if err != nil || !wait {
+		return nil, s.settle(t, err)
+	}
+	return s.d.Point(), nil
+}
+
+// Fill enqueues count elements of size bytes (1, 2 or 4), each set to value.
+//
+// # Errors
+//   - [ErrInvalidValue]: another size, an address that is not a multiple of it,
+//     or a range that is not in one block of device or pinned memory.
+//   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: M8, M11. Source: CUDA driver API, cuMemsetD8Async and its sisters.
+func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uint64) error {
+	const op = "fill"
+	if err := s.admit(t, op); err != nil {
+		return err
+	}
+	w, err := s.worker(op)
+	if err != nil {
+		return err
+	}
+	if size != 1 && size != 2 && size != 4 {
+		return driver.Errorf(driver.InvalidValue, op, "elements have 1, 2 or 4 bytes, not %d", size)
+	}
+	if dst%uint64(size) != 0 {
+		return driver.Errorf(driver.InvalidValue, op, "%#x is not a multiple of the elements' %d bytes", dst, size)
+	}
+	if count == 0 {
+		return nil
+	}
+	if count > 1<<62/uint64(size) {
+		return driver.Errorf(driver.InvalidValue, op, "%d elements are more than any memory has", count)
+	}
+	n := count * uint64(size)
+	rt := s.dev.rt
+	m := &rt.memory
+	m.mu.Lock()
+	b, err := s.reserve(op, "target", dst, n)
+	m.mu.Unlock()
+	if err == nil && b == nil {
+		err = driver.Errorf(driver.InvalidValue, op, "%#x is pageable host memory; fill device or pinned memory", dst)
+	}
+	if err != nil {
+		return err
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
+	}
+	return s.settle(t, s.using(w, []*Block{b}, func() error {
+		return w.Fill(driver.Fill{Dst: dst, Count: count, Value: value, Size: size})
+	}))
+}
+
+// Native enqueues a call of the C function at fn, void f(void *), with arg.
+// reads and writes say what it works on.
+//
+// # Errors
+//   - [ErrInvalidValue]: fn is 0.
+//   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: M11, M12.
+func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error {
+	const op = "call native"
+	if err := s.admit(t, op); err != nil {
+		return err
+	}
+	w, err := s.worker(op)
+	if err != nil {
+		return err
+	}
+	if fn == 0 {
+		return driver.Errorf(driver.InvalidValue, op, "the function's address is 0")
+	}
+	if s.listened() {
+		s.tell(Operation{Kind: "native", Thread: t, Reads: reads, Writes: writes})
+	}
+	blocks := s.blocks("a native function", reads, writes)
+	return s.settle(t, s.using(w, blocks, func() error { return w.Native(fn, arg) }))
+}
+
+// blocks begins the use of every block that holds the start of a range.
+func (s *Stream) blocks(what string, lists ...[]Range) []*Block {
+	m := &s.dev.rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []*Block
+	for _, list := range lists {
+		for _, r := range list {
+			if b := m.space.find(r.Start); b != nil {
+				b.begin(s, what)
+				found = append(found, b)
+			}
+		}
+	}
+	return found
+}
+
+func (s *Stream) worker(op string) (driver.Worker, error) {
+	if w, ok := s.d.(driver.Worker); ok {
+		return w, nil
+	}
+	return nil, driver.Errorf(driver.NotSupported, op, "the %s backend cannot copy yet", s.dev.rt.Name())
+}

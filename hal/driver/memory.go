@@ -1,0 +1,58 @@
+package driver
+
+// Memory is implemented by devices that have memory of their own. Addresses
+// are numbers: what they point to may not be reachable from the host.
+type Memory interface {
+	// Alloc returns the address of size bytes, aligned to 256. It fails with
+	// OutOfMemory.
+	Alloc(size uint64) (uint64, error)
+	// Free gives a block back. Nothing uses it any more.
+	Free(addr uint64)
+	// Info returns the free and the total bytes.
+	Info() (free, total uint64)
+	// Owns reports whether an address lies where the device's memory lies, in
+	// use or not.
+	Owns(addr uint64) bool
+}
+
+// Pinner is implemented by drivers that have host memory devices can read late.
+type Pinner interface {
+	// AllocHost returns the address of size bytes of pinned memory.
+	AllocHost(size uint64) (uint64, error)
+	// FreeHost gives pinned memory back.
+	FreeHost(addr uint64)
+	// OwnsHost reports whether an address lies where pinned memory lies.
+	OwnsHost(addr uint64) bool
+	// Register makes memory of the program pinned; Unregister undoes it.
+	Register(addr, size uint64) error
+	Unregister(addr uint64) error
+}
+
+// Copy describes a copy of Height rows of Width bytes; one row when Height is 1.
+type Copy struct {
+	Dst, Src           uint64
+	DstPitch, SrcPitch uint64
+	Width, Height      uint64
+	// Release, if not 0, is C memory to be freed once the copy is done.
+	Release uint64
+}
+
+// Fill describes Count elements of Size bytes (1, 2 or 4), each set to Value.
+type Fill struct {
+	Dst, Count uint64
+	Value      uint32
+	Size       uint8
+}
+
+// Worker is implemented by streams that can copy, fill, and call native
+// functions. Every range has been checked.
+type Worker interface {
+	Copy(c Copy) error
+	Fill(f Fill) error
+	// Native calls the C function at fn with arg, without Python's lock.
+	Native(fn, arg uint64) error
+	// Last returns the place of the operation enqueued last.
+	Last() uint64
+	// Reached reports whether the operation at a place is done.
+	Reached(place uint64) bool
+}

@@ -1,0 +1,82 @@
+package host
+
+/*
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static uint64_t hs_total_memory(void) {
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int hs_range_mapped(uint64_t addr, uint64_t size) {
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = addr & ~(page - 1);
+	return msync((void *)(uintptr_t)start, (size_t)(addr + size - start), MS_ASYNC) == 0;
+}
+*/
+import "C"
+
+import (
+	"os"
+	"strconv"
+
+	"halstream/hal/driver"
+)
+
+// leastMemory is the smallest limit that can be set: a few blocks must fit.
+const leastMemory = 64 << 10
+
+// memoryLimit reads HALSTREAM_HOST_MEMORY, bytes.
+func memoryLimit() (uint64, error) {
+	const variable = "HALSTREAM_HOST_MEMORY"
+	text := os.Getenv(variable)
+	if text == "" {
+		return (uint64(C.hs_total_memory()) / 2) &^ 0xffff, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 46)
+	if err != nil || n < leastMemory {
+		return 0, driver.Errorf(driver.InvalidValue, "open host backend",
+			"%s is %q; give a number of bytes from %d", variable, text, leastMemory)
+	}
+	return n &^ 0xffff, nil
+}
+
+// Alloc implements driver.Memory.
+func (d *Device) Alloc(size uint64) (uint64, error) { return d.memory.alloc(size) }
+
+// Free implements driver.Memory.
+func (d *Device) Free(addr uint64) { d.memory.release(addr) }
+
+// Info implements driver.Memory.
+func (d *Device) Info() (free, total uint64) { return d.memory.info() }
+
+// Owns implements driver.Memory.
+func (d *Device) Owns(addr uint64) bool { return d.memory.owns(addr) }
+
+// AllocHost implements driver.Pinner.
+func (d *Driver) AllocHost(size uint64) (uint64, error) { return d.pinned.alloc(size) }
+
+// FreeHost implements driver.Pinner.
+func (d *Driver) FreeHost(addr uint64) { d.pinned.release(addr) }
+
+// OwnsHost implements driver.Pinner.
+func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owns(addr) }
+
+// Register implements driver.Pinner: the host device reads all memory alike, so
+// it only has to be there.
+func (d *Driver) Register(addr, size uint64) error {
+	if addr == 0 || addr+size < addr || C.hs_range_mapped(C.uint64_t(addr), C.uint64_t(size)) == 0 {
+		return driver.Errorf(driver.InvalidValue, "register memory",
+			"%d bytes at %#x are not memory of this process", size, addr)
+	}
+	return nil
+}
+
+// Unregister implements driver.Pinner.
+func (d *Driver) Unregister(uint64) error { return nil }
+
+var (
+	_ driver.Memory = (*Device)(nil)
+	_ driver.Pinner = (*Driver)(nil)
+)

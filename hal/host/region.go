@@ -1,0 +1,146 @@
+package host
+
+import (
+	"sort"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"halstream/hal/driver"
+)
+
+// align is the alignment of device memory, and the unit of its sizes.
+const align = 256
+
+// backAt is the size from which a freed range is given back to the system.
+const backAt = 1 << 20
+
+// extent is a range of a region.
+type extent struct{ start, size uint64 }
+
+// region is a range of addresses of the process, off Go's heap, that blocks
+// are cut from. Nothing else of the process ever lies in it, so an address
+// tells whose memory it is, also after the block was freed.
+type region struct {
+	mu    sync.Mutex
+	what  string
+	limit uint64
+	bytes []byte
+	base  uint64
+	free  []extent          // by address, never two that touch
+	used  map[uint64]uint64 // size by address
+	inUse uint64
+}
+
+func newRegion(what string, limit uint64) *region {
+	return &region{what: what, limit: limit, used: map[uint64]uint64{}}
+}
+
+// reserve maps the region at its first use: only what is touched takes memory.
+func (r *region) reserve() error {
+	if r.bytes != nil {
+		return nil
+	}
+	b, err := syscall.Mmap(-1, 0, int(r.limit), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
+	if err != nil {
+		return driver.Errorf(driver.OutOfMemory, "allocate",
+			"the system gives no %d bytes of addresses for %s (%v); lower HALSTREAM_HOST_MEMORY", r.limit, r.what, err)
+	}
+	r.bytes = b
+	r.base = uint64(uintptr(unsafe.Pointer(&b[0])))
+	r.free = []extent{{r.base, r.limit}}
+	return nil
+}
+
+func (r *region) alloc(size uint64) (uint64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.reserve(); err != nil {
+		return 0, err
+	}
+	need := (size + align - 1) &^ (align - 1)
+	// The smallest range that fits keeps the large ones whole.
+	best := -1
+	for i, e := range r.free {
+		if e.size >= need && (best < 0 || e.size < r.free[best].size) {
+			best = i
+			if e.size == need {
+				break
+			}
+		}
+	}
+	if best < 0 || need < size {
+		return 0, driver.Errorf(driver.OutOfMemory, "allocate",
+			"%d bytes of %s asked for, %d of %d free%s; free some, or raise HALSTREAM_HOST_MEMORY",
+			size, r.what, r.limit-r.inUse, r.limit, r.split(need))
+	}
+	e := &r.free[best]
+	addr := e.start
+	e.start += need
+	e.size -= need
+	if e.size == 0 {
+		r.free = append(r.free[:best], r.free[best+1:]...)
+	}
+	r.used[addr] = need
+	r.inUse += need
+	return addr, nil
+}
+
+// split says that there is room, but not in one piece.
+func (r *region) split(need uint64) string {
+	if need <= r.limit-r.inUse {
+		return ", but not in one piece"
+	}
+	return ""
+}
+
+func (r *region) release(addr uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	size := r.used[addr]
+	delete(r.used, addr)
+	r.inUse -= size
+	if size >= backAt {
+		page := uint64(syscall.Getpagesize())
+		from := (addr + page - 1) &^ (page - 1)
+		to := (addr + size) &^ (page - 1)
+		if to > from {
+			// The pages come back zeroed when they are touched again.
+			_ = syscall.Madvise(r.bytes[from-r.base:to-r.base], syscall.MADV_DONTNEED)
+		}
+	}
+	i := sort.Search(len(r.free), func(i int) bool { return r.free[i].start > addr })
+	r.free = append(r.free, extent{})
+	copy(r.free[i+1:], r.free[i:])
+	r.free[i] = extent{addr, size}
+	if i+1 < len(r.free) && addr+size == r.free[i+1].start {
+		r.free[i].size += r.free[i+1].size
+		r.free = append(r.free[:i+1], r.free[i+2:]...)
+	}
+	if i > 0 && r.free[i-1].start+r.free[i-1].size == addr {
+		r.free[i-1].size += r.free[i].size
+		r.free = append(r.free[:i], r.free[i+1:]...)
+	}
+}
+
+func (r *region) owns(addr uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bytes != nil && addr >= r.base && addr-r.base < r.limit
+}
+
+func (r *region) info() (free, total uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.limit - r.inUse, r.limit
+}
+
+func (r *region) unmap() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bytes != nil {
+		_ = syscall.Munmap(r.bytes)
+		r.bytes, r.free = nil, nil
+	}
+}

@@ -1,0 +1,306 @@
+package pybuild
+
+import (
+	"strconv"
+	"strings"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// MemAlloc returns the address of size bytes of device memory.
+func MemAlloc(ordinal, size int64) (addr uint64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	b, err := d.Alloc(caller(), size)
+	if err != nil {
+		return 0, raise(err)
+	}
+	return b.Start, nil
+}
+
+// MemFree gives device memory back.
+func MemFree(addr uint64) (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(r.Free(caller(), addr))
+}
+
+// MemReap is MemFree, or HostFree, for memory whose owner was collected.
+func MemReap(addr uint64) (zero int64, err error) {
+	defer guard(&err)
+	if rt == nil {
+		return 0, nil
+	}
+	kind, _, _, _ := rt.Lookup(addr)
+	if kind == hal.Pinned {
+		return 0, raise(rt.FreeHost(nil, addr, true))
+	}
+	return 0, raise(rt.Free(nil, addr))
+}
+
+// MemAllocAsync returns the address of size bytes in the order of a stream.
+func MemAllocAsync(id, size int64) (addr uint64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "allocate in stream order")
+	if err != nil {
+		return 0, err
+	}
+	b, err := s.AllocAsync(t, size)
+	if err != nil {
+		return 0, raise(err)
+	}
+	return b.Start, nil
+}
+
+// MemFreeAsync gives memory back in the order of a stream.
+func MemFreeAsync(id int64, addr uint64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "free in stream order")
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(s.FreeAsync(t, addr))
+}
+
+// MemFreeBytes returns how many bytes of the device's memory are free.
+func MemFreeBytes(ordinal int64) (n uint64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	n, _, err = d.MemoryInfo()
+	return n, raise(err)
+}
+
+// MemTotalBytes returns how many bytes of memory the device has.
+func MemTotalBytes(ordinal int64) (n uint64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	_, n, err = d.MemoryInfo()
+	return n, raise(err)
+}
+
+// MemLookup returns "kind start size ordinal" of the block that holds an
+// address: kind 0 is memory the runtime does not know, 1 pinned, 2 a device's.
+func MemLookup(addr uint64) (text string, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return "", err
+	}
+	kind, start, size, ordinal := r.Lookup(addr)
+	return strings.Join([]string{strconv.Itoa(int(kind)), strconv.FormatUint(start, 10),
+		strconv.FormatUint(size, 10), strconv.Itoa(ordinal)}, " "), nil
+}
+
+// PoolStat returns a figure of the stream-ordered pool, bytes: 0 used, 1
+// reserved, 2 highest used, 3 highest reserved, 4 threshold.
+func PoolStat(ordinal, which int64) (n uint64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	p := d.PoolStats()
+	figures := []uint64{p.Used, p.Reserved, p.UsedPeak, p.ReservedPeak, p.Threshold}
+	if which < 0 || int(which) >= len(figures) {
+		return 0, raise(driver.Errorf(driver.InvalidValue, "pool statistics", "no figure has number %d", which))
+	}
+	return figures[which], nil
+}
+
+// PoolTrim gives kept memory back to the device, down to least bytes.
+func PoolTrim(ordinal int64, least uint64) (zero int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	d.TrimPool(least)
+	return 0, nil
+}
+
+// PoolThreshold says how many free bytes the pool keeps.
+func PoolThreshold(ordinal int64, bytes uint64) (zero int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	d.SetPoolThreshold(bytes)
+	return 0, nil
+}
+
+// PoolResetPeaks makes the highest figures start anew.
+func PoolResetPeaks(ordinal int64) (zero int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	d.ResetPoolPeaks()
+	return 0, nil
+}
+
+// HostAlloc returns the address of size bytes of pinned memory.
+func HostAlloc(size int64) (addr uint64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	b, err := r.AllocHost(caller(), size)
+	if err != nil {
+		return 0, raise(err)
+	}
+	return b.Start, nil
+}
+
+// HostFree gives pinned memory back; no pending operation may work on it.
+func HostFree(addr uint64) (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(r.FreeHost(caller(), addr, false))
+}
+
+// HostRegister makes memory of the program pinned.
+func HostRegister(addr uint64, size int64) (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(r.RegisterHost(caller(), addr, size))
+}
+
+// HostUnregister makes it pageable again.
+func HostUnregister(addr uint64) (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(r.UnregisterHost(caller(), addr))
+}
+
+// StreamCopy enqueues a copy of n bytes. It waits where the vendors' calls do,
+// for copies into pageable memory and larger ones from it.
+func StreamCopy(id int64, dst, src, n uint64) (zero int64, err error) {
+	return copyRows(id, hal.CopySpec{Dst: dst, Src: src, Width: n})
+}
+
+// StreamCopyRows enqueues a copy of height rows of width bytes.
+func StreamCopyRows(id int64, dst, dpitch, src, spitch, width, height uint64) (zero int64, err error) {
+	if height == 0 {
+		return 0, nil
+	}
+	return copyRows(id, hal.CopySpec{Dst: dst, DstPitch: dpitch, Src: src, SrcPitch: spitch, Width: width, Height: height})
+}
+
+func copyRows(id int64, c hal.CopySpec) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "copy")
+	if err != nil {
+		return 0, err
+	}
+	p, err := s.Copy(t, c)
+	if err == nil && p != nil {
+		await(p, driver.Forever)
+		return 0, nil
+	}
+	return enqueued(t, s, err)
+}
+
+// StreamFill enqueues count elements of size bytes, each set to value.
+func StreamFill(id int64, dst, value uint64, size int64, count uint64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "fill")
+	if err != nil {
+		return 0, err
+	}
+	if size < 0 || size > 8 || value > 1<<32-1 {
+		return 0, raise(driver.Errorf(driver.InvalidValue, "fill", "a value has at most 4 bytes"))
+	}
+	return enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
+}
+
+// StreamNative enqueues a call of the C function at fn with arg. ranges says
+// what it reads and writes: "r:address:size w:address:size ...".
+func StreamNative(id int64, fn, arg uint64, ranges string) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "call native")
+	if err != nil {
+		return 0, err
+	}
+	reads, writes, err := accesses(ranges)
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.Native(t, fn, arg, reads, writes))
+}
+
+// StreamCallOn is StreamCall for a function that says what it works on.
+func StreamCallOn(id, token int64, ranges string) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "call")
+	if err != nil {
+		return 0, err
+	}
+	reads, writes, err := accesses(ranges)
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.HostFuncOn(t, uint64(token), reads, writes))
+}
+
+// StreamPass enqueues a function that later work does not wait for.
+func StreamPass(id, token int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "pass")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.Pass(t, uint64(token)))
+}
+
+// accesses reads the text form of ranges.
+func accesses(text string) (reads, writes []hal.Range, err error) {
+	for _, part := range strings.Fields(text) {
+		fields := strings.Split(part, ":")
+		if len(fields) == 3 {
+			start, bad := strconv.ParseUint(fields[1], 10, 64)
+			size, worse := strconv.ParseUint(fields[2], 10, 64)
+			if bad == nil && worse == nil && (fields[0] == "r" || fields[0] == "w") {
+				if fields[0] == "r" {
+					reads = append(reads, hal.Range{Start: start, Size: size})
+				} else {
+					writes = append(writes, hal.Range{Start: start, Size: size})
+				}
+				continue
+			}
+		}
+		return nil, nil, raise(driver.Errorf(driver.InvalidValue, "call", "%q is no range", part))
+	}
+	return reads, writes, nil
+}

@@ -1,0 +1,305 @@
+"""Arrays: typed memory of a device, and NumPy arrays in pinned memory."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from . import _hostfunc, _memory, _native
+from ._device import Device, ordinal
+from ._errors import InvalidValueError, NotSupportedError
+from ._memory import DeviceMemory, Memory, PinnedMemory, PooledMemory
+from ._stream import Stream
+
+__all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]
+
+
+class _Exposed:
+    """Memory as NumPy sees it; the view keeps this object, and so the memory, alive."""
+
+    def __init__(self, owner: object, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            "typestr": dtype.str,
+            "descr": dtype.descr,
+            "data": (ptr, False),
+        }
+
+
+def _view(owner: object, ptr: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.asarray(_Exposed(owner, ptr, shape, dtype))
+
+
+class Array:
+    """A block of device memory with a shape and a dtype, contiguous in C order.
+
+    Made by `empty`, `zeros` and `asarray`. It is no tensor: it can be filled,
+    copied, sliced, and handed to functions and kernels on streams.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    ptr : int
+        Address on the device.
+    """
+
+    __slots__ = ("__weakref__", "_host", "_memory", "dtype", "ptr", "shape")
+
+    def __init__(self, memory: Memory, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self._memory = memory
+        self.ptr = ptr
+        self.shape = shape
+        self.dtype = dtype
+        self._host: Any = None
+
+    # -- description ------------------------------------------------------
+
+    @property
+    def device(self) -> Device:
+        """The device that the memory belongs to."""
+        return Device(self._memory.device)  # type: ignore[attr-defined]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return math.prod(self.shape) * int(self.dtype.itemsize)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next in each dimension, in C order."""
+        out, step = [], int(self.dtype.itemsize)
+        for length in reversed(self.shape):
+            out.append(step)
+            step *= length
+        return tuple(reversed(out))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<halstream.Array {self.shape} {self.dtype} on {_native.backend()}:{self.device.ordinal}>"
+
+    def __getitem__(self, index: Any) -> Array:
+        """Return a view of rows: an int, or a slice with step 1, of the first dimension."""
+        if not self.shape:
+            raise IndexError("an array without dimensions has no rows")
+        row = self.nbytes // self.shape[0] if self.shape[0] else 0
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self.shape[0])
+            if step != 1:
+                raise NotSupportedError(
+                    "a view has its rows in one piece: slice with step 1, or copy to NumPy first",
+                    operation="slice",
+                )
+            rows = max(0, stop - start)
+            return Array(self._memory, self.ptr + start * row, (rows, *self.shape[1:]), self.dtype)
+        number = operator.index(index)
+        if not -self.shape[0] <= number < self.shape[0]:
+            raise IndexError(f"row {number} of an array of {self.shape[0]}")
+        number %= self.shape[0]
+        return Array(self._memory, self.ptr + number * row, self.shape[1:], self.dtype)
+
+    def reshape(self, *shape: Any) -> Array:
+        """Return a view of another shape with as many elements."""
+        wanted = _shape(shape[0] if len(shape) == 1 else shape)
+        if math.prod(wanted) != self.size:
+            raise InvalidValueError(f"{self.size} elements do not make an array of shape {wanted}")
+        return Array(self._memory, self.ptr, wanted, self.dtype)
+
+    # -- contents ---------------------------------------------------------
+
+    def copy_from(self, source: Any, stream: Stream | None = None) -> None:
+        """Enqueue a copy of as many bytes from an Array, a NumPy array or a buffer.
+
+        Parameters
+        ----------
+        source : buffer
+            Contiguous. A pinned one must stay as it is until the stream got there.
+        stream : Stream or None
+            None is the current stream.
+
+        Raises
+        ------
+        InvalidValueError
+            If the sizes or the dtypes differ.
+        """
+        self._check(source, "source")
+        address, _ = _memory.address_of(source)
+        _memory.copy(_memory.current(stream), self.ptr, address, self.nbytes)
+
+    def copy_to(self, target: Any, stream: Stream | None = None) -> None:
+        """Enqueue a copy of all bytes to an Array, a NumPy array or a writable buffer.
+
+        Into pageable memory it returns when the copy is done.
+        """
+        self._check(target, "target")
+        address, _ = _memory.address_of(target, writable=True)
+        _memory.copy(_memory.current(stream), address, self.ptr, self.nbytes)
+
+    def fill(self, value: Any, stream: Stream | None = None) -> None:
+        """Enqueue a fill of every element with a value of the array's dtype."""
+        element = np.asarray(value).astype(self.dtype, casting="same_kind").tobytes()
+        size = len(element)
+        stream = _memory.current(stream)
+        if len(set(element)) == 1:
+            _memory.fill(stream, self.ptr, element[0], 1, self.nbytes)
+        elif size in (2, 4):
+            _memory.fill(stream, self.ptr, int.from_bytes(element, "little"), size, self.size)
+        else:
+            host = pinned_empty(self.shape, self.dtype)
+            host[...] = value
+            self.copy_from(host, stream)
+
+    def numpy(self, stream: Stream | None = None) -> Any:
+        """Return the contents as a new NumPy array; waits for the stream's work so far."""
+        out = np.empty(self.shape, self.dtype)
+        if self.nbytes:
+            self.copy_to(out, stream)
+        return out
+
+    def _check(self, other: Any, role: str) -> None:
+        dtype = getattr(other, "dtype", None)
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise InvalidValueError(f"the {role} has dtype {dtype}, the array {self.dtype}")
+        nbytes = getattr(other, "nbytes", None)
+        if nbytes is None:
+            nbytes = memoryview(other).nbytes
+        if nbytes != self.nbytes:
+            raise InvalidValueError(f"the {role} has {nbytes} bytes, the array {self.nbytes}")
+
+    def _as_host(self) -> Any:
+        """Return the memory as NumPy sees it; on a vendor device the host cannot see it."""
+        if self._host is None:
+            if _native.backend() != "host":
+                raise NotSupportedError(
+                    "a Python function cannot see a device's memory: launch a kernel, or copy "
+                    "to pinned memory first",
+                    operation="call",
+                )
+            self._host = _view(self._memory, self.ptr, self.shape, self.dtype)
+        return self._host
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    lengths = (shape,) if not isinstance(shape, (tuple, list)) else tuple(shape)
+    wanted = tuple(operator.index(n) for n in lengths)
+    if any(n < 0 for n in wanted):
+        raise InvalidValueError(f"a shape has no negative lengths, but got {wanted}")
+    return wanted
+
+
+def empty(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | None = None) -> Array:
+    """Return an array of a device with any contents.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : dtype-like
+    device : Device, int, str or None
+        None is the stream's device, or the current one.
+    stream : Stream or None
+        Given, the memory is taken and given back in its order (contract M7).
+
+    Raises
+    ------
+    OutOfMemoryError
+        With the bytes asked for and the bytes free.
+    """
+    wanted, kind = _shape(shape), np.dtype(dtype)
+    if kind.hasobject:
+        raise InvalidValueError("device memory cannot hold Python objects; choose another dtype")
+    nbytes = max(1, math.prod(wanted) * kind.itemsize)
+    if stream is None:
+        memory: Memory = DeviceMemory(nbytes, device)
+    else:
+        if device is not None and ordinal(device) != stream._ordinal:
+            raise InvalidValueError("the stream belongs to another device than the one asked for")
+        memory = PooledMemory(nbytes, stream)
+    return Array(memory, memory.ptr, wanted, kind)
+
+
+def zeros(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | None = None) -> Array:
+    """Return an array of zeros; the fill is enqueued on the stream (None: the current one)."""
+    array = empty(shape, dtype, device, stream)
+    if array.nbytes:
+        if stream is None:
+            stream = Stream._current(array._memory.device)  # type: ignore[attr-defined]
+        _memory.fill(stream, array.ptr, 0, 1, array.nbytes)
+    return array
+
+
+def asarray(
+    source: Any, dtype: Any = None, device: Any = None, stream: Stream | None = None
+) -> Array:
+    """Return `source` as an array of a device: itself if it is one, else a copy of it.
+
+    The copy is enqueued on the stream (None: the device's current one), and
+    the source may be changed when the call returns.
+    """
+    if isinstance(source, Array) and (dtype is None or np.dtype(dtype) == source.dtype):
+        return source
+    if isinstance(source, Array):
+        source = source.numpy(stream)
+    host = np.ascontiguousarray(source, dtype)
+    array = empty(host.shape, host.dtype, device, stream)
+    if array.nbytes:
+        if stream is None:
+            stream = Stream._current(array._memory.device)  # type: ignore[attr-defined]
+        kind, *_ = _memory.lookup(host.__array_interface__["data"][0])
+        if kind == _memory.PINNED:
+            host = host.copy()  # pinned memory would be read late
+        array.copy_from(host, stream)
+    return array
+
+
+def pinned_empty(shape: Any, dtype: Any = float) -> Any:
+    """Return a NumPy array in pinned memory, with any contents.
+
+    Copies from it are asynchronous: it must stay as it is until the stream
+    got there. The memory is given back with the last view of it.
+    """
+    wanted, kind = _shape(shape), np.dtype(dtype)
+    if kind.hasobject:
+        raise InvalidValueError("pinned memory cannot hold Python objects; choose another dtype")
+    nbytes = math.prod(wanted) * kind.itemsize
+    if nbytes == 0:
+        return np.empty(wanted, kind)
+    memory = PinnedMemory(nbytes)
+    return _view(memory, memory.ptr, wanted, kind)
+
+
+def _arguments(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
+    """Return the arguments as a function gets them, and what it reads by their account."""
+    ranges = []
+    given = []
+    for value in args:
+        if isinstance(value, Array):
+            ranges.append(f"r:{value.ptr}:{value.nbytes}")
+            value = value._as_host()
+        elif isinstance(value, np.ndarray):
+            ranges.append(f"r:{value.__array_interface__['data'][0]}:{value.nbytes}")
+        given.append(value)
+    return tuple(given), " ".join(ranges)
+
+
+_hostfunc.arguments = _arguments
