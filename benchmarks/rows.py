@@ -31,7 +31,10 @@ class Row:
         if self.target is not None:
             words.append(f"{'≥' if self.more else '≤'} {number(self.target)}")
         if self.share is not None:
-            words.append(f"≤ 1/{round(1 / self.share)} of the best")
+            whole = round(1 / self.share)
+            exact = whole > 1 and abs(1 / self.share - whole) < 1e-6
+            part = f"1/{whole} of" if exact else f"{number(self.share)} times"
+            words.append(f"≤ {part} the best")
         return ", ".join(words)
 
     def reached(self, value: float, ratio: float | None) -> str:
@@ -78,6 +81,21 @@ ROWS = (
     Row("many_beside", "operations on one stream beside them ÷ alone", "x", target=1.5),
     Row("many_legacy_each", "blocking ones in turn with the default stream ÷ one in turn with it", "x", target=1.5),
     Row("many_legacy_beside", "the default stream beside 10,000 blocking ones ÷ beside one", "x", target=1.5),
+    Row("copy_4m", "copy of 4 MB from pinned memory, and synchronize", share=1 / 1.2, against=BESIDE),
+    Row("copy_4m_numpy", "the same ÷ NumPy's copy of its own arrays", "x", target=1 / 0.95),
+    Row("copy_64m", "copy of 64 MB from pinned memory, and synchronize", share=1.0, against=BESIDE),
+    Row("copy_64m_numpy", "the same ÷ NumPy's copy of its own arrays", "x"),
+    Row("handover_64m", "handing over a copy of 64 MB to an idle stream", target=3, against=BESIDE),
+    Row("handover_busy", "the same, to a stream with work"),
+    Row("copy_1k", "enqueue of a copy of 1 KiB", target=0.8, against=BESIDE),
+    Row("copy_1k_array", "the same by `Array.copy_from`"),
+    Row("pool", "allocate 4 KiB in stream order, and free it", target=0.8),
+    Row("pool_object", "the same as an object, `PooledMemory`"),
+    Row("native", "native function: enqueue + synchronize (peers: a kernel)", share=1.0),
+    Row("call_arrays", "Python functions on two arrays", "per second", target=100_000, more=True),
+    Row("record_copying", "record while every engine copies 64 MB ÷ quiet", "x", target=3),
+    Row("dlpack", "DLPack export", target=3),
+    Row("copies_growth", "memory that 1,000 times 1,000 small copies add, after as many", "MiB", target=1),
     Row("import", "import, in a fresh process", "ms", target=60),
     Row("import_first", "import and the first stream", "ms"),
     Row("wheel", "wheel", "MiB", target=6),

@@ -1,7 +1,8 @@
 """The four ways of waiting that AscendCL has, through acl.rt, each proved by what it does.
 
-A callback that waits for the host stands in for the work of a device; a thread
-of the program runs the callbacks, as pyACL wants it.
+The second copies memory. In the others a callback that waits for the host stands
+in for the work of a device; a thread of the program runs the callbacks, as pyACL
+wants it.
 """
 
 from __future__ import annotations
@@ -96,16 +97,23 @@ def wait_for_an_event() -> None:
 
 def wait_for_a_stream() -> None:
     stream = made(acl.rt.create_stream())
-    source, target = bytes(range(16)), bytearray(16)
-
-    def copy(pair: list[bytes | bytearray]) -> None:
-        target[:] = pair[0]
-
+    values = bytes(range(256)) * 16
+    size = len(values)
+    source, target = made(acl.rt.malloc_host(size)), made(acl.rt.malloc_host(size))
+    there = made(acl.rt.malloc(size, acl.ACL_MEM_MALLOC_HUGE_FIRST))
+    kind = acl.ACL_MEMCPY_HOST_TO_HOST
+    assert well(acl.rt.memcpy(source, size, acl.util.bytes_to_ptr(values), size, kind))
+    assert well(acl.rt.memset(target, size, 0, size))
     with worker(stream):
         release = hold(stream)
-        launched = acl.rt.launch_callback(copy, [source], HOLD_THE_STREAM, stream)
-        prove("work is put on the stream it names", well(launched) and not done(stream))
-        prove("and the program goes on before it is done", target == bytes(16))
+        to_device, back = acl.ACL_MEMCPY_HOST_TO_DEVICE, acl.ACL_MEMCPY_DEVICE_TO_HOST
+        copied = (
+            acl.rt.memcpy_async(there, size, source, size, to_device, stream),
+            acl.rt.memcpy_async(target, size, there, size, back, stream),
+        )
+        prove("copies are put on the stream they name", well(*copied) and not done(stream))
+        untouched = acl.util.ptr_to_bytes(target, size) == bytes(size)
+        prove("and the program goes on before they are done", untouched)
         codes: list[int] = []
         prove.blocks(
             "synchronize_stream holds the program until all tasks are done",
@@ -114,8 +122,18 @@ def wait_for_a_stream() -> None:
             release,
         )
         prove("and says success", codes == [acl.ACL_SUCCESS] and done(stream))
-        prove("the bytes are there then", target == source)
-    prove("the stream is given back", well(acl.rt.destroy_stream(stream)))
+        prove("the bytes are there then", acl.util.ptr_to_bytes(target, size) == values)
+        wrong = acl.rt.memcpy_async(there, size - 1, source, size, to_device, stream)
+        prove("more bytes than fit are refused by a code", wrong == acl.ACL_ERROR_RT_PARAM_INVALID)
+    prove(
+        "stream and memory are given back",
+        well(
+            acl.rt.destroy_stream(stream),
+            acl.rt.free(there),
+            acl.rt.free_host(source),
+            acl.rt.free_host(target),
+        ),
+    )
 
 
 def one_stream_waits_for_another() -> None:

@@ -1,13 +1,16 @@
 """Streams and events as mindspore.hal has them, every call proved by what it does.
 
-Work is stood in for by functions on streams; gates hold a stream where the
-program has to look at it while something is pending.
+The first half stands in for work by functions on streams, the second half works
+on tensors. Gates hold a stream where the program has to look at it while
+something is pending.
 """
 
 from __future__ import annotations
 
+import halstream.mindspore as ms
+import numpy as np
 from _proof import LIMIT, Proof
-from halstream.mindspore import hal
+from halstream.mindspore import Tensor, hal, ops
 from halstream.testing import Gate
 
 prove = Proof()
@@ -107,6 +110,72 @@ def wait_stream() -> None:
     prove.raises("wait_stream refuses anything but a stream", TypeError, s1.wait_stream, 1)
 
 
+def tensors_are_enqueued() -> None:
+    s = hal.Stream()
+    gate = Gate(s)
+    a, b = Tensor(np.ones([3, 3]), ms.float32), Tensor(np.ones([3, 3]), ms.float32)
+    with hal.StreamCtx(s):
+        c = a + b
+        event = s.record_event()
+        late = Gate(s)
+        a * b
+    prove("operations return before they ran", s.query() is False and event.query() is False)
+    current = hal.current_stream()
+    current.wait_event(event)
+    e = c + 3
+    prove("what uses their result waits with the event", current.query() is False)
+    gate.open()
+    shown = "[[5. 5. 5.]\n [5. 5. 5.]\n [5. 5. 5.]]"
+    prove("printing waits for the tensor's own stream", str(e) == shown)
+    prove("and not for others", s.query() is False)
+    late.open()
+    s.synchronize()
+
+
+def products_in_two_streams() -> None:
+    s1, s2 = hal.Stream(), hal.Stream()
+    a, b = Tensor(np.ones([1, 2]), ms.float32), Tensor(np.ones([2, 2]), ms.float32)
+    gate = Gate(s1)
+    with hal.StreamCtx(s1):
+        c = ops.matmul(a, b)
+    with hal.StreamCtx(s2):
+        s2.wait_stream(s1)
+        d = ops.matmul(c, b)
+    prove("a product of a product that is still pending", s2.query() is False)
+    gate.open()
+    hal.synchronize()
+    prove("is right behind wait_stream", d.tolist() == [[4.0, 4.0]] and str(d) == "[[4. 4.]]")
+
+
+def a_long_product() -> None:
+    a = Tensor(np.ones([1024, 2048]), ms.float32)
+    b = Tensor(np.ones([2048, 4096]), ms.float32)
+    s = hal.Stream()
+    with hal.StreamCtx(s):
+        c = ops.matmul(a, b)
+        del a, b
+    prove("a product of 17 GFLOP is handed over in no time", s.query() is False)
+    s.synchronize()
+    prove("its operands live until it is done", s.query() and bool((c.asnumpy() == 2048).all()))
+
+
+def memory_of_tensors() -> None:
+    before = hal.memory_allocated()
+    s, kept = hal.Stream(), ops.ones([1, 2])
+    hal.synchronize()
+    prove("memory is taken in blocks of 512 bytes", hal.memory_allocated() - before == 512)
+    gate = Gate(s)
+    with hal.StreamCtx(s):
+        kept + 1
+    del kept
+    prove("a block stays while a stream works on it", hal.memory_allocated() - before == 1024)
+    gate.open()
+    s.synchronize()
+    prove("and goes back when it is done", hal.memory_allocated() == before)
+    hal.reset_peak_memory_stats()
+    prove("a reset peak is what is held", hal.max_memory_allocated() == before)
+
+
 if __name__ == "__main__":
     making_streams()
     a_stream_is_a_line()
@@ -114,4 +183,8 @@ if __name__ == "__main__":
     record_event()
     wait_event()
     wait_stream()
+    tensors_are_enqueued()
+    products_in_two_streams()
+    a_long_product()
+    memory_of_tensors()
     prove.end()

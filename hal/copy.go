@@ -1,6 +1,8 @@
 package hal
 
 import (
+	"math/bits"
+
 	"halstream/hal/driver"
 )
 
@@ -16,13 +18,34 @@ type CopySpec struct {
 	Width, Height      uint64
 }
 
-// span is how many bytes from the first to the last byte of the rows.
-func span(pitch, width, height uint64) uint64 { return pitch*(height-1) + width }
+// span is how many bytes from the first to the last byte of the rows; false if
+// they do not fit behind addr in any memory.
+func span(addr, pitch, width, height uint64) (uint64, bool) {
+	high, low := bits.Mul64(pitch, height-1)
+	n, carry := bits.Add64(low, width, 0)
+	_, past := bits.Add64(addr, n, 0)
+	return n, high == 0 && carry == 0 && past == 0
+}
+
+// overlap reports whether source and target share bytes. The rows of one may
+// lie in the gaps of the other.
+func (c CopySpec) overlap(to, from uint64) bool {
+	if c.Dst >= c.Src+from || c.Src >= c.Dst+to {
+		return false
+	}
+	if c.Height == 1 || c.DstPitch != c.SrcPitch {
+		return true
+	}
+	apart := max(c.Dst, c.Src) - min(c.Dst, c.Src)
+	apart %= c.DstPitch
+	return apart < c.Width || c.DstPitch-apart < c.Width
+}
 
 // Copy enqueues a copy. Pinned and device sources are read when the stream
 // gets there; up to 64 KiB of a pageable source are read within the call. The
 // result, if not nil, is the point the caller must wait for before it returns:
 // copies into pageable memory, and larger ones from it, are not asynchronous.
+// An abort drops them like others, and Failure tells then.
 //
 // # Errors
 //   - [ErrInvalidValue]: a range leaves its block, is not mapped or was freed,
@@ -50,8 +73,13 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		return nil, driver.Errorf(driver.InvalidValue, op,
 			"rows of %d bytes do not fit pitches of %d and %d", c.Width, c.DstPitch, c.SrcPitch)
 	}
-	to, from := span(c.DstPitch, c.Width, c.Height), span(c.SrcPitch, c.Width, c.Height)
-	if c.Dst < c.Src+from && c.Src < c.Dst+to {
+	to, fits := span(c.Dst, c.DstPitch, c.Width, c.Height)
+	from, fit := span(c.Src, c.SrcPitch, c.Width, c.Height)
+	if !fits || !fit {
+		return nil, driver.Errorf(driver.InvalidValue, op,
+			"%d rows of %d bytes, %d and %d apart, are more than any memory has", c.Height, c.Width, c.DstPitch, c.SrcPitch)
+	}
+	if c.overlap(to, from) {
 		return nil, driver.Errorf(driver.InvalidValue, op,
 			"source %#x and target %#x overlap; copy through another block", c.Src, c.Dst)
 	}
@@ -96,6 +124,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	if s.listened() {
 		s.tell(Operation{Kind: "copy", Thread: t, Reads: []Range{{c.Src, from}}, Writes: []Range{{c.Dst, to}}})
 	}
+	spec.Waited = wait
 	err = s.using(w, blocks, func() error { return w.Copy(spec) })
 	if err != nil || !wait {
 		return nil, s.settle(t, err)

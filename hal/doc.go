@@ -18,8 +18,8 @@
 //   - S3: Query is false while an operation is pending or runs, true when all
 //     work is done, and never blocks.
 //   - S4: Synchronize waits for the work enqueued before the call. The first
-//     error of a stream stays until a synchronize or query of that stream
-//     reports it, once; other streams do not see it.
+//     error of a stream stays until a synchronize or query of that stream, or a
+//     copy on it that waits, reports it, once; other streams do not see it.
 //   - S5: Work on the legacy default stream waits for all earlier work of the
 //     device's ordered streams, and their later work waits for it. Non-blocking
 //     streams and other devices take no part. Each thread has its own

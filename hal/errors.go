@@ -24,6 +24,7 @@ var (
 	ErrInHostFunction = &Error{Kind: driver.InHostFunction, Text: "in host function"}
 	ErrTimeout        = &Error{Kind: driver.Timeout, Text: "timed out"}
 	ErrAborted        = &Error{Kind: driver.Aborted, Text: "aborted"}
+	ErrOutOfMemory    = &Error{Kind: driver.OutOfMemory, Text: "out of memory"}
 )
 
 func closedError(op, what string) *Error {

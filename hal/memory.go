@@ -1,114 +1,6 @@
 package hal
 
-import (
-	"fmt"
-	"sync"
-
-	"halstream/hal/driver"
-)
-
-// MemoryKind says what a block of memory is.
-type MemoryKind uint8
-
-const (
-	// Pageable memory is the program's own; the runtime knows nothing of it.
-	Pageable MemoryKind = iota
-	// Pinned memory is the host's, and a device reads it when the stream gets there.
-	Pinned
-	// DeviceMemory belongs to a device.
-	DeviceMemory
-)
-
-// String returns the kind in words.
-func (k MemoryKind) String() string {
-	return [...]string{"pageable host memory", "pinned host memory", "device memory"}[k]
-}
-
-// Block is memory that the runtime knows.
-type Block struct {
-	Start, Size uint64
-	Kind        MemoryKind
-	dev         *Device
-	pooled      bool   // from the device's pool
-	registered  bool   // the program's own memory, pinned
-	room        uint64 // what a pooled block takes
-	users       []use
-}
-
-// use is the last operation of a stream that works on a block.
-type use struct {
-	stream *Stream
-	place  uint64
-	calls  int // that are about to enqueue such an operation
-	what   string
-}
-
-// memories is the memory of a runtime: one map of all blocks, by address.
-type memories struct {
-	mu    sync.Mutex
-	space space
-	// dying are freed blocks that pending operations still work on.
-	dying []*Block
-}
-
-// begin notes that a call is about to enqueue work on b, so that b is not given
-// back before end tells which operation it became.
-func (b *Block) begin(s *Stream, what string) {
-	for i := range b.users {
-		if b.users[i].stream == s {
-			b.users[i].calls++
-			b.users[i].what = what
-			return
-		}
-	}
-	// Forget the streams that are past their last use, or a block that many
-	// streams take turns with would remember them all.
-	kept := b.users[:0]
-	for _, u := range b.users {
-		if !u.reached() {
-			kept = append(kept, u)
-		}
-	}
-	b.users = append(kept, use{s, 0, 1, what})
-}
-
-func (b *Block) end(s *Stream, place uint64) {
-	for i := range b.users {
-		if u := &b.users[i]; u.stream == s {
-			u.calls--
-			u.place = max(u.place, place)
-			return
-		}
-	}
-}
-
-func (u use) reached() bool { return u.calls == 0 && u.stream.d.(driver.Worker).Reached(u.place) }
-
-// using runs enqueue, which puts one operation that works on blocks (nil ones
-// are left out) on s. No lock is held meanwhile.
-func (s *Stream) using(w driver.Worker, blocks []*Block, enqueue func() error) error {
-	err := enqueue()
-	place := w.Last()
-	m := &s.dev.rt.memory
-	m.mu.Lock()
-	for _, b := range blocks {
-		if b != nil {
-			b.end(s, place)
-		}
-	}
-	m.mu.Unlock()
-	return err
-}
-
-// busy returns a use that is still pending, nil if there is none.
-func (b *Block) busy() *use {
-	for i := range b.users {
-		if !b.users[i].reached() {
-			return &b.users[i]
-		}
-	}
-	return nil
-}
+import "halstream/hal/driver"
 
 func (d *Device) memory(op string) (driver.Memory, error) {
 	if m, ok := d.d.(driver.Memory); ok {
@@ -152,20 +44,26 @@ func (d *Device) Alloc(t *Thread, size int64) (*Block, error) {
 		return nil, err
 	}
 	d.used.Store(true)
-	d.rt.reap()
-	addr, err := m.Alloc(uint64(size))
-	if isOutOfMemory(err) {
-		// What the pool keeps and nobody uses may make room.
-		d.pool.trim(d, 0)
-		d.rt.reap()
-		addr, err = m.Alloc(uint64(size))
-	}
+	addr, err := d.allocate(m, uint64(size))
 	if err != nil {
 		return nil, err
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d}
 	d.rt.know(b)
 	return b, nil
+}
+
+// allocate takes memory of the device. When there is none it gives back what
+// the pool keeps and nobody uses, and what was freed and is no longer in use.
+func (d *Device) allocate(m driver.Memory, size uint64) (uint64, error) {
+	d.rt.reap(reapMost)
+	addr, err := m.Alloc(size)
+	if isOutOfMemory(err) {
+		d.rt.reapAll()
+		d.pool.trim(d, 0)
+		addr, err = m.Alloc(size)
+	}
+	return addr, d.rt.crowded(err)
 }
 
 func isOutOfMemory(err error) bool {
@@ -196,10 +94,14 @@ func (rt *Runtime) AllocHost(t *Thread, size int64) (*Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt.reap()
+	rt.reap(reapMost)
 	addr, err := p.AllocHost(uint64(size))
+	if isOutOfMemory(err) {
+		rt.reapAll()
+		addr, err = p.AllocHost(uint64(size))
+	}
 	if err != nil {
-		return nil, err
+		return nil, rt.crowded(err)
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: Pinned}
 	rt.know(b)
@@ -226,17 +128,30 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 	if err != nil {
 		return err
 	}
-	rt.memory.mu.Lock()
-	other := rt.memory.space.overlaps(addr, uint64(size))
-	rt.memory.mu.Unlock()
-	if other != nil {
-		return driver.Errorf(driver.InvalidValue, op, "it shares bytes with %s at %#x", other.Kind, other.Start)
+	if rt.ours(addr) || rt.ours(addr+uint64(size)-1) {
+		return driver.Errorf(driver.InvalidValue, op, "%d bytes at %#x are memory of this runtime", size, addr)
 	}
-	if err := p.Register(addr, uint64(size)); err != nil {
-		return err
+	shared := func() *Block { return rt.memory.space.overlaps(addr, uint64(size)) }
+	m := &rt.memory
+	m.mu.Lock()
+	other := shared()
+	m.mu.Unlock()
+	if other == nil {
+		if err := p.Register(addr, uint64(size)); err != nil {
+			return err
+		}
+		// Another thread may have registered the same bytes meanwhile.
+		m.mu.Lock()
+		if other = shared(); other == nil {
+			m.space.insert(&Block{Start: addr, Size: uint64(size), Kind: Pinned, registered: true})
+		}
+		m.mu.Unlock()
+		if other == nil {
+			return nil
+		}
+		_ = p.Unregister(addr)
 	}
-	rt.know(&Block{Start: addr, Size: uint64(size), Kind: Pinned, registered: true})
-	return nil
+	return driver.Errorf(driver.InvalidValue, op, "it shares bytes with %s at %#x", other.describe(), other.Start)
 }
 
 // take removes the block that starts at addr from the map.
@@ -255,16 +170,6 @@ func (rt *Runtime) take(op string, addr uint64, fits func(*Block) bool, what str
 		return nil, driver.Errorf(driver.InvalidValue, op, "%#x is %s, not %s", addr, b.describe(), what)
 	}
 	return b, nil
-}
-
-func (b *Block) describe() string {
-	switch {
-	case b.registered:
-		return "registered host memory"
-	case b.pooled:
-		return "stream-ordered device memory"
-	}
-	return b.Kind.String()
 }
 
 // ours reports whether an address lies where the runtime's memory lies.
@@ -301,7 +206,7 @@ func (rt *Runtime) Free(t *Thread, addr uint64) error {
 		m.dying = append(m.dying, b)
 	}
 	m.mu.Unlock()
-	rt.reap()
+	rt.reap(reapMost)
 	return err
 }
 
@@ -348,38 +253,8 @@ func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bo
 		}
 	}
 	m.mu.Unlock()
-	rt.reap()
+	rt.reap(reapMost)
 	return err
-}
-
-// reap gives back freed blocks that no operation works on any more.
-func (rt *Runtime) reap() {
-	m := &rt.memory
-	m.mu.Lock()
-	var dead []*Block
-	kept := m.dying[:0]
-	for _, b := range m.dying {
-		if b.busy() == nil {
-			dead = append(dead, b)
-		} else {
-			kept = append(kept, b)
-		}
-	}
-	clear(m.dying[len(kept):])
-	m.dying = kept
-	m.mu.Unlock()
-	for _, b := range dead {
-		switch {
-		case b.registered:
-			_ = rt.drv.(driver.Pinner).Unregister(b.Start)
-		case b.Kind == Pinned:
-			rt.drv.(driver.Pinner).FreeHost(b.Start)
-		case b.pooled:
-			b.dev.pool.giveBack(b.dev, b)
-		default:
-			b.dev.d.(driver.Memory).Free(b.Start)
-		}
-	}
 }
 
 // MemoryInfo returns the free and total bytes of the device.
@@ -390,25 +265,9 @@ func (d *Device) MemoryInfo() (free, total uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	d.rt.reap()
+	d.rt.reapAll()
 	free, total = m.Info()
 	return free, total, nil
-}
-
-// Lookup returns the kind, the start and the size of the block that holds an
-// address, and the ordinal of its device, -1 for the host.
-func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ordinal int) {
-	rt.memory.mu.Lock()
-	defer rt.memory.mu.Unlock()
-	b := rt.memory.space.find(addr)
-	if b == nil {
-		return Pageable, 0, 0, -1
-	}
-	ordinal = -1
-	if b.dev != nil {
-		ordinal = b.dev.ordinal
-	}
-	return b.Kind, b.Start, b.Size, ordinal
 }
 
 // reserve is within, and begins the use of the block on s.
@@ -433,17 +292,16 @@ func (rt *Runtime) within(op, role string, addr, size uint64) (*Block, error) {
 			return nil, driver.Errorf(driver.InvalidValue, op,
 				"the %s runs from %#x into a block at %#x", role, addr, other.Start)
 		}
+		if rt.ours(addr + size - 1) {
+			return nil, driver.Errorf(driver.InvalidValue, op,
+				"the %s, %d bytes at %#x, runs into memory of a device", role, size, addr)
+		}
 		return nil, nil
 	}
-	if end := b.Start + b.Size; addr+size > end || addr+size < addr {
+	if left := b.Start + b.Size - addr; size > left {
 		return nil, driver.Errorf(driver.InvalidValue, op,
 			"the %s, %d bytes at %#x, ends %d bytes behind its block of %d bytes at %#x",
-			role, size, addr, addr+size-end, b.Size, b.Start)
+			role, size, addr, size-left, b.Size, b.Start)
 	}
 	return b, nil
-}
-
-// String describes the block.
-func (b *Block) String() string {
-	return fmt.Sprintf("%d bytes of %s at %#x", b.Size, b.describe(), b.Start)
 }

@@ -17,7 +17,7 @@ type pool struct {
 	peak      uint64 // of used
 	peakHeld  uint64 // of reserved
 	threshold uint64
-	endless   bool // no threshold was set: keep everything
+	limited   bool // a threshold was set; without, everything is kept
 }
 
 type keptBlock struct {
@@ -67,22 +67,22 @@ func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
 	n := room(uint64(size))
 	addr := p.reuse(s, n)
 	if addr == 0 {
-		if addr, err = m.Alloc(n); isOutOfMemory(err) {
-			p.trim(d, 0)
-			d.rt.reap()
-			addr, err = m.Alloc(n)
-		}
-		if err != nil {
+		if addr, err = d.allocate(m, n); err != nil {
+			if isOutOfMemory(err) && n != uint64(size) {
+				err = driver.Errorf(driver.OutOfMemory, op, "%d bytes asked for; with the room a pool gives each block, %s",
+					size, err.(*Error).Text)
+			}
 			return nil, err
 		}
+		p.grow(n)
 	}
-	p.mu.Lock()
-	p.used += n
-	p.peak = max(p.peak, p.used)
-	p.mu.Unlock()
 	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, room: n}
 	if s.listened() {
 		s.tell(Operation{Kind: "allocate", Thread: t, Writes: []Range{{addr, uint64(size)}}})
+	}
+	if w := s.d.(driver.Worker); !w.Reached(w.Last()) {
+		// The block may be one that pending work of s still works on for its former owner.
+		b.users = []use{{stream: s, place: w.Last(), what: "work from before its allocation"}}
 	}
 	d.rt.know(b)
 	return b, nil
@@ -99,12 +99,25 @@ func (p *pool) reuse(s *Stream, n uint64) uint64 {
 			list[i] = list[len(list)-1]
 			list[len(list)-1] = keptBlock{}
 			p.kept[n] = list[:len(list)-1]
+			p.take(n)
 			return addr
 		}
 	}
+	return 0
+}
+
+func (p *pool) take(n uint64) {
+	p.used += n
+	p.peak = max(p.peak, p.used)
+}
+
+// grow counts memory that was taken from the device and is used at once.
+func (p *pool) grow(n uint64) {
+	p.mu.Lock()
 	p.reserved += n
 	p.peakHeld = max(p.peakHeld, p.reserved)
-	return 0
+	p.take(n)
+	p.mu.Unlock()
 }
 
 // FreeAsync gives memory of AllocAsync back at this point of s. All work on it
@@ -135,7 +148,7 @@ func (s *Stream) FreeAsync(t *Thread, addr uint64) error {
 	if s.listened() {
 		s.tell(Operation{Kind: "free", Thread: t, Writes: []Range{{addr, b.Size}}})
 	}
-	s.dev.pool.keep(s.dev, b, keptBlock{addr, s, s.d.(driver.Worker).Last()})
+	s.dev.pool.keep(s.dev, b, keptBlock{addr, s, s.d.(driver.Worker).Mark()})
 	return nil
 }
 
@@ -143,11 +156,10 @@ func (p *pool) keep(d *Device, b *Block, k keptBlock) {
 	p.mu.Lock()
 	if p.kept == nil {
 		p.kept = map[uint64][]keptBlock{}
-		p.endless = p.threshold == 0
 	}
 	p.kept[b.room] = append(p.kept[b.room], k)
 	p.used -= b.room
-	over := !p.endless && p.reserved-p.used > p.threshold
+	over := p.limited && p.reserved-p.used > p.threshold
 	p.mu.Unlock()
 	if over {
 		p.trim(d, p.threshold)
@@ -205,7 +217,7 @@ func (d *Device) TrimPool(least uint64) { d.pool.trim(d, least) }
 func (d *Device) SetPoolThreshold(bytes uint64) {
 	p := &d.pool
 	p.mu.Lock()
-	p.threshold, p.endless = bytes, false
+	p.threshold, p.limited = bytes, true
 	p.mu.Unlock()
 	p.trim(d, bytes)
 }

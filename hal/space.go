@@ -4,7 +4,10 @@ import "math/rand/v2"
 
 // space is the map of all memory the runtime knows, by address: a treap, since
 // blocks come and go in no order and every copy looks two addresses up.
-type space struct{ root *leaf }
+type space struct {
+	root *leaf
+	n    int
+}
 
 type leaf struct {
 	block       *Block
@@ -52,12 +55,14 @@ func (s *space) overlaps(start, size uint64) *Block {
 func (s *space) insert(b *Block) {
 	left, right := split(s.root, b.Start)
 	s.root = join(join(left, &leaf{block: b, rank: rand.Uint32()}), right)
+	s.n++
 }
 
 func (s *space) remove(b *Block) {
 	left, rest := split(s.root, b.Start)
 	_, right := split(rest, b.Start+1)
 	s.root = join(left, right)
+	s.n--
 }
 
 // split divides a tree into the blocks below addr and the others.

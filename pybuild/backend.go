@@ -61,7 +61,7 @@ func use(name string) error {
 		}
 		limit = n
 	}
-	for _, variable := range []string{"HALSTREAM_HOST_DEVICES", "HALSTREAM_HOST_ENGINES"} {
+	for _, variable := range []string{"HALSTREAM_HOST_DEVICES", "HALSTREAM_HOST_ENGINES", "HALSTREAM_HOST_MEMORY"} {
 		// Backends read Go's copy of the environment.
 		if now := getenv(variable); now != os.Getenv(variable) {
 			if err := os.Setenv(variable, now); err != nil {
@@ -108,6 +108,10 @@ func UseBackend(name string) (done int64, err error) {
 		if n := rt.Live(); n > 0 {
 			return 0, raise(driver.Errorf(driver.InvalidValue, "use backend",
 				"%d stream(s) and event(s) are alive; close them first", n))
+		}
+		if n := rt.Blocks(); n > 0 {
+			return 0, raise(driver.Errorf(driver.InvalidValue, "use backend",
+				"%d block(s) of memory are alive; free them first", n))
 		}
 		if rt.Pending() > 0 {
 			return 0, raise(driver.Errorf(driver.NotReady, "use backend",

@@ -29,8 +29,21 @@ func MemFree(addr uint64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, raise(r.Free(caller(), addr))
+	t := caller()
+	return 0, raise(slow(r, addr, func() error { return r.Free(t, addr) }))
 }
+
+// slow runs a call that gives memory back. Python's lock is released if that
+// may take milliseconds, as giving many pages back to the system does.
+func slow(r *hal.Runtime, addr uint64, f func() error) (err error) {
+	if _, _, size, _ := r.Lookup(addr); size < slowAt {
+		return f()
+	}
+	unlocked(func() { err = f() })
+	return err
+}
+
+const slowAt = 4 << 20
 
 // MemReap is MemFree, or HostFree, for memory whose owner was collected.
 func MemReap(addr uint64) (zero int64, err error) {
@@ -38,11 +51,14 @@ func MemReap(addr uint64) (zero int64, err error) {
 	if rt == nil {
 		return 0, nil
 	}
-	kind, _, _, _ := rt.Lookup(addr)
-	if kind == hal.Pinned {
-		return 0, raise(rt.FreeHost(nil, addr, true))
-	}
-	return 0, raise(rt.Free(nil, addr))
+	r := rt
+	kind, _, _, _ := r.Lookup(addr)
+	return 0, raise(slow(r, addr, func() error {
+		if kind == hal.Pinned {
+			return r.FreeHost(nil, addr, true)
+		}
+		return r.Free(nil, addr)
+	}))
 }
 
 // MemAllocAsync returns the address of size bytes in the order of a stream.
@@ -176,7 +192,8 @@ func HostFree(addr uint64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, raise(r.FreeHost(caller(), addr, false))
+	t := caller()
+	return 0, raise(slow(r, addr, func() error { return r.FreeHost(t, addr, false) }))
 }
 
 // HostRegister makes memory of the program pinned.
@@ -222,8 +239,10 @@ func copyRows(id int64, c hal.CopySpec) (zero int64, err error) {
 	}
 	p, err := s.Copy(t, c)
 	if err == nil && p != nil {
-		await(p, driver.Forever)
-		return 0, nil
+		if await(p, driver.Forever) == 1 {
+			err = s.Failure() // an abort may have dropped the copy
+		}
+		return 0, raise(err)
 	}
 	return enqueued(t, s, err)
 }

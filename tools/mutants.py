@@ -30,7 +30,7 @@ except ModuleNotFoundError:  # CPython 3.10; pytest brings it
     import tomli as tomllib  # type: ignore[no-redef]
 
 ROOT = Path(__file__).resolve().parent.parent
-FEWEST = 30
+FEWEST = 75
 # A fault may make a test hang. Its own limits end it long before this one.
 LIMIT = 240
 

@@ -56,6 +56,31 @@ def measure(sheet: Sheet) -> None:
         sheet.batch("nop", "run(q, kernel, (1,), (1,))", env, "q.finish()", KERNEL)
         sheet.single("nop", "run(q, kernel, (1,), (1,))", env, "q.finish()", f"{KERNEL}, idle")
         sheet.round_trip("run(q, kernel, (1,), (1,)); q.finish()", env, way=KERNEL, count=500)
+        sheet.single("native", "run(q, kernel, (1,), (1,)); q.finish()", env, "q.finish()", count=1000)
+    memory(sheet, cl, context, q)
+
+
+def memory(sheet: Sheet, cl: Any, context: Any, q: Any) -> None:
+    """Measure copies: from memory that the runtime allocated, between buffers and from its mapping."""
+    import numpy as np
+
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+    for name, size in {"1k": 1024, "4m": 4_000_000, "64m": 64_000_000}.items():
+        with sheet.attempt(f"copy_{name}"):
+            source, target = (cl.Buffer(context, flags, size) for _ in range(2))
+            mapped, _ = cl.enqueue_map_buffer(q, source, cl.map_flags.WRITE, 0, (size,), np.uint8)
+            mapped[:] = 1
+            cl.enqueue_copy(q, target, mapped, is_blocking=True)
+            env = {"cl": cl, "q": q, "copy": cl.enqueue_copy, "here": mapped, "a": source, "b": target}
+            ways = {"buffer": "copy(q, b, a)", "mapped": "copy(q, b, here, is_blocking=False)"}
+            for way, statement in ways.items():
+                if size == 1024:
+                    sheet.batch("copy_1k", statement, env, "q.finish()", way)
+                    continue
+                sheet.single(
+                    f"copy_{name}", f"{statement}; q.finish()", env, "q.finish()", way, 300 if name == "4m" else 40
+                )
+                sheet.single(f"handover_{name}", f"{statement}; q.flush()", env, "q.finish()", way, 40)
 
 
 pending: list[Any] = []

@@ -7,7 +7,7 @@ from typing import Any
 from ..measure import Sheet, beside_thread
 from ..peer import Peer
 
-PEER = Peer("halstream", "halstream", "halstream", parts=("_many",))
+PEER = Peer("halstream", "halstream", "halstream", parts=("_many", "_memory"))
 
 
 def measure(sheet: Sheet) -> None:

@@ -19,6 +19,7 @@ class Stream:
     """A timeline on the device."""
 
     def __init__(self, device: Any, nothing: Any) -> None:
+        self.device = device
         self.execute = device.queue_execute
         self.nothing = nothing
         self.timeline = device.create_semaphore(0)
@@ -29,6 +30,12 @@ class Stream:
         point = self.point
         self.point = point + 1
         self.execute(self.nothing, [(self.timeline, point)], [(self.timeline, point + 1)])
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Submit a copy between buffers."""
+        point = self.point
+        self.point = point + 1
+        self.device.queue_copy(source, target, [(self.timeline, point)], [(self.timeline, point + 1)])
 
     def after(self, semaphore: Any, value: int) -> None:
         """Submit it to run when another timeline has reached a point."""
@@ -70,6 +77,19 @@ def measure(sheet: Sheet) -> None:
     sheet.single("cross", "s.nop(); s2.after(timeline, s.point); s2.synchronize()", env)
     sheet.hops(lambda n: hops(s, s2, n), rounds=3)
     sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 4000)
+    for name, size in {"1k": 1024, "4m": 4_000_000, "64m": 64_000_000}.items():
+        with sheet.attempt(f"copy_{name}"):
+            kind, usage = rt.MemoryType.DEVICE_LOCAL | rt.MemoryType.HOST_VISIBLE, rt.BufferUsage.DEFAULT
+            source, target = (device.allocator.allocate_buffer(kind, usage, size) for _ in range(2))
+            env["copy"] = lambda a=source, b=target: s.copy(a, b)
+            env["copy"]()
+            s.synchronize()
+            if size == 1024:
+                sheet.batch("copy_1k", "copy()", env, "s.synchronize()", most=500)
+                continue
+            count = 300 if name == "4m" else 40
+            sheet.single(f"copy_{name}", "copy(); s.synchronize()", env, "s.synchronize()", count=count)
+            sheet.single(f"handover_{name}", "copy()", env, "s.synchronize()", count=40)
 
 
 def hops(s: Stream, s2: Stream, count: int) -> None:

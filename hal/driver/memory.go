@@ -35,6 +35,9 @@ type Copy struct {
 	Width, Height      uint64
 	// Release, if not 0, is C memory to be freed once the copy is done.
 	Release uint64
+	// Waited says that the caller waits for the copy: an abort that drops it
+	// leaves an Aborted error on the stream.
+	Waited bool
 }
 
 // Fill describes Count elements of Size bytes (1, 2 or 4), each set to Value.
@@ -53,6 +56,11 @@ type Worker interface {
 	Native(fn, arg uint64) error
 	// Last returns the place of the operation enqueued last.
 	Last() uint64
+	// Mark returns the place at which all work before this call is done, that
+	// of other streams included which later work of this one would wait for.
+	Mark() uint64
 	// Reached reports whether the operation at a place is done.
 	Reached(place uint64) bool
+	// At returns the point at which the operation at a place is done.
+	At(place uint64) Point
 }

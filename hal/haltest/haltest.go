@@ -35,6 +35,8 @@ const (
 	Delays
 	// Contexts: Ascend's contexts and event kinds.
 	Contexts
+	// Memory: device and pinned memory, copies, fills and native functions.
+	Memory
 )
 
 // Reasons maps a case, by its clause, to why it does not pass.
@@ -63,7 +65,8 @@ func (c testCase) clause() string { return c.name[:strings.IndexByte(c.name, '_'
 
 func cases() []testCase {
 	var all []testCase
-	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, lifetimeCases, deviceCases, observeCases, contextCases} {
+	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, lifetimeCases, deviceCases, observeCases, contextCases,
+		memoryCases, poolCases, copyCases, workCases} {
 		all = append(all, part...)
 	}
 	return all

@@ -128,6 +128,7 @@ func (e *engine) Run(s *Stream) {
 			e.start(s)
 			return
 		}
+		// As running, the head operation stays where it is meanwhile.
 		e.mu.Unlock()
 		w.run()
 		e.mu.Lock()
@@ -191,27 +192,29 @@ func (e *engine) stamp(o op) {
 func (e *engine) start(s *Stream) {
 	d := s.dev
 	if d.busy == e.engines {
+		s.state = queued
 		d.backlog.Push(s.level, s)
 		return
 	}
 	d.busy++
-	go e.work(d, s)
+	go e.work(d, s, s.q.front().ref.(work))
 }
 
 // work runs engine operations of a device, the most urgent stream's first,
 // until none is left.
-func (e *engine) work(d *Device, s *Stream) {
+func (e *engine) work(d *Device, s *Stream, w work) {
 	for {
-		// Only finish takes the head operation off, so reading it is safe here.
+		done := w.run()
 		e.Lock()
-		w := s.q.front().ref.(work)
-		e.Unlock()
-		w.run()
-		e.Lock()
-		e.finish(s)
-		e.advance(s)
+		if done {
+			e.finish(s)
+			e.advance(s)
+		}
 		next, ok := d.backlog.Pop()
-		if !ok {
+		if ok {
+			next.state = running
+			w = next.q.front().ref.(work)
+		} else {
 			d.busy--
 		}
 		e.sched.Point(Ended, s, nil)

@@ -104,10 +104,15 @@ func (p point) Wait(limit int64) bool {
 		e.Unlock()
 		return done
 	}
+	reached, soon := e.share(p, limit)
+	if reached {
+		e.Unlock()
+		return true
+	}
 	w := park.Get()
 	p.at.on.waiting.add(waiter{seq: p.at.seq, parker: w})
 	e.Unlock()
-	if !w.Park(limit, 0) {
+	if !w.Park(limit, soon) {
 		e.Lock()
 		gone := p.at.on.waiting.take(w)
 		e.Unlock()

@@ -90,16 +90,19 @@ func (s *Stream) abort() int {
 		}
 	}
 	s.skip += n
-	if s.state == blocked || s.state == ready {
+	if s.state == blocked || s.state == ready || s.state == queued {
 		head := s.q.front()
-		if s.state == blocked {
+		switch s.state {
+		case blocked:
 			s.leaveList()
+		case queued:
+			s.dev.backlog.Remove(s.level, func(o *Stream) bool { return o == s })
 		}
 		// As an empty operation it can run wherever the stream stands.
 		s.undo(head)
 		head.kind, head.ref, head.on, head.timer = opNop, nil, nil, nil
 		n++
-		if s.state == blocked {
+		if s.state != ready {
 			e.advance(s)
 		}
 	}
@@ -120,7 +123,7 @@ func (s *Stream) undo(o *op) {
 			ev.waits--
 		}
 	case opWork:
-		drop(o.ref.(work))
+		s.drop(o.ref.(work))
 	case opRecord:
 		// Whoever waits for the record goes on: its work is gone.
 		s.eng.stamp(*o)

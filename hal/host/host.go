@@ -171,11 +171,14 @@ func (d *Device) Pending() int {
 func (d *Device) Abort() int {
 	d.eng.Lock()
 	defer d.eng.Unlock()
+	// The list changes under way: an abort lets other streams move.
+	var streams []*Stream
+	for s := d.active; s != nil; s = s.next {
+		streams = append(streams, s)
+	}
 	n := 0
-	for s := d.active; s != nil; {
-		next := s.next
+	for _, s := range streams {
 		n += s.abort()
-		s = next
 	}
 	return n
 }

@@ -15,12 +15,12 @@ func TestConformance(t *testing.T) {
 	haltest.Run(t, haltest.Backend{
 		Name: "host",
 		Open: func() (*hal.Runtime, error) {
-			drv, err := host.Open(host.Options{Devices: 2})
+			drv, err := host.Open(host.Options{Devices: 2, Memory: 8 << 20, Engines: haltest.Engines})
 			if err != nil {
 				return nil, err
 			}
 			return hal.Open(drv, haltest.Threads)
 		},
-		Has: haltest.Gates | haltest.Delays | haltest.Contexts,
+		Has: haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory,
 	})
 }

@@ -32,6 +32,7 @@ type parallel struct {
 	parked bool  // the pump sleeps and nobody has woken it yet
 	sleep  *park.Parker
 	closed bool
+	handed bool // the last operation that ran went to an engine
 	done   chan struct{}
 }
 
@@ -91,6 +92,7 @@ func (p *parallel) one() bool {
 	}
 	atomic.StoreInt32(&p.avail, int32(p.ready.Len()))
 	p.r.Run(s)
+	p.handed = s.state == running && s.q.front().kind == opWork
 	return true
 }
 
@@ -116,8 +118,14 @@ func (p *parallel) pump() {
 		for n := 0; n < batch && more; n++ {
 			more = p.one()
 		}
+		wait := int64(spinNS)
+		if p.handed {
+			// An engine needs a processor now, and so does the caller: where there
+			// are two, a pump that spins takes one of them away.
+			wait = 0
+		}
 		p.r.Unlock()
-		if more || spin(&p.avail, spinNS, leaveNS) {
+		if more || spin(&p.avail, wait, leaveNS) {
 			continue
 		}
 		p.r.Lock()

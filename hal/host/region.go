@@ -15,6 +15,9 @@ const align = 256
 // backAt is the size from which a freed range is given back to the system.
 const backAt = 1 << 20
 
+// hugeAt is the size from which the system is asked for large pages.
+const hugeAt = 4 << 20
+
 // extent is a range of a region.
 type extent struct{ start, size uint64 }
 
@@ -84,6 +87,10 @@ func (r *region) alloc(size uint64) (uint64, error) {
 	}
 	r.used[addr] = need
 	r.inUse += need
+	if need >= hugeAt {
+		// Large pages: walking through small ones costs a copy a third of its speed.
+		_ = syscall.Madvise(r.bytes[(addr-r.base)&^0xfff:addr-r.base+need], syscall.MADV_HUGEPAGE)
+	}
 	return addr, nil
 }
 
@@ -97,19 +104,25 @@ func (r *region) split(need uint64) string {
 
 func (r *region) release(addr uint64) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	size := r.used[addr]
 	delete(r.used, addr)
-	r.inUse -= size
+	r.mu.Unlock()
 	if size >= backAt {
+		// Without the lock: giving many pages back takes milliseconds, and the
+		// range is nobody's until it is among the free ones.
 		page := uint64(syscall.Getpagesize())
 		from := (addr + page - 1) &^ (page - 1)
 		to := (addr + size) &^ (page - 1)
-		if to > from {
-			// The pages come back zeroed when they are touched again.
-			_ = syscall.Madvise(r.bytes[from-r.base:to-r.base], syscall.MADV_DONTNEED)
+		// The pages come back zeroed when they are touched again.
+		_ = syscall.Madvise(r.bytes[from-r.base:to-r.base], syscall.MADV_DONTNEED)
+		if size >= hugeAt {
+			// Small blocks may come to lie here.
+			_ = syscall.Madvise(r.bytes[from-r.base:to-r.base], syscall.MADV_NOHUGEPAGE)
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inUse -= size
 	i := sort.Search(len(r.free), func(i int) bool { return r.free[i].start > addr })
 	r.free = append(r.free, extent{})
 	copy(r.free[i+1:], r.free[i:])

@@ -48,6 +48,7 @@ type Runner interface {
 	// Unlock releases it and wakes whoever has something to do now.
 	Unlock()
 	// Run executes the head operation of a ready stream, or starts it if it is
-	// one for an engine or a host function. The lock is held.
+	// one for an engine or a host function. The lock is held, but may be
+	// released and taken again meanwhile.
 	Run(s *Stream)
 }

@@ -8,14 +8,15 @@ import (
 )
 
 // A stream is idle (no work), blocked (its head operation waits for something),
-// ready (in the scheduler's hands) or running (an engine or a host function has
-// its head operation).
+// ready (in the scheduler's hands), queued (for an engine) or running (an engine
+// or a host function has its head operation).
 type state uint8
 
 const (
 	idle state = iota
 	blocked
 	ready
+	queued
 	running
 )
 

@@ -42,44 +42,57 @@ const inlineMost = 4 << 10
 // work is what an engine does for one operation. It runs in C, since a long
 // loop in Go cannot be interrupted by the collector.
 type work interface {
-	run()
+	// run does it, and reports whether it is done now: of shared work each of
+	// those who run it does a part, and the one who ends it is told so.
+	run() bool
 	short() bool
 }
 
 type delayWork struct{ ns int64 }
 
-func (w delayWork) run()        { delay(w.ns) }
+func (w delayWork) run() bool   { delay(w.ns); return true }
 func (w delayWork) short() bool { return false }
 
-type copyWork driver.Copy
+type copyWork struct {
+	driver.Copy
+	share share
+}
 
-func (w *copyWork) run() {
+func (w *copyWork) run() bool {
+	if w.shared() {
+		return w.runShared(nil)
+	}
 	C.hs_copy(C.uint64_t(w.Dst), C.uint64_t(w.Src), C.uint64_t(w.DstPitch), C.uint64_t(w.SrcPitch),
 		C.uint64_t(w.Width), C.uint64_t(w.Height))
 	if w.Release != 0 {
 		C.hs_free(C.uint64_t(w.Release))
 	}
+	return true
 }
 
 func (w *copyWork) short() bool { return w.Width*w.Height <= inlineMost }
 
 type fillWork driver.Fill
 
-func (w *fillWork) run() {
+func (w *fillWork) run() bool {
 	C.hs_fill(C.uint64_t(w.Dst), C.uint64_t(w.Count), C.uint32_t(w.Value), C.int(w.Size))
+	return true
 }
 
 func (w *fillWork) short() bool { return w.Count*uint64(w.Size) <= inlineMost }
 
 type nativeWork struct{ fn, arg uint64 }
 
-func (w nativeWork) run()        { C.hs_native(C.uint64_t(w.fn), C.uint64_t(w.arg)) }
+func (w nativeWork) run() bool {
+	C.hs_native(C.uint64_t(w.fn), C.uint64_t(w.arg))
+	return true
+}
+
 func (w nativeWork) short() bool { return false }
 
 // Copy implements driver.Worker.
 func (s *Stream) Copy(c driver.Copy) error {
-	w := copyWork(c)
-	s.eng.submit(s, op{kind: opWork, ref: &w})
+	s.eng.submit(s, op{kind: opWork, ref: &copyWork{Copy: c}})
 	return nil
 }
 
@@ -99,13 +112,39 @@ func (s *Stream) Native(fn, arg uint64) error {
 // Last implements driver.Worker.
 func (s *Stream) Last() uint64 { return s.submitted.Load() }
 
+// Mark implements driver.Worker. Where the legacy order would hold later work up,
+// an empty operation stands for it.
+func (s *Stream) Mark() uint64 {
+	e := s.eng
+	e.Lock()
+	if s.ordered {
+		if last := s.dev.last; !last.open || (last.legacy != s.legacy && last.pending > 0) {
+			e.add(s, op{kind: opNop})
+		}
+	}
+	place := s.submitted.Load()
+	e.sched.Point(Enqueued, s, nil)
+	e.Unlock()
+	return place
+}
+
 // Reached implements driver.Worker.
 func (s *Stream) Reached(place uint64) bool { return s.completed.Load() >= place }
 
+// At implements driver.Worker.
+func (s *Stream) At(seq uint64) driver.Point { return point{s.eng, place{s, seq}} }
+
 // drop frees what a piece of work that will not run holds.
-func drop(w work) {
-	if c, ok := w.(*copyWork); ok && c.Release != 0 {
+func (s *Stream) drop(w work) {
+	c, ok := w.(*copyWork)
+	if !ok {
+		return
+	}
+	if c.Release != 0 {
 		C.hs_free(C.uint64_t(c.Release))
+	}
+	if c.Waited {
+		s.fail(driver.Errorf(driver.Aborted, "copy", "the pending work of %s was dropped", s.title()))
 	}
 }
 

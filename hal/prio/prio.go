@@ -41,6 +41,28 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
+// Remove takes out the oldest value of a level that fits, if there is one.
+func (q *Queue[T]) Remove(level uint8, fits func(T) bool) bool {
+	r := &q.rings[level]
+	found := false
+	// Each value is taken out and, but for the one, put back: order is kept.
+	for range r.n {
+		v := r.pop()
+		if !found && fits(v) {
+			found = true
+			continue
+		}
+		r.push(v)
+	}
+	if found {
+		q.n--
+	}
+	if r.n == 0 {
+		q.mask &^= 1 << level
+	}
+	return found
+}
+
 // ring is a circular buffer that grows by doubling.
 type ring[T any] struct {
 	buf  []T

@@ -12,6 +12,7 @@ from ._errors import (
     CallInHostFunctionError,
     CaptureError,
     ClosedError,
+    CompileError,
     DeviceLostError,
     ForkError,
     HalError,
@@ -19,6 +20,7 @@ from ._errors import (
     InvalidDeviceError,
     InvalidHandleError,
     InvalidValueError,
+    KernelArgumentError,
     NoContextError,
     NotReadyError,
     NotSubscribedError,
@@ -34,6 +36,8 @@ from ._errors import (
 if TYPE_CHECKING:
     from . import testing
     from ._array import Array, asarray, empty, pinned_empty, zeros
+    from ._borrow import from_dlpack
+    from ._kernel import Kernel
 
 __version__ = "0.1.0"
 
@@ -44,6 +48,7 @@ __all__ = [
     "CallInHostFunctionError",
     "CaptureError",
     "ClosedError",
+    "CompileError",
     "Device",
     "DeviceLostError",
     "Event",
@@ -53,6 +58,8 @@ __all__ = [
     "InvalidDeviceError",
     "InvalidHandleError",
     "InvalidValueError",
+    "Kernel",
+    "KernelArgumentError",
     "NoContextError",
     "NotReadyError",
     "NotSubscribedError",
@@ -71,6 +78,7 @@ __all__ = [
     "device_count",
     "devices",
     "empty",
+    "from_dlpack",
     "pinned_empty",
     "set_device",
     "synchronize",
@@ -107,12 +115,14 @@ def use_backend(name: str) -> str:
     BackendAbsentError
         If it cannot be used here; the text says why.
     """
-    from . import _numbered, _pool
+    from . import _numbered, _pool, _pools
     from ._base import drain
     from ._device import in_use
+    from ._interop import backend_name
 
     _numbered.forget()
     _pool.reset()
+    _pools.reset()
     drain()
     try:
         _native.use_backend(name)
@@ -121,6 +131,7 @@ def use_backend(name: str) -> str:
     _hostfunc.restart()
     _current.reset()
     in_use.clear()
+    backend_name.cache_clear()
     return backend()
 
 
@@ -157,7 +168,7 @@ def current_stream(device: Device | int | str | None = None) -> Any:
 def use(stream: Stream) -> None:
     """Make a stream current for this thread, or for the rest of the innermost context."""
     if not isinstance(stream, Stream):
-        raise TypeError(f"use() takes a Stream, not {type(stream).__name__}")
+        stream = Stream.from_cuda_stream(stream)
     _current.set_stream(stream)
 
 
@@ -167,6 +178,14 @@ def __getattr__(name: str) -> Any:
         from . import _array  # loads NumPy
 
         return getattr(_array, name)
+    if name == "from_dlpack":
+        from ._borrow import from_dlpack
+
+        return from_dlpack
+    if name == "Kernel":
+        from ._kernel import Kernel
+
+        return Kernel
     if name in {"testing", "torch", "paddle", "mindspore", "cupy", "acl"}:
         import importlib
 

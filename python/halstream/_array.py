@@ -11,6 +11,7 @@ import numpy as np
 from . import _hostfunc, _memory, _native
 from ._device import Device, ordinal
 from ._errors import InvalidValueError, NotSupportedError
+from ._exchange import Exchange
 from ._memory import DeviceMemory, Memory, PinnedMemory, PooledMemory
 from ._stream import Stream
 
@@ -37,7 +38,7 @@ def _view(owner: object, ptr: int, shape: tuple[int, ...], dtype: Any) -> Any:
     return np.asarray(_Exposed(owner, ptr, shape, dtype))
 
 
-class Array:
+class Array(Exchange):
     """A block of device memory with a shape and a dtype, contiguous in C order.
 
     Made by `empty`, `zeros` and `asarray`. It is no tensor: it can be filled,
@@ -65,7 +66,12 @@ class Array:
     @property
     def device(self) -> Device:
         """The device that the memory belongs to."""
-        return Device(self._memory.device)  # type: ignore[attr-defined]
+        return Device(self._memory.device)
+
+    @property
+    def readonly(self) -> bool:
+        """True for memory of another library that may not be written."""
+        return self._memory.readonly
 
     @property
     def ndim(self) -> int:
@@ -136,16 +142,17 @@ class Array:
         source : buffer
             Contiguous. A pinned one must stay as it is until the stream got there.
         stream : Stream or None
-            None is the current stream.
+            None is the current stream of the array's device.
 
         Raises
         ------
         InvalidValueError
-            If the sizes or the dtypes differ.
+            If the sizes or the dtypes differ, or the array is read-only.
         """
+        self._check_writable()
         self._check(source, "source")
         address, _ = _memory.address_of(source)
-        _memory.copy(_memory.current(stream), self.ptr, address, self.nbytes)
+        _memory.copy(self._stream(stream), self.ptr, address, self.nbytes, source)
 
     def copy_to(self, target: Any, stream: Stream | None = None) -> None:
         """Enqueue a copy of all bytes to an Array, a NumPy array or a writable buffer.
@@ -154,13 +161,14 @@ class Array:
         """
         self._check(target, "target")
         address, _ = _memory.address_of(target, writable=True)
-        _memory.copy(_memory.current(stream), address, self.ptr, self.nbytes)
+        _memory.copy(self._stream(stream), address, self.ptr, self.nbytes, target)
 
     def fill(self, value: Any, stream: Stream | None = None) -> None:
         """Enqueue a fill of every element with a value of the array's dtype."""
-        element = np.asarray(value).astype(self.dtype, casting="same_kind").tobytes()
+        self._check_writable()
+        element = _element(value, self.dtype)
         size = len(element)
-        stream = _memory.current(stream)
+        stream = self._stream(stream)
         if len(set(element)) == 1:
             _memory.fill(stream, self.ptr, element[0], 1, self.nbytes)
         elif size in (2, 4):
@@ -176,6 +184,22 @@ class Array:
         if self.nbytes:
             self.copy_to(out, stream)
         return out
+
+    def _stream(self, stream: Stream | None) -> Stream:
+        if stream is None:
+            return Stream._current(self._memory.device)
+        return _memory.current(stream)
+
+    def record_stream(self, stream: Stream) -> None:
+        """Say that a stream uses the memory; see `Memory.record_stream`. Views share it."""
+        self._memory.record_stream(stream)
+
+    def _exposed(self) -> tuple[Memory, int, tuple[int, ...], Any]:
+        return self._memory, self.ptr, self.shape, self.dtype
+
+    def _check_writable(self) -> None:
+        if self._memory.readonly:
+            raise InvalidValueError("the array is read-only: its memory belongs to another library")
 
     def _check(self, other: Any, role: str) -> None:
         dtype = getattr(other, "dtype", None)
@@ -197,7 +221,22 @@ class Array:
                     operation="call",
                 )
             self._host = _view(self._memory, self.ptr, self.shape, self.dtype)
+            if self._memory.readonly:
+                self._host.flags.writeable = False
         return self._host
+
+
+def _element(value: Any, dtype: Any) -> bytes:
+    """Return the bytes of one value in a dtype that can hold it."""
+    scalar = np.asarray(value)
+    if scalar.ndim:
+        raise InvalidValueError(f"fill() takes one value, not {scalar.size}; use copy_from()")
+    if scalar.dtype.kind in "iu" and dtype.kind in "iu":
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        if not least <= int(scalar) <= most:
+            raise InvalidValueError(f"{value} is no {dtype}: those are {least} to {most}")
+        return scalar.astype(dtype).tobytes()
+    return scalar.astype(dtype, casting="same_kind").tobytes()
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -232,6 +271,7 @@ def empty(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | N
     if stream is None:
         memory: Memory = DeviceMemory(nbytes, device)
     else:
+        stream = _memory.current(stream)
         if device is not None and ordinal(device) != stream._ordinal:
             raise InvalidValueError("the stream belongs to another device than the one asked for")
         memory = PooledMemory(nbytes, stream)
@@ -242,8 +282,7 @@ def zeros(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | N
     """Return an array of zeros; the fill is enqueued on the stream (None: the current one)."""
     array = empty(shape, dtype, device, stream)
     if array.nbytes:
-        if stream is None:
-            stream = Stream._current(array._memory.device)  # type: ignore[attr-defined]
+        stream = array._stream(stream)
         _memory.fill(stream, array.ptr, 0, 1, array.nbytes)
     return array
 
@@ -251,25 +290,32 @@ def zeros(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | N
 def asarray(
     source: Any, dtype: Any = None, device: Any = None, stream: Stream | None = None
 ) -> Array:
-    """Return `source` as an array of a device: itself if it is one, else a copy of it.
+    """Return `source` as an array of a device: itself if it is one there, else a copy of it.
 
     The copy is enqueued on the stream (None: the device's current one), and
     the source may be changed when the call returns.
     """
-    if isinstance(source, Array) and (dtype is None or np.dtype(dtype) == source.dtype):
-        return source
     if isinstance(source, Array):
-        source = source.numpy(stream)
-    host = np.ascontiguousarray(source, dtype)
+        here = source.device.ordinal
+        wanted = here if device is None and stream is None else _place(device, stream)
+        if wanted == here and (dtype is None or np.dtype(dtype) == source.dtype):
+            return source
+        # Through the stream on which its contents are made.
+        source = source.numpy(stream if stream is not None and stream._ordinal == here else None)
+    host = np.asarray(source, dtype, order="C")
     array = empty(host.shape, host.dtype, device, stream)
     if array.nbytes:
         if stream is None:
-            stream = Stream._current(array._memory.device)  # type: ignore[attr-defined]
+            stream = Stream._current(array._memory.device)
         kind, *_ = _memory.lookup(host.__array_interface__["data"][0])
         if kind == _memory.PINNED:
             host = host.copy()  # pinned memory would be read late
         array.copy_from(host, stream)
     return array
+
+
+def _place(device: Any, stream: Stream | None) -> int:
+    return stream._ordinal if device is None and stream is not None else ordinal(device)
 
 
 def pinned_empty(shape: Any, dtype: Any = float) -> Any:
@@ -288,18 +334,30 @@ def pinned_empty(shape: Any, dtype: Any = float) -> Any:
     return _view(memory, memory.ptr, wanted, kind)
 
 
-def _arguments(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
+def _arguments(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], str]:
     """Return the arguments as a function gets them, and what it reads by their account."""
-    ranges = []
-    given = []
-    for value in args:
-        if isinstance(value, Array):
-            ranges.append(f"r:{value.ptr}:{value.nbytes}")
-            value = value._as_host()
-        elif isinstance(value, np.ndarray):
-            ranges.append(f"r:{value.__array_interface__['data'][0]}:{value.nbytes}")
-        given.append(value)
-    return tuple(given), " ".join(ranges)
+    ranges: list[str] = []
+    given = tuple(_argument(value, ranges) for value in args)
+    if kwargs:
+        kwargs = {name: _argument(value, ranges) for name, value in kwargs.items()}
+    return given, kwargs, " ".join(ranges)
+
+
+def _argument(value: Any, ranges: list[str]) -> Any:
+    if isinstance(value, Array):
+        ranges.append(f"r:{value.ptr}:{value.nbytes}")
+        return value._as_host()
+    if isinstance(value, np.ndarray) and value.size:
+        start, nbytes = value.__array_interface__["data"][0], value.nbytes
+        if not value.flags.c_contiguous:
+            # From the lowest element to the end of the highest.
+            steps = [(n - 1) * step for n, step in zip(value.shape, value.strides)]
+            start += sum(step for step in steps if step < 0)
+            nbytes = sum(abs(step) for step in steps) + value.itemsize
+        ranges.append(f"r:{start}:{nbytes}")
+    return value
 
 
 _hostfunc.arguments = _arguments

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from . import _native
@@ -21,19 +21,47 @@ BLOCK_HOST = 2
 reap: list[int] = []
 REAP_AT = 32
 
-# The same for memory, by address.
-reap_memory: list[int] = []
+# The same for memory, by address, or as what `_held.Held` takes.
+reap_memory: list[Any] = []
+# Freed memory that other streams still use; `_held` fills and empties it.
+held: list[Any] = []
+# Owners of memory that other libraries got through DLPack, by token; `_exchange` fills it.
+lent: dict[int, Any] = {}
 
 
 def drain() -> None:
     """Close, in id order, the native objects whose Python owners are gone."""
-    while reap_memory:
-        _native.mem_reap(reap_memory.pop())
-    while reap:
-        ids = sorted(reap)
-        del reap[: len(ids)]
-        for ident in ids:
-            _native.reap(ident)
+    for gone in _emptied(reap_memory):
+        if type(gone) is int:
+            _native.mem_reap(gone)
+        else:
+            _hold(gone)
+    if lent:
+        from ._exchange import take_back
+
+        take_back()
+    if held:
+        from ._held import poll
+
+        poll()
+    for ident in sorted(_emptied(reap)):
+        _native.reap(ident)
+
+
+def _emptied(values: list[Any]) -> Iterator[Any]:
+    """Take values out of a list until it is empty; other threads may do so too."""
+    while values:
+        try:
+            value = values.pop()
+        except IndexError:  # another thread took the last one
+            return
+        yield value
+
+
+def _hold(gone: Any) -> None:
+    from ._held import Held, hold
+
+    hold(gone() if callable(gone) else Held(*gone))
 
 
 class Base:

@@ -30,6 +30,9 @@ class Context(Base):
     be given work only while it is current there (`WrongContextError`).
     """
 
+    # By id: the stream for what blocks its caller and has no order with other streams.
+    _asides: ClassVar[dict[int, Stream]] = {}
+
     def __init__(self, ordinal: int) -> None:
         self._call(_native.context_new, ordinal)
 
@@ -92,6 +95,17 @@ class Context(Base):
     @property
     def _default_id(self) -> int:
         return int(self._do(_native.context_default_stream))
+
+    @property
+    def aside(self) -> Stream:
+        """A stream of this context for calls that block and wait for no other stream."""
+        found = self._asides.get(self._id)
+        if found is None or found.closed:
+            for ident, stream in list(self._asides.items()):
+                if stream.closed:
+                    self._asides.pop(ident, None)
+            found = self._asides.setdefault(self._id, self.stream())
+        return found
 
     def stream(self, priority: int = 0) -> Stream:
         """Return a new stream of this context."""

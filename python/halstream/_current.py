@@ -33,6 +33,8 @@ class _Process:
     device = 0
     label = ""
     streams: ClassVar[dict[int, Stream]] = {}
+    blocking = False
+    memory_limit = 0
 
 
 class _Entry(NamedTuple):
@@ -93,6 +95,26 @@ def set_process_device(ordinal: int, label: str = "") -> None:
     _process.device = ordinal
     _process.label = label
     _thread.device = None
+
+
+def blocking() -> bool:
+    """Return True if operations on tensors wait until they are done (mindspore)."""
+    return _process.blocking
+
+
+def set_blocking(blocking: bool) -> None:
+    """Choose whether operations on tensors wait until they are done."""
+    _process.blocking = blocking
+
+
+def memory_limit() -> int:
+    """Return how many bytes the process lets tensors of a device take, 0 for no limit."""
+    return _process.memory_limit
+
+
+def set_memory_limit(nbytes: int) -> None:
+    """Choose how many bytes tensors of a device may take."""
+    _process.memory_limit = nbytes
 
 
 def device_label() -> str:
@@ -252,6 +274,8 @@ def reset() -> None:
     _process.streams.clear()
     _process.device = 0
     _process.label = ""
+    _process.blocking = False
+    _process.memory_limit = 0
 
 
 def _replace(

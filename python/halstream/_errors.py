@@ -10,6 +10,7 @@ __all__ = [
     "CallInHostFunctionError",
     "CaptureError",
     "ClosedError",
+    "CompileError",
     "DeviceLostError",
     "ForkError",
     "HalError",
@@ -17,6 +18,7 @@ __all__ = [
     "InvalidDeviceError",
     "InvalidHandleError",
     "InvalidValueError",
+    "KernelArgumentError",
     "NoContextError",
     "NotReadyError",
     "NotSubscribedError",
@@ -169,6 +171,30 @@ class AbortedError(HalError):
     """The work waited for was dropped by an abort of its stream."""
 
     kind = "aborted"
+
+
+class CompileError(HalError):
+    """A kernel's source does not compile.
+
+    Attributes
+    ----------
+    log : str
+        What the compiler wrote; the message has it, too.
+    """
+
+    kind = "compile"
+
+    def __init__(
+        self, message: str = "", *, code: int = 0, operation: str = "", log: str = ""
+    ) -> None:
+        super().__init__(message, code=code, operation=operation)
+        self.log = log
+
+
+class KernelArgumentError(InvalidValueError, TypeError):
+    """An argument of a launch does not fit the kernel's declaration."""
+
+    kind = "kernel_argument"
 
 
 class WaitTimeoutError(HalError, TimeoutError):

@@ -37,7 +37,12 @@ _names = itertools.count(1)
 
 # Set by _array.py, for which NumPy must be loaded: turns arrays among the
 # arguments into what the function gets, and says what memory they are.
-arguments: Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], str]] | None = None
+arguments: (
+    Callable[
+        [tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any], str]
+    ]
+    | None
+) = None
 
 
 def submit(
@@ -53,8 +58,8 @@ def submit(
     if not callable(function):
         raise TypeError(f"call() takes a function, not {type(function).__name__}")
     account = ""
-    if args and arguments is not None:
-        args, account = arguments(args)
+    if (args or kwargs) and arguments is not None:
+        args, kwargs, account = arguments(args, kwargs)
     if reads or writes:
         account = ranges(reads, writes)
     token = next(_tokens)
@@ -89,7 +94,7 @@ def ranges(reads: Iterable[Any], writes: Iterable[Any]) -> str:
     from ._memory import address_of
 
     parts = ["r:{}:{}".format(*address_of(buffer)) for buffer in reads]
-    parts += ["w:{}:{}".format(*address_of(buffer)) for buffer in writes]
+    parts += ["w:{}:{}".format(*address_of(buffer, writable=True)) for buffer in writes]
     return " ".join(parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 from . import _current, _native
 from ._base import NON_BLOCKING
 from ._device import Device, in_use
-from ._errors import NotSupportedError
+from ._errors import InvalidValueError, NotSupportedError
 
 if TYPE_CHECKING:
-    from ._stream import Stream
+    from ._stream import S, Stream
 
 _stream_default = _native.raw("stream_default")
 _stream_done = _native.raw("stream_done")
 
 __all__ = [
+    "backend_name",
     "can_access_peer",
     "close_raw",
     "cuda_driver_loadable",
@@ -38,6 +40,12 @@ def _backend() -> str:
         return str(_native.backend())
     except RuntimeError as exc:
         raise _native.error(exc) from None
+
+
+@functools.cache
+def backend_name() -> str:
+    """Return the name of the backend in use without asking for it each time."""
+    return _backend()
 
 
 @functools.cache
@@ -68,6 +76,44 @@ def cuda_stream(stream: Stream) -> tuple[int, int]:
             operation="__cuda_stream__",
         )
     return 0, stream.handle
+
+
+def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | None) -> S:
+    """Return a stream in a class for an object with ``__cuda_stream__``; see `Stream`."""
+    own = getattr(source, "_id", None)
+    if own is not None and hasattr(source, "_ordinal"):
+        return cls._wrap(source)
+    try:
+        answer = source.__cuda_stream__
+    except AttributeError:
+        raise TypeError(
+            f"a stream is a halstream Stream or an object with __cuda_stream__, not "
+            f"{type(source).__name__}"
+        ) from None
+    if callable(answer):
+        answer = answer()  # a tuple in place of the method is of an early draft
+    try:
+        version, handle = map(operator.index, answer)
+    except (TypeError, ValueError):
+        raise InvalidValueError(
+            f"__cuda_stream__ of {type(source).__name__} gave {answer!r}, not a version and a handle",
+            operation="from_cuda_stream",
+        ) from None
+    if version != 0:
+        raise InvalidValueError(
+            f"__cuda_stream__ of {type(source).__name__} speaks version {version}; 0 is understood",
+            operation="from_cuda_stream",
+        )
+    name = _backend()
+    if name != "cuda" and cuda_driver_loadable():
+        raise NotSupportedError(
+            f"this {type(source).__name__} is a stream of the CUDA driver of this process, and "
+            f"the {name} backend cannot use it; choose the cuda backend to share streams",
+            operation="from_cuda_stream",
+        )
+    new = cls.from_handle(handle, device)
+    new._foreign = source
+    return new
 
 
 def default_id(per_thread: bool) -> int:

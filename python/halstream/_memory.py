@@ -1,17 +1,29 @@
-"""Memory: blocks of devices and of the host that the runtime knows, and copies between them."""
+"""Memory by address: what is where, figures, copies and fills."""
 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, cast
 
-from . import _current, _native
-from ._base import drain, reap_memory
+from . import _current, _hostfunc, _native
+from ._base import drain
+from ._blocks import (
+    DEVICE,
+    PAGEABLE,
+    PINNED,
+    DeviceMemory,
+    Memory,
+    PinnedMemory,
+    PooledMemory,
+)
 from ._device import ordinal
 from ._errors import InvalidValueError
 from ._stream import Stream
 
 __all__ = [
+    "DEVICE",
+    "PAGEABLE",
+    "PINNED",
     "DeviceMemory",
     "Memory",
     "PinnedMemory",
@@ -21,10 +33,12 @@ __all__ = [
     "copy_blocking",
     "copy_rows",
     "fill",
+    "kind_of",
     "lookup",
     "memory_info",
     "pool_stats",
     "register",
+    "reset_pool_peaks",
     "set_pool_threshold",
     "trim_pool",
     "unregister",
@@ -32,144 +46,10 @@ __all__ = [
 
 _stream_copy = _native.raw("stream_copy")
 _stream_fill = _native.raw("stream_fill")
-_mem_alloc_async = _native.raw("mem_alloc_async")
-_mem_free_async = _native.raw("mem_free_async")
+_mem_lookup = _native.raw("mem_lookup")
 
-PAGEABLE, PINNED, DEVICE = 0, 1, 2
-
-
-class Memory:
-    """A block of bytes; given back when the last reference is gone.
-
-    Work that is pending on it completes first: giving it back never disturbs
-    an operation that was enqueued before.
-
-    Attributes
-    ----------
-    ptr : int
-        Address of the first byte, a multiple of 256.
-    nbytes : int
-        Size in bytes.
-    """
-
-    __slots__ = ("__weakref__", "nbytes", "ptr")
-    kind = DEVICE
-
-    ptr: int
-    nbytes: int
-
-    def free(self) -> None:
-        """Give it back now. No later call may name it; again does nothing."""
-        if self.ptr:
-            ptr, self.ptr = self.ptr, 0
-            self._free(ptr)
-
-    def _free(self, ptr: int) -> None:
-        _native.mem_free(ptr)
-
-    def __del__(self) -> None:
-        ptr = getattr(self, "ptr", 0)
-        if ptr and reap_memory is not None:
-            reap_memory.append(ptr)
-
-    def __repr__(self) -> str:
-        state = f"{self.nbytes} bytes at {self.ptr:#x}" if self.ptr else "freed"
-        return f"<halstream.{type(self).__name__} {state}>"
-
-
-class DeviceMemory(Memory):
-    """Memory of a device.
-
-    Parameters
-    ----------
-    nbytes : int
-        One or more.
-    device : Device, int, str or None
-        None is the current device.
-
-    Raises
-    ------
-    OutOfMemoryError
-        With the bytes asked for and the bytes free.
-
-    Notes
-    -----
-    Contract M1, M2.
-    """
-
-    __slots__ = ("device",)
-
-    def __init__(self, nbytes: int, device: Any = None) -> None:
-        self.ptr = 0
-        if reap_memory:
-            drain()
-        self.device = ordinal(device)
-        self.nbytes = operator.index(nbytes)
-        self.ptr = _native.mem_alloc(self.device, self.nbytes)
-
-
-class PooledMemory(Memory):
-    """Memory of a device in the order of a stream: work enqueued there later may use it.
-
-    Given back at the point that the stream has reached when it is freed. Work
-    on other streams must be ordered with the stream by events.
-
-    Notes
-    -----
-    Contract M7.
-    """
-
-    __slots__ = ("device", "stream")
-
-    def __init__(self, nbytes: int, stream: Stream) -> None:
-        self.ptr = 0
-        if reap_memory:
-            drain()
-        self.stream = stream
-        self.device = stream._ordinal
-        self.nbytes = operator.index(nbytes)
-        try:
-            self.ptr = _mem_alloc_async(stream._id, self.nbytes)
-        except RuntimeError as exc:
-            raise stream._fail(exc, "allocate") from None
-
-    def free(self, stream: Stream | None = None) -> None:
-        """Give it back at the point that a stream (None: its own) has reached."""
-        if self.ptr:
-            ptr, self.ptr = self.ptr, 0
-            where = self.stream if stream is None else stream
-            try:
-                _mem_free_async(where._id, ptr)
-            except RuntimeError as exc:
-                self.ptr = ptr
-                raise where._fail(exc, "free") from None
-
-
-class PinnedMemory(Memory):
-    """Host memory that copies read when the stream gets there, not at the call.
-
-    `free` fails with `NotReadyError` while a pending operation works on it.
-
-    Notes
-    -----
-    Contract M4, M10.
-    """
-
-    __slots__ = ()
-    kind = PINNED
-
-    def __init__(self, nbytes: int) -> None:
-        self.ptr = 0
-        if reap_memory:
-            drain()
-        self.nbytes = operator.index(nbytes)
-        self.ptr = _native.host_alloc(self.nbytes)
-
-    def free(self) -> None:
-        """Give it back; `NotReadyError` while a pending operation works on it."""
-        if self.ptr:
-            _native.host_free(self.ptr)
-            self.ptr = 0
+_FIGURES = ("used", "reserved", "used_high", "reserved_high", "threshold")
+_peaks: dict[tuple[int, str], int] = {}
 
 
 def lookup(address: int) -> tuple[int, int, int, int]:
@@ -182,6 +62,14 @@ def lookup(address: int) -> tuple[int, int, int, int]:
     return kind, start, size, device
 
 
+def kind_of(address: int) -> int:
+    """Return `PAGEABLE`, `PINNED` or `DEVICE` for the memory at an address."""
+    try:
+        return int(_mem_lookup(address)[0])
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
 def memory_info(device: Any = None) -> tuple[int, int]:
     """Return the free and the total bytes of a device's memory."""
     where = ordinal(device)
@@ -189,14 +77,37 @@ def memory_info(device: Any = None) -> tuple[int, int]:
 
 
 def pool_stats(device: Any = None) -> dict[str, int]:
-    """Return what the stream-ordered pool of a device holds, in bytes."""
+    """Return what the stream-ordered pool of a device holds, in bytes.
+
+    Blocks whose last reference is gone do not count, unless work is pending on them.
+    """
     where = ordinal(device)
-    names = ("used", "reserved", "used_high", "reserved_high", "threshold")
-    return {name: int(_native.pool_stat(where, i)) for i, name in enumerate(names)}
+    settle(where)
+    stats = {name: int(_native.pool_stat(where, i)) for i, name in enumerate(_FIGURES)}
+    for name in ("used_high", "reserved_high"):
+        stats[name] = max(stats[name], _peaks.get((where, name), 0))
+    return stats
+
+
+def settle(ordinal: int) -> None:
+    """Give back what nobody refers to and no pending work needs."""
+    drain()
+    _native.mem_free_bytes(ordinal)
+
+
+def reset_pool_peaks(device: Any = None, *, used: bool = True, reserved: bool = True) -> None:
+    """Make the highest figures of a device's pool, or one of them, start from what is held now."""
+    where = ordinal(device)
+    before = pool_stats(where)
+    _native.pool_reset_peaks(where)
+    # The pool resets both at once; one that is to stay counts on from here.
+    for name, wanted in (("used_high", used), ("reserved_high", reserved)):
+        _peaks[where, name] = 0 if wanted else before[name]
 
 
 def trim_pool(device: Any = None, least: int = 0) -> None:
     """Give memory that the pool keeps back to the device, down to `least` bytes."""
+    settle(ordinal(device))
     _native.pool_trim(ordinal(device), operator.index(least))
 
 
@@ -207,7 +118,10 @@ def set_pool_threshold(nbytes: int, device: Any = None) -> None:
 
 def register(address: int, nbytes: int) -> None:
     """Make memory of the program pinned until `unregister`."""
-    _native.host_register(address, nbytes)
+    try:
+        _native.host_register(address, nbytes)
+    except OverflowError as exc:
+        raise InvalidValueError(f"an address or a size is negative or past 64 bits ({exc})") from None
 
 
 def unregister(address: int) -> None:
@@ -230,6 +144,8 @@ def address_of(buffer: Any, *, writable: bool = False) -> tuple[int, int]:
     """
     ptr = getattr(buffer, "ptr", None)
     if ptr is not None:
+        if writable and getattr(buffer, "readonly", False):
+            raise InvalidValueError("the target is read-only")
         return int(ptr), int(buffer.nbytes)
     interface = getattr(buffer, "__array_interface__", None)
     if interface is None:
@@ -252,12 +168,21 @@ def address_of(buffer: Any, *, writable: bool = False) -> tuple[int, int]:
     return int(address), int(buffer.nbytes)
 
 
-def copy(stream: Stream, dst: int, src: int, nbytes: int) -> None:
+def copy(stream: Stream, dst: int, src: int, nbytes: int, *owners: object) -> None:
     """Enqueue a copy of bytes between addresses.
 
     Pinned and device sources are read when the stream gets there. Up to 64 KiB
     of a pageable source are taken within the call; a larger copy from
-    pageable memory, and every copy to it, returns when it is done.
+    pageable memory, and every copy to it, returns when it is done. Such a
+    copy reports the stream's first error, as `synchronize` does.
+
+    Parameters
+    ----------
+    stream : Stream
+    dst, src, nbytes : int
+    *owners
+        Objects that the pageable memory belongs to. When Ctrl-C ends the wait
+        the copy goes on, and keeps them.
 
     Raises
     ------
@@ -271,7 +196,23 @@ def copy(stream: Stream, dst: int, src: int, nbytes: int) -> None:
     try:
         _stream_copy(stream._id, dst, src, nbytes)
     except Exception as exc:
-        raise stream._fail(exc, "copy", stream, Stream) from None
+        error = _failed(stream, exc, "copy")
+        if owners and error is exc:
+            _hostfunc.hold(stream, *owners)  # what a signal's handler raised
+        raise error from None
+    except BaseException:
+        if owners:
+            _hostfunc.hold(stream, *owners)
+        raise
+
+
+def _failed(stream: Any, exc: Exception, operation: str) -> BaseException:
+    if not isinstance(stream, Stream):
+        return TypeError(f"{operation}() takes a halstream Stream, not {type(stream).__name__}")
+    if isinstance(exc, OverflowError):
+        wrong: Any = stream._errors.get("invalid_value", InvalidValueError)
+        return cast(BaseException, wrong(f"an address or a size is negative or past 64 bits ({exc})"))
+    return stream._fail(exc, operation)
 
 
 def copy_rows(
@@ -280,8 +221,8 @@ def copy_rows(
     """Enqueue a copy of `height` rows of `width` bytes, the rows a pitch apart; see `copy`."""
     try:
         _native.stream_copy_rows(stream._id, dst, dst_pitch, src, src_pitch, width, height)
-    except RuntimeError as exc:
-        raise stream._fail(exc, "copy") from None
+    except Exception as exc:
+        raise _failed(stream, exc, "copy") from None
 
 
 def copy_blocking(dst: int, src: int, nbytes: int, device: Any = None) -> None:
@@ -306,9 +247,11 @@ def fill(stream: Stream, dst: int, value: int, itemsize: int, count: int) -> Non
     try:
         _stream_fill(stream._id, dst, value, itemsize, count)
     except Exception as exc:
-        raise stream._fail(exc, "fill", stream, Stream) from None
+        raise _failed(stream, exc, "fill") from None
 
 
 def current(stream: Stream | None) -> Stream:
-    """Return a stream, the current one for None."""
-    return Stream._current(_current.current_device()) if stream is None else stream
+    """Return a stream: the current one for None, and the one of a ``__cuda_stream__``."""
+    if stream is None:
+        return Stream._current(_current.current_device())
+    return stream if isinstance(stream, Stream) else Stream.from_cuda_stream(stream)

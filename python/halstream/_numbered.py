@@ -1,4 +1,4 @@
-"""Streams found by their small number, and the stream kept for communication."""
+"""Streams found by their small number, and those kept for communication and for transfers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ S = TypeVar("S", bound=Stream)
 # Numbers are never used again, so an entry that is gone stays gone.
 _owners: WeakValueDictionary[tuple[int, int], Owner] = WeakValueDictionary()
 _communication: dict[int, Stream] = {}
+_transfers: dict[int, Stream] = {}
 
 
 def remember(stream: Stream) -> None:
@@ -49,6 +50,19 @@ def communication(cls: type[S], ordinal: int) -> S:
     return new
 
 
+def transfer(ordinal: int) -> Stream:
+    """Return the stream on which the runtime brings contents from the host to a device.
+
+    No work of the program is ever on it, so nothing that a program holds can
+    hold these copies.
+    """
+    stream = _transfers.get(ordinal)
+    if stream is None:
+        stream = _transfers.setdefault(ordinal, Stream(ordinal, non_blocking=True))
+    return stream
+
+
 def forget() -> None:
     """Give the kept streams up (change of backend)."""
     _communication.clear()
+    _transfers.clear()

@@ -34,6 +34,8 @@ KINDS = (
     "device_synchronization",
     "stream_synchronization",
     "event_synchronization",
+    "memory_allocation",
+    "memory_deallocation",
 )
 
 

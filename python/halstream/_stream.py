@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from . import _current, _native
+from . import _current, _interop, _native
 from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap
 from ._device import Device, in_use, ordinal
 from ._errors import InvalidValueError
@@ -71,6 +71,7 @@ class Stream(Work):
     _event_class: ClassVar[type[Event]]
     _event_flags: ClassVar[int] = 0
     _owner: Owner | None = None
+    _foreign: Any = None  # another library's object that owns the stream
     _ordinal: int
 
     def __init__(
@@ -161,6 +162,42 @@ class Stream(Work):
         new._attach(value, found)
         return new
 
+    @classmethod
+    def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | None = None) -> S:
+        """Return the stream of another library's object; the object is kept alive.
+
+        Parameters
+        ----------
+        source : object
+            With ``__cuda_stream__``, which gives (0, handle); a stream of this
+            package comes back itself.
+        device : Device, int, str or None
+            The device of default streams, see `from_handle`.
+
+        Raises
+        ------
+        TypeError
+            If there is no such method.
+        InvalidValueError
+            If it answers something else.
+        InvalidHandleError
+            If no live stream has the handle.
+        NotSupportedError
+            If the handle is a CUDA driver's and another backend is in use.
+        """
+        return _interop.from_cuda_stream(cls, source, device)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return (0, handle) for another library.
+
+        Raises
+        ------
+        NotSupportedError
+            For a stream that is not CUDA's where a CUDA driver is loadable: the
+            other library would hand the number to the driver.
+        """
+        return _interop.cuda_stream(self)
+
     # -- order ------------------------------------------------------------
 
     def record(self, event: Any = None) -> Any:
@@ -205,7 +242,8 @@ class Stream(Work):
         Parameters
         ----------
         other : Event or Stream
-            A stream stands for all work enqueued on it before this call.
+            A stream stands for all work enqueued on it before this call; it
+            may be another library's, with ``__cuda_stream__``.
 
         Notes
         -----
@@ -213,6 +251,8 @@ class Stream(Work):
         """
         if isinstance(other, Stream):
             self.wait_stream(other)
+        elif hasattr(other, "__cuda_stream__"):
+            self.wait_stream(Stream.from_cuda_stream(other, self._ordinal))
         else:
             self.wait_event(other)
 

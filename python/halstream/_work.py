@@ -5,14 +5,19 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _hostfunc, _native
 from ._base import Base
-from ._errors import InvalidValueError
+from ._errors import HalError, InvalidValueError
+
+if TYPE_CHECKING:
+    from ._kernel import Kernel
 
 _stream_nop = _native.raw("stream_nop")
 _stream_native = _native.raw("stream_native")
+# The class of all functions of ctypes; it has no public name.
+_FunctionPointer: Any = ctypes.CFUNCTYPE(None).__mro__[1]
 
 
 class Work(Base):
@@ -93,10 +98,48 @@ class Work(Base):
             ranges = _hostfunc.ranges(reads, writes)
         try:
             _stream_native(self._id, address, value, ranges)
+        except OverflowError:
+            raise InvalidValueError(f"{address} or {value} is no address") from None
         except RuntimeError as exc:
             raise self._fail(exc, "call_native") from None
         if not isinstance(function, int) or not isinstance(argument, (int, type(None))):
             _hostfunc.hold(self, function, argument)
+
+    def launch(self, kernel: Kernel, grid: Any, block: Any, /, *args: Any) -> None:
+        """Run a kernel in stream order, in its form for the stream's backend.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        grid, block : int or tuple of 1 to 3 int
+            Blocks of the launch and threads of a block, within the vendor's
+            limits on every device.
+        *args
+            As the kernel declares them: numbers for scalars; for pointers an
+            `Array` of the stream's device, a NumPy array in pinned memory, or
+            None. Arrays live until the kernel has run.
+
+        Raises
+        ------
+        KernelArgumentError
+            If the count, a dtype or the size of the launch does not fit.
+        WrongDeviceError
+            If an array is on another device.
+        NotSupportedError
+            If the kernel has no form for this backend.
+
+        Notes
+        -----
+        Contract M11. A Python host form that raises gives its exception to
+        the stream's next `synchronize`.
+        """
+        enqueue = getattr(kernel, "_launch", None)
+        if enqueue is None:
+            raise TypeError(f"launch() takes a Kernel, not {type(kernel).__name__}")
+        try:
+            enqueue(self, grid, block, args)
+        except HalError as exc:
+            raise self._fail(exc, "launch") from None
 
     def nop(self) -> None:
         """Enqueue an operation that does nothing."""
@@ -115,15 +158,20 @@ class Work(Base):
             raise self._fail(exc, "delay") from None
 
 
-def _function_address(function: Any) -> int:
+def native_address(function: Any) -> int | None:
+    """Return the address of a native function, None if it is something else."""
     if isinstance(function, int) and not isinstance(function, bool):
         return function
-    if isinstance(function, ctypes._CFuncPtr):
+    if isinstance(function, _FunctionPointer):
         return ctypes.cast(function, ctypes.c_void_p).value or 0
     address = getattr(function, "address", None)  # numba
     if isinstance(address, int):
         return address
-    address = _cffi_address(function)
+    return _cffi_address(function)
+
+
+def _function_address(function: Any) -> int:
+    address = native_address(function)
     if address is None:
         raise TypeError(
             f"call_native() takes the address of a C function, a ctypes or cffi function or a "
@@ -150,6 +198,8 @@ def _argument(argument: Any) -> tuple[int, str]:
         return argument.value or 0, ""
     if isinstance(argument, (ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData)):
         return ctypes.addressof(argument), ""
+    if isinstance(argument, (ctypes._Pointer, _FunctionPointer)):  # what it points to
+        return ctypes.cast(argument, ctypes.c_void_p).value or 0, ""
     address = _cffi_address(argument)
     if address is not None:
         return address, ""

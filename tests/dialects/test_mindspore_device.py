@@ -267,7 +267,6 @@ def test_core_limits_are_refused_with_a_reason() -> None:
         ("StreamLimitCtx", (s,)),
         ("get_device_limit", (0,)),
         ("set_device_limit", (0, 1, 1)),
-        ("launch_blocking", ()),
     ):
         with pytest.raises(hs.NotSupportedError, match=name):
             getattr(mindspore.runtime, name)(*args)

@@ -130,6 +130,7 @@ def test_named_files_exist() -> None:
 
 def test_named_environment_variables_are_read() -> None:
     code = [p for folder in ("hal", "pybuild") for p in (ROOT / folder).rglob("*.go")]
+    code += (ROOT / "python" / "halstream").rglob("*.py")
     read = {name for path in code for name in re.findall(r'"(HALSTREAM_\w+)"', path.read_text())}
     named = {name for page in PAGES for name in re.findall(r"\bHALSTREAM_\w+", page.read_text())}
     assert named <= read

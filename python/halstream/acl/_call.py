@@ -96,6 +96,12 @@ def command(
     table = {**codes.BY_KIND, **by_kind}
     needed, _, rest = kinds.partition("*")
     readers = tuple(_READERS[kind] for kind in needed + rest)
+    # Plain positive numbers in so many places need no reading.
+    plain = (int,) * len(needed) if set(kinds) <= set("hiu") else ()
+    short = [i for i, kind in enumerate(needed) if kind != "h"]
+    if len(short) > 1:
+        plain = ()
+    limited = short[0] if short else -1
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         name = f"{home}.{function.__name__}"
@@ -119,8 +125,17 @@ def command(
             # A copy: the caller may change what it gets.
             return (*copy.deepcopy(failed), code) if failed else code
 
+        def is_plain(args: tuple[Any, ...]) -> bool:
+            return (
+                tuple(map(type, args)) == plain
+                and min(args) >= 0
+                and max(args) < 2**63
+                and (limited < 0 or args[limited] < 2**31)
+            )
+
         def call(*args: Any) -> Any:
-            args = read(args) if kinds else ()
+            if not plain or not is_plain(args):
+                args = read(args) if kinds else ()
             try:
                 return body(*args)
             except HalError as exc:

@@ -1,4 +1,4 @@
-"""`mindspore` 2.10 as its stream programs see it: ``hal``, ``runtime`` and the choice of device.
+"""`mindspore` 2.10 as its stream programs see it: streams, choice of device, a few tensors.
 
 The devices of the host backend go by the target 'CPU' until `set_device` or
 `set_context` chooses 'GPU' or 'Ascend'.
@@ -6,8 +6,30 @@ The devices of the host backend go by the target 'CPU' until `set_device` or
 
 from __future__ import annotations
 
-from . import context, device_context, hal, runtime
+from . import common, context, device_context, hal, nn, ops, runtime
 from ._target import get_current_device, set_device
+from ._transform import grad, jit
+from .common import dtype
+from .common.dtype import (
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    dtype_to_nptype,
+    float16,
+    float32,
+    float64,
+    half,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from .common.tensor import Tensor, tensor
 from .context import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
 from .runtime import (
     Event,
@@ -17,12 +39,24 @@ from .runtime import (
     communication_stream,
     current_stream,
     default_stream,
+    empty_cache,
     get_device_limit,
     get_stream_limit,
     launch_blocking,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_replay,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_max_memory_allocated,
+    reset_max_memory_reserved,
+    reset_peak_memory_stats,
     reset_stream_limit,
     set_cur_stream,
     set_device_limit,
+    set_memory,
     set_stream_limit,
     synchronize,
 )
@@ -34,23 +68,60 @@ __all__ = [
     "Stream",
     "StreamCtx",
     "StreamLimitCtx",
+    "Tensor",
+    "bfloat16",
+    "bool_",
+    "common",
     "communication_stream",
+    "complex64",
+    "complex128",
     "context",
     "current_stream",
     "default_stream",
     "device_context",
+    "dtype",
+    "dtype_to_nptype",
+    "empty_cache",
+    "float16",
+    "float32",
+    "float64",
     "get_context",
     "get_current_device",
     "get_device_limit",
     "get_stream_limit",
+    "grad",
     "hal",
+    "half",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "jit",
     "launch_blocking",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_replay",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "nn",
+    "ops",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
     "reset_stream_limit",
     "runtime",
     "set_context",
     "set_cur_stream",
     "set_device",
     "set_device_limit",
+    "set_memory",
     "set_stream_limit",
     "synchronize",
+    "tensor",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from .. import _core as core
+from .. import _current
 from .._errors import NotSupportedError
 from ._stream import check_stream
 
@@ -17,8 +18,8 @@ _CORES = "cube and vector cores exist on Ascend devices only, whose backend is n
 
 
 def launch_blocking() -> None:
-    """`mindspore.runtime.launch_blocking` of 2.10; not supported yet."""
-    _refuse("launch_blocking", "calls cannot be made to wait for their own work yet")
+    """`mindspore.runtime.launch_blocking` of 2.10: operations on tensors wait from now on."""
+    _current.set_blocking(True)
 
 
 def get_device_limit(device: int) -> dict[str, int]:

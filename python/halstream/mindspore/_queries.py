@@ -22,7 +22,7 @@ def _one_of(function: str, name: object) -> str:
     return name
 
 
-def _usable(function: str, name: object) -> str:
+def usable(function: str, name: object) -> str:
     """Return the target meant; raise as mindspore does, in its order."""
     if name is None:
         return _target.target()
@@ -45,7 +45,7 @@ def _count(name: str) -> int:
 
 
 def _device(function: str, device_id: object, name: object) -> tuple[core.Device, str]:
-    where = _usable(function, name)
+    where = usable(function, name)
     count = _count(where)
     if not isinstance(device_id, int):
         raise TypeError(
@@ -85,7 +85,7 @@ def is_available(device_target: str) -> bool:
 
 def device_count(device_target: str | None = None) -> int:
     """`mindspore.hal.device_count` of 2.10; 2 for the host device, where mindspore has 1."""
-    return _count(_usable("device_count", device_target))
+    return _count(usable("device_count", device_target))
 
 
 def count_of(name: str) -> int:
@@ -128,7 +128,7 @@ def get_device_name(device_id: int, device_target: str | None = None) -> str:
 
 def get_arch_list(device_target: str | None = None) -> str | None:
     """`mindspore.hal.get_arch_list` of 2.10; empty for the host device as a GPU."""
-    name = _usable("get_arch_list", device_target)
+    name = usable("get_arch_list", device_target)
     if name == "GPU":
         return ""
     _absent("get_arch_list", name)

@@ -34,7 +34,7 @@ _IGNORED = frozenset(
 def set_context(**kwargs: Any) -> None:
     """`mindspore.set_context` of 2.10: target and device; the modes are both eager here."""
     for name in kwargs:
-        if name not in {"mode", "device_target", "device_id"} | _IGNORED:
+        if name not in {"mode", "device_target", "device_id", "pynative_synchronize"} | _IGNORED:
             raise ValueError(
                 f"For 'context.set_context', the keyword argument {name} is not recognized here; "
                 "device_target, device_id and mode are"
@@ -45,6 +45,8 @@ def set_context(**kwargs: Any) -> None:
             f"For 'context.set_context', the argument 'mode' must be GRAPH_MODE (0) or "
             f"PYNATIVE_MODE (1), but got {mode}."
         )
+    if "pynative_synchronize" in kwargs:
+        _current.set_blocking(bool(kwargs["pynative_synchronize"]))
     if "device_target" in kwargs or "device_id" in kwargs:
         name = kwargs.get("device_target", _target.target())
         ident = kwargs.get("device_id", _current.current_device())

@@ -1,4 +1,4 @@
-"""`mindspore.runtime` of 2.10: streams and events; the same classes as in hal.
+"""`mindspore.runtime` of 2.10: streams, events and memory; the same classes as in hal.
 
 A first call works like every later one; mindspore on a CPU skips it.
 """
@@ -23,6 +23,20 @@ from ._limits import (
     set_device_limit,
     set_stream_limit,
 )
+from ._memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_replay,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_max_memory_allocated,
+    reset_max_memory_reserved,
+    reset_peak_memory_stats,
+    set_memory,
+)
 from ._stream import Stream
 
 __all__ = [
@@ -33,12 +47,24 @@ __all__ = [
     "communication_stream",
     "current_stream",
     "default_stream",
+    "empty_cache",
     "get_device_limit",
     "get_stream_limit",
     "launch_blocking",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_replay",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
     "reset_stream_limit",
     "set_cur_stream",
     "set_device_limit",
+    "set_memory",
     "set_stream_limit",
     "synchronize",
 ]

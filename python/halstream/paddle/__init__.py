@@ -1,6 +1,6 @@
 """paddle of 3.3: its streams, events, places and device choice.
 
-Tensors, memory, random numbers and graphs are not here yet.
+Tensors, random numbers and graphs are not here.
 """
 
 from . import base, cuda, device, framework

@@ -10,7 +10,7 @@ import halstream
 
 from .. import _current
 from ._place import Place
-from .places import CPUPlace, CUDAPlace, CustomPlace, custom_types, is_custom
+from .places import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, custom_types, is_custom
 
 _BUILT_IN = re.compile(r"(gpu|dcu|xpu):\d+")
 
@@ -37,6 +37,8 @@ def expected_place() -> Any:
     label = _current.device_label()
     if label == "cpu":
         return CPUPlace()
+    if label == "gpu_pinned":
+        return CUDAPinnedPlace()
     ordinal = _current.current_device()
     if not label and not ordinal:
         ordinal = selected(default_type())
@@ -60,9 +62,9 @@ def enter(place: object) -> None:
 
 def _chosen(place: object) -> tuple[int, str]:
     if isinstance(place, Place):
-        if place._kind == "cpu":
-            # The host has no device: the ordinal of other dialects stays as it is.
-            return _current.current_device(), "cpu"
+        if place._kind in ("cpu", "gpu_pinned"):
+            # Memory of the host: the ordinal of other dialects stays as it is.
+            return _current.current_device(), place._kind
         if place._kind in ("gpu", "custom"):
             return place._index, label_of(place)
     raise ValueError(
@@ -143,6 +145,8 @@ def device_to_paddle(dev: Any = None) -> Any:
 
 def device_to_place(device: Any = None) -> Any:
     """`paddle.device.device_to_place` of 3.3; an object that names no place comes back."""
+    if device is None:
+        return expected_place()
     return convert_to_place(device_to_paddle(device))
 
 

@@ -1,14 +1,16 @@
 """paddle.cuda of 3.3: the names of paddle.device, with ints and 'cuda:N' for devices.
 
-Names for memory, random numbers, tensors and graphs are not here yet.
+Names for random numbers, tensors and graphs are not here.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .. import _interop
-from ._names import convert_to_place, device_to_paddle
+from .. import _interop, _memory
+from .._adapt import raising
+from ._errors import ERRORS
+from ._names import convert_to_place, device_to_paddle, device_to_place
 from ._place import Place
 from .device import (
     Event,
@@ -17,15 +19,18 @@ from .device import (
     current_device,
     device,
     device_count,
+    empty_cache,
     get_device_capability,
     get_device_name,
     get_device_properties,
     get_stream_from_external,
     is_available,
     is_current_stream_capturing,
+    reset_peak_memory_stats,
     set_stream,
     stream,
 )
+from .device import cuda as _cuda
 from .device import current_stream as _current_stream
 from .device import set_device as _set_device
 from .device import synchronize as _synchronize
@@ -41,6 +46,7 @@ __all__ = [
     "current_stream",
     "device",
     "device_count",
+    "empty_cache",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
@@ -48,6 +54,15 @@ __all__ = [
     "is_available",
     "is_current_stream_capturing",
     "is_initialized",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_summary",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
     "set_device",
     "set_stream",
     "stream",
@@ -113,3 +128,47 @@ def set_device(device: Any) -> None:
 def is_initialized() -> bool:
     """`paddle.cuda.is_initialized` of 3.3: True once the runtime was used."""
     return _interop.initialized()
+
+
+@raising(ERRORS)
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """`paddle.cuda.mem_get_info` of 3.3: free and total bytes."""
+    place = device_to_place(device)
+    if not (isinstance(place, Place) and place.is_gpu_place()):
+        raise ValueError(f"Expected a cuda device, but got: {device if device else place}")
+    return _memory.memory_info(place._index)
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """`paddle.cuda.max_memory_allocated` of 3.3."""
+    return _cuda.max_memory_allocated(device_to_paddle(device))
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """`paddle.cuda.max_memory_reserved` of 3.3."""
+    return _cuda.max_memory_reserved(device_to_paddle(device))
+
+
+def memory_allocated(device: Any = None) -> int:
+    """`paddle.cuda.memory_allocated` of 3.3."""
+    return _cuda.memory_allocated(device_to_paddle(device))
+
+
+def memory_reserved(device: Any = None) -> int:
+    """`paddle.cuda.memory_reserved` of 3.3."""
+    return _cuda.memory_reserved(device_to_paddle(device))
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """`paddle.cuda.reset_max_memory_allocated` of 3.3."""
+    _cuda.reset_max_memory_allocated(device_to_paddle(device))
+
+
+def reset_max_memory_reserved(device: Any = None) -> None:
+    """`paddle.cuda.reset_max_memory_reserved` of 3.3."""
+    _cuda.reset_max_memory_reserved(device_to_paddle(device))
+
+
+def memory_summary(device: Any = None) -> str:
+    """`paddle.cuda.memory_summary` of 3.3."""
+    return _cuda.memory_summary(device_to_paddle(device))

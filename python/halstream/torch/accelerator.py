@@ -1,8 +1,9 @@
-"""torch.accelerator (2.15): the device-generic names. Memory and graphs come later."""
+"""torch.accelerator (2.15): the device-generic names. Graphs come later."""
 
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from typing import Any
 
 from .. import _core as core
@@ -10,7 +11,8 @@ from .. import _current, _interop
 from ._device import device, existing, in_range, is_device
 from ._errors import dialect_errors
 from ._streams import CpuStream, Stream
-from .cuda import device_count, is_available
+from .cuda import device_count, is_available, memory
+from .cuda import empty_cache as empty_cache
 
 __all__ = [
     "current_accelerator",
@@ -19,7 +21,16 @@ __all__ = [
     "current_stream",
     "device_count",
     "device_index",
+    "empty_cache",
+    "get_memory_info",
     "is_available",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
     "set_device_idx",
     "set_device_index",
     "set_stream",
@@ -130,3 +141,43 @@ class device_index:
     def __exit__(self, *exc_info: object) -> None:
         if self.idx is not None and self.prev_idx >= 0:
             _current.leave_device()
+
+
+def get_memory_info(device_index: Any = None, /) -> tuple[int, int]:
+    """torch.accelerator.get_memory_info (2.15): free and total bytes."""
+    return memory.mem_get_info(_index(device_index, optional=True))
+
+
+def memory_stats(device_index: Any = None, /) -> OrderedDict[str, Any]:
+    """torch.accelerator.memory_stats (2.15)."""
+    return memory.memory_stats(_index(device_index, optional=True))
+
+
+def memory_allocated(device_index: Any = None, /) -> int:
+    """torch.accelerator.memory_allocated (2.15)."""
+    return memory.memory_allocated(_index(device_index, optional=True))
+
+
+def max_memory_allocated(device_index: Any = None, /) -> int:
+    """torch.accelerator.max_memory_allocated (2.15)."""
+    return memory.max_memory_allocated(_index(device_index, optional=True))
+
+
+def memory_reserved(device_index: Any = None, /) -> int:
+    """torch.accelerator.memory_reserved (2.15)."""
+    return memory.memory_reserved(_index(device_index, optional=True))
+
+
+def max_memory_reserved(device_index: Any = None, /) -> int:
+    """torch.accelerator.max_memory_reserved (2.15)."""
+    return memory.max_memory_reserved(_index(device_index, optional=True))
+
+
+def reset_peak_memory_stats(device_index: Any = None, /) -> None:
+    """torch.accelerator.reset_peak_memory_stats (2.15)."""
+    memory.reset_peak_memory_stats(_index(device_index, optional=True))
+
+
+def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
+    """torch.accelerator.reset_accumulated_memory_stats (2.15)."""
+    memory.reset_accumulated_memory_stats(_index(device_index, optional=True))

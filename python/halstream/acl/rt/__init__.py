@@ -9,11 +9,13 @@ success. `acl.get_recent_err_msg` has the reason. Differences from pyACL:
 - `launch_host_func`, `stream_wait_event_with_timeout`, `stream_get_priority`
   and `stream_get_flags` are additions, after the C functions;
 - an exception in a callback goes to `sys.unraisablehook`;
-- there is no memory, kernel, notify or capture function yet.
+- `reset_device` frees no memory;
+- there is no kernel, notify or capture function yet.
 """
 
 from __future__ import annotations
 
+from . import _copy, _host, _memory
 from ._attribute import (
     get_stream_attribute,
     get_stream_overflow_switch,
@@ -28,6 +30,7 @@ from ._callback import (
     subscribe_report,
     unsubscribe_report,
 )
+from ._copy import *  # noqa: F403
 from ._device import (
     create_context,
     ctx_get_current_default_stream,
@@ -66,6 +69,8 @@ from ._event import (
     synchronize_event,
     synchronize_event_with_timeout,
 )
+from ._host import *  # noqa: F403
+from ._memory import *  # noqa: F403
 from ._stream import (
     create_stream,
     create_stream_with_config,
@@ -86,6 +91,9 @@ from ._stream import (
 )
 
 __all__ = [
+    *_copy.__all__,
+    *_host.__all__,
+    *_memory.__all__,
     "create_context",
     "create_event",
     "create_event_ex_with_flag",

@@ -1,4 +1,4 @@
-"""cupy.cuda (cupy 14.2.0): streams, events, devices; memory and kernels are not built yet."""
+"""cupy.cuda (cupy 14.2.0): streams, events, devices, memory; kernels are not built yet."""
 
 from __future__ import annotations
 
@@ -7,30 +7,94 @@ import warnings
 from collections.abc import Iterator
 
 from ..._errors import HalError
-from . import device, driver, graph, nvtx, profiler, runtime, stream
+from . import (
+    device,
+    driver,
+    graph,
+    memory,
+    memory_hook,
+    memory_hooks,
+    nvtx,
+    pinned_memory,
+    profiler,
+    runtime,
+    stream,
+)
 from .device import Device, get_device_id
 from .graph import Graph
+from .memory import (
+    BaseMemory,
+    CFunctionAllocator,
+    ManagedMemory,
+    Memory,
+    MemoryAsync,
+    MemoryAsyncPool,
+    MemoryPointer,
+    MemoryPool,
+    PythonFunctionAllocator,
+    UnownedMemory,
+    alloc,
+    get_allocator,
+    malloc_async,
+    malloc_managed,
+    set_allocator,
+    using_allocator,
+)
+from .memory_hook import MemoryHook
+from .pinned_memory import (
+    PinnedMemory,
+    PinnedMemoryPointer,
+    PinnedMemoryPool,
+    alloc_pinned_memory,
+    set_pinned_memory_allocator,
+)
 from .stream import Event, ExternalStream, Stream, get_current_stream, get_elapsed_time
 
 __all__ = [
+    "BaseMemory",
+    "CFunctionAllocator",
     "Device",
     "Event",
     "ExternalStream",
     "Graph",
+    "ManagedMemory",
+    "Memory",
+    "MemoryAsync",
+    "MemoryAsyncPool",
+    "MemoryHook",
+    "MemoryPointer",
+    "MemoryPool",
+    "PinnedMemory",
+    "PinnedMemoryPointer",
+    "PinnedMemoryPool",
+    "PythonFunctionAllocator",
     "Stream",
+    "UnownedMemory",
+    "alloc",
+    "alloc_pinned_memory",
     "device",
     "driver",
+    "get_allocator",
     "get_current_stream",
     "get_device_id",
     "get_elapsed_time",
     "get_local_runtime_version",
     "graph",
     "is_available",
+    "malloc_async",
+    "malloc_managed",
+    "memory",
+    "memory_hook",
+    "memory_hooks",
     "nvtx",
+    "pinned_memory",
     "profile",
     "profiler",
     "runtime",
+    "set_allocator",
+    "set_pinned_memory_allocator",
     "stream",
+    "using_allocator",
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..._adapt import family
 from ..._errors import HalError
+from ..._pools import thread
 from ._status import STATUS_OF_KIND, STATUSES, UNKNOWN
 
 
@@ -34,6 +35,14 @@ def c_uint(value: Any) -> int:
         raise OverflowError("can't convert negative value to unsigned int")
     if number >= 2**32:
         raise OverflowError("value too large to convert to unsigned int")
+    return number
+
+
+def size_t(value: Any) -> int:
+    """Return a number of bytes; floats lose their fraction, as the package has it."""
+    number = int(value) if isinstance(value, float) else intptr(value)
+    if number < 0:
+        raise OverflowError("can't convert negative value to size_t")
     return number
 
 
@@ -92,3 +101,16 @@ ERRORS = {kind: _maker(kind) for kind in _CLASSES}
 def unsupported(what: str) -> CUDARuntimeError:
     """Return the error for a part of the package that is not built yet."""
     return ERRORS["not_supported"](what)
+
+
+class DeviceSynchronized(RuntimeError):
+    """cupyx.DeviceSynchronized (14.2.0): a wait inside ``allow_synchronize(False)``."""
+
+
+DeviceSynchronized.__module__ = "halstream.cupyx"
+
+
+def check_may_wait() -> None:
+    """Raise where the thread said that nothing may wait for a device."""
+    if not thread.may_wait:
+        raise DeviceSynchronized("Device is being synchronized")

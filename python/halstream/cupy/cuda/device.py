@@ -7,20 +7,23 @@ from typing import Any, TypeVar
 from ... import _core as core
 from ... import _current
 from ..._adapt import raising
+from ..._memory import memory_info
 from . import _devices as runtime
-from ._errors import ERRORS, unsupported
+from ._errors import ERRORS, check_may_wait, unsupported
+from ._memory_functions import pointerGetAttributes
 
 __all__ = ["Device", "from_pointer", "get_compute_capability", "get_device_id"]
 
 D = TypeVar("D", bound="Device")
 
+_memory_info = raising(ERRORS)(memory_info)
 _LIBRARIES = "handles of CUDA libraries are not built yet"
 
 
 class Device(core.Device):
     """cupy.cuda.Device (14.2.0); checked at use, never equal to a number, unhashable.
 
-    Differences: `priority_range` and `name` are there, memory and library handles are not yet.
+    Differences: `priority_range` and `name` are there, library handles are not yet.
     """
 
     __slots__ = ()
@@ -60,6 +63,7 @@ class Device(core.Device):
     @raising(ERRORS)
     def synchronize(self, timeout: float | None = None) -> None:
         """Wait for all work of the device; `timeout` in seconds is an addition."""
+        check_may_wait()
         core.synchronize(self.ordinal, timeout)
 
     @property
@@ -83,8 +87,8 @@ class Device(core.Device):
 
     @property
     def mem_info(self) -> tuple[int, int]:
-        """Free and total bytes: not built yet."""
-        raise unsupported("device memory is not built yet")
+        """Free and total bytes."""
+        return _memory_info(self.ordinal)
 
     @property
     def cublas_handle(self) -> int:
@@ -126,5 +130,5 @@ def get_compute_capability() -> str:
 
 
 def from_pointer(ptr: int) -> Device:
-    """cupy.cuda.device.from_pointer (14.2.0): not built yet."""
-    raise unsupported("device memory is not built yet")
+    """cupy.cuda.device.from_pointer (14.2.0): the owner of an address."""
+    return Device(pointerGetAttributes(ptr).device)

@@ -1,10 +1,13 @@
-"""cupy.cuda.runtime (cupy 14.2.0): streams, events and devices by number; no memory yet."""
+"""cupy.cuda.runtime (cupy 14.2.0): streams, events, devices and memory by number."""
 
 from __future__ import annotations
 
 from ._constants import *  # noqa: F403
+from ._copies import *  # noqa: F403
 from ._devices import *  # noqa: F403
 from ._errors import CUDARuntimeError as CUDARuntimeError
 from ._events import *  # noqa: F403
 from ._graphs import *  # noqa: F403
+from ._memory_functions import *  # noqa: F403
+from ._mempools import *  # noqa: F403
 from ._streams import *  # noqa: F403

@@ -1,8 +1,8 @@
 """paddle.device of 3.3: streams, events and the choice of a device.
 
 Calling the module makes a `Device`, as from 3.3 on. What is imported under its own
-name is not in paddle's ``__all__``, but importable there, too. Names for memory, random
-numbers, tensors and graphs are not here yet.
+name is not in paddle's ``__all__``, but importable there, too. Names for random numbers,
+tensors and graphs are not here.
 """
 
 from __future__ import annotations
@@ -25,6 +25,16 @@ from ._choice import get_default_device as get_default_device
 from ._choice import set_default_device as set_default_device
 from ._device import Device as Device
 from ._event import Event
+from ._memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    reset_max_memory_allocated,
+    reset_max_memory_reserved,
+    reset_peak_memory_stats,
+)
 from ._queries import current_device as current_device
 from ._queries import (
     device_count,
@@ -68,6 +78,7 @@ __all__ = [
     "device",
     "device_count",
     "device_guard",
+    "empty_cache",
     "get_all_custom_device_type",
     "get_all_device_type",
     "get_available_custom_device",
@@ -87,6 +98,13 @@ __all__ = [
     "is_compiled_with_rocm",
     "is_compiled_with_xpu",
     "is_current_stream_capturing",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
     "set_device",
     "set_stream",
     "stream_guard",

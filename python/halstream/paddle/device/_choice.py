@@ -25,7 +25,10 @@ def set_device(device: Any) -> Any:
 
 def get_device(input: Any = None) -> str:
     """`paddle.get_device` of 3.3; `input` is for tensors, which do not exist here yet."""
-    return name_of(expected_place())
+    place = expected_place()
+    if place.is_cuda_pinned_place():
+        raise ValueError(f"The device specification {place} is invalid")
+    return name_of(place)
 
 
 def get_default_device() -> Device:

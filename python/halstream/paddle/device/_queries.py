@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 from ... import _core as core
 from ..._adapt import raising
 from ..._interop import device_facts
+from ..._memory import memory_info
 from .._errors import ERRORS
 from .._names import device_to_paddle, expected_place, extract_device_id
 from .._place import Place
@@ -110,8 +110,8 @@ def is_available() -> bool:
 def get_device_properties(device: Any = None) -> DeviceProperties:
     """`paddle.device.get_device_properties` of 3.3; also for custom types.
 
-    On the host device the memory is the machine's and the processors are the
-    engines; its compute capability is 0.0.
+    On the host device the processors are the engines; its compute capability
+    is 0.0.
     """
     ordinal = extract_device_id(
         device_to_paddle(device), "paddle.device.cuda.get_device_properties"
@@ -121,7 +121,7 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
         facts["name"],
         facts["major"],
         facts["minor"],
-        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        memory_info(ordinal)[1],
         facts["multi_processor_count"],
     )
 

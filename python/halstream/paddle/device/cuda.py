@@ -20,6 +20,17 @@ from ..base._events import CUDAEvent as Event
 from ..base._streams import CUDAStream as Stream
 from ..base.core import _set_current_stream as _set_current_stream
 from ..places import CUDAPlace
+from ._memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_summary,
+    reset_max_memory_allocated,
+    reset_max_memory_reserved,
+    reset_peak_memory_stats,
+)
 from ._queries import (
     device_count,
     get_device_capability,
@@ -32,9 +43,18 @@ __all__ = [
     "Stream",
     "current_stream",
     "device_count",
+    "empty_cache",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_summary",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "reset_peak_memory_stats",
     "stream_guard",
     "synchronize",
 ]

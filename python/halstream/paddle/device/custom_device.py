@@ -16,6 +16,7 @@ from ..base._events import CustomDeviceEvent as Event
 from ..base._events import custom_ordinal
 from ..base._streams import CustomDeviceStream as Stream
 from ..places import CustomPlace, custom_types
+from ._memory import empty_cache, figure, reset
 from ._queries import DeviceProperties
 from ._queries import get_device_properties as _properties
 
@@ -26,7 +27,14 @@ __all__ = [
     "create_stream",
     "current_stream",
     "device_count",
+    "empty_cache",
     "get_device_properties",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
     "synchronize",
 ]
 
@@ -97,3 +105,33 @@ def create_event(
 ) -> Event:
     """`paddle.device.custom_device.create_event` of 3.3."""
     return Event(device_type or _type(), device_id, enable_timing, blocking, interprocess)
+
+
+def memory_allocated(device: Any = None) -> int:
+    """`paddle.device.custom_device.memory_allocated` of 3.3."""
+    return figure(_ordinal(device), "used")
+
+
+def memory_reserved(device: Any = None) -> int:
+    """`paddle.device.custom_device.memory_reserved` of 3.3."""
+    return figure(_ordinal(device), "reserved")
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """`paddle.device.custom_device.max_memory_allocated` of 3.3."""
+    return figure(_ordinal(device), "used_high")
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """`paddle.device.custom_device.max_memory_reserved` of 3.3."""
+    return figure(_ordinal(device), "reserved_high")
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """`paddle.device.custom_device.reset_max_memory_allocated` of 3.3."""
+    reset(_ordinal(device), reserved=False)
+
+
+def reset_max_memory_reserved(device: Any = None) -> None:
+    """`paddle.device.custom_device.reset_max_memory_reserved` of 3.3."""
+    reset(_ordinal(device), used=False)

@@ -7,7 +7,21 @@ from typing import Any
 from ..base._events import XPUEvent as Event
 from ..base._streams import XPUStream as Stream
 
-__all__ = ["Event", "Stream", "current_stream", "device_count", "set_stream", "synchronize"]
+__all__ = [
+    "Event",
+    "Stream",
+    "current_stream",
+    "device_count",
+    "empty_cache",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "reset_max_memory_allocated",
+    "reset_max_memory_reserved",
+    "set_stream",
+    "synchronize",
+]
 
 
 def device_count() -> int:
@@ -28,6 +42,41 @@ def current_stream(device: Any = None) -> Any:
 def set_stream(stream: Any) -> Any:
     """`paddle.device.xpu.set_stream` of 3.3."""
     raise _absent("the current stream")
+
+
+def empty_cache() -> None:
+    """`paddle.device.xpu.empty_cache` of 3.3."""
+    raise _absent("its memory")
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """`paddle.device.xpu.max_memory_allocated` of 3.3."""
+    raise _absent("its memory")
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """`paddle.device.xpu.max_memory_reserved` of 3.3."""
+    raise _absent("its memory")
+
+
+def memory_allocated(device: Any = None) -> int:
+    """`paddle.device.xpu.memory_allocated` of 3.3."""
+    raise _absent("its memory")
+
+
+def memory_reserved(device: Any = None) -> int:
+    """`paddle.device.xpu.memory_reserved` of 3.3."""
+    raise _absent("its memory")
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """`paddle.device.xpu.reset_max_memory_allocated` of 3.3."""
+    raise _absent("its memory")
+
+
+def reset_max_memory_reserved(device: Any = None) -> None:
+    """`paddle.device.xpu.reset_max_memory_reserved` of 3.3."""
+    raise _absent("its memory")
 
 
 def _absent(what: str) -> RuntimeError:

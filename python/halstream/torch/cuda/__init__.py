@@ -1,4 +1,4 @@
-"""torch.cuda (2.15): streams, events and devices. Memory, copies, kernels and graphs come later.
+"""torch.cuda (2.15): streams, events, devices and memory. Tensors, kernels and graphs are missing.
 
 Here `is_available` is True on every machine, for the host backend needs no
 device; `halstream.backend` tells which backend the streams live on.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .._errors import AcceleratorError, OutOfMemoryError
 from . import _gpu_trace as _gpu_trace
-from . import streams
+from . import memory, streams
 from ._devices import (
     _CudaDeviceProperties as _CudaDeviceProperties,
 )
@@ -54,6 +54,26 @@ from ._runtime import (
     get_sync_debug_mode,
     set_sync_debug_mode,
 )
+from .memory import (
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    empty_cache,
+    get_allocator_backend,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+)
 from .streams import Event, ExternalStream, Stream
 
 __all__ = [
@@ -65,6 +85,8 @@ __all__ = [
     "OutOfMemoryError",
     "Stream",
     "StreamContext",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
     "can_device_access_peer",
     "check_error",
     "cudaStatus",
@@ -75,6 +97,8 @@ __all__ = [
     "device",
     "device_count",
     "device_of",
+    "empty_cache",
+    "get_allocator_backend",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
@@ -84,6 +108,21 @@ __all__ = [
     "is_available",
     "is_current_stream_capturing",
     "is_initialized",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_memory_stats",
     "set_device",
     "set_stream",
     "set_sync_debug_mode",

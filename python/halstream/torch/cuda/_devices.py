@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ... import _core as core
-from ... import _interop, _observe
+from ... import _interop, _memory, _observe
 from ..._errors import HalError
 from .._device import count, device_index, existing
 from .._errors import dialect_errors
@@ -13,7 +13,7 @@ from ._guards import current_stream
 
 
 class _CudaDeviceProperties(NamedTuple):
-    """torch.cuda.get_device_properties (2.15), without memory size and identifier.
+    """torch.cuda.get_device_properties (2.15), without identifier.
 
     A device of the host backend has compute capability 0.0, so that no program
     takes it for a GPU, and as many multiprocessors as it has engines.
@@ -24,6 +24,7 @@ class _CudaDeviceProperties(NamedTuple):
     minor: int
     multi_processor_count: int
     warp_size: int
+    total_memory: int
 
 
 def device_count() -> int:
@@ -64,7 +65,9 @@ def _valid(device: Any, name: str = "device") -> int:
 @dialect_errors
 def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
     """torch.cuda.get_device_properties (2.15)."""
-    return _CudaDeviceProperties(**_interop.device_facts(_valid(device)))
+    where = _valid(device)
+    _, total = _memory.memory_info(where)
+    return _CudaDeviceProperties(**_interop.device_facts(where), total_memory=total)
 
 
 @dialect_errors

@@ -1,7 +1,7 @@
 """torch.cuda._gpu_trace (2.15): callbacks on the life of streams and events.
 
 They run once ``torch._C._activate_gpu_trace()`` was called, for calls that
-are made through the torch dialect. Memory and kernels are not watched yet.
+are made through the torch dialect. Kernels are not watched.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ __all__ = [
     "register_callback_for_event_record",
     "register_callback_for_event_synchronization",
     "register_callback_for_event_wait",
+    "register_callback_for_memory_allocation",
+    "register_callback_for_memory_deallocation",
     "register_callback_for_stream_creation",
     "register_callback_for_stream_synchronization",
 ]
@@ -60,3 +62,13 @@ def register_callback_for_stream_synchronization(cb: Callable[[int], None]) -> N
 def register_callback_for_event_synchronization(cb: Callable[[int], None]) -> None:
     """Call ``cb(event)`` when the host waits for an event."""
     _observe.listen("event_synchronization", cb)
+
+
+def register_callback_for_memory_allocation(cb: Callable[[int], None]) -> None:
+    """Call ``cb(address)`` after `caching_allocator_alloc`."""
+    _observe.listen("memory_allocation", cb)
+
+
+def register_callback_for_memory_deallocation(cb: Callable[[int], None]) -> None:
+    """Call ``cb(address)`` after `caching_allocator_delete`."""
+    _observe.listen("memory_deallocation", cb)

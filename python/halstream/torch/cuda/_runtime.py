@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import enum
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from ... import _current, _interop, _observe
+from ... import _current, _interop, _memory, _observe
 from ..._errors import HalError, InvalidHandleError
 from .._errors import dialect_errors
 from ._observed import rebind
+from .memory import mem_get_info
 
 _TEXTS = {
     0: "no error",
@@ -73,16 +75,39 @@ def _stream_destroy(handle: int) -> int:
     return cudaError.success
 
 
+def _mem_get_info(device: int) -> tuple[int, int]:
+    return mem_get_info(int(device))
+
+
+def _host_register(address: int, nbytes: int, flags: int) -> int:
+    return _code(_memory.register, int(address), int(nbytes))
+
+
+def _host_unregister(address: int) -> int:
+    return _code(_memory.unregister, int(address))
+
+
+def _code(function: Callable[..., object], *args: int) -> int:
+    try:
+        function(*args)
+    except HalError as exc:
+        return exc.code or {"invalid_value": 1, "not_ready": 600}.get(exc.kind, 999)
+    return cudaError.success
+
+
 _cudart = SimpleNamespace(
     cudaError=cudaError,
     cudaGetErrorString=_error_string,
+    cudaHostRegister=_host_register,
+    cudaHostUnregister=_host_unregister,
+    cudaMemGetInfo=_mem_get_info,
     cudaStreamCreate=_stream_create,
     cudaStreamDestroy=_stream_destroy,
 )
 
 
 def cudart() -> Any:
-    """torch.cuda.cudart (2.15): error texts, and streams that belong to no Python object."""
+    """torch.cuda.cudart (2.15): error texts, memory, streams that belong to no Python object."""
     return _cudart
 
 

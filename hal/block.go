@@ -1,0 +1,218 @@
+package hal
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"halstream/hal/driver"
+)
+
+// MemoryKind says what a block of memory is.
+type MemoryKind uint8
+
+const (
+	// Pageable memory is the program's own; the runtime knows nothing of it.
+	Pageable MemoryKind = iota
+	// Pinned memory is the host's, and a device reads it when the stream gets there.
+	Pinned
+	// DeviceMemory belongs to a device.
+	DeviceMemory
+)
+
+// String returns the kind in words.
+func (k MemoryKind) String() string {
+	return [...]string{"pageable host memory", "pinned host memory", "device memory"}[k]
+}
+
+// Block is memory that the runtime knows.
+type Block struct {
+	Start, Size uint64
+	Kind        MemoryKind
+	dev         *Device
+	pooled      bool   // from the device's pool
+	registered  bool   // the program's own memory, pinned
+	room        uint64 // what a pooled block takes
+	users       []use
+}
+
+// use is the last operation of a stream that works on a block.
+type use struct {
+	stream *Stream
+	place  uint64
+	calls  int // that are about to enqueue such an operation
+	what   string
+}
+
+// memories is the memory of a runtime: one map of all blocks, by address.
+type memories struct {
+	mu    sync.Mutex
+	space space
+	// dying are freed blocks that pending operations still work on.
+	dying []*Block
+}
+
+// begin notes that a call is about to enqueue work on b, so that b is not given
+// back before end tells which operation it became.
+func (b *Block) begin(s *Stream, what string) {
+	for i := range b.users {
+		if b.users[i].stream == s {
+			b.users[i].calls++
+			b.users[i].what = what
+			return
+		}
+	}
+	// Forget the streams that are past their last use, or a block that many
+	// streams take turns with would remember them all.
+	kept := b.users[:0]
+	for _, u := range b.users {
+		if !u.reached() {
+			kept = append(kept, u)
+		}
+	}
+	b.users = append(kept, use{s, 0, 1, what})
+}
+
+func (b *Block) end(s *Stream, place uint64) {
+	for i := range b.users {
+		if u := &b.users[i]; u.stream == s {
+			u.calls--
+			u.place = max(u.place, place)
+			return
+		}
+	}
+}
+
+func (u use) reached() bool { return u.calls == 0 && u.stream.d.(driver.Worker).Reached(u.place) }
+
+// using runs enqueue, which puts one operation that works on blocks (nil ones
+// are left out) on s. No lock is held meanwhile.
+func (s *Stream) using(w driver.Worker, blocks []*Block, enqueue func() error) error {
+	var place uint64
+	err := enqueue()
+	if err == nil {
+		place = w.Last()
+	}
+	m := &s.dev.rt.memory
+	m.mu.Lock()
+	for _, b := range blocks {
+		if b != nil {
+			b.end(s, place)
+		}
+	}
+	m.mu.Unlock()
+	return err
+}
+
+// busy returns a use that is still pending, nil if there is none.
+func (b *Block) busy() *use {
+	for i := range b.users {
+		if !b.users[i].reached() {
+			return &b.users[i]
+		}
+	}
+	return nil
+}
+
+func (b *Block) describe() string {
+	switch {
+	case b.registered:
+		return "registered host memory"
+	case b.pooled:
+		return "stream-ordered device memory"
+	}
+	return b.Kind.String()
+}
+
+// reapMost bounds how many freed blocks a call that frees or allocates looks at:
+// more than one, so that they do not pile up, and few, so that no call is slow.
+const reapMost = 16
+
+// reap gives back freed blocks that no operation works on any more, and looks
+// at most at as many as it is told.
+func (rt *Runtime) reap(most int) {
+	m := &rt.memory
+	m.mu.Lock()
+	n := min(most, len(m.dying))
+	var dead, kept []*Block
+	for i, b := range m.dying[:n] {
+		m.dying[i] = nil
+		if b.busy() == nil {
+			dead = append(dead, b)
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	// Those that stay are looked at again after the others.
+	m.dying = append(m.dying[n:], kept...)
+	m.mu.Unlock()
+	for _, b := range dead {
+		rt.giveBack(b)
+	}
+}
+
+// reapAll is reap for calls that need the room.
+func (rt *Runtime) reapAll() { rt.reap(math.MaxInt) }
+
+func (rt *Runtime) giveBack(b *Block) {
+	switch {
+	case b.registered:
+		_ = rt.drv.(driver.Pinner).Unregister(b.Start)
+	case b.Kind == Pinned:
+		rt.drv.(driver.Pinner).FreeHost(b.Start)
+	case b.pooled:
+		b.dev.pool.giveBack(b.dev, b)
+	default:
+		b.dev.d.(driver.Memory).Free(b.Start)
+	}
+}
+
+// crowded adds to an error what pending work still keeps from being free.
+func (rt *Runtime) crowded(err error) error {
+	e, ok := err.(*Error)
+	if !ok || e.Kind != driver.OutOfMemory {
+		return err
+	}
+	m := &rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var freed uint64
+	for _, b := range m.dying {
+		freed += b.Size
+	}
+	if freed == 0 {
+		return err
+	}
+	return driver.Errorf(e.Kind, e.Op, "%s (%d bytes that were freed are still in use by pending work; "+
+		"synchronize its streams)", e.Text, freed)
+}
+
+// Blocks returns how many blocks of memory are live.
+//
+// Contract: M2.
+func (rt *Runtime) Blocks() int {
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	return rt.memory.space.n
+}
+
+// Lookup returns the kind, the start and the size of the block that holds an
+// address, and the ordinal of its device, -1 for the host.
+func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ordinal int) {
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	b := rt.memory.space.find(addr)
+	if b == nil {
+		return Pageable, 0, 0, -1
+	}
+	ordinal = -1
+	if b.dev != nil {
+		ordinal = b.dev.ordinal
+	}
+	return b.Kind, b.Start, b.Size, ordinal
+}
+
+// String describes the block.
+func (b *Block) String() string {
+	return fmt.Sprintf("%d bytes of %s at %#x", b.Size, b.describe(), b.Start)
+}

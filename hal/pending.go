@@ -1,0 +1,98 @@
+package hal
+
+import "halstream/hal/driver"
+
+// all is a point on the timelines of several streams.
+type all []driver.Point
+
+// Wait implements driver.Point. It sleeps at one of the points and only looks
+// at those behind it, so that the limit holds for all of them together.
+func (ps all) Wait(limit int64) bool {
+	for _, p := range ps {
+		if p.Wait(0) {
+			continue
+		}
+		if limit == 0 || !p.Wait(limit) {
+			return false
+		}
+		if limit > 0 {
+			limit = 0
+		}
+	}
+	return true
+}
+
+// pendingUses returns what is pending on the block that holds addr.
+func (rt *Runtime) pendingUses(addr uint64) []use {
+	m := &rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.space.find(addr)
+	if b == nil {
+		return nil
+	}
+	var found []use
+	for _, u := range b.users {
+		if !u.stream.d.(driver.Worker).Reached(u.place) {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// MemoryUsers returns the streams with pending operations on the block that
+// holds addr; none for memory that the runtime does not know.
+func (rt *Runtime) MemoryUsers(addr uint64) []*Stream {
+	var streams []*Stream
+	for _, u := range rt.pendingUses(addr) {
+		streams = append(streams, u.stream)
+	}
+	return streams
+}
+
+// MemoryPoint returns the point at which all operations that are enqueued so
+// far on the block that holds addr are done, nil if none is pending.
+//
+// # Errors
+//   - [ErrInHostFunction].
+//
+// Contract: M2, M11, H3.
+func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
+	if err := t.enter("wait for memory"); err != nil {
+		return nil, err
+	}
+	var ps all
+	for _, u := range rt.pendingUses(addr) {
+		ps = append(ps, u.stream.d.(driver.Worker).At(u.place))
+	}
+	if len(ps) == 0 {
+		return nil, nil
+	}
+	return ps, nil
+}
+
+// WaitMemory makes work enqueued on s after this call start only when the
+// operations that are pending on the block that holds addr are done. Streams
+// that were closed since are waited for, too.
+//
+// # Errors: as for Wait.
+//
+// Contract: S6, M11, H3.
+func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
+	const op = "wait for memory"
+	if err := s.admit(t, op); err != nil {
+		return err
+	}
+	for _, o := range s.dev.rt.MemoryUsers(addr) {
+		if o == s {
+			continue
+		}
+		if s.listened() {
+			s.tell(Operation{Kind: "wait stream", Thread: t, Other: o})
+		}
+		if err := s.settle(t, s.d.WaitStream(o.d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package hal_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// TestWorkPendingOnMemoryCanBeWaitedFor is about the waits for one block: by
+// the host up to its last use, and by another stream.
+func TestWorkPendingOnMemoryCanBeWaitedFor(t *testing.T) {
+	rt, err := hal.OpenBackend("host", 1)
+	require.NoError(t, err)
+	defer rt.Close()
+	thread := hal.NewThread()
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	newStream := func() *hal.Stream {
+		s, err := dev.NewStream(thread, hal.StreamOptions{NonBlocking: true})
+		require.NoError(t, err)
+		return s
+	}
+	s, other := newStream(), newStream()
+	b, err := dev.Alloc(thread, 64)
+	require.NoError(t, err)
+
+	p, err := rt.MemoryPoint(thread, b.Start)
+	require.NoError(t, err)
+	require.Nil(t, p, "nothing is pending")
+	require.Empty(t, rt.MemoryUsers(1), "unknown memory has no users")
+
+	before, err := s.Gate(thread)
+	require.NoError(t, err)
+	require.NoError(t, s.Fill(thread, b.Start, 1, 4, 16))
+	after, err := s.Gate(thread)
+	require.NoError(t, err)
+	require.Equal(t, []*hal.Stream{s}, rt.MemoryUsers(b.Start+8))
+	p, err = rt.MemoryPoint(thread, b.Start)
+	require.NoError(t, err)
+	require.False(t, p.Wait(0))
+	require.False(t, p.Wait(1000))
+
+	require.NoError(t, s.WaitMemory(thread, b.Start), "a stream does not wait for itself")
+	require.NoError(t, other.WaitMemory(thread, b.Start))
+	done, err := other.Query(thread)
+	require.NoError(t, err)
+	require.False(t, done)
+
+	before.Open()
+	require.True(t, p.Wait(driver.Forever), "work behind the use does not count")
+	require.Empty(t, rt.MemoryUsers(b.Start))
+	after.Open()
+	for _, x := range []*hal.Stream{s, other} {
+		done, err := x.Synchronize(thread, driver.Forever)
+		require.NoError(t, err)
+		require.True(t, done)
+		require.NoError(t, x.Close(thread))
+	}
+	require.NoError(t, rt.Free(thread, b.Start))
+}

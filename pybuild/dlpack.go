@@ -1,0 +1,106 @@
+package pybuild
+
+/*
+#include "dlpack.h"
+*/
+import "C"
+
+import (
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"halstream/hal/driver"
+)
+
+// DlpackLend returns the address of a tensor in the form of DLPack, in C order.
+// shape is "3 4"; type is code | bits<<8 | lanes<<16; device is type | id<<32.
+// The consumer gives it back on any thread; DlpackReturned then tells token.
+// With idle, it returns 0 while operations are pending on the data.
+func DlpackLend(token int64, data, dtype, device, flags uint64, versioned, idle bool, shape string) (addr uint64, err error) {
+	defer guard(&err)
+	if idle {
+		r, err := backend()
+		if err != nil {
+			return 0, err
+		}
+		if p, err := r.MemoryPoint(caller(), data); p != nil || err != nil {
+			return 0, raise(err)
+		}
+	}
+	var few [8]C.int64_t
+	lengths := few[:0]
+	for text := shape; text != ""; {
+		var one string
+		one, text, _ = strings.Cut(text, " ")
+		n, bad := strconv.ParseInt(one, 10, 64)
+		if bad != nil || n < 0 {
+			return 0, raise(driver.Errorf(driver.InvalidValue, "export", "%q is no shape", shape))
+		}
+		lengths = append(lengths, C.int64_t(n))
+	}
+	var is C.int
+	if versioned {
+		is = 1
+	}
+	p := C.halstream_lend(C.int64_t(token), C.uint64_t(data), C.uint64_t(dtype), C.uint64_t(device),
+		C.uint64_t(flags), is, unsafe.SliceData(lengths), C.int32_t(len(lengths)))
+	if p == 0 {
+		return 0, raise(driver.Errorf(driver.OutOfMemory, "export", "no memory for the tensor's description"))
+	}
+	return uint64(p), nil
+}
+
+// DlpackReturned returns the token of a tensor that came back, 0 if there is none.
+func DlpackReturned() (token int64, err error) {
+	defer guard(&err)
+	return int64(C.halstream_returned()), nil
+}
+
+// DlpackAddress returns an address: 0 the destructor of capsules, 1 the number
+// of tensors that came back and were not asked for, 8 bytes.
+func DlpackAddress(which int64) (addr uint64, err error) {
+	defer guard(&err)
+	if which == 0 {
+		return uint64(C.halstream_capsule_end()), nil
+	}
+	return uint64(C.halstream_returned_count()), nil
+}
+
+// MemPending returns how many streams have pending operations on the block
+// that holds an address.
+func MemPending(addr uint64) (n int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(r.MemoryUsers(addr))), nil
+}
+
+// MemWait waits until the operations that are enqueued on the block that holds
+// an address are done; 1 if they are.
+func MemWait(addr uint64, limit int64) (done int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	p, err := r.MemoryPoint(caller(), addr)
+	if err != nil {
+		return 0, raise(err)
+	}
+	return await(p, limit), nil
+}
+
+// StreamWaitMem makes a stream wait for the operations that are enqueued on the
+// block that holds an address.
+func StreamWaitMem(id int64, addr uint64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "wait for memory")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.WaitMemory(t, addr))
+}

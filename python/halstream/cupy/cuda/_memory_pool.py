@@ -1,0 +1,177 @@
+"""MemoryPool, and what it raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import _current, _pools
+from ..._errors import OutOfMemoryError as _CoreOutOfMemory
+from ._blocks import BaseMemory, Memory, concrete, stream_of
+from ._errors import size_t
+from ._memory_functions import memGetInfo
+from ._pointer import MemoryPointer, here
+from .memory_hook import tell
+
+Allocator = Callable[[int], MemoryPointer]
+
+
+class OutOfMemoryError(MemoryError):
+    """cupy.cuda.memory.OutOfMemoryError (14.2.0); what pools raise is the core's class, too."""
+
+    def __init__(self, size: int, total: int, limit: int = 0) -> None:
+        self._size, self._total, self._limit = size, total, limit
+        set_to = f", limit set to: {limit:,} bytes" if limit else ""
+        super().__init__(
+            f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes{set_to})."
+        )
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._size, self._total, self._limit)
+
+
+class Exhausted(OutOfMemoryError, _CoreOutOfMemory):
+    """What a pool without room raises."""
+
+    code, operation = 0, "allocate"
+
+    def __reduce__(self) -> Any:
+        return OutOfMemoryError, (self._size, self._total, self._limit)
+
+
+Exhausted.__name__ = Exhausted.__qualname__ = "OutOfMemoryError"
+
+
+def malloc(size: int) -> MemoryPointer:
+    """Take memory of the device itself."""
+    return MemoryPointer(Memory(size), 0)
+
+
+class PooledMemory(BaseMemory):
+    """cupy.cuda.memory.PooledMemory (14.2.0): goes back to its pool when collected."""
+
+    __slots__ = ("_chunk", "_pool")
+
+    def __init__(self, chunk: Any, pool: MemoryPool) -> None:
+        super().__init__()
+        self.ptr, self.size, self.device_id = chunk.ptr, chunk.nbytes, chunk.key[0]
+        self._chunk, self._pool = chunk, pool
+
+    def free(self) -> None:
+        """Give it back to the arena it was taken from; again does nothing."""
+        chunk, self._chunk = self._chunk, None
+        if chunk is not None and not _pools.thread.hooks:
+            self.ptr = 0
+            self._pool._arenas.give(chunk)
+        elif chunk is not None:
+            told = {"device_id": self.device_id, "mem_size": self.size, "mem_ptr": self.ptr}
+            self.ptr = 0
+            tell("free_preprocess", **told, pmem_id=id(self))
+            self._pool._arenas.give(chunk)
+            tell("free_postprocess", **told, pmem_id=id(self))
+
+    def __del__(self) -> None:
+        if getattr(self, "_chunk", None) is not None:
+            self.free()
+
+
+class MemoryPool:
+    """cupy.cuda.MemoryPool (14.2.0): freed memory is kept for the stream it was taken for."""
+
+    def __init__(self, allocator: Allocator | None = None) -> None:
+        self._allocator = malloc if allocator is None else allocator
+        self._arenas = _pools.Arenas(self._alloc)
+
+    def _alloc(self, size: int) -> MemoryPointer:
+        told = {"device_id": _current.current_device(), "mem_size": size}
+        tell("alloc_preprocess", **told)
+        ptr = 0
+        try:
+            block = self._allocator(size)
+            ptr = block.ptr
+        finally:
+            tell("alloc_postprocess", **told, mem_ptr=ptr)
+        return block
+
+    def _take(self, device: int, stream: int, nbytes: int) -> PooledMemory:
+        try:
+            return PooledMemory(self._arenas.take(device, stream, nbytes), self)
+        except _pools.Exhausted as exc:
+            raise Exhausted(exc.size, exc.total, exc.limit) from None
+
+    def malloc(self, size: int) -> MemoryPointer:
+        """Take memory for work on the current stream."""
+        wanted = size_t(size)
+        if not wanted:
+            return malloc(0)
+        device, stream = here()
+        nbytes = _pools.rounded(wanted)
+        if not _pools.thread.hooks:
+            return MemoryPointer(self._take(device, stream, nbytes), 0)
+        told = {"device_id": device, "size": wanted, "mem_size": nbytes}
+        tell("malloc_preprocess", **told)
+        ptr = ident = 0
+        try:
+            memory = self._take(device, stream, nbytes)
+            ptr, ident = memory.ptr, id(memory)
+        finally:
+            tell("malloc_postprocess", **told, mem_ptr=ptr, pmem_id=ident)
+        return MemoryPointer(memory, 0)
+
+    def free_all_blocks(self, stream: Any = None) -> None:
+        """Give free blocks back to the current device; None means those of every stream."""
+        ident = None if stream is None else concrete(stream_of(stream))._id
+        self._arenas.free_all(_current.current_device(), ident)
+
+    def free_all_free(self) -> None:
+        """As `free_all_blocks`; deprecated there."""
+        from warnings import warn
+
+        warn(
+            "free_all_free is deprecated. Use free_all_blocks instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        self.free_all_blocks()
+
+    def n_free_blocks(self) -> int:
+        """Return how many free blocks the current device has."""
+        return len(self._arenas.free_chunks(_current.current_device()))
+
+    def used_bytes(self) -> int:
+        """Return how many bytes of the current device are in use."""
+        return self.total_bytes() - self.free_bytes()
+
+    def free_bytes(self) -> int:
+        """Return how many bytes of the current device are free."""
+        return self._arenas.free(_current.current_device())
+
+    def total_bytes(self) -> int:
+        """Return how many bytes of the current device the pool holds."""
+        return self._arenas.total(_current.current_device())
+
+    def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
+        """Limit the bytes held of the current device; 0 or nothing means no limit."""
+        self._arenas.set_limit(_current.current_device(), limit(size, fraction))
+
+    def get_limit(self) -> int:
+        """Return the limit, 0 for none."""
+        return self._arenas.limit(_current.current_device())
+
+
+def limit(size: int | None, fraction: float | None) -> int:
+    """Return the bytes that a limit means."""
+    if fraction is None:
+        wanted = 0 if size is None else int(size)
+        if wanted < 0:
+            raise ValueError(f"memory limit size out of range: {wanted}")
+        return wanted
+    if size is not None:
+        raise ValueError("size and fraction cannot be specified at one time")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"memory limit fraction out of range: {fraction}")
+    return int(fraction * memGetInfo()[1])
+
+
+for _name in ("Exhausted", "MemoryPool", "OutOfMemoryError", "PooledMemory"):
+    globals()[_name].__module__ = "halstream.cupy.cuda.memory"

@@ -1,0 +1,188 @@
+"""cupy.cuda.pinned_memory (cupy 14.2.0)."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ... import _memory, _pools
+from ..._adapt import raising
+from . import _memory_functions as runtime
+from ._errors import ERRORS, c_uint, intptr, size_t
+
+__all__ = [
+    "PinnedMemory",
+    "PinnedMemoryPointer",
+    "PinnedMemoryPool",
+    "PooledPinnedMemory",
+    "alloc_pinned_memory",
+    "is_memory_pinned",
+    "set_pinned_memory_allocator",
+]
+
+_pinned = raising(ERRORS)(_memory.PinnedMemory)
+
+
+class PinnedMemory:
+    """cupy.cuda.PinnedMemory (14.2.0): given back when collected, after the work pending on it.
+
+    Difference: the flags are checked and mean nothing here.
+    """
+
+    def __init__(self, size: int, flags: int = 0) -> None:
+        self.size = size_t(size)
+        if c_uint(flags) > 7:
+            raise ERRORS["invalid_value"](f"flags of pinned memory are 0 to 7, not {flags}")
+        self._block = _pinned(self.size) if self.size else None
+        self.ptr = self._block.ptr if self._block is not None else 0
+
+    def __int__(self) -> int:
+        return self.ptr
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"cannot pickle or copy a {type(self).__name__}: it owns live memory")
+
+
+class PinnedMemoryPointer:
+    """cupy.cuda.PinnedMemoryPointer (14.2.0): a place in pinned memory, a writable buffer.
+
+    Difference: ``+=`` and ``-=`` make a new pointer.
+    """
+
+    _mem: Any
+    _ptr: int
+
+    def __new__(cls, mem: Any, offset: int) -> Any:
+        ptr = mem.ptr + intptr(offset)
+        # What ctypes makes has the buffer protocol, which Python code cannot give before 3.12.
+        new = _buffer(max(0, mem.size - intptr(offset))).from_address(ptr)
+        new._mem, new._ptr = mem, ptr
+        return new
+
+    def __init__(self, mem: Any, offset: int) -> None:
+        pass  # an array of ctypes would take these as its elements
+
+    @property
+    def ptr(self) -> int:
+        """Address."""
+        return self._ptr
+
+    @property
+    def mem(self) -> Any:
+        """The memory it points into; kept alive."""
+        return self._mem
+
+    def size(self) -> int:
+        """Return how many bytes lie from here to the end of the memory."""
+        return int(self._mem.size - (self._ptr - self._mem.ptr))
+
+    def __add__(self, y: int) -> Any:
+        return PinnedMemoryPointer(self._mem, self._ptr - self._mem.ptr + intptr(y))
+
+    __radd__ = __add__
+
+    def __iadd__(self, offset: int) -> Any:
+        return self + offset
+
+    def __sub__(self, offset: int) -> Any:
+        return self + -intptr(offset)
+
+    def __isub__(self, offset: int) -> Any:
+        return self - offset
+
+    def __rsub__(self, value: Any, /) -> Any:
+        raise TypeError(
+            "bad operand type for unary -: 'cupy.cuda.pinned_memory.PinnedMemoryPointer'"
+        )
+
+    def __int__(self) -> int:
+        return self._ptr
+
+    __hash__ = object.__hash__
+    __repr__ = object.__repr__
+
+
+@functools.lru_cache(maxsize=256)
+def _buffer(nbytes: int) -> Any:
+    """Return the class of pointers to so many bytes."""
+    name = PinnedMemoryPointer.__name__
+    space = {"__module__": PinnedMemoryPointer.__module__}
+    return type(name, (PinnedMemoryPointer, ctypes.c_byte * nbytes), space)
+
+
+class PooledPinnedMemory(PinnedMemory):
+    """cupy.cuda.pinned_memory.PooledPinnedMemory (14.2.0): goes back to its pool when collected."""
+
+    def __init__(self, size: int, block: Any, kept: _pools.Sizes) -> None:
+        self.size, self.ptr, self._block, self._kept = size, block.ptr, block, kept
+
+    def free(self) -> None:
+        """Give it back; it is reusable at once, and again does nothing."""
+        block, self._block = self._block, None
+        if block is not None:
+            self.ptr = 0
+            self._kept.give(self.size, block)
+
+    def __del__(self) -> None:
+        if getattr(self, "_block", None) is not None:
+            self.free()
+
+
+def _malloc(size: int) -> PinnedMemoryPointer:
+    made: PinnedMemoryPointer = PinnedMemoryPointer(PinnedMemory(size), 0)
+    return made
+
+
+class PinnedMemoryPool:
+    """cupy.cuda.PinnedMemoryPool (14.2.0): freed memory is reusable at once, in no stream's order.
+
+    Sizes are powers of two, 512 at least.
+    """
+
+    def __init__(self, allocator: Callable[[int], PinnedMemoryPointer] = _malloc) -> None:
+        self._kept = _pools.Sizes(allocator)
+        self._allocator = allocator
+
+    def malloc(self, size: int) -> PinnedMemoryPointer:
+        """Take memory."""
+        nbytes = size_t(size)
+        if not nbytes:
+            return self._allocator(0)
+        found: PinnedMemoryPointer = PinnedMemoryPointer(
+            PooledPinnedMemory(*self._kept.take(nbytes), self._kept), 0
+        )
+        return found
+
+    def free_all_blocks(self) -> None:
+        """Give the free blocks back to the host."""
+        self._kept.forget()
+
+    def n_free_blocks(self) -> int:
+        """Return how many blocks are free."""
+        return self._kept.count()
+
+
+default_pool = PinnedMemoryPool()
+_allocator: _pools.Choice[Any] = _pools.Choice(default_pool.malloc)
+
+
+def set_pinned_memory_allocator(allocator: Any = None) -> None:
+    """cupy.cuda.set_pinned_memory_allocator (14.2.0): None takes memory of the host itself."""
+    _allocator.set(_malloc if allocator is None else allocator)
+
+
+def alloc_pinned_memory(size: int) -> PinnedMemoryPointer:
+    """cupy.cuda.alloc_pinned_memory (14.2.0)."""
+    found = _allocator.get()(size_t(size))
+    if not isinstance(found, PinnedMemoryPointer):
+        raise TypeError(
+            f"Cannot convert {type(found).__name__} to cupy.cuda.pinned_memory.PinnedMemoryPointer"
+        )
+    return found
+
+
+def is_memory_pinned(ptr: int) -> bool:
+    """cupy.cuda.pinned_memory.is_memory_pinned (14.2.0)."""
+    return runtime.pointerGetAttributes(ptr).type == 1

@@ -1,0 +1,22 @@
+"""`mindspore.nn` of 2.10: the class that functions of tensors are written in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Cell"]
+
+
+class Cell:
+    """`mindspore.nn.Cell` of 2.10: calling it calls `construct`; it has no parameters."""
+
+    def __init__(self, auto_prefix: bool = True, flags: Any = None) -> None:
+        """Accept mindspore's settings, which change nothing here."""
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """Do the work; the program's class overrides it."""
+        raise AttributeError(f"For 'Cell', the method 'construct' of {type(self)} is not defined.")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call `construct`."""
+        return self.construct(*args, **kwargs)

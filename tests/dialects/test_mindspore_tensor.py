@@ -1,0 +1,287 @@
+"""mindspore: tensors on streams, their order, and what outlives what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import halstream.mindspore as ms
+import numpy as np
+import pytest
+from halstream.mindspore import Tensor, hal, nn, ops
+from halstream.mindspore.ops import operations as P
+from halstream.testing import Trace
+
+pytestmark = [pytest.mark.dialect("mindspore"), pytest.mark.usefixtures("backend")]
+
+Hold = Callable[[Any], Any]
+
+
+@pytest.mark.row(1)
+def test_an_operator_runs_on_the_current_stream(hold: Hold) -> None:
+    s = hal.Stream()
+    gate = hold(s)
+    with hal.StreamCtx(s):
+        y = abs(Tensor(-2.0))
+    assert s.query() is False
+    assert hal.default_stream().query() is True
+    gate.open()
+    s.synchronize()
+    assert y.item() == 2.0
+
+
+def test_every_operation_returns_before_it_runs(hold: Hold) -> None:
+    s = hal.Stream()
+    a, b, image = Tensor(np.eye(3), ms.float32), Tensor(np.ones((3, 3)), ms.float32), ops.ones((1, 1, 3, 3))
+    hal.synchronize()
+    gate = hold(s)
+    with hal.StreamCtx(s), Trace() as trace:
+        made = [
+            a + b, a - 1, 2 * a, a / b, a @ b, -a, abs(a), a == b, a != 1, a.astype(ms.int32), Tensor(a),
+            ops.add(a, b), ops.sub(a, b), ops.mul(a, b), ops.div(a, b), ops.matmul(a, b), ops.mm(a, b),
+            ops.bmm(a, b), ops.abs(a), ops.sin(a), ops.sum(a), ops.ones(3), ops.zeros((2, 2)),
+            ops.conv2d(image, image),
+        ]  # fmt: skip
+        a += 1
+    calls = [o for o in trace.operations if o.kind == "call" and o.stream == s.id]
+    assert len(calls) == len(made) + 1
+    assert all(len(o.writes) == 1 for o in calls)
+    assert s.query() is False
+    gate.open()
+    x, y = np.eye(3, dtype=np.float32), np.ones((3, 3), np.float32)
+    expected = [
+        x + y, x - 1, 2 * x, x / y, x @ y, -x, x, x == y, x != 1, x, x, x + y, x - y, x * y, x / y, x @ y,
+        x @ y, x @ y, x, np.sin(x), x.sum(), np.ones(3), np.zeros((2, 2)), [[[[9]]]],
+    ]  # fmt: skip
+    for mine, theirs in zip(made, expected, strict=True):
+        assert np.allclose(mine.asnumpy(), theirs, rtol=1e-6)
+    assert np.array_equal(a.asnumpy(), x + 1)
+
+
+def test_what_an_operation_reads_and_writes_is_known() -> None:
+    a, b = ops.ones(4), ops.ones(4)
+    with Trace() as trace:
+        c = a + b
+    (call,) = (o for o in trace.operations if o.kind == "call")
+    assert call.reads == tuple((x._block().ptr, 16) for x in (a, b))
+    assert call.writes == ((c._block().ptr, 16),)
+
+
+@pytest.mark.parametrize("read", [str, repr, Tensor.asnumpy, Tensor.numpy, Tensor.tolist, np.asarray])
+def test_reading_waits_for_the_stream_that_made_the_contents(read: Any, hold: Hold) -> None:
+    s, other = hal.Stream(), hal.Stream()
+    with hal.StreamCtx(s):
+        y = ops.ones(1)
+        # Runs after the addition, on the same stream: done once reading may return.
+        gate = hold(s)
+        y += 1
+    hold(other)
+    with hal.StreamCtx(other):
+        opener = hs.Stream(non_blocking=True)
+        opener.call(gate.open)
+        assert "2" in str(read(y))
+    assert s.query() is True
+    assert other.query() is False
+
+
+def test_what_comes_from_the_host_is_there_whatever_streams_wait_for(hold: Hold) -> None:
+    big = np.arange(100_000.0)
+    a = Tensor(big)
+    s1, s2 = hal.Stream(), hal.Stream()
+    hold(hal.default_stream())
+    hold(s1)
+    with hal.StreamCtx(s1):
+        a + 1
+    with hal.StreamCtx(s2):
+        b = a * 2
+    assert np.array_equal(b.asnumpy(), big * 2)
+    assert np.array_equal(a.asnumpy(), big)
+
+
+def test_the_source_may_change_at_once() -> None:
+    source = np.ones(3)
+    a = Tensor(source)
+    source[:] = 7
+    assert a.tolist() == [1, 1, 1]
+    out = a.asnumpy()
+    out[:] = 7
+    assert a.tolist() == [1, 1, 1]
+
+
+@pytest.mark.row(10)
+def test_a_product_of_a_matrix_and_a_vector_on_two_streams() -> None:
+    a, b = Tensor([[1.0, 2.0]]), Tensor([3.0, 4.0])
+    made = []
+    for s in (hal.Stream(), hal.Stream()):
+        with hal.StreamCtx(s):
+            made.append(ops.matmul(a, b))
+    hal.synchronize()
+    assert [y.tolist() for y in made] == [[11.0], [11.0]]
+    assert made[0].shape == (1,)
+
+
+@pytest.mark.row(11)
+def test_a_product_in_place_is_seen_behind_its_event(hold: Hold) -> None:
+    @ms.jit
+    def plus_two(x: Tensor) -> Tensor:
+        return x + 2
+
+    s1, event = hal.Stream(), hal.Event()
+    a = ops.ones((2, 2))
+    same = a
+    gate = hold(hal.default_stream())
+    a *= 4
+    event.record()
+    with hal.StreamCtx(s1):
+        s1.wait_event(event)
+        c = ops.matmul(plus_two(a), a)
+    assert a is same
+    assert s1.query() is False
+    gate.open()
+    hal.synchronize()
+    assert c.tolist() == [[48.0, 48.0], [48.0, 48.0]]
+
+
+@pytest.mark.row(12)
+def test_a_gradient_on_a_side_stream(hold: Hold) -> None:
+    x = Tensor([0.62, 0.28, 0.43, 0.62])
+    outside = ms.grad(ops.sin)(x)
+    s = hal.Stream()
+    gate = hold(s)
+    with hal.StreamCtx(s):
+        inside = ms.grad(ops.sin)(x)
+    assert s.query() is False
+    gate.open()
+    s.synchronize()
+    assert np.array_equal(inside.asnumpy(), outside.asnumpy())
+    assert np.allclose(outside.asnumpy(), np.cos(x.asnumpy()), rtol=1e-6)
+
+
+def test_gradients_of_products_and_by_several_arguments() -> None:
+    a, b = Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor([[5.0], [6.0]])
+    by_a, by_b = ms.grad(lambda x, y: ops.sum((x @ y) * 2 - x / 4), (0, 1))(a, b)
+    # Broadcasting counts each element of the product twice.
+    assert np.allclose(by_a.asnumpy(), np.array([[20, 24], [20, 24]]) - 0.25)
+    assert np.allclose(by_b.asnumpy(), [[16], [24]])
+    with pytest.raises(TypeError):
+        ms.grad(ops.abs)(a)
+    with pytest.raises(TypeError):
+        ms.grad(ops.sin)(Tensor([1, 2]))
+
+
+@pytest.mark.row(18)
+def test_a_tensor_deleted_while_a_stream_reads_it_keeps_its_values(hold: Hold) -> None:
+    image = np.arange(2 * 3 * 8 * 8, dtype=np.float32).reshape(2, 3, 8, 8) / 100
+    weight = Tensor(np.ones((4, 3, 3, 3)), ms.float32)
+    s = hal.Stream()
+    for _ in range(3):
+        a = Tensor(image) + 1  # made on the default stream, used on s
+        hal.synchronize()
+        gate = hold(s)
+        with hal.StreamCtx(s):
+            b = a * 2
+            c = ops.conv2d(a, weight)
+        del a
+        # As large, on the stream that made it: would get the block if it were free.
+        filled = [ops.zeros(image.shape) for _ in range(4)]
+        hal.default_stream().synchronize()
+        gate.open()
+        s.synchronize()
+        assert np.allclose(b.asnumpy(), (image + 1) * 2, rtol=1e-3, atol=1e-3)
+        expected = ops.conv2d(Tensor(image + 1), weight).asnumpy()
+        assert np.allclose(c.asnumpy(), expected, rtol=1e-3, atol=1e-3)
+        assert all(not f.asnumpy().any() for f in filled)
+
+
+def test_a_convolution_is_the_sum_over_its_windows() -> None:
+    image = np.random.default_rng(1).random((2, 2, 5, 4))
+    weight = np.random.default_rng(2).random((3, 2, 3, 2))
+    expected = np.zeros((2, 3, 3, 3))
+    for n, o, y, x in np.ndindex(2, 3, 3, 3):
+        expected[n, o, y, x] = (image[n, :, y : y + 3, x : x + 2] * weight[o]).sum()
+    assert np.allclose(ops.conv2d(Tensor(image), Tensor(weight)).asnumpy(), expected)
+
+
+@pytest.mark.row(90)
+def test_the_first_operation_initialises_the_device(child: Callable[..., Any]) -> None:
+    done = child(
+        """
+        import numpy as np
+        import halstream.mindspore as ms
+        from halstream.mindspore import Tensor, ops
+
+        ms.context.set_context(device_target="CPU")
+        a = Tensor(np.ones([1, 2]), ms.float32)
+        assert not ms.hal.is_initialized("CPU")
+        ops.add(a, Tensor(np.ones([1, 2]), ms.float32)).asnumpy()
+        print(ms.hal.is_initialized("CPU"))
+        """
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_the_device_may_be_chosen_after_tensors_were_made(child: Callable[..., Any]) -> None:
+    done = child(
+        """
+        import halstream.mindspore as ms
+
+        a = ms.Tensor([1.0])
+        print(a)
+        ms.set_device("Ascend", 1)
+        print(a + 1, ms.current_stream())
+        """
+    )
+    expected = "[1.]\n[2.] Stream(device_name=Ascend, device_id:1, stream id:0)\n"
+    assert (done.returncode, done.stdout) == (0, expected), done.stderr
+
+
+def test_the_other_current_device_holds_its_own_tensors() -> None:
+    hs.set_device(1)
+    s = hal.Stream()
+    with hal.StreamCtx(s):
+        a = ops.ones(3) + 1
+    assert a._block().device.ordinal == s.device_id == 1
+    assert a.tolist() == [2, 2, 2]
+
+
+def test_launch_blocking_waits_for_each_operation(child: Callable[..., Any]) -> None:
+    done = child(
+        """
+        import halstream.mindspore as ms
+
+        for switch in (ms.runtime.launch_blocking, lambda: ms.set_context(pynative_synchronize=True)):
+            switch()
+            s = ms.Stream()
+            s.delay(0.05)
+            with ms.StreamCtx(s):
+                ms.ops.ones(3)
+            print(s.query())
+        """
+    )
+    assert (done.returncode, done.stdout) == (0, "True\nTrue\n"), done.stderr
+
+
+def test_cells_and_operations_as_objects() -> None:
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.abs, self.add = P.Abs(), P.Add()
+
+        @ms.jit(backend="ms_backend")  # type: ignore[untyped-decorator]
+        def construct(self, x: Tensor, y: Tensor) -> Tensor:
+            return self.add(self.abs(x), y)
+
+    assert Net()(Tensor([-1.0]), Tensor([2.0])).tolist() == [3.0]
+    with pytest.raises(AttributeError):
+        nn.Cell()()
+
+
+def test_the_first_error_of_a_stream_comes_with_the_contents() -> None:
+    def fail(*, out: Any) -> None:
+        raise MemoryError("no room for it")
+
+    broken = Tensor._result(fail, (1,), np.float32)
+    with pytest.raises((MemoryError, hs.HostFunctionError), match="no room"):
+        broken.asnumpy()
+    assert ops.ones(1).item() == 1.0

@@ -1,0 +1,161 @@
+"""Who keeps memory alive that two libraries share, and for how long."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+from halstream import _base, _memory
+from halstream._borrow import BorrowedMemory
+
+LIMIT = 10.0
+Hold = Callable[[Any], Any]
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+def settle() -> None:
+    """Give back what was collected."""
+    gc.collect()
+    _base.drain()
+
+
+def test_the_memory_lives_as_long_as_the_consumer_keeps_it() -> None:
+    ours = hs.asarray(np.arange(1000))
+    memory = weakref.ref(ours._memory)
+    theirs = np.from_dlpack(ours)
+    del ours
+    settle()
+    assert memory() is not None
+    np.testing.assert_array_equal(theirs, np.arange(1000))
+    del theirs
+    settle()
+    assert memory() is None
+
+
+def test_the_producer_lives_as_long_as_the_array_and_its_views() -> None:
+    class Watched(np.ndarray):
+        pass
+
+    theirs = np.arange(8.0).view(Watched)
+    watched = weakref.ref(theirs)
+    ours = hs.from_dlpack(theirs)
+    part = ours[2:4]
+    del theirs, ours
+    settle()
+    assert watched() is not None
+    np.testing.assert_array_equal(part.numpy(), [2.0, 3.0])
+    del part
+    settle()
+    assert watched() is None
+
+
+def test_a_borrowed_tensor_goes_back_after_the_work_on_it_and_not_before(hold: Hold) -> None:
+    class Watched(np.ndarray):
+        pass
+
+    theirs = np.zeros(4).view(Watched)
+    watched = weakref.ref(theirs)
+    ours = hs.from_dlpack(theirs)
+    target = hs.pinned_empty(4)
+    s = hs.Stream()
+    gate = hold(s)
+    ours.copy_to(target, s)
+    del theirs, ours
+    settle()
+    assert watched() is not None
+    gate.open()
+    s.synchronize(timeout=LIMIT)
+    settle()
+    assert watched() is None
+
+
+def test_a_capsule_that_nobody_consumes_gives_the_memory_back() -> None:
+    ours = hs.zeros(3)
+    memory = weakref.ref(ours._memory)
+    capsule = ours.__dlpack__()
+    del ours
+    settle()
+    assert memory() is not None
+    del capsule
+    settle()
+    assert memory() is None
+
+
+def test_tensors_that_share_memory_can_be_borrowed_together() -> None:
+    theirs = np.zeros(8)
+    whole, part = hs.from_dlpack(theirs), hs.from_dlpack(theirs[2:6])
+    part.fill(1.0)
+    hs.synchronize()
+    del whole
+    settle()
+    part.fill(2.0)
+    hs.synchronize()
+    np.testing.assert_array_equal(theirs, [0, 0, 2, 2, 2, 2, 0, 0])
+    address = part.ptr
+    assert _memory.lookup(address)[0] == _memory.PINNED
+    del part
+    settle()
+    assert _memory.lookup(address)[0] == _memory.PAGEABLE
+
+
+def test_a_tensor_that_sticks_out_of_borrowed_memory_is_copied() -> None:
+    theirs = np.arange(8.0)
+    middle = hs.from_dlpack(theirs[2:6])
+    with pytest.raises(BufferError, match="overlaps memory"):
+        hs.from_dlpack(theirs[4:], copy=False)
+    end = hs.from_dlpack(theirs[4:])
+    middle.fill(0.0)
+    hs.synchronize()
+    np.testing.assert_array_equal(end.numpy(), [4, 5, 6, 7])
+
+
+def test_lent_memory_cannot_be_freed() -> None:
+    for memory in (_memory.DeviceMemory(64), _memory.PinnedMemory(64), _memory.PooledMemory(64, hs.Stream())):
+        view = np.from_dlpack(memory)
+        assert view.dtype == np.uint8 and view.shape == (64,)
+        with pytest.raises(BufferError, match="still uses"):
+            memory.free()
+        view[:] = 1
+        del view
+        gc.collect()
+        memory.free()
+        with pytest.raises(BufferError, match="was freed"):
+            memory.__dlpack__()
+
+
+def test_a_consumer_may_give_a_tensor_back_on_any_thread() -> None:
+    arrays = [hs.zeros(16) for _ in range(64)]
+    memories = [weakref.ref(array._memory) for array in arrays]
+    views = [np.from_dlpack(array) for array in arrays for _ in range(4)]
+    del arrays
+    threads = [threading.Thread(target=lambda part=views[i::8]: part.clear()) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    views.clear()
+    for thread in threads:
+        thread.join(LIMIT)
+    del threads, thread
+    settle()
+    assert not any(memory() for memory in memories) and not _base.lent
+
+
+def test_borrowed_memory_can_be_given_back_by_hand() -> None:
+    class Watched(np.ndarray):
+        pass
+
+    theirs = np.zeros(4).view(Watched)
+    watched = weakref.ref(theirs)
+    memory = hs.from_dlpack(theirs)._memory
+    assert isinstance(memory, BorrowedMemory)
+    del theirs
+    memory.free()
+    memory.free()
+    settle()
+    assert watched() is None
