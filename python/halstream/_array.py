@@ -353,7 +353,7 @@ def _argument(value: Any, ranges: list[str]) -> Any:
         start, nbytes = value.__array_interface__["data"][0], value.nbytes
         if not value.flags.c_contiguous:
             # From the lowest element to the end of the highest.
-            steps = [(n - 1) * step for n, step in zip(value.shape, value.strides)]
+            steps = [(n - 1) * step for n, step in zip(value.shape, value.strides, strict=True)]
             start += sum(step for step in steps if step < 0)
             nbytes = sum(abs(step) for step in steps) + value.itemsize
         ranges.append(f"r:{start}:{nbytes}")

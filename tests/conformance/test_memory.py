@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +24,7 @@ def test_M1_blocks_are_aligned_apart_and_of_their_device() -> None:
     blocks = [memory.DeviceMemory(n, device) for n in (1, 255, 256, 4097) for device in (0, 1)]
     ends = sorted((b.ptr, b.ptr + b.nbytes) for b in blocks)
     assert all(b.ptr % 256 == 0 for b in blocks)
-    assert all(end <= start for (_, end), (start, _) in zip(ends, ends[1:], strict=False))
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ends))
     for b in blocks:
         for address in (b.ptr, b.ptr + b.nbytes - 1):
             assert memory.lookup(address) == (memory.DEVICE, b.ptr, b.nbytes, b.device)

@@ -194,7 +194,9 @@ def test_M12_it_runs_on_another_thread_and_holds_its_stream_only(s: hs.Stream) -
     assert threads != [threading.get_ident()]
 
 
-@pytest.mark.parametrize("how", ["function", "address", "void", "structure", "pointer", "array", "numpy", "pinned", "none"])
+@pytest.mark.parametrize(
+    "how", ["function", "address", "void", "structure", "pointer", "array", "numpy", "pinned", "none"]
+)
 def test_M12_every_form_of_function_and_argument(s: hs.Stream, how: str) -> None:
     seen: list[Any] = []
     function: Any = FUNCTION(lambda p: seen.append(p))

@@ -244,12 +244,10 @@ def number(name: str) -> int:
 
 # These need a process in which the device was not chosen or used yet, and an empty pool.
 FRESH = {10, 15, 22, 23, 24, 25, 26, 27, 28, 29}
-ROWS = [
-    pytest.param(name, marks=pytest.mark.row(106) if number(name) <= 16 else ()) for name in PROGRAMS
-]
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.row(106)
+@pytest.mark.parametrize("name", list(PROGRAMS))
 def test_a_program_shows_what_the_page_does(name: str, child: Callable[..., Any]) -> None:
     program, expected = PROGRAMS[name]
     source = textwrap.dedent(HEADER + program)
