@@ -234,9 +234,12 @@ var streamCases = []testCase{
 			return e
 		}
 		var ends []*hal.Event
+		var s *hal.Stream
 		for range 100 {
-			ends = append(ends, busy(k.Stream(ordinary)))
+			s = k.Stream(ordinary)
+			ends = append(ends, busy(s))
 		}
+		k.Pending(s, "it waits for an engine")
 		urgent := busy(k.Stream(hal.StreamOptions{NonBlocking: true, Priority: hal.GreatestPriority}))
 		done, err := k.Device(0).Synchronize(k.Me, int64(Limit))
 		require.NoError(k, err)
