@@ -27,6 +27,7 @@ var eventCases = []testCase{
 		k.Record(a, e)
 		ran := make(chan int, 1)
 		k.Wait(b, e)
+		k.Pending(b, "a wait is work")
 		k.Call(b, func() { ran <- 1 })
 		k.Pending(b, "the event is pending")
 		Empty(k, ran, "the stream did not wait")

@@ -132,6 +132,7 @@ type Kit struct {
 	served *server
 	broken bool
 	holds  []*Held
+	last   *hal.Stream
 }
 
 // failure is what a broken case panics with instead of failing the test.
@@ -227,9 +228,16 @@ func (k *Kit) Done(s *hal.Stream, why string) {
 	require.True(k, done, "%s; %s", why, s.Describe())
 }
 
-// Pending asserts that a stream's work is pending.
+// Pending asserts that a stream's work is pending, and stays so: all that is
+// ready, and not a function, has run before it looks.
 func (k *Kit) Pending(s *hal.Stream, why string) {
 	k.T.Helper()
+	if k.last == nil {
+		// The least urgent stream comes after everything that is ready.
+		k.last = k.Stream(ordinary)
+	}
+	require.NoError(k, k.last.Nop(k.Me))
+	k.Sync(k.last)
 	done, err := s.Query(k.Me)
 	require.NoError(k, err)
 	require.False(k, done, "%s", why)

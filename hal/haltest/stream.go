@@ -208,6 +208,7 @@ var streamCases = []testCase{
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		first := Hold(k, a).Started()
 		require.NoError(k, b.WaitStream(k.Me, a))
+		k.Pending(b, "a wait is work")
 		second := Hold(k, a)
 		ran := make(chan int, 1)
 		k.Call(b, func() { ran <- 1 })
@@ -224,6 +225,29 @@ var streamCases = []testCase{
 		for given, want := range map[int]int{5: 0, 0: 0, -1: -1, hal.GreatestPriority - 3: hal.GreatestPriority} {
 			require.Equal(k, want, k.Stream(hal.StreamOptions{Priority: given}).Options().Priority)
 		}
+	}},
+	{"S7_the_most_urgent_stream_gets_the_next_engine", Delays, func(k *Kit) {
+		busy := func(s *hal.Stream) *hal.Event {
+			e := k.Event(timed)
+			require.NoError(k, s.Delay(k.Me, int64(2*time.Millisecond)))
+			k.Record(s, e)
+			return e
+		}
+		var ends []*hal.Event
+		var s *hal.Stream
+		for range 100 {
+			s = k.Stream(ordinary)
+			ends = append(ends, busy(s))
+		}
+		k.Pending(s, "it waits for an engine")
+		urgent := busy(k.Stream(hal.StreamOptions{NonBlocking: true, Priority: hal.GreatestPriority}))
+		done, err := k.Device(0).Synchronize(k.Me, int64(Limit))
+		require.NoError(k, err)
+		require.True(k, done)
+		// The clock of the device tells, however late this thread looks.
+		gap, err := urgent.Elapsed(k.Me, ends[len(ends)/2])
+		require.NoError(k, err)
+		require.Positive(k, gap, "it was served behind streams that are less urgent")
 	}},
 	{"S8_a_wait_ends_by_its_limit_and_work_goes_on", 0, func(k *Kit) {
 		s := k.Stream(ordinary)

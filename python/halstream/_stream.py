@@ -1,8 +1,7 @@
 """Stream: a line of work on a device.
 
-The dialects subclass it. What a dialect changes goes through the class
-attributes `_errors`, `_event_class` and `_event_flags` and the hook
-`_wrong_type`; everything else is a name for a method of this file.
+The dialects subclass it. What a dialect changes goes through the class attributes `_errors`,
+`_event_class` and `_event_flags` and the hook `_wrong_type`; the rest is here.
 """
 
 from __future__ import annotations
@@ -72,6 +71,7 @@ class Stream(Work):
     _event_flags: ClassVar[int] = 0
     _owner: Owner | None = None
     _foreign: Any = None  # another library's object that owns the stream
+    _index = -1
     _ordinal: int
 
     def __init__(
@@ -323,7 +323,9 @@ class Stream(Work):
     @property
     def index(self) -> int:
         """Small number of the stream on its device, never used again; 0 = default stream."""
-        return int(_native.stream_index(self._id))
+        if self._index < 0 or self._owner is None:
+            self._index = int(_native.stream_index(self._id))  # kept for when it is closed
+        return self._index
 
     @property
     def non_blocking(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,50 @@ LIMIT = 10.0
 Hold = Callable[[Any], Any]
 
 pytestmark = pytest.mark.usefixtures("backend")
+
+
+def test_O1_a_trace_has_every_operation_with_its_stream_thread_and_version(hold: Hold) -> None:
+    a, b, e, ran = hs.Stream(), hs.Stream(device=1), hs.Event(), []
+    gate = hold(a)
+    a.nop()  # before the trace
+    with hs.testing.Trace() as trace:
+        a.nop()
+        a.record(e)
+        b.wait(e)
+        a.record(e)
+        b.wait(a)
+        b.call(ran.append, 1)
+        thread = threading.Thread(target=a.nop)
+        thread.start()
+        thread.join(LIMIT)
+        # Told when it is enqueued, not when it runs.
+        assert ran == []
+    a.nop()  # after it
+    gate.open()
+    b.synchronize(timeout=LIMIT)
+    seen = trace.operations
+    assert [op.kind for op in seen] == ["nop", "record", "wait", "record", "wait stream", "call", "nop"]
+    assert [op.stream for op in seen] == [s.index for s in (a, a, b, a, b, b, a)]
+    assert [op.device for op in seen] == [0, 0, 1, 0, 1, 1, 0]
+    assert [op.version for op in seen] == [0, 1, 1, 2, 0, 0, 0]
+    assert len({op.event for op in seen if op.kind in ("record", "wait")}) == 1
+    assert seen[4].other == a.index
+    assert [op.thread == seen[0].thread for op in seen] == [True] * 6 + [False]
+    assert ran == [1]
+
+
+def test_O1_what_is_refused_is_not_told() -> None:
+    s, far = hs.Stream(), hs.Event(device=1)
+    closed = hs.Stream()
+    closed.close()
+    with hs.testing.Trace() as trace:
+        with pytest.raises(hs.WrongDeviceError):
+            s.record(far)
+        with pytest.raises(hs.ClosedError):
+            closed.nop()
+        s.query()
+        s.synchronize(timeout=LIMIT)
+    assert trace.operations == []
 
 
 def test_O2_a_stream_says_what_its_head_waits_for(hold: Hold) -> None:

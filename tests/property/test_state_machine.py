@@ -5,23 +5,28 @@ that follow two claims for each stream and event at any moment: what still
 waits for a closed gate must answer "pending", and what waits for nothing must
 come to rest. At the end all gates open, and every function must have run once,
 after everything it had to wait for.
+
+The current stream and device have a machine of their own.
 """
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import itertools
+import threading
 from typing import Any
 
 import halstream as hs
 import hypothesis.strategies as st
 import pytest
 from halstream import _current
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-LIMIT = 10.0
+LIMIT = 5.0
 DEVICES = 2
+STREAMS = 5
 
 
 class Op:
@@ -70,31 +75,27 @@ class Point:
         self.line: Line | None = None
 
 
-class Frame:
-    """What one context, or the thread outside of all, has chosen."""
-
-    def __init__(self, device: int | None = None) -> None:
-        self.device = device
-        self.streams: dict[int, hs.Stream] = {}
-
-
 class Programs(RuleBasedStateMachine):
     """The rules draw from what exists; indices are taken modulo its number."""
 
-    @initialize()
-    def start(self) -> None:
+    def __init__(self) -> None:
+        super().__init__()
         _current.reset()
         self.lines: list[Line] = []
         self.forgotten: list[Line] = []
         self.points: list[Point] = []
         self.gates: list[tuple[Any, Op]] = []
-        self.contexts: list[Any] = []
-        self.frames = [Frame(0)]
         self.tokens = itertools.count()
         self.ops: list[Op] = []
         self.ran: list[int] = []
         for device in range(DEVICES):
             self.lines.append(Line(hs.Device(device).default_stream, device, True, legacy=True))
+        # Most programs have a few of each from the start.
+        for device, non_blocking in ((0, False), (0, True), (1, False), (0, False)):
+            self.new_stream(device, non_blocking, 0)
+        for _ in range(3):
+            self.new_event(timing=False)
+        self.probe = hs.Stream(non_blocking=True)
 
     # -- the model ---------------------------------------------------------
 
@@ -242,6 +243,9 @@ class Programs(RuleBasedStateMachine):
 
     @invariant()
     def held_work_is_pending(self) -> None:
+        # What is not really held comes to rest in the meantime.
+        self.probe.call(int)
+        self.probe.synchronize(timeout=LIMIT)
         for line in self.lines:
             if line.last is not None and not line.last.done():
                 assert not line.stream.query()
@@ -265,10 +269,6 @@ class Programs(RuleBasedStateMachine):
                 assert point.event.query()
 
     def teardown(self) -> None:
-        if not hasattr(self, "frames"):
-            return
-        while self.contexts:
-            self.contexts.pop().__exit__(None, None, None)
         for gate, op in self.gates:
             gate.open()
             op.closed = False
@@ -285,16 +285,112 @@ class Programs(RuleBasedStateMachine):
                 assert place[op.token] > before, "a function ran too early"
                 before = place[op.token]
             latest[op] = before
+
+
+class Frame:
+    """What one context, or the thread outside of all, has chosen."""
+
+    def __init__(self, device: int | None = None) -> None:
+        self.device = device
+        self.streams: dict[int, hs.Stream] = {}
+
+
+class Contexts(RuleBasedStateMachine):
+    """Contexts and changes of the current stream and device, against a list of frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        _current.reset()
+        self.streams = [hs.Stream(device=i % DEVICES) for i in range(STREAMS)]
+        self.contexts: list[Any] = []
+        self.frames = [Frame(0)]
+
+    @rule(i=st.integers(0, STREAMS - 1))
+    @precondition(lambda self: len(self.contexts) < 5)
+    def enter_stream(self, i: int) -> None:
+        stream = self.streams[i]
+        stream.__enter__()
+        frame = Frame(stream.device.ordinal)
+        frame.streams[stream.device.ordinal] = stream
+        self.contexts.append(stream)
+        self.frames.append(frame)
+
+    @rule(device=st.integers(0, DEVICES - 1))
+    @precondition(lambda self: len(self.contexts) < 5)
+    def enter_device(self, device: int) -> None:
+        context = hs.Device(device)
+        context.__enter__()
+        self.contexts.append(context)
+        self.frames.append(Frame(device))
+
+    @rule()
+    @precondition(lambda self: self.contexts)
+    def leave(self) -> None:
+        self.contexts.pop().__exit__(None, None, None)
+        self.frames.pop()
+
+    @rule(i=st.integers(0, STREAMS - 1))
+    def use(self, i: int) -> None:
+        stream = self.streams[i]
+        hs.use(stream)
+        self.frames[-1].device = stream.device.ordinal
+        self.frames[-1].streams[stream.device.ordinal] = stream
+
+    @rule(device=st.integers(0, DEVICES - 1))
+    def set_device(self, device: int) -> None:
+        hs.set_device(device)
+        self.frames[-1].device = device
+
+    @rule()
+    def record_without_a_stream(self) -> None:
+        event = hs.Event()
+        event.record()
+        assert event._ordinal == hs.current_device().ordinal
+        event.synchronize(timeout=LIMIT)
+
+    @rule()
+    def a_new_thread_starts_at_the_defaults(self) -> None:
+        seen: list[Any] = []
+        copy = contextvars.copy_context()
+        look = lambda: seen.append((hs.current_device().ordinal, hs.current_stream(0)))  # noqa: E731
+        thread = threading.Thread(target=copy.run, args=(look,))
+        thread.start()
+        thread.join(LIMIT)
+        assert seen == [(0, hs.Device(0).default_stream)]
+
+    @invariant()
+    def current_is_the_models(self) -> None:
+        device = next(f.device for f in reversed(self.frames) if f.device is not None)
+        assert hs.current_device().ordinal == device
+        for d in range(DEVICES):
+            chosen = next((f.streams[d] for f in reversed(self.frames) if d in f.streams), None)
+            if chosen is None:
+                assert hs.current_stream(d) == hs.Device(d).default_stream
+            else:
+                assert hs.current_stream(d) is chosen
+
+    def teardown(self) -> None:
+        while self.contexts:
+            self.contexts.pop().__exit__(None, None, None)
         _current.reset()
 
 
-TestPrograms = Programs.TestCase
-TestPrograms.settings = settings(
-    max_examples=80,
-    stateful_step_count=40,
-    deadline=None,  # time is no property of the runtime on a shared machine
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-# The class has an autouse fixture's worth of state of its own; give all examples one limit.
-TestPrograms.pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("backend")]
+def machine(cls: type[RuleBasedStateMachine], examples: int) -> Any:
+    """Return the test of a state machine."""
+    test = cls.TestCase
+    test.settings = settings(
+        max_examples=examples,
+        stateful_step_count=50,
+        deadline=None,  # time is no property of the runtime on a shared machine
+        derandomize=True,
+        # Found is enough: a program that hangs takes its limit at every attempt to shorten it.
+        phases=[Phase.explicit, Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    test.pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("backend")]
+    return test
+
+
+TestPrograms = machine(Programs, 300)
+TestContexts = machine(Contexts, 150)
