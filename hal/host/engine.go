@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"sync"
 
 	"halstream/hal/driver"
@@ -197,11 +198,48 @@ func (e *engine) start(s *Stream) {
 		return
 	}
 	d.busy++
-	go e.work(d, s, s.q.front().ref.(work))
+	w := s.q.front().ref.(work)
+	if n := len(d.resting); n > 0 {
+		r := d.resting[n-1]
+		d.resting = d.resting[:n-1]
+		r.stream, r.work = s, w
+		e.unpark(r.parker)
+		return
+	}
+	go e.work(d, s, w)
+}
+
+// resting is an engine without work. It spins for as long as the pump does and
+// then sleeps for a while before it ends: starting one costs more than most
+// operations.
+type resting struct {
+	parker *park.Parker
+	stream *Stream // set by who wakes it
+	work   work
+}
+
+// lingerNS is how long an engine stays without work.
+const lingerNS = 100_000_000
+
+// rest waits for work and returns it, nil when none came. The engine is in the
+// device's list, with the lock released since.
+func (e *engine) rest(d *Device, r *resting) (*Stream, work) {
+	woken := r.parker.Park(lingerNS, spinNS)
+	e.Lock()
+	s, w := r.stream, r.work
+	if s == nil {
+		d.resting = slices.DeleteFunc(d.resting, func(o *resting) bool { return o == r })
+	}
+	e.Unlock()
+	if s != nil && !woken {
+		r.parker.Park(driver.Forever, 0) // its permit is on the way
+	}
+	park.Put(r.parker)
+	return s, w
 }
 
 // work runs engine operations of a device, the most urgent stream's first,
-// until none is left.
+// until none comes for a while.
 func (e *engine) work(d *Device, s *Stream, w work) {
 	for {
 		done := w.run()
@@ -211,17 +249,22 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 			e.advance(s)
 		}
 		next, ok := d.backlog.Pop()
+		var r *resting
 		if ok {
 			next.state = running
 			w = next.q.front().ref.(work)
 		} else {
 			d.busy--
+			r = &resting{parker: park.Get()}
+			d.resting = append(d.resting, r)
 		}
 		e.sched.Point(Ended, s, nil)
 		e.Unlock()
-		if !ok {
-			return
-		}
 		s = next
+		if r != nil {
+			if s, w = e.rest(d, r); s == nil {
+				return
+			}
+		}
 	}
 }

@@ -91,6 +91,9 @@ type point struct {
 	at  place
 }
 
+// awakeNS is how long a thread that waits for an engine looks before it sleeps.
+const awakeNS = 20_000
+
 // Wait implements driver.Point. The thread runs what it can before it sleeps.
 func (p point) Wait(limit int64) bool {
 	e := p.eng
@@ -108,6 +111,10 @@ func (p point) Wait(limit int64) bool {
 	if reached {
 		e.Unlock()
 		return true
+	}
+	if soon == 0 && p.at.on.state == running && p.at.on.q.front().kind == opWork {
+		// An engine has it; it may be done before this thread could fall asleep.
+		soon = awakeNS
 	}
 	w := park.Get()
 	p.at.on.waiting.add(waiter{seq: p.at.seq, parker: w})

@@ -123,6 +123,7 @@ type Device struct {
 	last     *epoch  // of the legacy order, the one that takes new work
 	active   *Stream // list of streams with work
 	busy     int     // engines at work
+	resting  []*resting
 	memory   *region
 	backlog  prio.Queue[*Stream] // streams whose operation waits for an engine
 }
