@@ -138,7 +138,8 @@ def try_mutant(mutant: Mutant, tree: Path) -> str:
     if code == 0:
         return "survived"
     # A failure must be the test's own, not a missing module or a wrong option.
-    if code != 124 and not re.search(r"--- FAIL|FAILED|panic: |[Ff]atal (Python )?error: |SIGSEGV|Timeout|\bERROR tests", output):
+    own = r"--- FAIL|FAILED|panic: |[Ff]atal (Python )?error: |SIGSEGV|Timeout|\bERROR tests"
+    if code != 124 and not re.search(own, output):
         return f"test did not run: {output.strip().splitlines()[-1] if output.strip() else code}"
     return "caught"
 
