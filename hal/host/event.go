@@ -107,10 +107,14 @@ func (p point) Wait(limit int64) bool {
 		e.Unlock()
 		return done
 	}
+	clock := RealTime()
 	reached, soon := e.share(p, limit)
 	if reached {
 		e.Unlock()
 		return true
+	}
+	if limit > 0 {
+		limit = max(0, limit-clock.Now()) // taking part in a copy took time, too
 	}
 	if soon == 0 && p.at.on.state == running && p.at.on.q.front().kind == opWork {
 		// An engine has it; it may be done before this thread could fall asleep.
