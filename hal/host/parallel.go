@@ -56,7 +56,7 @@ func (p *parallel) Point(why Reason, s *Stream, done func() bool) {
 	case Enqueued:
 		// Handing a host function over is no work: its dispatcher can be woken
 		// from here instead of by the pump.
-		if s != nil && s.state == ready && s.q.front().kind == opCall && p.ready.Len() == 1 {
+		if s != nil && s.state == ready && handsOver(s.q.front()) && p.ready.Len() == 1 {
 			p.one()
 		}
 	case Blocked:
@@ -136,4 +136,12 @@ func (p *parallel) pump() {
 			p.sleep.Park(-1, 0)
 		}
 	}
+}
+
+// handsOver reports whether running an operation only gives it to another thread.
+func handsOver(o *op) bool {
+	if o.kind == opWork {
+		return !o.ref.(work).short()
+	}
+	return o.kind == opCall
 }
