@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -230,14 +231,11 @@ func Shutdown(limit int64) (left int64, err error) {
 	if rt == nil {
 		return 0, nil
 	}
+	end := time.Now().Add(time.Duration(limit))
 	for i := range rt.Devices() {
 		d, _ := rt.Device(i)
-		p, err := d.Point(nil)
-		if err == nil {
-			await(p, limit)
-		}
-		if rt.Pending() > 0 {
-			break // the time is over
+		if p, err := d.Point(nil); err == nil {
+			await(p, max(0, int64(time.Until(end))))
 		}
 	}
 	left = int64(rt.Pending())

@@ -288,3 +288,17 @@ def test_a_wrong_backend_in_the_environment_is_named(child: Child, value: str) -
     assert done.returncode == 0, done.stderr
     # Empty is as good as not set.
     assert value in done.stdout if value else done.stdout.startswith("auto")
+
+
+def test_exit_waits_for_the_work_of_every_device(child: Child) -> None:
+    done = child(
+        """
+        import halstream as hs
+        s = hs.Stream(device=1)  # and nothing on the first one
+        s.delay(0.2)
+        s.call(print, "ran", flush=True)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ran\n"
+    assert done.stderr == ""
