@@ -361,11 +361,6 @@ func (s *Stream) Close(t *Thread) error {
 	return nil
 }
 
-// Check reports whether t may give work to s now.
-//
-// # Errors: [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-func (s *Stream) Check(t *Thread) error { return s.admit(t, "check stream") }
-
 func (s *Stream) end() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.d.Close()

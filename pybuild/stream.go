@@ -239,17 +239,6 @@ func StreamAbort(id int64) (n int64, err error) {
 	return int64(dropped), raise(err)
 }
 
-// StreamCheck raises if the calling thread may not give work to the stream.
-func StreamCheck(id int64) (zero int64, err error) {
-	defer guard(&err)
-	t := caller()
-	s, err := stream(t, id, "check stream")
-	if err != nil {
-		return 0, err
-	}
-	return 0, raise(s.Check(t))
-}
-
 // StreamHandle returns the raw handle: 0 legacy, 2 per-thread, else the id.
 func StreamHandle(id int64) (handle int64, err error) {
 	defer guard(&err)

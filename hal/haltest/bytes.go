@@ -161,6 +161,6 @@ func (k *Kit) Entered(d Door) {
 		if time.Now().After(limit) {
 			k.stuck("a native function never started")
 		}
-		time.Sleep(100 * time.Microsecond)
+		time.Sleep(100 * time.Microsecond) // only between two looks: C cannot signal a channel
 	}
 }

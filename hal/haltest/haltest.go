@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -112,16 +111,6 @@ func Run(t *testing.T, b Backend) {
 		})
 	}
 	t.Logf("%s: %d cases run, %d not applicable, %d never, %d broken", b.Name, passed, lacking, never, broken)
-}
-
-// Names returns the names of all cases, sorted.
-func Names() []string {
-	var names []string
-	for _, c := range cases() {
-		names = append(names, c.name)
-	}
-	sort.Strings(names)
-	return names
 }
 
 // Kit is what a case works with.
