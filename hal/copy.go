@@ -121,15 +121,21 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 			wait = true
 		}
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "copy", Thread: t, Reads: []Range{{c.Src, from}}, Writes: []Range{{c.Dst, to}}})
+		o := Operation{Kind: "copy", Thread: t, Reads: []Range{{c.Src, from}}, Writes: []Range{{c.Dst, to}}}
+		if spec.Release != 0 { // taken already, by the caller
+			rt.host(Operation{Kind: "host read", Thread: t, Reads: o.Reads})
+			o.Reads = nil
+		}
+		id = s.tell(o)
 	}
-	spec.Waited = wait
+	spec.Waited, spec.Tag = wait, id
 	err = s.using(w, blocks, func() error { return w.Copy(spec) })
 	if err != nil || !wait {
 		return nil, s.settle(t, err)
 	}
-	return s.d.Point(), nil
+	return s.point(t), nil
 }
 
 // Fill enqueues count elements of size bytes (1, 2 or 4), each set to value.
@@ -173,11 +179,12 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	if err != nil {
 		return err
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
+		id = s.tell(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
 	}
 	return s.settle(t, s.using(w, []*Block{b}, func() error {
-		return w.Fill(driver.Fill{Dst: dst, Count: count, Value: value, Size: size})
+		return w.Fill(driver.Fill{Dst: dst, Count: count, Value: value, Size: size, Tag: id})
 	}))
 }
 
@@ -201,11 +208,12 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 	if fn == 0 {
 		return driver.Errorf(driver.InvalidValue, op, "the function's address is 0")
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "native", Thread: t, Reads: reads, Writes: writes})
+		id = s.tell(Operation{Kind: "native", Thread: t, Reads: reads, Writes: writes})
 	}
 	blocks := s.blocks("a native function", reads, writes)
-	return s.settle(t, s.using(w, blocks, func() error { return w.Native(fn, arg) }))
+	return s.settle(t, s.using(w, blocks, func() error { return w.Native(fn, arg, id) }))
 }
 
 // blocks begins the use of every block that holds the start of a range.

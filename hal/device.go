@@ -140,7 +140,7 @@ func (d *Device) Point(t *Thread) (driver.Point, error) {
 	if err := t.enter("synchronize device"); err != nil {
 		return nil, err
 	}
-	return d.d.Point(), nil
+	return d.rt.telling(d.d.Point(), Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
 }
 
 // Describe says which streams are pending and why.

@@ -68,6 +68,7 @@ func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error
 		}
 	}
 	rt.live.Add(1)
+	rt.host(Operation{Kind: "new event", Event: e, Thread: t})
 	return e, nil
 }
 
@@ -147,10 +148,11 @@ func (s *Stream) Reset(t *Thread, e *Event) error {
 	if err != nil {
 		return err
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "reset", Thread: t, Event: e, Version: e.version.Load()})
+		id = s.tell(Operation{Kind: "reset", Thread: t, Event: e, Version: e.version.Load()})
 	}
-	return s.settle(t, s.d.Reset(d))
+	return s.settle(t, s.d.Reset(d, id))
 }
 
 func (e *Event) open(t *Thread, op string) error {
@@ -173,11 +175,27 @@ func (e *Event) Query(t *Thread) (bool, error) {
 	if err := e.open(t, "query event"); err != nil {
 		return false, err
 	}
-	b := e.bound.Load()
-	if b == nil || e.version.Load() == 0 {
+	return e.query(t, false)
+}
+
+// Passed is Query for the runtime's own purposes, and told as such.
+func (e *Event) Passed(t *Thread) (bool, error) {
+	if err := e.open(t, "query event"); err != nil {
+		return false, err
+	}
+	return e.query(t, true)
+}
+
+func (e *Event) query(t *Thread, internal bool) (bool, error) {
+	b, version := e.bound.Load(), e.version.Load()
+	if b == nil || version == 0 {
 		return e.opts.Kind == Standard, nil
 	}
-	return b.d.Query()
+	done, err := b.d.Query()
+	if done && e.rt.listened() {
+		e.rt.host(Operation{Kind: "query event", Event: e, Version: version, Thread: t, Internal: internal})
+	}
+	return done, err
 }
 
 // Synchronize blocks until the latest record is done, for at most limit
@@ -199,11 +217,12 @@ func (e *Event) Point(t *Thread) (driver.Point, error) {
 	if err := e.open(t, "synchronize event"); err != nil {
 		return nil, err
 	}
-	b := e.bound.Load()
-	if b == nil || e.version.Load() == 0 {
+	b, version := e.bound.Load(), e.version.Load()
+	if b == nil || version == 0 {
 		return nil, nil
 	}
-	return b.d.Point(), nil
+	return e.rt.telling(b.d.Point(),
+		Operation{Kind: "synchronize event", Event: e, Version: version, Thread: t}), nil
 }
 
 // Elapsed returns the milliseconds from this event's latest record to end's.
@@ -325,6 +344,7 @@ func (e *Event) Close(t *Thread) error {
 			b.d.Close()
 		}
 		e.rt.live.Add(-1)
+		e.rt.host(Operation{Kind: "close event", Event: e, Thread: t})
 	}
 	return nil
 }

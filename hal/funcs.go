@@ -111,10 +111,11 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) erro
 		return driver.Errorf(driver.NotSubscribed, "call",
 			"stream %d sends its functions to a report queue; unsubscribe it first", s.index)
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "call", Thread: t, Token: token, Reads: reads, Writes: writes})
+		id = s.tell(Operation{Kind: "call", Thread: t, Token: token, Reads: reads, Writes: writes})
 	}
-	f := driver.HostFunc{Token: token, Sink: s}
+	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
 	w, ok := s.d.(driver.Worker)
 	if !ok || len(reads)+len(writes) == 0 {
 		return s.settle(t, s.d.HostFunc(f))
@@ -149,10 +150,11 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
 	if s.queue.Load() != q {
 		return driver.Errorf(driver.NotSubscribed, "report", "no thread is subscribed to stream %d", s.index)
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "report", Thread: t, Token: token})
+		id = s.tell(Operation{Kind: "report", Thread: t, Token: token})
 	}
-	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block}))
+	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Tag: id}))
 }
 
 // Subscribe sends the reports of s to q.

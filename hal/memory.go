@@ -50,6 +50,7 @@ func (d *Device) Alloc(t *Thread, size int64) (*Block, error) {
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d}
 	d.rt.know(b)
+	d.rt.host(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
 
@@ -105,6 +106,7 @@ func (rt *Runtime) AllocHost(t *Thread, size int64) (*Block, error) {
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: Pinned}
 	rt.know(b)
+	rt.host(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
 
@@ -147,6 +149,7 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 		}
 		m.mu.Unlock()
 		if other == nil {
+			rt.host(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, uint64(size)}}})
 			return nil
 		}
 		_ = p.Unregister(addr)
@@ -206,8 +209,16 @@ func (rt *Runtime) Free(t *Thread, addr uint64) error {
 		m.dying = append(m.dying, b)
 	}
 	m.mu.Unlock()
+	rt.freed(t, b, err)
 	rt.reap(reapMost)
 	return err
+}
+
+// freed tells the listeners of a block that was given back.
+func (rt *Runtime) freed(t *Thread, b *Block, err error) {
+	if err == nil && rt.listened() {
+		rt.host(Operation{Kind: "free memory", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+	}
 }
 
 // FreeHost gives pinned memory back. With force, pending operations that work
@@ -253,6 +264,7 @@ func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bo
 		}
 	}
 	m.mu.Unlock()
+	rt.freed(t, b, err)
 	rt.reap(reapMost)
 	return err
 }

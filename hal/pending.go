@@ -87,10 +87,11 @@ func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
 		if o == s {
 			continue
 		}
+		var id uint32
 		if s.listened() {
-			s.tell(Operation{Kind: "wait stream", Thread: t, Other: o})
+			id = s.tell(Operation{Kind: "wait stream", Thread: t, Other: o})
 		}
-		if err := s.settle(t, s.d.WaitStream(o.d)); err != nil {
+		if err := s.settle(t, s.d.WaitStream(o.d, id)); err != nil {
 			return err
 		}
 	}

@@ -46,6 +46,7 @@ func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 		return nil, err
 	}
 	d.rt.live.Add(1)
+	d.rt.host(Operation{Kind: "new stream", Stream: s, Thread: t})
 	return s, nil
 }
 
@@ -78,6 +79,10 @@ func (s *Stream) Options() StreamOptions { return s.opts }
 
 // Special reports whether this is a default stream, which nobody can close.
 func (s *Stream) Special() bool { return s.special }
+
+// Ordered reports whether the stream takes part in the order with the legacy
+// default stream.
+func (s *Stream) Ordered() bool { return !s.opts.NonBlocking && s.ctx == nil }
 
 // PerThread reports whether this is a thread's default stream.
 func (s *Stream) PerThread() bool { return s.special && s.index != 0 && s.ctx == nil }
@@ -112,24 +117,12 @@ func (s *Stream) admit(t *Thread, op string) error {
 	return nil
 }
 
-// tell informs the listeners; its caller has seen that there are some.
-func (s *Stream) tell(o Operation) {
-	o.Stream = s
-	if list := s.dev.rt.listeners.list.Load(); list != nil {
-		for _, f := range *list {
-			(*f)(o)
-		}
-	}
-}
-
-func (s *Stream) listened() bool { return s.dev.rt.listeners.list.Load() != nil }
-
 // settle ends a call that enqueued.
 func (s *Stream) settle(t *Thread, err error) error {
 	if err != nil || !s.opts.BlockHost || (t != nil && t.WaitsOutside) {
 		return err
 	}
-	s.d.Point().Wait(driver.Forever)
+	s.point(t).Wait(driver.Forever)
 	return nil
 }
 
@@ -152,10 +145,11 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 		return err
 	}
 	version := e.version.Add(1)
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "record", Thread: t, Event: e, Version: version})
+		id = s.tell(Operation{Kind: "record", Thread: t, Event: e, Version: version})
 	}
-	return s.settle(t, s.d.Record(d))
+	return s.settle(t, s.d.Record(d, id))
 }
 
 // Wait makes work enqueued on s after this call start only when the latest
@@ -184,10 +178,11 @@ func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 	if err != nil || d == nil {
 		return err
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "wait", Thread: t, Event: e, Version: e.version.Load()})
+		id = s.tell(Operation{Kind: "wait", Thread: t, Event: e, Version: e.version.Load()})
 	}
-	return s.settle(t, s.d.Wait(d, limit))
+	return s.settle(t, s.d.Wait(d, limit, id))
 }
 
 // WaitStream makes work enqueued on s after this call start only when all work
@@ -203,10 +198,11 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 	if o.closed.Load() {
 		return closedError("wait stream", "stream to wait for")
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "wait stream", Thread: t, Other: o})
+		id = s.tell(Operation{Kind: "wait stream", Thread: t, Other: o})
 	}
-	return s.settle(t, s.d.WaitStream(o.d))
+	return s.settle(t, s.d.WaitStream(o.d, id))
 }
 
 // Nop enqueues an operation that does nothing.
@@ -214,10 +210,11 @@ func (s *Stream) Nop(t *Thread) error {
 	if err := s.admit(t, "nop"); err != nil {
 		return err
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "nop", Thread: t})
+		id = s.tell(Operation{Kind: "nop", Thread: t})
 	}
-	return s.settle(t, s.d.Nop())
+	return s.settle(t, s.d.Nop(id))
 }
 
 // Delay enqueues an operation that keeps an engine busy for ns nanoseconds.
@@ -232,10 +229,11 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 	if !ok {
 		return driver.Errorf(driver.NotSupported, "delay", "the %s backend cannot", s.dev.rt.Name())
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "delay", Thread: t})
+		id = s.tell(Operation{Kind: "delay", Thread: t})
 	}
-	return s.settle(t, d.Delay(ns))
+	return s.settle(t, d.Delay(ns, id))
 }
 
 // Gate enqueues an operation that blocks s until the gate is opened.
@@ -252,10 +250,11 @@ func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 	if !ok {
 		return nil, driver.Errorf(driver.NotSupported, "gate", "the %s backend cannot", s.dev.rt.Name())
 	}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "gate", Thread: t})
+		id = s.tell(Operation{Kind: "gate", Thread: t})
 	}
-	return g.Gate(s.dev.rt.gateIDs.Add(1))
+	return g.Gate(s.dev.rt.gateIDs.Add(1), id)
 }
 
 // Query reports whether all work on s is done. It never blocks.
@@ -272,7 +271,15 @@ func (s *Stream) Query(t *Thread) (bool, error) {
 	if err := s.Failure(); err != nil {
 		return false, err
 	}
-	return s.d.Query()
+	return s.done(t, "query stream")
+}
+
+func (s *Stream) done(t *Thread, kind string) (bool, error) {
+	done, err := s.d.Query()
+	if done && s.listened() {
+		s.dev.rt.host(Operation{Kind: kind, Stream: s, Thread: t})
+	}
+	return done, err
 }
 
 // Done is Query without the stream's errors, which stay for the next
@@ -281,7 +288,15 @@ func (s *Stream) Done(t *Thread) (bool, error) {
 	if err := s.open(t, "query"); err != nil {
 		return false, err
 	}
-	return s.d.Query()
+	return s.done(t, "query stream")
+}
+
+// Rested is Done as the first step of a synchronize, and told as one.
+func (s *Stream) Rested(t *Thread) (bool, error) {
+	if err := s.open(t, "synchronize"); err != nil {
+		return false, err
+	}
+	return s.done(t, "synchronize stream")
 }
 
 // Synchronize blocks until all work enqueued on s before the call is done, for
@@ -308,7 +323,11 @@ func (s *Stream) Point(t *Thread) (driver.Point, error) {
 	if err := s.open(t, "synchronize"); err != nil {
 		return nil, err
 	}
-	return s.d.Point(), nil
+	return s.point(t), nil
+}
+
+func (s *Stream) point(t *Thread) driver.Point {
+	return s.dev.rt.telling(s.d.Point(), Operation{Kind: "synchronize stream", Stream: s, Thread: t})
 }
 
 // Failure returns the first error of s since it was last reported, and forgets it.
@@ -356,6 +375,9 @@ func (s *Stream) Close(t *Thread) error {
 	}
 	if s.special {
 		return driver.Errorf(driver.InvalidValue, "close stream", "a default stream cannot be closed")
+	}
+	if !s.closed.Load() {
+		s.dev.rt.host(Operation{Kind: "close stream", Stream: s, Thread: t})
 	}
 	s.end()
 	return nil

@@ -1,7 +1,6 @@
 package hal
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"halstream/hal/driver"
@@ -88,62 +87,4 @@ func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 	}
 	t.streams[d] = s
 	return s, nil
-}
-
-// listeners is the list of those who follow the choke point; nil when empty,
-// so that nobody listening costs one atomic load.
-type listeners struct {
-	mu   sync.Mutex
-	list atomic.Pointer[[]*func(Operation)]
-}
-
-// Operation is what passes the choke point: one call that enqueues work.
-type Operation struct {
-	Kind    string
-	Stream  *Stream
-	Thread  *Thread
-	Event   *Event // record, wait, reset
-	Version uint64 // of the event: the one made by a record, or bound by a wait
-	Other   *Stream
-	Token   uint64 // host functions
-	Reads   []Range
-	Writes  []Range
-}
-
-// Range is a range of bytes, Size long.
-type Range struct{ Start, Size uint64 }
-
-// Listen calls f for every operation, on the caller's thread, before the
-// operation is enqueued and with no lock held, until stop is called.
-//
-// Contract: O1.
-func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
-	l := &rt.listeners
-	own := &f
-	l.change(func(list []*func(Operation)) []*func(Operation) { return append(list, own) })
-	return func() {
-		l.change(func(list []*func(Operation)) []*func(Operation) {
-			var rest []*func(Operation)
-			for _, p := range list {
-				if p != own {
-					rest = append(rest, p)
-				}
-			}
-			return rest
-		})
-	}
-}
-
-func (l *listeners) change(f func([]*func(Operation)) []*func(Operation)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var list []*func(Operation)
-	if p := l.list.Load(); p != nil {
-		list = append(list, *p...)
-	}
-	if list = f(list); len(list) == 0 {
-		l.list.Store(nil)
-	} else {
-		l.list.Store(&list)
-	}
 }

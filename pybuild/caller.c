@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 _Thread_local halstream_thread halstream_self;
 static halstream_thread nobody;
@@ -40,6 +42,7 @@ __attribute__((constructor)) static void prepare(void)
 void halstream_keep(int32_t slot)
 {
     halstream_caller->slot = slot;
+    halstream_caller->tid = (int32_t)syscall(SYS_gettid);
     pthread_setspecific(key, (void *)(intptr_t)slot);
 }
 

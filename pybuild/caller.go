@@ -13,16 +13,26 @@ extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern void PyEval_RestoreThread(void *state) __attribute__((weak));
 extern int PyErr_CheckSignals(void) __attribute__((weak));
 
-static void *gil_release(void) { return PyEval_SaveThread ? PyEval_SaveThread() : NULL; }
-static void gil_acquire(void *state) { if (PyEval_RestoreThread) PyEval_RestoreThread(state); }
+// A wait inside a wait finds the lock released already.
+static void *gil_release(void)
+{
+	if (halstream_self.released++ || !PyEval_SaveThread) return NULL;
+	return PyEval_SaveThread();
+}
+static void gil_acquire(void *state)
+{
+	if (--halstream_self.released == 0 && PyEval_RestoreThread) PyEval_RestoreThread(state);
+}
 
 // Takes the lock, runs the handlers of signals that came, and keeps the lock if
 // one of them raised.
 static int gil_interrupted(void **state)
 {
-	if (!PyEval_RestoreThread || !PyErr_CheckSignals) return 0;
+	if (!PyEval_RestoreThread || !PyErr_CheckSignals || halstream_self.released > 1) return 0;
 	PyEval_RestoreThread(*state);
+	halstream_self.released = 0;
 	if (PyErr_CheckSignals() != 0) return 1;
+	halstream_self.released = 1;
 	*state = PyEval_SaveThread();
 	return 0;
 }
@@ -99,13 +109,20 @@ func await(p driver.Point, limit int64) int64 {
 	if limit == 0 {
 		return 0
 	}
+	done, _ := outside(p, limit)
+	return truth(done)
+}
+
+// outside is await for who has looked at p already. It tells whether a signal
+// handler raised.
+func outside(p driver.Point, limit int64) (done, raised bool) {
 	state := C.gil_release()
 	for {
 		slice := int64(sliceNS)
 		if limit > 0 {
 			slice = min(slice, limit)
 		}
-		done := p.Wait(slice)
+		done = p.Wait(slice)
 		if over.Load() {
 			select {} // the interpreter is ending: it must not be entered any more
 		}
@@ -114,16 +131,15 @@ func await(p driver.Point, limit int64) int64 {
 		}
 		if limit > 0 {
 			if limit -= slice; limit <= 0 {
-				C.gil_acquire(state)
-				return 0
+				break
 			}
 		}
 		if interrupted(&state) {
-			return 0
+			return false, true
 		}
 	}
 	C.gil_acquire(state)
-	return 1
+	return done, false
 }
 
 func interrupted(state *unsafe.Pointer) bool {

@@ -10,6 +10,8 @@
 
 typedef struct {
     int32_t slot; /* index in pybuild's table of threads, 0 before the first call */
+    int32_t released; /* how often the thread has released Python's lock, each within the other */
+    int32_t tid; /* the system's number of the thread, since its first call */
 } halstream_thread;
 
 extern _Thread_local halstream_thread halstream_self;

@@ -62,6 +62,17 @@ func EventQuery(id int64) (done int64, err error) {
 	return truth(ok), raise(err)
 }
 
+// EventPassed is EventQuery for the runtime's own purposes.
+func EventPassed(id int64) (done int64, err error) {
+	defer guard(&err)
+	e, err := event(id, "query event")
+	if err != nil {
+		return 0, err
+	}
+	ok, err := e.Passed(caller())
+	return truth(ok), raise(err)
+}
+
 // EventSync waits for the latest record, at most limit nanoseconds; 1 if it is done.
 func EventSync(id, limit int64) (done int64, err error) {
 	defer guard(&err)

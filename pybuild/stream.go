@@ -211,7 +211,7 @@ func StreamSync(id, limit int64) (done int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	ok, err := s.Done(t)
+	ok, err := s.Rested(t)
 	if err != nil {
 		return 0, raise(err)
 	}

@@ -1,72 +1,95 @@
 package pybuild
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
 	"halstream/hal"
 )
 
-// trace is the log of operations that TraceStart began; its listener may be
-// called on any thread.
-var trace struct {
-	sync.Mutex
-	lines []string
-	stop  func()
+// recordSeparator stands between the lines that one call returns.
+const recordSeparator = "\x1e"
+
+// trace is a log of operations; its listener may be called on any thread.
+type trace struct {
+	mu      sync.Mutex
+	entries []traced
+	stop    func()
+	clock   func() int64
 }
 
-// TraceStart begins to log what is enqueued; 0 if that is logged already.
-func TraceStart() (started int64, err error) {
+type traced struct {
+	hal.Operation
+	when int64
+}
+
+// TraceStart begins to log what is enqueued and what the host does, and
+// returns the handle of the log.
+func TraceStart() (handle int64, err error) {
 	defer guard(&err)
 	r, err := backend()
 	if err != nil {
 		return 0, err
 	}
-	trace.Lock()
-	defer trace.Unlock()
-	if trace.stop != nil {
-		return 0, nil
-	}
-	trace.lines = nil
-	trace.stop = r.Listen(func(o hal.Operation) {
-		line := traceLine(o)
-		trace.Lock()
-		trace.lines = append(trace.lines, line)
-		trace.Unlock()
+	t := &trace{clock: r.Now}
+	t.stop = r.Listen(func(o hal.Operation) {
+		when := t.clock()
+		t.mu.Lock()
+		t.entries = append(t.entries, traced{o, when})
+		t.mu.Unlock()
 	})
-	return 1, nil
+	return insert(t), nil
 }
 
-// TraceTake returns the oldest line of the log and takes it off, "" when there
-// is none: kind, device, stream, thread, event, version, other stream, token,
-// reads and writes, separated by the unit separator.
-func TraceTake() (line string, err error) {
-	defer guard(&err)
-	trace.Lock()
-	defer trace.Unlock()
-	if len(trace.lines) > 0 {
-		line = trace.lines[0]
-		trace.lines = trace.lines[1:]
+func findTrace(handle int64) (*trace, error) {
+	if t, ok := find(handle).(*trace); ok {
+		return t, nil
 	}
-	return line, nil
+	return nil, unknown(handle, "trace", "trace")
 }
 
-// TraceStop ends the log.
-func TraceStop() (zero int64, err error) {
+// TraceTake returns the lines that a log has gathered since the last call:
+// number, kind, device, stream, thread, event, version, other stream, token,
+// reads, writes, site, 1 for what the host does, and nanoseconds.
+func TraceTake(handle int64) (lines string, err error) {
 	defer guard(&err)
-	trace.Lock()
-	stop := trace.stop
-	trace.stop = nil
-	trace.Unlock()
-	if stop != nil {
-		stop()
+	t, err := findTrace(handle)
+	if err != nil {
+		return "", err
 	}
+	t.mu.Lock()
+	entries := t.entries
+	t.entries = nil
+	t.mu.Unlock()
+	var out strings.Builder
+	for i := range entries {
+		if i > 0 {
+			out.WriteString(recordSeparator)
+		}
+		entries[i].write(&out)
+	}
+	return out.String(), nil
+}
+
+// TraceStop ends a log and forgets it.
+func TraceStop(handle int64) (zero int64, err error) {
+	defer guard(&err)
+	t, err := findTrace(handle)
+	if err != nil {
+		return 0, err
+	}
+	t.stop()
+	remove(handle)
 	return 0, nil
 }
 
-func traceLine(o hal.Operation) string {
+func (o *traced) write(out *strings.Builder) {
 	var thread, event, other uint64
+	device, index := int64(-1), uint64(0)
+	if o.Stream != nil {
+		device, index = int64(o.Stream.Device().Ordinal()), o.Stream.Index()
+	}
 	if o.Thread != nil {
 		thread = o.Thread.ID
 	}
@@ -76,17 +99,71 @@ func traceLine(o hal.Operation) string {
 	if o.Other != nil {
 		other = o.Other.Index()
 	}
-	return strings.Join([]string{
-		o.Kind, fmt.Sprint(o.Stream.Device().Ordinal()), fmt.Sprint(o.Stream.Index()), fmt.Sprint(thread),
-		fmt.Sprint(event), fmt.Sprint(o.Version), fmt.Sprint(other), fmt.Sprint(o.Token),
-		ranges(o.Reads), ranges(o.Writes),
-	}, separator)
+	number := func(n uint64) {
+		out.WriteString(separator)
+		out.WriteString(strconv.FormatUint(n, 10))
+	}
+	out.WriteString(strconv.FormatUint(uint64(o.ID), 10))
+	out.WriteString(separator + o.Kind + separator + strconv.FormatInt(device, 10))
+	for _, n := range []uint64{index, thread, event, o.Version, other, o.Token} {
+		number(n)
+	}
+	out.WriteString(separator + ranges(o.Reads) + separator + ranges(o.Writes))
+	number(uint64(o.Site))
+	number(uint64(truth(o.Host)))
+	out.WriteString(separator + strconv.FormatInt(o.when, 10))
 }
 
 func ranges(list []hal.Range) string {
 	var parts []string
 	for _, r := range list {
-		parts = append(parts, fmt.Sprintf("%d+%d", r.Start, r.Size))
+		parts = append(parts, strconv.FormatUint(r.Start, 10)+"+"+strconv.FormatUint(r.Size, 10))
 	}
 	return strings.Join(parts, " ")
+}
+
+// ExecutedStart begins to note when operations run.
+func ExecutedStart() (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(r.FollowExecution(true))
+}
+
+// ExecutedTake returns what ran since the last call, a line each: number of the
+// operation, and when it began and ended in nanoseconds.
+func ExecutedTake() (lines string, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, x := range r.Executions() {
+		out.WriteString(strconv.FormatUint(uint64(x.Tag), 10) + " " +
+			strconv.FormatInt(x.Began, 10) + " " + strconv.FormatInt(x.Ended, 10) + "\n")
+	}
+	return out.String(), nil
+}
+
+// ExecutedStop ends it.
+func ExecutedStop() (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(r.FollowExecution(false))
+}
+
+// HostAccess tells that the host reads, or with write writes, n bytes.
+func HostAccess(addr, n uint64, write int64) (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(r.HostAccess(caller(), hal.Range{Start: addr, Size: n}, write != 0))
 }

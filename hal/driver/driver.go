@@ -14,6 +14,10 @@ import "halstream/hal/park"
 // Levels is the number of stream priorities the core tells apart.
 const Levels = 8
 
+// Tag is the number that the core gives an operation somebody follows, 0 else.
+// A backend that can tell when operations run tells it by their tags.
+type Tag = uint32
+
 // Forever as a limit means: wait without one.
 const Forever int64 = -1
 
@@ -74,17 +78,17 @@ type EventOptions struct {
 // after everything enqueued before on the same stream is done.
 type Stream interface {
 	// Record makes e stand for all work enqueued on the stream so far.
-	Record(e Event) error
+	Record(e Event, tag Tag) error
 	// Wait makes later work start after what e stands for at this call. When
 	// limit (nanoseconds) is not Forever and passes first, the stream goes on
 	// with a Timeout error.
-	Wait(e Event, limit int64) error
+	Wait(e Event, limit int64, tag Tag) error
 	// WaitStream makes later work start after all work enqueued on o so far.
-	WaitStream(o Stream) error
+	WaitStream(o Stream, tag Tag) error
 	// Reset clears a settable event, in stream order.
-	Reset(e Event) error
+	Reset(e Event, tag Tag) error
 	// Nop enqueues an operation that does nothing.
-	Nop() error
+	Nop(tag Tag) error
 	// HostFunc hands f to its sink when the stream gets there.
 	HostFunc(f HostFunc) error
 	// Query reports whether all work is done. It never blocks, and leaves the
@@ -137,6 +141,8 @@ type HostFunc struct {
 	Sink Sink
 	// Passing functions do not hold the stream: later work starts at once.
 	Passing bool
+	// Tag is the operation's number.
+	Tag Tag
 }
 
 // Sink receives host functions whose turn has come.
@@ -158,7 +164,7 @@ type Completer interface {
 // Gater is implemented by streams that tests can hold.
 type Gater interface {
 	// Gate enqueues an operation that blocks the stream until Open.
-	Gate(id uint64) (Gate, error)
+	Gate(id uint64, tag Tag) (Gate, error)
 }
 
 // Gate is a held place on a stream.
@@ -173,11 +179,28 @@ type Gate interface {
 // Delayer is implemented by streams that can be kept busy for a while.
 type Delayer interface {
 	// Delay enqueues an engine operation that lasts ns nanoseconds.
-	Delay(ns int64) error
+	Delay(ns int64, tag Tag) error
 }
 
 // Aborter is implemented by devices that can drop the work of all streams.
 type Aborter interface {
 	// Abort drops what has not started and returns how much it was.
 	Abort() int
+}
+
+// Execution says when an operation ran, in nanoseconds of the backend's clock.
+type Execution struct {
+	Tag          Tag
+	Began, Ended int64
+}
+
+// Follower is implemented by drivers that can tell when operations run.
+type Follower interface {
+	// Now returns the time of the devices' clock, nanoseconds.
+	Now() int64
+	// Follow switches the notes on or off; off forgets them.
+	Follow(on bool)
+	// Executions returns the notes since the last call, in the order of the
+	// operations' ends. Operations without a tag are not in them.
+	Executions() []Execution
 }

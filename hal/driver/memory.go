@@ -38,6 +38,10 @@ type Copy struct {
 	// Waited says that the caller waits for the copy: an abort that drops it
 	// leaves an Aborted error on the stream.
 	Waited bool
+	// Before, if not nil, is called right before the copy reads, with no lock held.
+	Before func()
+	// Tag is the operation's number.
+	Tag Tag
 }
 
 // Fill describes Count elements of Size bytes (1, 2 or 4), each set to Value.
@@ -45,6 +49,7 @@ type Fill struct {
 	Dst, Count uint64
 	Value      uint32
 	Size       uint8
+	Tag        Tag
 }
 
 // Worker is implemented by streams that can copy, fill, and call native
@@ -53,7 +58,7 @@ type Worker interface {
 	Copy(c Copy) error
 	Fill(f Fill) error
 	// Native calls the C function at fn with arg, without Python's lock.
-	Native(fn, arg uint64) error
+	Native(fn, arg uint64, tag Tag) error
 	// Last returns the place of the operation enqueued last.
 	Last() uint64
 	// Mark returns the place at which all work before this call is done, that

@@ -20,6 +20,9 @@ type engine struct {
 	wake []*park.Parker
 	// engines is how many engine operations of one device may run at once.
 	engines int
+	// following says that the ends of tagged operations are noted.
+	following bool
+	executed  []driver.Execution
 }
 
 // Lock implements Runner.
@@ -60,6 +63,7 @@ func (e *engine) add(s *Stream, o op) {
 	if s.state == idle && (ep == nil || ep.open) && o.kind == opRecord {
 		s.completed.Add(1)
 		e.stamp(o)
+		e.passed(o.tag)
 		return
 	}
 	o.ep = ep
@@ -111,6 +115,9 @@ func (e *engine) advance(s *Stream) {
 // Run implements Runner.
 func (e *engine) Run(s *Stream) {
 	o := s.q.front()
+	if e.following {
+		s.began = e.clock.Now()
+	}
 	switch o.kind {
 	case opRecord:
 		e.stamp(*o)
@@ -148,6 +155,9 @@ func (e *engine) finish(s *Stream) {
 		if ev, ok := o.ref.(*Event); ok {
 			ev.waits--
 		}
+	}
+	if e.following && o.tag != 0 {
+		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.began, Ended: e.clock.Now()})
 	}
 	ep, gone := o.ep, s.gone
 	s.q.pop()
@@ -252,6 +262,9 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 		var r *resting
 		if ok {
 			next.state = running
+			if e.following {
+				next.began = e.clock.Now()
+			}
 			w = next.q.front().ref.(work)
 		} else {
 			d.busy--

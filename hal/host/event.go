@@ -164,9 +164,9 @@ type gate struct {
 }
 
 // Gate implements driver.Gater.
-func (s *Stream) Gate(id uint64) (driver.Gate, error) {
+func (s *Stream) Gate(id uint64, tag driver.Tag) (driver.Gate, error) {
 	g := &gate{eng: s.eng, id: id}
-	s.eng.submit(s, op{kind: opGate, ref: g})
+	s.eng.submit(s, op{kind: opGate, tag: tag, ref: g})
 	return g, nil
 }
 

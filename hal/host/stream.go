@@ -38,6 +38,7 @@ const (
 // op is an operation on a stream; a million pending ones must fit in memory.
 type op struct {
 	kind  opKind
+	tag   driver.Tag
 	arg   uint64      // wait: place; record: own place; call: token
 	on    *Stream     // wait: whose place; record: own stream
 	ep    *epoch      // for streams in the legacy order
@@ -63,6 +64,7 @@ type Stream struct {
 	q       fifo
 	skip    int      // operations dropped behind the head, done with it
 	gone    []*epoch // what those were part of
+	began   int64    // when the head operation was started, while that is followed
 	waiting waiters
 	failure atomic.Pointer[driver.Error]
 	prev    *Stream // the device's list of streams with work
@@ -70,29 +72,30 @@ type Stream struct {
 }
 
 // Record implements driver.Stream.
-func (s *Stream) Record(ev driver.Event) error {
+func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 	e := s.eng
 	v := ev.(*Event)
 	e.Lock()
 	seq := s.submitted.Load() + 1
 	v.at = place{s, seq}
 	v.recorded = true
-	e.add(s, op{kind: opRecord, arg: seq, on: s, ref: v})
+	e.add(s, op{kind: opRecord, tag: tag, arg: seq, on: s, ref: v})
 	e.sched.Point(Enqueued, s, nil)
 	e.Unlock()
 	return nil
 }
 
 // Wait implements driver.Stream.
-func (s *Stream) Wait(ev driver.Event, limit int64) error {
+func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	e := s.eng
 	v := ev.(*Event)
 	e.Lock()
-	o := op{kind: opWait, arg: v.at.seq, on: v.at.on, ref: v}
+	o := op{kind: opWait, tag: tag, arg: v.at.seq, on: v.at.on, ref: v}
 	if v.opts.Settable {
 		o.kind = opWaitSet
 	} else if v.at.on == nil || v.at.on == s || v.at.on.completed.Load() >= v.at.seq {
 		// What it stands for is done, or before us in this very stream.
+		e.passed(tag)
 		e.sched.Point(Enqueued, s, nil)
 		e.Unlock()
 		return nil
@@ -109,13 +112,15 @@ func (s *Stream) Wait(ev driver.Event, limit int64) error {
 }
 
 // WaitStream implements driver.Stream.
-func (s *Stream) WaitStream(other driver.Stream) error {
+func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 	t := other.(*Stream)
 	e := s.eng
 	e.Lock()
 	if s != t {
 		if at := t.mark(); at.on.completed.Load() < at.seq {
-			e.add(s, op{kind: opWait, arg: at.seq, on: at.on})
+			e.add(s, op{kind: opWait, tag: tag, arg: at.seq, on: at.on})
+		} else {
+			e.passed(tag)
 		}
 	}
 	e.sched.Point(Enqueued, s, nil)
@@ -136,20 +141,20 @@ func (s *Stream) mark() place {
 }
 
 // Reset implements driver.Stream.
-func (s *Stream) Reset(ev driver.Event) error {
-	s.eng.submit(s, op{kind: opReset, ref: ev.(*Event)})
+func (s *Stream) Reset(ev driver.Event, tag driver.Tag) error {
+	s.eng.submit(s, op{kind: opReset, tag: tag, ref: ev.(*Event)})
 	return nil
 }
 
 // Nop implements driver.Stream.
-func (s *Stream) Nop() error {
-	s.eng.submit(s, op{kind: opNop})
+func (s *Stream) Nop(tag driver.Tag) error {
+	s.eng.submit(s, op{kind: opNop, tag: tag})
 	return nil
 }
 
 // Delay implements driver.Delayer.
-func (s *Stream) Delay(ns int64) error {
-	s.eng.submit(s, op{kind: opWork, ref: delayWork{ns}})
+func (s *Stream) Delay(ns int64, tag driver.Tag) error {
+	s.eng.submit(s, op{kind: opWork, tag: tag, ref: delayWork{ns}})
 	return nil
 }
 
@@ -159,7 +164,7 @@ func (s *Stream) HostFunc(f driver.HostFunc) error {
 	if f.Passing {
 		kind = opPass
 	}
-	s.eng.submit(s, op{kind: kind, arg: f.Token, ref: f.Sink})
+	s.eng.submit(s, op{kind: kind, tag: f.Tag, arg: f.Token, ref: f.Sink})
 	return nil
 }
 

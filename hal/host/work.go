@@ -92,20 +92,20 @@ func (w nativeWork) short() bool { return false }
 
 // Copy implements driver.Worker.
 func (s *Stream) Copy(c driver.Copy) error {
-	s.eng.submit(s, op{kind: opWork, ref: &copyWork{Copy: c}})
+	s.eng.submit(s, op{kind: opWork, tag: c.Tag, ref: &copyWork{Copy: c}})
 	return nil
 }
 
 // Fill implements driver.Worker.
 func (s *Stream) Fill(f driver.Fill) error {
 	w := fillWork(f)
-	s.eng.submit(s, op{kind: opWork, ref: &w})
+	s.eng.submit(s, op{kind: opWork, tag: f.Tag, ref: &w})
 	return nil
 }
 
 // Native implements driver.Worker.
-func (s *Stream) Native(fn, arg uint64) error {
-	s.eng.submit(s, op{kind: opWork, ref: nativeWork{fn, arg}})
+func (s *Stream) Native(fn, arg uint64, tag driver.Tag) error {
+	s.eng.submit(s, op{kind: opWork, tag: tag, ref: nativeWork{fn, arg}})
 	return nil
 }
 

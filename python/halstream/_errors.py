@@ -20,11 +20,15 @@ __all__ = [
     "InvalidValueError",
     "KernelArgumentError",
     "NoContextError",
+    "NondeterminismError",
     "NotReadyError",
     "NotSubscribedError",
     "NotSupportedError",
     "OutOfMemoryError",
+    "ScheduleError",
+    "StallError",
     "TimingDisabledError",
+    "UnorderedAccessError",
     "UnrecordedError",
     "WaitTimeoutError",
     "WrongContextError",
@@ -201,6 +205,30 @@ class WaitTimeoutError(HalError, TimeoutError):
     """A wait reached its time limit; the work goes on."""
 
     kind = "timeout"
+
+
+class StallError(HalError):
+    """The wait can never end: everything it could wait for waits, too."""
+
+    kind = "stall"
+
+
+class UnorderedAccessError(HalError):
+    """Two operations on the same bytes have no order between them."""
+
+    kind = "unordered_access"
+
+
+class ScheduleError(HalError):
+    """A schedule cannot be used: its token is damaged or stale, or its budget is nothing."""
+
+    kind = "schedule"
+
+
+class NondeterminismError(HalError):
+    """A program did not do the same twice under one schedule."""
+
+    kind = "nondeterminism"
 
 
 KINDS: Mapping[str, type[HalError]] = {

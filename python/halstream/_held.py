@@ -65,7 +65,7 @@ class Held:
 
 def _done(event: Event) -> bool:
     try:
-        return event.query()
+        return bool(_native.event_passed(event._id))
     except HalError:
         return True  # its work was dropped
 

@@ -92,7 +92,7 @@ class Operation(NamedTuple):
 class Trace:
     """Log of every operation that is enqueued while the context lasts.
 
-    Contract O1. One trace at a time; the calls of all threads are in it.
+    Contract O1. The calls of all threads are in it.
 
     Examples
     --------
@@ -107,10 +107,12 @@ class Trace:
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
+        self._handle = 0
 
     def __enter__(self) -> Trace:
-        if not _native.trace_start():
-            raise RuntimeError("another Trace is in use; leave it first")
+        if self._handle:
+            raise RuntimeError("this Trace is in use; leave it first")
+        self._handle = _native.trace_start()
         return self
 
     def __exit__(
@@ -119,16 +121,20 @@ class Trace:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _native.trace_stop()
-        while line := _native.trace_take():
-            kind, *numbers, reads, writes = line.split("\x1f")
-            device, stream, thread, event, version, other, token = map(int, numbers)
-            self.operations.append(
-                Operation(
-                    kind, device, stream, thread, event, version, other, token,
-                    _ranges(reads), _ranges(writes),
-                )
-            )  # fmt: skip
+        lines = _native.trace_take(self._handle)
+        _native.trace_stop(self._handle)
+        self._handle = 0
+        for line in filter(None, lines.split("\x1e")):
+            _, kind, *rest = line.split("\x1f")
+            device, stream, thread, event, version, other, token = map(int, rest[:7])
+            reads, writes, _, host, _ = rest[7:]
+            if host == "0":
+                self.operations.append(
+                    Operation(
+                        kind, device, stream, thread, event, version, other, token,
+                        _ranges(reads), _ranges(writes),
+                    )
+                )  # fmt: skip
 
 
 def _ranges(text: str) -> tuple[tuple[int, int], ...]:

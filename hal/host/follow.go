@@ -1,0 +1,33 @@
+package host
+
+import "halstream/hal/driver"
+
+// Now implements driver.Follower.
+func (d *Driver) Now() int64 { return d.eng.clock.Now() }
+
+// Follow implements driver.Follower.
+func (d *Driver) Follow(on bool) {
+	d.eng.Lock()
+	d.eng.following = on
+	d.eng.executed = nil
+	d.eng.Unlock()
+}
+
+// Executions implements driver.Follower.
+func (d *Driver) Executions() []driver.Execution {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	done := d.eng.executed
+	d.eng.executed = nil
+	return done
+}
+
+// passed notes an operation that was complete when it was enqueued.
+func (e *engine) passed(tag driver.Tag) {
+	if e.following && tag != 0 {
+		now := e.clock.Now()
+		e.executed = append(e.executed, driver.Execution{Tag: tag, Began: now, Ended: now})
+	}
+}
+
+var _ driver.Follower = (*Driver)(nil)

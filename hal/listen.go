@@ -1,0 +1,185 @@
+package hal
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// listeners is the list of those who follow the choke point; nil when empty,
+// so that nobody listening costs one atomic load.
+type listeners struct {
+	mu    sync.Mutex
+	list  atomic.Pointer[[]*func(Operation)]
+	ids   atomic.Uint32
+	sites atomic.Pointer[func() uint32]
+}
+
+// Operation is what passes the choke point: one call that enqueues work, or one
+// of the host that matters for the order of things.
+type Operation struct {
+	// ID is the number of the operation, never 0 and not used again before it
+	// wraps around; the backend tells by it when the operation runs.
+	ID uint32
+	// Kind of what is enqueued: record, wait, wait stream, reset, nop, delay,
+	// gate, call, report, copy, fill, native, allocate, free. Kind of what the
+	// host does: see Host.
+	Kind    string
+	Stream  *Stream
+	Thread  *Thread
+	Event   *Event // record, wait, reset, and what the host does with events
+	Version uint64 // of the event: the one made by a record, or bound by a wait
+	Other   *Stream
+	Token   uint64 // host functions
+	Reads   []Range
+	Writes  []Range
+	// Site is where the program made the call: a number of whoever gave the
+	// function of Runtime.SetSites; 0 if nobody did.
+	Site uint32
+	// Host says that nothing was enqueued: synchronize stream, synchronize
+	// event, synchronize device, query stream, query event (only those that
+	// answered true), host read, host write, new memory, free memory, new
+	// stream, new event, close stream, close event, open gate. It is told
+	// afterwards.
+	Host bool
+	// Internal marks what the runtime did of its own accord.
+	Internal bool
+}
+
+// Range is a range of bytes, Size long.
+type Range struct{ Start, Size uint64 }
+
+// Listen calls f for every operation, on the caller's thread, before the
+// operation is enqueued and with no lock held, until stop is called.
+//
+// Contract: O1, O5.
+func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
+	l := &rt.listeners
+	own := &f
+	l.change(func(list []*func(Operation)) []*func(Operation) { return append(list, own) })
+	return func() {
+		l.change(func(list []*func(Operation)) []*func(Operation) {
+			var rest []*func(Operation)
+			for _, p := range list {
+				if p != own {
+					rest = append(rest, p)
+				}
+			}
+			return rest
+		})
+	}
+}
+
+func (l *listeners) change(f func([]*func(Operation)) []*func(Operation)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []*func(Operation)
+	if p := l.list.Load(); p != nil {
+		list = append(list, *p...)
+	}
+	if list = f(list); len(list) == 0 {
+		l.list.Store(nil)
+	} else {
+		l.list.Store(&list)
+	}
+}
+
+// SetSites gives the function that is asked, on the caller's thread, where the
+// program makes a call; nil for none. It is asked only while somebody listens.
+func (rt *Runtime) SetSites(f func() uint32) {
+	if f == nil {
+		rt.listeners.sites.Store(nil)
+	} else {
+		rt.listeners.sites.Store(&f)
+	}
+}
+
+// listened reports whether anybody follows the choke point.
+func (rt *Runtime) listened() bool { return rt.listeners.list.Load() != nil }
+
+func (s *Stream) listened() bool { return s.dev.rt.listened() }
+
+// tell informs the listeners of an operation on s and returns its number. Its
+// caller has seen that there are listeners.
+func (s *Stream) tell(o Operation) uint32 {
+	o.Stream = s
+	return s.dev.rt.tell(o)
+}
+
+func (l *listeners) site() uint32 {
+	if f := l.sites.Load(); f != nil {
+		return (*f)()
+	}
+	return 0
+}
+
+func (rt *Runtime) tell(o Operation) uint32 {
+	l := &rt.listeners
+	if o.ID = l.ids.Add(1); o.ID == 0 {
+		o.ID = l.ids.Add(1)
+	}
+	if o.Site == 0 {
+		o.Site = l.site()
+	}
+	if list := l.list.Load(); list != nil {
+		for _, f := range *list {
+			(*f)(o)
+		}
+	}
+	return o.ID
+}
+
+// host informs the listeners of something the host did.
+func (rt *Runtime) host(o Operation) {
+	if rt.listened() {
+		o.Host = true
+		rt.tell(o)
+	}
+}
+
+// HostAccess tells the listeners that the calling thread reads or writes memory
+// itself, without a call of the runtime.
+//
+// # Errors
+//   - [ErrInHostFunction]: called by a function that runs on a stream; such a
+//     function says what it works on when it is enqueued.
+//
+// Contract: M14.
+func (rt *Runtime) HostAccess(t *Thread, r Range, write bool) error {
+	if err := t.enter("host access"); err != nil {
+		return err
+	}
+	o := Operation{Kind: "host read", Thread: t, Reads: []Range{r}}
+	if write {
+		o = Operation{Kind: "host write", Thread: t, Writes: []Range{r}}
+	}
+	rt.host(o)
+	return nil
+}
+
+// told is a point whose end is told to the listeners, once.
+type told struct {
+	driver.Point
+	rt   *Runtime
+	o    Operation
+	done atomic.Bool
+}
+
+// Wait implements driver.Point.
+func (p *told) Wait(limit int64) bool {
+	reached := p.Point.Wait(limit)
+	if reached && p.done.CompareAndSwap(false, true) {
+		p.rt.host(p.o)
+	}
+	return reached
+}
+
+// telling returns p as a point that tells o when it was waited for.
+func (rt *Runtime) telling(p driver.Point, o Operation) driver.Point {
+	if !rt.listened() {
+		return p
+	}
+	o.Site = rt.listeners.site() // the wait ends where the caller cannot be asked
+	return &told{Point: p, rt: rt, o: o}
+}

@@ -1,0 +1,183 @@
+#include "sites.h"
+#include "caller.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* CPython's functions, by name as in caller.go. The last two are no part of the
+ * stable interface; without them the slower way is taken. */
+typedef void object;
+extern void *PyThreadState_Get(void) __attribute__((weak));
+extern object *PyThreadState_GetFrame(void *state) __attribute__((weak));
+extern object *PyFrame_GetCode(object *frame) __attribute__((weak));
+extern int PyFrame_GetLineNumber(object *frame) __attribute__((weak));
+extern object *PyObject_GetAttrString(object *o, const char *name) __attribute__((weak));
+extern const char *PyUnicode_AsUTF8AndSize(object *o, intptr_t *size) __attribute__((weak));
+extern void Py_IncRef(object *o) __attribute__((weak));
+extern void Py_DecRef(object *o) __attribute__((weak));
+extern void PyErr_Clear(void) __attribute__((weak));
+extern object *PyFrame_GetBack(object *frame) __attribute__((weak));
+extern int PyFrame_GetLasti(object *frame) __attribute__((weak));
+
+/* Frames that are kept of a stack, from the innermost. */
+enum { DEPTH = 16 };
+
+typedef struct {
+    uint64_t hash;
+    uint32_t first; /* in frames */
+    uint32_t count;
+} site;
+
+typedef struct {
+    object *code; /* a reference: the address must not be used again */
+    int place;    /* of the instruction, to tell stacks apart */
+    int line;
+} frame;
+
+/* All of it is guarded by Python's lock. Site number n is sites[n - 1]; slots
+ * holds numbers, 0 for none, and is a power of two long. */
+static site *sites;
+static uint32_t site_count, site_room;
+static frame *frames;
+static uint32_t frame_count, frame_room;
+static uint32_t *slots;
+static uint32_t slot_room;
+
+static object *back(object *f)
+{
+    if (PyFrame_GetBack) return PyFrame_GetBack(f);
+    object *b = PyObject_GetAttrString(f, "f_back");
+    if (b == NULL) PyErr_Clear();
+    return b;
+}
+
+static int place_of(object *f) { return PyFrame_GetLasti ? PyFrame_GetLasti(f) : PyFrame_GetLineNumber(f); }
+
+static int grow(void **list, uint32_t *room, uint32_t need, size_t size)
+{
+    if (need <= *room) return 1;
+    uint32_t more = *room ? *room * 2 : 256;
+    while (more < need) more *= 2;
+    void *moved = realloc(*list, more * size);
+    if (moved == NULL) return 0;
+    *list = moved;
+    *room = more;
+    return 1;
+}
+
+/* Makes room in the table for one more. */
+static int grow_slots(void)
+{
+    if (slot_room && site_count * 2 < slot_room) return 1;
+    uint32_t more = slot_room ? slot_room * 2 : 512;
+    uint32_t *fresh = calloc(more, sizeof *fresh);
+    if (fresh == NULL) return 0;
+    for (uint32_t n = 1; n <= site_count; n++) {
+        uint32_t i = (uint32_t)sites[n - 1].hash & (more - 1);
+        while (fresh[i]) i = (i + 1) & (more - 1);
+        fresh[i] = n;
+    }
+    free(slots);
+    slots = fresh;
+    slot_room = more;
+    return 1;
+}
+
+/* Keeps a new stack; the references to the code objects become the table's. */
+static uint32_t keep(uint64_t hash, object **stack, object **codes, int *places, int n)
+{
+    if (!grow_slots() || !grow((void **)&sites, &site_room, site_count + 1, sizeof *sites) ||
+        !grow((void **)&frames, &frame_room, frame_count + (uint32_t)n, sizeof *frames)) return 0;
+    site s = {hash, frame_count, (uint32_t)n};
+    for (int i = 0; i < n; i++) {
+        Py_IncRef(codes[i]);
+        frames[frame_count++] = (frame){codes[i], places[i], PyFrame_GetLineNumber(stack[i])};
+    }
+    sites[site_count++] = s;
+    uint32_t i = (uint32_t)hash & (slot_room - 1);
+    while (slots[i]) i = (i + 1) & (slot_room - 1);
+    slots[i] = site_count;
+    return site_count;
+}
+
+static int same(const site *s, object **codes, const int *places, int n)
+{
+    if (s->count != (uint32_t)n) return 0;
+    for (int i = 0; i < n; i++) {
+        const frame *f = &frames[s->first + (uint32_t)i];
+        if (f->code != codes[i] || f->place != places[i]) return 0;
+    }
+    return 1;
+}
+
+uint32_t halstream_site(void)
+{
+    if (!PyThreadState_GetFrame || !PyObject_GetAttrString || halstream_self.released || halstream_self.slot == 0)
+        return 0;
+    object *stack[DEPTH], *codes[DEPTH];
+    int places[DEPTH], n = 0;
+    uint64_t hash = 14695981039346656037u;
+    object *f = PyThreadState_GetFrame(PyThreadState_Get());
+    while (f != NULL && n < DEPTH) {
+        stack[n] = f;
+        codes[n] = PyFrame_GetCode(f);
+        places[n] = place_of(f);
+        hash = (hash ^ (uint64_t)(uintptr_t)codes[n]) * 1099511628211u;
+        hash = (hash ^ (uint64_t)(unsigned)places[n]) * 1099511628211u;
+        n++;
+        f = back(f);
+    }
+    if (f != NULL) Py_DecRef(f);
+    hash ^= hash >> 32; /* the low bits choose the slot */
+    uint32_t found = 0;
+    if (slot_room) {
+        for (uint32_t i = (uint32_t)hash & (slot_room - 1); slots[i]; i = (i + 1) & (slot_room - 1)) {
+            const site *s = &sites[slots[i] - 1];
+            if (s->hash == hash && same(s, codes, places, n)) {
+                found = slots[i];
+                break;
+            }
+        }
+    }
+    if (!found && n) found = keep(hash, stack, codes, places, n);
+    for (int i = 0; i < n; i++) {
+        Py_DecRef(codes[i]);
+        Py_DecRef(stack[i]);
+    }
+    return found;
+}
+
+/* Appends the text of an attribute, "?" if it has none. */
+static void put(FILE *out, object *code, const char *name, const char *other)
+{
+    object *value = PyObject_GetAttrString(code, name);
+    if (value == NULL && other != NULL) {
+        PyErr_Clear();
+        value = PyObject_GetAttrString(code, other);
+    }
+    intptr_t size;
+    const char *text = value ? PyUnicode_AsUTF8AndSize(value, &size) : NULL;
+    fputs(text ? text : "?", out);
+    if (text == NULL) PyErr_Clear();
+    if (value) Py_DecRef(value);
+}
+
+char *halstream_site_text(uint32_t number)
+{
+    if (number == 0 || number > site_count) return NULL;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL) return NULL;
+    site s = sites[number - 1]; /* a copy: Python code may run below and add sites */
+    for (uint32_t i = 0; i < s.count; i++) {
+        frame f = frames[s.first + i];
+        if (i) fputc('\n', out);
+        put(out, f.code, "co_filename", NULL);
+        fprintf(out, "\x1f%d\x1f", f.line);
+        put(out, f.code, "co_qualname", "co_name"); /* the first since 3.11 */
+    }
+    fclose(out);
+    return text;
+}

@@ -1,0 +1,41 @@
+package pybuild
+
+// #include "sites.h"
+// #include <stdlib.h>
+import "C"
+
+import "unsafe"
+
+// positions is how many want to know where operations come from.
+var positions int64
+
+// Positions adds one who wants to know where the program makes its calls, or
+// with -1 takes one off, and returns how many are left.
+func Positions(change int64) (wanted int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	if positions += change; positions < 0 {
+		positions = 0
+	}
+	if positions > 0 {
+		r.SetSites(func() uint32 { return uint32(C.halstream_site()) })
+	} else {
+		r.SetSites(nil)
+	}
+	return positions, nil
+}
+
+// PositionText returns the stack of a site, innermost frame first: lines of
+// file, line and function, separated by the unit separator; "" if it is unknown.
+func PositionText(site int64) (text string, err error) {
+	defer guard(&err)
+	c := C.halstream_site_text(C.uint32_t(site))
+	if c == nil {
+		return "", nil
+	}
+	defer C.free(unsafe.Pointer(c))
+	return C.GoString(c), nil
+}

@@ -1,0 +1,16 @@
+/* Where the program makes a call: Python's call stack as one number. */
+#ifndef HALSTREAM_SITES_H
+#define HALSTREAM_SITES_H
+
+#include <stdint.h>
+
+/* Returns the number of the calling thread's stack, the same for the same
+ * stack; 0 without Python, or where the thread does not hold Python's lock. */
+uint32_t halstream_site(void);
+
+/* Returns the stack of a number as lines "file \x1f line \x1f function",
+ * innermost first, to be freed by the caller; NULL if it is unknown. Python's
+ * lock is held. */
+char *halstream_site_text(uint32_t site);
+
+#endif /* HALSTREAM_SITES_H */
