@@ -130,6 +130,9 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		}
 		id = s.tell(o)
 	}
+	if id != 0 && src != nil && src.Kind == Pinned {
+		spec.Before = rt.refilled(id, c, from)
+	}
 	spec.Waited, spec.Tag = wait, id
 	err = s.using(w, blocks, func() error { return w.Copy(spec) })
 	if err != nil || !wait {

@@ -11,6 +11,7 @@ type Runtime struct {
 	drv       driver.Driver
 	devices   []*Device
 	listeners listeners
+	inspector atomic.Pointer[Inspector]
 	// Funcs is the queue from which threads take the functions on streams.
 	Funcs *Queue
 	// live counts streams and events that are not closed.

@@ -20,6 +20,7 @@ type ticket struct {
 	stream *Stream
 	c      driver.Completer // nil when the stream does not wait for the end
 	drop   bool             // the function will not run; its token is to be forgotten
+	watch  *watch           // nil unless somebody wants to know what it changes
 }
 
 // Queue hands functions whose turn has come to the threads that run them, the
@@ -67,12 +68,12 @@ func (q *Queue) put(level uint8, k ticket) *park.Parker {
 
 // Ready implements driver.Sink: functions of a stream go to the runtime's queue.
 func (s *Stream) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	return s.dev.rt.Funcs.put(level, ticket{token, s, c, false})
+	return s.dev.rt.Funcs.put(level, ticket{token: token, stream: s, c: c})
 }
 
 // Drop implements driver.Sink.
 func (s *Stream) Drop(token uint64) *park.Parker {
-	return s.dev.rt.Funcs.put(0, ticket{token, s, nil, true})
+	return s.dev.rt.Funcs.put(0, ticket{token: token, stream: s, drop: true})
 }
 
 // reportSink sends functions to a report queue.
@@ -82,11 +83,11 @@ type reportSink struct {
 }
 
 func (r reportSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	return r.q.put(level, ticket{token, r.s, c, false})
+	return r.q.put(level, ticket{token: token, stream: r.s, c: c})
 }
 
 func (r reportSink) Drop(token uint64) *park.Parker {
-	return r.q.put(0, ticket{token, r.s, nil, true})
+	return r.q.put(0, ticket{token: token, stream: r.s, drop: true})
 }
 
 // HostFunc enqueues a function: when s gets there, a thread that serves the
@@ -116,6 +117,11 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) erro
 		id = s.tell(Operation{Kind: "call", Thread: t, Token: token, Reads: reads, Writes: writes})
 	}
 	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
+	if id != 0 {
+		if w := s.dev.rt.watching(id, reads); w != nil {
+			f.Sink = watchSink{s, w}
+		}
+	}
 	w, ok := s.d.(driver.Worker)
 	if !ok || len(reads)+len(writes) == 0 {
 		return s.settle(t, s.d.HostFunc(f))
@@ -154,7 +160,7 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
 	if s.listened() {
 		id = s.tell(Operation{Kind: "report", Thread: t, Token: token})
 	}
-	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Tag: id}))
+	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Report: true, Tag: id}))
 }
 
 // Subscribe sends the reports of s to q.
@@ -241,6 +247,9 @@ func (q *Queue) Next(t *Thread, limit int64) Task {
 				task.Spawn = true
 			}
 			q.mu.Unlock()
+			if k.watch != nil && !k.drop {
+				k.watch.begin()
+			}
 			return task
 		}
 		if q.closed {
@@ -311,6 +320,9 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) {
 	q.mu.Unlock()
 	if k.stream == nil {
 		return
+	}
+	if k.watch != nil {
+		k.watch.end()
 	}
 	if failed {
 		k.stream.failures.Add(1)

@@ -40,6 +40,9 @@ func (t *Thread) Device(rt *Runtime) *Device {
 	return t.current
 }
 
+// Serves reports whether the thread takes functions of streams.
+func (t *Thread) Serves() bool { return t.serves != nil }
+
 // SetDevice makes d current on this thread.
 //
 // Contract: D2.

@@ -74,6 +74,7 @@ func register() *hal.Thread {
 			break
 		}
 		threads[slot].Retire()
+		dropTid(slot, threads[slot])
 		for s, id := range ownIDs {
 			if s.Closed() {
 				delete(ownIDs, s)
@@ -95,6 +96,7 @@ func register() *hal.Thread {
 		threads = append(threads, t)
 	}
 	C.halstream_keep(C.int32_t(slot))
+	keepTid(slot, t)
 	return t
 }
 

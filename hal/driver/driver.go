@@ -141,6 +141,8 @@ type HostFunc struct {
 	Sink Sink
 	// Passing functions do not hold the stream: later work starts at once.
 	Passing bool
+	// Report functions are taken by threads of the program, whenever they ask.
+	Report bool
 	// Tag is the operation's number.
 	Tag Tag
 }
@@ -203,4 +205,56 @@ type Follower interface {
 	// Executions returns the notes since the last call, in the order of the
 	// operations' ends. Operations without a tag are not in them.
 	Executions() []Execution
+}
+
+// Caller is what a backend that moves its devices only during calls needs to
+// know of the threads that call, each with a default for callers without it.
+type Caller struct {
+	// Wait waits for p as the calling thread may: it lets others run meanwhile.
+	// It reports whether p was reached within limit nanoseconds, and whether
+	// the call shall end at once.
+	Wait func(p Point, limit int64) (reached, interrupted bool)
+	// Thread returns the number of the calling thread, and whether it runs a
+	// function of a stream.
+	Thread func() (id uint64, inside bool)
+	// Stuck reports whether the function with this token waits for something
+	// that only another thread can give it.
+	Stuck func(token uint64) bool
+	// Asleep reports whether no thread of the program can do anything now.
+	Asleep func() bool
+}
+
+// Scheduled is implemented by drivers whose operations can be made to run in a
+// chosen order.
+type Scheduled interface {
+	// SetSchedule begins a new run under a schedule: "parallel", or the text of
+	// a deterministic one. It fails with InvalidValue for one that does not
+	// exist, and with NotReady while work is pending.
+	SetSchedule(text string, c Caller) error
+	// Schedule returns the text of the schedule in force.
+	Schedule() string
+	// Run returns what happened since the schedule was set.
+	Run() Run
+}
+
+// Run is what happened under a deterministic schedule. Streams are numbered
+// from 1 in the order of their first operation, operations on each stream, and
+// calls, likewise.
+type Run struct {
+	Steps []Step
+	Calls []Call
+}
+
+// Step is a call, or an operation that ran.
+type Step struct {
+	Call       uint32 // its number; 0 if an operation ran
+	Stream, Op uint32
+	Tag        Tag
+}
+
+// Call is one call of the program at which the device could move.
+type Call struct {
+	Thread uint32 // from 1, in the order of their first calls
+	Kind   string
+	Stream uint32
 }

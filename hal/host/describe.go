@@ -57,12 +57,12 @@ func (s *Stream) head(depth int) string {
 			return fmt.Sprintf("gate %d, which nobody has opened", g.id)
 		}
 		return "an open gate"
-	case opCall:
+	case opCall, opReport:
 		if s.state == running {
 			return fmt.Sprintf("host function %d, handed over and not ended", o.arg)
 		}
 		return fmt.Sprintf("host function %d", o.arg)
-	case opPass:
+	case opPass, opReportPass:
 		return fmt.Sprintf("report %d", o.arg)
 	case opWork:
 		return title(o.ref.(work))

@@ -3,6 +3,7 @@ package host
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
@@ -15,7 +16,9 @@ type engine struct {
 	mu    sync.Mutex
 	sched Scheduler
 	clock Clock
-	free  bool // the scheduler needs no schedule points to move streams
+	// free says that the scheduler needs no schedule points to move streams.
+	free atomic.Bool
+	spec string // the schedule's text
 	// wake collects the threads to be woken once the lock is released.
 	wake []*park.Parker
 	// engines is how many engine operations of one device may run at once.
@@ -30,12 +33,13 @@ func (e *engine) Lock() { e.mu.Lock() }
 
 // Unlock implements Runner.
 func (e *engine) Unlock() {
-	kick := e.sched.Unlocking()
+	sched := e.sched
+	kick := sched.Unlocking()
 	wake := e.wake
 	e.wake = nil
 	e.mu.Unlock()
 	if kick {
-		e.sched.Unlocked()
+		sched.Unlocked()
 	}
 	for _, p := range wake {
 		p.Unpark()
@@ -53,14 +57,15 @@ func (e *engine) unpark(p *park.Parker) {
 func (e *engine) submit(s *Stream, o op) {
 	e.Lock()
 	e.add(s, o)
-	e.sched.Point(Enqueued, s, nil)
+	e.sched.Point(Enqueued, s, nil, 0)
 	e.Unlock()
 }
 
 func (e *engine) add(s *Stream, o op) {
 	ep := s.dev.join(s)
 	s.submitted.Add(1)
-	if s.state == idle && (ep == nil || ep.open) && o.kind == opRecord {
+	free := e.free.Load()
+	if free && s.state == idle && (ep == nil || ep.open) && o.kind == opRecord {
 		s.completed.Add(1)
 		e.stamp(o)
 		e.passed(o.tag)
@@ -71,6 +76,9 @@ func (e *engine) add(s *Stream, o op) {
 		ep.pending++
 	}
 	s.q.push(o)
+	if !free {
+		e.sched.Added(s)
+	}
 	if s.state == idle {
 		s.dev.activate(s)
 		e.advance(s)
@@ -123,11 +131,11 @@ func (e *engine) Run(s *Stream) {
 		e.stamp(*o)
 	case opReset:
 		o.ref.(*Event).set = false
-	case opCall:
+	case opCall, opReport:
 		s.state = running
 		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, s))
 		return
-	case opPass:
+	case opPass, opReportPass:
 		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, nil))
 	case opWork:
 		s.state = running
@@ -271,7 +279,7 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 			r = &resting{parker: park.Get()}
 			d.resting = append(d.resting, r)
 		}
-		e.sched.Point(Ended, s, nil)
+		e.sched.Point(Ended, s, nil, 0)
 		e.Unlock()
 		s = next
 		if r != nil {

@@ -34,7 +34,7 @@ func (v *Event) Query() (bool, error) {
 	e := v.eng
 	e.Lock()
 	at := v.at
-	e.sched.Point(Queried, at.on, nil)
+	e.sched.Point(Queried, at.on, nil, 0)
 	done := at.reached()
 	e.Unlock()
 	return done, nil
@@ -101,7 +101,12 @@ func (p point) Wait(limit int64) bool {
 		return true
 	}
 	e.Lock()
-	e.sched.Point(Blocked, p.at.on, p.at.reached)
+	e.sched.Point(Blocked, p.at.on, p.at.reached, limit)
+	if !e.free.Load() {
+		done := p.at.reached()
+		e.Unlock()
+		return done
+	}
 	if p.at.reached() || limit == 0 {
 		done := p.at.reached()
 		e.Unlock()
@@ -175,9 +180,13 @@ func (g *gate) Open() {
 	e := g.eng
 	e.Lock()
 	g.open.Store(true)
-	if s := g.parked; s != nil {
+	s := g.parked
+	if s != nil {
 		g.parked = nil
 		e.advance(s)
+	}
+	if !e.free.Load() {
+		e.sched.Point(Opened, s, nil, 0)
 	}
 	e.Unlock()
 }

@@ -6,18 +6,33 @@ import (
 	"halstream/hal/driver"
 )
 
+// after lets expire look at the wait at place seq of a stream in ns nanoseconds.
+// The result is nil where time is not the machine's.
+func (e *engine) after(ns int64, s *Stream, seq uint64, v *Event) *time.Timer {
+	if d, ok := e.sched.(*deterministic); ok {
+		d.after(ns, s, seq, v)
+		return nil
+	}
+	return time.AfterFunc(time.Duration(ns), func() { e.expire(s, seq, v) })
+}
+
 // expire lets a stream go on whose head operation, a wait, took too long.
 // A wait that is not at the head yet has not begun to wait, so its time runs on
 // only from there: it is looked at again.
 func (e *engine) expire(s *Stream, seq uint64, v *Event) {
 	e.Lock()
 	defer e.Unlock()
+	e.expired(s, seq, v)
+}
+
+// expired is expire for who has the lock.
+func (e *engine) expired(s *Stream, seq uint64, v *Event) {
 	done := s.completed.Load()
 	if done >= seq || s.state == idle {
 		return
 	}
 	if o := s.q.front(); done+1 < seq || (o.ep != nil && !o.ep.open) {
-		time.AfterFunc(time.Millisecond, func() { e.expire(s, seq, v) })
+		e.after(int64(time.Millisecond), s, seq, v)
 		return
 	}
 	if s.state != blocked {
@@ -106,14 +121,14 @@ func (s *Stream) abort() int {
 			e.advance(s)
 		}
 	}
-	e.sched.Point(Ended, s, nil)
+	e.sched.Point(Ended, s, nil, 0)
 	return n
 }
 
 // undo takes back what an operation that will not run has announced elsewhere.
 func (s *Stream) undo(o *op) {
 	switch o.kind {
-	case opCall, opPass:
+	case opCall, opPass, opReport, opReportPass:
 		s.eng.unpark(o.ref.(driver.Sink).Drop(o.arg))
 	case opWait, opWaitSet:
 		if o.timer != nil {

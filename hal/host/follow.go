@@ -3,7 +3,11 @@ package host
 import "halstream/hal/driver"
 
 // Now implements driver.Follower.
-func (d *Driver) Now() int64 { return d.eng.clock.Now() }
+func (d *Driver) Now() int64 {
+	d.eng.mu.Lock()
+	defer d.eng.mu.Unlock()
+	return d.eng.clock.Now()
+}
 
 // Follow implements driver.Follower.
 func (d *Driver) Follow(on bool) {

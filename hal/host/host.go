@@ -72,7 +72,9 @@ func Open(o Options) (*Driver, error) {
 		o.Clock = RealTime()
 	}
 	e := &engine{sched: o.Scheduler, clock: o.Clock, engines: max(2, o.Engines)}
-	_, e.free = o.Scheduler.(*parallel)
+	_, free := o.Scheduler.(*parallel)
+	e.free.Store(free)
+	e.spec = "parallel"
 	e.sched.Attach(e)
 	return &Driver{eng: e, count: o.Devices, memory: o.Memory, pinned: newRegion("pinned memory", o.Memory)}, nil
 }

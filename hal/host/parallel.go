@@ -51,7 +51,9 @@ func (p *parallel) Ready(s *Stream) {
 	atomic.StoreInt32(&p.avail, int32(p.ready.Len()))
 }
 
-func (p *parallel) Point(why Reason, s *Stream, done func() bool) {
+func (p *parallel) Added(*Stream) {}
+
+func (p *parallel) Point(why Reason, s *Stream, done func() bool, _ int64) {
 	switch why {
 	case Enqueued:
 		// Handing a host function over is no work: its dispatcher can be woken

@@ -13,6 +13,8 @@ const (
 	Blocked
 	// Ended: an engine operation or a host function came to its end.
 	Ended
+	// Opened: a gate was opened.
+	Opened
 )
 
 // Scheduler decides which ready stream runs its head operation next.
@@ -24,13 +26,19 @@ const (
 type Scheduler interface {
 	// Attach is called once, before everything else.
 	Attach(r Runner)
+	// Added tells that an operation was put on a stream, before the stream moves.
+	// A scheduler that needs no schedule points is not told. The runner's lock is held.
+	Added(s *Stream)
 	// Ready tells that a stream's head operation can run. The runner's lock is
 	// held: the scheduler only takes note.
 	Ready(s *Stream)
 	// Point is called by a host thread with the runner's lock held, and returns
 	// with it held. s is the stream the reason is about. done is nil but for
-	// Blocked, where it tells whether what the thread waits for has come.
-	Point(why Reason, s *Stream, done func() bool)
+	// Blocked, where it tells whether what the thread waits for has come, and
+	// limit is for how many nanoseconds the thread waits (0: it only looks;
+	// driver.Forever: without limit). A scheduler that needs schedule points must
+	// wait itself; for others the thread sleeps after the call.
+	Point(why Reason, s *Stream, done func() bool, limit int64)
 	// Unlocking is called before each release of the lock; true asks for a call
 	// of Unlocked after it.
 	Unlocking() bool

@@ -23,7 +23,8 @@ func (l *lazy) Ready(s *host.Stream) { l.ready = append(l.ready, s) }
 func (l *lazy) Unlocking() bool      { return false }
 func (l *lazy) Unlocked()            {}
 func (l *lazy) Close()               {}
-func (l *lazy) Point(why host.Reason, _ *host.Stream, done func() bool) {
+func (l *lazy) Added(*host.Stream)   {}
+func (l *lazy) Point(why host.Reason, _ *host.Stream, done func() bool, _ int64) {
 	l.seen = append(l.seen, why)
 	if why != host.Blocked {
 		return
@@ -61,6 +62,12 @@ func TestASchedulerAndAClockDecideWhatMovesAndWhen(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, a.Record(me, start))
+	done, err := a.Query(me)
+	require.NoError(t, err)
+	require.False(t, done, "not even a record runs by itself")
+	done, err = a.Synchronize(me, driver.Forever)
+	require.NoError(t, err)
+	require.True(t, done)
 	require.NoError(t, a.Nop(me))
 	require.NoError(t, a.Record(me, end))
 	require.NoError(t, b.Nop(me))
@@ -70,7 +77,7 @@ func TestASchedulerAndAClockDecideWhatMovesAndWhen(t *testing.T) {
 		require.False(t, done, "a query moves nothing under this scheduler")
 	}
 	clock.now = 5_000_000
-	done, err := b.Synchronize(me, driver.Forever)
+	done, err = b.Synchronize(me, driver.Forever)
 	require.NoError(t, err)
 	require.True(t, done)
 	done, err = a.Query(me)

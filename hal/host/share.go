@@ -34,7 +34,11 @@ type share struct {
 	done  atomic.Uint64
 }
 
-func (w *copyWork) shared() bool { return w.Height == 1 && w.Width >= shareLeast && w.Release == 0 }
+// shared reports whether others may take part: not where something comes before
+// the first byte.
+func (w *copyWork) shared() bool {
+	return w.Height == 1 && w.Width >= shareLeast && w.Release == 0 && w.Before == nil
+}
 
 // runShared copies slices until none is left or stop says so, and reports
 // whether it copied the last one of all.
@@ -59,7 +63,7 @@ func (w *copyWork) runShared(stop func() bool) bool {
 // looking before going to sleep. The lock is held before and after. Nothing that
 // takes long runs here, so the wait's limit holds.
 func (e *engine) share(p point, limit int64) (reached bool, soon int64) {
-	if !e.free {
+	if !e.free.Load() {
 		return false, 0
 	}
 	s := p.at.on
@@ -78,9 +82,9 @@ func (e *engine) share(p point, limit int64) (reached bool, soon int64) {
 		if done {
 			e.finish(s)
 			e.advance(s)
-			e.sched.Point(Ended, s, nil)
+			e.sched.Point(Ended, s, nil, 0)
 			if !p.at.reached() {
-				e.sched.Point(Blocked, s, p.at.reached)
+				e.sched.Point(Blocked, s, p.at.reached, 0)
 			}
 		}
 		if p.at.reached() {

@@ -30,8 +30,10 @@ const (
 	opWaitSet // for a settable event
 	opReset
 	opGate
-	opCall // host function that holds the stream
-	opPass // host function that does not
+	opCall   // host function that holds the stream
+	opPass   // host function that does not
+	opReport // the same two for functions that the program's own threads take
+	opReportPass
 	opWork // for an engine
 )
 
@@ -80,7 +82,7 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 	v.at = place{s, seq}
 	v.recorded = true
 	e.add(s, op{kind: opRecord, tag: tag, arg: seq, on: s, ref: v})
-	e.sched.Point(Enqueued, s, nil)
+	e.sched.Point(Enqueued, s, nil, 0)
 	e.Unlock()
 	return nil
 }
@@ -96,17 +98,17 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	} else if v.at.on == nil || v.at.on == s || v.at.on.completed.Load() >= v.at.seq {
 		// What it stands for is done, or before us in this very stream.
 		e.passed(tag)
-		e.sched.Point(Enqueued, s, nil)
+		e.sched.Point(Enqueued, s, nil, 0)
 		e.Unlock()
 		return nil
 	}
 	v.waits++
 	if limit != driver.Forever {
 		seq := s.submitted.Load() + 1
-		o.timer = time.AfterFunc(time.Duration(limit), func() { e.expire(s, seq, v) })
+		o.timer = e.after(limit, s, seq, v)
 	}
 	e.add(s, o)
-	e.sched.Point(Enqueued, s, nil)
+	e.sched.Point(Enqueued, s, nil, 0)
 	e.Unlock()
 	return nil
 }
@@ -123,7 +125,7 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 			e.passed(tag)
 		}
 	}
-	e.sched.Point(Enqueued, s, nil)
+	e.sched.Point(Enqueued, s, nil, 0)
 	e.Unlock()
 	return nil
 }
@@ -161,7 +163,12 @@ func (s *Stream) Delay(ns int64, tag driver.Tag) error {
 // HostFunc implements driver.Stream.
 func (s *Stream) HostFunc(f driver.HostFunc) error {
 	kind := opCall
-	if f.Passing {
+	switch {
+	case f.Report && f.Passing:
+		kind = opReportPass
+	case f.Report:
+		kind = opReport
+	case f.Passing:
 		kind = opPass
 	}
 	s.eng.submit(s, op{kind: kind, tag: f.Tag, arg: f.Token, ref: f.Sink})
@@ -177,7 +184,7 @@ func (s *Stream) Complete(err *driver.Error) {
 	}
 	e.finish(s)
 	e.advance(s)
-	e.sched.Point(Ended, s, nil)
+	e.sched.Point(Ended, s, nil, 0)
 	e.Unlock()
 }
 
@@ -194,11 +201,11 @@ func (s *Stream) Failure() *driver.Error {
 // Query implements driver.Stream.
 func (s *Stream) Query() (bool, error) {
 	e := s.eng
-	if e.free && !s.legacy {
+	if e.free.Load() && !s.legacy {
 		return s.completed.Load() == s.submitted.Load(), nil
 	}
 	e.Lock()
-	e.sched.Point(Queried, s, nil)
+	e.sched.Point(Queried, s, nil, 0)
 	done := s.completed.Load() == s.submitted.Load()
 	if done && s.legacy {
 		// Its work includes that of the streams ordered with it.

@@ -62,12 +62,20 @@ func (w *copyWork) run() bool {
 	if w.shared() {
 		return w.runShared(nil)
 	}
+	w.copyAll()
+	return true
+}
+
+// copyAll copies on the calling thread, whatever the size.
+func (w *copyWork) copyAll() {
+	if w.Before != nil {
+		w.Before()
+	}
 	C.hs_copy(C.uint64_t(w.Dst), C.uint64_t(w.Src), C.uint64_t(w.DstPitch), C.uint64_t(w.SrcPitch),
 		C.uint64_t(w.Width), C.uint64_t(w.Height))
 	if w.Release != 0 {
 		C.hs_free(C.uint64_t(w.Release))
 	}
-	return true
 }
 
 func (w *copyWork) short() bool { return w.Width*w.Height <= inlineMost }
@@ -123,7 +131,7 @@ func (s *Stream) Mark() uint64 {
 		}
 	}
 	place := s.submitted.Load()
-	e.sched.Point(Enqueued, s, nil)
+	e.sched.Point(Enqueued, s, nil, 0)
 	e.Unlock()
 	return place
 }

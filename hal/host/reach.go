@@ -1,0 +1,172 @@
+package host
+
+import (
+	"time"
+
+	"halstream/hal/driver"
+)
+
+// needed finds a ready lane that must run before the head operation of s can
+// end; nil if there is none.
+func (d *deterministic) needed(s *Stream) *lane {
+	if s == nil {
+		return nil
+	}
+	if s.legacy && s.state == idle {
+		// Its state includes that of the streams ordered with it.
+		for t := s.dev.active; t != nil; t = t.next {
+			if t.ordered {
+				if l := d.reach(t, map[*Stream]bool{}); l != nil {
+					return l
+				}
+			}
+		}
+		return nil
+	}
+	return d.reach(s, map[*Stream]bool{})
+}
+
+func (d *deterministic) reach(s *Stream, seen map[*Stream]bool) *lane {
+	if seen[s] {
+		return nil
+	}
+	seen[s] = true
+	switch s.state {
+	case ready:
+		return d.byOwn[s]
+	case blocked:
+	default:
+		return nil
+	}
+	o := s.q.front()
+	if o.ep != nil && !o.ep.open {
+		return d.reachEpoch(s, seen)
+	}
+	if o.kind == opWait {
+		return d.reach(o.on, seen)
+	}
+	return nil
+}
+
+// reachEpoch looks at the streams whose work the legacy order puts before that
+// of s: those of the open epoch.
+func (d *deterministic) reachEpoch(s *Stream, seen map[*Stream]bool) *lane {
+	var first *lane
+	for t := s.dev.active; t != nil; t = t.next {
+		if t == s || t.q.n == 0 {
+			continue
+		}
+		if ep := t.q.front().ep; ep == nil || !ep.open {
+			continue
+		}
+		if l := d.reach(t, seen); l != nil && (first == nil || l.key < first.key) {
+			first = l
+		}
+	}
+	return first
+}
+
+// note keeps a call of the program, once for a wait that looks in slices, and
+// reports whether it is such another look.
+func (d *deterministic) note(why Reason, s *Stream, thread uint64, limit int64) bool {
+	number := d.known[thread]
+	if number == 0 {
+		number = uint32(len(d.known)) + 1
+		d.known[thread] = number
+	}
+	c := driver.Call{Thread: number, Kind: why.String()}
+	if s != nil {
+		if l := d.byOwn[s]; l != nil {
+			c.Stream = l.number
+		}
+		if why == Enqueued && s.q.n > 0 {
+			c.Kind = s.q.last.ops[len(s.q.last.ops)-1].kind.String()
+		}
+	}
+	if why == Blocked {
+		at := place{s, s.submitted.Load()}
+		if d.waits[thread] == at {
+			return limit == 0
+		}
+		d.waits[thread] = at
+	} else {
+		delete(d.waits, thread)
+	}
+	d.calls = append(d.calls, c)
+	d.steps = append(d.steps, driver.Step{Call: uint32(len(d.calls))})
+	if p, ok := d.policy.(*pct); ok {
+		p.ran(&p.host)
+	}
+	return false
+}
+
+// after notes a limit of a wait.
+func (d *deterministic) after(ns int64, s *Stream, seq uint64, v *Event) {
+	d.timers = append(d.timers, limit{d.clock.now + ns, s, seq, v})
+}
+
+// expire lets the wait whose limit comes first go on, of those that have begun
+// to wait, and reports whether there was one.
+func (d *deterministic) expire() bool {
+	first := -1
+	kept := d.timers[:0]
+	for _, t := range d.timers {
+		if t.s.completed.Load() >= t.seq {
+			continue // passed in time
+		}
+		kept = append(kept, t)
+		if t.s.state == blocked && t.s.completed.Load()+1 == t.seq && (first < 0 || t.at < kept[first].at) {
+			first = len(kept) - 1
+		}
+	}
+	d.timers = kept
+	if first < 0 {
+		return false
+	}
+	t := kept[first]
+	d.timers = append(kept[:first], kept[first+1:]...)
+	d.clock.now = max(d.clock.now, t.at)
+	before := t.s.completed.Load()
+	d.eng.expired(t.s, t.seq, t.v)
+	return t.s.completed.Load() > before
+}
+
+// Where the program waits for the device without asking the runtime (for a flag
+// that a function sets, say), the device goes on by itself, as real ones do,
+// once no thread of the program has done anything for a while.
+const (
+	aloneTick  = 50 * time.Millisecond
+	aloneTicks = 5
+)
+
+func (d *deterministic) goOn() {
+	tick := time.NewTicker(aloneTick)
+	defer tick.Stop()
+	calm, seen := 0, 0
+	for {
+		select {
+		case <-d.stop:
+			return
+		case <-tick.C:
+		}
+		d.r.Lock()
+		quiet := len(d.steps) == seen && !d.moving && len(d.idle) == 0 && (d.ready > 0 || len(d.timers) > 0)
+		seen = len(d.steps)
+		d.r.Unlock()
+		if !quiet || !d.caller.Asleep() {
+			calm = 0
+			continue
+		}
+		if calm++; calm < aloneTicks {
+			continue
+		}
+		calm = 0
+		d.r.Lock()
+		if len(d.steps) == seen && !d.moving {
+			d.alone = true
+			d.move(nil, nil, true, driver.Forever)
+			d.alone = false
+		}
+		d.r.Unlock()
+	}
+}

@@ -1,0 +1,33 @@
+package host
+
+// virtual is the clock of a deterministic schedule: it moves by what the
+// operations cost, and nothing ever sleeps.
+type virtual struct{ now int64 }
+
+// Now implements Clock. The engine's lock is held.
+func (c *virtual) Now() int64 { return c.now }
+
+// What operations cost, in nanoseconds.
+const (
+	costLeast = 1_000  // of every operation
+	costCall  = 10_000 // of a function
+	bytesPer  = 10     // bytes of a copy or fill in a nanosecond
+)
+
+func cost(o *op) int64 {
+	switch o.kind {
+	case opCall, opPass, opReport, opReportPass:
+		return costCall
+	case opWork:
+		switch w := o.ref.(work).(type) {
+		case delayWork:
+			return w.ns
+		case *copyWork:
+			return costLeast + int64(w.Width*w.Height/bytesPer)
+		case *fillWork:
+			return costLeast + int64(w.Count*uint64(w.Size)/bytesPer)
+		}
+		return costCall
+	}
+	return costLeast
+}

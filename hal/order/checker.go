@@ -1,0 +1,179 @@
+package order
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal"
+)
+
+// Checker follows a program. Its methods may be called from any thread, hold
+// its own lock for a moment only, and call nobody back.
+type Checker struct {
+	mu      sync.Mutex
+	devices map[*hal.Device]*device
+	lines   map[*hal.Stream]*line
+	events  map[*hal.Event]*event
+	hosts   map[uint64]*host
+	ended   *graves
+	latest  struct { // the ones of the last call, to save a look-up
+		stream *hal.Stream
+		line   *line
+		id     uint64
+		host   *host
+	}
+
+	slots slots
+	// called is what any host thread knew at any call: the real-time order.
+	called *vector
+	// floor is what every host thread knows: nobody can be unordered with it.
+	floor *vector
+	held  int     // lines with operations that wait for a record to come
+	work  []*line // held lines that may go on
+
+	table   table
+	late    late
+	reports reports
+
+	count   int    // operations
+	arrival uint64 // of accesses
+	next    int    // when to tidy up
+	kept    struct{ lines, events, pieces int }
+	found   atomic.Uint64
+}
+
+// New returns a checker that knows of nothing.
+func New() *Checker {
+	return &Checker{
+		devices: map[*hal.Device]*device{},
+		lines:   map[*hal.Stream]*line{},
+		events:  map[*hal.Event]*event{},
+		hosts:   map[uint64]*host{},
+		ended:   &graves{},
+		slots:   slots{next: 1},
+		next:    tidyEach,
+	}
+}
+
+// kind is what an operation does, as far as order and accesses are concerned.
+type kind uint8
+
+const (
+	other kind = iota // enqueued work without any meaning for the order
+	record
+	wait
+	waitStream
+	reset
+	function // work that may turn out to access more than it says
+	allocate
+	free
+	mark // a place on a stream, only while operations are held
+	syncStream
+	syncEvent
+	syncDevice
+	queryStream
+	queryEvent
+	access
+	newMemory
+	freeMemory
+	closeStream
+	closeEvent
+)
+
+var kinds = map[string]kind{
+	"record": record, "wait": wait, "wait stream": waitStream, "reset": reset,
+	"call": function, "native": function, "report": function, "allocate": allocate, "free": free,
+	"synchronize stream": syncStream, "synchronize event": syncEvent, "synchronize device": syncDevice,
+	"query stream": queryStream, "query event": queryEvent, "host read": access, "host write": access,
+	"new memory": newMemory, "free memory": freeMemory,
+	"close stream": closeStream, "close event": closeEvent,
+}
+
+// kindOf spares the most frequent operations the look-up.
+func kindOf(name string) kind {
+	switch name {
+	case "copy", "fill", "nop":
+		return other
+	case "record":
+		return record
+	case "wait":
+		return wait
+	case "call":
+		return function
+	}
+	return kinds[name]
+}
+
+// Handle takes the next operation. It is meant for hal.Runtime.Listen: the
+// order of the calls of one stream and of one thread is that of the program.
+func (c *Checker) Handle(op hal.Operation) {
+	k := kindOf(op.Kind)
+	c.mu.Lock()
+	c.count++
+	if c.count >= c.next {
+		c.tidy()
+	}
+	t := c.host(op.Thread)
+	t.know[timed] = c.called
+	if s := t.owes; s != nil {
+		t.owes = nil
+		c.synchronize(t, s, op.ID, strict)
+	}
+	switch {
+	case op.Host:
+		c.handleHost(k, t, &op)
+	case op.Stream != nil:
+		s := c.line(op.Stream)
+		if c.held > 0 || k == wait && c.early(&op) {
+			c.hold(s, t, k, &op)
+		} else {
+			c.enqueue(s, t, k, &op)
+		}
+		if s.blocks {
+			t.owes = s // the call returns when its work is done
+		}
+	}
+	c.called = t.know[timed]
+	if len(c.hosts) == 1 && c.held == 0 {
+		c.floor = t.know[strict]
+	}
+	c.mu.Unlock()
+}
+
+// Finish looks at operations that are still held because a record that they
+// wait for never came, as if it had come last. Call it before the last Take.
+func (c *Checker) Finish() {
+	c.mu.Lock()
+	for _, s := range c.lines {
+		c.force(s, nil)
+	}
+	c.settle()
+	c.mu.Unlock()
+}
+
+// Stats says what a checker has seen and what it keeps.
+type Stats struct {
+	Operations int // handled
+	Streams    int // known and not closed
+	Events     int
+	Threads    int
+	Slots      int // places in the clocks
+	Pieces     int // byte ranges with different accesses
+	Held       int // streams whose work waits for a record that was not enqueued
+	Reports    int // different ones
+	Repeats    int // found again
+	Dropped    int // beyond the most that are kept
+	Unknown    int // observed accesses of operations too old to be remembered
+}
+
+// Stats returns what the checker has seen and what it keeps.
+func (c *Checker) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Stats{
+		Operations: c.count, Streams: len(c.lines), Events: len(c.events), Threads: len(c.hosts),
+		Slots: int(c.slots.next) - 1, Pieces: c.table.n, Held: c.held,
+		Reports: len(c.reports.seen), Repeats: c.reports.repeats, Dropped: c.reports.dropped,
+		Unknown: c.late.unknown,
+	}
+}

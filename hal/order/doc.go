@@ -1,0 +1,44 @@
+// Package order finds accesses to the same bytes that nothing orders.
+//
+// A [Checker] is told every operation that passes the choke point of package
+// hal, in the order of the calls, and keeps for each stream and each host
+// thread a vector clock: how far it knows the work of every other one. An
+// operation happens before another if the other knows it. Two accesses to the
+// same bytes, at least one of them a write, of which neither happens before the
+// other are reported. The result depends on the program's calls alone, not on
+// the schedule: no operation needs to run.
+//
+// # What orders
+//
+//   - Work on one stream, and what one host thread does, in the order of the calls.
+//   - An enqueued operation comes after all that its calling thread knows.
+//   - A wait binds to the version of the event at its call (E3), or to the work
+//     enqueued so far on the other stream (S6). A wait for a Future event passes
+//     by the first record after the latest reset (A2); what the stream does
+//     behind a wait whose record was not enqueued yet is looked at when it is.
+//   - The legacy default stream and the ordered streams of its device (S5).
+//     Waits alone make no barrier of it: one that finds its event done is never
+//     enqueued.
+//   - A synchronize of the host, and a query that the runtime made by itself.
+//   - Memory that is allocated in stream order comes after the point where its
+//     former owner freed it, since elsewhere it is not given out before (M7).
+//
+// A thread that calls the runtime for the first time knows what all the others
+// know by then: somebody started it.
+//
+// # What does not
+//
+// A query that returned true orders what follows it, but the program worked
+// only because it did; and calls of several host threads come in some order
+// without anything that the runtime could see. Pairs that only these order are
+// reported apart ([ByQuery], [ByTiming]). A gate orders nothing: it is opened
+// by whoever likes.
+//
+// # What is kept
+//
+// Of each range the accesses that no later one makes needless: the last writes
+// and the last read of every stream. So every byte with an unordered pair is
+// in some report, but not every such pair is. What all host threads know to be
+// done is forgotten, and the places in the clocks of streams that were closed
+// are used again.
+package order

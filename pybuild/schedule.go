@@ -1,0 +1,198 @@
+package pybuild
+
+/*
+#include "caller.h"
+
+static uint32_t self_slot(void) { return (uint32_t)halstream_self.slot; }
+static int32_t self_tid(void) { return halstream_self.tid; }
+*/
+import "C"
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// tids are the system's numbers of the threads that called, by Thread.ID, and
+// slots the threads by their slot, for those who have no lock of Python's.
+var tids struct {
+	sync.Mutex
+	of     map[*hal.Thread]int32
+	bySlot map[uint32]*hal.Thread
+}
+
+// keepTid notes the calling thread.
+func keepTid(slot int32, t *hal.Thread) {
+	tids.Lock()
+	defer tids.Unlock()
+	if tids.of == nil {
+		tids.of, tids.bySlot = map[*hal.Thread]int32{}, map[uint32]*hal.Thread{}
+	}
+	tids.of[t] = int32(C.self_tid())
+	tids.bySlot[uint32(slot)] = t
+}
+
+func dropTid(slot int32, t *hal.Thread) {
+	tids.Lock()
+	defer tids.Unlock()
+	delete(tids.of, t)
+	delete(tids.bySlot, uint32(slot))
+}
+
+// whoCalls says to the host device who calls.
+func whoCalls() driver.Caller {
+	funcs := rt.Funcs
+	return driver.Caller{
+		Wait: outside,
+		Thread: func() (uint64, bool) {
+			tids.Lock()
+			t := tids.bySlot[uint32(C.self_slot())]
+			tids.Unlock()
+			if t == nil {
+				return 0, false
+			}
+			return t.ID, t.Serves()
+		},
+		Stuck: func(token uint64) bool {
+			t := funcs.Runs(token)
+			tids.Lock()
+			tid := tids.of[t]
+			tids.Unlock()
+			return t != nil && waitsForever(tid)
+		},
+		Asleep: asleep,
+	}
+}
+
+// waitsForever reports whether a thread of this process waits in the kernel for
+// a lock, without a limit. Where the system does not tell, it does not.
+func waitsForever(tid int32) bool {
+	text, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(int(tid)) + "/syscall")
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 5 || fields[0] != futexCall {
+		return false
+	}
+	return fields[4] == "0x0" // the limit
+}
+
+// asleep reports whether no thread of this process but the caller's runs, or
+// waits for a processor or a disk.
+func asleep() bool {
+	names, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return true
+	}
+	running := 0
+	for _, name := range names {
+		text, err := os.ReadFile("/proc/self/task/" + name.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if strings.HasPrefix(rest, "R") || strings.HasPrefix(rest, "D") {
+			running++
+		}
+	}
+	return running <= 1 // this thread
+}
+
+// ScheduleSet begins a new run under a schedule.
+func ScheduleSet(text string) (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	t := caller()
+	if stall := getenv("HALSTREAM_STALL_S"); stall != os.Getenv("HALSTREAM_STALL_S") {
+		if err := os.Setenv("HALSTREAM_STALL_S", stall); err != nil {
+			return 0, raise(err)
+		}
+	}
+	unlocked(func() { err = r.SetSchedule(t, text, whoCalls()) })
+	return 0, raise(err)
+}
+
+// ScheduleGet returns the schedule in force.
+func ScheduleGet() (text string, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return "", err
+	}
+	return r.Schedule(), nil
+}
+
+// ScheduleOrder returns what happened since the run began: hM for call M, and
+// S.N#ID for operation N of stream S, whose number is ID.
+func ScheduleOrder() (text string, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for i, s := range r.Run().Steps {
+		if i > 0 {
+			out.WriteByte(' ')
+		}
+		if s.Call > 0 {
+			out.WriteString("h" + strconv.FormatUint(uint64(s.Call), 10))
+		} else {
+			out.WriteString(strconv.FormatUint(uint64(s.Stream), 10) + "." + strconv.FormatUint(uint64(s.Op), 10) +
+				"#" + strconv.FormatUint(uint64(s.Tag), 10))
+		}
+	}
+	return out.String(), nil
+}
+
+// ScheduleCalls returns the calls of the run, a line each: thread, kind and stream.
+func ScheduleCalls() (text string, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, c := range r.Run().Calls {
+		fmt.Fprintf(&out, "%d %s %d\n", c.Thread, c.Kind, c.Stream)
+	}
+	return out.String(), nil
+}
+
+// ScheduleFingerprint returns 16 digits that stand for what each thread called.
+func ScheduleFingerprint() (digits string, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return "", err
+	}
+	threads := map[uint32]uint64{}
+	for _, c := range r.Run().Calls {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%d %s %d %d", c.Thread, c.Kind, c.Stream, threads[c.Thread])
+		threads[c.Thread] = h.Sum64()
+	}
+	var sum uint64
+	for _, h := range threads { // the threads' turns do not count
+		sum += h
+	}
+	return fmt.Sprintf("%016x", sum), nil
+}
+
+// ScheduleSteps returns how many calls and operations the run has so far.
+func ScheduleSteps() (n int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(r.Run().Steps)), nil
+}

@@ -1,0 +1,89 @@
+"""Running a program the way ``python script.py`` does, inside a process of ours."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import NamedTuple
+
+__all__ = ["Outcome", "check", "print_exception", "run"]
+
+#: What a shell makes of a program that Ctrl-C ended.
+INTERRUPTED = 130
+
+
+class Outcome(NamedTuple):
+    """How a script ended."""
+
+    code: int  #: the exit code that ``python script.py`` would have given
+    error: BaseException | None  #: the exception that ended it, `SystemExit` apart
+
+
+def check(script: str) -> None:
+    """Raise `FileNotFoundError` if there is nothing to run under a path."""
+    if not os.path.exists(script):
+        raise FileNotFoundError(f"there is no script {script!r}")
+    if os.path.isdir(script) and not os.path.exists(os.path.join(script, "__main__.py")):
+        raise FileNotFoundError(f"the folder {script!r} has no __main__.py")
+
+
+def run(script: str, args: Sequence[str]) -> Outcome:
+    """Run a script as ``__main__`` until its last thread that is no daemon ends.
+
+    Its folder comes first on `sys.path` and `sys.argv` is its own, as if Python
+    had been given the script. What it leaves in both stays, for the functions
+    that run at the interpreter's exit. An exception is printed as Python would.
+    """
+    sys.argv = [script, *args]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.path.dirname(os.path.abspath(script))
+    outcome = Outcome(0, None)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as exc:
+        outcome = Outcome(_code(exc), None)
+    except KeyboardInterrupt as exc:
+        outcome = Outcome(INTERRUPTED, exc)
+    except BaseException as exc:
+        outcome = Outcome(1, exc)
+    if outcome.error is not None:
+        print_exception(outcome.error, script)
+    try:
+        _join()
+    except KeyboardInterrupt:
+        outcome = outcome._replace(code=outcome.code or INTERRUPTED)
+    return outcome
+
+
+def _code(exc: SystemExit) -> int:
+    """Return the exit code of a `SystemExit`, and print its text if it has one."""
+    if exc.code is None:
+        return 0
+    if isinstance(exc.code, int):
+        return exc.code & 0xFF
+    print(exc.code, file=sys.stderr)
+    return 1
+
+
+def _join() -> None:
+    """Wait for threads as the interpreter does before it ends."""
+    own = threading.current_thread()
+    while waiting := [t for t in threading.enumerate() if t is not own and not t.daemon and t.is_alive()]:
+        waiting[0].join()
+
+
+def print_exception(exc: BaseException, script: str) -> None:
+    """Print an exception with the frames of the script, not of what runs it."""
+    sys.excepthook(type(exc), exc, _own(exc.__traceback__, script))
+
+
+def _own(frames: TracebackType | None, script: str) -> TracebackType | None:
+    """Return a traceback from its first frame in the script on; None without any."""
+    inside = os.path.join(script, "__main__.py")
+    while frames is not None and frames.tb_frame.f_code.co_filename not in (script, inside):
+        frames = frames.tb_next
+    return frames
