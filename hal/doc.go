@@ -89,6 +89,10 @@
 //   - O2: A stream can say what is pending on it and what its head waits for.
 //   - O3: A gate holds its stream until it is opened; opening is allowed
 //     anywhere, again does nothing.
+//   - O5: Listeners are told what the host does: waits that ended, queries that
+//     answered true, accesses to memory, objects made and given up.
+//   - O6: A backend that can tells when each operation began and ended, by the
+//     clock of the events' times.
 //   - O4: Events shared between processes can be made, without timing; sharing
 //     them is not supported yet and says so.
 //
@@ -138,6 +142,38 @@
 //   - M11: Listeners see the bytes that each operation reads and writes.
 //   - M12: A native function runs in stream order, on an engine, once.
 //   - M13: Copies cross devices.
+//   - M14: The host can tell what it reads and writes itself; a source that a copy
+//     takes within the call is read by the host.
+//
+// # Schedule
+//
+//   - X1: Under a deterministic schedule the device moves only at calls of the
+//     runtime and while the host is blocked in one, one operation at a time,
+//     functions included: a program with one thread does the same each time.
+//   - X2: Each schedule does what its name says.
+//   - X3: Every schedule is fair: what the host is blocked for runs, and after 64
+//     queries in vain in a row what is asked for runs.
+//   - X4: Time is virtual: each operation has a cost, and nothing sleeps.
+//   - X5: A function that waits for the host does not hold it up, and where the
+//     program waits for the device outside the runtime, the device goes on.
+//   - X6: A schedule begins with no work pending; a text that is none is refused.
+//
+// # Accesses
+//
+//   - V1: Operations on the same bytes, one of which writes, that nothing orders
+//     are reported in whatever order they ran; those that are ordered never are.
+//   - V2: Pairs that only a query's answer or the timing of host threads orders
+//     are listed apart.
+//   - V3: A pinned source that changes between the enqueue of a copy and the copy
+//     is reported, unless an operation that is ordered before changed it.
+//   - V4: Where functions can be watched, bytes of their arguments that changed
+//     count as written, and are marked as observed.
+//
+// # Stall
+//
+//   - W1: A wait without a limit that nothing can end fails, and names what waits
+//     for what.
+//   - W2: A wait that something could still end is never ended.
 //
 // # Task (Python)
 //

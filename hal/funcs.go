@@ -222,7 +222,10 @@ func (q *Queue) Stop() {
 }
 
 // ServesOther reports whether t takes functions from another queue than q.
-func (t *Thread) ServesOther(q *Queue) bool { return t.serves != nil && t.serves != q }
+func (t *Thread) ServesOther(q *Queue) bool {
+	s := t.serves.Load()
+	return s != nil && s != q
+}
 
 // Next takes the next function, waiting at most limit nanoseconds for it. A
 // thread that runs it must call Done before it calls Next again.
@@ -230,8 +233,8 @@ func (t *Thread) ServesOther(q *Queue) bool { return t.serves != nil && t.serves
 // Contract: H1, H5.
 func (q *Queue) Next(t *Thread, limit int64) Task {
 	q.mu.Lock()
-	if t.serves != q && !q.reports {
-		t.serves = q
+	if t.serves.Load() != q && !q.reports {
+		t.serves.Store(q)
 		q.workers = append(q.workers, t)
 	}
 	for {
@@ -288,7 +291,7 @@ func (q *Queue) Next(t *Thread, limit int64) Task {
 
 // dismiss forgets a thread that ends.
 func (q *Queue) dismiss(t *Thread) {
-	t.serves = nil
+	t.serves.Store(nil)
 	for i, o := range q.workers {
 		if o == t {
 			q.workers = append(q.workers[:i], q.workers[i+1:]...)

@@ -13,6 +13,9 @@ import (
 // on the thread that runs the operation, with no lock held. One that is nil
 // costs nothing.
 type Inspector struct {
+	// Source: copy id was enqueued, and whether the pinned memory r that it reads
+	// changes until it runs will be told by Refilled. On the calling thread.
+	Source func(id uint32, r Range)
 	// Refilled: when copy id ran, the pinned memory r that it reads had other
 	// contents than when it was enqueued.
 	Refilled func(id uint32, r Range)
@@ -32,10 +35,14 @@ func (rt *Runtime) refilled(id uint32, c CopySpec, span uint64) func() {
 	if i == nil || i.Refilled == nil {
 		return nil
 	}
+	source := Range{c.Src, span}
+	if i.Source != nil {
+		i.Source(id, source)
+	}
 	before := c.sum()
 	return func() {
 		if c.sum() != before {
-			i.Refilled(id, Range{c.Src, span})
+			i.Refilled(id, source)
 		}
 	}
 }

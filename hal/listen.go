@@ -1,19 +1,26 @@
 package hal
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"halstream/hal/driver"
 )
 
-// listeners is the list of those who follow the choke point; nil when empty,
-// so that nobody listening costs one atomic load.
+// listeners are those who follow the choke point; nil when there are none, so
+// that nobody listening costs one atomic load.
 type listeners struct {
 	mu    sync.Mutex
-	list  atomic.Pointer[[]*func(Operation)]
+	now   atomic.Pointer[audience]
 	ids   atomic.Uint32
 	sites atomic.Pointer[func() uint32]
+}
+
+// audience is who listens at one time; it does not change.
+type audience struct {
+	functions []*func(Operation)
+	logs      []*Log
 }
 
 // Operation is what passes the choke point: one call that enqueues work, or one
@@ -57,32 +64,25 @@ type Range struct{ Start, Size uint64 }
 func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
 	l := &rt.listeners
 	own := &f
-	l.change(func(list []*func(Operation)) []*func(Operation) { return append(list, own) })
+	l.change(func(a *audience) { a.functions = append(a.functions, own) })
 	return func() {
-		l.change(func(list []*func(Operation)) []*func(Operation) {
-			var rest []*func(Operation)
-			for _, p := range list {
-				if p != own {
-					rest = append(rest, p)
-				}
-			}
-			return rest
+		l.change(func(a *audience) {
+			a.functions = slices.DeleteFunc(a.functions, func(p *func(Operation)) bool { return p == own })
 		})
 	}
 }
 
-func (l *listeners) change(f func([]*func(Operation)) []*func(Operation)) {
+func (l *listeners) change(f func(*audience)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []*func(Operation)
-	if p := l.list.Load(); p != nil {
-		list = append(list, *p...)
+	a := &audience{}
+	if p := l.now.Load(); p != nil {
+		a.functions, a.logs = slices.Clone(p.functions), slices.Clone(p.logs)
 	}
-	if list = f(list); len(list) == 0 {
-		l.list.Store(nil)
-	} else {
-		l.list.Store(&list)
+	if f(a); len(a.functions) == 0 && len(a.logs) == 0 {
+		a = nil
 	}
+	l.now.Store(a)
 }
 
 // SetSites gives the function that is asked, on the caller's thread, where the
@@ -96,7 +96,7 @@ func (rt *Runtime) SetSites(f func() uint32) {
 }
 
 // listened reports whether anybody follows the choke point.
-func (rt *Runtime) listened() bool { return rt.listeners.list.Load() != nil }
+func (rt *Runtime) listened() bool { return rt.listeners.now.Load() != nil }
 
 func (s *Stream) listened() bool { return s.dev.rt.listened() }
 
@@ -122,8 +122,11 @@ func (rt *Runtime) tell(o Operation) uint32 {
 	if o.Site == 0 {
 		o.Site = l.site()
 	}
-	if list := l.list.Load(); list != nil {
-		for _, f := range *list {
+	if a := l.now.Load(); a != nil {
+		for _, g := range a.logs {
+			g.add(&o)
+		}
+		for _, f := range a.functions {
 			(*f)(o)
 		}
 	}

@@ -19,7 +19,7 @@ type Thread struct {
 
 	inside  bool // a host function runs on this thread
 	running ticket
-	serves  *Queue // whose functions it takes
+	serves  atomic.Pointer[Queue] // whose functions it takes
 	ctx     *Context
 	streams map[*Device]*Stream
 	current *Device
@@ -41,7 +41,7 @@ func (t *Thread) Device(rt *Runtime) *Device {
 }
 
 // Serves reports whether the thread takes functions of streams.
-func (t *Thread) Serves() bool { return t.serves != nil }
+func (t *Thread) Serves() bool { return t.serves.Load() != nil }
 
 // SetDevice makes d current on this thread.
 //

@@ -80,6 +80,7 @@ func use(name string) error {
 		legacyIDs = append(legacyIDs, insert(d.Legacy()))
 		perThreadIDs = append(perThreadIDs, insert(perThread{d}))
 	}
+	followCheck(rt)
 	return nil
 }
 

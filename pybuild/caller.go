@@ -2,6 +2,7 @@ package pybuild
 
 /*
 #include "caller.h"
+#include "stall.h"
 #include <stdlib.h>
 
 extern void halstream_keep(int32_t slot);
@@ -24,17 +25,22 @@ static void gil_acquire(void *state)
 	if (--halstream_self.released == 0 && PyEval_RestoreThread) PyEval_RestoreThread(state);
 }
 
-// Takes the lock, runs the handlers of signals that came, and keeps the lock if
-// one of them raised.
-static int gil_interrupted(void **state)
+// Takes the lock, runs the handlers of signals that came and, if told to, asks
+// whether the wait can end. It keeps the lock if one of them raised; else it
+// returns what the latter answered.
+static int gil_interrupted(void **state, int ask)
 {
-	if (!PyEval_RestoreThread || !PyErr_CheckSignals || halstream_self.released > 1) return 0;
+	if (!PyEval_RestoreThread || !PyErr_CheckSignals || halstream_self.released > 1) return STALL_NO;
 	PyEval_RestoreThread(*state);
 	halstream_self.released = 0;
-	if (PyErr_CheckSignals() != 0) return 1;
+	halstream_self.handling = 1;
+	int answer = PyErr_CheckSignals() != 0 ? STALL_RAISED : STALL_NO;
+	halstream_self.handling = 0;
+	if (answer == STALL_NO && ask) answer = halstream_stall_ask();
+	if (answer == STALL_RAISED) return answer;
 	halstream_self.released = 1;
 	*state = PyEval_SaveThread();
-	return 0;
+	return answer;
 }
 */
 import "C"
@@ -116,11 +122,14 @@ func await(p driver.Point, limit int64) int64 {
 }
 
 // outside is await for who has looked at p already. It tells whether a signal
-// handler raised.
+// handler raised, or the wait was found to have no end.
 func outside(p driver.Point, limit int64) (done, raised bool) {
+	r := rt
+	var w *watch
+	most := firstSlice(r, limit)
 	state := C.gil_release()
 	for {
-		slice := int64(sliceNS)
+		slice := most
 		if limit > 0 {
 			slice = min(slice, limit)
 		}
@@ -135,20 +144,28 @@ func outside(p driver.Point, limit int64) (done, raised bool) {
 			if limit -= slice; limit <= 0 {
 				break
 			}
+		} else if w == nil {
+			w = newWatch(r, p)
 		}
-		if interrupted(&state) {
+		if interrupted(&state, w) {
+			w.leave()
 			return false, true
 		}
 	}
+	w.leave() // before it waits for Python's lock: it is blocked no more
 	C.gil_acquire(state)
 	return done, false
 }
 
-func interrupted(state *unsafe.Pointer) bool {
+func interrupted(state *unsafe.Pointer, w *watch) bool {
+	due := w.due()
 	s := *state
-	raised := C.gil_interrupted(&s) != 0
+	answer := C.gil_interrupted(&s, C.int(truth(due)))
 	*state = s
-	return raised
+	if due {
+		w.answered(answer == C.STALL_MAYBE)
+	}
+	return answer == C.STALL_RAISED
 }
 
 // unlocked runs f, which may block, with Python's lock released. Once the

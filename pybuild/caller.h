@@ -8,10 +8,11 @@
 
 #include <stdint.h>
 
-typedef struct {
+typedef struct halstream_thread {
     int32_t slot; /* index in pybuild's table of threads, 0 before the first call */
     int32_t released; /* how often the thread has released Python's lock, each within the other */
     int32_t tid; /* the system's number of the thread, since its first call */
+    int32_t handling; /* 1 while a wait of the thread runs handlers of signals */
 } halstream_thread;
 
 extern _Thread_local halstream_thread halstream_self;

@@ -44,9 +44,17 @@ func HostNext(token int64, failure string, limit int64) (packed int64, err error
 		return parkThread, nil // the backend was changed
 	}
 	var task hal.Task
-	if token != 0 {
+	switch {
+	case token != 0 && deterministic:
+		// A thread waits for this end, and needs Python's lock next.
+		unlocked(func() {
+			if task = q.DoneNext(t, failure != "", failed(token, failure)); task == (hal.Task{}) {
+				task = q.Next(t, limit)
+			}
+		})
+	case token != 0:
 		task = q.DoneNext(t, failure != "", failed(token, failure))
-	} else {
+	default:
 		task = q.Next(t, 0)
 	}
 	if task == (hal.Task{}) {
@@ -93,13 +101,28 @@ func QueueNext(id, limit int64) (token int64, err error) {
 	for {
 		task := q.Next(t, 0)
 		if task == (hal.Task{}) && limit != 0 {
-			unlocked(func() { task = q.Next(t, limit) })
+			if _, raised := outside(reported{q, t, &task}, limit); raised {
+				return 0, nil
+			}
 		}
 		if !task.Drop {
 			return int64(task.Token), nil
 		}
 		dropped = append(dropped, int64(task.Token))
 	}
+}
+
+// reported is the point at which a report is there, which the wait takes.
+type reported struct {
+	q    *hal.Queue
+	t    *hal.Thread
+	task *hal.Task
+}
+
+// Wait implements driver.Point.
+func (r reported) Wait(limit int64) bool {
+	*r.task = r.q.Next(r.t, limit)
+	return *r.task != (hal.Task{})
 }
 
 // dropped are tokens of reports that will not run, for QueueDropped.

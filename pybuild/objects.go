@@ -45,9 +45,12 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 	case *hal.Stream:
 		err = o.Close(t)
 	case *hal.Event:
-		err = o.Close(t)
+		if err = o.Close(t); err == nil {
+			dropWaits(o)
+		}
 	case driver.Gate:
 		o.Open() // nobody could open it any more
+		dropGate(o)
 	case *hal.Queue:
 		o.Close()
 	default:
@@ -71,6 +74,7 @@ func GateNew(id int64) (gate int64, err error) {
 	if err != nil {
 		return 0, raise(err)
 	}
+	keepGate(g)
 	return insert(g), nil
 }
 
@@ -79,6 +83,7 @@ func GateOpen(id int64) (zero int64, err error) {
 	defer guard(&err)
 	if g, ok := find(id).(driver.Gate); ok {
 		g.Open()
+		dropGate(g)
 	}
 	return 0, nil
 }

@@ -82,26 +82,29 @@ func waitsForever(tid int32) bool {
 	return fields[4] == "0x0" // the limit
 }
 
-// asleep reports whether no thread of this process but the caller's runs, or
-// waits for a processor or a disk.
+// asleep reports whether every thread that has called the runtime sleeps, those
+// that run functions of streams left out.
 func asleep() bool {
-	names, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return true
-	}
-	running := 0
-	for _, name := range names {
-		text, err := os.ReadFile("/proc/self/task/" + name.Name() + "/stat")
+	tids.Lock()
+	defer tids.Unlock()
+	for t, tid := range tids.of {
+		if t.Serves() {
+			continue
+		}
+		text, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(int(tid)) + "/stat")
 		if err != nil {
 			continue
 		}
-		_, rest, _ := strings.Cut(string(text), ") ")
+		_, rest, _ := strings.Cut(string(text), ") ") // behind the name
 		if strings.HasPrefix(rest, "R") || strings.HasPrefix(rest, "D") {
-			running++
+			return false
 		}
 	}
-	return running <= 1 // this thread
+	return true
 }
+
+// deterministic says that operations run during calls only.
+var deterministic bool
 
 // ScheduleSet begins a new run under a schedule.
 func ScheduleSet(text string) (zero int64, err error) {
@@ -117,6 +120,7 @@ func ScheduleSet(text string) (zero int64, err error) {
 		}
 	}
 	unlocked(func() { err = r.SetSchedule(t, text, whoCalls()) })
+	deterministic = r.Schedule() != "parallel"
 	return 0, raise(err)
 }
 

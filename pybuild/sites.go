@@ -4,7 +4,11 @@ package pybuild
 // #include <stdlib.h>
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"halstream/hal"
+)
 
 // positions is how many want to know where operations come from.
 var positions int64
@@ -20,12 +24,17 @@ func Positions(change int64) (wanted int64, err error) {
 	if positions += change; positions < 0 {
 		positions = 0
 	}
+	setSites(r)
+	return positions, nil
+}
+
+func setSites(r *hal.Runtime) {
+	keepRecent(r, positions > 0)
 	if positions > 0 {
 		r.SetSites(func() uint32 { return uint32(C.halstream_site()) })
 	} else {
 		r.SetSites(nil)
 	}
-	return positions, nil
 }
 
 // PositionText returns the stack of a site, innermost frame first: lines of

@@ -126,6 +126,7 @@ func StreamWaitLimited(id, eventID, limit int64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	keepWait(s, e)
 	return enqueued(t, s, s.WaitLimited(t, e, limit))
 }
 

@@ -3,7 +3,6 @@ package pybuild
 import (
 	"strconv"
 	"strings"
-	"sync"
 
 	"halstream/hal"
 )
@@ -11,39 +10,24 @@ import (
 // recordSeparator stands between the lines that one call returns.
 const recordSeparator = "\x1e"
 
-// trace is a log of operations; its listener may be called on any thread.
-type trace struct {
-	mu      sync.Mutex
-	entries []traced
-	stop    func()
-	clock   func() int64
-}
-
-type traced struct {
-	hal.Operation
-	when int64
-}
-
 // TraceStart begins to log what is enqueued and what the host does, and
 // returns the handle of the log.
-func TraceStart() (handle int64, err error) {
+func TraceStart() (handle int64, err error) { return startLog(false) }
+
+// TraceStartTimed is TraceStart for a log with times.
+func TraceStartTimed() (handle int64, err error) { return startLog(true) }
+
+func startLog(times bool) (handle int64, err error) {
 	defer guard(&err)
 	r, err := backend()
 	if err != nil {
 		return 0, err
 	}
-	t := &trace{clock: r.Now}
-	t.stop = r.Listen(func(o hal.Operation) {
-		when := t.clock()
-		t.mu.Lock()
-		t.entries = append(t.entries, traced{o, when})
-		t.mu.Unlock()
-	})
-	return insert(t), nil
+	return insert(r.Log(times)), nil
 }
 
-func findTrace(handle int64) (*trace, error) {
-	if t, ok := find(handle).(*trace); ok {
+func findTrace(handle int64) (*hal.Log, error) {
+	if t, ok := find(handle).(*hal.Log); ok {
 		return t, nil
 	}
 	return nil, unknown(handle, "trace", "trace")
@@ -51,23 +35,21 @@ func findTrace(handle int64) (*trace, error) {
 
 // TraceTake returns the lines that a log has gathered since the last call:
 // number, kind, device, stream, thread, event, version, other stream, token,
-// reads, writes, site, 1 for what the host does, and nanoseconds.
+// reads, writes, site, 1 for what the host does, and nanoseconds (0 without times).
 func TraceTake(handle int64) (lines string, err error) {
 	defer guard(&err)
 	t, err := findTrace(handle)
 	if err != nil {
 		return "", err
 	}
-	t.mu.Lock()
-	entries := t.entries
-	t.entries = nil
-	t.mu.Unlock()
 	var out strings.Builder
-	for i := range entries {
-		if i > 0 {
-			out.WriteString(recordSeparator)
+	for _, piece := range t.Take() {
+		for i := range piece {
+			if out.Len() > 0 {
+				out.WriteString(recordSeparator)
+			}
+			writeOperation(&out, &piece[i])
 		}
-		entries[i].write(&out)
 	}
 	return out.String(), nil
 }
@@ -79,12 +61,13 @@ func TraceStop(handle int64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	t.stop()
+	t.Stop()
 	remove(handle)
 	return 0, nil
 }
 
-func (o *traced) write(out *strings.Builder) {
+func writeOperation(out *strings.Builder, entry *hal.Logged) {
+	o := entry.Operation()
 	var thread, event, other uint64
 	device, index := int64(-1), uint64(0)
 	if o.Stream != nil {
@@ -111,7 +94,7 @@ func (o *traced) write(out *strings.Builder) {
 	out.WriteString(separator + ranges(o.Reads) + separator + ranges(o.Writes))
 	number(uint64(o.Site))
 	number(uint64(truth(o.Host)))
-	out.WriteString(separator + strconv.FormatInt(o.when, 10))
+	out.WriteString(separator + strconv.FormatInt(entry.When(), 10))
 }
 
 func ranges(list []hal.Range) string {

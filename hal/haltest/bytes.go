@@ -164,3 +164,6 @@ func (k *Kit) Entered(d Door) {
 		time.Sleep(100 * time.Microsecond) // only between two looks: C cannot signal a channel
 	}
 }
+
+// addressOf returns the address of Go memory, which the caller keeps alive.
+func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }

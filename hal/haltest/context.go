@@ -135,7 +135,7 @@ var contextCases = []testCase{
 		require.ErrorContains(k, err, "event")
 		k.Sync(s)
 	}},
-	{"A6_a_limit_that_does_not_pass_changes_nothing", Contexts, func(k *Kit) {
+	{"A6_a_limit_that_does_not_pass_changes_nothing", Contexts | RealTime, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		h := Hold(k, a).Started()

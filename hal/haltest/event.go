@@ -51,7 +51,7 @@ var eventCases = []testCase{
 		second.Release()
 		k.Sync(a)
 	}},
-	{"E3_a_record_on_another_stream_does_not_move_a_wait", 0, func(k *Kit) {
+	{"E3_a_record_on_another_stream_does_not_move_a_wait", RealTime, func(k *Kit) {
 		a, b, c := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		h := Hold(k, a).Started()
@@ -101,7 +101,7 @@ var eventCases = []testCase{
 		k.Sync(s)
 		k.EventDone(e, true, "the second record is done")
 	}},
-	{"E5_elapsed_is_in_milliseconds", Delays, func(k *Kit) {
+	{"E5_elapsed_is_in_milliseconds", Delays | RealTime, func(k *Kit) {
 		s := k.Stream(ordinary)
 		start, end := k.Event(timed), k.Event(timed)
 		k.Record(s, start)

@@ -36,6 +36,10 @@ const (
 	Contexts
 	// Memory: device and pinned memory, copies, fills and native functions.
 	Memory
+	// Follows: the backend tells when operations ran.
+	Follows
+	// RealTime: work takes the machine's time and goes on between two calls.
+	RealTime
 )
 
 // Reasons maps a case, by its clause, to why it does not pass.

@@ -83,7 +83,7 @@ var hostFuncCases = []testCase{
 		k.Call(s, func() {})
 		k.Sync(s)
 	}},
-	{"H5_at_the_limit_the_most_urgent_goes_first_and_holders_are_named", 0, func(k *Kit) {
+	{"H5_at_the_limit_the_most_urgent_goes_first_and_holders_are_named", RealTime, func(k *Kit) {
 		var holds []*Held
 		for range Threads {
 			holds = append(holds, Hold(k, k.Stream(ordinary)).Started())

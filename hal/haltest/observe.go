@@ -68,4 +68,74 @@ var observeCases = []testCase{
 		both := k.Event(hal.EventOptions{Interprocess: true, Timing: true})
 		require.ErrorIs(k, s.Record(k.Me, both), hal.ErrInvalidValue)
 	}},
+	{"O5_listeners_are_told_what_the_host_does", 0, func(k *Kit) {
+		var seen []string
+		var ids []uint32
+		stop := k.RT.Listen(func(o hal.Operation) {
+			require.Same(k, k.Me, o.Thread)
+			ids = append(ids, o.ID)
+			if o.Host {
+				seen = append(seen, o.Kind)
+			}
+		})
+		defer stop()
+		s, err := k.Device(0).NewStream(k.Me, ordinary)
+		require.NoError(k, err)
+		e, err := k.RT.NewEvent(k.Me, nil, hal.EventOptions{})
+		require.NoError(k, err)
+		hold := Hold(k, s)
+		k.Record(s, e)
+		k.EventDone(e, false, "a query in vain is not told")
+		hold.Release()
+		k.Sync(s)
+		k.EventDone(e, true, "it is recorded")
+		k.Done(s, "it is at rest")
+		done, err := e.Synchronize(k.Me, int64(Limit))
+		require.NoError(k, err)
+		require.True(k, done)
+		done, err = k.Device(0).Synchronize(k.Me, int64(Limit))
+		require.NoError(k, err)
+		require.True(k, done)
+		require.NoError(k, e.Close(k.Me))
+		require.NoError(k, s.Close(k.Me))
+		require.NoError(k, s.Close(k.Me))
+		require.Equal(k, []string{"new stream", "new event", "synchronize stream", "query event", "query stream",
+			"synchronize event", "synchronize device", "close event", "close stream"}, seen)
+		for i, id := range ids {
+			require.NotContains(k, ids[:i], id, "each has a number of its own")
+		}
+	}},
+	{"O6_a_backend_that_follows_tells_when_operations_ran", Follows, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		require.NoError(k, k.RT.FollowExecution(true))
+		defer func() { require.NoError(k, k.RT.FollowExecution(false)) }()
+		require.NoError(k, a.Nop(k.Me))
+		k.Sync(a)
+		require.Empty(k, k.RT.Executions(), "nobody follows it, so it has no number")
+		log := k.RT.Log(true)
+		defer log.Stop()
+		require.NoError(k, a.Nop(k.Me))
+		k.Record(a, e)
+		k.Wait(b, e)
+		require.NoError(k, b.Nop(k.Me))
+		k.Sync(b)
+		var ids []uint32
+		for _, piece := range log.Take() {
+			for i := range piece {
+				if o := piece[i].Operation(); !o.Host {
+					ids = append(ids, o.ID)
+				}
+			}
+		}
+		require.Len(k, ids, 4)
+		began, ended := map[uint32]int64{}, map[uint32]int64{}
+		for _, x := range k.RT.Executions() {
+			require.LessOrEqual(k, x.Began, x.Ended)
+			began[x.Tag], ended[x.Tag] = x.Began, x.Ended
+		}
+		require.Len(k, ended, 4, "each ran once")
+		require.GreaterOrEqual(k, began[ids[1]], ended[ids[0]], "in stream order")
+		require.GreaterOrEqual(k, began[ids[3]], ended[ids[1]], "behind the event")
+	}},
 }

@@ -75,7 +75,7 @@ var streamCases = []testCase{
 		k.Sync(s)
 		k.Done(s, "all work ended")
 	}},
-	{"S3_query_is_false_while_an_engine_works", Delays, func(k *Kit) {
+	{"S3_query_is_false_while_an_engine_works", Delays | RealTime, func(k *Kit) {
 		// Probe A: 300 ms of work, asked about at once.
 		s := k.Stream(ordinary)
 		require.NoError(k, s.Delay(k.Me, int64(300*time.Millisecond)))
@@ -226,7 +226,7 @@ var streamCases = []testCase{
 			require.Equal(k, want, k.Stream(hal.StreamOptions{Priority: given}).Options().Priority)
 		}
 	}},
-	{"S7_the_most_urgent_stream_gets_the_next_engine", Delays, func(k *Kit) {
+	{"S7_the_most_urgent_stream_gets_the_next_engine", Delays | RealTime, func(k *Kit) {
 		busy := func(s *hal.Stream) *hal.Event {
 			e := k.Event(timed)
 			require.NoError(k, s.Delay(k.Me, int64(2*time.Millisecond)))

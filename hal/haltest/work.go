@@ -99,7 +99,7 @@ var workCases = []testCase{
 		require.ErrorIs(k, s.Native(k.Me, 0, 1, nil, nil), hal.ErrInvalidValue)
 		k.Sync(s)
 	}},
-	{"A8_abort_drops_work_that_waits_for_an_engine", Memory, func(k *Kit) {
+	{"A8_abort_drops_work_that_waits_for_an_engine", Memory | RealTime, func(k *Kit) {
 		s := k.Stream(ordinary)
 		h, bytes := k.Pinned(1 << 16)
 		clear(bytes)

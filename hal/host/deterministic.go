@@ -138,9 +138,6 @@ func (d *deterministic) Ready(s *Stream) {
 	l.spent = 0
 	d.ready++
 	d.policy.add(l)
-	if !d.moving {
-		d.wakeIdle()
-	}
 }
 
 // Unlocking implements Scheduler.
@@ -385,8 +382,9 @@ func (d *deterministic) land(limit int64) (landed, goOn bool) {
 		if d.alone {
 			wait = plainWait
 		}
-		d.r.Unlock()
-		woken, raised := wait(parked{w}, left)
+		// The lock goes once the wait has let other threads of the program run, or
+		// the one that is woken by it would find them held up by this one.
+		woken, raised := wait(&parked{w, d.r.Unlock}, left)
 		stuck := !woken && !raised && f.token != 0 && time.Since(f.began) > stuckNS && d.caller.Stuck(f.token)
 		d.r.Lock()
 		sent := d.waiter != w
@@ -415,11 +413,20 @@ func (d *deterministic) land(limit int64) (landed, goOn bool) {
 
 func plainWait(p driver.Point, limit int64) (reached, interrupted bool) { return p.Wait(limit), false }
 
-// parked is the point at which a thread is woken.
-type parked struct{ p *park.Parker }
+// parked is the point at which a thread is woken; before is called first, once.
+type parked struct {
+	p      *park.Parker
+	before func()
+}
 
 // Wait implements driver.Point.
-func (w parked) Wait(limit int64) bool { return w.p.Park(limit, funcSpinNS) }
+func (w *parked) Wait(limit int64) bool {
+	if w.before != nil {
+		w.before()
+		w.before = nil
+	}
+	return w.p.Park(limit, funcSpinNS)
+}
 
 // funcSpinNS is how long the thread looks before it sleeps: most functions are
 // short, and waking it takes microseconds.

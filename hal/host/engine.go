@@ -16,6 +16,7 @@ type engine struct {
 	mu    sync.Mutex
 	sched Scheduler
 	clock Clock
+	real  Clock // of the parallel schedule
 	// free says that the scheduler needs no schedule points to move streams.
 	free atomic.Bool
 	spec string // the schedule's text

@@ -71,7 +71,7 @@ func Open(o Options) (*Driver, error) {
 	if o.Clock == nil {
 		o.Clock = RealTime()
 	}
-	e := &engine{sched: o.Scheduler, clock: o.Clock, engines: max(2, o.Engines)}
+	e := &engine{sched: o.Scheduler, clock: o.Clock, real: o.Clock, engines: max(2, o.Engines)}
 	_, free := o.Scheduler.(*parallel)
 	e.free.Store(free)
 	e.spec = "parallel"

@@ -134,10 +134,9 @@ func (d *deterministic) expire() bool {
 // Where the program waits for the device without asking the runtime (for a flag
 // that a function sets, say), the device goes on by itself, as real ones do,
 // once no thread of the program has done anything for a while.
-const (
-	aloneTick  = 50 * time.Millisecond
-	aloneTicks = 5
-)
+var aloneTick = 50 * time.Millisecond
+
+const aloneTicks = 5
 
 func (d *deterministic) goOn() {
 	tick := time.NewTicker(aloneTick)

@@ -14,7 +14,7 @@ func (d *Driver) SetSchedule(text string, c driver.Caller) error {
 	var next Scheduler
 	var clock Clock
 	if text == "parallel" {
-		next, clock = Parallel(), RealTime()
+		next, clock = Parallel(), e.real
 	} else {
 		stall, err := stallLimit()
 		if err != nil {

@@ -12,15 +12,17 @@ import (
 type Checker struct {
 	mu      sync.Mutex
 	devices map[*hal.Device]*device
+	all     []*device // in the order of their first use
 	lines   map[*hal.Stream]*line
 	events  map[*hal.Event]*event
-	hosts   map[uint64]*host
+	threads map[uint64]*thread
 	ended   *graves
+	orphan  know     // what the last of those had known
 	latest  struct { // the ones of the last call, to save a look-up
 		stream *hal.Stream
 		line   *line
 		id     uint64
-		host   *host
+		thread *thread
 	}
 
 	slots slots
@@ -48,7 +50,7 @@ func New() *Checker {
 		devices: map[*hal.Device]*device{},
 		lines:   map[*hal.Stream]*line{},
 		events:  map[*hal.Event]*event{},
-		hosts:   map[uint64]*host{},
+		threads: map[uint64]*thread{},
 		ended:   &graves{},
 		slots:   slots{next: 1},
 		next:    tidyEach,
@@ -113,7 +115,7 @@ func (c *Checker) Handle(op hal.Operation) {
 	if c.count >= c.next {
 		c.tidy()
 	}
-	t := c.host(op.Thread)
+	t := c.thread(op.Thread)
 	t.know[timed] = c.called
 	if s := t.owes; s != nil {
 		t.owes = nil
@@ -134,7 +136,7 @@ func (c *Checker) Handle(op hal.Operation) {
 		}
 	}
 	c.called = t.know[timed]
-	if len(c.hosts) == 1 && c.held == 0 {
+	if len(c.threads) == 1 && c.held == 0 {
 		c.floor = t.know[strict]
 	}
 	c.mu.Unlock()
@@ -144,7 +146,7 @@ func (c *Checker) Handle(op hal.Operation) {
 // wait for never came, as if it had come last. Call it before the last Take.
 func (c *Checker) Finish() {
 	c.mu.Lock()
-	for _, s := range c.lines {
+	for _, s := range c.heldLines() {
 		c.force(s, nil)
 	}
 	c.settle()
@@ -171,7 +173,7 @@ func (c *Checker) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Stats{
-		Operations: c.count, Streams: len(c.lines), Events: len(c.events), Threads: len(c.hosts),
+		Operations: c.count, Streams: len(c.lines), Events: len(c.events), Threads: len(c.threads),
 		Slots: int(c.slots.next) - 1, Pieces: c.table.n, Held: c.held,
 		Reports: len(c.reports.seen), Repeats: c.reports.repeats, Dropped: c.reports.dropped,
 		Unknown: c.late.unknown,

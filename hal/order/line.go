@@ -53,9 +53,9 @@ type device struct {
 	past, pastOrdered know
 }
 
-// host is a host thread. Its slot is taken at its first access to memory; its
+// thread is a host thread. Its slot is taken at its first access to memory; its
 // knowledge contains its own stamp.
-type host struct {
+type thread struct {
 	stamp
 	id   uint64
 	know know
@@ -99,23 +99,24 @@ func (c *Checker) device(d *hal.Device) *device {
 	if found == nil {
 		found = &device{ordinal: d.Ordinal()}
 		c.devices[d] = found
+		c.all = append(c.all, found)
 	}
 	return found
 }
 
-func (c *Checker) host(t *hal.Thread) *host {
+func (c *Checker) thread(t *hal.Thread) *thread {
 	var id uint64 // callers without a thread are one thread
 	if t != nil {
 		id = t.ID
 	}
-	if h := c.latest.host; h != nil && c.latest.id == id {
+	if h := c.latest.thread; h != nil && c.latest.id == id {
 		return h
 	}
-	h := c.hosts[id]
+	h := c.threads[id]
 	if h == nil {
-		h = &host{id: id}
+		h = &thread{id: id, know: c.orphan}
 		first := true
-		for _, o := range c.hosts {
+		for _, o := range c.threads {
 			if first {
 				h.know, first = o.know, false
 			} else {
@@ -123,7 +124,7 @@ func (c *Checker) host(t *hal.Thread) *host {
 			}
 		}
 		h.know[asked] = h.know[strict]
-		c.hosts[id] = h
+		c.threads[id] = h
 		if t != nil {
 			ended := c.ended
 			runtime.AddCleanup(t, func(id uint64) {
@@ -133,7 +134,7 @@ func (c *Checker) host(t *hal.Thread) *host {
 			}, id)
 		}
 	}
-	c.latest.id, c.latest.host = id, h
+	c.latest.id, c.latest.thread = id, h
 	return h
 }
 
@@ -174,10 +175,8 @@ func (c *Checker) forget(l *line) {
 		return
 	}
 	if !c.floor.knows(l.stamp) {
-		for _, past := range []*know{&d.past, &c.slots.past} {
-			g := gather{know: past}
-			g.add(l.stamp, l.know)
-		}
+		g := gather{know: &d.past}
+		g.add(l.stamp, l.know)
 		if l.dirty {
 			g := gather{know: &d.pastOrdered}
 			g.add(l.stamp, l.know)
@@ -191,5 +190,5 @@ func (c *Checker) forget(l *line) {
 			}
 		}
 	}
-	c.slots.give(l.stamp)
+	c.slots.give(l.stamp, l.know)
 }

@@ -8,10 +8,16 @@ const slotsMost = 4096
 type slots struct {
 	next  uint32
 	spare []stamp // of what was closed, with the last operation there
+	look  int     // where the last one was looked for
 	past  know    // what they knew
 }
 
-func (s *slots) give(at stamp) { s.spare = append(s.spare, at) }
+// give takes the slot of what was closed, whose last operation was at and knew k.
+func (s *slots) give(at stamp, k know) {
+	s.spare = append(s.spare, at)
+	g := gather{know: &s.past}
+	g.add(at, k)
+}
 
 // take returns a slot for a line that begins behind what by knows. A used slot
 // goes on counting, so what is known of its former owner stays true; and the
@@ -19,15 +25,12 @@ func (s *slots) give(at stamp) { s.spare = append(s.spare, at) }
 // there are too many slots the new owner is taken to come after all that was
 // ever closed: accesses may then go unreported, but none is reported wrongly.
 func (s *slots) take(by *vector, into *know) stamp {
-	for i := range min(len(s.spare), 16) {
-		if at := s.spare[i]; by.knows(at) {
-			s.remove(i)
+	for range min(len(s.spare), 16) {
+		s.look = (s.look + 1) % len(s.spare)
+		if at := s.spare[s.look]; by.knows(at) {
+			s.remove(s.look)
 			return at
 		}
-	}
-	if len(s.spare) > 16 {
-		// Others are looked at the next time.
-		s.spare = append(s.spare[16:], s.spare[:16]...)
 	}
 	if s.next >= slotsMost && len(s.spare) > 0 {
 		at := s.spare[0]

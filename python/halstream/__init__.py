@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ._array import Array, asarray, empty, pinned_empty, zeros
     from ._borrow import from_dlpack
     from ._kernel import Kernel
+    from ._sanitize import host_access, sanitize
 
 __version__ = "0.1.0"
 
@@ -87,7 +88,9 @@ __all__ = [
     "devices",
     "empty",
     "from_dlpack",
+    "host_access",
     "pinned_empty",
+    "sanitize",
     "set_device",
     "synchronize",
     "testing",
@@ -190,6 +193,10 @@ def __getattr__(name: str) -> Any:
         from ._borrow import from_dlpack
 
         return from_dlpack
+    if name in {"host_access", "sanitize"}:
+        from . import _sanitize
+
+        return getattr(_sanitize, name)
     if name == "Kernel":
         from ._kernel import Kernel
 

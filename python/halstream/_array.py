@@ -357,6 +357,8 @@ def _argument(value: Any, ranges: list[str]) -> Any:
             start += sum(step for step in steps if step < 0)
             nbytes = sum(abs(step) for step in steps) + value.itemsize
         ranges.append(f"r:{start}:{nbytes}")
+        if _hostfunc.keep is not None:
+            _hostfunc.keep(value)
     return value
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 __all__ = ["Execution", "Failure", "first_difference"]
 
@@ -56,6 +57,8 @@ class Execution:
         A line for each call of the host: thread, kind, stream.
     trace : tuple of str
         Operations as the choke point told them, where they were asked for.
+    kept : object
+        What the runner wants to find again, such as the exception.
     """
 
     spec: str
@@ -65,6 +68,11 @@ class Execution:
     steps: int = 0
     failure: Failure | None = None
     trace: tuple[str, ...] = ()
+    kept: Any = field(default=None, compare=False, repr=False)
+
+    def bare(self) -> Execution:
+        """Return the same without what is kept, such as the frames of an exception."""
+        return replace(self, kept=None)
 
     @functools.cached_property
     def items(self) -> list[str]:
@@ -113,8 +121,8 @@ def _calls_differ(first: list[str], second: list[str]) -> str:
         longer = max(first, second, key=len)
         number = min(len(first), len(second)) + 1
         return (
-            f"one run made {len(first)} calls and the other {len(second)}: call {number}, "
-            f"{call_words(longer[number - 1])}, is only in one"
+            f"one run made {len(first)} call{'s' * (len(first) != 1)} and the other {len(second)}: "
+            f"call {number}, {call_words(longer[number - 1])}, is only in one"
         )
     return ""
 

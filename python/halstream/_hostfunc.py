@@ -44,6 +44,9 @@ arguments: (
     | None
 ) = None
 
+# Set while a sanitizer is on: is given what functions on streams work on.
+keep: Callable[[Any], None] | None = None
+
 
 def submit(
     stream: Work,
@@ -93,6 +96,10 @@ def ranges(reads: Iterable[Any], writes: Iterable[Any]) -> str:
     """Return what the extension takes as an account of reads and writes."""
     from ._memory import address_of
 
+    if keep is not None:
+        reads, writes = list(reads), list(writes)
+        for buffer in (*reads, *writes):
+            keep(buffer)
     parts = ["r:{}:{}".format(*address_of(buffer)) for buffer in reads]
     parts += ["w:{}:{}".format(*address_of(buffer, writable=True)) for buffer in writes]
     return " ".join(parts)

@@ -111,10 +111,11 @@ def _devices() -> list[dict[str, Any]]:
 
 def _environment() -> list[dict[str, str | None]]:
     """Return the variables that are known or set."""
-    names = [*VARIABLES, *sorted(name for name in os.environ if name.startswith("HALSTREAM_") and name not in VARIABLES)]
+    others = {name for name in os.environ if name.startswith("HALSTREAM_")} - set(VARIABLES)
     unknown = "not a variable that halstream reads"
     return [
-        {"name": name, "value": os.environ.get(name), "meaning": VARIABLES.get(name, unknown)} for name in names
+        {"name": name, "value": os.environ.get(name), "meaning": VARIABLES.get(name, unknown)}
+        for name in [*VARIABLES, *sorted(others)]
     ]
 
 

@@ -6,10 +6,12 @@ and which is imported at the first use.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from . import _script
 from ._timeline import Slice, Timeline, lay_out
 
 __all__ = ["build", "chunks", "schema"]
@@ -21,6 +23,7 @@ _CHUNK = 4096
 _SEQUENCE = 1
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_RUNNER = _script.__file__
 
 
 def schema() -> Any:
@@ -43,15 +46,18 @@ def schema() -> Any:
     return perfetto_trace_pb2
 
 
-def build(lines: Iterable[str], executed: Iterable[str], text_of_site: Callable[[int], str]) -> bytes:
+def build(
+    lines: Iterable[str], executed: Iterable[str] | None, text_of_site: Callable[[int], str]
+) -> bytes:
     """Return the trace of a log.
 
     Parameters
     ----------
     lines : iterable of str
         As `_native.trace_take` gives them, one each.
-    executed : iterable of str
-        As `_native.executed_take` gives them, one each.
+    executed : iterable of str or None
+        As `_native.executed_take` gives them, one each; None if the backend
+        does not tell.
     text_of_site : callable
         Gives the stack of a site, as `_native.position_text` does.
 
@@ -200,17 +206,19 @@ class _Writer:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers) + 1
-            raw = text.encode(errors="backslashreplace")
             entry = getattr(self._interned, table).add(iid=number)
             if table == "debug_annotation_string_values":
-                entry.str = raw
+                entry.str = text.encode()
             else:
-                entry.name = raw.decode()
+                entry.name = text
         return number
 
     def _site(self, site: int) -> tuple[int, int]:
         """Return the numbers of a site's place and stack, 0 where nothing is known."""
-        frames = [frame.split("\x1f") for frame in self._text_of_site(site).split("\n") if frame]
+        text = self._text_of_site(site).encode(errors="backslashreplace").decode()
+        frames = [frame.split("\x1f") for frame in text.split("\n") if frame]
+        # What runs the program is of no interest either.
+        frames = list(itertools.takewhile(lambda frame: frame[0] != _RUNNER, frames))
         found = 0, 0
         if frames:
             own = [frame for frame in frames if not frame[0].startswith(_PACKAGE)]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
+import io
 import os
 import runpy
 import sys
 import threading
+import types
+import zipfile
 from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple
@@ -43,7 +47,7 @@ def run(script: str, args: Sequence[str]) -> Outcome:
         sys.path[0] = os.path.dirname(os.path.abspath(script))
     outcome = Outcome(0, None)
     try:
-        runpy.run_path(script, run_name="__main__")
+        _execute(script)
     except SystemExit as exc:
         outcome = Outcome(_code(exc), None)
     except KeyboardInterrupt as exc:
@@ -57,6 +61,19 @@ def run(script: str, args: Sequence[str]) -> Outcome:
     except KeyboardInterrupt:
         outcome = outcome._replace(code=outcome.code or INTERRUPTED)
     return outcome
+
+
+def _execute(script: str) -> None:
+    if os.path.isdir(script) or zipfile.is_zipfile(script) or script.endswith(".pyc"):
+        runpy.run_path(script, run_name="__main__")
+        return
+    with io.open_code(os.path.abspath(script)) as file:
+        code = compile(file.read(), script, "exec", dont_inherit=True)
+    # The module stays: threads and processes that outlive the script look for it.
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__file__=script, __builtins__=builtins, __cached__=None)
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
 
 
 def _code(exc: SystemExit) -> int:
@@ -78,7 +95,8 @@ def _join() -> None:
 
 def print_exception(exc: BaseException, script: str) -> None:
     """Print an exception with the frames of the script, not of what runs it."""
-    sys.excepthook(type(exc), exc, _own(exc.__traceback__, script))
+    exc = exc.with_traceback(_own(exc.__traceback__, script))
+    sys.excepthook(type(exc), exc, exc.__traceback__)
 
 
 def _own(frames: TracebackType | None, script: str) -> TracebackType | None:

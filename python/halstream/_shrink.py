@@ -9,6 +9,7 @@ of these is narrowed down to the two things whose order matters.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -143,7 +144,7 @@ def departures(fifo: list[str], failing: list[str]) -> Holds:
 
 def chain(fifo: list[str], failing: list[str]) -> Holds:
     """Return a hold for each operation until what came just before it: the very order."""
-    pairs = zip(failing, failing[1:], strict=False)
+    pairs = itertools.pairwise(failing)
     return tuple(hold for last, item in pairs if item[0] != "h" and (hold := _hold(item, last)) is not None)
 
 
@@ -215,10 +216,8 @@ class _Search:
         """Move a hold to the last operation of its stream for which the program still fails."""
         assert self.execution is not None
         hold = self.holds[index]
-        items = self.execution.items
-        start = items.index(_target(hold)) if _target(hold) in items else 0
         numbers = [
-            int(item.partition(".")[2]) for item in items[start:] if item.startswith(f"{hold.stream}.")
+            int(item.partition(".")[2]) for item in self.execution.items if item.startswith(f"{hold.stream}.")
         ]
         # An operation has one hold.
         taken = {(other.stream, other.number) for other in self.holds}
@@ -237,7 +236,9 @@ class _Search:
         items = self.execution.items
         if own not in items or own not in places:
             return
-        end = items.index(_target(hold)) if _target(hold) in items else items.index(own)
+        end = items.index(own)
+        if _target(hold) in items:
+            end = min(end, items.index(_target(hold)))  # it may have ended before, when nothing else could run
         choices = []
         for item in items[:end]:
             if places.get(item, len(places)) > places[own]:

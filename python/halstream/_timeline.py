@@ -18,6 +18,9 @@ from ._releases import Releases
 
 __all__ = ["Counter", "Slice", "Timeline", "Track", "lay_out"]
 
+# Many programs make an event for each record; nothing happens then.
+_UNTOLD = frozenset({"new event", "close event"})
+
 _MEMORY = POOL | {"new memory", "free memory"}
 
 Times = dict[int, tuple[int, int]]
@@ -88,20 +91,23 @@ class Timeline:
             self.counters.append(Counter(track, when, value))
 
 
-def lay_out(lines: Iterable[str], executed: Iterable[str], tick: Callable[[], object] | None = None) -> Timeline:
+def lay_out(
+    lines: Iterable[str], executed: Iterable[str] | None, tick: Callable[[], object] | None = None
+) -> Timeline:
     """Return the timeline of a log.
 
     Parameters
     ----------
     lines : iterable of str
         As `_native.trace_take` gives them, one each.
-    executed : iterable of str
-        As `_native.executed_take` gives them. Without any, which is so on
-        backends that do not tell, operations are instants at their calls.
+    executed : iterable of str or None
+        As `_native.executed_take` gives them; None on a backend that does not
+        tell: operations are instants at their calls then.
     tick : callable, optional
         Called now and then, for a display of progress.
     """
-    log, times = parse(lines), parse_executed(executed)
+    log = parse(lines)
+    times = parse_executed(executed or ())
     tick = tick or _nothing
     timeline = Timeline()
     streams = _streams(log)
@@ -112,12 +118,16 @@ def lay_out(lines: Iterable[str], executed: Iterable[str], tick: Callable[[], ob
         if index and made and (device, index) not in made:
             name = f"default stream {index}"  # of a thread or a context
         track = timeline.track(f"device {device}", f"device {device} / {name}")
-        timeline.slices += _stream(track, operations, times, releases)
+        if executed is None:
+            timeline.slices += _calls(track, operations)
+        else:
+            timeline.slices += _stream(track, operations, times, releases)
         tick()
-    _draw(timeline.slices, releases, bool(times))
+    _draw(timeline.slices, releases, executed is not None)
     _memory(timeline, log, _Ends(streams, times))
     tick()
-    _pending(timeline, streams, times)
+    if executed is not None:
+        _pending(timeline, streams, times)
     _host(timeline, log)
     tick()
     return timeline
@@ -156,19 +166,30 @@ def _streams(log: list[Line]) -> dict[tuple[int, int], list[Line]]:
     return streams
 
 
+def _calls(track: int, operations: list[Line]) -> Iterator[Slice]:
+    """Yield an instant for each operation, when it was enqueued."""
+    for line in operations:
+        instant = _slice(track, "stream", line, line.time, line.time)
+        instant.instant = True
+        yield instant
+
+
 def _stream(track: int, operations: list[Line], times: Times, releases: Releases) -> Iterator[Slice]:
     """Yield the slices of one stream, none of which overlap."""
-    if not times:
-        for line in operations:
-            instant = _slice(track, "stream", line, line.time, line.time)
-            instant.instant = True
-            yield instant
-        return
-    ran = sorted((*times[line.id], line.id, line) for line in operations if line.id in times)
+    ran = []
+    free = 0
+    for line in operations:
+        if line.id in times:
+            began, ended = times[line.id]
+            if began == ended:
+                # Some waits pass within their call, whatever is before them on
+                # the stream; their place is behind that.
+                began = ended = max(began, free)
+            free = max(free, ended)
+            ran.append((began, ended, line.id, line))
+    ran.sort()
     free = 0
     for began, ended, _, line in ran:
-        # A wait for what is done passes within its call, whatever is before it
-        # on the stream; its place is behind that.
         begin = max(began, free)
         since = max(free, line.time)
         if (reason := releases.reason(line, since, begin)) and since < begin:
@@ -176,7 +197,7 @@ def _stream(track: int, operations: list[Line], times: Times, releases: Releases
         free = max(begin, ended)
         yield _slice(track, "stream", line, begin, free)
     newest = max((line.id for *_, line in ran), default=0)
-    # What has no times but others behind it do was nothing to wait for, or was dropped.
+    # What has no times but others behind it do did nothing, or was dropped.
     left = [line for line in operations if line.id > newest]
     if left:
         since = max(free, left[0].time)
@@ -283,8 +304,6 @@ def _memory(timeline: Timeline, log: list[Line], ends: _Ends) -> None:
 
 def _pending(timeline: Timeline, streams: dict[tuple[int, int], list[Line]], times: Times) -> None:
     """Add how many operations of each device are enqueued and not done."""
-    if not times:
-        return
     changes: dict[int, list[tuple[int, int]]] = {}
     for (device, _), operations in streams.items():
         newest = max((line.id for line in operations if line.id in times), default=0)
@@ -301,7 +320,7 @@ def _pending(timeline: Timeline, streams: dict[tuple[int, int], list[Line]], tim
 def _host(timeline: Timeline, log: list[Line]) -> None:
     """Add what host threads did besides enqueueing, as instants: only its end is known."""
     for line in log:
-        if line.host:
+        if line.host and line.kind not in _UNTOLD:
             track = timeline.track("host", f"thread {line.thread}")
             instant = _slice(track, "host", line, line.time, line.time)
             instant.instant = True

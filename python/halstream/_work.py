@@ -206,4 +206,6 @@ def _argument(argument: Any) -> tuple[int, str]:
     from ._memory import address_of
 
     start, size = address_of(argument)
+    if _hostfunc.keep is not None:
+        _hostfunc.keep(argument)
     return start, f"r:{start}:{size}"

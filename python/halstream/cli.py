@@ -1,1 +1,50 @@
-"""The command line."""
+"""The command line: ``halstream``, or ``python -m halstream``.
+
+The commands need what the extra ``cli`` brings; without it `main` says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._commands import app
+
+__all__ = ["app", "main"]
+
+
+def main() -> int:
+    """Run the command line on `sys.argv`; return the exit code, or end with it.
+
+    2 stands for a command that could not be carried out; a command that runs a
+    script has the script's own code, or 1 where it found a failure.
+    """
+    if sys.argv[1:2] == ["_child"]:
+        # A run of a script under one schedule; needs nothing of the extra.
+        from ._child import main as child
+
+        return child(sys.argv[2:])
+    try:
+        import rich
+        import typer
+    except ImportError as exc:
+        print(
+            f"halstream: the command line needs the packages of an extra ({exc}); say pip install 'halstream[cli]'",
+            file=sys.stderr,
+        )
+        return 2
+    del rich, typer
+    from ._commands import app
+
+    app(prog_name="halstream")  # ends with SystemExit
+    return 0
+
+
+def __getattr__(name: str) -> Any:
+    # The commands are loaded where they are asked for: they import typer.
+    if name == "app":
+        from ._commands import app
+
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _memory as memory
+from halstream import _native
 
 LIMIT = 10.0
 STAGED = 64 << 10
@@ -340,3 +341,24 @@ def test_S4_a_copy_that_waits_reports_the_first_error() -> None:
         a.numpy(s)
     assert a.numpy(s).tolist() == [0, 0, 0, 0]
     s.synchronize(timeout=LIMIT)
+
+
+def test_M14_the_host_tells_what_it_reads_and_writes(device: hs.Device) -> None:
+    own, on_device = np.ones(8), hs.empty(8)
+    address = own.__array_interface__["data"][0]
+    log = _native.trace_start()
+    try:
+        hs.host_access(own, "w")
+        on_device.copy_from(own)  # taken within the call
+        hs.host_access(own, "r")
+        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
+    finally:
+        _native.trace_stop(log)
+    mine, there = f"{address}+64", f"{on_device.ptr}+64"
+    assert [(line[1], line[9], line[10]) for line in lines] == [
+        ("host write", "", mine),
+        ("host read", mine, ""),
+        ("copy", "", there),
+        ("host read", mine, ""),
+    ]
+    hs.synchronize()

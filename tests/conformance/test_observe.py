@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -148,3 +149,54 @@ def test_O1_refused_calls_are_not_seen() -> None:
     with hs.testing.Trace() as trace, pytest.raises(hs.WrongDeviceError):
         s.record(e)
     assert trace.operations == []
+
+
+def test_O5_a_log_has_what_the_host_does_and_where(hold: Hold) -> None:
+    from halstream import _native
+
+    log = _native.trace_start()
+    _native.positions(1)
+    try:
+        s = hs.Stream()
+        with hold(s):
+            e = s.record()
+            assert not e.query()  # not told: it orders nothing
+        e.synchronize(timeout=10)
+        assert e.query() and s.query()
+        s.close()
+    finally:
+        _native.positions(-1)
+        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
+        _native.trace_stop(log)
+    host = [line[1] for line in lines if line[12] == "1"]
+    assert host == [
+        "new stream", "new event", "synchronize event", "query event", "query stream", "close stream",
+    ]  # fmt: skip
+    record = next(line for line in lines if line[1] == "record")
+    frames = [frame.split("\x1f") for frame in _native.position_text(int(record[11])).split("\n")]
+    own = [frame for frame in frames if frame[0] == __file__]
+    assert own[0][2].endswith("test_O5_a_log_has_what_the_host_does_and_where")
+    assert "e = s.record()" in linecache.getline(__file__, int(own[0][1]))
+
+
+def test_O6_operations_tell_when_they_ran(device: hs.Device) -> None:
+    from halstream import _native
+
+    log = _native.trace_start()
+    _native.executed_start()
+    try:
+        a, b = hs.Stream(), hs.Stream()
+        a.delay(0.001)
+        b.wait(a.record())
+        b.nop()
+        b.synchronize(timeout=10)
+        executed = _native.executed_take()
+    finally:
+        _native.executed_stop()
+        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
+        _native.trace_stop(log)
+    times = {int(i): (int(begin), int(end)) for i, begin, end in (line.split() for line in executed.splitlines())}
+    of = {line[1]: times[int(line[0])] for line in lines if line[12] == "0"}
+    assert set(of) == {"delay", "record", "wait", "nop"}
+    assert of["delay"][1] - of["delay"][0] >= 1_000_000
+    assert of["delay"][1] <= of["record"][0] and of["record"][1] <= of["nop"][0]

@@ -11,7 +11,7 @@ from halstream._execution import Execution
 from halstream._shrink import Budget, Shrunk, chain, departures, shrink
 from halstream._token import Hold
 from hypothesis import given, settings
-from model import Device, Program
+from schedule_model import Device, Program
 
 
 def shrunk(program: Callable[[Device], None], spec: str, **budget: float) -> Shrunk:

@@ -118,6 +118,8 @@ def command(
         def fail(exc: HalError, args: tuple[Any, ...]) -> Any:
             if exc.kind == "no_context" and session.adopt():
                 return call(*args)
+            if exc.kind == "unordered_access":
+                raise exc  # about the program, and asked for: no failure of this call
             code = exc.code
             if code < codes.FIRST:
                 code = table.get(exc.kind, codes.RT_INTERNAL_ERROR)

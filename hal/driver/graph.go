@@ -1,0 +1,67 @@
+package driver
+
+// Grapher is implemented by drivers that can tell what their streams wait for.
+type Grapher interface {
+	// Quiet reports whether no stream can move unless the program does something:
+	// none is ready, no engine works and no limit of a wait runs. Functions that
+	// were handed over are the program's. Two calls that return the same mark had
+	// the same work pending at the same places.
+	Quiet() (quiet bool, mark uint64)
+	// Stepped reports whether the devices move only during calls.
+	Stepped() bool
+	// Busy returns all streams with pending work.
+	Busy() []Busy
+}
+
+// Need says what the operation at the head of a stream waits for.
+type Need uint8
+
+// The needs.
+const (
+	NeedNothing  Need = iota // it runs, or will without anybody's help
+	NeedGate                 // somebody opens a gate
+	NeedEvent                // a settable event is recorded
+	NeedStream               // another stream gets to a place
+	NeedOrder                // the legacy order: all streams it names come to an end
+	NeedFunction             // a function that was handed over ends
+	NeedReport               // a thread of the program takes a function and ends it
+)
+
+// Place is the Seq-th operation of a stream, which is named by its device and
+// its number there.
+type Place struct {
+	Device int
+	Stream uint64
+	Seq    uint64
+}
+
+// Busy is a stream with pending work.
+type Busy struct {
+	// At is the place of its head operation.
+	At      Place
+	Title   string
+	Pending uint64
+	// Head says what the head operation is, in words.
+	Head string
+	Tag  Tag
+	Need Need
+	// Number is that of the gate, the event or the function.
+	Number uint64
+	// On are the places that it waits for.
+	On []Place
+}
+
+// Placed is implemented by points that can tell which places they stand for.
+type Placed interface {
+	// Missing returns those that were not reached yet.
+	Missing() []Place
+}
+
+// Missing returns the places that p stands for and that were not reached, none
+// for a point that cannot tell.
+func Missing(p Point) []Place {
+	if placed, ok := p.(Placed); ok {
+		return placed.Missing()
+	}
+	return nil
+}

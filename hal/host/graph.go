@@ -1,0 +1,178 @@
+package host
+
+import "halstream/hal/driver"
+
+// Stepped implements driver.Grapher.
+func (d *Driver) Stepped() bool { return !d.eng.free.Load() }
+
+// Quiet implements driver.Grapher.
+func (d *Driver) Quiet() (quiet bool, mark uint64) {
+	const prime = 1099511628211
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	quiet = true
+	for _, dev := range d.devices {
+		for s := dev.active; s != nil; s = s.next {
+			if quiet && s.need() == driver.NeedNothing {
+				quiet = false
+			}
+			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.completed.Load(), s.submitted.Load()} {
+				mark = (mark ^ n) * prime
+			}
+		}
+	}
+	return quiet, mark
+}
+
+// Busy implements driver.Grapher.
+func (d *Driver) Busy() []driver.Busy {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	var found []driver.Busy
+	for _, dev := range d.devices {
+		for s := dev.active; s != nil; s = s.next {
+			found = append(found, s.busy())
+		}
+	}
+	return found
+}
+
+// need says what the head operation of a stream with work waits for.
+func (s *Stream) need() driver.Need {
+	o := s.q.front()
+	switch s.state {
+	case running:
+		switch o.kind {
+		case opCall:
+			return driver.NeedFunction
+		case opReport:
+			return driver.NeedReport
+		}
+		return driver.NeedNothing
+	case blocked:
+	default:
+		return driver.NeedNothing // ready, or queued for an engine
+	}
+	if o.ep != nil && !o.ep.open {
+		return driver.NeedOrder
+	}
+	switch o.kind {
+	case opGate:
+		return driver.NeedGate
+	case opWait, opWaitSet:
+		if o.timer != nil || s.limited() {
+			return driver.NeedNothing
+		}
+		if o.kind == opWait {
+			return driver.NeedStream
+		}
+		return driver.NeedEvent
+	}
+	return driver.NeedNothing
+}
+
+// limited reports whether the head operation, a wait, has a limit in virtual time.
+func (s *Stream) limited() bool {
+	d, ok := s.eng.sched.(*deterministic)
+	if !ok {
+		return false
+	}
+	for _, t := range d.timers {
+		if t.s == s && t.seq == s.completed.Load()+1 {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Stream) busy() driver.Busy {
+	o := s.q.front()
+	b := driver.Busy{
+		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.completed.Load() + 1},
+		Title:   s.title(),
+		Pending: s.submitted.Load() - s.completed.Load(),
+		Head:    o.words(),
+		Tag:     o.tag,
+		Need:    s.need(),
+	}
+	switch b.Need {
+	case driver.NeedGate:
+		b.Number = o.ref.(*gate).id
+	case driver.NeedEvent:
+		b.Number = o.ref.(*Event).opts.ID
+	case driver.NeedFunction, driver.NeedReport:
+		b.Number = o.arg
+	case driver.NeedStream:
+		if ev, ok := o.ref.(*Event); ok {
+			b.Number = ev.opts.ID
+		}
+		b.On = []driver.Place{place{o.on, o.arg}.name()}
+	case driver.NeedOrder:
+		b.On = s.before()
+	}
+	return b
+}
+
+// before returns the places that the legacy order puts before the head
+// operation of s: the last ones of the epoch that is open.
+func (s *Stream) before() []driver.Place {
+	var places []driver.Place
+	for t := s.dev.active; t != nil; t = t.next {
+		if ep := t.q.front().ep; t != s && ep != nil && ep.open {
+			places = append(places, place{t, t.completed.Load() + 1}.name())
+		}
+	}
+	return places
+}
+
+// words says what an operation is.
+func (o *op) words() string {
+	switch o.kind {
+	case opRecord:
+		return "a record of event " + name(o.ref.(*Event).opts.ID)
+	case opReset:
+		return "a reset of event " + name(o.ref.(*Event).opts.ID)
+	case opWait:
+		if ev, ok := o.ref.(*Event); ok {
+			return "a wait for event " + name(ev.opts.ID)
+		}
+		return "a wait for a stream"
+	case opWaitSet:
+		return "a wait for event " + name(o.ref.(*Event).opts.ID)
+	case opGate:
+		return "gate " + name(o.ref.(*gate).id)
+	case opCall, opPass:
+		return "a function"
+	case opReport, opReportPass:
+		return "a report"
+	case opWork:
+		return title(o.ref.(work))
+	}
+	return "an empty operation"
+}
+
+func (p place) name() driver.Place {
+	return driver.Place{Device: p.on.dev.ordinal, Stream: p.on.id, Seq: p.seq}
+}
+
+// Missing implements driver.Placed.
+func (p point) Missing() []driver.Place {
+	if p.at.reached() {
+		return nil
+	}
+	return []driver.Place{p.at.name()}
+}
+
+// Missing implements driver.Placed.
+func (ps points) Missing() []driver.Place {
+	var places []driver.Place
+	for _, p := range ps {
+		places = append(places, p.Missing()...)
+	}
+	return places
+}
+
+// Number returns the gate's number in texts.
+func (g *gate) Number() uint64 { return g.id }
+
+var _ driver.Grapher = (*Driver)(nil)

@@ -1,0 +1,173 @@
+package hal_test
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// bytesAt is memory of the host device as the host sees it.
+func bytesAt(addr uint64, n int) []byte {
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), n)
+}
+
+type found struct {
+	id     uint32
+	ranges []hal.Range
+}
+
+// inspected is a runtime with an inspector, a stream, and what the inspector was told.
+func inspected(t *testing.T) (rt *hal.Runtime, me *hal.Thread, s *hal.Stream, told *[]found) {
+	rt, err := hal.OpenBackend("host", 4)
+	require.NoError(t, err)
+	t.Cleanup(rt.Close)
+	me = hal.NewThread()
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	s, err = dev.NewStream(me, hal.StreamOptions{NonBlocking: true})
+	require.NoError(t, err)
+	told = new([]found)
+	rt.SetInspector(&hal.Inspector{
+		Refilled: func(id uint32, r hal.Range) { *told = append(*told, found{id, []hal.Range{r}}) },
+		Observed: func(id uint32, changed []hal.Range) { *told = append(*told, found{id, changed}) },
+	})
+	return rt, me, s, told
+}
+
+// TestARefilledSourceIsFound is about copies from pinned memory that changes
+// between the call and the copy.
+func TestARefilledSourceIsFound(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		size int64
+		rows uint64
+	}{{"short", 64, 1}, {"for an engine", 64 << 10, 1}, {"of rows", 64, 4}, {"large enough to be shared", 2 << 20, 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			rt, me, s, told := inspected(t)
+			var last uint32
+			defer rt.Listen(func(o hal.Operation) { last = o.ID })()
+			pinned, err := rt.AllocHost(me, c.size)
+			require.NoError(t, err)
+			dev, err := rt.Device(0)
+			require.NoError(t, err)
+			target, err := dev.Alloc(me, c.size)
+			require.NoError(t, err)
+			source := bytesAt(pinned.Start, int(c.size))
+			width := uint64(c.size) / c.rows
+			if c.rows > 1 {
+				width /= 2
+			}
+			pitch := uint64(c.size) / c.rows
+			copied := func(touch int) uint32 {
+				gate, err := s.Gate(me)
+				require.NoError(t, err)
+				p, err := s.Copy(me, hal.CopySpec{Dst: target.Start, Src: pinned.Start, DstPitch: pitch, SrcPitch: pitch,
+					Width: width, Height: c.rows})
+				require.NoError(t, err)
+				require.Nil(t, p)
+				id := last
+				if touch >= 0 {
+					source[touch]++
+				}
+				gate.Open()
+				done, err := s.Synchronize(me, driver.Forever)
+				require.NoError(t, err)
+				require.True(t, done)
+				return id
+			}
+			copied(-1)
+			require.Empty(t, *told, "nothing changed")
+			id := copied(int(width) - 1)
+			span := pitch*(c.rows-1) + width
+			require.Equal(t, []found{{id, []hal.Range{{Start: pinned.Start, Size: span}}}}, *told)
+			require.Equal(t, source[:width], bytesAt(target.Start, int(width)), "the copy still copies")
+			if c.rows > 1 {
+				copied(int(width))
+				require.Len(t, *told, 1, "what lies between the rows does not count")
+			}
+			rt.SetInspector(nil)
+			copied(0)
+			require.Len(t, *told, 1, "nobody asks")
+		})
+	}
+}
+
+// TestADroppedCopyIsNotInspected: an abort ends what the copy was to do.
+func TestADroppedCopyIsNotInspected(t *testing.T) {
+	rt, me, s, told := inspected(t)
+	defer rt.Listen(func(hal.Operation) {})()
+	pinned, err := rt.AllocHost(me, 64)
+	require.NoError(t, err)
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	target, err := dev.Alloc(me, 64)
+	require.NoError(t, err)
+	gate, err := s.Gate(me)
+	require.NoError(t, err)
+	_, err = s.Copy(me, hal.CopySpec{Dst: target.Start, Src: pinned.Start, Width: 64})
+	require.NoError(t, err)
+	bytesAt(pinned.Start, 64)[0]++
+	n, err := s.Abort(me)
+	require.NoError(t, err)
+	require.Equal(t, 2, n, "the gate and the copy")
+	gate.Open()
+	_, err = s.Synchronize(me, driver.Forever)
+	require.NoError(t, err)
+	require.Empty(t, *told)
+}
+
+// TestWhatAFunctionChangesIsFound is about functions that write where they said
+// that they read.
+func TestWhatAFunctionChangesIsFound(t *testing.T) {
+	rt, me, s, told := inspected(t)
+	defer rt.Listen(func(hal.Operation) {})()
+	const small, large = 1 << 10, 1 << 20
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	one, err := dev.Alloc(me, small)
+	require.NoError(t, err)
+	two, err := dev.Alloc(me, large)
+	require.NoError(t, err)
+	reads := []hal.Range{{Start: one.Start, Size: small}, {Start: two.Start, Size: large}}
+
+	server := hal.NewThread()
+	run := func(f func()) {
+		t.Helper()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for {
+				if task := rt.Funcs.Next(server, driver.Forever); task.Token == 7 {
+					f()
+					rt.Funcs.Done(server, false, nil)
+					return
+				}
+			}
+		}()
+		require.NoError(t, s.HostFuncOn(me, 7, reads, nil))
+		done, err := s.Synchronize(me, driver.Forever)
+		require.NoError(t, err)
+		require.True(t, done)
+		<-ended
+	}
+	a, b := bytesAt(one.Start, small), bytesAt(two.Start, large)
+	run(func() { a[3]++ })
+	require.Empty(t, *told, "under parallel nobody can say who changed it")
+
+	require.NoError(t, rt.SetSchedule(me, "fifo", driver.Caller{}))
+	run(func() {})
+	require.Empty(t, *told)
+	run(func() { a[3]++; a[8]++; a[100]++ })
+	require.Equal(t, []hal.Range{{Start: one.Start + 3, Size: 6}, {Start: one.Start + 100, Size: 1}}, (*told)[0].ranges)
+	run(func() { b[large-1]++ })
+	last := (*told)[1].ranges
+	require.Len(t, last, 1)
+	require.Equal(t, two.Start+large, last[0].Start+last[0].Size)
+	require.LessOrEqual(t, last[0].Size, uint64(large/1024), "a piece of it, not all")
+	run(func() { a[0]++; _ = rt.HostAccess(nil, hal.Range{Start: 1, Size: 1}, true) })
+	require.Len(t, *told, 2, "the host did something meanwhile")
+}

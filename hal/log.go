@@ -1,0 +1,105 @@
+package hal
+
+import "sync"
+
+// Log gathers the operations that pass the choke point. It costs less than a listener that keeps them: it takes what
+// there is, in pieces that never move.
+type Log struct {
+	mu   sync.Mutex
+	full [][]Logged
+	last []Logged
+	stop func()
+	// clock is nil unless times are wanted: looking at it costs as much as the rest.
+	clock func() int64
+}
+
+// Logged is an operation and, in a log with times, when it was told. It
+// is kept small, since there may be many.
+type Logged struct {
+	kind     string
+	stream   *Stream
+	thread   *Thread
+	event    *Event
+	other    *Stream
+	accesses *[2][]Range
+	version  uint64
+	token    uint64
+	when     int64
+	id, site uint32
+	host     bool
+	internal bool
+}
+
+// When is the time at which the operation was told, nanoseconds of Runtime.Now;
+// 0 in a log without times.
+func (e *Logged) When() int64 { return e.when }
+
+// Operation is what was told.
+func (e *Logged) Operation() Operation {
+	o := Operation{ID: e.id, Kind: e.kind, Stream: e.stream, Thread: e.thread, Event: e.event, Version: e.version,
+		Other: e.other, Token: e.token, Site: e.site, Host: e.host, Internal: e.internal}
+	if e.accesses != nil {
+		o.Reads, o.Writes = e.accesses[0], e.accesses[1]
+	}
+	return o
+}
+
+// logPiece is how many operations are kept in one piece.
+const logPiece = 512
+
+// Log begins to gather operations, with times if wanted.
+//
+// Contract: O1, O5.
+func (rt *Runtime) Log(times bool) *Log {
+	g := &Log{}
+	if times {
+		g.clock = rt.Now
+	}
+	rt.listeners.change(func(a *audience) { a.logs = append(a.logs, g) })
+	g.stop = func() {
+		rt.listeners.change(func(a *audience) {
+			for i, other := range a.logs {
+				if other == g {
+					a.logs = append(a.logs[:i], a.logs[i+1:]...)
+					return
+				}
+			}
+		})
+	}
+	return g
+}
+
+func (g *Log) add(o *Operation) {
+	var now int64
+	if g.clock != nil {
+		now = g.clock()
+	}
+	g.mu.Lock()
+	if len(g.last) == cap(g.last) {
+		if len(g.last) > 0 {
+			g.full = append(g.full, g.last)
+		}
+		g.last = make([]Logged, 0, logPiece)
+	}
+	g.last = append(g.last, Logged{kind: o.Kind, stream: o.Stream, thread: o.Thread, event: o.Event, other: o.Other,
+		version: o.Version, token: o.Token, when: now, id: o.ID, site: o.Site, host: o.Host, internal: o.Internal})
+	if len(o.Reads)+len(o.Writes) > 0 {
+		g.last[len(g.last)-1].accesses = &[2][]Range{o.Reads, o.Writes}
+	}
+	g.mu.Unlock()
+}
+
+// Take returns, piece by piece, what was gathered since the last call.
+func (g *Log) Take() [][]Logged {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pieces := g.full
+	if len(g.last) > 0 {
+		pieces = append(pieces, g.last)
+	}
+	g.full, g.last = nil, nil
+	return pieces
+}
+
+// Stop ends it.
+func (g *Log) Stop() { g.stop() }

@@ -1,0 +1,210 @@
+package order
+
+import "halstream/hal"
+
+// info is an operation that accesses memory, as long as anything refers to it.
+type info struct {
+	stamp
+	know know  // but for its own stamp
+	line *line // nil for accesses by the host
+
+	id, site uint32
+	token    uint64
+	thread   uint64
+	arrival  uint64 // in the order of the calls
+	name     string
+	kind     kind
+	ready    bool // stamp and know are there
+	raced    bool // is in a report
+	weight   int  // what remembering it costs
+}
+
+func (c *Checker) newInfo(k kind, t *thread, l *line, op *hal.Operation) *info {
+	c.arrival++
+	return &info{
+		line: l, id: op.ID, site: op.Site, token: op.Token, thread: t.id,
+		arrival: c.arrival, name: op.Kind, kind: k,
+	}
+}
+
+// after reports whether o comes after the operation of e, of which the checker
+// heard earlier.
+func (o *info) after(e *entry) bool {
+	return e.slot == o.slot || o.know[strict].knows(e.stamp)
+}
+
+// entry is an access in a cell.
+type entry struct {
+	stamp
+	info *info
+	seen bool // observed, not declared
+}
+
+// cell is the accesses of a range that later ones are compared with.
+type cell struct {
+	writes, reads []entry
+	w             [1]entry
+	r             [2]entry
+	// With many reads: where the one of each slot is, plus one, and the
+	// number at which those that are covered by others are taken out.
+	index []int32
+	prune int
+}
+
+const (
+	writesMost  = 32 // all but the first are in reports
+	readsScaned = 16 // up to so many reads are compared one by one
+)
+
+func newCell() *cell {
+	c := &cell{}
+	c.writes, c.reads = c.w[:0], c.r[:0]
+	return c
+}
+
+func (c *cell) clone() *cell {
+	n := newCell()
+	n.writes = append(n.writes, c.writes...)
+	n.reads = append(n.reads, c.reads...)
+	n.reindex()
+	return n
+}
+
+func (c *cell) empty() bool { return len(c.writes)+len(c.reads) == 0 }
+
+// equal reports whether two cells hold the same accesses.
+func (c *cell) equal(o *cell) bool {
+	return equalEntries(c.writes, o.writes) && equalEntries(c.reads, o.reads)
+}
+
+func equalEntries(a, b []entry) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].info != b[i].info {
+			return false
+		}
+	}
+	return true
+}
+
+// visit compares an access with those of a cell, reports the pairs without an
+// order, and puts it in their place.
+func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
+	n := 0
+	for i := range cl.writes {
+		e := &cl.writes[i]
+		if o.after(e) {
+			if write || c.floor.knows(e.stamp) {
+				continue
+			}
+		} else {
+			c.conflict(e, o, true, write, seen, r)
+		}
+		if n != i {
+			cl.writes[n] = *e
+		}
+		n++
+	}
+	if n < len(cl.writes) {
+		clear(cl.writes[n:])
+		cl.writes = cl.writes[:n]
+	}
+	if !write {
+		c.read(cl, entry{o.stamp, o, seen})
+		return
+	}
+	n = 0
+	for i := range cl.reads {
+		e := &cl.reads[i]
+		if o.after(e) {
+			continue
+		}
+		c.conflict(e, o, false, true, seen, r)
+		if n != i {
+			cl.reads[n] = *e
+		}
+		n++
+	}
+	if n < len(cl.reads) {
+		clear(cl.reads[n:])
+		cl.reads = cl.reads[:n]
+		cl.reindex()
+	}
+	if len(cl.writes) >= writesMost {
+		cl.writes = append(cl.writes[:0], cl.writes[1:]...)
+	}
+	cl.writes = append(cl.writes, entry{o.stamp, o, seen})
+}
+
+// read adds a read in the place of those that come before it: who is ordered
+// with it is ordered with them.
+func (c *Checker) read(cl *cell, e entry) {
+	if n := len(cl.reads); n > 0 && cl.reads[n-1].slot == e.slot {
+		cl.reads[n-1] = e
+		return
+	}
+	if len(cl.reads) < readsScaned || len(cl.reads) >= cl.prune {
+		n := 0
+		for i := range cl.reads {
+			if f := &cl.reads[i]; !e.info.after(f) && !c.floor.knows(f.stamp) {
+				if n != i {
+					cl.reads[n] = *f
+				}
+				n++
+			}
+		}
+		clear(cl.reads[n:])
+		cl.reads = append(cl.reads[:n], e)
+		cl.reindex()
+		return
+	}
+	if int(e.slot) < len(cl.index) && cl.index[e.slot] > 0 {
+		cl.reads[cl.index[e.slot]-1] = e
+		return
+	}
+	cl.reads = append(cl.reads, e)
+	cl.place(len(cl.reads) - 1)
+}
+
+// reindex notes where the reads are, if there are many.
+func (c *cell) reindex() {
+	if len(c.reads) < readsScaned {
+		c.index, c.prune = nil, 0
+		return
+	}
+	c.prune = 2 * len(c.reads)
+	clear(c.index)
+	for i := range c.reads {
+		c.place(i)
+	}
+}
+
+func (c *cell) place(i int) {
+	slot := int(c.reads[i].slot)
+	if slot >= len(c.index) {
+		grown := make([]int32, slot+slot/2+1)
+		copy(grown, c.index)
+		c.index = grown
+	}
+	c.index[slot] = int32(i + 1)
+}
+
+// drop takes out what nobody can be unordered with any more.
+func (c *cell) drop(floor *vector) {
+	n := len(c.reads)
+	for _, list := range []*[]entry{&c.writes, &c.reads} {
+		kept := (*list)[:0]
+		for _, e := range *list {
+			if !floor.knows(e.stamp) {
+				kept = append(kept, e)
+			}
+		}
+		clear((*list)[len(kept):])
+		*list = kept
+	}
+	if len(c.reads) < n {
+		c.reindex()
+	}
+}

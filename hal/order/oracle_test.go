@@ -1,0 +1,198 @@
+package order
+
+import (
+	"halstream/hal"
+)
+
+// node is one call of the program in the oracle, or the operation that it
+// enqueued: a graph drawn by the rules of the contract alone, without clocks.
+type node struct {
+	id     uint32
+	before [worlds][]*node // what orders it, beyond the world before
+	range_ hal.Range
+	writes bool
+	reads  hal.Range // of copies, which do both
+	past   [worlds]map[*node]bool
+}
+
+func (n *node) comesAfter(world int, list ...*node) {
+	for _, p := range list {
+		if p != nil {
+			n.before[world] = append(n.before[world], p)
+		}
+	}
+}
+
+// all returns everything that happens before n in a world.
+func (n *node) all(world int) map[*node]bool {
+	if n.past[world] != nil {
+		return n.past[world]
+	}
+	past := map[*node]bool{}
+	n.past[world] = past
+	for w := strict; w <= world; w++ {
+		for _, p := range n.before[w] {
+			past[p] = true
+			for q := range p.all(world) {
+				past[q] = true
+			}
+		}
+	}
+	return past
+}
+
+// shared is the range in which two accesses conflict, empty if they do not.
+func (n *node) shared(o *node) []hal.Range {
+	var found []hal.Range
+	add := func(a, b hal.Range) {
+		from, to := max(a.Start, b.Start), min(a.Start+a.Size, b.Start+b.Size)
+		if from < to {
+			found = append(found, hal.Range{Start: from, Size: to - from})
+		}
+	}
+	if n.writes || o.writes {
+		add(n.range_, o.range_)
+	}
+	if n.writes {
+		add(n.range_, o.reads)
+	}
+	if o.writes {
+		add(n.reads, o.range_)
+	}
+	return found
+}
+
+// oracle is the graph of a program.
+type oracle struct {
+	nodes   []*node
+	last    map[int]*node   // of each stream
+	closed  map[int][]*node // the last ones of closed streams, by device
+	ordered map[int][]*node // those of them that were in the legacy order
+	threads map[int]*node   // the last call of each
+	call    *node           // the last call of any
+	records map[int]*node
+	first   map[int]*node   // record of each Future event
+	early   map[int][]*node // waits for it that came before
+}
+
+func newOracle() *oracle {
+	return &oracle{
+		last: map[int]*node{}, closed: map[int][]*node{}, threads: map[int]*node{},
+		records: map[int]*node{}, ordered: map[int][]*node{}, first: map[int]*node{}, early: map[int][]*node{},
+	}
+}
+
+// host is a call of a thread.
+func (o *oracle) host(thread int) *node {
+	n := &node{}
+	n.comesAfter(strict, o.threads[thread])
+	n.comesAfter(timed, o.call)
+	o.threads[thread], o.call = n, n
+	o.nodes = append(o.nodes, n)
+	return n
+}
+
+// enqueue is an operation on a stream; work is not only a wait.
+func (o *oracle) enqueue(thread, stream int, work bool) *node {
+	n := &node{}
+	n.comesAfter(strict, o.host(thread), o.last[stream])
+	if s := streams[stream]; work && s.ordered {
+		for i, other := range streams {
+			if other.ordered && other.device == s.device && s.legacy != other.legacy {
+				n.comesAfter(strict, o.last[i])
+			}
+		}
+		if s.legacy {
+			n.comesAfter(strict, o.ordered[s.device]...)
+		}
+	}
+	o.last[stream] = n
+	o.nodes = append(o.nodes, n)
+	return n
+}
+
+// soFar is the work of a stream that waiting for it covers.
+func (o *oracle) soFar(stream int) []*node {
+	found := []*node{o.last[stream]}
+	if s := streams[stream]; s.legacy {
+		for i, other := range streams {
+			if other.ordered && other.device == s.device {
+				found = append(found, o.last[i])
+			}
+		}
+		found = append(found, o.ordered[s.device]...)
+	}
+	return found
+}
+
+// onDevice is the work of all streams of a device.
+func (o *oracle) onDevice(device int) []*node {
+	found := append([]*node{}, o.closed[device]...)
+	for i, s := range streams {
+		if s.device == device {
+			found = append(found, o.last[i])
+		}
+	}
+	return found
+}
+
+func (o *oracle) close(stream int) {
+	if n := o.last[stream]; n != nil {
+		s := streams[stream]
+		o.closed[s.device] = append(o.closed[s.device], n)
+		if s.ordered {
+			o.ordered[s.device] = append(o.ordered[s.device], n)
+		}
+		delete(o.last, stream)
+	}
+}
+
+// waitFuture makes n come after the first record of a Future event, now or
+// when it comes.
+func (o *oracle) waitFuture(n *node, event int) {
+	if r := o.first[event]; r != nil {
+		n.comesAfter(strict, r)
+	} else {
+		o.early[event] = append(o.early[event], n)
+	}
+}
+
+func (o *oracle) recordFuture(n *node, event int) {
+	if o.first[event] == nil {
+		o.first[event] = n
+		for _, w := range o.early[event] {
+			w.comesAfter(strict, n)
+		}
+		delete(o.early, event)
+	}
+}
+
+// conflict is a pair of accesses without an order.
+type conflict struct{ a, b uint32 }
+
+// conflicts returns all pairs without an order, with what is wrong with them
+// and where.
+func (o *oracle) conflicts() (map[conflict]Category, map[conflict][]hal.Range) {
+	kinds, where := map[conflict]Category{}, map[conflict][]hal.Range{}
+	for i, a := range o.nodes {
+		for _, b := range o.nodes[:i] {
+			ranges := a.shared(b)
+			if len(ranges) == 0 || a.linked(b, strict) {
+				continue
+			}
+			p := conflict{min(a.id, b.id), max(a.id, b.id)}
+			where[p] = ranges
+			switch {
+			case a.linked(b, asked):
+				kinds[p] = ByQuery
+			case a.linked(b, timed):
+				kinds[p] = ByTiming
+			default:
+				kinds[p] = Race
+			}
+		}
+	}
+	return kinds, where
+}
+
+func (n *node) linked(o *node, world int) bool { return n.all(world)[o] || o.all(world)[n] }

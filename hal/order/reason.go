@@ -1,0 +1,112 @@
+package order
+
+import "halstream/hal"
+
+// waitNote is a wait of a stream for another one, up to an operation there.
+type waitNote struct {
+	own  uint32 // the operation that it was
+	line *line
+	upTo uint32
+	note Note
+}
+
+// recordNote is a record on a stream.
+type recordNote struct {
+	own  uint32
+	note Note
+}
+
+func (l *line) note(op *hal.Operation) Note {
+	n := Note{ID: op.ID, Site: op.Site, Device: l.dev.ordinal, Stream: l.stream.Index()}
+	if op.Event != nil {
+		n.Event, n.Version = op.Event.ID(), op.Version
+	}
+	return n
+}
+
+// noteWait remembers the wait that op is, before it is counted.
+func (l *line) noteWait(op *hal.Operation, from *line, upTo uint32) {
+	l.waits[l.nwaits%uint(len(l.waits))] = waitNote{l.seq + 1, from, upTo, from.note(op)}
+	l.nwaits++
+}
+
+func (l *line) noteRecord(op *hal.Operation) {
+	l.records[l.nrecord%uint(len(l.records))] = recordNote{l.seq, l.note(op)}
+	l.nrecord++
+}
+
+// lastWait returns the latest wait of o's stream before o for the stream of a,
+// or else for any other.
+func lastWait(a, o *info) (found *waitNote, same bool) {
+	l := o.line
+	for i := range min(l.nwaits, uint(len(l.waits))) {
+		w := &l.waits[(l.nwaits-1-i)%uint(len(l.waits))]
+		if w.own >= o.seq {
+			continue
+		}
+		if w.line == a.line {
+			return w, true
+		}
+		if found == nil {
+			found = w
+		}
+	}
+	return found, false
+}
+
+// firstRecord returns the first record behind a on its stream that is still
+// remembered.
+func firstRecord(a *info) *Note {
+	l := a.line
+	for i := min(l.nrecord, uint(len(l.records))); i > 0; i-- {
+		if r := &l.records[(l.nrecord-i)%uint(len(l.records))]; r.own > a.seq {
+			note := r.note
+			return &note
+		}
+	}
+	return nil
+}
+
+// reason explains why o, which was called later, does not come after a.
+func reason(a, o *info) Reason {
+	var r Reason
+	switch {
+	case o.kind == free:
+		r.Memory = Freed
+	case a.kind == free:
+		r.Memory = Reused
+	case a.kind == allocate:
+		r.Memory = Unallocated
+	}
+	if a.line == nil {
+		r.Why = HostThreads
+		return r
+	}
+	r.Record = firstRecord(a)
+	if o.line == nil {
+		r.Why = NotSynchronized
+		if o.know[strict].upTo(a.slot) > 0 {
+			r.Why = SynchronizedEarlier
+		}
+		return r
+	}
+	r.Devices = a.line.dev != o.line.dev
+	w, same := lastWait(a, o)
+	switch {
+	case same && w.note.Event != 0:
+		r.Why = OlderRecord
+	case same:
+		r.Why = EarlierWork
+	case !r.Devices && (a.line.legacy && !o.line.ordered || o.line.legacy && !a.line.ordered):
+		r.Why = NonBlocking
+	case w != nil:
+		r.Why = OtherStream
+	default:
+		r.Why = NeverWaited
+	}
+	if w != nil {
+		note := w.note
+		r.Wait = &note
+	}
+	return r
+}

@@ -1,0 +1,253 @@
+package order
+
+import "halstream/hal"
+
+// Category says what is wrong with a pair.
+type Category string
+
+const (
+	// Race: nothing orders the two.
+	Race Category = "race"
+	// ByQuery: they are ordered only because a query happened to return true.
+	ByQuery Category = "by query only"
+	// ByTiming: they are ordered only by the time at which different host
+	// threads made their calls; whatever ordered the threads, the runtime did
+	// not see it.
+	ByTiming Category = "by host timing only"
+	// Refill: the source of a copy changed between the call and the copy, and
+	// nothing that is ordered before the copy did it.
+	Refill Category = "refill"
+)
+
+// Why says why a pair has no order.
+type Why string
+
+const (
+	// NeverWaited: the second stream waited for nothing of late.
+	NeverWaited Why = "never waited"
+	// OtherStream: it waited, but not for the first one's stream; Reason.Wait
+	// is the latest such wait.
+	OtherStream Why = "waited for another stream"
+	// OlderRecord: it waited for a record on the first one's stream, Reason.Wait,
+	// that was made before the first access.
+	OlderRecord Why = "waited for an older record"
+	// EarlierWork: it waited for the first one's stream, Reason.Wait, before the
+	// first access was enqueued.
+	EarlierWork Why = "waited before it was enqueued"
+	// NonBlocking: one of the two is on the legacy default stream and the other
+	// on a stream without order with it.
+	NonBlocking Why = "stream without order with the default stream"
+	// NotSynchronized: the host never waited for the first one's stream.
+	NotSynchronized Why = "host did not synchronize"
+	// SynchronizedEarlier: it did, but before the first access was enqueued.
+	SynchronizedEarlier Why = "host synchronized before it was enqueued"
+	// HostThreads: the first one is an access of another host thread.
+	HostThreads Why = "host threads without order"
+	// SourceChanged: see Refill.
+	SourceChanged Why = "source changed before the copy"
+)
+
+// Memory says that a pair is about the life of the memory.
+type Memory string
+
+const (
+	// Freed: the second one frees, in the order of its stream, what the first
+	// one may still use.
+	Freed Memory = "freed while in use"
+	// Reused: the first one frees what the second one uses.
+	Reused Memory = "used after it was freed"
+	// Unallocated: the first one allocates, in the order of its stream, what the
+	// second one may use before.
+	Unallocated Memory = "used before it is allocated"
+)
+
+// Access is one side of a pair.
+type Access struct {
+	ID      uint32
+	Kind    string
+	Device  int    // ordinal; -1 for the host
+	Stream  uint64 // its index on the device, 0 is the legacy default stream
+	Thread  uint64 // the host thread that called
+	Site    uint32
+	Token   uint64
+	Write   bool
+	Seen    bool // observed, not declared
+	Host    bool // an access by the host
+	Unknown bool // nobody knows who: the other side of a Refill
+}
+
+// Note is a wait or a record of a stream.
+type Note struct {
+	ID      uint32
+	Site    uint32
+	Event   uint64 // 0 if it was a wait for a stream
+	Version uint64
+	Device  int // that it was recorded on
+	Stream  uint64
+}
+
+// Reason says why a pair has no order, and what would give it one.
+type Reason struct {
+	Why    Why
+	Memory Memory // empty if it is not about that
+	// Devices: the two are on different ones, where no rule orders them.
+	Devices bool
+	Wait    *Note // the wait that was not enough
+	// Record is the first record on the first one's stream behind the access, nil
+	// if there is none yet: a wait for it before the second one's call orders
+	// them. Without one, waiting for the stream does.
+	Record *Note
+}
+
+// Report is a pair of accesses to the same bytes without an order.
+type Report struct {
+	Category Category
+	// First is the one that was called first. The missing wait belongs before
+	// the call of Second, at Second.Site.
+	First, Second Access
+	Range         hal.Range // of the first pair of its kind
+	Reason        Reason
+	Count         int // how many pairs of operations there were
+}
+
+// side and pair tell whether two reports are about the same.
+type side struct {
+	site   uint32
+	kind   string
+	device int
+	stream uint64
+}
+
+type pair struct {
+	category Category
+	a, b     side
+}
+
+func (a *side) before(b *side) bool {
+	if a.site != b.site {
+		return a.site < b.site
+	}
+	if a.kind != b.kind {
+		return a.kind < b.kind
+	}
+	if a.device != b.device {
+		return a.device < b.device
+	}
+	return a.stream < b.stream
+}
+
+// reportsMost is how many different reports are kept.
+const reportsMost = 10_000
+
+// reports collects what was found.
+type reports struct {
+	seen    map[pair]*Report
+	fresh   []*Report // since the last Take
+	repeats int
+	dropped int
+}
+
+// Take returns what was found since the last call, each pair of sites, kinds
+// and streams once for all times.
+func (c *Checker) Take() []Report {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.takeRefills()
+	out := make([]Report, len(c.reports.fresh))
+	for i, r := range c.reports.fresh {
+		out[i] = *r
+	}
+	c.reports.fresh = nil
+	return out
+}
+
+// Found returns how many different reports there were so far, at the price of
+// one atomic load.
+func (c *Checker) Found() uint64 { return c.found.Load() }
+
+// known counts a report that was made before, and returns whether it was.
+func (c *Checker) known(key *pair, first, second uint32, p piece) bool {
+	if key.b.before(&key.a) {
+		key.a, key.b = key.b, key.a
+	}
+	all := &c.reports
+	old := all.seen[*key]
+	switch {
+	case old == nil:
+		return false
+	case old.First.ID != first || old.Second.ID != second:
+		old.Count++
+		all.repeats++
+	case old.Range.Start+old.Range.Size == p.start:
+		// The same two, with more bytes.
+		old.Range.Size += p.end - p.start
+	}
+	return true
+}
+
+// add keeps a new report.
+func (c *Checker) add(key pair, r Report, p piece) {
+	all := &c.reports
+	if len(all.seen) >= reportsMost {
+		all.dropped++
+		return
+	}
+	if all.seen == nil {
+		all.seen = map[pair]*Report{}
+	}
+	r.Count = 1
+	r.Range = hal.Range{Start: p.start, Size: p.end - p.start}
+	all.seen[key] = &r
+	all.fresh = append(all.fresh, &r)
+	c.found.Add(1)
+}
+
+// conflict is called for two accesses of which the one of e does not happen
+// before that of o for certain.
+func (c *Checker) conflict(e *entry, o *info, earlierWrites, write, seen bool, p piece) {
+	category := Race
+	switch {
+	case o.know[asked].knows(e.stamp):
+		category = ByQuery
+	case o.know[timed].knows(e.stamp):
+		category = ByTiming
+	}
+	c.pair(category, half{e.info, earlierWrites, e.seen}, half{o, write, seen}, p)
+}
+
+// half is one side of a pair.
+type half struct {
+	*info
+	write, seen bool
+}
+
+// pair reports two accesses in the order of their calls.
+func (c *Checker) pair(category Category, a, o half, p piece) {
+	a.raced, o.raced = true, true
+	if o.arrival < a.arrival {
+		a, o = o, a
+	}
+	key := pair{category, a.side(), o.side()}
+	if !c.known(&key, a.id, o.id, p) {
+		c.add(key, Report{
+			Category: category, First: a.access(a.write, a.seen), Second: o.access(o.write, o.seen),
+			Reason: reason(a.info, o.info),
+		}, p)
+	}
+}
+
+func (o *info) side() side {
+	s := side{site: o.site, kind: o.name, device: -1}
+	if o.line != nil {
+		s.device, s.stream = o.line.dev.ordinal, o.line.stream.Index()
+	}
+	return s
+}
+
+func (o *info) access(write, seen bool) Access {
+	s := o.side()
+	return Access{
+		ID: o.id, Kind: o.name, Device: s.device, Stream: s.stream, Thread: o.thread, Site: o.site,
+		Token: o.token, Write: write, Seen: seen, Host: o.line == nil,
+	}
+}

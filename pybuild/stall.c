@@ -1,0 +1,53 @@
+#include "stall.h"
+#include "caller.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+/* CPython's functions, by name as in caller.go. */
+typedef void object;
+extern object *PyObject_CallNoArgs(object *callable) __attribute__((weak));
+extern int PyObject_IsTrue(object *o) __attribute__((weak));
+extern void Py_DecRef(object *o) __attribute__((weak));
+extern void PyErr_Clear(void) __attribute__((weak));
+extern int PyGILState_Ensure(void) __attribute__((weak));
+extern void PyGILState_Release(int state) __attribute__((weak));
+
+static object *hook; /* guarded by Python's lock */
+static _Thread_local int64_t asked;
+
+void halstream_stall_hook(uint64_t callable) { hook = (object *)(uintptr_t)callable; }
+
+int64_t halstream_stall_asked(void) { return asked; }
+
+int halstream_stall_ask(void)
+{
+    if (hook == NULL || !PyObject_CallNoArgs) return STALL_NO;
+    object *answer = PyObject_CallNoArgs(hook);
+    if (answer == NULL) return STALL_RAISED;
+    int truth = PyObject_IsTrue(answer);
+    Py_DecRef(answer);
+    return truth;
+}
+
+int halstream_stall_ask_anyhow(int64_t token)
+{
+    if (!PyGILState_Ensure || halstream_self.slot == 0) return STALL_NO;
+    int32_t released = halstream_self.released;
+    int state = PyGILState_Ensure();
+    halstream_self.released = 0;
+    asked = token;
+    int answer = halstream_stall_ask();
+    asked = 0;
+    if (answer == STALL_RAISED) {
+        PyErr_Clear();
+        answer = STALL_NO;
+    }
+    halstream_self.released = released;
+    PyGILState_Release(state);
+    return answer;
+}
+
+uint64_t halstream_ident(void) { return (uint64_t)(uintptr_t)pthread_self(); }
+
+struct halstream_thread *halstream_this(void) { return &halstream_self; }

@@ -1,0 +1,232 @@
+"""What a Python thread waits for, told from where it stands.
+
+Only waits that no clock ends count, and only those that can be told for certain
+from the thread's own frame: `threading`'s, `queue`'s and `concurrent.futures`'
+waits, and locks that the program takes itself. A thread of which nothing is
+certain may go on at any time.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import inspect
+import queue
+import re
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from types import BuiltinMethodType, CodeType, FrameType, MemberDescriptorType
+from typing import Any, NamedTuple
+
+__all__ = ["Block", "blocked", "calling", "thread_name"]
+
+_LOCK: Any = type(threading.Lock())
+_RLOCK: Any = type(threading.RLock())
+_UNKNOWN: Any = object()
+
+# Operations between a method and its call that change nothing about who is called.
+_PLAIN = frozenset({"PRECALL", "PUSH_NULL", "CACHE", "KW_NAMES", "NOP", "RESUME", "COPY", "SWAP"})
+_CALLS = frozenset({"CALL", "PRECALL", "CALL_METHOD", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_KW"})
+_ENTERS = frozenset({"BEFORE_WITH", "SETUP_WITH"})
+# Arguments with which a lock or a queue still waits for ever.
+_WAITING = (True, ("block",), ("blocking",))
+
+
+class Block(NamedTuple):
+    """Why a thread does not go on by itself."""
+
+    what: str  #: for "it ...", such as 'waits in Event.wait()'
+    owner: int = 0  #: the one thread that can end it; 0: any other thread can
+    idle: bool = False  #: it waits for work, and belongs to no part of the program
+
+
+def blocked(frame: FrameType, ident: int) -> Block | None:
+    """Return what a thread waits for with no limit; None if it may go on by itself.
+
+    Parameters
+    ----------
+    frame : frame
+        The innermost one of the thread, which is not the calling one.
+    ident : int
+        The thread.
+    """
+    code, names = frame.f_code, frame.f_locals
+    if code is threading.Condition.wait.__code__:
+        return _condition(frame, names)
+    if code is _JOIN:
+        limit = names.get("timeout", 0)
+        if limit is None or (limit < 0 and names.get("block") is True):
+            return _end_of(names.get("self"))
+        return None
+    if code is _SHUTDOWN:
+        return Block("waits at the end of the program for its threads", idle=True)
+    if code is _pool_worker():
+        return Block("is idle", idle=True) if names["work_queue"].empty() else None
+    if code.co_filename == "<frozen importlib._bootstrap>" and code.co_name == "acquire":
+        lock = names.get("self")
+        owner = getattr(lock, "owner", None)
+        if type(owner) is int and owner != ident:
+            return Block(f"waits for the import of {getattr(lock, 'name', 'a module')!r}", owner)
+        return None
+    return _lock(_taken(frame), ident)
+
+
+def calling(function: Any, args: Any, ident: int) -> Block | None:
+    """Return what a thread waits for that has called a function and is nowhere inside."""
+    owner = getattr(function, "__self__", None)
+    if args or not isinstance(function, BuiltinMethodType) or not _called(type(owner), function.__name__):
+        return None
+    return _lock(owner, ident)
+
+
+def thread_name(ident: int) -> str:
+    """Return a thread's name."""
+    thread = getattr(threading, "_active", {}).get(ident)
+    return f"thread {thread.name}" if thread is not None else f"thread {ident}"
+
+
+def _condition(frame: FrameType, names: Mapping[str, Any]) -> Block | None:
+    """Return the wait of a `Condition`, which most waits of the library are in the end."""
+    waiter, condition = names.get("waiter"), names.get("self")
+    if names.get("timeout", 0) is not None or waiter not in getattr(condition, "_waiters", ()):
+        return None  # it ends by itself, or was notified
+    outer, inner = frame.f_back, frame
+    while outer is not None and outer.f_code.co_filename in _LIBRARY:
+        inner, outer = outer, outer.f_back
+    waits = inner.f_locals.get("self", condition)
+    if inner.f_code.co_name in ("run", "_bootstrap_inner"):
+        waits, inner = condition, frame  # the library's own thread
+    return Block(f"waits in {type(waits).__name__}.{inner.f_code.co_name}()")
+
+
+def _end_of(thread: Any) -> Block | None:
+    if not isinstance(thread, threading.Thread) or not thread.ident:
+        return None
+    return Block(f"waits for the end of {thread_name(thread.ident)}", thread.ident)
+
+
+def _lock(lock: Any, ident: int) -> Block | None:
+    """Return the wait for a lock or a simple queue, if it is one that is taken, or empty."""
+    if type(lock) is _LOCK:
+        return Block("waits for a lock that is taken") if lock.locked() else None
+    if type(lock) is _RLOCK:
+        owner = re.search(r"^<locked .* owner=(\d+)", repr(lock))
+        if owner is None or int(owner[1]) in (0, ident):
+            return None
+        return Block(f"waits for a lock that {thread_name(int(owner[1]))} holds", int(owner[1]))
+    if type(lock) is queue.SimpleQueue:
+        return Block("waits in SimpleQueue.get()") if lock.empty() else None
+    return None
+
+
+@functools.lru_cache(maxsize=32)
+def _steps(code: CodeType) -> tuple[dis.Instruction, ...]:
+    return tuple(i for i in dis.get_instructions(code) if i.opname != "CACHE")
+
+
+def _taken(frame: FrameType) -> Any:
+    """Return the lock that the current instruction of a frame takes, or the queue it reads."""
+    steps = _steps(frame.f_code)
+    at = next((n for n, i in enumerate(steps) if i.offset == frame.f_lasti), -1)
+    if at < 0:
+        return _UNKNOWN
+    if steps[at].opname in _ENTERS:
+        return _value(steps, at - 1, frame)[0]
+    if steps[at].opname not in _CALLS:
+        return _UNKNOWN
+    left = steps[at].arg or 0
+    at -= 1
+    while at >= 0:
+        step = steps[at]
+        value = frame.f_code.co_consts[step.arg or 0] if step.opname == "KW_NAMES" else step.argval
+        if step.opname in ("KW_NAMES", "LOAD_CONST") and value in _WAITING:
+            left -= value is True
+        elif step.opname == "KW_NAMES" or step.opname not in _PLAIN:
+            break
+        at -= 1
+    if at < 0 or left:
+        return _UNKNOWN  # it is called with something else
+    if steps[at].opname in ("LOAD_METHOD", "LOAD_ATTR"):
+        owner = _value(steps, at - 1, frame)[0]
+        if _called(type(owner), steps[at].argval):
+            return owner
+    method = _value(steps, at, frame)[0]
+    if isinstance(method, BuiltinMethodType) and _called(type(method.__self__), method.__name__):
+        return method.__self__
+    return _UNKNOWN
+
+
+def _called(kind: type, method: str) -> bool:
+    """Return True if a method waits as taking a lock does."""
+    if kind is queue.SimpleQueue:
+        return method == "get"
+    return kind in (_LOCK, _RLOCK) and method in ("acquire", "__enter__", "acquire_lock")
+
+
+def _value(steps: Sequence[dis.Instruction], at: int, frame: FrameType) -> tuple[Any, int]:
+    """Return the value that the instructions up to `at` left on top of the stack.
+
+    And the index of the last one before them. Only names, attributes and
+    elements are followed, without running any code of the program.
+    """
+    while at >= 0 and steps[at].opname in _PLAIN:
+        at -= 1
+    if at < 0:
+        return _UNKNOWN, at
+    name, value = steps[at].opname, steps[at].argval
+    if name == "LOAD_CONST":
+        return value, at - 1
+    if name == "BINARY_SUBSCR":
+        key, at = _value(steps, at - 1, frame)
+        owner, at = _value(steps, at, frame)
+        if type(owner) in (list, tuple, dict) and type(key) in (int, str):
+            try:
+                return owner[key], at
+            except LookupError:
+                pass
+        return _UNKNOWN, at
+    if name in ("LOAD_ATTR", "LOAD_METHOD"):
+        owner, at = _value(steps, at - 1, frame)
+        return _attribute(owner, value), at
+    if not isinstance(value, str) or not name.startswith("LOAD_"):
+        return _UNKNOWN, at
+    spaces = [frame.f_globals, vars(builtins)]
+    if name != "LOAD_GLOBAL":
+        spaces.insert(0, frame.f_locals)
+    return next((space[value] for space in spaces if value in space), _UNKNOWN), at - 1
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """Return an attribute; nothing of the program runs for it."""
+    found = inspect.getattr_static(owner, name, _UNKNOWN)
+    if isinstance(found, MemberDescriptorType):  # a slot
+        return getattr(owner, name, _UNKNOWN)
+    return found
+
+
+def _pool_worker() -> CodeType | None:
+    """Return the code that the threads of a `ThreadPoolExecutor` run."""
+    module = sys.modules.get("concurrent.futures.thread")
+    code: CodeType | None = getattr(getattr(module, "_worker", None), "__code__", None)
+    return code
+
+
+def _code(*names: str) -> CodeType | None:
+    found: Any = threading
+    for name in names:
+        found = getattr(found, name, None)
+    code: CodeType | None = getattr(found, "__code__", None)
+    return code
+
+
+# Python 3.13 waits in the method itself.
+_JOIN = _code("Thread", "_wait_for_tstate_lock") or _code("Thread", "join")
+_SHUTDOWN = _code("_shutdown")
+_LIBRARY = frozenset(
+    path
+    for path in (
+        threading.__file__, queue.__file__, threading.__file__.replace("threading.py", "concurrent/futures/_base.py")
+    )
+)  # fmt: skip

@@ -1,0 +1,269 @@
+"""What the checker found, as objects: the two operations of a report and their stacks."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from . import _native, _source
+
+__all__ = ["Access", "Finding", "Frame", "Note", "parse"]
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
+# Frames from here on outward belong to whoever runs the program.
+_RUNNERS = ("/_pytest/", "/pluggy/", "/runpy.py", "/threading.py", "/concurrent/futures/", "/asyncio/", "/unittest/")
+
+
+class Frame(NamedTuple):
+    """A place in the program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{shown(self.file)}:{self.line}"
+
+
+def shown(file: str) -> str:
+    """Return a file's name as people know it: relative to where they are."""
+    here = os.path.abspath(os.curdir) + os.sep
+    return file[len(here) :] if file.startswith(here) else file
+
+
+@functools.lru_cache(maxsize=4096)
+def _stack(site: int) -> tuple[tuple[Frame, ...], str]:
+    """Return the program's frames of a site, innermost first, and the dialect it speaks."""
+    frames: list[Frame] = []
+    dialect = ""
+    for text in str(_native.position_text(site)).split("\n") if site else ():
+        file, line, function = text.split("\x1f")
+        if not frames and file.startswith(_HERE):
+            first = file[len(_HERE) :].split(os.sep)[0].removesuffix("x")  # cupyx is cupy's
+            if first in _DIALECTS:
+                dialect = first
+            continue
+        if frames and any(part in file for part in _RUNNERS):
+            break
+        if not file.startswith(_HERE):
+            frames.append(Frame(file, int(line), function))
+    for frame in frames:
+        if dialect:
+            break
+        spoken = _source.dialects(frame.file)
+        if len(spoken) == 1:
+            dialect = next(iter(spoken))
+    return tuple(frames), dialect
+
+
+class Access(NamedTuple):
+    """One of the two operations of a report.
+
+    Attributes
+    ----------
+    kind : str
+        ``copy``, ``fill``, ``call``, ``native``, ``host read``, ``free``, ...
+    device, stream : int
+        Where it was enqueued; the device is -1 for what the host did.
+    frames : tuple of Frame
+        The program's call stack, innermost first.
+    write, observed : bool
+        What it does, and whether it did so without saying.
+    nbytes : int
+        What a copy or fill moves, 0 if that is not known.
+    name : str
+        What the program called the stream when it made it; '' if that is not known.
+    """
+
+    id: int
+    kind: str
+    device: int
+    stream: int
+    thread: int
+    site: int
+    token: int
+    write: bool
+    observed: bool
+    host: bool
+    unknown: bool
+    nbytes: int
+    name: str
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return _stack(self.site)[0]
+
+    @property
+    def dialect(self) -> str:
+        """The dialect that made the call, '' for the plain runtime."""
+        return _stack(self.site)[1]
+
+    @property
+    def function(self) -> str:
+        """The function that it runs, as the program names it; '' if that is not known."""
+        if self.kind in ("call", "report", "native"):
+            for here in _statements(self.frames[:1]):
+                return here.function()
+        return ""
+
+
+class Note(NamedTuple):
+    """A wait or a record."""
+
+    id: int
+    site: int
+    event: int
+    version: int
+    device: int
+    stream: int
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return _stack(self.site)[0]
+
+
+class Finding(NamedTuple):
+    """Two accesses to the same bytes, at least one of them a write.
+
+    Attributes
+    ----------
+    category : str
+        ``race``: nothing orders them. ``query``: only a query that returned
+        true. ``timing``: only the time at which two host threads made their
+        calls. ``refill``: pinned memory changed under a pending copy.
+    first, second : Access
+        In the order of the calls.
+    start, nbytes : int
+        Address and size of what both access.
+    pairs : int
+        How many pairs of operations with these stacks there were.
+    """
+
+    category: str
+    pairs: int
+    start: int
+    nbytes: int
+    block_kind: int
+    block: int
+    block_nbytes: int
+    block_site: int
+    why: str
+    memory: str
+    devices: bool
+    first: Access
+    second: Access
+    wait: Note | None
+    record: Note | None
+
+    @property
+    def text(self) -> str:
+        """The whole report: what, where, why, and the line that would order them."""
+        from ._report import text
+
+        return text(self)
+
+    @property
+    def fix(self) -> str:
+        """The line that would order them, '' where there is none."""
+        from ._remedy import remedy
+
+        return remedy(self).line
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the program, '' for the plain runtime."""
+        return self.second.dialect or self.first.dialect
+
+    @property
+    def buffer(self) -> str:
+        """The name that the program gives the memory, '' if it is not known."""
+        frame = self.made_at
+        at = _source.statement(frame.file, frame.line) if frame else None
+        return (at.target(1, 0) if at else "") or made_name(self.block_site)
+
+    @property
+    def made_at(self) -> Frame | None:
+        """Where the memory was allocated: in a function that works on it, if there is one."""
+        frames = _stack(self.block_site)[0]
+        working = {frame[::2] for frame in self.places()}
+        return next((frame for frame in frames if frame[::2] in working), frames[0] if frames else None)
+
+    def places(self) -> list[Frame]:
+        """Return all frames of both."""
+        return [*self.first.frames, *self.second.frames]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _statements(frames: tuple[Frame, ...]) -> Iterator[_source.Statement]:
+    for frame in frames:
+        here = _source.statement(frame.file, frame.line)
+        if here is not None:
+            yield here
+
+
+def made_name(site: int, count: int = 1, place: int = 0) -> str:
+    """Return what the program calls the object that a call made, '' if that is not known.
+
+    Of `count` objects that were made at the same place it is the one with index `place`.
+    """
+    for here in _statements(_stack(site)[0][:3]):
+        name = here.target(count, place)
+        if name:
+            return name
+    return ""
+
+
+class Streams:
+    """Where streams were made, and so what the program calls them."""
+
+    def __init__(self, text: str) -> None:
+        self._sites: dict[tuple[int, int], int] = {}
+        for line in text.splitlines():
+            device, index, site = map(int, line.split())
+            self._sites[device, index] = site
+
+    def name(self, device: int, index: int) -> str:
+        """Return the name that a stream got, '' if it is not known."""
+        site = self._sites.get((device, index), 0)
+        frames = _stack(site)[0]
+        if not frames:
+            return ""
+        together = sorted(
+            key for key, other in self._sites.items() if other == site or _stack(other)[0] == frames
+        )
+        return made_name(site, len(together), together.index((device, index)))
+
+
+_CATEGORIES = {"by query only": "query", "by host timing only": "timing"}
+
+
+def parse(line: str, streams: Streams) -> Finding:
+    """Return the finding of a line of ``check_take``."""
+    fields = line.split("\x1f")
+    category, why, memory = fields[0], fields[8], fields[9]
+    pairs, start, nbytes, kind, block, block_nbytes, site = (int(n) for n in fields[1:8])
+    devices = fields[10] == "1"
+    return Finding(
+        _CATEGORIES.get(category, category), pairs, start, nbytes, kind, block, block_nbytes, site,
+        why, memory, devices,
+        _access(fields[11:23], streams), _access(fields[23:35], streams), _note(fields[35:41]), _note(fields[41:47]),
+    )  # fmt: skip
+
+
+def _access(fields: list[str], streams: Streams) -> Access:
+    ident, device, stream, thread, site, token = (int(n) for n in (fields[0], *fields[2:7]))
+    write, observed, host, unknown = (n != "0" for n in fields[7:11])
+    name = "" if host else streams.name(device, stream)
+    return Access(
+        ident, fields[1], device, stream, thread, site, token, write, observed, host, unknown, int(fields[11]), name
+    )
+
+
+def _note(fields: list[str]) -> Note | None:
+    note = Note(*(int(n) for n in fields))
+    return note if note.id else None

@@ -1,0 +1,230 @@
+"""What a line of a program calls things: names for reports, from its source.
+
+Nothing here is certain: a report that finds no name says ``stream 3``.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import re
+from collections.abc import Iterator
+
+__all__ = ["Statement", "dialects", "source_line", "statement"]
+
+#: Functions that take the function to be run as their first argument.
+_TAKES_FUNCTION = {
+    "call", "call_checked", "call_native", "launch", "launch_host_func", "add_callback", "launch_callback",
+}  # fmt: skip
+#: Methods of streams, in all dialects; their receiver is the stream.
+_METHODS = {
+    *_TAKES_FUNCTION, "nop", "delay", "record", "record_event", "wait", "wait_event", "wait_stream",
+    "synchronize", "query",
+}  # fmt: skip
+#: Calls that make a context in which their argument is the current stream.
+_CONTEXTS = {"stream", "StreamContext", "StreamCtx", "stream_guard"}
+_MAKERS = {
+    "Stream", "ExternalStream", "create_stream", "create_stream_with_config", "current_stream", "default_stream",
+}  # fmt: skip
+_LOOKS = re.compile(r"^s\d*$|stream", re.IGNORECASE)
+_DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
+
+
+def source_line(file: str, line: int) -> str:
+    """Return a line of a file without its indentation, '' if it cannot be had."""
+    return linecache.getline(file, line).strip()
+
+
+@functools.lru_cache(maxsize=64)
+def _parse(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _tree(file: str) -> ast.Module | None:
+    lines = linecache.getlines(file)
+    return _parse("".join(lines)) if lines else None
+
+
+def dialects(file: str) -> frozenset[str]:
+    """Return the dialects of halstream that a file imports."""
+    tree = _tree(file)
+    found: set[str] = set()
+    for node in ast.walk(tree) if tree else ():
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            package, _, rest = name.partition(".")
+            first = rest.split(".")[0].removesuffix("x")  # cupyx is cupy's
+            if package == "halstream" and first in _DIALECTS:
+                found.add(first)
+    return frozenset(found)
+
+
+class Statement:
+    """The innermost statement at a line, and what can be read off it."""
+
+    def __init__(self, tree: ast.Module, path: list[ast.stmt], line: int) -> None:
+        self._tree = tree
+        self._path = path
+        self._line = line
+
+    def stream(self) -> str:
+        """Return the expression for the stream that the line enqueues on, '' if unknown."""
+        for call in self._calls():
+            for keyword in call.keywords:
+                if keyword.arg == "stream" and not isinstance(keyword.value, ast.Constant):
+                    return ast.unparse(keyword.value)
+            if _tail(call.func) in _METHODS and isinstance(call.func, ast.Attribute):
+                receiver = ast.unparse(call.func.value)
+                if not (_tail(call.func) == "launch" and call.args and self._is_stream(call.args[0])):
+                    return receiver
+            for value in reversed(call.args):
+                if self._is_stream(value):
+                    return ast.unparse(value)
+        return self._current()
+
+    def function(self) -> str:
+        """Return the name of the function that the line gives to a stream, '' if unknown."""
+        for call in self._calls():
+            if _tail(call.func) in _TAKES_FUNCTION and call.args:
+                first = call.args[0]
+                return "<lambda>" if isinstance(first, ast.Lambda) else ast.unparse(first)
+        return ""
+
+    def event(self) -> str:
+        """Return the expression for the event that the line records, '' if unknown."""
+        for call in self._calls():
+            name = _tail(call.func)
+            if name in ("record", "record_event") and isinstance(call.func, ast.Attribute):
+                if call.args and not self._is_stream(call.args[0]):
+                    return ast.unparse(call.args[0])
+                target = self.target(1, 0)
+                if target:
+                    return target
+                if not self._is_stream(call.func.value):
+                    return ast.unparse(call.func.value)
+        return ""
+
+    def buffer(self) -> str:
+        """Return the name of the object whose method the line calls, '' if unknown."""
+        for call in self._calls():
+            if isinstance(call.func, ast.Attribute) and not self._is_stream(call.func.value):
+                return ast.unparse(call.func.value)
+        return ""
+
+    def target(self, count: int, place: int) -> str:
+        """Return the name that the line gives to the object it makes, '' if unknown.
+
+        Of `count` objects made there it is the one with index `place`.
+        """
+        here = self._path[-1]
+        if isinstance(here, ast.Assign) and len(here.targets) == 1:
+            target, value = here.targets[0], here.value
+        elif isinstance(here, (ast.AnnAssign, ast.AugAssign)) and here.value is not None:
+            target, value = here.target, here.value
+        elif isinstance(here, (ast.With, ast.AsyncWith)) and here.items[0].optional_vars is not None:
+            target, value = here.items[0].optional_vars, here.items[0].context_expr
+        else:
+            return ""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            if isinstance(value, (ast.Tuple, ast.List, ast.GeneratorExp, ast.ListComp)):
+                return ast.unparse(target.elts[place]) if len(target.elts) == count else ""
+            return ast.unparse(target.elts[0]) if count == 1 else ""  # the value and a code
+        if isinstance(value, (ast.List, ast.ListComp, ast.Tuple)):
+            return f"{ast.unparse(target)}[{place}]"
+        return ast.unparse(target) if count == 1 and isinstance(value, ast.Call) else ""
+
+    def _calls(self) -> Iterator[ast.Call]:
+        """Yield the calls of the statement that cover the line, without those of its body."""
+        here = self._path[-1]
+        parts: list[ast.AST] = [here]
+        if isinstance(here, (ast.With, ast.AsyncWith)):
+            parts = list(here.items)
+        elif isinstance(here, (ast.For, ast.AsyncFor)):
+            parts = [here.iter]
+        elif isinstance(here, (ast.If, ast.While)):
+            parts = [here.test]
+        elif isinstance(here, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Try)):
+            parts = []
+        for part in parts:
+            for node in ast.walk(part):
+                if isinstance(node, ast.Call) and node.lineno <= self._line <= (node.end_lineno or node.lineno):
+                    yield node
+
+    def _current(self) -> str:
+        """Return the stream that the enclosing contexts make current."""
+        for node in reversed(self._path):
+            if isinstance(node, (ast.With, ast.AsyncWith)):
+                for item in reversed(node.items):
+                    given = item.context_expr
+                    if isinstance(given, ast.Call):
+                        if _tail(given.func) in _CONTEXTS and given.args:
+                            return ast.unparse(given.args[0])
+                        if _tail(given.func) in _MAKERS and item.optional_vars is not None:
+                            return ast.unparse(item.optional_vars)
+                    elif self._is_stream(given):
+                        return ast.unparse(given)
+        return ""
+
+    def _is_stream(self, node: ast.expr) -> bool:
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        if isinstance(node, ast.Call):
+            return _tail(node.func) in _MAKERS
+        name = _tail(node)
+        return bool(name) and (bool(_LOOKS.search(name)) or name in _stream_names(self._tree))
+
+
+def _tail(node: ast.AST) -> str:
+    """Return the last name of a dotted one."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+@functools.lru_cache(maxsize=64)
+def _stream_names(tree: ast.Module) -> frozenset[str]:
+    """Return the names that a file gives to streams it makes."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            pairs = [(target, node.value) for target in node.targets]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            pairs = [(node.target, node.value)]
+        else:
+            continue
+        for target, value in pairs:
+            made = any(isinstance(n, ast.Call) and _tail(n.func) in _MAKERS for n in ast.walk(value))
+            if made:
+                targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                found.update(filter(None, (_tail(t) for t in targets)))
+    return frozenset(found)
+
+
+def statement(file: str, line: int) -> Statement | None:
+    """Return the innermost statement at a line of a file, None if its source cannot be had."""
+    tree = _tree(file)
+    if tree is None:
+        return None
+    path: list[ast.stmt] = []
+    body: list[ast.stmt] = tree.body
+    while True:
+        there = [s for s in body if s.lineno <= line <= (s.end_lineno or s.lineno)]
+        if len(there) > 1:
+            return None  # several on one line: which of them is not known
+        if not there:
+            return Statement(tree, path, line) if path else None
+        here = there[0]
+        path.append(here)
+        body = [s for s in ast.iter_child_nodes(here) if isinstance(s, ast.stmt)]
+        for handler in getattr(here, "handlers", []):
+            body += handler.body
+        for case in getattr(here, "cases", []):
+            body += case.body

@@ -1,0 +1,74 @@
+"""Places in the program, as texts: of frames, functions and call sites."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sysconfig
+from types import CodeType, FrameType
+from typing import Any
+
+from . import _native
+
+__all__ = ["code_line", "frame_line", "function_line", "is_own", "is_program", "site_line"]
+
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    """Return the folders of the standard library and of installed packages."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    found = {sysconfig.get_path(name) for name in names}
+    return tuple(os.path.abspath(path) + os.sep for path in found if path)
+
+
+def is_own(path: str) -> bool:
+    """Return True for a file of this package."""
+    return path.startswith(_OWN)
+
+
+@functools.cache
+def is_program(path: str) -> bool:
+    """Return True for a file that neither this package, a library nor Python itself brought."""
+    if path.startswith("<"):
+        return not path.startswith("<frozen ")  # <stdin>, <string> and the like
+    full = os.path.abspath(path)
+    return not is_own(full) and not full.startswith(_libraries())
+
+
+def code_line(code: CodeType, line: int) -> str:
+    """Return ``'file:line in function'``."""
+    return f"{code.co_filename}:{line} in {getattr(code, 'co_qualname', code.co_name)}"
+
+
+def frame_line(frame: FrameType) -> str:
+    """Return the place where a thread is: the innermost line that is the program's own."""
+    at: FrameType | None = frame
+    while at is not None and not is_program(at.f_code.co_filename):
+        at = at.f_back
+    at = at or frame
+    return code_line(at.f_code, at.f_lineno)
+
+
+def function_line(function: Any) -> str:
+    """Return a function's name and where it was defined, if that is known."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        # An object that can be called, or a method of one.
+        code = getattr(vars(type(function)).get("__call__"), "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else str(name)
+
+
+def site_line(site: int) -> str:
+    """Return the place of a call site: the innermost line outside of this package; '' if unknown."""
+    if not site:
+        return ""
+    frames = [line.split("\x1f") for line in str(_native.position_text(site)).split("\n") if line]
+    outside = [frame for frame in frames if not is_own(frame[0])]
+    for path, line, function in [*(f for f in outside if is_program(f[0])), *outside, *frames][:1]:
+        return f"{path}:{line} in {function}"
+    return ""

@@ -1,0 +1,291 @@
+"""``halstream run`` and ``halstream replay``: failures found in fresh processes, and seen again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+RACE = """
+    import sys
+    import halstream as hs
+
+    loads, uses, seen = hs.Stream(), hs.Stream(), []
+    for i in range(3):
+        loads.call(seen.append, i)
+        if "right" in sys.argv:
+            uses.wait(loads.record())
+        uses.call(seen.append, -i)
+        if "right" in sys.argv:
+            loads.wait(uses.record())
+    uses.synchronize()
+    loads.synchronize()
+    print("saw", seen)
+    assert seen == [0, 0, 1, -1, 2, -2]
+    """
+
+
+def replayed(output: str) -> list[str]:
+    """Return the arguments of the command that replays what was found."""
+    (line,) = re.findall(r"(?m)^Replay: (.+)$", output)
+    name, *args = shlex.split(line)
+    assert name == "halstream"
+    return args
+
+
+def test_a_race_is_found_explained_and_replayed(cli: Any) -> None:
+    cli.script(RACE)
+    found = cli("run", "--schedules", "20", "prog.py", "two words", "--x")
+    assert found.returncode == 1, found.stderr
+    assert "saw [" in found.stdout, "what the failing run printed"
+    assert "AssertionError" in found.stdout and "is held" in found.stdout
+    assert "prog.py:7" in found.stdout and "prog.py:10" in found.stdout
+    assert found.stderr == "", "progress is for terminals"
+    args = replayed(found.stdout)
+    assert args[0] == "replay" and args[2:] == ["prog.py", "two words", "--x"]
+    for _ in range(2):
+        again = cli(*args)
+        assert again.returncode == 1
+        assert re.match(r"saw \[", again.stdout)
+        assert again.stderr.splitlines()[-1].endswith("the script failed again: AssertionError")
+
+
+def test_a_program_that_is_right_passes(cli: Any) -> None:
+    cli.script(RACE)
+    done = cli("run", "--schedules", "20", "prog.py", "right")
+    assert (done.returncode, done.stderr) == (0, "")
+    passed = r"halstream: the script passed under 20 schedule\(s\) \(2 stream\(s\), \d+ steps\)\n"
+    assert re.fullmatch(passed, done.stdout)
+
+
+def test_equal_settings_find_equal_tokens(cli: Any) -> None:
+    cli.script(RACE)
+    tokens = {replayed(cli("run", "--schedules", "20", "--seed", "5", "prog.py").stdout)[1] for _ in range(3)}
+    assert len(tokens) == 1
+
+
+def test_every_schedule_is_run_in_a_fresh_process(cli: Any) -> None:
+    cli.script(
+        """
+        import os, sys
+        import halstream as hs
+        with open("ids", "a") as file:
+            print(os.getpid(), hash("text"), hasattr(hs, "mark"), file=file)
+        hs.mark = True
+        s = hs.Stream()
+        s.nop()
+        s.synchronize()
+        """
+    )
+    assert cli("run", "--schedules", "6", "prog.py").returncode == 0
+    lines = [line.split() for line in (cli.folder / "ids").read_text().splitlines()]
+    assert len({pid for pid, _, _ in lines}) == len(lines) == 6
+    assert len({text for _, text, _ in lines}) == 1, "hashes of texts do not differ from run to run"
+    assert {mark for _, _, mark in lines} == {"False"}
+
+
+def test_a_script_without_streams_is_run_once(cli: Any) -> None:
+    cli.script("print('x', file=open('ran', 'a'))")
+    done = cli("run", "--schedules", "9", "prog.py")
+    assert (done.returncode, "uses no streams" in done.stdout) == (0, True)
+    assert (cli.folder / "ran").read_text() == "x\n"
+
+
+def test_an_exit_code_is_a_failure(cli: Any) -> None:
+    cli.script(
+        """
+        import sys
+        import halstream as hs
+        a, b, seen = hs.Stream(), hs.Stream(), []
+        a.call(seen.append, 1)
+        b.call(seen.append, 2)
+        b.synchronize()
+        a.synchronize()
+        sys.exit(0 if seen == [1, 2] else 7)
+        """
+    )
+    done = cli("run", "--schedules", "20", "prog.py")
+    assert (done.returncode, "the script failed: exit code 7" in done.stdout) == (1, True)
+    again = cli(*replayed(done.stdout))
+    assert again.returncode == 7, "the script's own"
+    assert "failed again: exit code 7" in again.stderr
+
+
+def test_a_script_that_fails_in_any_order(cli: Any) -> None:
+    cli.script("import halstream as hs; hs.Stream().nop(); raise SystemExit('no file')")
+    done = cli("run", "--schedules", "5", "prog.py")
+    assert done.returncode == 1
+    assert "no file" in done.stdout and "It fails under fifo" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("import os; os.abort()", "SIGABRT"),
+        ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+        ("import os; os._exit(5)", "exit code 5"),
+    ],
+)
+def test_a_process_that_dies_is_a_failure(cli: Any, body: str, text: str) -> None:
+    cli.script(f"import halstream as hs\nhs.Stream().nop()\n{body}")
+    done = cli("run", "--schedules", "5", "prog.py")
+    assert done.returncode == 1
+    assert f"the script failed: {text}" in done.stdout
+    again = cli(*replayed(done.stdout))
+    assert again.returncode not in (0, 2) and f"failed again: {text}" in again.stderr
+
+
+def test_a_script_that_hangs_is_ended_with_its_stacks(cli: Any) -> None:
+    cli.script(
+        """
+        def forever():
+            while True:
+                pass
+        forever()
+        """
+    )
+    done = cli("run", "--schedules", "5", "--timeout", "2", "prog.py")
+    assert done.returncode == 1
+    assert "time limit: not done after 2 s" in done.stdout and "in forever" in done.stdout
+
+
+def test_a_script_that_ends_its_process_well_is_refused(cli: Any) -> None:
+    cli.script("import os; os._exit(0)")
+    for args in (["run", "--schedules", "5"], ["replay", "hs1-fifo-00000000-cd"]):
+        done = cli(*args, "prog.py")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "os._exit" in done.stderr
+
+
+def test_a_script_that_is_not_deterministic_is_told_so(cli: Any) -> None:
+    cli.script(
+        """
+        import os
+        import halstream as hs
+        with open("runs", "a") as file:
+            file.write("x")
+        runs = os.path.getsize("runs")
+        s = hs.Stream()
+        for _ in range(runs):
+            s.nop()
+        s.synchronize()
+        assert runs != 3
+        """
+    )
+    done = cli("run", "--schedules", "9", "prog.py")
+    assert done.returncode == 1
+    assert "not deterministic by itself" in done.stdout
+    assert re.search(r"Call \d of the host was '\w+' .* and 'nop' ", done.stdout), "the first difference"
+    assert "Replay" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--schedules", "0"], "schedules is 0"),
+        (["--schedules", "-3"], "schedules is -3"),
+        (["--schedules", "100001"], "schedules is 100001"),
+        (["--schedules", "5", "--depth", "0"], "depth is 0"),
+        (["--schedules", "5", "--seed", "-1"], "seed is -1"),
+        (["--schedules", "5", "--timeout", "0"], "timeout is 0"),
+        (["--schedules", "5", "--timeout", "nan"], "timeout is nan"),
+        (["--schedules", "5", "--shrink-seconds", "-1"], "shrink_seconds is -1"),
+    ],
+)
+def test_a_budget_that_is_none(cli: Any, options: list[str], text: str) -> None:
+    cli.script("open('ran', 'w')")
+    done = cli("run", *options, "prog.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"halstream: {text}")
+    assert not (cli.folder / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("token", "text"),
+    [
+        ("hs1-latest-1a2b3c4d-00", "is damaged"),
+        ("hs1-latest", "is damaged"),
+        ("hs9-latest-1a2b3c4d-00", "version hs9"),
+        ("nonsense", "is not a token"),
+        ("", "is not a token"),
+    ],
+)
+def test_a_damaged_token(cli: Any, token: str, text: str) -> None:
+    cli.script("open('ran', 'w')")
+    done = cli("replay", token, "prog.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert text in line
+    assert not (cli.folder / "ran").exists()
+
+
+def test_a_stale_token(cli: Any) -> None:
+    cli.script(RACE)
+    args = replayed(cli("run", "--schedules", "20", "prog.py").stdout)
+    done = cli(*args, "right")
+    assert (done.returncode, done.stdout.startswith("saw [0, ")) == (2, True)
+    assert "is stale" in done.stderr.splitlines()[-1] and "it passed, but" in done.stderr
+
+
+def test_a_token_under_which_the_script_passes(cli: Any) -> None:
+    cli.script(RACE)
+    args = replayed(cli("run", "--schedules", "20", "prog.py").stdout)
+    cli.script(RACE.replace("assert seen ==", "seen =="))
+    done = cli(*args)
+    assert (done.returncode, done.stdout.startswith("saw [")) == (0, True)
+    assert "the script passes" in done.stderr
+
+
+def test_schedules_need_the_host_device(cli: Any) -> None:
+    cli.script("import halstream as hs; hs.Stream().nop()")
+    done = cli("run", "--schedules", "5", "prog.py", env={"HALSTREAM_BACKEND": "cuda"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "HALSTREAM_BACKEND=host" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_script_that_opens_another_backend_is_scheduled_there(cli: Any) -> None:
+    cli.script("import halstream as hs; hs.device_count(); hs.use_backend('host')\n" + RACE.replace("\n    ", "\n"))
+    done = cli("run", "--schedules", "20", "prog.py")
+    assert (done.returncode, "AssertionError" in done.stdout) == (1, True)
+
+
+SHARED = """
+    import halstream as hs
+
+    a, b = hs.Stream(), hs.Stream()
+    x = hs.empty(4)
+    x.fill(1, a)
+    x.fill(2, b)
+    hs.synchronize()
+    print("end")
+    """
+
+
+def test_the_sanitizer_finds_what_no_schedule_shows(cli: Any) -> None:
+    cli.script(SHARED)
+    assert cli("run", "--schedules", "8", "prog.py").returncode == 0
+    done = cli("run", "--schedules", "8", "--sanitize", "prog.py")
+    assert done.returncode == 1
+    assert "UnorderedAccessError" in done.stdout and "b.wait(a.record())" in done.stdout
+    args = replayed(done.stdout)
+    assert "--sanitize" in args
+    again = cli(*args)
+    assert (again.returncode, again.stdout) == (1, "end\n")
+    assert "b.wait(a.record())" in again.stderr and "failed again: UnorderedAccessError" in again.stderr
+
+
+@pytest.mark.parametrize(("options", "code"), [([], 0), (["--sanitize"], 1)])
+def test_one_plain_run(cli: Any, options: list[str], code: int) -> None:
+    cli.script(SHARED)
+    done = cli("run", *options, "prog.py")
+    assert (done.returncode, done.stdout) == (code, "end\n")
+    assert ("b.wait(a.record())" in done.stderr) == bool(code)
+
+
+def test_a_plain_run_has_the_scripts_exit_code_and_arguments(cli: Any) -> None:
+    cli.script("import sys; print(sys.argv); sys.exit(5)")
+    done = cli("run", "prog.py", "--schedules", "0", "-o")
+    assert (done.returncode, done.stdout, done.stderr) == (5, "['prog.py', '--schedules', '0', '-o']\n", "")
