@@ -307,9 +307,9 @@ func CheckForget(addr, n uint64) (zero int64, err error) {
 	return 0, nil
 }
 
-// CheckStreams returns where streams were made since the start, a line each:
-// device, index and site.
-func CheckStreams() (lines string, err error) {
+// CheckMade returns where streams and live memory were made since the start, a
+// line each: device, index and site of a stream, -1, address and site of memory.
+func CheckMade() (lines string, err error) {
 	defer guard(&err)
 	c := checking
 	if c == nil {
@@ -320,6 +320,9 @@ func CheckStreams() (lines string, err error) {
 	var out strings.Builder
 	for k, site := range c.streams {
 		fmt.Fprintf(&out, "%d %d %d\n", k.device, k.index, site)
+	}
+	for start, site := range c.blocks {
+		fmt.Fprintf(&out, "-1 %d %d\n", start, site)
 	}
 	return out.String(), nil
 }

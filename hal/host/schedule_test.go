@@ -324,6 +324,8 @@ func TestX1_a_blocked_thread_goes_on_when_another_opens_the_gate(t *testing.T) {
 		}
 		blocked <- err
 	}()
+	require.Eventually(t, func() bool { return len(k.rt.Run().Calls) == 2 }, time.Duration(limitNS), time.Millisecond,
+		"the gate was enqueued, and then the other thread waits")
 	g.Open()
 	require.NoError(t, <-blocked)
 }

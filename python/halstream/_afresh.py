@@ -17,8 +17,9 @@ class Afresh:
 
     The choices of current streams and devices, and whose turn it is in the
     rings of pooled streams, are what they were when the context began, or at
-    the last `keep`; pools of memory are empty. Within a run the garbage collector does not run by itself:
-    what it closes would otherwise be closed at another place each time.
+    the last `keep`; pools of memory are empty. Within a run the garbage
+    collector does not run by itself: what it closes would otherwise be closed
+    at another place each time.
     """
 
     def __init__(self) -> None:
@@ -29,7 +30,7 @@ class Afresh:
     def __enter__(self) -> Afresh:
         # A collection after each run shall look at what that run made only. A
         # program that froze its objects itself keeps them so.
-        self._empty()
+        _empty_pools()
         self._frozen = gc.get_freeze_count() == 0
         if self._frozen:
             gc.freeze()
@@ -80,15 +81,15 @@ class Afresh:
         """End a run: what it left in reference cycles is collected."""
         if self._enabled:
             gc.enable()
-        self._empty()
-
-    @staticmethod
-    def _empty() -> None:
         gc.collect()
         _base.drain()
-        # Memory that a pool kept for one run would be allocated by the next.
-        for pool in list(_pools._all):
-            pool.forget()
+        _empty_pools()
+
+
+def _empty_pools() -> None:
+    # What a pool keeps of one run would be no allocation in the next.
+    for pool in list(_pools._all):
+        pool.forget()
 
 
 def _peek(ring: Any) -> int:

@@ -45,6 +45,7 @@ class _Watch:
             self.refused = exc
             raise
         self._block = block
+        _native.positions(1)  # for the texts of errors
         if self._trace:
             self._lines = self._stack.enter_context(traced())
         if self._sanitize:

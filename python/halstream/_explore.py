@@ -179,10 +179,10 @@ def is_failure(exc: BaseException) -> bool:
     return type(exc).__name__ == "Failed" and type(exc).__module__ == "_pytest.outcomes"
 
 
-def failure_of(exc: BaseException) -> Failure:
+def failure_of(exc: BaseException, search: bool = True) -> Failure:
     """Return how a run failed, and whether other schedules are worth a look."""
     from ._errors import UnorderedAccessError
 
     text: Any = str(exc) if type(exc).__name__ == "Failed" else ""
     ended = text.startswith("Timeout") and "timeout" in text.lower()
-    return Failure.of(exc, search=not (ended or isinstance(exc, UnorderedAccessError)))
+    return Failure.of(exc, search=search and not (ended or isinstance(exc, UnorderedAccessError)))

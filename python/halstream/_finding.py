@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from . import _native, _source
 
-__all__ = ["Access", "Finding", "Frame", "Note", "parse"]
+__all__ = ["Access", "Finding", "Frame", "Made", "Note", "parse"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
@@ -138,8 +138,10 @@ class Finding(NamedTuple):
         In the order of the calls.
     start, nbytes : int
         Address and size of what both access.
+    buffer : str
+        What the program calls the memory, '' if that is not known.
     pairs : int
-        How many pairs of operations with these stacks there were.
+        How many pairs with these stacks there were, at least.
     """
 
     category: str
@@ -150,6 +152,7 @@ class Finding(NamedTuple):
     block: int
     block_nbytes: int
     block_site: int
+    buffer: str
     why: str
     memory: str
     devices: bool
@@ -178,18 +181,10 @@ class Finding(NamedTuple):
         return self.second.dialect or self.first.dialect
 
     @property
-    def buffer(self) -> str:
-        """The name that the program gives the memory, '' if it is not known."""
-        frame = self.made_at
-        at = _source.statement(frame.file, frame.line) if frame else None
-        return (at.target(1, 0) if at else "") or made_name(self.block_site)
-
-    @property
     def made_at(self) -> Frame | None:
         """Where the memory was allocated: in a function that works on it, if there is one."""
-        frames = _stack(self.block_site)[0]
-        working = {frame[::2] for frame in self.places()}
-        return next((frame for frame in frames if frame[::2] in working), frames[0] if frames else None)
+        frames = _near(self.block_site, self.places())
+        return frames[0] if frames else None
 
     def places(self) -> list[Frame]:
         """Return all frames of both."""
@@ -206,59 +201,75 @@ def _statements(frames: tuple[Frame, ...]) -> Iterator[_source.Statement]:
             yield here
 
 
-def made_name(site: int, count: int = 1, place: int = 0) -> str:
-    """Return what the program calls the object that a call made, '' if that is not known.
+def _near(site: int, places: Iterable[Frame]) -> tuple[Frame, ...]:
+    """Return the frames of a site from the function on that one of the places is in."""
+    frames = _stack(site)[0]
+    working = {frame[::2] for frame in places}
+    first = next((i for i, frame in enumerate(frames) if frame[::2] in working), 0)
+    return frames[first:]
 
-    Of `count` objects that were made at the same place it is the one with index `place`.
-    """
-    for here in _statements(_stack(site)[0][:3]):
+
+class Made:
+    """Where streams and memory were made, and so what the program calls them."""
+
+    def __init__(self, text: str) -> None:
+        self._sites: dict[tuple[int, int], int] = {}
+        for line in text.splitlines():
+            device, key, site = map(int, line.split())
+            self._sites[device, key] = site
+
+    def stream(self, device: int, index: int) -> str:
+        """Return the name that a stream got, '' if it is not known."""
+        site = self._sites.get((device, index), 0)
+        frames = _stack(site)[0]
+        if not frames:
+            return ""
+        places, alike = self._places(frames, False), [k for k, other in self._sites.items() if other == site]
+        if len(places) > 1:  # several calls on one line
+            return _name(frames, len(places), places.index(site))
+        return _name(frames, len(alike), sorted(alike).index((device, index)))
+
+    def memory(self, site: int, near: Iterable[Frame]) -> str:
+        """Return the name that memory got in a function that one of the places is in."""
+        frames = _near(site, near)
+        places = self._places(frames, True)
+        place = places.index(site) if len(places) > 1 and site in places else -1
+        return _name(frames, max(1, len(places)), place)
+
+    def _places(self, frames: tuple[Frame, ...], memory: bool) -> list[int]:
+        """Return the sites that these frames led to, in the order in which they were come to."""
+        found = {site for (device, _), site in self._sites.items() if (device < 0) is memory}
+        return sorted(s for s in found if frames and _stack(s)[0][-len(frames) :] == frames)
+
+
+def _name(frames: tuple[Frame, ...], count: int, place: int) -> str:
+    for here in _statements(frames[:3]):
         name = here.target(count, place)
         if name:
             return name
     return ""
 
 
-class Streams:
-    """Where streams were made, and so what the program calls them."""
-
-    def __init__(self, text: str) -> None:
-        self._sites: dict[tuple[int, int], int] = {}
-        for line in text.splitlines():
-            device, index, site = map(int, line.split())
-            self._sites[device, index] = site
-
-    def name(self, device: int, index: int) -> str:
-        """Return the name that a stream got, '' if it is not known."""
-        site = self._sites.get((device, index), 0)
-        frames = _stack(site)[0]
-        if not frames:
-            return ""
-        together = sorted(
-            key for key, other in self._sites.items() if other == site or _stack(other)[0] == frames
-        )
-        return made_name(site, len(together), together.index((device, index)))
-
-
 _CATEGORIES = {"by query only": "query", "by host timing only": "timing"}
 
 
-def parse(line: str, streams: Streams) -> Finding:
+def parse(line: str, made: Made) -> Finding:
     """Return the finding of a line of ``check_take``."""
     fields = line.split("\x1f")
     category, why, memory = fields[0], fields[8], fields[9]
     pairs, start, nbytes, kind, block, block_nbytes, site = (int(n) for n in fields[1:8])
-    devices = fields[10] == "1"
+    first, second = _access(fields[11:23], made), _access(fields[23:35], made)
+    buffer = made.memory(site, (*first.frames, *second.frames)) if site else ""
     return Finding(
-        _CATEGORIES.get(category, category), pairs, start, nbytes, kind, block, block_nbytes, site,
-        why, memory, devices,
-        _access(fields[11:23], streams), _access(fields[23:35], streams), _note(fields[35:41]), _note(fields[41:47]),
+        _CATEGORIES.get(category, category), pairs, start, nbytes, kind, block, block_nbytes, site, buffer,
+        why, memory, fields[10] == "1", first, second, _note(fields[35:41]), _note(fields[41:47]),
     )  # fmt: skip
 
 
-def _access(fields: list[str], streams: Streams) -> Access:
+def _access(fields: list[str], made: Made) -> Access:
     ident, device, stream, thread, site, token = (int(n) for n in (fields[0], *fields[2:7]))
     write, observed, host, unknown = (n != "0" for n in fields[7:11])
-    name = "" if host else streams.name(device, stream)
+    name = "" if host else made.stream(device, stream)
     return Access(
         ident, fields[1], device, stream, thread, site, token, write, observed, host, unknown, int(fields[11]), name
     )

@@ -20,6 +20,10 @@ VARIABLES = {
     "HALSTREAM_HOST_ENGINES": "operations that take time and may run at once on one device (processors, at least 2)",
     "HALSTREAM_HOST_THREADS": "threads for Python functions on streams, at most (32)",
     "HALSTREAM_HOST_MEMORY": "bytes of each host device's memory, and of pinned memory (half of the machine's)",
+    "HALSTREAM_SANITIZE": "1, warn or raise: find unordered accesses in the whole process",
+    "HALSTREAM_SUPPRESSIONS": "file with rules for what the sanitizer shall not report",
+    "HALSTREAM_STALL": "0: waits that can never end are not told",
+    "HALSTREAM_STALL_S": "seconds after which a function on a stream counts as waiting for the host, under a schedule (5)",
     "HALSTREAM_CACHE_DIR": "folder for compiled kernels (the user's cache folder)",
 }
 

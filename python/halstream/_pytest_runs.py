@@ -46,6 +46,7 @@ class Outcome:
     failure: Failure | None = None
     expected: bool = False  #: it failed as it should (xfail)
     skipped: bool = False
+    broken: bool = False  #: it left work that ends neither by itself nor by force
     streams: Streams = field(default_factory=Streams)
     properties: list[tuple[str, object]] = field(default_factory=list)
 
@@ -132,7 +133,7 @@ class Runs:
     def __call__(self, spec: str, trace: bool = False) -> Execution:
         """Run the test under a schedule, for `search`."""
         execution = self.execute(spec, trace)
-        if self._wider:
+        if self._wider and not self.last.broken:
             self._wider = False
             execution = self.execute(spec, trace)
         if self.last.expected or (self.last.skipped and not self._ran):
@@ -228,8 +229,13 @@ class Runs:
                 _check_leaks(self._leaks)
             if block is not None:
                 failed = any(report.failed for report in (*self.last.others, *(report for _, report in calls)))
-                if not block.finish(failed, self._left, strict=False):
-                    self._left = _AGAIN  # the next run leaves the same
+                # What fixtures of wider scope have begun may not be dropped silently.
+                try:
+                    if not block.finish(failed, self._left, strict=self._wider):
+                        self._left = _AGAIN  # the next run leaves the same
+                except HalError as exc:
+                    self.last.broken = True
+                    pytest.fail(str(exc), pytrace=False)
 
         try:
             first = self._phase("setup", setup, calls, interact)
@@ -263,7 +269,7 @@ class Runs:
             elif hasattr(report, "wasxfail"):
                 last.expected = True
             elif last.failure is None:
-                last.failure = failure_of(call.excinfo.value)
+                last.failure = failure_of(call.excinfo.value, search=not last.broken)
         for report in last.others:
             if last.failure is None and report.failed:
                 crash = getattr(report.longrepr, "reprcrash", None)

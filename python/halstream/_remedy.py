@@ -51,12 +51,20 @@ class Remedy(NamedTuple):
 
 def remedy(f: Finding) -> Remedy:
     """Return what would order the accesses of a finding."""
+    found = _remedy(f)
+    # As the program spells the module.
+    if "rt." in found.line and any("acl.rt." in _source.source_line(*frame[:2]) for frame in f.places()):
+        return found._replace(line=found.line.replace("rt.", "acl.rt."))
+    return found
+
+
+def _remedy(f: Finding) -> Remedy:
     words = _WORDS[f.dialect]
-    a, b = stream_name(f, f.first), stream_name(f, f.second)
+    a, b, e = stream_name(f, f.first), stream_name(f, f.second), _event(f)
+    host = words.event.format(e=e) if e else words.host.format(a=a)
     before = f.second.frames[0] if f.second.frames else None
     if f.category == "refill":
-        line = words.event.format(e=_event(f)) if _event(f) else words.host.format(a=a)
-        return Remedy(line, "before the host writes there again", None)
+        return Remedy(host, "before the host writes there again", None)
     if f.first.host:
         return Remedy(
             "", "", None,
@@ -64,22 +72,16 @@ def remedy(f: Finding) -> Remedy:
             "for the other (a queue, an event, a join), or make it wait for what the other enqueued",
         )  # fmt: skip
     if f.second.host:
-        event = _event(f)
-        line = words.event.format(e=event) if event else words.host.format(a=a)
-        return Remedy(line, "before", before)
+        return Remedy(host, "before", before)
     if f.memory == "freed while in use" and words.keep and f.buffer:
         after = f.first.frames[0] if f.first.frames else None
         return Remedy(words.keep.format(x=f.buffer, a=a), "after", after)
     if f.memory == "used after it was freed":
-        return Remedy("", "", f.first.frames[0] if f.first.frames else None, "give it back only behind its last use")
-    event = _event(f)
+        return Remedy("", "", None, "give it back only behind its last use")
     if f.dialect == "acl" and b.startswith("<"):
         # A copy that waits, on the stream of the context, which has no handle of its own.
-        line = words.event.format(e=event) if event else words.host.format(a=a)
-    else:
-        line = words.wait.format(b=b, e=event) if event else words.order.format(a=a, b=b)
-    if "rt." in line and any("acl.rt." in _source.source_line(*frame[:2]) for frame in f.places()):
-        line = line.replace("rt.", "acl.rt.")
+        return Remedy(host, "before", before)
+    line = words.wait.format(b=b, e=e) if e else words.order.format(a=a, b=b)
     return Remedy(line, "before", before)
 
 
@@ -105,8 +107,6 @@ def stream_name(f: Finding, access: Access) -> str:
 
 
 def _own_name(f: Finding, access: Access) -> str:
-    if access.stream == 0 and access.device >= 0:
-        return ""
     used = _used_name(access)
     if not used:
         return access.name

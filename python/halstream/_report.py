@@ -39,7 +39,7 @@ def text(f: Finding) -> str:
     elif fix.note:
         lines.append(f"  fix: {fix.note}")
     if f.pairs > 1:
-        lines.append(f"  ({f.pairs} pairs of operations with these stacks)")
+        lines.append(f"  (and {f.pairs - 1} more pair{'s' if f.pairs > 2 else ''} with these stacks)")
     return "\n".join(lines)
 
 
@@ -152,12 +152,20 @@ class Report:
     def __init__(self, refresh: Callable[[], object] | None = None) -> None:
         self._refresh = refresh
         self._found: list[Finding] = []
+        self._places: dict[tuple[object, ...], int] = {}
         self._lock = threading.Lock()
         self.suppressed = 0
 
     def _add(self, finding: Finding) -> None:
+        first, second = finding.first, finding.second
+        key = (finding.category, first.site, first.kind, second.site, second.kind)
         with self._lock:
-            self._found.append(finding)
+            known = self._places.setdefault(key, len(self._found))
+            if known == len(self._found) or not (first.site and second.site):
+                self._found.append(finding)
+            else:
+                # The same lines with other streams.
+                self._found[known] = self._found[known]._replace(pairs=self._found[known].pairs + finding.pairs)
 
     def _of(self, *categories: str) -> list[Finding]:
         if self._refresh is not None:

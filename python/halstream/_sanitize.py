@@ -19,9 +19,10 @@ from typing import Any
 
 from . import _hostfunc, _kept, _native
 from ._errors import ForkError, InvalidValueError, UnorderedAccessError
-from ._finding import Finding, Streams, parse
+from ._finding import Finding, Made, parse
 from ._hostaccess import host_access
 from ._report import Report
+from ._schedule import add_note
 from ._suppress import Rule, Rules, load
 from ._suppress import parse as parse_rule
 
@@ -92,9 +93,9 @@ def collect(finish: bool = False) -> None:
             return
         lines = str(_native.check_take(int(finish)))
         if lines:
-            streams = Streams(str(_native.check_streams()))
+            made = Made(str(_native.check_made()))
             for line in lines.split("\x1e"):
-                _scopes[-1].take(parse(line, streams))
+                _scopes[-1].take(parse(line, made))
 
 
 class sanitize(contextlib.ContextDecorator):
@@ -188,7 +189,7 @@ class sanitize(contextlib.ContextDecorator):
         if not report or self._on == "collect":
             return
         if exc is not None:
-            _note(exc, str(report))
+            add_note(exc, str(report))
         elif self._on == "raise":
             raise _error(report)
         else:
@@ -207,15 +208,6 @@ def _warn(finding: Finding) -> None:
     access = finding.first if finding.category == "refill" else finding.second
     file, line, _ = access.frames[0] if access.frames else ("<unknown>", 1, "")
     warnings.warn_explicit(finding.text, UnorderedAccessWarning, file, line)
-
-
-def _note(exc: BaseException, text: str) -> None:
-    if hasattr(exc, "add_note"):
-        exc.add_note(text)
-    else:  # Python 3.10; pytest and others show it there, too
-        notes = list(getattr(exc, "__notes__", ()))
-        with contextlib.suppress(AttributeError):
-            exc.__notes__ = [*notes, text]  # type: ignore[attr-defined]
 
 
 def _rules(given: str | os.PathLike[str] | Iterable[str] | None) -> list[Rule]:

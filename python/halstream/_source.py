@@ -122,7 +122,8 @@ class Statement:
     def target(self, count: int, place: int) -> str:
         """Return the name that the line gives to the object it makes, '' if unknown.
 
-        Of `count` objects made there it is the one with index `place`.
+        Of `count` objects made there it is the one with index `place`, -1 if
+        that is not known.
         """
         here = self._path[-1]
         if isinstance(here, ast.Assign) and len(here.targets) == 1:
@@ -135,10 +136,10 @@ class Statement:
             return ""
         if isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, (ast.Tuple, ast.List, ast.GeneratorExp, ast.ListComp)):
-                return ast.unparse(target.elts[place]) if len(target.elts) == count else ""
+                return ast.unparse(target.elts[place]) if place >= 0 and len(target.elts) == count else ""
             return ast.unparse(target.elts[0]) if count == 1 else ""  # the value and a code
         if isinstance(value, (ast.List, ast.ListComp, ast.Tuple)):
-            return f"{ast.unparse(target)}[{place}]"
+            return f"{ast.unparse(target)}[{place if place >= 0 else '...'}]"
         return ast.unparse(target) if count == 1 and isinstance(value, ast.Call) else ""
 
     def _calls(self) -> Iterator[ast.Call]:

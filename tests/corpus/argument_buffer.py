@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import halstream as hs
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, rest
+from ._host import LIMIT, Host, N, pinned_numbers, rest
 
 
 class _Kernel:
     """Writes its argument to its result; arguments that did not change stay where they are."""
 
-    def __init__(self, argument: int) -> None:
+    def __init__(self, host: Host, argument: int) -> None:
         self.argument = argument
-        self.buffer = device_numbers(argument)
+        self.buffer = host.numbers(argument)
         self.staged = pinned_numbers(0)
 
     def launch(self, argument: int, result: hs.Array, stream: hs.Stream) -> None:
@@ -33,12 +33,14 @@ class _Kernel:
 
 
 def _run(ordered: bool) -> None:
-    kernel = _Kernel(1)
+    host = Host()
+    kernel = _Kernel(host, 1)
     first, second = hs.Stream(), hs.Stream()
-    one, two = device_numbers(0), device_numbers(0)
+    one, two = host.numbers(0), host.numbers(0)
     try:
+        host.parse()
         kernel.launch(1, one, first)
-        parse()
+        host.step()
         if ordered:
             second.wait(first)
         kernel.launch(2, two, second)

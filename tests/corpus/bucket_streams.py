@@ -13,19 +13,21 @@ import halstream as hs
 import numpy as np
 from halstream.torch import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, rest
+from ._host import LIMIT, Host, N, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     first, second, reduction = cuda.Stream(), cuda.Stream(), cuda.Stream()
     bucket, total = hs.empty((2, N), np.int32), hs.empty((2, N), np.int32)
-    gradients = device_numbers(1), device_numbers(2)
+    gradients = host.numbers(1), host.numbers(2)
     try:
         bucket.fill(0, reduction)
         reduction.synchronize(timeout=LIMIT)
+        host.parse()
         bucket[1].copy_from(gradients[1], second)
         bucket[0].copy_from(gradients[0], first)
-        parse()
+        host.step()
         reduction.wait_stream(first)  # the current one
         if ordered:
             reduction.wait_stream(second)

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from halstream.torch import cuda
 
-from ._host import N, device_numbers, parse, rest
+from ._host import Host, N, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     sender, receiver = cuda.Stream(device=0), cuda.Stream(device=1)
-    activations = device_numbers(4)
-    arrived, out = device_numbers(0, device=1), device_numbers(0, device=1)
+    activations = host.numbers(4)
+    arrived, out = host.numbers(0, device=1), host.numbers(0, device=1)
     try:
+        host.parse()
         arrived.copy_from(activations, sender)
-        parse()
+        host.step()
         if ordered:
             receiver.wait_stream(sender)
         out.copy_from(arrived, receiver)

@@ -11,21 +11,23 @@ from __future__ import annotations
 
 from halstream.cupy import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, rest
+from ._host import LIMIT, Host, N, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     first, second, owner = (cuda.Stream(non_blocking=True) for _ in range(3))
-    grid, left, right = device_numbers(2), device_numbers(0), device_numbers(0)
+    grid, left, right = host.numbers(2), host.numbers(0), host.numbers(0)
     used = cuda.Event(disable_timing=True)
     try:
+        host.parse()
         left.copy_from(grid, first)
         used.record(first)
         right.copy_from(grid, second)
         if ordered:
             second.wait_event(used)
         used.record(second)
-        parse()
+        host.step()
         owner.wait_event(used)
         grid.fill(9, owner)
         owner.synchronize(timeout=LIMIT)

@@ -17,7 +17,7 @@ import halstream as hs
 from halstream.cupy import cuda
 from halstream.cupy.cuda.runtime import CUDARuntimeError
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, rest
+from ._host import LIMIT, Host, N, pinned_numbers, rest
 
 
 def _pool() -> dict[int, cuda.Event]:
@@ -30,19 +30,21 @@ def _pool() -> dict[int, cuda.Event]:
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     events, first = _pool(), cuda.Stream(non_blocking=True)
     with cuda.Device(1):
         second = cuda.Stream(non_blocking=True)
     slab = pinned_numbers(1)
-    near, far = device_numbers(0), device_numbers(0, device=1)
+    near, far = host.numbers(0), host.numbers(0, device=1)
     try:
+        host.parse()
         far.copy_from(slab, second)
         guard = events[1] if ordered else events[0]
         with contextlib.suppress(CUDARuntimeError):  # as a build without assertions does
             guard.record(second)
         near.fill(8, first)
         first.synchronize(timeout=LIMIT)
-        parse()
+        host.step()
         guard.synchronize(timeout=LIMIT)  # the slab is free for the next one
         hs.host_access(slab, "w")
         slab[:] = 2

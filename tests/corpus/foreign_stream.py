@@ -14,7 +14,7 @@ import halstream as hs
 import numpy as np
 from halstream.paddle import device
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, rest
+from ._host import LIMIT, Host, N, pinned_numbers, rest
 
 
 class _Loader:
@@ -31,12 +31,14 @@ class _Loader:
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     loader, paddle = _Loader(), device.Stream()
-    tensor, activations = device_numbers(1), device_numbers(0)
+    tensor, activations = host.numbers(1), host.numbers(0)
     following = pinned_numbers(2)
     try:
+        host.parse()
         activations.copy_from(tensor, paddle)  # the kernel of this batch
-        parse()
+        host.step()
         loader.copy_to(tensor, following, stream=paddle if ordered else None)
         assert activations.numpy(paddle).tolist() == [1] * N
     finally:

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from halstream.torch import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, rest
+from ._host import LIMIT, Host, N, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     main, hook, communication = cuda.Stream(), cuda.Stream(), cuda.Stream()
-    gradient, scaled, reduced = device_numbers(0), device_numbers(5), device_numbers(0)
+    gradient, scaled, reduced = host.numbers(0), host.numbers(5), host.numbers(0)
     try:
         gradient.fill(10, main)
         main.synchronize(timeout=LIMIT)  # the norm of the gradients is logged
+        host.parse()
         gradient.copy_from(scaled, hook)
-        parse()
+        host.step()
         communication.wait_stream(main)
         if ordered:
             communication.wait_stream(hook)

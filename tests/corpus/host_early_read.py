@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from halstream.torch import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, read, rest
+from ._host import LIMIT, Host, N, pinned_numbers, read, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     images, headers = cuda.Stream(), cuda.Stream()
-    image, header = device_numbers(3), device_numbers(4)
+    image, header = host.numbers(3), host.numbers(4)
     image_back, header_back = pinned_numbers(0), pinned_numbers(0)
     try:
+        host.parse()
         image.copy_to(image_back, images)
         header.copy_to(header_back, headers)
         headers.synchronize(timeout=LIMIT)
         assert read(header_back) == [4] * N
-        parse()
+        host.step()
         if ordered:
             images.synchronize(timeout=LIMIT)
         assert read(image_back) == [3] * N

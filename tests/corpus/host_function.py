@@ -13,16 +13,18 @@ from __future__ import annotations
 import numpy as np
 from halstream.cupy import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, rest
+from ._host import LIMIT, Host, N, pinned_numbers, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     uploads, control = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
-    staging, target = pinned_numbers(1), device_numbers(0)
+    staging, target = pinned_numbers(1), host.numbers(0)
     try:
+        host.parse()
         target.copy_from(staging, uploads)
         copied = uploads.record()
-        parse()
+        host.step()
         if ordered:
             control.wait_event(copied)
         # launch_host_func cannot say what the function works on.

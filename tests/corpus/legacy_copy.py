@@ -14,15 +14,17 @@ from __future__ import annotations
 from halstream.cupy import cuda
 from halstream.cupy.cuda import runtime
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, rest
+from ._host import LIMIT, Host, N, pinned_numbers, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     stream = cuda.Stream(non_blocking=True)
-    image, seen, following = device_numbers(3), device_numbers(0), pinned_numbers(4)
+    image, seen, following = host.numbers(3), host.numbers(0), pinned_numbers(4)
     try:
+        host.parse()
         seen.copy_from(image, stream)  # the kernel that works on this image
-        parse()
+        host.step()
         if ordered:
             stream.synchronize(timeout=LIMIT)
         runtime.memcpy(image.ptr, following.ctypes.data, image.nbytes, runtime.memcpyHostToDevice)

@@ -12,19 +12,21 @@ from __future__ import annotations
 from halstream import acl
 
 from ._acl import begin, device_block, host_block, made, ok
-from ._host import parse
+from ._host import Host
 
 SIZE = 256
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     begin()
     stream = made(acl.rt.create_stream())
     block = device_block(SIZE)
     back, address = host_block(SIZE)
     try:
+        host.parse()
         ok(acl.rt.memset_async(block, SIZE, 3, SIZE, stream))
-        parse()
+        host.step()
         if ordered:
             ok(acl.rt.synchronize_stream_with_timeout(stream, 10_000))
         ok(acl.rt.memcpy(address, SIZE, block, SIZE, acl.ACL_MEMCPY_DEVICE_TO_HOST))

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from halstream.mindspore import hal
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, read, rest
+from ._host import LIMIT, Host, N, pinned_numbers, read, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     compute, copies, prefetch = hal.Stream(), hal.Stream(), hal.Stream()
-    activations, saved = device_numbers(6), pinned_numbers(0)
+    activations, saved = host.numbers(6), pinned_numbers(0)
     try:
+        host.parse()
         with hal.StreamCtx(copies):
             activations.copy_to(saved, hal.current_stream() if ordered else compute)
             offloaded = hal.current_stream().record_event()
-        parse()
+        host.step()
         prefetch.wait_event(offloaded)
         activations.fill(1, prefetch)  # the memory is used for the next layer
         prefetch.synchronize(timeout=LIMIT)

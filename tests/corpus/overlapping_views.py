@@ -13,20 +13,22 @@ import halstream as hs
 import numpy as np
 from halstream.torch import cuda
 
-from ._host import LIMIT, parse, rest
+from ._host import LIMIT, Host, rest
 
 ROWS, WIDTH, CHUNK = 12, 16, 4
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     compute, retrieve = cuda.Stream(), cuda.Stream()
     cache = hs.empty((ROWS, WIDTH), np.int32)
     prefix = hs.empty((6, WIDTH), np.int32)
     try:
         cache.fill(1, compute)
         compute.synchronize(timeout=LIMIT)
+        host.parse()
         prefix.copy_from(cache[0:6], compute)  # attention over the shared prefix
-        parse()
+        host.step()
         start = 6 // CHUNK * CHUNK
         if ordered:
             retrieve.wait_stream(compute)

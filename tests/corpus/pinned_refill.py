@@ -15,12 +15,13 @@ import halstream as hs
 from halstream import acl
 
 from ._acl import begin, device_block, host_block, made, ok
-from ._host import parse
+from ._host import Host
 
 SIZE = 256
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     begin()
     copies, compute = made(acl.rt.create_stream()), made(acl.rt.create_stream())
     on_device, other = device_block(SIZE), device_block(SIZE)
@@ -29,10 +30,11 @@ def _run(ordered: bool) -> None:
     try:
         hs.host_access(ids, "w")
         ids[:] = 1
+        host.parse()
         ok(acl.rt.memcpy_async(on_device, SIZE, staging, SIZE, acl.ACL_MEMCPY_HOST_TO_DEVICE, copies))
         ok(acl.rt.memset_async(other, SIZE, 7, SIZE, compute))  # the step before this one
         ok(acl.rt.synchronize_stream_with_timeout(compute, 10_000))
-        parse()
+        host.step()
         if ordered:
             ok(acl.rt.synchronize_stream_with_timeout(copies, 10_000))
         hs.host_access(ids, "w")

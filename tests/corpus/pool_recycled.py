@@ -12,18 +12,20 @@ from __future__ import annotations
 import halstream.cupy as cp
 from halstream.cupy import cuda
 
-from ._host import LIMIT, N, parse, rest
+from ._host import LIMIT, Host, N, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     main, side = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
     try:
         with main:
             weights = cp.full(N, 3, "i4")
             main.synchronize(timeout=LIMIT)
+        host.parse()
         with side:
             kept = weights.copy()
-        parse()
+        host.step()
         if ordered:
             main.wait_event(side.record())
         del weights

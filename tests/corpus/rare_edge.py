@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from halstream.cupy import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, rest
+from ._host import LIMIT, Host, N, rest
 
 BATCHES = 10
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     setup, work = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
-    table, batch, out = device_numbers(0), device_numbers(0), device_numbers(0)
+    table, batch, out = host.numbers(0), host.numbers(0), host.numbers(0)
     try:
+        host.parse()
         table.fill(6, setup)
         ready = setup.record()
         for number in range(1, BATCHES + 1):
-            parse()
+            host.step()
             batch.fill(number, work)
             out.copy_from(batch, work)
             work.synchronize(timeout=LIMIT)

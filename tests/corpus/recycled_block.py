@@ -14,18 +14,20 @@ import halstream as hs
 import numpy as np
 from halstream.torch import cuda
 
-from ._host import LIMIT, N, parse, pinned_numbers, read, rest
+from ._host import LIMIT, Host, N, pinned_numbers, read, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     main, side = cuda.Stream(), cuda.Stream()
     stash = pinned_numbers(0)
     activations = hs.empty(N, np.int32, stream=main)
     try:
         activations.fill(7, main)
         main.synchronize(timeout=LIMIT)
+        host.parse()
         activations.copy_to(stash, side)
-        parse()
+        host.step()
         if ordered:
             activations.record_stream(side)
         activations._memory.free()  # what resizing a tensor's storage to 0 does

@@ -11,22 +11,24 @@ from __future__ import annotations
 
 from halstream.paddle import device
 
-from ._host import N, device_numbers, parse, pinned_numbers, rest
+from ._host import Host, N, pinned_numbers, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     loads, metrics, compute = device.Stream(), device.Stream(), device.Stream()
-    batch, loss, out = device_numbers(0), device_numbers(0), device_numbers(0)
+    batch, loss, out = host.numbers(0), host.numbers(0), host.numbers(0)
     source = pinned_numbers(5)
     event = device.Event()
     try:
+        host.parse()
         batch.copy_from(source, loads)
         event.record(loads)
         if ordered:
             compute.wait_event(event)
         loss.fill(1, metrics)
         event.record(metrics)
-        parse()
+        host.step()
         compute.wait_event(event)
         out.copy_from(batch, compute)
         assert out.numpy(compute).tolist() == [5] * N

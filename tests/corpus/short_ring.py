@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from halstream.mindspore import hal
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, rest
+from ._host import LIMIT, Host, N, pinned_numbers, rest
 
 SLOTS, CHUNKS = 2, 4
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     copies, compute = hal.Stream(), hal.Stream()
-    ring = [device_numbers(0) for _ in range(SLOTS)]
-    outs = [device_numbers(0) for _ in range(CHUNKS)]
+    ring = [host.numbers(0) for _ in range(SLOTS)]
+    outs = [host.numbers(0) for _ in range(CHUNKS)]
     sources = [pinned_numbers(i + 1) for i in range(CHUNKS)]
     used: list[hal.Event] = []
     wait = SLOTS if ordered else SLOTS + 1  # how far back the last use of a slot is
@@ -31,9 +32,10 @@ def _run(ordered: bool) -> None:
                 copies.wait_event(used[i - wait])
             ring[i % SLOTS].copy_from(sources[i], copies)
             copies.synchronize(timeout=LIMIT)
-            parse()
+            host.parse()
             outs[i].copy_from(ring[i % SLOTS], compute)
             used.append(compute.record_event())
+            host.step()
         got = [out.numpy(compute).tolist() for out in outs]
         assert got == [[i + 1] * N for i in range(CHUNKS)]
     finally:

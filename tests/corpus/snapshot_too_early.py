@@ -11,19 +11,21 @@ from __future__ import annotations
 
 from halstream.torch import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, read, rest
+from ._host import LIMIT, Host, N, pinned_numbers, read, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     compute, transfer = cuda.Stream(), cuda.Stream()
-    labels, contiguous, offloaded = device_numbers(0), device_numbers(0), pinned_numbers(0)
+    labels, contiguous, offloaded = host.numbers(0), host.numbers(0), pinned_numbers(0)
     try:
         labels.fill(6, compute)
         compute.synchronize(timeout=LIMIT)
         if not ordered:
             transfer.wait_stream(compute)
+        host.parse()
         contiguous.copy_from(labels, compute)
-        parse()
+        host.step()
         if ordered:
             transfer.wait_stream(compute)
         contiguous.copy_to(offloaded, transfer)

@@ -14,7 +14,7 @@ import halstream as hs
 import numpy as np
 from halstream.cupy import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, rest
+from ._host import LIMIT, Host, N, pinned_numbers, rest
 
 
 def _upload(
@@ -31,14 +31,16 @@ def _upload(
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     pool = [pinned_numbers(0)]
     first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
-    table, columns, other = device_numbers(0), device_numbers(0), device_numbers(0)
+    table, columns, other = host.numbers(0), host.numbers(0), host.numbers(0)
     try:
+        host.parse()
         _upload(pool, table, 1, first, ordered)
         columns.fill(9, second)
         second.synchronize(timeout=LIMIT)
-        parse()
+        host.step()
         _upload(pool, other, 2, second, ordered)
         assert table.numpy(first).tolist() == [1] * N
         assert other.numpy(second).tolist() == [2] * N

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from halstream.torch import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, read, rest
+from ._host import LIMIT, Host, N, pinned_numbers, read, rest
 
 
 class _Offload:
@@ -23,12 +23,14 @@ class _Offload:
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     offload, recompute = _Offload(), cuda.Stream()
-    activations, stash = device_numbers(0), pinned_numbers(0)
+    activations, stash = host.numbers(0), pinned_numbers(0)
     try:
+        host.parse()
         with cuda.stream(recompute):
             activations.fill(8)
-            parse()
+            host.step()
             offload.transfer.wait_stream(cuda.current_stream() if ordered else offload.compute)
             activations.copy_to(stash, offload.transfer)
         offload.transfer.synchronize(timeout=LIMIT)

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from halstream.torch import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, read, rest
+from ._host import LIMIT, Host, N, pinned_numbers, read, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     compute, store = cuda.Stream(), cuda.Stream()
-    keys, block, cached = device_numbers(4), device_numbers(0), pinned_numbers(0)
+    keys, block, cached = host.numbers(4), host.numbers(0), pinned_numbers(0)
     try:
+        host.parse()
         block.copy_from(keys, compute)
         done = compute.record_event()
-        parse()
+        host.step()
         if ordered:
             store.wait_event(done)
         block.copy_to(cached, store)

@@ -15,12 +15,13 @@ import halstream as hs
 from halstream import acl
 
 from ._acl import begin, device_block, host_block, made, ok
-from ._host import parse
+from ._host import Host
 
 SIZE = 256
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     begin()
     producer, consumer = made(acl.rt.create_stream()), made(acl.rt.create_stream())
     event = made(acl.rt.create_event_with_flag(acl.ACL_EVENT_SYNC))
@@ -28,9 +29,10 @@ def _run(ordered: bool) -> None:
     back, address = host_block(SIZE)
     try:
         for number in (1, 2):
+            host.parse()
             ok(acl.rt.memset_async(block, SIZE, number, SIZE, producer))
             ok(acl.rt.record_event(event, producer))
-            parse()
+            host.step()
             ok(acl.rt.stream_wait_event(consumer, event))
             if ordered:
                 ok(acl.rt.reset_event(event, consumer))

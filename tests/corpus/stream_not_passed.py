@@ -13,7 +13,7 @@ from __future__ import annotations
 import halstream as hs
 from halstream.cupy import cuda
 
-from ._host import N, device_numbers, parse, rest
+from ._host import Host, N, rest
 
 
 def _resize(target: hs.Array, source: hs.Array, stream: cuda.Stream, ordered: bool) -> None:
@@ -25,11 +25,13 @@ def _resize(target: hs.Array, source: hs.Array, stream: cuda.Stream, ordered: bo
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     stream = cuda.Stream(non_blocking=True)
-    image, scaled, blurred = device_numbers(5), device_numbers(0), device_numbers(0)
+    image, scaled, blurred = host.numbers(5), host.numbers(0), host.numbers(0)
     try:
+        host.parse()
         _resize(scaled, image, stream, ordered)
-        parse()
+        host.step()
         blurred.copy_from(scaled, stream)
         assert blurred.numpy(stream).tolist() == [5] * N
     finally:

@@ -13,15 +13,17 @@ from __future__ import annotations
 import numpy as np
 from halstream.torch import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, pinned_numbers, rest
+from ._host import LIMIT, Host, N, pinned_numbers, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     transfer, default = cuda.Stream(), cuda.default_stream()
-    host, weights, product = pinned_numbers(3), device_numbers(0), device_numbers(0)
+    source, weights, product = pinned_numbers(3), host.numbers(0), host.numbers(0)
     try:
-        weights.copy_from(host, transfer)
-        parse()
+        host.parse()
+        weights.copy_from(source, transfer)
+        host.step()
         if ordered:
             default.wait_stream(transfer)
         default.call(np.multiply, weights, 2, product, reads=[weights], writes=[product])

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from halstream.torch import cuda
 
-from ._host import N, device_numbers, parse, pinned_numbers, rest
+from ._host import Host, N, pinned_numbers, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     producer, consumer = cuda.Stream(), cuda.Stream()
-    source, weights, out = pinned_numbers(3), device_numbers(0), device_numbers(0)
+    source, weights, out = pinned_numbers(3), host.numbers(0), host.numbers(0)
     ready = cuda.Event()
     try:
         if not ordered:
             consumer.wait_event(ready)
+        host.parse()
         weights.copy_from(source, producer)
         ready.record(producer)
-        parse()
+        host.step()
         if ordered:
             consumer.wait_event(ready)
         out.copy_from(weights, consumer)

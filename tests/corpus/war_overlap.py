@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from halstream.torch import cuda
 
-from ._host import LIMIT, N, device_numbers, parse, rest
+from ._host import LIMIT, Host, N, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     schedule, forward = cuda.Stream(), cuda.Stream()
-    pages, used = device_numbers(1), device_numbers(0)
+    pages, used = host.numbers(1), host.numbers(0)
     try:
+        host.parse()
         used.copy_from(pages, forward)  # the pass of this step reads the table
-        parse()
+        host.step()
         if ordered:
             schedule.wait_stream(forward)
         pages.fill(2, schedule)  # the table of the next step

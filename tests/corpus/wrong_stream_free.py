@@ -13,12 +13,13 @@ from __future__ import annotations
 from halstream.cupy import cuda
 from halstream.cupy.cuda import runtime
 
-from ._host import LIMIT, N, parse, pinned_numbers, read, rest
+from ._host import LIMIT, Host, N, pinned_numbers, read, rest
 
 SIZE = 4 * N
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
     back = pinned_numbers(0)
     block = runtime.mallocAsync(SIZE, first.ptr)
@@ -26,8 +27,9 @@ def _run(ordered: bool) -> None:
     first.synchronize(timeout=LIMIT)
     following = 0
     try:
+        host.parse()
         runtime.memcpyAsync(back.ctypes.data, block, SIZE, runtime.memcpyDeviceToHost, first.ptr)
-        parse()
+        host.step()
         runtime.freeAsync(block, first.ptr if ordered else second.ptr)
         following = runtime.mallocAsync(SIZE, second.ptr)
         runtime.memsetAsync(following, 2, SIZE, second.ptr)

@@ -13,16 +13,18 @@ from __future__ import annotations
 from halstream.cupy import cuda
 from halstream.cupy.cuda import runtime
 
-from ._host import N, device_numbers, parse, rest
+from ._host import Host, N, rest
 
 
 def _run(ordered: bool) -> None:
+    host = Host()
     stream = cuda.Stream(non_blocking=True)
-    workspace, product = device_numbers(7), device_numbers(5)
+    workspace, product = host.numbers(7), host.numbers(5)
     try:
+        host.parse()
         clearing = stream if ordered else cuda.Stream.null
         runtime.memsetAsync(workspace.ptr, 0, workspace.nbytes, clearing.ptr)
-        parse()
+        host.step()
         workspace.copy_from(product, stream)  # the kernel's result
         assert workspace.numpy(stream).tolist() == [5] * N
         rest(cuda.Stream.null)

@@ -61,6 +61,14 @@ class Cli:
             process.communicate()
 
 
+@pytest.fixture(scope="module")
+def shared_cli(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """Like `cli`, for what several tests of a module look at."""
+    cli = Cli(tmp_path_factory.mktemp("cli"))
+    yield cli
+    cli.end()
+
+
 @pytest.fixture
 def cli(backend: str, tmp_path: Path) -> Iterator[Cli]:
     """Return a function that runs the command line."""

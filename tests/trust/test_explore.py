@@ -171,7 +171,7 @@ def test_a_function_that_differs_from_run_to_run_is_said_to() -> None:
             stream.nop()
         raise LookupError("sometimes")
 
-    with pytest.raises(hs.NondeterminismError, match="not deterministic by itself.*call 2") as caught:
+    with pytest.raises(hs.NondeterminismError, match=r"not deterministic by itself.*call 2") as caught:
         explore(function)
     assert isinstance(caught.value.__cause__, LookupError)
 
@@ -183,7 +183,7 @@ def test_a_failure_that_does_not_come_again_is_said_to_be_chance() -> None:
         hs.Stream().nop()
         assert next(runs) != 7
 
-    with pytest.raises(hs.NondeterminismError, match="one run failed with AssertionError.*and the other passed"):
+    with pytest.raises(hs.NondeterminismError, match=r"one run failed with AssertionError.*and the other passed"):
         explore(function)
 
 

@@ -1,0 +1,469 @@
+"""The plugin of pytest: each test runs under many schedules and has one report."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+Result = pytest.RunResult
+Run = Callable[..., Result]
+
+RACE = """
+    import halstream as hs
+    import pytest
+
+    def race(fails=AssertionError):
+        one, two, seen = hs.Stream(), hs.Stream(), []
+        one.call(seen.append, 1)
+        two.call(seen.append, 2)
+        two.synchronize()
+        one.synchronize()
+        if seen != [1, 2]:
+            raise fails(f"in the order {seen}")
+
+    def right():
+        one, two, seen = hs.Stream(), hs.Stream(), []
+        one.call(seen.append, 1)
+        two.wait(one.record())
+        two.call(seen.append, 2)
+        two.synchronize()
+        assert seen == [1, 2]
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> Run:
+    """Return a function that runs tests, after the functions of `RACE`, with options."""
+
+    def run(source: str, *options: str, process: bool = False) -> Result:
+        pytester.makepyfile(dedent(RACE) + dedent(source))
+        start = pytester.runpytest_subprocess if process else pytester.runpytest_inprocess
+        return start("-p", "no:asyncio", "-p", "no:randomly", "-p", "no:xdist", "-p", "no:timeout", "-Wdefault", *options)
+
+    return run
+
+
+def counted(result: Result, **outcomes: int) -> None:
+    result.assert_outcomes(**outcomes)
+
+
+def test_a_missing_wait_fails_the_test_with_an_explanation_and_a_command(run: Run) -> None:
+    result = run("def test_race(): race()", "--stream-schedules=20")
+    counted(result, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "streams: 20 schedules, depth 3, seed 0",
+            "*AssertionError: in the order [[]2, 1]",
+            "*- stream schedule -*",
+            "Fails under schedule hs1-holds-*: as fifo, but 1 operation is held.",
+            "  stream 2 (two)  call  *.py:8 race()  two.call(seen.append, 2)",
+            "  stream 1 (one)  call  *.py:7 race()  one.call(seen.append, 1)",
+            "*held until the call on stream 2 (two) at *.py:8",
+            "It fails when the call on stream 2 (two) at *.py:8 runs before the call on stream 1 (one) at *.py:7*",
+            "Replay: pytest *.py::test_race --stream-replay=hs1-holds-*",
+            "*short test summary*",
+        ]
+    )
+
+
+def command(result: Result) -> list[str]:
+    """Return the arguments of the command that the output gives."""
+    lines = [line for line in result.outlines if line.startswith("Replay: pytest ")]
+    assert len(lines) == 1, result.outlines
+    return shlex.split(lines[0])[2:]
+
+
+def test_the_command_replays_the_failure_in_another_process(run: Run, pytester: pytest.Pytester) -> None:
+    source = """
+    @pytest.mark.parametrize("name", ["a b", "c's"])
+    def test_race(name):
+        race() if name == "c's" else right()
+    """
+    result = run(source, "--stream-schedules=20")
+    counted(result, passed=1, failed=1)
+    words = command(result)
+    assert "[c's]" in words[0]
+    again = pytester.runpytest_subprocess("-p", "no:asyncio", *words)
+    counted(again, failed=1)
+    again.stdout.fnmatch_lines(["*in the order [[]2, 1]", "It fails when *", "Replay: *"])
+    assert command(again) == words
+
+
+def test_the_command_is_for_where_pytest_was_started(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]")
+    folder = pytester.mkdir("sub")
+    pytester.makepyfile(**{"sub/test_race": dedent(RACE) + "def test_race(): race()"})
+    os.chdir(folder)
+    result = pytester.runpytest_inprocess("-p", "no:asyncio", "--stream-schedules=20")
+    assert command(result)[0] == "test_race.py::test_race"
+
+
+def test_each_schedule_runs_setup_call_and_teardown(run: Run) -> None:
+    source = """
+    done = []
+
+    @pytest.fixture(scope="module")
+    def wide():
+        done.append("wide")
+        yield
+        print("in all", len(done), done)
+
+    @pytest.fixture
+    def narrow():
+        done.append("up")
+        yield
+        done.append("down")
+
+    def test_it(wide, narrow, streams):
+        done.append(streams.schedule.split()[0])
+        right()
+
+    def test_last(wide): pass
+    """
+    result = run(source, "--stream-schedules=4", "-s")
+    counted(result, passed=2)
+    expected = ["wide", *(x for s in ["fifo", "latest", "earliest", "starve"] for x in ("up", s, "down"))]
+    result.stdout.fnmatch_lines([f"*in all {len(expected)} {expected}".replace("[", "[[]")])
+
+
+def test_one_report_of_each_phase_with_the_time_of_all_runs(pytester: pytest.Pytester, run: Run) -> None:
+    pytester.makeconftest(
+        """
+        def pytest_runtest_logreport(report):
+            print("LOG", report.nodeid.partition("::")[2], report.when, report.outcome, report.duration > 0)
+        def pytest_runtest_logstart(nodeid):
+            print("START", nodeid)
+        def pytest_runtest_logfinish(nodeid):
+            print("FINISH", nodeid)
+        """
+    )
+    result = run("def test_race(): race()\ndef test_right(): right()", "--stream-schedules=20", "-s")
+    logged = [line.lstrip(".F") for line in result.outlines]
+    assert [line for line in logged if line.startswith("LOG")] == [
+        f"LOG {name} {when} {outcome} True"
+        for name, call in (("test_race", "failed"), ("test_right", "passed"))
+        for when, outcome in (("setup", "passed"), ("call", call), ("teardown", "passed"))
+    ]
+    assert sum("START" in line for line in logged) == sum("FINISH" in line for line in logged) == 2
+
+
+def test_a_test_without_streams_runs_once(run: Run) -> None:
+    source = """
+    runs = []
+    def test_plain(): runs.append(1)
+    def test_plain_fails(): runs.append(2); assert 0
+    def test_count(): assert runs == [1, 2]
+    """
+    result = run(source, "--stream-schedules=20")
+    counted(result, passed=2, failed=1)
+    result.stdout.no_fnmatch_line("*stream schedule*")
+
+
+def test_wider_fixtures_are_no_part_of_a_run(run: Run) -> None:
+    """Their streams' work comes in the first run only; tokens must not depend on it."""
+    source = """
+    @pytest.fixture(scope="session")
+    def stream():
+        stream = hs.Stream()
+        for _ in range(5): stream.nop()
+        stream.synchronize()
+        return stream
+
+    def test_race(stream):
+        stream.nop()
+        race()
+    """
+    result = run(source, "--stream-schedules=20")
+    again = run(source, *command(result))
+    counted(again, failed=1)
+    again.stdout.no_fnmatch_line("*stale*")
+    again.stdout.fnmatch_lines(["*in the order [[]2, 1]"])
+
+
+@pytest.mark.parametrize("last", ["pass", "assert 0"])
+def test_wider_fixtures_end_when_pytest_would_end_them(run: Run, last: str) -> None:
+    source = f"""
+    log = []
+    class TestOne:
+        @pytest.fixture(scope="class", autouse=True)
+        def wide(self):
+            log.append("up"); yield; log.append("down")
+        def test_a(self): right(); assert log == ["up"]
+        def test_b(self): right(); {last}
+    def test_after(): assert log == ["up", "down"]
+    """
+    result = run(source, "--stream-schedules=5")
+    assert result.parseoutcomes().get("passed", 0) == (3 if last == "pass" else 2)
+
+
+def test_a_wider_fixture_that_fails_to_end_is_an_error(run: Run) -> None:
+    source = """
+    @pytest.fixture(scope="module")
+    def wide():
+        yield
+        print("from the end")
+        raise LookupError("cannot end")
+    def test_one(wide): right()
+    """
+    result = run(source, "--stream-schedules=5")
+    counted(result, passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*LookupError: cannot end", "*Captured stdout teardown*", "from the end"])
+
+
+def test_only_the_run_that_counts_shows_its_output_properties_and_warnings(run: Run, pytester: pytest.Pytester) -> None:
+    source = """
+    import logging, warnings
+    def test_race(streams, record_property, caplog):
+        print("printed under", streams.schedule)
+        logging.getLogger().warning("logged under %s", streams.schedule)
+        warnings.warn(f"warned in run {streams.run}")
+        record_property("run", streams.run)
+        assert len(caplog.records) == 1
+        streams.note("noted under " + streams.schedule)
+        race()
+    """
+    result = run(source, "--stream-schedules=20", f"--junitxml={pytester.path}/report.xml", "-ojunit_family=xunit1")
+    counted(result, failed=1, warnings=1)
+    text = result.stdout.str()
+    for word in ("printed", "logged", "noted"):
+        found = re.findall(rf"{word} under (\w+)", text.partition("short test summary")[0])
+        assert set(found) == {"holds"}, word
+    xml = (pytester.path / "report.xml").read_text()
+    assert xml.count('name="run"') == 1
+    token = command(result)[1].partition("=")[2]
+    assert f'<property name="stream_token" value="{token}" />' in xml
+
+
+def test_capsys_sees_one_run_at_a_time(run: Run) -> None:
+    source = """
+    def test_output(capsys):
+        print("once")
+        right()
+        assert capsys.readouterr().out == "once\\n"
+    """
+    counted(run(source, "--stream-schedules=10"), passed=1)
+
+
+def test_classes_are_instantiated_for_each_run(run: Run) -> None:
+    source = """
+    import unittest
+    class TestClass:
+        count = 0
+        def setup_method(self): self.count += 1
+        def test_it(self):
+            self.count += 1
+            assert self.count == 2
+            right()
+    class TestCase(unittest.TestCase):
+        count = 0
+        def setUp(self): self.count += 1
+        def test_it(self):
+            self.count += 1
+            self.assertEqual(self.count, 2)
+            race()
+        def test_skipped(self): self.skipTest("no")
+    """
+    result = run(source, "--stream-schedules=10")
+    counted(result, passed=1, failed=1, skipped=1)
+    result.stdout.fnmatch_lines(["It fails when *", "Replay: *::TestCase::test_it *"])
+
+
+def test_skips_and_expected_failures(run: Run) -> None:
+    source = """
+    @pytest.mark.skip
+    def test_skipped_by_mark(): assert 0
+    def test_skipped(): pytest.skip("here")
+    @pytest.mark.xfail
+    def test_race_is_expected(): race()
+    @pytest.mark.xfail(strict=True)
+    def test_race_is_expected_strictly(): race()
+    @pytest.mark.xfail
+    def test_passes_by_surprise(): right()
+    @pytest.mark.xfail(strict=True)
+    def test_passes_by_surprise_strictly(): right()
+    @pytest.mark.xfail(raises=LookupError)
+    def test_fails_otherwise(): race()
+    def test_imperative(): right(); pytest.xfail("here")
+    """
+    result = run(source, "--stream-schedules=10", "-rA")
+    counted(result, skipped=2, xfailed=3, xpassed=1, failed=2)
+    result.stdout.fnmatch_lines_random(
+        ["*XPASS(strict)*", "FAILED *test_fails_otherwise*", "XFAIL *test_race_is_expected*"]
+    )
+
+
+def test_a_failure_by_pytest_fail_and_in_fixtures(run: Run) -> None:
+    source = """
+    def test_fails(): race(lambda text: pytest.fail.Exception(text))
+    @pytest.fixture
+    def racing_up(): race()
+    @pytest.fixture
+    def racing_down(): yield; race()
+    def test_up(racing_up): pass
+    def test_down(racing_down): pass
+    """
+    result = run(source, "--stream-schedules=10")
+    counted(result, failed=1, passed=1, errors=2)
+    assert sum(line.startswith("It fails when") for line in result.outlines) == 3
+
+
+def test_subtests_are_reported_once(run: Run) -> None:
+    pytest.importorskip("_pytest.subtests")
+    source = """
+    def test_all_right(subtests):
+        for i in range(2):
+            with subtests.test(i=i): right()
+    def test_one_fails(subtests):
+        with subtests.test("right"): right()
+        with subtests.test("race"): race()
+    """
+    result = run(source, "--stream-schedules=10", "-v")
+    text = result.stdout.str()
+    assert text.count("SUBPASSED") == 3
+    assert text.count("::test_one_fails SUBFAILED[race]") == 1
+    assert sum(line.startswith("It fails when") for line in result.outlines) == 1
+
+
+def test_a_test_that_is_not_deterministic_is_said_to_be_so(run: Run) -> None:
+    source = """
+    import itertools
+    count = itertools.count()
+    def test_varies():
+        stream = hs.Stream()
+        for _ in range(next(count) % 2 + 1): stream.nop()
+        assert 0
+    def test_by_chance():
+        hs.Stream().nop()
+        assert next(count) % 7
+    """
+    result = run(source, "--stream-schedules=20")
+    counted(result, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*assert 0*",
+            "the program is not deterministic by itself: two runs under the schedule fifo differ. *call 2*",
+            "the program is not deterministic by itself: *and the other passed*",
+        ]
+    )
+    assert not any(line.startswith("Replay") for line in result.outlines)
+
+
+def test_gates_and_work_that_a_test_leaves_do_not_reach_the_next(run: Run) -> None:
+    source = """
+    from halstream.testing import Gate
+    kept = []
+    def test_leaves_a_gate():
+        stream = hs.Stream()
+        kept.append((stream, Gate(stream)))
+        stream.nop()
+    def test_fails_with_a_gate():
+        stream = hs.Stream()
+        kept.append((stream, Gate(stream)))
+        assert 0
+    def test_next(): right()
+    """
+    counted(run(source, "--stream-schedules=5"), passed=2, failed=1)
+
+
+def test_pending_work_of_wider_fixtures_is_named(run: Run) -> None:
+    source = """
+    from halstream.testing import Gate
+    @pytest.fixture(scope="module", autouse=True)
+    def held():
+        stream = hs.Stream()
+        with Gate(stream): yield
+    def test_one(): right()
+    def test_two(): right()
+    """
+    result = run(source, "--stream-schedules=5")
+    assert result.parseoutcomes()["errors"] >= 1
+    result.stdout.fnmatch_lines(["*work that was left does not end and was dropped: *gate*"])
+
+
+def test_exitfirst_stops_after_the_report(run: Run) -> None:
+    source = """
+    @pytest.fixture(scope="module", autouse=True)
+    def wide(): yield; print("taken down")
+    def test_one(): race()
+    def test_two(): right()
+    """
+    result = run(source, "--stream-schedules=10", "-x", "-s")
+    counted(result, failed=1)
+    result.stdout.fnmatch_lines(["*taken down*", "*stopping after 1 failures*"])
+
+
+def test_ctrl_c_ends_the_session_and_the_schedule(pytester: pytest.Pytester, run: Run) -> None:
+    pytester.makeconftest(
+        """
+        def pytest_unconfigure():
+            from halstream import _native
+            print("SCHEDULE", _native.schedule_get())
+        """
+    )
+    source = """
+    def test_one(streams):
+        right()
+        if streams.run == 3: raise KeyboardInterrupt
+    """
+    result = run(source, "--stream-schedules=10", process=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["SCHEDULE parallel"])
+
+
+def test_the_debugger_is_entered_once_under_the_shrunk_schedule(pytester: pytest.Pytester, run: Run) -> None:
+    pytester.makeconftest(
+        """
+        def pytest_exception_interact(node, call, report):
+            from halstream import _native
+            print("INTERACT", report.when, _native.schedule_get())
+        """
+    )
+    source = """
+    def test_race(): race()
+    def test_plain(): assert 0
+    """
+    pytester.makepyfile(
+        debugger="""
+        import pdb
+        class Debugger(pdb.Pdb):
+            def interaction(self, *args): pass
+        """
+    )
+    pytester.syspathinsert()
+    result = run(source, "--stream-schedules=10", "--pdb", "--pdbcls=debugger:Debugger", "-s")
+    shown = [line for line in result.outlines if "INTERACT" in line]
+    assert len(shown) == 2, result.outlines
+    assert re.search(r"INTERACT call holds 1\.1>2\.1", shown[0])
+    assert re.search(r"INTERACT call fifo", shown[1])
+
+
+def test_items_that_are_no_functions_run_as_always(pytester: pytest.Pytester, run: Run) -> None:
+    source = '''
+    def documented():
+        """
+        >>> import halstream as hs
+        >>> hs.Stream().nop()
+        """
+    '''
+    counted(run(source, "--stream-schedules=5", "--doctest-modules"), passed=1)
+
+
+def test_the_fixture_tells_what_the_test_runs_under(run: Run) -> None:
+    source = """
+    def test_one(streams):
+        right()
+        print("SEEN", streams.run, streams.schedule, streams.seed)
+    """
+    result = run(source, "--stream-schedules=3", "--stream-seed=9", "-s")
+    seen = re.findall(r"SEEN (.*)", result.stdout.str())
+    assert seen == ["1 fifo 9", "2 latest 9", "3 earliest 9"]
+    plain: Any = run(source, "-s")
+    assert re.findall(r"SEEN (.*)", plain.stdout.str()) == ["1 parallel 0"]
