@@ -185,6 +185,7 @@ func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 	c.mu.Lock()
 	c.streams[s] = struct{}{}
 	c.mu.Unlock()
+	c.dev.rt.host(Operation{Kind: "new stream", Stream: s, Thread: t})
 	return s, nil
 }
 
@@ -260,8 +261,17 @@ func (c *Context) End() {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	var open []*Stream
 	for s := range c.streams {
+		if !s.closed.Load() {
+			open = append(open, s)
+		}
+	}
+	c.mu.Unlock()
+	for _, s := range open {
+		if !s.special {
+			c.dev.rt.host(Operation{Kind: "close stream", Stream: s})
+		}
 		s.end()
 	}
 }

@@ -215,8 +215,14 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 	if s.listened() {
 		id = s.tell(Operation{Kind: "native", Thread: t, Reads: reads, Writes: writes})
 	}
+	spec := driver.Native{Fn: fn, Arg: arg, Tag: id}
+	if id != 0 {
+		if watch := s.dev.rt.watching(id, reads); watch != nil {
+			spec.Before, spec.After = watch.begin, watch.end
+		}
+	}
 	blocks := s.blocks("a native function", reads, writes)
-	return s.settle(t, s.using(w, blocks, func() error { return w.Native(fn, arg, id) }))
+	return s.settle(t, s.using(w, blocks, func() error { return w.Native(spec) }))
 }
 
 // blocks begins the use of every block that holds the start of a range.

@@ -19,8 +19,9 @@ var allowed = map[string][]string{
 	"hal/driver":  {"hal/park"},
 	"hal/host":    {"hal/driver", "hal/park", "hal/prio"},
 	"hal":         {"hal/driver", "hal/host", "hal/park", "hal/prio"},
+	"hal/order":   {"hal"},
 	"hal/haltest": {"hal", "hal/driver"},
-	"pybuild":     {"hal", "hal/driver"},
+	"pybuild":     {"hal", "hal/driver", "hal/order"},
 }
 
 // TestImports keeps the layers apart: backends know the interfaces only, and

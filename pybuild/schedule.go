@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -65,11 +67,33 @@ func whoCalls() driver.Caller {
 			tids.Lock()
 			tid := tids.of[t]
 			tids.Unlock()
-			return t != nil && waitsForever(tid)
+			// A function may also wait for threads that it uses itself, and they are busy.
+			return idle.since() && t != nil && (stuckInPython(token) || waitsForever(tid))
 		},
 		Asleep: asleep,
 	}
 }
+
+// processor is how much processor time this process had used at a moment.
+type processor struct{ used, at time.Duration }
+
+var idle processor
+
+// since reports whether the process has used less than a quarter of one
+// processor since the last call.
+func (p *processor) since() bool {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return true
+	}
+	before := *p
+	p.used = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	p.at = time.Since(loaded)
+	return (p.used-before.used)*4 < p.at-before.at
+}
+
+// loaded is when the extension was loaded.
+var loaded = time.Now()
 
 // waitsForever reports whether a thread of this process waits in the kernel for
 // a lock, without a limit. Where the system does not tell, it does not.

@@ -17,7 +17,7 @@ import (
 const (
 	// steppedNS is how long a slice of a wait is where devices move only during
 	// calls: what is stuck there is to be told within 0.1 s.
-	steppedNS = 15_000_000
+	steppedNS = 10_000_000
 	// calmMost is for how many slices nothing must have moved before Python is
 	// asked whether anything still can.
 	calmMost        = 3

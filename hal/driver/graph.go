@@ -47,7 +47,8 @@ type Busy struct {
 	Need Need
 	// Number is that of the gate, the event or the function.
 	Number uint64
-	// On are the places that it waits for.
+	// On are the places that it waits for; of an event, that of its latest record
+	// while that is pending.
 	On []Place
 }
 

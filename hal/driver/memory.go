@@ -52,13 +52,21 @@ type Fill struct {
 	Tag        Tag
 }
 
+// Native describes a call of the C function at Fn with Arg, without Python's lock.
+type Native struct {
+	Fn, Arg uint64
+	// Before and After, if not nil, are called right before and after it, on its
+	// thread, with no lock held.
+	Before, After func()
+	Tag           Tag
+}
+
 // Worker is implemented by streams that can copy, fill, and call native
 // functions. Every range has been checked.
 type Worker interface {
 	Copy(c Copy) error
 	Fill(f Fill) error
-	// Native calls the C function at fn with arg, without Python's lock.
-	Native(fn, arg uint64, tag Tag) error
+	Native(n Native) error
 	// Last returns the place of the operation enqueued last.
 	Last() uint64
 	// Mark returns the place at which all work before this call is done, that

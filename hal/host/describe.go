@@ -133,7 +133,7 @@ func title(w work) string {
 		return fmt.Sprintf("a copy of %d bytes", w.Width*w.Height)
 	case *fillWork:
 		return fmt.Sprintf("a fill of %d bytes", w.Count*uint64(w.Size))
-	case nativeWork:
+	case *nativeWork:
 		return "a native function"
 	}
 	return "a delay"

@@ -16,9 +16,9 @@ const (
 	inlineMostDet = 1 << 20
 	// lookNS is how often a thread that waits for a function looks whether that
 	// waits for the host.
-	lookNS = 20_000_000
-	// stuckNS is how long a function must have run before it is looked at.
-	stuckNS = 40_000_000
+	lookNS = 10_000_000
+	// stuckLooks is how often in a row it must be found so.
+	stuckLooks = 3
 )
 
 // deterministic moves the device only at schedule points, one operation at a
@@ -54,6 +54,7 @@ type deterministic struct {
 	waiter *park.Parker   // the thread that waits for the flight
 	idle   []*park.Parker // threads that wait and have nothing to run
 	stop   chan struct{}
+	way    []place // see needed
 }
 
 // lane is what a run knows of a stream.
@@ -76,6 +77,7 @@ type flight struct {
 	seq   uint64
 	token uint64 // of a function, 0 for an engine's work
 	began time.Time
+	stuck int // looks in a row at which it waited for the host
 }
 
 func (f *flight) landed() bool { return f.s.completed.Load() >= f.seq }
@@ -385,7 +387,11 @@ func (d *deterministic) land(limit int64) (landed, goOn bool) {
 		// The lock goes once the wait has let other threads of the program run, or
 		// the one that is woken by it would find them held up by this one.
 		woken, raised := wait(&parked{w, d.r.Unlock}, left)
-		stuck := !woken && !raised && f.token != 0 && time.Since(f.began) > stuckNS && d.caller.Stuck(f.token)
+		if !woken && !raised && f.token != 0 {
+			if f.stuck++; !d.caller.Stuck(f.token) {
+				f.stuck = 0
+			}
+		}
 		d.r.Lock()
 		sent := d.waiter != w
 		if !sent {
@@ -400,7 +406,7 @@ func (d *deterministic) land(limit int64) (landed, goOn bool) {
 		if raised {
 			return false, false
 		}
-		if stuck {
+		if f.stuck == stuckLooks {
 			break
 		}
 		if d.flight != f {

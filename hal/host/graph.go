@@ -99,7 +99,11 @@ func (s *Stream) busy() driver.Busy {
 	case driver.NeedGate:
 		b.Number = o.ref.(*gate).id
 	case driver.NeedEvent:
-		b.Number = o.ref.(*Event).opts.ID
+		ev := o.ref.(*Event)
+		b.Number = ev.opts.ID
+		if ev.recorded && !ev.at.reached() {
+			b.On = []driver.Place{ev.at.name()}
+		}
 	case driver.NeedFunction, driver.NeedReport:
 		b.Number = o.arg
 	case driver.NeedStream:

@@ -7,7 +7,8 @@ import (
 )
 
 // needed finds a ready lane that must run before the head operation of s can
-// end; nil if there is none.
+// end; nil if there is none. The way to it is kept: most of it is the same when
+// it is asked for again, and it may be long.
 func (d *deterministic) needed(s *Stream) *lane {
 	if s == nil {
 		return nil
@@ -16,54 +17,66 @@ func (d *deterministic) needed(s *Stream) *lane {
 		// Its state includes that of the streams ordered with it.
 		for t := s.dev.active; t != nil; t = t.next {
 			if t.ordered {
-				if l := d.reach(t, map[*Stream]bool{}); l != nil {
-					return l
-				}
+				s = t
+				break
 			}
 		}
-		return nil
 	}
-	return d.reach(s, map[*Stream]bool{})
+	if len(d.way) > 0 && d.way[0].on != s {
+		d.way = d.way[:0]
+	}
+	for {
+		n := len(d.way)
+		if n > 0 && d.way[n-1].on.completed.Load() != d.way[n-1].seq {
+			d.way = d.way[:n-1] // it has moved: whoever waits for it may not any more
+			continue
+		}
+		next := s
+		if n > 0 {
+			last := d.way[n-1].on
+			switch last.state {
+			case ready:
+				return d.byOwn[last]
+			case blocked:
+				next = holder(last)
+			default:
+				return nil
+			}
+			if next == nil {
+				return nil
+			}
+		}
+		d.way = append(d.way, place{next, next.completed.Load()})
+	}
 }
 
-func (d *deterministic) reach(s *Stream, seen map[*Stream]bool) *lane {
-	if seen[s] {
-		return nil
-	}
-	seen[s] = true
-	switch s.state {
-	case ready:
-		return d.byOwn[s]
-	case blocked:
-	default:
-		return nil
-	}
+// holder returns a stream that must move before the head operation of the
+// blocked stream s can run, nil if that waits for something else.
+func holder(s *Stream) *Stream {
 	o := s.q.front()
-	if o.ep != nil && !o.ep.open {
-		return d.reachEpoch(s, seen)
+	if o.ep == nil || o.ep.open {
+		if o.kind == opWait {
+			return o.on
+		}
+		return nil
 	}
-	if o.kind == opWait {
-		return d.reach(o.on, seen)
-	}
-	return nil
-}
-
-// reachEpoch looks at the streams whose work the legacy order puts before that
-// of s: those of the open epoch.
-func (d *deterministic) reachEpoch(s *Stream, seen map[*Stream]bool) *lane {
-	var first *lane
+	// The legacy order puts the work of the open epoch before it.
+	var best *Stream
 	for t := s.dev.active; t != nil; t = t.next {
-		if t == s || t.q.n == 0 {
+		if t == s {
 			continue
 		}
-		if ep := t.q.front().ep; ep == nil || !ep.open {
+		if h := t.q.front(); h.ep == nil || !h.ep.open {
 			continue
 		}
-		if l := d.reach(t, seen); l != nil && (first == nil || l.key < first.key) {
-			first = l
+		if t.state == ready {
+			return t
+		}
+		if t.state == blocked && t.q.front().kind == opWait {
+			best = t
 		}
 	}
-	return first
+	return best
 }
 
 // note keeps a call of the program, once for a wait that looks in slices, and

@@ -89,14 +89,20 @@ func (w *fillWork) run() bool {
 
 func (w *fillWork) short() bool { return w.Count*uint64(w.Size) <= inlineMost }
 
-type nativeWork struct{ fn, arg uint64 }
+type nativeWork driver.Native
 
-func (w nativeWork) run() bool {
-	C.hs_native(C.uint64_t(w.fn), C.uint64_t(w.arg))
+func (w *nativeWork) run() bool {
+	if w.Before != nil {
+		w.Before()
+	}
+	C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg))
+	if w.After != nil {
+		w.After()
+	}
 	return true
 }
 
-func (w nativeWork) short() bool { return false }
+func (w *nativeWork) short() bool { return false }
 
 // Copy implements driver.Worker.
 func (s *Stream) Copy(c driver.Copy) error {
@@ -112,8 +118,9 @@ func (s *Stream) Fill(f driver.Fill) error {
 }
 
 // Native implements driver.Worker.
-func (s *Stream) Native(fn, arg uint64, tag driver.Tag) error {
-	s.eng.submit(s, op{kind: opWork, tag: tag, ref: nativeWork{fn, arg}})
+func (s *Stream) Native(n driver.Native) error {
+	w := nativeWork(n)
+	s.eng.submit(s, op{kind: opWork, tag: n.Tag, ref: &w})
 	return nil
 }
 

@@ -181,3 +181,66 @@ func TestAFutureEventOlderThanTheCheckerIsSet(t *testing.T) {
 	require.Zero(t, k.c.Stats().Held)
 	k.none()
 }
+
+// What the host knows is forgotten, but not while an operation is held that was
+// enqueued before the host knew it.
+func TestHeldOperationsAreComparedWithWhatTheHostKnowsSince(t *testing.T) {
+	k := newKit(t)
+	a, b, e := k.free(), k.free(), k.event(hal.Future)
+	k.wait(b, e, 0)
+	r := k.read(b, is(0, 10))
+	w := k.write(a, is(0, 10))
+	k.sync(a)
+	k.hostRead(is(0, 10))
+	k.none()
+	k.c.Finish()
+	k.one(Race, r, w)
+}
+
+// A host that knows a stream to be done knows what that waited for, first.
+func TestWhatIsDoneIsPerformedBehindWhatItNeeds(t *testing.T) {
+	k := newKit(t)
+	c, b, e := k.free(), k.free(), k.event(hal.Future)
+	k.do(hal.Operation{Kind: "nop", Stream: c})
+	k.wait(b, e, 0)
+	k.write(b, is(0, 10))
+	k.waitStream(c, b)
+	k.read(c, is(0, 10))
+	k.sync(c)
+	require.Zero(t, k.c.Stats().Held)
+	k.none()
+}
+
+func TestWhatIsEnqueuedWhileTheHostWaitsStaysHeld(t *testing.T) {
+	k := newKit(t)
+	other := hal.NewThread()
+	k.host("host read", other, hal.Operation{Reads: is(900, 901)})
+	b, e, f := k.free(), k.event(hal.Future), k.event(hal.Future)
+	k.wait(b, e, 0)
+	k.write(b, is(0, 10))
+	k.id++
+	began := k.id
+	k.do(hal.Operation{Kind: "wait", Stream: b, Thread: other, Event: f})
+	w := k.do(hal.Operation{Kind: "fill", Stream: b, Thread: other, Writes: is(10, 20)})
+	k.c.Handle(hal.Operation{ID: began, Kind: "synchronize stream", Stream: b, Thread: k.me, Host: true})
+	require.Equal(t, 1, k.c.Stats().Held)
+	r := k.hostRead(is(0, 20))
+	k.none()
+	k.do(hal.Operation{Kind: "record", Stream: k.free(), Thread: other, Event: f, Version: 1})
+	require.Zero(t, k.c.Stats().Held)
+	k.one(ByTiming, w, r)
+}
+
+func TestClosedStreamsStayInTheLegacyOrderWhileOthersAreHeld(t *testing.T) {
+	k := newKit(t)
+	a, b, n, e := k.ordered(), k.free(), k.free(), k.event(hal.Future)
+	k.write(a, is(0, 10))
+	k.host("close stream", k.me, hal.Operation{Stream: a})
+	k.wait(b, e, 0)
+	k.waitStream(n, k.legacy())
+	k.read(n, is(0, 10))
+	k.none()
+	k.write(k.legacy(), is(20, 30))
+	k.read(k.legacy(), is(0, 10))
+	k.none()
+}

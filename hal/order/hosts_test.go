@@ -124,6 +124,26 @@ func TestANewThreadKnowsWhatTheOthersKnew(t *testing.T) {
 	k.one(Race, w, k.host("host write", other, hal.Operation{Writes: is(40, 50)}))
 }
 
+func TestANewThreadKnowsOnlyWhatAllOthersKnew(t *testing.T) {
+	k := newKit(t)
+	second, third := hal.NewThread(), hal.NewThread()
+	k.hostRead(is(900, 901))
+	k.host("host read", second, hal.Operation{Reads: is(900, 901)})
+	a, b := k.free(), k.free()
+	k.write(a, is(0, 10))
+	k.sync(a)
+	others := k.write(b, is(10, 20))
+	k.host("synchronize stream", second, hal.Operation{Stream: b})
+	k.write(a, is(20, 30))
+	k.sync(a)
+	k.host("synchronize stream", second, hal.Operation{Stream: a})
+	k.host("host read", third, hal.Operation{Reads: is(20, 30)})
+	k.none()
+	k.one(ByTiming, others, k.host("host read", third, hal.Operation{Reads: is(10, 20)}))
+	k.host("host read", third, hal.Operation{Reads: is(0, 10)})
+	k.none() // the same stream as what both know, and earlier
+}
+
 func TestThreadsThatEndedAreForgotten(t *testing.T) {
 	k := newKit(t)
 	k.hostWrite(is(0, 1))

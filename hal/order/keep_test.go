@@ -94,6 +94,26 @@ func TestManyStreamsThatNobodySynchronizes(t *testing.T) {
 	require.LessOrEqual(t, k.c.Stats().Slots, slotsMost)
 }
 
+// The new owner of a slot has its former owner's stamps. It must then know what
+// that knew, or a wait for that seems to bring nothing.
+func TestASlotThatIsTakenAwayKeepsWhatItKnew(t *testing.T) {
+	k := newKit(t)
+	w, x, e := k.free(), k.free(), k.event(hal.Standard)
+	k.write(w, is(0, 10))
+	k.waitStream(x, w)
+	k.record(x, e, 1)
+	k.host("close stream", k.me, hal.Operation{Stream: x})
+	for range slotsMost - 3 {
+		k.do(hal.Operation{Kind: "nop", Stream: k.free()})
+	}
+	require.Equal(t, slotsMost-1, k.c.Stats().Slots)
+	y := k.free()
+	k.wait(y, e, 1)
+	require.Equal(t, slotsMost-1, k.c.Stats().Slots)
+	k.read(y, is(0, 10))
+	k.none()
+}
+
 func TestManyReadersOfOneRange(t *testing.T) {
 	k := newKit(t)
 	var streams []*hal.Stream

@@ -106,15 +106,13 @@ func (c *Checker) visitLate(cl *cell, o *info, p piece) {
 	}
 	clear(cl.writes[n:])
 	cl.writes = cl.writes[:n]
-	covered = covered || n >= writesMost
+	covered = covered || n >= writesMost // it is in a report then
 	n = 0
 	for _, e := range cl.reads {
 		switch {
 		case e.info == o || o.before(&e):
 		case o.after(&e):
-			if !covered {
-				continue
-			}
+			continue
 		default:
 			c.conflictLate(&e, o, false, p)
 		}

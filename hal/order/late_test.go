@@ -155,3 +155,23 @@ func TestARefillIsNotReportedBesideItsRace(t *testing.T) {
 	w = k.hostWrite(is(0, 100)) // told afterwards
 	k.one(Race, id, w)
 }
+
+func TestAnOrderedWriteThatIsForgottenSinceMayHaveChangedTheSource(t *testing.T) {
+	k := newKit(t)
+	s := k.free()
+	k.write(s, is(0, 100))
+	id := k.copyFrom(s, is(0, 100))
+	k.write(s, is(0, 100))
+	k.c.Refilled(id, is(0, 100)[0])
+	k.none()
+}
+
+func TestAReasonKnowsOnlyWaitsBeforeTheOperation(t *testing.T) {
+	k := newKit(t)
+	a, b := k.free(), k.free()
+	w := k.write(a, is(0, 10))
+	f := k.call(b)
+	k.waitStream(b, a)
+	k.c.Observed(f, is(0, 10))
+	require.Equal(t, NeverWaited, k.one(Race, w, f).Reason.Why)
+}

@@ -1,6 +1,8 @@
 package order
 
 import (
+	"slices"
+
 	"halstream/hal"
 )
 
@@ -165,6 +167,27 @@ func (o *oracle) recordFuture(n *node, event int) {
 		}
 		delete(o.early, event)
 	}
+}
+
+// blocked returns the Future events that have to be recorded before any of these
+// is done.
+func (o *oracle) blocked(list []*node) (events []int) {
+	seen := map[*node]bool{}
+	for len(list) > 0 {
+		n := list[len(list)-1]
+		list = list[:len(list)-1]
+		if n == nil || seen[n] {
+			continue
+		}
+		seen[n] = true
+		list = append(list, n.before[strict]...)
+	}
+	for e := range 3 {
+		if slices.ContainsFunc(o.early[e], func(n *node) bool { return seen[n] }) {
+			events = append(events, e)
+		}
+	}
+	return events
 }
 
 // conflict is a pair of accesses without an order.

@@ -3,6 +3,7 @@ package order
 import (
 	"fmt"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"halstream/hal"
@@ -108,10 +109,15 @@ func (k *kit) play(program []step, threads int) *play {
 	for _, s := range program {
 		p.step(s)
 	}
-	p.fire(0)
+	for e := range p.futures {
+		if len(p.o.early[e]) > 0 {
+			p.step(step{what: stepFutureRecord, event: e})
+		}
+	}
 	for _, f := range p.late {
 		f()
 	}
+	require.Zero(k.t, k.c.Stats().Held)
 	k.c.Finish()
 	return p
 }
@@ -125,14 +131,15 @@ func (p *play) tell(n *node, kind string, op hal.Operation, thread int) uint32 {
 	return id
 }
 
-// fire records every Future event that something waits for: a host that waits
-// for a stream that waits for it would never return.
-func (p *play) fire(thread int) {
-	for e := range p.futures {
-		if len(p.o.early[e]) > 0 {
-			p.step(step{what: stepFutureRecord, thread: thread, event: e})
-		}
+// done makes n a call that returned when all of list was done. Future events
+// without which it never would are recorded first.
+func (p *play) done(s step, world int, list func() []*node) *node {
+	for _, e := range p.o.blocked(list()) {
+		p.step(step{what: stepFutureRecord, thread: s.thread, event: e})
 	}
+	n := p.o.host(s.thread)
+	n.comesAfter(world, list()...)
+	return n
 }
 
 func (p *play) step(s step) {
@@ -218,28 +225,27 @@ func (p *play) step(s step) {
 
 func (p *play) hostStep(s step) {
 	stream, e := p.streams[s.stream], p.events[s.event]
-	if s.what != stepHost {
-		p.fire(s.thread)
-	}
-	n := p.o.host(s.thread)
+	record := func() []*node { return []*node{p.o.records[s.event]} }
+	work := func() []*node { return p.o.soFar(s.stream) }
 	switch s.what {
 	case stepSync:
-		n.comesAfter(strict, p.o.soFar(s.stream)...)
+		n := p.done(s, strict, work)
 		p.tell(n, "synchronize stream", hal.Operation{Stream: stream, Host: true}, s.thread)
 	case stepSyncEvent:
-		n.comesAfter(strict, p.o.records[s.event])
+		n := p.done(s, strict, record)
 		p.tell(n, "synchronize event", hal.Operation{Event: e, Version: p.version[e], Host: true}, s.thread)
 	case stepSyncDevice:
 		d := streams[s.stream].device
-		n.comesAfter(strict, p.o.onDevice(d)...)
+		n := p.done(s, strict, func() []*node { return p.o.onDevice(d) })
 		p.tell(n, "synchronize device", hal.Operation{Stream: p.device(d).Legacy(), Host: true}, s.thread)
 	case stepQuery:
-		n.comesAfter(asked, p.o.soFar(s.stream)...)
+		n := p.done(s, asked, work)
 		p.tell(n, "query stream", hal.Operation{Stream: stream, Host: true}, s.thread)
 	case stepQueryEvent:
-		n.comesAfter(asked, p.o.records[s.event])
+		n := p.done(s, asked, record)
 		p.tell(n, "query event", hal.Operation{Event: e, Version: p.version[e], Host: true}, s.thread)
 	case stepHost:
+		n := p.o.host(s.thread)
 		n.range_ = is(s.from, s.from+s.size)[0]
 		if n.writes = s.write; s.write {
 			p.tell(n, "host write", hal.Operation{Host: true, Writes: []hal.Range{n.range_}}, s.thread)

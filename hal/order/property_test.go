@@ -54,7 +54,7 @@ func TestReportsAgainstTheTransitiveClosure(t *testing.T) {
 		"streams":   {enqueued, 1, true},
 		"host":      {slices.Concat(enqueued, hostCalls), 1, true},
 		"threads":   {slices.Concat(enqueued, hostCalls), 3, true},
-		"future":    {slices.Concat(enqueued, []int{stepFutureWait, stepFutureWait, stepFutureRecord}), 1, true},
+		"future":    {slices.Concat(enqueued, []int{stepFutureWait, stepFutureWait, stepFutureRecord, stepSync, stepHost}), 1, true},
 		"lifetimes": {slices.Concat(enqueued, hostCalls, []int{stepClose, stepClose, stepTidy}), 2, true},
 		"observed":  {slices.Concat(enqueued, hostCalls, []int{stepObserved, stepObserved, stepTidy}), 2, false},
 		"all": {slices.Concat(enqueued, hostCalls, []int{stepFutureWait, stepFutureRecord, stepClose, stepTidy,

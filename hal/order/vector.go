@@ -206,6 +206,6 @@ func join(v *vector, at stamp, k *vector) *vector {
 	out := newVector(max(len(v.span()), len(k.span()), int(at.slot)+1))
 	copy(out.n, v.span())
 	out.raise(k)
-	out.n[at.slot] = max(out.n[at.slot], at.seq)
+	out.n[at.slot] = at.seq
 	return out
 }

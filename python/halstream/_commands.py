@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -149,6 +150,7 @@ def trace(
 # -- run and replay -----------------------------------------------------------
 
 Sanitize = Annotated[bool, typer.Option("--sanitize", help="Find unordered accesses to the same bytes, too.")]
+Stalls = Annotated[bool, typer.Option("--stalls/--no-stalls", help="End waits that can never end, and say why.")]
 
 
 @app.command(context_settings=_SCRIPT)
@@ -162,6 +164,10 @@ def run(
     depth: Annotated[int, typer.Option(help="Steps that must come in a certain order for a failure (PCT).")] = 3,
     seed: Annotated[int, typer.Option(help="Another seed gives other schedules.")] = 0,
     sanitize: Sanitize = False,
+    stalls: Stalls = True,
+    leaks: Annotated[
+        bool, typer.Option("--leaks", help="Say at the end what SCRIPT made and did not give up (not with N).")
+    ] = False,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long one of the N runs may take.")] = 60.0,
     shrink_runs: Annotated[int, typer.Option(help="Runs that may be spent on making a failure small.")] = 200,
     shrink_seconds: Annotated[float, typer.Option(help="Seconds, likewise.")] = 20.0,
@@ -175,9 +181,13 @@ def run(
 
     _existing(script)
     rest = list(args or ())
+    if not stalls:
+        os.environ["HALSTREAM_STALL"] = "0"
     if schedules is None:
         sys.excepthook = _HOOK
-        raise typer.Exit(_running.plain(script, rest, sanitize=sanitize, say=say))
+        raise typer.Exit(_running.plain(script, rest, sanitize=sanitize, leaks=leaks, say=say))
+    if leaks:
+        fail("--leaks is for a single run: leave out --schedules")
     try:
         settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
         if not timeout > 0:

@@ -14,12 +14,15 @@ from ._search import Found
 from ._shrink import departures
 from ._source import statement
 from ._steps import host_calls, labels
-from ._token import Hold
+from ._token import Hold, parse_spec
 
 __all__ = ["Place", "explain", "nondeterminism", "place_of"]
 
 # Lines that a timeline may have.
 _MOST = 12
+
+# Departures from fifo that are shown of a schedule that could not be made smaller.
+_FEW = 5
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -91,12 +94,12 @@ def explain(found: Found, replay: str, text: Callable[[int], str] | None = None)
         parts.append("It fails under fifo, where everything runs in the order of the calls: no other order is needed.")
     else:
         view = _View(found.execution, text or _native.position_text)
-        holds = found.shrunk.holds if found.shrunk is not None else ()
-        reproduced = holds and found.execution.spec.startswith("holds")
-        shown_holds = holds if reproduced else departures(found.fifo.items, found.execution.items)[:5]
-        parts.append(view.timeline(shown_holds))
-        if reproduced:
-            parts.extend(view.sentence(hold) for hold in holds)
+        holds = [hold for hold in parse_spec(found.execution.spec)[1] if isinstance(hold, Hold)]
+        if holds:
+            parts.append(view.timeline(holds))
+            parts.extend(view.sentence(hold) for hold in holds[:_MOST])
+        else:
+            parts.append(view.timeline(departures(found.fifo.items, found.execution.items)[:_FEW]))
     parts.append(f"Replay: {replay}")
     return "\n".join(part for part in parts if part)
 
@@ -104,6 +107,8 @@ def explain(found: Found, replay: str, text: Callable[[int], str] | None = None)
 def _headline(found: Found) -> str:
     token = str(found.token)
     shrunk = found.shrunk
+    if not found.tried:
+        return f"Fails under schedule {token}, replayed."
     if shrunk is None:
         return f"Fails under schedule {token}, the {_nth(found.tried)} tried."
     spent = f"{shrunk.runs} run{'s' * (shrunk.runs != 1)} and {shrunk.seconds:.1f} s"

@@ -23,7 +23,8 @@ VARIABLES = {
     "HALSTREAM_SANITIZE": "1, warn or raise: find unordered accesses in the whole process",
     "HALSTREAM_SUPPRESSIONS": "file with rules for what the sanitizer shall not report",
     "HALSTREAM_STALL": "0: waits that can never end are not told",
-    "HALSTREAM_STALL_S": "seconds after which a function on a stream counts as waiting for the host, under a schedule (5)",
+    "HALSTREAM_LEAKS": "1: tell at the end of the process what it made and did not give up",
+    "HALSTREAM_STALL_S": "seconds until a function counts as waiting for the host, under a schedule (5)",
     "HALSTREAM_CACHE_DIR": "folder for compiled kernels (the user's cache folder)",
 }
 

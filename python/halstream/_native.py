@@ -39,9 +39,12 @@ def _load() -> Any:
                     for key, value in list(vars(module).items()):
                         if type(value) is _Later:
                             setattr(module, key, getattr(ext, value.camel))
+            ext.pybuild_StallHook(id(_endless))
             _ext = ext
     if fresh and os.environ.get("HALSTREAM_SANITIZE"):
         importlib.import_module("._sanitize", __package__).begin(os.environ["HALSTREAM_SANITIZE"])
+    if fresh and os.environ.get("HALSTREAM_LEAKS") == "1":
+        importlib.import_module("._leaks", __package__).at_exit()
     return _ext
 
 
@@ -54,6 +57,15 @@ def replace(name: str, function: Callable[..., Any]) -> None:
             if value is own:
                 setattr(module, variable, function)
     setattr(ext, key, function)
+
+
+def _endless() -> bool:
+    """Answer the extension, which asks whether a wait can ever end; see `_stall.asked`."""
+    if sys.is_finalizing():
+        return False
+    from ._stall import asked
+
+    return asked()
 
 
 def _camel(name: str) -> str:

@@ -17,7 +17,7 @@ from ._afresh import Afresh
 from ._errors import HalError
 from ._execution import Execution, Failure
 from ._explore import failure_of, traced
-from ._schedule import Schedule
+from ._schedule import Schedule, pending
 from .pytest_plugin import STREAMS, TIMER, Plan, Streams
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Outcome:
     failure: Failure | None = None
     expected: bool = False  #: it failed as it should (xfail)
     skipped: bool = False
-    broken: bool = False  #: it left work that ends neither by itself nor by force
+    final: bool = False  #: the failure says all there is to say, whatever the schedule
     streams: Streams = field(default_factory=Streams)
     properties: list[tuple[str, object]] = field(default_factory=list)
 
@@ -133,7 +133,7 @@ class Runs:
     def __call__(self, spec: str, trace: bool = False) -> Execution:
         """Run the test under a schedule, for `search`."""
         execution = self.execute(spec, trace)
-        if self._wider and not self.last.broken:
+        if self._wider and not self.last.final:
             self._wider = False
             execution = self.execute(spec, trace)
         if self.last.expected or (self.last.skipped and not self._ran):
@@ -166,7 +166,8 @@ class Runs:
         self._reset(block)
         calls: list[tuple[pytest.CallInfo[None], pytest.TestReport]] = []
         with contextlib.ExitStack() as stack:
-            self.last.warned = stack.enter_context(warnings.catch_warnings(record=True)) or []
+            warned = stack.enter_context(warnings.catch_warnings(record=True))
+            self.last.warned = warned if warned is not None else []
             self._phases(block, calls, stack, interact)
         self.last.reports = [report for _, report in calls]
         self._judge(calls)
@@ -183,10 +184,7 @@ class Runs:
         item._report_sections.clear()
         del item.user_properties[self._properties :]
         _forget_subtests(item)
-        if item.cls is not None and not hasattr(item, "_testcase"):
-            # Each run gets an instance of its own.
-            item.__dict__.pop("_instance", None)
-            item.__dict__.pop("_obj", None)
+        _forget_instance(item)  # each run gets one of its own
         if not item._request:
             item._initrequest()
         spec = "parallel" if block is None else block.spec
@@ -205,17 +203,15 @@ class Runs:
         self, block: Schedule | None, calls: list[Any], stack: contextlib.ExitStack, interact: bool
     ) -> None:
         item, hook = self.item, self.item.ihook
-        watch = _sanitizer(stack) if self.plan.sanitize else _nothing
+        watch = self._sanitizer(stack) if self.plan.sanitize else _nothing
         # Node.listchain() of the copy ends with another object than this
         # test: with it as the next test, pytest tears down this test only.
         after = copy.copy(item)
 
         def setup() -> None:
-            if block is not None:
-                try:
-                    block.__enter__()
-                except HalError as exc:
-                    pytest.fail(str(exc), pytrace=False)
+            refused = "" if block is None else _refusal(block)
+            if refused:
+                pytest.fail(refused, pytrace=False)
             hook.pytest_runtest_setup(item=item)
 
         def call() -> None:
@@ -224,27 +220,65 @@ class Runs:
 
         def teardown() -> None:
             hook.pytest_runtest_teardown(item=item, nextitem=after)
-            watch()
-            if self.plan.leaks:
-                _check_leaks(self._leaks)
-            if block is not None:
-                failed = any(report.failed for report in (*self.last.others, *(report for _, report in calls)))
-                # What fixtures of wider scope have begun may not be dropped silently.
-                try:
-                    if not block.finish(failed, self._left, strict=self._wider):
-                        self._left = _AGAIN  # the next run leaves the same
-                except HalError as exc:
-                    self.last.broken = True
-                    pytest.fail(str(exc), pytrace=False)
+            failed = any(report.failed for report in (*self.last.others, *(report for _, report in calls)))
+            try:
+                watch()
+            finally:
+                if block is not None:
+                    self._finish(block, failed)
+            if self.plan.leaks and not failed:
+                # What a test that failed made is still in its frames.
+                item.funcargs.clear()
+                _forget_instance(item, after)
+                self._check_leaks()
 
         try:
             first = self._phase("setup", setup, calls, interact)
             if first.passed and not item.config.getoption("setuponly", False):
                 self._phase("call", call, calls, interact)
-            self._phase("teardown", teardown, calls, interact)
+            if block is None or block.begun:
+                self._phase("teardown", teardown, calls, interact)
         finally:
             item._request = False  # type: ignore[assignment]
             item.funcargs = None  # type: ignore[assignment]
+
+    def _finish(self, block: Schedule, failed: bool) -> None:
+        why = ""
+        try:
+            # What fixtures of wider scope have begun may not be dropped silently.
+            strict = self._wider or self.plan.leaks
+            if not block.finish(failed, self._left, strict):
+                self._left = _AGAIN  # the next run leaves the same
+        except HalError as exc:
+            why = str(exc)
+        self._fail(why)
+
+    def _fail(self, why: str) -> None:
+        """Fail the phase with a text that says all there is to say; '' is none."""
+        if why:
+            self.last.final = True
+            pytest.fail(why, pytrace=False)
+
+    def _sanitizer(self, stack: contextlib.ExitStack) -> Callable[[], None]:
+        """Watch for unordered accesses; return a function that fails for those found since."""
+        from ._sanitize import sanitize
+
+        found = stack.enter_context(sanitize(on="collect"))
+        seen = 0
+
+        def check() -> None:
+            nonlocal seen
+            findings = list(found)[seen:]
+            seen += len(findings)
+            self._fail("\n\n".join(finding.text for finding in findings))
+
+        return check
+
+    def _check_leaks(self) -> None:
+        from . import _leaks
+
+        pending(_LEFT)  # only work that does not end by itself is left
+        self._fail("\n".join(f"the test leaves {line}" for line in _leaks.report(self._leaks)))
 
     def _phase(self, when: When, function: Callable[[], None], calls: list[Any], interact: bool) -> pytest.TestReport:
         item = self.item
@@ -269,7 +303,7 @@ class Runs:
             elif hasattr(report, "wasxfail"):
                 last.expected = True
             elif last.failure is None:
-                last.failure = failure_of(call.excinfo.value, search=not last.broken)
+                last.failure = failure_of(call.excinfo.value, search=not last.final)
         for report in last.others:
             if last.failure is None and report.failed:
                 crash = getattr(report.longrepr, "reprcrash", None)
@@ -291,6 +325,15 @@ class _HeldBack:
         self._kept.append(report)
 
 
+def _refusal(block: Schedule) -> str:
+    """Begin a block; return why it cannot be, '' if it can."""
+    try:
+        block.__enter__()
+    except HalError as exc:
+        return str(exc)
+    return ""
+
+
 def is_skip(exc: BaseException) -> bool:
     """Whether an exception skips a test."""
     unittest = sys.modules.get("unittest")
@@ -308,37 +351,18 @@ def _forget_subtests(item: pytest.Item) -> None:
             counts.pop(name, None)
 
 
+def _forget_instance(*items: pytest.Function) -> None:
+    for item in items:
+        if item.cls is not None and not hasattr(item, "_testcase"):
+            item.__dict__.pop("_instance", None)
+            item.__dict__.pop("_obj", None)
+
+
 def _nothing() -> None:
     pass
-
-
-def _sanitizer(stack: contextlib.ExitStack) -> Callable[[], None]:
-    """Watch for unordered accesses; return a function that raises for those found since."""
-    from ._errors import UnorderedAccessError
-    from ._sanitize import sanitize
-
-    watch: Any = stack.enter_context(sanitize(on="collect"))
-    seen = 0
-
-    def check() -> None:
-        nonlocal seen
-        reports = list(watch.reports)[seen:]
-        seen += len(reports)
-        if reports:
-            raise UnorderedAccessError("\n\n".join(map(str, reports)))
-
-    return check
 
 
 def _leaks_snapshot() -> Any:
     from . import _leaks
 
     return _leaks.snapshot()
-
-
-def _check_leaks(since: Any) -> None:
-    from . import _leaks
-
-    left = _leaks.report(since)
-    if left:
-        raise HalError("the test leaves: " + "\n".join(left))

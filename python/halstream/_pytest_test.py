@@ -104,7 +104,7 @@ def _replay(runs: Runs, token: Token) -> Outcome:
         if why:
             _fail(outcome, why)
         return outcome
-    found = Found(execution.bare(), execution.bare(), original=token.spec)
+    found = Found(execution.bare(), execution.bare(), original=token.spec, tried=0)
     _attach(outcome, f"{why}\n\n{_text(runs, found)}" if why else _text(runs, found), found.token)
     return outcome
 
@@ -138,8 +138,9 @@ def _command(runs: Runs, token: Token) -> str:
     if config.invocation_params.dir != config.rootpath:
         path = os.path.relpath(config.rootpath / path, config.invocation_params.dir)
     words = ["pytest", f"{path}::{rest}" if rest else path, f"--stream-replay={token}"]
-    if runs.plan.sanitize and not config.getini("stream_sanitize"):
-        words.append("--stream-sanitize")
+    for name in ("sanitize", "leaks"):
+        if getattr(runs.plan, name) and not config.getini(f"stream_{name}"):
+            words.append(f"--stream-{name}")
     return shlex.join(words)
 
 

@@ -88,9 +88,10 @@ def _remedy(f: Finding) -> Remedy:
 def _event(f: Finding) -> str:
     """Return the event that stands for the first access, as the program names it; '' if none does."""
     record: Note | None = f.record
-    if record is None or not record.frames or not f.second.frames:
+    frames = (f.first if f.category == "refill" else f.second).frames
+    if record is None or not record.frames or not frames:
         return ""
-    there, here = record.frames[0], f.second.frames[0]
+    there, here = record.frames[0], frames[0]
     # The name means the same only in the same function, and the record must have come before.
     if (there.file, there.function) != (here.file, here.function):
         return ""

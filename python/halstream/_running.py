@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import _script
+from . import _leaks, _script
 from ._children import UNKNOWN, CannotRunError, Children
 from ._errors import HalError, ScheduleError, UnorderedAccessError
 from ._explain import explain, nondeterminism
@@ -24,24 +24,39 @@ __all__ = ["CannotRunError", "explore", "plain", "replay", "replay_command"]
 _MOST = 200
 
 
-def plain(script: str, args: Sequence[str], *, sanitize: bool, say: Callable[[str], None]) -> int:
+def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool, say: Callable[[str], None]) -> int:
     """Run a script once, in this process.
+
+    Parameters
+    ----------
+    script : str
+    args : sequence of str
+        Of the script.
+    sanitize : bool
+        Say which accesses are unordered.
+    leaks : bool
+        Say at the end of the process what the script made and did not give up.
+    say : callable
+        Prints a line about the command itself.
 
     Returns
     -------
     int
-        Its exit code; where that is 0, 1 if the sanitizer found something.
+        The script's exit code; where that is 0, 1 if the sanitizer found something.
     """
     stack = contextlib.ExitStack()
 
     def begin() -> None:
-        from ._sanitize import sanitize
+        if leaks:
+            _leaks.at_exit()
+        if sanitize:
+            from ._sanitize import sanitize as sanitizer
 
-        with contextlib.suppress(HalError):  # the backend before this one
-            stack.close()
-        stack.enter_context(sanitize(on="raise"))
+            with contextlib.suppress(HalError):  # of the backend before this one
+                stack.close()
+            stack.enter_context(sanitizer(on="raise"))
 
-    if sanitize:
+    if sanitize or leaks:
         at_opening(begin)
     code = _script.run(script, args).code
     try:

@@ -60,6 +60,7 @@ _scopes: list[_Scope] = []
 
 
 def _open(scope: _Scope) -> None:
+    _native.check_found()  # loads the extension, which may begin a scope for the process
     with _lock:
         collect()  # what was found so far belongs to the others
         flags = _OBSERVE if any(s.observe for s in (*_scopes, scope)) else 0

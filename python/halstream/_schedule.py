@@ -12,7 +12,7 @@ from ._errors import HalError, NotReadyError, NotSupportedError, ScheduleError, 
 from ._execution import Execution
 from ._token import Token, parse_spec, spec_text
 
-__all__ = ["Schedule", "add_note", "schedule", "settle", "stale"]
+__all__ = ["Schedule", "add_note", "pending", "schedule", "settle", "stale"]
 
 # Seconds that work which a block leaves behind may take, and that functions get
 # to end once the rest was dropped.
@@ -241,7 +241,7 @@ def settle(drop: bool, limit: float = DRAIN) -> None:
     wrong: BaseException | None = None
     if not drop:
         try:
-            left = _pending(limit)
+            left = pending(limit)
             if left:
                 wrong = WaitTimeoutError(
                     f"work that was left does not end and was dropped: {left}", operation="end schedule"
@@ -251,7 +251,7 @@ def settle(drop: bool, limit: float = DRAIN) -> None:
     if drop or wrong is not None:
         for ordinal in _devices():
             _native.device_abort(ordinal)
-        _pending(_DROP)
+        pending(_DROP)
         _forget_errors()
     if wrong is not None:
         raise wrong
@@ -261,7 +261,7 @@ def _devices() -> list[int]:
     return [ordinal for ordinal in range(_native.device_count()) if _native.device_used(ordinal)]
 
 
-def _pending(limit: float) -> str:
+def pending(limit: float) -> str:
     """Wait for all devices; return what is left after `limit` seconds, '' for nothing."""
     for ordinal in _devices():
         if not _native.device_sync(ordinal, int(limit * 1e9)):

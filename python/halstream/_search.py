@@ -90,7 +90,7 @@ class Found:
     original : str
         Spec of the schedule that failed first.
     tried : int
-        How many schedules were run up to it.
+        How many schedules were run up to it; 0 if a token was replayed.
     difference : str
         Where two runs under one schedule parted, if they did: the program is
         not deterministic by itself.

@@ -123,8 +123,10 @@ class _Chain:
             self.named.add(one)
             one = self._stream(one) if isinstance(one, tuple) else self._thread(one)
         if one is not None:
-            self.advice = (
-                "Break the circle: a function must not wait for a thread that waits for the function's stream."
+            self.advice = "Break the circle: " + (
+                "a function must not wait for a thread that waits for the function's stream."
+                if self.advice
+                else "a stream must record an event of this kind before it waits for another stream's."
             )
         head = "this wait can never end: " + (
             "each of these waits for the next, and the last for an earlier one"
@@ -170,6 +172,9 @@ class _Chain:
         if node.need == GATE:
             self.lines.append(f"gate {node.number} is closed, and nobody is left who could open it")
             self.advice = "Open the gate before the wait, or from a thread or a function that does not wait itself."
+        elif node.need == EVENT and node.on:
+            self.lines.append(f"event {node.number} is recorded on {self._title(node.on[0])}, which has not got there")
+            return node.on[0]
         elif node.need == EVENT:
             self.lines.append(
                 f"event {node.number} is not recorded, and nobody is left who could record it; "

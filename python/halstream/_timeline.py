@@ -285,14 +285,15 @@ def _memory(timeline: Timeline, log: list[Line], ends: _Ends) -> None:
     lanes: dict[str, list[tuple[float, int]]] = {}  # when each is free again
     for life in sorted(_lives(log, ends), key=lambda life: (life.begin, life.line.id)):
         device = life.line.device
-        group, name = (f"device {device}", f"device {device}") if device >= 0 else ("memory", "pinned memory")
-        counter = timeline.track(group, f"{name} bytes in use", "bytes")
+        # Pinned memory is of no device, and not every log tells whose other memory is.
+        group = f"device {device}" if device >= 0 else "memory"
+        counter = timeline.track(group, f"{group} bytes in use", "bytes")
         changes.setdefault(counter, []).append((life.begin, life.nbytes))
         # Blocks live side by side: each takes a lane that no other one is on.
         busy = lanes.setdefault(group, [])
         lane = heapq.heappop(busy)[1] if busy and busy[0][0] <= life.begin else len(busy)
         heapq.heappush(busy, (math.inf if life.end is None else life.end, lane))
-        block = _slice(timeline.track(group, f"{name} blocks", lane=lane), "memory", life.line, life.begin, life.end)
+        block = _slice(timeline.track(group, f"{group} blocks", lane=lane), "memory", life.line, life.begin, life.end)
         block.name = f"{life.nbytes} bytes"
         block.args["address"] = life.line.writes.partition("+")[0]
         timeline.slices.append(block)

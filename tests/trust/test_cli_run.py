@@ -293,3 +293,38 @@ def test_a_plain_run_has_the_scripts_exit_code_and_arguments(cli: Any) -> None:
     cli.script("import sys; print(sys.argv); sys.exit(5)")
     done = cli("run", "prog.py", "--schedules", "0", "-o")
     assert (done.returncode, done.stdout, done.stderr) == (5, "['prog.py', '--schedules', '0', '-o']\n", "")
+
+
+STUCK = """
+    import halstream as hs
+    from halstream.testing import Gate
+
+    stream = hs.Stream()
+    gate = Gate(stream)
+    stream.nop()
+    stream.synchronize()
+    """
+
+
+def test_a_wait_that_can_never_end_is_a_failure(cli: Any) -> None:
+    cli.script(STUCK)
+    for args in (["run"], ["run", "--schedules", "5"]):
+        done = cli(*args, "prog.py")
+        assert done.returncode == 1
+        assert "StallError: this wait can never end" in done.stdout + done.stderr
+        assert "made at prog.py:6" in done.stdout + done.stderr
+
+
+def test_without_the_stall_doctor_the_limit_ends_it(cli: Any) -> None:
+    cli.script(STUCK)
+    done = cli("run", "--no-stalls", "--schedules", "5", "--timeout", "2", "prog.py")
+    assert (done.returncode, "time limit" in done.stdout, "StallError" in done.stdout) == (1, True, False)
+
+
+def test_what_is_left_is_told_on_request(cli: Any) -> None:
+    cli.script("import halstream as hs\ns = hs.Stream()\nhs.Stream().close()")
+    assert cli("run", "prog.py").stderr == ""
+    done = cli("run", "--leaks", "prog.py")
+    assert done.returncode == 0
+    assert "1 thing(s) left" in done.stderr and "made at prog.py:2" in done.stderr
+    assert cli("run", "--leaks", "--schedules", "5", "prog.py").returncode == 2

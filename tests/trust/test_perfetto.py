@@ -244,7 +244,7 @@ def test_blocks_live_from_allocation_to_free(log: Log) -> None:
     ]  # fmt: skip
     assert trace.on("device 0 blocks")[0].args["address"] == "4096"
     assert trace.counters["device 0 bytes in use"] == [(10, 100), (20, 150), (30, 50), (40, 60)]
-    assert trace.counters["pinned memory bytes in use"] == [(45, 7)]
+    assert trace.counters["memory bytes in use"] == [(45, 7)]
     assert trace.units["device 0 bytes in use"] == BYTES
     rows = [row for row in trace.rows.values() if row[0].track == "device 0 blocks"]
     assert sorted(len(row) for row in rows) == [1, 2], "a lane is used again once it is free"

@@ -4,58 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Callable
 from textwrap import dedent
-from typing import Any
 
 import pytest
+from plugin_help import RACE, Runner, command
 
 pytestmark = pytest.mark.usefixtures("backend")
 
-Result = pytest.RunResult
-Run = Callable[..., Result]
-
-RACE = """
-    import halstream as hs
-    import pytest
-
-    def race(fails=AssertionError):
-        one, two, seen = hs.Stream(), hs.Stream(), []
-        one.call(seen.append, 1)
-        two.call(seen.append, 2)
-        two.synchronize()
-        one.synchronize()
-        if seen != [1, 2]:
-            raise fails(f"in the order {seen}")
-
-    def right():
-        one, two, seen = hs.Stream(), hs.Stream(), []
-        one.call(seen.append, 1)
-        two.wait(one.record())
-        two.call(seen.append, 2)
-        two.synchronize()
-        assert seen == [1, 2]
-"""
-
 
 @pytest.fixture
-def run(pytester: pytest.Pytester) -> Run:
+def run(pytester: pytest.Pytester) -> Runner:
     """Return a function that runs tests, after the functions of `RACE`, with options."""
-
-    def run(source: str, *options: str, process: bool = False) -> Result:
-        pytester.makepyfile(dedent(RACE) + dedent(source))
-        start = pytester.runpytest_subprocess if process else pytester.runpytest_inprocess
-        return start("-p", "no:asyncio", "-p", "no:randomly", "-p", "no:xdist", "-p", "no:timeout", "-Wdefault", *options)
-
-    return run
+    return Runner(pytester)
 
 
-def counted(result: Result, **outcomes: int) -> None:
+def counted(result: pytest.RunResult, **outcomes: int) -> None:
     result.assert_outcomes(**outcomes)
 
 
-def test_a_missing_wait_fails_the_test_with_an_explanation_and_a_command(run: Run) -> None:
+def test_a_missing_wait_fails_the_test_with_an_explanation_and_a_command(run: Runner) -> None:
     result = run("def test_race(): race()", "--stream-schedules=20")
     counted(result, failed=1)
     result.stdout.fnmatch_lines(
@@ -64,24 +31,17 @@ def test_a_missing_wait_fails_the_test_with_an_explanation_and_a_command(run: Ru
             "*AssertionError: in the order [[]2, 1]",
             "*- stream schedule -*",
             "Fails under schedule hs1-holds-*: as fifo, but 1 operation is held.",
-            "  stream 2 (two)  call  *.py:8 race()  two.call(seen.append, 2)",
-            "  stream 1 (one)  call  *.py:7 race()  one.call(seen.append, 1)",
-            "*held until the call on stream 2 (two) at *.py:8",
-            "It fails when the call on stream 2 (two) at *.py:8 runs before the call on stream 1 (one) at *.py:7*",
+            "  stream 2 (two)  call  *.py:7 race()  two.call(seen.append, 2)",
+            "  stream 1 (one)  call  *.py:6 race()  one.call(seen.append, 1)",
+            "*held until the call on stream 2 (two) at *.py:7",
+            "It fails when the call on stream 2 (two) at *.py:7 runs before the call on stream 1 (one) at *.py:6*",
             "Replay: pytest *.py::test_race --stream-replay=hs1-holds-*",
             "*short test summary*",
         ]
     )
 
 
-def command(result: Result) -> list[str]:
-    """Return the arguments of the command that the output gives."""
-    lines = [line for line in result.outlines if line.startswith("Replay: pytest ")]
-    assert len(lines) == 1, result.outlines
-    return shlex.split(lines[0])[2:]
-
-
-def test_the_command_replays_the_failure_in_another_process(run: Run, pytester: pytest.Pytester) -> None:
+def test_the_command_replays_the_failure_in_another_process(run: Runner) -> None:
     source = """
     @pytest.mark.parametrize("name", ["a b", "c's"])
     def test_race(name):
@@ -91,22 +51,22 @@ def test_the_command_replays_the_failure_in_another_process(run: Run, pytester: 
     counted(result, passed=1, failed=1)
     words = command(result)
     assert "[c's]" in words[0]
-    again = pytester.runpytest_subprocess("-p", "no:asyncio", *words)
+    again = run.again(*words, process=True)
     counted(again, failed=1)
     again.stdout.fnmatch_lines(["*in the order [[]2, 1]", "It fails when *", "Replay: *"])
     assert command(again) == words
 
 
-def test_the_command_is_for_where_pytest_was_started(run: Run, pytester: pytest.Pytester) -> None:
+def test_the_command_is_for_where_pytest_was_started(run: Runner, pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]")
     folder = pytester.mkdir("sub")
     pytester.makepyfile(**{"sub/test_race": dedent(RACE) + "def test_race(): race()"})
     os.chdir(folder)
-    result = pytester.runpytest_inprocess("-p", "no:asyncio", "--stream-schedules=20")
+    result = run.again("--stream-schedules=20")
     assert command(result)[0] == "test_race.py::test_race"
 
 
-def test_each_schedule_runs_setup_call_and_teardown(run: Run) -> None:
+def test_each_schedule_runs_setup_call_and_teardown(run: Runner) -> None:
     source = """
     done = []
 
@@ -134,19 +94,19 @@ def test_each_schedule_runs_setup_call_and_teardown(run: Run) -> None:
     result.stdout.fnmatch_lines([f"*in all {len(expected)} {expected}".replace("[", "[[]")])
 
 
-def test_one_report_of_each_phase_with_the_time_of_all_runs(pytester: pytest.Pytester, run: Run) -> None:
+def test_one_report_of_each_phase_with_the_time_of_all_runs(pytester: pytest.Pytester, run: Runner) -> None:
     pytester.makeconftest(
         """
         def pytest_runtest_logreport(report):
-            print("LOG", report.nodeid.partition("::")[2], report.when, report.outcome, report.duration > 0)
+            print("~LOG", report.nodeid.partition("::")[2], report.when, report.outcome, report.duration > 0)
         def pytest_runtest_logstart(nodeid):
-            print("START", nodeid)
+            print("~START", nodeid)
         def pytest_runtest_logfinish(nodeid):
-            print("FINISH", nodeid)
+            print("~FINISH", nodeid)
         """
     )
     result = run("def test_race(): race()\ndef test_right(): right()", "--stream-schedules=20", "-s")
-    logged = [line.lstrip(".F") for line in result.outlines]
+    logged = [line.partition("~")[2] for line in result.outlines]
     assert [line for line in logged if line.startswith("LOG")] == [
         f"LOG {name} {when} {outcome} True"
         for name, call in (("test_race", "failed"), ("test_right", "passed"))
@@ -155,7 +115,7 @@ def test_one_report_of_each_phase_with_the_time_of_all_runs(pytester: pytest.Pyt
     assert sum("START" in line for line in logged) == sum("FINISH" in line for line in logged) == 2
 
 
-def test_a_test_without_streams_runs_once(run: Run) -> None:
+def test_a_test_without_streams_runs_once(run: Runner) -> None:
     source = """
     runs = []
     def test_plain(): runs.append(1)
@@ -167,7 +127,7 @@ def test_a_test_without_streams_runs_once(run: Run) -> None:
     result.stdout.no_fnmatch_line("*stream schedule*")
 
 
-def test_wider_fixtures_are_no_part_of_a_run(run: Run) -> None:
+def test_wider_fixtures_are_no_part_of_a_run(run: Runner) -> None:
     """Their streams' work comes in the first run only; tokens must not depend on it."""
     source = """
     @pytest.fixture(scope="session")
@@ -189,7 +149,7 @@ def test_wider_fixtures_are_no_part_of_a_run(run: Run) -> None:
 
 
 @pytest.mark.parametrize("last", ["pass", "assert 0"])
-def test_wider_fixtures_end_when_pytest_would_end_them(run: Run, last: str) -> None:
+def test_wider_fixtures_end_when_pytest_would_end_them(run: Runner, last: str) -> None:
     source = f"""
     log = []
     class TestOne:
@@ -204,7 +164,7 @@ def test_wider_fixtures_end_when_pytest_would_end_them(run: Run, last: str) -> N
     assert result.parseoutcomes().get("passed", 0) == (3 if last == "pass" else 2)
 
 
-def test_a_wider_fixture_that_fails_to_end_is_an_error(run: Run) -> None:
+def test_a_wider_fixture_that_fails_to_end_is_an_error(run: Runner) -> None:
     source = """
     @pytest.fixture(scope="module")
     def wide():
@@ -218,7 +178,9 @@ def test_a_wider_fixture_that_fails_to_end_is_an_error(run: Run) -> None:
     result.stdout.fnmatch_lines(["*LookupError: cannot end", "*Captured stdout teardown*", "from the end"])
 
 
-def test_only_the_run_that_counts_shows_its_output_properties_and_warnings(run: Run, pytester: pytest.Pytester) -> None:
+def test_only_the_run_that_counts_shows_its_output_properties_and_warnings(
+    run: Runner, pytester: pytest.Pytester
+) -> None:
     source = """
     import logging, warnings
     def test_race(streams, record_property, caplog):
@@ -242,7 +204,7 @@ def test_only_the_run_that_counts_shows_its_output_properties_and_warnings(run: 
     assert f'<property name="stream_token" value="{token}" />' in xml
 
 
-def test_capsys_sees_one_run_at_a_time(run: Run) -> None:
+def test_capsys_sees_one_run_at_a_time(run: Runner) -> None:
     source = """
     def test_output(capsys):
         print("once")
@@ -252,7 +214,7 @@ def test_capsys_sees_one_run_at_a_time(run: Run) -> None:
     counted(run(source, "--stream-schedules=10"), passed=1)
 
 
-def test_classes_are_instantiated_for_each_run(run: Run) -> None:
+def test_classes_are_instantiated_for_each_run(run: Runner) -> None:
     source = """
     import unittest
     class TestClass:
@@ -276,7 +238,7 @@ def test_classes_are_instantiated_for_each_run(run: Run) -> None:
     result.stdout.fnmatch_lines(["It fails when *", "Replay: *::TestCase::test_it *"])
 
 
-def test_skips_and_expected_failures(run: Run) -> None:
+def test_skips_and_expected_failures(run: Runner) -> None:
     source = """
     @pytest.mark.skip
     def test_skipped_by_mark(): assert 0
@@ -300,7 +262,7 @@ def test_skips_and_expected_failures(run: Run) -> None:
     )
 
 
-def test_a_failure_by_pytest_fail_and_in_fixtures(run: Run) -> None:
+def test_a_failure_by_pytest_fail_and_in_fixtures(run: Runner) -> None:
     source = """
     def test_fails(): race(lambda text: pytest.fail.Exception(text))
     @pytest.fixture
@@ -315,7 +277,7 @@ def test_a_failure_by_pytest_fail_and_in_fixtures(run: Run) -> None:
     assert sum(line.startswith("It fails when") for line in result.outlines) == 3
 
 
-def test_subtests_are_reported_once(run: Run) -> None:
+def test_subtests_are_reported_once(run: Runner) -> None:
     pytest.importorskip("_pytest.subtests")
     source = """
     def test_all_right(subtests):
@@ -332,7 +294,7 @@ def test_subtests_are_reported_once(run: Run) -> None:
     assert sum(line.startswith("It fails when") for line in result.outlines) == 1
 
 
-def test_a_test_that_is_not_deterministic_is_said_to_be_so(run: Run) -> None:
+def test_a_test_that_is_not_deterministic_is_said_to_be_so(run: Runner) -> None:
     source = """
     import itertools
     count = itertools.count()
@@ -356,7 +318,7 @@ def test_a_test_that_is_not_deterministic_is_said_to_be_so(run: Run) -> None:
     assert not any(line.startswith("Replay") for line in result.outlines)
 
 
-def test_gates_and_work_that_a_test_leaves_do_not_reach_the_next(run: Run) -> None:
+def test_gates_and_work_that_a_test_leaves_do_not_reach_the_next(run: Runner) -> None:
     source = """
     from halstream.testing import Gate
     kept = []
@@ -373,7 +335,7 @@ def test_gates_and_work_that_a_test_leaves_do_not_reach_the_next(run: Run) -> No
     counted(run(source, "--stream-schedules=5"), passed=2, failed=1)
 
 
-def test_pending_work_of_wider_fixtures_is_named(run: Run) -> None:
+def test_pending_work_of_wider_fixtures_is_named(run: Runner) -> None:
     source = """
     from halstream.testing import Gate
     @pytest.fixture(scope="module", autouse=True)
@@ -388,7 +350,7 @@ def test_pending_work_of_wider_fixtures_is_named(run: Run) -> None:
     result.stdout.fnmatch_lines(["*work that was left does not end and was dropped: *gate*"])
 
 
-def test_exitfirst_stops_after_the_report(run: Run) -> None:
+def test_exitfirst_stops_after_the_report(run: Runner) -> None:
     source = """
     @pytest.fixture(scope="module", autouse=True)
     def wide(): yield; print("taken down")
@@ -400,7 +362,7 @@ def test_exitfirst_stops_after_the_report(run: Run) -> None:
     result.stdout.fnmatch_lines(["*taken down*", "*stopping after 1 failures*"])
 
 
-def test_ctrl_c_ends_the_session_and_the_schedule(pytester: pytest.Pytester, run: Run) -> None:
+def test_ctrl_c_ends_the_session_and_the_schedule(pytester: pytest.Pytester, run: Runner) -> None:
     pytester.makeconftest(
         """
         def pytest_unconfigure():
@@ -418,7 +380,7 @@ def test_ctrl_c_ends_the_session_and_the_schedule(pytester: pytest.Pytester, run
     result.stdout.fnmatch_lines(["SCHEDULE parallel"])
 
 
-def test_the_debugger_is_entered_once_under_the_shrunk_schedule(pytester: pytest.Pytester, run: Run) -> None:
+def test_the_debugger_is_entered_once_under_the_shrunk_schedule(pytester: pytest.Pytester, run: Runner) -> None:
     pytester.makeconftest(
         """
         def pytest_exception_interact(node, call, report):
@@ -445,7 +407,7 @@ def test_the_debugger_is_entered_once_under_the_shrunk_schedule(pytester: pytest
     assert re.search(r"INTERACT call fifo", shown[1])
 
 
-def test_items_that_are_no_functions_run_as_always(pytester: pytest.Pytester, run: Run) -> None:
+def test_items_that_are_no_functions_run_as_always(pytester: pytest.Pytester, run: Runner) -> None:
     source = '''
     def documented():
         """
@@ -456,7 +418,7 @@ def test_items_that_are_no_functions_run_as_always(pytester: pytest.Pytester, ru
     counted(run(source, "--stream-schedules=5", "--doctest-modules"), passed=1)
 
 
-def test_the_fixture_tells_what_the_test_runs_under(run: Run) -> None:
+def test_the_fixture_tells_what_the_test_runs_under(run: Runner) -> None:
     source = """
     def test_one(streams):
         right()
@@ -465,5 +427,5 @@ def test_the_fixture_tells_what_the_test_runs_under(run: Run) -> None:
     result = run(source, "--stream-schedules=3", "--stream-seed=9", "-s")
     seen = re.findall(r"SEEN (.*)", result.stdout.str())
     assert seen == ["1 fifo 9", "2 latest 9", "3 earliest 9"]
-    plain: Any = run(source, "-s")
+    plain = run(source, "-s")
     assert re.findall(r"SEEN (.*)", plain.stdout.str()) == ["1 parallel 0"]

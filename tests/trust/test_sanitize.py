@@ -62,9 +62,9 @@ def test_it_can_warn_once_for_each(backend: str) -> None:
 def test_it_can_collect_and_be_looked_at_before_the_end(backend: str) -> None:
     with hs.sanitize(on="collect") as report:
         assert not report
-        race()
-        assert [f.category for f in report] == ["race"]
-        race()
+        for _ in range(2):
+            race()
+            assert [f.category for f in report] == ["race"]
     assert len(report) == len(list(report)) == 1
     assert repr(report) == "<halstream.Report: 1 unordered access>"
 

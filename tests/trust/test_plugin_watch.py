@@ -1,0 +1,102 @@
+"""The plugin of pytest: unordered accesses and leaks fail tests."""
+
+from __future__ import annotations
+
+import pytest
+from plugin_help import Runner, command
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+UNORDERED = """
+    def unordered(wait=False):
+        one, two, x = hs.Stream(), hs.Stream(), hs.empty(16)
+        x.fill(1, one)
+        if wait: two.wait(one.record())
+        x.fill(2, two)
+        one.synchronize()
+        two.synchronize()
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> Runner:
+    """Return a function that runs tests, after the functions of `RACE`, with options."""
+    return Runner(pytester)
+
+
+@pytest.mark.parametrize("schedules", [0, 5])
+def test_unordered_accesses_fail_a_test_that_passes(run: Runner, schedules: int) -> None:
+    source = f"""
+    {UNORDERED}
+    def test_unordered(): unordered()
+    def test_ordered(): unordered(wait=True)
+    @pytest.fixture
+    def at_the_end():
+        yield
+        unordered()
+    def test_end(at_the_end): pass
+    @pytest.mark.xfail
+    def test_expected(): unordered()
+    def test_plain(): pass
+    """
+    options = [f"--stream-schedules={schedules}"] if schedules else []
+    result = run(source.replace("\n    \n", "\n"), "--stream-sanitize", *options)
+    result.assert_outcomes(passed=3, failed=1, errors=1, xfailed=1)
+    result.stdout.fnmatch_lines(["unordered access: two operations touch the same 128 bytes*", "  fix: before test_it*"])
+    result.stdout.no_fnmatch_line("*_pytest_runs.py*")
+
+
+def test_a_replay_of_what_the_sanitizer_found_sanitizes(run: Runner) -> None:
+    result = run(f"{UNORDERED}\n    def test_unordered(): unordered()", "--stream-sanitize", "--stream-schedules=5")
+    words = command(result)
+    assert words[-1] == "--stream-sanitize"
+    run.again(*words).assert_outcomes(failed=1)
+
+
+def test_the_marker_asks_for_the_sanitizer_alone(run: Runner) -> None:
+    source = f"""
+    {UNORDERED}
+    @pytest.mark.streams(sanitize=True)
+    def test_marked(streams):
+        assert streams.schedule == "parallel"
+        unordered()
+    def test_not_marked(): unordered()
+    """
+    run(source).assert_outcomes(failed=1, passed=1)
+
+
+LEAKS = """
+    kept = []
+    def test_stream(): kept.append(hs.Stream())
+    def test_memory(): kept.append(hs.empty(4))
+    def test_event(): kept.append(hs.Event())
+    def test_gate():
+        kept.append(hs.Stream(non_blocking=True))
+        kept.append(hs.testing.Gate(kept[-1]))
+
+    @pytest.fixture(scope="module")
+    def wide(): return hs.Stream()
+    @pytest.fixture
+    def narrow(): return hs.Stream()
+    class TestNothing:
+        def test_nothing(self, wide, narrow):
+            self.own = hs.Stream()
+            self.own.nop()
+            wide.nop()
+            narrow.nop()
+    def test_fails():
+        stream = hs.Stream()
+        assert not stream
+"""
+
+
+@pytest.mark.parametrize("schedules", [0, 5])
+def test_what_a_test_leaves_fails_it(run: Runner, schedules: int) -> None:
+    options = [f"--stream-schedules={schedules}"] if schedules else []
+    result = run(LEAKS, "--stream-leaks", *options, process=True)
+    result.assert_outcomes(passed=5, failed=1, errors=4)
+    text = result.stdout.str()
+    for name, what in (("stream", "stream"), ("memory", "32 bytes of device 0"), ("event", "event"), ("gate", "gate")):
+        found = [line for line in result.outlines if f"the test leaves {what}" in line and f"in test_{name}" in line]
+        assert found, text
+    assert "_pytest_runs.py" not in text

@@ -1,0 +1,454 @@
+"""What orders two accesses and what does not, rule by rule, through the calls of a program."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+from halstream import _current, _native
+from halstream._memory import PooledMemory, copy_blocking
+from halstream._schedule import schedule
+from halstream.testing import Gate
+
+LIMIT = 10.0
+
+
+class Kit:
+    """Streams, memory and two accesses that conflict."""
+
+    def __init__(self) -> None:
+        self.a, self.b, self.c = (hs.Stream(non_blocking=True) for _ in range(3))
+        self.x = hs.empty(64, np.uint8)
+        self.pinned = hs.pinned_empty(64, np.uint8)
+        self.event = hs.Event()
+
+    def write(self, stream: hs.Stream) -> None:
+        self.x.fill(1, stream)
+
+    def read(self, stream: hs.Stream) -> None:
+        self.x.copy_to(self.pinned, stream)
+
+
+Step = Callable[[Kit], Any]
+
+
+def check(categories: str, *steps: Step) -> None:
+    """Run steps and compare the categories of what is found."""
+    kit = Kit()
+    for stream in (kit.a, kit.b, kit.c):
+        stream.synchronize(timeout=LIMIT)
+    with schedule("fifo"), hs.sanitize(on="collect") as report:
+        for step in steps:
+            step(kit)
+        hs.synchronize(device=0, timeout=LIMIT)
+    assert " ".join(sorted({f.category for f in report.all})) == categories, str(report)
+
+
+def write_a(k: Kit) -> None:
+    k.write(k.a)
+
+
+def write_b(k: Kit) -> None:
+    k.write(k.b)
+
+
+def read_a(k: Kit) -> None:
+    k.read(k.a)
+
+
+def read_b(k: Kit) -> None:
+    k.x.copy_to(hs.pinned_empty(64, np.uint8), k.b)
+
+
+def record(k: Kit) -> None:
+    k.a.record(k.event)
+
+
+def wait(k: Kit) -> None:
+    k.b.wait(k.event)
+
+
+STREAMS: dict[str, tuple[str, tuple[Step, ...]]] = {
+    "write write": ("race", (write_a, write_b)),
+    "write read": ("race", (write_a, read_b)),
+    "read write": ("race", (read_a, write_b)),
+    "read read": ("", (read_a, read_b)),
+    "same stream": ("", (write_a, read_a, write_a)),
+    "record wait": ("", (write_a, record, wait, write_b)),
+    "record of the reader": ("", (read_a, record, wait, write_b)),
+    "no wait": ("race", (write_a, record, write_b)),
+    "wait before the record": ("race", (write_a, wait, record, write_b)),
+    "record before the write": ("race", (record, write_a, wait, write_b)),
+    "record again behind": ("", (record, write_a, record, wait, write_b)),
+    "wait binds to the record at its call": ("race", (record, wait, write_a, record, write_b)),
+    "recorded again by another": ("race", (write_a, record, lambda k: k.c.record(k.event), wait, write_b)),
+    "wait of another stream": ("race", (write_a, record, lambda k: k.c.wait(k.event), write_b)),
+    "by way of a third": (
+        "",
+        (write_a, record, lambda k: k.c.wait(k.event), lambda k: k.b.wait(k.c.record()), write_b),
+    ),
+    "wait behind the access": ("race", (write_a, record, write_b, wait)),
+    "wait for the stream": ("", (write_a, lambda k: k.b.wait_stream(k.a), write_b)),
+    "wait for the stream before": ("race", (lambda k: k.b.wait_stream(k.a), write_a, write_b)),
+    "host waits for the stream": ("", (write_a, lambda k: k.a.synchronize(timeout=LIMIT), write_b)),
+    "host waits for the event": ("", (write_a, record, lambda k: k.event.synchronize(timeout=LIMIT), write_b)),
+    "host waits for the device": ("", (write_a, lambda k: hs.synchronize(timeout=LIMIT), write_b)),
+    "host waits for another device": ("race", (write_a, lambda k: hs.synchronize(device=1, timeout=LIMIT), write_b)),
+    "host waits for another stream": ("race", (write_a, lambda k: k.c.synchronize(timeout=LIMIT), write_b)),
+    "event closed": ("", (write_a, record, wait, lambda k: k.event.close(), write_b)),
+    "query of the stream": ("query", (write_a, lambda k: k.a.query(), write_b)),
+    "query of the event": ("query", (write_a, record, lambda k: k.event.query(), write_b)),
+    "query and wait": ("", (write_a, record, lambda k: k.event.query(), wait, write_b)),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams(backend: str, name: str) -> None:
+    check(STREAMS[name][0], *STREAMS[name][1])
+
+
+def ordered_stream(k: Kit) -> hs.Stream:
+    k.ordered = getattr(k, "ordered", None) or hs.Stream()  # type: ignore[attr-defined]
+    return k.ordered  # type: ignore[attr-defined, no-any-return]
+
+
+def default(k: Kit) -> hs.Stream:
+    return hs.Stream.from_handle(0, 0)
+
+
+DEFAULTS: dict[str, tuple[str, tuple[Step, ...]]] = {
+    "default then ordered": ("", (lambda k: k.write(default(k)), lambda k: k.write(ordered_stream(k)))),
+    "ordered then default": ("", (lambda k: k.write(ordered_stream(k)), lambda k: k.write(default(k)))),
+    "default then non-blocking": ("race", (lambda k: k.write(default(k)), write_a)),
+    "non-blocking then default": ("race", (write_a, lambda k: k.write(default(k)))),
+    "ordered streams among themselves": ("race", (lambda k: k.write(ordered_stream(k)), lambda k: k.write(hs.Stream()))),
+    "ordered ones by way of the default": (
+        "",
+        (lambda k: k.write(ordered_stream(k)), lambda k: default(k).nop(), lambda k: k.write(hs.Stream())),
+    ),
+    "per-thread default and default": (
+        "",
+        (lambda k: k.write(hs.Stream.from_handle(2, 0)), lambda k: k.write(default(k))),
+    ),
+    "blocking copy on the default stream and a non-blocking one": (
+        "race",
+        (write_a, lambda k: copy_blocking(k.x.ptr, k.pinned.ctypes.data, 64, 0)),
+    ),
+    "blocking copy before": ("", (lambda k: copy_blocking(k.x.ptr, k.pinned.ctypes.data, 64, 0), write_a)),
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_default_streams(backend: str, name: str) -> None:
+    check(DEFAULTS[name][0], *DEFAULTS[name][1])
+
+
+def host(mode: str) -> Step:
+    return lambda k: hs.host_access(k.pinned, mode)
+
+
+def back(k: Kit) -> None:
+    k.x.copy_to(k.pinned, k.a)
+
+
+def up(k: Kit) -> None:
+    k.x.copy_from(k.pinned, k.a)
+
+
+HOST: dict[str, tuple[str, tuple[Step, ...]]] = {
+    "read before the copy back is done": ("race", (back, host("r"))),
+    "write before the copy back is done": ("race", (back, host("w"))),
+    "read behind a synchronize": ("", (back, lambda k: k.a.synchronize(timeout=LIMIT), host("r"))),
+    "read behind a synchronize of an event": (
+        "",
+        (back, record, lambda k: k.event.synchronize(timeout=LIMIT), host("r")),
+    ),
+    "synchronize before the copy": ("race", (lambda k: k.a.synchronize(timeout=LIMIT), back, host("r"))),
+    "read of what a copy reads": ("", (up, host("r"))),
+    "write of what a copy reads": ("race", (up, host("w"))),
+    "both": ("race", (up, host("rw"))),
+    "write, then the copy": ("", (host("w"), up)),
+    "read behind a query": ("query", (back, lambda k: k.a.query(), host("r"))),
+    "numpy() of a stream nobody waits for": ("race", (write_a, lambda k: k.x.numpy(k.b))),
+    "numpy() behind a wait": ("", (write_a, record, wait, lambda k: k.x.numpy(k.b))),
+    "numpy() and then anything": ("", (write_a, lambda k: k.x.numpy(k.a), write_b)),
+    "copy into pageable memory": ("", (write_a, lambda k: k.x.copy_to(np.empty(64, np.uint8), k.a), write_b)),
+    "pageable source, changed at once": ("", (lambda k: pageable(k),)),
+}
+
+
+def pageable(k: Kit) -> None:
+    source = np.zeros(64, np.uint8)
+    k.x.copy_from(source, k.a)
+    hs.host_access(source, "w")
+    source[:] = 1
+
+
+@pytest.mark.parametrize("name", HOST)
+def test_the_host(backend: str, name: str) -> None:
+    check(HOST[name][0], *HOST[name][1])
+
+
+def views(one: slice, two: slice) -> tuple[Step, ...]:
+    return (lambda k: k.x[one].fill(1, k.a), lambda k: k.x[two].fill(2, k.b))
+
+
+RANGES: dict[str, tuple[str, tuple[Step, ...]]] = {
+    "views that overlap": ("race", views(slice(0, 33), slice(32, 64))),
+    "views side by side": ("", views(slice(0, 32), slice(32, 64))),
+    "one byte": ("race", views(slice(5, 6), slice(0, 64))),
+    "function, declared": (
+        "race",
+        (write_a, lambda k: k.b.call(lambda: None, reads=[k.x])),
+    ),
+    "function, declared, another part": (
+        "",
+        (lambda k: k.x[:32].fill(1, k.a), lambda k: k.b.call(lambda: None, writes=[k.x[32:]])),
+    ),
+    "function, array argument": ("race", (write_a, lambda k: k.b.call(lambda x: None, k.x))),
+    "function, keyword argument": ("race", (write_a, lambda k: k.b.call(lambda x: None, x=k.x))),
+    "functions that read": ("", (lambda k: k.a.call(len, k.x), lambda k: k.b.call(len, k.x))),
+    "function that writes without saying so": (
+        "race",
+        (lambda k: k.a.call(lambda x: x.fill(9), k.x), lambda k: k.b.call(len, k.x)),
+    ),
+    "native function that writes without saying so": (
+        "race",
+        (lambda k: k.a.call_native(bump(), k.x), lambda k: k.b.call(len, k.x)),
+    ),
+    "native function": ("race", (write_a, lambda k: k.b.call_native(nothing(), k.x))),
+    "native function, declared": ("race", (read_a, lambda k: k.b.call_native(nothing(), k.x, writes=[k.x]))),
+    "kernel": ("race", (read_a, lambda k: launch(k, "out", k.x))),
+    "kernel that reads": ("", (read_a, lambda k: launch(k, "in", k.x))),
+    "rows with gaps count from first to last": ("race", (lambda k: k.x[::1].fill(0, k.a), lambda k: rows(k))),
+}
+
+
+def nothing() -> Any:
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda p: None)
+    _kept.append(function)
+    return function
+
+
+def bump() -> Any:
+    function = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint8))(lambda p: p.__setitem__(0, p[0] + 1))
+    _kept.append(function)
+    return function
+
+
+_kept: list[Any] = []
+
+
+def launch(k: Kit, direction: str, x: hs.Array) -> None:
+    kernel = hs.Kernel(host=lambda grid, block, x: None, signature=f"{direction} uint8 *x", name="touch")
+    k.b.launch(kernel, 1, 1, x)
+
+
+def rows(k: Kit) -> None:
+    from halstream._memory import copy_rows
+
+    copy_rows(k.b, k.x.ptr, 32, k.pinned.ctypes.data, 32, 8, 2)
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_ranges(backend: str, name: str) -> None:
+    check(RANGES[name][0], *RANGES[name][1])
+
+
+def pooled(k: Kit) -> PooledMemory:
+    k.block = PooledMemory(256, k.a)  # type: ignore[attr-defined]
+    return k.block  # type: ignore[attr-defined, no-any-return]
+
+
+def use(k: Kit, stream: hs.Stream) -> None:
+    from halstream._memory import fill
+
+    fill(stream, k.block.ptr, 1, 1, 256)  # type: ignore[attr-defined]
+
+
+def give(k: Kit, stream: hs.Stream | None = None) -> None:
+    k.block.free(stream)  # type: ignore[attr-defined]
+
+
+def ready(k: Kit) -> None:
+    k.b.wait(k.a.record())
+
+
+def done(k: Kit) -> None:
+    k.a.wait(k.b.record())
+
+
+MEMORY: dict[str, tuple[str, tuple[Step, ...]]] = {
+    "used where it was allocated": ("", (pooled, lambda k: use(k, k.a), give)),
+    "used elsewhere before it is allocated": ("race", (pooled, lambda k: use(k, k.b))),
+    "used elsewhere in order, freed in order": ("", (pooled, ready, lambda k: use(k, k.b), done, give)),
+    "freed while a side stream uses it": ("race", (pooled, ready, lambda k: use(k, k.b), give)),
+    "freed with record_stream": (
+        "",
+        (pooled, ready, lambda k: use(k, k.b), lambda k: k.block.record_stream(k.b), give),  # type: ignore[attr-defined]
+    ),
+    "freed on the wrong stream": ("race", (pooled, lambda k: use(k, k.a), lambda k: give(k, k.b))),
+    "freed on another stream, in order": ("", (pooled, lambda k: use(k, k.a), ready, lambda k: give(k, k.b))),
+    "given out again on its stream": ("", (pooled, lambda k: use(k, k.a), give, pooled, lambda k: use(k, k.a))),
+    "freed by the host with work pending": ("", (lambda k: device_block(k),)),
+}
+
+
+def device_block(k: Kit) -> None:
+    block = hs.empty(64, np.uint8)
+    with Gate(k.a):
+        block.fill(1, k.a)
+        block._memory.free()  # completes first (M2)
+    again = hs.empty(64, np.uint8)
+    again.fill(2, k.b)
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_the_life_of_memory(backend: str, name: str) -> None:
+    check(MEMORY[name][0], *MEMORY[name][1])
+
+
+def test_devices_have_no_order_between_them(backend: str) -> None:
+    near, far = hs.Stream(0), hs.Stream(1)
+    source, target = hs.empty(16, np.uint8, device=0), hs.empty(16, np.uint8, device=1)
+    with hs.sanitize(on="collect") as report:
+        source.fill(1, near)
+        target.copy_from(source, far)
+        near.wait(far.record())
+        source.fill(2, near)
+    (found,) = report
+    assert found.devices and "stream" in found.text and "of device 1" in found.text
+    hs.synchronize(0)
+    hs.synchronize(1)
+
+
+def test_threads_whose_order_the_runtime_cannot_see_are_listed_apart(backend: str) -> None:
+    s = hs.Stream(non_blocking=True)
+    staging = hs.pinned_empty(16, np.uint8)
+    x = hs.empty(16, np.uint8)
+    went: list[BaseException] = []
+
+    def other() -> None:
+        try:
+            hs.host_access(staging, "w")
+        except BaseException as exc:
+            went.append(exc)
+
+    with hs.sanitize() as report:
+        thread = threading.Thread(target=other)
+        x.fill(1, s)
+        thread.start()
+        thread.join(LIMIT)
+        hs.host_access(staging, "w")  # behind the join, which the runtime does not see
+    assert not went
+    (found,) = report.by_host_timing
+    assert not report and "host threads" in found.text and not found.fix
+
+
+def test_what_a_new_thread_does_comes_after_what_was(backend: str) -> None:
+    a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+    x = hs.empty(16, np.uint8)
+
+    def other() -> None:
+        b.wait(event)
+        x.fill(2, b)
+
+    with hs.sanitize() as report:
+        x.fill(1, a)
+        event = a.record()
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(LIMIT)
+    assert not report.races
+    b.synchronize(timeout=LIMIT)
+
+
+def test_ascend_events_stay_set_until_a_reset(backend: str) -> None:
+    from halstream.acl import ACL_EVENT_SYNC, rt
+
+    assert rt.set_device(0) == 0
+
+    def program(reset: bool) -> None:
+        one, two = rt.create_stream()[0], rt.create_stream()[0]
+        event = rt.create_event_with_flag(ACL_EVENT_SYNC)[0]
+        block = rt.malloc(256, 0)[0]
+        for _ in range(2):
+            rt.memset_async(block, 256, 1, 256, one)
+            rt.record_event(event, one)
+            rt.stream_wait_event(two, event)
+            if reset:
+                rt.reset_event(event, two)
+            rt.memset_async(block, 256, 2, 256, two)
+            rt.synchronize_stream(two)
+        rt.synchronize_stream(one)
+        rt.destroy_stream(one), rt.destroy_stream(two), rt.destroy_event(event), rt.free(block)
+
+    try:
+        with hs.sanitize():
+            program(reset=True)
+        with hs.sanitize(on="collect") as report:
+            program(reset=False)
+        assert report.races
+    finally:
+        rt.reset_device(0)
+        _current.reset()
+
+
+def test_without_a_listener_nobody_is_asked(backend: str) -> None:
+    hs.host_access(bytearray(8), "w")
+    hs.host_access(np.empty((0, 3)), "r")
+
+
+def test_host_access_checks_what_it_is_given(backend: str) -> None:
+    with pytest.raises(hs.InvalidValueError, match="'r', 'w' or 'rw', not 'x'"):
+        hs.host_access(np.zeros(3), "x")
+    with pytest.raises(hs.InvalidValueError, match="not 3"):
+        hs.host_access(np.zeros(3), 3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="an int is no buffer|a int is no buffer"):
+        hs.host_access(3, "r")
+    with pytest.raises(hs.InvalidValueError, match="read-only"):
+        hs.host_access(b"abc", "w")
+    frozen = np.zeros(3)
+    frozen.flags.writeable = False
+    with pytest.raises(hs.InvalidValueError, match="read-only"):
+        hs.host_access(frozen, "rw")
+    hs.host_access(frozen, "r")
+
+
+def test_host_access_in_a_function_is_refused(backend: str) -> None:
+    s = hs.Stream()
+    s.call_checked(hs.host_access, np.zeros(3), "r")
+    with pytest.raises(hs.CallInHostFunctionError, match="may not call the runtime"):
+        s.synchronize(timeout=LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("view", "start", "nbytes"),
+    [
+        (np.s_[:], 0, 80),
+        (np.s_[::2], 0, 72),
+        (np.s_[::-1], 0, 80),
+        (np.s_[8:2:-2], 32, 40),
+        (np.s_[3:4], 24, 8),
+    ],
+)
+def test_host_access_of_a_view_is_from_its_lowest_to_its_highest_byte(
+    backend: str, view: Any, start: int, nbytes: int
+) -> None:
+    whole = np.zeros(10)
+    log = _native.trace_start()
+    try:
+        hs.host_access(whole[view], "rw")
+        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
+    finally:
+        _native.trace_stop(log)
+    expected = f"{whole.ctypes.data + start}+{nbytes}"
+    assert [(fields[1], fields[9], fields[10]) for fields in lines] == [
+        ("host read", expected, ""),
+        ("host write", "", expected),
+    ]

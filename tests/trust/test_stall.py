@@ -1,0 +1,372 @@
+"""W1: a wait that can never end fails, and its text is the chain of who waits for whom."""
+
+from __future__ import annotations
+
+import queue
+import re
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from stall_help import LIMIT, Looks, in_thread, looks, schedule  # noqa: F401
+
+import halstream as hs
+from halstream.testing import Gate
+
+Child = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def chain(exc: pytest.ExceptionInfo[hs.StallError], *words: str) -> str:
+    """Check that words come in this order in the text of an error; return the text."""
+    text = str(exc.value)
+    at = 0
+    for word in words:
+        found = text.find(word, at)
+        assert found >= 0, f"{word!r} is not behind the words before it in:\n{text}"
+        at = found + len(word)
+    return text
+
+
+def here(word: str) -> str:
+    """Return file and line of the (only) line of this file that ends with a comment."""
+    with open(__file__) as lines:
+        found = [number for number, line in enumerate(lines, 1) if line.rstrip().endswith("# " + word)]
+    assert len(found) == 1, word
+    return f"{__file__}:{found[0]}"
+
+
+@pytest.mark.usefixtures("schedule")
+def test_W1_a_gate_that_nobody_opens() -> None:
+    s = hs.Stream()
+    with Gate(s):  # made
+        s.nop()
+        with pytest.raises(hs.StallError) as exc:
+            s.synchronize()  # wait
+        chain(
+            exc,
+            "thread MainThread waits for stream", here("wait"),
+            "has 2 operation(s) pending", "gate", "made at " + here("made"),
+            "nobody is left who could open it", "Open the gate",
+        )  # fmt: skip
+    s.synchronize(timeout=LIMIT)
+
+
+@pytest.mark.usefixtures("schedule")
+def test_W1_a_gate_on_another_device_behind_an_event() -> None:
+    far, near = hs.Stream(1), hs.Stream(0)
+    with Gate(far):
+        event = far.record()
+        near.wait_event(event)
+        last = near.record()
+        with pytest.raises(hs.StallError) as exc:
+            last.synchronize()
+        chain(exc, "of device 0", "a wait for event", "of device 1", "gate")
+
+
+@pytest.mark.usefixtures("schedule")
+def test_W1_the_legacy_default_stream_holds_back() -> None:
+    held, other = hs.Stream(), hs.Stream()
+    with Gate(held):
+        hs.Device(0).default_stream.nop()
+        other.nop()
+        with pytest.raises(hs.StallError) as exc:
+            other.synchronize()
+        chain(exc, f"stream {other.index} ", "order of the legacy default stream", f"stream {held.index} ", "gate")
+
+
+@pytest.mark.usefixtures("schedule")
+def test_W1_a_function_that_wants_a_lock_of_the_waiting_thread() -> None:
+    s, lock = hs.Stream(), threading.Lock()
+
+    def work() -> None:  # work
+        with lock:  # taken
+            pass
+
+    with lock:
+        s.call(work)
+        with pytest.raises(hs.StallError) as exc:
+            s.synchronize()
+    chain(exc, "the function", "work", here("work"), "waits for a lock that is taken", here("taken"))
+    s.synchronize(timeout=LIMIT)
+
+
+@pytest.mark.usefixtures("schedule")
+def test_W1_a_circle_through_a_lock_with_an_owner_while_another_thread_works(looks: Looks) -> None:  # noqa: F811
+    s, lock, over = hs.Stream(), threading.RLock(), threading.Event()
+    other = in_thread(over.wait, LIMIT)  # it could do anything when its time is over
+
+    def work() -> None:
+        with lock:
+            pass
+
+    with lock:
+        s.call(work)
+        with pytest.raises(hs.StallError) as exc:
+            s.synchronize()
+    over.set()
+    other.join(LIMIT)
+    chain(exc, "each of these waits for the next", "work", "waits for a lock that thread MainThread holds", "circle")
+
+
+@pytest.mark.usefixtures("schedule")
+def test_W1_a_function_that_joins_the_thread_that_waits_for_it() -> None:
+    s, seen = hs.Stream(), queue.SimpleQueue[BaseException]()
+
+    def host() -> None:
+        me = threading.current_thread()
+        s.call(lambda: me.join())
+        try:
+            s.synchronize()
+        except hs.StallError as exc:
+            seen.put(exc)
+
+    thread = in_thread(host)
+    text = str(seen.get(timeout=LIMIT))
+    thread.join(LIMIT)
+    assert f"thread {thread.name} waits for stream" in text
+    assert f"waits for the end of thread {thread.name}" in text
+    s.synchronize(timeout=LIMIT)
+
+
+def test_W1_a_circle_is_told_while_other_streams_run() -> None:
+    stop = threading.Event()
+    busy, s, lock = hs.Stream(), hs.Stream(), threading.RLock()
+
+    def keep_busy() -> None:
+        while not stop.is_set():
+            for _ in range(10):
+                busy.delay(0.001)
+            busy.synchronize(timeout=LIMIT)
+
+    def work() -> None:
+        with lock:
+            pass
+
+    other = in_thread(keep_busy)
+    try:
+        with lock:
+            s.call(work)
+            with pytest.raises(hs.StallError):
+                s.synchronize()
+    finally:
+        stop.set()
+        other.join(LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: (e := threading.Event(), e.wait, e.set), "Event.wait()"),
+        (lambda: (q := queue.Queue[int](), q.get, lambda: q.put(1)), "Queue.get()"),
+        (lambda: (b := threading.Barrier(2), b.wait, b.wait), "Barrier.wait()"),
+        (lambda: (m := threading.Semaphore(0), m.acquire, m.release), "Semaphore.acquire()"),
+    ],
+    ids=["event", "queue", "barrier", "semaphore"],
+)
+@pytest.mark.usefixtures("schedule")
+def test_W1_a_function_that_waits_for_what_comes_after_the_wait(make: Any, name: str) -> None:
+    _, wait, let_go = make()
+    s = hs.Stream()
+    s.call(lambda: wait())
+    with pytest.raises(hs.StallError) as exc:
+        s.synchronize()
+    let_go()
+    chain(exc, "waits for stream", "the function", f"waits in {name}", "Give the function what it waits for")
+    s.synchronize(timeout=LIMIT)
+
+
+@pytest.mark.usefixtures("schedule")
+def test_W1_two_threads_that_wait_and_a_third_that_joins_them() -> None:
+    s = hs.Stream()
+    gate = Gate(s)
+    texts: list[str] = []
+
+    def host() -> None:
+        try:
+            s.synchronize()
+        except hs.StallError as exc:
+            texts.append(str(exc))
+
+    threads = [in_thread(host) for _ in range(2)]
+    for thread in threads:
+        thread.join()  # without a limit: with one it could still act
+    gate.open()
+    assert len(texts) == 2
+    # The first one knows of the other two.
+    assert "thread MainThread waits for the end of" in texts[0]
+
+
+@pytest.mark.usefixtures("schedule")
+def test_W1_the_main_thread_is_told_first() -> None:
+    s = hs.Stream()
+    gate = Gate(s)
+    done: list[int] = []
+
+    def host() -> None:
+        s.synchronize()  # a StallError would end the test through the threads' hook
+        done.append(1)
+
+    thread = in_thread(host)
+    with pytest.raises(hs.StallError):
+        s.synchronize()
+    gate.open()
+    thread.join(LIMIT)
+    assert done == [1]
+
+
+@pytest.mark.parametrize("wait", ["device", "copy", "blocking"])
+@pytest.mark.usefixtures("schedule")
+def test_W1_every_wait_of_the_host_is_watched(wait: str) -> None:
+    from halstream.paddle import device as paddle
+
+    s = paddle.Stream(blocking=True) if wait == "blocking" else hs.Stream(0)
+    held = hs.Stream(0) if wait == "blocking" else s
+    array = hs.zeros(4, dtype=np.float32)
+    with Gate(held), pytest.raises(hs.StallError) as exc:
+        if wait == "blocking":
+            hs.Stream.wait_stream(s, held)
+        elif wait == "device":
+            hs.synchronize(0)
+        else:
+            with s:
+                array.numpy()
+    chain(exc, f"stream {held.index} of device 0", "gate")
+
+
+def test_W1_dialects_raise_their_own_class() -> None:
+    from halstream.cupy import cuda
+
+    s = cuda.Stream()
+    with Gate(s), pytest.raises(hs.StallError) as exc:
+        s.synchronize()
+    assert isinstance(exc.value, cuda.runtime.CUDARuntimeError)
+
+
+def test_W1_every_thread_for_functions_is_taken(child: Child) -> None:
+    done = child(
+        """
+        import threading
+        import halstream as hs
+        streams, go = [hs.Stream() for _ in range(3)], threading.Event()
+        def first(): go.wait()
+        def last(): go.set()
+        for s in streams[:2]:
+            s.call(first)
+        streams[2].call(last)
+        try:
+            streams[2].synchronize()
+        except hs.StallError as exc:
+            print(exc)
+        go.set()
+        streams[2].synchronize(timeout=20)
+        """,
+        env={"HALSTREAM_HOST_THREADS": "2"},
+    )
+    assert done.returncode == 0, done.stderr
+    words = ["the function last", "all 2 threads for functions are busy", "first", "Event.wait()", "HALSTREAM_HOST_THREADS"]
+    assert re.search(".*".join(map(re.escape, words)), done.stdout, re.DOTALL), done.stdout
+
+
+def test_W1_a_thread_that_waits_when_the_program_has_ended(child: Child) -> None:
+    done = child(
+        """
+        import threading
+        import halstream as hs
+        s = hs.Stream()
+        gate = hs.testing.Gate(s)
+        def host():
+            try:
+                s.synchronize()
+            except hs.StallError as exc:
+                print(exc)
+                gate.open()
+        threading.Thread(target=host).start()
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert "gate 1 is closed" in done.stdout
+
+
+def test_W1_can_be_switched_off(child: Child) -> None:
+    done = child(
+        """
+        import signal, halstream as hs
+        from halstream import _stall
+        s = hs.Stream()
+        gate = hs.testing.Gate(s)
+        def judged(me):
+            raise SystemExit("it was looked at")
+        _stall._judge = judged
+        signal.signal(signal.SIGALRM, lambda *_: gate.open())
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
+        s.synchronize()
+        """,
+        env={"HALSTREAM_STALL": "0"},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def acl(backend: str) -> Iterator[Any]:
+    """The ACL dialect with device 0 current, and nothing left afterwards."""
+    from halstream import acl
+
+    assert acl.rt.set_device(0) == 0
+    yield acl
+    assert acl.rt.device_task_abort(0, 10_000) == 0
+    acl.rt.reset_device_force(0)
+
+
+def test_W1_an_event_of_cann_that_waits_for_a_record_in_the_future(acl: Any) -> None:
+    rt = acl.rt
+    (event, _), (stream, _), (other, _) = rt.create_event_with_flag(1), rt.create_stream(), rt.create_stream()
+    assert rt.stream_wait_event(stream, event) == 0  # waits
+    assert rt.stream_wait_event(other, event) == 0
+    core = hs.Stream.from_handle(stream)
+    with pytest.raises(hs.StallError) as exc:
+        core.synchronize()
+    chain(exc, f"stream {core.index} ", "a wait for event", "from " + here("waits"), "is not recorded", "Record the event")
+    # The dialect's own functions never raise.
+    assert rt.synchronize_stream(stream) == 507000
+    assert "is not recorded" in acl.get_recent_err_msg()
+    assert rt.record_event(event, hs.Stream.from_handle(rt.create_stream()[0]).handle) == 0
+    assert rt.synchronize_stream(stream) == 0
+
+
+def test_W1_two_streams_of_cann_that_wait_for_each_other(acl: Any) -> None:
+    rt = acl.rt
+    events = [rt.create_event_with_flag(1)[0] for _ in range(2)]
+    streams = [rt.create_stream()[0] for _ in range(2)]
+    for i in range(2):
+        assert rt.stream_wait_event(streams[i], events[1 - i]) == 0
+        assert rt.record_event(events[i], streams[i]) == 0
+    with pytest.raises(hs.StallError) as exc:
+        hs.synchronize(0)
+    chain(
+        exc,
+        "each of these waits for the next", "and 1 other stream(s)",
+        "a wait for event", "is recorded on stream", "a wait for event", "is recorded on stream", "Break the circle",
+    )  # fmt: skip
+    assert rt.stream_abort(streams[0]) == 0
+    assert rt.stream_abort(streams[1]) == 0
+
+
+def test_W1_a_report_that_no_thread_takes(acl: Any) -> None:
+    rt = acl.rt
+    stream, _ = rt.create_stream()
+    me = threading.get_ident()
+    assert rt.subscribe_report(me, stream) == 0
+    assert rt.launch_callback(print, None, 1, stream) == 0
+    core = hs.Stream.from_handle(stream)
+    with pytest.raises(hs.StallError) as exc:
+        core.synchronize()
+    chain(exc, "the first is a report", "no thread takes the reports", "process the reports")
+    assert rt.process_report(10_000) == 0
+    assert rt.synchronize_stream(stream) == 0
+    # And nothing can come any more.
+    assert rt.process_report(-1) == 507000
+    assert "waits for a report" in acl.get_recent_err_msg()
+    assert rt.unsubscribe_report(me, stream) == 0

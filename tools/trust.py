@@ -1,0 +1,358 @@
+"""Measures the tools for trust and writes the table of docs/trust.md.
+
+Usage: python tools/trust.py [--quick] [--write]
+
+Every figure is what was measured in this run beside what is asked for; a
+figure that is missed is marked, and the exit code is 1 then. ``--quick`` takes
+a tenth of the repetitions. ``--write`` puts the table into docs/trust.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+import timeit
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import halstream as hs  # noqa: E402
+from corpus import PROGRAMS, slow, stuck  # noqa: E402
+from halstream import _native  # noqa: E402
+from halstream.testing import explore, schedule  # noqa: E402
+
+LUCKY = [program for program in PROGRAMS if program.schedule]
+UNORDERED = [program for program in PROGRAMS if program.sanitize]
+START, END = "<!-- figures: written by make trust -->\n", "<!-- end of figures -->\n"
+
+
+@dataclass
+class Figure:
+    """One row: what was measured, and whether that is enough."""
+
+    what: str
+    asked: str
+    got: str
+    reached: bool
+
+
+def repeat(quick: bool, times: int) -> int:
+    return max(1, times // 10) if quick else times
+
+
+def passes(function: Callable[[], None]) -> bool:
+    try:
+        function()
+    except AssertionError:
+        return False
+    return True
+
+
+# -- sanitizer ----------------------------------------------------------------
+
+
+def reported(function: Callable[[], None]) -> bool:
+    with schedule("fifo"), hs.sanitize(on="collect") as report:
+        function()
+    return bool(report.races or report.refills)
+
+
+def sanitizer_corpus(quick: bool) -> list[Figure]:
+    found = sum(reported(program.broken) for program in UNORDERED)
+    wrong = sum(reported(program.fixed) for program in PROGRAMS)
+    n = len(UNORDERED)
+    return [
+        Figure("broken programs of the corpus reported, one `fifo` run each", f"{n} of {n}", f"{found} of {n}", found == n),
+        Figure("their twins reported", f"0 of {len(PROGRAMS)}", f"{wrong} of {len(PROGRAMS)}", wrong == 0),
+    ]
+
+
+def sanitizer_random(quick: bool) -> list[Figure]:
+    count = repeat(quick, 500)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "tests/trust/test_sanitize_random.py"],
+        cwd=ROOT,
+        env={**os.environ, "HALSTREAM_TEST_EXAMPLES": str(count)},
+        capture_output=True,
+        text=True,
+    )
+    good = done.returncode == 0
+    return [
+        Figure(
+            "random programs: no report, and after taking out any one wait a report if and only if "
+            "two accesses lose their order (oracle: transitive closure)",
+            f"{count} of {count}",
+            f"{count} of {count}" if good else done.stdout.strip().splitlines()[-1],
+            good,
+        )
+    ]
+
+
+def mixed(operations: int) -> float:
+    """Return the microseconds of an operation in a program of records, waits and copies."""
+    streams = [hs.Stream(non_blocking=True) for _ in range(8)]
+    arrays = [hs.empty(8) for _ in streams]
+    event = hs.Event()
+    begin = time.perf_counter()
+    for i in range(operations // 4):
+        one, two = i % 8, (i + 1) % 8
+        streams[two].wait_event(event)
+        arrays[two].copy_from(arrays[one], streams[two])
+        streams[two].nop()
+        streams[two].record(event)
+    took = time.perf_counter() - begin
+    for stream in streams:
+        stream.synchronize(timeout=60)
+    return took / operations * 1e6
+
+
+def sanitizer_cost(quick: bool) -> list[Figure]:
+    n = repeat(quick, 100_000)
+    plain = min(mixed(n) for _ in range(3))
+    costs = []
+    for _ in range(3):
+        with hs.sanitize(on="collect"):
+            costs.append(mixed(n))
+    cost = min(costs) - plain
+    text = f"{cost:.2f} µs (from {plain:.2f} to {min(costs):.2f})"
+    return [Figure(f"cost of an operation among {n:,}, stacks included", "at most 3 µs", text, cost <= 3)]
+
+
+# -- schedules ----------------------------------------------------------------
+
+
+def luck(quick: bool) -> list[Figure]:
+    count = repeat(quick, 1000)
+    real = sum(all(passes(program.broken) for _ in range(count)) for program in LUCKY)
+    fifo = 0
+    for program in LUCKY:
+        good = True
+        for _ in range(count):
+            with schedule("fifo"):
+                good = good and passes(program.broken)
+        fifo += good
+    n = len(LUCKY)
+    return [
+        Figure(f"broken programs that pass {count:,} of {count:,} runs on real threads", "at least 20", f"{real} of {n}", real >= 20),
+        Figure(f"and {count:,} of {count:,} under `fifo`", "at least 20", f"{fifo} of {n}", fifo >= 20),
+    ]
+
+
+def token_of(function: Callable[[], None]) -> str | None:
+    try:
+        explore(function, schedules=50)
+    except AssertionError as exc:
+        found = re.search(r"hs1-[\w.-]*\w", "\n".join([str(exc), *getattr(exc, "__notes__", ())]))
+        return found[0] if found else None
+    return None
+
+
+def exploring(quick: bool) -> list[Figure]:
+    begin = time.perf_counter()
+    tokens = {program: token_of(program.broken) for program in LUCKY}
+    found = sum(token is not None for token in tokens.values())
+    twins = sum(passes(lambda p=program: explore(p.fixed, schedules=50)) for program in LUCKY)  # type: ignore[misc]
+    took = time.perf_counter() - begin
+    count, exact = repeat(quick, 100), 0
+    for program, token in tokens.items():
+        again = 0
+        for _ in range(count if token else 0):
+            with schedule(token or ""):
+                again += not passes(program.broken)
+        exact += again == count
+    n = len(LUCKY)
+    least = n - n // 20
+    return [
+        Figure("broken programs that fail within 50 schedules", f"at least {least} of {n}", f"{found} of {n}", found >= least),
+        Figure(f"tokens that fail again {count} times of {count}", "all", f"{exact} of {found}", exact == found),
+        Figure("fixed programs that pass 50 schedules", "all", f"{twins} of {n}", twins == n),
+        Figure("time for those, shrinking included", "at most 60 s", f"{took:.1f} s", took <= 60),
+    ]
+
+
+def pct_rate(quick: bool) -> list[Figure]:
+    """The consumer of one stream must come before two operations of another: depth 2."""
+    runs = repeat(quick, 2000)
+
+    def broken() -> bool:
+        one, two = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+        seen: list[int] = []
+        one.call(seen.append, 1)
+        one.call(seen.append, 2)
+        two.call(seen.append, 3)
+        one.synchronize(timeout=10)
+        two.synchronize(timeout=10)
+        return seen == [1, 3, 2]
+
+    with schedule("fifo") as run:
+        broken()
+    hits = 0
+    for seed in range(runs):
+        _native.schedule_set(f"pct {seed} 2 {run.steps}")
+        hits += broken()
+    _native.schedule_set("parallel")
+    bound = 1 / (3 * run.steps)
+    return [
+        Figure(
+            "share of `pct` schedules that hit a fault of depth 2",
+            f"at least 1/(n·k) = {bound:.3f}",
+            f"{hits / runs:.3f} of {runs:,}",
+            hits / runs >= bound,
+        )
+    ]
+
+
+def large(quick: bool) -> list[Figure]:
+    streams, operations, count = 1000, 100, repeat(quick, 50)
+
+    def program() -> None:
+        lanes = [hs.Stream(non_blocking=True) for _ in range(streams)]
+        event = hs.Event()
+        for _ in range(operations // 4):
+            for lane in lanes:
+                lane.wait_event(event)
+                lane.nop()
+                lane.nop()
+                lane.record(event)
+        for lane in lanes:
+            lane.synchronize(timeout=60)
+
+    begin = time.perf_counter()
+    explore(program, schedules=count, sanitize=True)
+    took = time.perf_counter() - begin
+    limit = 60 * count / 50
+    return [
+        Figure(
+            f"{streams:,} streams × {operations} operations, {count} schedules with the sanitizer",
+            f"at most {limit:.0f} s",
+            f"{took:.0f} s",
+            took <= limit,
+        )
+    ]
+
+
+# -- stalls -------------------------------------------------------------------
+
+STALL = """
+import sys, time
+sys.path.insert(0, {tests!r})
+import halstream as hs
+from corpus import stuck
+from halstream import _native
+_native.schedule_set({schedule!r})
+program = stuck.STUCK[{index}]
+begin = time.perf_counter()
+try:
+    program.run()
+except hs.StallError as exc:
+    print(time.perf_counter() - begin)
+    print(exc)
+finally:
+    program.release()
+"""
+
+
+def stalls(quick: bool) -> list[Figure]:
+    rows = []
+    for how, limit in (("parallel", 1.0), ("fifo", 0.1)):
+        right, longest = 0, 0.0
+        for index, program in enumerate(stuck.STUCK):
+            source = STALL.format(tests=str(ROOT / "tests"), schedule=how, index=index)
+            done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
+            lines = done.stdout.splitlines()
+            text = "\n".join(lines[1:])
+            chain = re.search(".*".join(map(re.escape, program.chain)), text, re.DOTALL | re.IGNORECASE)
+            if lines and chain:
+                right += 1
+                longest = max(longest, float(lines[0]))
+        n = len(stuck.STUCK)
+        rows += [
+            Figure(f"stuck programs that end with the right chain, `{how}`", f"{n} of {n}", f"{right} of {n}", right == n),
+            Figure(f"the longest until then, `{how}`", f"at most {limit} s", f"{longest:.2f} s", longest <= limit),
+        ]
+    quiet = 0
+    for program in slow.SLOW:
+        try:
+            program.run()
+        except hs.StallError:
+            continue
+        quiet += 1
+    n = len(slow.SLOW)
+    rows.append(Figure("slow programs without a report", f"{n} of {n}", f"{quiet} of {n}", quiet == n))
+    return rows
+
+
+# -- cost of being ready ------------------------------------------------------
+
+
+def log_cost(quick: bool) -> list[Figure]:
+    stream = hs.Stream(non_blocking=True)
+    nop, ident = _native._load().pybuild_StreamNop, stream._id
+    count = repeat(quick, 50_000)
+
+    def measure() -> float:
+        took = min(timeit.timeit(lambda: nop(ident), number=count) for _ in range(3))
+        stream.synchronize(timeout=60)
+        return took
+
+    off, on = [], []
+    for _ in range(5):  # taking turns, so that both see the same machine
+        off.append(measure())
+        log = _native.trace_start()
+        on.append(measure())
+        _native.trace_stop(log)
+    ratio = min(on) / min(off)
+    return [Figure("an enqueue with the log on, against off", "at most 1.3", f"{ratio:.2f}", ratio <= 1.3)]
+
+
+SECTIONS: dict[str, list[Callable[[bool], list[Figure]]]] = {
+    "Sanitizer": [sanitizer_corpus, sanitizer_random, sanitizer_cost],
+    "Schedules": [luck, exploring, pct_rate, large],
+    "Stalls": [stalls],
+    "Cost": [log_cost],
+}
+
+
+def table(results: dict[str, list[Figure]]) -> str:
+    lines = ["| figure | asked for | measured | |", "|---|---|---|---|"]
+    for section, figures in results.items():
+        lines.append(f"| **{section}** | | | |")
+        lines += [
+            f"| {f.what} | {f.asked} | {f.got} | {'yes' if f.reached else '**missed**'} |" for f in figures
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure the tools for trust.")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/trust.md")
+    options = parser.parse_args()
+    results: dict[str, list[Figure]] = {}
+    for section, measures in SECTIONS.items():
+        results[section] = []
+        for measure in measures:
+            for figure in measure(options.quick):
+                results[section].append(figure)
+                mark = "yes   " if figure.reached else "MISSED"
+                print(f"{mark} {figure.what}: {figure.got} (asked: {figure.asked})", flush=True)
+    if options.write:
+        path = ROOT / "docs" / "trust.md"
+        text = path.read_text()
+        machine = f"\nCPython {platform.python_version()}, {os.cpu_count()} shared cores of {platform.machine()}.\n"
+        head, _, rest = text.partition(START)
+        _, _, tail = rest.partition(END)
+        path.write_text(head + START + "\n" + table(results) + machine + "\n" + END + tail)
+    return 0 if all(f.reached for figures in results.values() for f in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
