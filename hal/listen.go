@@ -48,7 +48,7 @@ type Operation struct {
 	// event, synchronize device, query stream, query event (only those that
 	// answered true), host read, host write, new memory, free memory, new
 	// stream, new event, close stream, close event, open gate. It is told
-	// afterwards.
+	// afterwards. The Stream of what concerns a device is its legacy one.
 	Host bool
 	// Internal marks what the runtime did of its own accord.
 	Internal bool
@@ -107,6 +107,14 @@ func (s *Stream) tell(o Operation) uint32 {
 	return s.dev.rt.tell(o)
 }
 
+func (l *listeners) number() uint32 {
+	for {
+		if id := l.ids.Add(1); id != 0 {
+			return id
+		}
+	}
+}
+
 func (l *listeners) site() uint32 {
 	if f := l.sites.Load(); f != nil {
 		return (*f)()
@@ -116,8 +124,8 @@ func (l *listeners) site() uint32 {
 
 func (rt *Runtime) tell(o Operation) uint32 {
 	l := &rt.listeners
-	if o.ID = l.ids.Add(1); o.ID == 0 {
-		o.ID = l.ids.Add(1)
+	if o.ID == 0 {
+		o.ID = l.number()
 	}
 	if o.Site == 0 {
 		o.Site = l.site()
@@ -184,5 +192,7 @@ func (rt *Runtime) telling(p driver.Point, o Operation) driver.Point {
 		return p
 	}
 	o.Site = rt.listeners.site() // the wait ends where the caller cannot be asked
+	// Numbered now: it waits for what was enqueued before, not for what comes meanwhile.
+	o.ID = rt.listeners.number()
 	return &told{Point: p, rt: rt, o: o}
 }

@@ -50,7 +50,7 @@ func (d *Device) Alloc(t *Thread, size int64) (*Block, error) {
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d}
 	d.rt.know(b)
-	d.rt.host(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, b.Size}}})
+	d.rt.host(Operation{Kind: "new memory", Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
 
@@ -217,7 +217,11 @@ func (rt *Runtime) Free(t *Thread, addr uint64) error {
 // freed tells the listeners of a block that was given back.
 func (rt *Runtime) freed(t *Thread, b *Block, err error) {
 	if err == nil && rt.listened() {
-		rt.host(Operation{Kind: "free memory", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+		o := Operation{Kind: "free memory", Thread: t, Writes: []Range{{b.Start, b.Size}}}
+		if b.dev != nil {
+			o.Stream = b.dev.legacy
+		}
+		rt.host(o)
 	}
 }
 

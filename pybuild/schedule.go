@@ -64,14 +64,40 @@ func whoCalls() driver.Caller {
 		},
 		Stuck: func(token uint64) bool {
 			t := funcs.Runs(token)
+			if t == nil {
+				return funcs.Held() != "" // no thread is left to take it
+			}
 			tids.Lock()
 			tid := tids.of[t]
 			tids.Unlock()
+			waits, certain := stuckInPython(token)
+			if certain {
+				return true
+			}
 			// A function may also wait for threads that it uses itself, and they are busy.
-			return idle.since() && t != nil && (stuckInPython(token) || waitsForever(tid))
+			return idle.since() && (waits || waitsForever(tid)) && lookedAt.longEnough(token)
 		},
 		Asleep: asleep,
 	}
+}
+
+// uncertainMost is for how long a function must be seen to wait, where it may be
+// for others than the host.
+const uncertainMost = 30 * time.Millisecond
+
+// sight is since when a function is seen to wait.
+type sight struct {
+	token uint64
+	since time.Time
+}
+
+var lookedAt sight
+
+func (s *sight) longEnough(token uint64) bool {
+	if s.token != token {
+		*s = sight{token, time.Now()}
+	}
+	return time.Since(s.since) >= uncertainMost
 }
 
 // processor is how much processor time this process had used at a moment.

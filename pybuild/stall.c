@@ -7,7 +7,7 @@
 /* CPython's functions, by name as in caller.go. */
 typedef void object;
 extern object *PyObject_CallNoArgs(object *callable) __attribute__((weak));
-extern int PyObject_IsTrue(object *o) __attribute__((weak));
+extern long PyLong_AsLong(object *o) __attribute__((weak));
 extern void Py_DecRef(object *o) __attribute__((weak));
 extern void PyErr_Clear(void) __attribute__((weak));
 extern int PyGILState_Ensure(void) __attribute__((weak));
@@ -25,9 +25,11 @@ int halstream_stall_ask(void)
     if (hook == NULL || !PyObject_CallNoArgs) return STALL_NO;
     object *answer = PyObject_CallNoArgs(hook);
     if (answer == NULL) return STALL_RAISED;
-    int truth = PyObject_IsTrue(answer);
+    long value = PyLong_AsLong(answer);
     Py_DecRef(answer);
-    return truth;
+    if (value >= STALL_NO && value <= STALL_CERTAIN) return (int)value;
+    PyErr_Clear();
+    return STALL_NO;
 }
 
 int halstream_stall_ask_anyhow(int64_t token)

@@ -150,9 +150,14 @@ func (w *watch) leave() {
 }
 
 // stuckInPython reports whether the function with this token, which runs, waits
-// for something that only another thread can give it.
-func stuckInPython(token uint64) bool {
-	return !over.Load() && C.halstream_stall_ask_anyhow(C.int64_t(token)) == C.STALL_MAYBE
+// for something that only another thread can give it, and whether none but the
+// host threads that wait for it are there to do so.
+func stuckInPython(token uint64) (waits, certain bool) {
+	if over.Load() {
+		return false, false
+	}
+	answer := C.halstream_stall_ask_anyhow(C.int64_t(token))
+	return answer >= C.STALL_MAYBE, answer == C.STALL_CERTAIN
 }
 
 // StallHook sets what is asked whether a wait can ever end: the address of a
@@ -166,7 +171,8 @@ func StallHook(object uint64) (zero int64, err error) {
 }
 
 // StallAsked returns the token of the function that the hook is asked about: does
-// it wait for something that only another thread can give it? 0: the hook is
+// it wait for something that only another thread can give it (1), and can only
+// those that wait for it (2)? 0: the hook is
 // asked about the wait of its own thread.
 func StallAsked() int64 { return int64(C.halstream_stall_asked()) }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* What the callable of halstream_stall_hook may answer. */
-enum { STALL_RAISED = -1, STALL_NO = 0, STALL_MAYBE = 1 };
+enum { STALL_RAISED = -1, STALL_NO = 0, STALL_MAYBE = 1, STALL_CERTAIN = 2 };
 
 /* Sets the callable, which Python keeps alive; 0 for none. */
 void halstream_stall_hook(uint64_t callable);

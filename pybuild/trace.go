@@ -1,6 +1,7 @@
 package pybuild
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -34,7 +35,7 @@ func findTrace(handle int64) (*hal.Log, error) {
 }
 
 // TraceTake returns the lines that a log has gathered since the last call:
-// number, kind, device, stream, thread, event, version, other stream, token,
+// number, kind, device, stream, thread, event, version, other stream (device:index), token,
 // reads, writes, site, 1 for what the host does, and nanoseconds (0 without times).
 func TraceTake(handle int64) (lines string, err error) {
 	defer guard(&err)
@@ -68,7 +69,8 @@ func TraceStop(handle int64) (zero int64, err error) {
 
 func writeOperation(out *strings.Builder, entry *hal.Logged) {
 	o := entry.Operation()
-	var thread, event, other uint64
+	var thread, event uint64
+	other := "0"
 	device, index := int64(-1), uint64(0)
 	if o.Stream != nil {
 		device, index = int64(o.Stream.Device().Ordinal()), o.Stream.Index()
@@ -80,7 +82,7 @@ func writeOperation(out *strings.Builder, entry *hal.Logged) {
 		event = o.Event.ID()
 	}
 	if o.Other != nil {
-		other = o.Other.Index()
+		other = fmt.Sprint(o.Other.Device().Ordinal(), ":", o.Other.Index())
 	}
 	number := func(n uint64) {
 		out.WriteString(separator)
@@ -88,9 +90,11 @@ func writeOperation(out *strings.Builder, entry *hal.Logged) {
 	}
 	out.WriteString(strconv.FormatUint(uint64(o.ID), 10))
 	out.WriteString(separator + o.Kind + separator + strconv.FormatInt(device, 10))
-	for _, n := range []uint64{index, thread, event, o.Version, other, o.Token} {
+	for _, n := range []uint64{index, thread, event, o.Version} {
 		number(n)
 	}
+	out.WriteString(separator + other)
+	number(o.Token)
 	out.WriteString(separator + ranges(o.Reads) + separator + ranges(o.Writes))
 	number(uint64(o.Site))
 	number(uint64(truth(o.Host)))

@@ -17,6 +17,10 @@ const (
 	// lookNS is how often a thread that waits for a function looks whether that
 	// waits for the host.
 	lookNS = 10_000_000
+	// firstNS is how often it looks as long as the function has run no longer than
+	// earlyNS: most of those that wait for the host do so at once.
+	firstNS = 1_000_000
+	earlyNS = 6_000_000
 	// stuckLooks is how often in a row it must be found so.
 	stuckLooks = 3
 )
@@ -372,6 +376,9 @@ func (d *deterministic) land(limit int64) (landed, goOn bool) {
 			break
 		}
 		left := min(lookNS, int64(d.stall-age))
+		if age < earlyNS && f.token != 0 {
+			left = min(left, firstNS)
+		}
 		if limit > 0 {
 			left = min(left, max(0, int64(time.Until(end))))
 		}

@@ -52,8 +52,8 @@ type cell struct {
 }
 
 const (
-	writesMost  = 32 // all but the first are in reports
-	readsScaned = 16 // up to so many reads are compared one by one
+	writesMost   = 32 // all but the first are in reports
+	readsScanned = 16 // up to so many reads are compared one by one
 )
 
 func newCell() *cell {
@@ -145,7 +145,7 @@ func (c *Checker) read(cl *cell, e entry) {
 		cl.reads[n-1] = e
 		return
 	}
-	if len(cl.reads) < readsScaned || len(cl.reads) >= cl.prune {
+	if len(cl.reads) < readsScanned || len(cl.reads) >= cl.prune {
 		n := 0
 		for i := range cl.reads {
 			if f := &cl.reads[i]; !e.info.after(f) && !c.floor.knows(f.stamp) {
@@ -170,7 +170,7 @@ func (c *Checker) read(cl *cell, e entry) {
 
 // reindex notes where the reads are, if there are many.
 func (c *cell) reindex() {
-	if len(c.reads) < readsScaned {
+	if len(c.reads) < readsScanned {
 		c.index, c.prune = nil, 0
 		return
 	}

@@ -106,6 +106,10 @@ func kindOf(name string) kind {
 	return kinds[name]
 }
 
+// ofThread reports whether it matters which thread made a call of the host:
+// those who only tidy up need not know anything.
+func (k kind) ofThread() bool { return k >= syncStream && k <= access }
+
 // Handle takes the next operation. It is meant for hal.Runtime.Listen: the
 // order of the calls of one stream and of one thread is that of the program.
 func (c *Checker) Handle(op hal.Operation) {
@@ -114,6 +118,11 @@ func (c *Checker) Handle(op hal.Operation) {
 	c.count++
 	if c.count >= c.next {
 		c.tidy()
+	}
+	if op.Host && !k.ofThread() {
+		c.keepHouse(k, &op)
+		c.mu.Unlock()
+		return
 	}
 	t := c.thread(op.Thread)
 	t.know[timed] = c.called

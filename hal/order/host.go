@@ -25,6 +25,12 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 		}
 	case access:
 		c.accessed(t, op)
+	}
+}
+
+// keepHouse takes calls that make or give up memory, streams and events.
+func (c *Checker) keepHouse(k kind, op *hal.Operation) {
+	switch k {
 	case newMemory, freeMemory:
 		// Nothing works on a block that is given out, or ever will on one that
 		// was freed (M2).

@@ -58,7 +58,7 @@ func TestSynchronizingADeviceCoversAllItsStreams(t *testing.T) {
 	k.one(Race, w, k.hostWrite(is(20, 30)))
 }
 
-func TestAQueryOrdersOnlyItsControlPath(t *testing.T) {
+func TestV2_a_query_orders_only_its_control_path(t *testing.T) {
 	k := newKit(t)
 	a, b, e := k.free(), k.free(), k.event(hal.Standard)
 	w := k.write(a, is(0, 10))
@@ -86,7 +86,7 @@ func TestAQueryOfTheRuntimeOrdersLikeASynchronize(t *testing.T) {
 	k.none()
 }
 
-func TestHostThreadsHaveNoOrderOfTheirOwn(t *testing.T) {
+func TestV2_host_threads_have_no_order_of_their_own(t *testing.T) {
 	k := newKit(t)
 	other := hal.NewThread()
 	k.host("host read", other, hal.Operation{Reads: is(900, 901)}) // from now on it is known
@@ -182,6 +182,15 @@ func TestASynchronizeCoversWhatWasEnqueuedBeforeIt(t *testing.T) {
 	k.hostWrite(is(0, 10))
 	k.none()
 	k.one(Race, last, k.hostWrite(is(10, 20)))
+}
+
+func TestWhoTidiesUpIsNoThread(t *testing.T) {
+	k := newKit(t)
+	k.write(k.free(), is(0, 10))
+	for _, kind := range []string{"new stream", "close event", "new memory", "free memory", "open gate"} {
+		k.host(kind, hal.NewThread(), hal.Operation{Event: k.event(hal.Standard)})
+	}
+	require.Equal(t, 1, k.c.Stats().Threads)
 }
 
 func TestCallersWithoutAThreadAreOne(t *testing.T) {

@@ -103,14 +103,18 @@ func TestASlotThatIsTakenAwayKeepsWhatItKnew(t *testing.T) {
 	k.waitStream(x, w)
 	k.record(x, e, 1)
 	k.host("close stream", k.me, hal.Operation{Stream: x})
-	for range slotsMost - 3 {
+	z := k.free()
+	k.do(hal.Operation{Kind: "nop", Stream: z})
+	for range slotsMost - 4 {
 		k.do(hal.Operation{Kind: "nop", Stream: k.free()})
 	}
 	require.Equal(t, slotsMost-1, k.c.Stats().Slots)
 	y := k.free()
-	k.wait(y, e, 1)
+	k.do(hal.Operation{Kind: "nop", Stream: y})
 	require.Equal(t, slotsMost-1, k.c.Stats().Slots)
-	k.read(y, is(0, 10))
+	k.waitStream(z, y)
+	k.wait(z, e, 1)
+	k.read(z, is(0, 10))
 	k.none()
 }
 

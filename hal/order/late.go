@@ -189,7 +189,7 @@ func (c *Checker) explained(s *source, p piece) bool {
 	found := false
 	c.table.over(p, func(cl *cell, _ piece) {
 		for i := range cl.writes {
-			if e := &cl.writes[i]; s.info.after(e) && !s.host.knows(e.stamp) {
+			if e := &cl.writes[i]; s.info.after(e) && !s.info.before(e) && !s.host.knows(e.stamp) {
 				found = true
 			}
 		}

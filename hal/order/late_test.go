@@ -13,7 +13,7 @@ func (k *kit) call(s *hal.Stream) uint32 {
 	return k.do(hal.Operation{Kind: "call", Stream: s, Token: 7})
 }
 
-func TestObservedWritesCountWhereTheOperationStands(t *testing.T) {
+func TestV4_observed_writes_count_where_the_operation_stands(t *testing.T) {
 	k := newKit(t)
 	a, b := k.free(), k.free()
 	k.write(a, is(0, 10))
@@ -103,7 +103,7 @@ func (k *kit) copyFrom(s *hal.Stream, r []hal.Range) uint32 {
 	return id
 }
 
-func TestARefilledSourceIsReported(t *testing.T) {
+func TestV3_a_refilled_source_is_reported(t *testing.T) {
 	k := newKit(t)
 	s := k.free()
 	k.hostWrite(is(0, 100))
@@ -118,7 +118,7 @@ func TestARefilledSourceIsReported(t *testing.T) {
 	k.none()
 }
 
-func TestAnOrderedWriteMayChangeTheSource(t *testing.T) {
+func TestV3_an_ordered_write_may_change_the_source(t *testing.T) {
 	k := newKit(t)
 	a, b := k.free(), k.free()
 	k.write(a, is(0, 50))

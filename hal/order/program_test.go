@@ -84,7 +84,7 @@ type play struct {
 	events  []*hal.Event
 	futures []*hal.Event
 	version map[*hal.Event]uint64
-	late    []func()
+	late    []observed
 }
 
 func (k *kit) play(program []step, threads int) *play {
@@ -104,7 +104,7 @@ func (k *kit) play(program []step, threads int) *play {
 	for i := range threads {
 		// All call before anything happens, so none begins with what others know.
 		p.threads = append(p.threads, hal.NewThread())
-		p.tell(nil, "new event", hal.Operation{Host: true}, i)
+		p.tell(nil, "synchronize event", hal.Operation{Event: p.events[0], Host: true}, i)
 	}
 	for _, s := range program {
 		p.step(s)
@@ -114,12 +114,30 @@ func (k *kit) play(program []step, threads int) *play {
 			p.step(step{what: stepFutureRecord, event: e})
 		}
 	}
-	for _, f := range p.late {
-		f()
-	}
+	p.observe()
 	require.Zero(k.t, k.c.Stats().Held)
 	k.c.Finish()
 	return p
+}
+
+// observed is a write that becomes known later.
+type observed struct {
+	node   *node
+	id     uint32
+	writes []hal.Range
+}
+
+// observe tells the writes of operations that can have run.
+func (p *play) observe() {
+	var kept []observed
+	for _, o := range p.late {
+		if len(p.o.blocked([]*node{o.node})) > 0 {
+			kept = append(kept, o)
+		} else {
+			p.c.Observed(o.id, o.writes)
+		}
+	}
+	p.late = kept
 }
 
 func (p *play) tell(n *node, kind string, op hal.Operation, thread int) uint32 {
@@ -152,7 +170,7 @@ func (p *play) step(s step) {
 		switch {
 		case s.what == stepObserved:
 			id := p.tell(n, "call", hal.Operation{Stream: stream}, s.thread)
-			p.late = append(p.late, func() { p.c.Observed(id, r) })
+			p.late = append(p.late, observed{n, id, r})
 		case s.write:
 			p.tell(n, "fill", hal.Operation{Stream: stream, Writes: r}, s.thread)
 		default:
@@ -205,7 +223,7 @@ func (p *play) step(s step) {
 	case stepClose:
 		if !streams[s.stream].legacy && s.stream != 0 {
 			p.o.close(s.stream)
-			p.tell(p.o.host(s.thread), "close stream", hal.Operation{Stream: stream, Host: true}, s.thread)
+			p.tell(nil, "close stream", hal.Operation{Stream: stream, Host: true}, s.thread)
 			o := hal.StreamOptions{NonBlocking: !streams[s.stream].ordered}
 			p.streams[s.stream] = p.stream(streams[s.stream].device, o)
 		}
@@ -214,10 +232,7 @@ func (p *play) step(s step) {
 		if p.c.held == 0 {
 			p.c.table.sweep(p.c.floor)
 		}
-		for _, f := range p.late {
-			f()
-		}
-		p.late = nil
+		p.observe()
 	default:
 		p.hostStep(s)
 	}

@@ -45,7 +45,7 @@ var enqueued = []int{stepAccess, stepAccess, stepAccess, stepCopy, stepNop, step
 
 var hostCalls = []int{stepSync, stepSyncEvent, stepSyncDevice, stepHost, stepHost, stepQuery, stepQueryEvent}
 
-func TestReportsAgainstTheTransitiveClosure(t *testing.T) {
+func TestV1_reports_against_the_transitive_closure(t *testing.T) {
 	for name, c := range map[string]struct {
 		kinds    []int
 		threads  int
@@ -77,7 +77,7 @@ func TestReportsAgainstTheTransitiveClosure(t *testing.T) {
 }
 
 // Every byte with an unordered pair is in a report, whatever happens to others.
-func TestEveryByteWithAnUnorderedPairIsReported(t *testing.T) {
+func TestV1_every_byte_with_an_unordered_pair_is_reported(t *testing.T) {
 	k := newKit(t)
 	kinds := []int{stepAccess, stepAccess, stepAccess, stepRecord, stepWait, stepWait, stepWaitStream, stepWaitStream,
 		stepSync, stepHost, stepQuery, stepFutureWait, stepFutureRecord}
@@ -103,7 +103,7 @@ func TestEveryByteWithAnUnorderedPairIsReported(t *testing.T) {
 
 // Without any one of its waits a program is reported if and only if it then has
 // an unordered pair.
-func TestDeletingAWait(t *testing.T) {
+func TestV1_deleting_a_wait(t *testing.T) {
 	k := newKit(t)
 	broken, still := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

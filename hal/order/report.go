@@ -123,6 +123,11 @@ type pair struct {
 	a, b     side
 }
 
+// calls is the pair without its streams.
+func (p pair) calls() pair {
+	return pair{p.category, side{site: p.a.site, kind: p.a.kind}, side{site: p.b.site, kind: p.b.kind}}
+}
+
 func (a *side) before(b *side) bool {
 	if a.site != b.site {
 		return a.site < b.site
@@ -136,12 +141,18 @@ func (a *side) before(b *side) bool {
 	return a.stream < b.stream
 }
 
-// reportsMost is how many different reports are kept.
-const reportsMost = 10_000
+const (
+	// reportsMost is how many different reports are kept.
+	reportsMost = 10_000
+	// alikeMost is how many of them may be about the same two calls of the
+	// program, made on other streams: they must not use up the room of others.
+	alikeMost = 64
+)
 
 // reports collects what was found.
 type reports struct {
 	seen    map[pair]*Report
+	alike   map[pair]int
 	fresh   []*Report // since the last Take
 	repeats int
 	dropped int
@@ -165,7 +176,8 @@ func (c *Checker) Take() []Report {
 // one atomic load.
 func (c *Checker) Found() uint64 { return c.found.Load() }
 
-// known counts a report that was made before, and returns whether it was.
+// known counts a report that was made before, or that there is no room for, and
+// returns whether it was.
 func (c *Checker) known(key *pair, first, second uint32, p piece) bool {
 	if key.b.before(&key.a) {
 		key.a, key.b = key.b, key.a
@@ -173,6 +185,8 @@ func (c *Checker) known(key *pair, first, second uint32, p piece) bool {
 	all := &c.reports
 	old := all.seen[*key]
 	switch {
+	case old == nil && (len(all.seen) >= reportsMost || all.alike[key.calls()] >= alikeMost):
+		all.dropped++
 	case old == nil:
 		return false
 	case old.First.ID != first || old.Second.ID != second:
@@ -188,12 +202,11 @@ func (c *Checker) known(key *pair, first, second uint32, p piece) bool {
 // add keeps a new report.
 func (c *Checker) add(key pair, r Report, p piece) {
 	all := &c.reports
-	if len(all.seen) >= reportsMost {
-		all.dropped++
-		return
-	}
 	if all.seen == nil {
-		all.seen = map[pair]*Report{}
+		all.seen, all.alike = map[pair]*Report{}, map[pair]int{}
+	}
+	if r.First.Site != 0 && r.Second.Site != 0 {
+		all.alike[key.calls()]++
 	}
 	r.Count = 1
 	r.Range = hal.Range{Start: p.start, Size: p.end - p.start}

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
-from collections.abc import Container, Iterator
-from types import CodeType, FrameType, ModuleType
-from typing import Any
+from collections.abc import Container
+from types import CodeType, FrameType
 
 from . import _where
 
 __all__ = ["alarm", "bystander", "unseen"]
+
+# Packages whose threads and handlers watch a program and have no part in it. All
+# others may be the program's own, also where they are installed.
+_TOOLS = frozenset(
+    {
+        "pytest_timeout", "_pytest", "pytest", "pluggy", "xdist", "execnet", "coverage",
+        "tqdm", "IPython", "ipykernel", "debugpy", "pydevd", "_pydevd_bundle",
+    }
+)  # fmt: skip
+
+# What those are made of, as programs may be, too.
+_PARTS = frozenset({"tornado", "zmq"})
 
 # Signals that ask the program to end; a handler for them is no hope for a wait.
 _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
@@ -24,19 +34,23 @@ _TIMERS = {
 
 
 def bystander(ident: int, frame: FrameType) -> bool:
-    """Return True for a daemon thread that only libraries know of, such as a progress bar's.
+    """Return True for a daemon thread of a tool, such as a progress bar's or a test runner's.
 
-    Nothing of the program is on its stack, nor in what it was made with.
+    Nothing but the tool and the standard library is on its stack.
     """
     thread = _threads().get(ident)
     if thread is None or not thread.daemon:
         return False
+    root = getattr(getattr(thread, "function", None), "__code__", None)  # a timer's
     at: FrameType | None = frame
     while at is not None:
-        if _where.is_program(at.f_code.co_filename):
+        code = at.f_code
+        if not _where.is_library(code.co_filename) and _where.package(code.co_filename) not in _TOOLS | _PARTS:
             return False
+        if code.co_filename != threading.__file__:
+            root = code
         at = at.f_back
-    return not _of_program(type(thread)) and not any(map(_programs, _flat([*vars(thread).values()])))
+    return root is not None and _of_tool(root)
 
 
 def unseen(frames: Container[int], me: int) -> bool:
@@ -66,7 +80,10 @@ def alarm() -> bool:
     """Return True if the program has a handler for a signal that may come by itself."""
     for number in signal.valid_signals() - _ENDS:
         handler = signal.getsignal(number)
-        if not callable(handler) or not _programs(handler):
+        if not callable(handler):
+            continue
+        code = getattr(handler, "__code__", None)
+        if code is not None and (_of_tool(code) or _where.is_library(code.co_filename)):
             continue
         timer = _TIMERS.get(signal.Signals(number)) if number in _TIMERS else None
         if timer is None or signal.getitimer(timer)[0] > 0:
@@ -79,38 +96,5 @@ def _threads() -> dict[int, threading.Thread]:
     return dict(getattr(threading, "_active", {}))
 
 
-def _flat(values: list[Any]) -> Iterator[Any]:
-    for value in values:
-        yield value
-        if isinstance(value, (list, tuple, set)):
-            yield from value
-        elif isinstance(value, dict):
-            yield from value.values()
-
-
-def _programs(value: Any) -> bool:
-    """Return True for a function, class or object of the program, or a method of ours."""
-    while hasattr(value, "func") and hasattr(value, "args"):  # functools.partial
-        value = value.func
-    if _plain(value):
-        return True
-    owner = getattr(value, "__self__", None)
-    if owner is None or isinstance(owner, ModuleType):
-        return False
-    return (
-        _plain(owner)
-        or type(owner).__module__.partition(".")[0] == __package__  # such as that which opens a gate
-        or any(map(_plain, getattr(owner, "__dict__", {}).values()))
-    )
-
-
-def _plain(value: Any) -> bool:
-    code = getattr(value, "__code__", None)
-    if isinstance(code, CodeType):
-        return _where.is_program(code.co_filename)
-    return _of_program(value if isinstance(value, type) else type(value))
-
-
-def _of_program(kind: type) -> bool:
-    path = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return kind.__module__ == "__main__" or (isinstance(path, str) and _where.is_program(path))
+def _of_tool(code: CodeType) -> bool:
+    return _where.package(code.co_filename) in _TOOLS

@@ -94,7 +94,7 @@ def main(argv: Sequence[str]) -> int:
     elif wrong is not None:
         failure = failure_of(wrong)
         if wrong is not outcome.error:
-            print(f"halstream: {failure.type}: {wrong}", file=sys.stderr)
+            print(f"{failure.type}: {wrong}", file=sys.stderr)
     answer = {
         "order": execution.order,
         "calls": execution.calls,

@@ -185,7 +185,7 @@ def run(
         os.environ["HALSTREAM_STALL"] = "0"
     if schedules is None:
         sys.excepthook = _HOOK
-        raise typer.Exit(_running.plain(script, rest, sanitize=sanitize, leaks=leaks, say=say))
+        raise typer.Exit(_running.plain(script, rest, sanitize=sanitize, leaks=leaks))
     if leaks:
         fail("--leaks is for a single run: leave out --schedules")
     try:

@@ -24,6 +24,19 @@ _MOST = 12
 # Departures from fifo that are shown of a schedule that could not be made smaller.
 _FEW = 5
 
+# Operations on the same bytes that are shown beside a held one.
+_NEAR = 3
+
+# What the host does, in a word.
+_CALLS = {
+    "synchronize stream": "synchronize",
+    "synchronize event": "synchronize",
+    "synchronize device": "synchronize",
+    "query stream": "query",
+    "query event": "query",
+    "open gate": "opening of a gate",
+}
+
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -174,7 +187,7 @@ class _View:
         calls = self._execution.calls.splitlines()
         number = int(item[1:])
         if line is not None:
-            what = line.kind if line.host else f"call that enqueued the {_what(line)}"
+            what = _CALLS.get(line.kind, line.kind) if line.host else f"call that enqueued the {_what(line)}"
             return Step(item, "host", what, self._place(line), "", "")
         kind = calls[number - 1].split(" ", 1)[1].rpartition(" ")[0] if number <= len(calls) else "call"
         return Step(item, "host", f"{kind} (call {number} of the run)", None, "", "")
@@ -220,7 +233,8 @@ class _View:
             clash = _overlap(own.writes, both) or _overlap(own.reads, other.writes)
             if clash and name.partition(".")[0] != item.partition(".")[0]:
                 found.append(name)
-        return found[:4]
+        place = {name: at for at, name in enumerate(self._execution.items)}
+        return sorted(found, key=lambda name: abs(place[name] - place[item]))[:_NEAR]
 
     def sentence(self, hold: Hold) -> str:
         """Say what the order of a held operation and the end of its hold means."""

@@ -85,8 +85,8 @@ def explore(
     ...     two.call(seen.append, 2)
     ...     two.synchronize()
     ...     assert seen == [1, 2]
-    >>> explore(right, schedules=20)
-    Explored(schedules=20, streams=2, steps=10)
+    >>> explore(right, schedules=20).schedules
+    20
     """
     settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
     if not callable(function):

@@ -214,9 +214,16 @@ class Made:
 
     def __init__(self, text: str) -> None:
         self._sites: dict[tuple[int, int], int] = {}
+        # By site: the streams made there; of memory only that there is some.
+        self._streams: dict[int, list[tuple[int, int]]] = {}
+        self._memory: set[int] = set()
         for line in text.splitlines():
             device, key, site = map(int, line.split())
             self._sites[device, key] = site
+            if device < 0:
+                self._memory.add(site)
+            else:
+                self._streams.setdefault(site, []).append((device, key))
 
     def stream(self, device: int, index: int) -> str:
         """Return the name that a stream got, '' if it is not known."""
@@ -224,22 +231,22 @@ class Made:
         frames = _stack(site)[0]
         if not frames:
             return ""
-        places, alike = self._places(frames, False), [k for k, other in self._sites.items() if other == site]
+        places = self._places(frames, self._streams)
         if len(places) > 1:  # several calls on one line
             return _name(frames, len(places), places.index(site))
+        alike = self._streams[site]
         return _name(frames, len(alike), sorted(alike).index((device, index)))
 
     def memory(self, site: int, near: Iterable[Frame]) -> str:
         """Return the name that memory got in a function that one of the places is in."""
         frames = _near(site, near)
-        places = self._places(frames, True)
+        places = self._places(frames, self._memory)
         place = places.index(site) if len(places) > 1 and site in places else -1
         return _name(frames, max(1, len(places)), place)
 
-    def _places(self, frames: tuple[Frame, ...], memory: bool) -> list[int]:
+    def _places(self, frames: tuple[Frame, ...], sites: Iterable[int]) -> list[int]:
         """Return the sites that these frames led to, in the order in which they were come to."""
-        found = {site for (device, _), site in self._sites.items() if (device < 0) is memory}
-        return sorted(s for s in found if frames and _stack(s)[0][-len(frames) :] == frames)
+        return sorted(s for s in sites if frames and _stack(s)[0][-len(frames) :] == frames)
 
 
 def _name(frames: tuple[Frame, ...], count: int, place: int) -> str:

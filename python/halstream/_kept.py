@@ -36,17 +36,17 @@ _limits = _Limits()
 
 
 def keep(buffer: Any) -> None:
-    """Keep the owner of a buffer that a function on a stream works on."""
-    owner = buffer
-    base = getattr(owner, "base", None)
-    while base is not None and type(base) is type(owner):
-        owner, base = base, getattr(base, "base", None)
-    if hasattr(owner, "ptr") or (base is not None and hasattr(base, "owner")):
+    """Keep what owns the memory of a buffer that a function on a stream works on."""
+    owner = view = buffer
+    while (base := getattr(owner, "base", None)) is not None:
+        owner, view = base, owner if hasattr(owner, "strides") else view
+    owner = getattr(owner, "obj", owner)  # of a memoryview
+    if hasattr(owner, "ptr") or hasattr(owner, "owner"):
         return  # memory of the runtime, which says when it is given back
     if id(owner) in _kept:
         return
     try:
-        start, nbytes = extent(owner)
+        start, nbytes = extent(owner if hasattr(owner, "strides") else view)
     except (TypeError, HalError):
         return
     with _lock:
@@ -60,7 +60,7 @@ def _let_go() -> None:
     """Let go of what nobody else refers to."""
     for key in list(_kept):
         # The table's tuple is one, the argument the other.
-        if sys.getrefcount(_kept[key][0]) <= 2:
+        if sys.getrefcount(_kept[key][0]) <= 99:
             _, start, nbytes = _kept[key]
             _native.check_forget(start, nbytes)
             del _kept[key]

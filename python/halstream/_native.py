@@ -59,10 +59,10 @@ def replace(name: str, function: Callable[..., Any]) -> None:
     setattr(ext, key, function)
 
 
-def _endless() -> bool:
+def _endless() -> int:
     """Answer the extension, which asks whether a wait can ever end; see `_stall.asked`."""
     if sys.is_finalizing():
-        return False
+        return 0
     from ._stall import asked
 
     return asked()

@@ -221,16 +221,18 @@ class Runs:
         def teardown() -> None:
             hook.pytest_runtest_teardown(item=item, nextitem=after)
             failed = any(report.failed for report in (*self.last.others, *(report for _, report in calls)))
+            wrong = []
             try:
                 watch()
             finally:
                 if block is not None:
-                    self._finish(block, failed)
+                    wrong = self._finish(block, failed)
             if self.plan.leaks and not failed:
                 # What a test that failed made is still in its frames.
                 item.funcargs.clear()
                 _forget_instance(item, after)
-                self._check_leaks()
+                wrong += self._left_over()
+            self._fail("\n".join(wrong))
 
         try:
             first = self._phase("setup", setup, calls, interact)
@@ -242,16 +244,16 @@ class Runs:
             item._request = False  # type: ignore[assignment]
             item.funcargs = None  # type: ignore[assignment]
 
-    def _finish(self, block: Schedule, failed: bool) -> None:
-        why = ""
+    def _finish(self, block: Schedule, failed: bool) -> list[str]:
+        """End the schedule; return what is wrong with that."""
         try:
             # What fixtures of wider scope have begun may not be dropped silently.
             strict = self._wider or self.plan.leaks
             if not block.finish(failed, self._left, strict):
                 self._left = _AGAIN  # the next run leaves the same
         except HalError as exc:
-            why = str(exc)
-        self._fail(why)
+            return [str(exc)]
+        return []
 
     def _fail(self, why: str) -> None:
         """Fail the phase with a text that says all there is to say; '' is none."""
@@ -274,11 +276,11 @@ class Runs:
 
         return check
 
-    def _check_leaks(self) -> None:
+    def _left_over(self) -> list[str]:
         from . import _leaks
 
         pending(_LEFT)  # only work that does not end by itself is left
-        self._fail("\n".join(f"the test leaves {line}" for line in _leaks.report(self._leaks)))
+        return [f"the test leaves {line}" for line in _leaks.report(self._leaks)]
 
     def _phase(self, when: When, function: Callable[[], None], calls: list[Any], interact: bool) -> pytest.TestReport:
         item = self.item

@@ -147,6 +147,9 @@ class Report:
     ----------
     suppressed : int
         How many findings a suppression took out.
+    dropped : int
+        How many pairs were too many to be kept, of the same two calls as others
+        or beyond 10,000.
     """
 
     def __init__(self, refresh: Callable[[], object] | None = None) -> None:
@@ -155,6 +158,7 @@ class Report:
         self._places: dict[tuple[object, ...], int] = {}
         self._lock = threading.Lock()
         self.suppressed = 0
+        self.dropped = 0
 
     def _add(self, finding: Finding) -> None:
         first, second = finding.first, finding.second
@@ -217,7 +221,9 @@ class Report:
             if n:
                 parts.append(f"{n} {one if n == 1 else more}")
         text = ", ".join(parts) or "no unordered access"
-        return text + (f" ({self.suppressed} suppressed)" if self.suppressed else "")
+        apart = ((self.suppressed, "suppressed"), (self.dropped, "more not kept"))
+        more = ", ".join(f"{n} {what}" for n, what in apart if n)
+        return f"{text} ({more})" if more else text
 
     def __str__(self) -> str:
         found = self.all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
@@ -24,7 +25,7 @@ __all__ = ["CannotRunError", "explore", "plain", "replay", "replay_command"]
 _MOST = 200
 
 
-def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool, say: Callable[[str], None]) -> int:
+def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool) -> int:
     """Run a script once, in this process.
 
     Parameters
@@ -36,8 +37,6 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool, say:
         Say which accesses are unordered.
     leaks : bool
         Say at the end of the process what the script made and did not give up.
-    say : callable
-        Prints a line about the command itself.
 
     Returns
     -------
@@ -45,14 +44,21 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool, say:
         The script's exit code; where that is 0, 1 if the sanitizer found something.
     """
     stack = contextlib.ExitStack()
+    tracked = False
 
     def begin() -> None:
-        if leaks:
+        nonlocal tracked
+        if leaks and tracked:
+            with contextlib.suppress(HalError):  # of the backend before this one
+                _leaks.stop()
+            _leaks.tracking()
+        elif leaks:
             _leaks.at_exit()
+            tracked = True
         if sanitize:
             from ._sanitize import sanitize as sanitizer
 
-            with contextlib.suppress(HalError):  # of the backend before this one
+            with contextlib.suppress(HalError):
                 stack.close()
             stack.enter_context(sanitizer(on="raise"))
 
@@ -62,7 +68,7 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool, say:
     try:
         stack.close()
     except UnorderedAccessError as exc:
-        say(str(exc))
+        print(exc, file=sys.stderr)
         return code or 1
     return code
 

@@ -80,6 +80,7 @@ def _close(scope: _Scope) -> None:
         _scopes.remove(scope)
         scope.report._refresh = None
         if not _scopes:
+            scope.report.dropped = int(str(_native.check_stats()).split()[2])
             _native.check_stop()
             _hostfunc.keep = None
             _kept.forget()
@@ -142,11 +143,10 @@ class sanitize(contextlib.ContextDecorator):
     Examples
     --------
     >>> import halstream as hs
-    >>> a, b = hs.Stream(), hs.Stream()
-    >>> x = hs.empty(4)
     >>> with hs.sanitize(on="collect") as report:
-    ...     x.fill(1, a)
-    ...     x.fill(2, b)
+    ...     a, b, x = hs.Stream(), hs.Stream(), hs.empty(4)
+    ...     x.fill(1, stream=a)
+    ...     x.fill(2, stream=b)
     >>> report.races[0].fix
     'b.wait(a.record())'
     """

@@ -40,14 +40,14 @@ class _Suspicion:
 _suspicions: dict[int, _Suspicion] = {}
 
 
-def asked() -> bool:
+def asked() -> int:
     """Answer the extension: about a function that runs, or about the wait of this thread.
 
     Returns
     -------
-    bool
-        Of a function: True if it waits for something that only another thread can
-        give it. Of a wait: True to be asked again soon.
+    int
+        Of a function: 1 if it waits for something that only another thread can give
+        it, 2 if none can but those that wait for it. Of a wait: 1 to be asked again soon.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def asked() -> bool:
     """
     token = int(_native.stall_asked())
     if token:
-        return _waiters.function_waits(token)
+        return _waiters.function_waits(token, threading.get_ident())
     if os.environ.get("HALSTREAM_STALL") == "0":
         return False
     try:
@@ -173,7 +173,7 @@ class _Chain:
             self.lines.append(f"gate {node.number} is closed, and nobody is left who could open it")
             self.advice = "Open the gate before the wait, or from a thread or a function that does not wait itself."
         elif node.need == EVENT and node.on:
-            self.lines.append(f"event {node.number} is recorded on {self._title(node.on[0])}, which has not got there")
+            self.lines.append(f"event {node.number} is not recorded yet: {self._title(node.on[0])} does that, further behind")
             return node.on[0]
         elif node.need == EVENT:
             self.lines.append(

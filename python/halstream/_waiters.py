@@ -71,7 +71,10 @@ class Picture:
         self.actors: dict[int, str] = {}
         for ident, frame in frames.items():
             self._look(ident, frame)
-        self.someone = bool(self.actors) or self._moving() or _actors.unseen(frames, me) or _actors.alarm()
+        #: True if there is somebody who may do something that nothing here tells of.
+        self.unforeseen = bool(self.actors) or _actors.unseen(frames, me) or _actors.alarm()
+        #: True if anything can happen that nobody waits for.
+        self.someone = self.unforeseen or self._moving()
 
     def _look(self, ident: int, frame: FrameType) -> None:
         found = _task(frame)
@@ -90,7 +93,7 @@ class Picture:
             block = _blocked.calling(found[1].function, found[1].args, ident)
         if block is not None:
             self.blocks[ident] = block
-        elif not _actors.bystander(ident, frame):
+        elif found is not None or not _actors.bystander(ident, frame):
             self.actors[ident] = _blocked.thread_name(ident)
 
     def _moving(self) -> bool:
@@ -148,14 +151,17 @@ def take(me: int) -> Picture:
     return Picture(me)
 
 
-def function_waits(token: int) -> bool:
-    """Return True if a function that runs waits for something only another thread can give."""
-    for ident, frame in sys._current_frames().items():
-        found = _task(frame)
-        if found is not None and found[0] and found[1] is not None and found[1].token == token:
-            block = _blocked.blocked(frame, ident) or _blocked.calling(found[1].function, found[1].args, ident)
-            return block is not None
-    return False
+def function_waits(token: int, me: int) -> int:
+    """Return whether a function that runs waits for something only another thread can give.
+
+    0 if not, 2 if no thread can act but those that wait for the function's end,
+    as `me` does, else 1.
+    """
+    picture = Picture(me)
+    ident = picture.calls.get(token)
+    if ident is None or ident not in picture.blocks:
+        return 0
+    return 1 if picture.unforeseen else 2
 
 
 def _task(frame: FrameType) -> tuple[bool, Running | None, bool] | None:

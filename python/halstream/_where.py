@@ -10,15 +10,13 @@ from typing import Any
 
 from . import _native
 
-__all__ = ["code_line", "frame_line", "function_line", "is_own", "is_program", "site_line"]
+__all__ = ["code_line", "frame_line", "function_line", "is_library", "is_own", "is_program", "package", "site_line"]
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 @functools.cache
-def _libraries() -> tuple[str, ...]:
-    """Return the folders of the standard library and of installed packages."""
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
+def _folders(*names: str) -> tuple[str, ...]:
     found = {sysconfig.get_path(name) for name in names}
     return tuple(os.path.abspath(path) + os.sep for path in found if path)
 
@@ -29,12 +27,28 @@ def is_own(path: str) -> bool:
 
 
 @functools.cache
+def package(path: str) -> str:
+    """Return the package that a file was installed with, '' for other files."""
+    for part in ("site-packages", "dist-packages"):
+        _, found, rest = os.path.abspath(path).rpartition(os.sep + part + os.sep)
+        if found:
+            return rest.partition(os.sep)[0].removesuffix(".py")
+    return ""
+
+
+@functools.cache
+def is_library(path: str) -> bool:
+    """Return True for a file of the standard library."""
+    full = os.path.abspath(path)
+    return path.startswith("<frozen ") or (full.startswith(_folders("stdlib", "platstdlib")) and not package(full))
+
+
+@functools.cache
 def is_program(path: str) -> bool:
-    """Return True for a file that neither this package, a library nor Python itself brought."""
+    """Return True for a file that neither this package, an installed one nor Python itself brought."""
     if path.startswith("<"):
         return not path.startswith("<frozen ")  # <stdin>, <string> and the like
-    full = os.path.abspath(path)
-    return not is_own(full) and not full.startswith(_libraries())
+    return not is_own(os.path.abspath(path)) and not is_library(path) and not package(path)
 
 
 def code_line(code: CodeType, line: int) -> str:

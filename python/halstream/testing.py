@@ -129,7 +129,8 @@ class Trace:
         self._handle = 0
         for line in filter(None, lines.split("\x1e")):
             _, kind, *rest = line.split("\x1f")
-            device, stream, thread, event, version, other, token = map(int, rest[:7])
+            other = int(rest[5].rpartition(":")[2])
+            device, stream, thread, event, version, token = map(int, (*rest[:5], rest[6]))
             reads, writes, _, host, _ = rest[7:]
             if host == "0":
                 self.operations.append(

@@ -1,12 +1,14 @@
-"""Programs as text for tests of the sanitizer: run, looked at, mended and run again."""
+"""What tests of the sanitizer share: steps of a program, and programs as text that are mended."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import halstream as hs
+import numpy as np
 from halstream._schedule import schedule
 
 LIMIT = 10.0
@@ -32,3 +34,58 @@ def mended(source: str, finding: Any) -> str:
     indentation = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
     lines.insert(at if found.where == "before" else at + 1, indentation + found.line)
     return "\n".join(lines) + "\n"
+
+
+class Kit:
+    """Streams, memory and two accesses that conflict."""
+
+    def __init__(self) -> None:
+        self.a, self.b, self.c = (hs.Stream(non_blocking=True) for _ in range(3))
+        self.x = hs.empty(64, np.uint8)
+        self.pinned = hs.pinned_empty(64, np.uint8)
+        self.event = hs.Event()
+
+    def write(self, stream: hs.Stream) -> None:
+        self.x.fill(1, stream)
+
+    def read(self, stream: hs.Stream) -> None:
+        self.x.copy_to(self.pinned, stream)
+
+
+Step = Callable[[Kit], Any]
+
+
+def check(categories: str, *steps: Step) -> None:
+    """Run steps and compare the categories of what is found."""
+    kit = Kit()
+    for stream in (kit.a, kit.b, kit.c):
+        stream.synchronize(timeout=LIMIT)
+    with schedule("fifo"), hs.sanitize(on="collect") as report:
+        for step in steps:
+            step(kit)
+        hs.synchronize(device=0, timeout=LIMIT)
+    assert " ".join(sorted({f.category for f in report.all})) == categories, str(report)
+
+
+def write_a(k: Kit) -> None:
+    k.write(k.a)
+
+
+def write_b(k: Kit) -> None:
+    k.write(k.b)
+
+
+def read_a(k: Kit) -> None:
+    k.read(k.a)
+
+
+def read_b(k: Kit) -> None:
+    k.x.copy_to(hs.pinned_empty(64, np.uint8), k.b)
+
+
+def record(k: Kit) -> None:
+    k.a.record(k.event)
+
+
+def wait(k: Kit) -> None:
+    k.b.wait(k.event)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
 from typing import Any
 
 import pytest
@@ -328,3 +330,25 @@ def test_what_is_left_is_told_on_request(cli: Any) -> None:
     assert done.returncode == 0
     assert "1 thing(s) left" in done.stderr and "made at prog.py:2" in done.stderr
     assert cli("run", "--leaks", "--schedules", "5", "prog.py").returncode == 2
+
+
+def test_ctrl_c_ends_the_search_and_its_process(cli: Any) -> None:
+    os.mkfifo(cli.folder / "pipe")
+    cli.script(
+        """
+        import os
+        with open("pipe", "w") as file:
+            print(os.getpid(), file=file)
+        with open("pipe") as file:  # nobody writes
+            file.read()
+        """
+    )
+    process = cli.start("run", "--schedules", "5", "prog.py")
+    with open(cli.folder / "pipe") as pipe:
+        pid = int(pipe.readline())
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output) == (130, "")
+    assert "Traceback" not in errors
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

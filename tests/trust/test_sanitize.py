@@ -193,6 +193,38 @@ def test_arrays_that_come_and_go_are_no_race(backend: str) -> None:
     assert len(starts) < 3000, "no address came again: the test shows nothing"
 
 
+@pytest.mark.parametrize(
+    "make",
+    [np.zeros, lambda n: np.frombuffer(bytearray(8 * n)), np.ma.zeros],
+    ids=["own", "foreign", "subclass"],
+)
+def test_memory_in_use_is_not_taken_for_other_memory(backend: str, make: Callable[[int], Any]) -> None:
+    a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+    array = make(64)
+    others = [np.zeros(8) for _ in range(1500)]
+    with hs.sanitize(on="collect") as report:
+        a.call(lambda: None, writes=[array[:8]])
+        for other in others:  # more than are kept without a look at what can go
+            a.call(len, other)
+        b.call(lambda: None, writes=[array[4:]])
+    assert len(report) == 1
+    a.synchronize(timeout=LIMIT)
+    b.synchronize(timeout=LIMIT)
+
+
+def test_many_streams_at_one_place_do_not_hide_another_race(backend: str) -> None:
+    streams = [hs.Stream(non_blocking=True) for _ in range(200)]
+    x, y = hs.empty(4, np.uint8), hs.empty(4, np.uint8)
+    with hs.sanitize(on="collect") as report:
+        for s in streams:
+            x.fill(1, s)
+        y.fill(1, streams[0])
+        y.fill(2, streams[1])
+    assert sorted(f.pairs for f in report) == [1, 64]
+    assert report.dropped > 1000 and "more not kept" in report.summary
+    hs.synchronize(timeout=LIMIT)
+
+
 def test_changing_the_backend_is_followed() -> None:
     with hs.sanitize(on="collect") as report:
         race()

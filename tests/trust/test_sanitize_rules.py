@@ -3,74 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _current, _native
+from halstream import _current
 from halstream._memory import PooledMemory, copy_blocking
-from halstream._schedule import schedule
 from halstream.testing import Gate
+from sanitize_help import Kit, Step, check, read_a, read_b, record, wait, write_a, write_b
 
 LIMIT = 10.0
-
-
-class Kit:
-    """Streams, memory and two accesses that conflict."""
-
-    def __init__(self) -> None:
-        self.a, self.b, self.c = (hs.Stream(non_blocking=True) for _ in range(3))
-        self.x = hs.empty(64, np.uint8)
-        self.pinned = hs.pinned_empty(64, np.uint8)
-        self.event = hs.Event()
-
-    def write(self, stream: hs.Stream) -> None:
-        self.x.fill(1, stream)
-
-    def read(self, stream: hs.Stream) -> None:
-        self.x.copy_to(self.pinned, stream)
-
-
-Step = Callable[[Kit], Any]
-
-
-def check(categories: str, *steps: Step) -> None:
-    """Run steps and compare the categories of what is found."""
-    kit = Kit()
-    for stream in (kit.a, kit.b, kit.c):
-        stream.synchronize(timeout=LIMIT)
-    with schedule("fifo"), hs.sanitize(on="collect") as report:
-        for step in steps:
-            step(kit)
-        hs.synchronize(device=0, timeout=LIMIT)
-    assert " ".join(sorted({f.category for f in report.all})) == categories, str(report)
-
-
-def write_a(k: Kit) -> None:
-    k.write(k.a)
-
-
-def write_b(k: Kit) -> None:
-    k.write(k.b)
-
-
-def read_a(k: Kit) -> None:
-    k.read(k.a)
-
-
-def read_b(k: Kit) -> None:
-    k.x.copy_to(hs.pinned_empty(64, np.uint8), k.b)
-
-
-def record(k: Kit) -> None:
-    k.a.record(k.event)
-
-
-def wait(k: Kit) -> None:
-    k.b.wait(k.event)
 
 
 STREAMS: dict[str, tuple[str, tuple[Step, ...]]] = {
@@ -126,7 +69,10 @@ DEFAULTS: dict[str, tuple[str, tuple[Step, ...]]] = {
     "ordered then default": ("", (lambda k: k.write(ordered_stream(k)), lambda k: k.write(default(k)))),
     "default then non-blocking": ("race", (lambda k: k.write(default(k)), write_a)),
     "non-blocking then default": ("race", (write_a, lambda k: k.write(default(k)))),
-    "ordered streams among themselves": ("race", (lambda k: k.write(ordered_stream(k)), lambda k: k.write(hs.Stream()))),
+    "ordered streams among themselves": (
+        "race",
+        (lambda k: k.write(ordered_stream(k)), lambda k: k.write(hs.Stream())),
+    ),
     "ordered ones by way of the default": (
         "",
         (lambda k: k.write(ordered_stream(k)), lambda k: default(k).nop(), lambda k: k.write(hs.Stream())),
@@ -146,52 +92,6 @@ DEFAULTS: dict[str, tuple[str, tuple[Step, ...]]] = {
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_default_streams(backend: str, name: str) -> None:
     check(DEFAULTS[name][0], *DEFAULTS[name][1])
-
-
-def host(mode: str) -> Step:
-    return lambda k: hs.host_access(k.pinned, mode)
-
-
-def back(k: Kit) -> None:
-    k.x.copy_to(k.pinned, k.a)
-
-
-def up(k: Kit) -> None:
-    k.x.copy_from(k.pinned, k.a)
-
-
-HOST: dict[str, tuple[str, tuple[Step, ...]]] = {
-    "read before the copy back is done": ("race", (back, host("r"))),
-    "write before the copy back is done": ("race", (back, host("w"))),
-    "read behind a synchronize": ("", (back, lambda k: k.a.synchronize(timeout=LIMIT), host("r"))),
-    "read behind a synchronize of an event": (
-        "",
-        (back, record, lambda k: k.event.synchronize(timeout=LIMIT), host("r")),
-    ),
-    "synchronize before the copy": ("race", (lambda k: k.a.synchronize(timeout=LIMIT), back, host("r"))),
-    "read of what a copy reads": ("", (up, host("r"))),
-    "write of what a copy reads": ("race", (up, host("w"))),
-    "both": ("race", (up, host("rw"))),
-    "write, then the copy": ("", (host("w"), up)),
-    "read behind a query": ("query", (back, lambda k: k.a.query(), host("r"))),
-    "numpy() of a stream nobody waits for": ("race", (write_a, lambda k: k.x.numpy(k.b))),
-    "numpy() behind a wait": ("", (write_a, record, wait, lambda k: k.x.numpy(k.b))),
-    "numpy() and then anything": ("", (write_a, lambda k: k.x.numpy(k.a), write_b)),
-    "copy into pageable memory": ("", (write_a, lambda k: k.x.copy_to(np.empty(64, np.uint8), k.a), write_b)),
-    "pageable source, changed at once": ("", (lambda k: pageable(k),)),
-}
-
-
-def pageable(k: Kit) -> None:
-    source = np.zeros(64, np.uint8)
-    k.x.copy_from(source, k.a)
-    hs.host_access(source, "w")
-    source[:] = 1
-
-
-@pytest.mark.parametrize("name", HOST)
-def test_the_host(backend: str, name: str) -> None:
-    check(HOST[name][0], *HOST[name][1])
 
 
 def views(one: slice, two: slice) -> tuple[Step, ...]:
@@ -327,47 +227,6 @@ def test_devices_have_no_order_between_them(backend: str) -> None:
     hs.synchronize(1)
 
 
-def test_threads_whose_order_the_runtime_cannot_see_are_listed_apart(backend: str) -> None:
-    s = hs.Stream(non_blocking=True)
-    staging = hs.pinned_empty(16, np.uint8)
-    x = hs.empty(16, np.uint8)
-    went: list[BaseException] = []
-
-    def other() -> None:
-        try:
-            hs.host_access(staging, "w")
-        except BaseException as exc:
-            went.append(exc)
-
-    with hs.sanitize() as report:
-        thread = threading.Thread(target=other)
-        x.fill(1, s)
-        thread.start()
-        thread.join(LIMIT)
-        hs.host_access(staging, "w")  # behind the join, which the runtime does not see
-    assert not went
-    (found,) = report.by_host_timing
-    assert not report and "host threads" in found.text and not found.fix
-
-
-def test_what_a_new_thread_does_comes_after_what_was(backend: str) -> None:
-    a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
-    x = hs.empty(16, np.uint8)
-
-    def other() -> None:
-        b.wait(event)
-        x.fill(2, b)
-
-    with hs.sanitize() as report:
-        x.fill(1, a)
-        event = a.record()
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join(LIMIT)
-    assert not report.races
-    b.synchronize(timeout=LIMIT)
-
-
 def test_ascend_events_stay_set_until_a_reset(backend: str) -> None:
     from halstream.acl import ACL_EVENT_SYNC, rt
 
@@ -397,58 +256,3 @@ def test_ascend_events_stay_set_until_a_reset(backend: str) -> None:
     finally:
         rt.reset_device(0)
         _current.reset()
-
-
-def test_without_a_listener_nobody_is_asked(backend: str) -> None:
-    hs.host_access(bytearray(8), "w")
-    hs.host_access(np.empty((0, 3)), "r")
-
-
-def test_host_access_checks_what_it_is_given(backend: str) -> None:
-    with pytest.raises(hs.InvalidValueError, match="'r', 'w' or 'rw', not 'x'"):
-        hs.host_access(np.zeros(3), "x")
-    with pytest.raises(hs.InvalidValueError, match="not 3"):
-        hs.host_access(np.zeros(3), 3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="an int is no buffer|a int is no buffer"):
-        hs.host_access(3, "r")
-    with pytest.raises(hs.InvalidValueError, match="read-only"):
-        hs.host_access(b"abc", "w")
-    frozen = np.zeros(3)
-    frozen.flags.writeable = False
-    with pytest.raises(hs.InvalidValueError, match="read-only"):
-        hs.host_access(frozen, "rw")
-    hs.host_access(frozen, "r")
-
-
-def test_host_access_in_a_function_is_refused(backend: str) -> None:
-    s = hs.Stream()
-    s.call_checked(hs.host_access, np.zeros(3), "r")
-    with pytest.raises(hs.CallInHostFunctionError, match="may not call the runtime"):
-        s.synchronize(timeout=LIMIT)
-
-
-@pytest.mark.parametrize(
-    ("view", "start", "nbytes"),
-    [
-        (np.s_[:], 0, 80),
-        (np.s_[::2], 0, 72),
-        (np.s_[::-1], 0, 80),
-        (np.s_[8:2:-2], 32, 40),
-        (np.s_[3:4], 24, 8),
-    ],
-)
-def test_host_access_of_a_view_is_from_its_lowest_to_its_highest_byte(
-    backend: str, view: Any, start: int, nbytes: int
-) -> None:
-    whole = np.zeros(10)
-    log = _native.trace_start()
-    try:
-        hs.host_access(whole[view], "rw")
-        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
-    finally:
-        _native.trace_stop(log)
-    expected = f"{whole.ctypes.data + start}+{nbytes}"
-    assert [(fields[1], fields[9], fields[10]) for fields in lines] == [
-        ("host read", expected, ""),
-        ("host write", "", expected),
-    ]

@@ -151,7 +151,7 @@ def test_the_backend_is_named_where_there_are_no_schedules(monkeypatch: pytest.M
 
     monkeypatch.setattr(_native, "schedule_set", refuse)
     monkeypatch.setattr(_native, "backend", lambda: "cuda")
-    with pytest.raises(hs.NotSupportedError, match="host device.*'cuda'.*HALSTREAM_BACKEND=host.*sanitizer"):
+    with pytest.raises(hs.NotSupportedError, match=r"host device.*'cuda'.*HALSTREAM_BACKEND=host.*sanitizer"):
         schedule("fifo").__enter__()
 
 

@@ -1,0 +1,189 @@
+"""The text about a failing schedule: which operations, where, and in which words."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import halstream
+import pytest
+from halstream._execution import Execution, Failure
+from halstream._explain import explain, nondeterminism, place_of
+from halstream._search import Found
+from halstream._shrink import Shrunk
+from halstream._steps import host_calls, labels
+from halstream._token import Hold
+
+OWN = os.path.join(os.path.dirname(halstream.__file__), "_stream.py")
+
+
+def line(
+    number: int, kind: str, stream: int = 1, *, device: int = 0, host: bool = False, thread: int = 7,
+    reads: str = "", writes: str = "", site: int = 0, event: int = 0, other: str = "0",
+) -> str:  # fmt: skip
+    """Return a line of a log as the runtime writes it."""
+    fields = (number, kind, device, stream, thread, event, 0, other, 0, reads, writes, site, int(host), 0)
+    return "\x1f".join(map(str, fields))
+
+
+def stacks(site: int) -> str:
+    return f"{OWN}\x1f10\x1fStream.call\n/else/where/app.py\x1f{site}\x1frun\n/else/where/app.py\x1f1\x1f<module>"
+
+
+def found(holds: tuple[Hold, ...] = (Hold(1, 2, 2, 1),), **changes: Any) -> Found:
+    """Return a failure in which a copy of stream 1 comes after a function of stream 2."""
+    trace = (
+        line(1, "record", 5, site=20, event=3),
+        line(2, "copy", 5, site=31, reads="4096+64", writes="8192+64"),
+        line(3, "call", 6, site=40, reads="8192+64"),
+        line(4, "synchronize stream", 6, host=True, site=41),
+    )
+    execution = Execution(
+        "holds " + ",".join(map(str, holds)) if holds else "latest",
+        "h1 1.1#1 h2 h3 2.1#3 h4 1.2#2",
+        "1 record 1\n1 work 1\n1 call 2\n1 synchronize 2\n",
+        "0123456789abcdef",
+        7,
+        Failure("AssertionError"),
+        trace,
+    )
+    fifo = Execution("fifo", "h1 1.1 h2 1.2 h3 2.1 h4", execution.calls, "0" * 16, 7)
+    shrunk = Shrunk(holds, execution, 3, 8, 0.25, True)
+    values: dict[str, Any] = {"shrunk": shrunk, "original": "latest", "tried": 2, **changes}
+    return Found(execution, fifo, **values)
+
+
+def text(of: Found) -> str:
+    return explain(of, "pytest x", stacks)
+
+
+def test_both_operations_with_their_lines_in_the_order_in_which_they_ran() -> None:
+    lines = text(found()).splitlines()
+    token = str(found().token)
+    assert lines == [
+        f"Fails under schedule {token}: as fifo, but 1 operation is held.",
+        "Found under 'latest', the 2nd schedule tried, which departs from fifo in 3 places;",
+        "shrunk in 8 runs and 0.2 s.",
+        "  stream 2  call of 64 bytes  /else/where/app.py:40 run()",
+        "  stream 1  copy of 64 bytes  /else/where/app.py:31 run()",
+        "            held until the call of 64 bytes on stream 2 at /else/where/app.py:40",
+        "It fails when the call of 64 bytes on stream 2 at /else/where/app.py:40 runs before the copy of 64 bytes on "
+        "stream 1 at /else/where/app.py:31: nothing orders them.",
+        "Replay: pytest x",
+    ]
+
+
+def test_a_call_of_the_host_has_its_line() -> None:
+    shown = text(found((Hold(1, 2, 0, 4),)))
+    assert "host      synchronize       /else/where/app.py:41 run()" in shown
+    assert "has not run before the host's synchronize at /else/where/app.py:41: nothing makes the host wait" in shown
+    shown = text(found((Hold(1, 2, 0, 3),)))
+    assert "the host's call that enqueued the call of 64 bytes at /else/where/app.py:40" in shown
+
+
+def test_a_call_that_is_in_no_log_goes_by_its_number() -> None:
+    execution = Execution("holds 1.1>h1", "h1 1.1#9", "1 query 1\n", "0" * 16, 2, Failure("LookupError"))
+    shown = text(Found(execution, execution, original="latest", shrunk=Shrunk((), None, 1, 1, 0.0, True)))
+    assert "the operation on stream 1 (operation 1 of stream 1)" in shown
+    assert "the host's query (call 1 of the run)" in shown
+
+
+def test_several_holds_each_have_a_sentence() -> None:
+    shown = text(found((Hold(1, 2, 2, 1), Hold(1, 1, 0, 2))))
+    assert "2 operations are held" in shown
+    assert shown.count("It fails when") == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"shrunk": None, "tried": 1}, "the first tried"),
+        ({"shrunk": None, "tried": 23}, "the 23rd tried"),
+        ({"shrunk": None, "tried": 12}, "the 12th tried"),
+        ({"tried": 0}, "replayed"),
+        ({"shrunk": Shrunk((), None, 3, 200, 5.0, False)}, "not be made smaller in 200 runs and 5.0 s: the budget"),
+        ({"shrunk": Shrunk((), None, 3, 1, 0.0, True)}, "in 1 run and 0.0 s: no list of held operations fails"),
+    ],
+)
+def test_what_could_not_be_shrunk_says_why(changes: dict[str, Any], words: str) -> None:
+    shown = text(found((), **changes))
+    assert words in shown
+    assert "It fails when" not in shown
+    # The departures are shown all the same.
+    assert "copy of 64 bytes" in shown
+
+
+def test_an_incomplete_result_says_that_fewer_may_do() -> None:
+    shown = text(found(shrunk=Shrunk((Hold(1, 2, 2, 1),), None, 3, 200, 20.0, False)))
+    assert "the whole budget, so fewer may do" in shown
+
+
+def test_under_fifo_no_order_is_blamed() -> None:
+    execution = Execution("fifo", "h1 1.1", "1 nop 1\n", "0" * 16, 2, Failure("LookupError"))
+    shown = text(Found(execution, execution, original="fifo"))
+    assert "It fails under fifo, where everything runs in the order of the calls" in shown
+
+
+def test_what_is_not_deterministic_names_the_difference_and_the_schedule() -> None:
+    shown = nondeterminism(found(difference="call 3 of the host was 'a' in one run and 'b' in the other"))
+    assert "not deterministic by itself: two runs under the schedule latest differ. Call 3 of the host" in shown
+
+
+def test_the_place_is_the_first_frame_outside_halstream() -> None:
+    place = place_of(stacks(5))
+    assert place is not None
+    assert (place.file, place.line, place.function) == ("/else/where/app.py", 5, "run")
+    assert place_of(f"{OWN}\x1f1\x1fx") is None
+    assert place_of("") is None
+
+
+def test_files_below_the_current_folder_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert str(place_of(f"{tmp_path}/sub/app.py\x1f3\x1frun")) == f"sub{os.sep}app.py:3"
+
+
+def parsed(*lines: str) -> dict[int, Any]:
+    from halstream._log import parse
+
+    return {one.id: one for one in parse(lines)}
+
+
+def test_streams_go_by_the_order_of_their_first_use() -> None:
+    execution = Execution("fifo", "1.1#1 2.1#2 3.1#3")
+    lines = parsed(line(1, "nop", 90), line(2, "nop", 0), line(3, "nop", 4))
+    assert labels(execution, lines) == {1: "stream 1", 2: "default stream", 3: "stream 3"}
+    lines = parsed(line(1, "nop", 90), line(2, "nop", 0, device=1))
+    assert labels(execution, lines) == {1: "stream 1 of device 0", 2: "default stream of device 1"}
+
+
+def kinds(calls: str, *lines: str, order: str = "1.1#1 2.1#2") -> dict[int, int]:
+    execution = Execution("fifo", order, calls.replace(",", "\n"))
+    return {number: one.id for number, one in host_calls(execution, parsed(*lines)).items()}
+
+
+def test_calls_and_lines_are_matched_in_their_order() -> None:
+    lines = (
+        line(1, "nop", 5),
+        line(2, "copy", 6),
+        line(3, "wait", 6),
+        line(4, "synchronize stream", 5, host=True),
+        line(5, "new event", host=True, device=-1),
+        line(6, "free", 5),
+        line(7, "query event", 6, host=True),
+    )
+    # A wait is a query first; a query that found work pending is told nowhere.
+    calls = "1 nop 1,1 work 2,1 enqueue 0,1 query 1,1 synchronize 1,1 query 2"
+    assert kinds(calls, *lines) == {1: 1, 2: 2, 3: 3, 4: 4, 5: 4, 6: 7}
+    assert kinds("1 nop 1,1 work 2,1 enqueue 0,1 query 1", *lines)[4] == 4
+
+
+def test_calls_that_no_line_tells_of_do_not_shift_the_others() -> None:
+    lines = (line(1, "nop", 5), line(2, "copy", 6))
+    assert kinds("1 nop 1,1 nop 2,1 work 2", *lines)[1] == 1
+    assert kinds("1 query 2,1 nop 1,1 work 2", *lines) == {2: 1, 3: 2}
+
+
+def test_threads_keep_their_calls_apart() -> None:
+    lines = (line(1, "nop", 5, thread=40), line(2, "nop", 6, thread=9), line(3, "record", 5, thread=40))
+    assert kinds("1 nop 1,2 nop 2,1 record 1", *lines) == {1: 1, 2: 2, 3: 3}

@@ -1,0 +1,154 @@
+"""Accesses by the host: what it reads and writes itself, on one thread and on several."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+from halstream import _native
+from sanitize_help import LIMIT, Kit, Step, check, record, wait, write_a, write_b
+
+
+def host(mode: str) -> Step:
+    return lambda k: hs.host_access(k.pinned, mode)
+
+
+def back(k: Kit) -> None:
+    k.x.copy_to(k.pinned, k.a)
+
+
+def up(k: Kit) -> None:
+    k.x.copy_from(k.pinned, k.a)
+
+
+HOST: dict[str, tuple[str, tuple[Step, ...]]] = {
+    "read before the copy back is done": ("race", (back, host("r"))),
+    "write before the copy back is done": ("race", (back, host("w"))),
+    "read behind a synchronize": ("", (back, lambda k: k.a.synchronize(timeout=LIMIT), host("r"))),
+    "read behind a synchronize of an event": (
+        "",
+        (back, record, lambda k: k.event.synchronize(timeout=LIMIT), host("r")),
+    ),
+    "synchronize before the copy": ("race", (lambda k: k.a.synchronize(timeout=LIMIT), back, host("r"))),
+    "read of what a copy reads": ("", (up, host("r"))),
+    "write of what a copy reads": ("race", (up, host("w"))),
+    "both": ("race", (up, host("rw"))),
+    "write, then the copy": ("", (host("w"), up)),
+    "read behind a query": ("query", (back, lambda k: k.a.query(), host("r"))),
+    "numpy() of a stream nobody waits for": ("race", (write_a, lambda k: k.x.numpy(k.b))),
+    "numpy() behind a wait": ("", (write_a, record, wait, lambda k: k.x.numpy(k.b))),
+    "numpy() and then anything": ("", (write_a, lambda k: k.x.numpy(k.a), write_b)),
+    "copy into pageable memory": ("", (write_a, lambda k: k.x.copy_to(np.empty(64, np.uint8), k.a), write_b)),
+    "pageable source, changed at once": ("", (lambda k: pageable(k),)),
+}
+
+
+def pageable(k: Kit) -> None:
+    source = np.zeros(64, np.uint8)
+    k.x.copy_from(source, k.a)
+    hs.host_access(source, "w")
+    source[:] = 1
+
+
+@pytest.mark.parametrize("name", HOST)
+def test_the_host(backend: str, name: str) -> None:
+    check(HOST[name][0], *HOST[name][1])
+
+
+def test_threads_whose_order_the_runtime_cannot_see_are_listed_apart(backend: str) -> None:
+    s = hs.Stream(non_blocking=True)
+    staging = hs.pinned_empty(16, np.uint8)
+    x = hs.empty(16, np.uint8)
+    went: list[BaseException] = []
+
+    def other() -> None:
+        try:
+            hs.host_access(staging, "w")
+        except BaseException as exc:
+            went.append(exc)
+
+    with hs.sanitize() as report:
+        thread = threading.Thread(target=other)
+        x.fill(1, s)
+        thread.start()
+        thread.join(LIMIT)
+        hs.host_access(staging, "w")  # behind the join, which the runtime does not see
+    assert not went
+    (found,) = report.by_host_timing
+    assert not report and "host threads" in found.text and not found.fix
+
+
+def test_what_a_new_thread_does_comes_after_what_was(backend: str) -> None:
+    a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+    x = hs.empty(16, np.uint8)
+
+    def other() -> None:
+        b.wait(event)
+        x.fill(2, b)
+
+    with hs.sanitize() as report:
+        x.fill(1, a)
+        event = a.record()
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(LIMIT)
+    assert not report.races
+    b.synchronize(timeout=LIMIT)
+
+
+def test_without_a_listener_nobody_is_asked(backend: str) -> None:
+    hs.host_access(bytearray(8), "w")
+    hs.host_access(np.empty((0, 3)), "r")
+
+
+def test_host_access_checks_what_it_is_given(backend: str) -> None:
+    with pytest.raises(hs.InvalidValueError, match="'r', 'w' or 'rw', not 'x'"):
+        hs.host_access(np.zeros(3), "x")
+    with pytest.raises(hs.InvalidValueError, match="not 3"):
+        hs.host_access(np.zeros(3), 3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a int is no buffer"):
+        hs.host_access(3, "r")
+    with pytest.raises(hs.InvalidValueError, match="read-only"):
+        hs.host_access(b"abc", "w")
+    frozen = np.zeros(3)
+    frozen.flags.writeable = False
+    with pytest.raises(hs.InvalidValueError, match="read-only"):
+        hs.host_access(frozen, "rw")
+    hs.host_access(frozen, "r")
+
+
+def test_host_access_in_a_function_is_refused(backend: str) -> None:
+    s = hs.Stream()
+    s.call_checked(hs.host_access, np.zeros(3), "r")
+    with pytest.raises(hs.CallInHostFunctionError, match="may not call the runtime"):
+        s.synchronize(timeout=LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("view", "start", "nbytes"),
+    [
+        (np.s_[:], 0, 80),
+        (np.s_[::2], 0, 72),
+        (np.s_[::-1], 0, 80),
+        (np.s_[8:2:-2], 32, 40),
+        (np.s_[3:4], 24, 8),
+    ],
+)
+def test_host_access_of_a_view_is_from_its_lowest_to_its_highest_byte(
+    backend: str, view: Any, start: int, nbytes: int
+) -> None:
+    whole = np.zeros(10)
+    log = _native.trace_start()
+    try:
+        hs.host_access(whole[view], "rw")
+        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
+    finally:
+        _native.trace_stop(log)
+    expected = f"{whole.ctypes.data + start}+{nbytes}"
+    assert [(fields[1], fields[9], fields[10]) for fields in lines] == [
+        ("host read", expected, ""),
+        ("host write", "", expected),
+    ]
