@@ -156,6 +156,8 @@
 //   - X4: Time is virtual: each operation has a cost, and nothing sleeps.
 //   - X5: A function that waits for the host does not hold it up, and where the
 //     program waits for the device outside the runtime, the device goes on.
+//   - X7: Under a deterministic schedule memory is overwritten when it is given out:
+//     what an earlier run left there cannot hide that this one reads too early.
 //   - X6: A schedule begins with no work pending; a text that is none is refused.
 //
 // # Accesses

@@ -45,8 +45,9 @@ type Operation struct {
 	// function of Runtime.SetSites; 0 if nobody did.
 	Site uint32
 	// Host says that nothing was enqueued: synchronize stream, synchronize
-	// event, synchronize device, query stream, query event (only those that
-	// answered true), host read, host write, new memory, free memory, new
+	// event, synchronize device, synchronize memory and wait memory (the host, or
+	// a stream, waited for all work on the bytes of Reads), query stream, query
+	// event (only those that answered true), host read, host write, new memory, free memory, new
 	// stream, new event, close stream, close event, open gate. It is told
 	// afterwards. The Stream of what concerns a device is its legacy one.
 	Host bool

@@ -65,10 +65,21 @@ func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
 	for _, u := range rt.pendingUses(addr) {
 		ps = append(ps, u.stream.d.(driver.Worker).At(u.place))
 	}
+	o := Operation{Kind: "synchronize memory", Thread: t, Reads: rt.wholeBlock(addr)}
 	if len(ps) == 0 {
+		rt.host(o)
 		return nil, nil
 	}
-	return ps, nil
+	return rt.telling(ps, o), nil
+}
+
+// wholeBlock is the block that holds addr, as listeners are told of it.
+func (rt *Runtime) wholeBlock(addr uint64) []Range {
+	if !rt.listened() {
+		return nil
+	}
+	_, start, size, _ := rt.Lookup(addr)
+	return []Range{{start, size}}
 }
 
 // WaitMemory makes work enqueued on s after this call start only when the
@@ -95,5 +106,7 @@ func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
 			return err
 		}
 	}
+	// What is done already was not waited for, but is ordered as well.
+	s.dev.rt.host(Operation{Kind: "wait memory", Stream: s, Thread: t, Reads: s.dev.rt.wholeBlock(addr)})
 	return nil
 }

@@ -77,16 +77,37 @@ func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
 		p.grow(n)
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, room: n}
+	var id uint32
 	if s.listened() {
-		s.tell(Operation{Kind: "allocate", Thread: t, Writes: []Range{{addr, uint64(size)}}})
+		id = s.tell(Operation{Kind: "allocate", Thread: t, Writes: []Range{{addr, uint64(size)}}})
 	}
 	if w := s.d.(driver.Worker); !w.Reached(w.Last()) {
 		// The block may be one that pending work of s still works on for its former owner.
 		b.users = []use{{stream: s, place: w.Last(), what: "work from before its allocation"}}
 	}
 	d.rt.know(b)
+	if d.rt.deterministic() {
+		// In the stream's order, and always, whether the block is new or not: the
+		// operations of a run must not depend on what earlier runs left.
+		return b, s.scribble(b, id)
+	}
 	return b, nil
 }
+
+// scribble overwrites a block, as the operation of s that is its allocation.
+func (s *Stream) scribble(b *Block, id uint32) error {
+	m := &s.dev.rt.memory
+	m.mu.Lock()
+	b.begin(s, "its allocation")
+	m.mu.Unlock()
+	w := s.d.(driver.Worker)
+	return s.using(w, []*Block{b}, func() error {
+		return w.Fill(driver.Fill{Dst: b.Start, Count: min(b.Size, scribbleMost), Value: 0xff, Size: 1, Tag: id})
+	})
+}
+
+// scribbleMost bounds how much of a block is overwritten.
+const scribbleMost = 64 << 20
 
 // reuse takes a kept block that s may have now, 0 if there is none.
 func (p *pool) reuse(s *Stream, n uint64) uint64 {

@@ -26,6 +26,12 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 	return s.SetSchedule(text, c)
 }
 
+// deterministic reports whether a deterministic schedule is in force.
+func (rt *Runtime) deterministic() bool {
+	s, ok := rt.drv.(driver.Scheduled)
+	return ok && s.Deterministic()
+}
+
 // Schedule returns the text of the schedule in force.
 func (rt *Runtime) Schedule() string {
 	if s, ok := rt.drv.(driver.Scheduled); ok {

@@ -233,6 +233,9 @@ type Scheduled interface {
 	SetSchedule(text string, c Caller) error
 	// Schedule returns the text of the schedule in force.
 	Schedule() string
+	// Deterministic reports whether it is another one than "parallel". Memory
+	// that the driver gives out is then overwritten first.
+	Deterministic() bool
 	// Run returns what happened since the schedule was set.
 	Run() Run
 }

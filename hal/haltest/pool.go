@@ -109,7 +109,7 @@ var poolCases = []testCase{
 		require.NoError(k, free.FreeAsync(k.Me, b.Start))
 		require.NoError(k, free.FreeAsync(k.Me, c.Start))
 	}},
-	{"M7_the_pool_counts_what_it_holds", Memory, func(k *Kit) {
+	{"M7_the_pool_counts_what_it_holds", Memory | RealTime, func(k *Kit) {
 		d, s := k.emptyPool(1), k.StreamOn(1, ordinary)
 		before := d.PoolStats()
 		require.Zero(k, before.Used)
@@ -127,7 +127,7 @@ var poolCases = []testCase{
 		d.TrimPool(0)
 		require.Zero(k, d.PoolStats().Reserved)
 	}},
-	{"M7_a_threshold_bounds_what_is_kept", Memory, func(k *Kit) {
+	{"M7_a_threshold_bounds_what_is_kept", Memory | RealTime, func(k *Kit) {
 		d, s := k.emptyPool(1), k.StreamOn(1, ordinary)
 		d.SetPoolThreshold(0)
 		require.Zero(k, d.PoolStats().Threshold)
@@ -141,7 +141,7 @@ var poolCases = []testCase{
 		require.Equal(k, uint64(4096), d.PoolStats().Reserved)
 		d.SetPoolThreshold(1 << 40)
 	}},
-	{"M7_running_out_leaves_the_counts_alone_and_empties_the_pool", Memory, func(k *Kit) {
+	{"M7_running_out_leaves_the_counts_alone_and_empties_the_pool", Memory | RealTime, func(k *Kit) {
 		d, s := k.emptyPool(1), k.StreamOn(1, ordinary)
 		_, err := s.AllocAsync(k.Me, 1<<40)
 		require.ErrorIs(k, err, hal.ErrOutOfMemory)

@@ -3,6 +3,7 @@ package host
 /*
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +15,9 @@ static int hs_range_mapped(uint64_t addr, uint64_t size) {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = addr & ~(page - 1);
 	return msync((void *)(uintptr_t)start, (size_t)(addr + size - start), MS_ASYNC) == 0;
 }
+
+// No number in any floating-point format, and -1 as an integer.
+static void hs_scribble(uint64_t addr, uint64_t size) { memset((void *)(uintptr_t)addr, 0xff, size); }
 */
 import "C"
 
@@ -43,7 +47,21 @@ func memoryLimit() (uint64, error) {
 }
 
 // Alloc implements driver.Memory.
-func (d *Device) Alloc(size uint64) (uint64, error) { return d.memory.alloc(size) }
+func (d *Device) Alloc(size uint64) (uint64, error) { return d.eng.given(d.memory, size) }
+
+// scribbleMost bounds how much of a block is overwritten.
+const scribbleMost = 64 << 20
+
+// given takes memory of a region. Under a deterministic schedule it is
+// overwritten: what an earlier run left there would hide that this one reads
+// too early.
+func (e *engine) given(r *region, size uint64) (uint64, error) {
+	addr, err := r.alloc(size)
+	if err == nil && !e.free.Load() {
+		C.hs_scribble(C.uint64_t(addr), C.uint64_t(min(size, scribbleMost)))
+	}
+	return addr, err
+}
 
 // Free implements driver.Memory.
 func (d *Device) Free(addr uint64) { d.memory.release(addr) }
@@ -55,7 +73,7 @@ func (d *Device) Info() (free, total uint64) { return d.memory.info() }
 func (d *Device) Owns(addr uint64) bool { return d.memory.owns(addr) }
 
 // AllocHost implements driver.Pinner.
-func (d *Driver) AllocHost(size uint64) (uint64, error) { return d.pinned.alloc(size) }
+func (d *Driver) AllocHost(size uint64) (uint64, error) { return d.eng.given(d.pinned, size) }
 
 // FreeHost implements driver.Pinner.
 func (d *Driver) FreeHost(addr uint64) { d.pinned.release(addr) }

@@ -66,6 +66,9 @@ func (d *Driver) Schedule() string {
 	return d.eng.spec
 }
 
+// Deterministic implements driver.Scheduled.
+func (d *Driver) Deterministic() bool { return !d.eng.free.Load() }
+
 // Run implements driver.Scheduled.
 func (d *Driver) Run() driver.Run {
 	d.eng.Lock()

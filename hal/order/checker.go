@@ -73,6 +73,8 @@ const (
 	syncStream
 	syncEvent
 	syncDevice
+	syncMemory
+	waitMemory
 	queryStream
 	queryEvent
 	access
@@ -86,6 +88,7 @@ var kinds = map[string]kind{
 	"record": record, "wait": wait, "wait stream": waitStream, "reset": reset,
 	"call": function, "native": function, "report": function, "allocate": allocate, "free": free,
 	"synchronize stream": syncStream, "synchronize event": syncEvent, "synchronize device": syncDevice,
+	"synchronize memory": syncMemory, "wait memory": waitMemory,
 	"query stream": queryStream, "query event": queryEvent, "host read": access, "host write": access,
 	"new memory": newMemory, "free memory": freeMemory,
 	"close stream": closeStream, "close event": closeEvent,

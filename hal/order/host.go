@@ -23,8 +23,35 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 		if op.Stream != nil {
 			c.synchronizeDevice(t, c.device(op.Stream.Device()), op.ID)
 		}
+	case syncMemory:
+		for _, r := range op.Reads {
+			if c.held > 0 {
+				c.forceOver(nil, pieceOf(r))
+				c.settle()
+			}
+		}
+		c.knowMemory(&t.know, op.Reads)
+	case waitMemory:
+		if op.Stream != nil {
+			c.knowMemory(&c.line(op.Stream).know, op.Reads)
+		}
 	case access:
 		c.accessed(t, op)
+	}
+}
+
+// knowMemory adds whatever was enqueued on some bytes, which was waited for or
+// was seen to be done.
+func (c *Checker) knowMemory(k *know, blocks []hal.Range) {
+	g := gather{know: k}
+	for _, r := range blocks {
+		c.table.over(pieceOf(r), func(cl *cell, _ piece) {
+			for _, list := range [][]entry{cl.writes, cl.reads} {
+				for _, e := range list {
+					g.add(e.stamp, e.info.know)
+				}
+			}
+		})
 	}
 }
 

@@ -60,7 +60,7 @@ def _let_go() -> None:
     """Let go of what nobody else refers to."""
     for key in list(_kept):
         # The table's tuple is one, the argument the other.
-        if sys.getrefcount(_kept[key][0]) <= 99:
+        if sys.getrefcount(_kept[key][0]) <= 2:
             _, start, nbytes = _kept[key]
             _native.check_forget(start, nbytes)
             del _kept[key]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import importlib
 import os
 import sys
 import threading
@@ -60,6 +61,7 @@ _scopes: list[_Scope] = []
 
 
 def _open(scope: _Scope) -> None:
+    importlib.import_module("._array", __package__)  # without it array arguments say nothing
     _native.check_found()  # loads the extension, which may begin a scope for the process
     with _lock:
         collect()  # what was found so far belongs to the others

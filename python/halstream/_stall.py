@@ -173,7 +173,8 @@ class _Chain:
             self.lines.append(f"gate {node.number} is closed, and nobody is left who could open it")
             self.advice = "Open the gate before the wait, or from a thread or a function that does not wait itself."
         elif node.need == EVENT and node.on:
-            self.lines.append(f"event {node.number} is not recorded yet: {self._title(node.on[0])} does that, further behind")
+            late = self._title(node.on[0])
+            self.lines.append(f"event {node.number} is not recorded yet: {late} does that, further behind")
             return node.on[0]
         elif node.need == EVENT:
             self.lines.append(

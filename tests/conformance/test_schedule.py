@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 import halstream as hs
+import numpy as np
+import pytest
 from halstream import _native
 from halstream.testing import Gate
 
@@ -201,3 +201,18 @@ def test_X6_not_from_inside_a_function(unraisable: list[Any]) -> None:
     a.call_checked(_native.schedule_set, "fifo")
     with pytest.raises(hs.CallInHostFunctionError):
         a.synchronize(timeout=LIMIT)
+
+
+def test_X7_memory_that_is_given_out_holds_nothing_of_before(under: Under) -> None:
+    under("fifo")
+    for _ in range(2):
+        stream = hs.Stream()
+        given = [hs.empty(8), hs.empty(8, stream=stream), hs.pinned_empty(8)]
+        stream.synchronize(timeout=LIMIT)
+        for array in given[:2]:
+            assert np.isnan(array.numpy(stream)).all()
+            array.fill(1, stream)
+        assert np.isnan(given[2]).all()
+        given[2][:] = 1
+        stream.synchronize(timeout=LIMIT)
+        del given, array  # the next round gets the same memory

@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 import halstream as hs
+import pytest
 from halstream import _native, _stall
 
 #: Seconds until a test is taken to hang; nothing is ordered by it.

@@ -99,6 +99,29 @@ def test_what_a_new_thread_does_comes_after_what_was(backend: str) -> None:
     b.synchronize(timeout=LIMIT)
 
 
+@pytest.mark.parametrize("pending", [True, False])
+@pytest.mark.parametrize("way", ["the host", "a stream"])
+def test_memory_that_another_library_takes_is_waited_for(backend: str, pending: bool, way: str) -> None:
+    a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+    x = hs.empty(16, np.uint8)
+    ran = threading.Event()
+    with hs.sanitize() as report:
+        if pending:
+            a.delay(0.02)
+        x.fill(1, a)
+        if not pending:
+            a.call(ran.set)
+            assert ran.wait(LIMIT)  # done, but nothing of the runtime says so
+        if way == "the host":
+            np.from_dlpack(x)
+        else:
+            x.__dlpack__(stream=b)
+        x.fill(2, b)
+        b.synchronize(timeout=LIMIT)
+    assert not report.all
+    a.synchronize(timeout=LIMIT)
+
+
 def test_without_a_listener_nobody_is_asked(backend: str) -> None:
     hs.host_access(bytearray(8), "w")
     hs.host_access(np.empty((0, 3)), "r")

@@ -9,12 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import halstream as hs
 import numpy as np
 import pytest
-from stall_help import LIMIT, Looks, in_thread, looks, schedule  # noqa: F401
-
-import halstream as hs
 from halstream.testing import Gate
+from stall_help import LIMIT, Looks, in_thread, looks, schedule  # noqa: F401
 
 Child = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -16,11 +16,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-from stall_help import LIMIT, Looks, in_thread, looks, schedule, scheduled  # noqa: F401
-
 import halstream as hs
+import pytest
 from halstream.testing import Gate
+from stall_help import LIMIT, Looks, in_thread, looks, schedule, scheduled  # noqa: F401
 
 Child = Callable[..., subprocess.CompletedProcess[str]]
 
