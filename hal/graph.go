@@ -19,7 +19,7 @@ func (rt *Runtime) Stepped() bool {
 // looked at. Two calls that return the same mark had the same work pending at
 // the same places.
 //
-// Contract: O7.
+// Contract: W1, W2.
 func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
 	g, ok := rt.drv.(driver.Grapher)
 	if !ok {
@@ -32,7 +32,7 @@ func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
 // Busy returns all streams with pending work, and what each waits for; none
 // where the backend cannot tell.
 //
-// Contract: O7.
+// Contract: W1, W2.
 func (rt *Runtime) Busy() []driver.Busy {
 	if g, ok := rt.drv.(driver.Grapher); ok {
 		return g.Busy()

@@ -7,23 +7,9 @@ import (
 	"halstream/hal/park"
 )
 
-const (
-	// queriesMost is how often in a row a stream may be asked in vain before
-	// what is asked for runs: every schedule is fair to this bound.
-	queriesMost = 64
-	// inlineMostDet is the size up to which a copy or fill runs on the thread that
-	// chose it. Larger ones let other threads of the program run meanwhile.
-	inlineMostDet = 1 << 20
-	// lookNS is how often a thread that waits for a function looks whether that
-	// waits for the host.
-	lookNS = 10_000_000
-	// firstNS is how often it looks as long as the function has run no longer than
-	// earlyNS: most of those that wait for the host do so at once.
-	firstNS = 1_000_000
-	earlyNS = 6_000_000
-	// stuckLooks is how often in a row it must be found so.
-	stuckLooks = 3
-)
+// queriesMost is how often in a row a stream may be asked in vain before what
+// is asked for runs: every schedule is fair to this bound.
+const queriesMost = 64
 
 // deterministic moves the device only at schedule points, one operation at a
 // time, as its policy says. So a program with one thread runs the same way each
@@ -74,17 +60,6 @@ type lane struct {
 
 // head is the number of the head operation.
 func (l *lane) head() uint32 { return uint32(l.s.completed.Load()-l.base) + 1 }
-
-// flight is an operation that runs on another thread.
-type flight struct {
-	s     *Stream
-	seq   uint64
-	token uint64 // of a function, 0 for an engine's work
-	began time.Time
-	stuck int // looks in a row at which it waited for the host
-}
-
-func (f *flight) landed() bool { return f.s.completed.Load() >= f.seq }
 
 // limit is a wait with a limit, in virtual time.
 type limit struct {
@@ -313,134 +288,3 @@ func (d *deterministic) fits(l *lane, last int64) bool {
 	d.policy.add(l)
 	return false
 }
-
-// run runs the head operation of a ready lane, or starts it on another thread.
-func (d *deterministic) run(l *lane) {
-	e, s := d.eng, l.s
-	o := s.q.front()
-	d.steps = append(d.steps, driver.Step{Stream: l.number, Op: l.head(), Tag: o.tag})
-	delete(d.asked, s)
-	s.began = d.clock.now
-	d.clock.now += cost(o) - l.spent
-	switch o.kind {
-	case opPass:
-		// What it lets go of must not happen at a time of its own choice.
-		o.kind = opCall
-	case opWork:
-		switch w := o.ref.(work).(type) {
-		case delayWork:
-			e.finish(s)
-			e.advance(s)
-			return
-		case *copyWork:
-			if w.Width*w.Height <= inlineMostDet {
-				d.inline(s, func() { w.copyAll() })
-				return
-			}
-		case *fillWork:
-			if w.Count*uint64(w.Size) <= inlineMostDet {
-				d.inline(s, func() { w.run() })
-				return
-			}
-		}
-	}
-	f := &flight{s: s, seq: s.completed.Load() + 1, began: time.Now()}
-	if o.kind == opCall {
-		f.token = o.arg
-	}
-	report := o.kind == opReport
-	d.r.Run(s)
-	if !f.landed() && !report {
-		d.flight = f
-	}
-}
-
-func (d *deterministic) inline(s *Stream, f func()) {
-	s.state = running
-	d.r.Unlock()
-	f()
-	d.r.Lock()
-	d.eng.finish(s)
-	d.eng.advance(s)
-}
-
-// land waits for the end of the operation that runs on another thread, for at
-// most limit nanoseconds, and reports whether nothing is in flight any more and
-// whether the call may go on. The lock is released meanwhile.
-func (d *deterministic) land(limit int64) (landed, goOn bool) {
-	f := d.flight
-	end := time.Now().Add(time.Duration(limit))
-	for !f.landed() {
-		age := time.Since(f.began)
-		if age >= d.stall {
-			break
-		}
-		left := min(lookNS, int64(d.stall-age))
-		if age < earlyNS && f.token != 0 {
-			left = min(left, firstNS)
-		}
-		if limit > 0 {
-			left = min(left, max(0, int64(time.Until(end))))
-		}
-		if limit == 0 || left == 0 {
-			return false, true
-		}
-		w := park.Get()
-		d.waiter = w
-		wait := d.caller.Wait
-		if d.alone {
-			wait = plainWait
-		}
-		// The lock goes once the wait has let other threads of the program run, or
-		// the one that is woken by it would find them held up by this one.
-		woken, raised := wait(&parked{w, d.r.Unlock}, left)
-		if !woken && !raised && f.token != 0 {
-			if f.stuck++; !d.caller.Stuck(f.token) {
-				f.stuck = 0
-			}
-		}
-		d.r.Lock()
-		sent := d.waiter != w
-		if !sent {
-			d.waiter = nil
-		}
-		if sent && !woken {
-			d.r.Unlock()
-			w.Park(driver.Forever, 0) // its permit is on the way
-			d.r.Lock()
-		}
-		park.Put(w)
-		if raised {
-			return false, false
-		}
-		if f.stuck == stuckLooks {
-			break
-		}
-		if d.flight != f {
-			return true, true // another thread saw it land
-		}
-	}
-	d.flight = nil // landed, or left to itself
-	return true, true
-}
-
-func plainWait(p driver.Point, limit int64) (reached, interrupted bool) { return p.Wait(limit), false }
-
-// parked is the point at which a thread is woken; before is called first, once.
-type parked struct {
-	p      *park.Parker
-	before func()
-}
-
-// Wait implements driver.Point.
-func (w *parked) Wait(limit int64) bool {
-	if w.before != nil {
-		w.before()
-		w.before = nil
-	}
-	return w.p.Park(limit, funcSpinNS)
-}
-
-// funcSpinNS is how long the thread looks before it sleeps: most functions are
-// short, and waking it takes microseconds.
-const funcSpinNS = 20_000

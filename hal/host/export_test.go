@@ -2,5 +2,6 @@ package host
 
 import "time"
 
-// Hasten shortens how long the device waits before it goes on by itself.
-func Hasten() { aloneTick = 2 * time.Millisecond }
+// Hasten shortens how long the device waits before it goes on by itself. It
+// is called before any test runs.
+func Hasten() { aloneTick = 10 * time.Millisecond }

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,11 +12,18 @@ import (
 	"halstream/hal/host"
 )
 
+const (
+	graphLimit = 10 * time.Second
+	graphTick  = 5 * time.Millisecond
+)
+
 // bench is a runtime of its own for a test.
 type bench struct {
 	t  *testing.T
 	rt *hal.Runtime
 	me *hal.Thread
+	// streams are those that were made, and the default streams.
+	streams []*hal.Stream
 }
 
 func newBench(t *testing.T, schedule string) *bench {
@@ -25,7 +33,13 @@ func newBench(t *testing.T, schedule string) *bench {
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
 	require.NoError(t, rt.SetSchedule(nil, schedule, driver.Caller{}))
-	return &bench{t, rt, hal.NewThread()}
+	b := &bench{t: t, rt: rt, me: hal.NewThread()}
+	for i := range rt.Devices() {
+		d, err := rt.Device(i)
+		require.NoError(t, err)
+		b.streams = append(b.streams, d.DefaultStream())
+	}
+	return b
 }
 
 func (b *bench) stream(ordinal int) *hal.Stream {
@@ -33,6 +47,7 @@ func (b *bench) stream(ordinal int) *hal.Stream {
 	require.NoError(b.t, err)
 	s, err := d.NewStream(b.me, hal.StreamOptions{})
 	require.NoError(b.t, err)
+	b.streams = append(b.streams, s)
 	return s
 }
 
@@ -49,14 +64,18 @@ func (b *bench) event(kind hal.EventKind) *hal.Event {
 }
 
 // rest waits until nothing moves by itself and returns what the streams wait for.
-func (b *bench) rest() map[uint64]driver.Busy {
+func (b *bench) rest() map[*hal.Stream]driver.Busy {
 	require.Eventually(b.t, func() bool {
 		quiet, _ := b.rt.Quiet()
 		return quiet
-	}, limit, tick)
-	found := map[uint64]driver.Busy{}
+	}, graphLimit, graphTick)
+	found := map[*hal.Stream]driver.Busy{}
 	for _, one := range b.rt.Busy() {
-		found[one.At.Stream] = one
+		for _, s := range b.streams {
+			if s.Device().Ordinal() == one.At.Device && s.Index() == one.At.Stream {
+				found[s] = one
+			}
+		}
 	}
 	return found
 }
@@ -77,25 +96,21 @@ func TestGraphOfAGateAndWhoWaitsForIt(t *testing.T) {
 		require.NoError(t, far.WaitStream(b.me, waits))
 		p, err := far.Point(b.me)
 		require.NoError(t, err)
-		p.Wait(int64(tick)) // under a schedule what can move does so now
+		p.Wait(int64(graphTick)) // under a schedule what can move does so now
 		found := b.rest()
-		gate := found[held.Index()]
+		gate := found[held]
 		assert.Equal(t, driver.NeedGate, gate.Need)
 		assert.EqualValues(t, 1, gate.Number)
 		assert.EqualValues(t, 2, gate.Pending)
 		assert.Equal(t, driver.Place{Device: 0, Stream: held.Index(), Seq: 1}, gate.At)
-		wait := found[waits.Index()]
+		wait := found[waits]
 		assert.Equal(t, driver.NeedStream, wait.Need)
 		assert.Equal(t, e.ID(), wait.Number)
 		assert.Equal(t, []driver.Place{{Device: 0, Stream: held.Index(), Seq: 2}}, wait.On)
-		for _, one := range b.rt.Busy() {
-			if one.At.Device == 1 {
-				assert.Equal(t, []driver.Place{{Device: 0, Stream: waits.Index(), Seq: 1}}, one.On)
-			}
-		}
+		assert.Equal(t, []driver.Place{{Device: 0, Stream: waits.Index(), Seq: 1}}, found[far].On)
 		assert.Equal(t, []driver.Place{{Device: 1, Stream: far.Index(), Seq: 1}}, driver.Missing(p))
 		g.Open()
-		assert.True(t, p.Wait(int64(limit)))
+		assert.True(t, p.Wait(int64(graphLimit)))
 		assert.Empty(t, driver.Missing(p))
 	})
 }
@@ -109,13 +124,13 @@ func TestGraphOfTheLegacyOrder(t *testing.T) {
 		require.NoError(t, d.DefaultStream().Nop(b.me))
 		require.NoError(t, later.Nop(b.me))
 		found := b.rest()
-		assert.Equal(t, driver.NeedGate, found[held.Index()].Need)
-		for _, index := range []uint64{0, later.Index()} {
-			assert.Equal(t, driver.NeedOrder, found[index].Need)
-			assert.Equal(t, []driver.Place{{Device: 0, Stream: held.Index(), Seq: 1}}, found[index].On)
+		assert.Equal(t, driver.NeedGate, found[held].Need)
+		for _, s := range []*hal.Stream{d.DefaultStream(), later} {
+			assert.Equal(t, driver.NeedOrder, found[s].Need)
+			assert.Equal(t, []driver.Place{{Device: 0, Stream: held.Index(), Seq: 1}}, found[s].On)
 		}
 		g.Open()
-		ok, err := later.Synchronize(b.me, int64(limit))
+		ok, err := later.Synchronize(b.me, int64(graphLimit))
 		require.NoError(t, err)
 		assert.True(t, ok)
 	})
@@ -126,16 +141,16 @@ func TestGraphOfEventsOfTheFuture(t *testing.T) {
 		waits, records := b.stream(0), b.stream(0)
 		e := b.event(hal.Future)
 		require.NoError(t, waits.Wait(b.me, e))
-		found := b.rest()[waits.Index()]
+		found := b.rest()[waits]
 		assert.Equal(t, driver.NeedEvent, found.Need)
 		assert.Equal(t, e.ID(), found.Number)
 		assert.Empty(t, found.On)
 		g := b.gate(records)
 		require.NoError(t, records.Record(b.me, e))
-		found = b.rest()[waits.Index()]
+		found = b.rest()[waits]
 		assert.Equal(t, []driver.Place{{Device: 0, Stream: records.Index(), Seq: 2}}, found.On)
 		g.Open()
-		ok, err := waits.Synchronize(b.me, int64(limit))
+		ok, err := waits.Synchronize(b.me, int64(graphLimit))
 		require.NoError(t, err)
 		assert.True(t, ok)
 	})
@@ -145,7 +160,7 @@ func TestAFunctionIsTheProgramsUntilItEnds(t *testing.T) {
 	b := newBench(t, "parallel")
 	s := b.stream(0)
 	require.NoError(t, s.HostFunc(b.me, 7))
-	found := b.rest()[s.Index()] // nobody serves the queue
+	found := b.rest()[s] // nobody serves the queue
 	assert.Equal(t, driver.NeedFunction, found.Need)
 	assert.EqualValues(t, 7, found.Number)
 	assert.Equal(t, 1, b.rt.Funcs.Waiting())
@@ -153,7 +168,7 @@ func TestAFunctionIsTheProgramsUntilItEnds(t *testing.T) {
 	b.rt.Funcs.Start()
 	quiet, _ := b.rt.Quiet()
 	assert.False(t, quiet, "a thread is about to take the function")
-	task := b.rt.Funcs.Next(worker, int64(limit))
+	task := b.rt.Funcs.Next(worker, int64(graphLimit))
 	assert.EqualValues(t, 7, task.Token)
 	assert.Zero(t, b.rt.Funcs.Waiting())
 	// It asked for one more thread, which is counted and on its way.
@@ -166,7 +181,7 @@ func TestAFunctionIsTheProgramsUntilItEnds(t *testing.T) {
 	b.rt.Funcs.Done(worker, false, nil)
 	_, after := b.rt.Quiet()
 	assert.NotEqual(t, before, after)
-	ok, err := s.Synchronize(b.me, int64(limit))
+	ok, err := s.Synchronize(b.me, int64(graphLimit))
 	require.NoError(t, err)
 	assert.True(t, ok)
 }
@@ -176,13 +191,13 @@ func TestAReportWaitsForAThreadOfTheProgram(t *testing.T) {
 	s, q := b.stream(0), hal.NewReportQueue()
 	require.NoError(t, s.Subscribe(b.me, q))
 	require.NoError(t, s.Report(b.me, q, 9, true))
-	found := b.rest()[s.Index()]
+	found := b.rest()[s]
 	assert.Equal(t, driver.NeedReport, found.Need)
 	assert.EqualValues(t, 9, found.Number)
-	task := q.Next(b.me, int64(limit))
+	task := q.Next(b.me, int64(graphLimit))
 	assert.EqualValues(t, 9, task.Token)
 	q.Done(b.me, false, nil)
-	ok, err := s.Synchronize(b.me, int64(limit))
+	ok, err := s.Synchronize(b.me, int64(graphLimit))
 	require.NoError(t, err)
 	assert.True(t, ok)
 }
@@ -190,15 +205,16 @@ func TestAReportWaitsForAThreadOfTheProgram(t *testing.T) {
 func TestWorkAndLimitsMoveByThemselves(t *testing.T) {
 	b := newBench(t, "parallel")
 	s, limited := b.stream(0), b.stream(0)
-	require.NoError(t, limited.WaitLimited(b.me, b.event(hal.Future), int64(2*tick)))
+	require.NoError(t, limited.WaitLimited(b.me, b.event(hal.Future), int64(time.Hour)))
 	quiet, _ := b.rt.Quiet()
 	assert.False(t, quiet, "the limit of a wait runs")
-	_, err := limited.Synchronize(b.me, int64(limit))
-	assert.ErrorIs(t, err, hal.ErrTimeout)
-	require.NoError(t, s.Delay(b.me, int64(2*tick)))
+	_, err := limited.Abort(b.me)
+	require.NoError(t, err)
+	b.rest()
+	require.NoError(t, s.Delay(b.me, int64(300*time.Millisecond)))
 	quiet, _ = b.rt.Quiet()
 	assert.False(t, quiet, "an engine works")
-	ok, err := s.Synchronize(b.me, int64(limit))
+	ok, err := s.Synchronize(b.me, int64(graphLimit))
 	require.NoError(t, err)
 	assert.True(t, ok)
 	quiet, first := b.rt.Quiet()

@@ -30,7 +30,6 @@ func TestConformance(t *testing.T) {
 // what the contract does not allow.
 func TestConformanceUnderSchedules(t *testing.T) {
 	t.Setenv("HALSTREAM_STALL_S", "0.02")
-	host.Hasten()
 	for _, schedule := range []string{"fifo", "earliest", "latest", "random 1", "pct 1 3 2000", "starve 1"} {
 		t.Run(schedule, func(t *testing.T) {
 			defer goleak.VerifyNone(t)

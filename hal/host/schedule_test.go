@@ -17,7 +17,10 @@ import (
 	"halstream/hal/host"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	host.Hasten()
+	goleak.VerifyTestMain(m)
+}
 
 // limitNS is how long a wait of these tests may take.
 const limitNS = int64(10 * time.Second)

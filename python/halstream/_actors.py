@@ -34,14 +34,11 @@ _TIMERS = {
 
 
 def bystander(ident: int, frame: FrameType) -> bool:
-    """Return True for a daemon thread of a tool, such as a progress bar's or a test runner's.
+    """Return True for a thread of a tool, such as a progress bar's or a test runner's.
 
     Nothing but the tool and the standard library is on its stack.
     """
-    thread = _threads().get(ident)
-    if thread is None or not thread.daemon:
-        return False
-    root = getattr(getattr(thread, "function", None), "__code__", None)  # a timer's
+    root = getattr(getattr(_threads().get(ident), "function", None), "__code__", None)  # a timer's
     at: FrameType | None = frame
     while at is not None:
         code = at.f_code

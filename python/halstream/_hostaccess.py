@@ -52,9 +52,11 @@ def host_access(buffer: Any, mode: str = "r") -> None:
 
 def extent(buffer: Any, *, writable: bool = False) -> tuple[int, int]:
     """Return the address and the bytes from the lowest to the highest element."""
-    strides = getattr(buffer, "strides", None)
-    interface = getattr(buffer, "__array_interface__", None)
-    if interface is None or strides is None:
+    # Asking memory of the runtime for its interface would wait for the work on it.
+    own = getattr(buffer, "ptr", None) is not None
+    strides: Any = None if own else getattr(buffer, "strides", None)
+    interface: Any = None if strides is None else getattr(buffer, "__array_interface__", None)
+    if interface is None:
         from ._memory import address_of
 
         return address_of(buffer, writable=writable)

@@ -78,16 +78,18 @@ def _close(scope: _Scope) -> None:
     with _lock:
         if scope not in _scopes:
             return
-        collect(finish=len(_scopes) == 1)
-        _scopes.remove(scope)
-        scope.report._refresh = None
-        if not _scopes:
-            scope.report.dropped = int(str(_native.check_stats()).split()[2])
-            _native.check_stop()
-            _hostfunc.keep = None
-            _kept.forget()
-        else:
-            _native.check_flags(_OBSERVE if any(s.observe for s in _scopes) else 0)
+        try:
+            collect(finish=len(_scopes) == 1)
+        finally:
+            _scopes.remove(scope)
+            scope.report._refresh = None
+            if _scopes:
+                _native.check_flags(_OBSERVE if any(s.observe for s in _scopes) else 0)
+            else:
+                scope.report.dropped = int(str(_native.check_stats()).split()[2])
+                _native.check_stop()
+                _hostfunc.keep = None
+                _kept.forget()
 
 
 def collect(finish: bool = False) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 from . import _native
+from ._base import drain
 from ._errors import HalError, NotReadyError, NotSupportedError, ScheduleError, WaitTimeoutError
 from ._execution import Execution
 from ._token import Token, parse_spec, spec_text
@@ -51,6 +53,7 @@ class Schedule:
     def __enter__(self) -> Schedule:
         if self._before:
             raise RuntimeError("a schedule is used for one block; call schedule() again")
+        drain()  # what was collected before is closed before, too
         before = _current()
         begin(self.spec)
         self._before = before
@@ -292,13 +295,16 @@ def restore(spec: str) -> None:
 def add_note(exc: BaseException, text: str) -> None:
     """Add a text to what is shown of an exception.
 
-    Python 3.10 shows no notes; there it becomes part of the message where
-    that is a single text.
+    Python 3.10 shows no notes. There it becomes part of the message where the
+    exception has no more than that, and is printed otherwise.
     """
     add: Any = getattr(exc, "add_note", None)
     if add is not None:
         add(text)
-    elif len(exc.args) == 1 and isinstance(exc.args[0], str):
+    elif not exc.args:
+        exc.args = (text,)
+    elif len(exc.args) == 1 and not isinstance(exc, KeyError):
         exc.args = (f"{exc.args[0]}\n{text}",)
     else:
         exc.__notes__ = [*getattr(exc, "__notes__", []), text]  # type: ignore[attr-defined]
+        print(text, file=sys.stderr)

@@ -19,8 +19,8 @@ _TAKES_FUNCTION = {
 }  # fmt: skip
 #: Methods of streams, in all dialects; their receiver is the stream.
 _METHODS = {
-    *(_TAKES_FUNCTION - {"launch_callback"}), "nop", "delay", "record", "record_event", "wait", "wait_event", "wait_stream",
-    "synchronize", "query",
+    *(_TAKES_FUNCTION - {"launch_callback"}),
+    "nop", "delay", "record", "record_event", "wait", "wait_event", "wait_stream", "synchronize", "query",
 }  # fmt: skip
 #: Calls that make a context in which their argument is the current stream.
 _CONTEXTS = {"stream", "StreamContext", "StreamCtx", "stream_guard"}

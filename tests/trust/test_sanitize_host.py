@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import halstream as hs
@@ -141,6 +142,19 @@ def test_host_access_checks_what_it_is_given(backend: str) -> None:
     with pytest.raises(hs.InvalidValueError, match="read-only"):
         hs.host_access(frozen, "rw")
     hs.host_access(frozen, "r")
+
+
+def test_host_access_waits_for_nothing(backend: str, hold: Callable[[hs.Stream], Any]) -> None:
+    s = hs.Stream(non_blocking=True)
+    x, pinned = hs.empty(16, np.uint8), hs.pinned_empty(16, np.uint8)
+    gate = hold(s)
+    x.fill(1, s)
+    x.copy_to(pinned, s)
+    for buffer in (x, x[3:5], x._memory, pinned, pinned[::2]):
+        hs.host_access(buffer, "rw")
+        assert not s.query()
+    gate.open()
+    s.synchronize(timeout=LIMIT)
 
 
 def test_host_access_in_a_function_is_refused(backend: str) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import halstream as hs
 import pytest
 from halstream import _native
-from halstream._schedule import schedule, settle
+from halstream._schedule import add_note, schedule, settle
 from halstream._token import Token
 from halstream.testing import Gate
 
@@ -67,6 +69,7 @@ def test_a_token_replays_in_another_process() -> None:
         order = unordered()
     program = f"""
 import sys
+import threading
 sys.path.insert(0, {str(__file__).rpartition("/")[0]!r})
 from halstream._schedule import schedule
 from test_schedule import unordered
@@ -236,3 +239,43 @@ def test_the_parameters_of_a_token_reach_the_runtime() -> None:
     assert token.fingerprint == "01234567"
     with pytest.raises(hs.ScheduleError, match="stale"), schedule(token):
         assert _native.schedule_get() == "pct 7 3 40"
+
+
+def test_notes_are_shown_where_python_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    class Old(Exception):
+        add_note = None  # as in Python 3.10
+
+    class OldKey(Old, KeyError):
+        pass
+
+    one, none, two = Old(7), Old(), OldKey("name")
+    for exc in (one, none, two):
+        add_note(exc, "the note")
+    assert str(one) == "7\nthe note"
+    assert str(none) == "the note"
+    assert two.args == ("name",)
+    assert capsys.readouterr().err == "the note\n"
+
+
+def test_a_token_replays_beside_threads_that_compute() -> None:
+    gc.collect()  # gates that other tests left are opened when they are collected
+    stop = threading.Event()
+
+    def compute() -> None:
+        while not stop.is_set():
+            sum(range(1000))
+
+    threads = [threading.Thread(target=compute) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        with schedule("random(3)") as first:
+            order = unordered()
+        for _ in range(30):
+            with schedule(first.token) as again:
+                assert unordered() == order
+            assert again.order == first.order
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(10)

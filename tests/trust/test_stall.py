@@ -269,6 +269,23 @@ def test_W1_every_thread_for_functions_is_taken(child: Child) -> None:
     assert re.search(".*".join(map(re.escape, words)), done.stdout, re.DOTALL), done.stdout
 
 
+@pytest.mark.parametrize("options", [("-n", "1"), ("--timeout=50", "--timeout-method=thread"), ("--timeout=50",)])
+def test_W1_threads_and_timers_of_test_tools_do_not_count(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
+    pytester.makepyfile(
+        """
+        import halstream as hs
+
+        def test_hangs():
+            s = hs.Stream()
+            with hs.testing.Gate(s):
+                s.synchronize()
+        """
+    )
+    result = pytester.runpytest_subprocess(*options, timeout=LIMIT + 20)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*StallError: this wait can never end*"])
+
+
 def test_W1_a_thread_that_waits_when_the_program_has_ended(child: Child) -> None:
     done = child(
         """
