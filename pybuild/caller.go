@@ -13,6 +13,7 @@ extern int32_t halstream_next_ended(void);
 extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern void PyEval_RestoreThread(void *state) __attribute__((weak));
 extern int PyErr_CheckSignals(void) __attribute__((weak));
+extern void *PyErr_Occurred(void) __attribute__((weak));
 
 // A wait inside a wait finds the lock released already.
 static void *gil_release(void)
@@ -34,7 +35,8 @@ static int gil_interrupted(void **state, int ask)
 	PyEval_RestoreThread(*state);
 	halstream_self.released = 0;
 	halstream_self.handling = 1;
-	int answer = PyErr_CheckSignals() != 0 ? STALL_RAISED : STALL_NO;
+	// A handler may have raised already, in a wait inside this one.
+	int answer = PyErr_Occurred() != NULL || PyErr_CheckSignals() != 0 ? STALL_RAISED : STALL_NO;
 	halstream_self.handling = 0;
 	if (answer == STALL_NO && ask) answer = halstream_stall_ask();
 	if (answer == STALL_RAISED) return answer;

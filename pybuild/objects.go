@@ -37,6 +37,8 @@ func Close(id int64) (zero int64, err error) {
 // inside a function on a stream.
 func Reap(id int64) (zero int64, err error) {
 	defer guard(&err)
+	reaping = true // the collector decides when: no call of the program
+	defer func() { reaping = false }()
 	return 0, closeAs(nil, id)
 }
 

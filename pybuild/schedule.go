@@ -48,12 +48,18 @@ func dropTid(slot int32, t *hal.Thread) {
 	delete(tids.bySlot, uint32(slot))
 }
 
+// reaping says that the runtime itself gives an object up.
+var reaping bool
+
 // whoCalls says to the host device who calls.
 func whoCalls() driver.Caller {
 	funcs := rt.Funcs
 	return driver.Caller{
 		Wait: outside,
 		Thread: func() (uint64, bool) {
+			if reaping {
+				return 0, true
+			}
 			tids.Lock()
 			t := tids.bySlot[uint32(C.self_slot())]
 			tids.Unlock()
@@ -62,20 +68,20 @@ func whoCalls() driver.Caller {
 			}
 			return t.ID, t.Serves()
 		},
-		Stuck: func(token uint64) bool {
+		Stuck: func(token uint64) (stuck, interrupted bool) {
 			t := funcs.Runs(token)
 			if t == nil {
-				return funcs.Held() != "" // no thread is left to take it
+				return funcs.Held() != "", false // no thread is left to take it
 			}
 			tids.Lock()
 			tid := tids.of[t]
 			tids.Unlock()
-			waits, certain := stuckInPython(token)
-			if certain {
-				return true
+			waits, certain, raised := stuckInPython(token)
+			if certain || raised {
+				return certain, raised
 			}
 			// A function may also wait for threads that it uses itself, and they are busy.
-			return idle.since() && (waits || waitsForever(tid)) && lookedAt.longEnough(token)
+			return idle.since() && (waits || waitsForever(tid)) && lookedAt.longEnough(token), false
 		},
 		Asleep: asleep,
 	}

@@ -41,10 +41,6 @@ int halstream_stall_ask_anyhow(int64_t token)
     asked = token;
     int answer = halstream_stall_ask();
     asked = 0;
-    if (answer == STALL_RAISED) {
-        PyErr_Clear();
-        answer = STALL_NO;
-    }
     halstream_self.released = released;
     PyGILState_Release(state);
     return answer;

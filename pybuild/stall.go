@@ -151,13 +151,14 @@ func (w *watch) leave() {
 
 // stuckInPython reports whether the function with this token, which runs, waits
 // for something that only another thread can give it, and whether none but the
-// host threads that wait for it are there to do so.
-func stuckInPython(token uint64) (waits, certain bool) {
+// host threads that wait for it are there to do so; or that a signal handler
+// raised meanwhile.
+func stuckInPython(token uint64) (waits, certain, raised bool) {
 	if over.Load() {
-		return false, false
+		return false, false, false
 	}
 	answer := C.halstream_stall_ask_anyhow(C.int64_t(token))
-	return answer >= C.STALL_MAYBE, answer == C.STALL_CERTAIN
+	return answer >= C.STALL_MAYBE, answer == C.STALL_CERTAIN, answer == C.STALL_RAISED
 }
 
 // StallHook sets what is asked whether a wait can ever end: the address of a

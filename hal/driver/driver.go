@@ -218,8 +218,8 @@ type Caller struct {
 	// function of a stream.
 	Thread func() (id uint64, inside bool)
 	// Stuck reports whether the function with this token waits for something
-	// that only another thread can give it.
-	Stuck func(token uint64) bool
+	// that only another thread can give it, and whether the call shall end at once.
+	Stuck func(token uint64) (stuck, interrupted bool)
 	// Asleep reports whether no thread of the program can do anything now.
 	Asleep func() bool
 }

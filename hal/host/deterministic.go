@@ -38,6 +38,8 @@ type deterministic struct {
 	timers []limit
 	asked  map[*Stream]int // queries in a row that found it busy, and nothing ran
 
+	added string // kind of the operation that the present call enqueued
+
 	moving bool // a thread chooses and runs
 	alone  bool // it is the device's own
 	flight *flight
@@ -83,7 +85,7 @@ func newDeterministic(text string, e *engine, c driver.Caller, stall time.Durati
 		d.caller.Thread = func() (uint64, bool) { return 1, false }
 	}
 	if d.caller.Stuck == nil {
-		d.caller.Stuck = func(uint64) bool { return false }
+		d.caller.Stuck = func(uint64) (bool, bool) { return false, false }
 	}
 	if d.caller.Asleep == nil {
 		d.caller.Asleep = func() bool { return true }
@@ -110,6 +112,7 @@ func (d *deterministic) Added(s *Stream) {
 	}
 	d.keys++
 	l.keys = append(l.keys, d.keys)
+	d.added = s.q.last.ops[len(s.q.last.ops)-1].kind.String()
 }
 
 // Ready implements Scheduler.

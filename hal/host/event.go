@@ -97,7 +97,7 @@ const awakeNS = 20_000
 // Wait implements driver.Point. The thread runs what it can before it sleeps.
 func (p point) Wait(limit int64) bool {
 	e := p.eng
-	if p.at.reached() {
+	if e.known(p.at) {
 		return true
 	}
 	e.Lock()

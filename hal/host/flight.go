@@ -114,7 +114,10 @@ func (d *deterministic) land(limit int64) (landed, goOn bool) {
 		// the one that is woken by it would find them held up by this one.
 		woken, raised := wait(&parked{w, d.r.Unlock}, left)
 		if !woken && !raised && f.token != 0 {
-			if f.stuck++; !d.caller.Stuck(f.token) {
+			var stuck bool
+			if stuck, raised = d.caller.Stuck(f.token); stuck {
+				f.stuck++
+			} else {
 				f.stuck = 0
 			}
 		}

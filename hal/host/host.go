@@ -152,6 +152,9 @@ func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
 func (d *Device) Point() driver.Point {
 	d.eng.Lock()
 	defer d.eng.Unlock()
+	if !d.eng.free.Load() {
+		return d.all()
+	}
 	var ps points
 	for s := d.active; s != nil; s = s.next {
 		ps = append(ps, point{d.eng, place{s, s.submitted.Load()}})

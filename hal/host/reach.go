@@ -92,10 +92,11 @@ func (d *deterministic) note(why Reason, s *Stream, thread uint64, limit int64) 
 		if l := d.byOwn[s]; l != nil {
 			c.Stream = l.number
 		}
-		if why == Enqueued && s.q.n > 0 {
-			c.Kind = s.q.last.ops[len(s.q.last.ops)-1].kind.String()
-		}
 	}
+	if why == Enqueued && d.added != "" {
+		c.Kind = d.added
+	}
+	d.added = ""
 	if why == Blocked {
 		at := place{s, s.submitted.Load()}
 		if d.waits[thread] == at {
@@ -111,6 +112,43 @@ func (d *deterministic) note(why Reason, s *Stream, thread uint64, limit int64) 
 		p.ran(&p.host)
 	}
 	return false
+}
+
+// all is the point of a device under a deterministic schedule: one call,
+// whatever is pending. The engine's lock is held.
+func (d *Device) all() driver.Point {
+	a := &deviceAll{dev: d}
+	for s := d.active; s != nil; s = s.next {
+		a.places = append(a.places, place{s, s.submitted.Load()})
+	}
+	return a
+}
+
+type deviceAll struct {
+	dev    *Device
+	places []place
+}
+
+func (a *deviceAll) reached() bool {
+	for _, at := range a.places {
+		if !at.reached() {
+			return false
+		}
+	}
+	return true
+}
+
+// Wait implements driver.Point.
+func (a *deviceAll) Wait(limit int64) bool {
+	e := a.dev.eng
+	e.Lock()
+	defer e.Unlock()
+	s := a.dev.default_
+	if len(a.places) > 0 {
+		s = a.places[0].on
+	}
+	e.sched.Point(Blocked, s, a.reached, limit)
+	return a.reached()
 }
 
 // after notes a limit of a wait.

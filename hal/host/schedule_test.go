@@ -279,7 +279,7 @@ func TestX5_a_function_that_waits_for_the_host_is_left_to_itself(t *testing.T) {
 				t.Setenv("HALSTREAM_STALL_S", "0.03")
 			} else {
 				t.Setenv("HALSTREAM_STALL_S", "3600")
-				caller.Stuck = func(token uint64) bool { return token == 1 }
+				caller.Stuck = func(token uint64) (bool, bool) { return token == 1, false }
 			}
 			k := under(t, "fifo", caller)
 			free := make(chan struct{})

@@ -95,7 +95,7 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	o := op{kind: opWait, tag: tag, arg: v.at.seq, on: v.at.on, ref: v}
 	if v.opts.Settable {
 		o.kind = opWaitSet
-	} else if v.at.on == nil || v.at.on == s || v.at.on.completed.Load() >= v.at.seq {
+	} else if v.at.on == nil || v.at.on == s || e.known(v.at) {
 		// What it stands for is done, or before us in this very stream.
 		e.passed(tag)
 		e.sched.Point(Enqueued, s, nil, 0)
@@ -113,13 +113,18 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	return nil
 }
 
+// known reports whether a wait for a place is complete by definition. Under a
+// deterministic schedule none is: which operations there are, and so their
+// numbers, must not depend on the order in which they run.
+func (e *engine) known(at place) bool { return e.free.Load() && at.reached() }
+
 // WaitStream implements driver.Stream.
 func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 	t := other.(*Stream)
 	e := s.eng
 	e.Lock()
 	if s != t {
-		if at := t.mark(); at.on.completed.Load() < at.seq {
+		if at := t.mark(); !e.known(at) {
 			e.add(s, op{kind: opWait, tag: tag, arg: at.seq, on: at.on})
 		} else {
 			e.passed(tag)
@@ -135,7 +140,7 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 // so a marker is enqueued there unless nothing lies between.
 func (s *Stream) mark() place {
 	if s.legacy {
-		if last := s.dev.last; !last.legacy && (last.pending > 0 || !last.open) {
+		if last := s.dev.last; !s.eng.free.Load() || !last.legacy && (last.pending > 0 || !last.open) {
 			s.eng.add(s, op{kind: opNop})
 		}
 	}

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ._array import Array, asarray, empty, pinned_empty, zeros
     from ._borrow import from_dlpack
     from ._kernel import Kernel
-    from ._sanitize import host_access, sanitize
+    from ._sanitize import UnorderedAccessWarning, host_access, sanitize
 
 __version__ = "0.1.0"
 
@@ -76,6 +76,7 @@ __all__ = [
     "Stream",
     "TimingDisabledError",
     "UnorderedAccessError",
+    "UnorderedAccessWarning",
     "UnrecordedError",
     "WaitTimeoutError",
     "WrongContextError",
@@ -193,7 +194,7 @@ def __getattr__(name: str) -> Any:
         from ._borrow import from_dlpack
 
         return from_dlpack
-    if name in {"host_access", "sanitize"}:
+    if name in {"UnorderedAccessWarning", "host_access", "sanitize"}:
         from . import _sanitize
 
         return getattr(_sanitize, name)

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from . import _native
 from ._base import reap
 from ._explore import Explored, explore
+from ._leaks import report as leaks
 from ._schedule import Schedule, schedule
 from ._stream import Stream
 from ._token import Token
 
-__all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "schedule"]
+__all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "leaks", "schedule"]
 
 
 class Gate:

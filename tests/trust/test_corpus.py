@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import halstream as hs
 import pytest
-from halstream.testing import explore, schedule
-
 from corpus import PROGRAMS, Program
+from halstream.testing import explore, schedule
 
 LUCKY = [program for program in PROGRAMS if program.schedule]
 UNORDERED = [program for program in PROGRAMS if program.sanitize]
