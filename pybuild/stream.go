@@ -213,8 +213,8 @@ func StreamSync(id, limit int64) (done int64, err error) {
 		return 0, err
 	}
 	ok := false
-	if !deterministic { // there it would be a call of its own, made or not as the order has it
-		if ok, err = s.Rested(t); err != nil {
+	if !deterministic || limit == 0 { // there it would be a call of its own, whose answer the order decides
+		if ok, err = s.Rested(t); err != nil || !ok && limit == 0 {
 			return 0, raise(err)
 		}
 	}

@@ -176,6 +176,17 @@ func (ps points) Missing() []driver.Place {
 	return places
 }
 
+// Missing implements driver.Placed.
+func (a *deviceAll) Missing() []driver.Place {
+	var places []driver.Place
+	for _, at := range a.places {
+		if !at.reached() {
+			places = append(places, at.name())
+		}
+	}
+	return places
+}
+
 // Number returns the gate's number in texts.
 func (g *gate) Number() uint64 { return g.id }
 

@@ -86,7 +86,7 @@ func schedules(t *testing.T, f func(t *testing.T, b *bench)) {
 	}
 }
 
-func TestGraphOfAGateAndWhoWaitsForIt(t *testing.T) {
+func TestW1_graph_of_a_gate_and_who_waits_for_it(t *testing.T) {
 	schedules(t, func(t *testing.T, b *bench) {
 		held, waits, far := b.stream(0), b.stream(0), b.stream(1)
 		g := b.gate(held)
@@ -115,7 +115,7 @@ func TestGraphOfAGateAndWhoWaitsForIt(t *testing.T) {
 	})
 }
 
-func TestGraphOfTheLegacyOrder(t *testing.T) {
+func TestW1_graph_of_the_legacy_order(t *testing.T) {
 	schedules(t, func(t *testing.T, b *bench) {
 		held, later := b.stream(0), b.stream(0)
 		g := b.gate(held)
@@ -136,7 +136,7 @@ func TestGraphOfTheLegacyOrder(t *testing.T) {
 	})
 }
 
-func TestGraphOfEventsOfTheFuture(t *testing.T) {
+func TestW1_graph_of_events_of_the_future(t *testing.T) {
 	schedules(t, func(t *testing.T, b *bench) {
 		waits, records := b.stream(0), b.stream(0)
 		e := b.event(hal.Future)
@@ -156,7 +156,7 @@ func TestGraphOfEventsOfTheFuture(t *testing.T) {
 	})
 }
 
-func TestAFunctionIsTheProgramsUntilItEnds(t *testing.T) {
+func TestW2_a_function_is_the_programs_until_it_ends(t *testing.T) {
 	b := newBench(t, "parallel")
 	s := b.stream(0)
 	require.NoError(t, s.HostFunc(b.me, 7))
@@ -202,7 +202,7 @@ func TestAReportWaitsForAThreadOfTheProgram(t *testing.T) {
 	assert.True(t, ok)
 }
 
-func TestWorkAndLimitsMoveByThemselves(t *testing.T) {
+func TestW2_work_and_limits_move_by_themselves(t *testing.T) {
 	b := newBench(t, "parallel")
 	s, limited := b.stream(0), b.stream(0)
 	require.NoError(t, limited.WaitLimited(b.me, b.event(hal.Future), int64(time.Hour)))

@@ -133,7 +133,7 @@ func (s *Stream) Mark() uint64 {
 	e := s.eng
 	e.Lock()
 	if s.ordered {
-		if last := s.dev.last; !e.free.Load() || !last.open || (last.legacy != s.legacy && last.pending > 0) {
+		if last := s.dev.last; !last.open || (last.legacy != s.legacy && last.pending > 0) {
 			e.add(s, op{kind: opNop})
 		}
 	}

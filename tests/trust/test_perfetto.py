@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import halstream as hs
 import pytest
-from halstream import _native, _script
+from halstream import _script
 from halstream._perfetto import build
-from halstream._recording import Recording
 from perfetto_help import Trace
 
-LIMIT = 10.0
 COUNT, BYTES = 2, 3  # units of counters in the schema
 
 
@@ -298,119 +293,6 @@ def test_large_logs_are_written_in_pieces_that_belong_together(log: Log) -> None
     trace = log.trace({i + 1: f"/p.py\x1f{i + 1}\x1ff" for i in range(5_000)})
     assert trace.edges() == edges
     assert [s.place for s in trace.on("device 0 / stream 1")] == [("/p.py", i + 1, "f") for i in range(5_000)]
-
-
-# -- real programs ---------------------------------------------------------------
-
-
-@pytest.fixture
-def record(backend: str) -> Iterator[Callable[[], Trace]]:
-    """Record from here on; the function ends it and returns the trace, checked."""
-    recording = Recording()
-    done: list[Trace] = []
-
-    def finish() -> Trace:
-        lines, executed = recording.finish()
-        trace = Trace(build(lines, executed, _native.position_text))
-        trace.check()
-        done.append(trace)
-        return trace
-
-    yield finish
-    if not done:
-        recording.finish()
-
-
-def test_a_program_on_two_devices(record: Callable[[], Trace], hold: Callable[[Any], Any]) -> None:
-    """Random records and waits; gates make some of the waits really wait."""
-    pick = random.Random(7)
-    streams = [hs.Stream(i % 2) for i in range(6)] + [hs.Device(0).default_stream]
-    events = [hs.Event(device=i % 2) for i in range(6)]
-    gates = [hold(streams[0]), hold(streams[3])]
-    expected: set[tuple[tuple[int, int], tuple[int, int]]] = set()
-    recorded: dict[int, tuple[int, int]] = {}  # event: stream and position there
-    counts = [1, 0, 0, 1, 0, 0, 0]
-    for step in range(400):
-        s = pick.randrange(len(streams))
-        e = pick.randrange(len(events))
-        kind = pick.choice(["record", "wait", "nop"])
-        if kind == "record" and streams[s].device == hs.Device(e % 2):
-            streams[s].record(events[e])
-            recorded[e] = (s, counts[s])
-        elif kind == "wait" and e in recorded:
-            streams[s].wait(events[e])
-            expected.add((recorded[e], (s, counts[s])))
-        else:
-            streams[s].nop()
-        counts[s] += 1
-        if step == 300:
-            for gate in gates:
-                gate.open()
-    for stream in streams:
-        stream.synchronize(timeout=LIMIT)
-    trace = record()
-    # The position of each operation on its stream, by number: what a flow joins.
-    place = {}
-    for at, stream in enumerate(streams):
-        name = f"stream {stream.index}" if stream.index else "default stream"
-        operations = [s for s in trace.on(f"device {stream.device.ordinal} / {name}") if s.category == "stream"]
-        numbers = sorted(s.args["id"] for s in operations)
-        assert len(numbers) == counts[at]
-        place.update({number: (at, i) for i, number in enumerate(numbers)})
-    assert {(place[source], place[target]) for source, target in trace.edges()} == expected
-    assert {s.name for s in trace.of("blocked")} >= {"blocked: waits for a gate"}
-
-
-def test_where_operations_come_from(record: Callable[[], Trace]) -> None:
-    stream = hs.Stream()
-
-    def enqueue() -> None:
-        stream.nop()
-
-    enqueue()
-    stream.synchronize(timeout=LIMIT)
-    (nop,) = record().of("stream")
-    assert nop.place == (__file__, enqueue.__code__.co_firstlineno + 1, "enqueue") or (
-        nop.place is not None and nop.place[0] == __file__ and nop.place[2].endswith("enqueue")
-    )
-
-
-def test_a_stream_behind_a_gate_is_blocked(record: Callable[[], Trace], hold: Callable[[Any], Any]) -> None:
-    held, waiting = hs.Stream(), hs.Stream()
-    gate = hold(held)
-    waiting.wait(held.record())
-    waiting.nop()
-    assert not waiting.query()
-    gate.open()
-    waiting.synchronize(timeout=LIMIT)
-    trace = record()
-    names = [s.name for s in trace.on(f"device 0 / stream {waiting.index}")]
-    assert names[0].startswith("blocked: waits for event") and len(names) == 3
-
-
-def test_memory_of_real_buffers(record: Callable[[], Trace]) -> None:
-    stream = hs.Stream()
-    pinned, buffer = hs.pinned_empty(1000, "u1"), hs.empty(3000, "u1")
-    buffer[:1000].copy_from(pinned, stream)
-    stream.synchronize(timeout=LIMIT)
-    del buffer
-    hs._memory.settle(0)  # type: ignore[attr-defined]
-    trace = record()
-    lives = {s.name: s for s in trace.of("memory")}
-    assert {"1000 bytes", "3000 bytes"} <= lives.keys()
-    assert lives["1000 bytes"].end == math.inf and lives["3000 bytes"].end < math.inf
-    (copy,) = [s for s in trace.of("stream") if s.name == "copy"]
-    assert (copy.args["bytes read"], copy.args["bytes written"]) == (1000, 1000)
-
-
-def test_an_unfinished_program(record: Callable[[], Trace], monkeypatch: pytest.MonkeyPatch, hold: Any) -> None:
-    monkeypatch.setattr("halstream._recording._DRAIN_S", 0.0)
-    stream = hs.Stream()
-    hold(stream)
-    stream.nop()
-    trace = record()
-    (one,) = (s for s in trace.on(f"device 0 / stream {stream.index}") if not s.instant)
-    assert (one.name, one.end, one.args["operations behind"]) == ("blocked: waits for a gate", math.inf, 1)
 
 
 def test_without_the_package_the_text_says_what_to_install(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:

@@ -59,7 +59,7 @@ def test_the_host(backend: str, name: str) -> None:
     check(HOST[name][0], *HOST[name][1])
 
 
-def test_threads_whose_order_the_runtime_cannot_see_are_listed_apart(backend: str) -> None:
+def test_V2_threads_whose_order_the_runtime_cannot_see_are_listed_apart(backend: str) -> None:
     s = hs.Stream(non_blocking=True)
     staging = hs.pinned_empty(16, np.uint8)
     x = hs.empty(16, np.uint8)
@@ -189,3 +189,18 @@ def test_host_access_of_a_view_is_from_its_lowest_to_its_highest_byte(
         ("host read", expected, ""),
         ("host write", "", expected),
     ]
+
+
+def test_V2_what_only_a_query_orders_is_listed_apart(backend: str) -> None:
+    writer, reader = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+    block = hs.zeros(16, np.uint8, stream=writer)
+    writer.synchronize(timeout=LIMIT)
+    with hs.sanitize(on="raise") as report:  # it does not raise: it may be meant so
+        block.fill(1, writer)
+        while not writer.query():
+            pass
+        block.fill(2, reader)
+        reader.synchronize(timeout=LIMIT)
+    (found,) = report.by_query
+    assert not report.races and not report.by_host_timing
+    assert "query" in found.text and __file__.rpartition("/")[2] in found.text

@@ -72,7 +72,7 @@ import sys
 import threading
 sys.path.insert(0, {str(__file__).rpartition("/")[0]!r})
 from halstream._schedule import schedule
-from test_schedule import unordered
+from test_schedule_block import unordered
 with schedule({str(first.token)!r}) as run:
     print(unordered(), run.order)
 """
