@@ -10,7 +10,7 @@ import (
 	"halstream/hal/order"
 )
 
-// Bits of the flags of CheckStart; the same numbers are in _sanitize.py.
+// Bits of the flags of CheckStart; the same numbers are in _checks/sanitize.py.
 const checkObserve = 1
 
 // check is the one check of a process: a checker that follows the runtime, and

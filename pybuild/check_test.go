@@ -17,7 +17,7 @@ func must[T any](t *testing.T) func(T, error) T {
 }
 
 // TestACheckReportsAndIsAlone is about the one check of a process and the form
-// of its reports, which _finding.py reads.
+// of its reports, which _checks/finding.py reads.
 func TestACheckReportsAndIsAlone(t *testing.T) {
 	number, address, text := must[int64](t), must[uint64](t), must[string](t)
 	require.Empty(t, text(CheckTake(1)), "none is on")

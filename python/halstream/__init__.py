@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from . import testing
     from ._array import Array, asarray, empty, pinned_empty, zeros
     from ._borrow import from_dlpack
+    from ._checks.sanitize import UnorderedAccessWarning, host_access, sanitize
     from ._kernel import Kernel
-    from ._sanitize import UnorderedAccessWarning, host_access, sanitize
 
 __version__ = "0.1.0"
 
@@ -195,7 +195,7 @@ def __getattr__(name: str) -> Any:
 
         return from_dlpack
     if name in {"UnorderedAccessWarning", "host_access", "sanitize"}:
-        from . import _sanitize
+        from ._checks import sanitize as _sanitize
 
         return getattr(_sanitize, name)
     if name == "Kernel":

@@ -42,9 +42,9 @@ def _load() -> Any:
             ext.pybuild_StallHook(id(_endless))
             _ext = ext
     if fresh and os.environ.get("HALSTREAM_SANITIZE"):
-        importlib.import_module("._sanitize", __package__).begin(os.environ["HALSTREAM_SANITIZE"])
+        importlib.import_module("._checks.sanitize", __package__).begin(os.environ["HALSTREAM_SANITIZE"])
     if fresh and os.environ.get("HALSTREAM_LEAKS") == "1":
-        importlib.import_module("._leaks", __package__).at_exit()
+        importlib.import_module("._stalls.leaks", __package__).at_exit()
     return _ext
 
 
@@ -63,7 +63,7 @@ def _endless() -> int:
     """Answer the extension, which asks whether a wait can ever end; see `_stall.asked`."""
     if sys.is_finalizing():
         return 0
-    from ._stall import asked
+    from ._stalls.stall import asked
 
     return asked()
 

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._commands import app
+    from ._cli.commands import app
 
 __all__ = ["app", "main"]
 
@@ -22,7 +22,7 @@ def main() -> int:
     """
     if sys.argv[1:2] == ["_child"]:
         # A run of a script under one schedule; needs nothing of the extra.
-        from ._child import main as child
+        from ._cli.child import main as child
 
         return child(sys.argv[2:])
     try:
@@ -35,7 +35,7 @@ def main() -> int:
         )
         return 2
     del rich, typer
-    from ._commands import app
+    from ._cli.commands import app
 
     app(prog_name="halstream")  # ends with SystemExit
     return 0
@@ -44,7 +44,7 @@ def main() -> int:
 def __getattr__(name: str) -> Any:
     # The commands are loaded where they are asked for: they import typer.
     if name == "app":
-        from ._commands import app
+        from ._cli.commands import app
 
         return app
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ._token import Token
+    from ._schedules.token import Token
 
 __all__ = ["Plan", "Streams"]
 
@@ -136,8 +136,8 @@ def plan_of(given: Mapping[str, Any], otherwise: Plan, source: str = "") -> Plan
         With what is wrong, and where it stands.
     """
     from ._errors import ScheduleError
-    from ._search import Settings
-    from ._token import Token
+    from ._schedules.search import Settings
+    from ._schedules.token import Token
 
     values: dict[str, Any] = {name: given[name] for name in (*_NUMBERS, *_FLAGS) if name in given}
     try:
@@ -214,7 +214,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     plan = Plan() if wrong else item_plan(item)
     if plan.idle and not wrong:
         return None
-    from ._pytest_test import run_test
+    from ._plugin.item import run_test
 
     run_test(item, nextitem, plan, wrong)
     return True

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from . import _native
 from ._base import reap
-from ._explore import Explored, explore
-from ._leaks import report as leaks
-from ._schedule import Schedule, schedule
+from ._schedules.block import Schedule, schedule
+from ._schedules.explore import Explored, explore
+from ._schedules.token import Token
+from ._stalls.leaks import report as leaks
 from ._stream import Stream
-from ._token import Token
 
 __all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "leaks", "schedule"]
 

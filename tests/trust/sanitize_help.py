@@ -9,7 +9,7 @@ from typing import Any
 
 import halstream as hs
 import numpy as np
-from halstream._schedule import schedule
+from halstream._schedules.block import schedule
 
 LIMIT = 10.0
 
@@ -25,7 +25,7 @@ def run(path: Path, source: str, spec: str = "fifo", **options: Any) -> Any:
 
 def mended(source: str, finding: Any) -> str:
     """Return the program with the line that a finding proposes, at the place that it proposes."""
-    from halstream._remedy import remedy
+    from halstream._checks.remedy import remedy
 
     found = remedy(finding)
     assert found.line and found.place, found

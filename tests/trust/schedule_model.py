@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from halstream._execution import Execution, Failure
-from halstream._token import Hold, parse_spec
+from halstream._schedules.execution import Execution, Failure
+from halstream._schedules.token import Hold, parse_spec
 
 
 @dataclass

@@ -10,7 +10,8 @@ from typing import Any
 
 import halstream as hs
 import pytest
-from halstream import _native, _stall
+from halstream import _native
+from halstream._stalls import stall as _stall
 
 #: Seconds until a test is taken to hang; nothing is ordered by it.
 LIMIT = 30.0

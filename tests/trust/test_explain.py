@@ -8,12 +8,12 @@ from typing import Any
 
 import halstream
 import pytest
-from halstream._execution import Execution, Failure
-from halstream._explain import explain, nondeterminism, place_of
-from halstream._search import Found
-from halstream._shrink import Shrunk
-from halstream._steps import host_calls, labels
-from halstream._token import Hold
+from halstream._schedules.execution import Execution, Failure
+from halstream._schedules.explain import explain, nondeterminism, place_of
+from halstream._schedules.search import Found
+from halstream._schedules.shrink import Shrunk
+from halstream._schedules.steps import host_calls, labels
+from halstream._schedules.token import Hold
 
 OWN = os.path.join(os.path.dirname(halstream.__file__), "_stream.py")
 
@@ -144,7 +144,7 @@ def test_files_below_the_current_folder_are_short(tmp_path: Path, monkeypatch: p
 
 
 def parsed(*lines: str) -> dict[int, Any]:
-    from halstream._log import parse
+    from halstream._traces.log import parse
 
     return {one.id: one for one in parse(lines)}
 

@@ -16,8 +16,8 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _current, _native
-from halstream._explore import explore
-from halstream._schedule import schedule, settle
+from halstream._schedules.block import schedule, settle
+from halstream._schedules.explore import explore
 from halstream.testing import Gate
 from halstream.torch import cuda
 

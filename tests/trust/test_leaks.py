@@ -9,7 +9,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _leaks
+from halstream._stalls import leaks as _leaks
 from halstream.testing import Gate
 
 Child = Callable[..., subprocess.CompletedProcess[str]]

@@ -6,8 +6,8 @@ import math
 
 import halstream as hs
 import pytest
-from halstream import _script
-from halstream._perfetto import build
+from halstream._cli import script as _script
+from halstream._traces.perfetto import build
 from perfetto_help import Trace
 
 COUNT, BYTES = 2, 3  # units of counters in the schema

@@ -10,8 +10,8 @@ from typing import Any
 import halstream as hs
 import pytest
 from halstream import _native
-from halstream._perfetto import build
-from halstream._recording import Recording
+from halstream._cli.recording import Recording
+from halstream._traces.perfetto import build
 from perfetto_help import Trace
 
 LIMIT = 10.0
@@ -118,7 +118,7 @@ def test_memory_of_real_buffers(record: Callable[[], Trace]) -> None:
 
 
 def test_an_unfinished_program(record: Callable[[], Trace], monkeypatch: pytest.MonkeyPatch, hold: Any) -> None:
-    monkeypatch.setattr("halstream._recording._DRAIN_S", 0.0)
+    monkeypatch.setattr("halstream._cli.recording._DRAIN_S", 0.0)
     stream = hs.Stream()
     hold(stream)
     stream.nop()

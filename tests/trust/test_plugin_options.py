@@ -6,7 +6,7 @@ from collections import Counter
 from textwrap import dedent
 
 import pytest
-from halstream._token import Token
+from halstream._schedules.token import Token
 from plugin_help import Runner, command
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -43,7 +43,7 @@ def test_unused_it_loads_neither_the_extension_nor_numpy(run: Runner) -> None:
     def test_modules():
         loaded = [name for name in sys.modules if name.startswith("halstream._")]
         assert "halstream.pytest_plugin" in sys.modules
-        assert not {"halstream._halstream", "halstream._search", "halstream._pytest_test"} & set(loaded)
+        assert not {"halstream._halstream", "halstream._schedules.search", "halstream._plugin.item"} & set(loaded)
         assert "numpy" not in sys.modules
     """
     run.pytester.makepyfile(test_it=dedent(source))

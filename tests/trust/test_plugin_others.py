@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from halstream._token import Token
+from halstream._schedules.token import Token
 from plugin_help import Runner, command
 
 pytestmark = pytest.mark.usefixtures("backend")

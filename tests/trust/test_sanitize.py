@@ -15,8 +15,8 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _hostfunc, _native
-from halstream._sanitize import UnorderedAccessWarning
-from halstream._schedule import schedule
+from halstream._checks.sanitize import UnorderedAccessWarning
+from halstream._schedules.block import schedule
 
 LIMIT = 10.0
 

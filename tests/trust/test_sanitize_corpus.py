@@ -9,7 +9,7 @@ import halstream as hs
 import pytest
 from corpus import PROGRAMS, Program
 from halstream import _current
-from halstream._schedule import schedule
+from halstream._schedules.block import schedule
 
 CHECKED = [program for program in PROGRAMS if program.sanitize]
 

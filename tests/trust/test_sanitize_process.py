@@ -47,7 +47,7 @@ def test_an_ordered_program_says_nothing(child: Child) -> None:
 
 
 def test_a_program_without_streams_pays_nothing(child: Child) -> None:
-    done = run(child, "import halstream, sys; print('halstream._sanitize' in sys.modules)", "1")
+    done = run(child, "import halstream, sys; print('halstream._checks.sanitize' in sys.modules)", "1")
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
 
 

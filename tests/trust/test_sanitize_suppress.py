@@ -6,7 +6,7 @@ from pathlib import Path
 
 import halstream as hs
 import pytest
-from halstream._suppress import KINDS, Rule, Rules, load, parse
+from halstream._checks.suppress import KINDS, Rule, Rules, load, parse
 from sanitize_help import run
 
 PROGRAM = """

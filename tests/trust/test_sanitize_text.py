@@ -322,7 +322,7 @@ def test_python_code_without_a_file_is_reported_too(backend: str) -> None:
 
 
 def test_the_dialect_of_a_program_without_its_frames_is_that_of_its_imports(tmp_path: Path) -> None:
-    from halstream._source import dialects
+    from halstream._checks.source import dialects
 
     path = tmp_path / "imports.py"
     path.write_text("import numpy\nfrom halstream import torch, sanitize\nimport halstream.cupyx\nfrom .x import y\n")
@@ -344,7 +344,7 @@ def test_the_dialect_of_a_program_without_its_frames_is_that_of_its_imports(tmp_
     ],
 )
 def test_names_are_read_off_the_line(tmp_path: Path, line: str, stream: str, function: str) -> None:
-    from halstream._source import statement
+    from halstream._checks.source import statement
 
     path = tmp_path / "line.py"
     path.write_text(f"def f():\n    if True:\n        {line}\n")

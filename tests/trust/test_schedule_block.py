@@ -12,8 +12,8 @@ from typing import Any
 import halstream as hs
 import pytest
 from halstream import _native
-from halstream._schedule import add_note, schedule, settle
-from halstream._token import Token
+from halstream._schedules.block import add_note, schedule, settle
+from halstream._schedules.token import Token
 from halstream.testing import Gate
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -71,7 +71,7 @@ def test_a_token_replays_in_another_process() -> None:
 import sys
 import threading
 sys.path.insert(0, {str(__file__).rpartition("/")[0]!r})
-from halstream._schedule import schedule
+from halstream._schedules.block import schedule
 from test_schedule_block import unordered
 with schedule({str(first.token)!r}) as run:
     print(unordered(), run.order)

@@ -7,7 +7,7 @@ import string
 import hypothesis.strategies as st
 import pytest
 from halstream import ScheduleError
-from halstream._token import KINDS, Hold, Token, _check, parse_spec, spec_text
+from halstream._schedules.token import KINDS, Hold, Token, _check, parse_spec, spec_text
 from hypothesis import given
 
 FINGERPRINT = "1a2b3c4d"

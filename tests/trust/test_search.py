@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from halstream import ScheduleError
-from halstream._execution import Execution, Failure, first_difference
-from halstream._search import MOST, Settings, derived, plans, search
-from halstream._token import Token, parse_spec
+from halstream._schedules.execution import Execution, Failure, first_difference
+from halstream._schedules.search import MOST, Settings, derived, plans, search
+from halstream._schedules.token import Token, parse_spec
 from schedule_model import Device, Program
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import hypothesis.strategies as st
 import pytest
-from halstream._execution import Execution
-from halstream._shrink import Budget, Shrunk, chain, departures, shrink
-from halstream._token import Hold
+from halstream._schedules.execution import Execution
+from halstream._schedules.shrink import Budget, Shrunk, chain, departures, shrink
+from halstream._schedules.token import Hold
 from hypothesis import given, settings
 from schedule_model import Device, Program
 

@@ -310,7 +310,7 @@ def test_W1_can_be_switched_off(child: Child) -> None:
     done = child(
         """
         import signal, halstream as hs
-        from halstream import _stall
+        from halstream._stalls import stall as _stall
         s = hs.Stream()
         gate = hs.testing.Gate(s)
         def judged(me):

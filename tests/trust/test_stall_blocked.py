@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from halstream import _blocked
+from halstream._stalls import blocked as _blocked
 
 LIMIT = 10.0
 

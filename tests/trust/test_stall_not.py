@@ -249,7 +249,7 @@ def test_W2_a_handler_that_runs_during_the_wait(child: Child) -> None:
         """
         import signal, threading, time
         import halstream as hs
-        from halstream import _stall
+        from halstream._stalls import stall as _stall
         s = hs.Stream()
         gate = hs.testing.Gate(s)
         looks = 0

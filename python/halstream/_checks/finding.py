@@ -1,0 +1,288 @@
+"""What the checker found, as objects: the two operations of a report and their stacks."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .. import _native
+from .._root import ROOT
+from . import source as _source
+
+__all__ = ["Access", "Finding", "Frame", "Made", "Note", "parse"]
+
+_DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
+# Frames from here on outward belong to whoever runs the program.
+_RUNNERS = ("/_pytest/", "/pluggy/", "/runpy.py", "/threading.py", "/concurrent/futures/", "/asyncio/", "/unittest/")
+
+
+class Frame(NamedTuple):
+    """A place in the program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{shown(self.file)}:{self.line}"
+
+
+def shown(file: str) -> str:
+    """Return a file's name as people know it: relative to where they are."""
+    here = os.path.abspath(os.curdir) + os.sep
+    return file[len(here) :] if file.startswith(here) else file
+
+
+@functools.lru_cache(maxsize=4096)
+def _stack(site: int) -> tuple[tuple[Frame, ...], str]:
+    """Return the program's frames of a site, innermost first, and the dialect it speaks."""
+    frames: list[Frame] = []
+    dialect = ""
+    for text in str(_native.position_text(site)).split("\n") if site else ():
+        file, line, function = text.split("\x1f")
+        if not frames and file.startswith(ROOT):
+            first = file[len(ROOT) :].split(os.sep)[0].removesuffix("x")  # cupyx is cupy's
+            if first in _DIALECTS:
+                dialect = first
+            continue
+        if frames and any(part in file for part in _RUNNERS):
+            break
+        if not file.startswith(ROOT):
+            frames.append(Frame(file, int(line), function))
+    for frame in frames:
+        if dialect:
+            break
+        spoken = _source.dialects(frame.file)
+        if len(spoken) == 1:
+            dialect = next(iter(spoken))
+    return tuple(frames), dialect
+
+
+class Access(NamedTuple):
+    """One of the two operations of a report.
+
+    Attributes
+    ----------
+    kind : str
+        ``copy``, ``fill``, ``call``, ``native``, ``host read``, ``free``, ...
+    device, stream : int
+        Where it was enqueued; the device is -1 for what the host did.
+    frames : tuple of Frame
+        The program's call stack, innermost first.
+    write, observed : bool
+        What it does, and whether it did so without saying.
+    nbytes : int
+        What a copy or fill moves, 0 if that is not known.
+    name : str
+        What the program called the stream when it made it; '' if that is not known.
+    """
+
+    id: int
+    kind: str
+    device: int
+    stream: int
+    thread: int
+    site: int
+    token: int
+    write: bool
+    observed: bool
+    host: bool
+    unknown: bool
+    nbytes: int
+    name: str
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return _stack(self.site)[0]
+
+    @property
+    def dialect(self) -> str:
+        """The dialect that made the call, '' for the plain runtime."""
+        return _stack(self.site)[1]
+
+    @property
+    def function(self) -> str:
+        """The function that it runs, as the program names it; '' if that is not known."""
+        if self.kind in ("call", "report", "native"):
+            for here in _statements(self.frames[:1]):
+                return here.function()
+        return ""
+
+
+class Note(NamedTuple):
+    """A wait or a record."""
+
+    id: int
+    site: int
+    event: int
+    version: int
+    device: int
+    stream: int
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return _stack(self.site)[0]
+
+
+class Finding(NamedTuple):
+    """Two accesses to the same bytes, at least one of them a write.
+
+    Attributes
+    ----------
+    category : str
+        ``race``: nothing orders them. ``query``: only a query that returned
+        true. ``timing``: only the time at which two host threads made their
+        calls. ``refill``: pinned memory changed under a pending copy.
+    first, second : Access
+        In the order of the calls.
+    start, nbytes : int
+        Address and size of what both access.
+    buffer : str
+        What the program calls the memory, '' if that is not known.
+    pairs : int
+        How many pairs with these stacks there were, at least.
+    """
+
+    category: str
+    pairs: int
+    start: int
+    nbytes: int
+    block_kind: int
+    block: int
+    block_nbytes: int
+    block_site: int
+    buffer: str
+    why: str
+    memory: str
+    devices: bool
+    first: Access
+    second: Access
+    wait: Note | None
+    record: Note | None
+
+    @property
+    def text(self) -> str:
+        """The whole report: what, where, why, and the line that would order them."""
+        from .report import text
+
+        return text(self)
+
+    @property
+    def fix(self) -> str:
+        """The line that would order them, '' where there is none."""
+        from .remedy import remedy
+
+        return remedy(self).line
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the program, '' for the plain runtime."""
+        return self.second.dialect or self.first.dialect
+
+    @property
+    def made_at(self) -> Frame | None:
+        """Where the memory was allocated: in a function that works on it, if there is one."""
+        frames = _near(self.block_site, self.places())
+        return frames[0] if frames else None
+
+    def places(self) -> list[Frame]:
+        """Return all frames of both."""
+        return [*self.first.frames, *self.second.frames]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _statements(frames: tuple[Frame, ...]) -> Iterator[_source.Statement]:
+    for frame in frames:
+        here = _source.statement(frame.file, frame.line)
+        if here is not None:
+            yield here
+
+
+def _near(site: int, places: Iterable[Frame]) -> tuple[Frame, ...]:
+    """Return the frames of a site from the function on that one of the places is in."""
+    frames = _stack(site)[0]
+    working = {frame[::2] for frame in places}
+    first = next((i for i, frame in enumerate(frames) if frame[::2] in working), 0)
+    return frames[first:]
+
+
+class Made:
+    """Where streams and memory were made, and so what the program calls them."""
+
+    def __init__(self, text: str) -> None:
+        self._sites: dict[tuple[int, int], int] = {}
+        # By site: the streams made there; of memory only that there is some.
+        self._streams: dict[int, list[tuple[int, int]]] = {}
+        self._memory: set[int] = set()
+        for line in text.splitlines():
+            device, key, site = map(int, line.split())
+            self._sites[device, key] = site
+            if device < 0:
+                self._memory.add(site)
+            else:
+                self._streams.setdefault(site, []).append((device, key))
+
+    def stream(self, device: int, index: int) -> str:
+        """Return the name that a stream got, '' if it is not known."""
+        site = self._sites.get((device, index), 0)
+        frames = _stack(site)[0]
+        if not frames:
+            return ""
+        places = self._places(frames, self._streams)
+        if len(places) > 1:  # several calls on one line
+            return _name(frames, len(places), places.index(site))
+        alike = self._streams[site]
+        return _name(frames, len(alike), sorted(alike).index((device, index)))
+
+    def memory(self, site: int, near: Iterable[Frame]) -> str:
+        """Return the name that memory got in a function that one of the places is in."""
+        frames = _near(site, near)
+        places = self._places(frames, self._memory)
+        place = places.index(site) if len(places) > 1 and site in places else -1
+        return _name(frames, max(1, len(places)), place)
+
+    def _places(self, frames: tuple[Frame, ...], sites: Iterable[int]) -> list[int]:
+        """Return the sites that these frames led to, in the order in which they were come to."""
+        return sorted(s for s in sites if frames and _stack(s)[0][-len(frames) :] == frames)
+
+
+def _name(frames: tuple[Frame, ...], count: int, place: int) -> str:
+    for here in _statements(frames[:3]):
+        name = here.target(count, place)
+        if name:
+            return name
+    return ""
+
+
+_CATEGORIES = {"by query only": "query", "by host timing only": "timing"}
+
+
+def parse(line: str, made: Made) -> Finding:
+    """Return the finding of a line of ``check_take``."""
+    fields = line.split("\x1f")
+    category, why, memory = fields[0], fields[8], fields[9]
+    pairs, start, nbytes, kind, block, block_nbytes, site = (int(n) for n in fields[1:8])
+    first, second = _access(fields[11:23], made), _access(fields[23:35], made)
+    buffer = made.memory(site, (*first.frames, *second.frames)) if site else ""
+    return Finding(
+        _CATEGORIES.get(category, category), pairs, start, nbytes, kind, block, block_nbytes, site, buffer,
+        why, memory, fields[10] == "1", first, second, _note(fields[35:41]), _note(fields[41:47]),
+    )  # fmt: skip
+
+
+def _access(fields: list[str], made: Made) -> Access:
+    ident, device, stream, thread, site, token = (int(n) for n in (fields[0], *fields[2:7]))
+    write, observed, host, unknown = (n != "0" for n in fields[7:11])
+    name = "" if host else made.stream(device, stream)
+    return Access(
+        ident, fields[1], device, stream, thread, site, token, write, observed, host, unknown, int(fields[11]), name
+    )
+
+
+def _note(fields: list[str]) -> Note | None:
+    note = Note(*(int(n) for n in fields))
+    return note if note.id else None

@@ -1,0 +1,139 @@
+"""The line that would order two accesses, in the words of the program's dialect."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import source as _source
+from .finding import Access, Finding, Frame, Note
+
+__all__ = ["Remedy", "remedy", "stream_label", "stream_name"]
+
+
+class _Words(NamedTuple):
+    """How a dialect says it: {a} is the first stream, {b} the second, {e} an event."""
+
+    order: str = "{b}.wait_event({a}.record_event())"
+    wait: str = "{b}.wait_event({e})"
+    host: str = "{a}.synchronize()"
+    event: str = "{e}.synchronize()"
+    keep: str = ""
+    default: str = "current_stream()"
+
+
+_WORDS = {
+    "": _Words(
+        order="{b}.wait({a}.record())", wait="{b}.wait({e})", keep="{x}.record_stream({a})",
+        default="halstream.Stream.from_handle(0)",
+    ),
+    "torch": _Words(keep="{x}.record_stream({a})", default="cuda.default_stream()"),
+    "paddle": _Words(default="device.current_stream()"),
+    "mindspore": _Words(default="hal.default_stream()"),
+    "cupy": _Words(order="{b}.wait_event({a}.record())", default="cuda.Stream.null"),
+    "acl": _Words(
+        order="rt.record_event(event, {a}); rt.stream_wait_event({b}, event)",
+        wait="rt.stream_wait_event({b}, {e})",
+        host="rt.synchronize_stream({a})",
+        event="rt.synchronize_event({e})",
+        default="0",
+    ),
+}  # fmt: skip
+
+
+class Remedy(NamedTuple):
+    """What to do: a line of code ('' for none), where it goes, and what else there is to say."""
+
+    line: str
+    where: str
+    place: Frame | None
+    note: str = ""
+
+
+def remedy(f: Finding) -> Remedy:
+    """Return what would order the accesses of a finding."""
+    found = _remedy(f)
+    # As the program spells the module.
+    if "rt." in found.line and any("acl.rt." in _source.source_line(*frame[:2]) for frame in f.places()):
+        return found._replace(line=found.line.replace("rt.", "acl.rt."))
+    return found
+
+
+def _remedy(f: Finding) -> Remedy:
+    words = _WORDS[f.dialect]
+    a, b, e = stream_name(f, f.first), stream_name(f, f.second), _event(f)
+    host = words.event.format(e=e) if e else words.host.format(a=a)
+    before = f.second.frames[0] if f.second.frames else None
+    if f.category == "refill":
+        return Remedy(host, "before the host writes there again", None)
+    if f.first.host:
+        return Remedy(
+            "", "", None,
+            "two host threads did this, and the runtime saw nothing that orders them: let one of them wait "
+            "for the other (a queue, an event, a join), or make it wait for what the other enqueued",
+        )  # fmt: skip
+    if f.second.host:
+        return Remedy(host, "before", before)
+    if f.memory == "freed while in use" and words.keep and f.buffer:
+        after = f.first.frames[0] if f.first.frames else None
+        return Remedy(words.keep.format(x=f.buffer, a=a), "after", after)
+    if f.memory == "used after it was freed":
+        return Remedy("", "", None, "give it back only behind its last use")
+    if f.dialect == "acl" and b.startswith("<"):
+        # A copy that waits, on the stream of the context, which has no handle of its own.
+        return Remedy(host, "before", before)
+    line = words.wait.format(b=b, e=e) if e else words.order.format(a=a, b=b)
+    return Remedy(line, "before", before)
+
+
+def _event(f: Finding) -> str:
+    """Return the event that stands for the first access, as the program names it; '' if none does."""
+    record: Note | None = f.record
+    frames = (f.first if f.category == "refill" else f.second).frames
+    if record is None or not record.frames or not frames:
+        return ""
+    there, here = record.frames[0], frames[0]
+    # The name means the same only in the same function, and the record must have come before.
+    if (there.file, there.function) != (here.file, here.function):
+        return ""
+    at = _source.statement(there.file, there.line)
+    name = at.event() if at else ""
+    return name if name.isidentifier() else ""
+
+
+def stream_name(f: Finding, access: Access) -> str:
+    """Return an expression for the stream of an access: the program's own if it is found."""
+    return _own_name(f, access) or (
+        _WORDS[f.dialect].default if access.stream == 0 else f"<stream {access.stream}>"
+    )
+
+
+def _own_name(f: Finding, access: Access) -> str:
+    used = _used_name(access)
+    if not used:
+        return access.name
+    other = f.second if access is f.first else f.first
+    # A name that both sides use is one function's name for different streams.
+    if not other.host and used == _used_name(other):
+        return access.name
+    same = bool(f.first.frames and f.second.frames) and f.first.frames[0][::2] == f.second.frames[0][::2]
+    return used if same else access.name or used
+
+
+def _used_name(access: Access) -> str:
+    for frame in access.frames[:1]:
+        here = _source.statement(frame.file, frame.line)
+        return here.stream() if here else ""
+    return ""
+
+
+def stream_label(f: Finding, access: Access | Note) -> str:
+    """Return how a report calls a stream."""
+    if access.stream == 0:
+        label = "the default stream"
+    else:
+        label = f"stream {access.stream}"
+        name = _own_name(f, access) if isinstance(access, Access) else ""
+        if name:
+            label += f" ({name})"
+    other = {f.first.device, f.second.device} - {-1}
+    return f"{label} of device {access.device}" if other != {0} else label

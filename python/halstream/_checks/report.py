@@ -1,0 +1,235 @@
+"""The text of what the sanitizer found, and the object that holds it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from . import source as _source
+from .finding import Access, Finding
+from .remedy import remedy, stream_label
+
+__all__ = ["Report", "text"]
+
+# Frames of a stack that a report shows.
+_SHOWN = 4
+
+_HEADS = {
+    "race": "unordered access: two operations touch the same {n}, and nothing orders them",
+    "query": "ordered by a query only: two operations touch the same {n}",
+    "timing": "ordered by host timing only: two operations touch the same {n}",
+    "refill": "pinned memory refilled: {n} changed between the call that copies them and the copy",
+}
+
+
+def text(f: Finding) -> str:
+    """Return the text of one finding."""
+    lines = [_HEADS[f.category].format(n=_bytes(f.nbytes)), "  " + _where(f)]
+    if f.category == "refill":
+        lines += ["  the copy, on " + stream_label(f, f.first), *_stack(f.first)]
+    else:
+        for number, access in enumerate((f.first, f.second), 1):
+            lines += [f"  {number}. {_what(f, access)}", *_stack(access)]
+    lines.append(f"  why: {_why(f)}")
+    fix = remedy(f)
+    if fix.line:
+        place = f" {fix.place}" if fix.place else ""
+        lines += [f"  fix: {fix.where}{place}", f"         {fix.line}"]
+    elif fix.note:
+        lines.append(f"  fix: {fix.note}")
+    if f.pairs > 1:
+        lines.append(f"  (and {f.pairs - 1} more pair{'s' if f.pairs > 2 else ''} with these stacks)")
+    return "\n".join(lines)
+
+
+def _bytes(n: int) -> str:
+    return "1 byte" if n == 1 else f"{n} bytes"
+
+
+def _where(f: Finding) -> str:
+    offset = f.start - f.block
+    if not f.block_nbytes or not 0 <= offset < f.block_nbytes:
+        return f"at {f.start:#x}"
+    end = min(offset + f.nbytes, f.block_nbytes) - 1
+    part = f"byte {offset}" if end == offset else f"bytes {offset} to {end}"
+    what = ("an array", "pinned memory", "device memory")[f.block_kind]
+    name = f"`{f.buffer}`, " if f.buffer else ""
+    made = f.made_at
+    return f"{part} of {name}{what} of {_bytes(f.block_nbytes)}" + (f", made at {made}" if made else "")
+
+
+def _what(f: Finding, access: Access) -> str:
+    does = "writes" if access.write else "reads"
+    if access.observed:
+        does += " (observed, not declared)"
+    on = f"on {stream_label(f, access)}"
+    if access.host:
+        who = "the host"
+        if (f.first.host and f.second.host) or f.why == "host threads without order":
+            who += f" (thread {access.thread})"
+        return f"{who} {does}"
+    if access.kind == "allocate":
+        return f"the memory is allocated, in the order of {stream_label(f, access)}"
+    if access.kind == "free":
+        return f"the memory is given back, in the order of {stream_label(f, access)}"
+    names = {
+        "copy": f"a copy of {_bytes(access.nbytes)}" if access.nbytes else "a copy",
+        "fill": f"a fill of {_bytes(access.nbytes)}" if access.nbytes else "a fill",
+        "call": f"function {access.function}" if access.function else "a function",
+        "native": f"native function {access.function}" if access.function else "a native function",
+    }
+    return f"{names.get(access.kind, access.kind)} {does} {on}"
+
+
+def _stack(access: Access) -> list[str]:
+    lines = []
+    for frame in access.frames[:_SHOWN]:
+        lines.append(f"       {frame} in {frame.function}")
+        source = _source.source_line(frame.file, frame.line)
+        if source:
+            lines.append(f"         {source}")
+    return lines or ["       (where it was called is not known)"]
+
+
+def _why(f: Finding) -> str:
+    first, second = stream_label(f, f.first), stream_label(f, f.second)
+    does = "write" if f.first.write else "read"
+    wait = ""
+    if f.wait is not None:
+        frames = f.wait.frames
+        wait = f" at {frames[0]}" if frames else ""
+    why = {
+        "never waited": f"{second} never waited for {first}",
+        "waited for another stream": (
+            f"{second} waited{wait} for {stream_label(f, f.wait) if f.wait else 'another stream'}, not for {first}"
+        ),
+        "waited for an older record": f"{second} waited{wait} for a record that {first} made before the {does}",
+        "waited before it was enqueued": f"{second} waited for {first}{wait}, before the {does} was enqueued",
+        "stream without order with the default stream": (
+            f"{first if f.second.stream == 0 else second} is non-blocking: it takes no part in the order of the "
+            "default stream"
+        ),
+        "host did not synchronize": f"the host never waited for {first}",
+        "host synchronized before it was enqueued": f"the host waited for {first} before the {does} was enqueued",
+        "host threads without order": (
+            "they are accesses of different host threads, between which the runtime saw no order"
+        ),
+        "source changed before the copy": (
+            "pinned memory is read when the stream gets there, and nothing made the host wait for that"
+        ),
+    }.get(f.why, f.why)
+    if f.devices:
+        why += "; streams of two devices have no order of their own"
+    if f.category == "query":
+        why += "; a query that returned true orders them, which it need not have done"
+    elif f.category == "timing":
+        why += "; only the moments at which the host threads made their calls order them"
+    return why
+
+
+_NAMES = (
+    ("race", "unordered access", "unordered accesses"),
+    ("refill", "refill of pinned memory", "refills of pinned memory"),
+    ("query", "pair ordered by a query only", "pairs ordered by a query only"),
+    ("timing", "pair ordered by host timing only", "pairs ordered by host timing only"),
+)
+
+
+class Report:
+    """What was found; empty is false.
+
+    Its length and its items are the races and the refills. What only a query
+    or the timing of host threads orders is apart, in `by_query` and
+    `by_host_timing`: it never raises or warns.
+
+    Attributes
+    ----------
+    suppressed : int
+        How many findings a suppression took out.
+    dropped : int
+        How many pairs were too many to be kept, of the same two calls as others
+        or beyond 10,000.
+    """
+
+    def __init__(self, refresh: Callable[[], object] | None = None) -> None:
+        self._refresh = refresh
+        self._found: list[Finding] = []
+        self._places: dict[tuple[object, ...], int] = {}
+        self._lock = threading.Lock()
+        self.suppressed = 0
+        self.dropped = 0
+
+    def _add(self, finding: Finding) -> None:
+        first, second = finding.first, finding.second
+        key = (finding.category, first.site, first.kind, second.site, second.kind)
+        with self._lock:
+            known = self._places.setdefault(key, len(self._found))
+            if known == len(self._found) or not (first.site and second.site):
+                self._found.append(finding)
+            else:
+                # The same lines with other streams.
+                self._found[known] = self._found[known]._replace(pairs=self._found[known].pairs + finding.pairs)
+
+    def _of(self, *categories: str) -> list[Finding]:
+        if self._refresh is not None:
+            self._refresh()
+        with self._lock:
+            return [f for f in self._found if f.category in categories]
+
+    @property
+    def races(self) -> list[Finding]:
+        """Pairs that nothing orders."""
+        return self._of("race")
+
+    @property
+    def refills(self) -> list[Finding]:
+        """Pinned memory that changed under a pending copy."""
+        return self._of("refill")
+
+    @property
+    def by_query(self) -> list[Finding]:
+        """Pairs that only a query that returned true orders."""
+        return self._of("query")
+
+    @property
+    def by_host_timing(self) -> list[Finding]:
+        """Pairs that only the time of calls of different host threads orders."""
+        return self._of("timing")
+
+    @property
+    def all(self) -> list[Finding]:
+        """Everything."""
+        return self._of("race", "refill", "query", "timing")
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._of("race", "refill"))
+
+    def __len__(self) -> int:
+        return len(self._of("race", "refill"))
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    @property
+    def summary(self) -> str:
+        """How many of what, in one line."""
+        found = self.all
+        parts = []
+        for category, one, more in _NAMES:
+            n = sum(f.category == category for f in found)
+            if n:
+                parts.append(f"{n} {one if n == 1 else more}")
+        text = ", ".join(parts) or "no unordered access"
+        apart = ((self.suppressed, "suppressed"), (self.dropped, "more not kept"))
+        more = ", ".join(f"{n} {what}" for n, what in apart if n)
+        return f"{text} ({more})" if more else text
+
+    def __str__(self) -> str:
+        found = self.all
+        order: dict[Any, int] = {name[0]: i for i, name in enumerate(_NAMES)}
+        parts = [f.text for f in sorted(found, key=lambda f: order[f.category])]
+        return "\n\n".join([f"halstream: {self.summary}", *parts])
+
+    def __repr__(self) -> str:
+        return f"<halstream.Report: {self.summary}>"

@@ -1,0 +1,319 @@
+"""The sanitizer: accesses to the same bytes that nothing orders, found in one run.
+
+Reports go to the `sanitize` that began last and has not ended. With
+``HALSTREAM_SANITIZE`` in the environment there is one for the whole process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+from .. import _hostfunc, _native
+from .._errors import ForkError, InvalidValueError, UnorderedAccessError
+from .._schedules.block import add_note
+from . import kept as _kept
+from .finding import Finding, Made, parse
+from .hostaccess import host_access
+from .report import Report
+from .suppress import Rule, Rules, load
+from .suppress import parse as parse_rule
+
+__all__ = ["UnorderedAccessWarning", "begin", "host_access", "sanitize"]
+
+# Bits of the flags that the extension takes; the same numbers are in pybuild.
+_OBSERVE = 1
+
+_MODES = ("raise", "warn", "collect")
+
+
+class UnorderedAccessWarning(UserWarning):
+    """Two operations on the same bytes have no order between them."""
+
+
+class _Scope:
+    """What is found from its start on goes to its report, unless a later one is open."""
+
+    def __init__(self, rules: Iterable[Rule], observe: bool) -> None:
+        self.rules = Rules(rules)
+        self.observe = observe
+        self.report = Report(collect)
+
+    def take(self, finding: Finding) -> None:
+        if not self.observe and (finding.first.observed or finding.second.observed):
+            return
+        if self.rules.suppress(finding.category, finding.places()):
+            self.report.suppressed += 1
+        else:
+            self.report._add(finding)
+
+
+_lock = threading.RLock()
+_scopes: list[_Scope] = []
+
+
+def _open(scope: _Scope) -> None:
+    importlib.import_module("halstream._array")  # without it array arguments say nothing
+    _native.check_found()  # loads the extension, which may begin a scope for the process
+    with _lock:
+        collect()  # what was found so far belongs to the others
+        flags = _OBSERVE if any(s.observe for s in (*_scopes, scope)) else 0
+        if _scopes:
+            _native.check_flags(flags)
+        else:
+            _native.check_start(flags)
+            _hostfunc.keep = _kept.keep
+        _scopes.append(scope)
+
+
+def _close(scope: _Scope) -> None:
+    with _lock:
+        if scope not in _scopes:
+            return
+        try:
+            collect(finish=len(_scopes) == 1)
+        finally:
+            _scopes.remove(scope)
+            scope.report._refresh = None
+            if _scopes:
+                _native.check_flags(_OBSERVE if any(s.observe for s in _scopes) else 0)
+            else:
+                scope.report.dropped = int(str(_native.check_stats()).split()[2])
+                _native.check_stop()
+                _hostfunc.keep = None
+                _kept.forget()
+
+
+def collect(finish: bool = False) -> None:
+    """Give what was found to the scope it belongs to."""
+    with _lock:
+        if not _scopes:
+            return
+        lines = str(_native.check_take(int(finish)))
+        if lines:
+            made = Made(str(_native.check_made()))
+            for line in lines.split("\x1e"):
+                _scopes[-1].take(parse(line, made))
+
+
+class sanitize(contextlib.ContextDecorator):
+    """Find accesses to the same bytes that nothing orders, in what the block does.
+
+    One run is enough: the calls are looked at, not the moments at which work
+    runs, so a missing wait is found also where the work happened to come in
+    the right order.
+
+    Parameters
+    ----------
+    on : {'raise', 'warn', 'collect'}
+        What happens at the end when there are races or refills: an
+        `UnorderedAccessError` with all of them, an `UnorderedAccessWarning`
+        for each, or nothing. An exception of the block is not replaced: the
+        reports become a note of it.
+    suppressions : path, iterable of rules, or None
+        A file with a rule on each line, or the rules themselves:
+        ``race:loader.py:42``, ``race:loader.py:Loader.fill``, ``any:vendor/*``.
+        Those of the file that ``HALSTREAM_SUPPRESSIONS`` names count as well.
+    observe : bool
+        Under a deterministic schedule of the host device, compare what
+        functions were given before and after they ran, and count what changed
+        as written.
+
+    Returns
+    -------
+    Report
+        From ``with sanitize() as report``; it can be looked at in the block.
+
+    Raises
+    ------
+    InvalidValueError
+        For another `on`, or suppressions that cannot be read.
+
+    Notes
+    -----
+    Operations before the block are not known. Blocks may be nested, and be
+    open on several threads: what is found goes to the one that began last.
+    Refills are found when the copies run, so synchronize within the block.
+    NumPy arrays that functions work on are kept for a while.
+
+    Examples
+    --------
+    >>> import halstream as hs
+    >>> with hs.sanitize(on="collect") as report:
+    ...     a, b, x = hs.Stream(), hs.Stream(), hs.empty(4)
+    ...     x.fill(1, stream=a)
+    ...     x.fill(2, stream=b)
+    >>> report.races[0].fix
+    'b.wait(a.record())'
+    """
+
+    def __init__(
+        self,
+        on: str = "raise",
+        suppressions: str | os.PathLike[str] | Iterable[str] | None = None,
+        observe: bool = True,
+    ) -> None:
+        if on not in _MODES:
+            raise InvalidValueError(f"on= is 'raise', 'warn' or 'collect', not {on!r}")
+        self._on = on
+        self._rules = _rules(suppressions)
+        self._observe = bool(observe)
+        self._scope: _Scope | None = None
+
+    def _recreate_cm(self) -> sanitize:
+        return sanitize(self._on, (), self._observe)._with(self._rules)
+
+    def _with(self, rules: list[Rule]) -> sanitize:
+        self._rules = rules
+        return self
+
+    def __enter__(self) -> Report:
+        if self._scope is not None:
+            raise RuntimeError("this sanitize() was used already; make another one")
+        self._scope = _Scope(self._rules, self._observe)
+        _open(self._scope)
+        return self._scope.report
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._scope is not None
+        _close(self._scope)
+        report = self._scope.report
+        if not report or self._on == "collect":
+            return
+        if exc is not None:
+            add_note(exc, str(report))
+        elif self._on == "raise":
+            raise _error(report)
+        else:
+            for finding in report:
+                _warn(finding)
+
+
+def _error(report: Report) -> UnorderedAccessError:
+    error = UnorderedAccessError(str(report), operation="sanitize")
+    error.report = report  # type: ignore[attr-defined]
+    return error
+
+
+def _warn(finding: Finding) -> None:
+    """Warn at the line of the second access; once, as each finding is one."""
+    access = finding.first if finding.category == "refill" else finding.second
+    file, line, _ = access.frames[0] if access.frames else ("<unknown>", 1, "")
+    warnings.warn_explicit(finding.text, UnorderedAccessWarning, file, line)
+
+
+def _rules(given: str | os.PathLike[str] | Iterable[str] | None) -> list[Rule]:
+    rules: list[Rule] = []
+    if isinstance(given, (str, os.PathLike)):
+        rules += load(given)
+    elif given is not None:
+        for number, line in enumerate(given, 1):
+            rule = parse_rule(line, f"suppression {number}")
+            if rule is not None:
+                rules.append(rule)
+    path = os.environ.get("HALSTREAM_SUPPRESSIONS")
+    return rules + load(path) if path else rules
+
+
+def _forked() -> None:
+    """Forget everything in a forked child, which has no part in the runtime."""
+    global _lock
+    _lock = threading.RLock()
+    _scopes.clear()
+    _hostfunc.keep = _Process.scope = None
+
+
+# -- the whole process ----------------------------------------------------
+
+
+class _Process:
+    """The scope of ``HALSTREAM_SANITIZE``, None without it."""
+
+    scope: _Scope | None = None
+    mode = ""
+    raised: int = 0
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def begin(value: str) -> None:
+    """Begin as ``HALSTREAM_SANITIZE`` asks; called when the extension is loaded.
+
+    ``1``: what was found is on stderr at the end of the process, whose exit
+    code stays. ``warn``: as warnings there. ``raise``: `UnorderedAccessError`
+    from the next wait of the host, where the program can be looked at; what is
+    found after the last one is on stderr.
+
+    Raises
+    ------
+    InvalidValueError
+        For another value, or a damaged file of suppressions.
+    """
+    if value in ("", "0"):
+        return
+    if value not in ("1", "warn", "raise"):
+        raise InvalidValueError(f"HALSTREAM_SANITIZE is {value!r}; give 1, warn, raise, or 0 for nothing")
+    if _Process.scope is not None:
+        return
+    scope = _Scope(_rules(None), True)
+    _Process.mode, _Process.scope = value, scope
+    _open(scope)
+    if value == "raise":
+        for name in ("stream_sync", "event_sync", "device_sync"):
+            _native.replace(name, functools.partial(_wait_and_raise, _native.raw(name)))
+    atexit.register(_at_exit)
+
+
+def _wait_and_raise(wait: Any, *args: Any) -> Any:
+    """Wait for a stream, an event or a device, and raise what was found by then."""
+    done = wait(*args)
+    scope = _Process.scope
+    if scope is not None and _native.check_found() and _scopes[-1:] == [scope]:
+        report = scope.report
+        found = list(report)
+        if len(found) > _Process.raised:
+            fresh = Report()
+            for finding in found[_Process.raised :]:
+                fresh._add(finding)
+            _Process.raised = len(found)
+            raise _error(fresh)
+    return done
+
+
+def _at_exit() -> None:
+    scope, _Process.scope = _Process.scope, None
+    if scope is None:
+        return
+    # What is pending shall run first, and be looked at.
+    atexit.unregister(_hostfunc._at_exit)
+    _hostfunc._at_exit()
+    try:
+        _close(scope)
+    except ForkError:
+        return  # a forked child has no part in the parent's work
+    report = scope.report
+    if not report.all:
+        return
+    if _Process.mode == "warn":
+        for finding in report:
+            try:
+                _warn(finding)
+            except UnorderedAccessWarning as exc:  # warnings are errors, but nobody is left to catch it
+                print(exc, file=sys.stderr)
+    elif len(report) > _Process.raised or _Process.mode == "1":
+        print(report, file=sys.stderr)

@@ -1,0 +1,120 @@
+"""One run of a script under a schedule, in a process of its own.
+
+The process that explores starts it as ``python -m halstream _child REQUEST
+SCRIPT ARGS`` and reads the answer from a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from .. import _native
+from .._errors import HalError
+from .._schedules.block import Schedule
+from .._schedules.execution import Execution, Failure
+from .._schedules.explore import failure_of, traced
+from . import script as _script
+from .onset import at_opening
+
+__all__ = ["main"]
+
+
+class _Watch:
+    """What is put in force when the script opens the runtime: a schedule, a log, the sanitizer."""
+
+    def __init__(self, spec: str, trace: bool, sanitize: bool) -> None:
+        self._spec, self._trace, self._sanitize = spec, trace, sanitize
+        self._stack = contextlib.ExitStack()
+        self._block: Schedule | None = None
+        self._lines: list[str] = []
+        self.refused: HalError | None = None  #: why the schedule is not in force
+
+    def begin(self) -> None:
+        """Begin a run; what an earlier one did does not count."""
+        with contextlib.suppress(Exception):
+            self._stack.close()
+        block = Schedule(self._spec)
+        try:
+            block.__enter__()
+        except HalError as exc:
+            self.refused = exc
+            raise
+        self._block = block
+        _native.positions(1)  # for the texts of errors
+        if self._trace:
+            self._lines = self._stack.enter_context(traced())
+        if self._sanitize:
+            from .._checks.sanitize import sanitize
+
+            self._stack.enter_context(sanitize(on="raise"))
+
+    def end(self, error: BaseException | None) -> tuple[Execution, BaseException | None]:
+        """End the run; return it and what it failed with, if that is not `error`."""
+        if self._block is None:
+            return Execution(self._spec), error
+        kind = None if error is None else type(error)
+        for leave in (self._stack.__exit__, self._block.__exit__):
+            try:
+                leave(kind, error, None if error is None else error.__traceback__)
+            except Exception as exc:
+                error = error or exc
+        return replace(self._block.execution, trace=tuple(self._lines)), error
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a script as a request says; return its exit code, 1 if something else failed.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        The request as JSON (``spec``, ``result``: the answer's file, ``trace``,
+        ``sanitize``), the script, and its arguments.
+    """
+    request, script, args = json.loads(argv[0]), argv[1], argv[2:]
+    watch = _Watch(request["spec"], request["trace"], request["sanitize"])
+    gc.disable()  # what it closes would be closed at another place each time
+    at_opening(watch.begin)
+    outcome = _script.run(script, args)
+    if watch.refused is not None:
+        return _answer(request["result"], {"refused": str(watch.refused)}, 2)
+    if outcome.code == _script.INTERRUPTED and isinstance(outcome.error, KeyboardInterrupt):
+        return outcome.code
+    error = outcome.error
+    if error is None and outcome.code:
+        error = SystemExit(outcome.code)  # whatever is pending is dropped then
+    execution, wrong = watch.end(error)
+    failure = None
+    if isinstance(wrong, SystemExit):
+        failure = Failure(f"exit code {outcome.code}")
+    elif wrong is not None:
+        failure = failure_of(wrong)
+        if wrong is not outcome.error:
+            print(f"{failure.type}: {wrong}", file=sys.stderr)
+    answer = {
+        "order": execution.order,
+        "calls": execution.calls,
+        "fingerprint": execution.fingerprint,
+        "steps": execution.steps,
+        "failure": failure and asdict(failure),
+        "trace": execution.trace,
+        "sites": _sites(execution.trace),
+    }
+    return _answer(request["result"], answer, outcome.code or int(wrong is not None))
+
+
+def _sites(lines: Sequence[str]) -> dict[int, str]:
+    """Return the stacks of the sites that lines name: another process cannot ask for them."""
+    numbers = {int(line.split("\x1f")[11]) for line in lines}
+    return {number: str(_native.position_text(number)) for number in numbers if number}
+
+
+def _answer(file: str, answer: dict[str, Any], code: int) -> int:
+    with open(file, "w", encoding="utf-8") as stream:
+        json.dump(answer, stream)
+    return code

@@ -1,0 +1,173 @@
+"""Running a script again and again, each time in a fresh process.
+
+What a script leaves in its modules would be found by its next run in the same
+process; in a process of its own every run starts alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .._schedules.execution import Execution, Failure
+
+__all__ = ["UNKNOWN", "CannotRunError", "Children"]
+
+#: The fingerprint of a run that did nothing with streams, or of which nothing is known.
+UNKNOWN = "0" * 16
+
+
+class CannotRunError(Exception):
+    """A script cannot be run under schedules; the text says why."""
+
+
+class Children:
+    """Runs a script under specs; `search` takes it as the program.
+
+    Parameters
+    ----------
+    script : str
+    args : sequence of str
+        Of the script.
+    sanitize : bool
+        Look for unordered accesses, too.
+    limit : float
+        Seconds that one run may take.
+    told : function
+        Called with the spec before each run.
+
+    Attributes
+    ----------
+    output : str
+        What the last run that failed printed.
+    """
+
+    def __init__(
+        self,
+        script: str,
+        args: Sequence[str],
+        sanitize: bool,
+        limit: float,
+        told: Callable[[str], object] = lambda spec: None,
+    ) -> None:
+        self._script, self._args = script, list(args)
+        self._sanitize, self._limit, self._told = sanitize, limit, told
+        self._stacks: dict[str, int] = {}
+        self._texts = [""]
+        self.output = ""
+
+    def __call__(self, spec: str, trace: bool = False) -> Execution:
+        """Run the script under a spec, with its output kept back."""
+        self._told(spec)
+        with tempfile.TemporaryDirectory(prefix="halstream-") as folder:
+            answer, output = Path(folder, "answer"), Path(folder, "output")
+            with output.open("wb") as sink:
+                code = self._run(self._command(spec, trace, answer), sink.fileno())
+            execution = self._execution(spec, code, answer)
+            if execution.failure is not None:
+                self.output = output.read_text(errors="replace")
+        return execution
+
+    def attached(self, spec: str) -> tuple[Execution, int]:
+        """Run the script under a spec on our own terminal, without a limit; return its exit code, too."""
+        with tempfile.TemporaryDirectory(prefix="halstream-") as folder:
+            answer = Path(folder, "answer")
+            process = subprocess.Popen(self._command(spec, False, answer), env=_environment())
+            try:
+                code = process.wait()
+            except KeyboardInterrupt:
+                code = process.wait()  # Ctrl-C reached it as well
+            return self._execution(spec, code, answer), code
+
+    def text(self, site: int) -> str:
+        """Return the stack of a site in the lines of any run."""
+        return self._texts[site]
+
+    def _command(self, spec: str, trace: bool, answer: Path) -> list[str]:
+        request = {"spec": spec, "result": str(answer), "trace": trace, "sanitize": self._sanitize}
+        options = [f"-W{option}" for option in sys.warnoptions]
+        own = [sys.executable, "-Xfaulthandler", *options, "-m", "halstream", "_child", json.dumps(request)]
+        return [*own, self._script, *self._args]
+
+    def _run(self, command: list[str], sink: int) -> int | None:
+        """Run a command; return its exit code, None if it took too long."""
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=_environment(),
+            start_new_session=True,  # ended with all that it started
+        )
+        try:
+            return process.wait(self._limit)
+        except subprocess.TimeoutExpired:
+            # Prints the stacks of all threads.
+            process.send_signal(signal.SIGABRT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+            return None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def _execution(self, spec: str, code: int | None, answer: Path) -> Execution:
+        """Return what a run answered; one that did not has failed, unless it ended well."""
+        try:
+            found = json.loads(answer.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return Execution(spec, fingerprint=UNKNOWN, failure=_failure(code, self._limit))
+        if "refused" in found:
+            raise CannotRunError(found["refused"])
+        failure = found["failure"] and Failure(**found["failure"])
+        if failure is None and code is None:
+            failure = _failure(code, self._limit)  # it hung after its end
+        lines = self._renumbered(found["trace"], found["sites"])
+        return Execution(
+            spec,
+            found["order"],
+            found["calls"],
+            found["fingerprint"] or UNKNOWN,
+            found["steps"],
+            failure,
+            tuple(lines),
+        )
+
+    def _renumbered(self, lines: list[str], sites: dict[str, str]) -> list[str]:
+        """Give sites numbers that are the same in all processes."""
+        numbers = {"0": "0"}
+        for number, text in sites.items():
+            if text not in self._stacks:
+                self._stacks[text] = len(self._texts)
+                self._texts.append(text)
+            numbers[number] = str(self._stacks[text])
+        parts = [line.split("\x1f") for line in lines]
+        return ["\x1f".join([*part[:11], numbers[part[11]], *part[12:]]) for part in parts]
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a run: what Python draws by lot is the same in all."""
+    return {"PYTHONHASHSEED": "0", **os.environ}
+
+
+def _failure(code: int | None, limit: float) -> Failure:
+    """Return how a process failed that gave no answer."""
+    if code is None:
+        return Failure("time limit", text=f"not done after {limit:g} s", search=False)
+    if code == 0:
+        raise CannotRunError(
+            "the script ended its process by itself (os._exit, exec), so that nothing is known of its run"
+        )
+    if code < 0:
+        return Failure(signal.Signals(-code).name, text=f"the process was ended by signal {-code}", search=False)
+    if code == 130:
+        raise KeyboardInterrupt
+    return Failure(f"exit code {code}", text="the process ended before the run did", search=False)

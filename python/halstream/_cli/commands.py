@@ -1,0 +1,230 @@
+"""The commands of the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from .. import __version__
+from .._errors import ScheduleError
+from . import script as _script
+
+__all__ = ["app"]
+
+# Before typer puts its own in: scripts end with tracebacks as Python prints them.
+_HOOK = sys.excepthook
+
+app = typer.Typer(
+    name="halstream",
+    help="Real device streams for every program: what is here, and what a program does with them.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# From the script's name on everything is the script's.
+_SCRIPT: dict[str, Any] = {"allow_interspersed_args": False}
+
+Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="Python program to run.", show_default=False)]
+Args = Annotated[
+    list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the program.", show_default=False)
+]
+
+
+def fail(text: str) -> NoReturn:
+    """End the command with a sentence on stderr and exit code 2."""
+    say(text)
+    raise typer.Exit(2)
+
+
+def say(text: str) -> None:
+    """Print a line about the command itself on stderr; stdout is the script's."""
+    print(f"halstream: {text}", file=sys.stderr, flush=True)
+
+
+def bars() -> Console:
+    """Return the console for displays of progress, which only a terminal shows."""
+    return Console(stderr=True)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+# -- info ---------------------------------------------------------------------
+
+
+@app.command()
+def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False) -> None:
+    """Show version, backends, devices and settings, and why a backend is absent."""
+    from .info import gather
+
+    found = gather()
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"halstream {found['version']} on {found['python']}, {found['platform']}", markup=False)
+    console.print(f"wheel: {found['wheel']}", markup=False)
+    console.print(f"backend in use: {found['backend'] or 'none: ' + found['backend_reason']}", markup=False)
+    for table in _tables(found):
+        console.print(table)
+    nvrtc = found["nvrtc"]
+    state = f"{nvrtc['version']} ({nvrtc['library']})" if nvrtc["found"] else f"not found: {nvrtc['reason']}"
+    console.print(f"NVRTC, which compiles kernels: {state}", markup=False)
+
+
+def _tables(found: dict[str, Any]) -> list[Table]:
+    backends = Table("backend", "device", "name", "memory free", "of", title="Backends", title_justify="left")
+    for backend in found["backends"]:
+        if not backend["usable"]:
+            backends.add_row(backend["name"], "-", f"absent: {backend['reason']}", "", "")
+        for device in backend["devices"]:
+            backends.add_row(
+                backend["name"],
+                str(device["ordinal"]),
+                device["name"],
+                _bytes(device["memory_free"]),
+                _bytes(device["memory_total"]),
+            )
+    variables = Table("variable", "value", "meaning", title="Environment", title_justify="left")
+    for variable in found["environment"]:
+        value = "(not set)" if variable["value"] is None else variable["value"]
+        variables.add_row(variable["name"], value, variable["meaning"])
+    return [backends, variables]
+
+
+def _bytes(number: int | None) -> str:
+    return "unknown" if number is None else f"{number / 2**30:.2f} GiB"
+
+
+# -- trace --------------------------------------------------------------------
+
+
+@app.command(context_settings=_SCRIPT)
+def trace(
+    script: Script,
+    args: Args = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where the trace goes; SCRIPT's name with .pftrace if not given."
+        ),
+    ] = None,
+) -> None:
+    """Run SCRIPT and write what its streams did as a trace for ui.perfetto.dev.
+
+    -o FILE may also be the last two arguments. The trace is written when SCRIPT
+    ends, also with an exception; the exit code is SCRIPT's.
+    """
+    from . import tracing as _tracing
+
+    rest = list(args or ())
+    if output is None and len(rest) >= 2 and rest[-2] in ("-o", "--output"):
+        rest, output = rest[:-2], rest[-1]
+    sys.excepthook = _HOOK
+    try:
+        code = _tracing.trace(script, rest, output, say, bars())
+    except _tracing.CannotTraceError as exc:
+        fail(str(exc))
+    raise typer.Exit(code)
+
+
+# -- run and replay -----------------------------------------------------------
+
+Sanitize = Annotated[bool, typer.Option("--sanitize", help="Find unordered accesses to the same bytes, too.")]
+Stalls = Annotated[bool, typer.Option("--stalls/--no-stalls", help="End waits that can never end, and say why.")]
+
+
+@app.command(context_settings=_SCRIPT)
+def run(
+    script: Script,
+    args: Args = None,
+    schedules: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Run SCRIPT under N schedules, each in a fresh process, until one fails."),
+    ] = None,
+    depth: Annotated[int, typer.Option(help="Steps that must come in a certain order for a failure (PCT).")] = 3,
+    seed: Annotated[int, typer.Option(help="Another seed gives other schedules.")] = 0,
+    sanitize: Sanitize = False,
+    stalls: Stalls = True,
+    leaks: Annotated[
+        bool, typer.Option("--leaks", help="Say at the end what SCRIPT made and did not give up (not with N).")
+    ] = False,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long one of the N runs may take.")] = 60.0,
+    shrink_runs: Annotated[int, typer.Option(help="Runs that may be spent on making a failure small.")] = 200,
+    shrink_seconds: Annotated[float, typer.Option(help="Seconds, likewise.")] = 20.0,
+) -> None:
+    """Run SCRIPT; with --schedules, look for an order of its operations in which it fails.
+
+    The exit code is SCRIPT's, or 1 where something was found.
+    """
+    from .._schedules.search import Settings
+    from . import running as _running
+
+    _existing(script)
+    rest = list(args or ())
+    if not stalls:
+        os.environ["HALSTREAM_STALL"] = "0"
+    if schedules is None:
+        sys.excepthook = _HOOK
+        raise typer.Exit(_running.plain(script, rest, sanitize=sanitize, leaks=leaks))
+    if leaks:
+        fail("--leaks is for a single run: leave out --schedules")
+    try:
+        settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
+        if not timeout > 0:
+            fail(f"timeout is {timeout}; give a number of seconds above 0")
+        code = _running.explore(
+            script, rest, settings, sanitize=sanitize, limit=timeout, write=print, console=bars()
+        )
+    except (ScheduleError, _running.CannotRunError) as exc:
+        fail(str(exc))
+    raise typer.Exit(code)
+
+
+@app.command(context_settings=_SCRIPT)
+def replay(
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="As `run` printed it.", show_default=False)],
+    script: Script,
+    args: Args = None,
+    sanitize: Sanitize = False,
+) -> None:
+    """Run SCRIPT under the schedule of TOKEN, to see a failure again.
+
+    The exit code is 0 if SCRIPT passes, 2 if TOKEN is damaged or of another program.
+    """
+    from . import running as _running
+
+    _existing(script)
+    try:
+        code = _running.replay(token, script, list(args or ()), sanitize=sanitize, say=say)
+    except (ScheduleError, _running.CannotRunError) as exc:
+        fail(str(exc))
+    raise typer.Exit(code)
+
+
+def _existing(script: str) -> None:
+    """End the command if there is no such script."""
+    try:
+        _script.check(script)
+    except FileNotFoundError as exc:
+        fail(str(exc))

@@ -1,0 +1,140 @@
+"""What `halstream info` tells: versions, backends, devices, the environment."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import sys
+from typing import Any
+
+__all__ = ["BACKENDS", "VARIABLES", "gather"]
+
+BACKENDS = ("host", "cuda", "ascend")
+
+#: Environment variables that the runtime reads.
+VARIABLES = {
+    "HALSTREAM_BACKEND": "auto (the default), host, cuda or ascend; read at the first use",
+    "HALSTREAM_HOST_DEVICES": "devices that the host backend shows (2)",
+    "HALSTREAM_HOST_ENGINES": "operations that take time and may run at once on one device (processors, at least 2)",
+    "HALSTREAM_HOST_THREADS": "threads for Python functions on streams, at most (32)",
+    "HALSTREAM_HOST_MEMORY": "bytes of each host device's memory, and of pinned memory (half of the machine's)",
+    "HALSTREAM_SANITIZE": "1, warn or raise: find unordered accesses in the whole process",
+    "HALSTREAM_SUPPRESSIONS": "file with rules for what the sanitizer shall not report",
+    "HALSTREAM_STALL": "0: waits that can never end are not told",
+    "HALSTREAM_LEAKS": "1: tell at the end of the process what it made and did not give up",
+    "HALSTREAM_STALL_S": "seconds until a function counts as waiting for the host, under a schedule (5)",
+    "HALSTREAM_CACHE_DIR": "folder for compiled kernels (the user's cache folder)",
+}
+
+
+def gather() -> dict[str, Any]:
+    """Return everything as plain values, ready for JSON.
+
+    Each backend is tried and the one in use is chosen again, which works while
+    no stream, event or memory is alive.
+    """
+    import halstream
+
+    return {
+        "version": halstream.__version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "executable": sys.executable,
+        "platform": platform.platform(),
+        "wheel": _wheel(),
+        **_backends(),
+        "environment": _environment(),
+        "nvrtc": _nvrtc(),
+        "packages": {name: _version(name) for name in ("numpy", "typer", "rich", "perfetto", "pytest")},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _wheel() -> str:
+    """Return the tag of the wheel that was installed, or why there is none."""
+    try:
+        distribution = importlib.metadata.distribution("halstream")
+    except importlib.metadata.PackageNotFoundError:
+        return "none: halstream is imported from its sources, not installed"
+    tags = re.findall(r"(?m)^Tag: (.+)$", distribution.read_text("WHEEL") or "")
+    editable = '"editable": true' in (distribution.read_text("direct_url.json") or "")
+    return ("editable, " if editable else "") + (", ".join(tags) or "unknown")
+
+
+def _backends() -> dict[str, Any]:
+    """Return the backend in use and, for each one, its devices or why it is absent."""
+    import halstream
+
+    try:
+        used, why = halstream.backend(), None
+    except Exception as exc:  # the extension may be missing, or the choice wrong
+        used, why = None, _reason(exc)
+    found = []
+    for name in BACKENDS:
+        entry: dict[str, Any] = {"name": name, "usable": True, "reason": None, "devices": []}
+        try:
+            if name != used:
+                halstream.use_backend(name)
+            entry["devices"] = _devices()
+        except Exception as exc:
+            entry |= {"usable": False, "reason": _reason(exc)}
+        finally:
+            if used is not None and halstream.backend() != used:
+                halstream.use_backend(used)
+        found.append(entry)
+    return {"backend": used, "backend_reason": why, "backends": found}
+
+
+def _reason(exc: Exception) -> str:
+    from .._errors import HalError
+
+    return str(exc) if isinstance(exc, HalError) else f"{type(exc).__name__}: {exc}"
+
+
+def _devices() -> list[dict[str, Any]]:
+    import halstream
+
+    from .._memory import memory_info
+
+    found = []
+    for device in halstream.devices():
+        entry: dict[str, Any] = {"ordinal": device.ordinal, "name": device.name}
+        try:
+            entry["memory_free"], entry["memory_total"] = memory_info(device)
+        except halstream.HalError as exc:
+            entry |= {"memory_free": None, "memory_total": None, "memory_reason": str(exc)}
+        found.append(entry)
+    return found
+
+
+def _environment() -> list[dict[str, str | None]]:
+    """Return the variables that are known or set."""
+    others = {name for name in os.environ if name.startswith("HALSTREAM_")} - set(VARIABLES)
+    unknown = "not a variable that halstream reads"
+    return [
+        {"name": name, "value": os.environ.get(name), "meaning": VARIABLES.get(name, unknown)}
+        for name in [*VARIABLES, *sorted(others)]
+    ]
+
+
+def _nvrtc() -> dict[str, Any]:
+    """Return whether CUDA sources can be compiled here."""
+    from .. import _nvrtc
+    from .._errors import HalError
+
+    try:
+        return {
+            "found": True,
+            "version": ".".join(map(str, _nvrtc.version())),
+            "library": str(_nvrtc._library()._name),
+            "reason": None,
+        }
+    except (HalError, OSError, AttributeError) as exc:
+        return {"found": False, "version": None, "library": None, "reason": str(exc)}

@@ -1,0 +1,76 @@
+"""Doing something as soon as the runtime is opened, and not before.
+
+A program chooses its backend by its environment until the first use of the
+runtime, or by `use_backend`. What watches a program must not decide that for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _native
+
+__all__ = ["at_opening"]
+
+
+_actions: list[Callable[[], object]] = []
+_installed = False
+
+
+def at_opening(action: Callable[[], object]) -> Callable[[], None]:
+    """Call `action` when the runtime is opened, and again when its backend was changed.
+
+    It is called on the thread that uses the runtime first, before that use; at
+    once if the runtime is open.
+
+    Returns
+    -------
+    callable
+        Takes it back.
+    """
+    _install()
+    _actions.append(action)
+    if _native.loaded():
+        action()
+    return lambda: _actions.remove(action)
+
+
+def _install() -> None:
+    """Put functions of our own before the two that open a runtime."""
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    native: Any = _native
+    load, choose = native._load, native.__dict__.get("use_backend")
+    choosing = False
+
+    def opening() -> Any:
+        extension = load()
+        # Loading may call the runtime itself, and so come here again.
+        if not choosing and native._load is opening:
+            native._load = load
+            _act()
+        return extension
+
+    def changing(name: str) -> Any:
+        nonlocal choosing
+        choosing = True
+        try:
+            result = (choose or native.__getattr__("use_backend"))(name)
+        finally:
+            choosing = False
+            native._load = load
+            native.use_backend = changing  # looking it up has put the bare one there
+        _act()
+        return result
+
+    native.use_backend = changing
+    if not _native.loaded():
+        native._load = opening
+
+
+def _act() -> None:
+    for action in list(_actions):
+        action()

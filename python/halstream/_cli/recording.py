@@ -1,0 +1,63 @@
+"""Recording everything that passes the runtime while a program runs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from .. import _native
+from .._errors import HalError, NotSupportedError
+from .onset import at_opening
+
+__all__ = ["Recording"]
+
+# How long work that is pending when the program ends may take, as at every exit.
+_DRAIN_S = 2.0
+
+
+class Recording:
+    """A log of operations, from where they were made to when they ran.
+
+    It begins when the runtime is opened, and anew when its backend is changed,
+    for which nothing of before may be alive.
+    """
+
+    def __init__(self) -> None:
+        self._handle = 0
+        self._timed = True
+        self._cancel = at_opening(self._begin)
+
+    def _begin(self) -> None:
+        with contextlib.suppress(HalError):  # no backend: the program will be told
+            self._handle = _native.trace_start()
+            _native.positions(1)
+            try:
+                _native.executed_start()
+            except NotSupportedError:
+                self._timed = False
+
+    def finish(self) -> tuple[list[str], list[str] | None]:
+        """End it and return the lines of the log and of the times, None without these.
+
+        What is pending is waited for, as at the program's exit: for at most 2 s.
+        """
+        self._cancel()
+        if not self._handle:
+            return [], []
+        lines = _native.trace_take(self._handle)
+        _native.trace_stop(self._handle)
+        _native.positions(-1)
+        executed = None
+        if self._timed:
+            self._drain()
+            executed = _native.executed_take().splitlines()
+            _native.executed_stop()
+        return lines.split("\x1e") if lines else [], executed
+
+    @staticmethod
+    def _drain() -> None:
+        end = time.monotonic() + _DRAIN_S
+        for ordinal in range(_native.device_count()):
+            # An error of the work was the program's to report.
+            with contextlib.suppress(HalError):
+                _native.wait(_native.device_sync, ordinal, max(0.0, end - time.monotonic()))

@@ -1,0 +1,191 @@
+"""What `halstream run` and `halstream replay` do."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .._errors import HalError, ScheduleError, UnorderedAccessError
+from .._schedules.block import stale
+from .._schedules.explain import explain, nondeterminism
+from .._schedules.search import Explored, Found, Settings, search
+from .._schedules.token import Token
+from .._stalls import leaks as _leaks
+from . import script as _script
+from .children import UNKNOWN, CannotRunError, Children
+from .onset import at_opening
+
+__all__ = ["CannotRunError", "explore", "plain", "replay", "replay_command"]
+
+# Lines of what a failing run printed.
+_MOST = 200
+
+
+def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool) -> int:
+    """Run a script once, in this process.
+
+    Parameters
+    ----------
+    script : str
+    args : sequence of str
+        Of the script.
+    sanitize : bool
+        Say which accesses are unordered.
+    leaks : bool
+        Say at the end of the process what the script made and did not give up.
+
+    Returns
+    -------
+    int
+        The script's exit code; where that is 0, 1 if the sanitizer found something.
+    """
+    stack = contextlib.ExitStack()
+    tracked = False
+
+    def begin() -> None:
+        nonlocal tracked
+        if leaks and tracked:
+            with contextlib.suppress(HalError):  # of the backend before this one
+                _leaks.stop()
+            _leaks.tracking()
+        elif leaks:
+            _leaks.at_exit()
+            tracked = True
+        if sanitize:
+            from .._checks.sanitize import sanitize as sanitizer
+
+            with contextlib.suppress(HalError):
+                stack.close()
+            stack.enter_context(sanitizer(on="raise"))
+
+    if sanitize or leaks:
+        at_opening(begin)
+    code = _script.run(script, args).code
+    try:
+        stack.close()
+    except UnorderedAccessError as exc:
+        print(exc, file=sys.stderr)
+        return code or 1
+    return code
+
+
+def replay_command(token: str, script: str, args: Sequence[str], sanitize: bool) -> str:
+    """Return what a user types to see a failure again."""
+    options = ["--sanitize"] if sanitize else []
+    return shlex.join(["halstream", "replay", *options, token, script, *args])
+
+
+def explore(
+    script: str,
+    args: Sequence[str],
+    settings: Settings,
+    *,
+    sanitize: bool,
+    limit: float,
+    write: Callable[[str], None],
+    console: Console,
+) -> int:
+    """Run a script under many schedules and say what fails.
+
+    Parameters
+    ----------
+    script : str
+    args : sequence of str
+        Of the script.
+    settings : Settings
+    sanitize : bool
+        Look for unordered accesses, too, in every run.
+    limit : float
+        Seconds that one run may take.
+    write : callable
+        Prints text on stdout.
+    console : Console
+        For the display of progress.
+
+    Returns
+    -------
+    int
+        1 if a schedule makes the script fail, else 0.
+
+    Raises
+    ------
+    CannotRunError
+        If the script cannot be run under schedules at all.
+    """
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("fifo", total=settings.schedules)
+        begun = 0
+
+        def told(spec: str) -> None:
+            nonlocal begun
+            name = spec if len(spec) <= 40 else f"{spec[:37]}..."
+            progress.update(task, description=name, completed=min(begun, settings.schedules))
+            begun += 1
+
+        children = Children(script, args, sanitize, limit, told)
+        found, explored = search(children, settings)
+    if found is None:
+        write(_passed(explored))
+        return 0
+    write(_report(found, children, replay_command(str(found.token), script, args, sanitize)))
+    return 1
+
+
+def _passed(explored: Explored) -> str:
+    if not explored.steps:
+        return "halstream: the script passed and uses no streams, so that one run says it all"
+    return (
+        f"halstream: the script passed under {explored.schedules} schedule(s) "
+        f"({explored.streams} stream(s), {explored.steps} steps)"
+    )
+
+
+def _report(found: Found, children: Children, command: str) -> str:
+    """Return what to print about a failure: what the script printed, how it failed, and why."""
+    lines = children.output.rstrip().splitlines()
+    left = len(lines) - _MOST
+    parts = [f"... {left} line(s) left out"] * (left > 0) + lines[-_MOST:] + [""] * bool(lines)
+    parts.append(f"halstream: the script failed: {found.execution.failure}")
+    parts.append(nondeterminism(found) if found.difference else explain(found, replay=command, text=children.text))
+    return "\n".join(parts)
+
+
+def replay(
+    text: str,
+    script: str,
+    args: Sequence[str],
+    *,
+    sanitize: bool,
+    say: Callable[[str], None],
+) -> int:
+    """Run a script under the schedule of a token, on our own terminal.
+
+    Returns
+    -------
+    int
+        0 if it does not fail; else its exit code, or 1 where that is 0.
+
+    Raises
+    ------
+    ScheduleError
+        If the token cannot be read, or is of a program with other operations.
+    CannotRunError
+        If the script cannot be run under schedules at all.
+    """
+    token = Token.parse(text)
+    execution, code = Children(script, args, sanitize, limit=0).attached(token.spec)
+    known = UNKNOWN[:8] not in (token.fingerprint, execution.fingerprint[:8])
+    if known and (why := stale(token, execution.fingerprint)):
+        ended = f"it failed, with {execution.failure}" if execution.failure else "it passed"
+        raise ScheduleError(f"{ended}, but {why}")
+    if execution.failure is None:
+        say(f"under {token} the script passes")
+        return 0
+    say(f"under {token} the script failed again: {execution.failure}")
+    return code if code > 0 else 1

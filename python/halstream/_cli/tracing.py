@@ -1,0 +1,108 @@
+"""What `halstream trace` does: runs a script and writes a trace of it."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Sequence
+from typing import IO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .._traces import perfetto as _perfetto
+from .._traces.timeline import lay_out
+from . import script as _script
+from .recording import Recording
+
+__all__ = ["CannotTraceError", "trace"]
+
+_VIEWER = "https://ui.perfetto.dev"
+
+
+class CannotTraceError(Exception):
+    """The command cannot be carried out, and nothing was run."""
+
+
+def trace(
+    script: str, args: Sequence[str], output: str | None, say: Callable[[str], None], console: Console
+) -> int:
+    """Run a script with its operations recorded, and write the trace.
+
+    Parameters
+    ----------
+    script : str
+    args : sequence of str
+        Of the script.
+    output : str or None
+        None is the script's name with ``.pftrace``, in the working folder.
+    say : callable
+        Prints a line about the command itself.
+    console : Console
+        For the display of progress.
+
+    Returns
+    -------
+    int
+        The script's exit code; where that is 0, 2 if the trace could not be written.
+
+    Raises
+    ------
+    CannotTraceError
+        If the script does not exist or the trace cannot go where it should; the
+        script has not begun then.
+    """
+    try:
+        _script.check(script)
+        _perfetto.schema()
+    except (FileNotFoundError, ImportError) as exc:
+        raise CannotTraceError(str(exc)) from None
+    path = output or os.path.splitext(os.path.basename(os.path.abspath(script)))[0] + ".pftrace"
+    with _open(path) as file:
+        recording = Recording()
+        outcome = _script.run(script, args)
+        lines, executed = recording.finish()
+        try:
+            _write(file, lines, executed, console)
+        except OSError as exc:
+            say(f"the script has run, but its trace cannot be written to {path}: {exc.strerror or exc}")
+            return outcome.code or 2
+    if executed is None:
+        say("this backend does not tell when operations run: the trace shows when they were enqueued")
+    say(f"{sum(_enqueued(line) for line in lines)} operations; the trace is in {path}, for {_VIEWER}")
+    return outcome.code
+
+
+def _enqueued(line: str) -> bool:
+    return line.split("\x1f")[-2] == "0"
+
+
+def _open(path: str) -> IO[bytes]:
+    """Open the file of a trace before anything is run; what is in it stays until the end."""
+    try:
+        return open(path, "ab", buffering=0)
+    except OSError as exc:
+        raise CannotTraceError(f"the trace cannot be written to {path}: {exc.strerror}") from None
+
+
+def _write(file: IO[bytes], lines: list[str], executed: list[str] | None, console: Console) -> None:
+    from .. import _native
+
+    if file.seekable() and os.path.isfile(file.name):
+        file.truncate(0)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    collecting = gc.isenabled()
+    gc.disable()  # hundreds of thousands of objects, and no cycles among them
+    try:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task("writing the trace", total=None)
+            timeline = lay_out(lines, executed, lambda: progress.advance(task, 0))
+            progress.update(task, total=1.0)
+            for data, part in _perfetto.chunks(timeline, _native.position_text):
+                view = memoryview(data)
+                while view:
+                    view = view[file.write(view) :]
+                progress.update(task, completed=part)
+    finally:
+        if collecting:
+            gc.enable()

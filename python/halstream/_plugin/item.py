@@ -1,0 +1,188 @@
+"""What the plugin of pytest does with one test: many runs, one report."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+
+import pytest
+
+from .._schedules.block import stale
+from .._schedules.explain import explain, nondeterminism
+from .._schedules.search import Found, Settings, search, used
+from .._schedules.token import Token
+from ..pytest_plugin import Plan
+from .runs import Outcome, Runs, Stop
+
+__all__ = ["run_test"]
+
+_TITLE = "stream schedule"
+
+# What takes part when fixtures of wider scope end: the runner itself, capture,
+# and what turns stray exceptions into warnings.
+_TAKE_DOWN = ("runner", "capturemanager", "unraisableexception", "threadexception")
+
+
+def run_test(item: pytest.Function, nextitem: pytest.Item | None, plan: Plan, wrong: str = "") -> None:
+    """Run a test as planned and log one report for each phase; `wrong` fails it at once."""
+    hook = item.ihook
+    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    with Runs(item, plan) as runs:
+        if wrong:
+            outcome = _refused(item, wrong)
+        elif plan.token is not None:
+            outcome = _replay(runs, plan.token)
+        elif plan.schedules:
+            outcome = _explore(runs, Settings(plan.schedules, plan.depth, plan.seed))
+        else:
+            runs.once()
+            outcome = runs.last
+    _log(item, nextitem, outcome, runs.durations)
+    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def _refused(item: pytest.Item, why: str) -> Outcome:
+    def fail() -> None:
+        pytest.fail(why, pytrace=False)
+
+    call = pytest.CallInfo.from_call(fail, "setup")
+    report = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    return Outcome([report])
+
+
+def _explore(runs: Runs, settings: Settings) -> Outcome:
+    try:
+        found, _ = search(runs, settings)
+    except Stop:
+        return runs.last
+    if found is None:
+        return runs.last
+    outcome: Outcome = found.execution.kept
+    failure = found.execution.failure
+    assert failure is not None
+    if failure.search and not found.difference and _debugging(runs):
+        # Now that the schedule is known: with the debugger.
+        runs.execute(found.execution.spec, interact=True)
+        if runs.last.failure == failure:
+            outcome = runs.last
+    if not used(found.execution):
+        return outcome  # streams have no part in it
+    if found.difference:
+        _attach(outcome, nondeterminism(found))
+    else:
+        found.execution = found.execution.bare()
+        _attach(outcome, _text(runs, found), found.token)
+    return outcome
+
+
+def _debugging(runs: Runs) -> bool:
+    return bool(runs.item.config.getoption("usepdb", False))
+
+
+def _text(runs: Runs, found: Found) -> str:
+    assert found.execution.failure is not None
+    command = _command(runs, found.token)
+    if found.execution.failure.search:
+        return explain(found, command)
+    return f"Under schedule {found.token}, the first that fails.\nReplay: {command}"
+
+
+def _replay(runs: Runs, token: Token) -> Outcome:
+    try:
+        execution = runs(token.spec, trace=True)
+        if used(execution) and stale(token, execution.fingerprint):
+            # What the first run of a process makes (caches, pools), later ones find.
+            execution = runs(token.spec, trace=True)
+    except Stop:
+        return runs.last
+    outcome: Outcome = execution.kept
+    if not used(execution):
+        return outcome
+    why = stale(token, execution.fingerprint)
+    if execution.failure is None:
+        if why:
+            _fail(outcome, why)
+        return outcome
+    found = Found(execution.bare(), execution.bare(), original=token.spec, tried=0)
+    _attach(outcome, f"{why}\n\n{_text(runs, found)}" if why else _text(runs, found), found.token)
+    return outcome
+
+
+def _fail(outcome: Outcome, why: str) -> None:
+    """Let a test that passed fail: what it ran under is not what was asked for."""
+    report = outcome.report("call")
+    if report is not None and report.passed and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = why
+
+
+def _attach(outcome: Outcome, text: str, token: Token | None = None) -> None:
+    """Add a text to the end of what is shown of the failure, and the token to its properties."""
+    report = outcome.failed
+    if report is None:
+        # A subtest failed, which has a report of its own.
+        report = next((report for report in outcome.others if report.failed), None)
+    notes = "".join(f"\nnote: {note}" for note in outcome.streams.notes)
+    if report is not None:
+        report.sections.append((_TITLE, text + notes))
+    if token is not None:
+        outcome.properties.append(("stream_token", str(token)))
+
+
+def _command(runs: Runs, token: Token) -> str:
+    """Return what a user types where pytest was started to run the test under a token."""
+    item = runs.item
+    config = item.config
+    path, _, rest = item.nodeid.partition("::")
+    if config.invocation_params.dir != config.rootpath:
+        path = os.path.relpath(config.rootpath / path, config.invocation_params.dir)
+    words = ["pytest", f"{path}::{rest}" if rest else path, f"--stream-replay={token}"]
+    for name in ("sanitize", "leaks"):
+        if getattr(runs.plan, name) and not config.getini(f"stream_{name}"):
+            words.append(f"--stream-{name}")
+    return shlex.join(words)
+
+
+def _log(item: pytest.Function, nextitem: pytest.Item | None, outcome: Outcome, durations: dict[str, float]) -> None:
+    """Log the reports of the run that counts, and take down what the next test does not need."""
+    for message in outcome.warned:
+        warnings.showwarning(message.message, message.category, message.filename, message.lineno)
+    for report in outcome.reports:
+        missing = (pair for pair in outcome.properties if pair not in report.user_properties)
+        report.user_properties = [*report.user_properties, *missing]
+        report.duration = durations.get(report.when, report.duration)
+    last = outcome.report("teardown")
+    before = [report for report in outcome.reports if report is not last]
+    for report in [*before[:1], *outcome.others, *before[1:]]:
+        item.ihook.pytest_runtest_logreport(report=report)
+    if item.session.shouldfail or item.session.shouldstop:
+        nextitem = None
+    final = _take_down(item, nextitem)
+    if last is None or (last.passed and final.failed):
+        if last is not None:
+            final.sections[:0] = last.sections
+            final.user_properties = last.user_properties
+            final.duration += last.duration
+        last = final
+    elif final.failed:
+        last.sections.append(("teardown of wider fixtures", final.longreprtext))
+    else:
+        last.sections.extend(final.sections)
+        last.duration += final.duration
+    item.ihook.pytest_runtest_logreport(report=last)
+
+
+def _take_down(item: pytest.Function, nextitem: pytest.Item | None) -> pytest.TestReport:
+    """End the fixtures of wider scope that the next test does not use."""
+    item._report_sections.clear()
+    manager = item.config.pluginmanager
+    # The test's own teardown has been; most plugins expect one.
+    wanted = [manager.get_plugin(name) for name in _TAKE_DOWN]
+    others = [plugin for plugin in manager.get_plugins() if plugin not in wanted]
+    teardown = manager.subset_hook_caller("pytest_runtest_teardown", others)
+    call = pytest.CallInfo.from_call(
+        lambda: teardown(item=item, nextitem=nextitem), "teardown", (pytest.exit.Exception, KeyboardInterrupt)
+    )
+    report: pytest.TestReport = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    return report

@@ -1,0 +1,370 @@
+"""Runs one test of pytest again and again: setup, call and teardown, each time as if it were the first."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from .. import _native
+from .._errors import HalError
+from .._schedules.afresh import Afresh
+from .._schedules.block import Schedule, pending
+from .._schedules.execution import Execution, Failure
+from .._schedules.explore import failure_of, traced
+from ..pytest_plugin import STREAMS, TIMER, Plan, Streams
+
+if TYPE_CHECKING:
+    from unittest import SkipTest
+
+__all__ = ["Outcome", "Runs", "Stop"]
+
+When = Literal["setup", "call", "teardown"]
+
+#: Seconds that work which a passed test leaves may take.
+_LEFT = 1.0
+_AGAIN = 0.01
+
+
+class Stop(Exception):
+    """The test is not to be run under more schedules: it was skipped, or failed as expected."""
+
+
+@dataclass
+class Outcome:
+    """What one run of a test gave."""
+
+    reports: list[pytest.TestReport] = field(default_factory=list)
+    others: list[Any] = field(default_factory=list)  #: reports that plugins logged meanwhile (subtests)
+    warned: list[warnings.WarningMessage] = field(default_factory=list)
+    failure: Failure | None = None
+    expected: bool = False  #: it failed as it should (xfail)
+    skipped: bool = False
+    final: bool = False  #: the failure says all there is to say, whatever the schedule
+    streams: Streams = field(default_factory=Streams)
+    properties: list[tuple[str, object]] = field(default_factory=list)
+
+    def report(self, when: When) -> pytest.TestReport | None:
+        """Return the report of a phase."""
+        return next((report for report in self.reports if report.when == when), None)
+
+    @property
+    def failed(self) -> pytest.TestReport | None:
+        """The report of the phase that failed first."""
+        return next((report for report in self.reports if report.failed), None)
+
+
+class Runs:
+    """A context in which a test can be run any number of times.
+
+    Fixtures of wider scope than the test stay. What their setup does with
+    streams is no part of a run: a run in which that happened is done again.
+    """
+
+    def __init__(self, item: pytest.Function, plan: Plan) -> None:
+        self.item = item
+        self.plan = plan
+        self.count = 0
+        self.durations: dict[str, float] = {}
+        self.last = Outcome()
+        self.begun = 0.0
+        self._afresh = Afresh()
+        self._stack = contextlib.ExitStack()
+        self._wider = False
+        self._ran = False
+        self._left = _LEFT
+        self._properties = len(item.user_properties)
+        self._leaks: Any = None
+        self._block: Schedule | None = None
+
+    def __enter__(self) -> Runs:
+        manager = self.item.config.pluginmanager
+        manager.register(self, name="halstream-runs")
+        self._stack.callback(manager.unregister, self)
+        if self.plan.schedules or self.plan.token:
+            self._stack.enter_context(self._afresh)
+        self._stack.enter_context(self._reports_held_back())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    # Hooks, while the context lasts.
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Iterator[None]:
+        if fixturedef.scope == "function":
+            yield
+            return
+        before = self._steps()
+        yield
+        self._wider = self._wider or self._steps() != before
+        self._afresh.keep()
+        if self.plan.leaks:
+            self._leaks = _leaks_snapshot()
+
+    def _steps(self) -> int:
+        begun = self._block is not None and self._block.begun
+        return int(_native.schedule_steps()) if begun else 0
+
+    @contextlib.contextmanager
+    def _reports_held_back(self) -> Iterator[None]:
+        # Plugins log the reports of subtests at once; only those of one run may be.
+        session = self.item.session
+        proxy = session.gethookproxy
+
+        def held_back(path: Any) -> Any:
+            return _HeldBack(proxy(path), self.last.others)
+
+        session.gethookproxy = held_back  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            del session.gethookproxy
+
+    # Runs.
+
+    def __call__(self, spec: str, trace: bool = False) -> Execution:
+        """Run the test under a schedule, for `search`."""
+        execution = self.execute(spec, trace)
+        if self._wider and not self.last.final:
+            self._wider = False
+            execution = self.execute(spec, trace)
+        if self.last.expected or (self.last.skipped and not self._ran):
+            raise Stop
+        self._ran = True
+        return execution
+
+    def execute(self, spec: str, trace: bool = False, interact: bool = False) -> Execution:
+        """Run the test once; `last` has what it gave."""
+        self._afresh.begin()
+        try:
+            with contextlib.ExitStack() as stack:
+                lines = stack.enter_context(traced()) if trace else []
+                self._block = block = Schedule(spec)
+                block.lean = not trace
+                # In case of an exception that ends the session.
+                stack.callback(block.finish, drop=True)
+                self._run(block, interact)
+            ran = block.execution if block.begun else Execution(spec)
+            return replace(ran, failure=self.last.failure, trace=tuple(lines), kept=self.last)
+        finally:
+            self._block = None
+            self._afresh.end()
+
+    def once(self) -> None:
+        """Run the test as always, with what else the plan asks for."""
+        self._run(None, interact=True)
+
+    def _run(self, block: Schedule | None, interact: bool) -> None:
+        self._reset(block)
+        calls: list[tuple[pytest.CallInfo[None], pytest.TestReport]] = []
+        with contextlib.ExitStack() as stack:
+            warned = stack.enter_context(warnings.catch_warnings(record=True))
+            self.last.warned = warned if warned is not None else []
+            self._phases(block, calls, stack, interact)
+        self.last.reports = [report for _, report in calls]
+        self._judge(calls)
+        self.last.properties = self.item.user_properties[self._properties :]
+        for call, _ in calls:
+            self.durations[call.when] = self.durations.get(call.when, 0.0) + call.duration
+
+    def _reset(self, block: Schedule | None) -> None:
+        item = self.item
+        self.last = Outcome()
+        self.count += 1
+        if self.count > 1:
+            self._restart_timer()
+        item._report_sections.clear()
+        del item.user_properties[self._properties :]
+        _forget_subtests(item)
+        _forget_instance(item)  # each run gets one of its own
+        if not item._request:
+            item._initrequest()
+        spec = "parallel" if block is None else block.spec
+        self.last.streams = item.stash[STREAMS] = Streams(spec, self.count, self.plan.seed)
+        if self.plan.leaks:
+            self._leaks = _leaks_snapshot()
+
+    def _restart_timer(self) -> None:
+        settings = self.item.stash.get(TIMER, None)
+        if settings is not None and not settings.func_only:
+            hook: Any = self.item.config.pluginmanager.hook
+            hook.pytest_timeout_cancel_timer(item=self.item)
+            hook.pytest_timeout_set_timer(item=self.item, settings=settings)
+
+    def _phases(
+        self, block: Schedule | None, calls: list[Any], stack: contextlib.ExitStack, interact: bool
+    ) -> None:
+        item, hook = self.item, self.item.ihook
+        watch = self._sanitizer(stack) if self.plan.sanitize else _nothing
+        # Node.listchain() of the copy ends with another object than this
+        # test: with it as the next test, pytest tears down this test only.
+        after = copy.copy(item)
+
+        def setup() -> None:
+            refused = "" if block is None else _refusal(block)
+            if refused:
+                pytest.fail(refused, pytrace=False)
+            hook.pytest_runtest_setup(item=item)
+
+        def call() -> None:
+            hook.pytest_runtest_call(item=item)
+            watch()
+
+        def teardown() -> None:
+            hook.pytest_runtest_teardown(item=item, nextitem=after)
+            failed = any(report.failed for report in (*self.last.others, *(report for _, report in calls)))
+            wrong = []
+            try:
+                watch()
+            finally:
+                if block is not None:
+                    wrong = self._finish(block, failed)
+            if self.plan.leaks and not failed:
+                # What a test that failed made is still in its frames.
+                item.funcargs.clear()
+                _forget_instance(item, after)
+                wrong += self._left_over()
+            self._fail("\n".join(wrong))
+
+        try:
+            first = self._phase("setup", setup, calls, interact)
+            if first.passed and not item.config.getoption("setuponly", False):
+                self._phase("call", call, calls, interact)
+            if block is None or block.begun:
+                self._phase("teardown", teardown, calls, interact)
+        finally:
+            item._request = False  # type: ignore[assignment]
+            item.funcargs = None  # type: ignore[assignment]
+
+    def _finish(self, block: Schedule, failed: bool) -> list[str]:
+        """End the schedule; return what is wrong with that."""
+        try:
+            # What fixtures of wider scope have begun may not be dropped silently.
+            strict = self._wider or self.plan.leaks
+            if not block.finish(failed, self._left, strict):
+                self._left = _AGAIN  # the next run leaves the same
+        except HalError as exc:
+            return [str(exc)]
+        return []
+
+    def _fail(self, why: str) -> None:
+        """Fail the phase with a text that says all there is to say; '' is none."""
+        if why:
+            self.last.final = True
+            pytest.fail(why, pytrace=False)
+
+    def _sanitizer(self, stack: contextlib.ExitStack) -> Callable[[], None]:
+        """Watch for unordered accesses; return a function that fails for those found since."""
+        from .._checks.sanitize import sanitize
+
+        found = stack.enter_context(sanitize(on="collect"))
+        seen = 0
+
+        def check() -> None:
+            nonlocal seen
+            findings = list(found)[seen:]
+            seen += len(findings)
+            self._fail("\n\n".join(finding.text for finding in findings))
+
+        return check
+
+    def _left_over(self) -> list[str]:
+        from .._stalls import leaks as _leaks
+
+        pending(_LEFT)  # only work that does not end by itself is left
+        return [f"the test leaves {line}" for line in _leaks.report(self._leaks)]
+
+    def _phase(self, when: When, function: Callable[[], None], calls: list[Any], interact: bool) -> pytest.TestReport:
+        item = self.item
+        reraise: tuple[type[BaseException], ...] = (pytest.exit.Exception,)
+        if not item.config.getoption("usepdb", False):
+            reraise += (KeyboardInterrupt,)
+        call = pytest.CallInfo.from_call(function, when, reraise)
+        report: pytest.TestReport = item.ihook.pytest_runtest_makereport(item=item, call=call)
+        calls.append((call, report))
+        raised = None if call.excinfo is None else call.excinfo.value
+        if interact and raised is not None and not is_skip(raised) and not hasattr(report, "wasxfail"):
+            item.ihook.pytest_exception_interact(node=item, call=call, report=report)
+        return report
+
+    def _judge(self, calls: list[tuple[pytest.CallInfo[None], pytest.TestReport]]) -> None:
+        last = self.last
+        for call, report in calls:
+            if call.excinfo is None:
+                continue
+            if is_skip(call.excinfo.value):
+                last.skipped = True
+            elif hasattr(report, "wasxfail"):
+                last.expected = True
+            elif last.failure is None:
+                last.failure = failure_of(call.excinfo.value, search=not last.final)
+        for report in last.others:
+            if last.failure is None and report.failed:
+                crash = getattr(report.longrepr, "reprcrash", None)
+                place = f"{crash.path}:{crash.lineno}" if crash else ""
+                last.failure = Failure("subtest", place, crash.message if crash else "")
+
+
+class _HeldBack:
+    """Hooks of pytest, but for reports, which are kept."""
+
+    def __init__(self, relay: Any, kept: list[Any]) -> None:
+        self._relay = relay
+        self._kept = kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._relay, name)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self._kept.append(report)
+
+
+def _refusal(block: Schedule) -> str:
+    """Begin a block; return why it cannot be, '' if it can."""
+    try:
+        block.__enter__()
+    except HalError as exc:
+        return str(exc)
+    return ""
+
+
+def is_skip(exc: BaseException) -> bool:
+    """Whether an exception skips a test."""
+    unittest = sys.modules.get("unittest")
+    skip: type[SkipTest] | None = getattr(unittest, "SkipTest", None)
+    return isinstance(exc, pytest.skip.Exception) or (skip is not None and isinstance(exc, skip))
+
+
+def _forget_subtests(item: pytest.Item) -> None:
+    """Let pytest forget how many subtests failed in earlier runs (pytest 9)."""
+    module = sys.modules.get("_pytest.subtests")
+    key = getattr(module, "failed_subtests_key", None)
+    counts = item.config.stash.get(key, None) if key is not None else None
+    if counts is not None:
+        for name in (getattr(item, "id", None), item.nodeid):
+            counts.pop(name, None)
+
+
+def _forget_instance(*items: pytest.Function) -> None:
+    for item in items:
+        if item.cls is not None and not hasattr(item, "_testcase"):
+            item.__dict__.pop("_instance", None)
+            item.__dict__.pop("_obj", None)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _leaks_snapshot() -> Any:
+    from .._stalls import leaks as _leaks
+
+    return _leaks.snapshot()

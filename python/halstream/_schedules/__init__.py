@@ -1,0 +1,1 @@
+"""Schedules of the host device: tokens, exploring, shrinking, explaining."""

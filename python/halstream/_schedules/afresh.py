@@ -1,0 +1,99 @@
+"""What lets the runs of one program start alike, one after the other in a process."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from types import TracebackType
+from typing import Any
+
+from .. import _base, _current, _pool, _pools
+
+__all__ = ["Afresh"]
+
+
+class Afresh:
+    """A context for several runs of a program; call `begin` and `end` around each.
+
+    The choices of current streams and devices, and whose turn it is in the
+    rings of pooled streams, are what they were when the context began, or at
+    the last `keep`; pools of memory are empty. Within a run the garbage
+    collector does not run by itself: what it closes would otherwise be closed
+    at another place each time.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[Any, ...] = ()
+        self._frozen = False
+        self._enabled = False
+
+    def __enter__(self) -> Afresh:
+        # A collection after each run shall look at what that run made only. A
+        # program that froze its objects itself keeps them so.
+        _empty_pools()
+        self._frozen = gc.get_freeze_count() == 0
+        if self._frozen:
+            gc.freeze()
+        self._enabled = gc.isenabled()
+        self.keep()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._enabled:
+            gc.enable()
+        if self._frozen:
+            gc.unfreeze()
+
+    def keep(self) -> None:
+        """Take what holds now as what later runs begin with."""
+        thread, process = _current._thread, _current._process
+        self._kept = (
+            _current._top.get(),
+            (thread.device, dict(thread.streams), set(thread.soft)),
+            (process.device, process.label, dict(process.streams), process.blocking, process.memory_limit),
+            {key: _peek(ring) for key, ring in _pool._rings.items()},
+        )
+
+    def begin(self) -> None:
+        """Put back what later runs begin with."""
+        top, own, shared, turns = self._kept
+        thread, process = _current._thread, _current._process
+        _current._top.set(top)
+        thread.device, streams, soft = own
+        thread.streams.clear()
+        thread.streams.update(streams)
+        thread.soft.clear()
+        thread.soft.update(soft)
+        process.device, process.label, streams, process.blocking, process.memory_limit = shared
+        process.streams.clear()
+        process.streams.update(streams)
+        for key, ring in _pool._rings.items():
+            ring.turn = itertools.count(turns.get(key, 0))
+        _base.drain()
+        gc.disable()
+
+    def end(self) -> None:
+        """End a run: what it left in reference cycles is collected."""
+        if self._enabled:
+            gc.enable()
+        gc.collect()
+        _base.drain()
+        _empty_pools()
+
+
+def _empty_pools() -> None:
+    # What a pool keeps of one run would be no allocation in the next.
+    for pool in list(_pools._all):
+        pool.forget()
+
+
+def _peek(ring: Any) -> int:
+    """Return whose turn it is in a ring."""
+    turn: int = next(ring.turn)
+    ring.turn = itertools.count(turn)
+    return turn

@@ -1,0 +1,310 @@
+"""Running a block of a program under a schedule, and leaving nothing of it behind."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from .. import _native
+from .._base import drain
+from .._errors import HalError, NotReadyError, NotSupportedError, ScheduleError, WaitTimeoutError
+from .execution import Execution
+from .token import Token, parse_spec, spec_text
+
+__all__ = ["Schedule", "add_note", "pending", "schedule", "settle", "stale"]
+
+# Seconds that work which a block leaves behind may take, and that functions get
+# to end once the rest was dropped.
+DRAIN = 10.0
+_DROP = 2.0
+
+
+class Schedule:
+    """A context in which the host device runs operations in a chosen order; see `schedule`.
+
+    Attributes
+    ----------
+    spec : str
+        What is in force, in the form that the runtime takes.
+    expected : Token or None
+        The token that is replayed.
+    """
+
+    def __init__(self, what: str | Token) -> None:
+        self.expected: Token | None = None
+        if isinstance(what, str) and re.match(r"\s*hs\d+(-|\s*$)", what):
+            what = Token.parse(what)
+        if isinstance(what, Token):
+            self.expected = what
+            self.spec = what.spec
+        elif isinstance(what, str):
+            self.spec = spec_text(*parse_spec(what))
+        else:
+            raise TypeError(f"schedule() takes a str or a Token, not {type(what).__name__}")
+        #: Whether the order is not wanted of a run that passes; it is long.
+        self.lean = False
+        self._before = ""
+        self._inside = False
+        self._ran: Execution | None = None
+
+    def __enter__(self) -> Schedule:
+        if self._before:
+            raise RuntimeError("a schedule is used for one block; call schedule() again")
+        drain()  # what was collected before is closed before, too
+        before = _current()
+        begin(self.spec)
+        self._before = before
+        self._inside = True
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.finish(drop=exc is not None)
+        assert self._ran is not None
+        if self.expected is not None and (why := stale(self.expected, self._ran.fingerprint)):
+            if exc is None:
+                raise ScheduleError(why)
+            add_note(exc, f"({why})")
+
+    def finish(self, drop: bool, limit: float = DRAIN, strict: bool = True) -> bool:
+        """End the block early: see `settle`.
+
+        Without `strict` work that does not end is dropped silently; then the
+        result is False.
+        """
+        if not self._inside:
+            return True
+        self._inside = False
+        full = drop or self.spec == "fifo" or not self.lean
+        ran = execution(self.spec, full)
+        try:
+            settle(drop, limit)
+        except HalError:
+            if strict:
+                raise
+            return False
+        finally:
+            # What the block left has run by now; its calls are those of the block.
+            self._ran = replace(ran, order=_order(ran) if full else "")
+            restore(self._before)
+        return True
+
+    @property
+    def begun(self) -> bool:
+        """Whether the block is running or has ended."""
+        return self._inside or self._ran is not None
+
+    @property
+    def execution(self) -> Execution:
+        """What ran: the whole block after its end, inside it what has run so far."""
+        if self._ran is not None:
+            return self._ran
+        if not self._inside:
+            raise RuntimeError("the block of this schedule has not begun")
+        return execution(self.spec, full=True)
+
+    @property
+    def token(self) -> Token:
+        """The token that runs the same program in the same order again."""
+        return Token.of(self.spec, self.execution.fingerprint)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """What happened: ``hM`` is call M of the host, ``S.N`` operation N of stream S."""
+        return tuple(self.execution.items)
+
+    @property
+    def steps(self) -> int:
+        """How many calls and operations there were."""
+        return self.execution.steps
+
+
+def schedule(what: str | Token) -> Schedule:
+    """Run a block under a schedule of the host device.
+
+    Inside the block the device moves only within the calls of the runtime, one
+    operation at a time, in the order that the schedule chooses. A program with
+    one thread then does the same each time. At the end of the block the
+    schedule that was in force before comes back. Work that is still pending
+    then runs first; if the block raises it is dropped.
+
+    Parameters
+    ----------
+    what : str or Token
+        ``fifo`` (the order of the calls), ``earliest`` (the most urgent and
+        first ready one first), ``latest`` (only what the host is blocked for),
+        ``random(seed)``, ``pct(seed, depth)``, ``starve(stream)`` (that stream
+        last, numbered by first use), or a token.
+
+    Returns
+    -------
+    Schedule
+        A context manager with the properties ``token``, ``order`` and ``steps``.
+
+    Raises
+    ------
+    ScheduleError
+        If there is no such schedule or the token cannot be used; at the end of
+        the block if the token is of a program with other operations.
+    NotReadyError
+        If work is pending when the block begins.
+    NotSupportedError
+        If the backend in use is not the host device.
+
+    Notes
+    -----
+    Of several threads the calls are serialised and their order is recorded, but
+    which thread calls first is up to the operating system.
+
+    A block inside another one begins a run of its own; what the outer one gives
+    afterwards is of the part after it.
+
+    Examples
+    --------
+    >>> import halstream as hs
+    >>> from halstream.testing import schedule
+    >>> one, two, order = hs.Stream(), hs.Stream(), []
+    >>> with schedule("latest") as run:
+    ...     one.call(order.append, 1)
+    ...     two.call(order.append, 2)
+    ...     two.synchronize()
+    ...     one.synchronize()
+    >>> order
+    [2, 1]
+    >>> [item for item in run.order if not item.startswith("h")]
+    ['2.1', '1.1']
+    """
+    return Schedule(what)
+
+
+def begin(spec: str) -> None:
+    """Put a schedule in force; a run begins."""
+    try:
+        _native.schedule_set(spec)
+    except NotSupportedError:
+        raise NotSupportedError(vendor_text(), operation="set schedule") from None
+
+
+def vendor_text() -> str:
+    """Say that schedules need the host device, and what to do."""
+    return (
+        f"schedules need the host device, and the backend in use is {_native.backend()!r}: "
+        "set HALSTREAM_BACKEND=host or call halstream.use_backend('host'). The sanitizer works on every backend"
+    )
+
+
+def _current() -> str:
+    return str(_native.schedule_get())
+
+
+def execution(spec: str, full: bool) -> Execution:
+    """Return what the run did so far; without `full` only its size and fingerprint."""
+    return Execution(
+        spec,
+        str(_native.schedule_order()) if full else "",
+        str(_native.schedule_calls()) if full else "",
+        str(_native.schedule_fingerprint()),
+        int(_native.schedule_steps()),
+    )
+
+
+def _order(ran: Execution) -> str:
+    """Return what happened up to now, but for calls that came after a run."""
+    calls = ran.calls.count("\n")
+    kept = (item for item in str(_native.schedule_order()).split() if item[0] != "h" or int(item[1:]) <= calls)
+    return " ".join(kept)
+
+
+def stale(token: Token, fingerprint: str) -> str:
+    """Return why a token does not belong to a run, '' if it does."""
+    if token.fingerprint == fingerprint[:8]:
+        return ""
+    return (
+        f"token {token} is stale: the program's operations changed since it was made (fingerprint "
+        f"{fingerprint[:8]}, the token has {token.fingerprint}); what it replays may be another "
+        "schedule, so explore again"
+    )
+
+
+def settle(drop: bool, limit: float = DRAIN) -> None:
+    """Let pending work end, or drop it, so that the next run starts with nothing.
+
+    Raises
+    ------
+    WaitTimeoutError
+        If it does not end within `limit` seconds; it was dropped then.
+    """
+    wrong: BaseException | None = None
+    if not drop:
+        try:
+            left = pending(limit)
+            if left:
+                wrong = WaitTimeoutError(
+                    f"work that was left does not end and was dropped: {left}", operation="end schedule"
+                )
+        except HalError as exc:  # a stall
+            wrong = exc
+    if drop or wrong is not None:
+        for ordinal in _devices():
+            _native.device_abort(ordinal)
+        pending(_DROP)
+        _forget_errors()
+    if wrong is not None:
+        raise wrong
+
+
+def _devices() -> list[int]:
+    return [ordinal for ordinal in range(_native.device_count()) if _native.device_used(ordinal)]
+
+
+def pending(limit: float) -> str:
+    """Wait for all devices; return what is left after `limit` seconds, '' for nothing."""
+    for ordinal in _devices():
+        if not _native.device_sync(ordinal, int(limit * 1e9)):
+            return str(_native.device_describe(ordinal))
+    return ""
+
+
+def _forget_errors() -> None:
+    """Let the default streams, which outlive the run, forget errors that nobody was told of."""
+    for ordinal in _devices():
+        for own in (0, 1):
+            try:
+                _native.stream_sync(_native.stream_default(ordinal, own), 0)
+            except BaseException:  # whatever a function raised
+                continue
+
+
+def restore(spec: str) -> None:
+    """Put back the schedule that was in force before a block."""
+    try:
+        _native.schedule_set(spec)
+    except NotReadyError as exc:
+        raise ScheduleError(
+            f"the block left work that neither ends nor can be dropped, so that its schedule stays in force: {exc}"
+        ) from None
+
+
+def add_note(exc: BaseException, text: str) -> None:
+    """Add a text to what is shown of an exception.
+
+    Python 3.10 shows no notes. There it becomes part of the message where the
+    exception has no more than that, and is printed otherwise.
+    """
+    add: Any = getattr(exc, "add_note", None)
+    if add is not None:
+        add(text)
+    elif not exc.args:
+        exc.args = (text,)
+    elif len(exc.args) == 1 and not isinstance(exc, KeyError):
+        exc.args = (f"{exc.args[0]}\n{text}",)
+    else:
+        exc.__notes__ = [*getattr(exc, "__notes__", []), text]  # type: ignore[attr-defined]
+        print(text, file=sys.stderr)

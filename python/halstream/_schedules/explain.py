@@ -1,0 +1,273 @@
+"""Says why a schedule makes a program fail: the operations whose order matters, with source lines."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from .. import _native
+from .._checks.source import statement
+from .._root import ROOT
+from .._traces import log as _log
+from .execution import Execution, item_words
+from .search import Found
+from .shrink import departures
+from .steps import host_calls, labels
+from .token import Hold, parse_spec
+
+__all__ = ["Place", "explain", "nondeterminism", "place_of"]
+
+# Lines that a timeline may have.
+_MOST = 12
+
+# Departures from fifo that are shown of a schedule that could not be made smaller.
+_FEW = 5
+
+# Operations on the same bytes that are shown beside a held one.
+_NEAR = 3
+
+# What the host does, in a word.
+_CALLS = {
+    "synchronize stream": "synchronize",
+    "synchronize event": "synchronize",
+    "synchronize device": "synchronize",
+    "query stream": "query",
+    "query event": "query",
+    "open gate": "opening of a gate",
+}
+
+
+
+class Place(NamedTuple):
+    """Where a program makes a call: the innermost frame that is not halstream's."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{shown(self.file)}:{self.line}"
+
+
+def shown(file: str) -> str:
+    """Return a path from the current folder, if the file is below it."""
+    try:
+        path = os.path.relpath(file)
+    except ValueError:  # another drive
+        return file
+    return file if path.startswith(os.pardir) else path
+
+
+def place_of(stack: str) -> Place | None:
+    """Return the program's frame of a stack that the runtime gave as text."""
+    frames = [frame.split("\x1f") for frame in stack.splitlines()]
+    frames = [frame for frame in frames if len(frame) == 3]
+    for file, line, function in frames:
+        if not os.path.abspath(file).startswith(ROOT):
+            return Place(file, int(line), function)
+    return None
+
+
+class Step(NamedTuple):
+    """A thing that happened in a run, with what is known of it."""
+
+    item: str
+    stream: str  #: in words, 'host' for a call of the host
+    what: str
+    place: Place | None
+    reads: str
+    writes: str
+
+    @property
+    def short(self) -> str:
+        """The thing in a sentence: ``the call on stream 2 at app.py:40``."""
+        where = f" at {self.place}" if self.place else ""
+        if self.stream == "host":
+            return f"the host's {self.what}{where}"
+        number = "" if self.place else f" ({item_words(self.item)})"
+        return f"the {self.what} on {self.stream}{number}{where}"
+
+
+def explain(found: Found, replay: str, text: Callable[[int], str] | None = None) -> str:
+    """Return what there is to say about a schedule that fails.
+
+    Parameters
+    ----------
+    found : Found
+        With the trace of its last run.
+    replay : str
+        What the user types to run it again.
+    text : function
+        Gives the stack of a site; the runtime's own if left out.
+    """
+    parts = [_headline(found)]
+    if found.execution.spec == "fifo":
+        parts.append("It fails under fifo, where everything runs in the order of the calls: no other order is needed.")
+    else:
+        view = _View(found.execution, text or _native.position_text)
+        holds = [hold for hold in parse_spec(found.execution.spec)[1] if isinstance(hold, Hold)]
+        if holds:
+            parts.append(view.timeline(holds))
+            parts.extend(view.sentence(hold) for hold in holds[:_MOST])
+        else:
+            parts.append(view.timeline(departures(found.fifo.items, found.execution.items)[:_FEW]))
+    parts.append(f"Replay: {replay}")
+    return "\n".join(part for part in parts if part)
+
+
+def _headline(found: Found) -> str:
+    token = str(found.token)
+    shrunk = found.shrunk
+    if not found.tried:
+        return f"Fails under schedule {token}, replayed."
+    if shrunk is None:
+        return f"Fails under schedule {token}, the {_nth(found.tried)} tried."
+    spent = f"{shrunk.runs} run{'s' * (shrunk.runs != 1)} and {shrunk.seconds:.1f} s"
+    if not found.execution.spec.startswith("holds"):
+        why = "the budget was used up" if not shrunk.complete else "no list of held operations fails in the same way"
+        return (
+            f"Fails under schedule {token}, the {_nth(found.tried)} tried.\n"
+            f"It could not be made smaller in {spent}: {why}."
+        )
+    count = len(shrunk.holds)
+    more = "" if shrunk.complete else ", the whole budget, so fewer may do"
+    return (
+        f"Fails under schedule {token}: as fifo, but {count} operation{'s are' if count > 1 else ' is'} held.\n"
+        f"Found under '{found.original}', the {_nth(found.tried)} schedule tried, which departs from fifo in "
+        f"{shrunk.first} place{'s' * (shrunk.first != 1)};\nshrunk in {spent}{more}."
+    )
+
+
+def _nth(number: int) -> str:
+    if number == 1:
+        return "first"
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"
+
+
+def nondeterminism(found: Found) -> str:
+    """Return the text for a program that does not do the same twice."""
+    return (
+        f"the program is not deterministic by itself: two runs under the schedule {found.original} differ. "
+        f"{found.difference[:1].upper()}{found.difference[1:]}. Random numbers, times, threads of the program, and "
+        "what one run leaves for the next are usual causes; until that is gone a schedule cannot be replayed"
+    )
+
+
+class _View:
+    """Operations and calls of a traced run, looked up by their names in its order."""
+
+    def __init__(self, execution: Execution, text: Callable[[int], str]) -> None:
+        self._execution = execution
+        self._text = text
+        self._lines = {line.id: line for line in _log.parse(execution.trace)}
+        self._labels = labels(execution, self._lines)
+        self._host = host_calls(execution, self._lines)
+
+    @functools.cache  # noqa: B019 - lives for one explanation
+    def step(self, item: str) -> Step:
+        """Return what is known of an item of the order."""
+        if item.startswith("h"):
+            line = self._host.get(int(item[1:]))
+            return self._host_step(item, line)
+        number = int(item.partition(".")[0])
+        stream = self._labels.get(number, f"stream {number}")
+        line = self._lines.get(self._execution.ids.get(item, 0))
+        if line is None:
+            return Step(item, stream, "operation", None, "", "")
+        place = self._place(line)
+        found = statement(place.file, place.line) if place else None
+        if found is not None and (name := found.stream()):
+            stream = f"{stream} ({name})"
+        return Step(item, stream, _what(line), place, line.reads, line.writes)
+
+    def _host_step(self, item: str, line: _log.Line | None) -> Step:
+        calls = self._execution.calls.splitlines()
+        number = int(item[1:])
+        if line is not None:
+            what = _CALLS.get(line.kind, line.kind) if line.host else f"call that enqueued the {_what(line)}"
+            return Step(item, "host", what, self._place(line), "", "")
+        kind = calls[number - 1].split(" ", 1)[1].rpartition(" ")[0] if number <= len(calls) else "call"
+        return Step(item, "host", f"{kind} (call {number} of the run)", None, "", "")
+
+    def _place(self, line: _log.Line) -> Place | None:
+        return place_of(str(self._text(line.site))) if line.site else None
+
+    def timeline(self, holds: Iterable[Hold]) -> str:
+        """Return the operations of holds, what ends these, and what works on the same bytes, as they ran."""
+        held = {f"{hold.stream}.{hold.number}": _target(hold) for hold in holds}
+        wanted = dict.fromkeys([*held, *held.values()])
+        if len(held) == 1:
+            wanted.update(dict.fromkeys(self._conflicts(next(iter(held)))))
+        order = {item: place for place, item in enumerate(self._execution.items)}
+        items = sorted((item for item in wanted if item in order), key=order.__getitem__)[:_MOST]
+        rows = []
+        for item in items:
+            step = self.step(item)
+            mark = ""
+            if item in held:
+                mark = f"held until {self.step(held[item]).short}"
+            place, source = "", ""
+            if step.place:
+                place = f"{step.place} {step.place.function}()".replace("<module>()", "")
+                source = linecache.getline(step.place.file, step.place.line).strip()
+            rows.append(((step.stream, step.what, place, source), mark))
+        widths = [max((len(cells[column]) for cells, _ in rows), default=0) for column in range(4)]
+        lines = []
+        for cells, mark in rows:
+            padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+            lines.append(f"  {'  '.join(padded)}".rstrip())
+            if mark:
+                lines.append(" " * (widths[0] + 4) + mark)
+        return "\n".join(lines)
+
+    def _conflicts(self, item: str) -> list[str]:
+        """Return operations of other streams that work on the bytes of one, one of them writing."""
+        own = self.step(item)
+        found = []
+        for name in self._execution.ids:
+            other = self.step(name)
+            both = f"{other.reads} {other.writes}"
+            clash = _overlap(own.writes, both) or _overlap(own.reads, other.writes)
+            if clash and name.partition(".")[0] != item.partition(".")[0]:
+                found.append(name)
+        place = {name: at for at, name in enumerate(self._execution.items)}
+        return sorted(found, key=lambda name: abs(place[name] - place[item]))[:_NEAR]
+
+    def sentence(self, hold: Hold) -> str:
+        """Say what the order of a held operation and the end of its hold means."""
+        own, end = self.step(f"{hold.stream}.{hold.number}"), self.step(_target(hold))
+        if hold.until:
+            return f"It fails when {end.short} runs before {own.short}: nothing orders them."
+        return f"It fails when {own.short} has not run before {end.short}: nothing makes the host wait for it."
+
+
+def _target(hold: Hold) -> str:
+    return f"{hold.until}.{hold.after}" if hold.until else f"h{hold.after}"
+
+
+def _what(line: _log.Line) -> str:
+    """Return an operation in words, with how many bytes it works on."""
+    size = max(_log.size(line.reads), _log.size(line.writes))
+    if line.kind == "wait":
+        return f"wait for event {line.event}"
+    if line.kind == "wait stream":
+        return f"wait for {_log.other_name(line)}"
+    if line.kind == "record":
+        return f"record of event {line.event}"
+    return f"{line.kind} of {size} bytes" if size else line.kind
+
+
+def _overlap(first: str, second: str) -> bool:
+    return any(
+        start < other + length and other < start + size
+        for start, size in _ranges(first)
+        for other, length in _ranges(second)
+    )
+
+
+def _ranges(text: str) -> list[tuple[int, int]]:
+    return [(int(start), int(size)) for start, _, size in (part.partition("+") for part in text.split())]

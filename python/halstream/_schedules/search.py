@@ -1,0 +1,230 @@
+"""Runs a program under many schedules and says what makes it fail."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from .._errors import ScheduleError
+from .execution import Execution, first_difference
+from .shrink import Budget, Shrunk, shrink
+from .token import Token, spec_text
+
+__all__ = ["MOST", "Explored", "Found", "Settings", "derived", "plans", "search"]
+
+#: Schedules that one exploration may ask for.
+MOST = 100_000
+
+# Streams that are starved, each in a schedule of its own.
+_STARVED = 4
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much to try.
+
+    Attributes
+    ----------
+    schedules : int
+        How many, the first ``fifo`` included; 1 to 100,000.
+    depth : int
+        Of PCT: how many steps must come in a certain order for the program to fail.
+    seed : int
+        Equal settings give equal schedules.
+    shrink_runs, shrink_seconds : int, float
+        What may be spent on making a failing schedule small.
+
+    Raises
+    ------
+    ScheduleError
+        If a number is out of range.
+    """
+
+    schedules: int = 50
+    depth: int = 3
+    seed: int = 0
+    shrink_runs: int = 200
+    shrink_seconds: float = 20.0
+
+    def __post_init__(self) -> None:
+        check("schedules", self.schedules, 1, MOST, "with none nothing would be run")
+        check("depth", self.depth, 1, 64)
+        check("seed", self.seed, 0, 2**63 - 1)
+        check("shrink_runs", self.shrink_runs, 0, 10**9)
+        if isinstance(self.shrink_seconds, bool) or not isinstance(self.shrink_seconds, (int, float)):
+            raise TypeError(f"shrink_seconds must be a number, not {self.shrink_seconds!r}")
+        if not self.shrink_seconds >= 0:
+            raise ScheduleError(f"shrink_seconds is {self.shrink_seconds}; give 0 or more")
+
+
+def check(name: str, value: int, least: int, most: int, why: str = "") -> None:
+    """Refuse a setting that is no whole number or out of range."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if not least <= value <= most:
+        more = f" ({why})" if why and value < least else ""
+        raise ScheduleError(f"{name} is {value}; give {least} to {most}{more}")
+
+
+class Run(Protocol):
+    """Runs the program under a spec; with `trace` it also gives the operations."""
+
+    def __call__(self, spec: str, trace: bool = False) -> Execution: ...
+
+
+@dataclass
+class Found:
+    """A schedule under which the program fails.
+
+    Attributes
+    ----------
+    execution : Execution
+        The last run that failed, with its trace.
+    fifo : Execution
+        The first run.
+    shrunk : Shrunk or None
+        None where there was nothing to shrink.
+    original : str
+        Spec of the schedule that failed first.
+    tried : int
+        How many schedules were run up to it; 0 if a token was replayed.
+    difference : str
+        Where two runs under one schedule parted, if they did: the program is
+        not deterministic by itself.
+    """
+
+    execution: Execution
+    fifo: Execution
+    shrunk: Shrunk | None = None
+    original: str = ""
+    tried: int = 1
+    difference: str = ""
+
+    @property
+    def token(self) -> Token:
+        """The token that replays the failure."""
+        return Token.of(self.execution.spec, self.execution.fingerprint)
+
+
+@dataclass(frozen=True)
+class Explored:
+    """An exploration in which nothing failed.
+
+    Attributes
+    ----------
+    schedules : int
+        Schedules that were run; 1 for a program that uses no streams.
+    streams, steps : int
+        Of the run under ``fifo``: streams used, and operations plus calls.
+    """
+
+    schedules: int
+    streams: int
+    steps: int
+
+
+@dataclass
+class _Search:
+    run: Run
+    settings: Settings
+    tried: int = 0
+    fifo: Execution = field(default_factory=lambda: Execution("fifo"))
+
+    def __call__(self) -> Found | None:
+        self.fifo = self._try("fifo")
+        if self.fifo.failure is not None:
+            return self._found(self.fifo)
+        if not used(self.fifo):
+            return None
+        for spec in itertools.islice(plans(self.settings, self.fifo), self.settings.schedules - 1):
+            execution = self._try(spec)
+            if execution.failure is not None:
+                return self._found(execution)
+        return None
+
+    def _try(self, spec: str) -> Execution:
+        self.tried += 1
+        return self.run(spec)
+
+    def _found(self, failing: Execution) -> Found:
+        found = Found(failing, self.fifo, original=failing.spec, tried=self.tried)
+        assert failing.failure is not None
+        if not failing.failure.search or not used(failing):
+            return found
+        again = self.run(failing.spec, trace=True)
+        if not again.same(failing):
+            # The first run may have made what all later ones find: caches, pools.
+            third = self.run(failing.spec, trace=True)
+            if third.failure is None or not third.same(again):
+                kept = next((e for e in (third, again) if e.failure is not None), failing)
+                difference = first_difference(failing, again) if kept is failing else first_difference(again, third)
+                return replace(found, execution=kept, difference=difference)
+            again = third
+        found.execution = again
+        if failing.spec != "fifo":
+            self._shrink(found)
+        return found
+
+    def _shrink(self, found: Found) -> None:
+        budget = Budget(self.settings.shrink_runs, self.settings.shrink_seconds)
+        found.shrunk = shrink(self.run, self.fifo, found.execution, budget)
+        if not found.shrunk.holds:
+            return
+        last = self.run(spec_text("holds", found.shrunk.holds), trace=True)
+        if last.failure == found.execution.failure:
+            found.execution = last
+
+
+def used(execution: Execution) -> bool:
+    """Whether a run did anything with streams."""
+    return execution.steps > 0 or bool(execution.calls)
+
+
+def search(run: Run, settings: Settings) -> tuple[Found | None, Explored]:
+    """Run a program under schedules until it fails.
+
+    The first is ``fifo``, in the order of the calls; a program that uses no
+    streams in it is run no more. A failure is confirmed by a second run, and
+    then shrunk.
+
+    Parameters
+    ----------
+    run : function
+    settings : Settings
+
+    Returns
+    -------
+    tuple
+        What fails, None if nothing does, and what was tried.
+    """
+    searching = _Search(run, settings)
+    found = searching()
+    return found, Explored(searching.tried, len(searching.fifo.streams), searching.fifo.steps)
+
+
+def plans(settings: Settings, fifo: Execution) -> Iterator[str]:
+    """Yield the specs after ``fifo``, without end: the extremes, then random ones."""
+    yield "latest"
+    yield "earliest"
+    streams = fifo.streams
+    if len(streams) > 1:
+        # The busiest: most can overtake them.
+        busiest = sorted(streams, key=lambda stream: (-streams[stream], stream))
+        for stream in sorted(busiest[:_STARVED]):
+            yield f"starve {stream}"
+    depths = itertools.cycle(range(settings.depth, 0, -1))
+    for number in itertools.count():
+        seed = derived(settings.seed, number)
+        if number % 2:
+            yield f"random {seed}"
+        else:
+            yield f"pct {seed} {next(depths)} {max(1, fifo.steps)}"
+
+
+def derived(seed: int, number: int) -> int:
+    """Return the seed of a schedule, of 31 bits so that tokens stay short."""
+    digest = hashlib.sha256(f"{seed}.{number}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

@@ -1,0 +1,1 @@
+"""Waits that can never end, and what is left at the end."""

@@ -1,0 +1,97 @@
+"""What may still act although no thread of the program does anything now."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Container
+from types import CodeType, FrameType
+
+from . import where as _where
+
+__all__ = ["alarm", "bystander", "unseen"]
+
+# Packages whose threads and handlers watch a program and have no part in it. All
+# others may be the program's own, also where they are installed.
+_TOOLS = frozenset(
+    {
+        "pytest_timeout", "_pytest", "pytest", "pluggy", "xdist", "execnet", "coverage",
+        "tqdm", "IPython", "ipykernel", "debugpy", "pydevd", "_pydevd_bundle",
+    }
+)  # fmt: skip
+
+# What those are made of, as programs may be, too.
+_PARTS = frozenset({"tornado", "zmq"})
+
+# Signals that ask the program to end; a handler for them is no hope for a wait.
+_ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
+_TIMERS = {
+    signal.SIGALRM: signal.ITIMER_REAL,
+    signal.SIGVTALRM: signal.ITIMER_VIRTUAL,
+    signal.SIGPROF: signal.ITIMER_PROF,
+}
+
+
+def bystander(ident: int, frame: FrameType) -> bool:
+    """Return True for a thread of a tool, such as a progress bar's or a test runner's.
+
+    Nothing but the tool and the standard library is on its stack.
+    """
+    root = getattr(getattr(_threads().get(ident), "function", None), "__code__", None)  # a timer's
+    at: FrameType | None = frame
+    while at is not None:
+        code = at.f_code
+        if not _where.is_library(code.co_filename) and _where.package(code.co_filename) not in _TOOLS | _PARTS:
+            return False
+        if code.co_filename != threading.__file__:
+            root = code
+        at = at.f_back
+    return root is not None and _of_tool(root)
+
+
+def unseen(frames: Container[int], me: int) -> bool:
+    """Return True if a thread exists that runs no Python code now, but may.
+
+    Parameters
+    ----------
+    frames : container of int
+        The threads that do run Python code.
+    me : int
+        The calling thread.
+    """
+    if getattr(threading, "_limbo", None):
+        return True  # one is being started
+    for ident, thread in _threads().items():
+        if ident in frames or ident == me:
+            continue
+        if type(thread).__name__ != "_DummyThread":
+            if thread.is_alive():
+                return True
+        elif os.path.exists(f"/proc/self/task/{thread.native_id}") or not os.path.exists("/proc/self/task"):
+            return True  # one of another language, whose end Python does not hear of
+    return False
+
+
+def alarm() -> bool:
+    """Return True if the program has a handler for a signal that may come by itself."""
+    for number in signal.valid_signals() - _ENDS:
+        handler = signal.getsignal(number)
+        if not callable(handler):
+            continue
+        code = getattr(handler, "__code__", None)
+        if code is not None and (_of_tool(code) or _where.is_library(code.co_filename)):
+            continue
+        timer = _TIMERS.get(signal.Signals(number)) if number in _TIMERS else None
+        if timer is None or signal.getitimer(timer)[0] > 0:
+            return True
+    return False
+
+
+def _threads() -> dict[int, threading.Thread]:
+    """Return the threads by number, without the lock that `threading.enumerate` takes."""
+    return dict(getattr(threading, "_active", {}))
+
+
+def _of_tool(code: CodeType) -> bool:
+    return _where.package(code.co_filename) in _TOOLS

@@ -1,0 +1,1 @@
+"""Logs of operations, and the timelines made of them."""
