@@ -51,7 +51,7 @@ class Mutant:
         """Return the test command; it must run tests of the clause and no others."""
         if self.test:
             return ["bash", "-c", self.test]
-        own = {"X": "./hal/host", "V": "./hal/order"}.get(self.clause[0])
+        own = {"X": "./hal/host", "V": "./hal/order", "W": "./hal/host"}.get(self.clause[0])
         if own and self.file.endswith(".go"):
             run = f"^Test{self.clause}_"
             return ["go", "test", "-count=1", "-timeout=120s", "-v", "-run", run, own]

@@ -259,13 +259,13 @@ except hs.StallError as exc:
     print(time.perf_counter() - begin)
     print(exc)
 finally:
-    program.release()
+    stuck.release()
 """
 
 
 def stalls(quick: bool) -> list[Figure]:
     rows = []
-    few = {**os.environ, "HALSTREAM_HOST_THREADS": "2"}  # one program takes them all
+    few = {**os.environ, "HALSTREAM_HOST_THREADS": "3"}  # one program takes them all
     for how, limit in (("parallel", 1.0), ("fifo", 0.1)):
         right, longest = 0, 0.0
         for index, program in enumerate(stuck.STUCK):

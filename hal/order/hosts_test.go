@@ -30,7 +30,7 @@ func TestHostAccesses(t *testing.T) {
 	require.Equal(t, SynchronizedEarlier, k.one(Race, r-1, r).Reason.Why)
 }
 
-func TestSynchronizingAnEventCoversItsVersionOnly(t *testing.T) {
+func TestV1_synchronizing_an_event_covers_its_version_only(t *testing.T) {
 	k := newKit(t)
 	s, e := k.free(), k.event(hal.Standard)
 	k.write(s, is(0, 10))
