@@ -27,6 +27,23 @@ func span(addr, pitch, width, height uint64) (uint64, bool) {
 	return n, high == 0 && carry == 0 && past == 0
 }
 
+// rowsMost bounds how many rows of a copy are told one by one; of more, the
+// bytes between them count, too.
+const rowsMost = 4096
+
+// rows returns the ranges of the rows, one range where nothing lies between them.
+func rows(addr, pitch, width, height uint64) []Range {
+	if pitch == width || height == 1 || height > rowsMost {
+		n, _ := span(addr, pitch, width, height)
+		return []Range{{addr, n}}
+	}
+	ranges := make([]Range, height)
+	for i := range ranges {
+		ranges[i] = Range{addr + uint64(i)*pitch, width}
+	}
+	return ranges
+}
+
 // overlap reports whether source and target share bytes. The rows of one may
 // lie in the gaps of the other.
 func (c CopySpec) overlap(to, from uint64) bool {
@@ -123,7 +140,8 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	}
 	var id uint32
 	if s.listened() {
-		o := Operation{Kind: "copy", Thread: t, Reads: []Range{{c.Src, from}}, Writes: []Range{{c.Dst, to}}}
+		o := Operation{Kind: "copy", Thread: t,
+			Reads: rows(c.Src, c.SrcPitch, c.Width, c.Height), Writes: rows(c.Dst, c.DstPitch, c.Width, c.Height)}
 		if spec.Release != 0 { // taken already, by the caller
 			rt.host(Operation{Kind: "host read", Thread: t, Reads: o.Reads})
 			o.Reads = nil

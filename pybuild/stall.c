@@ -10,6 +10,7 @@ extern object *PyObject_CallNoArgs(object *callable) __attribute__((weak));
 extern long PyLong_AsLong(object *o) __attribute__((weak));
 extern void Py_DecRef(object *o) __attribute__((weak));
 extern void PyErr_Clear(void) __attribute__((weak));
+extern void *PyErr_Occurred(void) __attribute__((weak));
 extern int PyGILState_Ensure(void) __attribute__((weak));
 extern void PyGILState_Release(int state) __attribute__((weak));
 
@@ -23,6 +24,8 @@ int64_t halstream_stall_asked(void) { return asked; }
 int halstream_stall_ask(void)
 {
     if (hook == NULL || !PyObject_CallNoArgs) return STALL_NO;
+    /* A handler raised when this was asked before; nothing is called with that set. */
+    if (PyErr_Occurred && PyErr_Occurred()) return STALL_RAISED;
     object *answer = PyObject_CallNoArgs(hook);
     if (answer == NULL) return STALL_RAISED;
     long value = PyLong_AsLong(answer);

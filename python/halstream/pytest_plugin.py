@@ -115,6 +115,8 @@ def pytest_configure(config: pytest.Config) -> None:
         value, source = config.getoption(f"stream_{name}"), f"--stream-{name}"
         if value is None:
             value, source = config.getini(f"stream_{name}"), f"stream_{name} in the ini file"
+        elif value == "":  # of a variable of the shell that is not set, perhaps
+            raise pytest.UsageError(f"{source} is empty; give a {'token' if name == 'replay' else 'whole number'}")
         if value not in ("", False):
             given[name] = _number(value, source) if name in _NUMBERS else value
     config.stash[PLAN] = plan_of(given, Plan()) if given else Plan()

@@ -50,7 +50,7 @@ def test_M11_copies_and_fills_tell_exactly_what_they_touch(s: hs.Stream) -> None
     )
     assert seen[:3] == [
         ("copy", ((a.ptr + 50, 10),), ((b.ptr + 10, 10),)),
-        ("copy", ((a.ptr, 30),), ((b.ptr, 60),)),
+        ("copy", ((a.ptr, 10), (a.ptr + 20, 10)), ((b.ptr, 10), (b.ptr + 50, 10))),
         ("fill", (), ((a.ptr + 4, 20),)),
     ]
     assert [kind for kind, _, _ in seen[3:]] == ["allocate", "free"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from textwrap import dedent
 
+import numpy  # noqa: F401 - a process can load it once only, and runs in this process forget what they loaded
 import pytest
 
 #: Functions for tests: one with a race, one without.

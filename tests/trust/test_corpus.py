@@ -87,3 +87,12 @@ def test_V1_its_twin_is_never_reported(program: Program, how: str) -> None:
     with schedule(how) if how != "parallel" else hs.Stream(), hs.sanitize(on="collect") as report:
         program.fixed()
     assert not report.races and not report.refills, str(report)
+
+
+def test_exploring_inside_what_is_explored_is_refused(backend: str) -> None:
+    def program() -> None:
+        explore(lambda: None, schedules=2)
+
+    with pytest.raises(hs.ScheduleError, match="explore one of the two"):
+        explore(program, schedules=2)
+    explore(lambda: None, schedules=2)  # the refusal leaves nothing behind

@@ -112,6 +112,8 @@ def test_a_marker_goes_before_both(run: Runner) -> None:
         ("--stream-schedules=-5", "schedules is -5"),
         ("--stream-schedules=100001", "schedules is 100001"),
         ("--stream-schedules=many", "--stream-schedules is 'many'; give a whole number"),
+        ("--stream-schedules=", "--stream-schedules is empty; give a whole number"),
+        ("--stream-replay=", "--stream-replay is empty; give a token"),
         ("--stream-depth=0", "depth is 0; give 1 to 64"),
         ("--stream-depth=2.5", "--stream-depth is '2.5'; give a whole number"),
         ("--stream-seed=-1", "seed is -1"),

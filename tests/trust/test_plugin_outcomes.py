@@ -128,3 +128,34 @@ def test_pending_work_of_wider_fixtures_is_named(run: Runner) -> None:
     result = run(source, "--stream-schedules=5")
     assert result.parseoutcomes()["errors"] >= 1
     result.stdout.fnmatch_lines(["*work that was left does not end and was dropped: *gate*"])
+
+
+def test_a_function_that_never_ends_is_laid_to_the_test_that_left_it(run: Runner) -> None:
+    source = """
+    import threading
+    def test_hangs():
+        stream = hs.Stream()
+        stream.call(threading.Event().wait)
+        stream.synchronize()
+    def test_next(): right()
+    """
+    result = run(source, "--stream-schedules=5", process=True)
+    result.assert_outcomes(failed=1, errors=2)
+    result.stdout.fnmatch_lines(
+        ["a schedule begins with no work pending, but *(left by test_it.py::test_hangs)", "*this wait can never end*"]
+    )
+    assert result.duration < 30
+
+
+def test_what_earlier_runs_leave_is_no_schedules_fault(run: Runner) -> None:
+    source = """
+    import itertools
+    count = itertools.count()
+    def test_fails_from_the_third_run_on():
+        hs.Stream().nop()
+        assert next(count) < 2
+    """
+    result = run(source, "--stream-schedules=20")
+    counted(result, failed=1)
+    result.stdout.fnmatch_lines(["*not deterministic by itself: two runs under the schedule fifo differ*"])
+    assert not any(line.startswith("Replay") for line in result.outlines)

@@ -100,3 +100,33 @@ def test_what_a_test_leaves_fails_it(run: Runner, schedules: int) -> None:
         found = [line for line in result.outlines if f"the test leaves {what}" in line and f"in test_{name}" in line]
         assert found, text
     assert "_pytest_runs.py" not in text
+
+
+def test_what_a_testcase_keeps_of_itself_is_not_left(run: Runner) -> None:
+    source = """
+    import unittest
+    class TestKeeps(unittest.TestCase):
+        def setUp(self): self.stream = hs.Stream()
+        def test_right(self): self.stream.nop()
+    class TestCoroutine(unittest.IsolatedAsyncioTestCase):
+        async def asyncSetUp(self): self.stream = hs.Stream()
+        async def test_right(self): self.stream.nop()
+    """
+    for options in ([], ["--stream-schedules=5"]):
+        run(source, "--stream-leaks", *options).assert_outcomes(passed=2)
+
+
+def test_pooled_streams_are_not_left_but_their_work_is(run: Runner) -> None:
+    source = """
+    from halstream.testing import Gate
+    from halstream.torch import cuda
+    kept = []
+    def test_right(): cuda.Stream().record_event().synchronize()
+    def test_work():
+        stream = cuda.Stream()
+        kept.append(Gate(stream))
+        stream.record_event()
+    """
+    result = run(source, "--stream-leaks", process=True)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*unfinished work: stream * has * pending*"])

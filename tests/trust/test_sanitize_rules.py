@@ -125,7 +125,8 @@ RANGES: dict[str, tuple[str, tuple[Step, ...]]] = {
     "native function, declared": ("race", (read_a, lambda k: k.b.call_native(nothing(), k.x, writes=[k.x]))),
     "kernel": ("race", (read_a, lambda k: launch(k, "out", k.x))),
     "kernel that reads": ("", (read_a, lambda k: launch(k, "in", k.x))),
-    "rows with gaps count from first to last": ("race", (lambda k: k.x[::1].fill(0, k.a), lambda k: rows(k))),
+    "rows of a copy": ("race", (lambda k: k.x[::1].fill(0, k.a), lambda k: rows(k))),
+    "the gap between two rows": ("", (lambda k: k.x[8:32].fill(0, k.a), lambda k: rows(k))),
 }
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -70,6 +73,7 @@ def test_a_token_replays_in_another_process() -> None:
     program = f"""
 import sys
 import threading
+import time
 sys.path.insert(0, {str(__file__).rpartition("/")[0]!r})
 from halstream._schedules.block import schedule
 from test_schedule_block import unordered
@@ -279,3 +283,33 @@ def test_a_token_replays_beside_threads_that_compute() -> None:
         stop.set()
         for thread in threads:
             thread.join(10)
+
+
+def test_what_ended_a_block_is_not_hidden_by_work_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("halstream._schedules.block._DROP", 0.01)
+    monkeypatch.setenv("HALSTREAM_STALL_S", "0.05")
+    release = threading.Event()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught, schedule("latest"):
+            stream = hs.Stream()
+            stream.call(release.wait, 10)
+            with pytest.raises(hs.WaitTimeoutError):
+                stream.synchronize(timeout=0.2)
+            raise KeyboardInterrupt
+    finally:
+        release.set()
+        stream.synchronize()
+        _native.schedule_set("parallel")  # it stayed in force, as the note says
+    assert "its schedule stays in force" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+
+
+@pytest.mark.parametrize("spec", ["latest", "random 1"])
+def test_ctrl_c_during_a_function_comes_out_as_itself(spec: str) -> None:
+    def interrupted() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+
+    with pytest.raises(KeyboardInterrupt), schedule(spec):
+        stream = hs.Stream()
+        stream.call(interrupted)
+        stream.synchronize()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from halstream import ScheduleError
 from halstream._schedules.execution import Execution, Failure, first_difference
+from halstream._schedules.explain import nondeterminism
 from halstream._schedules.search import MOST, Settings, derived, plans, search
 from halstream._schedules.token import Token, parse_spec
 from schedule_model import Device, Program
@@ -108,7 +109,7 @@ def test_what_fails_under_fifo_is_not_shrunk() -> None:
     run = Program(program)
     found, _ = search(run, Settings())
     assert found is not None
-    assert run.specs == ["fifo", "fifo"]
+    assert set(run.specs) == {"fifo"}
     assert (found.shrunk, found.execution.spec) == (None, "fifo")
 
 
@@ -146,6 +147,32 @@ def test_other_calls_each_time_are_not_deterministic() -> None:
     found, _ = search(counting(program), Settings())
     assert found is not None
     assert "one run made 2 calls and the other 1: call 2, 'call' on stream 1 by thread 1" in found.difference
+
+
+@pytest.mark.parametrize("good", [1, 3])
+def test_a_failure_that_earlier_runs_made_is_no_schedules(good: int) -> None:
+    """The first runs pass, whatever the schedule, and all later ones fail."""
+
+    def program(device: Device, count: int) -> None:
+        device.op("a")
+        device.sync("a")
+        assert count < good
+
+    found, _ = search(counting(program), Settings())
+    assert found is not None
+    assert (found.differs, found.shrunk) == ("fifo", None)
+    assert found.difference.startswith("with the same calls in the same order one run passed and the other failed")
+    assert "two runs under the schedule fifo differ" in nondeterminism(found)
+
+
+def test_a_failure_under_fifo_that_stops_coming_is_not_deterministic() -> None:
+    def program(device: Device, count: int) -> None:
+        device.op("a")
+        assert count >= 2
+
+    found, _ = search(counting(program), Settings())
+    assert found is not None
+    assert found.difference.endswith("and the other passed")
 
 
 def test_what_only_the_first_run_does_is_allowed_for() -> None:

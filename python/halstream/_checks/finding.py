@@ -15,7 +15,10 @@ __all__ = ["Access", "Finding", "Frame", "Made", "Note", "parse"]
 
 _DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
 # Frames from here on outward belong to whoever runs the program.
-_RUNNERS = ("/_pytest/", "/pluggy/", "/runpy.py", "/threading.py", "/concurrent/futures/", "/asyncio/", "/unittest/")
+_RUNNERS = (
+    f"{ROOT}_cli{os.sep}", "/_pytest/", "/pluggy/", "/runpy.py", "<frozen runpy>", "/threading.py",
+    "/concurrent/futures/", "/asyncio/", "/unittest/",
+)  # fmt: skip
 
 
 class Frame(NamedTuple):

@@ -19,14 +19,17 @@ class _Words(NamedTuple):
     event: str = "{e}.synchronize()"
     keep: str = ""
     default: str = "current_stream()"
+    default_of: str = ""  # {d} is its device
 
 
 _WORDS = {
     "": _Words(
         order="{b}.wait({a}.record())", wait="{b}.wait({e})", keep="{x}.record_stream({a})",
-        default="halstream.Stream.from_handle(0)",
+        default="halstream.Stream.from_handle(0)", default_of="halstream.Stream.from_handle(0, {d})",
     ),
-    "torch": _Words(keep="{x}.record_stream({a})", default="cuda.default_stream()"),
+    "torch": _Words(
+        keep="{x}.record_stream({a})", default="cuda.default_stream()", default_of="cuda.default_stream({d})"
+    ),
     "paddle": _Words(default="device.current_stream()"),
     "mindspore": _Words(default="hal.default_stream()"),
     "cupy": _Words(order="{b}.wait_event({a}.record())", default="cuda.Stream.null"),
@@ -102,12 +105,25 @@ def _event(f: Finding) -> str:
 
 def stream_name(f: Finding, access: Access) -> str:
     """Return an expression for the stream of an access: the program's own if it is found."""
-    return _own_name(f, access) or (
-        _WORDS[f.dialect].default if access.stream == 0 else f"<stream {access.stream}>"
-    )
+    own = _own_name(f, access)
+    if own or access.stream:
+        return own or f"<stream {access.stream}>"
+    if access.device > 0 or f.first.device != f.second.device:
+        # Without a number it is that of the current device.
+        words = _WORDS[f.dialect].default_of or "<the default stream of device {d}>"
+        return words.format(d=access.device)
+    return _WORDS[f.dialect].default
 
 
 def _own_name(f: Finding, access: Access) -> str:
+    """Return what the program calls the stream of an access, '' if that is not known or another's."""
+    name = _found_name(f, access)
+    other = f.second if access is f.first else f.first
+    apart = not other.host and (other.device, other.stream) != (access.device, access.stream)
+    return "" if apart and name == _found_name(f, other) else name
+
+
+def _found_name(f: Finding, access: Access) -> str:
     used = _used_name(access)
     if not used:
         return access.name

@@ -27,6 +27,8 @@ _CONTEXTS = {"stream", "StreamContext", "StreamCtx", "stream_guard"}
 _MAKERS = {
     "Stream", "ExternalStream", "create_stream", "create_stream_with_config", "current_stream", "default_stream",
 }  # fmt: skip
+#: Attributes under which streams give out their handles.
+_HANDLES = {"ptr", "handle", "cuda_stream", "stream_base"}
 _LOOKS = re.compile(r"^s\d*$|stream", re.IGNORECASE)
 _DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
 
@@ -80,12 +82,12 @@ class Statement:
         for call in self._calls():
             for keyword in call.keywords:
                 if keyword.arg == "stream" and not isinstance(keyword.value, ast.Constant):
-                    return ast.unparse(keyword.value)
+                    return ast.unparse(self._behind(keyword.value))
             if _tail(call.func) in _METHODS and isinstance(call.func, ast.Attribute):
                 receiver = ast.unparse(call.func.value)
                 if not (_tail(call.func) == "launch" and call.args and self._is_stream(call.args[0])):
                     return receiver
-            for value in reversed(call.args):
+            for value in map(self._behind, reversed(call.args)):
                 if self._is_stream(value):
                     return ast.unparse(value)
         return self._current()
@@ -173,6 +175,12 @@ class Statement:
                     elif self._is_stream(given):
                         return ast.unparse(given)
         return ""
+
+    def _behind(self, node: ast.expr) -> ast.expr:
+        """Return the stream whose handle an expression is, or the expression."""
+        if isinstance(node, ast.Attribute) and node.attr in _HANDLES and self._is_stream(node.value):
+            return node.value
+        return node
 
     def _is_stream(self, node: ast.expr) -> bool:
         while isinstance(node, ast.Subscript):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from .. import _native
-from .._errors import HalError
+from .._errors import HalError, ScheduleError
 from .._schedules.afresh import Afresh
 from .._schedules.block import Schedule, pending
 from .._schedules.execution import Execution, Failure
@@ -30,6 +30,8 @@ When = Literal["setup", "call", "teardown"]
 #: Seconds that work which a passed test leaves may take.
 _LEFT = 1.0
 _AGAIN = 0.01
+
+_STUCK = pytest.StashKey[str]()  # the test that left work which neither ends nor can be dropped
 
 
 class Stop(Exception):
@@ -207,11 +209,15 @@ class Runs:
         # Node.listchain() of the copy ends with another object than this
         # test: with it as the next test, pytest tears down this test only.
         after = copy.copy(item)
+        # It keeps no object of the test's class alive.
+        after.__dict__.pop("_instance", None)
+        after.__dict__.pop("_obj", None)
 
         def setup() -> None:
             refused = "" if block is None else _refusal(block)
             if refused:
-                pytest.fail(refused, pytrace=False)
+                left = item.config.stash.get(_STUCK, "")
+                pytest.fail(f"{refused} (left by {left})" if left else refused, pytrace=False)
             hook.pytest_runtest_setup(item=item)
 
         def call() -> None:
@@ -230,7 +236,7 @@ class Runs:
             if self.plan.leaks and not failed:
                 # What a test that failed made is still in its frames.
                 item.funcargs.clear()
-                _forget_instance(item, after)
+                _forget_instance(item)
                 wrong += self._left_over()
             self._fail("\n".join(wrong))
 
@@ -252,6 +258,8 @@ class Runs:
             if not block.finish(failed, self._left, strict):
                 self._left = _AGAIN  # the next run leaves the same
         except HalError as exc:
+            if isinstance(exc, ScheduleError):
+                self.item.config.stash[_STUCK] = self.item.nodeid
             return [str(exc)]
         return []
 
@@ -353,11 +361,11 @@ def _forget_subtests(item: pytest.Item) -> None:
             counts.pop(name, None)
 
 
-def _forget_instance(*items: pytest.Function) -> None:
-    for item in items:
-        if item.cls is not None and not hasattr(item, "_testcase"):
-            item.__dict__.pop("_instance", None)
-            item.__dict__.pop("_obj", None)
+def _forget_instance(item: pytest.Function) -> None:
+    # Of the type: as a property of an item it would make an instance.
+    if item.cls is not None and not hasattr(type(item), "_testcase"):
+        item.__dict__.pop("_instance", None)
+        item.__dict__.pop("_obj", None)
 
 
 def _nothing() -> None:

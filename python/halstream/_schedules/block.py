@@ -66,7 +66,12 @@ class Schedule:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.finish(drop=exc is not None)
+        try:
+            self.finish(drop=exc is not None)
+        except ScheduleError as wrong:
+            if exc is None:
+                raise
+            add_note(exc, f"({wrong})")  # what ended the block matters more, above all Ctrl-C
         assert self._ran is not None
         if self.expected is not None and (why := stale(self.expected, self._ran.fingerprint)):
             if exc is None:

@@ -151,7 +151,8 @@ def _nth(number: int) -> str:
 def nondeterminism(found: Found) -> str:
     """Return the text for a program that does not do the same twice."""
     return (
-        f"the program is not deterministic by itself: two runs under the schedule {found.original} differ. "
+        f"the program is not deterministic by itself: two runs under the schedule "
+        f"{found.differs or found.original} differ. "
         f"{found.difference[:1].upper()}{found.difference[1:]}. Random numbers, times, threads of the program, and "
         "what one run leaves for the next are usual causes; until that is gone a schedule cannot be replayed"
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _native
-from .._errors import NondeterminismError
+from .._errors import NondeterminismError, ScheduleError
 from .afresh import Afresh
 from .block import Schedule, add_note
 from .execution import Execution, Failure
@@ -68,7 +68,7 @@ def explore(
         If the function does not do the same twice under one schedule; the text
         has the first difference.
     ScheduleError
-        If a number is out of range.
+        If a number is out of range, or another `explore` is running.
     NotReadyError
         If work is pending.
     NotSupportedError
@@ -88,13 +88,19 @@ def explore(
     >>> explore(right, schedules=20).schedules
     20
     """
+    if _exploring:
+        raise ScheduleError("explore() is called by a program that is being explored: explore one of the two")
     settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
     if not callable(function):
         raise TypeError(f"explore() takes a function, not {type(function).__name__}")
     if inspect.iscoroutinefunction(function):
         raise TypeError("explore() takes a plain function: give lambda: asyncio.run(...)")
-    with Afresh() as afresh:
-        found, explored = search(_Program(function, afresh, sanitize), settings)
+    _exploring.append(function)
+    try:
+        with Afresh() as afresh:
+            found, explored = search(_Program(function, afresh, sanitize), settings)
+    finally:
+        _exploring.clear()
     if found is None:
         return explored
     exc = found.execution.kept
@@ -109,6 +115,10 @@ def explore(
         raise exc
     finally:
         del exc  # a cycle through this frame otherwise
+
+
+#: The function that is being explored: a run inside a run would hide it.
+_exploring: list[Callable[[], object]] = []
 
 
 class _Program:

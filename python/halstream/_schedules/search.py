@@ -94,6 +94,8 @@ class Found:
     difference : str
         Where two runs under one schedule parted, if they did: the program is
         not deterministic by itself.
+    differs : str
+        Spec of those two runs where it is another one than that of `execution`.
     """
 
     execution: Execution
@@ -102,6 +104,7 @@ class Found:
     original: str = ""
     tried: int = 1
     difference: str = ""
+    differs: str = ""
 
     @property
     def token(self) -> Token:
@@ -164,9 +167,27 @@ class _Search:
                 return replace(found, execution=kept, difference=difference)
             again = third
         found.execution = again
+        if self._by_itself(found):
+            return found
         if failing.spec != "fifo":
             self._shrink(found)
         return found
+
+    def _by_itself(self, found: Found) -> bool:
+        """Whether runs differ for another reason than the schedule.
+
+        What passed under fifo must pass again, or it fails for what earlier
+        runs left; and what failed must fail after that, too. Both are asked
+        twice, for what fails by chance.
+        """
+        before = [found.execution] if found.execution.spec == "fifo" else [self.fifo, found.execution]
+        for execution in before * 2:
+            again = self.run(execution.spec, trace=True)
+            if again.failure != execution.failure:
+                found.difference = first_difference(execution, again)
+                found.differs = execution.spec
+                return True
+        return False
 
     def _shrink(self, found: Found) -> None:
         budget = Budget(self.settings.shrink_runs, self.settings.shrink_seconds)
@@ -187,8 +208,8 @@ def search(run: Run, settings: Settings) -> tuple[Found | None, Explored]:
     """Run a program under schedules until it fails.
 
     The first is ``fifo``, in the order of the calls; a program that uses no
-    streams in it is run no more. A failure is confirmed by a second run, and
-    then shrunk.
+    streams in it is run no more. A failure is confirmed by further runs, under
+    ``fifo``, too, and then shrunk.
 
     Parameters
     ----------

@@ -22,8 +22,9 @@ __all__ = ["Snapshot", "at_exit", "report", "snapshot", "stop", "tracking"]
 _lock = threading.Lock()
 _handle = 0
 
-# What the runtime makes for itself, by file and function of the call.
-_OWN = (("_held.py", "__init__"), ("_context.py", "aside"))
+# What the runtime makes for itself, by file and function of the call. Pooled
+# streams belong to their ring, which never closes them.
+_OWN = (("_held.py", "__init__"), ("_context.py", "aside"), ("_pool.py", "take"))
 
 
 class _Life(NamedTuple):

@@ -1,0 +1,58 @@
+"""The names of streams in the line that would order two accesses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sanitize_help import mended, run
+
+
+def test_a_stream_given_by_its_handle_is_named(backend: str, tmp_path: Path) -> None:
+    source = """
+        import halstream as hs
+        import numpy as np
+        from halstream.cupy import cuda
+        from halstream.cupy.cuda import runtime
+        x, y = hs.empty(64, np.uint8), hs.empty(64, np.uint8)
+        copies, compute = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+        with compute:
+            runtime.memcpyAsync(x.ptr, y.ptr, 64, runtime.memcpyDeviceToDevice, copies.ptr)
+            runtime.memsetAsync(x.ptr, 1, 64, compute.ptr)
+        """
+    (found,) = run(tmp_path / "handles.py", source)
+    assert found.fix == "compute.wait_event(copies.record())"
+    assert not run(tmp_path / "mended.py", mended(source, found))
+
+
+def test_default_streams_of_two_devices_are_told_apart(backend: str, tmp_path: Path) -> None:
+    source = """
+        import halstream as hs
+        from halstream.torch import cuda
+        x, y = hs.empty(64, device=0), hs.empty(64, device=1)
+        with cuda.device(0):
+            x.fill(1)
+        with cuda.device(1):
+            y.copy_from(x)
+        """
+    (found,) = run(tmp_path / "defaults.py", source)
+    assert found.fix == "cuda.default_stream(1).wait_event(cuda.default_stream(0).record_event())"
+    assert not run(tmp_path / "mended.py", mended(source, found))
+
+
+def test_a_name_that_two_streams_share_names_none(backend: str, tmp_path: Path) -> None:
+    source = """
+        import halstream as hs
+        x = hs.empty(64)
+        def make():
+            made = hs.Stream()
+            return made
+        def put(where):
+            x.fill(1, where)
+        def get(there):
+            x.fill(2, there)
+        put(make())
+        get(make())
+        """
+    (found,) = run(tmp_path / "shared.py", source)
+    assert re.fullmatch(r"<stream \d+>\.wait\(<stream \d+>\.record\(\)\)", found.fix), found.fix
