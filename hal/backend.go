@@ -10,6 +10,12 @@ import (
 	"halstream/hal/host"
 )
 
+// Passed returns why each backend that "auto" would rather have taken could not
+// be used: "cuda: ...".
+//
+// Contract: D3.
+func (rt *Runtime) Passed() []string { return rt.passed }
+
 // Opener opens a backend, or says with a BackendAbsent error why it cannot be used.
 type Opener func() (driver.Driver, error)
 
@@ -34,7 +40,8 @@ func init() {
 	Register("host", 100, func() (driver.Driver, error) { return host.Open(host.Options{}) })
 }
 
-// OpenBackend opens a backend by name; "auto" tries all by rank.
+// OpenBackend opens a backend by name; "auto" takes the first by rank that can
+// be used, and Passed then tells why not one before it.
 //
 // # Errors
 //   - [ErrAbsent]: it cannot be used here; the text says why.
@@ -65,9 +72,17 @@ func OpenBackend(name string, threads int) (*Runtime, error) {
 	for _, n := range names {
 		drv, err := openers[n]()
 		if err == nil {
-			return Open(drv, threads)
+			var rt *Runtime
+			if rt, err = Open(drv, threads); err == nil {
+				rt.passed = reasons
+				return rt, nil
+			}
 		}
-		reasons = append(reasons, fmt.Sprintf("%s: %v", n, err))
+		text := err.Error()
+		if e, ok := err.(*Error); ok {
+			text = e.Text
+		}
+		reasons = append(reasons, fmt.Sprintf("%s: %s", n, text))
 	}
 	return nil, driver.Errorf(driver.BackendAbsent, "use backend", "%s", strings.Join(reasons, "; "))
 }

@@ -30,10 +30,23 @@ type Block struct {
 	Start, Size uint64
 	Kind        MemoryKind
 	dev         *Device
-	pooled      bool   // from the device's pool
-	registered  bool   // the program's own memory, pinned
-	room        uint64 // what a pooled block takes
+	pooled      bool          // from the device's pool
+	registered  bool          // the program's own memory, pinned
+	foreign     bool          // another library's, known for one operation
+	module      driver.Module // of which this is the code
+	room        uint64        // what a pooled block takes
 	users       []use
+}
+
+// where says where the block lies, to a backend: pageable memory has none.
+func (b *Block) where() (driver.Where, int) {
+	switch {
+	case b == nil:
+		return driver.Pageable, -1
+	case b.dev != nil:
+		return driver.OnDevice, b.dev.ordinal
+	}
+	return driver.Pinned, -1
 }
 
 // use is the last operation of a stream that works on a block.
@@ -92,6 +105,7 @@ func (s *Stream) using(w driver.Worker, blocks []*Block, enqueue func() error) e
 	err := enqueue()
 	if err == nil {
 		place = w.Last()
+		s.keep(blocks)
 	}
 	m := &s.dev.rt.memory
 	m.mu.Lock()
@@ -102,6 +116,19 @@ func (s *Stream) using(w driver.Worker, blocks []*Block, enqueue func() error) e
 	}
 	m.mu.Unlock()
 	return err
+}
+
+// keep asks for exact answers about the operation enqueued last if the host may
+// be told that it still works on one of the blocks.
+func (s *Stream) keep(blocks []*Block) {
+	for _, b := range blocks {
+		if b != nil && b.Kind == Pinned {
+			if k, ok := s.d.(driver.Keeper); ok {
+				k.Keep()
+			}
+			return
+		}
+	}
 }
 
 // busy returns a use that is still pending, nil if there is none.
@@ -131,6 +158,10 @@ const reapMost = 16
 // reap gives back freed blocks that no operation works on any more, and looks
 // at most at as many as it is told.
 func (rt *Runtime) reap(most int) {
+	if rt.ended.Load() {
+		return // the driver is closed, and with it went all that it held
+	}
+	rt.refresh()
 	m := &rt.memory
 	m.mu.Lock()
 	n := min(most, len(m.dying))
@@ -152,10 +183,33 @@ func (rt *Runtime) reap(most int) {
 }
 
 // reapAll is reap for calls that need the room.
-func (rt *Runtime) reapAll() { rt.reap(math.MaxInt) }
+func (rt *Runtime) reapAll() {
+	for range rt.looks() {
+		rt.reap(math.MaxInt)
+	}
+}
+
+// refresh lets the backend ask how far the streams are that somebody looked at
+// in vain. It may call the vendor's library, so no lock is held.
+func (rt *Runtime) refresh() {
+	if rt.refresher != nil {
+		rt.refresher.Refresh()
+	}
+}
+
+// looks is how often those look whose answer depends on places being reached:
+// where the backend has to ask, the first look says what it has to ask for.
+func (rt *Runtime) looks() int {
+	if rt.refresher != nil {
+		return 2
+	}
+	return 1
+}
 
 func (rt *Runtime) giveBack(b *Block) {
 	switch {
+	case b.module != nil:
+		b.module.Close()
 	case b.registered:
 		_ = rt.drv.(driver.Pinner).Unregister(b.Start)
 	case b.Kind == Pinned:

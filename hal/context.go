@@ -61,18 +61,33 @@ func (d *Device) UsePrimary(t *Thread) (*Context, error) {
 		return nil, err
 	}
 	p := &d.primary
+	if c := p.use(nil); c != nil {
+		t.ctx = c
+		return c, nil
+	}
+	made, err := d.newContext(true)
+	if err != nil {
+		return nil, err
+	}
+	t.ctx = p.use(made)
+	if t.ctx != made {
+		made.End() // another thread was first
+	}
+	return t.ctx, nil
+}
+
+// use counts one more user of the primary context, which made becomes if there
+// is none yet. It returns nil where there is neither.
+func (p *primary) use(made *Context) *Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx == nil {
-		c, err := d.newContext(true)
-		if err != nil {
-			return nil, err
-		}
-		p.ctx = c
+		p.ctx = made
 	}
-	p.uses++
-	t.ctx = p.ctx
-	return p.ctx, nil
+	if p.ctx != nil {
+		p.uses++
+	}
+	return p.ctx
 }
 
 // ReleasePrimary counts one user of the primary context less; with force all
@@ -204,17 +219,30 @@ func (c *Context) Point(t *Thread) (driver.Point, error) {
 }
 
 func (c *Context) point() driver.Point {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var ps contextPoint
-	for s := range c.streams {
-		if s.closed.Load() && s.d.Point().Wait(0) {
+	for _, s := range c.all() {
+		p := s.d.Point()
+		if s.closed.Load() && p.Wait(0) {
+			c.mu.Lock()
 			delete(c.streams, s)
+			c.mu.Unlock()
 			continue
 		}
-		ps = append(ps, s.d.Point())
+		ps = append(ps, p)
 	}
 	return ps
+}
+
+// all returns the context's streams, those that were closed with work pending
+// included.
+func (c *Context) all() []*Stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]*Stream, 0, len(c.streams))
+	for s := range c.streams {
+		list = append(list, s)
+	}
+	return list
 }
 
 // contextPoint is reached when all of its points are.
@@ -260,15 +288,10 @@ func (c *Context) End() {
 	if !c.ended.CompareAndSwap(false, true) {
 		return
 	}
-	c.mu.Lock()
-	var open []*Stream
-	for s := range c.streams {
-		if !s.closed.Load() {
-			open = append(open, s)
+	for _, s := range c.all() {
+		if s.closed.Load() {
+			continue
 		}
-	}
-	c.mu.Unlock()
-	for _, s := range open {
 		if !s.special {
 			c.dev.rt.host(Operation{Kind: "close stream", Stream: s})
 		}

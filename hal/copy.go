@@ -101,42 +101,27 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 			"source %#x and target %#x overlap; copy through another block", c.Src, c.Dst)
 	}
 	rt := s.dev.rt
-	m := &rt.memory
-	m.mu.Lock()
-	src, err := rt.within(op, "source", c.Src, from)
-	var dst *Block
-	if err == nil {
-		dst, err = s.reserve(op, "target", c.Dst, to)
-	}
-	if err == nil && src != nil {
-		src.begin(s, "a copy")
-	}
-	m.mu.Unlock()
-	if err != nil {
+	var found [extentsMost]*Block
+	ranges := [extentsMost]extent{{"source", c.Src, from}, {"target", c.Dst, to}}
+	if err = s.reserve(op, "a copy", ranges[:], found[:]); err != nil {
 		return nil, err
 	}
-	blocks := []*Block{dst, src}
-	give := func(err error) (driver.Point, error) {
-		return nil, s.using(w, blocks, func() error { return err })
-	}
+	blocks, src, dst := found[:], found[0], found[1]
 	spec := driver.Copy{Dst: c.Dst, Src: c.Src, DstPitch: c.DstPitch, SrcPitch: c.SrcPitch,
 		Width: c.Width, Height: c.Height}
-	wait := dst == nil
-	if dst == nil {
-		if err := mapped(op, "target", c.Dst, to); err != nil {
-			return give(err)
+	spec.To, spec.DstDevice = dst.where()
+	spec.From, spec.SrcDevice = src.where()
+	for i, b := range blocks {
+		if b == nil && err == nil {
+			err = mapped(op, ranges[i].role, ranges[i].addr, ranges[i].size)
 		}
 	}
-	if src == nil {
-		if err := mapped(op, "source", c.Src, from); err != nil {
-			return give(err)
-		}
-		if from <= stageMost && dst != nil {
-			spec.Src = stage(c.Src, from)
-			spec.Release = spec.Src
-		} else {
-			wait = true
-		}
+	wait := dst == nil || src == nil && from > stageMost
+	if err == nil && src == nil && !wait {
+		err = s.stage(&spec, from)
+	}
+	if err != nil {
+		return nil, s.using(w, blocks, func() error { return err })
 	}
 	var id uint32
 	if s.listened() {
@@ -152,11 +137,21 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		spec.Before = rt.refilled(id, c, from)
 	}
 	spec.Waited, spec.Tag = wait, id
-	err = s.using(w, blocks, func() error { return w.Copy(spec) })
+	var done driver.Point
+	err = s.using(w, blocks, func() (err error) {
+		done, err = w.Copy(spec)
+		return err
+	})
+	if err != nil && spec.Release != 0 {
+		s.unstage(spec.Release)
+	}
 	if err != nil || !wait {
 		return nil, s.settle(t, err)
 	}
-	return s.point(t), nil
+	if done == nil {
+		done = s.d.Point()
+	}
+	return s.telling(t, done), nil
 }
 
 // Fill enqueues count elements of size bytes (1, 2 or 4), each set to value.
@@ -189,80 +184,19 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 		return driver.Errorf(driver.InvalidValue, op, "%d elements are more than any memory has", count)
 	}
 	n := count * uint64(size)
-	rt := s.dev.rt
-	m := &rt.memory
-	m.mu.Lock()
-	b, err := s.reserve(op, "target", dst, n)
-	m.mu.Unlock()
-	if err == nil && b == nil {
-		err = driver.Errorf(driver.InvalidValue, op, "%#x is pageable host memory; fill device or pinned memory", dst)
-	}
-	if err != nil {
+	blocks := []*Block{nil}
+	if err := s.reserve(op, "a fill", []extent{{"target", dst, n}}, blocks); err != nil {
 		return err
 	}
+	if blocks[0] == nil {
+		return driver.Errorf(driver.InvalidValue, op, "%#x is pageable host memory; fill device or pinned memory", dst)
+	}
+	on, _ := blocks[0].where()
 	var id uint32
 	if s.listened() {
 		id = s.tell(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
 	}
-	return s.settle(t, s.using(w, []*Block{b}, func() error {
-		return w.Fill(driver.Fill{Dst: dst, Count: count, Value: value, Size: size, Tag: id})
+	return s.settle(t, s.using(w, blocks, func() error {
+		return w.Fill(driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on, Tag: id})
 	}))
-}
-
-// Native enqueues a call of the C function at fn, void f(void *), with arg.
-// reads and writes say what it works on.
-//
-// # Errors
-//   - [ErrInvalidValue]: fn is 0.
-//   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-//
-// Contract: M11, M12.
-func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error {
-	const op = "call native"
-	if err := s.admit(t, op); err != nil {
-		return err
-	}
-	w, err := s.worker(op)
-	if err != nil {
-		return err
-	}
-	if fn == 0 {
-		return driver.Errorf(driver.InvalidValue, op, "the function's address is 0")
-	}
-	var id uint32
-	if s.listened() {
-		id = s.tell(Operation{Kind: "native", Thread: t, Reads: reads, Writes: writes})
-	}
-	spec := driver.Native{Fn: fn, Arg: arg, Tag: id}
-	if id != 0 {
-		if watch := s.dev.rt.watching(id, reads); watch != nil {
-			spec.Before, spec.After = watch.begin, watch.end
-		}
-	}
-	blocks := s.blocks("a native function", reads, writes)
-	return s.settle(t, s.using(w, blocks, func() error { return w.Native(spec) }))
-}
-
-// blocks begins the use of every block that holds the start of a range.
-func (s *Stream) blocks(what string, lists ...[]Range) []*Block {
-	m := &s.dev.rt.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var found []*Block
-	for _, list := range lists {
-		for _, r := range list {
-			if b := m.space.find(r.Start); b != nil {
-				b.begin(s, what)
-				found = append(found, b)
-			}
-		}
-	}
-	return found
-}
-
-func (s *Stream) worker(op string) (driver.Worker, error) {
-	if w, ok := s.d.(driver.Worker); ok {
-		return w, nil
-	}
-	return nil, driver.Errorf(driver.NotSupported, op, "the %s backend cannot copy yet", s.dev.rt.Name())
 }

@@ -21,7 +21,8 @@ var allowed = map[string][]string{
 	"hal":         {"hal/driver", "hal/host", "hal/park", "hal/prio"},
 	"hal/order":   {"hal"},
 	"hal/haltest": {"hal", "hal/driver"},
-	"pybuild":     {"hal", "hal/driver", "hal/order"},
+	"cuda":        {"hal", "hal/driver", "hal/park"},
+	"pybuild":     {"cuda", "hal", "hal/driver", "hal/order"},
 }
 
 // TestImports keeps the layers apart: backends know the interfaces only, and

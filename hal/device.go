@@ -10,31 +10,45 @@ import (
 type Runtime struct {
 	drv       driver.Driver
 	devices   []*Device
+	passed    []string
 	listeners listeners
 	inspector atomic.Pointer[Inspector]
 	// Funcs is the queue from which threads take the functions on streams.
 	Funcs *Queue
 	// live counts streams and events that are not closed.
-	live     atomic.Int64
-	memory   memories
-	eventIDs atomic.Uint64
-	gateIDs  atomic.Uint64
+	live   atomic.Int64
+	ended  atomic.Bool
+	memory memories
+	// prober and refresher are the driver, where it is one.
+	prober    driver.Prober
+	refresher driver.Refresher
+	eventIDs  atomic.Uint64
+	gateIDs   atomic.Uint64
 }
 
 // Open makes a runtime of a driver. threads bounds how many threads may run
 // functions at once.
 func Open(drv driver.Driver, threads int) (*Runtime, error) {
 	rt := &Runtime{drv: drv, Funcs: newQueue(threads)}
+	rt.prober, _ = drv.(driver.Prober)
+	rt.refresher, _ = drv.(driver.Refresher)
 	for i := range drv.DeviceCount() {
 		d, err := drv.Open(i)
 		if err != nil {
+			drv.Close()
 			return nil, err
 		}
-		dev := &Device{rt: rt, ordinal: i, d: d}
-		dev.legacy = &Stream{dev: dev, d: d.Legacy(), level: driver.Levels - 1, special: true}
+		dev := &Device{rt: rt, ordinal: i, d: d, levels: driver.Levels}
+		if r, ok := d.(driver.Ranged); ok {
+			dev.levels = max(1, min(driver.Levels, r.Priorities()))
+		}
+		dev.stager, _ = d.(driver.Stager)
+		dev.losable, _ = d.(driver.Losable)
+		dev.legacy = &Stream{dev: dev, d: d.Legacy(), level: uint8(dev.levels - 1), special: true}
 		rt.devices = append(rt.devices, dev)
 	}
 	if len(rt.devices) == 0 {
+		drv.Close()
 		return nil, driver.Errorf(driver.BackendAbsent, "open backend", "%s has no device", drv.Name())
 	}
 	return rt, nil
@@ -69,10 +83,16 @@ func (rt *Runtime) Device(ordinal int) (*Device, error) {
 func (rt *Runtime) Live() int { return int(rt.live.Load()) }
 
 // Pending returns how many operations are enqueued and not done.
-func (rt *Runtime) Pending() int {
-	n := 0
-	for _, d := range rt.devices {
-		n += d.d.Pending()
+func (rt *Runtime) Pending() (n int) {
+	for range rt.looks() {
+		rt.refresh()
+		n = 0
+		for _, d := range rt.devices {
+			n += d.d.Pending()
+		}
+		if n == 0 {
+			break
+		}
 	}
 	return n
 }
@@ -80,6 +100,7 @@ func (rt *Runtime) Pending() int {
 // Close ends the runtime: threads that wait for functions are sent away and
 // the driver is closed. Work that is still pending is lost.
 func (rt *Runtime) Close() {
+	rt.ended.Store(true)
 	rt.Funcs.Close()
 	rt.drv.Close()
 }
@@ -94,6 +115,11 @@ type Device struct {
 	used    atomic.Bool
 	primary primary
 	pool    pool
+	levels  int
+	// stager and losable are the driver's device, where it is one.
+	stager  driver.Stager
+	losable driver.Losable
+	handles handles
 }
 
 // Ordinal returns the 0-based number of the device.
@@ -106,8 +132,14 @@ func (d *Device) Name() string { return d.d.Name() }
 // asked for.
 func (d *Device) Used() bool { return d.used.Load() }
 
-// GreatestPriority is the priority of the most urgent streams; the least is 0.
+// GreatestPriority is the priority of the most urgent streams there can be; the
+// least is 0. A device may tell fewer priorities apart.
 const GreatestPriority = 1 - driver.Levels
+
+// GreatestPriority returns the priority of the device's most urgent streams.
+//
+// Contract: S7.
+func (d *Device) GreatestPriority() int { return 1 - d.levels }
 
 // Legacy returns the legacy default stream without counting as a use.
 func (d *Device) Legacy() *Stream { return d.legacy }
@@ -126,6 +158,7 @@ func (d *Device) DefaultStream() *Stream {
 //
 // # Errors
 //   - [ErrInHostFunction]: called by a function that runs on a stream.
+//   - [ErrDeviceLost].
 //
 // Contract: D5, H3.
 func (d *Device) Synchronize(t *Thread, limit int64) (bool, error) {
@@ -133,7 +166,7 @@ func (d *Device) Synchronize(t *Thread, limit int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return p.Wait(limit), nil
+	return d.outcome(p.Wait(limit))
 }
 
 // Point returns the point at which all work enqueued so far is done.

@@ -27,7 +27,8 @@
 //   - S6: Waiting for a stream waits for the work enqueued on it so far, not
 //     for what comes later; a stream that waits for itself does nothing.
 //   - S7: A lower number is more urgent. Priorities outside the range are
-//     clamped. Among ready work the most urgent stream goes first.
+//     clamped. Among ready work the most urgent stream goes first, on hardware
+//     as far as it heeds that.
 //   - S8: Every wait of the host takes a limit. When it passes first nothing is
 //     cancelled, and the stream can be waited for again.
 //   - S9: A stream that blocks the host returns from each enqueue when the work
@@ -144,6 +145,13 @@
 //   - M13: Copies cross devices.
 //   - M14: The host can tell what it reads and writes itself; a source that a copy
 //     takes within the call is read by the host.
+//
+// # Kernel
+//
+//   - K1: A kernel runs in stream order on its device; its arguments are taken at
+//     the call.
+//   - K2: A module's mistakes are told at its load, with the compiler's words; a
+//     launch that cannot run fails at the call.
 //
 // # Schedule
 //

@@ -24,6 +24,7 @@ var (
 	ErrInHostFunction = &Error{Kind: driver.InHostFunction, Text: "in host function"}
 	ErrTimeout        = &Error{Kind: driver.Timeout, Text: "timed out"}
 	ErrAborted        = &Error{Kind: driver.Aborted, Text: "aborted"}
+	ErrDeviceLost     = &Error{Kind: driver.DeviceLost, Text: "device lost"}
 	ErrOutOfMemory    = &Error{Kind: driver.OutOfMemory, Text: "out of memory"}
 )
 

@@ -86,9 +86,11 @@ func (e *Event) bind(d *Device) (driver.Event, error) {
 				return nil, driver.Errorf(driver.InvalidValue, "create event",
 					"an event for other processes cannot have timing; make it without one of the two")
 			}
+			// Under the lock, since a backend makes an event without its library, which
+			// is asked for one at the first record.
 			made, err := d.d.NewEvent(driver.EventOptions{
 				Timing: e.opts.Timing, BlockingSync: e.opts.BlockingSync,
-				Settable: e.opts.Kind == Future, ID: e.id,
+				Settable: e.opts.Kind == Future, Counted: e.opts.Kind != Standard, ID: e.id,
 			})
 			if err != nil {
 				return nil, err
@@ -201,7 +203,7 @@ func (e *Event) query(t *Thread, internal bool) (bool, error) {
 // Synchronize blocks until the latest record is done, for at most limit
 // nanoseconds, and reports whether it is. Never recorded is done.
 //
-// # Errors: [ErrClosed], [ErrInHostFunction].
+// # Errors: [ErrClosed], [ErrInHostFunction], [ErrDeviceLost].
 //
 // Contract: E1, E6, S8.
 func (e *Event) Synchronize(t *Thread, limit int64) (bool, error) {
@@ -209,7 +211,7 @@ func (e *Event) Synchronize(t *Thread, limit int64) (bool, error) {
 	if err != nil || p == nil {
 		return err == nil, err
 	}
-	return p.Wait(limit), nil
+	return e.Device().outcome(p.Wait(limit))
 }
 
 // Point returns the point that the latest record stands for, nil if there is none.

@@ -30,7 +30,7 @@ type Operation struct {
 	// wraps around; the backend tells by it when the operation runs.
 	ID uint32
 	// Kind of what is enqueued: record, wait, wait stream, reset, nop, delay,
-	// gate, call, report, copy, fill, native, allocate, free. Kind of what the
+	// gate, call, report, copy, fill, native, launch, allocate, free. Kind of what the
 	// host does: see Host.
 	Kind    string
 	Stream  *Stream

@@ -59,7 +59,7 @@ func (d *Device) Alloc(t *Thread, size int64) (*Block, error) {
 func (d *Device) allocate(m driver.Memory, size uint64) (uint64, error) {
 	d.rt.reap(reapMost)
 	addr, err := m.Alloc(size)
-	if isOutOfMemory(err) {
+	if isOutOfMemory(err) { // reapAll and trim ask the backend how far its streams are
 		d.rt.reapAll()
 		d.pool.trim(d, 0)
 		addr, err = m.Alloc(size)
@@ -254,23 +254,36 @@ func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bo
 	if err := t.enter(op); err != nil {
 		return err
 	}
-	m := &rt.memory
-	m.mu.Lock()
-	b, err := rt.take(op, addr, fits, what)
-	if err == nil {
-		if u := b.busy(); u != nil && !force {
-			err = driver.Errorf(driver.NotReady, op,
-				"%s at %#x is in use by %s, which is pending on stream %d of device %d; synchronize that stream first",
-				b.describe(), addr, u.what, u.stream.index, u.stream.dev.ordinal)
-		} else {
-			m.space.remove(b)
-			m.dying = append(m.dying, b)
+	var b *Block
+	var err error
+	rt.refresh()
+	for range rt.looks() {
+		if b, err = rt.unpinOnce(op, addr, fits, what, force); err == nil || err.(*Error).Kind != driver.NotReady {
+			break
 		}
+		rt.refresh()
 	}
-	m.mu.Unlock()
 	rt.freed(t, b, err)
 	rt.reap(reapMost)
 	return err
+}
+
+func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, what string, force bool) (*Block, error) {
+	m := &rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, err := rt.take(op, addr, fits, what)
+	if err != nil {
+		return nil, err
+	}
+	if u := b.busy(); u != nil && !force {
+		return nil, driver.Errorf(driver.NotReady, op,
+			"%s at %#x is in use by %s, which is pending on stream %d of device %d; synchronize that stream first",
+			b.describe(), addr, u.what, u.stream.index, u.stream.dev.ordinal)
+	}
+	m.space.remove(b)
+	m.dying = append(m.dying, b)
+	return b, nil
 }
 
 // MemoryInfo returns the free and total bytes of the device.
@@ -284,40 +297,4 @@ func (d *Device) MemoryInfo() (free, total uint64, err error) {
 	d.rt.reapAll()
 	free, total = m.Info()
 	return free, total, nil
-}
-
-// reserve is within, and begins the use of the block on s.
-func (s *Stream) reserve(op, role string, addr, size uint64) (*Block, error) {
-	b, err := s.dev.rt.within(op, role, addr, size)
-	if b != nil {
-		b.begin(s, "a "+op)
-	}
-	return b, err
-}
-
-// within checks that a range lies in one block, or outside everything the
-// runtime knows, and returns the block, nil for pageable memory.
-func (rt *Runtime) within(op, role string, addr, size uint64) (*Block, error) {
-	b := rt.memory.space.find(addr)
-	if b == nil {
-		if rt.ours(addr) {
-			return nil, driver.Errorf(driver.InvalidValue, op,
-				"the %s, %#x, lies in memory that was freed or never allocated", role, addr)
-		}
-		if other := rt.memory.space.overlaps(addr, size); other != nil {
-			return nil, driver.Errorf(driver.InvalidValue, op,
-				"the %s runs from %#x into a block at %#x", role, addr, other.Start)
-		}
-		if rt.ours(addr + size - 1) {
-			return nil, driver.Errorf(driver.InvalidValue, op,
-				"the %s, %d bytes at %#x, runs into memory of a device", role, size, addr)
-		}
-		return nil, nil
-	}
-	if left := b.Start + b.Size - addr; size > left {
-		return nil, driver.Errorf(driver.InvalidValue, op,
-			"the %s, %d bytes at %#x, ends %d bytes behind its block of %d bytes at %#x",
-			role, size, addr, size-left, b.Size, b.Start)
-	}
-	return b, nil
 }

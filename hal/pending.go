@@ -23,7 +23,18 @@ func (ps all) Wait(limit int64) bool {
 }
 
 // pendingUses returns what is pending on the block that holds addr.
-func (rt *Runtime) pendingUses(addr uint64) []use {
+func (rt *Runtime) pendingUses(addr uint64) (found []use) {
+	rt.refresh()
+	for range rt.looks() {
+		if found = rt.pendingOnce(addr); len(found) == 0 {
+			break
+		}
+		rt.refresh()
+	}
+	return found
+}
+
+func (rt *Runtime) pendingOnce(addr uint64) []use {
 	m := &rt.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -65,7 +65,15 @@ func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
 	}
 	p := &d.pool
 	n := room(uint64(size))
-	addr := p.reuse(s, n)
+	var addr uint64
+	d.rt.refresh()
+	for range d.rt.looks() {
+		var held bool
+		if addr, held = p.reuse(s, n); addr != 0 || !held {
+			break
+		}
+		d.rt.refresh()
+	}
 	if addr == 0 {
 		if addr, err = d.allocate(m, n); err != nil {
 			if isOutOfMemory(err) && n != uint64(size) {
@@ -102,15 +110,17 @@ func (s *Stream) scribble(b *Block, id uint32) error {
 	m.mu.Unlock()
 	w := s.d.(driver.Worker)
 	return s.using(w, []*Block{b}, func() error {
-		return w.Fill(driver.Fill{Dst: b.Start, Count: min(b.Size, scribbleMost), Value: 0xff, Size: 1, Tag: id})
+		return w.Fill(driver.Fill{Dst: b.Start, Count: min(b.Size, scribbleMost), Value: 0xff, Size: 1,
+			On: driver.OnDevice, Tag: id})
 	})
 }
 
 // scribbleMost bounds how much of a block is overwritten.
 const scribbleMost = 64 << 20
 
-// reuse takes a kept block that s may have now, 0 if there is none.
-func (p *pool) reuse(s *Stream, n uint64) uint64 {
+// reuse takes a kept block that s may have now, 0 if there is none, and reports
+// whether there are some that it may not have yet.
+func (p *pool) reuse(s *Stream, n uint64) (addr uint64, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.kept[n]
@@ -121,10 +131,24 @@ func (p *pool) reuse(s *Stream, n uint64) uint64 {
 			list[len(list)-1] = keptBlock{}
 			p.kept[n] = list[:len(list)-1]
 			p.take(n)
-			return addr
+			return addr, false
 		}
 	}
-	return 0
+	return 0, len(list) > 0
+}
+
+// holds reports whether an address lies in a block that is kept.
+func (p *pool) holds(addr uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n, list := range p.kept {
+		for _, k := range list {
+			if addr-k.addr < n {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (p *pool) take(n uint64) {
@@ -196,8 +220,24 @@ func (p *pool) giveBack(d *Device, b *Block) {
 // trim gives kept blocks back to the device until at most least bytes are
 // kept; those whose free point is not reached stay.
 func (p *pool) trim(d *Device, least uint64) {
+	d.rt.refresh()
+	for range d.rt.looks() {
+		back, held := p.excess(least)
+		for _, addr := range back {
+			d.d.(driver.Memory).Free(addr)
+		}
+		if !held {
+			return
+		}
+		d.rt.refresh()
+	}
+}
+
+// excess takes out what trim gives back, and reports whether there was more
+// that it could not.
+func (p *pool) excess(least uint64) (back []uint64, held bool) {
 	p.mu.Lock()
-	var back []uint64
+	defer p.mu.Unlock()
 	for n, list := range p.kept {
 		kept := list[:0]
 		for _, k := range list {
@@ -211,10 +251,7 @@ func (p *pool) trim(d *Device, least uint64) {
 		clear(list[len(kept):])
 		p.kept[n] = kept
 	}
-	p.mu.Unlock()
-	for _, addr := range back {
-		d.d.(driver.Memory).Free(addr)
-	}
+	return back, p.reserved-p.used > least
 }
 
 // PoolStats returns what the stream-ordered pool holds.

@@ -9,7 +9,7 @@ import (
 // StreamOptions says what kind of stream to make; the zero value is the
 // default: least urgent, ordered with the legacy default stream.
 type StreamOptions struct {
-	// Priority: lower is more urgent, clamped to GreatestPriority and 0.
+	// Priority: lower is more urgent, clamped to Device.GreatestPriority and 0.
 	Priority int
 	// NonBlocking streams take no part in the order with the legacy default stream.
 	NonBlocking bool
@@ -25,6 +25,7 @@ type Stream struct {
 	level    uint8
 	opts     StreamOptions
 	special  bool // a default stream: nobody may close it
+	external bool // another library's
 	ctx      *Context
 	closed   atomic.Bool
 	failures atomic.Uint64
@@ -52,9 +53,9 @@ func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 
 func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
 	d.used.Store(true)
-	o.Priority = min(0, max(GreatestPriority, o.Priority))
+	o.Priority = min(0, max(d.GreatestPriority(), o.Priority))
 	s := &Stream{dev: d, index: d.indexes.Add(1), opts: o, ctx: ctx}
-	s.level = uint8(o.Priority - GreatestPriority)
+	s.level = uint8(o.Priority - d.GreatestPriority())
 	var err error
 	s.d, err = d.d.NewStream(driver.StreamOptions{
 		Level:   s.level,
@@ -64,6 +65,7 @@ func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.handles.add(s)
 	return s, nil
 }
 
@@ -123,7 +125,7 @@ func (s *Stream) settle(t *Thread, err error) error {
 		return err
 	}
 	s.point(t).Wait(driver.Forever)
-	return nil
+	return s.dev.Lost()
 }
 
 // Record makes e stand for all work enqueued on s so far. An event that is
@@ -205,58 +207,6 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 	return s.settle(t, s.d.WaitStream(o.d, id))
 }
 
-// Nop enqueues an operation that does nothing.
-func (s *Stream) Nop(t *Thread) error {
-	if err := s.admit(t, "nop"); err != nil {
-		return err
-	}
-	var id uint32
-	if s.listened() {
-		id = s.tell(Operation{Kind: "nop", Thread: t})
-	}
-	return s.settle(t, s.d.Nop(id))
-}
-
-// Delay enqueues an operation that keeps an engine busy for ns nanoseconds.
-//
-// # Errors
-//   - [ErrNotSupported]: the backend cannot.
-func (s *Stream) Delay(t *Thread, ns int64) error {
-	if err := s.admit(t, "delay"); err != nil {
-		return err
-	}
-	d, ok := s.d.(driver.Delayer)
-	if !ok {
-		return driver.Errorf(driver.NotSupported, "delay", "the %s backend cannot", s.dev.rt.Name())
-	}
-	var id uint32
-	if s.listened() {
-		id = s.tell(Operation{Kind: "delay", Thread: t})
-	}
-	return s.settle(t, d.Delay(ns, id))
-}
-
-// Gate enqueues an operation that blocks s until the gate is opened.
-//
-// # Errors
-//   - [ErrNotSupported]: the backend cannot.
-//
-// Contract: O3.
-func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
-	if err := s.admit(t, "gate"); err != nil {
-		return nil, err
-	}
-	g, ok := s.d.(driver.Gater)
-	if !ok {
-		return nil, driver.Errorf(driver.NotSupported, "gate", "the %s backend cannot", s.dev.rt.Name())
-	}
-	var id uint32
-	if s.listened() {
-		id = s.tell(Operation{Kind: "gate", Thread: t})
-	}
-	return g.Gate(s.dev.rt.gateIDs.Add(1), id)
-}
-
 // Query reports whether all work on s is done. It never blocks.
 //
 // # Errors
@@ -313,9 +263,12 @@ func (s *Stream) Synchronize(t *Thread, limit int64) (bool, error) {
 		return false, err
 	}
 	if !p.Wait(limit) {
-		return false, nil
+		return false, s.dev.Lost()
 	}
-	return true, s.Failure()
+	if err := s.Failure(); err != nil {
+		return true, err
+	}
+	return true, s.dev.Lost()
 }
 
 // Point returns the point at which all work enqueued on s so far is done.
@@ -326,8 +279,11 @@ func (s *Stream) Point(t *Thread) (driver.Point, error) {
 	return s.point(t), nil
 }
 
-func (s *Stream) point(t *Thread) driver.Point {
-	return s.dev.rt.telling(s.d.Point(), Operation{Kind: "synchronize stream", Stream: s, Thread: t})
+func (s *Stream) point(t *Thread) driver.Point { return s.telling(t, s.d.Point()) }
+
+// telling returns p as a point whose end is that of all work on s before it.
+func (s *Stream) telling(t *Thread, p driver.Point) driver.Point {
+	return s.dev.rt.telling(p, Operation{Kind: "synchronize stream", Stream: s, Thread: t})
 }
 
 // Failure returns the first error of s since it was last reported, and forgets it.
@@ -354,12 +310,20 @@ func (s *Stream) open(t *Thread, op string) error {
 // Abort drops the pending work of s but for what already runs, and returns how
 // many operations it was. A thread blocked in Synchronize gets [ErrAborted].
 //
+// # Errors
+//   - [ErrNotSupported]: the backend cannot.
+//   - [ErrClosed], [ErrInHostFunction].
+//
 // Contract: A8.
 func (s *Stream) Abort(t *Thread) (int, error) {
 	if err := s.open(t, "abort"); err != nil {
 		return 0, err
 	}
-	return s.d.Abort(), nil
+	a, ok := s.d.(driver.Aborter)
+	if !ok {
+		return 0, driver.Errorf(driver.NotSupported, "abort", "the %s backend cannot", s.dev.rt.Name())
+	}
+	return a.Abort(), nil
 }
 
 // Close gives s up. Pending work still runs. Closing again does nothing.
@@ -385,6 +349,7 @@ func (s *Stream) Close(t *Thread) error {
 
 func (s *Stream) end() {
 	if s.closed.CompareAndSwap(false, true) {
+		s.dev.handles.remove(s) // the library may use the number again at once
 		s.d.Close()
 		if !s.special {
 			s.dev.rt.live.Add(-1)

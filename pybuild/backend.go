@@ -1,13 +1,18 @@
 package pybuild
 
+// #include "caller.h"
+import "C"
+
 import (
-	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	_ "halstream/cuda" // registers itself
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -32,65 +37,81 @@ func init() {
 			return nil, driver.Errorf(driver.BackendAbsent, "use backend "+name, "%s", why)
 		})
 	}
-	absent("cuda", 1, "the cuda backend is not part of this version of halstream; use HALSTREAM_BACKEND=host")
 	absent("ascend", 2, "the ascend backend is not part of this version of halstream; use HALSTREAM_BACKEND=host")
 }
 
-// backend returns the runtime, opened at the first use.
+// opening is closed when the thread that opens a backend is done; nil while none
+// does. That thread lets others call meanwhile.
+var opening chan struct{}
+
+// alone waits until no other thread opens a backend, and keeps others from it
+// until done is called.
+func alone() (done func()) {
+	for opening != nil {
+		ended := opening
+		unlocked(func() { <-ended })
+	}
+	ended := make(chan struct{})
+	opening = ended
+	return func() {
+		opening = nil
+		close(ended)
+	}
+}
+
+// backend returns the runtime, opened at the first use. The calling thread is
+// known after it: only such threads release Python's lock in a backend.
 func backend() (*hal.Runtime, error) {
 	if over.Load() {
 		return nil, raise(driver.Errorf(driver.Closed, "use runtime",
 			"the interpreter is ending and the runtime has shut down; do this before the program's end"))
 	}
-	if rt != nil {
-		return rt, nil
+	caller()
+	if rt == nil {
+		defer alone()()
+		if rt == nil { // no other thread has opened it meanwhile
+			name := getenv("HALSTREAM_BACKEND")
+			if name == "" {
+				name = "auto"
+			}
+			opened, err := open(name)
+			if err != nil {
+				return nil, err
+			}
+			adopt(opened)
+		}
 	}
-	name := getenv("HALSTREAM_BACKEND")
-	if name == "" {
-		name = "auto"
-	}
-	return rt, use(name)
+	return rt, nil
 }
 
-func use(name string) error {
+// open opens a backend, with Python's lock released.
+func open(name string) (opened *hal.Runtime, err error) {
 	limit := 32
 	if text := getenv("HALSTREAM_HOST_THREADS"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 4096 {
-			return raise(driver.Errorf(driver.InvalidValue, "use backend",
+			return nil, raise(driver.Errorf(driver.InvalidValue, "use backend",
 				"HALSTREAM_HOST_THREADS is %q; give a whole number from 1 to 4096", text))
 		}
 		limit = n
 	}
-	for _, variable := range []string{"HALSTREAM_HOST_DEVICES", "HALSTREAM_HOST_ENGINES", "HALSTREAM_HOST_MEMORY"} {
-		// Backends read Go's copy of the environment.
-		if now := getenv(variable); now != os.Getenv(variable) {
-			if err := os.Setenv(variable, now); err != nil {
-				return raise(err)
-			}
-		}
+	if err := refreshEnviron(); err != nil {
+		return nil, raise(err)
 	}
-	opened, err := hal.OpenBackend(name, limit)
-	if err != nil {
-		return raise(err)
-	}
-	rt, legacyIDs, perThreadIDs = opened, nil, nil
-	for i := range rt.Devices() {
-		d, _ := rt.Device(i)
+	unlocked(func() { opened, err = hal.OpenBackend(name, limit) })
+	return opened, raise(err)
+}
+
+// adopt makes r the runtime that all calls use.
+func adopt(r *hal.Runtime) {
+	rt, legacyIDs, perThreadIDs = r, nil, nil
+	deterministic = r.Schedule() != "parallel"
+	for i := range r.Devices() {
+		d, _ := r.Device(i)
 		legacyIDs = append(legacyIDs, insert(d.Legacy()))
 		perThreadIDs = append(perThreadIDs, insert(perThread{d}))
 	}
-	followCheck(rt)
-	return nil
-}
-
-func device(ordinal int64) (*hal.Device, error) {
-	r, err := backend()
-	if err != nil {
-		return nil, err
-	}
-	d, err := r.Device(int(ordinal))
-	return d, raise(err)
+	followCheck(r)
 }
 
 // Backend returns the name of the backend in use.
@@ -103,27 +124,35 @@ func Backend() (name string, err error) {
 	return r.Name(), nil
 }
 
+// BackendPassed returns why other backends were not taken, a line each, where
+// the first that can be used was asked for.
+func BackendPassed() (lines string, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(r.Passed(), "\n"), nil
+}
+
 // UseBackend changes the backend; no stream or event may be alive.
 func UseBackend(name string) (done int64, err error) {
 	defer guard(&err)
-	if rt != nil {
-		if n := rt.Live(); n > 0 {
-			return 0, raise(driver.Errorf(driver.InvalidValue, "use backend",
-				"%d stream(s) and event(s) are alive; close them first", n))
-		}
-		if n := rt.Blocks(); n > 0 {
-			return 0, raise(driver.Errorf(driver.InvalidValue, "use backend",
-				"%d block(s) of memory are alive; free them first", n))
-		}
-		if rt.Pending() > 0 {
-			return 0, raise(driver.Errorf(driver.NotReady, "use backend",
-				"work is pending; synchronize the devices first"))
-		}
-	}
-	before, ids := rt, append(legacyIDs, perThreadIDs...)
-	if err := use(name); err != nil {
+	caller()
+	defer alone()()
+	if err := unused(rt); err != nil {
 		return 0, err
 	}
+	opened, err := open(name)
+	if err != nil {
+		return 0, err
+	}
+	if err := unused(rt); err != nil { // others could go on with it meanwhile
+		unlocked(opened.Close)
+		return 0, err
+	}
+	before, ids := rt, append(slices.Clone(legacyIDs), perThreadIDs...)
+	adopt(opened)
 	if before != nil {
 		for _, id := range ids {
 			remove(id)
@@ -133,78 +162,24 @@ func UseBackend(name string) (done int64, err error) {
 	return 1, nil
 }
 
-// DeviceCount returns the number of devices.
-func DeviceCount() (n int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
+// unused says why a runtime cannot be given up, nil if it can.
+func unused(r *hal.Runtime) error {
+	if r == nil {
+		return nil
 	}
-	return int64(r.Devices()), nil
-}
-
-// DeviceName returns the hardware's name.
-func DeviceName(ordinal int64) (name string, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return "", err
+	if n := r.Live(); n > 0 {
+		return raise(driver.Errorf(driver.InvalidValue, "use backend",
+			"%d stream(s) and event(s) are alive; close them first", n))
 	}
-	return d.Name(), nil
-}
-
-// DeviceUsed returns 1 once a stream of the device was made or asked for.
-func DeviceUsed(ordinal int64) (used int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
+	if n := r.Blocks(); n > 0 {
+		return raise(driver.Errorf(driver.InvalidValue, "use backend",
+			"%d block(s) of memory are alive; free them first", n))
 	}
-	return truth(d.Used()), nil
-}
-
-// DeviceGreatestPriority returns the priority of the most urgent streams.
-func DeviceGreatestPriority(ordinal int64) (priority int64, err error) {
-	defer guard(&err)
-	if _, err := device(ordinal); err != nil {
-		return 0, err
+	if r.Pending() > 0 {
+		return raise(driver.Errorf(driver.NotReady, "use backend",
+			"work is pending; synchronize the devices first"))
 	}
-	return hal.GreatestPriority, nil
-}
-
-// DeviceSync waits for all work enqueued on the device so far; 1 if it is done.
-func DeviceSync(ordinal, limit int64) (done int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	p, err := d.Point(caller())
-	if err != nil {
-		return 0, raise(err)
-	}
-	return await(p, limit), nil
-}
-
-// DeviceAbort drops the work of the device that has not started.
-func DeviceAbort(ordinal int64) (n int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	dropped, err := d.Abort(caller())
-	return int64(dropped), raise(err)
-}
-
-// DeviceDescribe says which streams are pending and why.
-func DeviceDescribe(ordinal int64) (text string, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return "", err
-	}
-	return d.Describe(), nil
+	return nil
 }
 
 // Live returns how many streams and events are open.
@@ -232,6 +207,7 @@ func Shutdown(limit int64) (left int64, err error) {
 	if rt == nil {
 		return 0, nil
 	}
+	caller()
 	end := time.Now().Add(time.Duration(limit))
 	for i := range rt.Devices() {
 		d, _ := rt.Device(i)
@@ -241,6 +217,7 @@ func Shutdown(limit int64) (left int64, err error) {
 	}
 	left = int64(rt.Pending())
 	over.Store(true)
+	C.halstream_end()
 	rt.Funcs.Close()
 	return left, nil
 }

@@ -10,6 +10,31 @@ _Thread_local halstream_thread halstream_self;
 static halstream_thread nobody;
 halstream_thread *halstream_caller = &nobody;
 int halstream_forked;
+static atomic_int over;
+
+/* CPython's functions, by name as in caller.go. */
+extern void *PyEval_SaveThread(void) __attribute__((weak));
+extern void PyEval_RestoreThread(void *state) __attribute__((weak));
+
+void halstream_end(void) { atomic_store(&over, 1); }
+
+void *halstream_unlock(void)
+{
+    /* A thread of Go's has no slot, and holds no lock. */
+    if (halstream_self.slot == 0 || halstream_self.released != 0 || !PyEval_SaveThread) return NULL;
+    if (atomic_load(&over)) return NULL; /* the thread that ends the interpreter needs no other */
+    halstream_self.released = 1;
+    return PyEval_SaveThread();
+}
+
+void halstream_relock(void *state)
+{
+    if (state == NULL) return;
+    while (atomic_load(&over)) pause(); /* Python would end the thread in the middle of Go's frames */
+    PyEval_RestoreThread(state);
+    halstream_self.released = 0;
+    halstream_caller = &halstream_self; /* others have called meanwhile */
+}
 
 /* Slots of threads that ended, for Go to take back: the destructor of a thread
  * may not call Go, so it only leaves a note. */

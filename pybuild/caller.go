@@ -3,7 +3,6 @@ package pybuild
 /*
 #include "caller.h"
 #include "stall.h"
-#include <stdlib.h>
 
 extern void halstream_keep(int32_t slot);
 extern int32_t halstream_next_ended(void);
@@ -23,7 +22,9 @@ static void *gil_release(void)
 }
 static void gil_acquire(void *state)
 {
-	if (--halstream_self.released == 0 && PyEval_RestoreThread) PyEval_RestoreThread(state);
+	if (--halstream_self.released != 0) return;
+	if (PyEval_RestoreThread) PyEval_RestoreThread(state);
+	halstream_caller = &halstream_self; // others have called meanwhile
 }
 
 // Takes the lock, runs the handlers of signals that came and, if told to, asks
@@ -39,6 +40,7 @@ static int gil_interrupted(void **state, int ask)
 	int answer = PyErr_Occurred() != NULL || PyErr_CheckSignals() != 0 ? STALL_RAISED : STALL_NO;
 	halstream_self.handling = 0;
 	if (answer == STALL_NO && ask) answer = halstream_stall_ask();
+	halstream_caller = &halstream_self; // others have called while Python's code ran
 	if (answer == STALL_RAISED) return answer;
 	halstream_self.released = 1;
 	*state = PyEval_SaveThread();
@@ -59,7 +61,9 @@ const sliceNS = 50_000_000
 
 // threads is the table of host threads; slot 0 is nobody. Like every variable
 // of this package it is guarded by Python's lock, which is held when a function
-// of the extension begins and until it releases it itself.
+// of the extension begins and until it waits, or calls package hal: a backend may
+// release it around each call of its library. What was read of these variables
+// before such a call is old after it.
 var (
 	threads   = []*hal.Thread{nil}
 	freeSlots []int32
@@ -73,25 +77,39 @@ func caller() *hal.Thread {
 	return register()
 }
 
-// register makes a token for a thread that calls for the first time, after it
-// has taken back those of threads that ended.
+// register makes a token for a thread that calls for the first time, and takes
+// back those of threads that ended.
 func register() *hal.Thread {
+	var ended []*hal.Thread
 	for {
 		slot := int32(C.halstream_next_ended())
 		if slot == 0 {
 			break
 		}
-		threads[slot].Retire()
+		ended = append(ended, threads[slot])
 		dropTid(slot, threads[slot])
+		threads[slot] = nil
+		freeSlots = append(freeSlots, slot)
+	}
+	t := enlist()
+	// Their streams are closed by a thread that is known, so that it need not
+	// hold Python's lock meanwhile.
+	for _, one := range ended {
+		one.Retire()
+	}
+	if len(ended) > 0 {
 		for s, id := range ownIDs {
 			if s.Closed() {
 				delete(ownIDs, s)
 				remove(id)
 			}
 		}
-		threads[slot] = nil
-		freeSlots = append(freeSlots, slot)
 	}
+	return t
+}
+
+// enlist gives the calling thread a slot.
+func enlist() *hal.Thread {
 	t := hal.NewThread()
 	t.WaitsOutside = true
 	var slot int32
@@ -180,12 +198,4 @@ func unlocked(f func()) {
 		select {}
 	}
 	C.gil_acquire(state)
-}
-
-// getenv reads the environment as it is now; Go's own copy is from the time
-// the extension was loaded.
-func getenv(name string) string {
-	c := C.CString(name)
-	defer C.free(unsafe.Pointer(c))
-	return C.GoString(C.getenv(c))
 }

@@ -18,6 +18,16 @@ typedef struct halstream_thread {
 extern _Thread_local halstream_thread halstream_self;
 extern halstream_thread *halstream_caller;
 extern int halstream_forked;
+/* The runtime has shut down: no thread may take Python's lock any more but the one
+ * that ends the interpreter, which holds it. */
+void halstream_end(void);
+
+/* For C code of backends, around what may wait: releases Python's lock if the
+ * calling thread is one of Python's inside a call of the extension that holds it,
+ * and returns what halstream_relock takes, NULL if nothing was done. A relock
+ * after the end does not return. */
+void *halstream_unlock(void);
+void halstream_relock(void *state);
 
 /* Returns 0, or 1 with nothing done in a forked child: the threads of the Go
  * runtime exist only in the parent, so entering it would hang. */

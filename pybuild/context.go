@@ -151,5 +151,5 @@ func ContextSync(id, limit int64) (done int64, err error) {
 	if err != nil {
 		return 0, raise(err)
 	}
-	return await(p, limit), nil
+	return outcome(c.Device(), await(p, limit))
 }

@@ -86,11 +86,19 @@ func MemWait(addr uint64, limit int64) (done int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := r.MemoryPoint(caller(), addr)
+	t := caller()
+	users := r.MemoryUsers(addr)
+	p, err := r.MemoryPoint(t, addr)
 	if err != nil {
 		return 0, raise(err)
 	}
-	return await(p, limit), nil
+	done = await(p, limit)
+	for _, s := range users {
+		if done, err = outcome(s.Device(), done); err != nil {
+			return 0, err
+		}
+	}
+	return done, nil
 }
 
 // StreamWaitMem makes a stream wait for the operations that are enqueued on the

@@ -84,7 +84,11 @@ func EventSync(id, limit int64) (done int64, err error) {
 	if err != nil {
 		return 0, raise(err)
 	}
-	return await(p, limit), nil
+	done = await(p, limit)
+	if d := e.Device(); d != nil {
+		return outcome(d, done)
+	}
+	return done, nil
 }
 
 // EventElapsed returns the milliseconds between two records.

@@ -47,8 +47,18 @@ func insert(object any) int64 {
 	}
 	e := &entries[slot]
 	e.object = object
-	return (e.generation<<slotBits | int64(slot)) << lowBits
+	id := (e.generation<<slotBits | int64(slot)) << lowBits
+	if s, ok := object.(*hal.Stream); ok {
+		if _, handled := s.Handle(); handled {
+			handledIDs[s] = id
+		}
+	}
+	return id
 }
+
+// handledIDs are the ids of streams that the vendor's library knows by a handle,
+// by which other libraries may name them.
+var handledIDs = map[*hal.Stream]int64{}
 
 // find returns the object of an id, nil if there is none.
 func find(id int64) any {
@@ -62,7 +72,16 @@ func find(id int64) any {
 	return nil
 }
 
+// remove gives an id up. It may have been given up already: who closes an object
+// may let other threads call meanwhile, which close it, too.
 func remove(id int64) {
+	object := find(id)
+	if object == nil {
+		return
+	}
+	if s, ok := object.(*hal.Stream); ok && handledIDs[s] == id {
+		delete(handledIDs, s)
+	}
 	slot := id >> lowBits & (1<<slotBits - 1)
 	entries[slot].object = nil
 	entries[slot].generation++

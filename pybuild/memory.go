@@ -51,6 +51,7 @@ func MemReap(addr uint64) (zero int64, err error) {
 	if rt == nil {
 		return 0, nil
 	}
+	caller()
 	r := rt
 	kind, _, _, _ := r.Lookup(addr)
 	return 0, raise(slow(r, addr, func() error {
@@ -239,10 +240,13 @@ func copyRows(id int64, c hal.CopySpec) (zero int64, err error) {
 	}
 	p, err := s.Copy(t, c)
 	if err == nil && p != nil {
-		if await(p, driver.Forever) == 1 {
-			err = s.Failure() // an abort may have dropped the copy
+		if await(p, driver.Forever) == 0 {
+			return 0, nil // a handler of a signal raised
 		}
-		return 0, raise(err)
+		if err = s.Failure(); err != nil { // an abort may have dropped the copy
+			return 0, raise(err)
+		}
+		return lost(s, 1)
 	}
 	return enqueued(t, s, err)
 }

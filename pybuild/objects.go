@@ -37,6 +37,7 @@ func Close(id int64) (zero int64, err error) {
 // inside a function on a stream.
 func Reap(id int64) (zero int64, err error) {
 	defer guard(&err)
+	caller()
 	reaping = true // the collector decides when: no call of the program
 	defer func() { reaping = false }()
 	return 0, closeAs(nil, id)
@@ -55,6 +56,10 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 		dropGate(o)
 	case *hal.Queue:
 		o.Close()
+	case *hal.Module:
+		if err = o.Close(t); err == nil {
+			dropFunctions(o)
+		}
 	default:
 		return nil
 	}

@@ -170,10 +170,8 @@ func ScheduleSet(text string) (zero int64, err error) {
 		return 0, err
 	}
 	t := caller()
-	if stall := getenv("HALSTREAM_STALL_S"); stall != os.Getenv("HALSTREAM_STALL_S") {
-		if err := os.Setenv("HALSTREAM_STALL_S", stall); err != nil {
-			return 0, raise(err)
-		}
+	if err := refreshEnviron(); err != nil {
+		return 0, raise(err)
 	}
 	unlocked(func() { err = r.SetSchedule(t, text, whoCalls()) })
 	deterministic = r.Schedule() != "parallel"

@@ -45,6 +45,7 @@ int halstream_stall_ask_anyhow(int64_t token)
     int answer = halstream_stall_ask();
     asked = 0;
     halstream_self.released = released;
+    if (released == 0) halstream_caller = &halstream_self; /* others have called meanwhile */
     PyGILState_Release(state);
     return answer;
 }

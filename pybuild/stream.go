@@ -89,9 +89,16 @@ func enqueued(t *hal.Thread, s *hal.Stream, err error) (int64, error) {
 		if err != nil {
 			return 0, raise(err)
 		}
-		await(p, driver.Forever)
+		return lost(s, await(p, driver.Forever))
 	}
 	return 0, nil
+}
+
+// lost tells, after a wait for a stream that reached its point, if the device was
+// lost.
+func lost(s *hal.Stream, done int64) (zero int64, err error) {
+	_, err = outcome(s.Device(), done)
+	return 0, err
 }
 
 // StreamRecord records an event.
@@ -227,7 +234,10 @@ func StreamSync(id, limit int64) (done int64, err error) {
 			return 0, nil
 		}
 	}
-	return 1, raise(s.Failure())
+	if err := s.Failure(); err != nil {
+		return 1, raise(err)
+	}
+	return outcome(s.Device(), 1)
 }
 
 // StreamAbort drops the work that has not started and returns how much it was.
@@ -240,73 +250,4 @@ func StreamAbort(id int64) (n int64, err error) {
 	}
 	dropped, err := s.Abort(t)
 	return int64(dropped), raise(err)
-}
-
-// StreamHandle returns the raw handle: 0 legacy, 2 per-thread, else the id.
-func StreamHandle(id int64) (handle int64, err error) {
-	defer guard(&err)
-	switch o := find(id).(type) {
-	case perThread:
-		return 2, nil
-	case *hal.Stream:
-		switch {
-		case o == o.Device().Legacy():
-			return 0, nil
-		case o.PerThread():
-			return 2, nil
-		}
-		return id, nil
-	}
-	return 0, unknown(id, "handle", "stream")
-}
-
-// StreamDevice returns the ordinal of the stream's device.
-func StreamDevice(id int64) (ordinal int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "device")
-	if err != nil {
-		return 0, err
-	}
-	return int64(s.Device().Ordinal()), nil
-}
-
-// StreamIndex returns the small number of the stream on its device.
-func StreamIndex(id int64) (index int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "index")
-	if err != nil {
-		return 0, err
-	}
-	return int64(s.Index()), nil
-}
-
-// StreamPriority returns the clamped priority.
-func StreamPriority(id int64) (priority int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "priority")
-	if err != nil {
-		return 0, err
-	}
-	return int64(s.Options().Priority), nil
-}
-
-// StreamFlags returns the flags the stream was made with.
-func StreamFlags(id int64) (flags int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "flags")
-	if err != nil {
-		return 0, err
-	}
-	o := s.Options()
-	return truth(o.NonBlocking)*nonBlocking | truth(o.BlockHost)*blockHost, nil
-}
-
-// StreamFailures returns how many functions on the stream raised.
-func StreamFailures(id int64) (n int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "failures")
-	if err != nil {
-		return 0, err
-	}
-	return int64(s.Failures()), nil
 }

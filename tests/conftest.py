@@ -26,32 +26,93 @@ if TYPE_CHECKING:
 #: Seconds that a wait of a test may take before it counts as never ending.
 LIMIT = 10.0
 
+#: The look-alike of the CUDA driver's library, which `make build` makes.
+FAKE_CUDA = Path(__file__).resolve().parent.parent / "build" / "fakecuda" / "libfakecuda.so"
+
+#: What a test may need that not every backend has: ability -> what it is.
+ABILITIES = {
+    "abort": "dropping work that is pending",
+    "contexts": "contexts of a device besides its primary one",
+    "engines": "a number of engines that the test chooses, which run operations one by one",
+    "exact-memory": "free memory to the byte, right after a block is given back",
+    "host": "devices whose memory the host sees: NumPy views, native functions on arrays",
+    "host-kernels": "kernels in their Python or native host form",
+    "kernels": "CUDA programs",
+    "parallel-functions": "functions of several streams that run at the same time",
+    "priorities": "priorities that always decide which stream runs first",
+    "schedules": "deterministic schedules",
+    "silicon": "a device that is no imitation",
+    "times": "the times at which operations ran",
+}
+
+_CUDA = {
+    "abort": "the driver cannot take work back",
+    "contexts": "the backend works in each device's primary context, which other libraries share",
+    "engines": "the device has the engines that it has",
+    "exact-memory": "the driver gives memory back in pieces of its own",
+    "host": "the host cannot see a device's memory",
+    "host-kernels": "kernels run in their CUDA form there",
+    "priorities": "to the driver a priority is a hint",
+    "schedules": "the driver decides what runs when",
+    "times": "the driver does not tell when an operation ran",
+}
+
+#: Backend -> ability that it lacks -> why.
+LACKS = {
+    "host": {"kernels": "the host device runs no CUDA programs", "silicon": "it is no device of a vendor"},
+    "cuda": _CUDA,
+    "cuda-fake": {**_CUDA, "silicon": "the driver is an imitation"},
+    "ascend": {ability: "the backend is not built yet" for ability in ABILITIES},
+}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--backend",
         default="host",
-        choices=["host", "cuda", "ascend"],
-        help="backend to test (default: host, which every machine has)",
+        choices=list(LACKS),
+        help="backend to test (default: host, which every machine has); cuda-fake is cuda on an imitated driver",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Before the first import of halstream: the variable is read then.
-    os.environ["HALSTREAM_BACKEND"] = config.getoption("--backend")
+    # Before the first import of halstream: the variables are read then.
+    name = config.getoption("--backend")
+    os.environ["HALSTREAM_BACKEND"] = name.removesuffix("-fake")
+    if name == "cuda-fake":
+        if not FAKE_CUDA.exists():
+            raise pytest.UsageError(f"{FAKE_CUDA} is not there; say: make build")
+        os.environ["HALSTREAM_CUDA_LIBRARY"] = str(FAKE_CUDA)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    lacks = LACKS[config.getoption("--backend")]
+    for item in items:
+        needed = [ability for mark in item.iter_markers("needs") for ability in mark.args]
+        unknown = [ability for ability in needed if ability not in ABILITIES]
+        if unknown:
+            known = ", ".join(ABILITIES)
+            raise pytest.UsageError(f"{item.nodeid}: needs({unknown[0]!r}) is no ability; there are {known}")
+        for ability in needed:
+            if ability in lacks:
+                item.add_marker(pytest.mark.skip(reason=f"needs {ABILITIES[ability]}: {lacks[ability]}"))
+                break
 
 
 @pytest.fixture(scope="session")
 def backend(pytestconfig: pytest.Config) -> str:
-    """Name of the backend under test; tests skip where it is absent."""
+    """Name of the backend under test; tests skip where it is absent.
+
+    It is ``'cuda'`` on the imitated driver, too, which is never absent.
+    """
     import halstream as hs
 
     name: str = pytestconfig.getoption("--backend")
     try:
         return hs.backend()
     except hs.BackendAbsentError as exc:
-        if os.environ.get("HAL_REQUIRE") == name:
-            pytest.fail(f"HAL_REQUIRE={name}, but: {exc}")
+        if name in ("cuda-fake", os.environ.get("HAL_REQUIRE")):
+            pytest.fail(f"{name} is required, but: {exc}")
         pytest.skip(f"{name}: {exc}")
 
 

@@ -70,6 +70,8 @@ type EventOptions struct {
 	// Settable events are set by their record and stay so until a Reset; a wait
 	// before the record waits for it.
 	Settable bool
+	// Counted events tell how many waits for them have not been passed.
+	Counted bool
 	// ID is the event's number in texts.
 	ID uint64
 }
@@ -97,9 +99,8 @@ type Stream interface {
 	// Point returns the point at which all work enqueued so far is done.
 	Point() Point
 	// Failure returns the first error since it was last asked, and forgets it.
+	// The error of a device that was lost stays.
 	Failure() *Error
-	// Abort drops the work that has not started and returns how much it was.
-	Abort() int
 	// Close gives the stream up; pending work still runs.
 	Close()
 	// Describe says what is pending and what the head operation waits for.
@@ -184,7 +185,8 @@ type Delayer interface {
 	Delay(ns int64, tag Tag) error
 }
 
-// Aborter is implemented by devices that can drop the work of all streams.
+// Aborter is implemented by streams that can drop their work, and by devices
+// that can drop the work of all streams.
 type Aborter interface {
 	// Abort drops what has not started and returns how much it was.
 	Abort() int

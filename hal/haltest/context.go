@@ -167,7 +167,7 @@ var contextCases = []testCase{
 		_, err = plain.Time(k.Me)
 		require.ErrorIs(k, err, hal.ErrTiming)
 	}},
-	{"A8_abort_drops_what_has_not_started", Contexts, func(k *Kit) {
+	{"A8_abort_drops_what_has_not_started", Contexts | Aborts, func(k *Kit) {
 		s, other := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		h := Hold(k, s).Started()
@@ -201,7 +201,7 @@ var contextCases = []testCase{
 		k.Sync(s)
 		require.Equal(k, 3, Receive(k, ran, "the stream cannot be used after an abort"))
 	}},
-	{"A8_abort_frees_a_blocked_stream", Contexts | Gates, func(k *Kit) {
+	{"A8_abort_frees_a_blocked_stream", Contexts | Gates | Aborts, func(k *Kit) {
 		s := k.Stream(ordinary)
 		_, err := s.Gate(k.Me)
 		require.NoError(k, err)

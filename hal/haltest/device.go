@@ -19,7 +19,7 @@ var deviceCases = []testCase{
 			require.ErrorIs(k, err, hal.ErrInvalidDevice)
 		}
 	}},
-	{"D2_each_thread_has_its_current_device", 0, func(k *Kit) {
+	{"D2_each_thread_has_its_current_device", Pair, func(k *Kit) {
 		other := hal.NewThread()
 		require.Same(k, k.Device(0), k.Me.Device(k.RT))
 		k.Me.SetDevice(k.Device(1))
@@ -31,7 +31,7 @@ var deviceCases = []testCase{
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 		require.ErrorContains(k, err, "host")
 	}},
-	{"D4_objects_of_two_devices_do_not_mix", 0, func(k *Kit) {
+	{"D4_objects_of_two_devices_do_not_mix", Pair, func(k *Kit) {
 		near, far := k.Stream(ordinary), k.StreamOn(1, ordinary)
 		e := k.Event(hal.EventOptions{})
 		h := Hold(k, near).Started()
@@ -43,7 +43,7 @@ var deviceCases = []testCase{
 		h.Release()
 		k.Sync(far)
 	}},
-	{"D5_synchronizing_a_device_waits_for_its_streams", 0, func(k *Kit) {
+	{"D5_synchronizing_a_device_waits_for_its_streams", Pair, func(k *Kit) {
 		near, far := k.Stream(ordinary), k.StreamOn(1, ordinary)
 		h := Hold(k, near).Started()
 		k.Call(far, func() {})

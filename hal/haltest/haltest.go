@@ -40,6 +40,24 @@ const (
 	Follows
 	// RealTime: work takes the machine's time and goes on between two calls.
 	RealTime
+	// Aborts: work that has not started can be dropped.
+	Aborts
+	// Kernels: programs of the vendor's run on streams.
+	Kernels
+	// Ranked: of ready operations the most urgent stream's goes first, always.
+	// To some vendors a priority is a hint.
+	Ranked
+	// Explains: a stream tells what its head operation waits for.
+	Explains
+	// Exact: memory figures count each byte, and only what this runtime takes.
+	Exact
+	// Unbounded: any number of streams may be held at once. Hardware has few
+	// queues, and streams that share one hold each other up.
+	Unbounded
+	// Handles: the vendor's library knows the streams by numbers.
+	Handles
+	// Pair: there are two devices. Run finds that out itself.
+	Pair
 )
 
 // Reasons maps a case, by its clause, to why it does not pass.
@@ -69,7 +87,7 @@ func (c testCase) clause() string { return c.name[:strings.IndexByte(c.name, '_'
 func cases() []testCase {
 	var all []testCase
 	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, lifetimeCases, deviceCases, observeCases, contextCases,
-		memoryCases, poolCases, copyCases, workCases} {
+		memoryCases, poolCases, copyCases, workCases, kernelCases, vendorCases} {
 		all = append(all, part...)
 	}
 	return all
@@ -95,6 +113,9 @@ func Run(t *testing.T, b Backend) {
 			require.NotEmpty(t, why, "%s needs a reason", clause)
 		}
 	}
+	if b.Has &^= Pair; rt.Devices() > 1 {
+		b.Has |= Pair
+	}
 	var passed, lacking, never, broken int
 	for _, c := range cases() {
 		switch {
@@ -110,7 +131,7 @@ func Run(t *testing.T, b Backend) {
 			passed++
 		}
 		t.Run(c.name, func(t *testing.T) {
-			k := &Kit{T: t, RT: rt, Me: hal.NewThread(), served: served, broken: b.Broken[c.clause()] != ""}
+			k := &Kit{T: t, RT: rt, Me: hal.NewThread(), served: served, has: b.Has, broken: b.Broken[c.clause()] != ""}
 			k.run(c.run)
 		})
 	}
@@ -123,6 +144,7 @@ type Kit struct {
 	RT     *hal.Runtime
 	Me     *hal.Thread // the case's own host thread
 	served *server
+	has    Ability
 	broken bool
 	holds  []*Held
 	last   *hal.Stream
@@ -163,6 +185,12 @@ func (k *Kit) FailNow() {
 	}
 	k.T.FailNow()
 }
+
+// Has reports whether the backend has all of some abilities.
+func (k *Kit) Has(a Ability) bool { return k.has&a == a }
+
+// Far returns the ordinal of another device than 0, or 0 if there is none.
+func (k *Kit) Far() int { return min(1, k.RT.Devices()-1) }
 
 // Device returns a device of the backend.
 func (k *Kit) Device(ordinal int) *hal.Device {
@@ -265,6 +293,16 @@ func Receive[T any](k *Kit, c <-chan T, what string) (v T) {
 		k.stuck(what)
 	}
 	return v
+}
+
+// Eventually waits until f is true, for what nobody can wait for otherwise.
+func (k *Kit) Eventually(f func() bool, what string) {
+	k.T.Helper()
+	for limit := time.Now().Add(Limit); !f(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(limit) {
+			k.stuck(what)
+		}
+	}
 }
 
 // Empty asserts that no value has come.

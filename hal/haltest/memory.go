@@ -18,7 +18,7 @@ var memoryCases = []testCase{
 	{"M1_blocks_are_aligned_and_apart", Memory, func(k *Kit) {
 		var blocks []*hal.Block
 		for _, size := range []int64{1, 255, 256, 257, 4096, 100_001} {
-			for ordinal := range 2 {
+			for ordinal := range k.Far() + 1 {
 				b := k.Alloc(ordinal, size)
 				require.Zero(k, b.Start%256, "%v", b)
 				require.Equal(k, uint64(size), b.Size)
@@ -51,23 +51,31 @@ var memoryCases = []testCase{
 		}
 	}},
 	{"M1_running_out_names_the_bytes_asked_for_and_free", Memory, func(k *Kit) {
-		d := k.Device(1)
+		d := k.Device(k.Far())
 		d.TrimPool(0)
-		k.Alloc(1, small)
+		k.Alloc(k.Far(), small)
 		free, total, err := d.MemoryInfo()
 		require.NoError(k, err)
 		require.Less(k, free, total)
-		for _, size := range []int64{int64(free) + 1, int64(total) + 1, 1<<63 - 1} {
+		sizes := []int64{int64(total) + 1, 1<<63 - 1}
+		if k.Has(Exact) {
+			sizes = append(sizes, int64(free)+1)
+		}
+		for _, size := range sizes {
 			_, err = d.Alloc(k.Me, size)
 			require.ErrorIs(k, err, hal.ErrOutOfMemory)
 			require.ErrorContains(k, err, fmt.Sprintf("%d bytes", size))
-			require.ErrorContains(k, err, fmt.Sprintf("%d of %d free", free, total))
+			if k.Has(Exact) {
+				require.ErrorContains(k, err, fmt.Sprintf("%d of %d free", free, total))
+			} else {
+				require.ErrorContains(k, err, fmt.Sprintf("of %d free", total))
+			}
 		}
 		_, err = k.RT.AllocHost(k.Me, 1<<62)
 		require.ErrorIs(k, err, hal.ErrOutOfMemory)
-		k.Alloc(1, small)
+		k.Alloc(k.Far(), small)
 	}},
-	{"M1_what_is_free_counts", Memory, func(k *Kit) {
+	{"M1_what_is_free_counts", Memory | Exact, func(k *Kit) {
 		d := k.Device(0)
 		before, total, err := d.MemoryInfo()
 		require.NoError(k, err)
@@ -132,7 +140,9 @@ var memoryCases = []testCase{
 		require.NoError(k, k.RT.Free(k.Me, b.Start))
 		during, _, err := d.MemoryInfo()
 		require.NoError(k, err)
-		require.Less(k, during, before, "it was given back under pending work")
+		if k.Has(Exact) {
+			require.Less(k, during, before, "it was given back under pending work")
+		}
 		for range 64 {
 			o := k.Alloc(0, small)
 			require.NotEqual(k, b.Start, o.Start, "it was given out again under pending work")
@@ -145,10 +155,12 @@ var memoryCases = []testCase{
 		}
 		after, _, err := d.MemoryInfo()
 		require.NoError(k, err)
-		require.Equal(k, before, after)
+		if k.Has(Exact) {
+			require.Equal(k, before, after)
+		}
 	}},
 	{"M2_running_out_says_what_pending_work_keeps", Memory, func(k *Kit) {
-		s, d := k.StreamOn(1, ordinary), k.Device(1)
+		s, d := k.StreamOn(k.Far(), ordinary), k.Device(k.Far())
 		d.TrimPool(0)
 		free, _, err := d.MemoryInfo()
 		require.NoError(k, err)
@@ -162,9 +174,9 @@ var memoryCases = []testCase{
 		require.ErrorContains(k, err, fmt.Sprintf("%d bytes that were freed are still in use", free/2))
 		hold.Release()
 		k.Sync(s)
-		k.Alloc(1, int64(free/4*3))
+		k.Alloc(k.Far(), int64(free/4*3))
 	}},
-	{"M2_many_frees_under_pending_work_all_come_back", Memory, func(k *Kit) {
+	{"M2_many_frees_under_pending_work_all_come_back", Memory | Exact, func(k *Kit) {
 		s, d := k.Stream(ordinary), k.Device(0)
 		before, _, err := d.MemoryInfo()
 		require.NoError(k, err)
@@ -188,10 +200,11 @@ var memoryCases = []testCase{
 		}
 		var group sync.WaitGroup
 		for worker := range 8 {
-			s := k.StreamOn(worker%2, ordinary)
+			ordinal := worker % (k.Far() + 1)
+			s := k.StreamOn(ordinal, ordinary)
 			group.Go(func() {
 				me := hal.NewThread()
-				d, err := k.RT.Device(worker % 2)
+				d, err := k.RT.Device(ordinal)
 				assert.NoError(k, err)
 				for i := range rounds {
 					a, err := d.Alloc(me, 2048)

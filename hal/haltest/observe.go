@@ -32,7 +32,19 @@ var observeCases = []testCase{
 		require.Equal(k, []string{"nop", "record", "wait", "record", "wait stream", "call"}, seen)
 		require.Equal(k, []uint64{0, 1, 1, 2, 0, 0}, versions)
 	}},
-	{"O2_a_stream_says_what_it_waits_for", Gates, func(k *Kit) {
+	{"O2_a_stream_says_what_is_pending", Gates, func(k *Kit) {
+		s := k.Stream(ordinary)
+		atRest := s.Describe()
+		g, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		require.Contains(k, s.Describe(), "pending")
+		require.NotEqual(k, atRest, s.Describe())
+		require.Contains(k, k.Device(0).Describe(), s.Describe())
+		g.Open()
+		k.Sync(s)
+		require.Equal(k, atRest, s.Describe())
+	}},
+	{"O2_a_stream_says_what_it_waits_for", Gates | Explains, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		require.Contains(k, a.Describe(), "idle")
 		g, err := a.Gate(k.Me)

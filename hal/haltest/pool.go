@@ -110,7 +110,7 @@ var poolCases = []testCase{
 		require.NoError(k, free.FreeAsync(k.Me, c.Start))
 	}},
 	{"M7_the_pool_counts_what_it_holds", Memory | RealTime, func(k *Kit) {
-		d, s := k.emptyPool(1), k.StreamOn(1, ordinary)
+		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
 		before := d.PoolStats()
 		require.Zero(k, before.Used)
 		require.Zero(k, before.Reserved)
@@ -128,7 +128,7 @@ var poolCases = []testCase{
 		require.Zero(k, d.PoolStats().Reserved)
 	}},
 	{"M7_a_threshold_bounds_what_is_kept", Memory | RealTime, func(k *Kit) {
-		d, s := k.emptyPool(1), k.StreamOn(1, ordinary)
+		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
 		d.SetPoolThreshold(0)
 		require.Zero(k, d.PoolStats().Threshold)
 		a := k.take(s, 4096)
@@ -142,7 +142,7 @@ var poolCases = []testCase{
 		d.SetPoolThreshold(1 << 40)
 	}},
 	{"M7_running_out_leaves_the_counts_alone_and_empties_the_pool", Memory | RealTime, func(k *Kit) {
-		d, s := k.emptyPool(1), k.StreamOn(1, ordinary)
+		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
 		_, err := s.AllocAsync(k.Me, 1<<40)
 		require.ErrorIs(k, err, hal.ErrOutOfMemory)
 		require.Zero(k, d.PoolStats().Reserved)
@@ -156,7 +156,7 @@ var poolCases = []testCase{
 		require.NoError(k, k.RT.Free(k.Me, b.Start))
 		require.Zero(k, d.PoolStats().Reserved)
 	}},
-	{"M7_what_cannot_be_freed_in_stream_order", Memory, func(k *Kit) {
+	{"M7_what_cannot_be_freed_in_stream_order", Memory | Pair, func(k *Kit) {
 		s, far := k.Stream(ordinary), k.StreamOn(1, ordinary)
 		plain, pooled := k.Alloc(0, small), k.take(s, small)
 		h, _ := k.Pinned(small)

@@ -17,6 +17,7 @@ var workCases = []testCase{
 	{"M11_listeners_see_what_is_read_and_written", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		a, b := k.Alloc(0, small), k.Alloc(0, small)
+		h, _ := k.Pinned(small) // a native function of the host cannot reach a device's memory
 		type seen struct {
 			kind          string
 			reads, writes []hal.Range
@@ -35,7 +36,7 @@ var workCases = []testCase{
 		c := k.take(s, small)
 		require.NoError(k, s.FreeAsync(k.Me, c.Start))
 		r, w := []hal.Range{{Start: a.Start, Size: 8}}, []hal.Range{{Start: b.Start, Size: 4}}
-		require.NoError(k, s.Native(k.Me, nativeCount, b.Start, r, w))
+		require.NoError(k, s.Native(k.Me, nativeCount, h.Start, r, w))
 		token := k.served.put(func(*hal.Thread) error { return nil })
 		require.NoError(k, s.HostFuncOn(k.Me, token, r, w))
 		_, err = s.Copy(k.Me, hal.CopySpec{Dst: b.Start, Src: a.Start, Width: small + 1})
@@ -104,7 +105,7 @@ var workCases = []testCase{
 		require.ErrorIs(k, s.Native(k.Me, 0, 1, nil, nil), hal.ErrInvalidValue)
 		k.Sync(s)
 	}},
-	{"A8_abort_drops_work_that_waits_for_an_engine", Memory | RealTime, func(k *Kit) {
+	{"A8_abort_drops_work_that_waits_for_an_engine", Memory | RealTime | Aborts, func(k *Kit) {
 		s := k.Stream(ordinary)
 		h, bytes := k.Pinned(1 << 16)
 		clear(bytes)
@@ -129,7 +130,7 @@ var workCases = []testCase{
 		k.Sync(s)
 		require.Equal(k, byte(3), bytes[0])
 	}},
-	{"A8_abort_of_a_device_reaches_all_its_streams", Memory, func(k *Kit) {
+	{"A8_abort_of_a_device_reaches_all_its_streams", Memory | Aborts | Pair, func(k *Kit) {
 		d := k.Device(1)
 		h, bytes := k.Pinned(256)
 		clear(bytes)

@@ -11,6 +11,9 @@ import (
 	"halstream/hal/host"
 )
 
+const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.Follows | haltest.Aborts |
+	haltest.Ranked | haltest.Explains | haltest.Exact | haltest.Unbounded
+
 func TestConformance(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	haltest.Run(t, haltest.Backend{
@@ -22,7 +25,7 @@ func TestConformance(t *testing.T) {
 			}
 			return hal.Open(drv, haltest.Threads)
 		},
-		Has: haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.Follows | haltest.RealTime,
+		Has: has | haltest.RealTime,
 	})
 }
 
@@ -46,7 +49,7 @@ func TestConformanceUnderSchedules(t *testing.T) {
 					}
 					return rt, rt.SetSchedule(nil, schedule, driver.Caller{})
 				},
-				Has: haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.Follows,
+				Has: has,
 			})
 		})
 	}

@@ -105,9 +105,9 @@ func (w *nativeWork) run() bool {
 func (w *nativeWork) short() bool { return false }
 
 // Copy implements driver.Worker.
-func (s *Stream) Copy(c driver.Copy) error {
+func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
 	s.eng.submit(s, op{kind: opWork, tag: c.Tag, ref: &copyWork{Copy: c}})
-	return nil
+	return nil, nil
 }
 
 // Fill implements driver.Worker.

@@ -86,7 +86,7 @@ const (
 
 var kinds = map[string]kind{
 	"record": record, "wait": wait, "wait stream": waitStream, "reset": reset,
-	"call": function, "native": function, "report": function, "allocate": allocate, "free": free,
+	"call": function, "native": function, "launch": function, "report": function, "allocate": allocate, "free": free,
 	"synchronize stream": syncStream, "synchronize event": syncEvent, "synchronize device": syncDevice,
 	"synchronize memory": syncMemory, "wait memory": waitMemory,
 	"query stream": queryStream, "query event": queryEvent, "host read": access, "host write": access,

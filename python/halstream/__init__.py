@@ -127,6 +127,8 @@ def use_backend(name: str) -> str:
     BackendAbsentError
         If it cannot be used here; the text says why.
     """
+    import sys
+
     from . import _numbered, _pool, _pools
     from ._base import drain
     from ._device import in_use
@@ -135,6 +137,9 @@ def use_backend(name: str) -> str:
     _numbered.forget()
     _pool.reset()
     _pools.reset()
+    launches = sys.modules.get(f"{__name__}._launch")
+    if launches is not None:
+        launches.forget()
     drain()
     try:
         _native.use_backend(name)
@@ -144,6 +149,8 @@ def use_backend(name: str) -> str:
     _current.reset()
     in_use.clear()
     backend_name.cache_clear()
+    if name == "auto":
+        _native.tell_passed()
     return backend()
 
 

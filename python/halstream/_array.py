@@ -152,7 +152,8 @@ class Array(Exchange):
         self._check_writable()
         self._check(source, "source")
         address, _ = _memory.address_of(source)
-        _memory.copy(self._stream(stream), self.ptr, address, self.nbytes, source)
+        where = self._used(self._stream(stream), source)
+        _memory.copy(where, self.ptr, address, self.nbytes, source)
 
     def copy_to(self, target: Any, stream: Stream | None = None) -> None:
         """Enqueue a copy of all bytes to an Array, a NumPy array or a writable buffer.
@@ -161,14 +162,15 @@ class Array(Exchange):
         """
         self._check(target, "target")
         address, _ = _memory.address_of(target, writable=True)
-        _memory.copy(self._stream(stream), address, self.ptr, self.nbytes, target)
+        where = self._used(self._stream(stream), target)
+        _memory.copy(where, address, self.ptr, self.nbytes, target)
 
     def fill(self, value: Any, stream: Stream | None = None) -> None:
         """Enqueue a fill of every element with a value of the array's dtype."""
         self._check_writable()
         element = _element(value, self.dtype)
         size = len(element)
-        stream = self._stream(stream)
+        stream = self._used(self._stream(stream))
         if len(set(element)) == 1:
             _memory.fill(stream, self.ptr, element[0], 1, self.nbytes)
         elif size in (2, 4):
@@ -189,6 +191,13 @@ class Array(Exchange):
         if stream is None:
             return Stream._current(self._memory.device)
         return _memory.current(stream)
+
+    def _used(self, stream: Stream, other: Any = None) -> Stream:
+        """Note for another library's memory, here or in `other`, that work of a stream is on it."""
+        for array in (self, other):
+            if isinstance(array, Array) and array._memory.foreign:
+                array._memory.record_stream(stream)
+        return stream
 
     def record_stream(self, stream: Stream) -> None:
         """Say that a stream uses the memory; see `Memory.record_stream`. Views share it."""

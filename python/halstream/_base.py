@@ -117,12 +117,16 @@ class Base:
 
 
 class Owner:
-    """Closes a native stream when the last wrapper of it is gone."""
+    """Closes a native stream when the last wrapper of it is gone.
 
-    __slots__ = ("__weakref__", "ident")
+    With `external` the stream is another library's, which it is left to.
+    """
 
-    def __init__(self, ident: int) -> None:
+    __slots__ = ("__weakref__", "external", "ident")
+
+    def __init__(self, ident: int, external: bool = False) -> None:
         self.ident = ident
+        self.external = external
 
     def __del__(self) -> None:
         if reap is not None:

@@ -50,6 +50,7 @@ class Memory(Exchange):
     nbytes: int
     device: int  # of its own in the subclasses for memory of devices
     readonly = False
+    foreign = False  #: True for memory of a device that another library gives back
     _others: tuple[Stream, ...]  # set by record_stream
 
     def free(self) -> None:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
-import math
-import struct
 import threading
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import _native
 from ._array import Array, asarray, empty
 from ._base import drain, reap_memory
+from ._capsule import Tensor, delete, open_capsule, read, use
 from ._device import ordinal
 from ._errors import InvalidValueError, NotSupportedError
-from ._exchange import NAME, READ_ONLY, VERSIONED, Exchange, ExchangeError
+from ._exchange import READ_ONLY, Exchange, ExchangeError
 from ._held import Held
 from ._interop import backend_name
 from ._memory import PAGEABLE, Memory, current, lookup
+from ._memory import copy as copy_bytes
 from ._stream import Stream
 
 __all__ = ["BorrowedMemory", "from_dlpack"]
@@ -33,140 +32,21 @@ _DEVICES = {
     13: "managed memory of CUDA", 14: "a oneAPI device",
 }  # fmt: skip
 _HOST_TYPES = {1, 3, 11, 13}
+# Of CUDA's: what a kernel of the device that is named may work on.
+_CUDA_TYPES = {2, 13}
 _STREAM_TYPES = {2, 10, 13}  # whose producers take the consumer's stream
-_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
-
-_TENSOR = struct.Struct("=Qiii2BHQQQ")
-_MANAGED_DELETER = 56  # behind the tensor and the context
-_VERSIONED_HEAD = struct.Struct("=II8xQQ")
-
-
-class _Tensor(NamedTuple):
-    """What a capsule says."""
-
-    address: int  # of the managed tensor, which its deleter takes
-    deleter: int
-    flags: int
-    device: tuple[int, int]
-    ptr: int
-    shape: tuple[int, ...]
-    dtype: Any
-    strides: tuple[int, ...] | None  # in elements, None if in C order
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * int(self.dtype.itemsize)
-
-
-class _Api(NamedTuple):
-    valid: Any
-    name: Any
-    pointer: Any
-    rename: Any
-    deleter: Any
-
-
-@functools.cache
-def _api() -> _Api:
-    python, capsule = ctypes.pythonapi, ctypes.py_object
-
-    def function(name: str, result: Any, *arguments: Any) -> Any:
-        prototype = ctypes.PYFUNCTYPE(result, *arguments)
-        return prototype((f"PyCapsule_{name}", python))
-
-    return _Api(
-        function("IsValid", ctypes.c_int, capsule, ctypes.c_char_p),
-        function("GetName", ctypes.c_char_p, capsule),
-        function("GetPointer", ctypes.c_void_p, capsule, ctypes.c_char_p),
-        function("SetName", ctypes.c_int, capsule, ctypes.c_char_p),
-        # With Python's lock held: there are deleters that rely on it.
-        ctypes.PYFUNCTYPE(None, ctypes.c_void_p),
-    )
-
-
-# Capsules keep the address of their name.
-_USED = {NAME: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}
-
-
-def _open(capsule: Any) -> tuple[bytes, int]:
-    """Return the name and the address of a capsule that nobody has consumed."""
-    api = _api()
-    if type(capsule).__name__ != "PyCapsule":
-        raise TypeError(f"__dlpack__() gave a {type(capsule).__name__}, not a capsule")
-    for name in (VERSIONED, NAME):
-        if api.valid(capsule, name):
-            return name, int(api.pointer(capsule, name))
-    name = api.name(capsule) or b""
-    if name in _USED.values():
-        raise ExchangeError(
-            "this capsule was consumed already; ask its producer for another one",
-            operation="import",
-        )
-    raise ExchangeError(
-        f"a capsule named {name.decode(errors='replace')!r} is none of DLPack", operation="import"
-    )
-
-
-def _read(name: bytes, address: int) -> _Tensor:
-    flags, at = 0, address
-    if name == VERSIONED:
-        major, minor, deleter, flags = _VERSIONED_HEAD.unpack(ctypes.string_at(address, 32))
-        if major != 1:
-            raise ExchangeError(
-                f"the tensor has version {major}.{minor} of DLPack; 1 is understood",
-                operation="import",
-            )
-        at += 32
-    else:
-        (deleter,) = struct.unpack("=Q", ctypes.string_at(address + _MANAGED_DELETER, 8))
-    data, kind, ident, ndim, code, bits, lanes, shape_at, strides_at, offset = _TENSOR.unpack(
-        ctypes.string_at(at, _TENSOR.size)
-    )
-    shape = _numbers(shape_at, ndim)
-    strides = _numbers(strides_at, ndim) if strides_at else None
-    if strides is not None and _in_order(shape, strides):
-        strides = None
-    dtype = _dtype(code, bits, lanes)
-    return _Tensor(address, deleter, flags, (kind, ident), data + offset, shape, dtype, strides)
-
-
-def _numbers(address: int, count: int) -> tuple[int, ...]:
-    if count == 0:
-        return ()
-    return struct.unpack(f"={count}q", ctypes.string_at(address, 8 * count))
-
-
-def _in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    step = 1
-    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if length != 1 and stride != step:
-            return 0 in shape
-        step *= length
-    return True
-
-
-def _dtype(code: int, bits: int, lanes: int) -> Any:
-    with contextlib.suppress(TypeError):
-        if lanes == 1 and bits % 8 == 0:
-            if code in _KINDS:
-                return np.dtype(f"{_KINDS[code]}{bits // 8}")
-            if (code, bits) == (4, 16):
-                return np.dtype("bfloat16")  # known while the package ml_dtypes is loaded
-    raise ExchangeError(
-        f"NumPy has no dtype for DLPack's element type (code {code}, {bits} bits, {lanes} lanes)",
-        operation="import",
-    )
 
 
 class BorrowedMemory(Memory):
     """Memory that belongs to another library, which lives until this is collected."""
 
-    __slots__ = ("_registered", "_tensor", "device", "readonly")
+    __slots__ = ("_registered", "_tensor", "device", "foreign", "readonly")
 
-    def __init__(self, tensor: _Tensor, device: int, registered: int) -> None:
+    def __init__(self, tensor: Tensor, device: int, registered: int, foreign: bool = False) -> None:
         self._tensor = tensor
         self._registered = registered
         self.device = device
+        self.foreign = foreign
         self.readonly = bool(tensor.flags & READ_ONLY)
         self.ptr, self.nbytes = tensor.ptr, tensor.nbytes
 
@@ -187,7 +67,7 @@ class BorrowedMemory(Memory):
 class _Return(Held):
     """Borrowed memory on its way back."""
 
-    def __init__(self, tensor: _Tensor, registered: int, others: Iterable[Stream]) -> None:
+    def __init__(self, tensor: Tensor, registered: int, others: Iterable[Stream]) -> None:
         super().__init__(tensor.ptr, 0, -1, None, others)
         self.tensor, self.registered = tensor, registered
 
@@ -198,12 +78,7 @@ class _Return(Held):
         _native.mem_wait(self.ptr, -1)
         if self.registered:
             _unregister(self.registered)
-        _delete(self.tensor)
-
-
-def _delete(tensor: _Tensor) -> None:
-    if tensor.deleter:
-        _api().deleter(tensor.deleter)(tensor.address)
+        delete(self.tensor)
 
 
 # Memory of the host that was made known to the runtime: start -> uses. Tensors
@@ -212,7 +87,7 @@ _registered: dict[int, int] = {}
 _lock = threading.RLock()
 
 
-def _register(tensor: _Tensor) -> int | None:
+def _register(tensor: Tensor) -> int | None:
     """Make borrowed memory known; return the block to forget, 0 for none.
 
     None says that it shares bytes with other blocks without being part of one.
@@ -268,12 +143,21 @@ def _request(source: Any, stream: Stream | None) -> Any:
 
 def _check_device(kind: int, ident: int) -> None:
     backend = backend_name()
-    if backend != "host":
+    where = _DEVICES.get(kind, f"a device of DLPack's type {kind}")
+    if backend == "cuda":
+        if kind not in _HOST_TYPES | _CUDA_TYPES:
+            raise ExchangeError(
+                f"the tensor is on {where} (number {ident}), whose memory CUDA devices cannot "
+                "reach; copy it to the host first",
+                operation="import",
+            )
+        if kind in _CUDA_TYPES:
+            ordinal(ident)  # another numbering than this process's would name none
+    elif backend != "host":
         raise NotSupportedError(
             f"importing tensors on the {backend} backend is not built yet", operation="import"
         )
-    if kind not in _HOST_TYPES:
-        where = _DEVICES.get(kind, f"a device of DLPack's type {kind}")
+    elif kind not in _HOST_TYPES:
         raise ExchangeError(
             f"the tensor is on {where} (number {ident}), and devices of the host backend see "
             "the memory of the host only; copy it there first",
@@ -310,7 +194,8 @@ def from_dlpack(
     -----
     Shared memory of the host counts as pinned while it is borrowed: a stream
     reads it when it gets there. It goes back to its owner when the last view
-    is gone and the work on it is done.
+    is gone and the work on it is done. On a vendor's backend memory of its
+    devices is shared; what lies on the host is copied.
 
     Examples
     --------
@@ -324,32 +209,41 @@ def from_dlpack(
     """
     drain()
     capsule = source if type(source).__name__ == "PyCapsule" else _request(source, stream)
-    name, address = _open(capsule)
-    tensor = _read(name, address)
+    name, address = open_capsule(capsule)
+    tensor = read(name, address)
     _check_device(*tensor.device)
     if tensor.nbytes == 0:
         return empty(tensor.shape, tensor.dtype, device)
+    host = backend_name() == "host"
+    on_device = not host and tensor.device[0] in _CUDA_TYPES
     kind, _, _, owner = lookup(tensor.ptr)
-    where = owner if device is None and kind != PAGEABLE and owner >= 0 else ordinal(device)
-    stays = tensor.strides is None and (owner < 0 or owner == where)
-    registered = None if copy or not stays else _register(tensor)
+    if on_device:
+        owner = tensor.device[1]
+    known = on_device or (kind != PAGEABLE and owner >= 0)
+    where = owner if device is None and known else ordinal(device)
+    stays = tensor.strides is None and (owner < 0 or owner == where) and (host or on_device)
+    registered: int | None = None
+    if stays and not copy:
+        registered = _register(tensor) if host else 0
     if registered is None:
         if copy is False:
             raise ExchangeError(
-                "the tensor cannot be shared: it is not in C order, is on another device, or "
-                "overlaps memory that was shared already; allow a copy",
+                "the tensor cannot be shared: it is not in C order, is on another device"
+                f"{' or overlaps memory that was shared already' if host else ' or on the host'}; "
+                "allow a copy",
                 operation="import",
             )
-        return _copy(tensor, where, stream)
-    _api().rename(capsule, _USED[name])
-    memory = BorrowedMemory(tensor, where, registered)
+        return _copy_here(tensor, where, stream) if on_device else _copy(tensor, where, stream)
+    use(capsule, name)
+    # What the runtime gave out itself keeps its own account of the work on it.
+    memory = BorrowedMemory(tensor, where, registered, on_device and kind == PAGEABLE)
     return Array(memory, tensor.ptr, tensor.shape, tensor.dtype)
 
 
 class _Foreign:
     """The memory of a tensor as NumPy sees it."""
 
-    def __init__(self, tensor: _Tensor) -> None:
+    def __init__(self, tensor: Tensor) -> None:
         size = tensor.dtype.itemsize
         self.__array_interface__ = {
             "version": 3,
@@ -361,10 +255,25 @@ class _Foreign:
         }
 
 
-def _copy(tensor: _Tensor, device: int, stream: Stream | None) -> Array:
+def _copy(tensor: Tensor, device: int, stream: Stream | None) -> Array:
     """Return a copy of a tensor whose capsule stays unconsumed and is collected."""
     # A tensor of the runtime itself may have work pending, which its producer
     # ordered before our stream only.
     _native.mem_wait(tensor.ptr, -1)
     copied = np.array(_Foreign(tensor), order="C").view(tensor.dtype)
     return asarray(copied, device=device, stream=stream)
+
+
+def _copy_here(tensor: Tensor, device: int, stream: Stream | None) -> Array:
+    """Return a copy of a tensor on a device; its capsule goes back once the copy is done."""
+    if tensor.strides is not None:
+        raise ExchangeError(
+            "the tensor is on a device and not in C order; let its own library make it contiguous",
+            operation="import",
+        )
+    # The producer ordered it before the stream that it was asked with.
+    where = current(stream)
+    new = empty(tensor.shape, tensor.dtype, device)
+    copy_bytes(where, new.ptr, tensor.ptr, tensor.nbytes)
+    where.synchronize()
+    return new

@@ -1,7 +1,10 @@
 """Functions of NumPy over device memory: what a dialect's few tensor operations stand on.
 
 An operation is one function on a stream. It reads and writes blocks of the
-stream-ordered pool, which stay as they are until no stream works on them.
+stream-ordered pool, which stay as they are until no stream works on them. On a
+vendor's backend, whose memory the host cannot see, it is the function and copies
+through pinned memory around it, in stream order: NumPy does the arithmetic there,
+too.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from . import _current, _memory, _numbered
-from ._array import Array, empty
+from ._array import Array, empty, pinned_empty
 from ._errors import OutOfMemoryError
+from ._interop import backend_name
 from ._stream import Stream
 
 __all__ = ["compute", "new", "read", "upload"]
@@ -55,16 +59,48 @@ def upload(host: Any, device: int) -> tuple[Array, Stream]:
     return array, stream
 
 
-def compute(stream: Stream, function: Callable[..., Any], out: Array, *inputs: Any) -> None:
+def compute(
+    stream: Stream, function: Callable[..., Any], out: Array, *inputs: Any, checked: bool = True
+) -> None:
     """Enqueue ``function(*inputs, out=out)``; arrays arrive as NumPy arrays.
 
-    An exception of the function is raised by the next synchronize of the stream.
+    An exception of the function is raised by the next synchronize of the stream,
+    or if it is not `checked` goes where those of `Stream.call` go.
+
+    Notes
+    -----
+    Asynchronous on every backend, and on every one NumPy does the arithmetic. On a
+    vendor's the contents of `out` and of the inputs are copied to pinned memory
+    first, and those of `out` back afterwards.
     """
     if out.nbytes:
-        reads = [value for value in inputs if isinstance(value, Array) and value.nbytes]
-        stream.call_checked(_run, function, out, *inputs, reads=reads, writes=(out,))
-        if _current.blocking():
+        enqueue = stream.call_checked if checked else stream.call
+        if backend_name() == "host":
+            reads = [value for value in inputs if isinstance(value, Array) and value.nbytes]
+            enqueue(_run, function, out, *inputs, reads=reads, writes=(out,))
+        else:
+            # It may change a part of `out` only, so all of it is brought.
+            staged: dict[tuple[Any, ...], Any] = {}
+            result = _staged(stream, out, staged)
+            given = [_staged(stream, v, staged) if isinstance(v, Array) else v for v in inputs]
+            reads = [value for value in staged.values() if value.nbytes]
+            enqueue(_run, function, result, *given, reads=reads, writes=(result,))
+            # Pinned memory stays, whoever refers to it, until the work on it is done.
+            out.copy_from(result, stream)
+        if checked and _current.blocking():
             stream.synchronize()
+
+
+def _staged(stream: Stream, array: Array, staged: dict[tuple[Any, ...], Any]) -> Any:
+    """Return pinned memory that has an array's contents when the stream gets there."""
+    key = array.ptr, array.shape, array.dtype
+    found = staged.get(key)
+    if found is None:
+        # A view, as an extension's dtype is not told by the array interface.
+        found = staged[key] = pinned_empty(array.shape, array.dtype).view(array.dtype)
+        if array.nbytes:
+            array.copy_to(found, stream)
+    return found
 
 
 def _run(function: Callable[..., Any], out: Any, *inputs: Any) -> None:

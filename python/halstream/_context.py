@@ -211,7 +211,7 @@ def destroy_stream(stream: Stream, drop: bool = False) -> None:
     WrongContextError, NoContextError
         If the stream's context is not current here.
     """
-    if stream._owner is None:
+    if stream._owner is None or stream._owner.external:
         stream.close()
     # An enqueue is what checks the context.
     stream.nop()

@@ -45,7 +45,7 @@ class Device:
 
     @property
     def priority_range(self) -> tuple[int, int]:
-        """Least and greatest stream priority, for example (0, -7)."""
+        """Least and greatest stream priority: (0, -7) on the host, often (0, -5) on CUDA."""
         return 0, int(_native.device_greatest_priority(self.ordinal))
 
     @property

@@ -120,8 +120,8 @@ class Exchange:
             that is pending on the memory. For CUDA memory None and 1 are the
             legacy default stream, 2 is the per-thread one, -1 asks for no
             order, and larger numbers are handles. For memory of the host it
-            is None, and the call waits; or, among programs of this package, a
-            `Stream`.
+            is None, and the call waits, as it does for pinned memory; or, among
+            programs of this package, a `Stream`.
         max_version : tuple of int or None
             From (1, 0) on the capsule has a version and flags.
         dl_device : tuple of int or None
@@ -165,8 +165,9 @@ class Exchange:
                 "with max_version=(1, 0)",
                 operation="export",
             )
-        # The common case, a consumer on the host, is one call of the extension.
-        wait = stream is None and device[0] == CPU
+        # The common case, a consumer on the host, is one call of the extension. It
+        # reads pinned memory as it is, too.
+        wait = stream is None and device[0] in (CPU, CUDA_HOST)
         if not wait:
             _order(ptr, stream, device)
         if dtype is None:
@@ -299,13 +300,15 @@ def _copied(source: Exchange, target: tuple[int, int]) -> tuple[Any, int]:
 
     memory, ptr, shape, dtype = source._exposed()
     dtype = np.dtype("u1") if dtype is None else dtype
-    if target == (CPU, 0):
-        seen = _visible(memory)
-        host = source.__array__(copy=True) if seen else Array(memory, ptr, shape, dtype).numpy()
+    if target == (CPU, 0) and _visible(memory):
+        host = source.__array__(copy=True)
         return host, int(host.__array_interface__["data"][0])
-    new = empty(shape, dtype, memory.device)
     stream = Stream._current(memory.device)
     _native.stream_wait_mem(stream._id, ptr)
+    if target == (CPU, 0):
+        host = Array(memory, ptr, shape, dtype).numpy(stream)
+        return host, int(host.__array_interface__["data"][0])
+    new = empty(shape, dtype, memory.device)
     new.copy_from(Array(memory, ptr, shape, new.dtype), stream)
     return new._memory, new.ptr
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import operator
@@ -10,9 +11,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import _current, _native
-from ._base import NON_BLOCKING
-from ._device import Device, in_use
-from ._errors import InvalidValueError, NotSupportedError
+from ._base import NON_BLOCKING, Owner
+from ._device import Device, device_count, in_use
+from ._errors import InvalidHandleError, InvalidValueError, NotSupportedError, WrongDeviceError
 
 if TYPE_CHECKING:
     from ._stream import S, Stream
@@ -28,10 +29,14 @@ __all__ = [
     "cuda_stream",
     "default_id",
     "device_facts",
+    "enable_peer",
+    "external",
+    "fact",
     "idle",
     "initialized",
     "new_raw",
     "open_backend",
+    "require_host_memory",
 ]
 
 
@@ -116,6 +121,44 @@ def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | Non
     return new
 
 
+def external(handle: int, device: int | None) -> tuple[int, int, Owner | None]:
+    """Return id, device and owner of the stream with a raw handle, which is on any device for None.
+
+    A stream of the runtime itself has no owner here: it stays its maker's. One of
+    another library of the process is known to the runtime for as long as somebody
+    holds the owner; the stream itself is left alone.
+
+    Raises
+    ------
+    InvalidHandleError
+        If the backend knows no stream with this handle.
+    WrongDeviceError
+        If it is on another device than `device`.
+    """
+    try:
+        if backend_name() == "host":  # where a handle is an id
+            return handle, int(_native.stream_device(handle)), None
+        ident = _find(handle) if device is None else int(_native.stream_external(device, handle))
+        where = int(_native.stream_device(ident))
+        if not _native.stream_foreign(ident):
+            return ident, where, None
+    except OverflowError as exc:
+        raise InvalidHandleError(f"{handle} is no handle of a stream ({exc})") from None
+    return ident, where, Owner(ident, external=True)
+
+
+def _find(handle: int) -> int:
+    """Return the id of the stream with a handle on the current device, or else on another one."""
+    here = _current.current_device()
+    try:
+        return int(_native.stream_external(here, handle))
+    except WrongDeviceError:
+        for ordinal in set(range(device_count())) - {here}:
+            with contextlib.suppress(WrongDeviceError):
+                return int(_native.stream_external(ordinal, handle))
+        raise
+
+
 def default_id(per_thread: bool) -> int:
     """Return the id of the current device's legacy, or the caller's per-thread, default stream."""
     try:
@@ -132,6 +175,10 @@ def idle(stream: Stream) -> bool:
         raise _native.error(exc) from None
 
 
+# Ids of the streams that `new_raw` made and nobody has closed, by handle.
+_raw: dict[int, int] = {}
+
+
 def new_raw(ordinal: int, *, priority: int = 0, non_blocking: bool = False) -> int:
     """Make a stream that belongs to no Python object; return its raw handle.
 
@@ -139,37 +186,86 @@ def new_raw(ordinal: int, *, priority: int = 0, non_blocking: bool = False) -> i
     """
     try:
         ident = _native.stream_new(ordinal, priority, NON_BLOCKING if non_blocking else 0, 0)
-        return int(_native.stream_handle(ident))
+        handle = int(_native.stream_handle(ident))
     except RuntimeError as exc:
         raise _native.error(exc) from None
+    _raw[handle] = ident
+    return handle
 
 
 def close_raw(handle: int) -> None:
-    """Give up a stream of `new_raw`; pending work still runs.
+    """Give up a stream of `new_raw`, or another one of the runtime; pending work still runs.
 
     Raises
     ------
     InvalidHandleError
-        If no live stream has this handle.
+        If no live stream has this handle, or another library made it.
     """
     try:
-        _native.stream_device(handle)  # also refuses what is no stream
-        _native.close(handle)
+        ident = _raw.pop(handle, None)
+        if ident is None or not _native.is_open(ident):
+            ident, _, owner = external(handle, None)
+            if owner is not None:
+                raise InvalidHandleError(
+                    f"the stream with handle {handle:#x} was made by another library, which must "
+                    "close it",
+                    operation="close",
+                )
+        _native.close(ident)
     except RuntimeError as exc:
         raise _native.error(exc) from None
 
 
 def can_access_peer(ordinal: int, peer: int) -> bool:
     """True if a device can use the other one's memory; a device is no peer of itself."""
+    if ordinal == peer or _backend() == "host":
+        return ordinal != peer
+    return bool(_native.peer_can_access(ordinal, peer))
+
+
+def enable_peer(ordinal: int, peer: int) -> None:
+    """Let kernels of a device use the memory of another one; again does nothing.
+
+    Copies between devices need no permission.
+
+    Raises
+    ------
+    NotSupportedError
+        If the two devices cannot.
+    """
+    if _backend() != "host":
+        _native.peer_enable(ordinal, peer)
+
+
+def fact(ordinal: int, name: str, default: str | None = None) -> str:
+    """Return a fact that a vendor's device tells about itself; `default`, if given, where it cannot.
+
+    The names are those of `driver.Informant`: ``'uuid'``, ``'pci'``, ``'attribute:16'``.
+    """
+    try:
+        return str(_native.device_fact(ordinal, name))
+    except (NotSupportedError, InvalidValueError):  # an attribute that its driver does not know
+        if default is None:
+            raise
+        return default
+
+
+def require_host_memory(operation: str) -> None:
+    """Refuse what needs devices that share all their memory with the host.
+
+    Raises
+    ------
+    NotSupportedError
+        On a vendor's backend.
+    """
     if _backend() != "host":
         raise NotSupportedError(
-            "peer access of vendor devices is not built yet", operation="can_access_peer"
+            f"managed memory of the {_backend()} backend is not built yet", operation=operation
         )
-    return ordinal != peer
 
 
 def device_facts(ordinal: int) -> dict[str, Any]:
-    """Return what is known about a device: its name, and on the host how it computes.
+    """Return what is known about a device: its name and how it computes.
 
     Notes
     -----
@@ -177,9 +273,9 @@ def device_facts(ordinal: int) -> dict[str, Any]:
     programs look for, and runs threads one by one.
     """
     if _backend() != "host":
-        raise NotSupportedError(
-            "attributes of vendor devices are not built yet", operation="device_facts"
-        )
+        numbers = {"major": "major", "minor": "minor", "multi_processor_count": "processors", "warp_size": "warp"}
+        found = {key: int(fact(ordinal, name)) for key, name in numbers.items()}
+        return {"name": Device(ordinal).name, **found}
     engines = os.environ.get("HALSTREAM_HOST_ENGINES", "")
     count = int(engines) if engines.isdecimal() else max(2, os.cpu_count() or 1)
     return {

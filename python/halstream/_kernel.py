@@ -22,6 +22,7 @@ from ._signature import Parameter, Wrong, parse, scalar
 from ._work import native_address
 
 if TYPE_CHECKING:
+    from ._launch import Loaded
     from ._nvrtc import Compiled
     from ._work import Work
 
@@ -41,7 +42,8 @@ class Kernel:
     Parameters
     ----------
     cuda : str or bytes
-        CUDA C++, compiled with NVRTC at first use; PTX; or a cubin.
+        CUDA C++, compiled with NVRTC at first use; PTX; or a cubin. Its kernel
+        is brought to a device at the first launch there and stays.
     host : callable or native function
         What the host device runs, once for each launch. A Python callable is
         given ``(grid, block, *args)``: two tuples of three, scalars as NumPy
@@ -103,6 +105,7 @@ class Kernel:
         if host is not None and not self._native_host and not callable(host):
             raise TypeError(f"host= is a function or a native function, not {type(host).__name__}")
         self._compiled: dict[str, Compiled] = {}
+        self._loaded: dict[int, Loaded] = {}  # by device
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -179,8 +182,10 @@ class Kernel:
             )
         values, reads, writes = self._check(stream, args)
         if backend != "host":
-            raise NotSupportedError(f"the {backend} backend launches no kernels yet", operation="launch")
-        if self._native_host:
+            from . import _launch
+
+            _launch.launch(self, stream, *size, values, reads, writes)
+        elif self._native_host:
             stream.call_native(self._host, _Launch.of(size, values), reads=reads, writes=writes)
         else:
             views = [
@@ -298,6 +303,8 @@ def _array(parameter: Parameter, value: Any, stream: Work) -> Any:
     except InvalidValueError as exc:
         raise Wrong(str(exc)) from None
     kind, block, length, device = _memory.lookup(start)
+    if isinstance(memory, _memory.Memory) and memory.foreign:
+        kind, block, length, device = memory.kind, memory.ptr, memory.nbytes, memory.device
     if kind == _memory.PAGEABLE:
         raise Wrong("a device cannot see pageable memory; copy it to an Array, or use pinned_empty")
     if start + size > block + length:
@@ -307,6 +314,8 @@ def _array(parameter: Parameter, value: Any, stream: Work) -> Any:
             f"the array is on device {device}, the stream on {stream._ordinal}",  # type: ignore[attr-defined]
             WrongDeviceError,
         )
+    if isinstance(memory, _memory.Memory) and memory.foreign:
+        memory.record_stream(stream)  # type: ignore[arg-type]
     return value
 
 

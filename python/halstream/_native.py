@@ -19,6 +19,9 @@ checked: dict[int, BaseException] = {}
 
 
 _ext: Any = None
+_told = False
+# Calls before which nothing may be opened.
+_CHOOSING = frozenset({"pybuild_UseBackend", "pybuild_Version"})
 _loading = threading.Lock()
 
 
@@ -46,6 +49,36 @@ def _load() -> Any:
     if fresh and os.environ.get("HALSTREAM_LEAKS") == "1":
         importlib.import_module("._stalls.leaks", __package__).at_exit()
     return _ext
+
+
+def _open(first: str) -> Any:
+    """Return the extension for a call; the first one opens the backend, of which this tells.
+
+    Unless that call is what chooses the backend.
+    """
+    fresh = _ext is None
+    ext = _load()
+    if fresh and first not in _CHOOSING and os.environ.get("HALSTREAM_BACKEND", "auto") in ("", "auto"):
+        tell_passed()
+    return ext
+
+
+def tell_passed() -> None:
+    """Log, once in a process, why the automatic choice of a backend fell back to the host."""
+    global _told
+    if _told:
+        return
+    try:
+        passed = str(_ext.pybuild_BackendPassed())
+        if not passed or _ext.pybuild_Backend() != "host":
+            return
+    except RuntimeError:
+        return  # the call that opens the backend raises it, too
+    _told = True
+    import logging  # not at import, which stays fast
+
+    reasons = "; ".join(passed.splitlines())
+    logging.getLogger(__package__).info("the host backend is used, as no other one can be: %s", reasons)
 
 
 def replace(name: str, function: Callable[..., Any]) -> None:
@@ -82,7 +115,7 @@ class _Later:
         self.camel = _camel(name)
 
     def __call__(self, *args: Any) -> Any:
-        return getattr(_load(), self.camel)(*args)
+        return getattr(_open(self.camel), self.camel)(*args)
 
 
 def raw(name: str) -> Any:
@@ -104,7 +137,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     try:
-        function = getattr(_load(), _camel(name))
+        function = getattr(_open(_camel(name)), _camel(name))
     except AttributeError:
         raise AttributeError(f"the extension has no function {_camel(name)}") from None
 

@@ -197,10 +197,20 @@ def target(major: int, minor: int) -> str:
     A cubin where NVRTC knows the device; else PTX of the newest architecture
     before it, which the driver finishes.
     """
-    device, known = major * 10 + minor, supported()
-    if device in known:
-        return f"sm_{device}"
-    older = [number for number in known if number < device]
+    device = major * 10 + minor
+    return f"sm_{device}" if device in supported() else virtual(major, minor)
+
+
+def virtual(major: int, minor: int) -> str:
+    """Return the newest architecture whose PTX a device of a compute capability can run.
+
+    Raises
+    ------
+    NotSupportedError
+        If the device is older than all that NVRTC knows.
+    """
+    known = supported()
+    older = [number for number in known if number <= major * 10 + minor]
     if not older:
         raise NotSupportedError(
             f"NVRTC {'.'.join(map(str, version()))} knows no architecture as old as "

@@ -141,25 +141,28 @@ class Stream(Work):
         ----------
         handle : int
             What `handle` of a live stream gave; 0 and 1 are the legacy default
-            stream, 2 is the caller's per-thread default stream.
+            stream, 2 is the caller's per-thread default stream. On a vendor's
+            backend also what another library of the process has for a stream.
         device : Device, int, str or None
-            The device of handles 0, 1 and 2.
+            The device of handles 0, 1 and 2, and of another library's stream.
 
         Raises
         ------
         InvalidHandleError
             If no live stream has this handle.
+        WrongDeviceError
+            If another library's stream is on another device.
         """
         where = ordinal(device)
         value = operator.index(handle)
         if value in (0, 1, 2):
             return cls._default(where, per_thread=value == 2)
         try:
-            found = _native.stream_device(value)
+            ident, found, owner = _interop.external(value, None if device is None else where)
         except (RuntimeError, OverflowError) as exc:
             raise _native.error(exc, cls._errors) from None
         new = object.__new__(cls)
-        new._attach(value, found)
+        new._attach(ident, found, owner)
         return new
 
     @classmethod
@@ -317,7 +320,7 @@ class Stream(Work):
 
     @property
     def handle(self) -> int:
-        """Raw handle: 0 legacy default, 2 per-thread default, else unique while it lives."""
+        """Raw handle, unique while it lives: the vendor's; else 0 legacy, 2 per-thread default."""
         return int(_native.stream_handle(self._id))
 
     @property
@@ -358,7 +361,7 @@ class Stream(Work):
         InvalidValueError
             For a default stream.
         """
-        if self._owner is None:
+        if self._owner is None or self._owner.external:
             raise self._errors.get("invalid_value", InvalidValueError)(
                 "only a stream's maker can close it; this is a default or external stream"
             )

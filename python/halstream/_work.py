@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _hostfunc, _native
 from ._base import Base
-from ._errors import HalError, InvalidValueError
+from ._errors import HalError, InvalidValueError, NotSupportedError
 
 if TYPE_CHECKING:
     from ._kernel import Kernel
@@ -79,7 +79,8 @@ class Work(Base):
         ----------
         function : address, ctypes function, cffi function pointer or numba cfunc
         argument : int, ctypes object, Array, NumPy array or None
-            What it is given; it lives until the function has run.
+            What it is given; it lives until the function has run. An `Array`
+            of a vendor's device is refused, as the host cannot see its memory.
         reads, writes : iterable of buffers
             What it works on. Without, an array argument counts as read.
 
@@ -87,6 +88,8 @@ class Work(Base):
         ------
         TypeError
             If `function` is no native function.
+        NotSupportedError
+            If the argument is memory of a vendor's device.
 
         Notes
         -----
@@ -117,7 +120,7 @@ class Work(Base):
         *args
             As the kernel declares them: numbers for scalars; for pointers an
             `Array` of the stream's device, a NumPy array in pinned memory, or
-            None. Arrays live until the kernel has run.
+            None. Their memory lives until the kernel has run.
 
         Raises
         ------
@@ -127,11 +130,14 @@ class Work(Base):
             If an array is on another device.
         NotSupportedError
             If the kernel has no form for this backend.
+        CompileError
+            If its CUDA form has errors, at the first launch on a device.
 
         Notes
         -----
-        Contract M11. A Python host form that raises gives its exception to
-        the stream's next `synchronize`.
+        Contract M11, K1, K2. A Python host form that raises gives its exception
+        to the stream's next `synchronize`; a CUDA form that faults loses the
+        device (`DeviceLostError`).
         """
         enqueue = getattr(kernel, "_launch", None)
         if enqueue is None:
@@ -203,9 +209,16 @@ def _argument(argument: Any) -> tuple[int, str]:
     address = _cffi_address(argument)
     if address is not None:
         return address, ""
-    from ._memory import address_of
+    from . import _interop
+    from ._memory import DEVICE, address_of, kind_of
 
     start, size = address_of(argument)
+    if size and _interop.backend_name() != "host" and kind_of(start) == DEVICE:
+        raise NotSupportedError(
+            "a native function runs on the host and cannot see a device's memory: launch a "
+            "kernel, or copy to pinned memory first",
+            operation="call_native",
+        )
     if _hostfunc.keep is not None:
         _hostfunc.keep(argument)
     return start, f"r:{start}:{size}"

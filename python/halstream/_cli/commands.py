@@ -85,6 +85,8 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON instea
     console.print(f"halstream {found['version']} on {found['python']}, {found['platform']}", markup=False)
     console.print(f"wheel: {found['wheel']}", markup=False)
     console.print(f"backend in use: {found['backend'] or 'none: ' + found['backend_reason']}", markup=False)
+    for line in found["backend_passed"]:
+        console.print(f"not chosen: {line}", markup=False)
     for table in _tables(found):
         console.print(table)
     nvrtc = found["nvrtc"]

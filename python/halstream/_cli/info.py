@@ -16,6 +16,7 @@ BACKENDS = ("host", "cuda", "ascend")
 #: Environment variables that the runtime reads.
 VARIABLES = {
     "HALSTREAM_BACKEND": "auto (the default), host, cuda or ascend; read at the first use",
+    "HALSTREAM_CUDA_LIBRARY": "the CUDA driver's library, by name or path (libcuda.so.1)",
     "HALSTREAM_HOST_DEVICES": "devices that the host backend shows (2)",
     "HALSTREAM_HOST_ENGINES": "operations that take time and may run at once on one device (processors, at least 2)",
     "HALSTREAM_HOST_THREADS": "threads for Python functions on streams, at most (32)",
@@ -69,13 +70,16 @@ def _wheel() -> str:
 
 
 def _backends() -> dict[str, Any]:
-    """Return the backend in use and, for each one, its devices or why it is absent."""
+    """Return the backend in use, why the automatic choice passed others by, and what each has."""
     import halstream
+
+    from .. import _native
 
     try:
         used, why = halstream.backend(), None
+        passed = str(_native.backend_passed()).splitlines()
     except Exception as exc:  # the extension may be missing, or the choice wrong
-        used, why = None, _reason(exc)
+        used, why, passed = None, _reason(exc), []
     found = []
     for name in BACKENDS:
         entry: dict[str, Any] = {"name": name, "usable": True, "reason": None, "devices": []}
@@ -89,7 +93,7 @@ def _backends() -> dict[str, Any]:
             if used is not None and halstream.backend() != used:
                 halstream.use_backend(used)
         found.append(entry)
-    return {"backend": used, "backend_reason": why, "backends": found}
+    return {"backend": used, "backend_reason": why, "backend_passed": passed, "backends": found}
 
 
 def _reason(exc: Exception) -> str:

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import _native
+from .._interop import backend_name
+from .._memory import DEVICE, kind_of
 from .._session import JoinableThread
 from . import _table
 from ._call import command
@@ -91,8 +94,15 @@ def ptr_to_numpy(pointer: int, shape: tuple[int, ...], npy_type: int, /) -> Any:
         raise ValueError(f"there is no element type {npy_type}")
     element = np.dtype(_TYPES[npy_type])
     size = math.prod(shape) * element.itemsize
+    _check_visible(pointer)
     memory = (ctypes.c_char * size).from_address(pointer)
     return np.frombuffer(memoryview(memory).cast("B"), dtype=element).reshape(shape)
+
+
+def _check_visible(pointer: int) -> None:
+    """Refuse memory that the host cannot see; reading it would end the process."""
+    if _native.loaded() and backend_name() != "host" and kind_of(pointer) == DEVICE:
+        raise ValueError(f"{pointer:#x} is a device's memory; copy it to the host first")
 
 
 def bytes_to_ptr(data: bytes, /) -> int:
@@ -104,4 +114,5 @@ def bytes_to_ptr(data: bytes, /) -> int:
 
 def ptr_to_bytes(pointer: int, size: int, /) -> bytes:
     """ptr_to_bytes: a copy of the memory."""
+    _check_visible(pointer)
     return ctypes.string_at(pointer, size)

@@ -167,5 +167,5 @@ def get_default_pinned_memory_pool() -> pinned_memory.PinnedMemoryPool:
 
 
 def matmul(x1: Any, x2: Any) -> ndarray:
-    """cupy.matmul (14.2.0), on the current stream of a host device."""
+    """cupy.matmul (14.2.0), on the current stream, by NumPy."""
     return compute(np.matmul, x1, x2)

@@ -1,7 +1,7 @@
 """ndarray: typed device memory, as much of it as programs about streams use.
 
-Arithmetic is enqueued on the current stream and done by NumPy, on host devices
-only.
+Arithmetic is enqueued on the current stream and done by NumPy on every backend;
+the memory of vendors' devices is copied for it, in the stream's order.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _compute
 from .._array import Array
 from .._errors import NotSupportedError
 from ._base_array import BaseArray
@@ -20,7 +21,7 @@ from .cuda._errors import unsupported
 __all__ = ["compute", "ndarray"]
 
 
-def _run(function: Any, out: Any, *args: Any) -> None:
+def _run(function: Any, *args: Any, out: Any) -> None:
     with np.errstate(all="ignore"):
         out[...] = function(*args)
 
@@ -35,8 +36,7 @@ def compute(function: Any, *operands: Any) -> ndarray:
         like = function(*empties)
     out = ndarray(np.shape(like), like.dtype)
     given = [o._array if isinstance(o, ndarray) else o for o in operands]
-    arrays = [o for o in given if isinstance(o, Array)]
-    stream_of(None).call(_run, function, out._array, *given, reads=arrays, writes=[out._array])
+    _compute.compute(stream_of(None), _run, out._array, function, *given, checked=False)
     return out
 
 

@@ -7,17 +7,26 @@ import os
 import halstream
 
 from .. import _core as core
-from .._errors import NotSupportedError
-from .._interop import device_facts
+from .._interop import device_facts, fact
+from .._memory import memory_info
 
 
-def _memory(key: str) -> int:
-    """Return bytes of the machine's memory; the host device has no others."""
+def _memory(ordinal: int) -> tuple[int, int]:
+    """Return the free and the total bytes; on the host device those of the machine."""
     if halstream.backend() != "host":
-        raise NotSupportedError(
-            f"memory and core figures of the {halstream.backend()} backend cannot be read yet"
-        )
-    return int(os.sysconf(key)) * int(os.sysconf("SC_PAGE_SIZE"))
+        return memory_info(ordinal)
+    page = int(os.sysconf("SC_PAGE_SIZE"))
+    return int(os.sysconf("SC_AVPHYS_PAGES")) * page, int(os.sysconf("SC_PHYS_PAGES")) * page
+
+
+def _flag(ordinal: int, attribute: int, on_host: int) -> int:
+    """Return an attribute that is 0 or 1, by CUDA's number."""
+    if halstream.backend() != "cuda":
+        return on_host
+    return int(fact(ordinal, f"attribute:{attribute}", "0"))
+
+
+_INTEGRATED, _MULTI_GPU_BOARD = 18, 84
 
 
 class GpuDeviceProperties:
@@ -26,11 +35,11 @@ class GpuDeviceProperties:
     def __init__(self, device: core.Device) -> None:
         facts = device_facts(device.ordinal)
         self.name: str = facts["name"]
-        self.total_memory = _memory("SC_PHYS_PAGES")
+        self.total_memory = _memory(device.ordinal)[1]
         self.major: int = facts["major"]
         self.minor: int = facts["minor"]
-        self.is_multi_gpu_board = 0
-        self.is_integrated = 1
+        self.is_multi_gpu_board = _flag(device.ordinal, _MULTI_GPU_BOARD, 0)
+        self.is_integrated = _flag(device.ordinal, _INTEGRATED, 1)
         self.multi_processor_count: int = facts["multi_processor_count"]
         self.warp_size: int = facts["warp_size"]
 
@@ -48,8 +57,7 @@ class AscendDeviceProperties:
 
     def __init__(self, device: core.Device, initialized: bool) -> None:
         self.name = device.name
-        self.total_memory = _memory("SC_PHYS_PAGES") if initialized else 0
-        self.free_memory = _memory("SC_AVPHYS_PAGES") if initialized else 0
+        self.free_memory, self.total_memory = _memory(device.ordinal) if initialized else (0, 0)
 
     def __repr__(self) -> str:
         return (

@@ -74,21 +74,25 @@ def device_can_access_peer(device: int, peer: int, /) -> tuple[int, int]:
     return int(_interop.can_access_peer(ordinal(device), ordinal(peer))), 0
 
 
-def _peer(peer: int, flags: int = 0) -> int:
+def _peer(peer: int, flags: int = 0) -> tuple[int, int]:
     if flags:
         raise refuse(codes.RT_PARAM_INVALID, f"the flags are 0, not {flags:#x}")
-    if not _interop.can_access_peer(Context.current().ordinal, ordinal(peer)):
-        raise refuse(codes.RT_PARAM_INVALID, f"device {peer} is no peer of itself")
-    return 0
+    here, there = Context.current().ordinal, ordinal(peer)
+    if not _interop.can_access_peer(here, there):
+        text = "itself" if here == there else f"device {here}"
+        raise refuse(codes.RT_PARAM_INVALID, f"device {peer} is no peer of {text}")
+    return here, there
 
 
 @command("iu")
 def device_enable_peer_access(peer: int, flags: int, /) -> int:
-    """aclrtDeviceEnablePeerAccess: accepted; copies between devices need no permission."""
-    return _peer(peer, flags)
+    """aclrtDeviceEnablePeerAccess: again is no error; copies between devices need no permission."""
+    _interop.enable_peer(*_peer(peer, flags))
+    return 0
 
 
 @command("i")
 def device_disable_peer_access(peer: int, /) -> int:
     """aclrtDeviceDisablePeerAccess: accepted; see `device_enable_peer_access`."""
-    return _peer(peer)
+    _peer(peer)
+    return 0

@@ -95,7 +95,7 @@ class ManagedMemory(Memory):
     __slots__ = ()
 
     def __init__(self, size: int) -> None:
-        _facts(_current.current_device())
+        _check_managed("allocate managed memory")
         super().__init__(size)
 
     def prefetch(self, stream: Any, *, device_id: int = cudaInvalidDeviceId) -> None:
@@ -108,7 +108,7 @@ class ManagedMemory(Memory):
         runtime.memAdvise(self.ptr, self.size, advise, int(dev))
 
 
-_facts = raising(ERRORS)(_interop.device_facts)
+_check_managed = raising(ERRORS)(_interop.require_host_memory)
 
 
 class MemoryAsync(BaseMemory):

@@ -8,6 +8,7 @@ from typing import Any
 from ... import _core as core
 from ... import _current, _interop
 from ..._adapt import raising
+from ..._memory import memory_info
 from . import _constants as constants
 from ._errors import ERRORS, CUDARuntimeError, c_int
 
@@ -35,6 +36,30 @@ ATTRIBUTES = {
     name.removeprefix("cudaDevAttr"): value
     for name, value in vars(constants).items()
     if name.startswith("cudaDevAttr")
+}
+
+# Entries of a device's properties that are attributes of it.
+_PROPERTIES = {
+    "multiProcessorCount": constants.cudaDevAttrMultiProcessorCount,
+    "asyncEngineCount": constants.cudaDevAttrAsyncEngineCount,
+    "warpSize": constants.cudaDevAttrWarpSize,
+    "maxThreadsPerBlock": constants.cudaDevAttrMaxThreadsPerBlock,
+    "maxThreadsPerMultiProcessor": constants.cudaDevAttrMaxThreadsPerMultiProcessor,
+    "sharedMemPerBlock": constants.cudaDevAttrMaxSharedMemoryPerBlock,
+    "regsPerBlock": constants.cudaDevAttrMaxRegistersPerBlock,
+    "clockRate": constants.cudaDevAttrClockRate,
+    "memoryClockRate": constants.cudaDevAttrMemoryClockRate,
+    "memoryBusWidth": constants.cudaDevAttrGlobalMemoryBusWidth,
+    "l2CacheSize": constants.cudaDevAttrL2CacheSize,
+    "concurrentKernels": constants.cudaDevAttrConcurrentKernels,
+    "cooperativeLaunch": constants.cudaDevAttrCooperativeLaunch,
+    "streamPrioritiesSupported": constants.cudaDevAttrStreamPrioritiesSupported,
+    "unifiedAddressing": constants.cudaDevAttrUnifiedAddressing,
+    "managedMemory": constants.cudaDevAttrManagedMemory,
+    "integrated": constants.cudaDevAttrIntegrated,
+    "pciDomainID": constants.cudaDevAttrPciDomainId,
+    "pciBusID": constants.cudaDevAttrPciBusId,
+    "pciDeviceID": constants.cudaDevAttrPciDeviceId,
 }
 
 _BUS_ID = re.compile(r"([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(\.[0-9a-fA-F])?")
@@ -72,9 +97,20 @@ def deviceCanAccessPeer(device: int, peerDevice: int) -> int:
 
 @raising(ERRORS)
 def getDeviceProperties(device: int) -> dict[str, Any]:
-    """cupy.cuda.runtime.getDeviceProperties (14.2.0): only the facts that a host device has."""
+    """cupy.cuda.runtime.getDeviceProperties (14.2.0): fewer entries than there.
+
+    A host device has only the facts that it can have.
+    """
     ordinal = core.ordinal(c_int(device))
     facts = _interop.device_facts(ordinal)
+    if _interop.backend_name() != "host":
+        return {
+            "name": facts["name"].encode(),
+            "major": facts["major"],
+            "minor": facts["minor"],
+            "totalGlobalMem": memory_info(ordinal)[1],
+            **{name: _attribute(ordinal, number) for name, number in _PROPERTIES.items()},
+        }
     return {
         "name": facts["name"].encode(),
         "major": facts["major"],
@@ -93,12 +129,20 @@ def getDeviceProperties(device: int) -> dict[str, Any]:
     }
 
 
+@raising(ERRORS)
+def _attribute(ordinal: int, number: int) -> int:
+    # What the driver of a device does not know, the device does not have.
+    return int(_interop.fact(ordinal, f"attribute:{number}", "0"))
+
+
 def deviceGetAttribute(attrib: int, device: int) -> int:
-    """cupy.cuda.runtime.deviceGetAttribute (14.2.0); what a host device has nothing of is 0."""
+    """cupy.cuda.runtime.deviceGetAttribute (14.2.0); what a device has nothing of is 0."""
     number = c_int(attrib)
     known = getDeviceProperties(device)
     if number not in ATTRIBUTES.values():
         raise ERRORS["invalid_value"](f"no attribute of a device has the number {attrib}")
+    if _interop.backend_name() != "host":
+        return _attribute(c_int(device), number)
     return int(
         {
             constants.cudaDevAttrMaxThreadsPerBlock: 1,
@@ -122,6 +166,8 @@ def deviceGetAttribute(attrib: int, device: int) -> int:
 def deviceGetPCIBusId(device: int) -> str:
     """cupy.cuda.runtime.deviceGetPCIBusId (14.2.0); host devices lie in the domain ffff."""
     known = getDeviceProperties(device)
+    if _interop.backend_name() != "host":
+        return _bus_id(c_int(device))
     return f"{known['pciDomainID']:04x}:{known['pciBusID']:02x}:{known['pciDeviceID']:02x}.0"
 
 
@@ -133,9 +179,23 @@ def deviceGetByPCIBusId(pci_bus_id: str) -> int:
     if match is None:
         raise ERRORS["invalid_value"](f"{pci_bus_id!r} is no address on a PCI bus")
     domain, bus, device = (int(part, 16) for part in match.groups()[:3])
+    if _interop.backend_name() != "host":
+        return _by_bus_id(f"{domain:04x}:{bus:02x}:{device:02x}", pci_bus_id)
     if domain != _HOST_DOMAIN or device or bus >= getDeviceCount():
         raise ERRORS["invalid_device"](f"no device has the PCI bus id {pci_bus_id!r}")
     return bus
+
+
+@raising(ERRORS)
+def _bus_id(ordinal: int) -> str:
+    return _interop.fact(ordinal, "pci").lower()
+
+
+def _by_bus_id(wanted: str, given: str) -> int:
+    for ordinal in range(getDeviceCount()):
+        if _bus_id(ordinal).startswith(wanted):
+            return ordinal
+    raise ERRORS["invalid_device"](f"no device has the PCI bus id {given!r}")
 
 
 def check_status(status: int) -> None:
@@ -150,8 +210,15 @@ def runtimeGetVersion() -> int:
 
 
 def driverGetVersion() -> int:
-    """cupy.cuda.runtime.driverGetVersion (14.2.0): as `runtimeGetVersion`."""
+    """cupy.cuda.runtime.driverGetVersion (14.2.0): as `runtimeGetVersion` on host devices."""
+    if _interop.backend_name() != "host":
+        return _driver_version()
     return 12090
+
+
+@raising(ERRORS)
+def _driver_version() -> int:
+    return int(_interop.fact(0, "driver"))
 
 
 def profilerStart() -> None:

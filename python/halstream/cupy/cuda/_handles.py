@@ -42,7 +42,7 @@ class Resolved:
             return _default_id(stream.ptr == 2) if self._name == "_id" else current_device()
         found = Handle.find(stream.ptr, None if stream.device_id < 0 else stream.device_id)
         if stream.ptr > 2:
-            vars(stream).update(_id=found._id, _ordinal=found._ordinal)
+            vars(stream).update(_id=found._id, _ordinal=found._ordinal, _owner=found._owner)
         return getattr(found, self._name)
 
 

@@ -60,9 +60,8 @@ def mallocManaged(size: int, flags: int = constants.cudaMemAttachGlobal) -> int:
     nbytes = size_t(size)
     if c_uint(flags) not in (1, 2) or not nbytes:
         raise ERRORS["invalid_value"](f"managed memory has flags 1 or 2, not {flags}, and a size")
-    device = _current.current_device()
-    _interop.device_facts(device)  # fails where there is no such memory yet
-    return _addresses.alloc(device, nbytes)
+    _interop.require_host_memory("allocate managed memory")
+    return _addresses.alloc(_current.current_device(), nbytes)
 
 
 @raising(ERRORS)
@@ -171,15 +170,16 @@ def memAdvise(devPtr: int, count: int, advice: int, device: int) -> None:
 
 @raising(ERRORS)
 def deviceEnablePeerAccess(peerDevice: int) -> None:
-    """cupy.cuda.runtime.deviceEnablePeerAccess (14.2.0): devices that can always do."""
-    peer = core.ordinal(c_int(peerDevice))
-    if not _interop.can_access_peer(_current.current_device(), peer):
+    """cupy.cuda.runtime.deviceEnablePeerAccess (14.2.0): again is no error."""
+    here, peer = _current.current_device(), core.ordinal(c_int(peerDevice))
+    if not _interop.can_access_peer(here, peer):
         raise ERRORS["invalid_device"](f"device {peer} is no peer of the current device")
+    _interop.enable_peer(here, peer)
 
 
 @raising(ERRORS)
 def deviceDisablePeerAccess(peerDevice: int) -> None:
-    """cupy.cuda.runtime.deviceDisablePeerAccess (14.2.0): it stays, host devices share all."""
+    """cupy.cuda.runtime.deviceDisablePeerAccess (14.2.0): it stays, for all users of the devices."""
     core.ordinal(c_int(peerDevice))
 
 

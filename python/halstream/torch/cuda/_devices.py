@@ -15,7 +15,7 @@ from ._guards import current_stream
 class _CudaDeviceProperties(NamedTuple):
     """torch.cuda.get_device_properties (2.15), without identifier.
 
-    A device of the host backend has compute capability 0.0, so that no program
+    Read from the driver on CUDA. A device of the host backend has compute capability 0.0, so that no program
     takes it for a GPU, and as many multiprocessors as it has engines.
     """
 
@@ -84,7 +84,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 @dialect_errors
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """torch.cuda.can_device_access_peer (2.15): on the host all other devices are peers."""
+    """torch.cuda.can_device_access_peer (2.15): a device is no peer of itself."""
     return _interop.can_access_peer(_valid(device), _valid(peer_device, "peer device"))
 
 

@@ -1,0 +1,65 @@
+#include <string.h>
+
+#include "frame.h"
+
+hs_status hs_init(int *count)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, 0);
+    HS_STEP(status, cuInit, 0);
+    HS_STEP(status, cuDeviceGetCount, count);
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_device(int ordinal, CUdevice *device, char *name, int size)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, 0);
+    HS_STEP(status, cuDeviceGet, device, ordinal);
+    HS_STEP(status, cuDeviceGetName, name, size, *device);
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_retain(CUdevice device, CUcontext *ctx) { HS_ONE(0, cuDevicePrimaryCtxRetain, ctx, device); }
+
+hs_status hs_release(CUdevice device) { HS_ONE(0, cuDevicePrimaryCtxRelease_v2, device); }
+
+hs_status hs_priorities(CUcontext ctx, int *least, int *greatest)
+{
+    HS_ONE(ctx, cuCtxGetStreamPriorityRange, least, greatest);
+}
+
+hs_status hs_attribute(CUdevice device, int attribute, int *value)
+{
+    HS_ONE(0, cuDeviceGetAttribute, value, attribute, device);
+}
+
+hs_status hs_uuid(CUdevice device, unsigned char *uuid)
+{
+    /* The newer form names the part of a device that a process was given. */
+    if (hs_api.cuDeviceGetUuid_v2 != NULL) HS_ONE(0, cuDeviceGetUuid_v2, uuid, device);
+    HS_ONE(0, cuDeviceGetUuid, uuid, device);
+}
+
+hs_status hs_bus(CUdevice device, char *id, int size) { HS_ONE(0, cuDeviceGetPCIBusId, id, size, device); }
+
+hs_status hs_total(CUdevice device, uint64_t *bytes)
+{
+    size_t total = 0;
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, 0);
+    HS_STEP(status, cuDeviceTotalMem_v2, &total, device);
+    *bytes = total;
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_can_access(CUdevice from, CUdevice to, int *can) { HS_ONE(0, cuDeviceCanAccessPeer, can, from, to); }
+
+hs_status hs_enable_peer(CUcontext from, CUcontext to) { HS_ONE(from, cuCtxEnablePeerAccess, to, 0); }
+
+void hs_error_text(int32_t code, const char **name, const char **text)
+{
+    *name = *text = NULL;
+    if (HS_CALL(cuGetErrorName, code, name) != 0) *name = NULL;
+    if (HS_CALL(cuGetErrorString, code, text) != 0) *text = NULL;
+}

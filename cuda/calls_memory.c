@@ -1,0 +1,184 @@
+#include <string.h>
+
+#include "frame.h"
+
+enum {
+    LOCATION_DEVICE = 1,
+    ALLOCATION_PINNED = 1,
+    POOL_RELEASE_THRESHOLD = 4,
+    POOL_RESERVED = 5,
+    POOL_USED = 7,
+    HOST_PORTABLE = 1,
+    HOST_MAPPED = 2,
+    MEMORY_HOST = 1,
+    MEMORY_DEVICE = 2,
+};
+
+hs_status hs_pool_new(CUdevice device, CUcontext ctx, CUmemoryPool *pool)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    CUmemPoolProps props;
+    memset(&props, 0, sizeof props);
+    props.allocType = ALLOCATION_PINNED;
+    props.location.type = LOCATION_DEVICE;
+    props.location.id = device;
+    *pool = 0;
+    HS_STEP(status, cuMemPoolCreate, pool, &props);
+    /* Otherwise each synchronize would give the memory back to the system. */
+    uint64_t all = UINT64_MAX;
+    HS_STEP(status, cuMemPoolSetAttribute, *pool, POOL_RELEASE_THRESHOLD, &all);
+    if (status != 0 && *pool != 0) {
+        HS_CALL(cuMemPoolDestroy, *pool);
+        *pool = 0;
+    }
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_pool_destroy(CUcontext ctx, CUmemoryPool pool) { HS_ONE(ctx, cuMemPoolDestroy, pool); }
+
+hs_status hs_pool_trim(CUcontext ctx, CUmemoryPool pool) { HS_ONE(ctx, cuMemPoolTrimTo, pool, 0); }
+
+hs_status hs_pool_kept(CUcontext ctx, CUmemoryPool pool, uint64_t *bytes)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    uint64_t reserved = 0, used = 0;
+    HS_STEP(status, cuMemPoolGetAttribute, pool, POOL_RESERVED, &reserved);
+    HS_STEP(status, cuMemPoolGetAttribute, pool, POOL_USED, &used);
+    *bytes = reserved - used;
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_alloc(CUcontext ctx, uint64_t size, CUdeviceptr *address) { HS_ONE(ctx, cuMemAlloc_v2, address, size); }
+
+hs_status hs_alloc_pool(CUcontext ctx, uint64_t size, CUmemoryPool pool, CUstream stream, CUdeviceptr *address)
+{
+    HS_ONE(ctx, cuMemAllocFromPoolAsync, address, size, pool, stream);
+}
+
+hs_status hs_free(CUcontext ctx, CUdeviceptr address) { HS_ONE(ctx, cuMemFree_v2, address); }
+
+hs_status hs_free_pool(CUcontext ctx, CUdeviceptr address, CUstream stream)
+{
+    HS_ONE(ctx, cuMemFreeAsync, address, stream);
+}
+
+hs_status hs_info(CUcontext ctx, uint64_t *free, uint64_t *total)
+{
+    size_t unused = 0, all = 0;
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    HS_STEP(status, cuMemGetInfo_v2, &unused, &all);
+    *free = unused;
+    *total = all;
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_host_alloc(CUcontext ctx, uint64_t size, uint64_t *address)
+{
+    void *found = NULL;
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    HS_STEP(status, cuMemHostAlloc, &found, size, HOST_PORTABLE | HOST_MAPPED);
+    *address = (uint64_t)(uintptr_t)found;
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_host_free(CUcontext ctx, uint64_t address)
+{
+    HS_ONE(ctx, cuMemFreeHost, (void *)(uintptr_t)address);
+}
+
+hs_status hs_host_device(CUcontext ctx, uint64_t address, CUdeviceptr *device)
+{
+    HS_ONE(ctx, cuMemHostGetDevicePointer_v2, device, (void *)(uintptr_t)address, 0);
+}
+
+hs_status hs_register(CUcontext ctx, uint64_t address, uint64_t size)
+{
+    HS_ONE(ctx, cuMemHostRegister_v2, (void *)(uintptr_t)address, size, HOST_PORTABLE | HOST_MAPPED);
+}
+
+hs_status hs_unregister(CUcontext ctx, uint64_t address)
+{
+    HS_ONE(ctx, cuMemHostUnregister, (void *)(uintptr_t)address);
+}
+
+hs_status hs_probe(CUcontext ctx, CUdeviceptr address, uint32_t *type, int *ordinal, uint64_t *start, uint64_t *size)
+{
+    int attributes[] = {2, 9, 11, 12}; /* kind, device, start and size of the range */
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    *type = 0;
+    *ordinal = -1;
+    void *data[] = {type, ordinal, &base, &bytes};
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    /* Memory that the driver does not know leaves zeros and is no error. */
+    HS_STEP(status, cuPointerGetAttributes, 4, attributes, data, address);
+    *start = base;
+    *size = bytes;
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_copy_async(CUcontext ctx, CUstream stream, const hs_copy *c)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    void *host_dst = (void *)(uintptr_t)c->dst;
+    const void *host_src = (const void *)(uintptr_t)c->src;
+    if (c->height == 1 || (c->dpitch == c->width && c->spitch == c->width)) {
+        size_t n = c->width * c->height;
+        if (c->to != c->from) HS_STEP(status, cuMemcpyPeerAsync, c->dst, c->to, c->src, c->from, n, stream);
+        else if (c->direction == HS_HOST_TO_DEVICE) HS_STEP(status, cuMemcpyHtoDAsync_v2, c->dst, host_src, n, stream);
+        else if (c->direction == HS_DEVICE_TO_HOST) HS_STEP(status, cuMemcpyDtoHAsync_v2, host_dst, c->src, n, stream);
+        else HS_STEP(status, cuMemcpyDtoDAsync_v2, c->dst, c->src, n, stream);
+        return hs_leave(&frame, status);
+    }
+    CUDA_MEMCPY2D rows;
+    memset(&rows, 0, sizeof rows);
+    rows.srcMemoryType = c->direction == HS_HOST_TO_DEVICE ? MEMORY_HOST : MEMORY_DEVICE;
+    rows.dstMemoryType = c->direction == HS_DEVICE_TO_HOST ? MEMORY_HOST : MEMORY_DEVICE;
+    if (rows.srcMemoryType == MEMORY_HOST) rows.srcHost = host_src;
+    else rows.srcDevice = c->src;
+    if (rows.dstMemoryType == MEMORY_HOST) rows.dstHost = host_dst;
+    else rows.dstDevice = c->dst;
+    rows.srcPitch = c->spitch;
+    rows.dstPitch = c->dpitch;
+    rows.WidthInBytes = c->width;
+    rows.Height = c->height;
+    HS_STEP(status, cuMemcpy2DAsync_v2, &rows, stream);
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_fill(CUcontext ctx, CUstream stream, uint64_t dst, uint64_t count, uint32_t value, int size)
+{
+    if (size == 1) HS_ONE(ctx, cuMemsetD8Async, dst, (unsigned char)value, count, stream);
+    if (size == 2) HS_ONE(ctx, cuMemsetD16Async, dst, (unsigned short)value, count, stream);
+    HS_ONE(ctx, cuMemsetD32Async, dst, value, count, stream);
+}
+
+void hs_host_copy(uint64_t dst, uint64_t src, uint64_t dpitch, uint64_t spitch, uint64_t width, uint64_t height)
+{
+    char *to = (char *)(uintptr_t)dst;
+    const char *from = (const char *)(uintptr_t)src;
+    if (height == 1 || (dpitch == width && spitch == width)) {
+        memcpy(to, from, width * height);
+        return;
+    }
+    for (uint64_t i = 0; i < height; i++) memcpy(to + i * dpitch, from + i * spitch, width);
+}
+
+void hs_host_fill(uint64_t dst, uint64_t count, uint32_t value, int size)
+{
+    char *to = (char *)(uintptr_t)dst;
+    if (size == 1) {
+        memset(to, (int)value, count);
+        return;
+    }
+    uint16_t half = (uint16_t)value;
+    for (uint64_t i = 0; i < count; i++, to += size) memcpy(to, size == 2 ? (void *)&half : (void *)&value, (size_t)size);
+}
+
+void hs_host_native(uint64_t fn, uint64_t arg) { ((void (*)(void *))(uintptr_t)fn)((void *)(uintptr_t)arg); }

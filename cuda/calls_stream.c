@@ -1,0 +1,201 @@
+#include <stdatomic.h>
+#include <time.h>
+
+#include "frame.h"
+
+hs_status hs_stream_new(CUcontext ctx, uint32_t flags, int priority, CUstream *stream)
+{
+    HS_ONE(ctx, cuStreamCreateWithPriority, stream, flags, priority);
+}
+
+hs_status hs_stream_destroy(CUcontext ctx, CUstream stream) { HS_ONE(ctx, cuStreamDestroy_v2, stream); }
+
+hs_status hs_stream_query(CUcontext ctx, CUstream stream) { HS_ONE(ctx, cuStreamQuery, stream); }
+
+hs_status hs_stream_facts(CUcontext ctx, CUstream stream, CUcontext *of, uint32_t *flags, int *priority)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    HS_STEP(status, cuStreamGetCtx, stream, of);
+    HS_STEP(status, cuStreamGetFlags, stream, flags);
+    HS_STEP(status, cuStreamGetPriority, stream, priority);
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_event_new(CUcontext ctx, uint32_t flags, CUevent *event) { HS_ONE(ctx, cuEventCreate, event, flags); }
+
+hs_status hs_event_destroy(CUcontext ctx, CUevent event) { HS_ONE(ctx, cuEventDestroy_v2, event); }
+
+hs_status hs_event_query(CUcontext ctx, CUevent event) { HS_ONE(ctx, cuEventQuery, event); }
+
+hs_status hs_record(CUcontext ctx, CUevent event, CUstream stream) { HS_ONE(ctx, cuEventRecord, event, stream); }
+
+hs_status hs_record_context(CUcontext ctx, CUevent event) { HS_ONE(ctx, cuCtxRecordEvent, ctx, event); }
+
+hs_status hs_wait(CUcontext ctx, CUstream stream, CUevent event) { HS_ONE(ctx, cuStreamWaitEvent, stream, event, 0); }
+
+hs_status hs_wait_stream(CUcontext ctx, CUstream stream, CUcontext of, CUstream other, CUevent event)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, of);
+    HS_STEP(status, cuEventRecord, event, other);
+    if (of == ctx) {
+        HS_STEP(status, cuStreamWaitEvent, stream, event, 0);
+        return hs_leave(&frame, status);
+    }
+    hs_leave(&frame, 0);
+    if (status != 0) return status;
+    HS_ONE(ctx, cuStreamWaitEvent, stream, event, 0);
+}
+
+hs_status hs_elapsed(CUcontext ctx, CUevent start, CUevent end, float *ms)
+{
+    HS_ONE(ctx, cuEventElapsedTime, ms, start, end);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void sleep_ns(int64_t ns)
+{
+    struct timespec t = {ns / 1000000000, ns % 1000000000};
+    nanosleep(&t, NULL); /* an early return only makes the next look come sooner */
+}
+
+/* The pauses between two looks grow with the time waited, so that a wait costs
+ * little of a processor and ends at most a small part of it too late. */
+static int64_t pause_after(int64_t waited, int64_t most)
+{
+    int64_t ns = waited / 16;
+    if (ns < 5000) ns = 5000;
+    return ns < most ? ns : most;
+}
+
+enum { LONGEST_PAUSE = 200000 };
+
+void hs_breathe(void)
+{
+    void *lock = hs_unlock();
+    sleep_ns(5000);
+    hs_relock(lock);
+}
+
+/* Asks the driver about an event, or a stream, until it is done. */
+static hs_status await(CUcontext ctx, CUevent event, CUstream stream, int64_t limit, int64_t spin)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    if (status != 0) return hs_leave(&frame, status);
+    int64_t start = now_ns();
+    if (limit < 0) limit = 100000000;
+    for (;;) {
+        CUresult code = event ? HS_CALL(cuEventQuery, event) : HS_CALL(cuStreamQuery, stream);
+        status = code == 0 ? 0 : event ? HS_STATUS(cuEventQuery, code) : HS_STATUS(cuStreamQuery, code);
+        if (code != HS_NOT_READY) break;
+        int64_t waited = now_ns() - start;
+        if (waited >= limit) break;
+        if (waited < spin) {
+            relax();
+            continue;
+        }
+        int64_t ns = pause_after(waited, LONGEST_PAUSE);
+        sleep_ns(ns < limit - waited ? ns : limit - waited);
+    }
+    return hs_leave(&frame, status);
+}
+
+hs_status hs_await(CUcontext ctx, CUevent event, int64_t limit, int64_t spin)
+{
+    return await(ctx, event, 0, limit, spin);
+}
+
+hs_status hs_await_stream(CUcontext ctx, CUstream stream, int64_t limit, int64_t spin)
+{
+    return await(ctx, 0, stream, limit, spin);
+}
+
+/* What the driver's thread is given where the stream cannot hold itself. */
+static void do_hold(void *data)
+{
+    /* A number, not a pointer of Go's; the slot was made ready by hs_hold. */
+    hs_slot *slot = (hs_slot *)((uintptr_t)data & ~(uintptr_t)3);
+    int what = (int)((uintptr_t)data & 3);
+    uint32_t value = atomic_load_explicit(&slot->value, memory_order_relaxed);
+    if (what != HS_GATE) atomic_store_explicit(&slot->reached, value, memory_order_release);
+    if (what == HS_PASS) return;
+    int64_t start = now_ns();
+    while ((int32_t)(atomic_load_explicit(&slot->hold, memory_order_acquire) - value) < 0)
+        sleep_ns(pause_after(now_ns() - start, LONGEST_PAUSE));
+}
+
+hs_status hs_hold(CUcontext ctx, CUstream stream, int memops, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value)
+{
+    if (!memops) {
+        atomic_store_explicit(&slot->value, value, memory_order_relaxed);
+        HS_ONE(ctx, cuLaunchHostFunc, stream, do_hold, (void *)((uintptr_t)slot | (uintptr_t)what));
+    }
+    CUstreamBatchMemOpParams ops[2] = {0};
+    unsigned n = 0;
+    if (what != HS_GATE) {
+        ops[n].word.operation = HS_OP_WRITE_32;
+        ops[n].word.address = dev + offsetof(hs_slot, reached);
+        ops[n++].word.value = value;
+    }
+    if (what != HS_PASS) {
+        ops[n].word.operation = HS_OP_WAIT_32;
+        ops[n].word.address = dev + offsetof(hs_slot, hold);
+        ops[n].word.flags = HS_WAIT_GEQ;
+        ops[n++].word.value = value;
+    }
+    HS_ONE(ctx, cuStreamBatchMemOp_v2, stream, n, ops, 0);
+}
+
+hs_status hs_word_write(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint32_t value)
+{
+    CUstreamBatchMemOpParams op = {0};
+    op.word.operation = HS_OP_WRITE_32;
+    op.word.address = dev;
+    op.word.value = value;
+    HS_ONE(ctx, cuStreamBatchMemOp_v2, stream, 1, &op, 0);
+}
+
+hs_status hs_word_wait(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint32_t value)
+{
+    CUstreamBatchMemOpParams op = {0};
+    op.word.operation = HS_OP_WAIT_32;
+    op.word.address = dev;
+    op.word.flags = HS_WAIT_GEQ;
+    op.word.value = value;
+    HS_ONE(ctx, cuStreamBatchMemOp_v2, stream, 1, &op, 0);
+}
+
+void hs_open(hs_slot *slot, uint32_t value) { atomic_store_explicit(&slot->hold, value, memory_order_release); }
+
+uint32_t hs_reached(hs_slot *slot) { return atomic_load_explicit(&slot->reached, memory_order_acquire); }
+
+int hs_poll(const hs_watch *list, int n, const uint32_t *poke, uint32_t poked, int64_t limit)
+{
+    int64_t start = now_ns();
+    for (;;) {
+        for (int i = 0; i < n; i++)
+            if (atomic_load_explicit(&list[i].slot->reached, memory_order_acquire) == list[i].value) return i;
+        if (__atomic_load_n(poke, __ATOMIC_ACQUIRE) != poked) return -1;
+        int64_t waited = now_ns() - start;
+        if (waited >= limit) return -1;
+        if (waited < HS_POLL_SPIN) relax();
+        else sleep_ns(pause_after(waited, LONGEST_PAUSE));
+    }
+}

@@ -1,0 +1,248 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"math"
+	"runtime"
+	"sync"
+
+	"halstream/hal/driver"
+)
+
+// stagedMost is the size up to which a copy from or to pageable memory goes
+// through pinned memory of ours. The driver's own way may make the caller wait
+// for the stream, where no limit and no signal can end the wait; a larger copy
+// takes it all the same.
+const stagedMost = 32 << 20
+
+// Copy implements driver.Worker.
+func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
+	const doing = "copy"
+	d := s.dev
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	size := c.Width * c.Height
+	switch {
+	case c.To != driver.OnDevice && c.From != driver.OnDevice:
+		return nil, s.hostCopy(c)
+	case c.Release != 0:
+		return nil, s.copyFromStage(c)
+	case c.From == driver.Pageable && size <= stagedMost:
+		addr, err := d.Stage(size)
+		if err != nil {
+			return nil, err
+		}
+		hostCopy(addr, c.Src, c.Width, c.SrcPitch, c.Width, c.Height)
+		c.Src, c.SrcPitch, c.Release = addr, c.Width, addr
+		return nil, s.copyFromStage(c)
+	case c.To == driver.Pageable && size <= stagedMost:
+		return s.copyToStage(c)
+	}
+	if c.Before != nil {
+		if err := s.task(doing, "a look at the source of a copy", c.Before, func() {}); err != nil {
+			return nil, err
+		}
+	}
+	return nil, s.copy(c, doing)
+}
+
+func (s *Stream) copy(c driver.Copy, doing string) error {
+	rows := C.hs_copy{
+		dst: C.uint64_t(c.Dst), src: C.uint64_t(c.Src),
+		dpitch: C.uint64_t(c.DstPitch), spitch: C.uint64_t(c.SrcPitch),
+		width: C.uint64_t(c.Width), height: C.uint64_t(c.Height),
+		direction: C.HS_ON_DEVICE,
+	}
+	switch {
+	case c.From != driver.OnDevice:
+		rows.direction = C.HS_HOST_TO_DEVICE
+	case c.To != driver.OnDevice:
+		rows.direction = C.HS_DEVICE_TO_HOST
+	case c.SrcDevice != c.DstDevice:
+		to, from := s.dev.drv.devices[c.DstDevice], s.dev.drv.devices[c.SrcDevice]
+		for _, d := range []*Device{to, from} {
+			if err := d.usable(doing); err != nil {
+				return err
+			}
+		}
+		rows.to, rows.from = to.ctx(), from.ctx()
+	}
+	return s.did(C.hs_copy_async(s.dev.ctx(), s.h, &rows), doing)
+}
+
+// copyFromStage copies from memory of Stage, and gives it back when that is done.
+func (s *Stream) copyFromStage(c driver.Copy) error {
+	const doing = "copy"
+	if err := s.copy(c, doing); err != nil {
+		s.dev.Unstage(c.Release)
+		return err
+	}
+	p, err := s.point(doing)
+	if err != nil {
+		return err // the stage stays with a device that is lost, or out of events
+	}
+	s.dev.staged.add(p, c.Release)
+	return nil
+}
+
+// copyToStage copies to pinned memory; whoever waits for it takes it from there.
+// A wait that is given up leaves the target alone.
+func (s *Stream) copyToStage(c driver.Copy) (driver.Point, error) {
+	const doing = "copy"
+	d := s.dev
+	addr, err := d.Stage(c.Width * c.Height)
+	if err != nil {
+		return nil, err
+	}
+	target, pitch := c.Dst, c.DstPitch
+	c.Dst, c.DstPitch = addr, c.Width
+	if err := s.copy(c, doing); err != nil {
+		d.Unstage(addr)
+		return nil, err
+	}
+	p, err := s.point(doing)
+	if err != nil {
+		return nil, err
+	}
+	l := &landing{point: p, addr: addr, target: target, pitch: pitch, width: c.Width, height: c.Height}
+	runtime.SetFinalizer(l, (*landing).lose)
+	return l, nil
+}
+
+// landing is the point of a copy that the one who waits for it takes from the stage.
+type landing struct {
+	*point
+	addr, target, pitch, width, height uint64
+	once                               sync.Once
+}
+
+// Wait implements driver.Point.
+func (l *landing) Wait(limit int64) bool {
+	if !l.point.Wait(limit) {
+		return false
+	}
+	l.once.Do(func() {
+		d := l.mark.dev
+		if d.lost.Load() == nil {
+			hostCopy(l.target, l.addr, l.pitch, l.width, l.width, l.height)
+		}
+		d.Unstage(l.addr)
+	})
+	return true
+}
+
+// lose is called when nobody can wait any more: the stage is given back once
+// the copy is done, if nobody took it.
+func (l *landing) lose() {
+	l.once.Do(func() { l.mark.dev.staged.add(l.point, l.addr) })
+}
+
+// hostCopy copies between two places of the host in stream order. The driver
+// would do it while the caller waits.
+func (s *Stream) hostCopy(c driver.Copy) error {
+	work := func() {
+		if c.Before != nil {
+			c.Before()
+		}
+		hostCopy(c.Dst, c.Src, c.DstPitch, c.SrcPitch, c.Width, c.Height)
+	}
+	release := func() {
+		if c.Release != 0 {
+			s.dev.Unstage(c.Release)
+		}
+	}
+	err := s.task("copy", "a copy between two places of the host", func() { work(); release() }, release)
+	if err != nil {
+		release()
+	}
+	return err
+}
+
+func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
+	C.hs_host_copy(C.uint64_t(dst), C.uint64_t(src), C.uint64_t(dpitch), C.uint64_t(spitch),
+		C.uint64_t(width), C.uint64_t(height))
+}
+
+// Fill implements driver.Worker.
+func (s *Stream) Fill(f driver.Fill) error {
+	const doing = "fill"
+	if err := s.dev.usable(doing); err != nil {
+		return err
+	}
+	if f.On != driver.OnDevice {
+		fill := func() {
+			C.hs_host_fill(C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size))
+		}
+		return s.task(doing, "a fill of pinned memory", fill, func() {})
+	}
+	return s.did(C.hs_fill(s.dev.ctx(), s.h, C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size)), doing)
+}
+
+// Native implements driver.Worker. It runs on a thread of ours: the driver has
+// few for functions, and a long one would hold those of other streams up.
+func (s *Stream) Native(n driver.Native) error {
+	work := func() {
+		if n.Before != nil {
+			n.Before()
+		}
+		C.hs_host_native(C.uint64_t(n.Fn), C.uint64_t(n.Arg))
+		if n.After != nil {
+			n.After()
+		}
+	}
+	return s.task("call native", "a native function", work, func() {})
+}
+
+// Stage implements driver.Stager.
+func (d *Device) Stage(size uint64) (uint64, error) {
+	d.staged.collect(d, collectMost)
+	return d.drv.AllocHost(size)
+}
+
+// Unstage implements driver.Stager.
+func (d *Device) Unstage(addr uint64) { d.drv.FreeHost(addr) }
+
+// staged is pinned memory that copies under way read or write.
+type staged struct {
+	mu   sync.Mutex
+	list []staging
+}
+
+type staging struct {
+	point *point
+	addr  uint64
+}
+
+// collectMost bounds how many are looked at in one call.
+const collectMost = 8
+
+func (p *staged) add(at *point, addr uint64) {
+	p.mu.Lock()
+	p.list = append(p.list, staging{at, addr})
+	p.mu.Unlock()
+}
+
+// collect gives back what is no longer in use, and looks at most at as many as
+// it is told.
+func (p *staged) collect(d *Device, most int) {
+	p.mu.Lock()
+	n := min(most, len(p.list))
+	list := append([]staging(nil), p.list[:n]...)
+	p.list = p.list[n:]
+	p.mu.Unlock()
+	for _, s := range list {
+		if s.point.Wait(0) {
+			d.Unstage(s.addr)
+			continue
+		}
+		p.add(s.point, s.addr)
+	}
+}
+
+// drain gives back what is no longer in use at the end.
+func (p *staged) drain(d *Device) { p.collect(d, math.MaxInt) }

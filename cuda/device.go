@@ -1,0 +1,363 @@
+package cuda
+
+/*
+#include <stdlib.h>
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"halstream/hal/driver"
+)
+
+// Device is one GPU. Its primary context, which all libraries of the process
+// share, is retained at the first use: a context takes memory on the device.
+type Device struct {
+	drv     *Driver
+	ordinal int
+	dev     C.CUdevice
+	name    string
+	legacy  *Stream
+
+	live    atomic.Pointer[live]
+	lost    atomic.Pointer[driver.Error]
+	marks   [eventFlavours]marks
+	slots   slots
+	streams registry
+	pages   pages
+	staged  staged
+	modules modules
+}
+
+// live is what a device has from its first use on.
+type live struct {
+	ctx      C.CUcontext
+	greatest int   // priority of the most urgent streams
+	memops   C.int // whether streams write and wait for words
+	pool     C.CUmemoryPool
+	internal C.CUstream // on which memory is allocated and given back
+	base     *mark      // the zero of the events' times
+	delay    atomic.Pointer[driver.Function]
+}
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ordinal int) (driver.Device, error) {
+	dev := &Device{drv: d, ordinal: ordinal}
+	const room = 256
+	name := (*C.char)(C.malloc(room))
+	defer C.free(unsafe.Pointer(name))
+	if err := check(C.hs_device(C.int(ordinal), &dev.dev, name, room), "open device"); err != nil {
+		return nil, err
+	}
+	dev.name = C.GoString(name)
+	dev.legacy = &Stream{dev: dev, h: legacyHandle, level: driver.Levels - 1}
+	dev.streams.add(dev.legacy)
+	d.devices[ordinal] = dev
+	return dev, nil
+}
+
+// start retains the primary context and what the backend needs in it. Threads
+// that come at once each do it, and all but the first undo theirs: none of them
+// may wait for another here, for it might hold Python's lock.
+func (d *Device) start(doing string) error {
+	l := &live{}
+	if err := check(C.hs_retain(d.dev, &l.ctx), doing); err != nil {
+		return d.unstarted(l, err)
+	}
+	var least, greatest C.int
+	if err := check(C.hs_priorities(l.ctx, &least, &greatest), doing); err != nil {
+		return d.unstarted(l, err)
+	}
+	l.greatest = int(greatest)
+	if err := check(C.hs_stream_new(l.ctx, nonBlockingStream, 0, &l.internal), doing); err != nil {
+		return d.unstarted(l, err)
+	}
+	l.base = &mark{dev: d}
+	l.base.refs.Store(1)
+	if err := check(C.hs_event_new(l.ctx, 0, &l.base.event), doing); err != nil {
+		return d.unstarted(l, err)
+	}
+	if err := check(C.hs_record(l.ctx, l.base.event, l.internal), doing); err != nil {
+		return d.unstarted(l, err)
+	}
+	// Older drivers and some devices have no pools; memory is allocated the old way then.
+	if d.attribute(attributePools) != 0 && C.hs_pool_new(d.dev, l.ctx, &l.pool) != 0 {
+		l.pool = 0
+	}
+	if C.hs_has(C.HS_cuStreamBatchMemOp_v2) != 0 && d.attribute(attributeMemOps) != 0 {
+		l.memops = 1
+	}
+	if !d.live.CompareAndSwap(nil, l) {
+		_ = d.unstarted(l, nil)
+	}
+	return nil
+}
+
+// unstarted gives back what a start has got so far.
+func (d *Device) unstarted(l *live, cause *driver.Error) error {
+	if l.pool != 0 {
+		C.hs_pool_destroy(l.ctx, l.pool)
+	}
+	if l.base != nil && l.base.event != 0 {
+		C.hs_event_destroy(l.ctx, l.base.event)
+	}
+	if l.internal != 0 {
+		C.hs_stream_destroy(l.ctx, l.internal)
+	}
+	if l.ctx != 0 {
+		C.hs_release(d.dev)
+	}
+	if cause == nil {
+		return nil
+	}
+	if lasting[cause.Code] {
+		return d.lose(cause)
+	}
+	return cause
+}
+
+// usable refuses calls on a device that was lost, and starts one that was not used.
+func (d *Device) usable(doing string) error {
+	if d.lost.Load() != nil {
+		return d.lostError(doing)
+	}
+	if d.live.Load() == nil {
+		return d.start(doing)
+	}
+	return nil
+}
+
+func (d *Device) at() *live        { return d.live.Load() }
+func (d *Device) ctx() C.CUcontext { return d.live.Load().ctx }
+func (d *Device) memops() C.int    { return d.live.Load().memops }
+func (d *Device) base() *mark      { return d.live.Load().base }
+func (d *Device) opened() bool     { return d.live.Load() != nil && d.lost.Load() == nil }
+func (d *Device) title() string    { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
+func (d *Device) probe() error {
+	_, err := d.answer(C.hs_stream_query(d.ctx(), d.at().internal), "look at device")
+	return err
+}
+func (d *Device) Name() string          { return d.name }
+func (d *Device) Legacy() driver.Stream { return d.legacy }
+
+// usualLevels is how many priorities the driver tells apart where it tells any.
+const usualLevels = 6
+
+// Priorities implements driver.Ranged. The driver tells its range only within a
+// context, which this does not make; it clamps what is outside of the range.
+func (d *Device) Priorities() int {
+	if d.attribute(attributePriorities) == 0 {
+		return 1
+	}
+	return usualLevels
+}
+
+// spin is how long a host thread that waits looks without a pause, nanoseconds.
+func (d *Device) spin(flags uint8) int64 {
+	if flags&eventBlockingSync != 0 {
+		return 0
+	}
+	return 30_000
+}
+
+// Point implements driver.Device: all work of the context, that of other
+// libraries included, where the driver can tell; else all that it was given here.
+func (d *Device) Point() driver.Point {
+	const doing = "synchronize device"
+	if !d.opened() {
+		return reachedPoint{}
+	}
+	if C.hs_has(C.HS_cuCtxRecordEvent) != 0 {
+		if m, err := d.newMark(eventDisableTiming, doing); err == nil {
+			s := C.hs_record_context(d.ctx(), m.event)
+			if s == 0 {
+				return &point{mark: m, spin: d.spin(m.flags)}
+			}
+			m.release()
+			_ = d.check(s, doing)
+		}
+	}
+	var ps points
+	for _, s := range d.streams.all() {
+		ps = append(ps, s.Point())
+	}
+	return ps
+}
+
+// Pending implements driver.Device.
+func (d *Device) Pending() int {
+	if !d.opened() {
+		return 0
+	}
+	n := 0
+	for _, s := range d.streams.all() {
+		if done, err := s.Query(); !done && err == nil {
+			n += max(1, int(s.enqueued.Load()-s.reached.Load()))
+		}
+	}
+	return n
+}
+
+// Describe implements driver.Device.
+func (d *Device) Describe() string {
+	if cause := d.lost.Load(); cause != nil {
+		return d.title() + " is lost: " + cause.Error()
+	}
+	var parts []string
+	if d.opened() {
+		for _, s := range d.streams.all() {
+			if done, err := s.Query(); !done && err == nil {
+				parts = append(parts, s.Describe())
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return d.title() + " has no pending work"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Numbers of the driver's attributes.
+const (
+	attributeWarp       = 10
+	attributeClock      = 13
+	attributeProcessors = 16
+	attributeUnified    = 41
+	attributeMajor      = 75
+	attributePriorities = 78
+	attributeMinor      = 76
+	attributePools      = 115
+	attributeMemOps     = 122
+)
+
+// attribute returns one, 0 for those that the driver does not know.
+func (d *Device) attribute(number int) int {
+	var v C.int
+	if C.hs_attribute(d.dev, C.int(number), &v) != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+// Fact implements driver.Informant.
+func (d *Device) Fact(name string) (string, error) {
+	numbers := map[string]int{
+		"major": attributeMajor, "minor": attributeMinor, "processors": attributeProcessors,
+		"warp": attributeWarp, "clock_khz": attributeClock, "unified": attributeUnified, "pools": attributePools,
+	}
+	const doing = "ask for a fact"
+	number, ok := numbers[name]
+	if text, cut := strings.CutPrefix(name, "attribute:"); cut {
+		n, err := strconv.Atoi(text)
+		number, ok = n, err == nil
+	}
+	switch {
+	case ok:
+		var v C.int
+		if err := d.check(C.hs_attribute(d.dev, C.int(number), &v), doing); err != nil {
+			return "", err
+		}
+		return strconv.Itoa(int(v)), nil
+	case name == "driver":
+		return strconv.Itoa(d.drv.version), nil
+	case name == "memops":
+		if err := d.usable(doing); err != nil {
+			return "", err
+		}
+		return strconv.Itoa(int(d.memops())), nil
+	case name == "memory":
+		var bytes C.uint64_t
+		err := d.check(C.hs_total(d.dev, &bytes), doing)
+		return strconv.FormatUint(uint64(bytes), 10), err
+	case name == "uuid":
+		var raw [16]C.uchar
+		if err := d.check(C.hs_uuid(d.dev, &raw[0]), doing); err != nil {
+			return "", err
+		}
+		u := C.GoBytes(unsafe.Pointer(&raw[0]), 16)
+		return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
+	case name == "pci":
+		const room = 32
+		id := (*C.char)(C.malloc(room))
+		defer C.free(unsafe.Pointer(id))
+		if err := d.check(C.hs_bus(d.dev, id, room), doing); err != nil {
+			return "", err
+		}
+		return C.GoString(id), nil
+	}
+	return "", driver.Errorf(driver.NotSupported, doing, "%q is none that the cuda backend knows", name)
+}
+
+// close ends what the device has, but for its context and pinned memory. The
+// streams and events of the program are closed already.
+func (d *Device) close() {
+	if d.live.Load() == nil {
+		return
+	}
+	d.modules.unload(d)
+	for _, s := range d.streams.all() {
+		s.forget()
+	}
+	d.staged.drain(d)
+	d.trimMarks(0)
+	for _, addr := range d.slots.slabs {
+		C.hs_host_free(d.ctx(), C.uint64_t(addr))
+	}
+}
+
+// release gives the context up.
+func (d *Device) release() {
+	if l := d.live.Swap(nil); l != nil {
+		_ = d.unstarted(l, nil)
+	}
+}
+
+// registry is the streams of a device, those that were closed with work pending
+// included.
+type registry struct {
+	mu   sync.Mutex
+	list []*Stream
+}
+
+func (r *registry) add(s *Stream) {
+	r.mu.Lock()
+	r.list = append(r.list, s)
+	r.mu.Unlock()
+}
+
+func (r *registry) all() []*Stream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]*Stream(nil), r.list...)
+}
+
+// sweep forgets the closed streams whose work is done.
+func (r *registry) sweep() {
+	gone := map[*Stream]bool{}
+	for _, s := range r.all() {
+		if tail := s.closedTail(); tail != nil && tail.Wait(0) {
+			s.look()
+			gone[s] = true
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := r.list[:0]
+	for _, s := range r.list {
+		if !gone[s] {
+			kept = append(kept, s)
+		}
+	}
+	clear(r.list[len(kept):])
+	r.list = kept
+}

@@ -1,0 +1,170 @@
+package cuda
+
+/*
+#include <stdlib.h>
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"os"
+	"sync"
+	"unsafe"
+
+	"halstream/hal/driver"
+)
+
+// LeastVersion is the oldest driver that will do: CUDA 11.2.
+const LeastVersion = 11020
+
+// libraryVariable names the library to load instead of the system's.
+const libraryVariable = "HALSTREAM_CUDA_LIBRARY"
+
+// Driver is the CUDA backend.
+type Driver struct {
+	version int
+	devices []*Device
+	poller  *poller
+	pinned  pinned
+}
+
+// loading keeps two threads from filling the table of functions at once.
+var loading sync.Mutex
+
+// Open loads the driver and returns the backend. path is the library; "" takes
+// the one that HALSTREAM_CUDA_LIBRARY names, or else the system's.
+//
+// # Errors
+//   - BackendAbsent: there is no driver, none that can be used, or no device;
+//     the text says which and what to do.
+func Open(path string) (*Driver, error) {
+	if path == "" {
+		path = os.Getenv(libraryVariable)
+	}
+	version, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	var count C.int
+	if err := check(C.hs_init(&count), "start the CUDA driver"); err != nil {
+		err.Kind = driver.BackendAbsent
+		return nil, err
+	}
+	if count == 0 {
+		return nil, absent("the driver shows no device; look at CUDA_VISIBLE_DEVICES, or choose HALSTREAM_BACKEND=host")
+	}
+	return &Driver{version: version, devices: make([]*Device, count), poller: newPoller()}, nil
+}
+
+func absent(format string, args ...any) *driver.Error {
+	return driver.Errorf(driver.BackendAbsent, "use backend cuda", format, args...)
+}
+
+func load(path string) (int, error) {
+	var file *C.char
+	which := "the CUDA driver library"
+	if path != "" {
+		file = C.CString(path)
+		defer C.free(unsafe.Pointer(file))
+		which = path
+	}
+	const room = 512
+	text := (*C.char)(C.malloc(room))
+	defer C.free(unsafe.Pointer(text))
+	var version C.int
+	loading.Lock()
+	outcome := C.hs_load(file, LeastVersion, &version, text, room)
+	loading.Unlock()
+	words := C.GoString(text)
+	major, minor := version/1000, version%1000/10
+	switch outcome {
+	case C.HS_LOADED:
+		return int(version), nil
+	case C.HS_NO_LIBRARY:
+		if path != "" {
+			return 0, absent("%s cannot be loaded (%s); let %s name a CUDA driver, or unset it", path, words, libraryVariable)
+		}
+		return 0, absent("no NVIDIA driver is installed (%s); install the GPU's driver, or choose HALSTREAM_BACKEND=host", words)
+	case C.HS_TOO_OLD:
+		return 0, absent("%s is of CUDA %d.%d, and %d.%d is the oldest that will do; update the GPU's driver",
+			which, major, minor, LeastVersion/1000, LeastVersion%1000/10)
+	case C.HS_LACKS:
+		return 0, absent("%s (CUDA %d.%d) lacks the function %s; reinstall the GPU's driver", which, major, minor, words)
+	}
+	return 0, absent("%s is no CUDA driver: %s", which, words)
+}
+
+// Name implements driver.Driver.
+func (d *Driver) Name() string { return "cuda" }
+
+// DeviceCount implements driver.Driver.
+func (d *Driver) DeviceCount() int { return len(d.devices) }
+
+// Close implements driver.Driver.
+func (d *Driver) Close() {
+	d.poller.close()
+	for _, dev := range d.devices {
+		if dev != nil {
+			dev.close()
+		}
+	}
+	d.pinned.drain(d)
+	for _, dev := range d.devices {
+		if dev != nil {
+			dev.release()
+		}
+	}
+}
+
+// CanAccess implements driver.Peers.
+func (d *Driver) CanAccess(from, to int) (bool, error) {
+	if from == to {
+		return false, nil
+	}
+	var can C.int
+	err := check(C.hs_can_access(d.devices[from].dev, d.devices[to].dev, &can), "ask for peer access")
+	if err != nil {
+		return false, err
+	}
+	return can != 0, nil
+}
+
+// Enable implements driver.Peers.
+func (d *Driver) Enable(from, to int) error {
+	const doing = "enable peer access"
+	for _, dev := range []*Device{d.devices[from], d.devices[to]} {
+		if err := dev.usable(doing); err != nil {
+			return err
+		}
+	}
+	s := C.hs_enable_peer(d.devices[from].ctx(), d.devices[to].ctx())
+	if C.hs_code(s) == codePeerEnabled {
+		return nil
+	}
+	return d.devices[from].check(s, doing)
+}
+
+var (
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Pinner    = (*Driver)(nil)
+	_ driver.Prober    = (*Driver)(nil)
+	_ driver.Refresher = (*Driver)(nil)
+	_ driver.Peers     = (*Driver)(nil)
+	_ driver.Device    = (*Device)(nil)
+	_ driver.Ranged    = (*Device)(nil)
+	_ driver.Foreign   = (*Device)(nil)
+	_ driver.Memory    = (*Device)(nil)
+	_ driver.Stager    = (*Device)(nil)
+	_ driver.Losable   = (*Device)(nil)
+	_ driver.Informant = (*Device)(nil)
+	_ driver.Loader    = (*Device)(nil)
+	_ driver.Stream    = (*Stream)(nil)
+	_ driver.Worker    = (*Stream)(nil)
+	_ driver.Keeper    = (*Stream)(nil)
+	_ driver.Handled   = (*Stream)(nil)
+	_ driver.Made      = (*Stream)(nil)
+	_ driver.Gater     = (*Stream)(nil)
+	_ driver.Delayer   = (*Stream)(nil)
+	_ driver.Launcher  = (*Stream)(nil)
+	_ driver.Event     = (*Event)(nil)
+)

@@ -1,0 +1,239 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"halstream/hal/driver"
+)
+
+// Event is an event of the program. Its mark is recorded again and again by the
+// driver's rules; only where somebody on the host still looks at the latest
+// record does the next one take another mark.
+type Event struct {
+	dev  *Device
+	opts driver.EventOptions
+	cur  atomic.Pointer[mark]
+	set  atomic.Pointer[word] // of a settable event, from its first use
+
+	waitsMu sync.Mutex
+	waits   []*point // behind the waits that streams may not have passed
+}
+
+func (o flagsOf) bits() uint8 {
+	var f uint8
+	if !o.Timing {
+		f |= eventDisableTiming
+	}
+	if o.BlockingSync {
+		f |= eventBlockingSync
+	}
+	return f
+}
+
+type flagsOf driver.EventOptions
+
+// NewEvent implements driver.Device. It calls nothing: the driver's event is
+// taken at the first record.
+func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
+	if err := d.usable("create event"); err != nil {
+		return nil, err
+	}
+	return &Event{dev: d, opts: o}, nil
+}
+
+// latest returns the mark of the latest record with a share of it, nil if there
+// is none.
+func (e *Event) latest() *mark {
+	for {
+		m := e.cur.Load()
+		if m == nil {
+			return nil
+		}
+		if m.hold() {
+			if e.cur.Load() == m {
+				return m
+			}
+			m.release() // it was given up meanwhile, and may be another event's
+		}
+	}
+}
+
+// record records e on a stream.
+func (e *Event) record(s *Stream) error {
+	d := e.dev
+	m := e.latest()
+	if m != nil && m.refs.Load() == 2 { // the event's share and this one
+		defer m.release()
+		return d.check(C.hs_record(d.ctx(), m.event, s.h), "record")
+	}
+	if m != nil {
+		m.release()
+	}
+	fresh, err := d.newMark(flagsOf(e.opts).bits(), "record")
+	if err != nil {
+		return err
+	}
+	if err := d.check(C.hs_record(d.ctx(), fresh.event, s.h), "record"); err != nil {
+		fresh.release()
+		return err
+	}
+	if old := e.cur.Swap(fresh); old != nil {
+		old.release()
+	}
+	return nil
+}
+
+// Query implements driver.Event.
+func (e *Event) Query() (bool, error) {
+	if err := e.dev.usable("query event"); err != nil {
+		return false, err
+	}
+	m := e.latest()
+	if m == nil {
+		return true, nil
+	}
+	defer m.release()
+	return e.dev.answer(C.hs_event_query(e.dev.ctx(), m.event), "query event")
+}
+
+// answer turns the result of a query into one.
+func (d *Device) answer(s C.hs_status, doing string) (bool, error) {
+	if C.hs_code(s) == codeNotReady {
+		return false, nil
+	}
+	err := d.check(s, doing)
+	return err == nil, err
+}
+
+// Point implements driver.Event.
+func (e *Event) Point() driver.Point {
+	m := e.latest()
+	if m == nil {
+		return reachedPoint{}
+	}
+	return &point{mark: m, spin: e.dev.spin(m.flags)}
+}
+
+// Elapsed implements driver.Event.
+func (e *Event) Elapsed(end driver.Event) (int64, error) {
+	to := end.(*Event)
+	a, b := e.latest(), to.latest()
+	if a != nil {
+		defer a.release()
+	}
+	if b != nil {
+		defer b.release()
+	}
+	return e.dev.between(a, b, "elapsed")
+}
+
+// between returns the nanoseconds from one mark to another.
+func (d *Device) between(a, b *mark, doing string) (int64, error) {
+	if err := d.usable(doing); err != nil {
+		return 0, err
+	}
+	if a == nil || b == nil {
+		return 0, driver.Errorf(driver.Unrecorded, doing, "an event was never recorded; record both events first")
+	}
+	var ms C.float
+	s := C.hs_elapsed(d.ctx(), a.event, b.event, &ms)
+	if C.hs_code(s) == codeNotReady {
+		return 0, driver.Errorf(driver.NotReady, doing, "an event is still pending; synchronize it first")
+	}
+	if err := d.check(s, doing); err != nil {
+		return 0, err
+	}
+	return int64(math.Round(float64(ms) * 1e6)), nil
+}
+
+// Time implements driver.Event: nanoseconds since the device was opened, as far
+// as the driver's milliseconds of 24 bits tell.
+func (e *Event) Time() (int64, error) {
+	m := e.latest()
+	if m != nil {
+		defer m.release()
+	}
+	return e.dev.between(e.dev.base(), m, "timestamp")
+}
+
+// WaitsPending implements driver.Event.
+func (e *Event) WaitsPending() int {
+	e.waitsMu.Lock()
+	list := e.waits
+	e.waits = nil
+	e.waitsMu.Unlock()
+	var left []*point
+	for _, p := range list {
+		if !p.Wait(0) {
+			left = append(left, p)
+		}
+	}
+	e.waitsMu.Lock()
+	e.waits = append(e.waits, left...)
+	e.waitsMu.Unlock()
+	return len(left)
+}
+
+// word returns the number that says whether a settable event is set.
+func (e *Event) word(doing string) (*word, error) {
+	if w := e.set.Load(); w != nil {
+		return w, nil
+	}
+	w, err := e.dev.newWord(doing)
+	if err != nil {
+		return nil, err
+	}
+	if !e.set.CompareAndSwap(nil, w) {
+		w.dev.slots.give(w.slot) // nothing was told of it
+	}
+	return e.set.Load(), nil
+}
+
+// wordPoint is reached when a settable event is set.
+type wordPoint struct{ w *word }
+
+// Wait implements driver.Point.
+func (p *wordPoint) Wait(limit int64) bool {
+	var poke C.uint32_t
+	watch := C.hs_watch{slot: p.w.slot.p, value: 1}
+	return C.hs_poll(&watch, 1, &poke, 0, C.int64_t(limit)) == 0
+}
+
+// Close implements driver.Event.
+func (e *Event) Close() {
+	if m := e.cur.Swap(nil); m != nil {
+		m.release()
+	}
+	e.dev.trimMarks(mostSpare)
+}
+
+// Describe implements driver.Event.
+func (e *Event) Describe() string {
+	m := e.latest()
+	if m == nil {
+		return fmt.Sprintf("event %d was never recorded", e.opts.ID)
+	}
+	defer m.release()
+	state := "is pending"
+	if done, err := e.dev.answer(C.hs_event_query(e.dev.ctx(), m.event), "query event"); err != nil {
+		state = "failed: " + err.Error()
+	} else if done {
+		state = "is done"
+	}
+	return fmt.Sprintf("the latest record of event %d %s", e.opts.ID, state)
+}
+
+// stopwatch returns a function that tells the nanoseconds since now.
+func stopwatch() func() int64 {
+	start := time.Now()
+	return func() int64 { return int64(time.Since(start)) }
+}

@@ -1,0 +1,79 @@
+// Package fakectl controls the look-alike driver (cuda/fakecuda) from tests: it
+// scripts its faults and reads its counts.
+package fakectl
+
+/*
+#include <dlfcn.h>
+#include <stdlib.h>
+
+typedef int (*control_fn)(const char *);
+typedef unsigned long long (*count_fn)(const char *);
+
+static int call_control(void *f, const char *command) { return ((control_fn)f)(command); }
+static unsigned long long call_count(void *f, const char *name) { return ((count_fn)f)(name); }
+*/
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"unsafe"
+)
+
+// Fake is the loaded look-alike driver.
+type Fake struct {
+	Path           string
+	control, count unsafe.Pointer
+}
+
+// Path returns where `make build` puts the look-alike driver.
+func Path() string {
+	_, here, _, _ := runtime.Caller(0)
+	if path := os.Getenv("HALSTREAM_CUDA_LIBRARY"); path != "" {
+		return path
+	}
+	return filepath.Join(filepath.Dir(here), "..", "..", "build", "fakecuda", "libfakecuda.so")
+}
+
+// Open loads the look-alike driver at path; the process keeps one copy of it.
+func Open(path string) (*Fake, error) {
+	name := C.CString(path)
+	defer C.free(unsafe.Pointer(name))
+	library := C.dlopen(name, C.RTLD_NOW|C.RTLD_LOCAL)
+	if library == nil {
+		return nil, fmt.Errorf("the look-alike driver is not there (%s); run make build", C.GoString(C.dlerror()))
+	}
+	f := &Fake{Path: path}
+	for _, s := range []struct {
+		name string
+		at   *unsafe.Pointer
+	}{{"fakecuda_control", &f.control}, {"fakecuda_count", &f.count}} {
+		symbol := C.CString(s.name)
+		*s.at = C.dlsym(library, symbol)
+		C.free(unsafe.Pointer(symbol))
+		if *s.at == nil {
+			return nil, fmt.Errorf("%s is not the look-alike driver: it has no %s", path, s.name)
+		}
+	}
+	return f, nil
+}
+
+// Control gives it a command; see cuda/fakecuda/control.c.
+func (f *Fake) Control(format string, args ...any) error {
+	command := fmt.Sprintf(format, args...)
+	text := C.CString(command)
+	defer C.free(unsafe.Pointer(text))
+	if C.call_control(f.control, text) != 0 {
+		return fmt.Errorf("the look-alike driver does not know %q", command)
+	}
+	return nil
+}
+
+// Count returns how often a function was called, or how many objects there are.
+func (f *Fake) Count(name string) uint64 {
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	return uint64(C.call_count(f.count, text))
+}

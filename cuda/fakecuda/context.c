@@ -1,0 +1,284 @@
+/* Contexts, which of them a thread has, and their errors. */
+#include "fakecuda.h"
+
+static _Thread_local struct thread self;
+
+struct thread *this_thread(void) {
+    return &self;
+}
+
+/* What is on top of this thread's stack, or 201. A poisoned one gives its code. */
+CUresult current_context(struct context **context) {
+    if (self.depth == 0)
+        return INVALID_CONTEXT;
+    return healthy_context(self.stack[self.depth - 1], context);
+}
+
+CUresult healthy_context(CUcontext handle, struct context **context) {
+    *context = table_get(&state.contexts, handle);
+    return *context == NULL ? INVALID_CONTEXT : atomic_load(&(*context)->error);
+}
+
+/* The context that an object belongs to; the current one for other numbers. */
+struct context *context_of(uint64_t handle) {
+    const struct stream *stream = table_get(&state.streams, handle);
+    const struct event *event = table_get(&state.events, handle);
+    if (stream != NULL)
+        return stream->context;
+    if (event != NULL)
+        return event->context;
+    struct context *context = table_get(&state.contexts, handle);
+    if (context == NULL && self.depth > 0)
+        context = table_get(&state.contexts, self.stack[self.depth - 1]);
+    return context;
+}
+
+void wake_all(struct context *context) {
+    for (struct stream *s = context->streams; s != NULL; s = s->next) {
+        pthread_cond_broadcast(&s->work);
+        pthread_cond_broadcast(&s->done);
+    }
+    pthread_cond_broadcast(&context->job_added);
+}
+
+/* The first code counts. What is pending goes without having run; streams of
+ * other contexts that wait for it wait for ever, as the place is never reached. */
+void poison(struct context *context, CUresult code) {
+    if (atomic_load(&context->error) != SUCCESS)
+        return;
+    atomic_store(&context->error, code);
+    if (code != CONTEXT_IS_DESTROYED)
+        state.devices[context->device].error = code;
+    for (struct stream *s = context->streams; s != NULL; s = s->next)
+        drop_operations(s);
+    wake_all(context);
+}
+
+CUresult synchronize_context(struct context *context) {
+    return wait_streams(context, false);
+}
+
+static struct context *context_new(int device) {
+    struct context *context = calloc(1, sizeof *context);
+    if (context == NULL)
+        return NULL;
+    context->refs = 1;
+    context->device = device;
+    context->id = ++state.next_id;
+    atomic_store(&context->error, state.devices[device].error);
+    pthread_cond_init(&context->job_added, NULL);
+    context->handle = table_put(&state.contexts, context);
+    context->legacy = stream_new(context, 0, LEAST_PRIORITY, false);
+    /* Two more that callers never see: for events of the whole context, and for
+     * events that the whole context waits for. */
+    context->fence = stream_new(context, 1, LEAST_PRIORITY, false);
+    context->gate = stream_new(context, 1, LEAST_PRIORITY, false);
+    return context;
+}
+
+void context_unref(struct context *context) {
+    if (--context->refs > 0)
+        return;
+    pthread_cond_destroy(&context->job_added);
+    free(context);
+}
+
+/* Takes everything of a context away. Nothing of it is pending, or it is poisoned. */
+static void context_drop(struct context *context) {
+    poison(context, CONTEXT_IS_DESTROYED);
+    for (size_t i = 0; i < state.events.count; i++) {
+        struct event *event = state.events.items[i];
+        if (event != NULL && event->context == context) {
+            table_drop(&state.events, event->handle);
+            event_unref(event);
+        }
+    }
+    drop_modules(context);
+    for (struct stream *s = context->streams, *next; s != NULL; s = next) {
+        next = s->next;
+        if (!s->closed)
+            stream_close(s);
+    }
+    for (size_t i = state.block_count; i-- > 0;)
+        if (state.blocks[i]->context == context && state.blocks[i]->where != DEVICE_MEMORY)
+            release(state.blocks[i]);
+    for (size_t i = state.block_count; i-- > 0;)
+        if (state.blocks[i]->context == context)
+            release(state.blocks[i]);
+    wake_all(context);
+    table_drop(&state.contexts, context->handle);
+    state.devices[context->device].context = NULL;
+    context_unref(context);
+}
+
+/* For reset: no thread of ours may use memory when this returns. A host
+ * function may go on; what comes after it is dropped. */
+void drop_contexts(void) {
+    for (int i = 0; i < state.device_count; i++) {
+        struct context *context = state.devices[i].context;
+        if (context == NULL)
+            continue;
+        poison(context, CONTEXT_IS_DESTROYED);
+        context->refs++;
+        for (bool touching = true; touching;) {
+            touching = false;
+            for (struct stream *s = context->streams; s != NULL; s = s->next) {
+                if (!s->touching)
+                    continue;
+                touching = true;
+                stream_ref(s);
+                pthread_cond_wait(&s->done, &state.lock);
+                stream_unref(s);
+                break;
+            }
+        }
+        context_drop(context);
+        context_unref(context);
+    }
+}
+
+API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    BEGIN(cuDevicePrimaryCtxRetain, 0);
+    if (context == NULL)
+        return end(INVALID_VALUE);
+    if (device < 0 || device >= state.device_count)
+        return end(INVALID_DEVICE);
+    struct device *d = &state.devices[device];
+    if (d->context == NULL) {
+        TRY(d->error);
+        d->context = context_new(device);
+        if (d->context == NULL)
+            return end(OUT_OF_MEMORY);
+    }
+    d->retained++;
+    *context = d->context->handle;
+    return end(SUCCESS);
+}
+
+API cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    BEGIN(cuDevicePrimaryCtxRelease_v2, 0);
+    if (device < 0 || device >= state.device_count)
+        return end(INVALID_DEVICE);
+    struct device *d = &state.devices[device];
+    if (d->retained == 0)
+        return end(INVALID_CONTEXT);
+    if (--d->retained > 0)
+        return end(SUCCESS);
+    struct context *context = d->context;
+    context->refs++;
+    synchronize_context(context);
+    /* Somebody may have retained it while this thread waited. */
+    if (d->context == context && d->retained == 0)
+        context_drop(context);
+    context_unref(context);
+    return end(SUCCESS);
+}
+
+API cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
+    BEGIN(cuDevicePrimaryCtxGetState, 0);
+    if (device < 0 || device >= state.device_count)
+        return end(INVALID_DEVICE);
+    if (flags == NULL || active == NULL)
+        return end(INVALID_VALUE);
+    *flags = 0;
+    *active = state.devices[device].context != NULL;
+    return end(SUCCESS);
+}
+
+/* Which context a thread has is the thread's affair: a poisoned one may be set. */
+API cuCtxSetCurrent(CUcontext context) {
+    BEGIN(cuCtxSetCurrent, context);
+    if (context == 0) {
+        self.depth -= self.depth > 0;
+        return end(SUCCESS);
+    }
+    if (table_get(&state.contexts, context) == NULL)
+        return end(INVALID_CONTEXT);
+    self.depth += self.depth == 0;
+    self.stack[self.depth - 1] = context;
+    return end(SUCCESS);
+}
+
+API cuCtxGetCurrent(CUcontext *context) {
+    BEGIN(cuCtxGetCurrent, 0);
+    if (context == NULL)
+        return end(INVALID_VALUE);
+    *context = self.depth > 0 ? self.stack[self.depth - 1] : 0;
+    return end(SUCCESS);
+}
+
+API cuCtxPushCurrent_v2(CUcontext context) {
+    BEGIN(cuCtxPushCurrent_v2, context);
+    if (table_get(&state.contexts, context) == NULL)
+        return end(INVALID_CONTEXT);
+    if (self.depth == STACK_DEPTH)
+        return end(OUT_OF_MEMORY);
+    self.stack[self.depth++] = context;
+    return end(SUCCESS);
+}
+
+API cuCtxPopCurrent_v2(CUcontext *context) {
+    BEGIN(cuCtxPopCurrent_v2, 0);
+    if (self.depth == 0)
+        return end(INVALID_CONTEXT);
+    CUcontext top = self.stack[--self.depth];
+    if (context != NULL)
+        *context = top;
+    return end(SUCCESS);
+}
+
+API cuCtxGetDevice(CUdevice *device) {
+    BEGIN(cuCtxGetDevice, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (device == NULL)
+        return end(INVALID_VALUE);
+    *device = context->device;
+    return end(SUCCESS);
+}
+
+API cuCtxGetId(CUcontext handle, unsigned long long *id) {
+    BEGIN(cuCtxGetId, handle);
+    struct context *context;
+    TRY(handle == 0 ? current_context(&context) : healthy_context(handle, &context));
+    if (id == NULL)
+        return end(INVALID_VALUE);
+    *id = context->id;
+    return end(SUCCESS);
+}
+
+API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    BEGIN(cuCtxGetStreamPriorityRange, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (least != NULL)
+        *least = LEAST_PRIORITY;
+    if (greatest != NULL)
+        *greatest = GREATEST_PRIORITY;
+    return end(SUCCESS);
+}
+
+API cuCtxSynchronize(void) {
+    BEGIN(cuCtxSynchronize, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    int device = context->device;
+    TRY(synchronize_context(context));
+    pools_synchronized(device);
+    return end(SUCCESS);
+}
+
+API cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+    BEGIN(cuCtxEnablePeerAccess, 0);
+    struct context *context, *other;
+    TRY(current_context(&context));
+    TRY(healthy_context(peer, &other));
+    if (flags != 0)
+        return end(INVALID_VALUE);
+    if (other == context)
+        return end(INVALID_DEVICE);
+    if (context->peers & 1u << other->device)
+        return end(PEER_ACCESS_ALREADY_ENABLED);
+    context->peers |= 1u << other->device;
+    return end(SUCCESS);
+}

@@ -1,0 +1,182 @@
+/* Copies and fills: what the call does itself, and what the stream does later. */
+#include "fakecuda.h"
+
+/* The struct of cuMemcpy2DAsync_v2, as callers lay it out. */
+struct plane {
+    size_t from_x, from_y;
+    int from_kind, padding_1;
+    const void *from_host;
+    CUdeviceptr from_device;
+    void *from_array;
+    size_t from_pitch;
+    size_t to_x, to_y;
+    int to_kind, padding_2;
+    void *to_host;
+    CUdeviceptr to_device;
+    void *to_array;
+    size_t to_pitch;
+    size_t width, height;
+};
+
+_Static_assert(sizeof(struct plane) == 128, "the layout of CUDA_MEMCPY2D");
+
+enum direction { ANY, TO_DEVICE, TO_HOST, ON_DEVICE };
+
+/* How long the call takes part. */
+enum until { GIVEN, DONE };
+
+static uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch) {
+    return (height - 1) * pitch + width;
+}
+
+/* Small copies from pageable memory are taken at the call; of big ones the call
+ * waits for the stream; those to pageable memory and between two places of the
+ * host are done when the call returns. */
+static CUresult copy(CUstream handle, struct copy what, enum direction direction, enum until until) {
+    struct stream *stream;
+    CUresult code;
+    bool bad_to, bad_from;
+    if ((code = find_stream(handle, &stream)) != SUCCESS || (code = make_room(stream)) != SUCCESS)
+        return code;
+    if (what.width == 0 || what.height == 0)
+        return SUCCESS;
+    uint64_t to_size = extent(what.width, what.height, what.to_pitch);
+    uint64_t from_size = extent(what.width, what.height, what.from_pitch);
+    enum where to = classify(what.to, to_size, &bad_to), from = classify(what.from, from_size, &bad_from);
+    if (what.to == 0 || what.from == 0 || bad_to || bad_from)
+        return INVALID_VALUE;
+    what.to_pageable = to == UNKNOWN_MEMORY;
+    what.from_pageable = from == UNKNOWN_MEMORY;
+    if ((what.to_pageable && (direction == TO_DEVICE || direction == ON_DEVICE)) ||
+        (what.from_pageable && (direction == TO_HOST || direction == ON_DEVICE)))
+        return INVALID_VALUE;
+    struct operation *operation = operation_new(COPY);
+    if (operation == NULL)
+        return OUT_OF_MEMORY;
+    bool wait = what.to_pageable || (to != DEVICE_MEMORY && from != DEVICE_MEMORY);
+    if (what.from_pageable && !wait) {
+        if (what.height == 1 && what.width <= STAGED_MOST && (what.staged = malloc(what.width)) != NULL)
+            memcpy(what.staged, (const void *)(uintptr_t)what.from, what.width);
+        else
+            wait = true;
+    } else if (until == DONE && (to != DEVICE_MEMORY || from != DEVICE_MEMORY)) {
+        wait = true;
+    }
+    operation->copy = what;
+    return submit(stream, operation, wait);
+}
+
+static struct copy line(uint64_t to, uint64_t from, size_t size) {
+    return (struct copy){.to = to, .from = from, .width = size, .height = 1, .to_pitch = size, .from_pitch = size};
+}
+
+#define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
+
+API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    BEGIN(cuMemcpyAsync, HINT(stream));
+    return end(copy(stream, line(to, from, size), ANY, GIVEN));
+}
+
+API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream) {
+    BEGIN(cuMemcpyHtoDAsync_v2, HINT(stream));
+    return end(copy(stream, line(to, (uint64_t)(uintptr_t)from, size), TO_DEVICE, GIVEN));
+}
+
+API cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream) {
+    BEGIN(cuMemcpyDtoHAsync_v2, HINT(stream));
+    return end(copy(stream, line((uint64_t)(uintptr_t)to, from, size), TO_HOST, GIVEN));
+}
+
+API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    BEGIN(cuMemcpyDtoDAsync_v2, HINT(stream));
+    return end(copy(stream, line(to, from, size), ON_DEVICE, GIVEN));
+}
+
+API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
+                      CUstream stream) {
+    BEGIN(cuMemcpyPeerAsync, HINT(stream));
+    struct context *context;
+    TRY(healthy_context(to_context, &context));
+    int to_device = context->device;
+    TRY(healthy_context(from_context, &context));
+    const struct block *target = find_block(to, size), *source = find_block(from, size);
+    bool fits = target != NULL && target->where == DEVICE_MEMORY && target->device == to_device && source != NULL &&
+                source->where == DEVICE_MEMORY && source->device == context->device;
+    if (size > 0 && !fits)
+        return end(INVALID_VALUE);
+    return end(copy(stream, line(to, from, size), ON_DEVICE, GIVEN));
+}
+
+API cuMemcpy2DAsync_v2(const struct plane *plane, CUstream stream) {
+    BEGIN(cuMemcpy2DAsync_v2, HINT(stream));
+    if (plane == NULL)
+        return end(INVALID_VALUE);
+    /* 1 is the host, 2 a device, 4 either; arrays (3) there are none. */
+    if (plane->from_kind < 1 || plane->from_kind > 4 || plane->to_kind < 1 || plane->to_kind > 4)
+        return end(INVALID_VALUE);
+    if (plane->from_kind == 3 || plane->to_kind == 3)
+        return end(NOT_SUPPORTED);
+    uint64_t from = plane->from_kind == 1 ? (uint64_t)(uintptr_t)plane->from_host : plane->from_device;
+    uint64_t to = plane->to_kind == 1 ? (uint64_t)(uintptr_t)plane->to_host : plane->to_device;
+    size_t from_pitch = plane->from_pitch ? plane->from_pitch : plane->from_x + plane->width;
+    size_t to_pitch = plane->to_pitch ? plane->to_pitch : plane->to_x + plane->width;
+    if (plane->from_x + plane->width > from_pitch || plane->to_x + plane->width > to_pitch)
+        return end(INVALID_VALUE);
+    from += plane->from_y * from_pitch + plane->from_x;
+    to += plane->to_y * to_pitch + plane->to_x;
+    struct copy what = {.to = to, .from = from, .width = plane->width, .height = plane->height,
+                        .to_pitch = to_pitch, .from_pitch = from_pitch};
+    return end(copy(stream, what, ANY, GIVEN));
+}
+
+API cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    BEGIN(cuMemcpy, 0);
+    return end(copy(STREAM_LEGACY, line(to, from, size), ANY, DONE));
+}
+
+API cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
+    BEGIN(cuMemcpyHtoD_v2, 0);
+    return end(copy(STREAM_LEGACY, line(to, (uint64_t)(uintptr_t)from, size), TO_DEVICE, DONE));
+}
+
+API cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
+    BEGIN(cuMemcpyDtoH_v2, 0);
+    return end(copy(STREAM_LEGACY, line((uint64_t)(uintptr_t)to, from, size), TO_HOST, DONE));
+}
+
+/* ---- Fills ---- */
+
+static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t width, size_t count, CUstream handle) {
+    struct stream *stream;
+    CUresult code;
+    bool bad;
+    if ((code = find_stream(handle, &stream)) != SUCCESS || (code = make_room(stream)) != SUCCESS)
+        return code;
+    if (to % width != 0 || count > SIZE_MAX / width)
+        return INVALID_VALUE;
+    if (count == 0)
+        return SUCCESS;
+    enum where where = classify(to, count * width, &bad);
+    if (where == UNKNOWN_MEMORY)
+        return INVALID_VALUE;
+    struct operation *operation = operation_new(FILL);
+    if (operation == NULL)
+        return OUT_OF_MEMORY;
+    operation->fill = (struct fill){.to = to, .count = count, .value = value, .width = width};
+    return submit(stream, operation, where != DEVICE_MEMORY);
+}
+
+API cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+    BEGIN(cuMemsetD8Async, HINT(stream));
+    return end(fill(to, value, 1, count, stream));
+}
+
+API cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
+    BEGIN(cuMemsetD16Async, HINT(stream));
+    return end(fill(to, value, 2, count, stream));
+}
+
+API cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {
+    BEGIN(cuMemsetD32Async, HINT(stream));
+    return end(fill(to, value, 4, count, stream));
+}

@@ -1,0 +1,218 @@
+/* Events: a place in a stream, and the time when it was reached. */
+#include "fakecuda.h"
+
+#include <time.h>
+
+#define BLOCKING_SYNC 1u
+#define DISABLE_TIMING 2u
+#define INTERPROCESS 4u
+
+uint64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void event_unref(struct event *event) {
+    if (--event->refs > 0)
+        return;
+    if (event->on != NULL)
+        stream_unref(event->on);
+    free(event);
+}
+
+static void forget_place(struct event *event) {
+    if (event->on != NULL)
+        stream_unref(event->on);
+    event->on = NULL;
+}
+
+static void stamp(struct event *event) {
+    if (!(event->flags & DISABLE_TIMING))
+        event->nanoseconds = now();
+}
+
+/* Called when a stream gets to a record, unless a later one has replaced it. */
+void event_reached(struct stream *stream, struct operation *operation) {
+    struct event *event = operation->event;
+    if (event->on != stream || event->seq != operation->seq)
+        return;
+    stamp(event);
+    forget_place(event);
+}
+
+/* Events of a poisoned context give its code. */
+static CUresult find_event(CUevent handle, struct event **event) {
+    *event = table_get(&state.events, handle);
+    return *event == NULL ? INVALID_HANDLE : atomic_load(&(*event)->context->error);
+}
+
+API cuEventCreate(CUevent *handle, unsigned int flags) {
+    BEGIN(cuEventCreate, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (handle == NULL || flags > (BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS))
+        return end(INVALID_VALUE);
+    if (flags & INTERPROCESS && !(flags & DISABLE_TIMING))
+        return end(INVALID_VALUE);
+    struct event *event = calloc(1, sizeof *event);
+    if (event == NULL)
+        return end(OUT_OF_MEMORY);
+    event->context = context;
+    event->flags = flags;
+    event->refs = 1;
+    *handle = event->handle = table_put(&state.events, event);
+    return end(SUCCESS);
+}
+
+API cuEventDestroy_v2(CUevent handle) {
+    BEGIN(cuEventDestroy_v2, handle);
+    struct event *event;
+    TRY(find_event(handle, &event));
+    table_drop(&state.events, handle);
+    event_unref(event);
+    return end(SUCCESS);
+}
+
+/* Puts a record at the end of a stream; on an idle stream it is done at once. */
+static CUresult record(struct event *event, struct stream *stream, struct operation *operation) {
+    event->recorded = true;
+    if (operation == NULL && stream_idle(stream)) {
+        stamp(event);
+        forget_place(event);
+        return SUCCESS;
+    }
+    if (operation == NULL && (operation = operation_new(RECORD)) == NULL)
+        return OUT_OF_MEMORY;
+    operation->event = event;
+    event->refs++;
+    CUresult code = submit(stream, operation, false);
+    if (code == SUCCESS) {
+        forget_place(event);
+        stream_ref(stream);
+        event->on = stream;
+        event->seq = stream->enqueued;
+    }
+    return code;
+}
+
+API cuEventRecord(CUevent handle, CUstream stream_handle) {
+    BEGIN(cuEventRecord, stream_handle > STREAM_PER_THREAD ? stream_handle : 0);
+    struct stream *stream;
+    struct event *event;
+    TRY(find_stream(stream_handle, &stream));
+    TRY(make_room(stream));
+    TRY(find_event(handle, &event));
+    if (event->context != stream->context)
+        return end(INVALID_HANDLE);
+    return end(record(event, stream, NULL));
+}
+
+API cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags) {
+    BEGIN(cuStreamWaitEvent, stream_handle > STREAM_PER_THREAD ? stream_handle : 0);
+    struct stream *stream;
+    struct event *event;
+    TRY(find_stream(stream_handle, &stream));
+    TRY(make_room(stream));
+    TRY(find_event(handle, &event));
+    if (flags != 0)
+        return end(INVALID_VALUE);
+    if (event->on == NULL)
+        return end(SUCCESS);
+    struct operation *wait = operation_new(WAIT);
+    if (wait == NULL)
+        return end(OUT_OF_MEMORY);
+    operation_after(wait, event->on, event->seq);
+    return end(submit(stream, wait, false));
+}
+
+API cuEventQuery(CUevent handle) {
+    BEGIN(cuEventQuery, handle);
+    struct event *event;
+    TRY(find_event(handle, &event));
+    return end(event->on == NULL ? SUCCESS : NOT_READY);
+}
+
+API cuEventSynchronize(CUevent handle) {
+    BEGIN(cuEventSynchronize, handle);
+    struct event *event;
+    TRY(find_event(handle, &event));
+    int device = event->context->device;
+    if (event->on != NULL)
+        TRY(wait_point(event->on, event->seq));
+    pools_synchronized(device);
+    return end(SUCCESS);
+}
+
+static CUresult elapsed(float *milliseconds, CUevent start_handle, CUevent end_handle) {
+    struct event *start, *stop;
+    CUresult code = find_event(start_handle, &start);
+    if (code == SUCCESS)
+        code = find_event(end_handle, &stop);
+    if (code != SUCCESS)
+        return code;
+    if (milliseconds == NULL)
+        return INVALID_VALUE;
+    if (!start->recorded || !stop->recorded || (start->flags | stop->flags) & DISABLE_TIMING ||
+        start->context != stop->context)
+        return INVALID_HANDLE;
+    if (start->on != NULL || stop->on != NULL)
+        return NOT_READY;
+    /* The clock of a device ticks about every half microsecond. */
+    *milliseconds = (float)((int64_t)(stop->nanoseconds / 512 - start->nanoseconds / 512) * 512 / 1e6);
+    return SUCCESS;
+}
+
+API cuEventElapsedTime(float *milliseconds, CUevent start, CUevent stop) {
+    BEGIN(cuEventElapsedTime, start);
+    return end(elapsed(milliseconds, start, stop));
+}
+
+API cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent stop) {
+    BEGIN(cuEventElapsedTime_v2, start);
+    return end(elapsed(milliseconds, start, stop));
+}
+
+/* Records all work that a context has. */
+API cuCtxRecordEvent(CUcontext context_handle, CUevent handle) {
+    BEGIN(cuCtxRecordEvent, context_handle);
+    struct context *context;
+    struct event *event;
+    TRY(healthy_context(context_handle, &context));
+    TRY(find_event(handle, &event));
+    if (event->context != context)
+        return end(INVALID_HANDLE);
+    struct operation *operation = operation_new(RECORD);
+    if (operation == NULL)
+        return end(OUT_OF_MEMORY);
+    for (struct stream *s = context->streams; s != NULL; s = s->next)
+        if (s != context->fence)
+            operation_after(operation, s, s->enqueued);
+    return end(record(event, context->fence, operation));
+}
+
+/* Makes all later work of a context wait, that of streams to come included. */
+API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
+    BEGIN(cuCtxWaitEvent, context_handle);
+    struct context *context;
+    struct event *event;
+    TRY(healthy_context(context_handle, &context));
+    TRY(find_event(handle, &event));
+    if (event->on == NULL)
+        return end(SUCCESS);
+    struct operation *wait = operation_new(WAIT);
+    if (wait == NULL)
+        return end(OUT_OF_MEMORY);
+    operation_after(wait, event->on, event->seq);
+    TRY(submit(context->gate, wait, false));
+    for (struct stream *s = context->streams; s != NULL; s = s->next) {
+        if (s == context->gate || s == context->fence || s->closed)
+            continue;
+        wait = operation_new(WAIT);
+        if (wait == NULL)
+            return end(OUT_OF_MEMORY);
+        operation_after(wait, context->gate, context->gate->enqueued);
+        TRY(submit(s, wait, false));
+    }
+    return end(SUCCESS);
+}

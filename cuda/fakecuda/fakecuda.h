@@ -1,0 +1,367 @@
+/* A look-alike of the CUDA driver library for tests, with no device behind it.
+ *
+ * It keeps the contract of the driver API and is never friendlier: device
+ * memory cannot be touched by the host, handles of closed objects come back for
+ * new ones, work runs late, and errors of a device stay. What a GPU may do in
+ * several ways, it does in the way that is harder for the caller.
+ *
+ * One lock guards everything. It is never held while a host function or a
+ * kernel runs, nor while bytes are copied. Functions whose comment says so
+ * expect it held; they may let go of it while they wait. */
+#ifndef FAKECUDA_H
+#define FAKECUDA_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef uint64_t CUdeviceptr;
+/* Opaque to callers; 0, 1 and 2 are streams that are not in a table. */
+typedef uint64_t CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUmemoryPool;
+
+#define API __attribute__((visibility("default"))) CUresult
+#define CONTROL __attribute__((visibility("default")))
+
+enum {
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NOT_INITIALIZED = 3,
+    DEINITIALIZED = 4,
+    NO_DEVICE = 100,
+    INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200,
+    INVALID_CONTEXT = 201,
+    NO_BINARY_FOR_GPU = 209,
+    PEER_ACCESS_UNSUPPORTED = 217,
+    INVALID_PTX = 218,
+    UNSUPPORTED_PTX_VERSION = 222,
+    INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    ILLEGAL_ADDRESS = 700,
+    PEER_ACCESS_ALREADY_ENABLED = 704,
+    CONTEXT_IS_DESTROYED = 709,
+    HOST_MEMORY_ALREADY_REGISTERED = 712,
+    HOST_MEMORY_NOT_REGISTERED = 713,
+    MISALIGNED_ADDRESS = 716,
+    COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    NOT_PERMITTED = 800,
+    NOT_SUPPORTED = 801,
+    UNKNOWN = 999,
+};
+
+enum {
+#define FUNCTION(name, base, version) FN_##name,
+#include "functions.h"
+#undef FUNCTION
+    FN_COUNT
+};
+
+#define MAX_DEVICES 16
+#define STACK_DEPTH 32
+#define STREAM_LEGACY 1
+#define STREAM_PER_THREAD 2
+#define LEAST_PRIORITY 0
+#define GREATEST_PRIORITY (-5)
+#define MAX_THREADS 1024
+#define PROCESSORS 8
+#define STAGED_MOST (64 << 10)
+#define GRANULE 512
+
+/* ---- Objects ---- */
+
+/* A table of objects. A handle is made of its kind and a slot; the slot freed
+ * last is used next, so that handles of closed objects come back soonest. */
+struct table {
+    uint64_t kind;
+    void **items;
+    uint32_t *unused;
+    size_t count, room, unused_count;
+};
+
+struct stream;
+
+/* A place in a stream: reached when so many of its operations are done. */
+struct point {
+    struct stream *stream;
+    uint64_t seq;
+};
+
+/* A host function that waits for a thread of its context, or runs there. */
+struct job {
+    struct job *next;
+    void (*function)(void *);
+    void *argument;
+    struct stream *stream;
+    bool started, done;
+};
+
+struct context {
+    CUcontext handle;
+    uint64_t id;
+    int device, refs;
+    unsigned peers; /* bit per device whose memory its kernels may use */
+    atomic_int error; /* the first sticky code, or why it is gone */
+    struct stream *streams; /* all that are open or still have work */
+    struct stream *legacy, *fence, *gate;
+    struct job *jobs, *last_job;
+    pthread_cond_t job_added;
+    int host_threads, idle_host_threads;
+};
+
+struct stream {
+    CUstream handle;
+    uint64_t id;
+    struct context *context;
+    unsigned flags;
+    int priority, refs, host_waiters;
+    bool blocking, closed, started, touching; /* touching: its thread uses memory */
+    uint64_t enqueued, completed;
+    struct operation *head, *tail;
+    pthread_cond_t work, done;
+    struct stream *waiters, *next_waiter; /* streams whose threads wait for this one */
+    struct stream *next, *previous; /* in the list of the context */
+};
+
+struct event {
+    CUevent handle;
+    struct context *context;
+    unsigned flags;
+    int refs;
+    bool recorded;
+    struct stream *on; /* NULL when what was recorded is done */
+    uint64_t seq, nanoseconds;
+};
+
+enum where { UNKNOWN_MEMORY, DEVICE_MEMORY, PINNED_MEMORY, REGISTERED_MEMORY };
+
+struct pool;
+
+/* An allocation. The table of blocks is ordered by address. */
+struct block {
+    uint64_t address, size; /* of registered memory: rounded to pages */
+    uint64_t start, asked; /* what the caller named */
+    uint64_t id;
+    enum where where;
+    int device;
+    struct context *context;
+    struct pool *pool;
+    bool freeing; /* given back in stream order, and the stream is not there yet */
+    bool freed; /* in its pool, of no use to anybody */
+    struct point freed_at;
+    unsigned flags;
+};
+
+struct device {
+    int number; /* before CUDA_VISIBLE_DEVICES */
+    int error; /* outlives the context: a lost device stays lost */
+    int retained;
+    struct context *context;
+    uint64_t base, size, used; /* the range that callers see, which nobody can touch */
+    char *bytes; /* the same memory where only this library looks */
+    struct hole *holes;
+    size_t hole_count, hole_room;
+    struct pool *pool;
+};
+
+struct hole {
+    uint64_t offset, size;
+};
+
+/* ---- Work ---- */
+
+enum operation_kind { RECORD, WAIT, HOST_FUNCTION, COPY, FILL, MEMORY_OPS, KERNEL, FREE };
+
+struct memory_op {
+    int operation; /* 1 wait, 2 write; 4 and 5 the same with 64 bits; 3 and 6 do nothing */
+    uint64_t address, value;
+    unsigned flags;
+};
+
+struct copy {
+    uint64_t to, from;
+    bool to_pageable, from_pageable;
+    uint64_t width, height, to_pitch, from_pitch;
+    void *staged;
+};
+
+struct fill {
+    uint64_t to, count, pitch, height;
+    uint32_t value, width;
+};
+
+struct kernel;
+
+struct launch {
+    const struct kernel *kernel;
+    uint64_t arguments[8];
+};
+
+struct operation {
+    struct operation *next;
+    enum operation_kind kind;
+    uint64_t seq;
+    struct point *after;
+    size_t after_count, after_room;
+    union {
+        struct event *event;
+        struct job job;
+        struct copy copy;
+        struct fill fill;
+        struct { struct memory_op *ops; unsigned count; } memory;
+        struct launch launch;
+        uint64_t block; /* FREE: the block's id, as its address may be in use again */
+    };
+};
+
+/* ---- State ---- */
+
+struct settings {
+    int devices, version, memops, pools, host_threads;
+    unsigned queue;
+    uint64_t memory;
+};
+
+struct state {
+    pthread_mutex_t lock;
+    struct settings settings;
+    bool initialized;
+    int device_count;
+    uint64_t next_id;
+    struct device devices[MAX_DEVICES];
+    struct table contexts, streams, events, modules, functions, pools;
+    struct block **blocks;
+    size_t block_count, block_room;
+    size_t live_memory, live_pinned, live_registered;
+};
+
+extern struct state state;
+extern atomic_bool ended; /* the process is ending: no thread may do more */
+
+/* What a thread has. */
+struct thread {
+    CUcontext stack[STACK_DEPTH];
+    int depth;
+    uint64_t generation; /* of reset; all above is void where it is another */
+    bool hosting; /* it runs a host function */
+    struct stream *own[MAX_DEVICES]; /* its default streams */
+};
+
+/* control.c: counts, faults, settings. */
+CUresult begin(int function, uint64_t handle);
+void read_settings(void);
+bool is_sticky(CUresult code);
+int number_of(const char *name);
+uint64_t reset_count(void);
+
+static inline CUresult end(CUresult code) {
+    pthread_mutex_unlock(&state.lock);
+    return code;
+}
+
+/* Starts a call: counts it, fails it where a test asked for that, takes the
+ * lock. handle is an object whose context a sticky fault falls on, or 0. */
+#define BEGIN(name, handle) \
+    do { \
+        CUresult begun_ = begin(FN_##name, (uint64_t)(handle)); \
+        if (begun_ != SUCCESS) \
+            return begun_; \
+    } while (0)
+
+/* Leaves a call, which has begun, when code is not success. */
+#define TRY(code) \
+    do { \
+        CUresult tried_ = (code); \
+        if (tried_ != SUCCESS) \
+            return end(tried_); \
+    } while (0)
+
+/* table.c */
+uint64_t table_put(struct table *table, void *item);
+void *table_get(const struct table *table, uint64_t handle);
+void table_drop(struct table *table, uint64_t handle);
+size_t table_live(const struct table *table);
+void table_clear(struct table *table);
+
+/* context.c: with the lock. */
+struct thread *this_thread(void);
+CUresult current_context(struct context **context);
+CUresult healthy_context(CUcontext handle, struct context **context);
+struct context *context_of(uint64_t handle);
+void poison(struct context *context, CUresult code);
+CUresult synchronize_context(struct context *context);
+void wake_all(struct context *context);
+void drop_contexts(void);
+void context_unref(struct context *context);
+
+/* work.c: queues of streams and their threads; with the lock. */
+struct stream *stream_new(struct context *context, unsigned flags, int priority, bool blocking);
+void stream_ref(struct stream *stream);
+void stream_unref(struct stream *stream);
+void stream_close(struct stream *stream);
+bool stream_idle(struct stream *stream);
+struct operation *operation_new(enum operation_kind kind);
+void operation_after(struct operation *operation, struct stream *stream, uint64_t seq);
+CUresult make_room(struct stream *stream);
+CUresult submit(struct stream *stream, struct operation *operation, bool wait);
+CUresult wait_point(struct stream *stream, uint64_t seq);
+CUresult wait_streams(struct context *context, bool only_blocking);
+void drop_operations(struct stream *stream);
+int start_thread(void *(*body)(void *), void *argument, size_t stack);
+
+/* stream.c: with the lock. */
+CUresult find_stream(CUstream handle, struct stream **stream);
+
+/* execute.c: without the lock; a sticky code when the operation failed. */
+CUresult execute(struct stream *stream, struct operation *operation);
+CUresult run_memory_ops(struct stream *stream, const struct operation *operation);
+CUresult run_kernel(struct stream *stream, const struct launch *launch);
+
+/* hostfunc.c: without the lock. */
+CUresult run_host_function(struct stream *stream, struct job *job);
+
+/* event.c: with the lock. */
+void event_unref(struct event *event);
+void event_reached(struct stream *stream, struct operation *operation);
+uint64_t now(void);
+
+/* memory.c: with the lock. */
+CUresult open_devices(void);
+void close_devices(void);
+struct block *find_block(uint64_t address, uint64_t size);
+struct block *block_by_id(uint64_t id);
+enum where classify(uint64_t address, uint64_t size, bool *bad);
+void *reach(struct context *context, uint64_t address, uint64_t size);
+CUresult allocate(struct context *context, uint64_t size, struct pool *pool, struct block **block);
+void release(struct block *block);
+void add_block(struct block *block);
+void remove_block(struct block *block);
+uint64_t bytes_in_use(void);
+
+/* pool.c: with the lock. */
+CUresult pool_new(int device, struct pool **pool);
+void pool_drop_all(void);
+void pool_block_freed(struct block *block);
+bool pools_give_back(int device);
+void pools_synchronized(int device);
+int pool_device(const struct pool *pool);
+CUmemoryPool pool_handle(const struct pool *pool);
+
+/* module.c: with the lock. */
+void drop_modules(struct context *context);
+
+/* kernels.c */
+const struct kernel *find_kernel(const char *name);
+
+#endif

@@ -1,0 +1,193 @@
+/* The functions that allocate, and those of pinned memory. */
+#include "fakecuda.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096ull
+#define REPORTED (2ull << 20) /* free memory is told in pages of devices */
+
+API cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
+    BEGIN(cuMemAlloc_v2, 0);
+    struct context *context;
+    struct block *block;
+    TRY(current_context(&context));
+    if (address == NULL || size == 0)
+        return end(INVALID_VALUE);
+    TRY(allocate(context, size, NULL, &block));
+    *address = block->address;
+    return end(SUCCESS);
+}
+
+/* Waits for all work of the context that has the memory, other than for memory
+ * of a pool. */
+API cuMemFree_v2(CUdeviceptr address) {
+    BEGIN(cuMemFree_v2, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (address == 0)
+        return end(SUCCESS);
+    struct block *block = find_block(address, 1);
+    if (block == NULL || block->address != address || block->where != DEVICE_MEMORY || block->freeing)
+        return end(INVALID_VALUE);
+    if (block->pool != NULL) {
+        block->freeing = true;
+        pool_block_freed(block);
+        return end(SUCCESS);
+    }
+    block->freeing = true; /* while this thread waits, nobody else may give it back */
+    uint64_t id = block->id;
+    TRY(synchronize_context(block->context));
+    block = block_by_id(id);
+    if (block != NULL)
+        release(block);
+    return end(SUCCESS);
+}
+
+API cuMemGetInfo_v2(size_t *available, size_t *total) {
+    BEGIN(cuMemGetInfo_v2, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (available == NULL || total == NULL)
+        return end(INVALID_VALUE);
+    const struct device *device = &state.devices[context->device];
+    *available = (device->size - device->used) / REPORTED * REPORTED;
+    *total = device->size;
+    return end(SUCCESS);
+}
+
+API cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *size, CUdeviceptr address) {
+    BEGIN(cuMemGetAddressRange_v2, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    const struct block *block = find_block(address, 1);
+    if (block == NULL)
+        return end(NOT_FOUND);
+    if (start != NULL)
+        *start = block->start;
+    if (size != NULL)
+        *size = block->asked;
+    return end(SUCCESS);
+}
+
+/* ---- Pinned memory ---- */
+
+static void add_host_block(struct context *context, uint64_t start, uint64_t asked, unsigned flags, enum where where) {
+    struct block *block = calloc(1, sizeof *block);
+    if (block == NULL)
+        abort();
+    block->address = start / PAGE * PAGE;
+    block->size = (start + asked + PAGE - 1) / PAGE * PAGE - block->address;
+    block->start = start;
+    block->asked = asked;
+    block->where = where;
+    block->device = context->device;
+    block->context = context;
+    block->flags = flags;
+    add_block(block);
+}
+
+API cuMemHostAlloc(void **address, size_t size, unsigned int flags) {
+    BEGIN(cuMemHostAlloc, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (address == NULL || size == 0 || flags > 7)
+        return end(INVALID_VALUE);
+    if (size > 1ull << 40)
+        return end(OUT_OF_MEMORY);
+    uint64_t rounded = (size + PAGE - 1) / PAGE * PAGE;
+    void *bytes = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (bytes == MAP_FAILED)
+        return end(OUT_OF_MEMORY);
+    memset(bytes, 0xCD, size < PAGE ? size : PAGE);
+    add_host_block(context, (uint64_t)(uintptr_t)bytes, size, flags, PINNED_MEMORY);
+    *address = bytes;
+    return end(SUCCESS);
+}
+
+/* Waits for the work of every context, since any may use the memory. */
+static CUresult give_up(void *address, enum where where, CUresult otherwise) {
+    struct context *context;
+    CUresult code = current_context(&context);
+    if (code != SUCCESS)
+        return code;
+    struct block *block = find_block((uint64_t)(uintptr_t)address, 1);
+    if (block == NULL || block->start != (uint64_t)(uintptr_t)address || block->where != where || block->freeing)
+        return otherwise;
+    block->freeing = true;
+    uint64_t id = block->id;
+    for (int i = 0; i < state.device_count; i++) {
+        struct context *other = state.devices[i].context;
+        if (other == NULL)
+            continue;
+        other->refs++;
+        synchronize_context(other);
+        context_unref(other);
+    }
+    block = block_by_id(id);
+    if (block != NULL)
+        release(block);
+    return SUCCESS;
+}
+
+API cuMemFreeHost(void *address) {
+    BEGIN(cuMemFreeHost, 0);
+    return end(give_up(address, PINNED_MEMORY, INVALID_VALUE));
+}
+
+/* Whether a range of the process is mapped, and may be written if that is asked. */
+static bool usable(uint64_t start, uint64_t stop, bool write, bool *mapped) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512], permissions[8];
+    unsigned long long from, to;
+    bool writable = true;
+    *mapped = false;
+    while (maps != NULL && start < stop && fgets(line, sizeof line, maps) != NULL) {
+        if (sscanf(line, "%llx-%llx %7s", &from, &to, permissions) != 3 || to <= start || from > start)
+            continue;
+        if (permissions[0] != 'r')
+            break;
+        writable = writable && permissions[1] == 'w';
+        start = to;
+    }
+    if (maps != NULL)
+        fclose(maps);
+    *mapped = start >= stop;
+    return *mapped && (writable || !write);
+}
+
+API cuMemHostRegister_v2(void *address, size_t size, unsigned int flags) {
+    BEGIN(cuMemHostRegister_v2, 0);
+    struct context *context;
+    bool mapped;
+    uint64_t start = (uint64_t)(uintptr_t)address, stop = start + size;
+    TRY(current_context(&context));
+    if (address == NULL || size == 0 || flags > 15 || stop < start)
+        return end(INVALID_VALUE);
+    for (size_t i = 0; i < state.block_count; i++) {
+        const struct block *block = state.blocks[i];
+        if (start / PAGE * PAGE < block->address + block->size && block->address < (stop + PAGE - 1) / PAGE * PAGE)
+            return end(block->where == DEVICE_MEMORY ? INVALID_VALUE : HOST_MEMORY_ALREADY_REGISTERED);
+    }
+    if (!usable(start, stop, !(flags & 8), &mapped))
+        return end(mapped ? NOT_SUPPORTED : INVALID_VALUE);
+    add_host_block(context, start, size, flags, REGISTERED_MEMORY);
+    return end(SUCCESS);
+}
+
+API cuMemHostUnregister(void *address) {
+    BEGIN(cuMemHostUnregister, 0);
+    return end(give_up(address, REGISTERED_MEMORY, HOST_MEMORY_NOT_REGISTERED));
+}
+
+API cuMemHostGetDevicePointer_v2(CUdeviceptr *device_address, void *address, unsigned int flags) {
+    BEGIN(cuMemHostGetDevicePointer_v2, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    const struct block *block = find_block((uint64_t)(uintptr_t)address, 1);
+    if (device_address == NULL || flags != 0 || block == NULL || block->where == DEVICE_MEMORY)
+        return end(INVALID_VALUE);
+    *device_address = (uint64_t)(uintptr_t)address;
+    return end(SUCCESS);
+}

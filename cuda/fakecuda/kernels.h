@@ -1,0 +1,41 @@
+/* Kernels: C functions that programs reach by their names in PTX. */
+#ifndef FAKECUDA_KERNELS_H
+#define FAKECUDA_KERNELS_H
+
+#include "fakecuda.h"
+
+#define MOST_PARAMETERS 8
+
+struct grid {
+    uint32_t grid[3], block[3];
+};
+
+/* run gets each argument in the low bytes of a number. It returns a sticky code
+ * where a device would fault. */
+struct kernel {
+    const char *name;
+    const char *sizes; /* of the parameters: a digit each */
+    CUresult (*run)(struct context *context, const uint64_t *arguments);
+};
+
+struct function {
+    CUfunction handle;
+    struct module *module;
+    struct context *context;
+    const struct kernel *kernel; /* NULL: it can be found but not launched */
+    struct function *next;
+    char name[256];
+    int parameter_count; /* as the image declares them; -1: it does not */
+    unsigned char sizes[64];
+};
+
+struct module {
+    CUmodule handle;
+    struct context *context;
+    struct function *functions;
+};
+
+/* image.c: fills the list of functions; the error is in words when it is 218. */
+CUresult read_image(struct module *module, const void *image, char *words, size_t length);
+
+#endif

@@ -1,0 +1,134 @@
+/* Stream memory operations: a stream writes a number, or waits for one. */
+#include "fakecuda.h"
+
+#include <sched.h>
+#include <time.h>
+
+enum { WAIT_32 = 1, WRITE_32 = 2, FLUSH = 3, WAIT_64 = 4, WRITE_64 = 5, BARRIER = 6 };
+enum { GEQ = 0, EQ = 1, AND = 2, NOR = 3, FLUSH_FLAG = 1 << 30 };
+
+/* One entry of the batch, as callers lay it out. */
+struct parameters {
+    int operation;
+    uint32_t flush_flags;
+    uint64_t address;
+    uint64_t value;
+    uint32_t flags;
+    uint64_t alias;
+    uint64_t unused;
+};
+
+_Static_assert(sizeof(struct parameters) == 48, "the layout of CUstreamBatchMemOpParams");
+
+static bool is_wide(int operation) {
+    return operation == WAIT_64 || operation == WRITE_64;
+}
+
+static bool holds(const struct memory_op *op, const void *at) {
+    unsigned how = op->flags & ~(unsigned)FLUSH_FLAG;
+    if (is_wide(op->operation)) {
+        uint64_t seen = __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+        return how == GEQ ? (int64_t)(seen - op->value) >= 0
+             : how == EQ  ? seen == op->value
+             : how == AND ? (seen & op->value) != 0
+                          : ~(seen | op->value) != 0;
+    }
+    uint32_t seen = __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE), value = (uint32_t)op->value;
+    return how == GEQ ? (int32_t)(seen - value) >= 0
+         : how == EQ  ? seen == value
+         : how == AND ? (seen & value) != 0
+                      : ~(seen | value) != 0;
+}
+
+/* Looks often at first; one that is held for long must not take a processor
+ * from the tests. Ends when the context is poisoned. */
+static void wait_until(struct context *context, const struct memory_op *op, const void *at) {
+    uint64_t start = now(), waited;
+    while (!holds(op, at) && atomic_load(&context->error) == SUCCESS) {
+        waited = now() - start;
+        if (waited < 20000) {
+            sched_yield();
+            continue;
+        }
+        long pause = waited < 5000000 ? 30000 : waited < 100000000 ? 100000 : 250000;
+        nanosleep(&(struct timespec){0, pause}, NULL);
+    }
+}
+
+CUresult run_memory_ops(struct stream *stream, const struct operation *operation) {
+    for (unsigned i = 0; i < operation->memory.count; i++) {
+        const struct memory_op *op = &operation->memory.ops[i];
+        if (op->operation == FLUSH || op->operation == BARRIER)
+            continue;
+        pthread_mutex_lock(&state.lock);
+        void *at = reach(NULL, op->address, is_wide(op->operation) ? 8 : 4);
+        pthread_mutex_unlock(&state.lock);
+        if (at == NULL)
+            return ILLEGAL_ADDRESS;
+        if (op->operation == WRITE_32)
+            __atomic_store_n((uint32_t *)at, (uint32_t)op->value, __ATOMIC_RELEASE);
+        else if (op->operation == WRITE_64)
+            __atomic_store_n((uint64_t *)at, op->value, __ATOMIC_RELEASE);
+        else
+            wait_until(stream->context, op, at);
+    }
+    return SUCCESS;
+}
+
+static CUresult check(const struct memory_op *op) {
+    bool bad, waits = op->operation == WAIT_32 || op->operation == WAIT_64;
+    if (op->operation == FLUSH || op->operation == BARRIER)
+        return SUCCESS;
+    if (!waits && op->operation != WRITE_32 && !is_wide(op->operation))
+        return INVALID_VALUE;
+    uint64_t size = is_wide(op->operation) ? 8 : 4;
+    if (op->address % size != 0 || classify(op->address, size, &bad) == UNKNOWN_MEMORY || bad)
+        return INVALID_VALUE;
+    if (waits ? (op->flags & ~(unsigned)FLUSH_FLAG) > NOR : op->flags > 1)
+        return INVALID_VALUE;
+    return SUCCESS;
+}
+
+static CUresult batch(CUstream handle, const struct parameters *list, unsigned count) {
+    struct stream *stream;
+    CUresult code;
+    if (!state.settings.memops)
+        return NOT_SUPPORTED;
+    if ((code = find_stream(handle, &stream)) != SUCCESS || (code = make_room(stream)) != SUCCESS)
+        return code;
+    if (list == NULL || count == 0 || count > 256)
+        return INVALID_VALUE;
+    struct memory_op *ops = calloc(count, sizeof *ops);
+    struct operation *operation = operation_new(MEMORY_OPS);
+    if (ops == NULL || operation == NULL)
+        code = OUT_OF_MEMORY;
+    for (unsigned i = 0; i < count && code == SUCCESS; i++) {
+        ops[i] = (struct memory_op){list[i].operation, list[i].address, list[i].value, list[i].flags};
+        code = check(&ops[i]);
+    }
+    if (code != SUCCESS) {
+        free(ops);
+        free(operation);
+        return code;
+    }
+    operation->memory.ops = ops;
+    operation->memory.count = count;
+    return submit(stream, operation, false);
+}
+
+API cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, struct parameters *list, unsigned int flags) {
+    BEGIN(cuStreamBatchMemOp_v2, stream > STREAM_PER_THREAD ? stream : 0);
+    return end(flags != 0 ? INVALID_VALUE : batch(stream, list, count));
+}
+
+API cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags) {
+    BEGIN(cuStreamWaitValue32_v2, stream > STREAM_PER_THREAD ? stream : 0);
+    struct parameters one = {.operation = WAIT_32, .address = address, .value = value, .flags = flags};
+    return end(batch(stream, &one, 1));
+}
+
+API cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value, unsigned int flags) {
+    BEGIN(cuStreamWriteValue32_v2, stream > STREAM_PER_THREAD ? stream : 0);
+    struct parameters one = {.operation = WRITE_32, .address = address, .value = value, .flags = flags};
+    return end(batch(stream, &one, 1));
+}

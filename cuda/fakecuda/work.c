@@ -1,0 +1,294 @@
+/* Streams as queues: each has a thread, which does one operation at a time. */
+#include "fakecuda.h"
+
+static void *serve(void *argument);
+
+int start_thread(void *(*body)(void *), void *argument, size_t stack) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (stack > 0)
+        pthread_attr_setstacksize(&attributes, stack);
+    int failed = pthread_create(&thread, &attributes, body, argument);
+    pthread_attr_destroy(&attributes);
+    return failed;
+}
+
+struct stream *stream_new(struct context *context, unsigned flags, int priority, bool blocking) {
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (stream == NULL)
+        return NULL;
+    stream->refs = 1;
+    stream->id = ++state.next_id;
+    stream->context = context;
+    stream->flags = flags;
+    stream->priority = priority;
+    stream->blocking = blocking;
+    pthread_cond_init(&stream->work, NULL);
+    pthread_cond_init(&stream->done, NULL);
+    context->refs++;
+    stream->next = context->streams;
+    if (stream->next != NULL)
+        stream->next->previous = stream;
+    context->streams = stream;
+    return stream;
+}
+
+void stream_ref(struct stream *stream) {
+    stream->refs++;
+}
+
+void stream_unref(struct stream *stream) {
+    if (--stream->refs > 0)
+        return;
+    struct context *context = stream->context;
+    pthread_cond_destroy(&stream->work);
+    pthread_cond_destroy(&stream->done);
+    free(stream);
+    context_unref(context);
+}
+
+static void unlink_stream(struct stream *stream) {
+    struct context *context = stream->context;
+    if (stream->previous != NULL)
+        stream->previous->next = stream->next;
+    else
+        context->streams = stream->next;
+    if (stream->next != NULL)
+        stream->next->previous = stream->previous;
+    stream->next = stream->previous = NULL;
+    stream_unref(stream);
+}
+
+/* Its work still runs; its thread takes it off the list after that. */
+void stream_close(struct stream *stream) {
+    if (stream->handle != 0)
+        table_drop(&state.streams, stream->handle);
+    stream->closed = true;
+    if (stream->started)
+        pthread_cond_broadcast(&stream->work);
+    else
+        unlink_stream(stream);
+}
+
+/* ---- Operations ---- */
+
+struct operation *operation_new(enum operation_kind kind) {
+    struct operation *operation = calloc(1, sizeof *operation);
+    if (operation != NULL)
+        operation->kind = kind;
+    return operation;
+}
+
+/* Makes an operation start only after a place of another stream is reached. */
+void operation_after(struct operation *operation, struct stream *stream, uint64_t seq) {
+    if (stream->completed >= seq)
+        return;
+    if (operation->after_count == operation->after_room) {
+        operation->after_room = operation->after_room ? 2 * operation->after_room : 4;
+        operation->after = realloc(operation->after, operation->after_room * sizeof *operation->after);
+        if (operation->after == NULL)
+            abort();
+    }
+    stream_ref(stream);
+    operation->after[operation->after_count++] = (struct point){stream, seq};
+}
+
+static void operation_free(struct operation *operation) {
+    for (size_t i = 0; i < operation->after_count; i++)
+        stream_unref(operation->after[i].stream);
+    free(operation->after);
+    switch (operation->kind) {
+    case RECORD:
+        event_unref(operation->event);
+        break;
+    case COPY:
+        free(operation->copy.staged);
+        break;
+    case MEMORY_OPS:
+        free(operation->memory.ops);
+        break;
+    default:
+        break;
+    }
+    free(operation);
+}
+
+void drop_operations(struct stream *stream) {
+    struct operation *operation = stream->head;
+    stream->head = stream->tail = NULL;
+    while (operation != NULL) {
+        struct operation *next = operation->next;
+        operation_free(operation);
+        operation = next;
+    }
+}
+
+/* Legacy work and that of blocking streams take turns in the order of the calls. */
+static void keep_legacy_order(struct stream *stream, struct operation *operation) {
+    struct context *context = stream->context;
+    if (stream->blocking)
+        operation_after(operation, context->legacy, context->legacy->enqueued);
+    if (stream != context->legacy)
+        return;
+    for (struct stream *s = context->streams; s != NULL; s = s->next)
+        if (s->blocking)
+            operation_after(operation, s, s->enqueued);
+}
+
+/* Whether an operation given now could be done at once. */
+bool stream_idle(struct stream *stream) {
+    struct context *context = stream->context;
+    if (stream->completed < stream->enqueued)
+        return false;
+    if (stream->blocking)
+        return context->legacy->completed >= context->legacy->enqueued;
+    if (stream == context->legacy)
+        for (struct stream *s = context->streams; s != NULL; s = s->next)
+            if (s->blocking && s->completed < s->enqueued)
+                return false;
+    return true;
+}
+
+/* Blocks while the stream has as many pending operations as it may have. */
+CUresult make_room(struct stream *stream) {
+    struct context *context = stream->context;
+    CUresult code = atomic_load(&context->error);
+    if (state.settings.queue == 0 || code != SUCCESS)
+        return code;
+    stream_ref(stream);
+    stream->host_waiters++;
+    while (state.settings.queue > 0 && stream->enqueued - stream->completed >= state.settings.queue &&
+           atomic_load(&context->error) == SUCCESS)
+        pthread_cond_wait(&stream->done, &state.lock);
+    stream->host_waiters--;
+    code = atomic_load(&context->error);
+    if (code == SUCCESS && stream->closed)
+        code = INVALID_HANDLE;
+    stream_unref(stream);
+    return code;
+}
+
+/* Takes the operation over. With wait it returns when the operation is done. */
+CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
+    if (!stream->started) {
+        if (start_thread(serve, stream, 512 << 10) != 0) {
+            operation_free(operation);
+            return UNKNOWN;
+        }
+        stream->started = true;
+    }
+    keep_legacy_order(stream, operation);
+    operation->seq = ++stream->enqueued;
+    if (stream->tail != NULL)
+        stream->tail->next = operation;
+    else
+        stream->head = operation;
+    stream->tail = operation;
+    pthread_cond_signal(&stream->work);
+    return wait ? wait_point(stream, operation->seq) : SUCCESS;
+}
+
+CUresult wait_point(struct stream *stream, uint64_t seq) {
+    stream_ref(stream);
+    stream->host_waiters++;
+    while (stream->completed < seq && atomic_load(&stream->context->error) == SUCCESS)
+        pthread_cond_wait(&stream->done, &state.lock);
+    stream->host_waiters--;
+    CUresult code = atomic_load(&stream->context->error);
+    stream_unref(stream);
+    return code;
+}
+
+/* Waits for what the streams of a context have now. */
+CUresult wait_streams(struct context *context, bool only_blocking) {
+    struct operation all = {0};
+    for (struct stream *s = context->streams; s != NULL; s = s->next)
+        if (s->blocking || s == context->legacy || !only_blocking)
+            operation_after(&all, s, s->enqueued);
+    CUresult code = atomic_load(&context->error);
+    for (size_t i = 0; i < all.after_count; i++) {
+        if (code == SUCCESS)
+            code = wait_point(all.after[i].stream, all.after[i].seq);
+        stream_unref(all.after[i].stream);
+    }
+    free(all.after);
+    return code;
+}
+
+/* ---- The thread of a stream ---- */
+
+static bool lost(const struct stream *stream) {
+    return atomic_load(&stream->context->error) != SUCCESS;
+}
+
+static void wait_for(struct stream *stream, const struct point *point) {
+    while (point->stream->completed < point->seq && !lost(stream)) {
+        bool listed = false;
+        for (struct stream *s = point->stream->waiters; s != NULL; s = s->next_waiter)
+            listed = listed || s == stream;
+        if (!listed) {
+            stream->next_waiter = point->stream->waiters;
+            point->stream->waiters = stream;
+        }
+        pthread_cond_wait(&stream->work, &state.lock);
+    }
+    for (struct stream **s = &point->stream->waiters; *s != NULL; s = &(*s)->next_waiter) {
+        if (*s == stream) {
+            *s = stream->next_waiter;
+            break;
+        }
+    }
+    stream->next_waiter = NULL;
+}
+
+static void reached(struct stream *stream, struct operation *operation) {
+    stream->completed = operation->seq;
+    if (operation->kind == RECORD)
+        event_reached(stream, operation);
+    for (struct stream *s = stream->waiters; s != NULL; s = s->next_waiter)
+        pthread_cond_signal(&s->work);
+    if (stream->host_waiters > 0)
+        pthread_cond_broadcast(&stream->done);
+}
+
+static void step(struct stream *stream) {
+    struct operation *operation = stream->head;
+    stream->head = operation->next;
+    if (stream->head == NULL)
+        stream->tail = NULL;
+    for (size_t i = 0; i < operation->after_count; i++)
+        wait_for(stream, &operation->after[i]);
+    if (!lost(stream)) {
+        stream->touching = operation->kind != HOST_FUNCTION;
+        pthread_mutex_unlock(&state.lock);
+        CUresult code = execute(stream, operation);
+        pthread_mutex_lock(&state.lock);
+        stream->touching = false;
+        if (code != SUCCESS)
+            poison(stream->context, code);
+        if (!lost(stream))
+            reached(stream, operation);
+        else
+            pthread_cond_broadcast(&stream->done);
+    }
+    operation_free(operation);
+}
+
+/* The list of the context keeps the stream until its thread takes it off. */
+static void *serve(void *argument) {
+    struct stream *stream = argument;
+    pthread_mutex_lock(&state.lock);
+    for (;;) {
+        if (stream->head != NULL)
+            step(stream);
+        else if (stream->closed)
+            break;
+        else
+            pthread_cond_wait(&stream->work, &state.lock);
+    }
+    unlink_stream(stream);
+    pthread_mutex_unlock(&state.lock);
+    return NULL;
+}

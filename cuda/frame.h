@@ -1,0 +1,61 @@
+/* The frame of a call: Python's lock given up, the right context current. */
+#ifndef HALSTREAM_CUDA_FRAME_H
+#define HALSTREAM_CUDA_FRAME_H
+
+#include "calls.h"
+#include "gil.h"
+
+typedef struct {
+    void *lock;
+    CUcontext before;
+    int changed;
+} hs_frame;
+
+#define HS_STATUS(name, code) ((hs_status)(uint32_t)(code) | (hs_status)HS_##name << 32)
+
+/* Begins a call in a context; 0 where none is needed. */
+static inline hs_status hs_enter(hs_frame *f, CUcontext ctx)
+{
+    f->lock = hs_unlock();
+    f->changed = 0;
+    if (ctx == 0) return 0;
+    CUresult code = HS_CALL(cuCtxGetCurrent, &f->before);
+    if (code != 0) return HS_STATUS(cuCtxGetCurrent, code);
+    if (f->before == ctx) return 0;
+    code = HS_CALL(cuCtxSetCurrent, ctx);
+    if (code != 0) return HS_STATUS(cuCtxSetCurrent, code);
+    f->changed = 1;
+    return 0;
+}
+
+/* Ends it: the caller has the context that it had. */
+static inline hs_status hs_leave(hs_frame *f, hs_status status)
+{
+    /* Nothing can be done about a failure here, and the call has its own result. */
+    if (f->changed) HS_CALL(cuCtxSetCurrent, f->before);
+    hs_relock(f->lock);
+    return status;
+}
+
+/* Calls one function of the driver in a frame of its own. */
+#define HS_ONE(ctx, name, ...) \
+    do { \
+        hs_frame frame; \
+        hs_status status = hs_enter(&frame, ctx); \
+        if (status == 0) { \
+            CUresult code = HS_CALL(name, __VA_ARGS__); \
+            if (code != 0) status = HS_STATUS(name, code); \
+        } \
+        return hs_leave(&frame, status); \
+    } while (0)
+
+/* Within a frame: does the next step if all before succeeded. */
+#define HS_STEP(status, name, ...) \
+    do { \
+        if ((status) == 0) { \
+            CUresult code = HS_CALL(name, __VA_ARGS__); \
+            if (code != 0) (status) = HS_STATUS(name, code); \
+        } \
+    } while (0)
+
+#endif /* HALSTREAM_CUDA_FRAME_H */

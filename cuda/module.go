@@ -1,0 +1,190 @@
+package cuda
+
+/*
+#include <stdlib.h>
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"strings"
+	"sync"
+	"unsafe"
+
+	"halstream/hal/driver"
+)
+
+// modules are the loaded programs of a device.
+type modules struct {
+	mu   sync.Mutex
+	list map[*module]struct{}
+}
+
+// module is a loaded program.
+type module struct {
+	dev *Device
+	h   C.CUmodule
+}
+
+// logSize is how much of the compiler's words is kept.
+const logSize = 8 << 10
+
+// Load implements driver.Loader.
+func (d *Device) Load(image []byte) (driver.Module, error) {
+	const doing = "load module"
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	code := C.CBytes(image)
+	defer C.free(code)
+	log := (*C.char)(C.calloc(1, logSize))
+	defer C.free(unsafe.Pointer(log))
+	m := &module{dev: d}
+	if err := d.check(C.hs_module_load(d.ctx(), code, &m.h, log, logSize), doing); err != nil {
+		e := *err.(*driver.Error)
+		if words := strings.TrimSpace(C.GoString(log)); words != "" {
+			e.Text += "\n" + words
+		}
+		return nil, &e
+	}
+	d.modules.mu.Lock()
+	if d.modules.list == nil {
+		d.modules.list = map[*module]struct{}{}
+	}
+	d.modules.list[m] = struct{}{}
+	d.modules.mu.Unlock()
+	return m, nil
+}
+
+// Function implements driver.Module.
+func (m *module) Function(name string) (driver.Function, error) {
+	const doing = "find kernel"
+	if err := m.dev.usable(doing); err != nil {
+		return nil, err
+	}
+	c := C.CString(name)
+	defer C.free(unsafe.Pointer(c))
+	f := &function{dev: m.dev}
+	var threads C.int
+	if err := m.dev.check(C.hs_function(m.dev.ctx(), m.h, c, &f.h, &threads), doing); err != nil {
+		e := *err.(*driver.Error)
+		e.Text = "kernel " + name + ": " + e.Text
+		return nil, &e
+	}
+	f.threads = int(threads)
+	return f, nil
+}
+
+// Close implements driver.Module.
+func (m *module) Close() {
+	ms := &m.dev.modules
+	ms.mu.Lock()
+	_, there := ms.list[m]
+	delete(ms.list, m)
+	ms.mu.Unlock()
+	if there && m.dev.opened() {
+		_ = m.dev.check(C.hs_module_unload(m.dev.ctx(), m.h), "unload module")
+	}
+}
+
+// unload closes all programs.
+func (p *modules) unload(d *Device) {
+	p.mu.Lock()
+	list := p.list
+	p.list = nil
+	p.mu.Unlock()
+	for m := range list {
+		C.hs_module_unload(d.ctx(), m.h) // at the end nothing can be done about a failure
+	}
+}
+
+// function is a kernel.
+type function struct {
+	dev     *Device
+	h       C.CUfunction
+	threads int
+}
+
+// Threads implements driver.Function.
+func (f *function) Threads() int { return f.threads }
+
+// Launch implements driver.Launcher.
+func (s *Stream) Launch(l driver.Launch) error {
+	const doing = "launch"
+	d := s.dev
+	if err := d.usable(doing); err != nil {
+		return err
+	}
+	spec := C.hs_launch{
+		function: l.Function.(*function).h,
+		shared:   C.uint32_t(l.Shared),
+		count:    C.int(len(l.Args) / driver.Cell),
+	}
+	for i := range 3 {
+		spec.grid[i], spec.block[i] = C.uint32_t(l.Grid[i]), C.uint32_t(l.Block[i])
+	}
+	if l.Cooperative {
+		spec.cooperative = 1
+	}
+	args := unsafe.Pointer(unsafe.SliceData(l.Args))
+	return s.did(C.hs_launch_kernel(d.ctx(), s.h, &spec, args, driver.Cell), doing)
+}
+
+// delayPTX is a kernel that is busy for a number of nanoseconds.
+const delayPTX = `.version 6.0
+.target sm_50
+.address_size 64
+
+.visible .entry halstream_delay(.param .u64 ns)
+{
+	.reg .pred %p<2>;
+	.reg .u64 %t<5>;
+	ld.param.u64 %t1, [ns];
+	mov.u64 %t2, %globaltimer;
+look:
+	mov.u64 %t3, %globaltimer;
+	sub.u64 %t4, %t3, %t2;
+	setp.lt.u64 %p1, %t4, %t1;
+	@%p1 bra look;
+	ret;
+}
+` + "\x00"
+
+// Delay implements driver.Delayer.
+func (s *Stream) Delay(ns int64, tag driver.Tag) error {
+	f, err := s.dev.delayFunction()
+	if err != nil {
+		return err
+	}
+	args := make([]byte, driver.Cell)
+	for i := range 8 {
+		args[i] = byte(uint64(ns) >> (8 * i))
+	}
+	one := [3]uint32{1, 1, 1}
+	return s.Launch(driver.Launch{Function: f, Grid: one, Block: one, Args: args, Tag: tag})
+}
+
+// delayFunction loads the kernel at its first use. Of threads that come at once
+// each may load it; one of the modules is used.
+func (d *Device) delayFunction() (driver.Function, error) {
+	if err := d.usable("delay"); err != nil {
+		return nil, err
+	}
+	l := d.at()
+	if f := l.delay.Load(); f != nil {
+		return *f, nil
+	}
+	m, err := d.Load([]byte(delayPTX))
+	if err != nil {
+		return nil, err
+	}
+	f, err := m.Function("halstream_delay")
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	if !l.delay.CompareAndSwap(nil, &f) {
+		m.Close()
+	}
+	return *l.delay.Load(), nil
+}

@@ -1,0 +1,172 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"math/bits"
+	"sort"
+	"sync"
+
+	"halstream/hal/driver"
+)
+
+// pinned is host memory that all devices read late. What is given back is kept
+// for the next who asks: the driver's call to free it may wait for all work of
+// the device, and that may wait for the caller.
+type pinned struct {
+	mu    sync.Mutex
+	slabs []slab // by address
+	spare map[uint64][]uint64
+	kept  uint64
+}
+
+type slab struct{ start, size uint64 }
+
+// leastSlab is the smallest piece that the driver is asked for.
+const leastSlab = 4 << 10
+
+// room returns what a size is rounded up to, so that pieces fit again: at most
+// an eighth more, in whole pages.
+func room(size uint64) uint64 {
+	if size <= leastSlab {
+		return leastSlab
+	}
+	step := max(leastSlab, uint64(1)<<(bits.Len64(size-1)-3))
+	return (size + step - 1) / step * step
+}
+
+// anyDevice returns one whose context can be used for what belongs to none.
+func (d *Driver) anyDevice(doing string) (*Device, error) {
+	for _, dev := range d.devices {
+		if dev.opened() {
+			return dev, nil
+		}
+	}
+	return d.devices[0], d.devices[0].usable(doing)
+}
+
+// AllocHost implements driver.Pinner.
+func (d *Driver) AllocHost(size uint64) (uint64, error) {
+	const doing = "allocate pinned memory"
+	n := room(size)
+	p := &d.pinned
+	p.mu.Lock()
+	if list := p.spare[n]; len(list) > 0 {
+		addr := list[len(list)-1]
+		p.spare[n] = list[:len(list)-1]
+		p.kept -= n
+		p.mu.Unlock()
+		return addr, nil
+	}
+	p.mu.Unlock()
+	dev, err := d.anyDevice(doing)
+	if err != nil {
+		return 0, err
+	}
+	var addr C.uint64_t
+	s := C.hs_host_alloc(dev.ctx(), C.uint64_t(n), &addr)
+	if C.hs_code(s) == codeOutOfMemory {
+		p.drain(d)
+		s = C.hs_host_alloc(dev.ctx(), C.uint64_t(n), &addr)
+	}
+	if C.hs_code(s) == codeOutOfMemory {
+		e := failed(s, doing)
+		e.Text = driver.Errorf(e.Kind, doing, "%d bytes cannot be pinned: %s", size, e.Text).Text
+		return 0, e
+	}
+	if err := dev.check(s, doing); err != nil {
+		return 0, err
+	}
+	p.mu.Lock()
+	i := p.index(uint64(addr))
+	p.slabs = append(p.slabs, slab{})
+	copy(p.slabs[i+1:], p.slabs[i:])
+	p.slabs[i] = slab{uint64(addr), n}
+	p.mu.Unlock()
+	return uint64(addr), nil
+}
+
+// index returns where the first slab behind addr is, or would be.
+func (p *pinned) index(addr uint64) int {
+	return sort.Search(len(p.slabs), func(i int) bool { return p.slabs[i].start > addr })
+}
+
+// at returns the slab that holds addr.
+func (p *pinned) at(addr uint64) (slab, bool) {
+	if i := p.index(addr); i > 0 && addr-p.slabs[i-1].start < p.slabs[i-1].size {
+		return p.slabs[i-1], true
+	}
+	return slab{}, false
+}
+
+func (p *pinned) owns(addr uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.at(addr)
+	return ok
+}
+
+// FreeHost implements driver.Pinner.
+func (d *Driver) FreeHost(addr uint64) {
+	p := &d.pinned
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.at(addr)
+	if !ok {
+		return
+	}
+	if p.spare == nil {
+		p.spare = map[uint64][]uint64{}
+	}
+	p.spare[s.size] = append(p.spare[s.size], addr)
+	p.kept += s.size
+}
+
+// OwnsHost implements driver.Pinner.
+func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owns(addr) }
+
+// drain gives what is kept back to the system. It may take as long as the work
+// of the devices does.
+func (p *pinned) drain(d *Driver) {
+	p.mu.Lock()
+	var gone []uint64
+	for _, list := range p.spare {
+		gone = append(gone, list...)
+	}
+	p.spare, p.kept = nil, 0
+	for _, addr := range gone {
+		i := p.index(addr) - 1
+		p.slabs = append(p.slabs[:i], p.slabs[i+1:]...)
+	}
+	p.mu.Unlock()
+	dev, err := d.anyDevice("free pinned memory")
+	if err != nil {
+		return
+	}
+	for _, addr := range gone {
+		_ = dev.check(C.hs_host_free(dev.ctx(), C.uint64_t(addr)), "free pinned memory")
+	}
+}
+
+// Register implements driver.Pinner.
+func (d *Driver) Register(addr, size uint64) error {
+	const doing = "register memory"
+	dev, err := d.anyDevice(doing)
+	if err != nil {
+		return err
+	}
+	return dev.check(C.hs_register(dev.ctx(), C.uint64_t(addr), C.uint64_t(size)), doing)
+}
+
+// Unregister implements driver.Pinner.
+func (d *Driver) Unregister(addr uint64) error {
+	const doing = "unregister memory"
+	dev, err := d.anyDevice(doing)
+	if err != nil {
+		return err
+	}
+	return dev.check(C.hs_unregister(dev.ctx(), C.uint64_t(addr)), doing)
+}

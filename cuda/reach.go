@@ -1,0 +1,163 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import "halstream/hal/driver"
+
+// Last implements driver.Worker.
+func (s *Stream) Last() uint64 { return s.enqueued.Load() }
+
+// Mark implements driver.Worker.
+func (s *Stream) Mark() uint64 {
+	place := s.enqueued.Add(1)
+	s.Keep()
+	return place
+}
+
+// Keep implements driver.Keeper. Where the driver refuses the mark, Reached is
+// true later than it could be.
+func (s *Stream) Keep() {
+	d := s.dev
+	if d.usable("keep place") != nil || s.closedTail() != nil {
+		return
+	}
+	place := s.enqueued.Load()
+	m, err := d.newMark(eventDisableTiming, "keep place")
+	if err != nil {
+		return
+	}
+	if d.check(C.hs_record(d.ctx(), m.event, s.h), "keep place") != nil {
+		m.release()
+		return
+	}
+	s.mu.Lock()
+	s.kept = append(s.kept, keptMark{place, m})
+	many := len(s.kept) > mostKept
+	s.mu.Unlock()
+	if many {
+		s.look()
+	}
+}
+
+// mostKept is how many marks a stream keeps without looking which were reached.
+const mostKept = 64
+
+// Reached implements driver.Worker.
+func (s *Stream) Reached(place uint64) bool {
+	if s.reached.Load() >= place || s.dev.lost.Load() != nil {
+		return true
+	}
+	for {
+		before := s.wanted.Load()
+		if before >= place || s.wanted.CompareAndSwap(before, place) {
+			return false
+		}
+	}
+}
+
+// At implements driver.Worker.
+func (s *Stream) At(place uint64) driver.Point {
+	if tail := s.closedTail(); tail != nil {
+		return tail
+	}
+	s.mu.Lock()
+	for _, k := range s.kept {
+		if k.place >= place && k.mark.hold() {
+			s.mu.Unlock()
+			return newPoint(k.mark, s, k.place)
+		}
+	}
+	s.mu.Unlock()
+	return s.Point()
+}
+
+// look asks the driver which kept marks were reached, in their order.
+func (s *Stream) look() {
+	d := s.dev
+	for {
+		s.mu.Lock()
+		if len(s.kept) == 0 {
+			s.mu.Unlock()
+			return
+		}
+		first := s.kept[0]
+		held := first.mark.hold()
+		s.mu.Unlock()
+		if !held {
+			return
+		}
+		done := s.reached.Load() >= first.place
+		if !done {
+			done, _ = d.answer(C.hs_event_query(d.ctx(), first.mark.event), "look at place")
+			done = done || d.lost.Load() != nil
+		}
+		if done {
+			s.note(first.place)
+			s.mu.Lock()
+			mine := len(s.kept) > 0 && s.kept[0] == first
+			if mine {
+				s.kept[0] = keptMark{}
+				s.kept = s.kept[1:]
+			}
+			s.mu.Unlock()
+			if mine {
+				first.mark.release()
+			}
+		}
+		first.mark.release()
+		if !done {
+			return
+		}
+	}
+}
+
+// refresh finds out how far the stream is, if somebody wants to know.
+func (s *Stream) refresh() {
+	s.look()
+	wanted := s.wanted.Load()
+	if s.reached.Load() >= wanted {
+		return
+	}
+	if tail := s.closedTail(); tail != nil {
+		tail.Wait(0)
+		return
+	}
+	if done, _ := s.Query(); done {
+		return
+	}
+	s.mu.Lock()
+	covered := false
+	for _, k := range s.kept {
+		covered = covered || k.place >= wanted
+	}
+	s.mu.Unlock()
+	if !covered {
+		s.Keep()
+	}
+}
+
+// Refresh implements driver.Refresher.
+func (d *Driver) Refresh() {
+	for _, dev := range d.devices {
+		if dev.opened() {
+			for _, s := range dev.streams.all() {
+				s.refresh()
+			}
+		}
+	}
+}
+
+// countWait notes that s was told to wait for e.
+func (s *Stream) countWait(e *Event) error {
+	p, err := s.point("wait event")
+	if err != nil {
+		return err
+	}
+	e.waitsMu.Lock()
+	e.waits = append(e.waits, p)
+	e.waitsMu.Unlock()
+	return nil
+}

@@ -1,0 +1,403 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"halstream/hal/driver"
+)
+
+// The driver's numbers of streams that exist without being made, and its flag.
+const (
+	legacyHandle      = 1
+	nonBlockingStream = 1
+)
+
+// Stream is a stream of the driver. It counts what it was given, and keeps how
+// much of that is known to be done: from queries and waits of the program, and
+// from marks where somebody needs to know of a single operation.
+type Stream struct {
+	dev      *Device
+	h        C.CUstream
+	id       uint64
+	level    uint8
+	external bool
+	ordered  bool
+
+	enqueued atomic.Uint64 // operations the driver has accepted
+	reached  atomic.Uint64 // those known to be done
+	wanted   atomic.Uint64 // the place somebody asked for in vain
+
+	mu      sync.Mutex
+	failure *driver.Error
+	kept    []keptMark
+	tail    *point // of a closed stream: all of its work
+
+	// Of the poller, and guarded by it.
+	holds              []*held
+	flying, mostFlying int
+}
+
+// keptMark stands for the operation at a place.
+type keptMark struct {
+	place uint64
+	mark  *mark
+}
+
+// NewStream implements driver.Device.
+func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
+	const doing = "create stream"
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	s := &Stream{dev: d, id: o.ID, level: o.Level, ordered: o.Ordered}
+	flags := nonBlockingStream
+	if o.Ordered {
+		flags = 0
+	}
+	priority := d.at().greatest + int(o.Level)
+	if err := d.check(C.hs_stream_new(d.ctx(), C.uint32_t(flags), C.int(priority), &s.h), doing); err != nil {
+		return nil, err
+	}
+	d.streams.add(s)
+	return s, nil
+}
+
+// External implements driver.Foreign.
+func (d *Device) External(handle uint64) (driver.Stream, error) {
+	const doing = "use external stream"
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	if handle == 0 || handle == legacyHandle {
+		return d.legacy, nil
+	}
+	var of C.CUcontext
+	var flags C.uint32_t
+	var priority C.int
+	s := C.hs_stream_facts(d.ctx(), C.CUstream(handle), &of, &flags, &priority)
+	if err := d.check(s, doing); err != nil {
+		e := err.(*driver.Error)
+		if d.lost.Load() == nil {
+			e.Kind = driver.InvalidHandle
+			e.Text = fmt.Sprintf("%#x is no stream of this process that is alive; its owner may have destroyed it (%s)",
+				handle, e.Text)
+		}
+		return nil, e
+	}
+	if of != d.ctx() {
+		return nil, driver.Errorf(driver.WrongDevice, doing,
+			"stream %#x belongs to another device or context than device %d", handle, d.ordinal)
+	}
+	level := min(max(0, int(priority)-d.at().greatest), d.Priorities()-1)
+	made := &Stream{dev: d, h: C.CUstream(handle), level: uint8(level), external: true,
+		ordered: flags&nonBlockingStream == 0}
+	d.streams.add(made)
+	return made, nil
+}
+
+// Handle implements driver.Handled.
+func (s *Stream) Handle() uint64 { return uint64(s.h) }
+
+// Made implements driver.Made.
+func (s *Stream) Made() driver.StreamOptions {
+	return driver.StreamOptions{Level: s.level, Ordered: s.ordered}
+}
+
+// did ends a call that enqueued one operation.
+func (s *Stream) did(status C.hs_status, doing string) error {
+	if err := s.dev.check(status, doing); err != nil {
+		return err
+	}
+	s.enqueued.Add(1)
+	return nil
+}
+
+// note keeps that the operations up to a place are done.
+func (s *Stream) note(place uint64) {
+	for {
+		before := s.reached.Load()
+		if before >= place || s.reached.CompareAndSwap(before, place) {
+			return
+		}
+	}
+}
+
+// Record implements driver.Stream.
+func (s *Stream) Record(e driver.Event, _ driver.Tag) error {
+	if err := s.dev.usable("record"); err != nil {
+		return err
+	}
+	ev := e.(*Event)
+	if err := ev.record(s); err != nil {
+		return err
+	}
+	s.enqueued.Add(1)
+	if ev.opts.Settable {
+		return s.setWord(ev, 1, "record")
+	}
+	return nil
+}
+
+// Reset implements driver.Stream.
+func (s *Stream) Reset(e driver.Event, _ driver.Tag) error {
+	if err := s.dev.usable("reset event"); err != nil {
+		return err
+	}
+	return s.setWord(e.(*Event), 0, "reset event")
+}
+
+func (s *Stream) setWord(e *Event, value uint32, doing string) error {
+	w, err := e.word(doing)
+	if err != nil {
+		return err
+	}
+	return s.did(C.hs_word_write(s.dev.ctx(), s.h, w.slot.dev, C.uint32_t(value)), doing)
+}
+
+// Wait implements driver.Stream.
+func (s *Stream) Wait(e driver.Event, limit int64, _ driver.Tag) error {
+	const doing = "wait event"
+	d := s.dev
+	if err := d.usable(doing); err != nil {
+		return err
+	}
+	ev := e.(*Event)
+	if ev.opts.Settable || limit != driver.Forever {
+		if err := s.waitSlow(ev, limit, doing); err != nil {
+			return err
+		}
+	} else {
+		m := ev.latest()
+		if m == nil {
+			return nil // never recorded: nothing to wait for
+		}
+		err := s.did(C.hs_wait(d.ctx(), s.h, m.event), doing)
+		m.release()
+		if err != nil {
+			return err
+		}
+	}
+	if ev.opts.Counted {
+		return s.countWait(ev)
+	}
+	return nil
+}
+
+// waitSlow waits for a settable event, or with a limit: then the host looks on
+// the stream's behalf, and lets it go on.
+func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
+	var w *word
+	if e.opts.Settable {
+		var err error
+		if w, err = e.word(doing); err != nil {
+			return err
+		}
+		if limit == driver.Forever {
+			return s.did(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing)
+		}
+	}
+	at := e.Point()
+	look := func() {
+		if w != nil {
+			at = &wordPoint{w}
+		}
+		if !at.Wait(limit) {
+			s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
+				e.opts.ID, time.Duration(limit)))
+		}
+	}
+	return s.task(doing, fmt.Sprintf("wait for event %d with a limit", e.opts.ID), look, func() {})
+}
+
+// WaitStream implements driver.Stream.
+func (s *Stream) WaitStream(o driver.Stream, _ driver.Tag) error {
+	const doing = "wait stream"
+	other := o.(*Stream)
+	if other == s {
+		return nil
+	}
+	if err := s.dev.usable(doing); err != nil {
+		return err
+	}
+	if err := other.dev.usable(doing); err != nil {
+		return err
+	}
+	if tail := other.closedTail(); tail != nil {
+		if !tail.mark.hold() {
+			return nil
+		}
+		defer tail.mark.release()
+		return s.did(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
+	}
+	m, err := other.dev.newMark(eventDisableTiming, doing)
+	if err != nil {
+		return err
+	}
+	defer m.release()
+	return s.did(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing)
+}
+
+// Nop implements driver.Stream: the driver has no operation that does nothing,
+// but recording an event that nobody looks at is one.
+func (s *Stream) Nop(driver.Tag) error {
+	const doing = "nop"
+	if err := s.dev.usable(doing); err != nil {
+		return err
+	}
+	m, err := s.dev.newMark(eventDisableTiming, doing)
+	if err != nil {
+		return err
+	}
+	defer m.release()
+	return s.did(C.hs_record(s.dev.ctx(), m.event, s.h), doing)
+}
+
+// Query implements driver.Stream.
+func (s *Stream) Query() (bool, error) {
+	const doing = "query stream"
+	d := s.dev
+	if err := d.usable(doing); err != nil {
+		return false, err
+	}
+	if tail := s.closedTail(); tail != nil {
+		return tail.Wait(0), nil
+	}
+	place := s.enqueued.Load()
+	done, err := d.answer(C.hs_stream_query(d.ctx(), s.h), doing)
+	if done {
+		s.note(place)
+	}
+	return done, err
+}
+
+// Point implements driver.Stream.
+func (s *Stream) Point() driver.Point {
+	const doing = "synchronize"
+	if tail := s.closedTail(); tail != nil {
+		return tail
+	}
+	if s.ordered && s.dev.opened() {
+		// A mark behind work of an ordered stream would wait for what the legacy
+		// default stream was given since: the host must not.
+		if done, err := s.dev.answer(C.hs_stream_query(s.dev.ctx(), legacyHandle), doing); !done && err == nil {
+			return &rest{s, s.enqueued.Load()}
+		}
+	}
+	p, err := s.point(doing)
+	if err != nil {
+		s.fail(err.(*driver.Error))
+		return reachedPoint{}
+	}
+	return p
+}
+
+func (s *Stream) point(doing string) (*point, error) {
+	d := s.dev
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	place := s.enqueued.Load()
+	m, err := d.newMark(eventDisableTiming, doing)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.check(C.hs_record(d.ctx(), m.event, s.h), doing); err != nil {
+		m.release()
+		return nil, err
+	}
+	return newPoint(m, s, place), nil
+}
+
+// fail keeps the first error of the stream.
+func (s *Stream) fail(err *driver.Error) {
+	s.mu.Lock()
+	if s.failure == nil {
+		s.failure = err
+	}
+	s.mu.Unlock()
+}
+
+// Failure implements driver.Stream.
+func (s *Stream) Failure() *driver.Error {
+	s.mu.Lock()
+	err := s.failure
+	s.failure = nil
+	s.mu.Unlock()
+	if s.dev.lost.Load() != nil {
+		return s.dev.lostError("synchronize")
+	}
+	return err
+}
+
+func (s *Stream) closedTail() *point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tail
+}
+
+// Close implements driver.Stream. The driver lets pending work finish; a mark
+// behind it tells when.
+func (s *Stream) Close() {
+	if s.external || s.h == legacyHandle {
+		return
+	}
+	tail, err := s.point("close stream")
+	if err != nil {
+		tail = &point{stream: s, place: s.enqueued.Load(), mark: &mark{dev: s.dev}}
+		tail.state.Store(reached)
+		s.note(tail.place)
+	}
+	s.mu.Lock()
+	s.tail = tail
+	s.mu.Unlock()
+	if s.dev.lost.Load() == nil {
+		C.hs_stream_destroy(s.dev.ctx(), s.h) // of a stream that is gone nothing can be said any more
+	}
+	s.dev.streams.sweep()
+}
+
+// Describe implements driver.Stream.
+func (s *Stream) Describe() string {
+	name := fmt.Sprintf("stream %d of device %d", s.id, s.dev.ordinal)
+	if s.h == legacyHandle {
+		name = fmt.Sprintf("the legacy default stream of device %d", s.dev.ordinal)
+	}
+	if cause := s.dev.lost.Load(); cause != nil {
+		return name + " is lost with its device: " + cause.Error()
+	}
+	done, err := s.Query()
+	if err != nil {
+		return name + " failed: " + err.Error()
+	}
+	if done {
+		return name + " is idle"
+	}
+	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, max(1, s.enqueued.Load()-s.reached.Load()))
+	if holds := s.dev.drv.poller.titles(s, 4); len(holds) > 0 {
+		text += "; of the host's doing it comes to " + strings.Join(holds, ", ") + " next"
+	}
+	return text
+}
+
+// forget lets go of the marks that the stream keeps.
+func (s *Stream) forget() {
+	s.mu.Lock()
+	kept, tail := s.kept, s.tail
+	s.kept = nil
+	s.mu.Unlock()
+	for _, k := range kept {
+		k.mark.release()
+	}
+	if tail != nil {
+		tail.drop()
+	}
+}

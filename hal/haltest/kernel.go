@@ -1,0 +1,185 @@
+package haltest
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// module loads a program on a device until the end of the case.
+func (k *Kit) module(ordinal int, text string) *hal.Module {
+	k.T.Helper()
+	m, err := k.Device(ordinal).LoadModule(k.Me, append([]byte(text), 0))
+	require.NoError(k, err)
+	k.T.Cleanup(func() { _ = m.Close(nil) })
+	return m
+}
+
+func (k *Kit) function(m *hal.Module, name string) *hal.Function {
+	k.T.Helper()
+	f, err := m.Function(name)
+	require.NoError(k, err)
+	return f
+}
+
+// cells is the form of arguments: numbers of up to 8 bytes.
+func cells(values ...uint64) []byte {
+	out := make([]byte, driver.Cell*len(values))
+	for i, v := range values {
+		binary.LittleEndian.PutUint64(out[driver.Cell*i:], v)
+	}
+	return out
+}
+
+// line is a launch of one thread for each of n elements.
+func line(n uint32, args ...uint64) hal.LaunchSpec {
+	const block = 64
+	return hal.LaunchSpec{Grid: [3]uint32{(n + block - 1) / block, 1, 1}, Block: [3]uint32{block, 1, 1},
+		Args: cells(args...)}
+}
+
+func whole(b *hal.Block) []hal.Range { return []hal.Range{{Start: b.Start, Size: b.Size}} }
+
+func words(values []byte) []uint32 {
+	out := make([]uint32, len(values)/4)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint32(values[4*i:])
+	}
+	return out
+}
+
+var kernelCases = []testCase{
+	{"K1_kernels_run_in_stream_order", Kernels | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		f := k.function(k.module(0, ptxFill), "fill_u32")
+		const n = 1000
+		b := k.Alloc(0, 4*n)
+		first, gotFirst := k.Pinned(4 * n)
+		second, gotSecond := k.Pinned(4 * n)
+		hold := Hold(k, s).Started()
+		require.NoError(k, s.Launch(k.Me, f, line(n, b.Start, 0x01020304, n), nil, whole(b)))
+		k.Copy(s, first.Start, b.Start, 4*n)
+		require.NoError(k, s.Launch(k.Me, f, line(n, b.Start, 7, n-1), nil, whole(b)))
+		k.Copy(s, second.Start, b.Start, 4*n)
+		k.Pending(s, "the stream is held")
+		hold.Release()
+		k.Sync(s)
+		for i, v := range words(gotFirst) {
+			require.EqualValues(k, 0x01020304, v, "element %d", i)
+		}
+		got := words(gotSecond)
+		require.EqualValues(k, 7, got[n-2])
+		require.EqualValues(k, 0x01020304, got[n-1], "an element that the kernel was not to touch")
+	}},
+	{"K1_arguments_are_taken_at_the_call", Kernels | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		f := k.function(k.module(0, ptxFill), "fill_u32")
+		b := k.Alloc(0, 256)
+		hold := Hold(k, s).Started()
+		spec := line(64, b.Start, 5, 64)
+		require.NoError(k, s.Launch(k.Me, f, spec, nil, whole(b)))
+		clear(spec.Args)
+		hold.Release()
+		k.Sync(s)
+		require.EqualValues(k, 5, words(k.Read(b))[63])
+	}},
+	{"K1_a_kernel_reads_what_comes_before_it", Kernels | Memory, func(k *Kit) {
+		s, other := k.Stream(ordinary), k.Stream(ordinary)
+		f := k.function(k.module(0, ptxAdd), "add_f32")
+		a, b, out := k.Alloc(0, 400), k.Alloc(0, 400), k.Alloc(0, 400)
+		h, got := k.Pinned(400)
+		e := k.Event(hal.EventOptions{})
+		one, two := math.Float32bits(1.5), math.Float32bits(2.25)
+		hold := Hold(k, other).Started()
+		require.NoError(k, other.Fill(k.Me, a.Start, one, 4, 100))
+		k.Record(other, e)
+		k.Wait(s, e)
+		require.NoError(k, s.Fill(k.Me, b.Start, two, 4, 100))
+		require.NoError(k, s.Launch(k.Me, f, line(100, out.Start, a.Start, b.Start, 100),
+			append(whole(a), whole(b)...), whole(out)))
+		k.Copy(s, h.Start, out.Start, 400)
+		hold.Release()
+		k.Sync(s)
+		for _, v := range words(got) {
+			require.Equal(k, float32(3.75), math.Float32frombits(v))
+		}
+	}},
+	{"K1_what_a_kernel_works_on_is_not_given_back", Kernels | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		m := k.module(0, ptxFill)
+		f := k.function(m, "fill_u32")
+		h, bytes := k.Pinned(256)
+		clear(bytes)
+		var seen []string
+		stop := k.RT.Listen(func(o hal.Operation) {
+			if !o.Host {
+				seen = append(seen, o.Kind)
+			}
+		})
+		hold := Hold(k, s).Started()
+		require.NoError(k, s.Launch(k.Me, f, line(64, h.Start, 9, 64), nil, whole(h)))
+		stop()
+		require.Equal(k, []string{"call", "launch"}, seen)
+		err := k.RT.FreeHost(k.Me, h.Start, false)
+		require.ErrorIs(k, err, hal.ErrNotReady)
+		require.ErrorContains(k, err, "a kernel")
+		require.NoError(k, m.Close(k.Me))
+		require.NoError(k, m.Close(k.Me))
+		hold.Release()
+		k.Sync(s)
+		require.EqualValues(k, 9, words(bytes)[63], "a launch of a closed module still runs")
+		require.ErrorIs(k, s.Launch(k.Me, f, line(64, h.Start, 9, 64), nil, nil), hal.ErrClosed)
+		_, err = m.Function("fill_u32")
+		require.ErrorIs(k, err, hal.ErrClosed)
+	}},
+	{"K2_mistakes_are_told_at_the_load", Kernels, func(k *Kit) {
+		d := k.Device(0)
+		for name, image := range map[string][]byte{"nothing": nil, "no program": []byte("this is none\x00")} {
+			_, err := d.LoadModule(k.Me, image)
+			require.ErrorIs(k, err, hal.ErrInvalidValue, name)
+		}
+		_, err := d.LoadModule(k.Me, []byte(ptxWrong+"\x00"))
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+		require.ErrorContains(k, err, "line ", "the compiler says where")
+		_, err = k.module(0, ptxFill).Function("no_such_kernel")
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+		require.ErrorContains(k, err, "no_such_kernel")
+		k.Sync(k.Stream(ordinary))
+	}},
+	{"K2_a_launch_that_cannot_run_fails_at_the_call", Kernels | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		f := k.function(k.module(0, ptxFill), "fill_u32")
+		b := k.Alloc(0, 256)
+		k.Fill(s, b, 1)
+		most := uint32(f.Threads())
+		require.Positive(k, most)
+		for name, change := range map[string]func(*hal.LaunchSpec){
+			"no grid":          func(l *hal.LaunchSpec) { l.Grid[2] = 0 },
+			"no block":         func(l *hal.LaunchSpec) { l.Block[1] = 0 },
+			"too many threads": func(l *hal.LaunchSpec) { l.Block = [3]uint32{most, 2, 1} },
+			"past all numbers": func(l *hal.LaunchSpec) { l.Block = [3]uint32{1 << 31, 1 << 31, 1 << 31} },
+			"no cells":         func(l *hal.LaunchSpec) { l.Args = l.Args[1:] },
+			"too much shared":  func(l *hal.LaunchSpec) { l.Shared = 1 << 30 },
+		} {
+			spec := line(64, b.Start, 2, 64)
+			change(&spec)
+			err := s.Launch(k.Me, f, spec, nil, whole(b))
+			require.ErrorIs(k, err, hal.ErrInvalidValue, name)
+		}
+		spec := line(64, b.Start, 2, 64)
+		spec.Block[0] = most + 1
+		require.ErrorContains(k, s.Launch(k.Me, f, spec, nil, nil), "at most")
+		k.Sync(s)
+		require.EqualValues(k, 0x01010101, words(k.Read(b))[0], "a refused launch ran")
+	}},
+	{"K2_a_module_belongs_to_its_device", Kernels | Pair, func(k *Kit) {
+		f := k.function(k.module(0, ptxFill), "fill_u32")
+		far := k.StreamOn(1, ordinary)
+		require.ErrorIs(k, far.Launch(k.Me, f, line(1, 0, 0, 0), nil, nil), hal.ErrWrongDevice)
+		k.Sync(far)
+	}},
+}

@@ -1,0 +1,59 @@
+package haltest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+// vendorCases are about what stands on a vendor's library.
+var vendorCases = []testCase{
+	{"D4_a_handle_names_its_open_stream", Handles, func(k *Kit) {
+		d := k.Device(0)
+		s := k.Stream(hal.StreamOptions{})
+		handle, ok := s.Handle()
+		require.True(k, ok)
+		require.Greater(k, handle, uint64(2), "0, 1 and 2 are default streams")
+		same, err := d.External(k.Me, handle)
+		require.NoError(k, err)
+		require.Same(k, s, same)
+		require.False(k, same.External())
+		for _, number := range []uint64{0, 1} {
+			legacy, err := d.External(k.Me, number)
+			require.NoError(k, err)
+			require.Same(k, d.Legacy(), legacy)
+		}
+		own, err := d.PerThreadStream(k.Me)
+		require.NoError(k, err)
+		handle, _ = own.Handle()
+		same, err = d.External(k.Me, handle)
+		require.NoError(k, err)
+		require.Same(k, own, same)
+	}},
+	{"D4_a_handle_belongs_to_its_device", Handles | Pair, func(k *Kit) {
+		handle, _ := k.StreamOn(1, ordinary).Handle()
+		_, err := k.Device(0).External(k.Me, handle)
+		require.ErrorIs(k, err, hal.ErrWrongDevice)
+	}},
+	{"A8_abort_is_possible_or_refused", 0, func(k *Kit) {
+		s := k.Stream(ordinary)
+		_, stream := s.Abort(k.Me)
+		_, device := k.Device(0).Abort(k.Me)
+		for _, err := range []error{stream, device} {
+			if k.Has(Aborts) {
+				require.NoError(k, err)
+			} else {
+				require.ErrorIs(k, err, hal.ErrNotSupported)
+			}
+		}
+		k.Done(s, "nothing was enqueued")
+	}},
+	{"K2_a_backend_without_kernels_says_so", 0, func(k *Kit) {
+		if k.Has(Kernels) {
+			require.Positive(k, k.function(k.module(0, ptxFill), "fill_u32").Threads())
+			return
+		}
+		_, err := k.Device(0).LoadModule(k.Me, []byte(ptxFill+"\x00"))
+		require.ErrorIs(k, err, hal.ErrNotSupported)
+	}},
+}

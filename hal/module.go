@@ -1,0 +1,205 @@
+package hal
+
+import (
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// Module is a loaded program of a device.
+type Module struct {
+	dev *Device
+	d   driver.Module
+	// code is what pending launches work on: it is given back as a block is, when
+	// none is pending any more.
+	code   *Block
+	closed atomic.Bool
+}
+
+// Function is a function of a module, which streams of its device launch.
+type Function struct {
+	module *Module
+	name   string
+	d      driver.Function
+}
+
+// LoadModule loads a program: the text of an assembler, or a binary, as the
+// vendor's library takes them. Text ends with NUL.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend runs no programs.
+//   - [ErrInvalidValue]: the program has mistakes; the text has the compiler's words.
+//   - [ErrInHostFunction].
+//
+// Contract: K2, H3. Source: CUDA driver API, cuModuleLoadDataEx.
+func (d *Device) LoadModule(t *Thread, image []byte) (*Module, error) {
+	const op = "load module"
+	if err := t.enter(op); err != nil {
+		return nil, err
+	}
+	l, ok := d.d.(driver.Loader)
+	if !ok {
+		return nil, driver.Errorf(driver.NotSupported, op, "the %s backend runs no kernels of a module; "+
+			"enqueue a native function, or use a backend that has kernels", d.rt.Name())
+	}
+	if len(image) == 0 {
+		return nil, driver.Errorf(driver.InvalidValue, op, "the program is empty")
+	}
+	made, err := l.Load(image)
+	if err != nil {
+		return nil, err
+	}
+	d.used.Store(true)
+	m := &Module{dev: d, d: made}
+	m.code = &Block{Kind: DeviceMemory, dev: d, module: made}
+	return m, nil
+}
+
+// Device returns the module's device.
+func (m *Module) Device() *Device { return m.dev }
+
+// Closed reports whether Close was called.
+func (m *Module) Closed() bool { return m.closed.Load() }
+
+// Function returns a function of the module by its name in it.
+//
+// # Errors
+//   - [ErrInvalidValue]: the module has none with this name.
+//   - [ErrClosed].
+//
+// Contract: K2.
+func (m *Module) Function(name string) (*Function, error) {
+	if m.closed.Load() {
+		return nil, closedError("find function", "module")
+	}
+	f, err := m.d.Function(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Function{m, name, f}, nil
+}
+
+// Close gives the module up. Launches that are pending still run; closing again
+// does nothing.
+//
+// # Errors: [ErrInHostFunction].
+//
+// Contract: L1, L2.
+func (m *Module) Close(t *Thread) error {
+	if err := t.enter("close module"); err != nil {
+		return err
+	}
+	if m.closed.CompareAndSwap(false, true) {
+		rt := m.dev.rt
+		rt.memory.mu.Lock()
+		rt.memory.dying = append(rt.memory.dying, m.code)
+		rt.memory.mu.Unlock()
+		for range rt.looks() {
+			rt.reap(reapMost)
+		}
+	}
+	return nil
+}
+
+// Name returns the function's name in its module.
+func (f *Function) Name() string { return f.name }
+
+// Module returns the module the function belongs to.
+func (f *Function) Module() *Module { return f.module }
+
+// Threads returns how many threads a block may have.
+func (f *Function) Threads() int { return f.d.Threads() }
+
+// LaunchSpec says how a function is launched.
+type LaunchSpec struct {
+	// Grid is the number of blocks, Block that of threads in each, both from 1.
+	Grid, Block [3]uint32
+	// Shared is the bytes of dynamic shared memory.
+	Shared uint32
+	// Args are the arguments, each at the start of driver.Cell bytes. They are
+	// taken within the call.
+	Args []byte
+	// Cooperative launches run all blocks at once or fail.
+	Cooperative bool
+}
+
+// check refuses what no device can run.
+func (spec *LaunchSpec) check(f *Function) error {
+	const op = "launch"
+	threads := uint64(1)
+	for i := range 3 {
+		if spec.Grid[i] == 0 || spec.Block[i] == 0 {
+			return driver.Errorf(driver.InvalidValue, op,
+				"the grid is %v and the block %v; each dimension is 1 or more", spec.Grid, spec.Block)
+		}
+		// Three factors of 32 bits may not fit; two that are bounded do.
+		threads = min(threads*uint64(spec.Block[i]), 1<<31)
+	}
+	if most := f.d.Threads(); threads > uint64(most) {
+		return driver.Errorf(driver.InvalidValue, op, "blocks of %v have %d threads, and %s runs at most %d",
+			spec.Block, threads, f.name, most)
+	}
+	if len(spec.Args)%driver.Cell != 0 {
+		return driver.Errorf(driver.InvalidValue, op,
+			"the arguments are %d bytes, and each takes %d", len(spec.Args), driver.Cell)
+	}
+	return nil
+}
+
+// Launch enqueues a run of a function. reads and writes say what it works on;
+// blocks it names are not given back before it has ended.
+//
+// # Errors
+//   - [ErrInvalidValue]: a dimension is 0, a block has more threads than the
+//     function can have, or the arguments are no cells.
+//   - [ErrWrongDevice]: f belongs to another device than s.
+//   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//   - What the device says to a launch that cannot run.
+//
+// Contract: K1, K2, D4, M11, H3. Source: CUDA driver API, cuLaunchKernel.
+func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes []Range) error {
+	const op = "launch"
+	if err := s.admit(t, op); err != nil {
+		return err
+	}
+	l, ok := s.d.(driver.Launcher)
+	if !ok {
+		return driver.Errorf(driver.NotSupported, op, "the %s backend runs no kernels", s.dev.rt.Name())
+	}
+	m := f.module
+	if m.dev != s.dev {
+		return driver.Errorf(driver.WrongDevice, op, "%s was loaded on device %d and the stream belongs to device %d; "+
+			"load the module on the stream's device", f.name, m.dev.ordinal, s.dev.ordinal)
+	}
+	if err := spec.check(f); err != nil {
+		return err
+	}
+	w, err := s.worker(op)
+	if err != nil {
+		return err
+	}
+	if !m.begin(s) {
+		return closedError(op, "module")
+	}
+	var id uint32
+	if s.listened() {
+		id = s.tell(Operation{Kind: "launch", Thread: t, Reads: reads, Writes: writes})
+	}
+	blocks := append(s.blocks("a kernel", reads, writes), m.code)
+	return s.settle(t, s.using(w, blocks, func() error {
+		return l.Launch(driver.Launch{Function: f.d, Grid: spec.Grid, Block: spec.Block, Shared: spec.Shared,
+			Args: spec.Args, Cooperative: spec.Cooperative, Tag: id})
+	}))
+}
+
+// begin notes a launch that s is about to enqueue, unless the module is closed.
+func (m *Module) begin(s *Stream) bool {
+	memory := &m.dev.rt.memory
+	memory.mu.Lock()
+	defer memory.mu.Unlock()
+	if m.closed.Load() {
+		return false
+	}
+	m.code.begin(s, "a kernel")
+	return true
+}

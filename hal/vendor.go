@@ -1,0 +1,180 @@
+package hal
+
+import (
+	"sync"
+
+	"halstream/hal/driver"
+)
+
+// Lost returns the error that made the device useless, nil while it can be used.
+// Whoever waited without a stream's Failure asks for it: points of a device that
+// was lost are reached, though their work was not done.
+func (d *Device) Lost() error {
+	if d.losable != nil {
+		if err := d.losable.Lost(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outcome is what a wait has to tell that found its point reached or not.
+func (d *Device) outcome(reached bool) (bool, error) {
+	if err := d.Lost(); err != nil {
+		return false, err
+	}
+	return reached, nil
+}
+
+// Fact returns a fact about the device as text: see driver.Informant.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend does not tell.
+//   - [ErrInHostFunction].
+func (d *Device) Fact(t *Thread, name string) (string, error) {
+	const op = "device fact"
+	if err := t.enter(op); err != nil {
+		return "", err
+	}
+	if i, ok := d.d.(driver.Informant); ok {
+		return i.Fact(name)
+	}
+	return "", driver.Errorf(driver.NotSupported, op, "the %s backend does not tell %q of its devices", d.rt.Name(), name)
+}
+
+// CanAccess reports whether device d can use memory of device o where it lies.
+// Copies between the two work in either case.
+//
+// # Errors: [ErrInHostFunction].
+func (d *Device) CanAccess(t *Thread, o *Device) (bool, error) {
+	if err := t.enter("peer access"); err != nil {
+		return false, err
+	}
+	if p, ok := d.rt.drv.(driver.Peers); ok && d != o {
+		return p.CanAccess(d.ordinal, o.ordinal)
+	}
+	return d == o, nil
+}
+
+// EnableAccess lets device d use memory of device o; again does nothing.
+//
+// # Errors
+//   - [ErrNotSupported]: it cannot.
+//   - [ErrInHostFunction].
+func (d *Device) EnableAccess(t *Thread, o *Device) error {
+	const op = "enable peer access"
+	if err := t.enter(op); err != nil {
+		return err
+	}
+	if d == o {
+		return nil
+	}
+	if p, ok := d.rt.drv.(driver.Peers); ok {
+		return p.Enable(d.ordinal, o.ordinal)
+	}
+	return driver.Errorf(driver.NotSupported, op, "devices of the %s backend do not use each other's memory; copy it",
+		d.rt.Name())
+}
+
+// handles finds the open streams of a device, those of other libraries left out,
+// by the numbers that the vendor's library gave them.
+type handles struct {
+	mu sync.Mutex
+	of map[uint64]*Stream
+}
+
+func (h *handles) add(s *Stream) {
+	number, ok := s.Handle()
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of == nil {
+		h.of = map[uint64]*Stream{}
+	}
+	h.of[number] = s
+}
+
+func (h *handles) remove(s *Stream) {
+	number, ok := s.Handle()
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of[number] == s {
+		delete(h.of, number)
+	}
+}
+
+func (h *handles) find(number uint64) *Stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.of[number]
+}
+
+// Handle returns the number by which the vendor's library knows the stream, and
+// whether it does.
+func (s *Stream) Handle() (uint64, bool) {
+	if h, ok := s.d.(driver.Handled); ok {
+		return h.Handle(), true
+	}
+	return 0, false
+}
+
+// External reports whether the stream is another library's: closing it leaves
+// that library's alone.
+func (s *Stream) External() bool { return s.external }
+
+// legacyHandleMost is the largest handle that means the legacy default stream.
+const legacyHandleMost = 1
+
+// External returns the stream with a handle of the vendor's: the open stream of
+// this runtime that has it, or one that stands for another library's. Who made
+// that one keeps it alive for as long as it is used here.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend's streams have no handles.
+//   - [ErrInvalidHandle]: the vendor's library does not know it.
+//   - [ErrWrongDevice]: it belongs to another device.
+//   - [ErrInHostFunction].
+//
+// Contract: S1, D4, H3.
+func (d *Device) External(t *Thread, handle uint64) (*Stream, error) {
+	const op = "use external stream"
+	if err := t.enter(op); err != nil {
+		return nil, err
+	}
+	if handle <= legacyHandleMost {
+		return d.DefaultStream(), nil
+	}
+	for _, o := range d.rt.devices {
+		s := o.handles.find(handle)
+		switch {
+		case s != nil && o != d:
+			return nil, driver.Errorf(driver.WrongDevice, op, "%#x is a stream of device %d, not %d",
+				handle, o.ordinal, d.ordinal)
+		case s != nil:
+			return s, nil
+		}
+	}
+	f, ok := d.d.(driver.Foreign)
+	if !ok {
+		return nil, driver.Errorf(driver.NotSupported, op, "streams of the %s backend have no handles", d.rt.Name())
+	}
+	made, err := f.External(handle)
+	if err != nil {
+		return nil, err
+	}
+	d.used.Store(true)
+	s := &Stream{dev: d, d: made, index: d.indexes.Add(1), external: true, level: uint8(d.levels - 1)}
+	if m, ok := made.(driver.Made); ok {
+		o := m.Made()
+		s.level = min(o.Level, s.level)
+		s.opts = StreamOptions{Priority: int(s.level) + d.GreatestPriority(), NonBlocking: !o.Ordered}
+	}
+	d.rt.live.Add(1)
+	d.rt.host(Operation{Kind: "new stream", Stream: s, Thread: t})
+	return s, nil
+}

@@ -1,0 +1,97 @@
+package pybuild
+
+import "halstream/hal"
+
+func device(ordinal int64) (*hal.Device, error) {
+	r, err := backend()
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.Device(int(ordinal))
+	return d, raise(err)
+}
+
+// DeviceCount returns the number of devices.
+func DeviceCount() (n int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return int64(r.Devices()), nil
+}
+
+// DeviceName returns the hardware's name.
+func DeviceName(ordinal int64) (name string, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return "", err
+	}
+	return d.Name(), nil
+}
+
+// DeviceUsed returns 1 once a stream of the device was made or asked for.
+func DeviceUsed(ordinal int64) (used int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	return truth(d.Used()), nil
+}
+
+// DeviceGreatestPriority returns the priority of the most urgent streams.
+func DeviceGreatestPriority(ordinal int64) (priority int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	return int64(d.GreatestPriority()), nil
+}
+
+// DeviceSync waits for all work enqueued on the device so far; 1 if it is done.
+func DeviceSync(ordinal, limit int64) (done int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	p, err := d.Point(caller())
+	if err != nil {
+		return 0, raise(err)
+	}
+	return outcome(d, await(p, limit))
+}
+
+// outcome is what a wait for work of a device answers, done being what await
+// returned: the device may have been lost meanwhile. A handler of a signal that
+// raised has the first word.
+func outcome(d *hal.Device, done int64) (int64, error) {
+	if err := d.Lost(); err != nil && done == 1 {
+		return 0, raise(err)
+	}
+	return done, nil
+}
+
+// DeviceAbort drops the work of the device that has not started.
+func DeviceAbort(ordinal int64) (n int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	dropped, err := d.Abort(caller())
+	return int64(dropped), raise(err)
+}
+
+// DeviceDescribe says which streams are pending and why.
+func DeviceDescribe(ordinal int64) (text string, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return "", err
+	}
+	return d.Describe(), nil
+}

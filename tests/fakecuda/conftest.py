@@ -1,0 +1,60 @@
+"""A library of their own for the tests of the look-alike driver, fresh for each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fakecuda_help import LIBRARY, Driver, environment
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the library, so that no backend in this process shares its state."""
+    if not LIBRARY.exists():
+        pytest.fail(f"{LIBRARY} is not there; run make build")
+    return Path(shutil.copy(LIBRARY, tmp_path_factory.mktemp("fakecuda") / "libfakecuda.so"))
+
+
+@pytest.fixture(scope="session")
+def loaded(library: Path) -> Driver:
+    """The library, loaded once."""
+    return Driver(library)
+
+
+@pytest.fixture
+def start(loaded: Driver) -> Iterator[Callable[..., Driver]]:
+    """Return a function that gives the driver as freshly loaded with a setting.
+
+    ``start(devices=1, queue=8)`` also calls cuInit. Holds are opened and all is
+    dropped after the test.
+    """
+    running: list[Iterator[None]] = []
+
+    def start(*, init: bool = True, **settings: object) -> Driver:
+        running.append(environment(**settings))
+        next(running[-1])
+        assert loaded.control("reset") == 0
+        if init:
+            assert loaded.cuInit(0) == 0
+        return loaded
+
+    yield start
+    for word in loaded.holds:
+        word.value = 1
+    loaded.holds.clear()
+    loaded.control("faults off")
+    for settings in reversed(running):
+        next(settings, None)
+    loaded.control("reset")
+    loaded.kept.clear()
+
+
+@pytest.fixture
+def cuda(start: Callable[..., Driver]) -> Driver:
+    """The driver as freshly loaded, with the context of device 0 current."""
+    driver = start()
+    driver.context()
+    return driver
