@@ -38,7 +38,7 @@ const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory |
 
 func TestConformanceOnTheLookAlike(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	haltest.Run(t, haltest.Backend{Name: "cuda-fake", Open: open(fake(t).Path), Has: has})
+	haltest.Run(t, haltest.Backend{Name: "cuda-fake", Open: open(fake(t).Path), Has: has | haltest.Unbounded})
 }
 
 // On silicon, where there is any: make gpu runs it with HAL_REQUIRE=cuda.

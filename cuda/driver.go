@@ -56,6 +56,15 @@ func Open(path string) (*Driver, error) {
 	return &Driver{version: version, devices: make([]*Device, count), poller: newPoller()}, nil
 }
 
+// Symbols returns the names of the driver's functions that the backend knows.
+func Symbols() []string {
+	names := make([]string, C.HS_COUNT)
+	for i := range names {
+		names[i] = C.GoString(C.hs_symbol(C.int(i)))
+	}
+	return names
+}
+
 func absent(format string, args ...any) *driver.Error {
 	return driver.Errorf(driver.BackendAbsent, "use backend cuda", format, args...)
 }

@@ -347,7 +347,7 @@ func (s *Stream) closedTail() *point {
 // Close implements driver.Stream. The driver lets pending work finish; a mark
 // behind it tells when.
 func (s *Stream) Close() {
-	if s.external || s.h == legacyHandle {
+	if s.h == legacyHandle {
 		return
 	}
 	tail, err := s.point("close stream")
@@ -359,7 +359,7 @@ func (s *Stream) Close() {
 	s.mu.Lock()
 	s.tail = tail
 	s.mu.Unlock()
-	if s.dev.lost.Load() == nil {
+	if s.dev.lost.Load() == nil && !s.external {
 		C.hs_stream_destroy(s.dev.ctx(), s.h) // of a stream that is gone nothing can be said any more
 	}
 	s.dev.streams.sweep()

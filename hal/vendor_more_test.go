@@ -1,6 +1,8 @@
 package hal_test
 
 import (
+	"fmt"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -11,13 +13,35 @@ import (
 	"halstream/hal/driver"
 )
 
-// cBytes returns the address of memory that the runtime knows nothing of and that
-// no collector moves.
-func cBytes(t *testing.T, n int) uint64 {
+// programMemory returns the address of memory that the runtime knows nothing of.
+func programMemory(t *testing.T, n int) uint64 {
 	t.Helper()
 	b := make([]byte, n)
 	t.Cleanup(func() { clear(b) }) // alive until then
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+}
+
+// Drivers reserve addresses for devices: such pages are there and cannot be used.
+func TestReservedAddressesAreNoMemory(t *testing.T) {
+	rt, v := openVendor(t)
+	s, _ := v.stream(t, rt, hal.StreamOptions{})
+	b, err := s.Device().Alloc(nil, 256)
+	require.NoError(t, err)
+	pages, err := syscall.Mmap(-1, 0, 2<<12, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, syscall.Munmap(pages)) }()
+	addr := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(pages))))
+	for _, c := range []hal.CopySpec{{Dst: b.Start, Src: addr, Width: 1}, {Dst: addr, Src: b.Start, Width: 256}} {
+		_, err = s.Copy(nil, c)
+		require.ErrorIs(t, err, hal.ErrInvalidValue)
+		require.ErrorContains(t, err, "is not memory of this process")
+	}
+	require.NoError(t, syscall.Mprotect(pages[:1<<12], syscall.PROT_READ))
+	_, err = s.Copy(nil, hal.CopySpec{Dst: b.Start, Src: addr + 1<<12 - 8, Width: 8})
+	require.NoError(t, err)
+	_, err = s.Copy(nil, hal.CopySpec{Dst: b.Start, Src: addr + 1<<12 - 8, Width: 9})
+	require.ErrorIs(t, err, hal.ErrInvalidValue, "its last byte cannot be read")
+	synchronized(t, s)
 }
 
 func TestABackendIsAskedHowFarItsStreamsAre(t *testing.T) {
@@ -126,7 +150,7 @@ func TestAutoSaysWhatItPassed(t *testing.T) {
 	rt, err := hal.OpenBackend("auto", 1)
 	require.NoError(t, err)
 	defer rt.Close()
-	name := "passed " + t.Name()
+	name := fmt.Sprintf("passed %p", t) // names stay registered
 	before := len(rt.Passed())
 	hal.Register(name, 2, func() (driver.Driver, error) {
 		return nil, driver.Errorf(driver.BackendAbsent, "open", "it is not installed")

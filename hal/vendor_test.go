@@ -36,6 +36,7 @@ type vendorDevice struct {
 	next     uint64
 	lost     *driver.Error
 	external int
+	streams  []*vendorStream
 }
 
 type vendorStream struct {
@@ -83,7 +84,7 @@ func (v *vendor) Probe(addr uint64) (driver.Where, uint64, uint64, int, bool) {
 func (v *vendor) Refresh() {
 	v.refreshes.Add(1)
 	for _, d := range v.devices {
-		for _, s := range streamsOf[d] {
+		for _, s := range d.streams {
 			if s.asked {
 				s.asked = false
 				s.known = s.doneNow()
@@ -91,9 +92,6 @@ func (v *vendor) Refresh() {
 		}
 	}
 }
-
-// streamsOf are the streams of each device; tests here are no parallel ones.
-var streamsOf = map[*vendorDevice][]*vendorStream{}
 
 func (d *vendorDevice) Priorities() int { return 3 }
 
@@ -110,7 +108,7 @@ func (d *vendorDevice) NewStream(o driver.StreamOptions) (driver.Stream, error) 
 	}
 	d.next += 16
 	made := &vendorStream{Stream: s.(*host.Stream), dev: d, handle: d.next}
-	streamsOf[d] = append(streamsOf[d], made)
+	d.streams = append(d.streams, made)
 	return made, nil
 }
 
@@ -185,7 +183,7 @@ func (v *vendor) stream(t *testing.T, rt *hal.Runtime, o hal.StreamOptions) (*ha
 	s, err := d.NewStream(nil, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close(nil) })
-	list := streamsOf[v.devices[0]]
+	list := v.devices[0].streams
 	return s, list[len(list)-1]
 }
 
@@ -265,9 +263,7 @@ func TestSmallPageableSourcesAreStagedByTheDevice(t *testing.T) {
 	s, drv := v.stream(t, rt, hal.StreamOptions{})
 	b, err := s.Device().Alloc(nil, 256)
 	require.NoError(t, err)
-	source, err := rt.AllocHost(nil, 256) // C memory, which the test gives the runtime as the program's own
-	require.NoError(t, err)
-	mine := cBytes(t, 256)
+	mine := programMemory(t, 256)
 	p, err := s.Copy(nil, hal.CopySpec{Dst: b.Start, Src: mine, Width: 256})
 	require.NoError(t, err)
 	require.Nil(t, p)
@@ -287,6 +283,5 @@ func TestSmallPageableSourcesAreStagedByTheDevice(t *testing.T) {
 	require.True(t, p.Wait(int64(10*time.Second)))
 	require.Equal(t, driver.Pageable, drv.lastCopy.To)
 	require.Equal(t, -1, drv.lastCopy.DstDevice)
-	require.NoError(t, rt.FreeHost(nil, source.Start, false))
 	require.NoError(t, rt.Free(nil, b.Start))
 }

@@ -21,9 +21,9 @@ func peers(from, to int64) (a, b *hal.Device, err error) {
 }
 
 // PeerCanAccess returns 1 if a device can use the memory of another where it lies.
-func PeerCanAccess(from, to int64) (can int64, err error) {
+func PeerCanAccess(one, other int64) (can int64, err error) {
 	defer guard(&err)
-	a, b, err := peers(from, to)
+	a, b, err := peers(one, other)
 	if err != nil {
 		return 0, err
 	}
@@ -32,9 +32,9 @@ func PeerCanAccess(from, to int64) (can int64, err error) {
 }
 
 // PeerEnable lets a device use the memory of another; again does nothing.
-func PeerEnable(from, to int64) (zero int64, err error) {
+func PeerEnable(one, other int64) (zero int64, err error) {
 	defer guard(&err)
-	a, b, err := peers(from, to)
+	a, b, err := peers(one, other)
 	if err != nil {
 		return 0, err
 	}

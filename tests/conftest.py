@@ -32,14 +32,14 @@ FAKE_CUDA = Path(__file__).resolve().parent.parent / "build" / "fakecuda" / "lib
 #: What a test may need that not every backend has: ability -> what it is.
 ABILITIES = {
     "abort": "dropping work that is pending",
-    "contexts": "contexts of a device besides its primary one",
     "engines": "a number of engines that the test chooses, which run operations one by one",
     "exact-memory": "free memory to the byte, right after a block is given back",
     "host": "devices whose memory the host sees: NumPy views, native functions on arrays",
     "host-kernels": "kernels in their Python or native host form",
+    "host-settings": "the variables HALSTREAM_HOST_*",
     "kernels": "CUDA programs",
-    "parallel-functions": "functions of several streams that run at the same time",
     "priorities": "priorities that always decide which stream runs first",
+    "reasons": "texts that name what the first operation of a stream waits for",
     "schedules": "deterministic schedules",
     "silicon": "a device that is no imitation",
     "times": "the times at which operations ran",
@@ -47,12 +47,13 @@ ABILITIES = {
 
 _CUDA = {
     "abort": "the driver cannot take work back",
-    "contexts": "the backend works in each device's primary context, which other libraries share",
     "engines": "the device has the engines that it has",
     "exact-memory": "the driver gives memory back in pieces of its own",
     "host": "the host cannot see a device's memory",
     "host-kernels": "kernels run in their CUDA form there",
+    "host-settings": "they are for host devices",
     "priorities": "to the driver a priority is a hint",
+    "reasons": "the driver does not tell what an operation waits for",
     "schedules": "the driver decides what runs when",
     "times": "the driver does not tell when an operation ran",
 }

@@ -9,6 +9,7 @@ import ast
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACK = ROOT / "build" / "gpu"
 SUITES = ("conformance", "dialects", "interop", "process", "property", "protocols")
 PASSED, FAILED, ABSENT = "passed", "failed", "absent"
+SUITE_S = 180.0  # for each suite in Python
 SANITIZERS = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")
 SANITIZER_FOUND = 9  # what compute-sanitizer is told to end with when it found something
 
@@ -129,13 +131,14 @@ def install(bench: Bench) -> Outcome:
     return ended(good, f"{wheels[0].name} {how}; backend and devices: {lines[1]}")
 
 
-def _go_counts(text: str) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) > 2 and words[0] == "---" and words[1] in ("PASS:", "FAIL:", "SKIP:"):
-            found[words[1].rstrip(":").lower()] += 1
-    return dict(found)
+def _go_results(text: str) -> tuple[dict[str, int], list[str], list[str]]:
+    """Return from a verbose run of Go's tests how many ended how, which failed, and which hung."""
+    ends = re.findall(r"(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)", text)
+    counts = Counter(how.lower() for how, _ in ends)
+    # A run that is cut off prints no ends; what failed is in the messages.
+    failed = [name for how, name in ends if how == "FAIL"] + re.findall(r"(?m)^\s*Test:\s+(\S+)", text)
+    running = text.partition("running tests:\n")[2].partition("\n\n")[0]
+    return dict(counts), list(dict.fromkeys(failed)), re.findall(r"(?m)^\s*(\S+/\S+) \(", running)
 
 
 def _conformance(bench: Bench, name: str, before: list[str], limit: float) -> Outcome:
@@ -144,20 +147,23 @@ def _conformance(bench: Bench, name: str, before: list[str], limit: float) -> Ou
         return ended(False, f"{binary} is missing; make gpu-pack makes it where Go is")
     words = [*before, binary, "-test.v", "-test.run", "^TestConformance$", f"-test.timeout={limit:.0f}s"]
     code, text = bench.run(name, words, limit + 10, ROOT / "cuda")
-    counts = _go_counts(text)
-    errors = [line.strip() for line in text.splitlines() if "ERROR SUMMARY" in line]
-    failed = [line.split()[2] for line in text.splitlines() if line.strip().startswith("--- FAIL:")]
-    detail = "; ".join(f"{count} {what}" for what, count in sorted(counts.items())) or last(text)
+    counts, failed, hung = _go_results(text)
+    parts = [f"{count} {what}" for what, count in sorted(counts.items())] or [last(text)]
     if code != 0:
-        detail += f"; {verdict(code, limit + 10)}"
+        parts = (
+            [verdict(code, limit + 10), *(f"{test} hangs" for test in hung)]
+            if hung
+            else [*parts, verdict(code, limit + 10)]
+        )
+    parts += [line.strip() for line in text.splitlines() if "ERROR SUMMARY" in line]
     # Without a test that ran the binary ends well, too.
     good = code == 0 and counts.get("pass", 0) > 0
-    return ended(good, "; ".join([detail, *errors]), counts=counts, failed=failed)
+    return ended(good, "; ".join(parts), counts=counts, failed=failed, hung=hung)
 
 
 def conformance(bench: Bench) -> Outcome:
     """The conformance suite of the Go core."""
-    return _conformance(bench, "conformance", [], 300)
+    return _conformance(bench, "conformance", [], 180)
 
 
 def sanitizer(bench: Bench) -> Outcome:
@@ -203,36 +209,48 @@ def _junit(path: Path) -> tuple[dict[str, int], list[str], dict[str, int]]:
 
 
 def pytest(bench: Bench) -> Outcome:
-    """The suites in Python."""
+    """The suites in Python, each in a process of its own: one that hangs costs only itself."""
     for name in ("pytest", "numpy"):
         if importlib.util.find_spec(name) is None:
             return absent(f"{name} is not installed for {sys.executable}")
-    folders = [folder for folder in (ROOT / "tests" / name for name in SUITES) if folder.is_dir()]
-    without = {path: name for folder in folders for path, name in lacking(folder).items()}
-    junit = bench.folder / "junit.xml"
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        f"--backend={'cuda-fake' if bench.fake else 'cuda'}",
-        "-q",
-        "--tb=short",
-    ]
-    words += ["-p", "no:cacheprovider", f"--junitxml={junit}", *(f"--ignore={path}" for path in without)]
+    words = [sys.executable, "-m", "pytest", f"--backend={'cuda-fake' if bench.fake else 'cuda'}"]
+    words += ["-v", "--tb=short", "-p", "no:cacheprovider"]
     if importlib.util.find_spec("pytest_timeout") is None:
         words += ["-c", str(_settings(bench)), f"--rootdir={ROOT}"]
-    limit = 540.0
-    code, text = bench.run("pytest", [*words, *folders], limit)
-    if not junit.exists():
-        return ended(False, f"{verdict(code, limit)}: {last(text)}")
-    counts, failed, skipped = _junit(junit)
-    detail = "; ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-    if code:
-        detail += f"; {verdict(code, limit)}"
-    if without:
-        detail += f"; {len(without)} files left out for want of {', '.join(sorted(set(without.values())))}"
-    more = {"counts": counts, "failed": failed, "skipped": skipped, "left out": without}
-    return ended(code == 0 and counts.get("passed", 0) > 0, detail, **more)
+    data, counts, good = {}, Counter[str](), True
+    for suite in SUITES:
+        folder = ROOT / "tests" / suite
+        without, junit = lacking(folder), bench.folder / f"{suite}.xml"
+        more = [f"--junitxml={junit}", *(f"--ignore={path}" for path in without), folder]
+        code, text = bench.run(f"pytest-{suite}", [*words, *more], SUITE_S)
+        some, failed, skipped = _junit(junit) if junit.exists() else _so_far(text)
+        # Five: nothing was collected, as every file was left out.
+        good = good and (code == 0 or (code == 5 and bool(without)))
+        counts.update(some)
+        data[suite] = {
+            "how": "ended well" if code == 0 else f"{verdict(code, SUITE_S)}: {last(text)}",
+            "counts": some,
+            "failed": failed,
+            "skipped": skipped,
+            "left out": without,
+        }
+        print(f"        pytest {suite}: {some}; {data[suite]['how']}", flush=True)
+    detail = [f"{count} {what}" for what, count in sorted(counts.items())]
+    detail += [f"{suite}: {found['how']}" for suite, found in data.items() if found["how"] != "ended well"]
+    wants = sorted({name for found in data.values() for name in found["left out"].values()})
+    detail += [f"files left out for want of {', '.join(wants)}"] if wants else []
+    return ended(good and counts["passed"] > 0, "; ".join(detail), counts=dict(counts), data=data)
+
+
+def _so_far(text: str) -> tuple[dict[str, int], list[str], dict[str, int]]:
+    """Return what a run that was cut off had told; the last test named without an end is what hung."""
+    found = re.findall(r"(?m)^(\S+::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL)\b", text)
+    counts = Counter({"ERROR": "failed"}.get(how, how.lower()) for _, how in found)
+    failed = [name for name, how in found if how in ("FAILED", "ERROR")]
+    lines = [line.strip() for line in text.splitlines() if "::" in line]
+    if lines and (not found or not lines[-1].startswith(found[-1][0])):
+        failed.append(f"{lines[-1]} (hangs)")
+    return dict(counts), failed, {}
 
 
 def _settings(bench: Bench) -> Path:

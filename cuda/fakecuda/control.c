@@ -161,7 +161,10 @@ static void read_list(const char *variable, bool is_fault) {
     while (list != NULL && (entry = strsep(&rest, ",")) != NULL) {
         const char *name = strsep(&entry, ":"), *first = strsep(&entry, ":"), *second = strsep(&entry, ":");
         bool complete = first != NULL && (second != NULL || !is_fault);
-        if (*name && (!complete || (is_fault ? add_fault(name, first, second) : make_slow(name, first)) != 0)) {
+        bool wrong = !complete;
+        if (*name && complete)
+            wrong = (is_fault ? add_fault(name, first, second) : make_slow(name, first)) != 0;
+        if (*name && wrong) {
             fprintf(stderr, "fakecuda: %s: cannot read \"%s\"\n", variable, name);
             abort();
         }

@@ -67,7 +67,8 @@ static CUresult copy(CUstream handle, struct copy what, enum direction direction
 }
 
 static struct copy line(uint64_t to, uint64_t from, size_t size) {
-    return (struct copy){.to = to, .from = from, .width = size, .height = 1, .to_pitch = size, .from_pitch = size};
+    return (struct copy){.to = to, .from = from, .width = size, .height = 1, .to_pitch = size,
+        .from_pitch = size};
 }
 
 #define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
@@ -92,15 +93,16 @@ API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream
     return end(copy(stream, line(to, from, size), ON_DEVICE, GIVEN));
 }
 
-API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t size,
-                      CUstream stream) {
+API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                      size_t size, CUstream stream) {
     BEGIN(cuMemcpyPeerAsync, HINT(stream));
     struct context *context;
     TRY(healthy_context(to_context, &context));
     int to_device = context->device;
     TRY(healthy_context(from_context, &context));
     const struct block *target = find_block(to, size), *source = find_block(from, size);
-    bool fits = target != NULL && target->where == DEVICE_MEMORY && target->device == to_device && source != NULL &&
+    bool fits = target != NULL && target->where == DEVICE_MEMORY && target->device == to_device &&
+        source != NULL &&
                 source->where == DEVICE_MEMORY && source->device == context->device;
     if (size > 0 && !fits)
         return end(INVALID_VALUE);

@@ -58,9 +58,8 @@ CUresult execute(struct stream *stream, struct operation *operation) {
     case FREE:
         pthread_mutex_lock(&state.lock);
         struct block *block = block_by_id(operation->block);
-        /* Memory that its stream has taken again is not free. */
-        if (block != NULL && block->freeing && block->freed_at.stream == stream &&
-            block->freed_at.seq == operation->seq)
+        /* Memory that its stream has taken again has another id. */
+        if (block != NULL && block->freeing)
             pool_block_freed(block);
         pthread_mutex_unlock(&state.lock);
         break;

@@ -73,7 +73,8 @@ API cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *size, CUdeviceptr addres
 
 /* ---- Pinned memory ---- */
 
-static void add_host_block(struct context *context, uint64_t start, uint64_t asked, unsigned flags, enum where where) {
+static void add_host_block(struct context *context, uint64_t start, uint64_t asked, unsigned flags,
+    enum where where) {
     struct block *block = calloc(1, sizeof *block);
     if (block == NULL)
         abort();
@@ -97,7 +98,8 @@ API cuMemHostAlloc(void **address, size_t size, unsigned int flags) {
     if (size > 1ull << 40)
         return end(OUT_OF_MEMORY);
     uint64_t rounded = (size + PAGE - 1) / PAGE * PAGE;
-    void *bytes = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *bytes = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+        -1, 0);
     if (bytes == MAP_FAILED)
         return end(OUT_OF_MEMORY);
     memset(bytes, 0xCD, size < PAGE ? size : PAGE);
@@ -113,7 +115,8 @@ static CUresult give_up(void *address, enum where where, CUresult otherwise) {
     if (code != SUCCESS)
         return code;
     struct block *block = find_block((uint64_t)(uintptr_t)address, 1);
-    if (block == NULL || block->start != (uint64_t)(uintptr_t)address || block->where != where || block->freeing)
+    if (block == NULL || block->start != (uint64_t)(uintptr_t)address || block->where != where ||
+        block->freeing)
         return otherwise;
     block->freeing = true;
     uint64_t id = block->id;
@@ -167,7 +170,8 @@ API cuMemHostRegister_v2(void *address, size_t size, unsigned int flags) {
         return end(INVALID_VALUE);
     for (size_t i = 0; i < state.block_count; i++) {
         const struct block *block = state.blocks[i];
-        if (start / PAGE * PAGE < block->address + block->size && block->address < (stop + PAGE - 1) / PAGE * PAGE)
+        if (start / PAGE * PAGE < block->address + block->size &&
+            block->address < (stop + PAGE - 1) / PAGE * PAGE)
             return end(block->where == DEVICE_MEMORY ? INVALID_VALUE : HOST_MEMORY_ALREADY_REGISTERED);
     }
     if (!usable(start, stop, !(flags & 8), &mapped))

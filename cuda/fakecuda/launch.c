@@ -16,7 +16,8 @@ static CUresult check_shape(const struct request *r) {
     static const uint32_t most_blocks[] = {2147483647, 65535, 65535}, most_threads[] = {1024, 1024, 64};
     uint64_t threads = 1, blocks = 1;
     for (int i = 0; i < 3; i++) {
-        if (r->grid[i] == 0 || r->grid[i] > most_blocks[i] || r->block[i] == 0 || r->block[i] > most_threads[i])
+        if (r->grid[i] == 0 || r->grid[i] > most_blocks[i] || r->block[i] == 0 ||
+            r->block[i] > most_threads[i])
             return INVALID_VALUE;
         threads *= r->block[i];
         blocks *= r->grid[i];
@@ -108,9 +109,9 @@ API cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y
     return end(launch(&r));
 }
 
-API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                              unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
-                              CUstream stream, void **parameters) {
+API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                              unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                              unsigned int block_z, unsigned int shared, CUstream stream, void **parameters) {
     BEGIN(cuLaunchCooperativeKernel, HINT(stream));
     struct request r = {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared,
                         stream, parameters, NULL, true};
@@ -133,7 +134,8 @@ struct configuration {
     unsigned count;
 };
 
-_Static_assert(sizeof(struct attribute) == 72 && sizeof(struct configuration) == 56, "the layouts of a launch");
+_Static_assert(sizeof(struct attribute) == 72 && sizeof(struct configuration) == 56,
+    "the layouts of a launch");
 
 API cuLaunchKernelEx(const struct configuration *c, CUfunction function, void **parameters, void **extra) {
     BEGIN(cuLaunchKernelEx, c != NULL ? HINT(c->stream) : 0);

@@ -40,7 +40,8 @@ void add_block(struct block *block) {
             abort();
     }
     size_t place = place_of(block->address);
-    memmove(&state.blocks[place + 1], &state.blocks[place], (state.block_count - place) * sizeof *state.blocks);
+    memmove(&state.blocks[place + 1], &state.blocks[place],
+        (state.block_count - place) * sizeof *state.blocks);
     state.blocks[place] = block;
     state.block_count++;
     block->id = ++state.next_id;
@@ -49,7 +50,8 @@ void add_block(struct block *block) {
 
 void remove_block(struct block *block) {
     size_t place = place_of(block->address) - 1;
-    memmove(&state.blocks[place], &state.blocks[place + 1], (--state.block_count - place) * sizeof *state.blocks);
+    memmove(&state.blocks[place], &state.blocks[place + 1],
+        (--state.block_count - place) * sizeof *state.blocks);
     if (!block->freed)
         --*live_count(block);
 }
@@ -214,7 +216,8 @@ static void give_back(struct device *device, uint64_t offset, uint64_t size) {
     if (left) {
         device->holes[i - 1].size += size + (right ? device->holes[i].size : 0);
         if (right)
-            memmove(&device->holes[i], &device->holes[i + 1], (--device->hole_count - i) * sizeof *device->holes);
+            memmove(&device->holes[i], &device->holes[i + 1],
+                (--device->hole_count - i) * sizeof *device->holes);
     } else if (right) {
         device->holes[i].offset = offset;
         device->holes[i].size += size;
@@ -260,7 +263,8 @@ CUresult allocate(struct context *context, uint64_t size, struct pool *pool, str
 void release(struct block *block) {
     remove_block(block);
     if (block->where == DEVICE_MEMORY)
-        give_back(&state.devices[block->device], block->address - state.devices[block->device].base, block->size);
+        give_back(&state.devices[block->device], block->address - state.devices[block->device].base,
+            block->size);
     else if (block->where == PINNED_MEMORY)
         munmap((void *)(uintptr_t)block->address, block->size);
     if (block->freed_at.stream != NULL)

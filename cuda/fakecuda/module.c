@@ -74,7 +74,8 @@ API cuModuleLoadData(CUmodule *module, const void *image) {
     return end(load(module, image, 0, NULL, NULL));
 }
 
-API cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count, const int *options, void **values) {
+API cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count, const int *options,
+    void **values) {
     BEGIN(cuModuleLoadDataEx, 0);
     return end(load(module, image, count, options, values));
 }

@@ -223,7 +223,7 @@ class Array(Exchange):
     def _as_host(self) -> Any:
         """Return the memory as NumPy sees it; on a vendor device the host cannot see it."""
         if self._host is None:
-            if _native.backend() != "host":
+            if self.nbytes and _native.backend() != "host":
                 raise NotSupportedError(
                     "a Python function cannot see a device's memory: launch a kernel, or copy "
                     "to pinned memory first",

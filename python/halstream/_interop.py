@@ -121,42 +121,40 @@ def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | Non
     return new
 
 
-def external(handle: int, device: int | None) -> tuple[int, int, Owner | None]:
-    """Return id, device and owner of the stream with a raw handle, which is on any device for None.
+def external(handle: int, ordinal: int) -> tuple[int, int, Owner | None]:
+    """Return id, device and owner of the stream with a raw handle, whose device it tells itself.
 
     A stream of the runtime itself has no owner here: it stays its maker's. One of
     another library of the process is known to the runtime for as long as somebody
     holds the owner; the stream itself is left alone.
 
+    Parameters
+    ----------
+    handle : int
+    ordinal : int
+        The device to look at first.
+
     Raises
     ------
     InvalidHandleError
         If the backend knows no stream with this handle.
-    WrongDeviceError
-        If it is on another device than `device`.
     """
     try:
         if backend_name() == "host":  # where a handle is an id
             return handle, int(_native.stream_device(handle)), None
-        ident = _find(handle) if device is None else int(_native.stream_external(device, handle))
+        ident = _find(handle, ordinal)
         where = int(_native.stream_device(ident))
-        if not _native.stream_foreign(ident):
-            return ident, where, None
+        foreign = bool(_native.stream_foreign(ident))
     except OverflowError as exc:
         raise InvalidHandleError(f"{handle} is no handle of a stream ({exc})") from None
-    return ident, where, Owner(ident, external=True)
+    return ident, where, Owner(ident, external=True) if foreign else None
 
 
-def _find(handle: int) -> int:
-    """Return the id of the stream with a handle on the current device, or else on another one."""
-    here = _current.current_device()
-    try:
-        return int(_native.stream_external(here, handle))
-    except WrongDeviceError:
-        for ordinal in set(range(device_count())) - {here}:
-            with contextlib.suppress(WrongDeviceError):
-                return int(_native.stream_external(ordinal, handle))
-        raise
+def _find(handle: int, first: int) -> int:
+    for ordinal in (first, *(i for i in range(device_count()) if i != first)):
+        with contextlib.suppress(WrongDeviceError):
+            return int(_native.stream_external(ordinal, handle))
+    raise InvalidHandleError(f"{handle:#x} is a stream of a device that this process does not see")
 
 
 def default_id(per_thread: bool) -> int:
@@ -204,7 +202,9 @@ def close_raw(handle: int) -> None:
     try:
         ident = _raw.pop(handle, None)
         if ident is None or not _native.is_open(ident):
-            ident, _, owner = external(handle, None)
+            if handle in (0, 1, 2):
+                raise InvalidHandleError(f"{handle} is a default stream, which nobody closes", operation="close")
+            ident, _, owner = external(handle, _current.current_device())
             if owner is not None:
                 raise InvalidHandleError(
                     f"the stream with handle {handle:#x} was made by another library, which must "

@@ -64,7 +64,8 @@ def take(ordinal: int, priority: int) -> Owner:
         if owner is None:
             made = Owner(_native.stream_new(ordinal, ring.priority, NON_BLOCKING, 0))
             owner = ring.streams.setdefault(slot, made)
-            _observe.tell("stream_creation", owner.ident)
+            if _observe.active():
+                _observe.tell("stream_creation", int(_native.stream_handle(owner.ident)))
     except RuntimeError as exc:
         raise _native.error(exc) from None
     return owner

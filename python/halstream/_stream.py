@@ -144,21 +144,19 @@ class Stream(Work):
             stream, 2 is the caller's per-thread default stream. On a vendor's
             backend also what another library of the process has for a stream.
         device : Device, int, str or None
-            The device of handles 0, 1 and 2, and of another library's stream.
+            The device of handles 0, 1 and 2.
 
         Raises
         ------
         InvalidHandleError
             If no live stream has this handle.
-        WrongDeviceError
-            If another library's stream is on another device.
         """
         where = ordinal(device)
         value = operator.index(handle)
         if value in (0, 1, 2):
             return cls._default(where, per_thread=value == 2)
         try:
-            ident, found, owner = _interop.external(value, None if device is None else where)
+            ident, found, owner = _interop.external(value, where)
         except (RuntimeError, OverflowError) as exc:
             raise _native.error(exc, cls._errors) from None
         new = object.__new__(cls)
@@ -320,8 +318,9 @@ class Stream(Work):
 
     @property
     def handle(self) -> int:
-        """Raw handle, unique while it lives: the vendor's; else 0 legacy, 2 per-thread default."""
-        return int(_native.stream_handle(self._id))
+        """Raw handle, 0 for the legacy default stream; unique while the stream lives."""
+        value = int(_native.stream_handle(self._id))
+        return 0 if value == 1 else value  # CUDA's other name of that stream
 
     @property
     def index(self) -> int:

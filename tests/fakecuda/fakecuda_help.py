@@ -225,6 +225,19 @@ class Driver:
         self.holds.append(word)
         return word
 
+    def pending(self, stream: int) -> bool:
+        """Say whether a stream has work left, after giving it every chance to end.
+
+        A stream that is not really held comes to rest while work goes through others.
+        """
+        word = Word(self)
+        for i in range(20):
+            probe = self.stream()
+            assert self.cuStreamWriteValue32_v2(probe, word.address, i, 0) == 0
+            until(lambda probe=probe: self.cuStreamQuery(probe) == 0, "the end of work on a free stream")
+            assert self.cuStreamDestroy_v2(probe) == 0
+        return self.cuStreamQuery(stream) == NOT_READY
+
     def host_function(self, stream: int, function: Callable[[], object]) -> int:
         callback = HostFunction(lambda _: function())
         self.kept.append(callback)

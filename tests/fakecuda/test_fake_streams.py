@@ -14,7 +14,6 @@ from fakecuda_help import (
     LEGACY,
     LIMIT,
     NON_BLOCKING,
-    NOT_READY,
     PER_THREAD,
     Driver,
     Word,
@@ -34,7 +33,7 @@ def test_work_of_a_stream_runs_late_and_in_order(cuda: Driver) -> None:
     word = cuda.hold(stream)
     for i in range(20):
         assert cuda.host_function(stream, lambda i=i: seen.append(i)) == 0
-    assert cuda.cuStreamQuery(stream) == NOT_READY and seen == []
+    assert cuda.pending(stream) and seen == []
     word.value = 1
     assert cuda.cuStreamSynchronize(stream) == 0 and seen == list(range(20))
     assert cuda.cuStreamQuery(stream) == 0
@@ -54,7 +53,7 @@ def test_legacy_work_waits_for_blocking_streams(cuda: Driver, legacy: int) -> No
     blocking, word = cuda.stream(0), Word(cuda)
     gate = cuda.hold(blocking)
     write(cuda, legacy, word)
-    assert cuda.cuStreamQuery(legacy) == NOT_READY and word.value == 0
+    assert cuda.pending(legacy) and word.value == 0
     gate.value = 1
     assert cuda.cuStreamSynchronize(legacy) == 0 and word.value == 1
 
@@ -66,7 +65,7 @@ def test_blocking_streams_wait_for_legacy_work(cuda: Driver) -> None:
     write(cuda, blocking, held)
     write(cuda, free, word)
     assert cuda.cuStreamSynchronize(free) == 0
-    assert (word.value, held.value, cuda.cuStreamQuery(blocking)) == (1, 0, NOT_READY)
+    assert cuda.pending(blocking) and (word.value, held.value) == (1, 0)
     gate.value = 1
     assert cuda.cuStreamSynchronize(blocking) == 0 and held.value == 1
 
@@ -82,7 +81,7 @@ def test_legacy_work_does_not_wait_for_non_blocking_streams(cuda: Driver) -> Non
 def test_synchronizing_the_legacy_stream_waits_for_blocking_streams(cuda: Driver) -> None:
     """Spec 6.1: although nothing was given to it."""
     word = cuda.hold(cuda.stream(0))
-    assert cuda.cuStreamQuery(0) == NOT_READY
+    assert cuda.pending(0)
     assert cuda.waits("cuStreamSynchronize", 0, on=word)
 
 
@@ -90,7 +89,7 @@ def test_the_per_thread_stream_is_a_blocking_one(cuda: Driver) -> None:
     """Spec 6.1: it serialises with legacy work."""
     gate, word = cuda.hold(LEGACY), Word(cuda)
     write(cuda, PER_THREAD, word)
-    assert cuda.cuStreamQuery(PER_THREAD) == NOT_READY and word.value == 0
+    assert cuda.pending(PER_THREAD) and word.value == 0
     gate.value = 1
     assert cuda.cuStreamSynchronize(PER_THREAD) == 0 and word.value == 1
 
@@ -108,6 +107,13 @@ def test_every_thread_has_a_per_thread_stream_of_its_own(cuda: Driver) -> None:
     thread.start()
     thread.join(LIMIT)
     assert ids[0] == ids[1] != ids[2] == ids[3]
+
+
+def test_the_per_thread_stream_is_of_the_context_that_is_there_now(cuda: Driver) -> None:
+    first = cuda.asked("cuStreamGetId", PER_THREAD)
+    cuda.cuDevicePrimaryCtxRelease_v2(0)
+    cuda.context()
+    assert cuda.cuStreamQuery(PER_THREAD) == 0 and cuda.asked("cuStreamGetId", PER_THREAD) != first
 
 
 def test_special_handles_are_of_the_current_context(start: Start) -> None:
@@ -156,7 +162,7 @@ def test_a_destroyed_stream_finishes_its_work(cuda: Driver) -> None:
     assert cuda.cuEventRecord(event, stream) == 0
     assert cuda.cuStreamDestroy_v2(stream) == 0
     assert cuda.cuStreamWaitEvent(other, event, 0) == 0
-    assert word.value == 0 and cuda.cuStreamQuery(other) == NOT_READY
+    assert cuda.pending(other) and word.value == 0
     gate.value = 1
     assert cuda.cuStreamSynchronize(other) == 0 and word.value == 1
 

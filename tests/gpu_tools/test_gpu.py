@@ -89,6 +89,16 @@ def test_conformance_names_what_failed(steps: Any, bench: Any) -> None:
     assert (outcome["outcome"], outcome["failed"]) == ("failed", ["TestConformance/S1_x"])
 
 
+def test_conformance_names_what_hangs(steps: Any, bench: Any) -> None:
+    lines = ["\tTest: TestConformance/S1_x", "panic: test timed out after 1s", "\trunning tests:"]
+    lines += ["\t\tTestConformance (1s)", "\t\tTestConformance/S2_y (1s)", "", "goroutine 1 [running]:"]
+    (bench.pack / "said").write_text("\n".join(lines))
+    program(bench, f"cat {bench.pack / 'said'}; exit 2")
+    outcome = steps.conformance(bench)
+    assert (outcome["failed"], outcome["hung"]) == (["TestConformance/S1_x"], ["TestConformance/S2_y"])
+    assert "TestConformance/S2_y hangs" in outcome["detail"]
+
+
 def test_conformance_without_a_case_is_no_success(steps: Any, bench: Any) -> None:
     program(bench, "echo 'testing: warning: no tests to run'; echo PASS")
     assert steps.conformance(bench)["outcome"] == "failed"
@@ -119,6 +129,13 @@ def test_results_of_tests_are_counted_with_reasons(steps: Any, tmp_path: Path) -
     counts, failed, skipped = steps._junit(report)
     assert counts == {"passed": 1, "failed": 1, "skipped": 1}
     assert (failed, skipped) == (["a::bad"], {"no schedules": 1})
+
+
+def test_a_suite_that_is_cut_off_tells_what_it_had(steps: Any) -> None:
+    text = "tests/a.py::test_x PASSED [ 1%]\ntests/a.py::test_y FAILED [ 2%]\ntests/a.py::test_z[1] "
+    counts, failed, _ = steps._so_far(text)
+    assert counts == {"passed": 1, "failed": 1}
+    assert failed == ["tests/a.py::test_y", "tests/a.py::test_z[1] (hangs)"]
 
 
 def test_results_of_the_look_alike_stay_out_of_the_documents(

@@ -1,0 +1,91 @@
+package pybuild
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+// TestAnIdIsGivenUpOnce is about two threads that close one object: the second
+// comes while the first lets it call.
+func TestAnIdIsGivenUpOnce(t *testing.T) {
+	number := must[int64](t)
+	id := number(QueueNew())
+	free := len(freeIDs)
+	remove(id)
+	remove(id)
+	require.Len(t, freeIDs, free+1)
+	next, other := number(QueueNew()), number(QueueNew())
+	require.NotEqual(t, next, other)
+	require.NotEqual(t, id, next, "no id is given twice")
+	number(Close(next))
+	number(Close(other))
+}
+
+func TestAFailedChangeOfTheBackendChangesNothing(t *testing.T) {
+	number := must[int64](t)
+	s := number(StreamNew(0, 0, 0, 0))
+	before, ids := rt, legacyIDs
+	_, err := UseBackend("host")
+	require.ErrorContains(t, err, "alive")
+	number(Close(s))
+	_, err = UseBackend("no such thing")
+	require.ErrorContains(t, err, "invalid_value")
+	require.Same(t, before, rt)
+	require.Equal(t, ids, legacyIDs)
+	require.Nil(t, opening)
+	number(UseBackend("host"))
+	require.NotSame(t, before, rt)
+	require.Nil(t, find(ids[0]), "the ids of the runtime before are no streams any more")
+}
+
+func TestWhatTheHostBackendHasNot(t *testing.T) {
+	number, text := must[int64](t), must[string](t)
+	s := number(StreamNew(0, 0, 0, 0))
+	defer func() { number(Close(s)) }()
+	for _, f := range []func() error{
+		func() error { _, err := DeviceFact(0, "uuid"); return err },
+		func() error { _, err := StreamExternal(0, 0x1234); return err },
+		func() error { _, err := ModuleLoad(0, "text"); return err },
+		func() error { _, err := ModuleLoad(0, "hex:7f"); return err },
+		func() error { _, err := PeerEnable(0, 1); return err },
+	} {
+		require.ErrorContains(t, f(), "not_supported")
+	}
+	_, err := ModuleLoad(0, "hex:7")
+	require.ErrorContains(t, err, "invalid_value")
+	_, err = ModuleFunction(s, "f")
+	require.ErrorContains(t, err, "not the handle of a live module")
+	_, err = FunctionThreads(s)
+	require.ErrorContains(t, err, "not the handle of a live kernel")
+	require.Equal(t, legacyIDs[0], number(StreamExternal(0, 0)))
+	require.Equal(t, legacyIDs[0], number(StreamExternal(0, 1)))
+	require.Zero(t, number(StreamForeign(s)))
+	require.Zero(t, number(PeerCanAccess(0, 1)))
+	require.EqualValues(t, 1, number(PeerCanAccess(0, 0)))
+	require.EqualValues(t, hal.GreatestPriority, number(DeviceGreatestPriority(0)))
+	require.Equal(t, s, number(StreamHandle(s)), "its streams have no handles of a library's")
+	_ = text(BackendPassed())
+}
+
+func TestTheTextFormOfALaunch(t *testing.T) {
+	spec, err := launchSpec("1 2 3 4 5 6 7 1", "00ff")
+	require.NoError(t, err)
+	require.Equal(t, hal.LaunchSpec{Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, Shared: 7, Cooperative: true,
+		Args: []byte{0, 255}}, spec)
+	for _, bad := range [][2]string{{"1 2 3 4 5 6 7", ""}, {"1 2 3 4 5 6 7 x", ""}, {"-1 1 1 1 1 1 0 0", ""},
+		{"4294967296 1 1 1 1 1 0 0", ""}, {"1 1 1 1 1 1 0 0", "0"}, {"1 1 1 1 1 1 0 0", "zz"}} {
+		_, err := launchSpec(bad[0], bad[1])
+		require.ErrorIs(t, err, hal.ErrInvalidValue, "%q", bad)
+	}
+}
+
+func TestTheEnvironmentIsReadAsItIsNow(t *testing.T) {
+	const name = "HALSTREAM_TEST_VARIABLE"
+	t.Setenv(name, "one")
+	require.Equal(t, "one", getenv(name))
+	require.NoError(t, refreshEnviron())
+	require.Equal(t, "one", getenv(name))
+}
