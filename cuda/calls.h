@@ -15,12 +15,18 @@ typedef int64_t hs_status; /* code | number of the function << 32 */
 
 static inline int32_t hs_code(hs_status s) { return (int32_t)(s & 0xffffffff); }
 
+/* Whether a context cannot be used any more after a code: those that the vendor's
+ * text calls so, and failures of the memory or the links. */
+int hs_lasting(int32_t code);
+
+/* A number of the calling thread, while it lives. */
+uintptr_t hs_self(void);
+
 /* A slot is words in pinned memory that the host and a stream share. */
 typedef struct {
     _Atomic uint32_t reached; /* written by the stream when it gets there */
     _Atomic uint32_t hold;    /* written by the host to let the stream go on */
-    _Atomic uint32_t value;   /* for the driver's thread, where that does both */
-    char apart[52];           /* two streams do not share a line of the cache */
+    char apart[56];           /* two streams do not share a line of the cache */
 } hs_slot;
 
 /* Devices. */

@@ -2,6 +2,22 @@
 
 #include "frame.h"
 
+int hs_lasting(int32_t code)
+{
+    switch (code) {
+    case 214: case 220: case 700: case 702: case 710: case 714: case 715: case 716:
+    case 717: case 718: case 719: case 721: case 810: case 911:
+        return 1;
+    }
+    return 0;
+}
+
+uintptr_t hs_self(void)
+{
+    static _Thread_local char self;
+    return (uintptr_t)&self;
+}
+
 hs_status hs_init(int *count)
 {
     hs_frame frame;

@@ -1,4 +1,6 @@
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "frame.h"
@@ -127,25 +129,41 @@ hs_status hs_await_stream(CUcontext ctx, CUstream stream, int64_t limit, int64_t
     return await(ctx, 0, stream, limit, spin);
 }
 
-/* What the driver's thread is given where the stream cannot hold itself. */
+/* What the driver's thread is given where the stream cannot hold itself. The slot
+ * may have another user by the time it is called, so the value is here. */
+typedef struct {
+    hs_slot *slot;
+    uint32_t value;
+    int what;
+} hs_visit;
+
+/* Called once by the driver, on its own thread. No cu* call is legal here. It
+ * blocks on purpose: what is behind it on the stream starts when it returns. */
 static void do_hold(void *data)
 {
-    /* A number, not a pointer of Go's; the slot was made ready by hs_hold. */
-    hs_slot *slot = (hs_slot *)((uintptr_t)data & ~(uintptr_t)3);
-    int what = (int)((uintptr_t)data & 3);
-    uint32_t value = atomic_load_explicit(&slot->value, memory_order_relaxed);
-    if (what != HS_GATE) atomic_store_explicit(&slot->reached, value, memory_order_release);
-    if (what == HS_PASS) return;
+    hs_visit visit = *(hs_visit *)data;
+    free(data);
+    if (visit.what != HS_GATE) atomic_store_explicit(&visit.slot->reached, visit.value, memory_order_release);
+    if (visit.what == HS_PASS) return;
     int64_t start = now_ns();
-    while ((int32_t)(atomic_load_explicit(&slot->hold, memory_order_acquire) - value) < 0)
+    while ((int32_t)(atomic_load_explicit(&visit.slot->hold, memory_order_acquire) - visit.value) < 0)
         sleep_ns(pause_after(now_ns() - start, LONGEST_PAUSE));
+}
+
+static hs_status visit(CUcontext ctx, CUstream stream, hs_visit *data)
+{
+    HS_ONE(ctx, cuLaunchHostFunc, stream, do_hold, data);
 }
 
 hs_status hs_hold(CUcontext ctx, CUstream stream, int memops, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value)
 {
     if (!memops) {
-        atomic_store_explicit(&slot->value, value, memory_order_relaxed);
-        HS_ONE(ctx, cuLaunchHostFunc, stream, do_hold, (void *)((uintptr_t)slot | (uintptr_t)what));
+        hs_visit *data = malloc(sizeof *data);
+        if (data == NULL) abort();
+        *data = (hs_visit){slot, value, what};
+        hs_status status = visit(ctx, stream, data);
+        if (status != 0) free(data);
+        return status;
     }
     CUstreamBatchMemOpParams ops[2] = {0};
     unsigned n = 0;

@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"math"
-	"runtime"
 	"sync"
 
 	"halstream/hal/driver"
@@ -23,7 +22,7 @@ const stagedMost = 32 << 20
 func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
 	const doing = "copy"
 	d := s.dev
-	if err := d.usable(doing); err != nil {
+	if err := s.usable(doing); err != nil {
 		return nil, err
 	}
 	size := c.Width * c.Height
@@ -39,9 +38,13 @@ func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
 		}
 		hostCopy(addr, c.Src, c.Width, c.SrcPitch, c.Width, c.Height)
 		c.Src, c.SrcPitch, c.Release = addr, c.Width, addr
-		return nil, s.copyFromStage(c)
+		if err := s.copyFromStage(c); err != nil {
+			d.Unstage(addr)
+			return nil, err
+		}
+		return nil, nil
 	case c.To == driver.Pageable && size <= stagedMost:
-		return s.copyToStage(c)
+		return nil, s.copyToStage(c)
 	}
 	if c.Before != nil {
 		if err := s.task(doing, "a look at the source of a copy", c.Before, func() {}); err != nil {
@@ -76,70 +79,49 @@ func (s *Stream) copy(c driver.Copy, doing string) error {
 }
 
 // copyFromStage copies from memory of Stage, and gives it back when that is done.
+// On an error it is still the caller's.
 func (s *Stream) copyFromStage(c driver.Copy) error {
 	const doing = "copy"
 	if err := s.copy(c, doing); err != nil {
-		s.dev.Unstage(c.Release)
 		return err
 	}
 	p, err := s.point(doing)
-	if err != nil {
-		return err // the stage stays with a device that is lost, or out of events
+	if err == nil {
+		s.dev.staged.add(p, c.Release)
 	}
-	s.dev.staged.add(p, c.Release)
-	return nil
+	if s.dev.lost.Load() != nil {
+		return err // no copy reads it any more
+	}
+	return nil // out of events nobody can tell when the copy is done: the stage stays
 }
 
-// copyToStage copies to pinned memory; whoever waits for it takes it from there.
-// A wait that is given up leaves the target alone.
-func (s *Stream) copyToStage(c driver.Copy) (driver.Point, error) {
+// copyToStage copies to pinned memory, from where the host takes it in stream
+// order: whether or not somebody waits for it to the end.
+func (s *Stream) copyToStage(c driver.Copy) error {
 	const doing = "copy"
 	d := s.dev
 	addr, err := d.Stage(c.Width * c.Height)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	target, pitch := c.Dst, c.DstPitch
 	c.Dst, c.DstPitch = addr, c.Width
 	if err := s.copy(c, doing); err != nil {
 		d.Unstage(addr)
-		return nil, err
+		return err
 	}
-	p, err := s.point(doing)
+	land := func() {
+		hostCopy(target, addr, pitch, c.Width, c.Width, c.Height)
+		d.Unstage(addr)
+	}
+	err = s.task(doing, "the end of a copy to pageable memory", land, func() { d.Unstage(addr) })
 	if err != nil {
-		return nil, err
-	}
-	l := &landing{point: p, addr: addr, target: target, pitch: pitch, width: c.Width, height: c.Height}
-	runtime.SetFinalizer(l, (*landing).lose)
-	return l, nil
-}
-
-// landing is the point of a copy that the one who waits for it takes from the stage.
-type landing struct {
-	*point
-	addr, target, pitch, width, height uint64
-	once                               sync.Once
-}
-
-// Wait implements driver.Point.
-func (l *landing) Wait(limit int64) bool {
-	if !l.point.Wait(limit) {
-		return false
-	}
-	l.once.Do(func() {
-		d := l.mark.dev
-		if d.lost.Load() == nil {
-			hostCopy(l.target, l.addr, l.pitch, l.width, l.width, l.height)
+		// The stage is in use until the first half of the copy is done.
+		if p, lost := s.point(doing); lost == nil {
+			d.staged.add(p, addr)
 		}
-		d.Unstage(l.addr)
-	})
-	return true
-}
-
-// lose is called when nobody can wait any more: the stage is given back once
-// the copy is done, if nobody took it.
-func (l *landing) lose() {
-	l.once.Do(func() { l.mark.dev.staged.add(l.point, l.addr) })
+	}
+	return err
 }
 
 // hostCopy copies between two places of the host in stream order. The driver
@@ -156,11 +138,7 @@ func (s *Stream) hostCopy(c driver.Copy) error {
 			s.dev.Unstage(c.Release)
 		}
 	}
-	err := s.task("copy", "a copy between two places of the host", func() { work(); release() }, release)
-	if err != nil {
-		release()
-	}
-	return err
+	return s.task("copy", "a copy between two places of the host", func() { work(); release() }, release)
 }
 
 func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
@@ -171,7 +149,7 @@ func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
 // Fill implements driver.Worker.
 func (s *Stream) Fill(f driver.Fill) error {
 	const doing = "fill"
-	if err := s.dev.usable(doing); err != nil {
+	if err := s.usable(doing); err != nil {
 		return err
 	}
 	if f.On != driver.OnDevice {

@@ -31,16 +31,19 @@ type Device struct {
 	marks   [eventFlavours]marks
 	slots   slots
 	streams registry
-	pages   pages
+	past    past
+	sizes   sync.Map // of the blocks in use, by address
 	staged  staged
+	unfreed unfreed
+	working atomic.Int64 // tasks of the host's under way
 	modules modules
 }
 
 // live is what a device has from its first use on.
 type live struct {
 	ctx      C.CUcontext
-	greatest int   // priority of the most urgent streams
-	memops   C.int // whether streams write and wait for words
+	greatest int         // priority of the most urgent streams
+	memops   atomic.Bool // whether streams write and wait for words, as far as is known
 	pool     C.CUmemoryPool
 	internal C.CUstream // on which memory is allocated and given back
 	base     *mark      // the zero of the events' times
@@ -88,21 +91,31 @@ func (d *Device) start(doing string) error {
 		return d.unstarted(l, err)
 	}
 	// Older drivers and some devices have no pools; memory is allocated the old way then.
-	if d.attribute(attributePools) != 0 && C.hs_pool_new(d.dev, l.ctx, &l.pool) != 0 {
-		l.pool = 0
+	if d.attribute(attributePools) != 0 && hasPools() {
+		if s := C.hs_pool_new(d.dev, l.ctx, &l.pool); s != 0 {
+			l.pool = 0
+			if err := check(s, doing); lasting(err.Code) {
+				return d.unstarted(l, err)
+			}
+		}
 	}
-	if C.hs_has(C.HS_cuStreamBatchMemOp_v2) != 0 && d.attribute(attributeMemOps) != 0 {
-		l.memops = 1
-	}
+	l.memops.Store(C.hs_has(C.HS_cuStreamBatchMemOp_v2) != 0)
 	if !d.live.CompareAndSwap(nil, l) {
 		_ = d.unstarted(l, nil)
 	}
 	return nil
 }
 
+// hasPools reports whether the driver has all that memory from a pool needs.
+func hasPools() bool {
+	return C.hs_has(C.HS_cuMemPoolCreate) != 0 && C.hs_has(C.HS_cuMemPoolDestroy) != 0 &&
+		C.hs_has(C.HS_cuMemAllocFromPoolAsync) != 0 && C.hs_has(C.HS_cuMemFreeAsync) != 0
+}
+
 // unstarted gives back what a start has got so far.
 func (d *Device) unstarted(l *live, cause *driver.Error) error {
-	if l.pool != 0 {
+	// What is refused once may be done the second time; there is no third way.
+	if l.pool != 0 && C.hs_pool_destroy(l.ctx, l.pool) != 0 {
 		C.hs_pool_destroy(l.ctx, l.pool)
 	}
 	if l.base != nil && l.base.event != 0 {
@@ -111,13 +124,13 @@ func (d *Device) unstarted(l *live, cause *driver.Error) error {
 	if l.internal != 0 {
 		C.hs_stream_destroy(l.ctx, l.internal)
 	}
-	if l.ctx != 0 {
+	if l.ctx != 0 && C.hs_release(d.dev) != 0 {
 		C.hs_release(d.dev)
 	}
 	if cause == nil {
 		return nil
 	}
-	if lasting[cause.Code] {
+	if lasting(cause.Code) {
 		return d.lose(cause)
 	}
 	return cause
@@ -136,7 +149,7 @@ func (d *Device) usable(doing string) error {
 
 func (d *Device) at() *live        { return d.live.Load() }
 func (d *Device) ctx() C.CUcontext { return d.live.Load().ctx }
-func (d *Device) memops() C.int    { return d.live.Load().memops }
+func (d *Device) memops() bool     { return d.live.Load().memops.Load() }
 func (d *Device) base() *mark      { return d.live.Load().base }
 func (d *Device) opened() bool     { return d.live.Load() != nil && d.lost.Load() == nil }
 func (d *Device) title() string    { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
@@ -234,7 +247,6 @@ const (
 	attributePriorities = 78
 	attributeMinor      = 76
 	attributePools      = 115
-	attributeMemOps     = 122
 )
 
 // attribute returns one, 0 for those that the driver does not know.
@@ -271,7 +283,7 @@ func (d *Device) Fact(name string) (string, error) {
 		if err := d.usable(doing); err != nil {
 			return "", err
 		}
-		return strconv.Itoa(int(d.memops())), nil
+		return map[bool]string{true: "1", false: "0"}[d.memops()], nil
 	case name == "memory":
 		var bytes C.uint64_t
 		err := d.check(C.hs_total(d.dev, &bytes), doing)
@@ -307,6 +319,7 @@ func (d *Device) close() {
 	}
 	d.staged.drain(d)
 	d.trimMarks(0)
+	d.freeAgain()
 	for _, addr := range d.slots.slabs {
 		C.hs_host_free(d.ctx(), C.uint64_t(addr))
 	}
@@ -342,7 +355,7 @@ func (r *registry) all() []*Stream {
 func (r *registry) sweep() {
 	gone := map[*Stream]bool{}
 	for _, s := range r.all() {
-		if tail := s.closedTail(); tail != nil && tail.Wait(0) {
+		if tail := s.end(); tail != nil && tail.Wait(0) {
 			s.look()
 			gone[s] = true
 		}

@@ -100,7 +100,10 @@ func load(path string) (int, error) {
 	case C.HS_LACKS:
 		return 0, absent("%s (CUDA %d.%d) lacks the function %s; reinstall the GPU's driver", which, major, minor, words)
 	}
-	return 0, absent("%s is no CUDA driver: %s", which, words)
+	if path != "" {
+		return 0, absent("%s is no CUDA driver: %s; let %s name one, or unset it", which, words, libraryVariable)
+	}
+	return 0, absent("%s is no CUDA driver: %s; reinstall the GPU's driver", which, words)
 }
 
 // Name implements driver.Driver.

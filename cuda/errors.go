@@ -39,23 +39,24 @@ var kinds = map[int]driver.Kind{
 	907: driver.Capture, 908: driver.Capture,
 }
 
-// lasting are the codes after which a context cannot be used any more: those
-// that the vendor's text calls so, and failures of the memory or the links.
-var lasting = map[int]bool{
-	214: true, 220: true, 700: true, 702: true, 710: true, 714: true, 715: true, 716: true,
-	717: true, 718: true, 719: true, 721: true, 810: true, 911: true,
-}
+// lasting reports whether no call on a device succeeds after a code.
+func lasting(code int) bool { return C.hs_lasting(C.int32_t(code)) != 0 }
 
 // advice says what to do about a code, for those where the name does not.
 var advice = map[int]string{
 	codeOutOfMemory:   "free memory, or what other processes hold on the device",
 	codeDeinitialized: "the driver shuts down; end the work before the process ends",
+	3:                 "the process may have been forked after the driver was used; use spawn",
 	34:                "this is the toolkit's stub; the real driver comes with the GPU's driver package",
 	46:                "another process has the device for itself",
 	codeNoDevice:      "no GPU is visible; look at CUDA_VISIBLE_DEVICES and nvidia-smi",
 	201:               "the driver's context is gone; another library may have reset the device",
 	209:               "the program is for another GPU architecture; give PTX or source, or build it for this one",
 	222:               "the PTX is newer than the driver; update the driver or compile for an older PTX version",
+	802:               "the machine still starts, or its fabric manager does not run",
+	803:               "the driver was updated under a running kernel module; load the new one, or restart the machine",
+	804:               "take the forward compatibility package out of the library path: the device cannot use it",
+	400:               "if it is another library's stream, its owner may have destroyed it",
 	999:               "the driver's state is broken; see the system's log, and restart the process",
 }
 
@@ -73,8 +74,13 @@ func failed(s C.hs_status, doing string) *driver.Error {
 	function := C.GoString(C.hs_symbol(C.int(s >> 32)))
 	name, text := codeText(code)
 	kind := kinds[code]
-	if lasting[code] {
+	if lasting(code) {
 		kind = driver.DeviceLost
+	}
+	if code == codeNotSupported && C.hs_has(C.int(s>>32)) == 0 {
+		e := driver.Errorf(kind, doing, "the driver has no function %s; update the GPU's driver", function)
+		e.Code = code
+		return e
 	}
 	e := driver.Errorf(kind, doing, "%s failed with %s (%d): %s", function, name, code, text)
 	if hint := advice[code]; hint != "" {
@@ -104,14 +110,19 @@ func (d *Device) check(s C.hs_status, doing string) error {
 		return nil
 	}
 	e := failed(s, doing)
-	if lasting[e.Code] {
+	if lasting(e.Code) {
 		return d.lose(e)
 	}
 	return e
 }
 
 // Lost implements driver.Losable: the error after which no call succeeds.
-func (d *Device) Lost() *driver.Error { return d.lost.Load() }
+func (d *Device) Lost() *driver.Error {
+	if d.lost.Load() == nil {
+		return nil
+	}
+	return d.lostError("synchronize")
+}
 
 // lostError is what every call on a lost device answers.
 func (d *Device) lostError(doing string) *driver.Error {
@@ -128,5 +139,5 @@ func (d *Device) lose(cause *driver.Error) error {
 	if d.lost.CompareAndSwap(nil, cause) {
 		d.drv.poller.abandon(d)
 	}
-	return d.lost.Load()
+	return d.lostError(cause.Op)
 }

@@ -31,8 +31,11 @@ static inline hs_status hs_enter(hs_frame *f, CUcontext ctx)
 /* Ends it: the caller has the context that it had. */
 static inline hs_status hs_leave(hs_frame *f, hs_status status)
 {
-    /* Nothing can be done about a failure here, and the call has its own result. */
-    if (f->changed) HS_CALL(cuCtxSetCurrent, f->before);
+    if (f->changed) {
+        /* The call has its own result, unless this tells that the device is lost. */
+        CUresult code = HS_CALL(cuCtxSetCurrent, f->before);
+        if (status == 0 && hs_lasting(code)) status = HS_STATUS(cuCtxSetCurrent, code);
+    }
     hs_relock(f->lock);
     return status;
 }

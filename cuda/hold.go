@@ -39,8 +39,8 @@ func (p *slots) give(s *slot) {
 	p.mu.Unlock()
 }
 
-// take returns a slot. Without stream memory operations a slot is given back
-// only when its stream has passed it, so its value needs no care there, either.
+// takeSlot returns a slot that nobody uses. A stream may still have to pass the
+// gate that it was last: its value is less than any that comes.
 func (d *Device) takeSlot(doing string) (*slot, error) {
 	p := &d.slots
 	p.mu.Lock()
@@ -99,7 +99,7 @@ type held struct {
 // hold enqueues h. If it fails neither run nor drop is called.
 func (s *Stream) hold(h *held, doing string) error {
 	d := s.dev
-	if err := d.usable(doing); err != nil {
+	if err := s.usable(doing); err != nil {
 		return err
 	}
 	slot, err := d.takeSlot(doing)
@@ -110,10 +110,21 @@ func (s *Stream) hold(h *held, doing string) error {
 	h.s, h.slot, h.value = s, slot, slot.value
 	p := d.drv.poller
 	p.add(h)
-	status := C.hs_hold(d.ctx(), s.h, d.memops(), h.what, slot.p, slot.dev, C.uint32_t(h.value))
+	enqueue := func(memops C.int) C.hs_status {
+		return C.hs_hold(d.ctx(), s.h, memops, h.what, slot.p, slot.dev, C.uint32_t(h.value))
+	}
+	var status C.hs_status
+	if d.memops() {
+		status = enqueue(1)
+	}
+	if !d.memops() || C.hs_code(status) == codeNotSupported {
+		// Not every device can, and none tells: the driver's thread does it then.
+		d.at().memops.Store(false)
+		status = enqueue(0)
+	}
 	err = d.check(status, doing)
 	if err == nil {
-		s.enqueued.Add(1)
+		s.counted()
 	}
 	if p.landed(h, err == nil) && err == nil {
 		return nil
@@ -133,10 +144,19 @@ func (h *held) end() {
 // task enqueues work of the host's own, which runs on a thread of ours.
 func (s *Stream) task(doing, title string, work, drop func()) error {
 	h := &held{what: C.HS_HOLD, title: title, drop: drop}
+	d := s.dev
 	h.run = func() {
+		d.working.Add(1)
+		if d.lost.Load() != nil {
+			// Whoever waited may have been told already.
+			d.working.Add(-1)
+			drop()
+			return
+		}
 		go func() {
 			work()
 			h.end()
+			d.working.Add(-1)
 		}()
 	}
 	return s.hold(h, doing)
@@ -209,7 +229,7 @@ type word struct {
 
 // newWord returns one that is 0.
 func (d *Device) newWord(doing string) (*word, error) {
-	if d.memops() == 0 {
+	if !d.memops() {
 		return nil, driver.Errorf(driver.NotSupported, doing,
 			"events that are set and reset need stream memory operations, which this driver has not (CUDA 11.7 has them)")
 	}

@@ -107,7 +107,7 @@ func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
 func (d *Device) trimMarks(most int) {
 	for i := range d.marks {
 		for _, m := range d.marks[i].surplus(most) {
-			C.hs_event_destroy(d.ctx(), m.event) // nothing can be done about a failure
+			_ = d.check(C.hs_event_destroy(d.ctx(), m.event), "close event")
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (p *point) Wait(limit int64) bool {
 	for {
 		if d.lost.Load() != nil {
 			m.release()
-			return p.arrive()
+			return d.calm(limit) && p.arrive()
 		}
 		var s C.hs_status
 		if limit == 0 {
@@ -221,10 +221,13 @@ func (r *rest) Wait(limit int64) bool {
 	s := r.stream
 	d := s.dev
 	for {
-		if d.lost.Load() != nil || s.reached.Load() > r.place {
+		if d.lost.Load() != nil {
+			return d.calm(limit)
+		}
+		if s.reached.Load() > r.place {
 			return true
 		}
-		if tail := s.closedTail(); tail != nil {
+		if tail := s.behind(); tail != nil {
 			return tail.Wait(limit)
 		}
 		status := C.hs_await_stream(d.ctx(), s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
@@ -241,6 +244,19 @@ func (r *rest) Wait(limit int64) bool {
 		s.note(r.place)
 		return true
 	}
+}
+
+// calm waits until nothing of ours works on memory of the program for a device
+// that was lost: the driver does no more, and the program may give it back.
+func (d *Device) calm(limit int64) bool {
+	clock := stopwatch()
+	for d.working.Load() > 0 {
+		if limit >= 0 && clock() >= limit {
+			return false
+		}
+		C.hs_breathe()
+	}
+	return true
 }
 
 // reachedPoint is one behind which there is nothing.

@@ -6,6 +6,8 @@ package cuda
 import "C"
 
 import (
+	"slices"
+	"sort"
 	"sync"
 
 	"halstream/hal/driver"
@@ -47,8 +49,9 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 			C.hs_free_pool(l.ctx, addr, l.internal)
 			return 0, err
 		}
-		d.pages.note(uint64(addr), size)
 	}
+	d.past.remove(uint64(addr), size)
+	d.sizes.Store(uint64(addr), size)
 	return uint64(addr), nil
 }
 
@@ -70,12 +73,46 @@ func (d *Device) Free(addr uint64) {
 	if !d.opened() {
 		return // with the device its memory is lost
 	}
+	if size, ok := d.sizes.LoadAndDelete(addr); ok {
+		d.past.add(addr, size.(uint64))
+	}
+	d.freeAgain()
+	if d.free(addr) != nil && d.opened() {
+		d.unfreed.add(addr)
+	}
+}
+
+func (d *Device) free(addr uint64) error {
 	l := d.at()
 	if l.pool == 0 {
-		_ = d.check(C.hs_free(l.ctx, C.CUdeviceptr(addr)), "free")
-		return
+		return d.check(C.hs_free(l.ctx, C.CUdeviceptr(addr)), "free")
 	}
-	_ = d.check(C.hs_free_pool(l.ctx, C.CUdeviceptr(addr), l.internal), "free")
+	return d.check(C.hs_free_pool(l.ctx, C.CUdeviceptr(addr), l.internal), "free")
+}
+
+// unfreed is memory that the driver refused to take back.
+type unfreed struct {
+	mu   sync.Mutex
+	list []uint64
+}
+
+func (u *unfreed) add(addr uint64) {
+	u.mu.Lock()
+	u.list = append(u.list, addr)
+	u.mu.Unlock()
+}
+
+// freeAgain offers it once more.
+func (d *Device) freeAgain() {
+	d.unfreed.mu.Lock()
+	list := d.unfreed.list
+	d.unfreed.list = nil
+	d.unfreed.mu.Unlock()
+	for _, addr := range list {
+		if d.opened() && d.free(addr) != nil {
+			d.unfreed.add(addr)
+		}
+	}
 }
 
 // Info implements driver.Memory. What the pool keeps for later is free.
@@ -96,35 +133,67 @@ func (d *Device) Info() (free, total uint64) {
 	return uint64(unused + kept), uint64(all)
 }
 
-// Owns implements driver.Memory.
-func (d *Device) Owns(addr uint64) bool { return d.pages.has(addr) }
+// Owns implements driver.Memory: what is in use, hal knows itself.
+func (d *Device) Owns(addr uint64) bool { return d.past.has(addr) }
 
-// pages are those that memory of our pool was seen on. The pool shares none with
-// other libraries.
-type pages struct {
+// past is where memory of ours was that is free now. What other libraries have
+// beside it is not ours, though the driver maps both at once.
+type past struct {
 	mu   sync.Mutex
-	seen map[uint64]struct{}
+	list []stretch // by address; none touches the next
 }
 
-// pageShift is the logarithm of the size in which the driver maps memory.
-const pageShift = 21
+type stretch struct{ start, end uint64 }
 
-func (p *pages) note(addr, size uint64) {
+// mostPast bounds the list: beyond it the oldest addresses may be taken for
+// memory of nobody.
+const mostPast = 1 << 14
+
+// at returns the first stretch that ends behind addr.
+func (p *past) at(addr uint64) int {
+	return sort.Search(len(p.list), func(i int) bool { return p.list[i].end > addr })
+}
+
+// add notes that a range was freed.
+func (p *past) add(start, size uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.seen == nil {
-		p.seen = map[uint64]struct{}{}
+	end := start + size
+	i := sort.Search(len(p.list), func(i int) bool { return p.list[i].end >= start })
+	j := i
+	for ; j < len(p.list) && p.list[j].start <= end; j++ {
+		start, end = min(start, p.list[j].start), max(end, p.list[j].end)
 	}
-	for n := addr >> pageShift; n <= (addr+size-1)>>pageShift; n++ {
-		p.seen[n] = struct{}{}
+	p.list = slices.Replace(p.list, i, j, stretch{start, end})
+	if len(p.list) > mostPast {
+		p.list = slices.Delete(p.list, 0, 1)
 	}
 }
 
-func (p *pages) has(addr uint64) bool {
+// remove notes that a range is in use again.
+func (p *past) remove(start, size uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, ok := p.seen[addr>>pageShift]
-	return ok
+	end := start + size
+	i := p.at(start)
+	j := i
+	var rest []stretch
+	for ; j < len(p.list) && p.list[j].start < end; j++ {
+		if s := p.list[j]; s.start < start {
+			rest = append(rest, stretch{s.start, start})
+		}
+		if s := p.list[j]; s.end > end {
+			rest = append(rest, stretch{end, s.end})
+		}
+	}
+	p.list = slices.Replace(p.list, i, j, rest...)
+}
+
+func (p *past) has(addr uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.at(addr)
+	return i < len(p.list) && p.list[i].start <= addr
 }
 
 // The driver's kinds of memory.
@@ -140,7 +209,7 @@ func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ord
 		if dev.opened() {
 			any = dev
 			if dev.Owns(addr) {
-				return 0, 0, 0, -1, false // what is alive there, hal knows
+				return 0, 0, 0, -1, false
 			}
 		}
 	}

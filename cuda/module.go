@@ -112,7 +112,7 @@ func (f *function) Threads() int { return f.threads }
 func (s *Stream) Launch(l driver.Launch) error {
 	const doing = "launch"
 	d := s.dev
-	if err := d.usable(doing); err != nil {
+	if err := s.usable(doing); err != nil {
 		return err
 	}
 	spec := C.hs_launch{

@@ -41,7 +41,7 @@ func room(size uint64) uint64 {
 // anyDevice returns one whose context can be used for what belongs to none.
 func (d *Driver) anyDevice(doing string) (*Device, error) {
 	for _, dev := range d.devices {
-		if dev.opened() {
+		if dev != nil && dev.opened() {
 			return dev, nil
 		}
 	}
@@ -142,6 +142,9 @@ func (p *pinned) drain(d *Driver) {
 		p.slabs = append(p.slabs[:i], p.slabs[i+1:]...)
 	}
 	p.mu.Unlock()
+	if len(gone) == 0 {
+		return // also of a driver of which no device could be opened
+	}
 	dev, err := d.anyDevice("free pinned memory")
 	if err != nil {
 		return
@@ -168,5 +171,10 @@ func (d *Driver) Unregister(addr uint64) error {
 	if err != nil {
 		return err
 	}
-	return dev.check(C.hs_unregister(dev.ctx(), C.uint64_t(addr)), doing)
+	s := C.hs_unregister(dev.ctx(), C.uint64_t(addr))
+	if s != 0 && !lasting(int(C.hs_code(s))) {
+		// Nobody could do it later: the program's memory would stay pinned.
+		s = C.hs_unregister(dev.ctx(), C.uint64_t(addr))
+	}
+	return dev.check(s, doing)
 }

@@ -12,7 +12,8 @@ func (s *Stream) Last() uint64 { return s.enqueued.Load() }
 
 // Mark implements driver.Worker.
 func (s *Stream) Mark() uint64 {
-	place := s.enqueued.Add(1)
+	s.counted()
+	place := s.enqueued.Load()
 	s.Keep()
 	return place
 }
@@ -21,7 +22,7 @@ func (s *Stream) Mark() uint64 {
 // true later than it could be.
 func (s *Stream) Keep() {
 	d := s.dev
-	if d.usable("keep place") != nil || s.closedTail() != nil {
+	if d.usable("keep place") != nil || s.behind() != nil {
 		return
 	}
 	place := s.enqueued.Load()
@@ -60,7 +61,7 @@ func (s *Stream) Reached(place uint64) bool {
 
 // At implements driver.Worker.
 func (s *Stream) At(place uint64) driver.Point {
-	if tail := s.closedTail(); tail != nil {
+	if tail := s.behind(); tail != nil {
 		return tail
 	}
 	s.mu.Lock()
@@ -121,7 +122,7 @@ func (s *Stream) refresh() {
 	if s.reached.Load() >= wanted {
 		return
 	}
-	if tail := s.closedTail(); tail != nil {
+	if tail := s.behind(); tail != nil {
 		tail.Wait(0)
 		return
 	}

@@ -18,6 +18,7 @@ import (
 // The driver's numbers of streams that exist without being made, and its flag.
 const (
 	legacyHandle      = 1
+	perThreadHandle   = 2
 	nonBlockingStream = 1
 )
 
@@ -31,6 +32,7 @@ type Stream struct {
 	level    uint8
 	external bool
 	ordered  bool
+	own      C.uintptr_t // the thread whose default stream this is, 0 for others
 
 	enqueued atomic.Uint64 // operations the driver has accepted
 	reached  atomic.Uint64 // those known to be done
@@ -40,6 +42,7 @@ type Stream struct {
 	failure *driver.Error
 	kept    []keptMark
 	tail    *point // of a closed stream: all of its work
+	last    *point // of a thread's own stream: its work so far
 
 	// Of the poller, and guarded by it.
 	holds              []*held
@@ -104,6 +107,46 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 	return made, nil
 }
 
+// PerThread implements driver.PerThreader. The handle means another stream on
+// each thread, so the others look at a mark that is kept behind its work.
+func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) {
+	if err := d.usable("per-thread default stream"); err != nil {
+		return nil, err
+	}
+	s := &Stream{dev: d, h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, own: C.hs_self()}
+	d.streams.add(s)
+	return s, nil
+}
+
+// usable refuses work on a lost device, and on another thread's own stream.
+func (s *Stream) usable(doing string) error {
+	if err := s.dev.usable(doing); err != nil {
+		return err
+	}
+	if s.own != 0 && s.own != C.hs_self() {
+		return driver.Errorf(driver.InvalidHandle, doing,
+			"this is the per-thread default stream of another thread; give it work on that thread, or use a stream of your own")
+	}
+	return nil
+}
+
+// counted notes one more operation that the driver has accepted.
+func (s *Stream) counted() {
+	s.enqueued.Add(1)
+	if s.own == 0 {
+		return
+	}
+	if p, err := s.point("keep place"); err == nil {
+		s.mu.Lock()
+		old := s.last
+		s.last = p
+		s.mu.Unlock()
+		if old != nil {
+			old.drop()
+		}
+	}
+}
+
 // Handle implements driver.Handled.
 func (s *Stream) Handle() uint64 { return uint64(s.h) }
 
@@ -117,7 +160,7 @@ func (s *Stream) did(status C.hs_status, doing string) error {
 	if err := s.dev.check(status, doing); err != nil {
 		return err
 	}
-	s.enqueued.Add(1)
+	s.counted()
 	return nil
 }
 
@@ -133,14 +176,14 @@ func (s *Stream) note(place uint64) {
 
 // Record implements driver.Stream.
 func (s *Stream) Record(e driver.Event, _ driver.Tag) error {
-	if err := s.dev.usable("record"); err != nil {
+	if err := s.usable("record"); err != nil {
 		return err
 	}
 	ev := e.(*Event)
 	if err := ev.record(s); err != nil {
 		return err
 	}
-	s.enqueued.Add(1)
+	s.counted()
 	if ev.opts.Settable {
 		return s.setWord(ev, 1, "record")
 	}
@@ -149,7 +192,7 @@ func (s *Stream) Record(e driver.Event, _ driver.Tag) error {
 
 // Reset implements driver.Stream.
 func (s *Stream) Reset(e driver.Event, _ driver.Tag) error {
-	if err := s.dev.usable("reset event"); err != nil {
+	if err := s.usable("reset event"); err != nil {
 		return err
 	}
 	return s.setWord(e.(*Event), 0, "reset event")
@@ -167,7 +210,7 @@ func (s *Stream) setWord(e *Event, value uint32, doing string) error {
 func (s *Stream) Wait(e driver.Event, limit int64, _ driver.Tag) error {
 	const doing = "wait event"
 	d := s.dev
-	if err := d.usable(doing); err != nil {
+	if err := s.usable(doing); err != nil {
 		return err
 	}
 	ev := e.(*Event)
@@ -225,13 +268,13 @@ func (s *Stream) WaitStream(o driver.Stream, _ driver.Tag) error {
 	if other == s {
 		return nil
 	}
-	if err := s.dev.usable(doing); err != nil {
+	if err := s.usable(doing); err != nil {
 		return err
 	}
 	if err := other.dev.usable(doing); err != nil {
 		return err
 	}
-	if tail := other.closedTail(); tail != nil {
+	if tail := other.behind(); tail != nil {
 		if !tail.mark.hold() {
 			return nil
 		}
@@ -250,7 +293,7 @@ func (s *Stream) WaitStream(o driver.Stream, _ driver.Tag) error {
 // but recording an event that nobody looks at is one.
 func (s *Stream) Nop(driver.Tag) error {
 	const doing = "nop"
-	if err := s.dev.usable(doing); err != nil {
+	if err := s.usable(doing); err != nil {
 		return err
 	}
 	m, err := s.dev.newMark(eventDisableTiming, doing)
@@ -268,7 +311,7 @@ func (s *Stream) Query() (bool, error) {
 	if err := d.usable(doing); err != nil {
 		return false, err
 	}
-	if tail := s.closedTail(); tail != nil {
+	if tail := s.behind(); tail != nil {
 		return tail.Wait(0), nil
 	}
 	place := s.enqueued.Load()
@@ -282,7 +325,7 @@ func (s *Stream) Query() (bool, error) {
 // Point implements driver.Stream.
 func (s *Stream) Point() driver.Point {
 	const doing = "synchronize"
-	if tail := s.closedTail(); tail != nil {
+	if tail := s.behind(); tail != nil {
 		return tail
 	}
 	if s.ordered && s.dev.opened() {
@@ -338,10 +381,32 @@ func (s *Stream) Failure() *driver.Error {
 	return err
 }
 
-func (s *Stream) closedTail() *point {
+// behind returns the point to look at instead of the handle, nil if the handle
+// can be used: of a closed stream, and of a stream that is another thread's own.
+func (s *Stream) behind() *point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tail != nil || s.own == 0 || s.own == C.hs_self() {
+		return s.tail
+	}
+	if s.last == nil {
+		return s.nowhere()
+	}
+	return s.last
+}
+
+// end returns the point behind all work of a closed stream, nil of an open one.
+func (s *Stream) end() *point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tail
+}
+
+// nowhere is a point that is reached.
+func (s *Stream) nowhere() *point {
+	p := &point{stream: s, mark: &mark{dev: s.dev}}
+	p.state.Store(reached)
+	return p
 }
 
 // Close implements driver.Stream. The driver lets pending work finish; a mark
@@ -350,17 +415,19 @@ func (s *Stream) Close() {
 	if s.h == legacyHandle {
 		return
 	}
-	tail, err := s.point("close stream")
-	if err != nil {
-		tail = &point{stream: s, place: s.enqueued.Load(), mark: &mark{dev: s.dev}}
-		tail.state.Store(reached)
-		s.note(tail.place)
+	tail := s.behind()
+	if tail == nil {
+		var err error
+		if tail, err = s.point("close stream"); err != nil {
+			tail = s.nowhere()
+			s.note(s.enqueued.Load())
+		}
 	}
 	s.mu.Lock()
 	s.tail = tail
 	s.mu.Unlock()
 	if s.dev.lost.Load() == nil && !s.external {
-		C.hs_stream_destroy(s.dev.ctx(), s.h) // of a stream that is gone nothing can be said any more
+		_ = s.dev.check(C.hs_stream_destroy(s.dev.ctx(), s.h), "close stream")
 	}
 	s.dev.streams.sweep()
 }
@@ -391,13 +458,15 @@ func (s *Stream) Describe() string {
 // forget lets go of the marks that the stream keeps.
 func (s *Stream) forget() {
 	s.mu.Lock()
-	kept, tail := s.kept, s.tail
+	kept, tail, last := s.kept, s.tail, s.last
 	s.kept = nil
 	s.mu.Unlock()
 	for _, k := range kept {
 		k.mark.release()
 	}
-	if tail != nil {
-		tail.drop()
+	for _, p := range []*point{tail, last} {
+		if p != nil {
+			p.drop()
+		}
 	}
 }

@@ -72,7 +72,7 @@ int hs_load(const char *path, int least, int *version, char *text, size_t size)
     *version = 0;
     CUresult code = get_version(version);
     if (code != 0) {
-        snprintf(text, size, "cuDriverGetVersion failed with error %d", code);
+        snprintf(text, size, "cuDriverGetVersion failed with error (%d)", code);
         return HS_NOT_DRIVER;
     }
     if (*version < least) return HS_TOO_OLD;

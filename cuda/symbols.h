@@ -62,6 +62,7 @@ typedef union {
 } CUstreamBatchMemOpParams;
 
 enum {
+    HS_OUT_OF_MEMORY = 2,
     HS_NOT_READY = 600,
     HS_NOT_SUPPORTED = 801,
     HS_OP_WAIT_32 = 1,

@@ -22,7 +22,7 @@ def making_streams() -> None:
     prove("every Stream() is another stream", a != b and a.id != b.id)
     prove("without an argument the priority is 0", a.get_priority() == 0)
     prove("a lower number is a higher priority", b.get_priority() < a.get_priority())
-    prove("which goes first when both are ready", prove.order_of(a, b) == [1, 0])
+    prove.order("which goes first when both are ready", [1, 0], a, b)
     prove("further keywords are taken", isinstance(hal.Stream(device=0, name="x"), hal.Stream))
 
 

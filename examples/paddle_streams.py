@@ -13,14 +13,14 @@ from halstream.testing import Gate
 prove = Proof()
 
 
-def making_streams() -> None:
-    place = paddle.CustomPlace("custom_cpu", 0)
+def making_streams(kind: str) -> None:
+    place = paddle.set_device(kind)
     prove(
         "without a device the stream is on the expected place",
         paddle.device.Stream().device == place,
     )
-    prove("a device type will do", paddle.device.Stream("custom_cpu").device == place)
-    prove("so will a type and a number", paddle.device.Stream("custom_cpu:0").device == place)
+    prove("a device type will do", paddle.device.Stream(kind).device == place)
+    prove("so will a type and a number", paddle.device.Stream(f"{kind}:0").device == place)
     prove("and a place", paddle.device.Stream(place).device == place)
     prove(
         "a GPU's place is a place, too",
@@ -30,11 +30,11 @@ def making_streams() -> None:
 
 def priorities() -> None:
     high, normal = paddle.device.Stream(priority=1), paddle.device.Stream(priority=2)
-    prove("priority 1 goes before priority 2", prove.order_of(normal, high) == [1, 0])
+    prove.order("priority 1 goes before priority 2", [1, 0], normal, high)
     unsaid = paddle.device.Stream(priority=None)
-    prove("no priority is below 1", prove.order_of(unsaid, high) == [1, 0])
-    prove("for it means 2", prove.order_of(unsaid, normal) == [0, 1])
-    prove("in whichever order they come", prove.order_of(normal, unsaid) == [0, 1])
+    prove.order("no priority is below 1", [1, 0], unsaid, high)
+    prove.order("for it means 2", [0, 1], unsaid, normal)
+    prove.order("in whichever order they come", [0, 1], normal, unsaid)
 
 
 def blocking() -> None:
@@ -117,8 +117,9 @@ def query_and_synchronize() -> None:
 
 
 if __name__ == "__main__":
-    paddle.set_device("custom_cpu")
-    making_streams()
+    # The host backend is a custom device to paddle; a GPU is none.
+    kinds = [*paddle.device.get_all_custom_device_type(), "gpu"]
+    making_streams(kinds[0])
     priorities()
     blocking()
     record_event()

@@ -30,7 +30,7 @@ def priorities() -> None:
     prove("the priority is 0 if none is given", cuda.Stream().priority == 0)
     prove("a lower number is a higher priority", greatest < least)
     low, high = cuda.Stream(priority=0), cuda.Stream(priority=-1)
-    prove("which goes first when both are ready", prove.order_of(low, high) == [1, 0])
+    prove.order("which goes first when both are ready", [1, 0], low, high)
     prove("a priority in the range is kept", cuda.Stream(priority=-1).priority == -1)
     prove("a large positive one becomes the lowest", cuda.Stream(priority=99).priority == least)
     prove("a large negative one the highest", cuda.Stream(priority=-99).priority == greatest)

@@ -102,6 +102,9 @@ func (rt *Runtime) Pending() (n int) {
 func (rt *Runtime) Close() {
 	rt.ended.Store(true)
 	rt.Funcs.Close()
+	for _, d := range rt.devices {
+		d.pool.drain(d)
+	}
 	rt.drv.Close()
 }
 

@@ -36,6 +36,16 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 	return s.settle(t, s.using(w, blocks, func() error { return w.Native(spec) }))
 }
 
+// Reaches reports whether a range lies in one block that the runtime knows, of the
+// stream's device or pinned.
+//
+// Contract: D4, M11.
+func (s *Stream) Reaches(r Range) bool {
+	kind, start, size, ordinal := s.dev.rt.Lookup(r.Start)
+	before := r.Start - start
+	return kind != Pageable && r.Size <= size-before && (ordinal < 0 || ordinal == s.dev.ordinal)
+}
+
 // blocks begins the use of every block that holds the start of a range.
 func (s *Stream) blocks(what string, lists ...[]Range) []*Block {
 	m := &s.dev.rt.memory

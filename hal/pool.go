@@ -233,6 +233,23 @@ func (p *pool) trim(d *Device, least uint64) {
 	}
 }
 
+// drain gives all kept blocks back to the device, whose driver is closed next. What
+// pending work may still be at stays.
+func (p *pool) drain(d *Device) {
+	if d.d.Pending() > 0 {
+		return
+	}
+	p.mu.Lock()
+	kept := p.kept
+	p.kept = nil
+	p.mu.Unlock()
+	for _, list := range kept {
+		for _, k := range list {
+			d.d.(driver.Memory).Free(k.addr)
+		}
+	}
+}
+
 // excess takes out what trim gives back, and reports whether there was more
 // that it could not.
 func (p *pool) excess(least uint64) (back []uint64, held bool) {

@@ -16,6 +16,9 @@ type Thread struct {
 	// WaitsOutside says that this caller waits for host-blocking streams
 	// itself, because only it knows how to be interrupted (Stream.BlocksHost).
 	WaitsOutside bool
+	// Bound says that all calls of this Thread come from one of the system's
+	// threads, whose default stream a vendor's library may know.
+	Bound bool
 
 	inside  bool // a host function runs on this thread
 	running ticket
@@ -80,7 +83,7 @@ func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 	if s := t.streams[d]; s != nil && !s.closed.Load() {
 		return s, nil
 	}
-	s, err := d.newStream(StreamOptions{}, nil)
+	s, err := d.ownStream(t)
 	if err != nil {
 		return nil, err
 	}
@@ -89,5 +92,22 @@ func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 		t.streams = map[*Device]*Stream{}
 	}
 	t.streams[d] = s
+	return s, nil
+}
+
+// ownStream is the vendor's per-thread default stream where there is one, which
+// other libraries of the process use, too; else one of ours.
+func (d *Device) ownStream(t *Thread) (*Stream, error) {
+	p, ok := d.d.(driver.PerThreader)
+	if !ok || !t.Bound {
+		return d.newStream(StreamOptions{}, nil)
+	}
+	d.used.Store(true)
+	s := &Stream{dev: d, index: d.indexes.Add(1), level: uint8(d.levels - 1)}
+	var err error
+	s.d, err = p.PerThread(driver.StreamOptions{Level: s.level, Ordered: true, ID: s.index})
+	if err != nil {
+		return nil, err
+	}
 	return s, nil
 }

@@ -127,8 +127,12 @@ func (s *Stream) Handle() (uint64, bool) {
 // that library's alone.
 func (s *Stream) External() bool { return s.external }
 
-// legacyHandleMost is the largest handle that means the legacy default stream.
-const legacyHandleMost = 1
+// The largest handle that means the legacy default stream, and the one that means
+// the caller's own.
+const (
+	legacyHandleMost = 1
+	perThreadHandle  = 2
+)
 
 // External returns the stream with a handle of the vendor's: the open stream of
 // this runtime that has it, or one that stands for another library's. Who made
@@ -148,6 +152,9 @@ func (d *Device) External(t *Thread, handle uint64) (*Stream, error) {
 	}
 	if handle <= legacyHandleMost {
 		return d.DefaultStream(), nil
+	}
+	if handle == perThreadHandle && t != nil {
+		return d.PerThreadStream(t)
 	}
 	for _, o := range d.rt.devices {
 		s := o.handles.find(handle)

@@ -202,9 +202,11 @@ func Goroutines() int64 { return int64(runtime.NumGoroutine()) }
 
 // Shutdown waits at most limit nanoseconds for all pending work, sends the
 // threads that run functions away, and returns how many operations were left.
+// Again, as when the package was imported twice, it does nothing: a call that
+// gives Python's lock up does not get it back any more.
 func Shutdown(limit int64) (left int64, err error) {
 	defer guard(&err)
-	if rt == nil {
+	if rt == nil || over.Load() {
 		return 0, nil
 	}
 	caller()

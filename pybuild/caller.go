@@ -111,7 +111,7 @@ func register() *hal.Thread {
 // enlist gives the calling thread a slot.
 func enlist() *hal.Thread {
 	t := hal.NewThread()
-	t.WaitsOutside = true
+	t.WaitsOutside, t.Bound = true, true
 	var slot int32
 	if n := len(freeSlots); n > 0 {
 		slot = freeSlots[n-1]
@@ -193,9 +193,11 @@ func interrupted(state *unsafe.Pointer, w *watch) bool {
 // is ended by Python, in the middle of Go's frames.
 func unlocked(f func()) {
 	state := C.gil_release()
+	defer func() { // a panic is an error of the call, which holds the lock when it returns
+		if over.Load() {
+			select {}
+		}
+		C.gil_acquire(state)
+	}()
 	f()
-	if over.Load() {
-		select {}
-	}
-	C.gil_acquire(state)
 }

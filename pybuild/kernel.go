@@ -1,8 +1,8 @@
 package pybuild
 
 import (
+	"encoding/binary"
 	"encoding/hex"
-	"strconv"
 	"strings"
 
 	"halstream/hal"
@@ -91,10 +91,15 @@ func FunctionThreads(id int64) (most int64, err error) {
 	return int64(f.Threads()), nil
 }
 
-// StreamLaunch enqueues a run of a function. shape is "gx gy gz bx by bz shared
-// cooperative"; args the hexadecimal digits of the arguments, each at the start
-// of 16 bytes; ranges as in StreamNative.
-func StreamLaunch(id, functionID int64, shape, args, ranges string) (zero int64, err error) {
+// StreamLaunch enqueues a run of a function and returns 0; 1, and nothing is
+// enqueued, if an argument's memory is not where the stream can use it: the caller
+// knows better how to say so. data are hexadecimal digits: of eight numbers of 32
+// bits, namely grid, block, bytes of shared memory and whether all blocks run at
+// once, then of the arguments, 16 bytes each. modes has a letter for each argument,
+// '-' for a value; the others are an address and, in the second half, the bytes
+// behind it that the kernel reads (r), writes (w) or both (b). A capital letter
+// says that the caller has looked where the memory is.
+func StreamLaunch(id, functionID int64, modes, data string) (misplaced int64, err error) {
 	defer guard(&err)
 	const op = "launch"
 	t := caller()
@@ -106,34 +111,51 @@ func StreamLaunch(id, functionID int64, shape, args, ranges string) (zero int64,
 	if err != nil {
 		return 0, err
 	}
-	spec, err := launchSpec(shape, args)
+	spec, err := launchSpec(modes, data)
 	if err != nil {
 		return 0, raise(err)
 	}
-	reads, writes, err := accesses(ranges)
-	if err != nil {
-		return 0, err
+	var room [4]hal.Range
+	reads, writes := room[:0:2], room[2:2:4]
+	for i := range len(modes) {
+		mode := modes[i]
+		cell := spec.Args[i*driver.Cell:]
+		r := hal.Range{Start: binary.LittleEndian.Uint64(cell), Size: binary.LittleEndian.Uint64(cell[8:])}
+		if mode == '-' || r.Size == 0 {
+			continue
+		}
+		if mode >= 'a' && !s.Reaches(r) {
+			return 1, nil
+		}
+		if mode |= 'a' - 'A'; mode != 'w' {
+			reads = append(reads, r)
+		}
+		if mode != 'r' {
+			writes = append(writes, r)
+		}
 	}
 	return enqueued(t, s, s.Launch(t, f, spec, reads, writes))
 }
 
-func launchSpec(shape, args string) (spec hal.LaunchSpec, err error) {
-	fields := strings.Fields(shape)
-	var n [8]uint32
-	if len(fields) != len(n) {
-		return spec, driver.Errorf(driver.InvalidValue, "launch", "%q is no shape of a launch", shape)
-	}
-	for i, text := range fields {
-		v, err := strconv.ParseUint(text, 10, 32)
-		if err != nil {
-			return spec, driver.Errorf(driver.InvalidValue, "launch", "%s is no dimension of a launch", text)
-		}
-		n[i] = uint32(v)
-	}
-	cells, err := hex.DecodeString(args)
+// launchHead is the bytes in front of the arguments of a launch.
+const launchHead = 8 * 4
+
+func launchSpec(modes, data string) (spec hal.LaunchSpec, err error) {
+	all, err := hex.DecodeString(data)
 	if err != nil {
-		return spec, driver.Errorf(driver.InvalidValue, "launch", "the arguments are no hexadecimal digits: %s", err)
+		return spec, driver.Errorf(driver.InvalidValue, "launch", "a launch in hexadecimal digits: %s", err)
+	}
+	if want := launchHead + len(modes)*driver.Cell; len(all) != want {
+		return spec, driver.Errorf(driver.InvalidValue, "launch",
+			"a launch with %d arguments is %d bytes, not %d", len(modes), want, len(all))
+	}
+	if at := strings.Trim(modes, "-rwbRWB"); at != "" {
+		return spec, driver.Errorf(driver.InvalidValue, "launch", "%q is no mode of an argument", at)
+	}
+	var n [8]uint32
+	for i := range n {
+		n[i] = binary.LittleEndian.Uint32(all[4*i:])
 	}
 	return hal.LaunchSpec{Grid: [3]uint32(n[:3]), Block: [3]uint32(n[3:6]), Shared: n[6],
-		Cooperative: n[7] != 0, Args: cells}, nil
+		Cooperative: n[7] != 0, Args: all[launchHead:]}, nil
 }

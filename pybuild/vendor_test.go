@@ -1,11 +1,13 @@
 package pybuild
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // TestAnIdIsGivenUpOnce is about two threads that close one object: the second
@@ -71,19 +73,23 @@ func TestWhatTheHostBackendHasNot(t *testing.T) {
 }
 
 func TestTheTextFormOfALaunch(t *testing.T) {
-	spec, err := launchSpec("1 2 3 4 5 6 7 1", "00ff")
+	const head = "0100000002000000030000000400000005000000060000000700000001000000"
+	cell := strings.Repeat("00", driver.Cell-1) + "ff"
+	spec, err := launchSpec("b", head+cell)
 	require.NoError(t, err)
+	args := make([]byte, driver.Cell)
+	args[driver.Cell-1] = 255
 	require.Equal(t, hal.LaunchSpec{Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, Shared: 7, Cooperative: true,
-		Args: []byte{0, 255}}, spec)
-	for _, bad := range [][2]string{{"1 2 3 4 5 6 7", ""}, {"1 2 3 4 5 6 7 x", ""}, {"-1 1 1 1 1 1 0 0", ""},
-		{"4294967296 1 1 1 1 1 0 0", ""}, {"1 1 1 1 1 1 0 0", "0"}, {"1 1 1 1 1 1 0 0", "zz"}} {
+		Args: args}, spec)
+	for _, bad := range [][2]string{{"", ""}, {"", head + "00"}, {"-", head}, {"", head + cell},
+		{"-x-", head + cell + cell + cell}, {"-", head + cell[1:]}, {"-", head + "zz" + cell[2:]}} {
 		_, err := launchSpec(bad[0], bad[1])
 		require.ErrorIs(t, err, hal.ErrInvalidValue, "%q", bad)
 	}
 }
 
 func TestTheEnvironmentIsReadAsItIsNow(t *testing.T) {
-	const name = "HALSTREAM_TEST_VARIABLE"
+	const name = "HALTEST_VARIABLE"
 	t.Setenv(name, "one")
 	require.Equal(t, "one", getenv(name))
 	require.NoError(t, refreshEnviron())

@@ -32,17 +32,22 @@ FAKE_CUDA = Path(__file__).resolve().parent.parent / "build" / "fakecuda" / "lib
 #: What a test may need that not every backend has: ability -> what it is.
 ABILITIES = {
     "abort": "dropping work that is pending",
+    "cuda-driver": "the functions of a CUDA driver",
     "engines": "a number of engines that the test chooses, which run operations one by one",
     "exact-memory": "free memory to the byte, right after a block is given back",
     "host": "devices whose memory the host sees: NumPy views, native functions on arrays",
     "host-kernels": "kernels in their Python or native host form",
     "host-settings": "the variables HALSTREAM_HOST_*",
     "kernels": "CUDA programs",
+    "memory-size": "devices as small as the test chooses",
     "priorities": "priorities that always decide which stream runs first",
     "reasons": "texts that name what the first operation of a stream waits for",
+    "refills": "notice of pinned memory that changed before it was copied",
     "schedules": "deterministic schedules",
     "silicon": "a device that is no imitation",
+    "stalls": "waits that end when nothing can end them any more",
     "times": "the times at which operations ran",
+    "vendor-memory": "devices whose memory the host does not see",
 }
 
 _CUDA = {
@@ -54,14 +59,21 @@ _CUDA = {
     "host-settings": "they are for host devices",
     "priorities": "to the driver a priority is a hint",
     "reasons": "the driver does not tell what an operation waits for",
+    "refills": "nobody looks at a source where the driver copies it",
     "schedules": "the driver decides what runs when",
+    "stalls": "the driver does not tell who waits for what",
     "times": "the driver does not tell when an operation ran",
 }
 
 #: Backend -> ability that it lacks -> why.
 LACKS = {
-    "host": {"kernels": "the host device runs no CUDA programs", "silicon": "it is no device of a vendor"},
-    "cuda": _CUDA,
+    "host": {
+        "cuda-driver": "the host device has no driver",
+        "kernels": "the host device runs no CUDA programs",
+        "silicon": "it is no device of a vendor",
+        "vendor-memory": "the host sees the memory of its own devices",
+    },
+    "cuda": {**_CUDA, "memory-size": "the device has the memory that it has"},
     "cuda-fake": {**_CUDA, "silicon": "the driver is an imitation"},
     "ascend": {ability: "the backend is not built yet" for ability in ABILITIES},
 }

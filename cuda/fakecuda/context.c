@@ -111,30 +111,30 @@ static void context_drop(struct context *context) {
     context_unref(context);
 }
 
-/* For reset: no thread of ours may use memory when this returns. A host
- * function may go on; what comes after it is dropped. */
-void drop_contexts(void) {
-    for (int i = 0; i < state.device_count; i++) {
-        struct context *context = state.devices[i].context;
-        if (context == NULL)
-            continue;
-        poison(context, CONTEXT_IS_DESTROYED);
-        context->refs++;
-        for (bool touching = true; touching;) {
-            touching = false;
-            for (struct stream *s = context->streams; s != NULL; s = s->next) {
-                if (!s->touching)
-                    continue;
-                touching = true;
-                stream_ref(s);
-                pthread_cond_wait(&s->done, &state.lock);
-                stream_unref(s);
-                break;
-            }
+/* Ends a context when no thread of ours uses its memory any more. A host function
+ * may go on; what comes after it is dropped. */
+static void context_end(struct context *context) {
+    poison(context, CONTEXT_IS_DESTROYED);
+    for (bool touching = true; touching;) {
+        touching = false;
+        for (struct stream *s = context->streams; s != NULL; s = s->next) {
+            if (!s->touching)
+                continue;
+            touching = true;
+            stream_ref(s);
+            pthread_cond_wait(&s->done, &state.lock);
+            stream_unref(s);
+            break;
         }
-        context_drop(context);
-        context_unref(context);
     }
+    context_drop(context);
+}
+
+/* For reset. */
+void drop_contexts(void) {
+    for (int i = 0; i < state.device_count; i++)
+        if (state.devices[i].context != NULL)
+            context_end(state.devices[i].context);
 }
 
 API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
@@ -169,7 +169,7 @@ API cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     synchronize_context(context);
     /* Somebody may have retained it while this thread waited. */
     if (d->context == context && d->retained == 0)
-        context_drop(context);
+        context_end(context);
     context_unref(context);
     return end(SUCCESS);
 }

@@ -19,7 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +46,13 @@ func main() {
 	only := flag.String("only", "", "one function instead of all")
 	child := flag.String("child", "", "run the cells of one function (for the program itself)")
 	list := flag.Bool("list", false, "print the functions that the program calls (for the program itself)")
+	least := flag.Bool("old", false, "on the oldest driver (for the program itself)")
 	flag.Parse()
+	if *least {
+		old()
+	}
+	// Functions of the driver's thread wait for each other where there is one such thread.
+	_ = os.Setenv("FAKECUDA_HOST_THREADS", "8")
 	fake, err := fakectl.Open(fakectl.Path())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
@@ -62,24 +68,52 @@ func main() {
 	}
 }
 
+// task is a function and the driver on which its calls fail.
+type task struct {
+	function string
+	called   int
+	old      bool
+}
+
+// tasks returns what to do: all functions on a new driver, and on the oldest one
+// those that only it makes the backend call.
+func tasks(only string) ([]task, error) {
+	now, err := called(false)
+	if err != nil {
+		return nil, err
+	}
+	then, err := called(true)
+	if err != nil {
+		return nil, err
+	}
+	for f := range wordy {
+		now[f] = 0
+	}
+	var all []task
+	for f, n := range now {
+		all = append(all, task{f, n, false})
+	}
+	for f, n := range then {
+		if _, known := now[f]; !known {
+			all = append(all, task{f, n, true})
+		}
+	}
+	all = slices.DeleteFunc(all, func(t task) bool { return only != "" && t.function != only })
+	slices.SortFunc(all, func(a, b task) int { return strings.Compare(a.function, b.function) })
+	return all, nil
+}
+
 // parent runs a process for each function and tells what came of it.
 func parent(only, write string) int {
-	called, err := called()
+	functions, err := tasks(only)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults: the program does not run without a fault:", err)
 		return 1
-	}
-	var functions []string
-	for f := range called {
-		if only == "" || f == only {
-			functions = append(functions, f)
-		}
 	}
 	if len(functions) == 0 {
 		fmt.Fprintf(os.Stderr, "faults: the program does not call %q\n", only)
 		return 2
 	}
-	sort.Strings(functions)
 	rows := make([]row, len(functions))
 	var group sync.WaitGroup
 	turns := make(chan struct{}, max(1, runtime.NumCPU()))
@@ -88,7 +122,7 @@ func parent(only, write string) int {
 		go func() {
 			defer group.Done()
 			turns <- struct{}{}
-			rows[i] = cells(f, called[f])
+			rows[i] = cells(f)
 			<-turns
 			fmt.Println(rows[i].line())
 		}()
@@ -115,8 +149,8 @@ func parent(only, write string) int {
 }
 
 // called returns how often the program calls each function when nothing fails.
-func called() (map[string]int, error) {
-	out, err := exec.Command(os.Args[0], "-list").Output()
+func called(old bool) (map[string]int, error) {
+	out, err := exec.Command(os.Args[0], "-list", fmt.Sprintf("-old=%v", old)).Output()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
@@ -125,14 +159,14 @@ func called() (map[string]int, error) {
 }
 
 // cells runs the process of one function.
-func cells(function string, called int) row {
+func cells(t task) row {
 	ctx, cancel := context.WithTimeout(context.Background(), childLimit)
 	defer cancel()
 	var out, errs bytes.Buffer
-	command := exec.CommandContext(ctx, os.Args[0], "-child", function)
+	command := exec.CommandContext(ctx, os.Args[0], "-child", t.function, fmt.Sprintf("-old=%v", t.old))
 	command.Stdout, command.Stderr = &out, &errs
 	failed := command.Run()
-	r := row{Function: function, Called: called}
+	r := row{Function: t.function, Called: t.called}
 	lines := bufio.NewScanner(&out)
 	last := ""
 	for lines.Scan() {
@@ -149,7 +183,7 @@ func cells(function string, called int) row {
 			what = "hung"
 		}
 		words := strings.TrimSpace(errs.String())
-		r.Bad = append(r.Bad, fmt.Sprintf("%s %s: %s: %.1500s", function, what, last, words))
+		r.Bad = append(r.Bad, fmt.Sprintf("%s %s: %s: %.1500s", t.function, what, last, words))
 	}
 	return r
 }

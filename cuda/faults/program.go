@@ -213,7 +213,10 @@ func (p *program) order(d *hal.Device, a, b, own *hal.Stream) {
 	}
 	for _, e := range events {
 		if e.Options().Kind == hal.Future {
-			p.failed(a.Reset(p.me, e))
+			// b must have passed its wait, or it would wait for a record to come.
+			if !p.failed(a.WaitStream(p.me, b)) {
+				p.failed(a.Reset(p.me, e))
+			}
 		}
 		if e.Options().Kind != hal.Standard {
 			_, err := e.WaitsPending(p.me)
@@ -258,8 +261,10 @@ func (p *program) memory(d *hal.Device, a, b *hal.Stream) {
 	p.failed(err)
 	own := newPages(128 << 10)
 	defer own.free()
-	if !p.failed(p.rt.RegisterHost(p.me, own.addr, 4096)) {
-		p.failed(p.rt.UnregisterHost(p.me, own.addr))
+	registered := newPages(4096)
+	defer registered.free()
+	if !p.failed(p.rt.RegisterHost(p.me, registered.addr, 4096)) {
+		p.failed(p.rt.UnregisterHost(p.me, registered.addr))
 	}
 	if !failed {
 		for _, c := range []hal.CopySpec{

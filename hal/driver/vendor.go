@@ -22,6 +22,14 @@ type Foreign interface {
 	External(handle uint64) (Stream, error)
 }
 
+// PerThreader is implemented by devices whose library keeps a default stream for
+// each of the system's threads.
+type PerThreader interface {
+	// PerThread returns the calling thread's. Other threads may wait for its work
+	// but not give it any. Closing it leaves the library's alone.
+	PerThread(o StreamOptions) (Stream, error)
+}
+
 // Prober is implemented by drivers that can say what memory of other libraries is.
 type Prober interface {
 	// Probe returns the allocation that holds an address, and the ordinal of its

@@ -196,6 +196,8 @@ class Array(Exchange):
         """Note for another library's memory, here or in `other`, that work of a stream is on it."""
         for array in (self, other):
             if isinstance(array, Array) and array._memory.foreign:
+                if not array._memory.ptr:
+                    raise InvalidValueError("the array's memory was given back to its owner")
                 array._memory.record_stream(stream)
         return stream
 

@@ -65,6 +65,18 @@ def submit(
         args, kwargs, account = arguments(args, kwargs)
     if reads or writes:
         account = ranges(reads, writes)
+    enqueue(stream, function, args, kwargs, checked, account)
+
+
+def enqueue(
+    stream: Work,
+    function: Callable[..., object],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    checked: bool,
+    account: str,
+) -> None:
+    """Enqueue a function whose arguments are as it gets them, with an account of what it works on."""
     token = next(_tokens)
     _tasks[token] = (function, args, kwargs, checked)
     if not _started:
@@ -142,16 +154,29 @@ def _dispatch() -> None:
         # The low bit asks for another thread: this one may be busy for long.
         if packed & 1:
             _thread()
-        task = packed >> 2
-        function, args, kwargs, checked = _tasks.pop(task)
         # The second bit: aborted before its turn, it will not run.
-        if not packed & 2:
-            token = task
-            try:
-                function(*args, **kwargs)
-            except BaseException as exc:
-                error = _report(token, function, exc, checked)
-        # Held by the frame otherwise, for as long as the thread sleeps.
+        if packed & 2:
+            del _tasks[packed >> 2]
+        else:
+            token = packed >> 2
+            error = _perform(token)
+
+
+def _perform(task: int) -> str:
+    """Run the function of a token; return the text of its error for the core.
+
+    In a frame of its own. Whoever looks at the variables of a frame, as debuggers and
+    the stall report do, leaves a copy of them in it up to Python 3.12, and the frame
+    of a dispatcher would keep the arguments for as long as the thread sleeps.
+    """
+    function, args, kwargs, checked = _tasks.pop(task)
+    try:
+        function(*args, **kwargs)
+        return ""
+    except BaseException as exc:
+        return _report(task, function, exc, checked)
+    finally:
+        # The traceback of an error that somebody keeps refers to this frame.
         del function, args, kwargs
 
 

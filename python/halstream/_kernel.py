@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,8 @@ from ._errors import (
     NotSupportedError,
     WrongDeviceError,
 )
+from ._interop import backend_name
+from ._packing import Packer, Shape, shape_of
 from ._signature import Parameter, Wrong, parse, scalar
 from ._work import native_address
 
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from ._work import Work
 
 __all__ = ["Kernel", "Parameter"]
-
-# The vendor's limits, also on the host device: what passes there launches everywhere.
-_GRID = (2**31 - 1, 65535, 65535)
-_BLOCK = (1024, 1024, 64)
-_THREADS = 1024
 
 Arguments = tuple[list[Any], list[Any], list[Any]]
 
@@ -105,6 +101,7 @@ class Kernel:
         if host is not None and not self._native_host and not callable(host):
             raise TypeError(f"host= is a function or a native function, not {type(host).__name__}")
         self._compiled: dict[str, Compiled] = {}
+        self._packer = Packer(self.parameters)
         self._loaded: dict[int, Loaded] = {}  # by device
 
     @property
@@ -165,7 +162,10 @@ class Kernel:
         return found
 
     def _launch(self, stream: Work, grid: Any, block: Any, args: tuple[Any, ...]) -> None:
-        backend = _native.backend()
+        loaded = self._loaded.get(stream._ordinal)  # type: ignore[attr-defined]
+        if loaded is not None and loaded.launch(self, stream, shape_of(self.name, grid, block), args):
+            return
+        backend = backend_name()
         if backend not in self.forms:
             raise NotSupportedError(
                 f"kernel {self.name} has no form for the {backend} backend, only for "
@@ -174,45 +174,23 @@ class Kernel:
                 else f"kernels have no form for the {backend} backend",
                 operation="launch",
             )
-        size = self._size("grid", grid, _GRID), self._size("block", block, _BLOCK)
-        if size[1][0] * size[1][1] * size[1][2] > _THREADS:
-            raise KernelArgumentError(
-                f"kernel {self.name}: a block of {size[1]} has more than {_THREADS} threads",
-                operation="launch",
-            )
+        shape = shape_of(self.name, grid, block)
         values, reads, writes = self._check(stream, args)
         if backend != "host":
             from . import _launch
 
-            _launch.launch(self, stream, *size, values, reads, writes)
+            _launch.launch(self, stream, shape, values, reads, writes)
         elif self._native_host:
-            stream.call_native(self._host, _Launch.of(size, values), reads=reads, writes=writes)
+            argument = _Launch.of(shape, values)
+            stream.call_native(self._host, argument, reads=reads, writes=writes)
         else:
             views = [
                 _view(p, value) if p.pointer else value
                 for p, value in zip(self.parameters, values, strict=True)
             ]
             # Checked: a kernel that fails is an error of its stream, as on a device.
-            _hostfunc.submit(stream, self._host, (*size, *views), {}, True, reads, writes)
-
-    def _size(self, what: str, given: Any, most: Sequence[int]) -> tuple[int, int, int]:
-        lengths = given if isinstance(given, (tuple, list)) else (given,)
-        try:
-            numbers = [operator.index(n) for n in lengths]
-        except TypeError:
-            numbers = []
-        if not 1 <= len(numbers) <= 3:
-            raise KernelArgumentError(
-                f"kernel {self.name}: {what} is one to three integers, not {given!r}", operation="launch"
-            )
-        x, y, z = numbers + [1] * (3 - len(numbers))
-        for axis, number, limit in zip("xyz", (x, y, z), most, strict=True):
-            if not 1 <= number <= limit:
-                raise KernelArgumentError(
-                    f"kernel {self.name}: {what}.{axis} is {number}, not from 1 to {limit}",
-                    operation="launch",
-                )
-        return x, y, z
+            given = (shape.grid, shape.block, *views)
+            _hostfunc.enqueue(stream, self._host, given, {}, True, _account(reads, writes))
 
     def _check(self, stream: Work, args: tuple[Any, ...]) -> Arguments:
         """Return the values, and the arrays that are read and those that are written."""
@@ -254,7 +232,7 @@ class _Launch(ctypes.Structure):
     )
 
     @classmethod
-    def of(cls, size: Any, values: Iterable[Any]) -> _Launch:
+    def of(cls, shape: Shape, values: Iterable[Any]) -> _Launch:
         values = list(values)
         # Each value in its own eight-byte aligned piece, as a NumPy array without dimensions.
         cells = [
@@ -262,7 +240,7 @@ class _Launch(ctypes.Structure):
             for value in values
         ]
         table = (ctypes.c_void_p * max(1, len(cells)))(*(c.ctypes.data for c in cells))
-        launch = cls(size[0], size[1], ctypes.addressof(table))
+        launch = cls(shape.grid, shape.block, ctypes.addressof(table))
         launch.keep = (values, cells, table)
         return launch
 
@@ -284,10 +262,32 @@ def _form(cuda: str | bytes | None) -> tuple[bytes | None, str]:
     return code, "source"
 
 
+def _usual(parameter: Parameter, value: Any, stream: Work) -> bool:
+    """Return True for the arrays that most launches are given, where nothing is wrong with them."""
+    kind = type(value)
+    if kind is Array:
+        memory = value._memory
+        if not memory.ptr or memory.foreign or (memory.readonly and parameter.direction != "in"):
+            return False
+        address = value.ptr
+    elif kind is np.ndarray:
+        flags = value.flags
+        if not flags.c_contiguous or not (flags.writeable or parameter.direction == "in"):
+            return False
+        address = value.__array_interface__["data"][0]
+    else:
+        return False
+    return (parameter.dtype is None or value.dtype == parameter.dtype) and bool(
+        _native.stream_reaches(stream._id, address, value.nbytes)
+    )
+
+
 def _array(parameter: Parameter, value: Any, stream: Work) -> Any:
     """Return a checked array argument; None stands for a null pointer."""
     if value is None:
         return None
+    if _usual(parameter, value, stream):
+        return value  # all else is told apart here
     if not isinstance(value, (Array, np.ndarray, _memory.Memory)):
         raise Wrong(f"it takes an Array or a NumPy array in pinned memory, not {type(value).__name__}")
     dtype = getattr(value, "dtype", None)
@@ -319,6 +319,14 @@ def _array(parameter: Parameter, value: Any, stream: Work) -> Any:
     return value
 
 
+def _account(reads: Sequence[Any], writes: Sequence[Any]) -> str:
+    """Return what `_hostfunc.ranges` does, for arrays that were looked at already."""
+    if _hostfunc.keep is not None or any(type(array) is not Array for array in (*reads, *writes)):
+        return _hostfunc.ranges(reads, writes)
+    parts = [f"r:{array.ptr}:{array.nbytes}" for array in reads]
+    return " ".join(parts + [f"w:{array.ptr}:{array.nbytes}" for array in writes])
+
+
 def _pointer(value: Any) -> int:
     return 0 if value is None or not value.nbytes else _memory.address_of(value)[0]
 
@@ -338,5 +346,3 @@ def _view(parameter: Parameter, value: Any) -> Any:
     if parameter.direction == "in":
         view.flags.writeable = False
     return view
-
-

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _hostfunc, _memory, _native, _nvrtc
 from ._errors import CompileError, HalError, KernelArgumentError
 from ._interop import device_facts
+from ._packing import CELL, Shape
 
 if TYPE_CHECKING:
     from ._kernel import Kernel
     from ._work import Work
 
 __all__ = ["Loaded", "forget", "launch"]
-
-#: Bytes that each argument takes; the same number is `Cell` of hal/driver.
-CELL = 16
 
 # The driver's numbers for programs that it cannot use.
 _NO_BINARY = 209
@@ -42,6 +40,23 @@ class Loaded(NamedTuple):
     threads: int  #: that a block of it may have on the device
     era: object  #: of the backend that loaded it
 
+    def launch(self, kernel: Kernel, stream: Work, shape: Shape, args: tuple[Any, ...]) -> bool:
+        """Enqueue a launch with arguments of the usual kinds; for others do nothing and return False.
+
+        Where the arguments' memory is, the extension looks.
+        """
+        # A sanitizer wants to be shown the arguments one by one.
+        if self.era is not _cache.era or shape.threads > self.threads or _hostfunc.keep is not None:
+            return False
+        packer = kernel._packer
+        packed = packer.pack(args)
+        if packed is None:
+            return False
+        try:
+            return not _stream_launch(stream._id, self.function, packer.modes, shape.packed + packed)
+        except RuntimeError as exc:
+            raise _native.error(exc) from None
+
 
 class _Cache:
     """The modules of the process, by device and code."""
@@ -56,13 +71,7 @@ _cache = _Cache()
 
 
 def launch(
-    kernel: Kernel,
-    stream: Work,
-    grid: Sequence[int],
-    block: Sequence[int],
-    values: Sequence[Any],
-    reads: Sequence[Any],
-    writes: Sequence[Any],
+    kernel: Kernel, stream: Work, shape: Shape, values: Sequence[Any], reads: Sequence[Any], writes: Sequence[Any]
 ) -> None:
     """Enqueue a kernel whose arguments were checked.
 
@@ -80,27 +89,31 @@ def launch(
     loaded = kernel._loaded.get(ordinal)
     if loaded is None or loaded.era is not _cache.era:
         loaded = kernel._loaded[ordinal] = _load(kernel, ordinal)
-    threads = block[0] * block[1] * block[2]
-    if threads > loaded.threads:
+    if shape.threads > loaded.threads:
         raise KernelArgumentError(
-            f"kernel {kernel.name}: a block of {tuple(block)} has {threads} threads, and device "
+            f"kernel {kernel.name}: a block of {shape.block} has {shape.threads} threads, and device "
             f"{ordinal} allows this kernel {loaded.threads}",
             operation="launch",
         )
-    shape = " ".join(map(str, (*grid, *block, 0, 0)))
-    ranges = _hostfunc.ranges(reads, writes) if reads or writes else ""
+    if _hostfunc.keep is not None:
+        for array in (*reads, *writes):
+            _hostfunc.keep(array)
     cells = b"".join(_cell(kernel, i, value) for i, value in enumerate(values))
+    modes = kernel._packer.modes.upper()  # looked at already
     try:
-        _stream_launch(stream._id, loaded.function, shape, cells.hex(), ranges)
+        _stream_launch(stream._id, loaded.function, modes, shape.packed + cells.hex())
     except RuntimeError as exc:
         raise _native.error(exc) from None
 
 
 def _cell(kernel: Kernel, number: int, value: Any) -> bytes:
-    """Return an argument in the bytes that a device expects, filled up to a cell."""
+    """Return an argument in the bytes that a device expects, filled up to a cell.
+
+    Behind an address stand the bytes that are there, which the extension reads.
+    """
     if kernel.parameters[number].pointer:
-        address = 0 if value is None or not value.nbytes else _memory.address_of(value)[0]
-        return address.to_bytes(CELL, "little")
+        address, size = (0, 0) if value is None or not value.nbytes else _memory.address_of(value)
+        return address.to_bytes(8, "little") + size.to_bytes(8, "little")
     dtype = value.dtype
     if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
         raise KernelArgumentError(

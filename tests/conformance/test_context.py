@@ -230,6 +230,7 @@ def test_A7_a_timestamp_needs_a_completed_record_with_timing(context: Context) -
         _context.timestamp_us(untimed)
 
 
+@pytest.mark.needs("abort")
 def test_A8_abort_drops_what_has_not_begun(context: Context, settle: Callable[[], None]) -> None:
     s, ran = context.stream(), []
     gate = hs.testing.Gate(s)
@@ -245,6 +246,7 @@ def test_A8_abort_drops_what_has_not_begun(context: Context, settle: Callable[[]
     assert ran == ["after"]
 
 
+@pytest.mark.needs("abort")
 def test_A8_abort_lets_a_running_function_end(context: Context) -> None:
     s, ran, inside, let_go = context.stream(), [], threading.Event(), threading.Event()
 

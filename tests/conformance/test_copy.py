@@ -148,6 +148,7 @@ def test_M5_a_copy_to_pageable_memory_returns_when_done(hold: Hold, settle: Sett
     assert (target == pattern(4, 1)).all()
 
 
+@pytest.mark.needs("abort")
 def test_M5_an_abort_of_a_copy_is_heard(hold: Hold, settle: Settle) -> None:
     s, target = hs.Stream(), np.zeros(4, np.uint8)
     source = hs.empty(4, np.uint8)

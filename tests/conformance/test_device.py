@@ -29,6 +29,7 @@ def test_D1_ordinals_count_from_zero() -> None:
             hs.Device(wrong)
 
 
+@pytest.mark.needs("host-settings")
 def test_D1_the_host_backend_shows_as_many_devices_as_asked_for(child: Callable[..., Any]) -> None:
     for asked in ("1", "5"):
         done = child(
@@ -68,7 +69,7 @@ def test_D3_an_absent_backend_says_why(name: str, child: Callable[..., Any]) -> 
         except hs.BackendAbsentError as exc:
             print(exc)
         """,
-        env={"HALSTREAM_BACKEND": name},
+        env={"HALSTREAM_BACKEND": name, "HALSTREAM_CUDA_LIBRARY": "/nowhere/libcuda.so.1"},
     )
     assert done.returncode == 0, done.stderr
     assert name in done.stdout
@@ -96,7 +97,8 @@ def test_D3_a_failed_choice_changes_nothing(child: Callable[..., Any]) -> None:
         s = hs.Stream()
         s.call(int)
         s.synchronize(timeout=10)
-        """
+        """,
+        env={"HALSTREAM_BACKEND": "host", "HALSTREAM_CUDA_LIBRARY": "/nowhere/libcuda.so.1"},
     )
     assert done.returncode == 0, done.stderr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -234,3 +235,35 @@ def test_H5_at_the_limit_the_most_urgent_goes_first_and_holders_are_named(child:
         env={"HALSTREAM_HOST_THREADS": "3"},
     )
     assert done.returncode == 0, done.stderr
+
+
+def look_at_the_frames_of_other_threads() -> None:
+    """Do what a debugger does, and a report of what a program waits for."""
+    for ident, frame in sys._current_frames().items():
+        at = frame if ident != threading.get_ident() else None
+        while at is not None:
+            assert at.f_locals is not None
+            at = at.f_back
+
+
+def test_arguments_are_let_go_though_somebody_looked_at_the_frame() -> None:
+    class Argument:
+        pass
+
+    argument = Argument()
+    gone = weakref.ref(argument)
+    inside, leave = threading.Event(), threading.Event()
+
+    def function(_: Argument) -> None:
+        inside.set()
+        leave.wait(LIMIT)
+
+    stream = hs.Stream()
+    stream.call(function, argument)
+    assert inside.wait(LIMIT)
+    look_at_the_frames_of_other_threads()
+    leave.set()
+    stream.synchronize(LIMIT)
+    del argument
+    gc.collect()
+    assert gone() is None

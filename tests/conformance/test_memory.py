@@ -33,6 +33,7 @@ def test_M1_blocks_are_aligned_apart_and_of_their_device() -> None:
     assert memory.lookup(np.empty(10).ctypes.data) == (memory.PAGEABLE, 0, 0, -1)
 
 
+@pytest.mark.needs("host-settings")
 def test_M1_running_out_names_the_bytes_asked_for_and_free(child: Child) -> None:
     done = child(
         """
@@ -69,6 +70,7 @@ def test_M1_running_out_names_the_bytes_asked_for_and_free(child: Child) -> None
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.needs("host-settings")
 @pytest.mark.parametrize("limit", ["0", "-5", "1GB", "65535", "9" * 30])
 def test_M1_a_wrong_limit_is_refused(child: Child, limit: str) -> None:
     done = child(

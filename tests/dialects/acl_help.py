@@ -55,7 +55,8 @@ def core(handle: int) -> hs.Stream:
     """Return the stream of a handle, to put gates and functions on it."""
     if handle == 0:
         handle = ok(acl.rt.ctx_get_current_default_stream())
-    return hs.Stream.from_handle(handle)
+    # Handles of this dialect are its own numbers, on a vendor's backend, too.
+    return _table.stream(handle)
 
 
 def streams(count: int) -> list[int]:

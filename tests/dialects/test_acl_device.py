@@ -226,6 +226,7 @@ def test_facts_of_the_process():
     assert rt.set_ts_device(5) == 107000
 
 
+@pytest.mark.needs("abort")
 def test_aborting_a_device_drops_the_work_of_all_its_streams(hold):
     first, second = streams(2)
     seen: list[str] = []

@@ -95,6 +95,7 @@ def test_destroying_a_stream_waits_for_its_work(hold, settle):
     assert seen == [1]
 
 
+@pytest.mark.needs("abort")
 def test_force_drops_the_work(hold):
     (stream,) = streams(1)
     seen: list[int] = []
@@ -106,6 +107,7 @@ def test_force_drops_the_work(hold):
     assert seen == []
 
 
+@pytest.mark.needs("abort")
 def test_abort_wakes_who_waits(hold, settle):
     (stream,) = streams(1)
     seen: list[int] = []
@@ -121,6 +123,23 @@ def test_abort_wakes_who_waits(hold, settle):
     core(stream).call(seen.append, 2)
     finish(stream)
     assert seen == [2]
+
+
+@pytest.mark.parametrize("drop", [rt.stream_abort, rt.destroy_stream_force, lambda _: rt.device_task_abort(0, 0)])
+def test_work_is_dropped_or_the_stream_stays_as_it_was(drop, hold):
+    (stream,) = streams(1)
+    seen: list[int] = []
+    gate = hold(core(stream))
+    core(stream).call(seen.append, 1)
+    code = drop(stream)
+    gate.open()
+    if code == 207000:  # the driver cannot take work back
+        finish(stream)
+        assert seen == [1]
+    else:
+        assert code == 0
+        ok(rt.synchronize_device_with_timeout(LIMIT))
+        assert seen == []
 
 
 def test_streams_are_numbered_and_counted():
@@ -155,6 +174,12 @@ def test_attributes_of_streams():
     assert rt.set_stream_overflow_switch(stream, 1) == 0
     assert rt.get_stream_overflow_switch(stream) == (1, 0)
     assert rt.get_stream_attribute(stream, 2) == ({"overflowSwitch": 1}, 0)
+
+
+def test_attributes_stay_with_the_handle_of_another_dialects_stream():
+    stream = hs.Stream()
+    assert rt.set_stream_attribute(stream.handle, 3, {"userCustomTag": 7}) == 0
+    assert rt.get_stream_attribute(stream.handle, 3) == ({"userCustomTag": 7}, 0)
 
 
 def test_failure_mode_cannot_be_undone():

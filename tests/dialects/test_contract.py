@@ -13,6 +13,7 @@ from typing import Any
 
 import halstream as hs
 import pytest
+from paddle_help import CUSTOM
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
@@ -88,7 +89,7 @@ class Paddle(Torch):
     def __init__(self) -> None:
         import halstream.paddle as paddle
 
-        paddle.set_device("custom_cpu")
+        paddle.set_device(CUSTOM)
         self.names = paddle.device
         self.error = Exception
 
@@ -171,9 +172,9 @@ class ACL(Torch):
 
     def __init__(self) -> None:
         from halstream import acl
-        from halstream.acl import constants, rt
+        from halstream.acl import _table, constants, rt
 
-        self.names, self.constants = rt, constants
+        self.names, self.constants, self.table = rt, constants, _table
         self.error = CodeError
         acl.init()
         self.check(rt.set_device(0))
@@ -198,7 +199,7 @@ class ACL(Torch):
         return self.check(self.names.create_event_ex_with_flag(bits))
 
     def core(self, stream: Any) -> hs.Stream:
-        return hs.Stream.from_handle(stream)
+        return self.table.stream(stream)
 
     def record(self, event: Any, stream: Any) -> None:
         self.check(self.names.record_event(event, stream))

@@ -144,8 +144,8 @@ def test_dlpack_orders_the_consumers_stream(producer: str, consumer: str, hold: 
         def __dlpack__(self, **_: Any) -> Any:
             return capsule
 
-    view = np.from_dlpack(Made())
-    assert view.tolist() == [6] * 4 and view.ctypes.data == a.data.ptr
+    view = hs.from_dlpack(Made())
+    assert view.numpy(other).tolist() == [6] * 4 and view.ptr == a.data.ptr
 
 
 @pytest.mark.row(87)

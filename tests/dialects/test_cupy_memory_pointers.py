@@ -238,7 +238,12 @@ def test_handles_of_asynchronous_pools() -> None:
 
 
 @pytest.mark.row(82)
-def test_managed_memory() -> None:
+def test_managed_memory(backend: str) -> None:
+    if backend != "host":
+        with pytest.raises(runtime.CUDARuntimeError, match="managed memory") as refused:
+            cuda.malloc_managed(4096)
+        assert refused.value.status == 801
+        return
     mem = cuda.malloc_managed(4096).mem
     assert isinstance(mem, cuda.ManagedMemory)
     stream = Stream()

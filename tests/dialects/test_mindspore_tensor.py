@@ -63,9 +63,12 @@ def test_what_an_operation_reads_and_writes_is_known() -> None:
     a, b = ops.ones(4), ops.ones(4)
     with Trace() as trace:
         c = a + b
-    (call,) = (o for o in trace.operations if o.kind == "call")
-    assert call.reads == tuple((x._block().ptr, 16) for x in (a, b))
-    assert call.writes == ((c._block().ptr, 16),)
+    # On a vendor's backend the copies around the function say it.
+    reads = {block for o in trace.operations for block in o.reads}
+    writes = {block for o in trace.operations for block in o.writes if o.kind in ("call", "copy")}
+    assert reads >= {(x._block().ptr, 16) for x in (a, b)}
+    assert (c._block().ptr, 16) in writes
+    assert writes.isdisjoint((x._block().ptr, 16) for x in (a, b))
 
 
 @pytest.mark.parametrize("read", [str, repr, Tensor.asnumpy, Tensor.numpy, Tensor.tolist, np.asarray])
@@ -211,28 +214,33 @@ def test_the_first_operation_initialises_the_device(child: Callable[..., Any]) -
         import halstream.mindspore as ms
         from halstream.mindspore import Tensor, ops
 
-        ms.context.set_context(device_target="CPU")
+        target = ms.context.get_context("device_target")
+        ms.context.set_context(device_target=target)
         a = Tensor(np.ones([1, 2]), ms.float32)
-        assert not ms.hal.is_initialized("CPU")
+        assert not ms.hal.is_initialized(target)
         ops.add(a, Tensor(np.ones([1, 2]), ms.float32)).asnumpy()
-        print(ms.hal.is_initialized("CPU"))
+        print(ms.hal.is_initialized(target))
         """
     )
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
-def test_the_device_may_be_chosen_after_tensors_were_made(child: Callable[..., Any]) -> None:
+def test_the_device_may_be_chosen_after_tensors_were_made(
+    backend: str, child: Callable[..., Any]
+) -> None:
+    # The host device goes by any target's name.
+    target = "Ascend" if backend == "host" else "GPU"
     done = child(
-        """
+        f"""
         import halstream.mindspore as ms
 
         a = ms.Tensor([1.0])
         print(a)
-        ms.set_device("Ascend", 1)
+        ms.set_device("{target}", 1)
         print(a + 1, ms.current_stream())
         """
     )
-    expected = "[1.]\n[2.] Stream(device_name=Ascend, device_id:1, stream id:0)\n"
+    expected = f"[1.]\n[2.] Stream(device_name={target}, device_id:1, stream id:0)\n"
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from halstream.paddle import device
 from halstream.paddle._errors import VisibleDeprecationWarning
+from paddle_help import CUSTOM
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
@@ -40,9 +41,9 @@ def here(name: str = "gpu:0") -> Any:
 
 @pytest.mark.row(37, 38)
 def test_every_way_to_name_the_device() -> None:
-    paddle.set_device("custom_cpu")
-    place = paddle.CustomPlace("custom_cpu", 0)
-    for args in ((), (None,), (place,), ("custom_cpu",), ("custom_cpu:0",)):
+    paddle.set_device(CUSTOM)
+    place = paddle.CustomPlace(CUSTOM, 0)
+    for args in ((), (None,), (place,), (CUSTOM,), (f"{CUSTOM}:0",)):
         s = device.current_stream(*args)
         assert isinstance(s, device.Stream)
         assert s.device == place
@@ -112,9 +113,9 @@ def test_set_stream_refuses_what_is_no_stream(wrong: Any) -> None:
 
 
 def test_a_stream_keeps_the_name_it_was_made_under() -> None:
-    s = device.Stream("custom_cpu:0")
+    s = device.Stream(f"{CUSTOM}:0")
     device.set_stream(s)
-    assert device.current_stream("custom_cpu") is s
+    assert device.current_stream(CUSTOM) is s
     # The same device by another name: another object, the same stream.
     other = here()
     assert other.device == paddle.CUDAPlace(0)
@@ -133,7 +134,7 @@ def test_the_current_stream_stays_alive_while_it_is_current() -> None:
 
 
 @pytest.mark.row(46, 47)
-@pytest.mark.parametrize("name", ["custom_cpu", "gpu:0", "gpu:1"])
+@pytest.mark.parametrize("name", [CUSTOM, "gpu:0", "gpu:1"])
 def test_a_guard_makes_its_stream_current_and_restores(name: str) -> None:
     paddle.set_device(name)
     before = device.current_stream()
@@ -357,13 +358,13 @@ def test_the_functions_of_base_core() -> None:
     with pytest.raises(ValueError):
         core._get_current_raw_stream(-1)
     core._device_synchronize(1)
-    custom = core.CustomDeviceStream("custom_cpu", 1)
-    assert core._set_current_custom_device_stream("custom_cpu", 1, custom) is custom
-    assert core._get_current_custom_device_stream("custom_cpu", 1) is custom
-    assert custom.place == paddle.CustomPlace("custom_cpu", 1)
-    core._synchronize_custom_device("custom_cpu", 1)
+    custom = core.CustomDeviceStream(CUSTOM, 1)
+    assert core._set_current_custom_device_stream(CUSTOM, 1, custom) is custom
+    assert core._get_current_custom_device_stream(CUSTOM, 1) is custom
+    assert custom.place == paddle.CustomPlace(CUSTOM, 1)
+    core._synchronize_custom_device(CUSTOM, 1)
     for call in (
-        lambda: core._set_current_custom_device_stream("custom_cpu", 1, None),
+        lambda: core._set_current_custom_device_stream(CUSTOM, 1, None),
         lambda: core._set_current_stream(None),
     ):
         with pytest.raises(TypeError):

@@ -11,6 +11,7 @@ import halstream as hs
 import halstream.paddle as paddle
 import pytest
 from halstream.paddle import device
+from paddle_help import CUSTOM, REGISTERED
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
@@ -54,8 +55,8 @@ def test_the_cpu_can_be_chosen() -> None:
         ("cuda:1", "gpu:1"),
         ("GPU:1", "gpu:1"),
         (" gpu:1 ", "gpu:1"),
-        ("custom_cpu", "custom_cpu:0"),
-        ("custom_cpu:1", "custom_cpu:1"),
+        (CUSTOM, f"{CUSTOM}:0"),
+        (f"{CUSTOM}:1", f"{CUSTOM}:1"),
         ("npu:1", "npu:1"),
         ("CPU", "cpu"),
     ],
@@ -69,7 +70,7 @@ def test_get_device_tells_what_was_chosen(name: str, told: str) -> None:
 
 @pytest.mark.row(63)
 def test_set_device_returns_the_place() -> None:
-    assert paddle.set_device("custom_cpu").is_custom_place()
+    assert paddle.set_device(CUSTOM).is_custom_place()
     assert paddle.set_device(paddle.CUDAPlace(1)) == paddle.CUDAPlace(1)
     assert paddle.get_device() == "gpu:1"
     assert paddle.set_device(0) == paddle.CUDAPlace(0)
@@ -82,7 +83,8 @@ def test_a_name_of_no_device_is_refused_with_the_names_that_are(name: str) -> No
     text = "The device must be a string which is like 'cpu', 'gpu', 'gpu:x',"
     with pytest.raises(ValueError, match=text) as caught:
         paddle.set_device(name)
-    assert str(caught.value).endswith("'npu', 'npu:x', 'custom_cpu', 'custom_cpu:x'")
+    types = "".join(f", '{name}', '{name}:x'" for name in ["npu", *REGISTERED])
+    assert str(caught.value).endswith(types)
     assert paddle.get_device() == "gpu:0"
 
 
@@ -93,7 +95,7 @@ def test_a_name_of_no_device_is_refused_with_the_names_that_are(name: str) -> No
         ("xpu:0", "not compiled with XPU"),
         ("ipu", "not compiled with IPU"),
         ("gpu:0x", "invalid literal"),
-        ("custom_cpu:", "invalid literal"),
+        (f"{CUSTOM}:", "invalid literal"),
         ("gpu:9", "use wrong place"),
         (-1, "Device index must be non-negative, got -1"),
         (1.5, "Incompatible Place Type"),
@@ -106,8 +108,8 @@ def test_what_set_device_refuses(wrong: Any, text: str) -> None:
 
 
 def test_an_int_means_the_type_that_is_current() -> None:
-    paddle.set_device("custom_cpu")
-    assert paddle.set_device(1) == paddle.CustomPlace("custom_cpu", 1)
+    paddle.set_device(CUSTOM)
+    assert paddle.set_device(1) == paddle.CustomPlace(CUSTOM, 1)
     paddle.set_device("cpu")
     assert paddle.set_device(0) == paddle.CPUPlace()
     with pytest.raises(ValueError, match="CPU device only supports index 0, got 1"):
@@ -116,10 +118,10 @@ def test_an_int_means_the_type_that_is_current() -> None:
 
 def test_a_bare_name_means_what_the_launcher_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLAGS_selected_gpus", "1")
-    monkeypatch.setenv("FLAGS_selected_custom_cpus", "1,0")
+    monkeypatch.setenv(f"FLAGS_selected_{CUSTOM}s", "1,0")
     assert paddle.get_device() == "gpu:1"
     assert paddle.set_device("gpu") == paddle.CUDAPlace(1)
-    assert paddle.set_device("custom_cpu") == paddle.CustomPlace("custom_cpu", 1)
+    assert paddle.set_device(CUSTOM) == paddle.CustomPlace(CUSTOM, 1)
     assert paddle.set_device("gpu:0") == paddle.CUDAPlace(0)
     assert paddle.get_device() == "gpu:0"
 
@@ -130,13 +132,13 @@ def test_the_runtime_has_the_device_at_once() -> None:
     assert hs.current_device() == hs.Device(1)
     assert hs.Stream()._ordinal == 1
     assert device.current_device() == 1
-    paddle.set_device("custom_cpu:0")
+    paddle.set_device(f"{CUSTOM}:0")
     assert hs.current_device() == hs.Device(0)
 
 
 def test_the_choice_is_for_the_process() -> None:
-    paddle.set_device("custom_cpu:1")
-    assert in_thread(paddle.get_device) == "custom_cpu:1"
+    paddle.set_device(f"{CUSTOM}:1")
+    assert in_thread(paddle.get_device) == f"{CUSTOM}:1"
     in_thread(lambda: paddle.set_device("cpu"))
     assert paddle.get_device() == "cpu"
 
@@ -148,20 +150,20 @@ def test_the_cpu_leaves_the_device_of_other_dialects() -> None:
 
 
 def test_a_device_chosen_by_another_dialect_is_seen() -> None:
-    paddle.set_device("custom_cpu:0")
+    paddle.set_device(f"{CUSTOM}:0")
     with hs.Device(1):
-        assert paddle.get_device() == "custom_cpu:1"
+        assert paddle.get_device() == f"{CUSTOM}:1"
         paddle.set_device("gpu:0")
         assert paddle.get_device() == "gpu:0"
         assert hs.current_device() == hs.Device(0)
-    assert paddle.get_device() == "custom_cpu:0"
+    assert paddle.get_device() == f"{CUSTOM}:0"
 
 
 def test_another_dialect_changes_the_number_and_not_the_type() -> None:
     with device.device_guard("gpu:0"):
-        paddle.set_device("custom_cpu:0")
+        paddle.set_device(f"{CUSTOM}:0")
         hs.set_device(1)
-        assert paddle.get_device() == "custom_cpu:1"
+        assert paddle.get_device() == f"{CUSTOM}:1"
     assert paddle.get_device() == "gpu:0"
 
 
@@ -183,18 +185,18 @@ def test_device_guard_refuses_what_is_no_device(wrong: Any) -> None:
 def test_device_guards_by_name_and_by_place_nest() -> None:
     assert paddle.device_guard is device.device_guard
     for outer, inner in (
-        ("custom_cpu:1", "cpu"),
-        (paddle.CustomPlace("custom_cpu", 1), paddle.CPUPlace()),
+        (f"{CUSTOM}:1", "cpu"),
+        (paddle.CustomPlace(CUSTOM, 1), paddle.CPUPlace()),
     ):
         with device.device_guard(outer) as target:
             assert target is None
-            assert paddle.get_device() == "custom_cpu:1"
+            assert paddle.get_device() == f"{CUSTOM}:1"
             kept = device.Stream()
             with device.device_guard(inner):
                 assert paddle.get_device() == "cpu"
-            assert paddle.get_device() == "custom_cpu:1"
+            assert paddle.get_device() == f"{CUSTOM}:1"
         assert paddle.get_device() == "gpu:0"
-        assert kept.device == paddle.CustomPlace("custom_cpu", 1)
+        assert kept.device == paddle.CustomPlace(CUSTOM, 1)
 
 
 @pytest.mark.row(73)
@@ -206,8 +208,8 @@ def test_the_device_of_a_with_block_and_the_one_before(guard: Any) -> None:
     assert paddle.get_device() == "gpu:1"
     with pytest.raises(KeyError), guard("cuda:0"):
         assert paddle.get_device() == "gpu:0"
-        paddle.set_device("custom_cpu:1")
-        assert paddle.get_device() == "custom_cpu:1"
+        paddle.set_device(f"{CUSTOM}:1")
+        assert paddle.get_device() == f"{CUSTOM}:1"
         raise KeyError
     assert paddle.get_device() == "gpu:1"
 
@@ -256,9 +258,9 @@ def test_the_device_context_converts_at_its_making() -> None:
 
 @pytest.mark.row(64)
 def test_synchronize_by_every_name() -> None:
-    paddle.set_device("custom_cpu")
-    place = paddle.CustomPlace("custom_cpu", 0)
-    for args in ((), ("custom_cpu",), ("custom_cpu:0",), (place,), (None,)):
+    paddle.set_device(CUSTOM)
+    place = paddle.CustomPlace(CUSTOM, 0)
+    for args in ((), (CUSTOM,), (f"{CUSTOM}:0",), (place,), (None,)):
         assert device.synchronize(*args) is None
 
 
@@ -284,7 +286,7 @@ def test_synchronize_of_paddle_cuda() -> None:
 
 
 @pytest.mark.row(72)
-@pytest.mark.parametrize("name", ["gpu:1", "cpu", "custom_cpu:0"])
+@pytest.mark.parametrize("name", ["gpu:1", "cpu", f"{CUSTOM}:0"])
 def test_device_to_paddle_without_an_argument_is_get_device(name: str) -> None:
     paddle.set_device(name)
     assert paddle.device._device_to_paddle() == paddle.get_device() == name
@@ -299,7 +301,7 @@ def test_the_helpers_of_names() -> None:
     assert device.device_to_place() == paddle.CUDAPlace(0)
     assert device.device_to_place(1) == paddle.CUDAPlace(1)
     assert device.extract_device_id("gpu:1", "f") == 1
-    assert device.extract_device_id(paddle.CustomPlace("custom_cpu", 1), "f") == 1
+    assert device.extract_device_id(paddle.CustomPlace(CUSTOM, 1), "f") == 1
     assert device.extract_device_id(None, "f") == 0
     for wrong in ("cpu", 1.5, paddle.CPUPlace()):
         with pytest.raises(ValueError, match="Because f only support"):

@@ -12,26 +12,27 @@ import halstream.paddle as paddle
 import pytest
 from halstream import _base
 from halstream.paddle import device
+from paddle_help import CUSTOM
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
 LIMIT = 10.0
-BOTH = pytest.mark.parametrize("name", ["custom_cpu", "gpu:0", "gpu:1"])
+BOTH = pytest.mark.parametrize("name", [CUSTOM, "gpu:0", "gpu:1"])
 
 
 @pytest.mark.row(2)
 def test_the_device_may_come_first() -> None:
-    paddle.set_device("custom_cpu")
-    place = paddle.CustomPlace("custom_cpu", 0)
+    paddle.set_device(CUSTOM)
+    place = paddle.CustomPlace(CUSTOM, 0)
     events = [
         device.Event(),
         device.Event(None),
-        device.Event("custom_cpu"),
-        device.Event("custom_cpu:0"),
+        device.Event(CUSTOM),
+        device.Event(f"{CUSTOM}:0"),
         device.Event(place),
         device.Event(device=place),
-        device.Event("custom_cpu", True),
-        device.Event("custom_cpu", enable_timing=True, blocking=True),
+        device.Event(CUSTOM, True),
+        device.Event(CUSTOM, enable_timing=True, blocking=True),
     ]
     assert all(e.device == place for e in events)
 
@@ -111,7 +112,7 @@ def test_the_base_keeps_the_event_and_closes_it_once() -> None:
 
 
 @pytest.mark.row(8)
-@pytest.mark.parametrize("name", ["invalid_device:0", "custom_cpu:9", ""])
+@pytest.mark.parametrize("name", ["invalid_device:0", f"{CUSTOM}:9", ""])
 def test_a_name_of_no_device_is_refused(name: str) -> None:
     with pytest.raises(ValueError):
         device.Event(device=name)
@@ -160,7 +161,7 @@ def test_record_event_and_synchronize_of_the_stream(name: str) -> None:
 
 @pytest.mark.row(14, 15)
 def test_a_recorded_event_is_pending_until_the_work_is_done(hold: Any) -> None:
-    s, e = device.Stream("custom_cpu"), device.Event("custom_cpu")
+    s, e = device.Stream(CUSTOM), device.Event(CUSTOM)
     gate = hold(s)
     s.record_event(e)
     assert e.query() is False
@@ -191,7 +192,7 @@ def test_record_event_gives_the_event_back() -> None:
 
 @pytest.mark.row(19)
 def test_record_takes_the_current_stream_at_the_call(hold: Any) -> None:
-    paddle.set_device("custom_cpu")
+    paddle.set_device(CUSTOM)
     s, e = device.Stream(), device.Event()
     hold(s)
     e.record()
@@ -308,7 +309,7 @@ def test_elapsed_time_waits_for_the_end(hold: Any) -> None:
 
 
 def test_a_custom_device_keeps_time_without_being_asked() -> None:
-    paddle.set_device("custom_cpu")
+    paddle.set_device(CUSTOM)
     s = device.Stream()
     for start, end in (
         (device.Event(), device.Event()),

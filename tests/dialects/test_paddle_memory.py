@@ -11,6 +11,7 @@ import halstream.paddle as paddle
 import numpy as np
 import pytest
 from halstream.paddle import device
+from paddle_help import CUSTOM, REGISTERED
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
@@ -73,11 +74,11 @@ def test_what_is_allocated_reserved_and_most(layer: Any) -> None:
     del first
 
 
-@pytest.mark.parametrize("where", [1, "gpu:1", "custom_cpu:1", "place", "custom place"])
+@pytest.mark.parametrize("where", [1, "gpu:1", f"{CUSTOM}:1", "place", "custom place"])
 def test_forms_of_a_device(where: Any) -> None:
     where = {
         "place": paddle.CUDAPlace(1),
-        "custom place": paddle.CustomPlace("custom_cpu", 1),
+        "custom place": paddle.CustomPlace(CUSTOM, 1),
     }.get(where, where)
     keep = array(hs.Stream(1))
     assert figures(device, where, of=1) == figures(device.cuda, where, of=1) == [MIB] * 4
@@ -159,7 +160,7 @@ def test_the_place_of_pinned_memory_can_be_the_expected_one() -> None:
             paddle.get_device()
         # It has no streams, and what is on the device stays as it is.
         for call in (device.Stream, device.Event, device.current_stream, device.synchronize):
-            with pytest.raises(TypeError, match="device should be gpu, xpu, custom_cpu"):
+            with pytest.raises(TypeError, match=f"device should be gpu, xpu, {','.join(REGISTERED)}"):
                 call()
         assert hs.current_device() == hs.Device(1)
         with pytest.raises(TypeError):

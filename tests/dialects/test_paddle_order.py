@@ -9,11 +9,12 @@ import halstream.paddle as paddle
 import numpy as np
 import pytest
 from halstream.paddle import device
+from paddle_help import CUSTOM
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
 LIMIT = 10.0
-BOTH = pytest.mark.parametrize("name", ["custom_cpu", "gpu:0"])
+BOTH = pytest.mark.parametrize("name", [CUSTOM, "gpu:0"])
 
 
 @pytest.mark.row(24, 91)

@@ -13,6 +13,7 @@ import halstream as hs
 import halstream.paddle as paddle
 import pytest
 from halstream.paddle import device
+from paddle_help import CUSTOM, REGISTERED
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
@@ -30,16 +31,17 @@ def test_devices_are_available_and_counted() -> None:
         assert names.device_count() == hs.device_count()
     assert device.cuda.device_count() == hs.device_count()
     assert device.cpu.device_count() == device.xpu.device_count() == 0
-    assert device.custom_device.device_count() == hs.device_count()
+    assert device.custom_device.device_count() == (hs.device_count() if REGISTERED else 0)
     assert device.custom_device.device_count("no_such_type") == 0
 
 
 @pytest.mark.row(74, 93)
 def test_the_lists_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert device.get_available_custom_device() == ["custom_cpu:0", "custom_cpu:1"]
-    assert device.get_available_device() == ["gpu:0", "gpu:1", "custom_cpu:0", "custom_cpu:1"]
-    assert device.get_all_device_type() == ["gpu", "custom_cpu"]
-    assert device.get_all_custom_device_type() == ["custom_cpu"]
+    custom = [f"{kind}:{number}" for kind in REGISTERED for number in (0, 1)]
+    assert device.get_available_custom_device() == custom
+    assert device.get_available_device() == ["gpu:0", "gpu:1", *custom]
+    assert device.get_all_device_type() == ["gpu", *REGISTERED]
+    assert device.get_all_custom_device_type() == REGISTERED
 
 
 @pytest.mark.row(93)
@@ -59,8 +61,8 @@ def test_the_build_flags() -> None:
     assert paddle.is_compiled_with_cuda() is True
     for name in ("rocm", "xpu", "ipu", "cinn", "distribute"):
         assert getattr(paddle, f"is_compiled_with_{name}")() is False
-    assert paddle.is_compiled_with_custom_device("custom_cpu") is True
-    assert paddle.is_compiled_with_custom_device("npu") is False
+    for name in ("custom_cpu", "npu"):
+        assert paddle.is_compiled_with_custom_device(name) is (name in REGISTERED)
     with pytest.raises(TypeError, match="incompatible function arguments"):
         device.is_compiled_with_custom_device(1)  # type: ignore[arg-type]
     assert device.get_cudnn_version() is None
@@ -93,7 +95,7 @@ def test_the_modules_of_devices() -> None:
     assert get("cpu") is device.cpu
     assert get("xpu") is device.xpu
     assert get(paddle.CPUPlace()) is device
-    for name in ("custom_cpu", "npu", "mlu", paddle.CustomPlace("custom_cpu", 0)):
+    for name in (CUSTOM, "npu", "mlu", paddle.CustomPlace(CUSTOM, 0)):
         assert get(name) is device.custom_device
     assert paddle.get_device_module is get
     with pytest.raises(RuntimeError, match="Unsupported device type: zzz"):
@@ -104,7 +106,7 @@ def test_the_custom_layer() -> None:
     custom = device.custom_device
     s = custom.create_stream(1, priority=1)
     assert isinstance(s, custom.Stream)
-    assert s.place == paddle.CustomPlace("custom_cpu", 1)
+    assert s.place == paddle.CustomPlace(CUSTOM, 1)
     assert s.get_priority() == -1
     e = custom.create_event(device_id=1)
     e.record(s)
@@ -112,7 +114,7 @@ def test_the_custom_layer() -> None:
     assert e.query()
     assert type(e.raw_event) is int
     assert custom.current_stream(1) == hs.Device(1).default_stream
-    for wrong in ("custom_cpu:a", "custom_cpu:", 1.5):
+    for wrong in (f"{CUSTOM}:a", f"{CUSTOM}:", 1.5):
         with pytest.raises(ValueError):
             custom.current_stream(wrong)
     assert isinstance(device.cuda.create_stream(1), device.cuda.Stream)
@@ -136,6 +138,7 @@ def test_the_custom_layer() -> None:
         (("cuda", 1), "cuda:1", "cuda", 1),
         (("cuda:1",), "cuda:1", "cuda", 1),
         (("gpu",), "gpu:0", "gpu", 0),
+        (("npu:1",), "npu:1", "npu", 1),
         (("CUDA:0",), "cuda:0", "cuda", 0),
         ((Device("cuda:2"),), "cuda:2", "cuda", 2),
         ((paddle.CPUPlace(),), "cpu", "cpu", None),
@@ -173,8 +176,8 @@ def test_the_default_device() -> None:
     assert paddle.get_default_device() == paddle.device("cuda")
     paddle.set_default_device("cpu")
     assert paddle.get_default_device() == "cpu"
-    paddle.set_default_device("custom_cpu:1")
-    assert paddle.get_default_device() == "custom_cpu:1"
+    paddle.set_default_device(f"{CUSTOM}:1")
+    assert paddle.get_default_device() == f"{CUSTOM}:1"
 
 
 def test_devices_can_be_copied_and_pickled() -> None:
@@ -193,15 +196,13 @@ def test_places_are_equal_by_value() -> None:
     custom = paddle.CustomPlace
     assert paddle.CPUPlace() == paddle.CPUPlace()
     assert paddle.CUDAPlace(1) == paddle.CUDAPlace(1)
-    assert custom("custom_cpu", 0) == custom("custom_cpu", 0)
+    assert custom(CUSTOM, 0) == custom(CUSTOM, 0)
     assert hash(paddle.CUDAPlace(1)) == hash(paddle.CUDAPlace(1))
     different = [
         paddle.CPUPlace(),
         paddle.CUDAPlace(0),
         paddle.CUDAPlace(1),
-        custom("custom_cpu", 0),
-        custom("custom_cpu", 1),
-        custom("npu", 0),
+        *(custom(kind, number) for kind in {CUSTOM, "npu"} for number in (0, 1)),
         paddle.CUDAPinnedPlace(),
     ]
     assert len(set(different)) == len(different)
@@ -220,7 +221,7 @@ def test_the_text_of_places() -> None:
         (paddle.CPUPlace(), "Place(cpu)"),
         (paddle.CUDAPlace(0), "Place(gpu:0)"),
         (paddle.CUDAPinnedPlace(), "Place(gpu_pinned)"),
-        (paddle.CustomPlace("custom_cpu", 0), "Place(custom_cpu:0)"),
+        (paddle.CustomPlace(CUSTOM, 0), f"Place({CUSTOM}:0)"),
         (paddle.base.core.Place(), "Place(undefined:0)"),
     ):
         assert str(place) == repr(place) == text
@@ -231,7 +232,7 @@ def test_places_can_be_copied_and_pickled() -> None:
     for place in (
         paddle.CPUPlace(),
         paddle.CUDAPlace(1),
-        paddle.CustomPlace("custom_cpu", 1),
+        paddle.CustomPlace(CUSTOM, 1),
         paddle.base.core.Place(),
     ):
         for other in (copy.copy(place), copy.deepcopy(place), pickle.loads(pickle.dumps(place))):
@@ -240,10 +241,10 @@ def test_places_can_be_copied_and_pickled() -> None:
 
 
 def test_what_places_tell() -> None:
-    gpu, custom = paddle.CUDAPlace(1), paddle.CustomPlace("custom_cpu", 1)
+    gpu, custom = paddle.CUDAPlace(1), paddle.CustomPlace(CUSTOM, 1)
     assert gpu.get_device_id() == gpu.gpu_device_id() == 1
     assert custom.get_device_id() == custom.custom_device_id() == 1
-    assert custom.get_device_type() == custom.custom_device_type() == "custom_cpu"
+    assert custom.get_device_type() == custom.custom_device_type() == CUSTOM
     assert gpu.custom_device_type() == ""
     kinds = ["cpu", "gpu", "xpu", "ipu", "cuda_pinned", "xpu_pinned", "custom"]
     for place, kind in (
@@ -263,7 +264,7 @@ def test_what_places_refuse() -> None:
         with pytest.raises(ValueError, match="use wrong place"):
             paddle.CUDAPlace(wrong)
         with pytest.raises(ValueError, match="use wrong place"):
-            paddle.CustomPlace("custom_cpu", wrong)
+            paddle.CustomPlace(CUSTOM, wrong)
     with pytest.raises(ValueError, match="use wrong place"):
         paddle.CustomPlace("no_such_type", 0)
     for call in (
@@ -274,7 +275,7 @@ def test_what_places_refuse() -> None:
         with pytest.raises(TypeError, match="incompatible constructor arguments"):
             call()
     with pytest.raises(TypeError):
-        paddle.CustomPlace("custom_cpu")  # type: ignore[call-arg]
+        paddle.CustomPlace(CUSTOM)  # type: ignore[call-arg]
     for absent in (lambda: device.XPUPlace(0), device.IPUPlace, paddle.IPUPlace):
         with pytest.raises(ValueError, match="use wrong place"):
             absent()

@@ -15,21 +15,22 @@ import halstream.paddle as paddle
 import pytest
 from halstream import _interop
 from halstream.paddle import device
+from paddle_help import CUSTOM, REGISTERED
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
 LIMIT = 10.0
-NAMES = ["custom_cpu", "custom_cpu:0", "gpu", "gpu:0", "cuda:0", "GPU:0", "dcu:0", "npu:0", 0]
+NAMES = [CUSTOM, f"{CUSTOM}:0", "gpu", "gpu:0", "cuda:0", "GPU:0", "dcu:0", "npu:0", 0]
 
 
 @pytest.mark.row(1)
 def test_every_documented_way_to_name_the_device() -> None:
-    paddle.set_device("custom_cpu")
-    place = paddle.CustomPlace("custom_cpu", 0)
+    paddle.set_device(CUSTOM)
+    place = paddle.CustomPlace(CUSTOM, 0)
     streams = [
         device.Stream(),
-        device.Stream("custom_cpu"),
-        device.Stream("custom_cpu:0"),
+        device.Stream(CUSTOM),
+        device.Stream(f"{CUSTOM}:0"),
         device.Stream(place),
     ]
     assert all(s.device == place for s in streams)
@@ -43,7 +44,7 @@ def test_names_of_the_first_device(name: Any) -> None:
 
 
 def test_names_of_the_second_device() -> None:
-    for name in ("custom_cpu:1", "gpu:1", "cuda:1", 1, paddle.CUDAPlace(1)):
+    for name in (f"{CUSTOM}:1", "gpu:1", "cuda:1", 1, paddle.CUDAPlace(1)):
         assert device.Stream(name)._ordinal == 1
 
 
@@ -70,22 +71,22 @@ def test_a_stream_on_the_device_that_get_device_names() -> None:
 def test_a_stream_has_its_base_and_its_device() -> None:
     assert isinstance(device.Stream("gpu:1").stream_base, device.cuda.Stream)
     assert device.Stream("gpu:1").device == paddle.CUDAPlace(1)
-    custom = device.Stream("custom_cpu:1")
+    custom = device.Stream(f"{CUSTOM}:1")
     assert isinstance(custom.stream_base, paddle.base.core.CustomDeviceStream)
-    assert custom.stream_base.place == custom.device == paddle.CustomPlace("custom_cpu", 1)
+    assert custom.stream_base.place == custom.device == paddle.CustomPlace(CUSTOM, 1)
     assert hasattr(custom, "stream_base")
     assert not hasattr(hs.Stream(), "stream_base")
 
 
 @pytest.mark.row(7)
-@pytest.mark.parametrize("name", ["invalid_device:0", "", "cpu:0", "CUSTOM_CPU", "custom_cpu:a"])
+@pytest.mark.parametrize("name", ["invalid_device:0", "", "cpu:0", "CUSTOM_CPU", f"{CUSTOM}:a"])
 def test_a_name_of_no_device_is_refused(name: str) -> None:
     with pytest.raises(ValueError):
         device.Stream(device=name)
 
 
 def test_a_device_that_does_not_exist_is_refused() -> None:
-    for name in (f"gpu:{hs.device_count()}", f"custom_cpu:{hs.device_count()}", -1):
+    for name in (f"gpu:{hs.device_count()}", f"{CUSTOM}:{hs.device_count()}", -1):
         with pytest.raises(ValueError):
             device.Stream(name)
 
@@ -93,7 +94,7 @@ def test_a_device_that_does_not_exist_is_refused() -> None:
 @pytest.mark.parametrize("place", ["cpu", paddle.CPUPlace()])
 def test_the_cpu_has_no_streams(place: Any) -> None:
     for call in (device.Stream, device.current_stream, device.synchronize):
-        with pytest.raises(TypeError, match=r"^device should be gpu, xpu, custom_cpu$"):
+        with pytest.raises(TypeError, match=f"^device should be gpu, xpu, {','.join(REGISTERED)}$"):
             call(place)
     with pytest.raises(TypeError, match="device should be"):
         device.Event(device=place)
@@ -102,7 +103,7 @@ def test_the_cpu_has_no_streams(place: Any) -> None:
 def test_the_cpu_as_expected_place_has_no_streams() -> None:
     paddle.set_device("cpu")
     for call in (device.Stream, device.Event, device.current_stream, device.synchronize):
-        with pytest.raises(TypeError, match=r"^device should be gpu, xpu, custom_cpu$"):
+        with pytest.raises(TypeError, match=f"^device should be gpu, xpu, {','.join(REGISTERED)}$"):
             call()
 
 
@@ -246,7 +247,7 @@ def test_the_base_is_one_object_while_anybody_holds_it() -> None:
 
 @pytest.mark.row(57)
 def test_the_text_of_a_stream() -> None:
-    for name in ("gpu:1", "custom_cpu"):
+    for name in ("gpu:1", CUSTOM):
         s = device.Stream(name)
         assert repr(s) == f"<paddle.device.Stream device={s.device} stream={s.handle:#x}>"
     assert repr(device.current_stream("gpu:0")).endswith("stream=0x0>")
@@ -262,7 +263,7 @@ def test_the_raw_handle_is_an_int_for_ctypes() -> None:
     assert base.cuda_stream == base.raw_stream == s.cuda_stream == s.handle
     assert ctypes.c_void_p(base.cuda_stream).value == s.handle
     assert s._as_parameter_.value == s.handle
-    custom = device.Stream("custom_cpu").stream_base
+    custom = device.Stream(CUSTOM).stream_base
     assert type(custom.raw_stream) is int
     assert custom.raw_stream == custom.cuda_stream
 
@@ -335,10 +336,10 @@ def test_the_base_streams_check_what_they_are_given() -> None:
     assert device.cuda.Stream(-1).place == paddle.CUDAPlace(0)
     assert device.cuda.Stream(paddle.CUDAPlace(1), 1).get_priority() == -1
     core = paddle.base.core
-    custom = core.CustomDeviceStream("custom_cpu", 1, 1, False)
-    assert custom.place == paddle.CustomPlace("custom_cpu", 1)
+    custom = core.CustomDeviceStream(CUSTOM, 1, 1, False)
+    assert custom.place == paddle.CustomPlace(CUSTOM, 1)
     assert custom.get_priority() == -1
-    place = paddle.CustomPlace("custom_cpu", 1)
+    place = paddle.CustomPlace(CUSTOM, 1)
     assert core.CustomDeviceStream(place, priority=2, blocking=False).place == place
     with pytest.raises(RuntimeError, match="interface not found"):
         core.CustomDeviceStream("no_such_type")

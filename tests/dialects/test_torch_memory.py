@@ -156,6 +156,7 @@ def test_memory_without_a_stream_is_kept_for_the_streams_it_names(hold: Hold) ->
 
 
 @pytest.mark.row(25)
+@pytest.mark.needs("memory-size")
 def test_held_memory_is_found_when_there_is_no_other(child: Callable[..., Any]) -> None:
     done = child(
         """
@@ -186,7 +187,7 @@ def test_held_memory_is_found_when_there_is_no_other(child: Callable[..., Any]) 
         cuda.reset_accumulated_memory_stats()
         assert cuda.memory_stats()["num_ooms"] == 0
         """,
-        env={"HALSTREAM_HOST_MEMORY": str(8 * MIB)},
+        env={"HALSTREAM_HOST_MEMORY": str(8 * MIB), "FAKECUDA_MEMORY": str(8 * MIB)},
     )
     assert done.returncode == 0, done.stderr
 

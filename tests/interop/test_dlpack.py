@@ -25,6 +25,7 @@ def name_of(capsule: Any) -> str:
     return str(function(capsule).decode())
 
 
+@pytest.mark.needs("host")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (4, 1, 2), (1, 2, 1, 3, 1, 2, 1, 1, 2, 2)])
 def test_an_array_and_a_numpy_array_share_memory_both_ways(dtype: str, shape: tuple[int, ...]) -> None:
@@ -41,6 +42,7 @@ def test_an_array_and_a_numpy_array_share_memory_both_ways(dtype: str, shape: tu
     np.testing.assert_array_equal(back.numpy(), values)
 
 
+@pytest.mark.needs("host")
 def test_a_stream_works_on_borrowed_memory_without_blocking_the_host(hold: Hold) -> None:
     theirs = np.zeros(1 << 16)
     ours = hs.from_dlpack(theirs)
@@ -54,6 +56,7 @@ def test_a_stream_works_on_borrowed_memory_without_blocking_the_host(hold: Hold)
     assert (theirs == 4.0).all()
 
 
+@pytest.mark.needs("host")
 def test_an_export_waits_for_the_work_that_is_pending_on_the_memory(hold: Hold) -> None:
     ours, other = hs.zeros(4), hs.Stream()
     hs.synchronize()
@@ -71,6 +74,7 @@ def test_an_export_waits_for_the_work_that_is_pending_on_the_memory(hold: Hold) 
     np.testing.assert_array_equal(seen[0], np.full(4, 7.0))
 
 
+@pytest.mark.needs("host")
 def test_an_export_does_not_wait_for_work_behind_the_use_of_the_memory(hold: Hold) -> None:
     ours, s = hs.zeros(4), hs.Stream(non_blocking=True)
     hs.synchronize()
@@ -79,6 +83,7 @@ def test_an_export_does_not_wait_for_work_behind_the_use_of_the_memory(hold: Hol
     np.testing.assert_array_equal(np.from_dlpack(ours), np.full(4, 7.0))
 
 
+@pytest.mark.needs("host")
 def test_memory_in_stream_order_is_shown_after_its_former_owners_work(hold: Hold) -> None:
     s = hs.Stream(non_blocking=True)
     gate = hold(s)
@@ -152,12 +157,14 @@ class Old:
         return self.array.__dlpack__()
 
 
+@pytest.mark.needs("host")
 def test_a_producer_from_before_version_1_is_understood() -> None:
     theirs = np.arange(4)
     ours = hs.from_dlpack(Old(theirs))
     assert ours.ptr == theirs.__array_interface__["data"][0]
 
 
+@pytest.mark.needs("host")
 def test_what_is_read_only_stays_so() -> None:
     theirs = np.arange(4.0)
     theirs.flags.writeable = False
@@ -182,6 +189,7 @@ def test_what_is_read_only_stays_so() -> None:
     np.testing.assert_array_equal(theirs, np.arange(4.0))
 
 
+@pytest.mark.needs("host")
 def test_a_copy_shares_nothing_and_says_so() -> None:
     ours = hs.asarray(np.arange(4.0))
     theirs = np.from_dlpack(ours, copy=True)
@@ -195,6 +203,7 @@ def test_a_copy_shares_nothing_and_says_so() -> None:
     np.testing.assert_array_equal(taken.numpy(), np.arange(4.0))
 
 
+@pytest.mark.needs("host")
 def test_what_is_not_in_order_is_copied_unless_that_is_forbidden() -> None:
     source = np.arange(12).reshape(3, 4)
     for strange in (source.T, source[:, ::2], source[::-1]):
@@ -207,6 +216,7 @@ def test_what_is_not_in_order_is_copied_unless_that_is_forbidden() -> None:
     np.testing.assert_array_equal(hs.from_dlpack(column).numpy(), column)
 
 
+@pytest.mark.needs("host")
 def test_a_round_trip_names_the_same_memory_and_device() -> None:
     ours = hs.asarray(np.arange(4.0), device=1)
     back = hs.from_dlpack(np.from_dlpack(ours))
@@ -218,12 +228,14 @@ def test_a_round_trip_names_the_same_memory_and_device() -> None:
         hs.from_dlpack(ours, device=0, copy=False)
 
 
+@pytest.mark.needs("host")
 def test_an_empty_tensor_can_be_handed_over_both_ways() -> None:
     assert np.from_dlpack(hs.empty((0, 3), "i4")).shape == (0, 3)
     ours = hs.from_dlpack(np.empty((2, 0), "f4"))
     assert ours.shape == (2, 0) and ours.dtype == np.float32
 
 
+@pytest.mark.needs("host")
 @pytest.mark.parametrize("stream", [-1, 0, 1, 2, 64, "default"])
 def test_memory_of_the_host_takes_no_stream_of_others(stream: Any) -> None:
     for copy in (None, True):
@@ -231,6 +243,7 @@ def test_memory_of_the_host_takes_no_stream_of_others(stream: Any) -> None:
             hs.zeros(3).__dlpack__(stream=stream, copy=copy)
 
 
+@pytest.mark.needs("host")
 def test_the_device_is_the_cpu_and_no_other_is_possible() -> None:
     for ours in (hs.zeros(3, device=0), hs.zeros(3, device=1)):
         assert ours.__dlpack_device__() == (1, 0)
@@ -252,6 +265,7 @@ class Unnumbered(Old):
         return 1, None
 
 
+@pytest.mark.needs("host")
 def test_a_device_without_a_number_is_number_0() -> None:
     theirs = np.arange(4)
     assert hs.from_dlpack(Unnumbered(theirs)).ptr == theirs.__array_interface__["data"][0]
@@ -268,6 +282,7 @@ class Elsewhere:
         raise AssertionError("asked for a tensor that cannot be used")
 
 
+@pytest.mark.needs("host")
 @pytest.mark.parametrize(("kind", "words"), [(2, "a CUDA device"), (8, "Metal"), (99, "type 99")])
 def test_a_tensor_on_another_kind_of_device_is_refused_before_it_is_asked_for(kind: int, words: str) -> None:
     with pytest.raises(BufferError, match=words):

@@ -26,6 +26,7 @@ def settle() -> None:
     _base.drain()
 
 
+@pytest.mark.needs("host")
 def test_the_memory_lives_as_long_as_the_consumer_keeps_it() -> None:
     ours = hs.asarray(np.arange(1000))
     memory = weakref.ref(ours._memory)
@@ -39,6 +40,7 @@ def test_the_memory_lives_as_long_as_the_consumer_keeps_it() -> None:
     assert memory() is None
 
 
+@pytest.mark.needs("host")
 def test_the_producer_lives_as_long_as_the_array_and_its_views() -> None:
     class Watched(np.ndarray):
         pass
@@ -56,6 +58,7 @@ def test_the_producer_lives_as_long_as_the_array_and_its_views() -> None:
     assert watched() is None
 
 
+@pytest.mark.needs("host")
 def test_a_borrowed_tensor_goes_back_after_the_work_on_it_and_not_before(hold: Hold) -> None:
     class Watched(np.ndarray):
         pass
@@ -88,6 +91,7 @@ def test_a_capsule_that_nobody_consumes_gives_the_memory_back() -> None:
     assert memory() is None
 
 
+@pytest.mark.needs("host")
 def test_tensors_that_share_memory_can_be_borrowed_together() -> None:
     theirs = np.zeros(8)
     whole, part = hs.from_dlpack(theirs), hs.from_dlpack(theirs[2:6])
@@ -105,6 +109,7 @@ def test_tensors_that_share_memory_can_be_borrowed_together() -> None:
     assert _memory.lookup(address)[0] == _memory.PAGEABLE
 
 
+@pytest.mark.needs("host")
 def test_a_tensor_that_sticks_out_of_borrowed_memory_is_copied() -> None:
     theirs = np.arange(8.0)
     middle = hs.from_dlpack(theirs[2:6])
@@ -116,6 +121,7 @@ def test_a_tensor_that_sticks_out_of_borrowed_memory_is_copied() -> None:
     np.testing.assert_array_equal(end.numpy(), [4, 5, 6, 7])
 
 
+@pytest.mark.needs("host")
 def test_lent_memory_cannot_be_freed() -> None:
     for memory in (_memory.DeviceMemory(64), _memory.PinnedMemory(64), _memory.PooledMemory(64, hs.Stream())):
         view = np.from_dlpack(memory)
@@ -130,6 +136,7 @@ def test_lent_memory_cannot_be_freed() -> None:
             memory.__dlpack__()
 
 
+@pytest.mark.needs("host")
 def test_a_consumer_may_give_a_tensor_back_on_any_thread() -> None:
     arrays = [hs.zeros(16) for _ in range(64)]
     memories = [weakref.ref(array._memory) for array in arrays]
@@ -146,6 +153,7 @@ def test_a_consumer_may_give_a_tensor_back_on_any_thread() -> None:
     assert not any(memory() for memory in memories) and not _base.lent
 
 
+@pytest.mark.needs("host")
 def test_borrowed_memory_can_be_given_back_by_hand() -> None:
     class Watched(np.ndarray):
         pass

@@ -41,6 +41,7 @@ def later(function: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     return thread, out
 
 
+@pytest.mark.needs("host")
 def test_numpy_sees_an_array_of_the_host_without_a_copy() -> None:
     ours = hs.asarray(np.arange(6, dtype="i2").reshape(2, 3))
     view = np.asarray(ours)
@@ -52,6 +53,7 @@ def test_numpy_sees_an_array_of_the_host_without_a_copy() -> None:
     assert np.asarray(ours, dtype="f8").dtype == np.float64
 
 
+@pytest.mark.needs("host")
 @pytest.mark.parametrize(
     "show", [np.asarray, lambda a: a.__array_interface__, lambda a: a.__array__(), lambda a: a.__buffer__(0)]
 )
@@ -67,6 +69,7 @@ def test_what_shows_memory_waits_for_the_work_pending_on_it(show: Callable[[Any]
     assert out and ours.numpy().all()
 
 
+@pytest.mark.needs("host")
 def test_a_view_keeps_the_memory_alive() -> None:
     view = np.asarray(hs.asarray(np.arange(1000)))
     hs.empty(1000, "i8").fill(0)
@@ -74,12 +77,14 @@ def test_a_view_keeps_the_memory_alive() -> None:
     np.testing.assert_array_equal(view, np.arange(1000))
 
 
+@pytest.mark.needs("host")
 def test_structured_elements_keep_their_fields() -> None:
     fields = np.dtype([("x", "i4"), ("y", "f8")])
     ours = hs.empty(3, fields)
     assert np.asarray(ours).dtype == fields
 
 
+@pytest.mark.needs("host")
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="classes cannot be buffers before Python 3.12")
 def test_memoryview_of_an_array() -> None:
     ours = hs.asarray(np.arange(6, dtype="i4").reshape(2, 3))
@@ -94,6 +99,7 @@ def test_pinned_arrays_are_buffers() -> None:
     assert np.from_dlpack(pinned).__array_interface__["data"][0] == pinned.__array_interface__["data"][0]
 
 
+@pytest.mark.needs("host")
 def test_blocks_of_memory_are_bytes() -> None:
     for memory in (_memory.DeviceMemory(4), _memory.PinnedMemory(4)):
         np.asarray(memory)[:] = [1, 2, 3, 4]
@@ -103,11 +109,13 @@ def test_blocks_of_memory_are_bytes() -> None:
             np.asarray(memory)
 
 
+@pytest.mark.needs("host")
 def test_an_array_of_the_host_is_no_cuda_array() -> None:
     assert not hasattr(hs.zeros(3), "__cuda_array_interface__")
     assert not hasattr(_memory.PinnedMemory(3), "__cuda_array_interface__")
 
 
+@pytest.mark.needs("host")
 def test_a_function_on_a_stream_may_not_show_memory() -> None:
     ours, s, seen = hs.zeros(3), hs.Stream(), []
 

@@ -45,6 +45,7 @@ def test_a_stream_says_its_handle() -> None:
     assert hs.Device(0).per_thread_stream.__cuda_stream__() == (0, 2)
 
 
+@pytest.mark.needs("host")
 def test_with_a_cuda_driver_streams_of_the_host_are_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_interop, "cuda_driver_loadable", lambda: True)
     s = hs.Stream()

@@ -152,6 +152,7 @@ class Program:
             self.buffers[to].model[row * dp : row * dp + width] = self.buffers[by].model[row * sp : row * sp + width]
 
     def call(self, stream: int, s: hs.Stream, to: Range, source: Range, factor: int) -> None:
+        to, source = self.seen(to), self.seen(source)
         size = min(to.size, source.size)
         to, source = Range(to.buffer, to.start, size), Range(source.buffer, source.start, size)
         self.order(stream, (source, False), (to, True))
@@ -166,6 +167,7 @@ class Program:
         a[:] = b[::-1] * np.uint8(factor) + a
 
     def native(self, stream: int, s: hs.Stream, span: Range, value: int) -> None:
+        span = self.seen(span)
         self.order(stream, (span, True))
         address, model = self.place(span)
         function = CALLBACK(lambda p, n=span.size: ctypes.memset(p, value, n) and None)
@@ -197,6 +199,12 @@ class Program:
 
     def delay(self, stream: int, s: hs.Stream, micros: int) -> None:
         s.delay(micros * 1e-6)
+
+    def seen(self, span: Range) -> Range:
+        """Return a range that functions see: on a vendor's device the same of pinned memory."""
+        if hs.backend() == "host" or self.buffers[span.buffer].kind == "pinned":
+            return span
+        return Range(2 * 2 + span.buffer % 2, span.start, span.size)
 
     def array(self, span: Range) -> Any:
         """Return a range as a function gets it: an Array of the device, or a NumPy array."""

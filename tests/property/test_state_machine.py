@@ -119,6 +119,16 @@ class Programs(RuleBasedStateMachine):
         """
         return self.add(line) if line.legacy else line.last
 
+    def marked(self, line: Line) -> Op | None:
+        """Return what a stream waits for that waits for another one.
+
+        A driver has no other way than a record there: on an ordered stream that
+        is an operation, which comes after the default stream's work so far.
+        """
+        if line.blocking and hs.backend() != "host":
+            return self.add(line)
+        return self.mark(line)
+
     def needed(self, point: Point) -> Op | None:
         """Return what a wait for the event waits for, None when there is nothing.
 
@@ -204,7 +214,7 @@ class Programs(RuleBasedStateMachine):
         if line is other:
             line.stream.wait(line.stream)
             return
-        mark = self.mark(other)
+        mark = self.marked(other)
         if mark is None or mark.done():
             other.stream.synchronize(timeout=LIMIT)
             line.stream.wait(other.stream)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,16 @@ from halstream._schedules.block import schedule
 LIMIT = 10.0
 
 
+def under(spec: str) -> AbstractContextManager[Any]:
+    """Return a schedule's block; a vendor's device has none, and what is found there is the same."""
+    return schedule(spec) if hs.backend() == "host" else nullcontext()
+
+
 def run(path: Path, source: str, spec: str = "fifo", **options: Any) -> Any:
     """Write a program to a file, run it under a schedule and return the report."""
     text = textwrap.dedent(source)
     path.write_text(text)
-    with schedule(spec), hs.sanitize(**{"on": "collect", **options}) as report:
+    with under(spec), hs.sanitize(**{"on": "collect", **options}) as report:
         exec(compile(text, str(path), "exec"), {"__name__": "program"})
     return report
 
@@ -60,11 +67,18 @@ def check(categories: str, *steps: Step) -> None:
     kit = Kit()
     for stream in (kit.a, kit.b, kit.c):
         stream.synchronize(timeout=LIMIT)
-    with schedule("fifo"), hs.sanitize(on="collect") as report:
+    with under("fifo"), hs.sanitize(on="collect") as report:
         for step in steps:
             step(kit)
         hs.synchronize(device=0, timeout=LIMIT)
     assert " ".join(sorted({f.category for f in report.all})) == categories, str(report)
+
+
+def until(query: Callable[[], bool]) -> None:
+    """Ask until the answer is yes."""
+    end = time.monotonic() + LIMIT
+    while not query():
+        assert time.monotonic() < end
 
 
 def write_a(k: Kit) -> None:

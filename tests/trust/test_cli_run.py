@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.needs("schedules")
+
 RACE = """
     import sys
     import halstream as hs

@@ -30,6 +30,7 @@ PROGRAM = """
     """
 
 
+@pytest.mark.needs("times")
 def test_a_program_becomes_a_trace(cli: Any) -> None:
     cli.script(PROGRAM)
     done = cli("trace", "prog.py", "-v", "x y", "-o", "out.pftrace")
@@ -164,6 +165,7 @@ def test_a_script_chooses_its_backend_and_devices_itself(cli: Any) -> None:
     cli.script(
         """
         import os
+        os.environ["HALSTREAM_BACKEND"] = "host"
         os.environ["HALSTREAM_HOST_DEVICES"] = "4"
         import halstream as hs
         hs.Stream(3).nop()

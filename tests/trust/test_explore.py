@@ -21,7 +21,7 @@ from halstream._schedules.explore import explore
 from halstream.testing import Gate
 from halstream.torch import cuda
 
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
 
 
 @pytest.fixture(autouse=True)

@@ -35,6 +35,7 @@ def record(backend: str) -> Iterator[Callable[[], Trace]]:
         recording.finish()
 
 
+@pytest.mark.needs("times")
 def test_a_program_on_two_devices(record: Callable[[], Trace], hold: Callable[[Any], Any]) -> None:
     """Random records and waits; gates make some of the waits really wait."""
     pick = random.Random(7)
@@ -89,6 +90,7 @@ def test_where_operations_come_from(record: Callable[[], Trace]) -> None:
     )
 
 
+@pytest.mark.needs("times")
 def test_a_stream_behind_a_gate_is_blocked(record: Callable[[], Trace], hold: Callable[[Any], Any]) -> None:
     held, waiting = hs.Stream(), hs.Stream()
     gate = hold(held)

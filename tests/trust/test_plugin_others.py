@@ -9,7 +9,7 @@ import pytest
 from halstream._schedules.token import Token
 from plugin_help import Runner, command
 
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
 
 
 @pytest.fixture

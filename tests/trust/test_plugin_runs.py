@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 from plugin_help import RACE, Runner, command
 
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from plugin_help import Runner, command
 
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
 
 UNORDERED = """
     def unordered(wait=False):

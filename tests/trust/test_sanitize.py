@@ -41,7 +41,10 @@ def order() -> None:
     b.synchronize(timeout=LIMIT)
 
 
-@pytest.mark.parametrize("spec", ["parallel", "fifo", "latest", "random 3"])
+@pytest.mark.parametrize(
+    "spec",
+    ["parallel", *(pytest.param(spec, marks=pytest.mark.needs("schedules")) for spec in ("fifo", "latest", "random 3"))],
+)
 def test_a_race_raises_at_the_end_whatever_the_schedule(backend: str, spec: str) -> None:
     with schedule(spec) if spec != "parallel" else warnings.catch_warnings():
         with pytest.raises(hs.UnorderedAccessError, match="1 unordered access") as caught, hs.sanitize():
@@ -255,6 +258,7 @@ def test_changing_the_backend_is_followed(child: Callable[..., subprocess.Comple
 # -- what runs ------------------------------------------------------------
 
 
+@pytest.mark.needs("schedules")
 def test_V4_writes_of_functions_are_observed_under_a_schedule(backend: str) -> None:
     def program() -> None:
         a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
@@ -278,6 +282,7 @@ def test_V4_writes_of_functions_are_observed_under_a_schedule(backend: str) -> N
         program()  # on real threads nobody knows who changed it
 
 
+@pytest.mark.needs("refills")
 def test_V3_a_refill_of_pinned_memory_is_found(backend: str, hold: Callable[[Any], Any]) -> None:
     s = hs.Stream(non_blocking=True)
     x, staging = hs.empty(16, np.uint8), hs.pinned_empty(16, np.uint8)
@@ -326,6 +331,7 @@ def test_a_declared_refill_is_a_race_and_told_once(backend: str, hold: Callable[
     assert [f.category for f in report] == ["race"]
 
 
+@pytest.mark.needs("abort")
 def test_dropped_copies_are_not_looked_at(backend: str, hold: Callable[[Any], Any]) -> None:
     s = hs.Stream(non_blocking=True)
     x, staging = hs.empty(16, np.uint8), hs.pinned_empty(16, np.uint8)

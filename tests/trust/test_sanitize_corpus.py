@@ -11,6 +11,8 @@ from corpus import PROGRAMS, Program
 from halstream import _current
 from halstream._schedules.block import schedule
 
+pytestmark = pytest.mark.needs("schedules")
+
 CHECKED = [program for program in PROGRAMS if program.sanitize]
 
 

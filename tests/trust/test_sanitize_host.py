@@ -10,7 +10,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _native
-from sanitize_help import LIMIT, Kit, Step, check, record, wait, write_a, write_b
+from sanitize_help import LIMIT, Kit, Step, check, record, wait, until, write_a, write_b
 
 
 def host(mode: str) -> Step:
@@ -38,7 +38,7 @@ HOST: dict[str, tuple[str, tuple[Step, ...]]] = {
     "write of what a copy reads": ("race", (up, host("w"))),
     "both": ("race", (up, host("rw"))),
     "write, then the copy": ("", (host("w"), up)),
-    "read behind a query": ("query", (back, lambda k: k.a.query(), host("r"))),
+    "read behind a query": ("query", (back, lambda k: until(k.a.query), host("r"))),
     "numpy() of a stream nobody waits for": ("race", (write_a, lambda k: k.x.numpy(k.b))),
     "numpy() behind a wait": ("", (write_a, record, wait, lambda k: k.x.numpy(k.b))),
     "numpy() and then anything": ("", (write_a, lambda k: k.x.numpy(k.a), write_b)),
@@ -101,7 +101,7 @@ def test_what_a_new_thread_does_comes_after_what_was(backend: str) -> None:
 
 
 @pytest.mark.parametrize("pending", [True, False])
-@pytest.mark.parametrize("way", ["the host", "a stream"])
+@pytest.mark.parametrize("way", [pytest.param("the host", marks=pytest.mark.needs("host")), "a stream"])
 def test_memory_that_another_library_takes_is_waited_for(backend: str, pending: bool, way: str) -> None:
     a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     x = hs.empty(16, np.uint8)

@@ -20,13 +20,13 @@ PLAIN = """
     def load(stream):
         table.fill(1, stream)
 
-    def total(x):
-        return x.sum()
+    def total():
+        return 0
 
     one, two = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     table = hs.empty(64, np.uint8)
     load(one)
-    two.call(total, table[16:48])
+    two.call(total, reads=[table[16:48]])
     one.synchronize()
     two.synchronize()
 """
@@ -49,7 +49,7 @@ def test_a_report_says_who_did_what_where_and_what_to_do(backend: str, tmp_path:
     ]
     second = next(i for i, line in enumerate(lines) if line.startswith("2. "))
     assert lines[second].startswith("2. function total reads on stream ") and lines[second].endswith("(two)")
-    assert lines[second + 1 : second + 3] == [f"{path}:14 in <module>", "two.call(total, table[16:48])"]
+    assert lines[second + 1 : second + 3] == [f"{path}:14 in <module>", "two.call(total, reads=[table[16:48]])"]
     assert any(line.startswith("why: stream ") and "never waited for stream" in line for line in lines)
     fix = lines.index(f"fix: before {path}:14")
     assert lines[fix + 1] == "two.wait(one.record())" == found.fix
@@ -260,6 +260,7 @@ def test_what_cannot_be_named_is_numbered(backend: str) -> None:
     assert re.fullmatch(r"<stream \d+>\.wait\(<stream \d+>\.record\(\)\)", found.fix)
 
 
+@pytest.mark.needs("refills")
 def test_a_refill_names_the_memory_and_what_to_wait_for(backend: str, tmp_path: Path) -> None:
     report = run(
         tmp_path / "refill.py",
@@ -296,7 +297,7 @@ def test_reasons(backend: str, tmp_path: Path) -> None:
             "b.wait_stream(a); x.fill(1, a); x.fill(2, b)": "before the write was enqueued",
             "x.fill(1, a); x.fill(2, hs.Stream.from_handle(0, 0))": "is non-blocking: it takes no part",
             "x.fill(1, a); a.synchronize(); x.fill(1, a); hs.host_access(x, 'r')": "the host waited for stream",
-            "x.fill(1, a); a.query(); x.fill(2, b)": "a query that returned true orders them",
+            "x.fill(1, a); while not a.query(): pass; x.fill(2, b)": "a query that returned true orders them",
         }.items()
     ):
         steps = "".join(f"{step}\n" for step in program.split("; "))

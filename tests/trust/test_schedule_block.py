@@ -19,7 +19,7 @@ from halstream._schedules.block import add_note, schedule, settle
 from halstream._schedules.token import Token
 from halstream.testing import Gate
 
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
 
 SCHEDULES = ["fifo", "earliest", "latest", "random 5", "pct 7 3 40", "starve 1", "holds 1.1>2.1"]
 

@@ -15,6 +15,8 @@ import pytest
 from halstream.testing import Gate
 from stall_help import LIMIT, Looks, in_thread, looks, schedule  # noqa: F401
 
+pytestmark = pytest.mark.needs("stalls")
+
 Child = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from corpus import slow, stuck
 
+pytestmark = pytest.mark.needs("stalls")
+
 Child = Callable[..., subprocess.CompletedProcess[str]]
 
 TESTS = str(Path(__file__).resolve().parent.parent)

@@ -21,6 +21,8 @@ import pytest
 from halstream.testing import Gate
 from stall_help import LIMIT, Looks, in_thread, looks, schedule, scheduled  # noqa: F401
 
+pytestmark = pytest.mark.needs("stalls")
+
 Child = Callable[..., subprocess.CompletedProcess[str]]
 
 # How often the doctor looks before somebody helps: more than it takes to be sure.

@@ -15,6 +15,8 @@ from halstream.testing import Gate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.needs("stalls")
+
 LIMIT = 20.0
 STREAMS, EVENTS = 5, 4
 

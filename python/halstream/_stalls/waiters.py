@@ -19,8 +19,9 @@ NOTHING, GATE, EVENT, STREAM, ORDER, FUNCTION, REPORT = range(7)
 #: A stream: its device and its number there.
 Name = tuple[int, int]
 
-_DISPATCH: CodeType = _hostfunc._dispatch.__code__
 _PROCESS: CodeType = _context.ReportQueue.process.__code__
+#: The functions whose frames tell what a thread that runs functions of streams does.
+_TAKERS = (_hostfunc._dispatch.__code__, _hostfunc._perform.__code__, _PROCESS)
 
 
 class Node(NamedTuple):
@@ -173,7 +174,7 @@ def _task(frame: FrameType) -> tuple[bool, Running | None, bool] | None:
     and whether that is a report.
     """
     at: FrameType | None = frame
-    while at is not None and at.f_code is not _DISPATCH and at.f_code is not _PROCESS:
+    while at is not None and at.f_code not in _TAKERS:
         at = at.f_back
     if at is None:
         return None

@@ -12,6 +12,8 @@ from . import _codes as codes
 from . import constants as c
 
 MASK = 2**64 - 1
+#: The least urgent priority. ACL's 0 (highest) to 7 are the core's -7 to 0.
+LEAST = 7
 
 #: What the dialect's handles name; a destroyed one is not in it.
 objects: dict[int, Stream | Event] = {}
@@ -28,6 +30,8 @@ class Stream(_core.Stream):
     """A stream by handle, with what its creator said and the attributes set on it."""
 
     flags: int = 0
+    #: What the creator asked for; None where another dialect made it.
+    asked: int | None = None
 
     @functools.cached_property
     def attributes(self) -> dict[int, int]:
@@ -90,6 +94,16 @@ def _default() -> Stream:
     new = context._default_in(Stream)
     add(new)
     return new
+
+
+def priority(of: _core.Stream) -> int:
+    """Return a stream's priority, 0 highest to 7.
+
+    It is what the creator asked for, also where the device tells fewer apart.
+    """
+    level = of.get_priority()  # refuses a closed one
+    asked = of.asked if isinstance(of, Stream) else None
+    return LEAST + level if asked is None else asked
 
 
 def own_stream(handle: int) -> _core.Stream:

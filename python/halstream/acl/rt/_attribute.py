@@ -18,11 +18,12 @@ _KEYS = {
 }
 
 
-def _values(owner: _core.Stream) -> dict[int, int]:
+def _values(handle: int, owner: _core.Stream) -> dict[int, int]:
     """Return the attributes of a stream, which then stay with its handle."""
     if not isinstance(owner, Stream):
         owner = Stream._wrap(owner)
-        _table.add(owner)
+        # By the handle that the program has: on a vendor's backend it is not the id.
+        _table.objects[handle] = owner
     return owner.attributes
 
 
@@ -30,7 +31,7 @@ def _set(handle: int, attribute: int, value: int) -> int:
     owner = stream(handle)
     # An enqueue is what checks that the stream's context is current.
     owner.nop()
-    values = _values(owner)
+    values = _values(handle, owner)
     if attribute == c.ACL_STREAM_ATTR_FAILURE_MODE:
         if value not in (c.ACL_CONTINUE_ON_FAILURE, c.ACL_STOP_ON_FAILURE):
             raise refuse(codes.RT_PARAM_INVALID, f"the failure mode is 0 or 1, not {value}")
@@ -60,7 +61,7 @@ def get_stream_attribute(handle: int, attribute: int, /) -> tuple[dict[str, Any]
     if attribute in _KEYS:
         return {_KEYS[attribute]: values.get(attribute, 0)}, 0
     if attribute == c.ACL_STREAM_ATTR_PRIORITY:
-        return {"reserved": [owner.get_priority() + 7, 0, 0, 0]}, 0
+        return {"reserved": [_table.priority(owner), 0, 0, 0]}, 0
     raise refuse(codes.RT_PARAM_INVALID, f"there is no attribute {attribute}")
 
 

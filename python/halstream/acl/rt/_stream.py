@@ -17,8 +17,6 @@ from .._table import Event, Stream, event, refuse, stream
 #: Streams that an Ascend A2 or A3 device has.
 STREAMS = 1984
 
-# ACL's priorities 0 (highest) to 7 are the core's -7 to 0.
-_LEAST = 7
 _KEPT = c.ACL_STREAM_FAST_LAUNCH | c.ACL_STREAM_FAST_SYNC | c.ACL_STREAM_HUGE
 _OTHER_HARDWARE = c.ACL_STREAM_PERSISTENT | c.ACL_STREAM_CPU_SCHEDULE | c.ACL_STREAM_DEVICE_USE_ONLY
 
@@ -38,8 +36,9 @@ def _create(priority: int, flags: int) -> tuple[int, int]:
             codes.RT_NO_STREAM_RESOURCE,
             f"all {STREAMS} streams of device {context.ordinal} are in use; destroy some",
         )
-    new = context._stream_in(Stream, min(priority, _LEAST) - _LEAST)
-    new.flags = flags
+    asked = min(priority, _table.LEAST)
+    new = context._stream_in(Stream, asked - _table.LEAST)
+    new.flags, new.asked = flags, asked
     return _table.add(new), 0
 
 
@@ -157,7 +156,7 @@ def stream_get_id(handle: int, /) -> tuple[int, int]:
 @command("h", (0,))
 def stream_get_priority(handle: int, /) -> tuple[int, int]:
     """aclrtStreamGetPriority (not in pyACL): (0 highest to 7, ret)."""
-    return stream(handle).get_priority() + _LEAST, 0
+    return _table.priority(stream(handle)), 0
 
 
 @command("h", (0,))

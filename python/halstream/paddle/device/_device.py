@@ -7,7 +7,7 @@ from typing import Any
 from ... import _current
 from .._names import device_to_place, enter, name_of
 from .._place import Place
-from ..places import custom_types
+from ..places import is_custom
 
 _TYPES = ("cpu", "gpu", "cuda", "xpu")
 
@@ -27,7 +27,7 @@ class Device(str):
             type = name_of(type)
         if isinstance(type, str):
             kind, colon, number = type.lower().partition(":")
-            if kind not in _TYPES and kind not in custom_types():
+            if kind not in _TYPES and not is_custom(kind):
                 raise ValueError(f"Unsupported device type: {kind}")
             if colon and index is not None:
                 raise ValueError(f"index was given twice: {type!r} and {index!r}")

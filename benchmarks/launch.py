@@ -1,0 +1,108 @@
+"""What a kernel launch costs in steady state, and which part of it costs what.
+
+Usage: python -m benchmarks.launch [--backend host|cuda] [--library LIBRARY] [--output FILE]
+
+With ``--backend cuda`` (the default) the library is the look-alike driver unless
+another one is named; there the driver's share is that of an imitation. Nothing
+is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import timeit
+from pathlib import Path
+from typing import Any
+
+from .calls import FAKE
+from .gpu.ptx import FILL, WORDS
+from .report import aligned
+
+ROUNDS, BATCH = 31, 200  # a batch fits every launch queue
+
+#: Title -> statement.
+LAUNCHES = {
+    "launch: an Array, two int": "s.launch(k, 1, WORDS, x, 7, WORDS)",
+    "the same, sizes as tuples": "s.launch(k, (1, 1, 1), (WORDS, 1, 1), x, 7, WORDS)",
+    "the same, NumPy scalars": "s.launch(k, 1, WORDS, x, v, n)",
+    "the same, pinned memory": "s.launch(k, 1, WORDS, pinned, 7, WORDS)",
+    "an empty operation": "s.nop()",
+}
+#: Parts of a launch on a device.
+PARTS = {
+    "the size": "shape_of('k', 1, WORDS)",
+    "the arguments": "pack((x, 7, WORDS))",
+    "the extension and the driver": "enqueue(s._id, function, modes, data)",
+}
+
+
+def nothing(grid: Any, block: Any, x: Any, v: Any, n: Any) -> None:
+    """Stand for the kernel on the host device: the launch is what is measured."""
+
+
+def names() -> dict[str, Any]:
+    """Return what the statements use."""
+    import halstream as hs
+    import numpy as np
+
+    kernel = hs.Kernel(FILL, nothing, name="fill_u32", signature="out uint32 *x, uint32 v, uint32 n")
+    env = {"s": hs.Stream(), "k": kernel, "WORDS": WORDS, "v": np.uint32(7), "n": np.uint32(WORDS)}
+    return {**env, "x": hs.empty(WORDS, "uint32"), "pinned": hs.pinned_empty(WORDS, "uint32")}
+
+
+def parts(env: dict[str, Any]) -> dict[str, Any]:
+    """Return what the statements of `PARTS` use, once the kernel was launched."""
+    from halstream import _native
+    from halstream._packing import shape_of
+
+    packer, function = env["k"]._packer, env["k"]._loaded[0].function
+    data = shape_of("k", 1, WORDS).packed + packer.pack((env["x"], 7, WORDS))
+    enqueue = _native.raw("stream_launch")
+    own = {"shape_of": shape_of, "pack": packer.pack, "enqueue": enqueue, "function": function}
+    return {**env, **own, "modes": packer.modes, "data": data}
+
+
+def measured(statement: str, env: dict[str, Any]) -> dict[str, float]:
+    """Return the median and the best of some batches, µs for each execution.
+
+    The stream is held meanwhile: whoever runs the kernels is not woken and takes no processor.
+    """
+    from halstream.testing import Gate
+
+    timer = timeit.Timer(statement, globals=env)
+    times = []
+    for _ in range(ROUNDS):
+        with Gate(env["s"]):
+            times.append(timer.timeit(BATCH) / BATCH * 1e6)
+        env["s"].synchronize(timeout=10)
+    return {"median": statistics.median(times), "best": min(times)}
+
+
+def main() -> int:
+    """Measure, store, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.launch", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--backend", default="cuda", choices=("host", "cuda"))
+    parser.add_argument("--library", default=str(FAKE), help="driver library (default: the look-alike)")
+    parser.add_argument("--output", type=Path, help="where the figures go")
+    options = parser.parse_args()
+    os.environ["HALSTREAM_BACKEND"] = options.backend
+    os.environ["HALSTREAM_CUDA_LIBRARY"] = options.library
+    env = names()
+    found = {title: measured(statement, env) for title, statement in LAUNCHES.items()}
+    if options.backend == "cuda":
+        inner = parts(env)
+        found |= {f"part: {title}": measured(statement, inner) for title, statement in PARTS.items()}
+    if options.output:
+        options.output.write_text(json.dumps(found, indent=1) + "\n")
+    lines = [["µs", "median", "best"]]
+    lines += [[title, f"{row['median']:.2f}", f"{row['best']:.2f}"] for title, row in found.items()]
+    print(aligned(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

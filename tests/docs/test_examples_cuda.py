@@ -1,0 +1,65 @@
+"""The examples on the cuda backend, with the imitated driver: each proves there what it proves on the host."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIVER = ROOT / "build" / "fakecuda" / "libfakecuda.so"
+LIMIT = 60.0
+
+#: Program -> how many statements it proves at least.
+PROGRAMS = {
+    "acl_streams": 24,
+    "cupy_streams": 38,
+    "mindspore_streams": 37,
+    "paddle_streams": 21,
+    "torch_streams": 34,
+    "pipeline": 2,
+    "overlap": 2,
+    "probes": 4,
+}
+#: Statements about which stream goes first, which a driver does not promise.
+HINTS = {"mindspore_streams": 1, "paddle_streams": 4, "torch_streams": 1}
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    """Return a file of 1 MiB in which no chunk is like another."""
+    path = tmp_path / "samples"
+    np.random.default_rng(1).integers(-20_000, 20_000, 1 << 19, np.int16).tofile(path)
+    return path
+
+
+def test_every_example_is_tried() -> None:
+    found = {path.stem for path in (ROOT / "examples").glob("[!_]*.py")}
+    assert found == set(PROGRAMS)
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_an_example_proves_the_same_on_cuda(name: str, samples: Path) -> None:
+    if not DRIVER.exists():
+        pytest.skip(f"{DRIVER} is not there; say: make build")
+    small = {
+        "pipeline": ["--rounds", "1", "--limit", "1", "--chunk", "64"],
+        "overlap": [str(samples), "--rounds", "1", "--chunk", "64"],
+    }
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / f"{name}.py"), *small.get(name, [])],
+        env={**os.environ, "HALSTREAM_BACKEND": "cuda", "HALSTREAM_CUDA_LIBRARY": str(DRIVER)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    shown = ran.stdout + ran.stderr
+    assert ran.returncode == 0, shown
+    assert "FAIL" not in shown
+    assert len(re.findall(r"^ok   ", ran.stdout, re.MULTILINE)) >= PROGRAMS[name], shown
+    assert len(re.findall(r"^--   .*\(on the cuda backend a hint\)$", ran.stdout, re.MULTILINE)) == HINTS.get(name, 0)
