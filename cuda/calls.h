@@ -66,12 +66,21 @@ hs_status hs_await(CUcontext ctx, CUevent event, int64_t limit, int64_t spin);
 /* The same for all work of a stream. */
 hs_status hs_await_stream(CUcontext ctx, CUstream stream, int64_t limit, int64_t spin);
 
+/* Whom the driver's thread asks before it touches a slot: once closed is set and
+ * nobody is inside, nobody will. */
+typedef struct {
+    _Atomic int32_t closed, inside;
+} hs_door;
+hs_door *hs_door_new(void);
+/* Closes it and returns when nobody is inside. The door itself stays. */
+void hs_door_close(hs_door *door);
+
 /* Slots. A stream that comes to hs_hold writes value to the slot's word "reached"
  * and stays until the host has put value into "hold"; pass writes only, gate only
- * waits. With memops the stream does it itself by one call; else a function of the
- * driver's does it on the driver's thread. dev is the slot's address for devices. */
+ * waits. Without a door the stream does it itself by one call; with one, a function
+ * does it on the driver's thread. dev is the slot's address for devices. */
 enum { HS_HOLD, HS_PASS, HS_GATE };
-hs_status hs_hold(CUcontext ctx, CUstream stream, int memops, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value);
+hs_status hs_hold(CUcontext ctx, CUstream stream, hs_door *door, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value);
 /* Sets the word at dev to value, or waits until it is at least value. */
 hs_status hs_word_write(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint32_t value);
 hs_status hs_word_wait(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint32_t value);

@@ -132,10 +132,24 @@ hs_status hs_await_stream(CUcontext ctx, CUstream stream, int64_t limit, int64_t
 /* What the driver's thread is given where the stream cannot hold itself. The slot
  * may have another user by the time it is called, so the value is here. */
 typedef struct {
+    hs_door *door;
     hs_slot *slot;
     uint32_t value;
     int what;
 } hs_visit;
+
+hs_door *hs_door_new(void)
+{
+    hs_door *door = calloc(1, sizeof *door);
+    if (door == NULL) abort();
+    return door;
+}
+
+void hs_door_close(hs_door *door)
+{
+    atomic_store(&door->closed, 1);
+    while (atomic_load(&door->inside) > 0) sleep_ns(5000);
+}
 
 /* Called once by the driver, on its own thread. No cu* call is legal here. It
  * blocks on purpose: what is behind it on the stream starts when it returns. */
@@ -143,11 +157,15 @@ static void do_hold(void *data)
 {
     hs_visit visit = *(hs_visit *)data;
     free(data);
-    if (visit.what != HS_GATE) atomic_store_explicit(&visit.slot->reached, visit.value, memory_order_release);
-    if (visit.what == HS_PASS) return;
-    int64_t start = now_ns();
-    while ((int32_t)(atomic_load_explicit(&visit.slot->hold, memory_order_acquire) - visit.value) < 0)
-        sleep_ns(pause_after(now_ns() - start, LONGEST_PAUSE));
+    atomic_fetch_add(&visit.door->inside, 1);
+    if (!atomic_load(&visit.door->closed)) {
+        if (visit.what != HS_GATE) atomic_store_explicit(&visit.slot->reached, visit.value, memory_order_release);
+        int64_t start = now_ns();
+        while (visit.what != HS_PASS && !atomic_load(&visit.door->closed) &&
+               (int32_t)(atomic_load_explicit(&visit.slot->hold, memory_order_acquire) - visit.value) < 0)
+            sleep_ns(pause_after(now_ns() - start, LONGEST_PAUSE));
+    }
+    atomic_fetch_sub(&visit.door->inside, 1);
 }
 
 static hs_status visit(CUcontext ctx, CUstream stream, hs_visit *data)
@@ -155,12 +173,12 @@ static hs_status visit(CUcontext ctx, CUstream stream, hs_visit *data)
     HS_ONE(ctx, cuLaunchHostFunc, stream, do_hold, data);
 }
 
-hs_status hs_hold(CUcontext ctx, CUstream stream, int memops, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value)
+hs_status hs_hold(CUcontext ctx, CUstream stream, hs_door *door, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value)
 {
-    if (!memops) {
+    if (door != NULL) {
         hs_visit *data = malloc(sizeof *data);
         if (data == NULL) abort();
-        *data = (hs_visit){slot, value, what};
+        *data = (hs_visit){door, slot, value, what};
         hs_status status = visit(ctx, stream, data);
         if (status != 0) free(data);
         return status;

@@ -44,6 +44,7 @@ type live struct {
 	ctx      C.CUcontext
 	greatest int         // priority of the most urgent streams
 	memops   atomic.Bool // whether streams write and wait for words, as far as is known
+	door     *C.hs_door  // of functions on the driver's thread
 	pool     C.CUmemoryPool
 	internal C.CUstream // on which memory is allocated and given back
 	base     *mark      // the zero of the events' times
@@ -70,7 +71,7 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 // that come at once each do it, and all but the first undo theirs: none of them
 // may wait for another here, for it might hold Python's lock.
 func (d *Device) start(doing string) error {
-	l := &live{}
+	l := &live{door: C.hs_door_new()}
 	if err := check(C.hs_retain(d.dev, &l.ctx), doing); err != nil {
 		return d.unstarted(l, err)
 	}
@@ -307,10 +308,18 @@ func (d *Device) Fact(name string) (string, error) {
 	return "", driver.Errorf(driver.NotSupported, doing, "%q is none that the cuda backend knows", name)
 }
 
+// closeLimit is how long closing waits for work of the host's, nanoseconds.
+const closeLimit = 2_000_000_000
+
 // close ends what the device has, but for its context and pinned memory. The
 // streams and events of the program are closed already.
 func (d *Device) close() {
 	if d.live.Load() == nil {
+		return
+	}
+	if !d.calm(closeLimit) {
+		// A native function still runs: its memory must not go from under it.
+		d.live.Store(nil)
 		return
 	}
 	d.modules.unload(d)
@@ -320,6 +329,10 @@ func (d *Device) close() {
 	d.staged.drain(d)
 	d.trimMarks(0)
 	d.freeAgain()
+	d.slots.mu.Lock()
+	d.slots.gone = true
+	d.slots.mu.Unlock()
+	C.hs_door_close(d.at().door)
 	for _, addr := range d.slots.slabs {
 		C.hs_host_free(d.ctx(), C.uint64_t(addr))
 	}

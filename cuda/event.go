@@ -205,7 +205,15 @@ type wordPoint struct{ w *word }
 func (p *wordPoint) Wait(limit int64) bool {
 	var poke C.uint32_t
 	watch := C.hs_watch{slot: p.w.slot.p, value: 1}
-	return C.hs_poll(&watch, 1, &poke, 0, C.int64_t(limit)) == 0
+	for clock := stopwatch(); ; {
+		left := limit - clock()
+		if C.hs_poll(&watch, 1, &poke, 0, C.int64_t(max(0, min(left, sliceNS)))) == 0 || p.w.dev.lost.Load() != nil {
+			return true
+		}
+		if left <= 0 {
+			return false
+		}
+	}
 }
 
 // Close implements driver.Event.

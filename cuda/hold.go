@@ -28,6 +28,7 @@ type slots struct {
 	mu    sync.Mutex
 	spare []*slot
 	slabs []uint64
+	gone  bool // with the device's memory
 }
 
 // slabSlots is how many slots are made at once.
@@ -110,17 +111,17 @@ func (s *Stream) hold(h *held, doing string) error {
 	h.s, h.slot, h.value = s, slot, slot.value
 	p := d.drv.poller
 	p.add(h)
-	enqueue := func(memops C.int) C.hs_status {
-		return C.hs_hold(d.ctx(), s.h, memops, h.what, slot.p, slot.dev, C.uint32_t(h.value))
+	enqueue := func(door *C.hs_door) C.hs_status {
+		return C.hs_hold(d.ctx(), s.h, door, h.what, slot.p, slot.dev, C.uint32_t(h.value))
 	}
 	var status C.hs_status
 	if d.memops() {
-		status = enqueue(1)
+		status = enqueue(nil)
 	}
 	if !d.memops() || C.hs_code(status) == codeNotSupported {
 		// Not every device can, and none tells: the driver's thread does it then.
 		d.at().memops.Store(false)
-		status = enqueue(0)
+		status = enqueue(d.at().door)
 	}
 	err = d.check(status, doing)
 	if err == nil {
@@ -135,9 +136,19 @@ func (s *Stream) hold(h *held, doing string) error {
 	return err
 }
 
+// open lets the stream go on. A function may end after its device was closed.
+func (h *held) open() {
+	p := &h.s.dev.slots
+	p.mu.Lock()
+	if !p.gone {
+		C.hs_open(h.slot.p, C.uint32_t(h.value))
+	}
+	p.mu.Unlock()
+}
+
 // end lets the stream go on. h is not used any more.
 func (h *held) end() {
-	C.hs_open(h.slot.p, C.uint32_t(h.value))
+	h.open()
 	h.s.dev.slots.give(h.slot)
 }
 
@@ -212,7 +223,7 @@ type gate struct{ h *held }
 // Open implements driver.Gate.
 func (g gate) Open() {
 	if !g.h.opened.Swap(true) {
-		C.hs_open(g.h.slot.p, C.uint32_t(g.h.value))
+		g.h.open()
 		g.h.s.dev.drv.poller.opened(g.h)
 	}
 }

@@ -164,17 +164,21 @@ func (d *Driver) Register(addr, size uint64) error {
 	return dev.check(C.hs_register(dev.ctx(), C.uint64_t(addr), C.uint64_t(size)), doing)
 }
 
-// Unregister implements driver.Pinner.
+// Unregister implements driver.Pinner. What is refused is tried once more, on
+// another device if the first was lost: nobody could do it later, and the
+// program's memory would stay pinned.
 func (d *Driver) Unregister(addr uint64) error {
 	const doing = "unregister memory"
-	dev, err := d.anyDevice(doing)
-	if err != nil {
-		return err
+	var failed error
+	for range 2 {
+		dev, err := d.anyDevice(doing)
+		if err != nil {
+			return err
+		}
+		failed = dev.check(C.hs_unregister(dev.ctx(), C.uint64_t(addr)), doing)
+		if failed == nil {
+			return nil
+		}
 	}
-	s := C.hs_unregister(dev.ctx(), C.uint64_t(addr))
-	if s != 0 && !lasting(int(C.hs_code(s))) {
-		// Nobody could do it later: the program's memory would stay pinned.
-		s = C.hs_unregister(dev.ctx(), C.uint64_t(addr))
-	}
-	return dev.check(s, doing)
+	return failed
 }

@@ -228,7 +228,7 @@ func (p *poller) abandon(d *Device) {
 	p.mu.Unlock()
 	for _, h := range gone {
 		h.drop()
-		C.hs_open(h.slot.p, C.uint32_t(h.value)) // for a thread of the driver's that waits
+		h.open() // for a thread of the driver's that waits
 	}
 	p.wake()
 }

@@ -19,10 +19,11 @@ func (s *Stream) Mark() uint64 {
 }
 
 // Keep implements driver.Keeper. Where the driver refuses the mark, Reached is
-// true later than it could be.
+// true later than it could be. So it is on the legacy default stream, where a mark
+// would make all blocking streams wait for each other.
 func (s *Stream) Keep() {
 	d := s.dev
-	if d.usable("keep place") != nil || s.behind() != nil {
+	if s.h == legacyHandle || d.usable("keep place") != nil || s.behind() != nil {
 		return
 	}
 	place := s.enqueued.Load()

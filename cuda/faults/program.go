@@ -262,9 +262,8 @@ func (p *program) memory(d *hal.Device, a, b *hal.Stream) {
 	own := newPages(128 << 10)
 	defer own.free()
 	registered := newPages(4096)
-	defer registered.free()
-	if !p.failed(p.rt.RegisterHost(p.me, registered.addr, 4096)) {
-		p.failed(p.rt.UnregisterHost(p.me, registered.addr))
+	if p.failed(p.rt.RegisterHost(p.me, registered.addr, 4096)) || !p.failed(p.rt.UnregisterHost(p.me, registered.addr)) {
+		registered.free()
 	}
 	if !failed {
 		for _, c := range []hal.CopySpec{

@@ -31,9 +31,9 @@ def test_a_full_launch_queue_stops_only_the_thread_that_enqueues(run_program: Pr
         + """
 ways = {
     "nop": s.nop, "record": lambda: event.record(s), "call": lambda: s.call(int),
-    "stream": lambda: s.wait_stream(t), "copy": lambda: x.copy_from(pinned, s), "fill": lambda: x.fill(1, s),
+    "copy": lambda: x.copy_from(pinned, s), "fill": lambda: x.fill(1, s),
     "pageable": lambda: x.copy_from(np.zeros(64, np.uint32), s), "launch": lambda: s.launch(kernel, 1, 64, x, 1, 64),
-    "delay": lambda: s.delay(1e-6), "other way": lambda: t.wait_stream(s), "native": lambda: hs.Event().record(s),
+    "delay": lambda: s.delay(1e-6), "other way": lambda: t.wait_stream(s), "new": lambda: hs.Event().record(s),
 }
 for name, way in ways.items():
     gate, done = Gate(s), []
@@ -44,7 +44,7 @@ for name, way in ways.items():
     thread = threading.Thread(target=fill_queue, daemon=True)
     thread.start()
     until(lambda: len(done) >= 2, name)  # the lock is free: this thread runs
-    # Until it stays inside a call. (The way back through t only fills s.)
+    # Until it stays inside a call.
     before = -1
     while len(done) != before:
         before = len(done)

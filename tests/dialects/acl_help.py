@@ -15,6 +15,14 @@ from halstream.acl import _table
 #: Milliseconds that a wait of a test may take before it counts as never ending.
 LIMIT = 10_000
 
+#: The functions that allocate on a device, each for 1 MiB.
+ALLOCATE = (
+    lambda: acl.rt.malloc(1 << 20, acl.ACL_MEM_MALLOC_NORMAL_ONLY | 0x1000),
+    lambda: acl.rt.malloc_align32(1 << 20, 0),
+    lambda: acl.rt.malloc_cached(1 << 20, 2),
+    lambda: acl.rt.malloc_with_cfg(1 << 20, 0, {}),
+)
+
 
 @pytest.fixture(autouse=True)
 def device_0(backend: str) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from acl_help import LIMIT, Call, core, device_0, elsewhere, finish, ok, streams
+from acl_help import ALLOCATE, LIMIT, Call, core, device_0, elsewhere, finish, ok, streams
 from halstream import acl
 from halstream.acl import rt
 
@@ -224,6 +224,16 @@ def test_facts_of_the_process():
     assert not name.startswith(("Ascend910", "Ascend310"))
     assert rt.set_ts_device(0) == 0
     assert rt.set_ts_device(5) == 107000
+
+
+@pytest.mark.needs("exact-memory")
+def test_the_figures_follow_every_allocation():
+    free, total = ok(rt.get_mem_info(acl.ACL_HBM_MEM))
+    for allocate in ALLOCATE:
+        pointer = ok(allocate())
+        assert ok(rt.get_mem_info(acl.ACL_HBM_MEM)) == (free - (1 << 20), total)
+        assert rt.free(pointer) == 0
+        assert ok(rt.get_mem_info(acl.ACL_HBM_MEM)) == (free, total)
 
 
 @pytest.mark.needs("abort")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from acl_help import LIMIT, core, device_0, elsewhere, finish, ok, streams
+from acl_help import ALLOCATE, LIMIT, core, device_0, elsewhere, finish, ok, streams
 from halstream import acl
 from halstream.acl import rt, util
 
@@ -61,25 +61,6 @@ def contents(pointer: int, size: int = SIZE) -> bytes:
 
 
 # -- allocation ---------------------------------------------------------------
-
-
-#: The functions that allocate on a device, each for 1 MiB.
-ALLOCATE = (
-    lambda: rt.malloc(1 << 20, acl.ACL_MEM_MALLOC_NORMAL_ONLY | 0x1000),
-    lambda: rt.malloc_align32(1 << 20, 0),
-    lambda: rt.malloc_cached(1 << 20, 2),
-    lambda: rt.malloc_with_cfg(1 << 20, 0, {}),
-)
-
-
-@pytest.mark.needs("exact-memory")
-def test_the_figures_follow_every_allocation(memory: Memory) -> None:
-    free, total = ok(rt.get_mem_info(acl.ACL_HBM_MEM))
-    for allocate in ALLOCATE:
-        pointer = ok(allocate())
-        assert ok(rt.get_mem_info(acl.ACL_HBM_MEM)) == (free - (1 << 20), total)
-        assert rt.free(pointer) == 0
-        assert ok(rt.get_mem_info(acl.ACL_HBM_MEM)) == (free, total)
 
 
 def test_memory_is_aligned_and_given_back(memory: Memory) -> None:

@@ -119,6 +119,7 @@ def test_memory_of_real_buffers(record: Callable[[], Trace]) -> None:
     assert (copy.args["bytes read"], copy.args["bytes written"]) == (1000, 1000)
 
 
+@pytest.mark.needs("times")
 def test_an_unfinished_program(record: Callable[[], Trace], monkeypatch: pytest.MonkeyPatch, hold: Any) -> None:
     monkeypatch.setattr("halstream._cli.recording._DRAIN_S", 0.0)
     stream = hs.Stream()
