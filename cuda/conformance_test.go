@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,10 +39,29 @@ const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory |
 
 func TestConformanceOnTheLookAlike(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	haltest.Run(t, haltest.Backend{Name: "cuda-fake", Open: open(fake(t).Path), Has: has | haltest.Unbounded})
+	f := fake(t)
+	haltest.Run(t, haltest.Backend{
+		Name: "cuda-fake", Open: open(f.Path), Has: has | haltest.Unbounded,
+		Lose: func(ordinal int) error { return f.Control("poison %d 700", ordinal) },
+	})
 }
 
 // On silicon, where there is any: make gpu runs it with HAL_REQUIRE=cuda.
 func TestConformance(t *testing.T) {
 	haltest.Run(t, haltest.Backend{Name: "cuda", Open: open(""), Has: has})
+}
+
+// On the oldest driver that will do, the driver's threads hold the streams, and
+// memory comes from the plain calls.
+func TestConformanceOnTheOldestDriver(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	t.Setenv("FAKECUDA_VERSION", strconv.Itoa(cuda.LeastVersion))
+	t.Setenv("FAKECUDA_MEMOPS", "0")
+	t.Setenv("FAKECUDA_POOLS", "0")
+	t.Setenv("FAKECUDA_HOST_THREADS", "64")
+	const why = "events that are set and reset need stream memory operations"
+	haltest.Run(t, haltest.Backend{
+		Name: "cuda-fake of CUDA 11.2", Open: open(fake(t).Path), Has: has,
+		Never: haltest.Reasons{"A2": why, "A4": why, "A5": why, "A6": why},
+	})
 }

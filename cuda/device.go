@@ -34,7 +34,7 @@ type Device struct {
 	past    past
 	sizes   sync.Map // of the blocks in use, by address
 	staged  staged
-	unfreed unfreed
+	refused refused
 	working atomic.Int64 // tasks of the host's under way
 	modules modules
 }

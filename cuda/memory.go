@@ -22,6 +22,7 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		return 0, err
 	}
 	l := d.at()
+	d.freeAgain()
 	var addr C.CUdeviceptr
 	allocate := func() C.hs_status {
 		if l.pool == 0 {
@@ -31,7 +32,11 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 	}
 	s := allocate()
 	if C.hs_code(s) == codeOutOfMemory && l.pool != 0 {
-		C.hs_pool_trim(l.ctx, l.pool) // it may keep what does not fit this size
+		// What was freed may not be back yet, and what is may be kept in pieces.
+		if err := d.settleInternal(doing); err != nil {
+			return 0, err
+		}
+		C.hs_pool_trim(l.ctx, l.pool)
 		s = allocate()
 	}
 	if C.hs_code(s) == codeOutOfMemory {
@@ -76,9 +81,14 @@ func (d *Device) Free(addr uint64) {
 	if size, ok := d.sizes.LoadAndDelete(addr); ok {
 		d.past.add(addr, size.(uint64))
 	}
+	if d.at().pool == 0 {
+		d.refused.add(addr)
+		d.freeAgain()
+		return
+	}
 	d.freeAgain()
 	if d.free(addr) != nil && d.opened() {
-		d.unfreed.add(addr)
+		d.refused.add(addr)
 	}
 }
 
@@ -90,27 +100,37 @@ func (d *Device) free(addr uint64) error {
 	return d.check(C.hs_free_pool(l.ctx, C.CUdeviceptr(addr), l.internal), "free")
 }
 
-// unfreed is memory that the driver refused to take back.
-type unfreed struct {
+// refused is memory that the driver did not take back, or was not asked to: without
+// pools the call waits for all work of the device, and that may wait for the caller.
+type refused struct {
 	mu   sync.Mutex
 	list []uint64
 }
 
-func (u *unfreed) add(addr uint64) {
+func (u *refused) add(addr uint64) {
 	u.mu.Lock()
 	u.list = append(u.list, addr)
 	u.mu.Unlock()
 }
 
+func (u *refused) empty() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.list) == 0
+}
+
 // freeAgain offers it once more.
 func (d *Device) freeAgain() {
-	d.unfreed.mu.Lock()
-	list := d.unfreed.list
-	d.unfreed.list = nil
-	d.unfreed.mu.Unlock()
+	if d.refused.empty() || d.at().pool == 0 && d.Pending() > 0 {
+		return
+	}
+	d.refused.mu.Lock()
+	list := d.refused.list
+	d.refused.list = nil
+	d.refused.mu.Unlock()
 	for _, addr := range list {
 		if d.opened() && d.free(addr) != nil {
-			d.unfreed.add(addr)
+			d.refused.add(addr)
 		}
 	}
 }

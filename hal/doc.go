@@ -82,6 +82,9 @@
 //     events and streams of another device.
 //   - D5: Synchronizing a device waits for the work enqueued on its streams
 //     before the call, and for no other device.
+//   - D6: A device that fails for good stays lost: waits for it end, each call
+//     fails at once with the first cause, and functions that were pending are
+//     dropped. Other devices go on.
 //
 // # Observation
 //

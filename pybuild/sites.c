@@ -106,7 +106,7 @@ static int same(const site *s, object **codes, const int *places, int n)
     if (s->count != (uint32_t)n) return 0;
     for (int i = 0; i < n; i++) {
         const frame *f = &frames[s->first + (uint32_t)i];
-        if (f->code != codes[i] || f->place != places[i]) return 0;
+        if (f->code != codes[i] || (i > 0 && f->place != places[i])) return 0;
     }
     return 1;
 }
@@ -124,7 +124,9 @@ uint32_t halstream_site(void)
         codes[n] = PyFrame_GetCode(f);
         places[n] = place_of(f);
         hash = (hash ^ (uint64_t)(uintptr_t)codes[n]) * 1099511628211u;
-        hash = (hash ^ (uint64_t)(unsigned)places[n]) * 1099511628211u;
+        /* Of the innermost, which is the package's own, the function is enough: CPython 3.11 is at
+         * another instruction there once it has specialized the call. */
+        if (n > 0) hash = (hash ^ (uint64_t)(unsigned)places[n]) * 1099511628211u;
         n++;
         f = back(f);
     }

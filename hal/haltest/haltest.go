@@ -58,6 +58,8 @@ const (
 	Handles
 	// Pair: there are two devices. Run finds that out itself.
 	Pair
+	// Loses: a device can be made to fail for good. Run finds that out itself.
+	Loses
 )
 
 // Reasons maps a case, by its clause, to why it does not pass.
@@ -73,6 +75,8 @@ type Backend struct {
 	// Never lists what the backend cannot do; Broken what it fails for now,
 	// which still runs, and whose success is a failure.
 	Never, Broken Reasons
+	// Lose makes a device fail for good; nil where that cannot be done on purpose.
+	Lose func(ordinal int) error
 }
 
 // testCase is one case of the suite.
@@ -87,7 +91,7 @@ func (c testCase) clause() string { return c.name[:strings.IndexByte(c.name, '_'
 func cases() []testCase {
 	var all []testCase
 	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, lifetimeCases, deviceCases, observeCases, contextCases,
-		memoryCases, poolCases, copyCases, workCases, kernelCases, vendorCases} {
+		memoryCases, poolCases, copyCases, workCases, kernelCases, vendorCases, lostCases} {
 		all = append(all, part...)
 	}
 	return all
@@ -116,6 +120,9 @@ func Run(t *testing.T, b Backend) {
 	if b.Has &^= Pair; rt.Devices() > 1 {
 		b.Has |= Pair
 	}
+	if b.Has &^= Loses; b.Lose != nil {
+		b.Has |= Loses
+	}
 	var passed, lacking, never, broken int
 	for _, c := range cases() {
 		switch {
@@ -131,7 +138,7 @@ func Run(t *testing.T, b Backend) {
 			passed++
 		}
 		t.Run(c.name, func(t *testing.T) {
-			k := &Kit{T: t, RT: rt, Me: hal.NewThread(), served: served, has: b.Has, broken: b.Broken[c.clause()] != ""}
+			k := &Kit{T: t, RT: rt, Me: hal.NewThread(), served: served, has: b.Has, lose: b.Lose, broken: b.Broken[c.clause()] != ""}
 			k.run(c.run)
 		})
 	}
@@ -145,6 +152,7 @@ type Kit struct {
 	Me     *hal.Thread // the case's own host thread
 	served *server
 	has    Ability
+	lose   func(ordinal int) error
 	broken bool
 	holds  []*Held
 	last   *hal.Stream

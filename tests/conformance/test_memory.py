@@ -70,6 +70,17 @@ def test_M1_running_out_names_the_bytes_asked_for_and_free(child: Child) -> None
     assert done.returncode == 0, done.stderr
 
 
+def test_M1_more_than_a_device_has_is_refused_with_both_numbers() -> None:
+    s, (_, total) = hs.Stream(), memory.memory_info(0)
+    for make in (
+        lambda: memory.DeviceMemory(total + 1),
+        lambda: hs.empty(total + 1, np.uint8),
+        lambda: memory.PooledMemory(total + 1, s),
+    ):
+        with pytest.raises(hs.OutOfMemoryError, match=rf"{total + 1} bytes .* of {total} free"):
+            make()
+
+
 @pytest.mark.needs("host-settings")
 @pytest.mark.parametrize("limit", ["0", "-5", "1GB", "65535", "9" * 30])
 def test_M1_a_wrong_limit_is_refused(child: Child, limit: str) -> None:

@@ -73,6 +73,7 @@ def test_no_memory_left_is_told_with_figures(run_program: Program, settings: dic
         gc.collect()
         big = hs.empty(32 << 20, np.uint8)
         big.fill(4)
+        hs.synchronize(timeout=10)
         del big
         gc.collect()
         # In stream order the same, with the pieces of another size given back first.

@@ -125,7 +125,10 @@ def test_abort_wakes_who_waits(hold, settle):
     assert seen == [2]
 
 
-@pytest.mark.parametrize("drop", [rt.stream_abort, rt.destroy_stream_force, lambda _: rt.device_task_abort(0, 0)])
+DROPS = [rt.stream_abort, rt.destroy_stream_force, lambda _: rt.device_task_abort(0, 0)]
+
+
+@pytest.mark.parametrize("drop", DROPS)
 def test_work_is_dropped_or_the_stream_stays_as_it_was(drop, hold):
     (stream,) = streams(1)
     seen: list[int] = []

@@ -62,6 +62,7 @@ def test_readme_shows_two_dialects() -> None:
     assert len({name for text in shown for name in re.findall(r"from halstream\.(\w+) import", text)} - {"testing"}) > 1
 
 
+@pytest.mark.needs("host")  # which the pages start with, and whose memory they show
 @pytest.mark.parametrize("block", of("python"))
 def test_python_block_runs(block: Block, child: Child) -> None:
     done = child(block.text)

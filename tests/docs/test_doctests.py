@@ -22,6 +22,7 @@ def examples(module: ModuleType) -> list[doctest.DocTest]:
     return [found for found in doctest.DocTestFinder().find(module) if found.examples]
 
 
+@pytest.mark.needs("host")
 @pytest.mark.usefixtures("backend")
 def test_examples_in_docstrings() -> None:
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)

@@ -1,4 +1,4 @@
-"""The examples on the cuda backend, with the imitated driver: each proves there what it proves on the host."""
+"""The examples on the cuda backend, with the imitated driver: each proves there what it does on the host."""
 
 from __future__ import annotations
 
@@ -61,5 +61,6 @@ def test_an_example_proves_the_same_on_cuda(name: str, samples: Path) -> None:
     shown = ran.stdout + ran.stderr
     assert ran.returncode == 0, shown
     assert "FAIL" not in shown
-    assert len(re.findall(r"^ok   ", ran.stdout, re.MULTILINE)) >= PROGRAMS[name], shown
-    assert len(re.findall(r"^--   .*\(on the cuda backend a hint\)$", ran.stdout, re.MULTILINE)) == HINTS.get(name, 0)
+    assert len(re.findall(r"(?m)^ok   ", ran.stdout)) >= PROGRAMS[name], shown
+    hints = re.findall(r"(?m)^--   .*\(on the cuda backend a hint\)$", ran.stdout)
+    assert len(hints) == HINTS.get(name, 0), shown

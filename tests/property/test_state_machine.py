@@ -120,14 +120,8 @@ class Programs(RuleBasedStateMachine):
         return self.add(line) if line.legacy else line.last
 
     def marked(self, line: Line) -> Op | None:
-        """Return what a stream waits for that waits for another one.
-
-        A driver has no other way than a record there: on an ordered stream that
-        is an operation, which comes after the default stream's work so far.
-        """
-        if line.blocking and hs.backend() != "host":
-            return self.add(line)
-        return self.mark(line)
+        """Return what one waits for that waits for a stream: a driver's record is one more operation there."""
+        return self.add(line) if line.blocking and hs.backend() != "host" else self.mark(line)
 
     def needed(self, point: Point) -> Op | None:
         """Return what a wait for the event waits for, None when there is nothing.

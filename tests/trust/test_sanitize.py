@@ -43,7 +43,7 @@ def order() -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    ["parallel", *(pytest.param(spec, marks=pytest.mark.needs("schedules")) for spec in ("fifo", "latest", "random 3"))],
+    ["parallel", *(pytest.param(s, marks=pytest.mark.needs("schedules")) for s in ("fifo", "latest", "random 3"))],
 )
 def test_a_race_raises_at_the_end_whatever_the_schedule(backend: str, spec: str) -> None:
     with schedule(spec) if spec != "parallel" else warnings.catch_warnings():

@@ -10,7 +10,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _native
-from sanitize_help import LIMIT, Kit, Step, check, record, wait, until, write_a, write_b
+from sanitize_help import LIMIT, Kit, Step, check, record, until, wait, write_a, write_b
 
 
 def host(mode: str) -> Step:

@@ -11,7 +11,7 @@ import pytest
 from halstream import _current
 from halstream._memory import PooledMemory, copy_blocking
 from halstream.testing import Gate
-from sanitize_help import Kit, Step, check, read_a, read_b, record, wait, until, write_a, write_b
+from sanitize_help import Kit, Step, check, read_a, read_b, record, until, wait, write_a, write_b
 
 LIMIT = 10.0
 
