@@ -43,6 +43,7 @@ test: build
 # has no device behind it.
 test-cuda-fake: build
 	go test -race -shuffle=on ./cuda/...
+	go run ./cuda/faults
 	$(BIN)/python -m pytest --backend=cuda-fake $(addprefix tests/, conformance dialects interop \
 		protocols process property signatures trust docs/test_examples_cuda.py)
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"halstream/hal/driver"
 )
@@ -74,79 +73,6 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	return s, nil
 }
 
-// External implements driver.Foreign.
-func (d *Device) External(handle uint64) (driver.Stream, error) {
-	const doing = "use external stream"
-	if err := d.usable(doing); err != nil {
-		return nil, err
-	}
-	if handle == 0 || handle == legacyHandle {
-		return d.legacy, nil
-	}
-	var of C.CUcontext
-	var flags C.uint32_t
-	var priority C.int
-	s := C.hs_stream_facts(d.ctx(), C.CUstream(handle), &of, &flags, &priority)
-	if err := d.check(s, doing); err != nil {
-		e := err.(*driver.Error)
-		if d.lost.Load() == nil {
-			e.Kind = driver.InvalidHandle
-			e.Text = fmt.Sprintf("%#x is no stream of this process that is alive; its owner may have destroyed it (%s)",
-				handle, e.Text)
-		}
-		return nil, e
-	}
-	if of != d.ctx() {
-		return nil, driver.Errorf(driver.WrongDevice, doing,
-			"stream %#x belongs to another device or context than device %d", handle, d.ordinal)
-	}
-	level := min(max(0, int(priority)-d.at().greatest), d.Priorities()-1)
-	made := &Stream{dev: d, h: C.CUstream(handle), level: uint8(level), external: true,
-		ordered: flags&nonBlockingStream == 0}
-	d.streams.add(made)
-	return made, nil
-}
-
-// PerThread implements driver.PerThreader. The handle means another stream on
-// each thread, so the others look at a mark that is kept behind its work.
-func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) {
-	if err := d.usable("per-thread default stream"); err != nil {
-		return nil, err
-	}
-	s := &Stream{dev: d, h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, own: C.hs_self()}
-	d.streams.add(s)
-	return s, nil
-}
-
-// usable refuses work on a lost device, and on another thread's own stream.
-func (s *Stream) usable(doing string) error {
-	if err := s.dev.usable(doing); err != nil {
-		return err
-	}
-	if s.own != 0 && s.own != C.hs_self() {
-		return driver.Errorf(driver.InvalidHandle, doing,
-			"this is the per-thread default stream of another thread; give it work on that thread, or use a stream of your own")
-	}
-	return nil
-}
-
-// counted notes one more operation that the driver has accepted.
-func (s *Stream) counted() {
-	s.enqueued.Add(1)
-	if s.own == 0 {
-		return
-	}
-	if p, err := s.point("keep place"); err == nil {
-		s.mu.Lock()
-		old := s.last
-		s.last = p
-		s.mu.Unlock()
-		if old != nil {
-			old.drop()
-		}
-	}
-}
-
 // Handle implements driver.Handled.
 func (s *Stream) Handle() uint64 { return uint64(s.h) }
 
@@ -188,105 +114,6 @@ func (s *Stream) Record(e driver.Event, _ driver.Tag) error {
 		return s.setWord(ev, 1, "record")
 	}
 	return nil
-}
-
-// Reset implements driver.Stream.
-func (s *Stream) Reset(e driver.Event, _ driver.Tag) error {
-	if err := s.usable("reset event"); err != nil {
-		return err
-	}
-	return s.setWord(e.(*Event), 0, "reset event")
-}
-
-func (s *Stream) setWord(e *Event, value uint32, doing string) error {
-	w, err := e.word(doing)
-	if err != nil {
-		return err
-	}
-	return s.did(C.hs_word_write(s.dev.ctx(), s.h, w.slot.dev, C.uint32_t(value)), doing)
-}
-
-// Wait implements driver.Stream.
-func (s *Stream) Wait(e driver.Event, limit int64, _ driver.Tag) error {
-	const doing = "wait event"
-	d := s.dev
-	if err := s.usable(doing); err != nil {
-		return err
-	}
-	ev := e.(*Event)
-	if ev.opts.Settable || limit != driver.Forever {
-		if err := s.waitSlow(ev, limit, doing); err != nil {
-			return err
-		}
-	} else {
-		m := ev.latest()
-		if m == nil {
-			return nil // never recorded: nothing to wait for
-		}
-		err := s.did(C.hs_wait(d.ctx(), s.h, m.event), doing)
-		m.release()
-		if err != nil {
-			return err
-		}
-	}
-	if ev.opts.Counted {
-		return s.countWait(ev)
-	}
-	return nil
-}
-
-// waitSlow waits for a settable event, or with a limit: then the host looks on
-// the stream's behalf, and lets it go on.
-func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
-	var w *word
-	if e.opts.Settable {
-		var err error
-		if w, err = e.word(doing); err != nil {
-			return err
-		}
-		if limit == driver.Forever {
-			return s.did(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing)
-		}
-	}
-	at := e.Point()
-	look := func() {
-		if w != nil {
-			at = &wordPoint{w}
-		}
-		if !at.Wait(limit) {
-			s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
-				e.opts.ID, time.Duration(limit)))
-		}
-	}
-	return s.task(doing, fmt.Sprintf("wait for event %d with a limit", e.opts.ID), look, func() {})
-}
-
-// WaitStream implements driver.Stream.
-func (s *Stream) WaitStream(o driver.Stream, _ driver.Tag) error {
-	const doing = "wait stream"
-	other := o.(*Stream)
-	if other == s {
-		return nil
-	}
-	if err := s.usable(doing); err != nil {
-		return err
-	}
-	if err := other.dev.usable(doing); err != nil {
-		return err
-	}
-	if tail := other.behind(); tail != nil {
-		if !tail.mark.hold() {
-			return nil
-		}
-		defer tail.mark.release()
-		return s.did(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
-	}
-	m, err := other.dev.newMark(eventDisableTiming, doing)
-	if err != nil {
-		return err
-	}
-	defer m.release()
-	return s.did(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing)
 }
 
 // Nop implements driver.Stream: the driver has no operation that does nothing,
@@ -379,34 +206,6 @@ func (s *Stream) Failure() *driver.Error {
 		return s.dev.lostError("synchronize")
 	}
 	return err
-}
-
-// behind returns the point to look at instead of the handle, nil if the handle
-// can be used: of a closed stream, and of a stream that is another thread's own.
-func (s *Stream) behind() *point {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tail != nil || s.own == 0 || s.own == C.hs_self() {
-		return s.tail
-	}
-	if s.last == nil {
-		return s.nowhere()
-	}
-	return s.last
-}
-
-// end returns the point behind all work of a closed stream, nil of an open one.
-func (s *Stream) end() *point {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tail
-}
-
-// nowhere is a point that is reached.
-func (s *Stream) nowhere() *point {
-	p := &point{stream: s, mark: &mark{dev: s.dev}}
-	p.state.Store(reached)
-	return p
 }
 
 // Close implements driver.Stream. The driver lets pending work finish; a mark

@@ -1,0 +1,113 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"fmt"
+
+	"halstream/hal/driver"
+)
+
+// External implements driver.Foreign.
+func (d *Device) External(handle uint64) (driver.Stream, error) {
+	const doing = "use external stream"
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	if handle == 0 || handle == legacyHandle {
+		return d.legacy, nil
+	}
+	var of C.CUcontext
+	var flags C.uint32_t
+	var priority C.int
+	s := C.hs_stream_facts(d.ctx(), C.CUstream(handle), &of, &flags, &priority)
+	if err := d.check(s, doing); err != nil {
+		e := err.(*driver.Error)
+		if d.lost.Load() == nil {
+			e.Kind = driver.InvalidHandle
+			e.Text = fmt.Sprintf("%#x is no stream of this process that is alive; its owner may have destroyed it (%s)",
+				handle, e.Text)
+		}
+		return nil, e
+	}
+	if of != d.ctx() {
+		return nil, driver.Errorf(driver.WrongDevice, doing,
+			"stream %#x belongs to another device or context than device %d", handle, d.ordinal)
+	}
+	level := min(max(0, int(priority)-d.at().greatest), d.Priorities()-1)
+	made := &Stream{dev: d, h: C.CUstream(handle), level: uint8(level), external: true,
+		ordered: flags&nonBlockingStream == 0}
+	d.streams.add(made)
+	return made, nil
+}
+
+// PerThread implements driver.PerThreader. The handle means another stream on
+// each thread, so the others look at a mark that is kept behind its work.
+func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) {
+	if err := d.usable("per-thread default stream"); err != nil {
+		return nil, err
+	}
+	s := &Stream{dev: d, h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, own: C.hs_self()}
+	d.streams.add(s)
+	return s, nil
+}
+
+// usable refuses work on a lost device, and on another thread's own stream.
+func (s *Stream) usable(doing string) error {
+	if err := s.dev.usable(doing); err != nil {
+		return err
+	}
+	if s.own != 0 && s.own != C.hs_self() {
+		return driver.Errorf(driver.InvalidHandle, doing,
+			"this is the per-thread default stream of another thread; give it work on that thread, or use a stream of your own")
+	}
+	return nil
+}
+
+// counted notes one more operation that the driver has accepted.
+func (s *Stream) counted() {
+	s.enqueued.Add(1)
+	if s.own == 0 {
+		return
+	}
+	if p, err := s.point("keep place"); err == nil {
+		s.mu.Lock()
+		old := s.last
+		s.last = p
+		s.mu.Unlock()
+		if old != nil {
+			old.drop()
+		}
+	}
+}
+
+// behind returns the point to look at instead of the handle, nil if the handle
+// can be used: of a closed stream, and of a stream that is another thread's own.
+func (s *Stream) behind() *point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tail != nil || s.own == 0 || s.own == C.hs_self() {
+		return s.tail
+	}
+	if s.last == nil {
+		return s.nowhere()
+	}
+	return s.last
+}
+
+// end returns the point behind all work of a closed stream, nil of an open one.
+func (s *Stream) end() *point {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tail
+}
+
+// nowhere is a point that is reached.
+func (s *Stream) nowhere() *point {
+	p := &point{stream: s, mark: &mark{dev: s.dev}}
+	p.state.Store(reached)
+	return p
+}

@@ -1,0 +1,112 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"time"
+
+	"halstream/hal/driver"
+)
+
+// Reset implements driver.Stream.
+func (s *Stream) Reset(e driver.Event, _ driver.Tag) error {
+	if err := s.usable("reset event"); err != nil {
+		return err
+	}
+	return s.setWord(e.(*Event), 0, "reset event")
+}
+
+func (s *Stream) setWord(e *Event, value uint32, doing string) error {
+	w, err := e.word(doing)
+	if err != nil {
+		return err
+	}
+	return s.did(C.hs_word_write(s.dev.ctx(), s.h, w.slot.dev, C.uint32_t(value)), doing)
+}
+
+// Wait implements driver.Stream.
+func (s *Stream) Wait(e driver.Event, limit int64, _ driver.Tag) error {
+	const doing = "wait event"
+	d := s.dev
+	if err := s.usable(doing); err != nil {
+		return err
+	}
+	ev := e.(*Event)
+	if ev.opts.Settable || limit != driver.Forever {
+		if err := s.waitSlow(ev, limit, doing); err != nil {
+			return err
+		}
+	} else {
+		m := ev.latest()
+		if m == nil {
+			return nil // never recorded: nothing to wait for
+		}
+		err := s.did(C.hs_wait(d.ctx(), s.h, m.event), doing)
+		m.release()
+		if err != nil {
+			return err
+		}
+	}
+	if ev.opts.Counted {
+		return s.countWait(ev)
+	}
+	return nil
+}
+
+// waitSlow waits for a settable event, or with a limit: then the host looks on
+// the stream's behalf, and lets it go on.
+func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
+	var w *word
+	if e.opts.Settable {
+		var err error
+		if w, err = e.word(doing); err != nil {
+			return err
+		}
+		if limit == driver.Forever {
+			return s.did(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing)
+		}
+	}
+	at := e.Point()
+	look := func() {
+		if w != nil {
+			at = &wordPoint{w}
+		}
+		if !at.Wait(limit) {
+			s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
+				e.opts.ID, time.Duration(limit)))
+		}
+	}
+	return s.task(doing, fmt.Sprintf("wait for event %d with a limit", e.opts.ID), look, func() {})
+}
+
+// WaitStream implements driver.Stream.
+func (s *Stream) WaitStream(o driver.Stream, _ driver.Tag) error {
+	const doing = "wait stream"
+	other := o.(*Stream)
+	if other == s {
+		return nil
+	}
+	if err := s.usable(doing); err != nil {
+		return err
+	}
+	if err := other.dev.usable(doing); err != nil {
+		return err
+	}
+	if tail := other.behind(); tail != nil {
+		if !tail.mark.hold() {
+			return nil
+		}
+		defer tail.mark.release()
+		return s.did(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
+	}
+	m, err := other.dev.newMark(eventDisableTiming, doing)
+	if err != nil {
+		return err
+	}
+	defer m.release()
+	return s.did(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing)
+}

@@ -1,0 +1,66 @@
+"""A device that fails for good, which only the look-alike driver does on purpose."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+FAKE = Path(__file__).resolve().parents[2] / "build" / "fakecuda" / "libfakecuda.so"
+
+PROGRAM = """
+    import ctypes, os, threading, weakref
+    import halstream as hs
+    from halstream.testing import Gate
+
+    class Argument:
+        pass
+
+    near, far = hs.Stream(0), hs.Stream(1)
+    gate, ran, argument = Gate(far), [], Argument()
+    kept = weakref.ref(argument)
+    far.call(lambda a: ran.append(a), argument)
+    del argument
+    caught = []
+
+    def wait():
+        try:
+            far.synchronize(timeout=20)
+        except hs.DeviceLostError as exc:
+            caught.append(str(exc))
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    driver = ctypes.CDLL(os.environ["HALSTREAM_CUDA_LIBRARY"])
+    driver.fakecuda_count.restype = ctypes.c_ulonglong
+    assert driver.fakecuda_control(b"poison 1 700") == 0
+    waiter.join(20)
+    assert len(caught) == 1 and "(700)" in caught[0], caught
+
+    before = driver.fakecuda_count(b"total")
+    for call in (far.nop, far.query, far.record, lambda: hs.Stream(1), lambda: far.call(print)):
+        try:
+            call()
+        except hs.DeviceLostError as exc:
+            assert "(700)" in str(exc), exc
+        else:
+            raise AssertionError(f"{call} did not fail")
+    assert driver.fakecuda_count(b"total") == before, "the driver of a lost device was asked"
+
+    near.call(ran.append, "near")
+    near.synchronize(timeout=20)
+    assert ran == ["near"], ran
+    ended = threading.Event()
+    near.call(ended.set)  # what dropped the function has come to an end by then
+    assert ended.wait(20)
+    assert kept() is None, "the argument of a dropped function is kept"
+    gate.open()
+    print("other devices go on")
+"""
+
+
+def test_D6_a_lost_device_holds_nobody_up(
+    child: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = child(PROGRAM, env={"HALSTREAM_BACKEND": "cuda", "HALSTREAM_CUDA_LIBRARY": str(FAKE)})
+    assert (done.returncode, done.stdout) == (0, "other devices go on\n"), done.stderr
