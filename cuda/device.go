@@ -28,6 +28,7 @@ type Device struct {
 
 	live    atomic.Pointer[live]
 	lost    atomic.Pointer[driver.Error]
+	ended   atomic.Bool // the driver was closed: nothing is started any more
 	marks   [eventFlavours]marks
 	slots   slots
 	streams registry
@@ -71,6 +72,9 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 // that come at once each do it, and all but the first undo theirs: none of them
 // may wait for another here, for it might hold Python's lock.
 func (d *Device) start(doing string) error {
+	if d.ended.Load() {
+		return driver.Errorf(driver.Closed, doing, "the backend was given up; use the one that took its place")
+	}
 	l := &live{door: C.hs_door_new()}
 	if err := check(C.hs_retain(d.dev, &l.ctx), doing); err != nil {
 		return d.unstarted(l, err)
@@ -147,6 +151,9 @@ func (d *Device) usable(doing string) error {
 	}
 	return nil
 }
+
+// gone reports whether nothing can be asked any more.
+func (d *Device) gone() bool { return d.lost.Load() != nil || d.ended.Load() }
 
 func (d *Device) at() *live        { return d.live.Load() }
 func (d *Device) ctx() C.CUcontext { return d.live.Load().ctx }
@@ -340,6 +347,7 @@ func (d *Device) close() {
 
 // release gives the context up.
 func (d *Device) release() {
+	d.ended.Store(true)
 	if l := d.live.Swap(nil); l != nil {
 		_ = d.unstarted(l, nil)
 	}

@@ -150,7 +150,7 @@ func (p *point) Wait(limit int64) bool {
 	}
 	d := m.dev
 	for {
-		if d.lost.Load() != nil {
+		if d.gone() {
 			m.release()
 			return d.calm(limit) && p.arrive()
 		}
@@ -221,7 +221,7 @@ func (r *rest) Wait(limit int64) bool {
 	s := r.stream
 	d := s.dev
 	for {
-		if d.lost.Load() != nil {
+		if d.gone() {
 			return d.calm(limit)
 		}
 		if s.reached.Load() > r.place {

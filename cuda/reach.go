@@ -49,7 +49,7 @@ const mostKept = 64
 
 // Reached implements driver.Worker.
 func (s *Stream) Reached(place uint64) bool {
-	if s.reached.Load() >= place || s.dev.lost.Load() != nil {
+	if s.reached.Load() >= place || s.dev.gone() {
 		return true
 	}
 	for {
@@ -91,7 +91,7 @@ func (s *Stream) look() {
 		if !held {
 			return
 		}
-		done := s.reached.Load() >= first.place
+		done := s.reached.Load() >= first.place || d.gone()
 		if !done {
 			done, _ = d.answer(C.hs_event_query(d.ctx(), first.mark.event), "look at place")
 			done = done || d.lost.Load() != nil

@@ -225,7 +225,7 @@ func (s *Stream) Close() {
 	s.mu.Lock()
 	s.tail = tail
 	s.mu.Unlock()
-	if s.dev.lost.Load() == nil && !s.external {
+	if !s.dev.gone() && !s.external {
 		_ = s.dev.check(C.hs_stream_destroy(s.dev.ctx(), s.h), "close stream")
 	}
 	s.dev.streams.sweep()

@@ -55,6 +55,9 @@ class Mutant:
         if own and self.file.endswith(".go"):
             run = f"^Test{self.clause}_"
             return ["go", "test", "-count=1", "-timeout=120s", "-v", "-run", run, own]
+        if self.file.startswith("cuda/"):
+            run = f"LookAlike/^{self.clause}_"
+            return ["go", "test", "-count=1", "-timeout=120s", "-v", "-run", run, "./cuda"]
         if self.file.endswith(".go"):
             return [
                 "go",
@@ -81,10 +84,11 @@ class Mutant:
 
 
 def copy_tree(target: Path) -> None:
-    """Copy what git knows or would add, and the built extension."""
+    """Copy what git knows or would add, the built extension and the look-alike driver."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-    names += [str(p.relative_to(ROOT)) for p in (ROOT / "python").rglob("_halstream*.so")]
+    built = [*(ROOT / "python").rglob("_halstream*.so"), *(ROOT / "build" / "fakecuda").glob("*.so")]
+    names += [str(p.relative_to(ROOT)) for p in built]
     for name in filter(None, names):
         source = ROOT / name
         if source.is_file():
@@ -116,7 +120,7 @@ def run(command: list[str], tree: Path) -> tuple[int, str]:
 def compiles(mutant: Mutant, tree: Path) -> str:
     """Return why the changed file is no program at all, '' if it is one."""
     if mutant.file.endswith(".go"):
-        done = subprocess.run(["go", "build", "./hal/..."], cwd=tree, capture_output=True, text=True)
+        done = subprocess.run(["go", "build", "./hal/...", "./cuda/..."], cwd=tree, capture_output=True, text=True)
         return done.stderr if done.returncode else ""
     try:
         compile((tree / mutant.file).read_text(), mutant.file, "exec")

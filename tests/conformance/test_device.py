@@ -145,3 +145,51 @@ def test_D5_synchronizing_a_device_waits_for_its_streams_only(hold: Hold) -> Non
     assert s0.query() and free.query()
     with pytest.raises(hs.WaitTimeoutError):
         hs.synchronize(1, timeout=0.02)
+
+
+@pytest.mark.needs("kernels")
+def test_D6_a_device_that_fails_for_good_stays_lost_and_others_go_on(child: Callable[..., Any]) -> None:
+    done = child(
+        """
+        import threading, halstream as hs
+        # On hardware it traps; the look-alike driver fails with the code.
+        program = \"\"\"
+        .version 6.0
+        .target sm_50
+        .address_size 64
+        .visible .entry fault(.param .u32 code) { trap; }
+        \"\"\"
+        fault = hs.Kernel(program, name="fault", signature="uint32 code")
+        s, other, far = hs.Stream(), hs.Stream(non_blocking=True), hs.Stream(device=1)
+        gate = hs.testing.Gate(other)
+        ran, ended = [], []
+        other.call(ran.append, "dropped")
+        e = other.record()
+
+        def wait(target):
+            try:
+                target.synchronize(timeout=20)
+            except hs.DeviceLostError as exc:
+                ended.append(exc)
+
+        waits = [threading.Thread(target=wait, args=(one,)) for one in (other, e, hs.Device(0))]
+        for thread in waits:
+            thread.start()
+        s.launch(fault, 1, 1, 719)
+        for thread in waits:
+            thread.join(30)
+        assert len(ended) == 3, ended
+        for call in (s.nop, s.query, s.record, lambda: s.call(print), lambda: s.launch(fault, 1, 1, 719), hs.Stream):
+            try:
+                call()
+            except hs.DeviceLostError as exc:
+                assert exc.code == ended[0].code != 0, exc
+            else:
+                raise SystemExit(f"{call} was accepted")
+        gate.open()
+        far.call(ran.append, "far")
+        far.synchronize(timeout=10)
+        assert ran == ["far"], ran
+        """
+    )
+    assert done.returncode == 0, done.stderr

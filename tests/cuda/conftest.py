@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 from cuda_help import FAKE, HERE, Program
@@ -30,7 +31,7 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     folder = tmp_path_factory.mktemp("programs")
 
     def run(
-        source: str, *, timeout: float = 20.0, exit_code: int | None = 0, **variables: str | None
+        source: str, /, *, timeout: float = 20.0, exit_code: int | None = 0, **variables: Any
     ) -> subprocess.CompletedProcess[str]:
         env: dict[str, str | None] = {
             name: value

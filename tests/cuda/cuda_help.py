@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 HERE = Path(__file__).resolve().parent
 FAKE = HERE.parents[1] / "build" / "fakecuda" / "libfakecuda.so"
@@ -14,6 +14,6 @@ class Program(Protocol):
     """Runs a program in a process of its own; see `run_program` in conftest.py."""
 
     def __call__(
-        self, source: str, *, timeout: float = ..., exit_code: int | None = ..., **variables: str | None
+        self, source: str, /, *, timeout: float = ..., exit_code: int | None = ..., **variables: Any
     ) -> subprocess.CompletedProcess[str]:
         """Run the program and return the finished process."""

@@ -45,7 +45,7 @@ class Driver:
 
     def live(self) -> dict[str, int]:
         """Return the kinds of objects that are alive in the driver, and their numbers."""
-        kinds = "contexts streams events modules pools memory pinned registered".split()
+        kinds = ["contexts", "streams", "events", "modules", "pools", "memory", "pinned", "registered"]
         return {kind: n for kind in kinds if (n := self.count("live." + kind))}
 
     def stream(self, ordinal: int = 0, flags: int = 1) -> int:

@@ -13,12 +13,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from look_alike import PTX, error, until
-
 import halstream as hs
+import numpy as np
 from halstream import _context, _interop, _memory
 from halstream.testing import Gate
+from look_alike import PTX, error, until
 
 FEATURES: list[Callable[[], None]] = []
 
@@ -48,7 +47,8 @@ def smoke() -> dict[str, str]:
 @feature
 def functions() -> None:
     """Functions run once and in order, and their exceptions are told."""
-    s, ran = hs.Stream(), []
+    s = hs.Stream()
+    ran: list[int] = []
     for i in range(50):
         s.call(ran.append, i)
     s.call_checked(lambda: 1 / 0)
@@ -74,7 +74,8 @@ def functions() -> None:
 @feature
 def gates() -> None:
     """Gates hold work of every kind behind them, and that of other streams that wait for it."""
-    s, t, ran, event = hs.Stream(), hs.Stream(), [], hs.Event()
+    s, t, event = hs.Stream(), hs.Stream(), hs.Event()
+    ran: list[int] = []
     gate, second = Gate(s), Gate(s)
     s.call(ran.append, 1)
     event.record(s)
@@ -114,7 +115,8 @@ def events() -> None:
 def waits_with_limits() -> None:
     """A stream gives a wait up when its limit has passed, and goes on."""
     # On two devices: an old driver has one thread for the functions of each.
-    s, t, ran, event = hs.Stream(1), hs.Stream(0), [], hs.Event()
+    s, t, event = hs.Stream(1), hs.Stream(0), hs.Event()
+    ran: list[int] = []
     with Gate(s):
         event.record(s)
         _context.wait_limited(t, event, 0.01)
@@ -331,7 +333,8 @@ def handles() -> None:
 @feature
 def closing() -> None:
     """A closed stream finishes its work."""
-    s, ran = hs.Stream(), []
+    s = hs.Stream()
+    ran: list[int] = []
     gate = Gate(s)
     s.call(ran.append, 1)
     s.close()

@@ -165,7 +165,8 @@ def test_another_backend_leaves_nothing_of_this_one(run_program: Program) -> Non
         def work():
             s, t = hs.Stream(), hs.Stream(1)
             x, far = hs.asarray(np.arange(5000.0, dtype=np.float32)), hs.zeros(5000, np.float32, device=1)
-            s.launch(hs.Kernel(PTX, name="scale_f32", signature="inout float32 *x, float32 a, uint32 n"), 1, 64, x, 2.0, 64)
+            kernel = hs.Kernel(PTX, name="scale_f32", signature="inout float32 *x, float32 a, uint32 n")
+            s.launch(kernel, 1, 64, x, 2.0, 64)
             s.delay(0.0001)
             t.wait_stream(s)
             far.copy_from(x.numpy(s), t)
@@ -205,4 +206,31 @@ def test_another_backend_leaves_nothing_of_this_one(run_program: Program) -> Non
         assert ran == [1, 2]
         """,
         HALSTREAM_BACKEND="host",
+    )
+
+
+def test_a_thread_that_ended_on_another_backend_starts_nothing_again(run_program: Program) -> None:
+    run_program(
+        """
+        import threading
+        import halstream as hs
+        from look_alike import Driver
+
+        def run(function):
+            thread = threading.Thread(target=function)
+            thread.start()
+            thread.join()
+
+        driver = Driver()
+        hs.backend()
+        run(lambda: (hs.Device(0).per_thread_stream.nop(), hs.Device(1).per_thread_stream.call(int)))
+        hs.synchronize(0, timeout=10)
+        hs.synchronize(1, timeout=10)
+        assert hs.use_backend("host") == "host"
+        assert driver.live() == {}, driver.live()
+        before = driver.count("total")
+        for _ in range(3):  # each looks after those that ended
+            run(lambda: hs.Stream().synchronize())
+        assert driver.live() == {} and driver.count("total") == before, driver.live()
+        """
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from cuda_help import Program
 
@@ -9,7 +11,7 @@ HEAD = """
 import gc, os, signal, sys, threading, time
 import numpy as np
 import halstream as hs
-from halstream import _context
+from halstream import _memory
 from halstream.testing import Gate
 from look_alike import LIMIT, PTX, Driver, error, fault, until
 
@@ -84,19 +86,22 @@ def test_slow_calls_of_the_driver_let_other_threads_run(run_program: Program) ->
         HEAD
         + """
 fresh = iter(range(100, 10**6))
+def load():
+    text = PTX + f"// {next(fresh)}"
+    new = hs.Kernel(text, name="fill_u32", signature="out uint32 *x, uint32 v, uint32 n")
+    s.launch(new, 1, 64, x, 1, 64)
 ways = {
-    "cuStreamCreateWithPriority": hs.Stream, "cuEventRecord": lambda: event.record(s),
-    "cuStreamWaitEvent": lambda: t.wait_event(event), "cuStreamBatchMemOp_v2": lambda: s.call(int),
-    "cuMemAllocFromPoolAsync": lambda: hs.empty(next(fresh) << 20, np.uint8), "cuMemHostAlloc": lambda: hs.pinned_empty(next(fresh) << 10),
+    "cuStreamCreateWithPriority": hs.Stream, "cuStreamDestroy_v2": lambda: hs.Stream().close(),
+    "cuEventRecord": lambda: event.record(s), "cuStreamWaitEvent": lambda: t.wait_event(event),
+    "cuStreamBatchMemOp_v2": lambda: s.call(int), "cuLaunchKernelEx": lambda: s.launch(kernel, 1, 64, x, 1, 64),
+    "cuMemAllocFromPoolAsync": lambda: hs.empty(next(fresh) << 20, np.uint8),
+    "cuMemHostAlloc": lambda: hs.pinned_empty(next(fresh) << 10),
     "cuMemcpyHtoDAsync_v2": lambda: x.copy_from(pinned, s), "cuMemcpyDtoHAsync_v2": lambda: x.copy_to(pinned, s),
-    "cuMemsetD32Async": lambda: x.fill(1, s), "cuLaunchKernelEx": lambda: s.launch(kernel, 1, 64, x, 1, 64),
-    "cuModuleLoadDataEx": lambda: s.launch(hs.Kernel(PTX + f"// {next(fresh)}", name="fill_u32",
-                                                      signature="out uint32 *x, uint32 v, uint32 n"), 1, 64, x, 1, 64),
-    "cuStreamDestroy_v2": lambda: hs.Stream().close(), "cuMemGetInfo_v2": lambda: __import__("halstream._memory")._memory.memory_info(),
+    "cuMemsetD32Async": lambda: x.fill(1, s), "cuModuleLoadDataEx": load, "cuMemGetInfo_v2": _memory.memory_info,
     "cuStreamQuery": lambda: (s.nop(), s.query()), "cuEventQuery": lambda: (event.record(s), event.query()),
 }
 for name, way in ways.items():
-    driver.control(f"slow {name} 100000")
+    driver.control(f"slow {name} 60000")
     before, turns = driver.count(name), 0
     thread = threading.Thread(target=way, daemon=True)
     thread.start()
@@ -147,13 +152,13 @@ assert len(counts) == 900
 
 
 @pytest.mark.parametrize("settings", [{}, {"FAKECUDA_QUEUE": "8"}, {"FAKECUDA_MEMOPS": "0", "FAKECUDA_POOLS": "0"}])
-def test_eight_threads_that_mix_everything(run_program: Program, settings: dict[str, str]) -> None:
+def test_eight_threads_that_mix_everything(run_program: Program, settings: dict[str, Any]) -> None:
     done = run_program(
         HEAD
         + """
 import random
 sys.setswitchinterval(1e-5)
-stop, failed, total = time.monotonic() + 1.5, [], []
+stop, failed, total = time.monotonic() + 1.0, [], []
 shared = [hs.Stream(i % 2) for i in range(4)]
 def mix(number):
     rng, ran, expected = random.Random(number), [], 0
@@ -215,7 +220,8 @@ def test_ctrl_c_ends_a_wait_and_the_work_goes_on(run_program: Program) -> None:
         HEAD
         + """
 waits = {
-    "stream": s.synchronize, "event": None, "device": hs.synchronize, "memory": lambda: x.copy_to(np.zeros(64, np.uint32), s),
+    "stream": s.synchronize, "event": None, "device": hs.synchronize,
+    "memory": lambda: x.copy_to(np.zeros(64, np.uint32), s),
     "limit": lambda: s.synchronize(timeout=1000),
 }
 for name, wait in waits.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from cuda_help import Program
 
@@ -9,7 +11,7 @@ PATHS = [{}, {"FAKECUDA_POOLS": "0"}, {"FAKECUDA_VERSION": "11020", "FAKECUDA_PO
 
 
 @pytest.mark.parametrize("settings", PATHS)
-def test_memory_that_is_given_up_under_pending_work(run_program: Program, settings: dict[str, str]) -> None:
+def test_memory_that_is_given_up_under_pending_work(run_program: Program, settings: dict[str, Any]) -> None:
     run_program(
         """
         import gc
@@ -46,7 +48,7 @@ def test_memory_that_is_given_up_under_pending_work(run_program: Program, settin
 
 
 @pytest.mark.parametrize("settings", PATHS)
-def test_no_memory_left_is_told_with_figures(run_program: Program, settings: dict[str, str]) -> None:
+def test_no_memory_left_is_told_with_figures(run_program: Program, settings: dict[str, Any]) -> None:
     run_program(
         """
         import gc
@@ -223,7 +225,7 @@ def test_a_record_without_an_event_makes_one_call_and_no_event(run_program: Prog
 
 
 @pytest.mark.parametrize("settings", PATHS)
-def test_functions_copies_and_kernels_leave_nothing(run_program: Program, settings: dict[str, str]) -> None:
+def test_functions_copies_and_kernels_leave_nothing(run_program: Program, settings: dict[str, Any]) -> None:
     run_program(
         """
         import gc

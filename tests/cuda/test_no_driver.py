@@ -27,9 +27,7 @@ CASES = {
     "a folder": Case(("cannot be loaded", "unset"), "/tmp"),
     "another library": Case(("libc.so.6", "is no CUDA driver", "cuDriverGetVersion", "unset"), "libc.so.6"),
     "too old": Case(("CUDA 11.1", "11.2", "update the GPU's driver"), env=(("FAKECUDA_VERSION", "11010"),)),
-    "no version": Case(
-        ("cuDriverGetVersion failed", "unset"), env=(("FAKECUDA_FAULTS", "cuDriverGetVersion:0:999"),)
-    ),
+    "no version": Case(("cuDriverGetVersion failed", "unset"), env=(("FAKECUDA_FAULTS", "cuDriverGetVersion:0:999"),)),
     "lacks a function": Case(
         ("lacks the function cuEventRecord", "reinstall"), lacks=("cuEventRecord", "cuGetProcAddress_v2")
     ),
@@ -39,9 +37,7 @@ CASES = {
     "none visible": Case(
         ("cuInit", "CUDA_ERROR_NO_DEVICE", "CUDA_VISIBLE_DEVICES"), env=(("CUDA_VISIBLE_DEVICES", ""),), code=100
     ),
-    "stub": Case(
-        ("cuInit", "CUDA_ERROR_STUB_LIBRARY", "stub"), env=(("FAKECUDA_FAULTS", "cuInit:0:34"),), code=34
-    ),
+    "stub": Case(("cuInit", "CUDA_ERROR_STUB_LIBRARY", "stub"), env=(("FAKECUDA_FAULTS", "cuInit:0:34"),), code=34),
     "not ready": Case(
         ("cuInit", "CUDA_ERROR_SYSTEM_NOT_READY", "fabric"), env=(("FAKECUDA_FAULTS", "cuInit:0:802"),), code=802
     ),

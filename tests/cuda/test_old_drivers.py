@@ -55,7 +55,7 @@ def lacking(found: dict[str, str]) -> set[str]:
     ],
     ids=lambda value: ",".join(f"{k[9:]}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
-def test_every_feature_on_every_driver(run_program: Program, settings: dict[str, str], without: set[str]) -> None:
+def test_every_feature_on_every_driver(run_program: Program, settings: dict[str, Any], without: set[str]) -> None:
     done = run_program(SMOKE, **settings)
     assert lacking(json.loads(done.stdout)) == without
     assert done.stderr == ""

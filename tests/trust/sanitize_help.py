@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -25,7 +26,9 @@ def run(path: Path, source: str, spec: str = "fifo", **options: Any) -> Any:
     """Write a program to a file, run it under a schedule and return the report."""
     text = textwrap.dedent(source)
     path.write_text(text)
-    with under(spec), hs.sanitize(**{"on": "collect", **options}) as report:
+    with under(spec), hs.sanitize(**{"on": "collect", **options}) as report, warnings.catch_warnings():
+        # A broken program may compute with what it finds in the memory.
+        warnings.simplefilter("ignore", RuntimeWarning)
         exec(compile(text, str(path), "exec"), {"__name__": "program"})
     return report
 

@@ -84,7 +84,9 @@ def test_a_marker_goes_before_both(run: Runner) -> None:
     source = """
     import sys
     def note(name, streams):
-        hs.Stream().nop()
+        s = hs.Stream()
+        s.nop()
+        s.synchronize(timeout=10)  # a schedule begins with no work pending
         sys.stderr.write(f"RAN {name} {streams.schedule.split()[0]}\\n")
     @pytest.mark.streams(schedules=2)
     def test_two(streams): note("two", streams)
