@@ -9,6 +9,7 @@ import "C"
 import (
 	"os"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"halstream/hal/driver"
@@ -28,8 +29,12 @@ type Driver struct {
 	pinned  pinned
 }
 
-// loading keeps two threads from filling the table of functions at once.
-var loading sync.Mutex
+// loading keeps two threads from filling the table of functions at once, and
+// open counts the drivers that use it.
+var (
+	loading sync.Mutex
+	open    atomic.Int64
+)
 
 // Open loads the driver and returns the backend. path is the library; "" takes
 // the one that HALSTREAM_CUDA_LIBRARY names, or else the system's.
@@ -53,6 +58,7 @@ func Open(path string) (*Driver, error) {
 	if count == 0 {
 		return nil, absent("the driver shows no device; look at CUDA_VISIBLE_DEVICES, or choose HALSTREAM_BACKEND=host")
 	}
+	open.Add(1)
 	return &Driver{version: version, devices: make([]*Device, count), poller: newPoller()}, nil
 }
 
@@ -81,8 +87,12 @@ func load(path string) (int, error) {
 	text := (*C.char)(C.malloc(room))
 	defer C.free(unsafe.Pointer(text))
 	var version C.int
+	var inUse C.int
+	if open.Load() > 0 {
+		inUse = 1
+	}
 	loading.Lock()
-	outcome := C.hs_load(file, LeastVersion, &version, text, room)
+	outcome := C.hs_load(file, LeastVersion, inUse, &version, text, room)
 	loading.Unlock()
 	words := C.GoString(text)
 	major, minor := version/1000, version%1000/10
@@ -94,6 +104,9 @@ func load(path string) (int, error) {
 			return 0, absent("%s cannot be loaded (%s); let %s name a CUDA driver, or unset it", path, words, libraryVariable)
 		}
 		return 0, absent("no NVIDIA driver is installed (%s); install the GPU's driver, or choose HALSTREAM_BACKEND=host", words)
+	case C.HS_OTHER:
+		return 0, absent("%s is not the CUDA driver that this process uses already; "+
+			"choose HALSTREAM_BACKEND=host first, or start another process", which)
 	case C.HS_TOO_OLD:
 		return 0, absent("%s is of CUDA %d.%d, and %d.%d is the oldest that will do; update the GPU's driver",
 			which, major, minor, LeastVersion/1000, LeastVersion%1000/10)
@@ -114,6 +127,7 @@ func (d *Driver) DeviceCount() int { return len(d.devices) }
 
 // Close implements driver.Driver.
 func (d *Driver) Close() {
+	open.Add(-1)
 	d.poller.close()
 	for _, dev := range d.devices {
 		if dev != nil {

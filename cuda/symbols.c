@@ -58,11 +58,14 @@ static void *open_library(const char *path, char *text, size_t size)
     return NULL;
 }
 
-int hs_load(const char *path, int least, int *version, char *text, size_t size)
+static void *current;
+
+int hs_load(const char *path, int least, int in_use, int *version, char *text, size_t size)
 {
     text[0] = 0;
     void *library = open_library(path, text, size);
     if (library == NULL) return HS_NO_LIBRARY;
+    if (in_use && library != current) return HS_OTHER;
     resolver resolve = (resolver)dlsym(library, "cuGetProcAddress_v2");
     CUresult (*get_version)(int *) = (CUresult (*)(int *))find(library, resolve, HS_cuDriverGetVersion, 1 << 30);
     if (get_version == NULL) {
@@ -87,5 +90,6 @@ int hs_load(const char *path, int least, int *version, char *text, size_t size)
         *place(&table, i) = found;
     }
     hs_api = table;
+    current = library;
     return HS_LOADED;
 }

@@ -170,13 +170,14 @@ extern hs_api_table hs_api;
 #define HS_CALL(name, ...) (hs_api.name ? hs_api.name(__VA_ARGS__) : HS_NOT_SUPPORTED)
 
 /* What loading ended with. */
-enum { HS_LOADED, HS_NO_LIBRARY, HS_NOT_DRIVER, HS_TOO_OLD, HS_LACKS };
+enum { HS_LOADED, HS_NO_LIBRARY, HS_NOT_DRIVER, HS_TOO_OLD, HS_LACKS, HS_OTHER };
 
 /* Opens the library at path, or by its usual names if path is NULL, and fills the
  * table. Called once at a time, by any thread. On failure text says what failed:
- * the loader's words, or the symbol that is missing. Again with the same path does
- * nothing: a driver stays loaded for the life of the process. */
-int hs_load(const char *path, int least, int *version, char *text, size_t size);
+ * the loader's words, or the symbol that is missing. While in_use is not 0 the table
+ * is in use, and another library than its own is refused. A library that was opened
+ * stays for the life of the process. */
+int hs_load(const char *path, int least, int in_use, int *version, char *text, size_t size);
 
 /* The name of a function of the table. */
 const char *hs_symbol(int number);

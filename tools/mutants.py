@@ -119,7 +119,7 @@ def run(command: list[str], tree: Path) -> tuple[int, str]:
 
 def compiles(mutant: Mutant, tree: Path) -> str:
     """Return why the changed file is no program at all, '' if it is one."""
-    if mutant.file.endswith(".go"):
+    if mutant.file.endswith((".go", ".c")):
         done = subprocess.run(["go", "build", "./hal/...", "./cuda/..."], cwd=tree, capture_output=True, text=True)
         return done.stderr if done.returncode else ""
     try:

@@ -156,6 +156,24 @@ var copyCases = []testCase{
 			require.Equal(k, pattern(size, 1), k.Read(b))
 		}
 	}},
+	{"M5_sources_taken_within_the_call_do_not_mix", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		const size, copies = 5000, 8
+		addr, bytes := k.Pageable(size)
+		hold := Hold(k, s).Started()
+		var blocks []*hal.Block
+		for i := range copies {
+			blocks = append(blocks, k.Alloc(0, size))
+			copy(bytes, pattern(size, byte(i)))
+			k.Copy(s, blocks[i].Start, addr, size)
+		}
+		clear(bytes)
+		hold.Release()
+		k.Sync(s)
+		for i, b := range blocks {
+			require.Equal(k, pattern(size, byte(i)), k.Read(b), "copy %d", i)
+		}
+	}},
 	{"M5_larger_copies_and_copies_to_pageable_memory_wait", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		const size = staged + 1
