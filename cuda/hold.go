@@ -215,10 +215,16 @@ func (s *Stream) Gate(id uint64, _ driver.Tag) (driver.Gate, error) {
 	if err := s.hold(h, "gate"); err != nil {
 		return nil, err
 	}
-	return gate{h}, nil
+	return gate{h, id}, nil
 }
 
-type gate struct{ h *held }
+type gate struct {
+	h  *held
+	id uint64
+}
+
+// Number is the gate's, for reports.
+func (g gate) Number() uint64 { return g.id }
 
 // Open implements driver.Gate.
 func (g gate) Open() {

@@ -123,9 +123,6 @@ func (c *check) follow(r *hal.Runtime) {
 	c.rt, c.checker = r, checker
 	c.seen.Store(0)
 	c.stop = r.Listen(func(o hal.Operation) { c.handle(checker, o) })
-	if r.Name() != "host" {
-		return // nobody is told when an operation runs
-	}
 	c.inspect()
 }
 
@@ -136,7 +133,7 @@ func (c *check) inspect() {
 		checker.Refilled(id, source)
 		c.collect(checker, nil)
 	}}
-	if c.flags&checkObserve != 0 {
+	if c.flags&checkObserve != 0 && c.rt.Name() == "host" { // elsewhere the host sees no device's memory
 		i.Observed = func(id uint32, changed []hal.Range) {
 			checker.Observed(id, changed)
 			c.collect(checker, nil)

@@ -282,7 +282,6 @@ def test_V4_writes_of_functions_are_observed_under_a_schedule(backend: str) -> N
         program()  # on real threads nobody knows who changed it
 
 
-@pytest.mark.needs("refills")
 def test_V3_a_refill_of_pinned_memory_is_found(backend: str, hold: Callable[[Any], Any]) -> None:
     s = hs.Stream(non_blocking=True)
     x, staging = hs.empty(16, np.uint8), hs.pinned_empty(16, np.uint8)

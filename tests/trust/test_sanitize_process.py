@@ -51,7 +51,6 @@ def test_a_program_without_streams_pays_nothing(child: Child) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
 
 
-@pytest.mark.needs("refills")
 def test_what_is_pending_at_the_end_still_runs_and_counts(child: Child) -> None:
     done = run(
         child,

@@ -260,7 +260,6 @@ def test_what_cannot_be_named_is_numbered(backend: str) -> None:
     assert re.fullmatch(r"<stream \d+>\.wait\(<stream \d+>\.record\(\)\)", found.fix)
 
 
-@pytest.mark.needs("refills")
 def test_a_refill_names_the_memory_and_what_to_wait_for(backend: str, tmp_path: Path) -> None:
     report = run(
         tmp_path / "refill.py",
