@@ -126,6 +126,13 @@ hs_status hs_copy_async(CUcontext ctx, CUstream stream, const hs_copy *c)
 {
     hs_frame frame;
     hs_status status = hs_enter(&frame, ctx);
+    if (c->to != c->from && c->height > 1) {
+        /* Rows between two devices need no access of one to the other this way. */
+        for (uint64_t i = 0; i < c->height; i++)
+            HS_STEP(status, cuMemcpyPeerAsync, c->dst + i * c->dpitch, c->to, c->src + i * c->spitch, c->from,
+                    c->width, stream);
+        return hs_leave(&frame, status);
+    }
     void *host_dst = (void *)(uintptr_t)c->dst;
     const void *host_src = (const void *)(uintptr_t)c->src;
     if (c->height == 1 || (c->dpitch == c->width && c->spitch == c->width)) {

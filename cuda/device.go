@@ -84,7 +84,7 @@ func (d *Device) start(doing string) error {
 		return d.unstarted(l, err)
 	}
 	l.greatest = int(greatest)
-	if err := check(C.hs_stream_new(l.ctx, nonBlockingStream, 0, &l.internal), doing); err != nil {
+	if err := check(C.hs_stream_new(l.ctx, nonBlockingStream, greatest, &l.internal), doing); err != nil {
 		return d.unstarted(l, err)
 	}
 	l.base = &mark{dev: d}

@@ -88,10 +88,10 @@ func load(path string) (int, error) {
 	defer C.free(unsafe.Pointer(text))
 	var version C.int
 	var inUse C.int
+	loading.Lock()
 	if open.Load() > 0 {
 		inUse = 1
 	}
-	loading.Lock()
 	outcome := C.hs_load(file, LeastVersion, inUse, &version, text, room)
 	loading.Unlock()
 	words := C.GoString(text)
@@ -127,7 +127,7 @@ func (d *Driver) DeviceCount() int { return len(d.devices) }
 
 // Close implements driver.Driver.
 func (d *Driver) Close() {
-	open.Add(-1)
+	defer open.Add(-1)
 	d.poller.close()
 	for _, dev := range d.devices {
 		if dev != nil {

@@ -20,13 +20,17 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 	if handle == 0 || handle == legacyHandle {
 		return d.legacy, nil
 	}
+	if handle == perThreadHandle {
+		return nil, driver.Errorf(driver.InvalidHandle, doing,
+			"2 means another stream on each thread; ask for the per-thread default stream on the thread that uses it")
+	}
 	var of C.CUcontext
 	var flags C.uint32_t
 	var priority C.int
 	s := C.hs_stream_facts(d.ctx(), C.CUstream(handle), &of, &flags, &priority)
 	if err := d.check(s, doing); err != nil {
 		e := err.(*driver.Error)
-		if d.lost.Load() == nil {
+		if d.lost.Load() == nil && e.Code != codeNotSupported {
 			e.Kind = driver.InvalidHandle
 			e.Text = fmt.Sprintf("%#x is no stream of this process that is alive; its owner may have destroyed it (%s)",
 				handle, e.Text)
@@ -95,7 +99,7 @@ func (s *Stream) behind() *point {
 	if s.last == nil {
 		return s.nowhere()
 	}
-	return s.last
+	return s.last.share()
 }
 
 // end returns the point behind all work of a closed stream, nil of an open one.

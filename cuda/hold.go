@@ -127,8 +127,8 @@ func (s *Stream) hold(h *held, doing string) error {
 	if err == nil {
 		s.counted()
 	}
-	if p.landed(h, err == nil) && err == nil {
-		return nil
+	if p.landed(h, err == nil) {
+		return nil // its run is called, or was
 	}
 	if err == nil {
 		err = d.usable(doing) // lost while the call was under way

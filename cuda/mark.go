@@ -196,6 +196,23 @@ func (p *point) arrive() bool {
 	return true
 }
 
+// share returns a point of the same place with a share of the mark of its own: it
+// stays a point of that place when p is dropped because later work took its place.
+// The collector gives the share back if nobody waits to the end.
+func (p *point) share() *point {
+	if !p.mark.hold() {
+		return p
+	}
+	if p.state.Load() == reached { // and the mark is somebody else's by now
+		p.mark.release()
+		return p
+	}
+	q := newPoint(p.mark, p.stream, p.place)
+	q.state.Store(watched)
+	runtime.SetFinalizer(q, func(q *point) { q.drop() })
+	return q
+}
+
 // drop lets go of the mark, once, and reports whether it was this call.
 func (p *point) drop() bool {
 	for {
@@ -230,7 +247,11 @@ func (r *rest) Wait(limit int64) bool {
 		if tail := s.behind(); tail != nil {
 			return tail.Wait(limit)
 		}
+		if !s.enter() {
+			continue // closed meanwhile: there is a point behind it
+		}
 		status := C.hs_await_stream(d.ctx(), s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
+		s.leave()
 		if C.hs_code(status) == codeNotReady {
 			if limit >= 0 {
 				return false
@@ -270,14 +291,16 @@ type points []driver.Point
 // Wait implements driver.Point.
 func (ps points) Wait(limit int64) bool {
 	clock := stopwatch()
+	done := true
 	for _, p := range ps {
 		left := limit
 		if limit > 0 {
 			left = max(0, limit-clock())
 		}
-		if !p.Wait(left) {
-			return false
+		if !done {
+			left = 0 // only looked at, so that its mark is given back in the end
 		}
+		done = p.Wait(left) && done
 	}
-	return true
+	return done
 }

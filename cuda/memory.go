@@ -40,7 +40,7 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		s = allocate()
 	}
 	if C.hs_code(s) == codeOutOfMemory {
-		free, total := d.Info()
+		free, total, _ := d.Info() // for the text; the driver's own words stand there, too
 		e := failed(s, doing)
 		e.Text = driver.Errorf(e.Kind, doing, "%d bytes do not fit: %d of %d free on %s (%s)",
 			size, free, total, d.title(), e.Text).Text
@@ -136,21 +136,25 @@ func (d *Device) freeAgain() {
 }
 
 // Info implements driver.Memory. What the pool keeps for later is free.
-func (d *Device) Info() (free, total uint64) {
-	if d.usable("memory info") != nil {
-		return 0, 0
+func (d *Device) Info() (free, total uint64, err error) {
+	const doing = "memory info"
+	if err := d.usable(doing); err != nil {
+		return 0, 0, err
 	}
 	l := d.at()
 	var unused, all, kept C.uint64_t
-	if d.check(C.hs_info(l.ctx, &unused, &all), "memory info") != nil {
-		return 0, 0
+	if err := d.check(C.hs_info(l.ctx, &unused, &all), doing); err != nil {
+		return 0, 0, err
 	}
 	if l.pool != 0 {
-		if d.settleInternal("memory info") != nil || d.check(C.hs_pool_kept(l.ctx, l.pool, &kept), "memory info") != nil {
-			kept = 0
+		if err := d.settleInternal(doing); err != nil {
+			return 0, 0, err
+		}
+		if err := d.check(C.hs_pool_kept(l.ctx, l.pool, &kept), doing); err != nil {
+			return 0, 0, err
 		}
 	}
-	return uint64(unused + kept), uint64(all)
+	return uint64(unused + kept), uint64(all), nil
 }
 
 // Owns implements driver.Memory: what is in use, hal knows itself.

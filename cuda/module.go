@@ -7,6 +7,7 @@ package cuda
 import "C"
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -35,7 +36,8 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
-	code := C.CBytes(image)
+	// The driver reads text up to a NUL; whoever gives text as a binary may have none.
+	code := C.CBytes(append(slices.Clip(image), 0))
 	defer C.free(code)
 	log := (*C.char)(C.calloc(1, logSize))
 	defer C.free(unsafe.Pointer(log))

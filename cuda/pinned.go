@@ -20,7 +20,6 @@ type pinned struct {
 	mu    sync.Mutex
 	slabs []slab // by address
 	spare map[uint64][]uint64
-	kept  uint64
 }
 
 type slab struct{ start, size uint64 }
@@ -45,6 +44,11 @@ func (d *Driver) anyDevice(doing string) (*Device, error) {
 			return dev, nil
 		}
 	}
+	for _, dev := range d.devices {
+		if dev != nil && dev.lost.Load() == nil {
+			return dev, dev.usable(doing)
+		}
+	}
 	return d.devices[0], d.devices[0].usable(doing)
 }
 
@@ -57,7 +61,6 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	if list := p.spare[n]; len(list) > 0 {
 		addr := list[len(list)-1]
 		p.spare[n] = list[:len(list)-1]
-		p.kept -= n
 		p.mu.Unlock()
 		return addr, nil
 	}
@@ -122,7 +125,6 @@ func (d *Driver) FreeHost(addr uint64) {
 		p.spare = map[uint64][]uint64{}
 	}
 	p.spare[s.size] = append(p.spare[s.size], addr)
-	p.kept += s.size
 }
 
 // OwnsHost implements driver.Pinner.
@@ -136,7 +138,7 @@ func (p *pinned) drain(d *Driver) {
 	for _, list := range p.spare {
 		gone = append(gone, list...)
 	}
-	p.spare, p.kept = nil, 0
+	p.spare = nil
 	for _, addr := range gone {
 		i := p.index(addr) - 1
 		p.slabs = append(p.slabs[:i], p.slabs[i+1:]...)

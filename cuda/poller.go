@@ -63,20 +63,23 @@ func (p *poller) add(h *held) {
 }
 
 // landed ends the enqueue of h. It reports false if h was not enqueued, or the
-// device was lost meanwhile: then h is forgotten.
+// device was lost meanwhile: then h is forgotten. It reports true if the stream
+// has come to h.
 func (p *poller) landed(h *held, ok bool) bool {
 	p.mu.Lock()
 	s := h.s
 	h.flying = false
 	s.flying--
 	if !ok || s.dev.lost.Load() != nil {
-		// Still in the list, unless the stream has come to it already.
-		ok = !p.remove(h) && ok
+		// Still in the list, unless the stream has come to it already: then it was
+		// enqueued, and its slot is in use, whatever the call has answered.
+		ok = !p.remove(h)
 	}
 	p.mu.Unlock()
 	if ok {
 		p.wake()
 	} else {
+		h.open() // for a thread of the driver's that waits
 		s.dev.slots.give(h.slot)
 	}
 	return ok
@@ -161,15 +164,11 @@ func (p *poller) work() {
 		case i >= 0:
 			p.arrived(list[i:])
 		case atomic.LoadUint32((*uint32)(p.poke)) != poked:
+		case p.over():
+			return
 		case len(list) > 0:
 			ask(list)
 		default:
-			p.mu.Lock()
-			closed := p.closed
-			p.mu.Unlock()
-			if closed {
-				return
-			}
 			p.asleep.Store(true)
 			if atomic.LoadUint32((*uint32)(p.poke)) == poked {
 				p.bed.Park(-1, 0)
@@ -177,6 +176,14 @@ func (p *poller) work() {
 			p.asleep.Store(false)
 		}
 	}
+}
+
+// over reports whether close was called. What no stream has come to by then is
+// dropped with the devices.
+func (p *poller) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
 }
 
 // arrived runs what the streams have come to.
@@ -233,7 +240,7 @@ func (p *poller) abandon(d *Device) {
 	p.wake()
 }
 
-// close ends the thread. No stream holds anything any more.
+// close ends the thread, whether or not streams still hold something.
 func (p *poller) close() {
 	p.mu.Lock()
 	p.closed = true

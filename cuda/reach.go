@@ -26,6 +26,10 @@ func (s *Stream) Keep() {
 	if s.h == legacyHandle || d.usable("keep place") != nil || s.behind() != nil {
 		return
 	}
+	if !s.enter() {
+		return
+	}
+	defer s.leave()
 	place := s.enqueued.Load()
 	m, err := d.newMark(eventDisableTiming, "keep place")
 	if err != nil {

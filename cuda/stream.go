@@ -37,6 +37,8 @@ type Stream struct {
 	reached  atomic.Uint64 // those known to be done
 	wanted   atomic.Uint64 // the place somebody asked for in vain
 
+	users atomic.Int64 // of the handle, and whether it was closed: see enter
+
 	mu      sync.Mutex
 	failure *driver.Error
 	kept    []keptMark
@@ -141,6 +143,10 @@ func (s *Stream) Query() (bool, error) {
 	if tail := s.behind(); tail != nil {
 		return tail.Wait(0), nil
 	}
+	if !s.enter() {
+		return s.end().Wait(0), nil // closed meanwhile
+	}
+	defer s.leave()
 	place := s.enqueued.Load()
 	done, err := d.answer(C.hs_stream_query(d.ctx(), s.h), doing)
 	if done {
@@ -162,6 +168,10 @@ func (s *Stream) Point() driver.Point {
 			return &rest{s, s.enqueued.Load()}
 		}
 	}
+	if !s.enter() {
+		return s.end() // closed meanwhile
+	}
+	defer s.leave()
 	p, err := s.point(doing)
 	if err != nil {
 		s.fail(err.(*driver.Error))
@@ -218,6 +228,11 @@ func (s *Stream) Close() {
 	if tail == nil {
 		var err error
 		if tail, err = s.point("close stream"); err != nil {
+			if !s.dev.gone() {
+				// Nobody could tell when its work is done: it stays as it is, to be
+				// asked, until its context goes.
+				return
+			}
 			tail = s.nowhere()
 			s.note(s.enqueued.Load())
 		}
@@ -225,9 +240,7 @@ func (s *Stream) Close() {
 	s.mu.Lock()
 	s.tail = tail
 	s.mu.Unlock()
-	if !s.dev.gone() && !s.external {
-		_ = s.dev.check(C.hs_stream_destroy(s.dev.ctx(), s.h), "close stream")
-	}
+	s.shut()
 	s.dev.streams.sweep()
 }
 

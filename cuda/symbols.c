@@ -89,7 +89,8 @@ int hs_load(const char *path, int least, int in_use, int *version, char *text, s
         }
         *place(&table, i) = found;
     }
-    hs_api = table;
+    /* In use the table is the same already, and others read it. */
+    if (!in_use) hs_api = table;
     current = library;
     return HS_LOADED;
 }

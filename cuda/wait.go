@@ -70,17 +70,26 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 			return s.did(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing)
 		}
 	}
-	at := e.Point()
-	look := func() {
-		if w != nil {
-			at = &wordPoint{w}
+	var at driver.Point = &wordPoint{w}
+	if w == nil {
+		at = e.Point()
+	}
+	forget := func() {
+		if p, ok := at.(*point); ok {
+			p.drop()
 		}
+	}
+	look := func() {
 		if !at.Wait(limit) {
 			s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
 				e.opts.ID, time.Duration(limit)))
 		}
 	}
-	return s.task(doing, fmt.Sprintf("wait for event %d with a limit", e.opts.ID), look, func() {})
+	err := s.task(doing, fmt.Sprintf("wait for event %d with a limit", e.opts.ID), look, forget)
+	if err != nil {
+		forget()
+	}
+	return err
 }
 
 // WaitStream implements driver.Stream.
@@ -101,6 +110,9 @@ func (s *Stream) WaitStream(o driver.Stream, _ driver.Tag) error {
 			return nil
 		}
 		defer tail.mark.release()
+		if tail.state.Load() == reached { // and the mark is somebody else's by now
+			return nil
+		}
 		return s.did(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
 	}
 	m, err := other.dev.newMark(eventDisableTiming, doing)

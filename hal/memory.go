@@ -295,6 +295,5 @@ func (d *Device) MemoryInfo() (free, total uint64, err error) {
 		return 0, 0, err
 	}
 	d.rt.reapAll()
-	free, total = m.Info()
-	return free, total, nil
+	return m.Info()
 }

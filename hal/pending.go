@@ -6,20 +6,20 @@ import "halstream/hal/driver"
 type all []driver.Point
 
 // Wait implements driver.Point. It sleeps at one of the points and only looks
-// at those behind it, so that the limit holds for all of them together.
+// at those behind it, so that the limit holds for all of them together. It looks
+// at all of them: a backend may keep something for a point until it was looked at.
 func (ps all) Wait(limit int64) bool {
+	done := true
 	for _, p := range ps {
 		if p.Wait(0) {
 			continue
 		}
 		if limit == 0 || !p.Wait(limit) {
-			return false
+			done, limit = false, 0
 		}
-		if limit > 0 {
-			limit = 0
-		}
+		limit = min(limit, 0)
 	}
-	return true
+	return done
 }
 
 // pendingUses returns what is pending on the block that holds addr.

@@ -9,7 +9,7 @@ type Memory interface {
 	// Free gives a block back. Nothing uses it any more.
 	Free(addr uint64)
 	// Info returns the free and the total bytes.
-	Info() (free, total uint64)
+	Info() (free, total uint64, err error)
 	// Owns reports whether an address lies where the device's memory lies, in
 	// use or not. It may be called under locks, so it never calls a vendor's library.
 	Owns(addr uint64) bool

@@ -67,7 +67,10 @@ func (e *engine) given(r *region, size uint64) (uint64, error) {
 func (d *Device) Free(addr uint64) { d.memory.release(addr) }
 
 // Info implements driver.Memory.
-func (d *Device) Info() (free, total uint64) { return d.memory.info() }
+func (d *Device) Info() (free, total uint64, err error) {
+	free, total = d.memory.info()
+	return free, total, nil
+}
 
 // Owns implements driver.Memory.
 func (d *Device) Owns(addr uint64) bool { return d.memory.owns(addr) }

@@ -185,7 +185,11 @@ class Event(Base):
 
     @property
     def handle(self) -> int:
-        """Raw handle, 0 before the first record of an event made without a device."""
+        """Raw handle, 0 before the first record of an event made without a device.
+
+        On every backend it is the runtime's own number, which means nothing to a
+        vendor's library.
+        """
         return int(_native.event_handle(self._id))
 
     @property

@@ -289,7 +289,8 @@ def _array(parameter: Parameter, value: Any, stream: Work) -> Any:
     if _usual(parameter, value, stream):
         return value  # all else is told apart here
     if not isinstance(value, (Array, np.ndarray, _memory.Memory)):
-        raise Wrong(f"it takes an Array or a NumPy array in pinned memory, not {type(value).__name__}")
+        hint = "; from_dlpack() makes an Array of it" if hasattr(value, "__dlpack__") else ""
+        raise Wrong(f"it takes an Array or a NumPy array in pinned memory, not {type(value).__name__}{hint}")
     dtype = getattr(value, "dtype", None)
     if parameter.dtype is not None and dtype != parameter.dtype:
         raise Wrong(f"the array has dtype {dtype or 'void'}")

@@ -1,0 +1,44 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+// handleClosed is set in a stream's number of users when it was closed.
+const handleClosed = 1 << 32
+
+// enter keeps the handle alive until leave, and reports false if the stream was
+// closed: then its tail is there. Any thread may look how far a stream is while
+// another closes it, and the driver may give the number to a new stream at once,
+// whose answers would be taken for this one's.
+func (s *Stream) enter() bool {
+	for {
+		n := s.users.Load()
+		if n&handleClosed != 0 {
+			return false
+		}
+		if s.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (s *Stream) leave() {
+	if s.users.Add(-1) == handleClosed {
+		s.destroy()
+	}
+}
+
+// shut lets nobody enter any more. The last one inside gives the handle back.
+func (s *Stream) shut() {
+	if s.users.Add(handleClosed) == handleClosed {
+		s.destroy()
+	}
+}
+
+func (s *Stream) destroy() {
+	if !s.dev.gone() && !s.external {
+		_ = s.dev.check(C.hs_stream_destroy(s.dev.ctx(), s.h), "close stream")
+	}
+}
