@@ -150,7 +150,11 @@ func (d *Device) Info() (free, total uint64, err error) {
 		if err := d.settleInternal(doing); err != nil {
 			return 0, 0, err
 		}
-		if err := d.check(C.hs_pool_kept(l.ctx, l.pool, &kept), doing); err != nil {
+		s := C.hs_pool_kept(l.ctx, l.pool, &kept)
+		if C.hs_code(s) == codeNotSupported {
+			s, kept = 0, 0 // what the pool keeps counts as taken then
+		}
+		if err := d.check(s, doing); err != nil {
 			return 0, 0, err
 		}
 	}
