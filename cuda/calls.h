@@ -108,7 +108,8 @@ hs_status hs_host_free(CUcontext ctx, uint64_t address);
 hs_status hs_host_device(CUcontext ctx, uint64_t address, CUdeviceptr *device);
 hs_status hs_register(CUcontext ctx, uint64_t address, uint64_t size);
 hs_status hs_unregister(CUcontext ctx, uint64_t address);
-hs_status hs_probe(CUcontext ctx, CUdeviceptr address, uint32_t *type, int *ordinal, uint64_t *start, uint64_t *size);
+hs_status hs_probe(CUcontext ctx, CUdeviceptr address, uint32_t *type, int *ordinal, uint64_t *start, uint64_t *size,
+                   CUmemoryPool *pool);
 
 /* Copies. to and from are contexts where the two lie on different devices, else 0. */
 enum { HS_HOST_TO_DEVICE, HS_DEVICE_TO_HOST, HS_ON_DEVICE };

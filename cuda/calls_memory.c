@@ -105,18 +105,20 @@ hs_status hs_unregister(CUcontext ctx, uint64_t address)
     HS_ONE(ctx, cuMemHostUnregister, (void *)(uintptr_t)address);
 }
 
-hs_status hs_probe(CUcontext ctx, CUdeviceptr address, uint32_t *type, int *ordinal, uint64_t *start, uint64_t *size)
+hs_status hs_probe(CUcontext ctx, CUdeviceptr address, uint32_t *type, int *ordinal, uint64_t *start, uint64_t *size,
+                   CUmemoryPool *pool)
 {
-    int attributes[] = {2, 9, 11, 12}; /* kind, device, start and size of the range */
+    int attributes[] = {2, 9, 11, 12, 17}; /* kind, device, start and size of the range, pool */
     CUdeviceptr base = 0;
     size_t bytes = 0;
     *type = 0;
     *ordinal = -1;
-    void *data[] = {type, ordinal, &base, &bytes};
+    *pool = 0;
+    void *data[] = {type, ordinal, &base, &bytes, pool};
     hs_frame frame;
     hs_status status = hs_enter(&frame, ctx);
     /* Memory that the driver does not know leaves zeros and is no error. */
-    HS_STEP(status, cuPointerGetAttributes, 4, attributes, data, address);
+    HS_STEP(status, cuPointerGetAttributes, hs_api.cuMemPoolCreate != NULL ? 5 : 4, attributes, data, address);
     *start = base;
     *size = bytes;
     return hs_leave(&frame, status);

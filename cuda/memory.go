@@ -230,15 +230,15 @@ const (
 	memoryDevice = 2
 )
 
-// Probe implements driver.Prober.
+// Probe implements driver.Prober. Of memory from a pool of ours that is alive hal
+// knows itself: to others it is none, whatever the driver still keeps there.
 func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ordinal int, known bool) {
+	pools := map[C.CUmemoryPool]bool{}
 	var any *Device
 	for _, dev := range d.devices {
 		if dev.opened() {
 			any = dev
-			if dev.Owns(addr) {
-				return 0, 0, 0, -1, false
-			}
+			pools[dev.at().pool] = true
 		}
 	}
 	if any == nil || d.pinned.owns(addr) {
@@ -247,7 +247,9 @@ func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ord
 	var kind C.uint32_t
 	var on C.int
 	var from, bytes C.uint64_t
-	if any.check(C.hs_probe(any.ctx(), C.CUdeviceptr(addr), &kind, &on, &from, &bytes), "look at memory") != nil {
+	var pool C.CUmemoryPool
+	s := C.hs_probe(any.ctx(), C.CUdeviceptr(addr), &kind, &on, &from, &bytes, &pool)
+	if any.check(s, "look at memory") != nil || pool != 0 && pools[pool] {
 		return 0, 0, 0, -1, false
 	}
 	switch kind {

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.dialect("cupy"), pytest.mark.usefixtures("backend")]
 def device_bytes(value: int, size: int = 64) -> Any:
     new = memory.MemoryPointer(cuda.Memory(size), 0)
     new.memset(value, size)
+    cuda.get_current_stream().synchronize()  # non-blocking streams do not wait for it
     return new
 
 
