@@ -57,7 +57,7 @@ def names() -> dict[str, Any]:
 def parts(env: dict[str, Any]) -> dict[str, Any]:
     """Return what the statements of `PARTS` use, once the kernel was launched."""
     from halstream import _native
-    from halstream._packing import shape_of
+    from halstream._kernel._packing import shape_of
 
     packer, function = env["k"]._packer, env["k"]._loaded[0].function
     data = shape_of("k", 1, WORDS).packed + packer.pack((env["x"], 7, WORDS))

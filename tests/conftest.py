@@ -213,7 +213,7 @@ def clean_runtime() -> Iterator[None]:
 
 
 def _reset() -> None:
-    from halstream import _current
+    from halstream._core import _current
 
     _current.reset()
 
@@ -221,7 +221,7 @@ def _reset() -> None:
 def _check_dispatch() -> None:
     """Fail the test after which functions on streams do not run any more."""
     import halstream as hs
-    from halstream import _hostfunc
+    from halstream._core import _hostfunc
 
     if not _hostfunc._started:
         return

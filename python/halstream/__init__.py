@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _current, _hostfunc, _native
-from ._core import Device, Event, Stream, device_count, synchronize
+from . import _native
+from ._core import Device, Event, Stream, _current, _hostfunc, device_count, synchronize
 from ._errors import (
     AbortedError,
     BackendAbsentError,
@@ -39,10 +39,10 @@ from ._errors import (
 
 if TYPE_CHECKING:
     from . import testing
-    from ._array import Array, asarray, empty, pinned_empty, zeros
-    from ._borrow import from_dlpack
     from ._checks.sanitize import UnorderedAccessWarning, host_access, sanitize
     from ._kernel import Kernel
+    from ._memory._array import Array, asarray, empty, pinned_empty, zeros
+    from ._memory._borrow import from_dlpack
 
 __version__ = "0.1.0"
 
@@ -129,15 +129,17 @@ def use_backend(name: str) -> str:
     """
     import sys
 
-    from . import _numbered, _pool, _pools
-    from ._base import drain
-    from ._device import in_use
-    from ._interop import backend_name
+    from ._core._base import drain
+    from ._core._device import in_use
+    from ._core._interop import backend_name
+    from ._dialects import _numbered
+    from ._memory import _pools
+    from .torch import _stream_rings as _pool
 
     _numbered.forget()
     _pool.reset()
     _pools.reset()
-    launches = sys.modules.get(f"{__name__}._launch")
+    launches = sys.modules.get(f"{__name__}._kernel._launch")
     if launches is not None:
         launches.forget()
     drain()
@@ -166,7 +168,7 @@ def current_device() -> Device:
 
 def set_device(device: Device | int | str) -> None:
     """Change the current device of this thread, or of the innermost context."""
-    from ._device import ordinal
+    from ._core._device import ordinal
 
     _current.set_device(ordinal(device))
 
@@ -177,7 +179,7 @@ def current_stream(device: Device | int | str | None = None) -> Any:
     The object is the very one that was made current; without one it is the
     legacy default stream.
     """
-    from ._device import ordinal
+    from ._core._device import ordinal
 
     where = ordinal(device)
     stream = _current.current_stream(where)
@@ -194,11 +196,11 @@ def use(stream: Stream) -> None:
 def __getattr__(name: str) -> Any:
     # Imported on first use: an import of halstream stays fast.
     if name in {"Array", "asarray", "empty", "pinned_empty", "zeros"}:
-        from . import _array  # loads NumPy
+        from ._memory import _array  # loads NumPy
 
         return getattr(_array, name)
     if name == "from_dlpack":
-        from ._borrow import from_dlpack
+        from ._memory._borrow import from_dlpack
 
         return from_dlpack
     if name in {"UnorderedAccessWarning", "host_access", "sanitize"}:

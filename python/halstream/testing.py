@@ -6,12 +6,12 @@ from types import TracebackType
 from typing import NamedTuple
 
 from . import _native
-from ._base import reap
+from ._core._base import reap
+from ._core._stream import Stream
 from ._schedules.block import Schedule, schedule
 from ._schedules.explore import Explored, explore
 from ._schedules.token import Token
 from ._stalls.leaks import report as leaks
-from ._stream import Stream
 
 __all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "leaks", "schedule"]
 

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 import halstream as hs
 import pytest
-from halstream import _context
-from halstream._context import KIND_FUTURE, KIND_RECORDED, NOT_WAITABLE, Context, ReportQueue
-from halstream._core import TIMING
+from halstream._core import TIMING, _context
+from halstream._core._context import KIND_FUTURE, KIND_RECORDED, NOT_WAITABLE, Context, ReportQueue
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 import halstream as hs
 import pytest
-from halstream import _nvrtc
+from halstream._kernel import _nvrtc
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -153,7 +153,7 @@ def test_without_nvrtc_the_error_says_what_to_install(child: Any, tmp_path: Path
         real = importlib.util.find_spec
         importlib.util.find_spec = lambda name, *more: None if name == "nvidia" else real(name, *more)
         import halstream as hs
-        from halstream import _nvrtc
+        from halstream._kernel import _nvrtc
         _nvrtc._SONAMES = ("libnvrtc-that-is-not-there.so",)
         try:
             hs.Kernel("", name="k", signature="").compile("sm_80")

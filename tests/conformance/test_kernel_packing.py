@@ -9,8 +9,8 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _launch, _packing
-from halstream._signature import Wrong, parse, scalar
+from halstream._kernel import _launch, _packing
+from halstream._kernel._signature import Wrong, parse, scalar
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]

@@ -15,7 +15,8 @@ from typing import Any
 
 import halstream as hs
 import numpy as np
-from halstream import _context, _interop, _memory
+from halstream import _memory
+from halstream._core import _context, _interop
 from halstream.testing import Gate
 from look_alike import PTX, error, until
 

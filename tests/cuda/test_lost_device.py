@@ -10,7 +10,7 @@ PENDING = """
 import gc, sys, threading, time, weakref
 import numpy as np
 import halstream as hs
-from halstream import _context
+from halstream._core import _context
 from halstream.testing import Gate
 from look_alike import PTX, Driver, error, fault, until
 

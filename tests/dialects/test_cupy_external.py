@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 import pytest
-from halstream import _interop
+from halstream._core import _interop
 from halstream.cupy import cuda
 from halstream.cupy.cuda import Event, ExternalStream, Stream, get_current_stream, runtime
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from halstream import _current
+from halstream._core import _current
 from halstream.cupy import cuda
 from halstream.cupy.cuda import Device, Stream, get_current_stream
 from hypothesis import given, settings

@@ -10,7 +10,7 @@ from typing import Any
 import halstream as hs
 import halstream.paddle as paddle
 import pytest
-from halstream import _base
+from halstream._core import _base
 from halstream.paddle import device
 from paddle_help import CUSTOM
 

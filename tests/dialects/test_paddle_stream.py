@@ -13,7 +13,7 @@ from typing import Any
 import halstream as hs
 import halstream.paddle as paddle
 import pytest
-from halstream import _interop
+from halstream._core import _interop
 from halstream.paddle import device
 from paddle_help import CUSTOM, REGISTERED
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import halstream.torch as torch
 import pytest
-from halstream import _current, _interop
+from halstream._core import _current, _interop
 from halstream.torch import cuda
 
 pytestmark = [pytest.mark.dialect("torch"), pytest.mark.usefixtures("backend")]
@@ -198,7 +198,8 @@ def test_a_device_context_changes_no_stream() -> None:
 def test_contexts_do_not_touch_a_device_that_is_not_used(child: Callable[..., Any]) -> None:
     done = child(
         """
-        from halstream import _device, _native
+        from halstream import _native
+        from halstream._core import _device
         from halstream.torch import cuda
 
         cuda.set_device(1)

@@ -13,7 +13,7 @@ from typing import Any
 import halstream as hs
 import halstream.torch as torch
 import pytest
-from halstream import _interop
+from halstream._core import _interop
 from halstream.torch import cuda
 
 pytestmark = [pytest.mark.dialect("torch"), pytest.mark.usefixtures("backend")]

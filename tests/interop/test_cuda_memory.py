@@ -10,7 +10,8 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _base, _memory
+from halstream import _memory
+from halstream._core import _base
 from other_library import CUDA, NOT_READY, PINNED, Library, Tensor
 
 LIMIT = 10.0

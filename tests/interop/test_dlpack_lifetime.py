@@ -11,8 +11,9 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _base, _memory
-from halstream._borrow import BorrowedMemory
+from halstream import _memory
+from halstream._core import _base
+from halstream._memory._borrow import BorrowedMemory
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]

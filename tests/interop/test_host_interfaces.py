@@ -10,7 +10,9 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _exchange, _interop, _memory
+from halstream import _memory
+from halstream._core import _interop
+from halstream._memory import _exchange
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]

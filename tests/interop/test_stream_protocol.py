@@ -10,7 +10,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _interop
+from halstream._core import _interop
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]

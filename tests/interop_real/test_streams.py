@@ -7,7 +7,7 @@ from typing import Any
 
 import halstream as hs
 import pytest
-from halstream import _interop
+from halstream._core import _interop
 
 LIMIT = 10.0
 Library = Callable[[str], Any]

@@ -11,7 +11,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _base
+from halstream._core import _base
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]

@@ -20,7 +20,7 @@ from typing import Any
 import halstream as hs
 import hypothesis.strategies as st
 import pytest
-from halstream import _current
+from halstream._core import _current
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import halstream as hs
 import pytest
-from halstream._context import Context, ReportQueue
+from halstream._core._context import Context, ReportQueue
 
 LIMIT = 10.0
 

@@ -15,7 +15,8 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _current, _native
+from halstream import _native
+from halstream._core import _current
 from halstream._schedules.block import schedule, settle
 from halstream._schedules.explore import explore
 from halstream.testing import Gate

@@ -125,7 +125,7 @@ def test_default_streams_and_the_runtimes_own_are_left_out() -> None:
 
 
 def test_streams_of_contexts_are_listed_until_the_context_ends() -> None:
-    from halstream import _context
+    from halstream._core import _context
 
     context = _context.Context(0)
     since = _leaks.snapshot()

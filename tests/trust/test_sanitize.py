@@ -14,8 +14,9 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _hostfunc, _native
+from halstream import _native
 from halstream._checks.sanitize import UnorderedAccessWarning
+from halstream._core import _hostfunc
 from halstream._schedules.block import schedule
 
 LIMIT = 10.0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import halstream as hs
 import pytest
 from corpus import PROGRAMS, Program
-from halstream import _current
+from halstream._core import _current
 from halstream._schedules.block import schedule
 
 pytestmark = pytest.mark.needs("schedules")

@@ -8,7 +8,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream import _current
+from halstream._core import _current
 from halstream._memory import PooledMemory, copy_blocking
 from halstream.testing import Gate
 from sanitize_help import Kit, Step, check, read_a, read_b, record, until, wait, write_a, write_b

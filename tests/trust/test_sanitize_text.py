@@ -235,7 +235,7 @@ BROKEN: dict[str, tuple[str, str]] = {
 @pytest.fixture
 def leave_acl() -> Any:
     yield
-    from halstream import _current
+    from halstream._core import _current
 
     _current.reset()
 

@@ -136,7 +136,7 @@ def test_W2_a_thread_in_a_limited_wait_of_the_runtime(looks: Looks) -> None:  # 
 
 
 def test_W2_a_wait_of_a_stream_that_has_a_limit(looks: Looks) -> None:  # noqa: F811
-    from halstream import _context
+    from halstream._core import _context
 
     context = _context.Context(0)
     try:

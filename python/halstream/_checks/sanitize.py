@@ -18,7 +18,8 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
-from .. import _hostfunc, _native
+from .. import _native
+from .._core import _hostfunc
 from .._errors import ForkError, InvalidValueError, UnorderedAccessError
 from .._schedules.block import add_note
 from . import kept as _kept
@@ -62,7 +63,7 @@ _scopes: list[_Scope] = []
 
 
 def _open(scope: _Scope) -> None:
-    importlib.import_module("halstream._array")  # without it array arguments say nothing
+    importlib.import_module("halstream._memory._array")  # without it array arguments say nothing
     _native.check_found()  # loads the extension, which may begin a scope for the process
     with _lock:
         collect()  # what was found so far belongs to the others

@@ -130,8 +130,8 @@ def _environment() -> list[dict[str, str | None]]:
 
 def _nvrtc() -> dict[str, Any]:
     """Return whether CUDA sources can be compiled here."""
-    from .. import _nvrtc
     from .._errors import HalError
+    from .._kernel import _nvrtc
 
     try:
         return {

@@ -7,7 +7,9 @@ import itertools
 from types import TracebackType
 from typing import Any
 
-from .. import _base, _current, _pool, _pools
+from .._core import _base, _current
+from .._memory import _pools
+from ..torch import _stream_rings as _pool
 
 __all__ = ["Afresh"]
 

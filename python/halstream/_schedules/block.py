@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import _native
-from .._base import drain
+from .._core._base import drain
 from .._errors import HalError, NotReadyError, NotSupportedError, ScheduleError, WaitTimeoutError
 from .execution import Execution
 from .token import Token, parse_spec, spec_text

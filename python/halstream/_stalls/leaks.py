@@ -13,7 +13,8 @@ import sys
 import threading
 from typing import NamedTuple
 
-from .. import _base, _native
+from .. import _native
+from .._core import _base
 from .._errors import HalError
 from . import where as _where
 

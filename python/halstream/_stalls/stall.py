@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 from .. import _native
-from .._base import reap
+from .._core._base import reap
 from .._errors import StallError
 from . import blocked as _blocked
 from . import waiters as _waiters
@@ -196,8 +196,8 @@ class _Chain:
 
     def _find(self, node: Node) -> Any:
         """Return the function at the head of a stream."""
-        from .._context import ReportQueue
-        from .._hostfunc import _tasks
+        from .._core._context import ReportQueue
+        from .._core._hostfunc import _tasks
 
         picture = self.picture
         runs = (picture.calls if node.need == FUNCTION else picture.reports).get(node.number)

@@ -6,7 +6,8 @@ import sys
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from .. import _context, _hostfunc, _native
+from .. import _native
+from .._core import _context, _hostfunc
 from . import actors as _actors
 from . import blocked as _blocked
 from .blocked import Block

@@ -12,10 +12,10 @@ import logging
 
 from .. import _core
 from .._errors import HalError
-from .._session import session
 from . import _codes as codes
 from . import constants, rt, util
 from ._call import command
+from ._session import session
 from ._table import refuse
 from .constants import *  # noqa: F403
 

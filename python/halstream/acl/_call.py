@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 from .._errors import HalError
-from .._session import session
 from . import _codes as codes
+from ._session import session
 from ._table import MASK, refuse
 
 P = ParamSpec("P")

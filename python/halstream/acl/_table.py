@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 
-from .. import _context, _core
-from .._context import Context, ReportQueue
+from .. import _core
+from .._core import _context
+from .._core._context import Context, ReportQueue
 from .._errors import HalError
-from .._session import JoinableThread
 from . import _codes as codes
 from . import constants as c
+from ._session import JoinableThread
 
 MASK = 2**64 - 1
 #: The least urgent priority. ACL's 0 (highest) to 7 are the core's -7 to 0.

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from .._interop import backend_name
+from .._core._interop import backend_name
 from .._memory import DEVICE, kind_of
-from .._session import JoinableThread
 from . import _table
 from ._call import command
+from ._session import JoinableThread
 
 __all__ = [
     "bytes_to_ptr",

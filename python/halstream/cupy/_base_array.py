@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, _shape
-from .._rawmem import Part
+from .._memory._array import Array, _shape
+from .._memory._rawmem import Part
 from .cuda import memory
 from .cuda._blocks import stream_of
 from .cuda._errors import check_may_wait, unsupported

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _hostfunc, _memory
+from .. import _memory
+from .._core import _hostfunc
 from ._ndarray import compute, ndarray
 from .cuda import memory, pinned_memory
 from .cuda._blocks import stream_of

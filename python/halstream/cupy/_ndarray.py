@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _compute
-from .._array import Array
+from .._dialects import _compute
 from .._errors import NotSupportedError
+from .._memory._array import Array
 from ._base_array import BaseArray
 from .cuda._blocks import stream_of
 from .cuda._errors import unsupported

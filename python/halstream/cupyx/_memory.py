@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._array import _shape
-from .._pools import thread
+from .._memory._array import _shape
+from .._memory._pools import thread
 from ..cupy.cuda import alloc_pinned_memory
 
 __all__ = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 
 from .. import _core as core
-from .. import _current, _numbered
+from .._core import _current
+from .._dialects import _numbered
 from . import _target
 from ._stream import Stream, check_stream
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from .. import _core as core
-from .. import _current
+from .._core import _current
 from .._errors import NotSupportedError
 from ._stream import check_stream
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _current
-from .._device import in_use
+from .._core import _current
+from .._core._device import in_use
 from .._errors import NotSupportedError
 from .._memory import pool_stats, trim_pool
 from .._memory import reset_pool_peaks as _reset

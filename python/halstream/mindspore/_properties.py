@@ -7,7 +7,7 @@ import os
 import halstream
 
 from .. import _core as core
-from .._interop import device_facts, fact
+from .._core._interop import device_facts, fact
 from .._memory import memory_info
 
 

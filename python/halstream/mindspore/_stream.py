@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _core as core
-from .. import _current, _numbered
+from .._core import _current
+from .._dialects import _numbered
 from . import _target
 
 _CONSTRUCTOR = (

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import halstream
 
-from .. import _current
-from .._device import in_use
+from .._core import _current
+from .._core._device import in_use
 
 TARGETS = ("CPU", "GPU", "Ascend")
 _OF_BACKEND = {"host": "CPU", "cuda": "GPU", "ascend": "Ascend"}

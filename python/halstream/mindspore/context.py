@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _current
+from .._core import _current
 from . import _target
 
 __all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "get_context", "set_context"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._adapt import family
+from .._dialects._adapt import family
 from .._errors import HalError
 
 __all__ = ["ERRORS", "EnforceNotMet", "VisibleDeprecationWarning", "incompatible"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import halstream
 
-from .. import _current
+from .._core import _current
 from ._place import Place
 from .places import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, custom_types, is_custom
 

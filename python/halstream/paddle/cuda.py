@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _interop, _memory
-from .._adapt import raising
+from .. import _memory
+from .._core import _interop
+from .._dialects._adapt import raising
 from ._errors import ERRORS
 from ._names import convert_to_place, device_to_paddle, device_to_place
 from ._place import Place

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .. import _current, _observe
+from .._core import _current
+from . import _observe
 from .cuda import current_stream
 from .cuda._observed import rebind
 

@@ -6,8 +6,7 @@ import operator
 import re
 from typing import Any
 
-from .. import _current
-from .._core import device_count
+from .._core import _current, device_count
 from .._errors import HalError
 from ._errors import ERRORS, again, error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._adapt import again, family, raising
+from .._dialects._adapt import again, family, raising
 from .._errors import HalError
 from .._errors import OutOfMemoryError as CoreOutOfMemoryError
 

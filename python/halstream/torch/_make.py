@@ -6,8 +6,8 @@ import operator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _core as core
-from .. import _pool
 from .._errors import WrongDeviceError
+from . import _stream_rings as _pool
 from ._device import device, existing, is_device
 from ._errors import dialect_errors, error
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import _core as core
-from .. import _current, _interop
+from .._core import _current, _interop
 from ._device import device, existing, in_range, is_device
 from ._errors import dialect_errors
 from ._streams import CpuStream, Stream

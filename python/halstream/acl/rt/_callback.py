@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..._context import ReportQueue, host_function
+from ..._core._context import ReportQueue, host_function
 from .. import _codes as codes
 from .. import _table
 from .. import constants as c

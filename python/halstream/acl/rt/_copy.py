@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ... import _memory as memory
-from ..._context import Context
+from ..._core._context import Context
 from ..._memory import DEVICE, PAGEABLE, PINNED, kind_of
 from .. import _codes as codes
 from .. import constants as c

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ... import _core
-from ..._context import Context, abort_device, release_primary
-from ..._session import session
+from ..._core._context import Context, abort_device, release_primary
 from .. import _codes as codes
 from .. import _table
 from .. import constants as c
 from .._call import command, seconds
+from .._session import session
 
 
 @command("i")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ... import _context
-from ..._context import Context
+from ..._core import _context
+from ..._core._context import Context
 from .. import _codes as codes
 from .. import _table
 from .. import constants as c

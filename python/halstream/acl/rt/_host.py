@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ... import _interop
-from ..._context import Context
-from ..._core import ordinal
+from ..._core import _interop, ordinal
+from ..._core._context import Context
 from ..._memory import PINNED, kind_of, register, unregister
 from .. import _codes as codes
 from .. import constants as c

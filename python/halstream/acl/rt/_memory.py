@@ -5,9 +5,8 @@ from __future__ import annotations
 import mmap
 from typing import Any
 
-from ... import _addresses
-from ..._context import Context
-from ..._memory import DEVICE, PAGEABLE, PINNED, lookup, memory_info
+from ..._core._context import Context
+from ..._memory import DEVICE, PAGEABLE, PINNED, _addresses, lookup, memory_info
 from .. import _codes as codes
 from .. import constants as c
 from .._call import command

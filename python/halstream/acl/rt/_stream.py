@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._context import Context, abort, wait_limited
-from ..._context import destroy_stream as end_stream
+from ..._core._context import Context, abort, wait_limited
+from ..._core._context import destroy_stream as end_stream
 from ..._errors import WaitTimeoutError
-from ..._session import session
 from .. import _codes as codes
 from .. import _table
 from .. import constants as c
 from .._call import command, seconds
+from .._session import session
 from .._table import Event, Stream, event, refuse, stream
 
 #: Streams that an Ascend A2 or A3 device has.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core as core
-from ... import _current, _memory, _rawmem
+from ... import _memory
+from ..._core import _current
 from ..._errors import OutOfMemoryError as _CoreOutOfMemory
+from ..._memory import _rawmem
 from . import _mempools as runtime
 from ._blocks import MemoryAsync, stream_of
 from ._constants import cudaMemPoolAttrReleaseThreshold

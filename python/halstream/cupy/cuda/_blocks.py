@@ -6,10 +6,10 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from ... import _core as core
-from ... import _current, _interop
-from ..._adapt import raising
+from ..._core import _current, _interop
+from ..._dialects._adapt import raising
 from ..._memory import DeviceMemory
-from ..._rawmem import OrderedMemory
+from ..._memory._rawmem import OrderedMemory
 from . import _memory_functions as runtime
 from ._constants import cudaInvalidDeviceId
 from ._errors import ERRORS, c_int, intptr, size_t

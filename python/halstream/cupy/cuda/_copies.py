@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ... import _core as core
-from ... import _current, _memory, _rawmem
-from ..._adapt import raising
+from ... import _memory
+from ..._core import _current
+from ..._dialects._adapt import raising
+from ..._memory import _rawmem
 from ._errors import ERRORS, c_int, intptr, size_t, unsupported
 from ._handles import Handle
 

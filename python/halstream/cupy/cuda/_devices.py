@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from ... import _core as core
-from ... import _current, _interop
-from ..._adapt import raising
+from ..._core import _current, _interop
+from ..._dialects._adapt import raising
 from ..._memory import memory_info
 from . import _constants as constants
 from ._errors import ERRORS, CUDARuntimeError, c_int

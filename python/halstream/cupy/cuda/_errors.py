@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..._adapt import family
+from ..._dialects._adapt import family
 from ..._errors import HalError
-from ..._pools import thread
+from ..._memory._pools import thread
 from ._status import STATUS_OF_KIND, STATUSES, UNKNOWN
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ... import _core as core
-from ... import _current
+from ..._core import _current
 from ..._errors import HalError
 from ._errors import ERRORS, intptr
 from ._handles import Handle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ... import _current
+from ..._core import _current
 from ._errors import ERRORS, CUDARuntimeError, c_uint, intptr, unsupported
 from ._event import Event, core_flags
 from ._handles import Handle

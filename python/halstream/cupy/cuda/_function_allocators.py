@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from sys import is_finalizing as _ending
 
-from ... import _current
+from ..._core import _current
 from ._blocks import BaseMemory
 from ._errors import intptr, size_t
 from ._pointer import MemoryPointer

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core as core
-from ..._adapt import raising
-from ..._current import current_device
-from ..._interop import default_id
+from ..._core._current import current_device
+from ..._core._interop import default_id
+from ..._dialects._adapt import raising
 from ._errors import ERRORS, intptr
 
 _default_id = raising(ERRORS)(default_id)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ... import _addresses, _current, _interop, _memory, _rawmem
 from ... import _core as core
-from ..._adapt import raising
+from ... import _memory
+from ..._core import _current, _interop
+from ..._dialects._adapt import raising
 from ..._errors import InvalidValueError
+from ..._memory import _addresses, _rawmem
 from . import _constants as constants
 from ._errors import ERRORS, c_int, c_uint, intptr, size_t, unsupported
 from ._handles import Handle

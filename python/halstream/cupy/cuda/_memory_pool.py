@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ... import _current, _pools
+from ..._core import _current
 from ..._errors import OutOfMemoryError as _CoreOutOfMemory
+from ..._memory import _pools
 from ._blocks import BaseMemory, Memory, concrete, stream_of
 from ._errors import size_t
 from ._memory_functions import memGetInfo

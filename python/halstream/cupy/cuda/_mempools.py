@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import _memory, _rawmem
-from ..._adapt import raising
+from ... import _memory
+from ..._dialects._adapt import raising
+from ..._memory import _rawmem
 from . import _constants as constants
 from ._errors import ERRORS, c_int, intptr, size_t
 from ._handles import Handle

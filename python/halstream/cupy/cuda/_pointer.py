@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ... import _current, _memory
-from ..._adapt import raising
+from ... import _memory
+from ..._core import _current
+from ..._dialects._adapt import raising
 from . import _copies as runtime
 from ._blocks import BaseMemory, concrete, stream_of
 from ._errors import ERRORS, intptr, size_t

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import _current, _interop
-from ..._adapt import raising
+from ..._core import _current, _interop
+from ..._dialects._adapt import raising
 from . import _constants as constants
 from ._errors import ERRORS, CUDARuntimeError, c_int, c_uint, intptr, unsupported
 from ._event import Event

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ... import _core as core
-from ... import _current
-from ..._adapt import raising
+from ..._core import _current
+from ..._dialects._adapt import raising
 from ..._memory import memory_info
 from . import _devices as runtime
 from ._errors import ERRORS, check_may_wait, unsupported

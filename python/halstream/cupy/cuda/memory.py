@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ... import _pools
+from ..._memory import _pools
 from ._async_pool import MemoryAsyncPool
 from ._blocks import BaseMemory, ManagedMemory, Memory, MemoryAsync, UnownedMemory
 from ._blocks import stream_of as _stream_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypeVar
 
-from ..._pools import thread
+from ..._memory._pools import thread
 
 __all__ = ["MemoryHook", "get_memory_hooks"]
 

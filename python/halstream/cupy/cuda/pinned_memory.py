@@ -7,8 +7,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ... import _memory, _pools
-from ..._adapt import raising
+from ... import _memory
+from ..._dialects._adapt import raising
+from ..._memory import _pools
 from . import _memory_functions as runtime
 from ._errors import ERRORS, c_uint, intptr, size_t
 

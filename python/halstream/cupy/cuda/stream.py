@@ -7,8 +7,8 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ... import _core as core
-from ... import _current, _interop
-from ..._adapt import raising
+from ..._core import _current, _interop
+from ..._dialects._adapt import raising
 from ..._errors import WrongDeviceError
 from ._devices import getDeviceCount
 from ._errors import ERRORS, CUDARuntimeError, c_int, unsupported

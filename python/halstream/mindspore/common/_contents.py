@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ... import _core as core
-from ... import _current
-from ..._array import Array
-from ..._compute import compute, new, read, upload
+from ..._core import _current
+from ..._dialects._compute import compute, new, read, upload
+from ..._memory._array import Array
 from ._text import initial
 from .dtype import Type, of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ..._device import in_use
+from ..._core._device import in_use
 from .. import _memory, _queries
 from .._memory import empty_cache
 

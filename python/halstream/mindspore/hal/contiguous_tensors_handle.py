@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ... import _core as core
-from ... import _current
-from ..._compute import compute, new
+from ..._core import _current
+from ..._dialects._compute import compute, new
 from ..common.tensor import Tensor
 
 __all__ = ["ContiguousTensorsHandle", "combine_tensor_list_contiguous"]

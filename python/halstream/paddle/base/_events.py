@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from ... import _core as core
-from ... import _current
+from ..._core import _current
 from .._errors import ERRORS, incompatible
 from ..places import CUDAPlace, CustomPlace, is_custom
 

@@ -11,9 +11,9 @@ import functools
 from typing import Any, TypeVar
 
 from ... import _core as core
-from ... import _current
-from ..._shared import shared
+from ..._core import _current
 from .._errors import ERRORS, incompatible
+from .._shared import shared
 from ..places import CUDAPlace, CustomPlace
 from ._events import LIBRARY, CUDAEvent, CustomDeviceEvent, take_device, wrong_operand
 

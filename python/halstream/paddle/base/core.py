@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core as core
-from ... import _current
-from ..._adapt import raising
+from ..._core import _current
+from ..._dialects._adapt import raising
 from .._errors import ERRORS, EnforceNotMet, incompatible
 from .._place import Place
 from ..places import (

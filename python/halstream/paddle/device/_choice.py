@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import _current
-from ..._adapt import raising
+from ..._core import _current
+from ..._dialects._adapt import raising
 from .._errors import ERRORS
 from .._names import choose, convert_to_place, device_to_place, enter, expected_place, name_of
 from .._place import Place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import _current
+from ..._core import _current
 from .._names import device_to_place, enter, name_of
 from .._place import Place
 from ..places import is_custom

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core as core
-from ... import _held, _memory
-from ..._adapt import raising
+from ... import _memory
+from ..._dialects._adapt import raising
+from ..._memory import _held
 from .._errors import ERRORS
 from .._names import expected_place, extract_device_id
 

@@ -7,8 +7,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from ... import _core as core
-from ..._adapt import raising
-from ..._interop import device_facts
+from ..._core._interop import device_facts
+from ..._dialects._adapt import raising
 from ..._memory import memory_info
 from .._errors import ERRORS
 from .._names import device_to_paddle, expected_place, extract_device_id

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from ... import _core as core
-from ..._interop import cuda_stream
+from ..._core._interop import cuda_stream
 from .._errors import ERRORS, WrongOperand
 from .._names import device_to_place, label_of, place_of, with_streams
 from ..base._streams import BaseStream, CUDAStream, CustomDeviceStream

@@ -6,8 +6,8 @@ import operator
 from typing import Any
 
 from ... import _core as core
-from ... import _current
-from ..._adapt import raising
+from ..._core import _current
+from ..._dialects._adapt import raising
 from .._errors import ERRORS
 from .._names import convert_to_place, device_to_place, expected_place, no_device, with_streams
 from .._place import Place

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ... import _core as core
-from ... import _current
-from ..._adapt import raising
+from ..._core import _current
+from ..._dialects._adapt import raising
 from .._errors import ERRORS, VisibleDeprecationWarning
 from .._names import convert_to_place, extract_device_id
 from ..base._events import CUDAEvent as Event

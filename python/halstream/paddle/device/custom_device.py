@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core as core
-from ..._adapt import raising
+from ..._dialects._adapt import raising
 from .._errors import ERRORS
 from .._names import expected_place
 from ..base._events import CustomDeviceEvent as Event

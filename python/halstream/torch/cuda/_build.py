@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ... import _core as core
-from ... import _interop
+from ..._core import _interop
 from .._device import CUDA, in_range
 from .._errors import dialect_errors, error
 from .._make import foreign, pooled

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ... import _core as core
-from ... import _interop, _memory, _observe
+from ... import _memory
+from ..._core import _interop
 from ..._errors import HalError
+from .. import _observe
 from .._device import count, device_index, existing
 from .._errors import dialect_errors
 from ._guards import current_stream

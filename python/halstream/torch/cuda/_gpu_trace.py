@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ... import _observe
+from .. import _observe
 
 __all__ = [
     "register_callback_for_device_synchronization",

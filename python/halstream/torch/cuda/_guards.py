@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ... import _core as core
-from ... import _current
+from ..._core import _current
 from .._device import device_index, existing, in_range
 from ._build import wrap
 from .streams import Stream

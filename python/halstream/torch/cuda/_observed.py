@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core as core
-from ... import _observe
+from .. import _observe
 from .._events import Event
 from .._streams import Stream
 

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from ... import _current, _interop, _memory, _observe
+from ... import _memory
+from ..._core import _current, _interop
 from ..._errors import HalError, InvalidHandleError
+from .. import _observe
 from .._errors import dialect_errors
 from ._observed import rebind
 from .memory import mem_get_info

@@ -11,8 +11,11 @@ import warnings
 from collections import OrderedDict
 from typing import Any
 
-from ... import _addresses, _held, _interop, _memory, _observe
 from ... import _core as core
+from ... import _memory
+from ..._core import _interop
+from ..._memory import _addresses, _held
+from .. import _observe
 from .._device import count, device_index, existing
 from .._errors import dialect_errors
 from ._guards import current_stream

@@ -1,0 +1,135 @@
+"""What Stream and Event share: ids, error classes, and how collected objects are closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from .. import _native
+from .._errors import KINDS, WaitTimeoutError
+
+# Bits of the flags that the extension takes; the same numbers are in pybuild.
+TIMING = 1
+BLOCKING_SYNC = 2
+INTERPROCESS = 4
+NON_BLOCKING = 1
+BLOCK_HOST = 2
+
+# Ids whose Python owner was collected. The garbage collector may run anywhere,
+# also inside the extension's own calls, so finalizers only append here and
+# ordinary calls close the objects.
+reap: list[int] = []
+REAP_AT = 32
+
+# The same for memory, by address, or as what `_held.Held` takes.
+reap_memory: list[Any] = []
+# Freed memory that other streams still use; `_held` fills and empties it.
+held: list[Any] = []
+# Owners of memory that other libraries got through DLPack, by token; `_exchange` fills it.
+lent: dict[int, Any] = {}
+
+
+def drain() -> None:
+    """Close, in id order, the native objects whose Python owners are gone."""
+    for gone in _emptied(reap_memory):
+        if type(gone) is int:
+            _native.mem_reap(gone)
+        else:
+            _hold(gone)
+    if lent:
+        from .._memory._exchange import take_back
+
+        take_back()
+    if held:
+        from .._memory._held import poll
+
+        poll()
+    for ident in sorted(_emptied(reap)):
+        _native.reap(ident)
+
+
+def _emptied(values: list[Any]) -> Iterator[Any]:
+    """Take values out of a list until it is empty; other threads may do so too."""
+    while values:
+        try:
+            value = values.pop()
+        except IndexError:  # another thread took the last one
+            return
+        yield value
+
+
+def _hold(gone: Any) -> None:
+    from .._memory._held import Held, hold
+
+    hold(gone() if callable(gone) else Held(*gone))
+
+
+class Base:
+    """What Stream and Event share: the id, error classes, refusal to be copied."""
+
+    _id: int
+    _errors: ClassVar[Mapping[str, Callable[..., BaseException]]] = KINDS
+
+    def _wrong_type(self, operation: str, operand: object, expected: type) -> Exception:
+        """Return the error for an operand that is not of the expected class."""
+        return TypeError(
+            f"{operation}() takes a halstream {expected.__name__}, "
+            f"not {type(operand).__module__}.{type(operand).__qualname__}"
+        )
+
+    def _adopt(self, operand: object, expected: type) -> Any:
+        """Return an object of the expected class for a foreign operand, None if there is none.
+
+        Asked only after a call failed, so that calls with the right class pay nothing.
+        """
+        return None
+
+    def _fail(
+        self,
+        exc: BaseException,
+        operation: str,
+        operand: object = None,
+        expected: type | None = None,
+    ) -> BaseException:
+        if expected is not None and not isinstance(operand, expected):
+            return self._wrong_type(operation, operand, expected)
+        return _native.error(exc, self._errors)
+
+    def _synchronize(
+        self, function: Callable[[int, int], int], timeout: float | None
+    ) -> None:
+        try:
+            done = _native.wait(function, self._id, timeout)
+            state = "" if done else _native.describe(self._id)
+        except RuntimeError as exc:
+            raise self._fail(exc, "synchronize") from None
+        if not done:
+            kind = self._errors.get("timeout", WaitTimeoutError)
+            raise kind(
+                f"not done within {timeout} s: {state}", operation="synchronize"
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"cannot pickle or copy a {type(self).__name__}: it names live work of this "
+            "process; create a new one where you need it"
+        )
+
+
+class Owner:
+    """Closes a native stream when the last wrapper of it is gone.
+
+    With `external` the stream is another library's, which it is left to.
+    """
+
+    __slots__ = ("__weakref__", "external", "ident")
+
+    def __init__(self, ident: int, external: bool = False) -> None:
+        self.ident = ident
+        self.external = external
+
+    def __del__(self) -> None:
+        if reap is not None:
+            reap.append(self.ident)
+
+

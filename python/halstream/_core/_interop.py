@@ -1,0 +1,314 @@
+"""What other libraries ask of a stream or of a device, for every dialect."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import operator
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .._errors import InvalidHandleError, InvalidValueError, NotSupportedError, WrongDeviceError
+from . import _current
+from ._base import NON_BLOCKING, Owner
+from ._device import Device, device_count, in_use
+
+if TYPE_CHECKING:
+    from ._stream import S, Stream
+
+_stream_default = _native.raw("stream_default")
+_stream_done = _native.raw("stream_done")
+
+__all__ = [
+    "backend_name",
+    "can_access_peer",
+    "close_raw",
+    "cuda_driver_loadable",
+    "cuda_stream",
+    "default_id",
+    "device_facts",
+    "enable_peer",
+    "external",
+    "fact",
+    "idle",
+    "initialized",
+    "new_raw",
+    "open_backend",
+    "require_host_memory",
+]
+
+
+def _backend() -> str:
+    try:
+        return str(_native.backend())
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+@functools.cache
+def backend_name() -> str:
+    """Return the name of the backend in use without asking for it each time."""
+    return _backend()
+
+
+@functools.cache
+def cuda_driver_loadable() -> bool:
+    """True if a library of this process could load a CUDA driver."""
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
+def cuda_stream(stream: Stream) -> tuple[int, int]:
+    """Return what the ``__cuda_stream__`` protocol asks for: its version and the handle.
+
+    Raises
+    ------
+    NotSupportedError
+        For a stream that is not CUDA's where a CUDA driver is loadable: the
+        library that asked would hand the number to the driver.
+    """
+    name = _backend()
+    if name != "cuda" and cuda_driver_loadable():
+        raise NotSupportedError(
+            f"this stream lives on the {name} backend, and its handle means nothing to the "
+            "CUDA driver of this process; choose the cuda backend to share streams",
+            operation="__cuda_stream__",
+        )
+    return 0, stream.handle
+
+
+def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | None) -> S:
+    """Return a stream in a class for an object with ``__cuda_stream__``; see `Stream`."""
+    own = getattr(source, "_id", None)
+    if own is not None and hasattr(source, "_ordinal"):
+        return cls._wrap(source)
+    try:
+        answer = source.__cuda_stream__
+    except AttributeError:
+        raise TypeError(
+            f"a stream is a halstream Stream or an object with __cuda_stream__, not "
+            f"{type(source).__name__}"
+        ) from None
+    if callable(answer):
+        answer = answer()  # a tuple in place of the method is of an early draft
+    try:
+        version, handle = map(operator.index, answer)
+    except (TypeError, ValueError):
+        raise InvalidValueError(
+            f"__cuda_stream__ of {type(source).__name__} gave {answer!r}, not a version and a handle",
+            operation="from_cuda_stream",
+        ) from None
+    if version != 0:
+        raise InvalidValueError(
+            f"__cuda_stream__ of {type(source).__name__} speaks version {version}; 0 is understood",
+            operation="from_cuda_stream",
+        )
+    name = _backend()
+    if name != "cuda" and cuda_driver_loadable():
+        raise NotSupportedError(
+            f"this {type(source).__name__} is a stream of the CUDA driver of this process, and "
+            f"the {name} backend cannot use it; choose the cuda backend to share streams",
+            operation="from_cuda_stream",
+        )
+    new = cls.from_handle(handle, device)
+    new._foreign = source
+    return new
+
+
+def external(handle: int, ordinal: int) -> tuple[int, int, Owner | None]:
+    """Return id, device and owner of the stream with a raw handle, whose device it tells itself.
+
+    A stream of the runtime itself has no owner here: it stays its maker's. One of
+    another library of the process is known to the runtime for as long as somebody
+    holds the owner; the stream itself is left alone.
+
+    Parameters
+    ----------
+    handle : int
+    ordinal : int
+        The device to look at first.
+
+    Raises
+    ------
+    InvalidHandleError
+        If the backend knows no stream with this handle.
+    """
+    try:
+        if backend_name() == "host":  # where a handle is an id
+            return handle, int(_native.stream_device(handle)), None
+        ident = _find(handle, ordinal)
+        where = int(_native.stream_device(ident))
+        foreign = bool(_native.stream_foreign(ident))
+    except OverflowError as exc:
+        raise InvalidHandleError(f"{handle} is no handle of a stream ({exc})") from None
+    return ident, where, Owner(ident, external=True) if foreign else None
+
+
+def _find(handle: int, first: int) -> int:
+    for ordinal in (first, *(i for i in range(device_count()) if i != first)):
+        with contextlib.suppress(WrongDeviceError):
+            return int(_native.stream_external(ordinal, handle))
+    raise InvalidHandleError(f"{handle:#x} is a stream of a device that this process does not see")
+
+
+def default_id(per_thread: bool) -> int:
+    """Return the id of the current device's legacy, or the caller's per-thread, default stream."""
+    try:
+        return int(_stream_default(_current.current_device(), per_thread))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+def idle(stream: Stream) -> bool:
+    """Return True if no work is pending; an error stays for the stream's next synchronize."""
+    try:
+        return bool(_stream_done(stream._id))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+# Ids of the streams that `new_raw` made and nobody has closed, by handle.
+_raw: dict[int, int] = {}
+
+
+def new_raw(ordinal: int, *, priority: int = 0, non_blocking: bool = False) -> int:
+    """Make a stream that belongs to no Python object; return its raw handle.
+
+    It lives until `close_raw`. Wrap it with `Stream.from_handle`.
+    """
+    try:
+        ident = _native.stream_new(ordinal, priority, NON_BLOCKING if non_blocking else 0, 0)
+        handle = int(_native.stream_handle(ident))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+    _raw[handle] = ident
+    return handle
+
+
+def close_raw(handle: int) -> None:
+    """Give up a stream of `new_raw`, or another one of the runtime; pending work still runs.
+
+    Raises
+    ------
+    InvalidHandleError
+        If no live stream has this handle, or another library made it.
+    """
+    try:
+        ident = _raw.pop(handle, None)
+        if ident is None or not _native.is_open(ident):
+            if handle in (0, 1, 2):
+                raise InvalidHandleError(f"{handle} is a default stream, which nobody closes", operation="close")
+            ident, _, owner = external(handle, _current.current_device())
+            if owner is not None:
+                raise InvalidHandleError(
+                    f"the stream with handle {handle:#x} was made by another library, which must "
+                    "close it",
+                    operation="close",
+                )
+        _native.close(ident)
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+def can_access_peer(ordinal: int, peer: int) -> bool:
+    """True if a device can use the other one's memory; a device is no peer of itself."""
+    if ordinal == peer or _backend() == "host":
+        return ordinal != peer
+    return bool(_native.peer_can_access(ordinal, peer))
+
+
+def enable_peer(ordinal: int, peer: int) -> None:
+    """Let kernels of a device use the memory of another one; again does nothing.
+
+    Copies between devices need no permission.
+
+    Raises
+    ------
+    NotSupportedError
+        If the two devices cannot.
+    """
+    if _backend() != "host":
+        _native.peer_enable(ordinal, peer)
+
+
+def fact(ordinal: int, name: str, default: str | None = None) -> str:
+    """Return a fact that a vendor's device tells about itself; `default`, if given, where it cannot.
+
+    The names are those of `driver.Informant`: ``'uuid'``, ``'pci'``, ``'attribute:16'``.
+    """
+    try:
+        return str(_native.device_fact(ordinal, name))
+    except (NotSupportedError, InvalidValueError):  # an attribute that its driver does not know
+        if default is None:
+            raise
+        return default
+
+
+def require_host_memory(operation: str) -> None:
+    """Refuse what needs devices that share all their memory with the host.
+
+    Raises
+    ------
+    NotSupportedError
+        On a vendor's backend.
+    """
+    if _backend() != "host":
+        raise NotSupportedError(
+            f"managed memory of the {_backend()} backend is not built yet", operation=operation
+        )
+
+
+def device_facts(ordinal: int) -> dict[str, Any]:
+    """Return what is known about a device: its name and how it computes.
+
+    Notes
+    -----
+    A host device has compute capability 0.0, which is below every feature that
+    programs look for, and runs threads one by one.
+    """
+    if _backend() != "host":
+        numbers = {"major": "major", "minor": "minor", "multi_processor_count": "processors", "warp_size": "warp"}
+        found = {key: int(fact(ordinal, name)) for key, name in numbers.items()}
+        return {"name": Device(ordinal).name, **found}
+    engines = os.environ.get("HALSTREAM_HOST_ENGINES", "")
+    count = int(engines) if engines.isdecimal() else max(2, os.cpu_count() or 1)
+    return {
+        "name": Device(ordinal).name,
+        "major": 0,
+        "minor": 0,
+        "multi_processor_count": count,
+        "warp_size": 1,
+    }
+
+
+class _Process:
+    """Whether this process used the runtime, or was forked from one that did."""
+
+    opened = False
+    child = False
+
+
+def open_backend() -> None:
+    """Count as used from now on, before any stream is made."""
+    _backend()
+    _Process.opened = True
+
+
+def initialized() -> bool:
+    """True once this process has used the runtime; False in a child that was forked from it."""
+    return not _Process.child and (_Process.opened or bool(in_use))
+
+
+def _forked() -> None:
+    _Process.child = _Process.child or initialized()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

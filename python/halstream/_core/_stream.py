@@ -1,0 +1,399 @@
+"""Stream: a line of work on a device.
+
+The dialects subclass it. What a dialect changes goes through the class attributes `_errors`,
+`_event_class` and `_event_flags` and the hook `_wrong_type`; the rest is here.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from .. import _native
+from .._errors import InvalidValueError
+from . import _current, _interop
+from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap
+from ._device import Device, in_use, ordinal
+from ._work import Work
+
+if TYPE_CHECKING:
+    from ._event import Event
+
+S = TypeVar("S", bound="Stream")
+
+_stream_record = _native.raw("stream_record")
+_stream_wait_event = _native.raw("stream_wait_event")
+_stream_wait_stream = _native.raw("stream_wait_stream")
+_stream_query = _native.raw("stream_query")
+_stream_sync = _native.raw("stream_sync")
+_event_new = _native.raw("event_new")
+_enter = _current.enter
+_leave = _current.leave
+
+
+class Stream(Work):
+    """A line of work on a device; work on it runs in the order of the calls.
+
+    Parameters
+    ----------
+    device : Device, int, str or None
+        Where the stream lives; None is the current device.
+    priority : int
+        Lower is more urgent; numbers outside the device's range are clamped.
+    non_blocking : bool
+        True takes the stream out of the implicit order with the legacy
+        default stream.
+
+    Raises
+    ------
+    InvalidDeviceError
+        If the device does not exist.
+    TypeError
+        If `priority` is not an integer.
+
+    Notes
+    -----
+    Contract S1, S2, S5. Dropping the last reference to a stream with work
+    pending lets the work finish (L2).
+
+    Examples
+    --------
+    >>> import halstream as hs
+    >>> s = hs.Stream()
+    >>> out = []
+    >>> s.call(out.append, 1)
+    >>> s.synchronize()
+    >>> out
+    [1]
+    """
+
+    _core_event: ClassVar[type[Event]]  # set by _event.py, which imports this file
+    _event_class: ClassVar[type[Event]]
+    _event_flags: ClassVar[int] = 0
+    _owner: Owner | None = None
+    _foreign: Any = None  # another library's object that owns the stream
+    _index = -1
+    _ordinal: int
+
+    def __init__(
+        self,
+        device: Device | int | str | None = None,
+        *,
+        priority: int = 0,
+        non_blocking: bool = False,
+    ) -> None:
+        self._create(ordinal(device), priority, NON_BLOCKING if non_blocking else 0)
+
+    def _create(self, ordinal: int, priority: int, flags: int, context: int = 0) -> None:
+        """Make a new native stream that this object owns."""
+        if len(reap) >= REAP_AT:
+            drain()
+        level = max(-(2**31), min(2**31 - 1, operator.index(priority)))
+        try:
+            self._id = _native.stream_new(ordinal, level, flags, context)
+        except RuntimeError as exc:
+            raise self._fail(exc, "create stream") from None
+        self._ordinal = ordinal
+        self._owner = Owner(self._id)
+        in_use.add(ordinal)
+
+    def _attach(self, ident: int, ordinal: int, owner: Owner | None = None) -> None:
+        """Make this object another name of a native stream."""
+        self._id = ident
+        self._ordinal = ordinal
+        self._owner = owner
+        in_use.add(ordinal)
+
+    @classmethod
+    def _wrap(cls: type[S], other: Stream) -> S:
+        """Return `other` in this class: itself if it is one, else another name of it."""
+        if isinstance(other, cls):
+            return other
+        new = object.__new__(cls)
+        new._attach(other._id, other._ordinal, other._owner)
+        return new
+
+    @classmethod
+    def _default(cls: type[S], ordinal: int, per_thread: bool = False) -> S:
+        """Return the legacy (or the caller's per-thread) default stream of a device."""
+        try:
+            ident = _native.stream_default(ordinal, int(per_thread))
+        except RuntimeError as exc:
+            raise _native.error(exc, cls._errors) from None
+        new = object.__new__(cls)
+        new._attach(ident, ordinal)
+        return new
+
+    @classmethod
+    def _current(cls: type[S], ordinal: int) -> S:
+        """Return the current stream of a device in this class."""
+        stream = _current.current_stream(ordinal)
+        return cls._default(ordinal) if stream is None else cls._wrap(stream._on(ordinal))
+
+    def _on(self, ordinal: int) -> Stream:
+        """Return the stream it names on a device: itself, unless it belongs to no device."""
+        return self
+
+    @classmethod
+    def from_handle(cls: type[S], handle: int, device: Device | int | str | None = None) -> S:
+        """Return a stream object for a raw handle; the stream stays its maker's.
+
+        Parameters
+        ----------
+        handle : int
+            What `handle` of a live stream gave; 0 and 1 are the legacy default
+            stream, 2 is the caller's per-thread default stream. On a vendor's
+            backend also what another library of the process has for a stream.
+        device : Device, int, str or None
+            The device of handles 0, 1 and 2.
+
+        Raises
+        ------
+        InvalidHandleError
+            If no live stream has this handle.
+        """
+        where = ordinal(device)
+        value = operator.index(handle)
+        if value in (0, 1, 2):
+            return cls._default(where, per_thread=value == 2)
+        try:
+            ident, found, owner = _interop.external(value, where)
+        except (RuntimeError, OverflowError) as exc:
+            raise _native.error(exc, cls._errors) from None
+        new = object.__new__(cls)
+        new._attach(ident, found, owner)
+        return new
+
+    @classmethod
+    def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | None = None) -> S:
+        """Return the stream of another library's object; the object is kept alive.
+
+        Parameters
+        ----------
+        source : object
+            With ``__cuda_stream__``, which gives (0, handle); a stream of this
+            package comes back itself.
+        device : Device, int, str or None
+            The device of default streams, see `from_handle`.
+
+        Raises
+        ------
+        TypeError
+            If there is no such method.
+        InvalidValueError
+            If it answers something else.
+        InvalidHandleError
+            If no live stream has the handle.
+        NotSupportedError
+            If the handle is a CUDA driver's and another backend is in use.
+        """
+        return _interop.from_cuda_stream(cls, source, device)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return (0, handle) for another library.
+
+        Raises
+        ------
+        NotSupportedError
+            For a stream that is not CUDA's where a CUDA driver is loadable: the
+            other library would hand the number to the driver.
+        """
+        return _interop.cuda_stream(self)
+
+    # -- order ------------------------------------------------------------
+
+    def record(self, event: Any = None) -> Any:
+        """Mark the point that the stream has reached; None makes a new event.
+
+        Parameters
+        ----------
+        event : Event or None
+            Overwritten if it was recorded before. An event that was made
+            without a device takes the stream's.
+
+        Returns
+        -------
+        Event
+            `event`, or the new one.
+
+        Raises
+        ------
+        WrongDeviceError
+            If the event belongs to another device.
+
+        Notes
+        -----
+        Contract E3, E4, E7.
+        """
+        if event is None:
+            event = self._new_event()
+        try:
+            _stream_record(self._id, event._id)
+        except Exception as exc:
+            other = self._adopt(event, self._core_event)
+            if other is None:
+                raise self._fail(exc, "record", event, self._core_event) from None
+            Stream.record(self, other)
+        return event
+
+    def wait(self, other: Any) -> None:
+        """Make later work wait for an event or for another stream's work so far.
+
+        The host does not block. An event that was never recorded is complete.
+
+        Parameters
+        ----------
+        other : Event or Stream
+            A stream stands for all work enqueued on it before this call; it
+            may be another library's, with ``__cuda_stream__``.
+
+        Notes
+        -----
+        Contract E1, E2, E3, S6.
+        """
+        if isinstance(other, Stream):
+            self.wait_stream(other)
+        elif hasattr(other, "__cuda_stream__"):
+            self.wait_stream(Stream.from_cuda_stream(other, self._ordinal))
+        else:
+            self.wait_event(other)
+
+    def wait_event(self, event: Any) -> None:
+        """Make later work wait for the latest record of an event."""
+        try:
+            _stream_wait_event(self._id, event._id)
+        except Exception as exc:
+            other = self._adopt(event, self._core_event)
+            if other is None:
+                raise self._fail(exc, "wait_event", event, self._core_event) from None
+            Stream.wait_event(self, other)
+
+    def wait_stream(self, stream: Any) -> None:
+        """Make later work wait for the work enqueued on another stream so far."""
+        try:
+            _stream_wait_stream(self._id, stream._id)
+        except Exception as exc:
+            raise self._fail(exc, "wait_stream", stream, Stream) from None
+
+    def query(self) -> bool:
+        """Return True if all work enqueued so far is done; never blocks."""
+        try:
+            return bool(_stream_query(self._id))
+        except RuntimeError as exc:
+            raise self._fail(exc, "query") from None
+
+    def synchronize(self, timeout: float | None = None) -> None:
+        """Block until all work enqueued before the call is done.
+
+        Parameters
+        ----------
+        timeout : float or None
+            Seconds; None waits for ever.
+
+        Raises
+        ------
+        WaitTimeoutError
+            When the limit comes first. The work goes on; the text names the
+            stream and what its head operation waits for.
+        Exception
+            The first exception of a function given to `call_checked`, once.
+
+        Notes
+        -----
+        Contract S4. Ctrl-C raises `KeyboardInterrupt` within 0.1 s.
+        """
+        if timeout is None:
+            try:
+                _stream_sync(self._id, -1)
+            except RuntimeError as exc:
+                raise self._fail(exc, "synchronize") from None
+        else:
+            self._synchronize(_stream_sync, timeout)
+
+    # -- properties -------------------------------------------------------
+
+    @property
+    def device(self) -> Any:
+        """The device the stream lives on."""
+        return Device(self._ordinal)
+
+    @property
+    def handle(self) -> int:
+        """Raw handle, 0 for the legacy default stream; unique while the stream lives."""
+        value = int(_native.stream_handle(self._id))
+        return 0 if value == 1 else value  # CUDA's other name of that stream
+
+    @property
+    def index(self) -> int:
+        """Small number of the stream on its device, never used again; 0 = default stream."""
+        if self._index < 0 or self._owner is None:
+            self._index = int(_native.stream_index(self._id))  # kept for when it is closed
+        return self._index
+
+    @property
+    def non_blocking(self) -> bool:
+        """True if the stream takes no part in the legacy default stream's order."""
+        return bool(_native.stream_flags(self._id) & NON_BLOCKING)
+
+    @property
+    def failures(self) -> int:
+        """Number of functions on this stream that raised."""
+        return int(_native.stream_failures(self._id))
+
+    @property
+    def closed(self) -> bool:
+        """True after `close`."""
+        return not _native.is_open(self._id)
+
+    def get_priority(self) -> int:
+        """Return the clamped priority; lower is more urgent."""
+        return int(_native.stream_priority(self._id))
+
+    def describe(self) -> str:
+        """Return what is pending and what the head operation waits for."""
+        return str(_native.describe(self._id))
+
+    def close(self) -> None:
+        """Give the stream up; pending work still runs. Closing again does nothing.
+
+        Raises
+        ------
+        InvalidValueError
+            For a default stream.
+        """
+        if self._owner is None or self._owner.external:
+            raise self._errors.get("invalid_value", InvalidValueError)(
+                "only a stream's maker can close it; this is a default or external stream"
+            )
+        _native.close(self._id)
+
+    # -- protocols --------------------------------------------------------
+
+    def __enter__(self) -> Any:
+        _enter(self)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        _leave()
+
+    def __eq__(self, other: object) -> bool:
+        return self._id == other._id if isinstance(other, Stream) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    def __repr__(self) -> str:
+        number = "closed" if self.closed else self.index
+        return f"<halstream.Stream {number} on {_native.backend()}:{self._ordinal}>"
+
+    def _new_event(self) -> Event:
+        if len(reap) >= REAP_AT:
+            drain()
+        event = object.__new__(self._event_class)
+        try:
+            event._id = _event_new(-1, self._event_flags)
+        except RuntimeError as exc:
+            raise self._fail(exc, "create event") from None
+        return event
+
+

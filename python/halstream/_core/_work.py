@@ -1,0 +1,225 @@
+"""What a stream does: Python functions, native functions, empty operations, delays."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .._errors import HalError, InvalidValueError, NotSupportedError
+from . import _hostfunc
+from ._base import Base
+
+if TYPE_CHECKING:
+    from .._kernel import Kernel
+
+_stream_nop = _native.raw("stream_nop")
+_stream_native = _native.raw("stream_native")
+# The class of all functions of ctypes; it has no public name.
+_FunctionPointer: Any = ctypes.CFUNCTYPE(None).__mro__[1]
+
+
+class Work(Base):
+    """The part of a stream that enqueues work of the program."""
+
+    def call(
+        self,
+        function: Callable[..., object],
+        /,
+        *args: Any,
+        reads: Iterable[Any] = (),
+        writes: Iterable[Any] = (),
+        **kwargs: Any,
+    ) -> None:
+        """Run a Python function in stream order, on another thread.
+
+        An exception goes to `sys.unraisablehook`, is counted in `failures`,
+        and later work still runs.
+
+        Parameters
+        ----------
+        function : callable
+            May not call the runtime (H3), but for opening a gate.
+        *args, **kwargs
+            Its arguments; they live until it has run. An `Array` arrives as a
+            NumPy array on the host device; on a vendor device it is refused.
+        reads, writes : iterable of buffers
+            What it works on. Without, array arguments count as read.
+
+        Notes
+        -----
+        Contract H1, H2, H3, M11.
+        """
+        _hostfunc.submit(self, function, args, kwargs, False, reads, writes)
+
+    def call_checked(
+        self,
+        function: Callable[..., object],
+        /,
+        *args: Any,
+        reads: Iterable[Any] = (),
+        writes: Iterable[Any] = (),
+        **kwargs: Any,
+    ) -> None:
+        """Like `call`, but the next `synchronize` of the stream raises the exception."""
+        _hostfunc.submit(self, function, args, kwargs, True, reads, writes)
+
+    def call_native(
+        self,
+        function: Any,
+        argument: Any = None,
+        *,
+        reads: Iterable[Any] = (),
+        writes: Iterable[Any] = (),
+    ) -> None:
+        """Run a C function ``void f(void *)`` in stream order, without Python's lock.
+
+        Parameters
+        ----------
+        function : address, ctypes function, cffi function pointer or numba cfunc
+        argument : int, ctypes object, Array, NumPy array or None
+            What it is given; it lives until the function has run. An `Array`
+            of a vendor's device is refused, as the host cannot see its memory.
+        reads, writes : iterable of buffers
+            What it works on. Without, an array argument counts as read.
+
+        Raises
+        ------
+        TypeError
+            If `function` is no native function.
+        NotSupportedError
+            If the argument is memory of a vendor's device.
+
+        Notes
+        -----
+        Contract M11, M12.
+        """
+        address = _function_address(function)
+        value, ranges = _argument(argument)
+        if reads or writes:
+            ranges = _hostfunc.ranges(reads, writes)
+        try:
+            _stream_native(self._id, address, value, ranges)
+        except OverflowError:
+            raise InvalidValueError(f"{address} or {value} is no address") from None
+        except RuntimeError as exc:
+            raise self._fail(exc, "call_native") from None
+        if not isinstance(function, int) or not isinstance(argument, (int, type(None))):
+            _hostfunc.hold(self, function, argument)
+
+    def launch(self, kernel: Kernel, grid: Any, block: Any, /, *args: Any) -> None:
+        """Run a kernel in stream order, in its form for the stream's backend.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        grid, block : int or tuple of 1 to 3 int
+            Blocks of the launch and threads of a block, within the vendor's
+            limits on every device.
+        *args
+            As the kernel declares them: numbers for scalars; for pointers an
+            `Array` of the stream's device, a NumPy array in pinned memory, or
+            None. Their memory lives until the kernel has run.
+
+        Raises
+        ------
+        KernelArgumentError
+            If the count, a dtype or the size of the launch does not fit.
+        WrongDeviceError
+            If an array is on another device.
+        NotSupportedError
+            If the kernel has no form for this backend.
+        CompileError
+            If its CUDA form has errors, at the first launch on a device.
+
+        Notes
+        -----
+        Contract M11, K1, K2. A Python host form that raises gives its exception
+        to the stream's next `synchronize`; a CUDA form that faults loses the
+        device (`DeviceLostError`).
+        """
+        enqueue = getattr(kernel, "_launch", None)
+        if enqueue is None:
+            raise TypeError(f"launch() takes a Kernel, not {type(kernel).__name__}")
+        try:
+            enqueue(self, grid, block, args)
+        except HalError as exc:
+            raise self._fail(exc, "launch") from None
+
+    def nop(self) -> None:
+        """Enqueue an operation that does nothing."""
+        try:
+            _stream_nop(self._id)
+        except RuntimeError as exc:
+            raise self._fail(exc, "nop") from None
+
+    def delay(self, seconds: float) -> None:
+        """Enqueue an operation that keeps the stream (and an engine) busy for a time."""
+        if not 0 <= seconds <= 86400:
+            raise InvalidValueError(f"delay takes 0 to 86400 seconds, not {seconds!r}")
+        try:
+            _native.stream_delay(self._id, int(seconds * 1e9))
+        except RuntimeError as exc:
+            raise self._fail(exc, "delay") from None
+
+
+def native_address(function: Any) -> int | None:
+    """Return the address of a native function, None if it is something else."""
+    if isinstance(function, int) and not isinstance(function, bool):
+        return function
+    if isinstance(function, _FunctionPointer):
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+    address = getattr(function, "address", None)  # numba
+    if isinstance(address, int):
+        return address
+    return _cffi_address(function)
+
+
+def _function_address(function: Any) -> int:
+    address = native_address(function)
+    if address is None:
+        raise TypeError(
+            f"call_native() takes the address of a C function, a ctypes or cffi function or a "
+            f"numba cfunc, not {type(function).__name__}; give a Python function to call()"
+        )
+    return address
+
+
+def _cffi_address(value: Any) -> int | None:
+    cffi = sys.modules.get("_cffi_backend")
+    if cffi is None or not isinstance(value, cffi._CDataBase):
+        return None
+    pointer = cffi.cast(cffi.new_primitive_type("uintptr_t"), value)
+    return int(pointer)
+
+
+def _argument(argument: Any) -> tuple[int, str]:
+    """Return what the function is given, and what that says of memory."""
+    if argument is None:
+        return 0, ""
+    if isinstance(argument, int):
+        return argument, ""
+    if isinstance(argument, ctypes._SimpleCData) and isinstance(argument, ctypes.c_void_p):
+        return argument.value or 0, ""
+    if isinstance(argument, (ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData)):
+        return ctypes.addressof(argument), ""
+    if isinstance(argument, (ctypes._Pointer, _FunctionPointer)):  # what it points to
+        return ctypes.cast(argument, ctypes.c_void_p).value or 0, ""
+    address = _cffi_address(argument)
+    if address is not None:
+        return address, ""
+    from .._memory import DEVICE, address_of, kind_of
+    from . import _interop
+
+    start, size = address_of(argument)
+    if size and _interop.backend_name() != "host" and kind_of(start) == DEVICE:
+        raise NotSupportedError(
+            "a native function runs on the host and cannot see a device's memory: launch a "
+            "kernel, or copy to pinned memory first",
+            operation="call_native",
+        )
+    if _hostfunc.keep is not None:
+        _hostfunc.keep(argument)
+    return start, f"r:{start}:{size}"

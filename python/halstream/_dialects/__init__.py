@@ -1,0 +1,1 @@
+"""What several dialects share; what only one of them uses lies beside that dialect."""

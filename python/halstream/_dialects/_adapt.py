@@ -1,0 +1,70 @@
+"""What the dialects share: their error classes, and calls that raise them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import ParamSpec, TypeVar
+
+from .._errors import KINDS, HalError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def family(
+    base: type[HalError], also: Mapping[str, type[Exception]] | None = None
+) -> dict[str, type[HalError]]:
+    """Make a dialect's error classes: one for each kind, all under the dialect's own.
+
+    Parameters
+    ----------
+    base : type
+        The dialect's documented class, a subclass of `HalError`.
+    also : mapping of kind to class
+        Documented built-in classes of single kinds, ``{"unrecorded": ValueError}``.
+
+    Returns
+    -------
+    dict
+        From each kind to a class under `base`, under the core's class of the
+        kind, and under the one of `also`; all carry the name of `base`.
+    """
+    also = also or {}
+    made = {}
+    for kind, core in KINDS.items():
+        bases: tuple[type, ...] = (base,) if issubclass(base, core) else (base, core)
+        extra = also.get(kind)
+        if extra is not None and not any(issubclass(b, extra) for b in bases):
+            bases = (*bases, extra)
+        made[kind] = type(
+            base.__name__,
+            bases,
+            {"__module__": base.__module__, "__doc__": core.__doc__, "kind": kind},
+        )
+    return made
+
+
+def again(exc: HalError, kinds: Mapping[str, Callable[..., BaseException]]) -> BaseException:
+    """Return the dialect's exception for one of the core's."""
+    return kinds[exc.kind](str(exc), code=exc.code, operation=exc.operation)
+
+
+def raising(
+    kinds: Mapping[str, Callable[..., BaseException]],
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function of a dialect so that the core's errors leave it as `kinds` has them."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except HalError as exc:
+                if type(exc) is KINDS.get(exc.kind):
+                    raise again(exc, kinds) from None
+                raise
+
+        return call
+
+    return decorate

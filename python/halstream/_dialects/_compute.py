@@ -1,0 +1,118 @@
+"""Functions of NumPy over device memory: what a dialect's few tensor operations stand on.
+
+An operation is one function on a stream. It reads and writes blocks of the
+stream-ordered pool, which stay as they are until no stream works on them. On a
+vendor's backend, whose memory the host cannot see, it is the function and copies
+through pinned memory around it, in stream order: NumPy does the arithmetic there,
+too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _memory
+from .._core import _current
+from .._core._interop import backend_name
+from .._core._stream import Stream
+from .._errors import OutOfMemoryError
+from .._memory._array import Array, empty, pinned_empty
+from . import _numbered
+
+__all__ = ["compute", "new", "read", "upload"]
+
+
+def new(shape: tuple[int, ...], dtype: Any, stream: Stream) -> Array:
+    """Return memory for a result that work on `stream` makes.
+
+    Raises
+    ------
+    OutOfMemoryError
+        Also where the process has chosen a limit and this would pass it.
+    """
+    limit = _current.memory_limit()
+    if limit:
+        used = _memory.pool_stats(stream._ordinal)["used"]
+        asked = math.prod(shape) * np.dtype(dtype).itemsize
+        if used + asked > limit:
+            raise OutOfMemoryError(
+                f"{asked} bytes asked for, and {used} of the {limit} that the process allows "
+                "itself are in use",
+                operation="allocate",
+            )
+    return empty(shape, dtype, stream=stream)
+
+
+def upload(host: Any, device: int) -> tuple[Array, Stream]:
+    """Copy a NumPy array to a device; return it and the stream that did it.
+
+    The contents are there when the call returns, whatever the program's
+    streams wait for: work on any stream may use them.
+    """
+    stream = _numbered.transfer(device)
+    array = new(host.shape, host.dtype, stream)
+    if array.nbytes:
+        array.copy_from(np.ascontiguousarray(host), stream)
+        stream.synchronize()
+    return array, stream
+
+
+def compute(
+    stream: Stream, function: Callable[..., Any], out: Array, *inputs: Any, checked: bool = True
+) -> None:
+    """Enqueue ``function(*inputs, out=out)``; arrays arrive as NumPy arrays.
+
+    An exception of the function is raised by the next synchronize of the stream,
+    or if it is not `checked` goes where those of `Stream.call` go.
+
+    Notes
+    -----
+    Asynchronous on every backend, and on every one NumPy does the arithmetic. On a
+    vendor's the contents of `out` and of the inputs are copied to pinned memory
+    first, and those of `out` back afterwards.
+    """
+    if out.nbytes:
+        enqueue = stream.call_checked if checked else stream.call
+        if backend_name() == "host":
+            reads = [value for value in inputs if isinstance(value, Array) and value.nbytes]
+            enqueue(_run, function, out, *inputs, reads=reads, writes=(out,))
+        else:
+            # It may change a part of `out` only, so all of it is brought.
+            staged: dict[tuple[Any, ...], Any] = {}
+            result = _staged(stream, out, staged)
+            given = [_staged(stream, v, staged) if isinstance(v, Array) else v for v in inputs]
+            reads = [value for value in staged.values() if value.nbytes]
+            enqueue(_run, function, result, *given, reads=reads, writes=(result,))
+            # Pinned memory stays, whoever refers to it, until the work on it is done.
+            out.copy_from(result, stream)
+        if checked and _current.blocking():
+            stream.synchronize()
+
+
+def _staged(stream: Stream, array: Array, staged: dict[tuple[Any, ...], Any]) -> Any:
+    """Return pinned memory that has an array's contents when the stream gets there."""
+    key = array.ptr, array.shape, array.dtype
+    found = staged.get(key)
+    if found is None:
+        # A view, as an extension's dtype is not told by the array interface.
+        found = staged[key] = pinned_empty(array.shape, array.dtype).view(array.dtype)
+        if array.nbytes:
+            array.copy_to(found, stream)
+    return found
+
+
+def _run(function: Callable[..., Any], out: Any, *inputs: Any) -> None:
+    function(*inputs, out=out)
+
+
+def read(array: Array, stream: Stream) -> Any:
+    """Return the contents as a NumPy array when the work of `stream` is done; raise its error."""
+    host = np.empty(array.shape, array.dtype)
+    if array.nbytes:
+        array.copy_to(host, stream)
+    stream.synchronize()
+    return host

@@ -1,0 +1,195 @@
+"""Kernels on CUDA devices: programs loaded once for each device, arguments as a launch takes them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _memory, _native
+from .._core import _hostfunc
+from .._core._interop import device_facts
+from .._errors import CompileError, HalError, KernelArgumentError
+from . import _nvrtc
+from ._packing import CELL, Shape
+
+if TYPE_CHECKING:
+    from .._core._work import Work
+    from . import Kernel
+
+__all__ = ["Loaded", "forget", "launch"]
+
+# The driver's numbers for programs that it cannot use.
+_NO_BINARY = 209
+_BAD_PTX = 218
+_PTX_TOO_NEW = 222
+_NO_ENTRY = 500
+
+_ENTRIES = re.compile(rb"\.entry\s+([A-Za-z_$%][\w$]*)")
+
+# What the extension takes a program with, as its strings are text.
+_BINARY = "hex:"
+
+_stream_launch = _native.raw("stream_launch")
+
+
+class Loaded(NamedTuple):
+    """A kernel in the memory of a device."""
+
+    function: int  #: the extension's id of it
+    threads: int  #: that a block of it may have on the device
+    era: object  #: of the backend that loaded it
+
+    def launch(self, kernel: Kernel, stream: Work, shape: Shape, args: tuple[Any, ...]) -> bool:
+        """Enqueue a launch with arguments of the usual kinds; for others do nothing and return False.
+
+        Where the arguments' memory is, the extension looks.
+        """
+        # A sanitizer wants to be shown the arguments one by one.
+        if self.era is not _cache.era or shape.threads > self.threads or _hostfunc.keep is not None:
+            return False
+        packer = kernel._packer
+        packed = packer.pack(args)
+        if packed is None:
+            return False
+        try:
+            return not _stream_launch(stream._id, self.function, packer.modes, shape.packed + packed)
+        except RuntimeError as exc:
+            raise _native.error(exc) from None
+
+
+class _Cache:
+    """The modules of the process, by device and code."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.modules: dict[tuple[int, bytes], int] = {}
+        self.era = object()
+
+
+_cache = _Cache()
+
+
+def launch(
+    kernel: Kernel, stream: Work, shape: Shape, values: Sequence[Any], reads: Sequence[Any], writes: Sequence[Any]
+) -> None:
+    """Enqueue a kernel whose arguments were checked.
+
+    Raises
+    ------
+    KernelArgumentError
+        If a block has more threads than the device allows the kernel, or an
+        argument is of a type that devices do not have.
+    CompileError
+        If the program has errors.
+    HalError
+        If the device cannot run it.
+    """
+    ordinal: int = stream._ordinal  # type: ignore[attr-defined]
+    loaded = kernel._loaded.get(ordinal)
+    if loaded is None or loaded.era is not _cache.era:
+        loaded = kernel._loaded[ordinal] = _load(kernel, ordinal)
+    if shape.threads > loaded.threads:
+        raise KernelArgumentError(
+            f"kernel {kernel.name}: a block of {shape.block} has {shape.threads} threads, and device "
+            f"{ordinal} allows this kernel {loaded.threads}",
+            operation="launch",
+        )
+    if _hostfunc.keep is not None:
+        for array in (*reads, *writes):
+            _hostfunc.keep(array)
+    cells = b"".join(_cell(kernel, i, value) for i, value in enumerate(values))
+    modes = kernel._packer.modes.upper()  # looked at already
+    try:
+        _stream_launch(stream._id, loaded.function, modes, shape.packed + cells.hex())
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+
+
+def _cell(kernel: Kernel, number: int, value: Any) -> bytes:
+    """Return an argument in the bytes that a device expects, filled up to a cell.
+
+    Behind an address stand the bytes that are there, which the extension reads.
+    """
+    if kernel.parameters[number].pointer:
+        address, size = (0, 0) if value is None or not value.nbytes else _memory.address_of(value)
+        return address.to_bytes(8, "little") + size.to_bytes(8, "little")
+    dtype = value.dtype
+    if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
+        raise KernelArgumentError(
+            f"kernel {kernel.name}, argument {number + 1} ({kernel.parameters[number]}): CUDA "
+            f"devices have no type {dtype}",
+            operation="launch",
+        )
+    cell: bytes = value.astype(dtype.newbyteorder("<")).tobytes()
+    return cell.ljust(CELL, b"\0")
+
+
+# -- programs -----------------------------------------------------------------
+
+
+def _load(kernel: Kernel, ordinal: int) -> Loaded:
+    """Bring a kernel to a device, compiled for it if it is source."""
+    facts = device_facts(ordinal)
+    capability = facts["major"], facts["minor"]
+    # PTX, as every driver takes it that is not older than the compiler. A binary
+    # for exactly this device is the way with those that are.
+    source = kernel._form == "source"
+    program = kernel.compile(_nvrtc.virtual(*capability) if source else "")
+    try:
+        return _function(kernel, ordinal, program)
+    except HalError as exc:
+        if not source or exc.code != _PTX_TOO_NEW or not _nvrtc.target(*capability).startswith("sm_"):
+            raise _told(exc, kernel, ordinal, capability) from None
+    try:
+        return _function(kernel, ordinal, kernel.compile(_nvrtc.target(*capability)))
+    except HalError as exc:
+        raise _told(exc, kernel, ordinal, capability) from None
+
+
+def _function(kernel: Kernel, ordinal: int, program: _nvrtc.Compiled) -> Loaded:
+    with _cache.lock:
+        era = _cache.era
+        key = ordinal, program.code
+        module = _cache.modules.get(key)
+        if module is None:
+            module = _cache.modules[key] = int(_native.module_load(ordinal, _BINARY + program.code.hex()))
+    function = int(_native.module_function(module, program.entry))
+    return Loaded(function, int(_native.function_threads(function)), era)
+
+
+def _told(exc: HalError, kernel: Kernel, ordinal: int, capability: tuple[int, int]) -> HalError:
+    """Return the driver's refusal of a program with what it means for the kernel."""
+    device = f"device {ordinal}"
+    kind: type[HalError] = type(exc)
+    if exc.code == _BAD_PTX:
+        text = f"kernel {kernel.name}: the driver cannot assemble its PTX for {device}\n{exc}"
+        return CompileError(text, code=exc.code, operation="launch", log=str(exc))
+    if exc.code == _NO_BINARY:
+        text = (
+            f"kernel {kernel.name} was built for another architecture than "
+            f"sm_{capability[0]}{capability[1]}, that of {device}: {exc}"
+        )
+    elif exc.code == _PTX_TOO_NEW:
+        text = (
+            f"kernel {kernel.name}: its PTX is newer than the driver of {device}; update the "
+            f"driver, or give PTX of an older compiler: {exc}"
+        )
+    elif exc.code == _NO_ENTRY:
+        names = [name.decode() for name in _ENTRIES.findall(kernel._cuda or b"")]
+        known = f"; it has {', '.join(names)}" if names else ""
+        text = f"the CUDA program has no kernel {kernel.name!r}{known}: {exc}"
+    else:
+        text = f"kernel {kernel.name} on {device}: {exc}"
+    return kind(text, code=exc.code, operation="launch")
+
+
+def forget() -> None:
+    """Give the modules up (change of backend)."""
+    with _cache.lock:
+        modules, _cache.modules, _cache.era = list(_cache.modules.values()), {}, object()
+    for module in modules:
+        with contextlib.suppress(HalError):  # the backend may be gone already
+            _native.close(module)

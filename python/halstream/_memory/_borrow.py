@@ -1,0 +1,279 @@
+"""Memory of other libraries, taken through DLPack."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from .._core._base import drain, reap_memory
+from .._core._device import ordinal
+from .._core._interop import backend_name
+from .._core._stream import Stream
+from .._errors import InvalidValueError, NotSupportedError
+from . import PAGEABLE, Memory, current, lookup
+from . import copy as copy_bytes
+from ._array import Array, asarray, empty
+from ._capsule import Tensor, delete, open_capsule, read, use
+from ._exchange import READ_ONLY, Exchange, ExchangeError
+from ._held import Held
+
+__all__ = ["BorrowedMemory", "from_dlpack"]
+
+# Names of DLPack's device types that a user may meet.
+_DEVICES = {
+    1: "the CPU", 2: "a CUDA device", 3: "pinned memory of CUDA", 4: "an OpenCL device",
+    7: "a Vulkan device", 8: "a Metal device", 10: "a ROCm device", 11: "pinned memory of ROCm",
+    13: "managed memory of CUDA", 14: "a oneAPI device",
+}  # fmt: skip
+_HOST_TYPES = {1, 3, 11, 13}
+# Of CUDA's: what a kernel of the device that is named may work on.
+_CUDA_TYPES = {2, 13}
+_STREAM_TYPES = {2, 10, 13}  # whose producers take the consumer's stream
+
+
+class BorrowedMemory(Memory):
+    """Memory that belongs to another library, which lives until this is collected."""
+
+    __slots__ = ("_registered", "_tensor", "device", "foreign", "readonly")
+
+    def __init__(self, tensor: Tensor, device: int, registered: int, foreign: bool = False) -> None:
+        self._tensor = tensor
+        self._registered = registered
+        self.device = device
+        self.foreign = foreign
+        self.readonly = bool(tensor.flags & READ_ONLY)
+        self.ptr, self.nbytes = tensor.ptr, tensor.nbytes
+
+    def free(self) -> None:
+        """Give it back to the other library once pending work on it is done."""
+        if self.ptr:
+            self.__del__()
+            self.ptr = 0
+            drain()
+
+    def __del__(self) -> None:
+        if getattr(self, "ptr", 0) and reap_memory is not None:
+            others = getattr(self, "_others", ())
+            # Called by drain: a finalizer may not enter the extension.
+            reap_memory.append(functools.partial(_Return, self._tensor, self._registered, others))
+
+
+class _Return(Held):
+    """Borrowed memory on its way back."""
+
+    def __init__(self, tensor: Tensor, registered: int, others: Iterable[Stream]) -> None:
+        super().__init__(tensor.ptr, 0, -1, None, others)
+        self.tensor, self.registered = tensor, registered
+
+    def passed(self) -> bool:
+        return super().passed() and not _native.mem_pending(self.ptr)
+
+    def give_back(self) -> None:
+        _native.mem_wait(self.ptr, -1)
+        if self.registered:
+            _unregister(self.registered)
+        delete(self.tensor)
+
+
+# Memory of the host that was made known to the runtime: start -> uses. Tensors
+# may share it.
+_registered: dict[int, int] = {}
+_lock = threading.RLock()
+
+
+def _register(tensor: Tensor) -> int | None:
+    """Make borrowed memory known; return the block to forget, 0 for none.
+
+    None says that it shares bytes with other blocks without being part of one.
+    """
+    with _lock:
+        kind, start, size, _ = lookup(tensor.ptr)
+        if kind == PAGEABLE:
+            try:
+                _native.host_register(tensor.ptr, tensor.nbytes)
+            except InvalidValueError:
+                return None
+            start = tensor.ptr
+            _registered[start] = 0
+        elif tensor.ptr + tensor.nbytes > start + size:
+            return None
+        if start not in _registered:
+            return 0  # the runtime's own
+        _registered[start] += 1
+        return start
+
+
+def _unregister(start: int) -> None:
+    with _lock:
+        _registered[start] -= 1
+        if not _registered[start]:
+            del _registered[start]
+            with contextlib.suppress(InvalidValueError):  # by hand, or the backend was changed
+                _native.host_unregister(start)
+
+
+def _request(source: Any, stream: Stream | None) -> Any:
+    """Return a capsule of another library's tensor, ordered before our stream."""
+    try:
+        kind, ident = source.__dlpack_device__()
+        kind, ident = int(kind), int(ident or 0)  # paddle has None for the CPU's number
+        export = source.__dlpack__
+    except AttributeError:
+        raise TypeError(
+            f"from_dlpack() takes an object with __dlpack__ and __dlpack_device__, not "
+            f"{type(source).__name__}"
+        ) from None
+    _check_device(kind, ident)
+    asked: dict[str, Any] = {}
+    if isinstance(source, Exchange):
+        asked["stream"] = current(stream)
+    elif kind in _STREAM_TYPES:
+        asked["stream"] = current(stream).handle or 1  # 0 is ambiguous in DLPack
+    try:
+        return export(max_version=(1, 0), **asked)
+    except TypeError:
+        return export(**asked)  # from before version 1.0
+
+
+def _check_device(kind: int, ident: int) -> None:
+    backend = backend_name()
+    where = _DEVICES.get(kind, f"a device of DLPack's type {kind}")
+    if backend == "cuda":
+        if kind not in _HOST_TYPES | _CUDA_TYPES:
+            raise ExchangeError(
+                f"the tensor is on {where} (number {ident}), whose memory CUDA devices cannot "
+                "reach; copy it to the host first",
+                operation="import",
+            )
+        if kind in _CUDA_TYPES:
+            ordinal(ident)  # another numbering than this process's would name none
+    elif backend != "host":
+        raise NotSupportedError(
+            f"importing tensors on the {backend} backend is not built yet", operation="import"
+        )
+    elif kind not in _HOST_TYPES:
+        raise ExchangeError(
+            f"the tensor is on {where} (number {ident}), and devices of the host backend see "
+            "the memory of the host only; copy it there first",
+            operation="import",
+        )
+
+
+def from_dlpack(
+    source: Any, /, *, device: Any = None, copy: bool | None = None, stream: Stream | None = None
+) -> Array:
+    """Return an Array of another library's tensor, by DLPack.
+
+    Parameters
+    ----------
+    source : object with ``__dlpack__`` and ``__dlpack_device__``, or a capsule
+        NumPy arrays, tensors of torch and paddle, arrays of cupy and jax, `Array`.
+    device : Device, int, str or None
+        None is the memory's device if it is one of the runtime's, else the current one.
+    copy : bool or None
+        True makes a copy; False never does; None does if the tensor is not
+        in C order or cannot be shared.
+    stream : Stream or None
+        Where it is used first; None is the current one.
+
+    Raises
+    ------
+    BufferError
+        If the tensor is on another kind of device, has an element type that
+        NumPy lacks, was consumed already, or would need a copy with ``copy=False``.
+    TypeError
+        If `source` has nothing to do with DLPack.
+
+    Notes
+    -----
+    Shared memory of the host counts as pinned while it is borrowed: a stream
+    reads it when it gets there. It goes back to its owner when the last view
+    is gone and the work on it is done. On a vendor's backend memory of its
+    devices is shared; what lies on the host is copied.
+
+    Examples
+    --------
+    >>> import halstream as hs, numpy as np
+    >>> theirs = np.zeros(4)
+    >>> ours = hs.from_dlpack(theirs)
+    >>> ours.fill(2.0)
+    >>> hs.synchronize()
+    >>> theirs
+    array([2., 2., 2., 2.])
+    """
+    drain()
+    capsule = source if type(source).__name__ == "PyCapsule" else _request(source, stream)
+    name, address = open_capsule(capsule)
+    tensor = read(name, address)
+    _check_device(*tensor.device)
+    if tensor.nbytes == 0:
+        return empty(tensor.shape, tensor.dtype, device)
+    host = backend_name() == "host"
+    on_device = not host and tensor.device[0] in _CUDA_TYPES
+    kind, _, _, owner = lookup(tensor.ptr)
+    if on_device:
+        owner = tensor.device[1]
+    known = on_device or (kind != PAGEABLE and owner >= 0)
+    where = owner if device is None and known else ordinal(device)
+    stays = tensor.strides is None and (owner < 0 or owner == where) and (host or on_device)
+    registered: int | None = None
+    if stays and not copy:
+        registered = _register(tensor) if host else 0
+    if registered is None:
+        if copy is False:
+            raise ExchangeError(
+                "the tensor cannot be shared: it is not in C order, is on another device"
+                f"{' or overlaps memory that was shared already' if host else ' or on the host'}; "
+                "allow a copy",
+                operation="import",
+            )
+        return _copy_here(tensor, where, stream) if on_device else _copy(tensor, where, stream)
+    use(capsule, name)
+    # What the runtime gave out itself keeps its own account of the work on it.
+    memory = BorrowedMemory(tensor, where, registered, on_device and kind == PAGEABLE)
+    return Array(memory, tensor.ptr, tensor.shape, tensor.dtype)
+
+
+class _Foreign:
+    """The memory of a tensor as NumPy sees it."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        size = tensor.dtype.itemsize
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": tensor.shape,
+            "typestr": tensor.dtype.str,
+            "descr": tensor.dtype.descr,
+            "data": (tensor.ptr, True),
+            "strides": tensor.strides and tuple(n * size for n in tensor.strides),
+        }
+
+
+def _copy(tensor: Tensor, device: int, stream: Stream | None) -> Array:
+    """Return a copy of a tensor whose capsule stays unconsumed and is collected."""
+    # A tensor of the runtime itself may have work pending, which its producer
+    # ordered before our stream only.
+    _native.mem_wait(tensor.ptr, -1)
+    copied = np.array(_Foreign(tensor), order="C").view(tensor.dtype)
+    return asarray(copied, device=device, stream=stream)
+
+
+def _copy_here(tensor: Tensor, device: int, stream: Stream | None) -> Array:
+    """Return a copy of a tensor on a device; its capsule goes back once the copy is done."""
+    if tensor.strides is not None:
+        raise ExchangeError(
+            "the tensor is on a device and not in C order; let its own library make it contiguous",
+            operation="import",
+        )
+    # The producer ordered it before the stream that it was asked with.
+    where = current(stream)
+    new = empty(tensor.shape, tensor.dtype, device)
+    copy_bytes(where, new.ptr, tensor.ptr, tensor.nbytes)
+    where.synchronize()
+    return new

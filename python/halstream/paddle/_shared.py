@@ -1,0 +1,35 @@
+"""One object of a class for each native stream, for dialects that compare them by identity."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from .._core._stream import Stream
+
+S = TypeVar("S", bound=Stream)
+
+# Ids are never used again, so an entry that is gone stays gone.
+_objects: WeakValueDictionary[tuple[type, int], Any] = WeakValueDictionary()
+# A lock that its holder may take again: a signal handler may ask, too.
+_lock = threading.RLock()
+
+
+def shared(cls: type[S], stream: Stream) -> S:
+    """Return the one living object of `cls` for a native stream.
+
+    The first one stays the one while anybody holds it; if there is none and
+    `stream` is of the class, it becomes the one.
+    """
+    key = cls, stream._id
+    with _lock:
+        found: S | None = _objects.get(key)
+        if found is None:
+            if isinstance(stream, cls):
+                found = stream
+            else:
+                found = object.__new__(cls)
+                found._attach(stream._id, stream._ordinal, stream._owner)
+            _objects[key] = found
+    return found

@@ -1,0 +1,77 @@
+"""Pooled streams: rings that hand the same streams out again and again (torch).
+
+There is one ring for each device and priority. Its streams are non-blocking,
+are made when their turn first comes, and the runtime never closes them. Two requests that
+are a whole ring apart share a stream, as on the real device: that two pooled
+streams are independent is a hint, never a promise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Iterator
+
+from .. import _native
+from .._core._base import NON_BLOCKING, Owner
+from .._core._device import Device
+from . import _observe
+
+__all__ = ["SIZE", "reset", "take"]
+
+SIZE = 32
+
+
+class _Ring:
+    """The streams of one device and priority, and whose turn it is."""
+
+    def __init__(self, priority: int) -> None:
+        self.priority = priority
+        self.turn: Iterator[int] = itertools.count()
+        self.streams: dict[int, Owner] = {}
+
+
+_rings: dict[tuple[int, int], _Ring] = {}
+
+
+def take(ordinal: int, priority: int) -> Owner:
+    """Return the next stream of a ring; whoever holds the owner keeps the stream alive.
+
+    Parameters
+    ----------
+    ordinal : int
+        Checked by the caller.
+    priority : int
+        Clamped to the device's range; lower is more urgent.
+
+    Raises
+    ------
+    HalError
+        In the core's class of its kind.
+    """
+    try:
+        ring = _rings.get((ordinal, priority)) if type(priority) is int else None
+        if ring is None:
+            least, greatest = Device(ordinal).priority_range
+            level = min(least, max(greatest, operator.index(priority)))
+            ring = _rings.setdefault((ordinal, level), _Ring(level))
+        # One step of an iterator and one setdefault: threads need no lock here.
+        slot = next(ring.turn) % SIZE
+        owner = ring.streams.get(slot)
+        if owner is not None and not _native.is_open(owner.ident):
+            # Somebody closed it, for all who share it: the place is free again.
+            ring.streams.pop(slot, None)
+            owner = None
+        if owner is None:
+            made = Owner(_native.stream_new(ordinal, ring.priority, NON_BLOCKING, 0))
+            owner = ring.streams.setdefault(slot, made)
+            if _observe.active():
+                _observe.tell("stream_creation", int(_native.stream_handle(owner.ident)))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
+    return owner
+
+
+def reset() -> None:
+    """Forget every ring (change of backend); streams that nobody holds are closed."""
+    _rings.clear()
