@@ -25,7 +25,7 @@ _handle = 0
 
 # What the runtime makes for itself, by file and function of the call. Pooled
 # streams belong to their ring, which never closes them.
-_OWN = (("_held.py", "__init__"), ("_context.py", "aside"), ("_pool.py", "take"))
+_OWN = (("_held.py", "__init__"), ("_context.py", "aside"), ("_stream_rings.py", "take"))
 
 
 class _Life(NamedTuple):
