@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import _native
 from ._core._base import reap
@@ -71,6 +71,12 @@ class Gate:
         traceback: TracebackType | None,
     ) -> None:
         self.open()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"cannot pickle or copy a {type(self).__name__}: it holds a stream of this process; "
+            "create a new one where you need it"
+        )
 
     def __del__(self) -> None:
         ident = self.__dict__.get("_id")

@@ -14,6 +14,7 @@ from typing import Any
 import halstream as hs
 import pytest
 from halstream._core._context import Context, ReportQueue
+from halstream._memory import DeviceMemory, PinnedMemory, PooledMemory
 
 LIMIT = 10.0
 
@@ -146,7 +147,20 @@ def test_weak_references_end_with_the_object(make: Callable[[], Any]) -> None:
     assert reference() is None
 
 
-@made({k: m for k, m in ALL.items() if k != "gate"})
+#: What owns memory, or refers to memory that another object owns.
+MEMORY: dict[str, Callable[[], Any]] = {
+    "device memory": lambda: DeviceMemory(64),
+    "pooled memory": lambda: PooledMemory(64, hs.Stream()),
+    "pinned memory": lambda: PinnedMemory(64),
+    "borrowed memory": lambda: hs.from_dlpack(hs.empty(8))._memory,
+    "cupy.cuda.Memory": of("cupy.cuda", "Memory", 64),
+    "cupy.cuda.MemoryAsync": of("cupy.cuda", "MemoryAsync", 64, None),
+    "cupy.cuda.PinnedMemory": of("cupy.cuda", "PinnedMemory", 64),
+    "cupy.cuda.PinnedMemoryPointer": of("cupy.cuda", "alloc_pinned_memory", 64),
+}
+
+
+@made({**ALL, **MEMORY})
 @pytest.mark.parametrize("copying", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
 def test_copies_are_refused_with_a_reason(make: Callable[[], Any], copying: Callable[[Any], Any]) -> None:
     a = make()

@@ -181,6 +181,25 @@ class Array(Exchange):
             host[...] = value
             self.copy_from(host, stream)
 
+    def __copy__(self) -> Array:
+        """Return a copy in memory of its own, made on the device's current stream."""
+        new = empty(self.shape, self.dtype, self._memory.device)
+        new.copy_from(self, self._after_pending())
+        return new
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        """Pickle the contents; unpickling makes an array of the current device."""
+        return asarray, (self.numpy(self._after_pending()),)
+
+    def _after_pending(self) -> Stream:
+        """Return the current stream, which now waits for the work pending on the memory."""
+        stream = Stream._current(self._memory.device)
+        _native.stream_wait_mem(stream._id, self.ptr)
+        return stream
+
     def numpy(self, stream: Stream | None = None) -> Any:
         """Return the contents as a new NumPy array; waits for the stream's work so far."""
         out = np.empty(self.shape, self.dtype)
@@ -339,10 +358,9 @@ def pinned_empty(shape: Any, dtype: Any = float) -> Any:
     wanted, kind = _shape(shape), np.dtype(dtype)
     if kind.hasobject:
         raise InvalidValueError("pinned memory cannot hold Python objects; choose another dtype")
-    nbytes = math.prod(wanted) * kind.itemsize
-    if nbytes == 0:
+    if 0 in wanted or not kind.itemsize:
         return np.empty(wanted, kind)
-    memory = PinnedMemory(nbytes)
+    memory = PinnedMemory(math.prod(wanted) * kind.itemsize)
     return _view(memory, memory.ptr, wanted, kind)
 
 

@@ -100,6 +100,12 @@ class Memory(Exchange):
         if ptr and reap_memory is not None:
             reap_memory.append(self._gone(ptr) if hasattr(self, "_others") else ptr)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"cannot pickle or copy a {type(self).__name__}: it owns live memory of this "
+            "process; copy its contents into a new one"
+        )
+
     def __repr__(self) -> str:
         state = f"{self.nbytes} bytes at {self.ptr:#x}" if self.ptr else "freed"
         return f"<halstream.{type(self).__name__} {state}>"

@@ -57,7 +57,7 @@ class Chunk:
     __slots__ = ("after", "before", "block", "free", "key", "nbytes", "ptr")
 
     def __init__(self, block: Any, ptr: int, nbytes: int, key: tuple[int, int]) -> None:
-        self.block = block  # keeps the memory alive
+        self.block = block
         self.ptr = ptr
         self.nbytes = nbytes
         self.key = key  # device and stream
@@ -84,6 +84,26 @@ class Chunk:
         self.after = other.after
         if other.after is not None:
             other.after.before = self
+
+
+class _Owned:
+    """The blocks of a pool, free and in use.
+
+    The pool refers to every block, so that none is part of a reference cycle of
+    the program. Otherwise one pass of the garbage collector would run the
+    finalizer that returns a part of the block to the pool and the one that gives
+    the block back to the device.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, Any] = {}
+
+    def add(self, block: Any) -> Any:
+        self._blocks[id(block)] = block
+        return block
+
+    def pop(self, block: Any) -> Any:
+        return self._blocks.pop(id(block))
 
 
 class _Arena:
@@ -137,6 +157,7 @@ class Arenas:
         self._arenas: dict[tuple[int, int], _Arena] = {}
         self._total: dict[int, int] = {}
         self._limits: dict[int, int] = {}
+        self._owned = _Owned()
         self._returned: deque[Chunk] = deque()
         _all.add(self)
 
@@ -177,10 +198,10 @@ class Arenas:
                     if chunk.before is None and chunk.after is None:
                         arena.remove(chunk)
                         self._total[device] -= chunk.nbytes
-                        dead.append(chunk)
+                        dead.append(self._owned.pop(chunk.block))
                 if not arena.sizes:
                     del self._arenas[key]
-        dead.clear()  # the memory goes here, without the lock
+        dead.clear()  # gives the memory back, without the lock
 
     def free_chunks(self, device: int) -> list[Chunk]:
         """Return the free chunks of a device."""
@@ -239,7 +260,7 @@ class Arenas:
             with self._lock:
                 self._total[device] -= nbytes
             raise
-        return Chunk(block, int(block.ptr), nbytes, key)
+        return Chunk(self._owned.add(block), int(block.ptr), nbytes, key)
 
     def _collect(self) -> None:
         """Put back what was given; under the lock."""
@@ -263,6 +284,7 @@ class Sizes:
     def __init__(self, allocate: Callable[[int], Any]) -> None:
         self._allocate = allocate
         self._lock = threading.Lock()
+        self._owned = _Owned()
         self._kept: dict[int, list[Any]] = {}
         self._returned: deque[tuple[int, Any]] = deque()
         _all.add(self)
@@ -276,10 +298,11 @@ class Sizes:
             if kept:
                 return size, kept.pop()
         try:
-            return size, self._allocate(size)
+            block = self._allocate(size)
         except OutOfMemoryError:
             self.forget()
-            return size, self._allocate(size)
+            block = self._allocate(size)
+        return size, self._owned.add(block)
 
     def give(self, size: int, block: Any) -> None:
         """Give a block back; callable from a finalizer."""
@@ -295,8 +318,9 @@ class Sizes:
         """Drop the free blocks."""
         with self._lock:
             self._collect()
-            kept, self._kept = self._kept, {}
-        kept.clear()
+            dead = [self._owned.pop(block) for kept in self._kept.values() for block in kept]
+            self._kept.clear()
+        dead.clear()  # gives the memory back, without the lock
 
     def _collect(self) -> None:
         while self._returned:

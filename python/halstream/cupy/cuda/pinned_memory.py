@@ -101,6 +101,9 @@ class PinnedMemoryPointer:
     def __int__(self) -> int:
         return self._ptr
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("cannot pickle or copy a PinnedMemoryPointer: it refers to live memory")
+
     __hash__ = object.__hash__
     __repr__ = object.__repr__
 
