@@ -8,7 +8,8 @@ import numpy as np
 
 from .. import _memory
 from .._core import _hostfunc
-from ._ndarray import compute, ndarray
+from ._arithmetic import accepts, compute
+from ._ndarray import ndarray
 from .cuda import memory, pinned_memory
 from .cuda._blocks import stream_of
 from .cuda._errors import unsupported
@@ -169,4 +170,5 @@ def get_default_pinned_memory_pool() -> pinned_memory.PinnedMemoryPool:
 
 def matmul(x1: Any, x2: Any) -> ndarray:
     """cupy.matmul (14.2.0), on the current stream, by NumPy."""
-    return compute(np.matmul, x1, x2)
+    accepts(x1), accepts(x2)
+    return compute(ndarray, np.matmul, x1, x2)

@@ -11,45 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from .._dialects import _compute
 from .._errors import NotSupportedError
 from .._memory._array import Array
+from ._arithmetic import binary, comparison, compute, unary
 from ._base_array import BaseArray
 from .cuda._blocks import stream_of
 from .cuda._errors import unsupported
 
-__all__ = ["compute", "ndarray"]
-
-
-def _run(function: Any, *args: Any, out: Any) -> None:
-    with np.errstate(all="ignore"):
-        out[...] = function(*args)
-
-
-def compute(function: Any, *operands: Any) -> ndarray:
-    """Enqueue a NumPy function of arrays and scalars; return the array it fills."""
-    empties = [
-        np.broadcast_to(np.ones((), o.dtype), o.shape) if isinstance(o, ndarray) else o
-        for o in operands
-    ]
-    with np.errstate(all="ignore"):
-        like = function(*empties)
-    out = ndarray(np.shape(like), like.dtype)
-    given = [o._array if isinstance(o, ndarray) else o for o in operands]
-    _compute.compute(stream_of(None), _run, out._array, function, *given, checked=False)
-    return out
-
-
-def _operator(function: Any) -> Any:
-    def forward(self: ndarray, other: Any) -> Any:
-        known = isinstance(other, (ndarray, int, float, complex, np.generic))
-        return compute(function, self, other) if known else NotImplemented
-
-    def backward(self: ndarray, other: Any) -> Any:
-        known = isinstance(other, (int, float, complex, np.generic))
-        return compute(function, other, self) if known else NotImplemented
-
-    return forward, backward
+__all__ = ["ndarray"]
 
 
 class ndarray(BaseArray):
@@ -81,7 +50,7 @@ class ndarray(BaseArray):
         kind = np.dtype(dtype)
         if kind == self.dtype:
             return self.copy() if copy else self
-        return compute(lambda a: np.asarray(a).astype(kind), self)
+        return compute(ndarray, lambda a: np.asarray(a).astype(kind), self)
 
     def reshape(self, *shape: Any) -> ndarray:
         """Return a view of another shape; a length may be -1."""
@@ -97,7 +66,7 @@ class ndarray(BaseArray):
 
     def sum(self) -> ndarray:
         """Return the sum of all elements, computed on the current stream."""
-        return compute(np.sum, self)
+        return compute(ndarray, np.sum, self)
 
     def item(self) -> Any:
         """Return the only element; waits."""
@@ -120,6 +89,8 @@ class ndarray(BaseArray):
         if isinstance(value, ndarray):
             if (value.shape, value.dtype) != (target.shape, target.dtype):
                 raise unsupported("assignment converts nothing yet; make shape and dtype the same")
+            if value.data.ptr == target.data.ptr:
+                return  # x[1:] += 1 assigns the view that it changed
             target.data.copy_from_device_async(value.data, value.nbytes)
         elif isinstance(value, np.ndarray):
             target.set(value)
@@ -147,16 +118,29 @@ class ndarray(BaseArray):
     def __str__(self) -> str:
         return str(self.get())
 
-    __add__, __radd__ = _operator(np.add)
-    __sub__, __rsub__ = _operator(np.subtract)
-    __mul__, __rmul__ = _operator(np.multiply)
-    __truediv__, __rtruediv__ = _operator(np.true_divide)
-    __pow__, __rpow__ = _operator(np.power)
-    __matmul__, __rmatmul__ = _operator(np.matmul)
-    __eq__, _ = _operator(np.equal)
-    __ne__, _ = _operator(np.not_equal)
-    __lt__, _ = _operator(np.less)
-    __gt__, _ = _operator(np.greater)
+    __add__, __radd__, __iadd__ = binary(np.add)
+    __sub__, __rsub__, __isub__ = binary(np.subtract)
+    __mul__, __rmul__, __imul__ = binary(np.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = binary(np.true_divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = binary(np.floor_divide)
+    __mod__, __rmod__, __imod__ = binary(np.remainder)
+    __pow__, __rpow__, __ipow__ = binary(np.power)
+    __and__, __rand__, __iand__ = binary(np.bitwise_and)
+    __or__, __ror__, __ior__ = binary(np.bitwise_or)
+    __xor__, __rxor__, __ixor__ = binary(np.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = binary(np.left_shift)
+    __rshift__, __rrshift__, __irshift__ = binary(np.right_shift)
+    __matmul__, __rmatmul__ = binary(np.matmul)[:2]  # a @= b makes a new array there, too
+    __neg__ = unary(np.negative)
+    __pos__ = unary(np.positive)
+    __abs__ = unary(np.absolute)
+    __invert__ = unary(np.invert)
+    __eq__ = comparison(np.equal)
+    __ne__ = comparison(np.not_equal)
+    __lt__ = comparison(np.less)
+    __le__ = comparison(np.less_equal)
+    __gt__ = comparison(np.greater)
+    __ge__ = comparison(np.greater_equal)
 
 
 ndarray.__module__ = "halstream.cupy"
