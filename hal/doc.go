@@ -119,7 +119,8 @@
 //   - A9: The primary context of a device is shared by counting; the last
 //     release ends it and its streams.
 //   - A10: Reports of a subscribed stream go to its queue, whose functions may
-//     call the runtime; a stream without one refuses them.
+//     call the runtime; a stream without one refuses them. Functions that are no
+//     reports run on the runtime's threads, subscribed or not.
 //
 // # Memory
 //

@@ -36,7 +36,13 @@ type Queue struct {
 	limit   int
 	closed  bool
 	reports bool
+	streams int     // subscribed to this report queue
+	dev     *Device // of the subscribed streams
 }
+
+// runtimeThreads stands in a stream's queue for the threads of the runtime, for
+// a stream whose functions were asked to run there and nowhere else.
+var runtimeThreads = newQueue(0)
 
 func newQueue(limit int) *Queue {
 	return &Queue{limit: limit}
@@ -93,11 +99,12 @@ func (r reportSink) Drop(token uint64) *park.Parker {
 // HostFunc enqueues a function: when s gets there, a thread that serves the
 // runtime's queue receives token, and later work waits until it reports the end.
 //
+// A report queue that s is subscribed to receives reports only, never these.
+//
 // # Errors
-//   - [ErrNotSubscribed]: s sends its functions to a report queue.
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
-// Contract: H1, H3.
+// Contract: H1, H3, A10.
 func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t, token, nil, nil) }
 
 // HostFuncOn is HostFunc for a function that says what it reads and writes.
@@ -107,10 +114,6 @@ func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t
 func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) error {
 	if err := s.admit(t, "call"); err != nil {
 		return err
-	}
-	if s.queue.Load() != nil {
-		return driver.Errorf(driver.NotSubscribed, "call",
-			"stream %d sends its functions to a report queue; unsubscribe it first", s.index)
 	}
 	var id uint32
 	if s.listened() {
@@ -163,18 +166,58 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
 	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Report: true, Tag: id}))
 }
 
-// Subscribe sends the reports of s to q.
+// Subscribe sends the reports of s to q, which serves streams of one device.
 //
 // # Errors
-//   - [ErrNotSubscribed]: s already has a queue.
+//   - [ErrNotSubscribed]: s already has a queue, or its functions run on the
+//     runtime's threads (UseRuntimeThreads).
+//   - [ErrWrongDevice]: q serves streams of another device.
 //
 // Contract: A10.
 func (s *Stream) Subscribe(t *Thread, q *Queue) error {
 	if err := s.open(t, "subscribe"); err != nil {
 		return err
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.streams > 0 && q.dev != s.dev {
+		return driver.Errorf(driver.WrongDevice, "subscribe",
+			"a report queue serves one device; this one serves device %d, the stream is on device %d",
+			q.dev.ordinal, s.dev.ordinal)
+	}
 	if !s.queue.CompareAndSwap(nil, q) {
-		return driver.Errorf(driver.NotSubscribed, "subscribe", "stream %d already has a subscriber", s.index)
+		return driver.Errorf(driver.NotSubscribed, "subscribe",
+			"the functions of stream %d already have threads to run on", s.index)
+	}
+	q.streams++
+	q.dev = s.dev
+	return nil
+}
+
+// UseRuntimeThreads settles that the functions of s run on the runtime's own
+// threads: from now on Subscribe is refused. Calling it again does nothing.
+//
+// # Errors
+//   - [ErrNotSubscribed]: s is subscribed to a report queue.
+//
+// Contract: A10. Source: CANN runtime API, aclrtLaunchHostFunc.
+func (s *Stream) UseRuntimeThreads(t *Thread) error {
+	if err := s.open(t, "launch host function"); err != nil {
+		return err
+	}
+	if !s.queue.CompareAndSwap(nil, runtimeThreads) && s.queue.Load() != runtimeThreads {
+		return driver.Errorf(driver.NotSubscribed, "launch host function",
+			"the functions of stream %d go to the thread that is subscribed to it", s.index)
+	}
+	return nil
+}
+
+// ReportQueue returns the queue that s is subscribed to, nil if there is none.
+//
+// Contract: A10.
+func (s *Stream) ReportQueue() *Queue {
+	if q := s.queue.Load(); q != runtimeThreads {
+		return q
 	}
 	return nil
 }
@@ -189,10 +232,31 @@ func (s *Stream) Unsubscribe(t *Thread, q *Queue) error {
 	if err := s.open(t, "unsubscribe"); err != nil {
 		return err
 	}
-	if !s.queue.CompareAndSwap(q, nil) {
+	if !s.leaveQueue(q) {
 		return driver.Errorf(driver.NotSubscribed, "unsubscribe", "this queue does not serve stream %d", s.index)
 	}
 	return nil
+}
+
+// leaveQueue ends the subscription of s to q and reports whether there was one.
+func (s *Stream) leaveQueue(q *Queue) bool {
+	if q == nil || q == runtimeThreads || !s.queue.CompareAndSwap(q, nil) {
+		return false
+	}
+	q.mu.Lock()
+	q.streams--
+	q.mu.Unlock()
+	return true
+}
+
+// Unused reports whether no stream is subscribed to a report queue and no
+// report waits in it.
+//
+// Contract: A10.
+func (q *Queue) Unused() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.streams == 0 && q.tickets.Len() == 0
 }
 
 // Task is what Next returns.

@@ -99,3 +99,12 @@ func mapped(op, role string, addr, size uint64) error {
 	}
 	return nil
 }
+
+// CheckMemory refuses a range of addresses at which the process has no memory
+// that can be read.
+//
+// # Errors
+//   - [ErrInvalidValue]: a part of the range is not mapped, or cannot be read.
+//
+// Contract: M3.
+func CheckMemory(op string, addr, size uint64) error { return mapped(op, "memory", addr, size) }

@@ -241,6 +241,10 @@ func (s *Stream) Done(t *Thread) (bool, error) {
 	return s.done(t, "query stream")
 }
 
+// Idle reports whether all work enqueued on s so far is done. It is for
+// housekeeping: listeners are not notified, and a closed stream answers, too.
+func (s *Stream) Idle() bool { return s.d.Point().Wait(0) }
+
 // Rested is Done as the first step of a synchronize, and told as one.
 func (s *Stream) Rested(t *Thread) (bool, error) {
 	if err := s.open(t, "synchronize"); err != nil {
@@ -350,6 +354,7 @@ func (s *Stream) Close(t *Thread) error {
 func (s *Stream) end() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.dev.handles.remove(s) // the library may use the number again at once
+		s.leaveQueue(s.queue.Load())
 		s.d.Close()
 		if !s.special {
 			s.dev.rt.live.Add(-1)

@@ -80,8 +80,14 @@ func failed(token int64, failure string) *hal.Error {
 // QueueNew makes a report queue.
 func QueueNew() (id int64, err error) {
 	defer guard(&err)
-	return insert(hal.NewReportQueue()), nil
+	q := hal.NewReportQueue()
+	id = insert(q)
+	queueIDs[q] = id
+	return id, nil
 }
+
+// queueIDs finds the id of a report queue that a stream is subscribed to.
+var queueIDs = map[*hal.Queue]int64{}
 
 func queue(id int64, op string) (*hal.Queue, error) {
 	if q, ok := find(id).(*hal.Queue); ok {
@@ -177,6 +183,39 @@ func StreamUnsubscribe(streamID, queueID int64) (zero int64, err error) {
 		return 0, err
 	}
 	return 0, raise(s.Unsubscribe(t, q))
+}
+
+// StreamReportQueue returns the id of the queue a stream is subscribed to, 0 if
+// there is none.
+func StreamReportQueue(streamID int64) (id int64, err error) {
+	defer guard(&err)
+	s, err := stream(caller(), streamID, "report")
+	if err != nil {
+		return 0, err
+	}
+	return queueIDs[s.ReportQueue()], nil
+}
+
+// StreamUseRuntimeThreads settles that a stream's functions run on the runtime's
+// own threads.
+func StreamUseRuntimeThreads(streamID int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, streamID, "launch host function")
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(s.UseRuntimeThreads(t))
+}
+
+// QueueUnused returns 1 if no stream is subscribed to a queue and no report waits in it.
+func QueueUnused(id int64) (unused int64, err error) {
+	defer guard(&err)
+	q, err := queue(id, "report queue")
+	if err != nil {
+		return 0, err
+	}
+	return truth(q.Unused()), nil
 }
 
 // StreamReport enqueues a function for the queue the stream is subscribed to.

@@ -264,3 +264,9 @@ func StreamFill(id int64, dst, value uint64, size int64, count uint64) (zero int
 	}
 	return enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
 }
+
+// MemCheck fails if the process has no readable memory in a range of addresses.
+func MemCheck(addr, size int64) (zero int64, err error) {
+	defer guard(&err)
+	return 0, raise(hal.CheckMemory("check memory", uint64(addr), uint64(size)))
+}

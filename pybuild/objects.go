@@ -21,10 +21,15 @@ func Describe(id int64) (text string, err error) {
 	return s.Describe(), nil
 }
 
-// IsOpen returns 1 while the id names a live object.
+// IsOpen returns 1 while the id names an object that is not closed. A stream is
+// closed, too, when its context ended it.
 func IsOpen(id int64) (open int64, err error) {
 	defer guard(&err)
-	return truth(find(id) != nil), nil
+	o := find(id)
+	if s, ok := o.(*hal.Stream); ok && s.Closed() {
+		return 0, nil
+	}
+	return truth(o != nil), nil
 }
 
 // Close gives up the object of an id; an id that has none is closed already.
@@ -56,6 +61,7 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 		dropGate(o)
 	case *hal.Queue:
 		o.Close()
+		delete(queueIDs, o)
 	case *hal.Module:
 		if err = o.Close(t); err == nil {
 			dropFunctions(o)

@@ -15,8 +15,27 @@ import (
 // guarded by Python's lock.
 var (
 	gateSites = map[uint64]uint32{}
-	waitSites = map[uint64]map[*hal.Stream]uint32{} // by event
+	waitSites = map[uint64]*eventWaits{} // by event
 )
+
+// eventWaits are the sites of the waits for one event, by stream. Streams that
+// passed theirs are removed each time the number of entries reaches pruneAt.
+type eventWaits struct {
+	sites   map[*hal.Stream]uint32
+	pruneAt int
+}
+
+const leastPruneAt = 16
+
+// prune removes the streams that wait for nothing.
+func (w *eventWaits) prune() {
+	for s := range w.sites {
+		if s.Idle() {
+			delete(w.sites, s)
+		}
+	}
+	w.pruneAt = max(leastPruneAt, 2*len(w.sites))
+}
 
 // numbered is a gate that has a number.
 type numbered interface{ Number() uint64 }
@@ -40,10 +59,13 @@ func keepWait(s *hal.Stream, e *hal.Event) {
 	}
 	of := waitSites[e.ID()]
 	if of == nil {
-		of = map[*hal.Stream]uint32{}
+		of = &eventWaits{sites: map[*hal.Stream]uint32{}, pruneAt: leastPruneAt}
 		waitSites[e.ID()] = of
 	}
-	of[s] = uint32(C.halstream_site())
+	if len(of.sites) >= of.pruneAt {
+		of.prune()
+	}
+	of.sites[s] = uint32(C.halstream_site())
 }
 
 func dropWaits(e *hal.Event) { delete(waitSites, e.ID()) }
@@ -92,7 +114,11 @@ func siteOf(b driver.Busy) uint32 {
 	case driver.NeedGate:
 		return gateSites[b.Number]
 	case driver.NeedEvent:
-		for s, site := range waitSites[b.Number] {
+		of := waitSites[b.Number]
+		if of == nil {
+			break
+		}
+		for s, site := range of.sites {
 			if s.Device().Ordinal() == b.At.Device && s.Index() == b.At.Stream {
 				return site
 			}

@@ -237,7 +237,10 @@ var contextCases = []testCase{
 		require.ErrorIs(k, s.Report(k.Me, q, 1, true), hal.ErrNotSubscribed)
 		require.NoError(k, s.Subscribe(k.Me, q))
 		require.ErrorIs(k, s.Subscribe(k.Me, q), hal.ErrNotSubscribed)
-		require.ErrorIs(k, k.TryCall(s, func() {}), hal.ErrNotSubscribed)
+		require.Same(k, q, s.ReportQueue())
+		require.ErrorIs(k, s.UseRuntimeThreads(k.Me), hal.ErrNotSubscribed)
+		require.NoError(k, k.TryCall(s, func() {}), "a function that is no report")
+		k.Sync(s)
 		require.NoError(k, s.Report(k.Me, q, 7, true))
 		require.NoError(k, s.Report(k.Me, q, 8, false))
 		k.Pending(s, "nobody has processed the report")
@@ -250,5 +253,24 @@ var contextCases = []testCase{
 		q.Done(k.Me, false, nil)
 		require.NoError(k, s.Unsubscribe(k.Me, q))
 		require.ErrorIs(k, s.Unsubscribe(k.Me, q), hal.ErrNotSubscribed)
+	}},
+	{"A10_a_stream_has_one_kind_of_threads", Contexts, func(k *Kit) {
+		s, q := k.Stream(ordinary), hal.NewReportQueue()
+		require.NoError(k, s.UseRuntimeThreads(k.Me))
+		require.NoError(k, s.UseRuntimeThreads(k.Me))
+		require.ErrorIs(k, s.Subscribe(k.Me, q), hal.ErrNotSubscribed)
+		require.Nil(k, s.ReportQueue())
+		require.True(k, q.Unused())
+	}},
+	{"A10_a_closed_stream_leaves_its_queue", Contexts, func(k *Kit) {
+		s, q := k.Stream(ordinary), hal.NewReportQueue()
+		require.NoError(k, s.Subscribe(k.Me, q))
+		require.NoError(k, s.Report(k.Me, q, 7, false))
+		k.Sync(s)
+		require.NoError(k, s.Close(k.Me))
+		require.False(k, q.Unused(), "a report was not taken")
+		require.EqualValues(k, 7, q.Next(k.Me, int64(Limit)).Token)
+		q.Done(k.Me, false, nil)
+		require.True(k, q.Unused())
 	}},
 }

@@ -113,6 +113,16 @@ def test_A1_a_destroyed_context_ends_its_streams() -> None:
         context.make_current()
 
 
+def test_A1_a_stream_of_a_destroyed_context_is_closed() -> None:
+    context = Context(0)
+    s, default = context.stream(), context.default_stream
+    assert not s.closed
+    context.destroy()
+    assert s.closed
+    assert default.closed
+    s.close()  # again does nothing
+
+
 def test_A2_a_wait_for_a_future_event_waits_for_its_record(context: Context, settle: Callable[[], None]) -> None:
     a, b, e = context.stream(), context.stream(), context.event(KIND_FUTURE)
     b.wait(e)
@@ -341,6 +351,31 @@ def test_A10_a_stream_has_one_subscriber(context: Context) -> None:
     with pytest.raises(hs.WaitTimeoutError):
         queue.process(0.01)
     queue.unsubscribe(s)
+
+
+def test_A10_functions_that_are_no_reports_run_beside_a_subscription(context: Context) -> None:
+    s, other, queue, ran = context.stream(), context.stream(), ReportQueue(), []
+    queue.subscribe(s)
+    s.call(ran.append, "call")
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["call"]
+    with pytest.raises(hs.NotSubscribedError):
+        _context.host_function(s, ran.append, 1)
+    _context.host_function(other, ran.append, "host function")
+    other.synchronize(timeout=LIMIT)
+    assert ran == ["call", "host function"]
+    with pytest.raises(hs.NotSubscribedError):
+        queue.subscribe(other)
+    queue.unsubscribe(s)
+
+
+def test_A10_a_closed_stream_leaves_its_queue(context: Context) -> None:
+    s, queue = context.stream(), ReportQueue()
+    queue.subscribe(s)
+    assert ReportQueue.of(s) is queue
+    assert not queue.unused
+    s.close()
+    assert queue.unused
 
 
 def test_A10_functions_of_reports_may_call_the_runtime(context: Context) -> None:

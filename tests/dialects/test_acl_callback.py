@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from acl_help import LIMIT, Call, core, device_0, finish, ok, streams
-from halstream.acl import rt, util
+from halstream.acl import _table, rt, util
 
 pytestmark = pytest.mark.dialect("acl")
 
@@ -124,6 +124,32 @@ def test_a_thread_serves_one_device(me):
     assert rt.subscribe_report(me, second) == 107012
     ok(rt.unsubscribe_report(me, first))
     assert rt.subscribe_report(me, second) == 0
+
+
+@pytest.mark.row(66)
+def test_functions_of_the_core_run_beside_a_subscription(me):
+    (stream,) = streams(1)
+    ok(rt.subscribe_report(me, stream))
+    seen: list[int] = []
+    core(stream).call(seen.append, 1)
+    finish(stream)
+    assert seen == [1]
+    ok(rt.unsubscribe_report(me, stream))
+
+
+@pytest.mark.row(65)
+def test_a_destroyed_stream_leaves_no_subscription(me):
+    for end in (rt.destroy_stream, rt.destroy_stream_force):
+        (stream,) = streams(1)
+        ok(rt.subscribe_report(me, stream))
+        ok(end(stream))
+        assert rt.process_report(50) == 107012
+        assert not _table.queues
+    context = ok(rt.create_context(0))
+    ok(rt.subscribe_report(me, ok(rt.create_stream())))
+    ok(rt.subscribe_report(me, 0))
+    ok(rt.destroy_context(context))
+    assert not _table.queues
 
 
 @pytest.mark.row(66)

@@ -367,7 +367,18 @@ def test_fills(memory: Memory, hold: Hold) -> None:
         assert call(0, 8, 0, 8, *tail) == 100000
         assert call(util.bytes_to_ptr(PATTERN), SIZE, 0, 8, *tail) == 107000
         assert call(pointer, SIZE + 1, 0, SIZE + 1, *tail) == 107000
-    assert rt.memset_async(host, SIZE, 0, 8, stream) == 107000
+
+
+def test_a_stream_fills_pinned_memory_in_its_order(memory: Memory, hold) -> None:
+    (stream,) = streams(1)
+    host = memory.on_host(SIZE, PATTERN)
+    gate = hold(core(stream))
+    assert rt.memset_async(host, SIZE, 0x141, 4, stream) == 0
+    assert util.ptr_to_bytes(host, 8) == PATTERN[:8]
+    gate.open()
+    finish(stream)
+    assert util.ptr_to_bytes(host, 8) == b"AAAA" + PATTERN[4:8]
+    assert rt.memset_async(host, SIZE + 1, 0, SIZE + 1, stream) == 107000
 
 
 def test_rows(memory: Memory) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import signal
 import threading
 
@@ -175,6 +177,28 @@ def test_util():
     with pytest.raises(RuntimeError, match="KeyError: 'inside'"):
         util.stop_thread(thread)
     assert util.stop_thread(thread) != 0
+
+
+def test_pointers_that_no_memory_is_at_are_refused():
+    page = mmap.PAGESIZE
+    with mmap.mmap(-1, 3 * page) as pages:
+        start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        refused = ((288, 7), (0, 16), (-8, 4), (2**63 - 4, 8), (2**64 + start, 8), (start, 2**62))
+        for pointer, size in refused:
+            with pytest.raises(ValueError, match="memory"):
+                util.ptr_to_bytes(pointer, size)
+            with pytest.warns(Warning, match="ptr_to_numpy"), pytest.raises(ValueError, match="memory"):
+                util.ptr_to_numpy(pointer, (size,), 2)
+        assert util.ptr_to_bytes(start, 3 * page) == bytes(3 * page)
+    assert util.ptr_to_bytes(0, 0) == b""
+    with pytest.raises(ValueError, match="size"):
+        util.ptr_to_bytes(start, -1)
+    for pointer, size in (("x", 1), (1.5, 1), (start, None)):
+        with pytest.raises(TypeError, match="args parse failed"):
+            util.ptr_to_bytes(pointer, size)
+    with pytest.warns(Warning, match="ptr_to_numpy"), pytest.raises(ValueError, match="negative"):
+        util.ptr_to_numpy(start, (-1, 4), 2)
+
 
 
 def test_contiguous_copies():

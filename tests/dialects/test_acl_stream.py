@@ -8,7 +8,7 @@ import halstream as hs
 import pytest
 from acl_help import LIMIT, Call, core, device_0, elsewhere, finish, ok, streams
 from halstream import acl
-from halstream.acl import rt
+from halstream.acl import _table, rt
 
 pytestmark = pytest.mark.dialect("acl")
 
@@ -253,3 +253,15 @@ def test_streams_run_out():
     assert rt.create_stream() == (0, 207008)
     ok(rt.destroy_stream(made[-1]))
     ok(rt.create_stream())
+
+
+def test_streams_of_destroyed_contexts_count_no_more():
+    before = ok(rt.get_stream_available_num())
+    for _ in range(4):
+        context = ok(rt.create_context(0))
+        streams(500)
+        ok(rt.destroy_context(context))
+        ok(rt.set_device(0))
+        assert ok(rt.get_stream_available_num()) == before
+        ok(rt.reset_device(0))
+    assert not any(isinstance(o, _table.Stream) and o.closed for o in _table.objects.values())

@@ -300,6 +300,24 @@ def test_ex_events_have_no_reset():
     assert rt.reset_event(ok(rt.create_event_with_flag(TIME_LINE)), stream) == 207000
 
 
+def test_an_event_of_the_plain_creator_may_be_reset(hold):
+    event = ok(rt.create_event())
+    first, second = streams(2)
+    gate = hold(core(first))
+    for _ in range(2):
+        ok(rt.record_event(event, first))
+        ok(rt.stream_wait_event(second, event))
+        assert rt.reset_event(event, second) == 0
+    assert rt.stream_query(second) == (1, 0)
+    gate.open()
+    finish(second)
+    assert rt.query_event_status(event) == (1, 0)
+    assert rt.reset_event(event, ok(rt.create_stream())) == 0
+    context = ok(rt.create_context(0))
+    assert rt.reset_event(event, second) == 107003
+    ok(rt.destroy_context(context))
+
+
 @pytest.mark.row(32)
 def test_a_stream_waits_no_longer_than_its_limit(hold):
     event = ok(rt.create_event_ex_with_flag(SYNC))

@@ -6,11 +6,12 @@ import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
+from weakref import WeakValueDictionary
 
 from .. import _native
-from .._errors import HalError, NotSubscribedError, WaitTimeoutError, WrongDeviceError
+from .._errors import HalError, NotSubscribedError, WaitTimeoutError
 from . import _hostfunc
-from ._base import Base
+from ._base import Base, Owner
 from ._event import Event
 from ._stream import Stream
 
@@ -222,22 +223,25 @@ def destroy_stream(stream: Stream, drop: bool = False) -> None:
         # The stream ends here, and its error with it.
         with contextlib.suppress(HalError):
             stream.synchronize()
-    ReportQueue._serving.pop(stream._id, None)
     stream.close()
 
 
 def host_function(stream: Stream, function: Callable[[Any], object], argument: Any) -> None:
-    """Run a function in stream order on the runtime's own threads.
+    """Run a function in stream order on the runtime's own threads, now and from now on.
 
     Raises
     ------
     NotSubscribedError
-        If the stream's functions go to a report queue.
+        If the stream is subscribed to a report queue.
+
+    Notes
+    -----
+    Contract A10. `Stream.call` makes no such choice: it works on every stream.
     """
-    if ReportQueue._serving.setdefault(stream._id, None) is not None:
-        raise NotSubscribedError(
-            f"{stream.describe()}: its functions go to the thread that is subscribed to it"
-        )
+    try:
+        _native.stream_use_runtime_threads(stream._id)
+    except RuntimeError as exc:
+        raise stream._fail(exc, "host_function") from None
     stream.call(function, argument)
 
 
@@ -246,25 +250,30 @@ class ReportQueue(Base):
 
     _tokens: ClassVar[Any] = itertools.count(1)
     _tasks: ClassVar[dict[int, Callable[[], object]]] = {}
-    # Which queue runs a stream's functions; None means the runtime's own threads.
-    _serving: ClassVar[dict[int, ReportQueue | None]] = {}
+    # The living queues by id.
+    _queues: ClassVar[WeakValueDictionary[int, ReportQueue]] = WeakValueDictionary()
 
     def __init__(self) -> None:
         self._id = _native.queue_new()
-        self._ordinal = -1
+        self._owner = Owner(self._id)
+        self._queues[self._id] = self
 
     @classmethod
     def of(cls, stream: Stream) -> ReportQueue:
         """Return the queue that a stream is subscribed to; `NotSubscribedError` if none."""
-        queue = cls._serving.get(stream._id)
+        try:
+            ident = _native.stream_report_queue(stream._id)
+        except RuntimeError as exc:
+            raise stream._fail(exc, "report") from None
+        queue = cls._queues.get(ident)
         if queue is None:
             raise NotSubscribedError("no thread is subscribed to the reports of this stream")
         return queue
 
     @property
-    def idle(self) -> bool:
-        """True if no stream is subscribed to this queue."""
-        return self not in self._serving.values()
+    def unused(self) -> bool:
+        """True if no stream is subscribed to this queue and no report waits in it."""
+        return bool(_native.queue_unused(self._id))
 
     def subscribe(self, stream: Stream) -> None:
         """Send the reports of a stream here.
@@ -277,25 +286,11 @@ class ReportQueue(Base):
         WrongDeviceError
             If the queue serves a stream of another device.
         """
-        if not self.idle and self._ordinal != stream._ordinal:
-            raise WrongDeviceError(
-                f"a report queue serves one device; this one serves device {self._ordinal}, "
-                f"the stream is on device {stream._ordinal}"
-            )
-        if self._serving.setdefault(stream._id, self) is not self:
-            raise NotSubscribedError("the stream's functions already have threads to run on")
-        try:
-            self._try(stream, _native.stream_subscribe)
-        except HalError as exc:
-            if exc.kind != NotSubscribedError.kind:
-                self._serving.pop(stream._id, None)
-            raise
-        self._ordinal = stream._ordinal
+        self._try(stream, _native.stream_subscribe)
 
     def unsubscribe(self, stream: Stream) -> None:
         """Undo `subscribe`; `NotSubscribedError` if this queue does not serve the stream."""
         self._try(stream, _native.stream_unsubscribe)
-        self._serving.pop(stream._id, None)
 
     def _try(self, stream: Stream, function: Callable[[int, int], int]) -> None:
         try:

@@ -137,7 +137,15 @@ def context(handle: int) -> Context:
 
 
 def sweep() -> None:
-    """Forget the streams that ended with their context."""
+    """Forget the streams that ended with their context, and queues that serve no stream."""
     for handle, found in list(objects.items()):
         if isinstance(found, Stream) and found.closed:
             objects.pop(handle, None)
+    forget_unused_queues()
+
+
+def forget_unused_queues() -> None:
+    """Forget the report queues that no stream is subscribed to any more."""
+    for thread, queue in list(queues.items()):
+        if queue.unused:
+            queues.pop(thread, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import math
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,8 @@ __all__ = [
 
 # NumPy's numbers of element types.
 _TYPES = "?bBhHiIlLqQfdgFDG"
+# No address of a process is above it.
+_LAST = 2**63 - 1
 
 
 @command("fo", (0,), home="acl.util")
@@ -90,19 +93,34 @@ def numpy_contiguous_to_ptr(array: Any, /) -> tuple[int, Any]:
 def ptr_to_numpy(pointer: int, shape: tuple[int, ...], npy_type: int, /) -> Any:
     """ptr_to_numpy: a writable view of memory that somebody else owns."""
     _deprecated("ptr_to_numpy", "ptr_to_bytes")
-    if not 0 <= npy_type < len(_TYPES):
-        raise ValueError(f"there is no element type {npy_type}")
-    element = np.dtype(_TYPES[npy_type])
-    size = math.prod(shape) * element.itemsize
-    _check_visible(pointer)
+    try:
+        pointer, lengths = operator.index(pointer), tuple(map(operator.index, shape))
+        kind = operator.index(npy_type)
+    except TypeError:
+        raise TypeError("acl.util.ptr_to_numpy args parse failed") from None
+    if not 0 <= kind < len(_TYPES):
+        raise ValueError(f"there is no element type {kind}")
+    if min(lengths, default=0) < 0:
+        raise ValueError(f"a shape has no negative lengths: {lengths}")
+    element = np.dtype(_TYPES[kind])
+    size = math.prod(lengths) * element.itemsize
+    if not size:
+        return np.empty(lengths, element)
+    _check_visible(pointer, size)
     memory = (ctypes.c_char * size).from_address(pointer)
-    return np.frombuffer(memoryview(memory).cast("B"), dtype=element).reshape(shape)
+    return np.frombuffer(memoryview(memory).cast("B"), dtype=element).reshape(lengths)
 
 
-def _check_visible(pointer: int) -> None:
-    """Refuse memory that the host cannot see; reading it would end the process."""
+def _check_visible(pointer: int, size: int) -> None:
+    """Refuse memory that the host cannot read; reading it would end the process."""
+    if not 0 < pointer <= _LAST or size > _LAST - pointer:
+        raise ValueError(f"{size} bytes at {pointer:#x} are not memory of this process")
     if _native.loaded() and backend_name() != "host" and kind_of(pointer) == DEVICE:
         raise ValueError(f"{pointer:#x} is a device's memory; copy it to the host first")
+    try:
+        _native.mem_check(pointer, size)
+    except RuntimeError as exc:
+        raise ValueError(str(_native.error(exc))) from None
 
 
 def bytes_to_ptr(data: bytes, /) -> int:
@@ -113,6 +131,14 @@ def bytes_to_ptr(data: bytes, /) -> int:
 
 
 def ptr_to_bytes(pointer: int, size: int, /) -> bytes:
-    """ptr_to_bytes: a copy of the memory."""
-    _check_visible(pointer)
+    """ptr_to_bytes: a copy of the memory; ValueError where the process has none."""
+    try:
+        pointer, size = operator.index(pointer), operator.index(size)
+    except TypeError:
+        raise TypeError("acl.util.ptr_to_bytes args parse failed") from None
+    if size < 0:
+        raise ValueError(f"the size is 0 or more bytes, not {size}")
+    if not size:
+        return b""
+    _check_visible(pointer, size)
     return ctypes.string_at(pointer, size)

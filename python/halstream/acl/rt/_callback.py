@@ -30,12 +30,12 @@ def subscribe_report(thread_id: int, handle: int, /) -> int:
     try:
         queue.subscribe(served)
     finally:
-        _forget_idle(thread_id, queue)
+        _forget_unused(thread_id, queue)
     return 0
 
 
-def _forget_idle(thread_id: int, queue: ReportQueue) -> None:
-    if queue.idle:
+def _forget_unused(thread_id: int, queue: ReportQueue) -> None:
+    if queue.unused:
         _table.queues.pop(thread_id, None)
 
 
@@ -47,7 +47,7 @@ def unsubscribe_report(thread_id: int, handle: int, /) -> int:
     if queue is None:
         raise refuse(codes.RT_THREAD_SUBSCRIBE, f"thread {thread_id:#x} serves no stream")
     queue.unsubscribe(served)
-    _forget_idle(thread_id, queue)
+    _forget_unused(thread_id, queue)
     return 0
 
 

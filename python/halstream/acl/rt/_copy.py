@@ -124,11 +124,9 @@ def memset(pointer: int, most: int, value: int, count: int, /) -> int:
 
 @command("hhihh")
 def memset_async(pointer: int, most: int, value: int, count: int, handle: int, /) -> int:
-    """aclrtMemsetAsync: bytes of device memory."""
+    """aclrtMemsetAsync: bytes of device or pinned memory, filled in stream order."""
     _fits(pointer, most, count)
     where = stream(handle)
-    if kind_of(pointer) == PINNED:
-        raise refuse(codes.RT_PARAM_INVALID, f"{pointer:#x} is host memory; a stream fills none")
     memory.fill(where, pointer, value & 0xFF, 1, count)
     return 0
 

@@ -77,8 +77,16 @@ def record_event(handle: int, where: int, /) -> int:
 
 @command("hh")
 def reset_event(handle: int, where: int, /) -> int:
-    """aclrtResetEvent: clear, in stream order, an event that stays set (207000 for others)."""
-    _context.reset_event(stream(where), event(handle))
+    """aclrtResetEvent: clear, in stream order, an event that stays set until then.
+
+    One of `create_event` needs no reset: nothing is enqueued, the call succeeds.
+    207000 for one made with other flags, or by `create_event_ex_with_flag`.
+    """
+    on, marker = stream(where), event(handle)
+    if not marker.ex and marker.flags == _DEFAULT:
+        on.nop()  # an enqueue is what checks that the stream's context is current
+    else:
+        _context.reset_event(on, marker)
     return 0
 
 

@@ -66,15 +66,20 @@ def create_stream_with_config(priority: int, flag: int, /) -> tuple[int, int]:
 def destroy_stream(handle: int, /) -> int:
     """aclrtDestroyStream: wait for the stream's work, then end it."""
     end_stream(_table.own_stream(handle))
-    _table.objects.pop(handle, None)
-    return 0
+    return _forget(handle)
 
 
 @command("h")
 def destroy_stream_force(handle: int, /) -> int:
     """aclrtDestroyStreamForce: drop the pending work and end the stream."""
     end_stream(_table.own_stream(handle), drop=True)
-    _table.objects.pop(handle, None)
+    return _forget(handle)
+
+
+def _forget(handle: int) -> int:
+    _table.objects.pop(handle & _table.MASK, None)
+    if _table.queues:
+        _table.forget_unused_queues()
     return 0
 
 
