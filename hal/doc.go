@@ -171,6 +171,7 @@
 //   - X7: Under a deterministic schedule memory is overwritten when it is given out:
 //     what an earlier run left there cannot hide that this one reads too early.
 //   - X6: A schedule begins with no work pending; a text that is none is refused.
+//     Other threads may call while the schedule changes.
 //
 // # Accesses
 //

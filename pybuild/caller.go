@@ -190,14 +190,14 @@ func interrupted(state *unsafe.Pointer, w *watch) bool {
 
 // unlocked runs f, which may block, with Python's lock released. Once the
 // interpreter is ending it does not return: a thread that takes the lock then
-// is ended by Python, in the middle of Go's frames.
+// is ended by Python, in the middle of Go's frames. Where f panics the lock is
+// not taken again: a thread that has it may wait for a lock that f holds, and
+// the process could not end.
 func unlocked(f func()) {
 	state := C.gil_release()
-	defer func() { // a panic is an error of the call, which holds the lock when it returns
-		if over.Load() {
-			select {}
-		}
-		C.gil_acquire(state)
-	}()
 	f()
+	if over.Load() {
+		select {}
+	}
+	C.gil_acquire(state)
 }

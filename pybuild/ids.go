@@ -2,7 +2,7 @@ package pybuild
 
 import (
 	"fmt"
-	"runtime/debug"
+	"os"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -145,15 +145,17 @@ func raise(err error) error {
 		separator, e.Token, separator, e.Text)}
 }
 
-// guard turns a panic into an error: one that left an exported function would
-// end the process.
+// guard turns a panic with an Error of the runtime (there is one: no id is left)
+// into the call's error. Every other panic is a defect, and the panicking
+// function may hold a lock: the process ends with the panic's text and stack,
+// because the next call that needs the lock would block for ever.
 func guard(err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case *hal.Error:
 		*err = raise(r)
 	default:
-		*err = raise(driver.Errorf(driver.Unknown, "internal",
-			"a defect of halstream, please report it: %v\n%s", r, debug.Stack()))
+		fmt.Fprintln(os.Stderr, "halstream: a defect of the runtime, please report it with the text below")
+		panic(r)
 	}
 }

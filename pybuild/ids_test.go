@@ -1,10 +1,17 @@
 package pybuild
 
 import (
+	gocontext "context"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"halstream/hal/driver"
 )
 
 func TestIDsAreNeverGivenTwice(t *testing.T) {
@@ -59,10 +66,36 @@ func TestAStreamThroughTheFlatFunctions(t *testing.T) {
 	require.ErrorContains(t, err, "closed")
 }
 
-func TestPanicsBecomeErrors(t *testing.T) {
+func TestAPanicWithAnErrorOfTheRuntimeIsTheCallsError(t *testing.T) {
 	f := func() (err error) {
 		defer guard(&err)
-		panic("oops")
+		panic(driver.Errorf(driver.OutOfMemory, "create", "no id is left"))
 	}
-	require.ErrorContains(t, f(), "oops")
+	require.ErrorContains(t, f(), "out_of_memory")
+}
+
+// A defect may panic with a lock held. Were it recovered, the next call that
+// needs the lock would block for ever.
+func TestAPanicThatIsADefectEndsTheProcessWithItsText(t *testing.T) {
+	if os.Getenv("HALSTREAM_TEST_PANIC") == "1" {
+		var lock sync.Mutex
+		call := func() (err error) {
+			defer guard(&err)
+			unlocked(func() { lock.Lock(); panic("the index is wrong") })
+			return nil
+		}
+		_ = call()
+		lock.Lock()
+	}
+	ctx, cancel := gocontext.WithTimeout(gocontext.Background(), 20*time.Second)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), "HALSTREAM_TEST_PANIC=1")
+	out, err := child.CombinedOutput()
+	require.NoError(t, ctx.Err(), "the process hangs:\n%s", out)
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Contains(t, string(out), "panic: the index is wrong")
+	require.Contains(t, string(out), "a defect of the runtime")
+	require.NotContains(t, string(out), "test timed out")
 }

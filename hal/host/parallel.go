@@ -101,10 +101,17 @@ func (p *parallel) one() bool {
 func (p *parallel) Close() {
 	p.r.Lock()
 	p.closed = true
+	// Every thread that clears parked unparks the pump exactly once, and the pump
+	// takes that permit before it goes on: none is left when the parker is given
+	// back.
+	wake := p.parked
 	p.parked = false
 	p.r.Unlock()
-	p.Unlocked()
+	if wake {
+		p.Unlocked()
+	}
 	<-p.done
+	park.Put(p.sleep)
 }
 
 func (p *parallel) pump() {

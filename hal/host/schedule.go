@@ -35,11 +35,12 @@ func (d *Driver) SetSchedule(text string, c driver.Caller) error {
 				"a schedule begins with no work pending, but %s; synchronize first", why)
 		}
 	}
+	// Attached first: once it is in e.sched, every thread that takes the lock uses it.
+	next.Attach(e)
 	before := e.sched
 	e.sched, e.clock, e.spec = next, clock, text
 	e.free.Store(text == "parallel")
 	e.Unlock()
-	next.Attach(e)
 	before.Close()
 	return nil
 }

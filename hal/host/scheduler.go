@@ -24,7 +24,9 @@ const (
 // time, from Point or from threads of its own. Ready streams that it never
 // runs never move.
 type Scheduler interface {
-	// Attach is called once, before everything else.
+	// Attach is called once, before everything else, and with the runner's lock
+	// held where the scheduler replaces another one. It may start threads, but
+	// must not take the lock itself.
 	Attach(r Runner)
 	// Added tells that an operation was put on a stream, before the stream moves.
 	// A scheduler that needs no schedule points is not told. The runner's lock is held.

@@ -112,7 +112,16 @@ type Parker struct{ c *C.hs_parker }
 var (
 	mu   sync.Mutex
 	free []*Parker
+	made uint64
 )
+
+// Made returns how many parkers were ever created. Those given back with Put
+// are used again, so that it stops growing in a program that gives them back.
+func Made() uint64 {
+	mu.Lock()
+	defer mu.Unlock()
+	return made
+}
 
 // Get returns a parker without a permit; give it back with Put.
 func Get() *Parker {
@@ -123,6 +132,7 @@ func Get() *Parker {
 		mu.Unlock()
 		return p
 	}
+	made++
 	mu.Unlock()
 	return &Parker{C.hs_park_new()}
 }
