@@ -219,7 +219,7 @@ func (c *Context) Point(t *Thread) (driver.Point, error) {
 }
 
 func (c *Context) point() driver.Point {
-	var ps contextPoint
+	var ps driver.Points
 	for _, s := range c.all() {
 		p := s.d.Point()
 		if s.closed.Load() && p.Wait(0) {
@@ -243,23 +243,6 @@ func (c *Context) all() []*Stream {
 		list = append(list, s)
 	}
 	return list
-}
-
-// contextPoint is reached when all of its points are.
-type contextPoint []driver.Point
-
-func (ps contextPoint) Wait(limit int64) bool {
-	left := limit
-	for _, p := range ps {
-		start := now()
-		if !p.Wait(left) {
-			return false
-		}
-		if limit > 0 {
-			left = max(0, left-(now()-start))
-		}
-	}
-	return true
 }
 
 // Destroyable reports why c cannot be destroyed, nil if it can.

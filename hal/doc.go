@@ -79,7 +79,7 @@
 //   - D3: A backend that cannot be used says why; a failed choice changes
 //     nothing.
 //   - D4: Objects of two devices do not mix, except that a stream may wait for
-//     events and streams of another device.
+//     events and streams of another device. Objects of two runtimes never mix.
 //   - D5: Synchronizing a device waits for the work enqueued on its streams
 //     before the call, and for no other device.
 //   - D6: A device that fails for good stays lost: waits for it end, each call

@@ -28,6 +28,13 @@ var (
 	ErrOutOfMemory    = &Error{Kind: driver.OutOfMemory, Text: "out of memory"}
 )
 
+// otherRuntimeError rejects an object of another Runtime: a process may open
+// several, and nothing orders the work of one against that of another.
+func otherRuntimeError(op, what string) *Error {
+	return driver.Errorf(driver.WrongDevice, op,
+		"%s belongs to another Runtime; only objects of one Runtime can be ordered with each other", what)
+}
+
 func closedError(op, what string) *Error {
 	return driver.Errorf(driver.Closed, op, "the %s is closed; create a new one", what)
 }

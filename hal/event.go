@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -77,6 +78,9 @@ func (e *Event) bind(d *Device) (driver.Event, error) {
 	if e.closed.Load() {
 		return nil, closedError("record", "event")
 	}
+	if err := e.sameRuntime("record", d); err != nil {
+		return nil, err
+	}
 	b := e.bound.Load()
 	if b == nil {
 		e.mu.Lock()
@@ -114,6 +118,9 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 	if e.closed.Load() {
 		return nil, closedError(op, "event")
 	}
+	if err := e.sameRuntime(op, d); err != nil {
+		return nil, err
+	}
 	if e.opts.NotWaitable {
 		return nil, driver.Errorf(driver.NotSupported, op,
 			"event %d was made without the ability to be waited for by a stream", e.id)
@@ -129,6 +136,15 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 		return b.d, nil
 	}
 	return e.bind(d)
+}
+
+// sameRuntime rejects a stream of another Runtime than the event's: the two
+// have no common lock, clock or order.
+func (e *Event) sameRuntime(op string, d *Device) error {
+	if e.rt != d.rt {
+		return otherRuntimeError(op, fmt.Sprintf("event %d", e.id))
+	}
+	return nil
 }
 
 // Reset clears a Future event, in the order of stream s.
@@ -232,13 +248,16 @@ func (e *Event) Point(t *Thread) (driver.Point, error) {
 // # Errors
 //   - [ErrUnrecorded]: either was never recorded.
 //   - [ErrTiming]: either was made without Timing.
-//   - [ErrWrongDevice]: they belong to different devices.
+//   - [ErrWrongDevice]: they belong to different devices or runtimes.
 //   - [ErrNotReady]: either is still pending.
 //   - [ErrClosed], [ErrInHostFunction].
 //
 // Contract: E5. Source: CUDA driver API, cuEventElapsedTime.
 func (e *Event) Elapsed(t *Thread, end *Event) (float64, error) {
 	const op = "elapsed"
+	if e.rt != end.rt {
+		return 0, otherRuntimeError(op, fmt.Sprintf("event %d", end.id))
+	}
 	for _, ev := range []*Event{e, end} {
 		if err := ev.open(t, op); err != nil {
 			return 0, err

@@ -291,11 +291,19 @@ func (t *Thread) ServesOther(q *Queue) bool {
 	return s != nil && s != q
 }
 
-// Next takes the next function, waiting at most limit nanoseconds for it. A
-// thread that runs it must call Done before it calls Next again.
+// Next takes the next function, waiting at most limit nanoseconds for it. Each
+// one that is taken is ended by a call of Done on the same thread. A function of
+// a report queue may call Next of a report queue in turn; Done ends the one that
+// was taken last.
 //
-// Contract: H1, H5.
-func (q *Queue) Next(t *Thread, limit int64) Task {
+// # Errors
+//   - [ErrInHostFunction]: called by a function that runs on a stream.
+//
+// Contract: H1, H3, H5, A10.
+func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
+	if err := t.enter("take a function"); err != nil {
+		return Task{}, err
+	}
 	q.mu.Lock()
 	if t.serves.Load() != q && !q.reports {
 		t.serves.Store(q)
@@ -305,6 +313,9 @@ func (q *Queue) Next(t *Thread, limit int64) Task {
 		if k, ok := q.tickets.Pop(); ok {
 			task := Task{Token: k.token, Drop: k.drop}
 			if !k.drop {
+				if t.running.stream != nil {
+					t.outer = append(t.outer, t.running)
+				}
 				t.running = k
 				t.inside = !q.reports
 			}
@@ -317,16 +328,16 @@ func (q *Queue) Next(t *Thread, limit int64) Task {
 			if k.watch != nil && !k.drop {
 				k.watch.begin()
 			}
-			return task
+			return task, nil
 		}
 		if q.closed {
 			q.dismiss(t)
 			q.mu.Unlock()
-			return Task{End: true}
+			return Task{End: true}, nil
 		}
 		if limit == 0 {
 			q.mu.Unlock()
-			return Task{}
+			return Task{}, nil
 		}
 		p := park.Get()
 		q.idle = append(q.idle, p)
@@ -348,7 +359,7 @@ func (q *Queue) Next(t *Thread, limit int64) Task {
 				q.dismiss(t)
 			}
 			q.mu.Unlock()
-			return Task{End: end}
+			return Task{End: end}, nil
 		}
 	}
 }
@@ -383,6 +394,10 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) {
 	q.mu.Lock()
 	k := t.running
 	t.running = ticket{}
+	if n := len(t.outer); n > 0 {
+		t.running, t.outer[n-1] = t.outer[n-1], ticket{}
+		t.outer = t.outer[:n-1]
+	}
 	t.inside = false
 	q.mu.Unlock()
 	if k.stream == nil {
@@ -411,7 +426,8 @@ func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) Task {
 	q.mu.Lock()
 	q.coming--
 	q.mu.Unlock()
-	return q.Next(t, 0)
+	task, _ := q.Next(t, 0) // t runs no function now
+	return task
 }
 
 // Close sends away the threads that wait and those that come.

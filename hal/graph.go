@@ -63,17 +63,3 @@ func (q *Queue) Waiting() int {
 
 // Missing implements driver.Placed.
 func (p *told) Missing() []driver.Place { return driver.Missing(p.Point) }
-
-// Missing implements driver.Placed.
-func (ps all) Missing() []driver.Place { return missing(ps) }
-
-// Missing implements driver.Placed.
-func (ps contextPoint) Missing() []driver.Place { return missing(ps) }
-
-func missing(ps []driver.Point) []driver.Place {
-	var places []driver.Place
-	for _, p := range ps {
-		places = append(places, driver.Missing(p)...)
-	}
-	return places
-}

@@ -141,7 +141,7 @@ func TestWhatAFunctionChangesIsFound(t *testing.T) {
 		go func() {
 			defer close(ended)
 			for {
-				if task := rt.Funcs.Next(server, driver.Forever); task.Token == 7 {
+				if task, _ := rt.Funcs.Next(server, driver.Forever); task.Token == 7 {
 					f()
 					rt.Funcs.Done(server, false, nil)
 					return

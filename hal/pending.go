@@ -2,26 +2,6 @@ package hal
 
 import "halstream/hal/driver"
 
-// all is a point on the timelines of several streams.
-type all []driver.Point
-
-// Wait implements driver.Point. It sleeps at one of the points and only looks
-// at those behind it, so that the limit holds for all of them together. It looks
-// at all of them: a backend may keep something for a point until it was looked at.
-func (ps all) Wait(limit int64) bool {
-	done := true
-	for _, p := range ps {
-		if p.Wait(0) {
-			continue
-		}
-		if limit == 0 || !p.Wait(limit) {
-			done, limit = false, 0
-		}
-		limit = min(limit, 0)
-	}
-	return done
-}
-
 // pendingUses returns what is pending on the block that holds addr.
 func (rt *Runtime) pendingUses(addr uint64) (found []use) {
 	rt.refresh()
@@ -72,7 +52,7 @@ func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
 	if err := t.enter("wait for memory"); err != nil {
 		return nil, err
 	}
-	var ps all
+	var ps driver.Points
 	for _, u := range rt.pendingUses(addr) {
 		ps = append(ps, u.stream.d.(driver.Worker).At(u.place))
 	}

@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"halstream/hal/driver"
@@ -133,7 +134,7 @@ func (s *Stream) settle(t *Thread, err error) error {
 //
 // # Errors
 //   - [ErrClosed]: s or e is closed.
-//   - [ErrWrongDevice]: e belongs to another device.
+//   - [ErrWrongDevice]: e belongs to another device or another Runtime.
 //   - [ErrWrongContext], [ErrNoContext]: s belongs to a context that is not current.
 //   - [ErrInHostFunction]: called by a function that runs on a stream.
 //
@@ -146,12 +147,17 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 	if err != nil {
 		return err
 	}
-	version := e.version.Add(1)
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "record", Thread: t, Event: e, Version: version})
+		id = s.tell(Operation{Kind: "record", Thread: t, Event: e, Version: e.version.Load() + 1})
 	}
-	return s.settle(t, s.d.Record(d, id))
+	err = s.d.Record(d, id)
+	if err == nil {
+		// Only now: a query that saw the new version before the backend had the
+		// record would take the pending record for a completed one.
+		e.version.Add(1)
+	}
+	return s.settle(t, err)
 }
 
 // Wait makes work enqueued on s after this call start only when the latest
@@ -162,6 +168,7 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 //   - [ErrClosed]: s or e is closed.
 //   - [ErrUnrecorded]: e is of kind Recorded and was never recorded.
 //   - [ErrNotSupported]: e was made NotWaitable.
+//   - [ErrWrongDevice]: e belongs to another Runtime.
 //   - [ErrWrongContext], [ErrNoContext]: s belongs to a context that is not current.
 //   - [ErrInHostFunction]: called by a function that runs on a stream.
 //
@@ -199,6 +206,9 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 	}
 	if o.closed.Load() {
 		return closedError("wait stream", "stream to wait for")
+	}
+	if o.dev.rt != s.dev.rt {
+		return otherRuntimeError("wait stream", fmt.Sprintf("stream %d", o.index))
 	}
 	var id uint32
 	if s.listened() {

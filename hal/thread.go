@@ -22,6 +22,9 @@ type Thread struct {
 
 	inside  bool // a host function runs on this thread
 	running ticket
+	// outer are functions of report queues inside which t took running; empty
+	// for the threads that serve a Runtime's own queue.
+	outer   []ticket
 	serves  atomic.Pointer[Queue] // whose functions it takes
 	ctx     *Context
 	streams map[*Device]*Stream
@@ -79,6 +82,9 @@ func (t *Thread) enter(op string) error {
 func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 	if t == nil {
 		return nil, driver.Errorf(driver.InvalidValue, "per-thread default stream", "a Thread is needed")
+	}
+	if err := t.enter("per-thread default stream"); err != nil {
+		return nil, err
 	}
 	if s := t.streams[d]; s != nil && !s.closed.Load() {
 		return s, nil

@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"fmt"
 	"sync"
 
 	"halstream/hal/driver"
@@ -50,6 +51,9 @@ func (d *Device) CanAccess(t *Thread, o *Device) (bool, error) {
 	if err := t.enter("peer access"); err != nil {
 		return false, err
 	}
+	if d.rt != o.rt {
+		return false, otherRuntimeError("peer access", fmt.Sprintf("device %d", o.ordinal))
+	}
 	if p, ok := d.rt.drv.(driver.Peers); ok && d != o {
 		return p.CanAccess(d.ordinal, o.ordinal)
 	}
@@ -68,6 +72,9 @@ func (d *Device) EnableAccess(t *Thread, o *Device) error {
 	}
 	if d == o {
 		return nil
+	}
+	if d.rt != o.rt {
+		return otherRuntimeError(op, fmt.Sprintf("device %d", o.ordinal))
 	}
 	if p, ok := d.rt.drv.(driver.Peers); ok {
 		return p.Enable(d.ordinal, o.ordinal)

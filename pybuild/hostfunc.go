@@ -49,18 +49,20 @@ func HostNext(token int64, failure string, limit int64) (packed int64, err error
 		// A thread waits for this end, and needs Python's lock next.
 		unlocked(func() {
 			if task = q.DoneNext(t, failure != "", failed(token, failure)); task == (hal.Task{}) {
-				task = q.Next(t, limit)
+				task, err = q.Next(t, limit)
 			}
 		})
 	case token != 0:
 		task = q.DoneNext(t, failure != "", failed(token, failure))
 	default:
-		task = q.Next(t, 0)
+		task, err = q.Next(t, 0)
 	}
-	if task == (hal.Task{}) {
-		unlocked(func() { task = q.Next(t, limit) })
+	if task == (hal.Task{}) && err == nil {
+		unlocked(func() { task, err = q.Next(t, limit) })
 	}
 	switch {
+	case err != nil:
+		return 0, raise(err)
 	case task.End:
 		return parkThread, nil
 	case task.Token == 0:
@@ -105,7 +107,10 @@ func QueueNext(id, limit int64) (token int64, err error) {
 	}
 	t := caller()
 	for {
-		task := q.Next(t, 0)
+		task, err := q.Next(t, 0)
+		if err != nil {
+			return 0, raise(err)
+		}
 		if task == (hal.Task{}) && limit != 0 {
 			if _, raised := outside(reported{q, t, &task}, limit); raised {
 				return 0, nil
@@ -127,7 +132,7 @@ type reported struct {
 
 // Wait implements driver.Point.
 func (r reported) Wait(limit int64) bool {
-	*r.task = r.q.Next(r.t, limit)
+	*r.task, _ = r.q.Next(r.t, limit) // the query before the wait has checked the thread
 	return *r.task != (hal.Task{})
 }
 

@@ -87,7 +87,7 @@ func (p *program) thread() {
 		t := hal.NewThread()
 		defer t.Retire()
 		for {
-			task := p.rt.Funcs.Next(t, int64(time.Second))
+			task, _ := p.rt.Funcs.Next(t, int64(time.Second))
 			if task.Spawn {
 				p.thread()
 			}

@@ -244,12 +244,14 @@ var contextCases = []testCase{
 		require.NoError(k, s.Report(k.Me, q, 7, true))
 		require.NoError(k, s.Report(k.Me, q, 8, false))
 		k.Pending(s, "nobody has processed the report")
-		require.EqualValues(k, 7, q.Next(k.Me, int64(Limit)).Token)
-		require.Zero(k, q.Next(hal.NewThread(), 0).Token, "the second report came before the first had ended")
+		k.Take(q, 7)
+		task, err := q.Next(hal.NewThread(), 0)
+		require.NoError(k, err)
+		require.Zero(k, task.Token, "the second report came before the first had ended")
 		k.Pending(s, "the report has not ended")
 		q.Done(k.Me, false, nil)
 		k.Sync(s)
-		require.EqualValues(k, 8, q.Next(k.Me, int64(Limit)).Token)
+		k.Take(q, 8)
 		q.Done(k.Me, false, nil)
 		require.NoError(k, s.Unsubscribe(k.Me, q))
 		require.ErrorIs(k, s.Unsubscribe(k.Me, q), hal.ErrNotSubscribed)
@@ -269,8 +271,31 @@ var contextCases = []testCase{
 		k.Sync(s)
 		require.NoError(k, s.Close(k.Me))
 		require.False(k, q.Unused(), "a report was not taken")
-		require.EqualValues(k, 7, q.Next(k.Me, int64(Limit)).Token)
+		k.Take(q, 7)
 		q.Done(k.Me, false, nil)
 		require.True(k, q.Unused())
 	}},
+	{"A10_a_report_may_take_reports_itself", Contexts, func(k *Kit) {
+		q := hal.NewReportQueue()
+		outer, inner := k.Stream(ordinary), k.Stream(ordinary)
+		for i, s := range []*hal.Stream{outer, inner} {
+			require.NoError(k, s.Subscribe(k.Me, q))
+			require.NoError(k, s.Report(k.Me, q, uint64(i+1), true))
+		}
+		k.Take(q, 1)
+		k.Take(q, 2)
+		q.Done(k.Me, false, nil)
+		k.Sync(inner)
+		k.Pending(outer, "the report that took the other one has not ended")
+		q.Done(k.Me, false, nil)
+		k.Sync(outer)
+	}},
+}
+
+// Take takes the next report, which must have this token.
+func (k *Kit) Take(q *hal.Queue, token uint64) {
+	k.T.Helper()
+	task, err := q.Next(k.Me, int64(Limit))
+	require.NoError(k, err)
+	require.Equal(k, token, task.Token)
 }

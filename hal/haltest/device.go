@@ -43,6 +43,32 @@ var deviceCases = []testCase{
 		h.Release()
 		k.Sync(far)
 	}},
+	{"D4_objects_of_two_runtimes_do_not_mix", 0, func(k *Kit) {
+		other, err := k.open()
+		require.NoError(k, err)
+		defer other.Close()
+		dev, err := other.Device(0)
+		require.NoError(k, err)
+		foreign, err := dev.NewStream(k.Me, ordinary)
+		require.NoError(k, err)
+		unrecorded, err := other.NewEvent(k.Me, nil, hal.EventOptions{})
+		require.NoError(k, err)
+		recorded, err := other.NewEvent(k.Me, nil, timed)
+		require.NoError(k, err)
+		require.NoError(k, foreign.Record(k.Me, recorded))
+		s, e := k.Stream(ordinary), k.Event(timed)
+		k.Record(s, e)
+		_, elapsed := e.Elapsed(k.Me, recorded)
+		_, access := k.Device(0).CanAccess(k.Me, dev)
+		for i, err := range []error{s.Wait(k.Me, unrecorded), s.Wait(k.Me, recorded), s.Record(k.Me, unrecorded),
+			s.Record(k.Me, recorded), s.WaitStream(k.Me, foreign), foreign.Wait(k.Me, e), foreign.Record(k.Me, e),
+			elapsed, access, k.Device(0).EnableAccess(k.Me, dev)} {
+			require.ErrorIs(k, err, hal.ErrWrongDevice, "call %d", i)
+			require.ErrorContains(k, err, "another Runtime", "call %d", i)
+		}
+		k.Sync(s)
+		require.NoError(k, foreign.Close(k.Me))
+	}},
 	{"D5_synchronizing_a_device_waits_for_its_streams", Pair, func(k *Kit) {
 		near, far := k.Stream(ordinary), k.StreamOn(1, ordinary)
 		h := Hold(k, near).Started()

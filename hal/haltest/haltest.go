@@ -138,7 +138,7 @@ func Run(t *testing.T, b Backend) {
 			passed++
 		}
 		t.Run(c.name, func(t *testing.T) {
-			k := &Kit{T: t, RT: rt, Me: hal.NewThread(), served: served, has: b.Has, lose: b.Lose, broken: b.Broken[c.clause()] != ""}
+			k := &Kit{T: t, RT: rt, open: b.Open, Me: hal.NewThread(), served: served, has: b.Has, lose: b.Lose, broken: b.Broken[c.clause()] != ""}
 			k.run(c.run)
 		})
 	}
@@ -150,6 +150,7 @@ type Kit struct {
 	*testing.T
 	RT     *hal.Runtime
 	Me     *hal.Thread // the case's own host thread
+	open   func() (*hal.Runtime, error)
 	served *server
 	has    Ability
 	lose   func(ordinal int) error

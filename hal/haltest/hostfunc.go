@@ -58,6 +58,24 @@ var hostFuncCases = []testCase{
 		k.Sync(s)
 		require.False(k, other.Closed() || e.Closed())
 	}},
+	{"H3_a_function_may_not_take_a_report", Contexts, func(k *Kit) {
+		s, subscribed := k.Stream(ordinary), k.Stream(ordinary)
+		q := hal.NewReportQueue()
+		require.NoError(k, subscribed.Subscribe(k.Me, q))
+		require.NoError(k, subscribed.Report(k.Me, q, 7, true))
+		k.Eventually(func() bool { return q.Waiting() == 1 }, "the stream gets to its report")
+		errs := make(chan error, 1)
+		require.NoError(k, k.served.call(k.Me, s, func(t *hal.Thread) error {
+			_, err := q.Next(t, int64(Limit))
+			errs <- err
+			return nil
+		}))
+		require.ErrorIs(k, Receive(k, errs, "a call from inside a function never returned"), hal.ErrInHostFunction)
+		k.Sync(s)
+		k.Take(q, 7)
+		q.Done(k.Me, false, nil)
+		k.Sync(subscribed)
+	}},
 	{"H3_a_function_may_open_a_gate", Gates, func(k *Kit) {
 		held, s := k.Stream(ordinary), k.Stream(ordinary)
 		g, err := held.Gate(k.Me)

@@ -33,8 +33,8 @@ func (v *server) thread() {
 		t := hal.NewThread()
 		defer t.Retire()
 		for {
-			task := v.rt.Funcs.Next(t, int64(time.Second))
-			if task.End {
+			task, err := v.rt.Funcs.Next(t, int64(time.Second))
+			if task.End || err != nil {
 				return
 			}
 			if task.Token == 0 {

@@ -142,24 +142,6 @@ func (p point) Wait(limit int64) bool {
 	return true
 }
 
-// points is a point on several timelines.
-type points []point
-
-// Wait implements driver.Point.
-func (ps points) Wait(limit int64) bool {
-	clock := RealTime()
-	for _, p := range ps {
-		left := limit
-		if limit > 0 {
-			left = max(0, limit-clock.Now())
-		}
-		if !p.Wait(left) {
-			return false
-		}
-	}
-	return true
-}
-
 // gate is an operation that blocks its stream until it is opened.
 type gate struct {
 	eng    *engine

@@ -168,15 +168,6 @@ func (p point) Missing() []driver.Place {
 }
 
 // Missing implements driver.Placed.
-func (ps points) Missing() []driver.Place {
-	var places []driver.Place
-	for _, p := range ps {
-		places = append(places, p.Missing()...)
-	}
-	return places
-}
-
-// Missing implements driver.Placed.
 func (a *deviceAll) Missing() []driver.Place {
 	var places []driver.Place
 	for _, at := range a.places {

@@ -168,7 +168,8 @@ func TestW2_a_function_is_the_programs_until_it_ends(t *testing.T) {
 	b.rt.Funcs.Start()
 	quiet, _ := b.rt.Quiet()
 	assert.False(t, quiet, "a thread is about to take the function")
-	task := b.rt.Funcs.Next(worker, int64(graphLimit))
+	task, err := b.rt.Funcs.Next(worker, int64(graphLimit))
+	require.NoError(t, err)
 	assert.EqualValues(t, 7, task.Token)
 	assert.Zero(t, b.rt.Funcs.Waiting())
 	// It asked for one more thread, which is counted and on its way.
@@ -194,7 +195,8 @@ func TestAReportWaitsForAThreadOfTheProgram(t *testing.T) {
 	found := b.rest()[s]
 	assert.Equal(t, driver.NeedReport, found.Need)
 	assert.EqualValues(t, 9, found.Number)
-	task := q.Next(b.me, int64(graphLimit))
+	task, err := q.Next(b.me, int64(graphLimit))
+	require.NoError(t, err)
 	assert.EqualValues(t, 9, task.Token)
 	q.Done(b.me, false, nil)
 	ok, err := s.Synchronize(b.me, int64(graphLimit))

@@ -155,7 +155,7 @@ func (d *Device) Point() driver.Point {
 	if !d.eng.free.Load() {
 		return d.all()
 	}
-	var ps points
+	var ps driver.Points
 	for s := d.active; s != nil; s = s.next {
 		ps = append(ps, point{d.eng, place{s, s.submitted.Load()}})
 	}

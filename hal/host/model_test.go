@@ -192,7 +192,7 @@ func (p *program) serve(group *sync.WaitGroup) {
 			defer group.Done()
 			t := hal.NewThread()
 			for {
-				task := p.rt.Funcs.Next(t, driver.Forever)
+				task, _ := p.rt.Funcs.Next(t, driver.Forever)
 				if task.End {
 					return
 				}

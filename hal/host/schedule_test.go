@@ -245,7 +245,7 @@ func (k *scheduled) dispatcher(functions map[uint64]func()) {
 		t := hal.NewThread()
 		k.rt.Funcs.Start()
 		for {
-			task := k.rt.Funcs.Next(t, int64(time.Second))
+			task, _ := k.rt.Funcs.Next(t, int64(time.Second))
 			if task.End {
 				return
 			}

@@ -11,6 +11,7 @@ from typing import Any
 
 import halstream as hs
 import pytest
+from halstream._core._context import Context, ReportQueue
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
@@ -153,6 +154,31 @@ def test_H3_a_function_may_not_call_the_runtime(name: str) -> None:
     assert [type(exc) for exc in caught] == [hs.CallInHostFunctionError]
     assert "function" in str(caught[0])
     other.synchronize(timeout=LIMIT)
+
+
+def test_H3_a_function_may_not_take_a_report() -> None:
+    context = Context(0)
+    queue, reported = ReportQueue(), context.stream()
+    queue.subscribe(reported)
+    ran: list[str] = []
+    queue.launch(reported, lambda: ran.append("report"), block=True)
+    s, caught = hs.Stream(), []
+
+    def call() -> None:
+        try:
+            queue.process(LIMIT)
+        except BaseException as exc:
+            caught.append(exc)
+
+    s.call(call)
+    s.synchronize(timeout=LIMIT)
+    assert [type(exc) for exc in caught] == [hs.CallInHostFunctionError]
+    assert ran == []
+    queue.process(LIMIT)
+    reported.synchronize(timeout=LIMIT)
+    assert ran == ["report"]
+    queue.unsubscribe(reported)
+    context.destroy()
 
 
 def test_H3_a_function_may_open_a_gate(hold: Hold) -> None:

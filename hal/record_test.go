@@ -1,0 +1,87 @@
+package hal_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+	"halstream/hal/host"
+)
+
+// hookedDriver is the host backend whose streams call before right before each record.
+type hookedDriver struct {
+	driver.Driver
+	before func()
+}
+
+type hookedDevice struct {
+	driver.Device
+	drv *hookedDriver
+}
+
+type hookedStream struct {
+	driver.Stream
+	drv *hookedDriver
+}
+
+func (d *hookedDriver) Open(ordinal int) (driver.Device, error) {
+	dev, err := d.Driver.Open(ordinal)
+	return &hookedDevice{dev, d}, err
+}
+
+func (d *hookedDevice) NewStream(o driver.StreamOptions) (driver.Stream, error) {
+	s, err := d.Device.NewStream(o)
+	return &hookedStream{s, d.drv}, err
+}
+
+func (s *hookedStream) Record(e driver.Event, tag driver.Tag) error {
+	s.drv.before()
+	return s.Stream.Record(e, tag)
+}
+
+// gate holds a stream of the hooked driver.
+func (s *hookedStream) gate(t *testing.T) driver.Gate {
+	g, err := s.Stream.(driver.Gater).Gate(1, 0)
+	require.NoError(t, err)
+	return g
+}
+
+// TestE4_the_version_counts_only_records_that_the_backend_has looks at an event while
+// another thread is in the middle of its first record: who sees the new version
+// must see the record pending, not the event as it was before.
+func TestE4_the_version_counts_only_records_that_the_backend_has(t *testing.T) {
+	inner, err := host.Open(host.Options{})
+	require.NoError(t, err)
+	drv := &hookedDriver{Driver: inner}
+	rt, err := hal.Open(drv, 1)
+	require.NoError(t, err)
+	defer rt.Close()
+	me, other := hal.NewThread(), hal.NewThread()
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	s, err := dev.NewStream(me, hal.StreamOptions{})
+	require.NoError(t, err)
+	g := hal.BackendStream(s).(*hookedStream).gate(t)
+	e, err := rt.NewEvent(me, nil, hal.EventOptions{})
+	require.NoError(t, err)
+	looked := 0
+	drv.before = func() {
+		looked++
+		version := e.Version()
+		done, err := e.Query(other)
+		require.NoError(t, err)
+		require.Falsef(t, version > 0 && done, "version %d is completed behind a closed gate", version)
+	}
+	require.NoError(t, s.Record(me, e))
+	require.Equal(t, 1, looked)
+	require.EqualValues(t, 1, e.Version())
+	done, err := e.Query(other)
+	require.NoError(t, err)
+	require.False(t, done)
+	g.Open()
+	done, err = e.Synchronize(me, driver.Forever)
+	require.NoError(t, err)
+	require.True(t, done)
+}
