@@ -210,7 +210,7 @@ def test_device_that_does_not_exist(backend: str) -> None:
     for call in (far.use, far.__enter__, far.synchronize, lambda: far.pci_bus_id):
         with pytest.raises(Error) as info:
             call()
-        assert str(info.value) == "cudaErrorInvalidDevice: invalid device ordinal"
+        assert str(info.value).startswith("cudaErrorInvalidDevice: invalid device ordinal (")
         assert "device 100 does not exist" in info.value.detail
     with Device(0):
         assert cuda.get_device_id() == 0

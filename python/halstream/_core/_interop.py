@@ -8,6 +8,7 @@ import functools
 import operator
 import os
 import sys
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
@@ -30,6 +31,7 @@ __all__ = [
     "cuda_stream",
     "default_id",
     "device_facts",
+    "device_uuid",
     "enable_peer",
     "external",
     "fact",
@@ -286,6 +288,15 @@ def device_facts(ordinal: int) -> dict[str, Any]:
         "multi_processor_count": count,
         "warp_size": 1,
     }
+
+
+def device_uuid(ordinal: int) -> str:
+    """Return the UUID of a device; host devices have one made of the machine's name and the ordinal."""
+    if _backend() != "host":
+        return fact(ordinal, "uuid")
+    node = os.uname().nodename
+    digits = "".join(f"{zlib.crc32(f'{part} {node} {ordinal}'.encode()):08x}" for part in range(4))
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 class _Process:

@@ -14,7 +14,8 @@ from ._blocks import MemoryAsync, stream_of
 from ._constants import cudaMemPoolAttrReleaseThreshold
 from ._devices import getDeviceCount
 from ._errors import intptr, size_t
-from ._memory_pool import Exhausted, limit
+from ._limits import limit
+from ._memory_pool import Exhausted
 from ._pointer import MemoryPointer
 
 

@@ -49,9 +49,9 @@ def size_t(value: Any) -> int:
 class CUDARuntimeError(HalError):
     """cupy.cuda.runtime.CUDARuntimeError (14.2.0).
 
-    Differences: the core's own words are in `detail`, and from Python 3.11 on
-    a note of the traceback; what the core raises is also of its class of the
-    kind (`NotReadyError` for status 600, ...).
+    Differences: the core's own words follow in brackets and are in `detail`;
+    what the core raises is also of its class of the kind (`NotReadyError` for
+    status 600, ...).
     """
 
     detail = ""
@@ -77,9 +77,9 @@ def _again(kind: str, status: int, detail: str, code: int, operation: str) -> CU
     assert isinstance(made, CUDARuntimeError)
     made.code = code
     made.operation = operation
-    made.detail = detail
-    if detail and hasattr(made, "add_note"):
-        made.add_note(detail)
+    if detail:
+        made.detail = detail
+        made.args = (f"{made} ({detail})",)
     return made
 
 

@@ -10,7 +10,7 @@ from ..._errors import OutOfMemoryError as _CoreOutOfMemory
 from ..._memory import _pools
 from ._blocks import BaseMemory, Memory, concrete, stream_of
 from ._errors import size_t
-from ._memory_functions import memGetInfo
+from ._limits import limit, parse
 from ._pointer import MemoryPointer, here
 from .memory_hook import tell
 
@@ -82,6 +82,8 @@ class MemoryPool:
     def __init__(self, allocator: Allocator | None = None) -> None:
         self._allocator = malloc if allocator is None else allocator
         self._arenas = _pools.Arenas(self._alloc)
+        # Devices whose limit is set; the others still have that of the environment.
+        self._limited: set[int] = set()
 
     def _alloc(self, size: int) -> MemoryPointer:
         told = {"device_id": _current.current_device(), "mem_size": size}
@@ -95,6 +97,8 @@ class MemoryPool:
         return block
 
     def _take(self, device: int, stream: int, nbytes: int) -> PooledMemory:
+        if device not in self._limited:
+            self._limit_from_environment(device)
         try:
             return PooledMemory(self._arenas.take(device, stream, nbytes), self)
         except _pools.Exhausted as exc:
@@ -153,25 +157,20 @@ class MemoryPool:
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Limit the bytes held of the current device; 0 or nothing means no limit."""
-        self._arenas.set_limit(_current.current_device(), limit(size, fraction))
+        device = _current.current_device()
+        self._arenas.set_limit(device, limit(size, fraction))
+        self._limited.add(device)
 
     def get_limit(self) -> int:
-        """Return the limit, 0 for none."""
-        return self._arenas.limit(_current.current_device())
+        """Return the limit, 0 for none; at first that of CUPY_GPU_MEMORY_LIMIT."""
+        device = _current.current_device()
+        if device not in self._limited:
+            self._limit_from_environment(device)
+        return self._arenas.limit(device)
 
-
-def limit(size: int | None, fraction: float | None) -> int:
-    """Return the bytes that a limit means."""
-    if fraction is None:
-        wanted = 0 if size is None else int(size)
-        if wanted < 0:
-            raise ValueError(f"memory limit size out of range: {wanted}")
-        return wanted
-    if size is not None:
-        raise ValueError("size and fraction cannot be specified at one time")
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"memory limit fraction out of range: {fraction}")
-    return int(fraction * memGetInfo()[1])
+    def _limit_from_environment(self, device: int) -> None:
+        self._arenas.set_limit(device, limit(**parse()))
+        self._limited.add(device)
 
 
 for _name in ("Exhausted", "MemoryPool", "OutOfMemoryError", "PooledMemory"):

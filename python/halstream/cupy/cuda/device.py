@@ -5,18 +5,26 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ... import _core as core
-from ..._core import _current
+from ..._core import _current, _interop
 from ..._dialects._adapt import raising
 from ..._memory import memory_info
 from . import _devices as runtime
 from ._errors import ERRORS, check_may_wait, unsupported
 from ._memory_functions import pointerGetAttributes
+from ._properties import all_attributes
 
 __all__ = ["Device", "from_pointer", "get_compute_capability", "get_device_id"]
 
 D = TypeVar("D", bound="Device")
 
 _memory_info = raising(ERRORS)(memory_info)
+
+
+@raising(ERRORS)
+def _facts(device: int) -> dict[str, Any]:
+    return _interop.device_facts(core.ordinal(device))
+
+
 _LIBRARIES = "handles of CUDA libraries are not built yet"
 
 
@@ -69,16 +77,13 @@ class Device(core.Device):
     @property
     def compute_capability(self) -> str:
         """Major and minor number; '00' for a host device."""
-        known = runtime.getDeviceProperties(self.ordinal)
+        known = _facts(self.ordinal)
         return f"{known['major']}{known['minor']}"
 
     @property
     def attributes(self) -> dict[str, int]:
         """Every attribute of the device; what a host device has nothing of is 0."""
-        return {
-            name: runtime.deviceGetAttribute(number, self.ordinal)
-            for name, number in runtime.ATTRIBUTES.items()
-        }
+        return all_attributes(self.ordinal)
 
     @property
     def pci_bus_id(self) -> str:

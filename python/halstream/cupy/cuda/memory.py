@@ -12,6 +12,7 @@ from ._blocks import BaseMemory, ManagedMemory, Memory, MemoryAsync, UnownedMemo
 from ._blocks import stream_of as _stream_of
 from ._errors import size_t as _size_t
 from ._function_allocators import CFunctionAllocator, PythonFunctionAllocator
+from ._limits import parse as _parse_limit_string  # noqa: F401
 from ._memory_pool import MemoryPool, OutOfMemoryError, PooledMemory
 from ._memory_pool import malloc as _malloc
 from ._pointer import MemoryPointer

@@ -10,4 +10,5 @@ from ._events import *  # noqa: F403
 from ._graphs import *  # noqa: F403
 from ._memory_functions import *  # noqa: F403
 from ._mempools import *  # noqa: F403
+from ._properties import *  # noqa: F403
 from ._streams import *  # noqa: F403
