@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from ._errors import KINDS, HalError, InvalidValueError
 
@@ -154,10 +154,14 @@ def __getattr__(name: str) -> Any:
 def error(
     exc: BaseException, kinds: Mapping[str, Callable[..., BaseException]] = KINDS
 ) -> BaseException:
-    """Turn an error of the core into the class that `kinds` names for it.
+    """Return the exception of `kinds` for an error that the core reported.
 
-    Exceptions that the core did not write (a wrong argument type, for
-    instance) come back unchanged.
+    Raises
+    ------
+    BaseException
+        `exc` itself, with its cause and context, if the core did not write it (a
+        wrong argument type, or what a signal handler of the program raised); and
+        the exception of a checked function, in place of the core's report of it.
     """
     if isinstance(exc, HalError):
         kind, code, operation, text = exc.kind, exc.code, exc.operation, str(exc)
@@ -166,13 +170,27 @@ def error(
     else:
         parts = str(exc).split(_SEPARATOR)
         if len(parts) != 6:
-            return exc
+            _raise_unchanged(exc)
         _, kind, number, operation, token, text = parts
         code = int(number)
         original = checked.pop(int(token), None) if token != "0" else None
         if original is not None:
-            return original
+            _raise_unchanged(original)
     return kinds.get(kind, KINDS.get(kind, HalError))(text, code=code, operation=operation)
+
+
+def _raise_unchanged(exc: BaseException) -> NoReturn:
+    """Raise an exception of the program with the cause and the context that it has.
+
+    The callers raise what `error` returns "from None" while they handle the
+    core's exception; that would replace both.
+    """
+    cause, context, suppressed = exc.__cause__, exc.__context__, exc.__suppress_context__
+    try:
+        raise exc
+    finally:
+        exc.__cause__, exc.__context__, exc.__suppress_context__ = cause, context, suppressed
+        del exc, cause, context  # its traceback refers to this frame
 
 
 def nanoseconds(timeout: float | None) -> int:

@@ -93,20 +93,20 @@ def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | Non
         return cls._wrap(source)
     try:
         answer = source.__cuda_stream__
-    except AttributeError:
+    except AttributeError as exc:
         raise TypeError(
             f"a stream is a halstream Stream or an object with __cuda_stream__, not "
             f"{type(source).__name__}"
-        ) from None
+        ) from (exc if hasattr(type(source), "__cuda_stream__") else None)
     if callable(answer):
         answer = answer()  # a tuple in place of the method is of an early draft
     try:
         version, handle = map(operator.index, answer)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as exc:
         raise InvalidValueError(
             f"__cuda_stream__ of {type(source).__name__} gave {answer!r}, not a version and a handle",
             operation="from_cuda_stream",
-        ) from None
+        ) from exc
     if version != 0:
         raise InvalidValueError(
             f"__cuda_stream__ of {type(source).__name__} speaks version {version}; 0 is understood",

@@ -73,6 +73,7 @@ class Stream(Work):
     _owner: Owner | None = None
     _foreign: Any = None  # another library's object that owns the stream
     _index = -1
+    _hash: int | None = None
     _ordinal: int
 
     def __init__(
@@ -377,10 +378,25 @@ class Stream(Work):
         _leave()
 
     def __eq__(self, other: object) -> bool:
-        return self._id == other._id if isinstance(other, Stream) else NotImplemented
+        return self._same(other) if isinstance(other, Stream) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._id)
+        # The handle, and not the id: a stream of cupy is known by its handle alone.
+        found = self._hash
+        if found is None:
+            try:
+                found = hash(self.handle)
+            except RuntimeError:  # closed
+                found = hash(self._id)
+            self._hash = found
+        return found
+
+    def _same(self, other: Stream) -> bool:
+        """Return True if both objects name one stream of the runtime."""
+        try:
+            return self._id == other._id
+        except RuntimeError:  # the handle of one of them names no live stream
+            return False
 
     def __repr__(self) -> str:
         number = "closed" if self.closed else self.index

@@ -62,7 +62,8 @@ def raising(
                 return function(*args, **kwargs)
             except HalError as exc:
                 if type(exc) is KINDS.get(exc.kind):
-                    raise again(exc, kinds) from None
+                    # None for the core's errors; a checked function may have raised one, too.
+                    raise again(exc, kinds) from exc.__cause__
                 raise
 
         return call

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
@@ -19,8 +18,6 @@ from .._core._base import held
 from .._core._event import Event
 from .._core._stream import Stream
 from .._errors import HalError, OutOfMemoryError
-
-_lock = threading.Lock()
 
 
 @dataclasses.dataclass
@@ -72,30 +69,39 @@ def _done(event: Event) -> bool:
 
 def hold(block: Held) -> None:
     """Keep a block back."""
-    with _lock:
-        held.append(block)
+    held.append(block)
 
 
 def poll() -> None:
-    """Give back the blocks whose streams are past them."""
-    with _lock:
-        done = [block for block in held if block.passed()]
-        held[:] = [block for block in held if block not in done]
-    for block in done:
-        block.give_back()
+    """Give back the blocks whose streams are past them.
+
+    Each block is taken out before it is looked at and no lock is held: a signal
+    handler, a finalizer or another thread may come here at the same time.
+    """
+    for _ in range(len(held)):
+        block = _first()
+        if block is None:
+            return
+        passed = False
+        try:
+            passed = block.passed()
+        finally:
+            if not passed:
+                held.append(block)
+        if passed:
+            block.give_back()
 
 
 def recover() -> bool:
     """Wait until all held blocks can be given back; False if there were none."""
-    with _lock:
-        blocks = held[:]
-        held.clear()
-    for block in blocks:
+    found = False
+    while (block := _first()) is not None:
+        found = True
         for event in block.events:
             with contextlib.suppress(HalError):  # the stream reports it, not the memory
                 event.synchronize()
         block.give_back()
-    return bool(blocks)
+    return found
 
 
 def retry(exc: RuntimeError, ordinal: int, alloc: Callable[..., int], *args: int) -> int:
@@ -115,12 +121,19 @@ def retry(exc: RuntimeError, ordinal: int, alloc: Callable[..., int], *args: int
 
 def held_bytes(ordinal: int) -> int:
     """Return the bytes that held blocks take in the pool of a device."""
-    with _lock:
-        return sum(
-            _room(block.nbytes)
-            for block in held
-            if block.ordinal == ordinal and block.owner is not None
-        )
+    return sum(
+        _room(block.nbytes)
+        for block in held.copy()
+        if block.ordinal == ordinal and block.owner is not None
+    )
+
+
+def _first() -> Held | None:
+    try:
+        first: Held = held.pop(0)
+    except IndexError:
+        return None
+    return first
 
 
 def _room(nbytes: int) -> int:

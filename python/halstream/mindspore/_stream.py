@@ -114,14 +114,11 @@ class Stream(core.Stream):
         )
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Stream):
-            raise TypeError(
-                f"For '__eq__', the argument 'other' should be Stream, but got {type(other)}."
-            )
-        return self._id == other._id
+        check_stream("__eq__", "other", other)
+        return isinstance(other, core.Stream) and self._same(other)
 
-    def __hash__(self) -> int:
-        return hash((self.index, self._ordinal))
+    # Streams of other dialects may be equal, so the hash is the one that all have.
+    __hash__ = core.Stream.__hash__
 
     def __repr__(self) -> str:
         if not self.init_finished:

@@ -93,7 +93,7 @@ class _BaseStream(core.Stream):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, _BaseStream):
             return self.ptr == other.ptr
-        return isinstance(other, core.Stream) and self._id == other._id
+        return isinstance(other, core.Stream) and self._same(other)
 
     def __hash__(self) -> int:
         return hash(self.ptr)

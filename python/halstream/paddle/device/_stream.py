@@ -92,7 +92,7 @@ class Stream(core.Stream):
         if isinstance(o, Stream):
             # Two wrappers of one stream are two: compare their stream_base.
             return object.__eq__(self, o)
-        return isinstance(o, core.Stream) and self._id == o._id
+        return isinstance(o, core.Stream) and self._same(o)
 
     # Equal for wrappers of one stream, and for equal streams of other dialects.
     __hash__ = core.Stream.__hash__

@@ -62,8 +62,10 @@ class Stream(GenericStream):
         return ctypes.c_void_p(self.handle)
 
     def __eq__(self, o: object) -> bool:
-        # False and not NotImplemented, also for a torch.Stream of the same work.
-        return isinstance(o, Stream) and self._id == o._id
+        # False and not NotImplemented, also for a torch.Stream that names the same stream.
+        if isinstance(o, GenericStream) and not isinstance(o, Stream):
+            return False
+        return isinstance(o, core.Stream) and self._same(o)
 
     __hash__ = core.Stream.__hash__
 
