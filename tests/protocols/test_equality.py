@@ -120,7 +120,7 @@ def test_a_handle_that_names_no_stream_equals_nothing_else() -> None:
     """cupy accepts any number as a handle; comparing it must not fail."""
     with pytest.warns(DeprecationWarning):
         unknown = cls("cupy.cuda", "ExternalStream")(987654321)
-    assert unknown == unknown  # noqa: PLR0124
+    assert unknown == unknown
     for name in CLASSES:
         if not name.startswith("cupy"):
             assert not check(unknown, stream_class(name)._wrap(hs.Stream(0)))
