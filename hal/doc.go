@@ -76,8 +76,8 @@
 //
 //   - D1: Ordinals count from 0; any other number fails.
 //   - D2: Each thread has its own current device, the first one at the start.
-//   - D3: A backend that cannot be used says why; a failed choice changes
-//     nothing.
+//   - D3: A backend that cannot be used says why; a refused choice changes
+//     nothing. After a change every task and thread starts at the defaults.
 //   - D4: Objects of two devices do not mix, except that a stream may wait for
 //     events and streams of another device. Objects of two runtimes never mix.
 //   - D5: Synchronizing a device waits for the work enqueued on its streams
@@ -193,12 +193,15 @@
 // # Task (Python)
 //
 //   - T1: Contexts nest, and leaving restores what stood before, also after an
-//     exception and across devices.
+//     exception and across devices. A context that is not the innermost one
+//     when it ends takes only itself away.
 //   - T2: Changing the current stream or device inside a context ends with it;
-//     outside it holds for the thread, or for the process where the dialect
-//     says so.
+//     outside it holds for the asyncio task or else for the thread, or for the
+//     process where the dialect says so.
 //   - T3: A new thread starts at the defaults, also with a copied context.
-//   - T4: Each asyncio task has its own current stream and device.
+//   - T4: Each asyncio task has its own current stream and device, and begins
+//     with its maker's. In strict mode the guards of paddle and mindspore hold
+//     for the process.
 //   - T5: A stream is current on its own device only.
 //   - T6: Deleting or closing the current stream is safe.
 package hal

@@ -135,26 +135,41 @@ func BackendPassed() (lines string, err error) {
 	return strings.Join(r.Passed(), "\n"), nil
 }
 
-// UseBackend changes the backend; no stream or event may be alive.
-func UseBackend(name string) (done int64, err error) {
+// UseBackend changes the backend. No stream or event may be alive but the streams
+// of kept, ids with spaces between them, which are closed when the backend changes.
+// With dry not 0 it only checks the streams and events. A refused call changes nothing.
+func UseBackend(name, kept string, dry int64) (done int64, err error) {
 	defer guard(&err)
 	caller()
 	defer alone()()
-	if err := unused(rt); err != nil {
+	var ids []int64
+	for _, text := range strings.Fields(kept) {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, raise(driver.Errorf(driver.InvalidValue, "use backend", "%q is no id", text))
+		}
+		if _, open := find(id).(*hal.Stream); open {
+			ids = append(ids, id)
+		}
+	}
+	if err := unused(rt, len(ids), dry != 0); err != nil || dry != 0 {
 		return 0, err
 	}
 	opened, err := open(name)
 	if err != nil {
 		return 0, err
 	}
-	if err := unused(rt); err != nil { // others could go on with it meanwhile
+	if err := unused(rt, len(ids), false); err != nil { // others could go on with it meanwhile
 		unlocked(opened.Close)
 		return 0, err
 	}
-	before, ids := rt, append(slices.Clone(legacyIDs), perThreadIDs...)
+	for _, id := range ids {
+		_ = closeAs(nil, id) // the runtime that it belongs to ends
+	}
+	before, defaults := rt, append(slices.Clone(legacyIDs), perThreadIDs...)
 	adopt(opened)
 	if before != nil {
-		for _, id := range ids {
+		for _, id := range defaults {
 			remove(id)
 		}
 		unlocked(before.Close)
@@ -162,22 +177,24 @@ func UseBackend(name string) (done int64, err error) {
 	return 1, nil
 }
 
-// unused says why a runtime cannot be given up, nil if it can.
-func unused(r *hal.Runtime) error {
+// unused says why a runtime cannot be given up together with a number of its
+// streams, nil if it can. The caller frees memory that it keeps after a look at
+// the streams only.
+func unused(r *hal.Runtime, streams int, streamsOnly bool) error {
 	if r == nil {
 		return nil
 	}
-	if n := r.Live(); n > 0 {
+	if n := r.Live() - streams; n > 0 {
 		return raise(driver.Errorf(driver.InvalidValue, "use backend",
 			"%d stream(s) and event(s) are alive; close them first", n))
-	}
-	if n := r.Blocks(); n > 0 {
-		return raise(driver.Errorf(driver.InvalidValue, "use backend",
-			"%d block(s) of memory are alive; free them first", n))
 	}
 	if r.Pending() > 0 {
 		return raise(driver.Errorf(driver.NotReady, "use backend",
 			"work is pending; synchronize the devices first"))
+	}
+	if n := r.Blocks(); n > 0 && !streamsOnly {
+		return raise(driver.Errorf(driver.InvalidValue, "use backend",
+			"%d block(s) of memory are alive; free them first", n))
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestACheckFollowsTheBackend(t *testing.T) {
 	}
 	number(CheckStart(0))
 	race()
-	number(UseBackend("host"))
+	number(UseBackend("host", "", 0))
 	race()
 	number(CheckFlags(checkObserve))
 	require.Len(t, strings.Split(text(CheckTake(1)), recordSeparator), 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._core import Device, Event, Stream, _current, _hostfunc, device_count, synchronize
+from ._core import Device, Event, Stream, _current, device_count, synchronize
 from ._errors import (
     AbortedError,
     BackendAbsentError,
@@ -110,7 +110,10 @@ def backend() -> str:
 
 
 def use_backend(name: str) -> str:
-    """Choose the backend; possible while no stream or event is alive.
+    """Choose the backend; possible while no stream, event or block of memory is alive.
+
+    A call that is refused changes nothing. What tasks and threads made current
+    is forgotten in all of them when the backend changes.
 
     Parameters
     ----------
@@ -126,33 +129,14 @@ def use_backend(name: str) -> str:
     ------
     BackendAbsentError
         If it cannot be used here; the text says why.
+    InvalidValueError
+        If a stream, an event or a block of memory is alive.
+    NotReadyError
+        If work is pending.
     """
-    import sys
+    from ._core._backend import change
 
-    from ._core._base import drain
-    from ._core._device import in_use
-    from ._core._interop import backend_name
-    from ._dialects import _numbered
-    from ._memory import _pools
-    from .torch import _stream_rings as _pool
-
-    _numbered.forget()
-    _pool.reset()
-    _pools.reset()
-    launches = sys.modules.get(f"{__name__}._kernel._launch")
-    if launches is not None:
-        launches.forget()
-    drain()
-    try:
-        _native.use_backend(name)
-    except RuntimeError as exc:
-        raise _native.error(exc) from None
-    _hostfunc.restart()
-    _current.reset()
-    in_use.clear()
-    backend_name.cache_clear()
-    if name == "auto":
-        _native.tell_passed()
+    change(name)
     return backend()
 
 

@@ -54,16 +54,17 @@ def _install() -> None:
             _act()
         return extension
 
-    def changing(name: str) -> Any:
+    def changing(name: str, kept: str, dry: int) -> Any:
         nonlocal choosing
         choosing = True
         try:
-            result = (choose or native.__getattr__("use_backend"))(name)
+            result = (choose or native.__getattr__("use_backend"))(name, kept, dry)
         finally:
             choosing = False
             native._load = load
             native.use_backend = changing  # looking it up has put the bare one there
-        _act()
+        if not dry:
+            _act()
         return result
 
     native.use_backend = changing

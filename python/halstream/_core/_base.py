@@ -7,6 +7,23 @@ from typing import Any, ClassVar
 
 from .. import _native
 from .._errors import KINDS, WaitTimeoutError
+from ._runtime import Owner, collected
+
+__all__ = [
+    "BLOCKING_SYNC",
+    "BLOCK_HOST",
+    "INTERPROCESS",
+    "NON_BLOCKING",
+    "REAP_AT",
+    "TIMING",
+    "Base",
+    "Owner",
+    "drain",
+    "held",
+    "lent",
+    "reap",
+    "reap_memory",
+]
 
 # Bits of the flags that the extension takes; the same numbers are in pybuild.
 TIMING = 1
@@ -15,22 +32,22 @@ INTERPROCESS = 4
 NON_BLOCKING = 1
 BLOCK_HOST = 2
 
-# Ids whose Python owner was collected. The garbage collector may run anywhere,
-# also inside the extension's own calls, so finalizers only append here and
-# ordinary calls close the objects.
-reap: list[int] = []
+# The garbage collector may run anywhere, also inside the extension's own calls,
+# so finalizers only append to these lists and ordinary calls close the objects.
+reap = collected.ids
 REAP_AT = 32
-
-# The same for memory, by address, or as what `_held.Held` takes.
-reap_memory: list[Any] = []
-# Freed memory that other streams still use; `_held` fills and empties it.
-held: list[Any] = []
-# Owners of memory that other libraries got through DLPack, by token; `_exchange` fills it.
-lent: dict[int, Any] = {}
+reap_memory = collected.memory
+held = collected.held
+lent = collected.lent
 
 
 def drain() -> None:
-    """Close, in id order, the native objects whose Python owners are gone."""
+    """Close, in id order, the native objects whose Python owners were collected.
+
+    Holds no lock, and takes each object out of its list before it does anything
+    with it: a finalizer or a signal handler may get here inside of such a call,
+    and other threads at the same time.
+    """
     for gone in _emptied(reap_memory):
         if type(gone) is int:
             _native.mem_reap(gone)
@@ -114,22 +131,3 @@ class Base:
             f"cannot pickle or copy a {type(self).__name__}: it names live work of this "
             "process; create a new one where you need it"
         )
-
-
-class Owner:
-    """Closes a native stream when the last wrapper of it is gone.
-
-    With `external` the stream is another library's, which it is left to.
-    """
-
-    __slots__ = ("__weakref__", "external", "ident")
-
-    def __init__(self, ident: int, external: bool = False) -> None:
-        self.ident = ident
-        self.external = external
-
-    def __del__(self) -> None:
-        if reap is not None:
-            reap.append(self.ident)
-
-

@@ -4,56 +4,29 @@ The stack is a linked list of immutable entries in a context variable, so each
 asyncio task has its own; an entry counts only on the thread that made it, so a
 context that was copied to another thread starts there from the defaults. Below
 the stack lie the thread's own settings and below those the process's.
+
+An entry is either a context (`with`), which lasts until it is left, or a setting
+(`set_stream`), which lasts until the context below it is left. A setting below
+all contexts is a task's own: it is made by `set_stream` inside an asyncio task,
+and ends with the task. On a thread that runs no task the same call changes the
+thread's settings.
 """
 
 from __future__ import annotations
 
-import threading
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING
+
+from . import _stack
+from ._stack import Entry, in_task, inside, taken_out, with_setting, without_settings
+from ._strict import strict as _strict
 
 if TYPE_CHECKING:
     from . import Stream
 
 
-class _Thread(threading.local):
-    """What a thread chose outside any context."""
-
-    def __init__(self) -> None:
-        # An object, not the thread's number: numbers are used again.
-        self.key = object()
-        self.device: int | None = None
-        self.streams: dict[int, Stream] = {}
-        self.soft: set[int] = set()  # devices whose entry in `streams` is soft
-
-
-class _Process:
-    """What the process chose outside any context (paddle and mindspore)."""
-
-    device = 0
-    label = ""
-    streams: ClassVar[dict[int, Stream]] = {}
-    blocking = False
-    memory_limit = 0
-
-
-class _Entry(NamedTuple):
-    key: object
-    ordinal: int  # device whose current stream the entry sets, -1 for none
-    stream: Stream | None
-    device: int  # current device the entry sets, -1 for none
-    below: _Entry | None
-    leaves: bool  # True when leaving a context removes the entry and all above it
-    # True for cupy's use(), which the next context forgets, and for cupy's
-    # contexts, which undo nothing but the stream of their device.
-    soft: bool
-    restore: _Entry | None  # top of the stack after leaving
-    label: str = ""  # name the device was chosen by, "" for none (paddle)
-
-
-_top: ContextVar[_Entry | None] = ContextVar("halstream_current", default=None)
-_thread = _Thread()
-_process = _Process()
+_top = _stack.innermost
+_thread = _stack.thread
+_process = _stack.process
 # Building the tuple directly costs half of what the class's constructor does.
 _make = tuple.__new__
 
@@ -61,28 +34,28 @@ _make = tuple.__new__
 def current_device() -> int:
     """Return the ordinal of the calling task's current device."""
     entry = _top.get()
-    thread = _thread
+    own = _thread.own
     if entry is not None:
-        key = thread.key
+        key = own.key
         while entry is not None:
             if entry[3] >= 0 and entry[0] is key:
                 return entry[3]
             entry = entry[4]
-    device = thread.device
+    device = own.device
     return _process.device if device is None else device
 
 
 def current_stream(ordinal: int) -> Stream | None:
     """Return the stream that is current on a device, None for its default stream."""
     entry = _top.get()
-    thread = _thread
+    own = _thread.own
     if entry is not None:
-        key = thread.key
+        key = own.key
         while entry is not None:
             if entry[1] == ordinal and entry[0] is key:
                 return entry[2]
             entry = entry[4]
-    return thread.streams.get(ordinal) or _process.streams.get(ordinal)
+    return own.streams.get(ordinal) or _process.streams.get(ordinal)
 
 
 def process_device() -> tuple[int, str]:
@@ -94,7 +67,7 @@ def set_process_device(ordinal: int, label: str = "") -> None:
     """Choose the device of every thread that has not chosen its own."""
     _process.device = ordinal
     _process.label = label
-    _thread.device = None
+    _thread.own.device = None
 
 
 def blocking() -> bool:
@@ -120,7 +93,7 @@ def set_memory_limit(nbytes: int) -> None:
 def device_label() -> str:
     """Return the label of the innermost choice of a device that has one, '' for none."""
     entry = _top.get()
-    key = _thread.key
+    key = _thread.own.key
     while entry is not None:
         if entry.label and entry.key is key:
             return entry.label
@@ -131,12 +104,15 @@ def device_label() -> str:
 def choose_device(ordinal: int, label: str) -> None:
     """Choose the device of the innermost context if a context chose one, else the process's."""
     top = entry = _top.get()
-    key = _thread.key
-    while top is not None and top.key is key and entry is not None:
+    key = _thread.own.key
+    in_context = inside(top, key)
+    while in_context and entry is not None:
         if entry.device >= 0 and entry.key is key:
-            _replace(top, -1, None, ordinal, soft=False, label=label)
+            _top.set(with_setting(top, -1, None, ordinal, False, label))
             return
         entry = entry.below
+    if top is not None and not in_context:
+        _top.set(without_settings(top, -1))
     set_process_device(ordinal, label)
 
 
@@ -149,20 +125,27 @@ def enter(
 ) -> None:
     """Make `stream` current until the matching `leave`.
 
-    `ordinal` is the device whose current stream it becomes, None for its own.
-    With `forget_soft`, leaving returns to what the nearest context of that
-    device set, as if no soft `set_stream` had happened since (cupy), and keeps
-    what was set inside for other devices.
+    Parameters
+    ----------
+    stream : Stream
+    switch_device : bool
+        True also makes the stream's device current.
+    ordinal : int or None
+        The device whose current stream it becomes; None is its own.
+    forget_soft : bool
+        True: leaving returns to what the nearest context of that device set,
+        as if no soft `set_stream` had happened since, and keeps what was set
+        inside for other devices (cupy).
     """
     top = _top.get()
     if ordinal is None:
         ordinal = stream._ordinal
-    restore = _hide_soft(top, ordinal) if forget_soft else top
+    restore = _without_soft(top, ordinal) if forget_soft else top
     _top.set(
         _make(
-            _Entry,
+            Entry,
             (
-                _thread.key,
+                _thread.own.key,
                 ordinal,
                 stream,
                 ordinal if switch_device else -1,
@@ -179,56 +162,141 @@ def enter(
 def enter_device(ordinal: int, label: str = "") -> None:
     """Make a device current until the matching `leave`; its streams stay as they are."""
     top = _top.get()
-    _top.set(_Entry(_thread.key, -1, None, ordinal, top, True, False, top, label))
+    _top.set(Entry(_thread.own.key, -1, None, ordinal, top, True, False, top, label))
 
 
-def leave() -> None:
-    """End the innermost context of this thread and restore what stood before it.
+class GuardScope:
+    """How far a guard of paddle or mindspore reaches: its task, in strict mode the process.
+
+    Strict mode has the real packages' scope: every thread sees the guard's
+    stream, and leaving makes the stream current again that was so before,
+    whatever other threads have set meanwhile.
+    """
+
+    __slots__ = ("_before",)
+
+    def __init__(self) -> None:
+        # For each time it was entered and not left: None in the scope of the
+        # task, else the device and its current stream of before.
+        self._before: list[tuple[int, Stream | None] | None] = []
+
+    def enter(self, stream: Stream) -> None:
+        """Make a stream current until `leave`."""
+        if not _strict.enabled:
+            enter(stream, False)
+            self._before.append(None)
+            return
+        ordinal = stream._ordinal
+        before = ordinal, current_stream(ordinal)
+        set_stream(stream, False, process=True)
+        self._before.append(before)
+
+    def leave(self, stream: Stream) -> None:
+        """End what the latest `enter` began, which was given the same stream."""
+        before = self._before.pop() if self._before else None
+        if before is None:
+            leave(stream)
+            return
+        ordinal, previous = before
+        if previous is None:
+            _process.streams.pop(ordinal, None)
+        else:
+            set_stream(previous, False, ordinal=ordinal, process=True)
+
+
+def leave(stream: Stream | None = None, *, device: int | None = None) -> None:
+    """End a context of this thread and restore what stood before it.
+
+    Contexts of generators may end in another order than they began in. Then the
+    context is taken out of the stack together with what was set inside it, and
+    those that began later stay as they are.
+
+    Parameters
+    ----------
+    stream : Stream or None
+        End the innermost context that was entered with this stream.
+    device : int or None
+        End the innermost context of `enter_device` with this ordinal. Without
+        either, end the innermost context.
 
     Raises
     ------
     IndexError
-        If this thread is in no context.
+        If this thread is in no such context.
     """
-    top = entry = _top.get()
-    key = _thread.key
-    while entry is not None and entry[0] is key:
-        if entry[5]:
-            _top.set(entry[7])
-            if entry[6] and entry is not top:
-                _set_again(top, entry)
-            return
+    top = _top.get()
+    if top is not None and top[5] and top[2] is stream and stream is not None and top[0] is _thread.own.key:
+        _top.set(top[7])
+        return
+    _leave_entry(top, _find(top, stream, device))
+
+
+def leave_device(ordinal: int | None = None) -> None:
+    """End a context of `enter_device`; streams made current inside it stay.
+
+    Parameters
+    ----------
+    ordinal : int or None
+        End the innermost context of this device; None ends the innermost one.
+
+    Raises
+    ------
+    IndexError
+        If this thread is in no such context.
+    """
+    top = _top.get()
+    left = _find(top, None, ordinal)
+    kept = []
+    entry = top
+    while entry is not None and entry is not left:
+        if entry.ordinal >= 0:
+            kept.append(entry)
+        entry = entry[4]
+    if _leave_entry(top, left):
+        for setting in reversed(kept):
+            _set_stream_again(setting)
+
+
+def _find(top: Entry | None, stream: Stream | None, device: int | None) -> Entry:
+    """Return the innermost context of this thread that was entered with a stream or a device."""
+    key = _thread.own.key
+    entry = top
+    while entry is not None:
+        if entry[5] and (entry[0] is key or entry[0].retired):
+            if stream is not None:
+                if entry[2] is stream:
+                    return entry
+            elif device is None or (entry[2] is None and entry[3] == device):
+                return entry
         entry = entry[4]
     raise IndexError("leaving a stream context that this thread has not entered")
 
 
-def leave_device() -> None:
-    """End a context that set only the device; streams made current inside it stay.
-
-    Raises
-    ------
-    IndexError
-        If this thread is in no context.
-    """
-    entry = _top.get()
-    key = _thread.key
-    kept = []
-    while entry is not None and entry[0] is key and not entry[5]:
-        if entry.ordinal >= 0:
-            kept.append(entry)
+def _leave_entry(top: Entry | None, left: Entry) -> bool:
+    """Remove a context and what was set inside it; True if it was the innermost one."""
+    above: list[Entry] = []
+    entry = top
+    while entry is not None and entry is not left:
+        above.append(entry)
         entry = entry[4]
-    leave()
-    for entry in reversed(kept):
-        _set_stream_again(entry)
+    if any(entry[5] for entry in above):
+        _top.set(taken_out(top, left))
+        return False
+    _top.set(left[7])
+    if left[6]:
+        for setting in reversed(above):
+            _set_again(setting, left)
+    return True
 
 
 def set_device(ordinal: int) -> None:
-    """Change the current device; undone when the innermost context ends."""
+    """Change the current device; undone when the innermost context, or else the task, ends."""
     top = _top.get()
-    if top is not None and top[0] is _thread.key:
-        _replace(top, -1, None, ordinal, soft=False)
+    own = _thread.own
+    if (top is not None and top[0] is own.key) or in_task():
+        _top.set(with_setting(top, -1, None, ordinal, False))
     else:
-        _thread.device = ordinal
+        own.device = ordinal
 
 
 def set_stream(
@@ -242,92 +310,58 @@ def set_stream(
     """Change the current stream of the stream's device.
 
     Inside a context the change is undone when the innermost context ends.
-    Outside, it holds for the thread, or with `process` for every thread that
-    has not set its own. `ordinal` is the device whose current stream it
-    becomes, None for its own.
+    Outside, it holds for the asyncio task, or else for the thread.
+
+    Parameters
+    ----------
+    stream : Stream
+    switch_device : bool
+        True also makes the stream's device current.
+    ordinal : int or None
+        The device whose current stream it becomes; None is its own.
+    process : bool
+        True: outside a context, the change holds for every task and thread
+        that has not set its own (paddle and mindspore).
+    soft : bool
+        True: the next context of the device forgets the change (cupy).
     """
     if ordinal is None:
         ordinal = stream._ordinal
     top = _top.get()
-    if top is not None and top[0] is _thread.key:
-        _replace(top, ordinal, stream, ordinal if switch_device else -1, soft=soft)
+    own = _thread.own
+    if process and not inside(top, own.key):
+        if top is not None:
+            _top.set(without_settings(top, ordinal))
+    elif (top is not None and top[0] is own.key) or in_task():
+        device = ordinal if switch_device else -1
+        _top.set(with_setting(top, ordinal, stream, device, soft))
         return
     if soft:
-        _thread.soft.add(ordinal)
+        own.soft.add(ordinal)
     else:
-        _thread.soft.discard(ordinal)
+        own.soft.discard(ordinal)
     if process:
         _process.streams[ordinal] = stream
-        _thread.streams.pop(ordinal, None)
+        own.streams.pop(ordinal, None)
     else:
-        _thread.streams[ordinal] = stream
+        own.streams[ordinal] = stream
     if switch_device:
-        _thread.device = ordinal
+        own.device = ordinal
 
 
 def reset() -> None:
-    """Forget every choice of this task, this thread and the process (change of backend)."""
-    _top.set(None)
-    _thread.streams.clear()
-    _thread.soft.clear()
-    _thread.device = None
-    _process.streams.clear()
-    _process.device = 0
-    _process.label = ""
-    _process.blocking = False
-    _process.memory_limit = 0
+    """Forget every choice of this task, of every thread and of the process."""
+    _process.reset()
 
 
-def _replace(
-    top: _Entry | None,
-    ordinal: int,
-    stream: Stream | None,
-    device: int,
-    *,
-    soft: bool,
-    label: str = "",
-) -> None:
-    """Put a setting above the innermost context."""
-    _top.set(_replaced(top, ordinal, stream, device, soft, label))
-
-
-def _replaced(
-    top: _Entry | None,
-    ordinal: int,
-    stream: Stream | None,
-    device: int,
-    soft: bool,
-    label: str = "",
-) -> _Entry:
-    """Return the stack with a setting above the innermost context, in place of the one it supersedes.
-
-    Without the second half a loop of `set_stream` in one context would grow
-    the stack for ever.
-    """
-    key = _thread.key
-    kept = []
-    below = top
-    while below is not None and below[0] is key and not below[5]:
-        if below[1] != ordinal:
-            kept.append(below)
-        elif below[3] >= 0 and device < 0:
-            kept.append(below._replace(ordinal=-1, stream=None))
-        else:
-            label = label or below.label
-        below = below[4]
-    for entry in reversed(kept):
-        below = entry._replace(below=below)
-    return _Entry(key, ordinal, stream, device, below, False, soft, None, label)
-
-
-def _hide_soft(top: _Entry | None, ordinal: int) -> _Entry | None:
+def _without_soft(top: Entry | None, ordinal: int) -> Entry | None:
     """Return the stack without what soft settings made current on a device.
 
     What contexts set stays. A soft setting outside any context is forgotten
     at once, for the context about to begin hides it anyway.
     """
-    thread = _thread
-    key = thread.key
+    own = _thread.own
+    key = own.key
     found = False
     entry = top
     while entry is not None:
@@ -336,36 +370,31 @@ def _hide_soft(top: _Entry | None, ordinal: int) -> _Entry | None:
                 break
             found = True
         entry = entry[4]
-    if entry is None and ordinal in thread.soft:
-        thread.soft.discard(ordinal)
-        thread.streams.pop(ordinal, None)
+    if entry is None and ordinal in own.soft:
+        own.soft.discard(ordinal)
+        own.streams.pop(ordinal, None)
     if not found:
         return top
-    chosen = thread.streams.get(ordinal) or _process.streams.get(ordinal)
+    chosen = own.streams.get(ordinal) or _process.streams.get(ordinal)
     stream = chosen if entry is None else entry[2]
-    return _replaced(top, ordinal, stream, -1, False)
+    return with_setting(top, ordinal, stream, -1, False)
 
 
-def _set_again(top: _Entry | None, left: _Entry) -> None:
-    """Set anew what was set inside a context that is no part of what the context chose."""
-    inside = []
-    while top is not None and top is not left:
-        inside.append(top)
-        top = top[4]
-    for entry in reversed(inside):
-        if entry.ordinal >= 0 and entry.ordinal != left.ordinal:
-            _set_stream_again(entry)
-        if entry.device >= 0:
-            set_device(entry.device)
+def _set_again(setting: Entry, left: Entry) -> None:
+    """Repeat a setting that was made inside a context of another device's stream."""
+    if setting.ordinal >= 0 and setting.ordinal != left.ordinal:
+        _set_stream_again(setting)
+    if setting.device >= 0:
+        set_device(setting.device)
 
 
-def _set_stream_again(entry: _Entry) -> None:
-    """Set the stream of an entry anew; one without a stream hides what stands below it."""
+def _set_stream_again(setting: Entry) -> None:
+    """Repeat the stream of a setting; one without a stream hides what stands below it."""
     top = _top.get()
-    if top is not None and top[0] is _thread.key:
-        _top.set(_replaced(top, entry.ordinal, entry.stream, -1, entry.soft))
-    elif entry.stream is not None:
-        set_stream(entry.stream, False, ordinal=entry.ordinal, soft=entry.soft)
+    if top is not None and top[0] is _thread.own.key:
+        _top.set(with_setting(top, setting.ordinal, setting.stream, -1, setting.soft))
+    elif setting.stream is not None:
+        set_stream(setting.stream, False, ordinal=setting.ordinal, soft=setting.soft)
     else:
-        _thread.streams.pop(entry.ordinal, None)
-        _thread.soft.discard(entry.ordinal)
+        _thread.own.streams.pop(setting.ordinal, None)
+        _thread.own.soft.discard(setting.ordinal)

@@ -9,12 +9,22 @@ from .. import _native
 from .._errors import KINDS, WaitTimeoutError
 from . import _current
 from ._base import drain
+from ._runtime import State, runtime
 
 if TYPE_CHECKING:
     from ._stream import Stream
 
-#: Ordinals of the devices on which a stream was made or named; `use_backend` empties it.
-in_use: set[int] = set()
+
+class _InUse(State):
+    def __init__(self) -> None:
+        self.ordinals: set[int] = set()
+
+    def reset(self) -> None:
+        self.ordinals.clear()
+
+
+#: Ordinals of the devices on which a stream was made or named.
+in_use = runtime.add("devices in use", _InUse()).ordinals
 
 
 class Device:
@@ -74,7 +84,7 @@ class Device:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        _current.leave()
+        _current.leave(device=self.ordinal)
 
     def __index__(self) -> int:
         return self.ordinal

@@ -16,6 +16,7 @@ from .._errors import InvalidHandleError, InvalidValueError, NotSupportedError, 
 from . import _current
 from ._base import NON_BLOCKING, Owner
 from ._device import Device, device_count, in_use
+from ._runtime import State, runtime
 
 if TYPE_CHECKING:
     from ._stream import S, Stream
@@ -50,10 +51,29 @@ def _backend() -> str:
         raise _native.error(exc) from None
 
 
-@functools.cache
+class _Use(State):
+    """How this process uses the runtime."""
+
+    def __init__(self) -> None:
+        self.name = ""  # of the backend, "" until somebody asked for it
+        self.opened = False
+        self.child = False  # True in a process that was forked from one that used the runtime
+        # Ids of the streams that `new_raw` made and nobody has closed, by handle.
+        self.raw: dict[int, int] = {}
+
+    def reset(self) -> None:
+        self.name = ""
+        self.raw.clear()
+
+
+_use = runtime.add("use", _Use())
+
+
 def backend_name() -> str:
     """Return the name of the backend in use without asking for it each time."""
-    return _backend()
+    if not _use.name:
+        _use.name = _backend()
+    return _use.name
 
 
 @functools.cache
@@ -176,10 +196,6 @@ def idle(stream: Stream) -> bool:
         raise _native.error(exc) from None
 
 
-# Ids of the streams that `new_raw` made and nobody has closed, by handle.
-_raw: dict[int, int] = {}
-
-
 def new_raw(ordinal: int, *, priority: int = 0, non_blocking: bool = False) -> int:
     """Make a stream that belongs to no Python object; return its raw handle.
 
@@ -190,7 +206,7 @@ def new_raw(ordinal: int, *, priority: int = 0, non_blocking: bool = False) -> i
         handle = int(_native.stream_handle(ident))
     except RuntimeError as exc:
         raise _native.error(exc) from None
-    _raw[handle] = ident
+    _use.raw[handle] = ident
     return handle
 
 
@@ -203,7 +219,7 @@ def close_raw(handle: int) -> None:
         If no live stream has this handle, or another library made it.
     """
     try:
-        ident = _raw.pop(handle, None)
+        ident = _use.raw.pop(handle, None)
         if ident is None or not _native.is_open(ident):
             if handle in (0, 1, 2):
                 raise InvalidHandleError(f"{handle} is a default stream, which nobody closes", operation="close")
@@ -299,26 +315,19 @@ def device_uuid(ordinal: int) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-class _Process:
-    """Whether this process used the runtime, or was forked from one that did."""
-
-    opened = False
-    child = False
-
-
 def open_backend() -> None:
     """Count as used from now on, before any stream is made."""
     _backend()
-    _Process.opened = True
+    _use.opened = True
 
 
 def initialized() -> bool:
     """True once this process has used the runtime; False in a child that was forked from it."""
-    return not _Process.child and (_Process.opened or bool(in_use))
+    return not _use.child and (_use.opened or bool(in_use))
 
 
 def _forked() -> None:
-    _Process.child = _Process.child or initialized()
+    _use.child = _use.child or initialized()
 
 
 if hasattr(os, "register_at_fork"):

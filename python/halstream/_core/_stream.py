@@ -375,7 +375,7 @@ class Stream(Work):
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        _leave()
+        _leave(self)
 
     def __eq__(self, other: object) -> bool:
         return self._same(other) if isinstance(other, Stream) else NotImplemented

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from .._core._base import Owner
+from .._core._runtime import Owner, State, runtime
 from .._core._stream import Stream
 
 S = TypeVar("S", bound=Stream)
 
-# Numbers are never used again, so an entry that is gone stays gone.
-_owners: WeakValueDictionary[tuple[int, int], Owner] = WeakValueDictionary()
-_communication: dict[int, Stream] = {}
-_transfers: dict[int, Stream] = {}
+
+class _Kept(State):
+    """Streams by number, for as long as somebody has them, and those kept for each device."""
+
+    def __init__(self) -> None:
+        # A number is never used again, so a stream that was closed is not found.
+        self.owners: WeakValueDictionary[tuple[int, int], Owner] = WeakValueDictionary()
+        self.communication: dict[int, Stream] = {}
+        self.transfers: dict[int, Stream] = {}
+
+    def reset(self) -> None:
+        self.communication.clear()
+        self.transfers.clear()
+
+    def kept(self) -> Iterator[Owner]:
+        for stream in (*self.communication.values(), *self.transfers.values()):
+            if stream._owner is not None:
+                yield stream._owner
+
+
+_kept = runtime.add("numbered streams", _Kept())
 
 
 def remember(stream: Stream) -> None:
     """Let `find` find a stream for as long as an object of it is alive."""
     owner = stream._owner
     if owner is not None:
-        _owners[stream._ordinal, stream.index] = owner
+        _kept.owners[stream._ordinal, stream.index] = owner
 
 
 def find(cls: type[S], ordinal: int, number: int) -> S | None:
@@ -30,7 +48,7 @@ def find(cls: type[S], ordinal: int, number: int) -> S | None:
     """
     if number == 0:
         return cls._default(ordinal)
-    owner = _owners.get((ordinal, number))
+    owner = _kept.owners.get((ordinal, number))
     if owner is None:
         return None
     new = cls.__new__(cls)
@@ -40,10 +58,10 @@ def find(cls: type[S], ordinal: int, number: int) -> S | None:
 
 def communication(cls: type[S], ordinal: int) -> S:
     """Return a new object for the one stream that a device keeps for communication."""
-    stream = _communication.get(ordinal)
+    stream = _kept.communication.get(ordinal)
     if stream is None:
         # Of two threads that get here at once, one's stream is kept.
-        stream = _communication.setdefault(ordinal, Stream(ordinal, non_blocking=True))
+        stream = _kept.communication.setdefault(ordinal, Stream(ordinal, non_blocking=True))
         remember(stream)
     new = cls.__new__(cls)
     new._attach(stream._id, ordinal, stream._owner)
@@ -56,13 +74,7 @@ def transfer(ordinal: int) -> Stream:
     No work of the program is ever on it, so nothing that a program holds can
     hold these copies.
     """
-    stream = _transfers.get(ordinal)
+    stream = _kept.transfers.get(ordinal)
     if stream is None:
-        stream = _transfers.setdefault(ordinal, Stream(ordinal, non_blocking=True))
+        stream = _kept.transfers.setdefault(ordinal, Stream(ordinal, non_blocking=True))
     return stream
-
-
-def forget() -> None:
-    """Give the kept streams up (change of backend)."""
-    _communication.clear()
-    _transfers.clear()

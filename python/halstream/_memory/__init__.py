@@ -197,9 +197,12 @@ def copy(stream: Stream, dst: int, src: int, nbytes: int, *owners: object) -> No
     try:
         _stream_copy(stream._id, dst, src, nbytes)
     except Exception as exc:
-        error = _failed(stream, exc, "copy")
-        if owners and error is exc:
-            _hostfunc.hold(stream, *owners)  # what a signal's handler raised
+        try:
+            error = _failed(stream, exc, "copy")
+        except BaseException as raised:
+            if owners and raised is exc:
+                _hostfunc.hold(stream, *owners)  # what a signal's handler raised
+            raise
         raise error from None
     except BaseException:
         if owners:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import itertools
 from types import TracebackType
 from typing import Any
 
-from .._core import _base, _current
+from .._core import _base
+from .._core._runtime import runtime
 from .._memory import _pools
-from ..torch import _stream_rings as _pool
 
 __all__ = ["Afresh"]
 
@@ -25,7 +24,7 @@ class Afresh:
     """
 
     def __init__(self) -> None:
-        self._kept: tuple[Any, ...] = ()
+        self._kept: dict[str, Any] = {}
         self._frozen = False
         self._enabled = False
 
@@ -53,29 +52,11 @@ class Afresh:
 
     def keep(self) -> None:
         """Take what holds now as what later runs begin with."""
-        thread, process = _current._thread, _current._process
-        self._kept = (
-            _current._top.get(),
-            (thread.device, dict(thread.streams), set(thread.soft)),
-            (process.device, process.label, dict(process.streams), process.blocking, process.memory_limit),
-            {key: _peek(ring) for key, ring in _pool._rings.items()},
-        )
+        self._kept = runtime.snapshot()
 
     def begin(self) -> None:
         """Put back what later runs begin with."""
-        top, own, shared, turns = self._kept
-        thread, process = _current._thread, _current._process
-        _current._top.set(top)
-        thread.device, streams, soft = own
-        thread.streams.clear()
-        thread.streams.update(streams)
-        thread.soft.clear()
-        thread.soft.update(soft)
-        process.device, process.label, streams, process.blocking, process.memory_limit = shared
-        process.streams.clear()
-        process.streams.update(streams)
-        for key, ring in _pool._rings.items():
-            ring.turn = itertools.count(turns.get(key, 0))
+        runtime.restore(self._kept)
         _base.drain()
         gc.disable()
 
@@ -92,10 +73,3 @@ def _empty_pools() -> None:
     # What a pool keeps of one run would be no allocation in the next.
     for pool in list(_pools._all):
         pool.forget()
-
-
-def _peek(ring: Any) -> int:
-    """Return whose turn it is in a ring."""
-    turn: int = next(ring.turn)
-    ring.turn = itertools.count(turn)
-    return turn

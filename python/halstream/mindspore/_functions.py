@@ -14,8 +14,9 @@ from ._stream import Stream, check_stream
 class StreamCtx:
     """`mindspore.hal.StreamCtx` of 2.10.
 
-    Differences: it makes the stream current for the calling task only; entering
-    one object twice restores both times what stood before.
+    Differences: it makes the stream current for the calling task only (in strict
+    mode for the process, as mindspore's does); entering one object twice restores
+    both times what stood before.
     """
 
     ctx_attr = True
@@ -27,6 +28,7 @@ class StreamCtx:
         self._before: core.Stream | None = None
         self._entered = False
         self._inside = 0
+        self._scope = _current.GuardScope()
 
     @property
     def prev_stream(self) -> Stream | None:
@@ -42,7 +44,7 @@ class StreamCtx:
         if stream is not None:
             self._before = _current.current_stream(stream._ordinal)
             self._entered = True
-            _current.enter(stream, False)
+            self._scope.enter(stream)
             self._inside += 1
 
     def __exit__(
@@ -51,9 +53,9 @@ class StreamCtx:
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
     ) -> None:
-        if self._inside:
+        if self._inside and self.stream is not None:
             self._inside -= 1
-            _current.leave()
+            self._scope.leave(self.stream)
 
 
 def current_stream() -> Stream:

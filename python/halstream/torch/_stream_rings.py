@@ -13,11 +13,12 @@ import operator
 from collections.abc import Iterator
 
 from .. import _native
-from .._core._base import NON_BLOCKING, Owner
+from .._core._base import NON_BLOCKING
 from .._core._device import Device
+from .._core._runtime import Owner, State, runtime
 from . import _observe
 
-__all__ = ["SIZE", "reset", "take"]
+__all__ = ["SIZE", "take"]
 
 SIZE = 32
 
@@ -31,7 +32,33 @@ class _Ring:
         self.streams: dict[int, Owner] = {}
 
 
-_rings: dict[tuple[int, int], _Ring] = {}
+class _Rings(State):
+    """One ring for each device and priority."""
+
+    def __init__(self) -> None:
+        self.rings: dict[tuple[int, int], _Ring] = {}
+
+    def reset(self) -> None:
+        self.rings.clear()
+
+    def kept(self) -> Iterator[Owner]:
+        for ring in list(self.rings.values()):
+            yield from list(ring.streams.values())
+
+    def snapshot(self) -> dict[tuple[int, int], int]:
+        """Return whose turn it is in each ring."""
+        turns = {}
+        for key, ring in list(self.rings.items()):
+            turns[key] = turn = next(ring.turn)
+            ring.turn = itertools.count(turn)
+        return turns
+
+    def restore(self, saved: dict[tuple[int, int], int]) -> None:
+        for key, ring in list(self.rings.items()):
+            ring.turn = itertools.count(saved.get(key, 0))
+
+
+_rings = runtime.add("torch's stream rings", _Rings()).rings
 
 
 def take(ordinal: int, priority: int) -> Owner:
@@ -70,8 +97,3 @@ def take(ordinal: int, priority: int) -> Owner:
     except RuntimeError as exc:
         raise _native.error(exc) from None
     return owner
-
-
-def reset() -> None:
-    """Forget every ring (change of backend); streams that nobody holds are closed."""
-    _rings.clear()

@@ -140,7 +140,7 @@ class device_index:
 
     def __exit__(self, *exc_info: object) -> None:
         if self.idx is not None and self.prev_idx >= 0:
-            _current.leave_device()
+            _current.leave_device(self.idx)
 
 
 def get_memory_info(device_index: Any = None, /) -> tuple[int, int]:

@@ -66,7 +66,7 @@ class Device(core.Device):
         return self
 
     def __exit__(self, *args: object) -> None:
-        _current.leave_device()
+        _current.leave_device(self.ordinal)
 
     @raising(ERRORS)
     def synchronize(self, timeout: float | None = None) -> None:

@@ -55,6 +55,9 @@ class _BaseStream(core.Stream):
         _current.enter(self, False, ordinal=self._here(), forget_soft=True)
         return self
 
+    def __exit__(self, *args: object) -> None:
+        _current.leave()  # by position, as in cupy: the innermost context, whichever stream's it is
+
     @property
     def done(self) -> bool:
         """True if all work is done; False while it is not, and on any error."""

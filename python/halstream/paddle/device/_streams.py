@@ -13,9 +13,6 @@ from .._names import convert_to_place, device_to_place, expected_place, no_devic
 from .._place import Place
 from ._stream import Stream
 
-_enter = _current.enter
-_leave = _current.leave
-
 
 def current_stream(device: Any = None) -> Stream:
     """`paddle.device.current_stream` of 3.3; the object that was set, where one was."""
@@ -51,11 +48,13 @@ def set_stream(stream: Any) -> Stream:
 class stream_guard:
     """`paddle.device.stream_guard` of 3.3; it holds for its thread and asyncio task only.
 
-    One guard may be entered again inside itself. The expected place stays.
+    One guard may be entered again inside itself. The expected place stays. In
+    strict mode the guard holds for the whole process, as paddle's does.
     """
 
     def __init__(self, stream: Any = None) -> None:
         self.stream = stream
+        self._scope = _current.GuardScope()
 
     def __enter__(self) -> None:
         stream = self.stream
@@ -66,11 +65,11 @@ class stream_guard:
                 name = type(stream).__name__
                 raise AttributeError(f"'{name}' object has no attribute 'device'")
             raise no_device()
-        _enter(stream, False)
+        self._scope.enter(stream)
 
     def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         if self.stream is not None:
-            _leave()
+            self._scope.leave(self.stream)
 
 
 StreamContext = stream_guard

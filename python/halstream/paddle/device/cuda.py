@@ -116,11 +116,12 @@ def _guard(stream: Any) -> Iterator[None]:
         return
     if not isinstance(stream, core.Stream):
         raise TypeError("stream type should be paddle.device.cuda.Stream")
-    _current.enter(stream, False)
+    scope = _current.GuardScope()
+    scope.enter(stream)
     try:
         yield
     finally:
-        _current.leave()
+        scope.leave(stream)
 
 
 def stream_guard(stream: Any) -> contextlib.AbstractContextManager[None]:

@@ -29,6 +29,7 @@ class StreamContext:
         self.idx = _current.current_device()
         self._before: tuple[int, core.Stream | None] | None = None
         self._there: tuple[int, core.Stream | None] | None = None
+        self._entered: core.Stream | None = None
 
     def __enter__(self) -> None:
         stream = self.stream
@@ -42,10 +43,11 @@ class StreamContext:
         if here != there:
             self._there = there, _current.current_stream(there)
         _enter(stream)
+        self._entered = stream
 
     def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
         if self.stream is not None:
-            _leave()
+            _leave(self._entered)
 
     @property
     def src_prev_stream(self) -> Stream | None:
@@ -122,16 +124,18 @@ class device:
     def __init__(self, device: Any) -> None:
         self.idx = device_index(device, optional=True)
         self.prev_idx = -1
+        self._entered: list[int] = []
 
     def __enter__(self) -> None:
         if self.idx >= 0:
             self.prev_idx = _current.current_device()
             _current.enter_device(existing(self.idx))
+            self._entered.append(self.idx)
 
     def __exit__(self, type: Any, value: Any, traceback: Any) -> Literal[False]:
         if self.prev_idx >= 0:
             inside = _current.current_device()
-            _current.leave_device()
+            _current.leave_device(self._entered.pop())
             self.idx = inside
         else:
             self.idx = -1
