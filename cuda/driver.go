@@ -131,6 +131,9 @@ func (d *Driver) Close() {
 	d.poller.close()
 	for _, dev := range d.devices {
 		if dev != nil {
+			// Nobody attends to the held places any more: a stream that came to one
+			// would stay there, and freeing pinned memory waits for all streams.
+			d.poller.abandon(dev)
 			dev.close()
 		}
 	}

@@ -178,8 +178,7 @@ func (p *poller) work() {
 	}
 }
 
-// over reports whether close was called. What no stream has come to by then is
-// dropped with the devices.
+// over reports whether close was called; abandon drops what is left then.
 func (p *poller) over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,7 +211,8 @@ func ask(list []*held) {
 	}
 }
 
-// abandon drops all places of a lost device that no stream has come to.
+// abandon drops all held places of a device that was lost, or is being closed.
+// Its streams pass those that they have not come to.
 func (p *poller) abandon(d *Device) {
 	p.mu.Lock()
 	var gone []*held

@@ -97,10 +97,16 @@ func (rt *Runtime) Pending() (n int) {
 	return n
 }
 
-// Close ends the runtime: threads that wait for functions are sent away and
-// the driver is closed. Work that is still pending is lost.
+// Close ends the runtime: threads that wait for functions are released, work
+// that has not started is dropped, and copies, fills and native functions that
+// run are waited for, since they use memory that goes with the runtime. Closing
+// again does nothing.
+//
+// Contract: L6.
 func (rt *Runtime) Close() {
-	rt.ended.Store(true)
+	if !rt.ended.CompareAndSwap(false, true) {
+		return
+	}
 	rt.Funcs.Close()
 	for _, d := range rt.devices {
 		d.pool.drain(d)

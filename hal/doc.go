@@ -71,6 +71,8 @@
 //   - L3: Using a closed object fails and says so.
 //   - L4: An event outlives the stream it was recorded on.
 //   - L5: Nothing is left of streams and events that were closed.
+//   - L6: Closing the runtime drops work that has not started and waits for copies,
+//     fills and native functions that run. Streams of a closed runtime refuse work.
 //
 // # Device
 //

@@ -114,6 +114,9 @@ func (s *Stream) admit(t *Thread, op string) error {
 	if s.closed.Load() {
 		return closedError(op, "stream")
 	}
+	if s.dev.rt.ended.Load() {
+		return closedError(op, "runtime")
+	}
 	if s.ctx != nil {
 		return s.ctx.check(t, op)
 	}

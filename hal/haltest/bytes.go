@@ -137,18 +137,25 @@ type Door struct{ p unsafe.Pointer }
 // Block enqueues a native function that blocks, and opens it at the end of the case.
 func (k *Kit) Block(s *hal.Stream) Door {
 	k.T.Helper()
-	d := Door{C.calloc(2, 4)}
+	d := newDoor()
 	k.T.Cleanup(func() {
 		d.Open()
 		// The function looks at it once more after it was opened.
 		if p, err := s.Point(nil); err == nil {
 			p.Wait(int64(Limit))
 		}
-		C.free(d.p)
+		d.free()
 	})
-	require.NoError(k, s.Native(k.Me, nativeBlock, uint64(uintptr(d.p)), nil, nil))
+	require.NoError(k, s.Native(k.Me, nativeBlock, d.address(), nil, nil))
 	return d
 }
+
+func newDoor() Door { return Door{C.calloc(2, 4)} }
+
+// address is the argument of the function that the door holds.
+func (d Door) address() uint64 { return uint64(uintptr(d.p)) }
+
+func (d Door) free() { C.free(d.p) }
 
 // Open lets the function end.
 func (d Door) Open() { C.hs_test_open(d.p) }

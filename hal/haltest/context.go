@@ -277,13 +277,15 @@ var contextCases = []testCase{
 	}},
 	{"A10_a_report_may_take_reports_itself", Contexts, func(k *Kit) {
 		q := hal.NewReportQueue()
-		outer, inner := k.Stream(ordinary), k.Stream(ordinary)
-		for i, s := range []*hal.Stream{outer, inner} {
+		streams := []*hal.Stream{k.Stream(ordinary), k.Stream(ordinary)}
+		for i, s := range streams {
 			require.NoError(k, s.Subscribe(k.Me, q))
 			require.NoError(k, s.Report(k.Me, q, uint64(i+1), true))
 		}
-		k.Take(q, 1)
-		k.Take(q, 2)
+		first, err := q.Next(k.Me, int64(Limit))
+		require.NoError(k, err)
+		k.Take(q, 3-first.Token)
+		outer, inner := streams[first.Token-1], streams[2-first.Token]
 		q.Done(k.Me, false, nil)
 		k.Sync(inner)
 		k.Pending(outer, "the report that took the other one has not ended")

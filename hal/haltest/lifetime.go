@@ -3,6 +3,7 @@ package haltest
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -94,5 +95,35 @@ var lifetimeCases = []testCase{
 		require.Equal(k, live, k.RT.Live())
 		k.Eventually(func() bool { return k.RT.Pending() == 0 }, "work behind the last event ends, too")
 		require.Zero(k, k.served.left(), "functions that neither ran nor were dropped")
+	}},
+	{"L6_closing_the_runtime_waits_for_work_that_runs", Memory | RealTime, func(k *Kit) {
+		rt, err := k.open()
+		require.NoError(k, err)
+		dev, err := rt.Device(0)
+		require.NoError(k, err)
+		running, err := dev.NewStream(k.Me, ordinary)
+		require.NoError(k, err)
+		door := newDoor()
+		defer door.free()
+		require.NoError(k, running.Native(k.Me, nativeBlock, door.address(), nil, nil))
+		k.Entered(door)
+		// Behind the function, so it has not started when the runtime is closed.
+		source, err := rt.AllocHost(k.Me, small)
+		require.NoError(k, err)
+		require.NoError(k, running.Fill(k.Me, source.Start, 1, 1, small))
+		closed := make(chan int, 1)
+		go func() {
+			rt.Close()
+			closed <- 1
+		}()
+		select {
+		case <-closed:
+			require.Fail(k, "closed while a native function ran")
+		case <-time.After(50 * time.Millisecond): // a Close that does not wait has returned by now
+		}
+		door.Open()
+		Receive(k, closed, "Close never returned")
+		rt.Close()
+		require.ErrorIs(k, running.Nop(k.Me), hal.ErrClosed)
 	}},
 }

@@ -27,6 +27,11 @@ type engine struct {
 	// following says that the ends of tagged operations are noted.
 	following bool
 	executed  []driver.Execution
+
+	devices  []*Device
+	closed   bool         // no more work runs in C: see close
+	runningC int          // work that runs in C outside an engine of a device
+	closer   *park.Parker // of a Close that waits until none does
 }
 
 // Lock implements Runner.
@@ -146,9 +151,13 @@ func (e *engine) Run(s *Stream) {
 			return
 		}
 		// As running, the head operation stays where it is meanwhile.
-		e.mu.Unlock()
-		w.run()
-		e.mu.Lock()
+		if !e.closed {
+			e.beginC()
+			e.mu.Unlock()
+			w.run()
+			e.mu.Lock()
+			e.endC()
+		}
 	}
 	e.finish(s)
 	e.advance(s)
@@ -211,6 +220,11 @@ func (e *engine) stamp(o op) {
 // start gives an engine to the stream, or queues it for one.
 func (e *engine) start(s *Stream) {
 	d := s.dev
+	if e.closed {
+		e.finish(s)
+		e.advance(s)
+		return
+	}
 	if d.busy == e.engines {
 		s.state = queued
 		d.backlog.Push(s.level, s)
@@ -277,6 +291,7 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 			w = next.q.front().ref.(work)
 		} else {
 			d.busy--
+			e.wakeClose()
 			r = &resting{parker: park.Get()}
 			d.resting = append(d.resting, r)
 		}

@@ -76,9 +76,13 @@ func (d *deterministic) run(l *lane) {
 
 func (d *deterministic) inline(s *Stream, f func()) {
 	s.state = running
-	d.r.Unlock()
-	f()
-	d.r.Lock()
+	if !d.eng.closed {
+		d.eng.beginC()
+		d.r.Unlock()
+		f()
+		d.r.Lock()
+		d.eng.endC()
+	}
 	d.eng.finish(s)
 	d.eng.advance(s)
 }

@@ -105,12 +105,20 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev.default_ = &Stream{eng: d.eng, dev: dev, level: driver.Levels - 1, ordered: true, legacy: true}
 	dev.memory = newRegion(fmt.Sprintf("memory of device %d", ordinal), d.memory)
 	d.devices = append(d.devices, dev)
+	d.eng.Lock()
+	d.eng.devices = append(d.eng.devices, dev)
+	d.eng.Unlock()
 	return dev, nil
 }
 
-// Close implements driver.Driver.
+// Close implements driver.Driver. Memory that a native function still works on
+// after closeNS stays mapped: unmapping it would end the process.
 func (d *Driver) Close() {
+	quiet := d.eng.close()
 	d.eng.sched.Close()
+	if !quiet {
+		return
+	}
 	d.pinned.unmap()
 	for _, dev := range d.devices {
 		dev.memory.unmap()
@@ -177,16 +185,21 @@ func (d *Device) Pending() int {
 func (d *Device) Abort() int {
 	d.eng.Lock()
 	defer d.eng.Unlock()
-	// The list changes under way: an abort lets other streams move.
+	n := 0
+	for _, s := range d.activeStreams() {
+		n += s.abort()
+	}
+	return n
+}
+
+// activeStreams returns the streams with work, as a list of its own: an abort of
+// one lets others move, which changes the device's list.
+func (d *Device) activeStreams() []*Stream {
 	var streams []*Stream
 	for s := d.active; s != nil; s = s.next {
 		streams = append(streams, s)
 	}
-	n := 0
-	for _, s := range streams {
-		n += s.abort()
-	}
-	return n
+	return streams
 }
 
 func (d *Device) activate(s *Stream) {

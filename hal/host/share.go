@@ -76,9 +76,11 @@ func (e *engine) share(p point, limit int64) (reached bool, soon int64) {
 			break
 		}
 		soon = soonNS
+		e.beginC()
 		e.Unlock()
 		done := w.runShared(stop)
 		e.Lock()
+		e.endC()
 		if done {
 			e.finish(s)
 			e.advance(s)

@@ -181,6 +181,29 @@ def test_L5_nothing_is_left_after_a_thousand_rounds() -> None:
     assert live() <= before
 
 
+def test_L6_a_runtime_with_work_is_not_closed(child: Callable[..., Any]) -> None:
+    # The streams are closed, so only their work keeps the runtime.
+    done = child(
+        """
+        import halstream as hs
+        s = hs.Stream()
+        gate = hs.testing.Gate(s)
+        s.delay(0.01)
+        s.close()
+        try:
+            hs.use_backend("host")
+        except hs.NotReadyError as exc:
+            assert "pending" in str(exc)
+        else:
+            raise SystemExit("accepted")
+        gate.open()
+        hs.synchronize(0, timeout=10)
+        assert hs.use_backend("host") == "host"
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_L5_hammer() -> None:
     # Eight threads make, record, wait and close without any order among them.
     errors: list[BaseException] = []
