@@ -111,13 +111,15 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		Width: c.Width, Height: c.Height}
 	spec.To, spec.DstDevice = dst.where()
 	spec.From, spec.SrcDevice = src.where()
-	for i, b := range blocks {
-		if b == nil && err == nil {
-			err = mapped(op, ranges[i].role, ranges[i].addr, ranges[i].size)
-		}
-	}
 	wait := dst == nil || src == nil && from > stageMost
-	if err == nil && src == nil && !wait {
+	if dst == nil {
+		err = checkAccess(op, "target", c.Dst, to, true)
+	}
+	switch {
+	case err != nil || src != nil:
+	case wait:
+		err = checkAccess(op, "source", c.Src, from, false)
+	default:
 		err = s.stage(&spec, from)
 	}
 	if err != nil {

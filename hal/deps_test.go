@@ -14,11 +14,12 @@ import (
 
 // allowed says which packages of this module each package may import.
 var allowed = map[string][]string{
+	"hal/pages":   {},
 	"hal/park":    {},
 	"hal/prio":    {},
 	"hal/driver":  {"hal/park"},
-	"hal/host":    {"hal/driver", "hal/park", "hal/prio"},
-	"hal":         {"hal/driver", "hal/host", "hal/park", "hal/prio"},
+	"hal/host":    {"hal/driver", "hal/pages", "hal/park", "hal/prio"},
+	"hal":         {"hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio"},
 	"hal/order":   {"hal"},
 	"hal/haltest": {"hal", "hal/driver"},
 	"cuda":        {"hal", "hal/driver", "hal/park"},

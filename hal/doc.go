@@ -133,7 +133,8 @@
 //     inside a block and memory of others are errors. Work that is pending on
 //     it completes first.
 //   - M3: A copy runs in stream order. Each range must lie in one live block, or
-//     be mapped memory of the program; source and target do not overlap.
+//     be memory of the program of which every page can be read (a source) or
+//     written (a target); source and target do not overlap.
 //   - M4: A pinned or device source is read when the stream gets there.
 //   - M5: Of a pageable source up to 64 KiB are taken within the call; a larger
 //     copy from pageable memory, and every copy to it, returns when it is done.

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"halstream/hal/driver"
+	"halstream/hal/pages"
 	"halstream/hal/park"
 )
 
@@ -101,7 +102,7 @@ func (rt *Runtime) watching(id uint32, reads []Range) *watch {
 func (w *watch) begin() {
 	w.ids = w.rt.listeners.ids.Load()
 	for _, r := range w.reads {
-		if r.Size > 0 && mapped("call", "argument", r.Start, r.Size) == nil {
+		if r.Size > 0 && pages.Readable(r.Start, r.Size) {
 			w.prints = append(w.prints, take(r))
 		}
 	}
@@ -115,7 +116,7 @@ func (w *watch) end() {
 	}
 	var changed []Range
 	for _, p := range w.prints {
-		if mapped("call", "argument", p.r.Start, p.r.Size) == nil {
+		if pages.Readable(p.r.Start, p.r.Size) {
 			changed = append(changed, p.changed()...)
 		}
 	}

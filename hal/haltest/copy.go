@@ -2,6 +2,8 @@ package haltest
 
 import (
 	"encoding/binary"
+	"os"
+	"syscall"
 
 	"github.com/stretchr/testify/require"
 
@@ -97,6 +99,44 @@ var copyCases = []testCase{
 		k.Copy(s, b.Start, addr+1024, 1024)
 		k.Sync(s)
 		require.NoError(k, k.RT.UnregisterHost(k.Me, addr+1024))
+	}},
+	{"M3_every_page_of_pageable_memory_is_checked", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		page := uint64(os.Getpagesize())
+		for _, count := range []uint64{3, 9, 65} {
+			b := k.Alloc(0, int64(count*page))
+			for _, access := range []int{syscall.PROT_READ, syscall.PROT_NONE} {
+				memory, err := syscall.Mmap(-1, 0, int(count*page), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+				require.NoError(k, err)
+				addr := addressOf(memory)
+				middle := count / 2 * page
+				require.NoError(k, syscall.Mprotect(memory[middle:middle+page], access))
+				into := func(n uint64) error {
+					p, err := s.Copy(k.Me, hal.CopySpec{Dst: addr, Src: b.Start, Width: n})
+					if p != nil {
+						k.Reached(p)
+					}
+					return err
+				}
+				out := func(n uint64) error {
+					p, err := s.Copy(k.Me, hal.CopySpec{Dst: b.Start, Src: addr, Width: n})
+					if p != nil {
+						k.Reached(p)
+					}
+					return err
+				}
+				require.ErrorIs(k, into(count*page), hal.ErrInvalidValue, "a page in the middle cannot be written")
+				require.NoError(k, into(middle), "the pages before it can")
+				if access == syscall.PROT_NONE {
+					require.ErrorIs(k, out(count*page), hal.ErrInvalidValue, "a page in the middle cannot be read")
+				} else {
+					require.NoError(k, out(count*page))
+				}
+				require.NoError(k, out(middle))
+				k.Sync(s)
+				require.NoError(k, syscall.Munmap(memory))
+			}
+		}
 	}},
 	{"M3_source_and_target_do_not_overlap", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)

@@ -1,19 +1,12 @@
 package host
 
 /*
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static uint64_t hs_total_memory(void) {
 	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static int hs_range_mapped(uint64_t addr, uint64_t size) {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = addr & ~(page - 1);
-	return msync((void *)(uintptr_t)start, (size_t)(addr + size - start), MS_ASYNC) == 0;
 }
 
 // No number in any floating-point format, and -1 as an integer.
@@ -26,6 +19,7 @@ import (
 	"strconv"
 
 	"halstream/hal/driver"
+	"halstream/hal/pages"
 )
 
 // leastMemory is the smallest limit that can be set: a few blocks must fit.
@@ -84,12 +78,12 @@ func (d *Driver) FreeHost(addr uint64) { d.pinned.release(addr) }
 // OwnsHost implements driver.Pinner.
 func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owns(addr) }
 
-// Register implements driver.Pinner: the host device reads all memory alike, so
-// it only has to be there.
+// Register implements driver.Pinner: the host device reads and writes all memory
+// alike, so it only has to be there.
 func (d *Driver) Register(addr, size uint64) error {
-	if addr == 0 || addr+size < addr || C.hs_range_mapped(C.uint64_t(addr), C.uint64_t(size)) == 0 {
+	if !pages.Writable(addr, size) {
 		return driver.Errorf(driver.InvalidValue, "register memory",
-			"%d bytes at %#x are not memory of this process", size, addr)
+			"%d bytes at %#x are not writable memory of this process", size, addr)
 	}
 	return nil
 }

@@ -308,3 +308,40 @@ def test_the_runtime_is_not_called_from_inside_a_function(s: hs.Stream, block: A
     s.synchronize(timeout=LIMIT)
     assert failed == [hs.CallInHostFunctionError] * 7
     assert block.ptr
+
+
+@pytest.mark.parametrize("access", ["read", "none"])
+@pytest.mark.parametrize("pages", [3, 65])
+def test_M3_every_page_of_program_memory_is_checked(
+    s: hs.Stream, access: str, pages: int, child: Callable[..., Any]
+) -> None:
+    # In a child: an unchecked page ends the process.
+    done = child(
+        f"""
+        import ctypes, mmap
+        import halstream as hs
+        from halstream import _memory as memory
+
+        libc, page, pages = ctypes.CDLL(None), mmap.PAGESIZE, {pages}
+        region = mmap.mmap(-1, pages * page)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(region))
+        middle = ctypes.c_void_p(start + pages // 2 * page)
+        assert libc.mprotect(middle, page, {int(access == "read")}) == 0
+        s, block = hs.Stream(), memory.DeviceMemory(pages * page)
+
+        def refused(dst, src):
+            try:
+                memory.copy(s, dst, src, pages * page)
+            except hs.InvalidValueError as exc:
+                assert "memory of this process" in str(exc), exc
+                return True
+            return False
+
+        assert refused(start, block.ptr)
+        assert refused(block.ptr, start) is {access == "none"}
+        s.synchronize(timeout=10)
+        assert libc.mprotect(middle, page, 3) == 0
+        assert not refused(start, block.ptr)
+        """
+    )
+    assert done.returncode == 0, done.stderr
