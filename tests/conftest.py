@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import fake_driver
 import pytest
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 #: Seconds that a wait of a test may take before it counts as never ending.
 LIMIT = 10.0
-
-#: The look-alike of the CUDA driver's library, which `make build` makes.
-FAKE_CUDA = Path(__file__).resolve().parent.parent / "build" / "fakecuda" / "libfakecuda.so"
 
 #: What a test may need that not every backend has: ability -> what it is.
 ABILITIES = {
@@ -91,13 +89,17 @@ def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--backend")
     os.environ["HALSTREAM_BACKEND"] = name.removesuffix("-fake")
     if name == "cuda-fake":
-        if not FAKE_CUDA.exists():
-            raise pytest.UsageError(f"{FAKE_CUDA} is not there; say: make build")
-        os.environ["HALSTREAM_CUDA_LIBRARY"] = str(FAKE_CUDA)
+        fake_driver.unavailable()  # builds it; where that is impossible all tests are skipped
+        os.environ["HALSTREAM_CUDA_LIBRARY"] = str(fake_driver.FAKE_CUDA)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    lacks = LACKS[config.getoption("--backend")]
+    name = config.getoption("--backend")
+    lacks = LACKS[name]
+    if name == "cuda-fake" and (reason := fake_driver.unavailable()):
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason=reason))
+        return
     for item in items:
         needed = [ability for mark in item.iter_markers("needs") for ability in mark.args]
         unknown = [ability for ability in needed if ability not in ABILITIES]
@@ -196,6 +198,33 @@ def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Unraisable]:
 
     monkeypatch.setattr(sys, "unraisablehook", collect)
     return seen
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Let SIGINT interrupt the test and the programs that it starts.
+
+    A suite that was started in the background (``nohup make test &``) inherits
+    an ignored SIGINT, and would pass that on to its children.
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@pytest.fixture
+def nvrtc() -> None:
+    """Skip the test where the compiler for CUDA kernels is not installed."""
+    import halstream as hs
+    from halstream._kernel import _nvrtc
+
+    try:
+        _nvrtc.supported()
+    except hs.BackendAbsentError as exc:
+        pytest.skip(str(exc))
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ def kernel() -> hs.Kernel:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(nvrtc: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder for compiled kernels."""
     monkeypatch.setenv("HALSTREAM_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
@@ -135,7 +135,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _nvrtc.cache_folder() == Path("/me/.cache/halstream")
 
 
-def test_what_is_compiled_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_compiled_for_a_device(nvrtc: None, monkeypatch: pytest.MonkeyPatch) -> None:
     known = _nvrtc.supported()
     assert known == tuple(sorted(known)) and 80 in known
     monkeypatch.setattr(_nvrtc, "supported", lambda: (75, 80, 90))

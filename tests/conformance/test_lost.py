@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
-FAKE = Path(__file__).resolve().parents[2] / "build" / "fakecuda" / "libfakecuda.so"
+import fake_driver
 
 PROGRAM = """
     import ctypes, os, threading, weakref
@@ -62,5 +61,5 @@ PROGRAM = """
 def test_D6_a_lost_device_holds_nobody_up(
     child: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    done = child(PROGRAM, env={"HALSTREAM_BACKEND": "cuda", "HALSTREAM_CUDA_LIBRARY": str(FAKE)})
+    done = child(PROGRAM, env={"HALSTREAM_BACKEND": "cuda", "HALSTREAM_CUDA_LIBRARY": fake_driver.require()})
     assert (done.returncode, done.stdout) == (0, "other devices go on\n"), done.stderr

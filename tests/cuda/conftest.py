@@ -13,6 +13,7 @@ import sys
 import textwrap
 from typing import Any
 
+import fake_driver
 import pytest
 from cuda_help import FAKE, HERE, Program
 
@@ -26,8 +27,7 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     that hangs fails the test with the stacks of its threads. The program can
     import `look_alike`, which controls the driver.
     """
-    if not FAKE.exists():
-        pytest.fail(f"{FAKE} is not there; say: make build")
+    fake_driver.require()
     folder = tmp_path_factory.mktemp("programs")
 
     def run(

@@ -6,8 +6,11 @@ import subprocess
 from pathlib import Path
 from typing import Any, Protocol
 
+from fake_driver import FAKE_CUDA as FAKE
+
+__all__ = ["FAKE", "HERE", "Program"]
+
 HERE = Path(__file__).resolve().parent
-FAKE = HERE.parents[1] / "build" / "fakecuda" / "libfakecuda.so"
 
 
 class Program(Protocol):

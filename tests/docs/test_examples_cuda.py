@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fake_driver
 import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DRIVER = ROOT / "build" / "fakecuda" / "libfakecuda.so"
 LIMIT = 60.0
 
 #: Program -> how many statements it proves at least.
@@ -45,15 +45,14 @@ def test_every_example_is_tried() -> None:
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_an_example_proves_the_same_on_cuda(name: str, samples: Path) -> None:
-    if not DRIVER.exists():
-        pytest.skip(f"{DRIVER} is not there; say: make build")
+    driver = fake_driver.require()
     small = {
         "pipeline": ["--rounds", "1", "--limit", "1", "--chunk", "64"],
         "overlap": [str(samples), "--rounds", "1", "--chunk", "64"],
     }
     ran = subprocess.run(
         [sys.executable, "-W", "error", str(ROOT / "examples" / f"{name}.py"), *small.get(name, [])],
-        env={**os.environ, "HALSTREAM_BACKEND": "cuda", "HALSTREAM_CUDA_LIBRARY": str(DRIVER)},
+        env={**os.environ, "HALSTREAM_BACKEND": "cuda", "HALSTREAM_CUDA_LIBRARY": driver},
         capture_output=True,
         text=True,
         timeout=LIMIT,

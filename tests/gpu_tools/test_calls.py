@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fake_driver
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FAKE = ROOT / "build" / "fakecuda" / "libfakecuda.so"
 DIALECTS = ("torch", "cupy", "paddle", "mindspore", "core")
 #: Wait of a stream for a stream: a record of a pooled event on one, a wait on the other.
 EXPECTED = {"record": 1, "wait": 1, "query": 1, "wait_stream": 2, "record_none": 1, "with": 0}
@@ -21,8 +21,7 @@ LIMIT_S = 50
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
     """Calls for each execution, by dialect and operation."""
-    if not FAKE.exists():
-        pytest.fail(f"{FAKE} is missing; make build makes it")
+    driver = fake_driver.require()
     output = tmp_path_factory.mktemp("calls") / "counts.json"
     done = subprocess.run(
         [
@@ -31,7 +30,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, flo
             "benchmarks.calls",
             "--count",
             "--library",
-            str(FAKE),
+            driver,
             "--output",
             str(output),
         ],

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import fake_driver
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "gpu.py"
-FAKE = ROOT / "build" / "fakecuda" / "libfakecuda.so"
 
 
 @pytest.fixture
@@ -153,10 +153,9 @@ def test_results_of_the_look_alike_stay_out_of_the_documents(
 
 
 def test_the_questions_to_a_driver_have_answers(tmp_path: Path) -> None:
-    if not FAKE.exists():
-        pytest.fail(f"{FAKE} is missing; make build makes it")
+    driver = fake_driver.require()
     output = tmp_path / "results.json"
-    words = ["--only", "probes", "--library", FAKE, "--output", output, "--folder", tmp_path / "run"]
+    words = ["--only", "probes", "--library", driver, "--output", output, "--folder", tmp_path / "run"]
     done = subprocess.run(
         [sys.executable, str(TOOL), *map(str, words)],
         capture_output=True,

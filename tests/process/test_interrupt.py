@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +62,18 @@ def test_ctrl_c_ends_a_wait_and_the_work_goes_on(child: Child, wait: str) -> Non
         wait = "hs.Device(0).default_stream.nop(); " + wait
     done = child(INTERRUPTED.format(wait=wait))
     assert done.returncode == 0, done.stderr + done.stdout
+
+
+def test_the_suite_can_be_started_with_sigint_ignored() -> None:
+    name = f"{__file__}::test_ctrl_c_ends_the_program_with_the_usual_code"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
 
 
 def test_ctrl_c_ends_the_program_with_the_usual_code(child: Child) -> None:

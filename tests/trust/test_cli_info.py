@@ -72,7 +72,7 @@ def test_info_lists_every_environment_variable(cli: Any) -> None:
     assert variables["HALSTREAM_HOST_DEVICE"]["meaning"] == "not a variable that halstream reads"
 
 
-def test_info_says_whether_nvrtc_was_found(cli: Any) -> None:
+def test_info_says_whether_nvrtc_was_found(nvrtc: None, cli: Any) -> None:
     nvrtc = told(cli)["nvrtc"]
     assert nvrtc["found"] and re.fullmatch(r"\d+\.\d+", nvrtc["version"]) and "nvrtc" in nvrtc["library"]
 

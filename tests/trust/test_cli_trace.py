@@ -53,6 +53,39 @@ def test_a_program_becomes_a_trace(cli: Any) -> None:
     assert all(s.end < math.inf for s in copies + compute)
 
 
+@pytest.mark.needs("times")
+def test_times_are_those_of_the_clock(cli: Any) -> None:
+    cli.script(
+        """
+        import time
+        import halstream as hs
+        from halstream.testing import Gate
+
+        stream = hs.Stream()
+        times = [time.monotonic_ns()]
+        stream.synchronize()
+        times.append(time.monotonic_ns())
+        time.sleep(0.2)  # orders nothing: only makes the distance large
+        times.append(time.monotonic_ns())
+        with Gate(stream):
+            stream.call(len, ())
+            time.sleep(0.05)
+        stream.synchronize()
+        times.append(time.monotonic_ns())
+        print(*times)
+        """
+    )
+    done = cli("trace", "prog.py")
+    before, after, again, end = map(int, done.stdout.split())
+    trace = read(cli.folder / "prog.pftrace")
+    first, second = (s.begin for s in trace.on("thread 1") if s.name == "synchronize stream")
+    assert again - after <= second - first <= end - before
+    work = trace.on("device 0 / stream 1")
+    assert [s.name for s in work if s.name != "blocked: waits for its turn"][-1] == "call"
+    for slice in work:  # the first synchronize was at `after` or earlier
+        assert again - after <= slice.begin - first <= end - before, slice.name
+
+
 def test_the_trace_goes_beside_us_under_the_scripts_name(cli: Any) -> None:
     (cli.folder / "sub").mkdir()
     cli.script("import halstream as hs; hs.Stream().nop()", "sub/job.py")

@@ -100,8 +100,10 @@ def test_a_stream_behind_a_gate_is_blocked(record: Callable[[], Trace], hold: Ca
     gate.open()
     waiting.synchronize(timeout=LIMIT)
     trace = record()
-    names = [s.name for s in trace.on(f"device 0 / stream {waiting.index}")]
-    assert names[0].startswith("blocked: waits for event") and len(names) == 3
+    slices = trace.on(f"device 0 / stream {waiting.index}")
+    # On a busy machine each operation may wait for its turn as well.
+    names = [s.name.rstrip("0123456789") for s in slices if s.name != "blocked: waits for its turn"]
+    assert names == ["blocked: waits for event ", "wait event ", "nop"]
 
 
 def test_memory_of_real_buffers(record: Callable[[], Trace]) -> None:

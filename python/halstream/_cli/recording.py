@@ -29,7 +29,7 @@ class Recording:
 
     def _begin(self) -> None:
         with contextlib.suppress(HalError):  # no backend: the program will be told
-            self._handle = _native.trace_start()
+            self._handle = _native.trace_start_timed()
             _native.positions(1)
             try:
                 _native.executed_start()
