@@ -16,7 +16,7 @@ import queue
 import re
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import BuiltinMethodType, CodeType, FrameType, MemberDescriptorType
 from typing import Any, NamedTuple
 
@@ -121,9 +121,31 @@ def _lock(lock: Any, ident: int) -> Block | None:
     return None
 
 
+class _Step(NamedTuple):
+    """An instruction that touches at most one name."""
+
+    offset: int
+    opname: str
+    arg: int | None
+    argval: Any
+
+
 @functools.lru_cache(maxsize=32)
-def _steps(code: CodeType) -> tuple[dis.Instruction, ...]:
-    return tuple(i for i in dis.get_instructions(code) if i.opname != "CACHE")
+def _steps(code: CodeType) -> tuple[_Step, ...]:
+    return tuple(step for i in dis.get_instructions(code) if i.opname != "CACHE" for step in _single(i))
+
+
+def _single(instruction: dis.Instruction) -> Iterator[_Step]:
+    """Yield an instruction, or the two that CPython 3.13 and later have merged into it."""
+    offset, name, value = instruction.offset, instruction.opname, instruction.argval
+    first, merged, second = name.partition("_FAST_")
+    borrow = name.removeprefix("LOAD_FAST_BORROW_")  # CPython 3.14
+    if isinstance(value, tuple) and merged:
+        second = "LOAD_FAST" if borrow != name else second
+        yield _Step(offset, f"{first}_FAST", instruction.arg, value[0])
+        yield _Step(offset, second, instruction.arg, value[1])
+    else:
+        yield _Step(offset, name, instruction.arg, value)
 
 
 def _taken(frame: FrameType) -> Any:
@@ -165,7 +187,7 @@ def _called(kind: type, method: str) -> bool:
     return kind in (_LOCK, _RLOCK) and method in ("acquire", "__enter__", "acquire_lock")
 
 
-def _value(steps: Sequence[dis.Instruction], at: int, frame: FrameType) -> tuple[Any, int]:
+def _value(steps: Sequence[_Step], at: int, frame: FrameType) -> tuple[Any, int]:
     """Return the value that the instructions up to `at` left on top of the stack.
 
     And the index of the last one before them. Only names, attributes and
