@@ -138,6 +138,8 @@ def _steps(code: CodeType) -> tuple[_Step, ...]:
 def _single(instruction: dis.Instruction) -> Iterator[_Step]:
     """Yield an instruction, or the two that CPython 3.13 and later have merged into it."""
     offset, name, value = instruction.offset, instruction.opname, instruction.argval
+    if name == "BINARY_OP" and instruction.argrepr == "[]":  # CPython 3.14
+        name = "BINARY_SUBSCR"
     first, merged, second = name.partition("_FAST_")
     borrow = name.removeprefix("LOAD_FAST_BORROW_")  # CPython 3.14
     if isinstance(value, tuple) and merged:
@@ -170,6 +172,10 @@ def _taken(frame: FrameType) -> Any:
         at -= 1
     if at < 0 or left:
         return _UNKNOWN  # it is called with something else
+    if steps[at].opname == "LOAD_SPECIAL":  # CPython 3.14 looks up __exit__ and __enter__, then calls the latter
+        while at >= 0 and steps[at].opname in _PLAIN | {"LOAD_SPECIAL"}:
+            at -= 1
+        return _value(steps, at, frame)[0]
     if steps[at].opname in ("LOAD_METHOD", "LOAD_ATTR"):
         owner = _value(steps, at - 1, frame)[0]
         if _called(type(owner), steps[at].argval):
@@ -198,7 +204,7 @@ def _value(steps: Sequence[_Step], at: int, frame: FrameType) -> tuple[Any, int]
     if at < 0:
         return _UNKNOWN, at
     name, value = steps[at].opname, steps[at].argval
-    if name == "LOAD_CONST":
+    if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
         return value, at - 1
     if name == "BINARY_SUBSCR":
         key, at = _value(steps, at - 1, frame)
