@@ -1,6 +1,6 @@
 """Installs a wheel into a fresh environment of each CPython and calls it once.
 
-Usage: python tools/smoke.py WHEEL. Looks for python3.10 to python3.13 on PATH
+Usage: python tools/smoke.py WHEEL. Looks for python3.10 to python3.14 on PATH
 and among pyenv's versions; one that is not found is named as skipped, and it
 is an error if there is none at all.
 """
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-VERSIONS = ("3.10", "3.11", "3.12", "3.13")
+VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 CALL = "import sys; from halstream import _halstream as ext; print('ok', sys.version.split()[0], ext.pybuild_Version())"
 
 
