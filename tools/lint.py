@@ -59,6 +59,7 @@ def main() -> int:
         [python, "-m", "ruff", "check", "."],
         [python, "-m", "mypy"],
         [python, "tools/stubs.py", "--check"],
+        [python, "tools/mutants.py", "--check"],
         ["go", "vet", "./..."],
         ["go", "run", STATICCHECK, "./..."],
     ]

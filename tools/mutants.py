@@ -1,26 +1,35 @@
-"""Proves that the tests bite: puts one fault at a time into a copy of the tree.
+"""Shows that the tests detect faults: puts one fault at a time into a copy of the tree.
 
-Usage: python tools/mutants.py [part of a name ...]
+Usage: python tools/mutants.py [--check [--fix] | --write] [--jobs N] [part of a name ...]
 
 Each entry of tools/mutants.toml names a file, a piece of its text that occurs
 once, what to put in its place, and the clause of the contract that this
 breaks. A test of that clause must then fail. First all these tests must pass
 on the unchanged copy, or their failing would prove nothing.
 
-Exit code 1 when a fault survives, when an entry does not fit the text any
-more, or when there are fewer than `FEWEST`.
+``--check`` only verifies that every entry applies exactly once, which takes
+less than a second; with ``--fix`` an entry whose text has moved to one other
+file follows it. ``--write`` writes the table of the results to docs/mutants.md.
+
+Exit code 1 when a fault is not detected, when an entry does not apply to the
+text, or when there are fewer than `FEWEST`.
 """
 
 from __future__ import annotations
 
+import argparse
+import functools
 import os
+import queue
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,47 +39,47 @@ except ModuleNotFoundError:  # CPython 3.10; pytest brings it
     import tomli as tomllib  # type: ignore[no-redef]
 
 ROOT = Path(__file__).resolve().parent.parent
+ENTRIES = ROOT / "tools" / "mutants.toml"
+TABLE = ROOT / "docs" / "mutants.md"
 FEWEST = 75
-# A fault may make a test hang. Its own limits end it long before this one.
+# A fault may make a test hang. The limits of the tests end it long before this one.
 LIMIT = 240
+PYTEST = ["-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider"]
+# A failure must be the test's own, not a missing module or a wrong option.
+OWN_FAILURE = re.compile(r"--- FAIL|FAILED|panic: |[Ff]atal (Python )?error: |SIGSEGV|Timeout|\bERROR tests")
+
+HEADER = """# Faults that the tests detect
+
+Each row is one fault from `tools/mutants.toml`, put alone into a copy of the tree, and the
+first test of the clause that failed because of it. `make mutants` runs the list;
+`python tools/mutants.py --write` also writes this page.
+
+"""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Mutant:
-    """One entry: the fault, and the clause whose test must notice."""
+    """One entry: the fault, and the clause whose test must fail."""
 
     name: str
     file: str
     old: str
     new: str
     clause: str
-    test: str = ""  # default: the clause's Go case for Go files, its pytest test for others
     after: str = ""  # `old` is looked for behind this text only
 
-    def command(self) -> list[str]:
-        """Return the test command; it must run tests of the clause and no others."""
-        if self.test:
-            return ["bash", "-c", self.test]
-        own = {"X": "./hal/host", "V": "./hal/order", "W": "./hal/host"}.get(self.clause[0])
-        if own and self.file.endswith(".go"):
-            run = f"^Test{self.clause}_"
-            return ["go", "test", "-count=1", "-timeout=120s", "-v", "-run", run, own]
+    def group(self) -> tuple[str, ...]:
+        """Return where the tests of the clause are: a Go package and the name to run, or Python files."""
+        if not self.file.endswith((".go", ".c", ".h")):
+            return ("pytest", *files_of(self.clause))
         if self.file.startswith("cuda/"):
-            run = f"LookAlike/^{self.clause}_"
-            return ["go", "test", "-count=1", "-timeout=120s", "-v", "-run", run, "./cuda"]
-        if self.file.endswith(".go"):
-            return [
-                "go",
-                "test",
-                "-count=1",
-                "-timeout=120s",
-                "-v",
-                "-run",
-                f"Conformance/^{self.clause}_",
-                "./hal/host",
-            ]
-        where = ["-k", f"{self.clause}_", "tests/conformance", "tests/trust"]
-        return [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *where]
+            return "go", "./cuda", "LookAlike/^"
+        package = package_of(self.clause)
+        return ("go", package, "^") if package else ("go", "./hal/host", "Conformance/^")
+
+    def command(self) -> list[str]:
+        """Return the test command; it runs tests of the clause and no others."""
+        return command(self.group(), [self.clause])
 
     def apply(self, text: str) -> str:
         """Return the text with the fault in it."""
@@ -83,10 +92,87 @@ class Mutant:
         return head + mark + tail.replace(self.old, self.new, 1)
 
 
+@functools.cache
+def files_of(clause: str) -> tuple[str, ...]:
+    """Return the test files of Python with tests of a clause."""
+    named = re.compile(rf"def test_{clause}_")
+    folders = ROOT / "tests" / "conformance", ROOT / "tests" / "trust"
+    found = [p for folder in folders for p in sorted(folder.glob("test_*.py")) if named.search(p.read_text())]
+    return tuple(str(p.relative_to(ROOT)) for p in found)
+
+
+@functools.cache
+def package_of(clause: str) -> str:
+    """Return the Go package with tests of its own for a clause, '' for a conformance case."""
+    named = re.compile(rf"^func Test{clause}_", re.MULTILINE)
+    for path in sorted((ROOT / "hal").rglob("*_test.go")):
+        if named.search(path.read_text()):
+            return f"./{path.parent.relative_to(ROOT)}"
+    return ""
+
+
+def command(group: tuple[str, ...], clauses: list[str]) -> list[str]:
+    """Return the command that runs the tests of some clauses in one place."""
+    if group[0] == "pytest":
+        return [sys.executable, *PYTEST, "-k", " or ".join(f"{clause}_" for clause in clauses), *group[1:]]
+    _, package, prefix = group
+    names = f"({'|'.join(clauses)})_"
+    run = f"^Test{names}" if prefix == "^" else f"{prefix}{names}"
+    return ["go", "test", "-count=1", "-failfast", "-timeout=120s", "-v", "-run", run, package]
+
+
+def entries() -> list[Mutant]:
+    """Return the list."""
+    return [Mutant(**entry) for entry in tomllib.loads(ENTRIES.read_text())["mutant"]]
+
+
+def problems(mutants: list[Mutant], fix: bool = False) -> list[str]:
+    """Return why entries do not apply; let those follow their text that moved, if asked to."""
+    found = []
+    for mutant in mutants:
+        path = ROOT / mutant.file
+        try:
+            if mutant.apply(path.read_text() if path.exists() else "") == path.read_text():
+                raise ValueError("it changes nothing")
+            if mutant.group() == ("pytest",):
+                raise ValueError(f"no test in Python is named for {mutant.clause}")
+        except (ValueError, OSError) as exc:
+            moved = places(mutant)
+            if fix and len(moved) == 1:
+                follow(mutant, moved[0])
+                print(f"mutants: {mutant.name!r} is now in {moved[0]}")
+                continue
+            where = f"; it would apply to {', '.join(moved)} (--fix)" if moved else ""
+            found.append(f"{mutant.clause} {mutant.name!r} does not apply: {exc}{where}")
+    repeated = {m.name for m in mutants if sum(m.name == other.name for other in mutants) > 1}
+    return found + [f"{name!r} is the name of two entries" for name in sorted(repeated)]
+
+
+def places(mutant: Mutant) -> list[str]:
+    """Return the other files that an entry would apply to."""
+    top, suffix = mutant.file.partition("/")[0], Path(mutant.file).suffix
+    found = []
+    for path in sorted((ROOT / top).rglob(f"*{suffix}")):
+        text = path.read_text()
+        if mutant.old in text and not path.name.endswith("_test.go"):
+            try:
+                mutant.apply(text)
+            except ValueError:
+                continue
+            found.append(str(path.relative_to(ROOT)))
+    return found
+
+
+def follow(mutant: Mutant, file: str) -> None:
+    """Change the file of an entry."""
+    head, name, tail = ENTRIES.read_text().partition(f'name = "{mutant.name}"\n')
+    ENTRIES.write_text(head + name + tail.replace(f'file = "{mutant.file}"', f'file = "{file}"', 1))
+
+
 def copy_tree(target: Path) -> None:
     """Copy what git knows or would add, the built extension and the look-alike driver."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     built = [*(ROOT / "python").rglob("_halstream*.so"), *(ROOT / "build" / "fakecuda").glob("*.so")]
     names += [str(p.relative_to(ROOT)) for p in built]
     for name in filter(None, names):
@@ -96,20 +182,21 @@ def copy_tree(target: Path) -> None:
             shutil.copy2(source, target / name)
 
 
-def run(command: list[str], tree: Path) -> tuple[int, str]:
+def run(words: list[str], tree: Path, limit: float = LIMIT) -> tuple[int, str]:
     """Run a test in the copy; a hang is ended and counts as a failure."""
     env = {**os.environ, "PYTHONPATH": str(tree / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
-        command,
+        words,
         cwd=tree,
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
         start_new_session=True,
     )
     try:
-        output, _ = process.communicate(timeout=LIMIT)
+        output, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
@@ -117,66 +204,131 @@ def run(command: list[str], tree: Path) -> tuple[int, str]:
     return process.returncode, output
 
 
-def compiles(mutant: Mutant, tree: Path) -> str:
-    """Return why the changed file is no program at all, '' if it is one."""
-    if mutant.file.endswith((".go", ".c")):
-        done = subprocess.run(["go", "build", "./hal/...", "./cuda/..."], cwd=tree, capture_output=True, text=True)
-        return done.stderr if done.returncode else ""
-    try:
-        compile((tree / mutant.file).read_text(), mutant.file, "exec")
-    except SyntaxError as exc:
-        return str(exc)
+def unfit(mutants: list[Mutant], tree: Path) -> str:
+    """Return the output of tests that do not pass, or do not exist, without any fault; '' if all do."""
+    clauses: dict[tuple[str, ...], set[str]] = {}
+    for mutant in mutants:
+        clauses.setdefault(mutant.group(), set()).add(mutant.clause)
+    together: dict[tuple[str, ...], tuple[set[str], set[str]]] = {}
+    for group, names in clauses.items():  # all files of Python in one run
+        files, named = together.setdefault(group[:1] if group[0] == "pytest" else group, (set(), set()))
+        files.update(group[1:])
+        named.update(names)
+    for group, (files, named) in together.items():
+        everything = ("pytest", *sorted(files)) if group == ("pytest",) else group
+        words = command(everything, sorted(named))
+        words = [word if word != "-q" else "-v" for word in words if word != "-x"]
+        code, output = run(words, tree, limit=900)
+        missing = [name for name in sorted(named) if not re.search(rf"{name}_\w+", output)]
+        if code or missing:
+            return f"{output}\nwithout any fault this fails, or runs no test of {missing}: {' '.join(words)}"
     return ""
 
 
-def try_mutant(mutant: Mutant, tree: Path) -> str:
-    """Return 'caught', 'survived' or why the entry is of no use."""
+def try_mutant(mutant: Mutant, tree: Path) -> tuple[bool, str]:
+    """Return whether the fault was detected, and by which test or why not."""
     path = tree / mutant.file
     original = path.read_text()
     try:
         path.write_text(mutant.apply(original))
-    except ValueError as exc:
-        return f"does not apply: {exc}"
-    try:
-        if why := compiles(mutant, tree):
-            return f"does not compile: {why.strip().splitlines()[-1]}"
+        if mutant.file.endswith(".py"):
+            compile(path.read_text(), mutant.file, "exec")
         code, output = run(mutant.command(), tree)
+    except ValueError as exc:
+        return False, f"does not apply: {exc}"
+    except SyntaxError as exc:
+        return False, f"does not compile: {exc}"
     finally:
         path.write_text(original)
     if code == 0:
-        return "survived"
-    # A failure must be the test's own, not a missing module or a wrong option.
-    own = r"--- FAIL|FAILED|panic: |[Ff]atal (Python )?error: |SIGSEGV|Timeout|\bERROR tests"
-    if code != 124 and not re.search(own, output):
-        return f"test did not run: {output.strip().splitlines()[-1] if output.strip() else code}"
-    return "caught"
+        return False, "not detected"
+    if "[build failed]" in output or "[setup failed]" in output:
+        error = [line for line in output.splitlines() if re.search(r"\.(go|c|h):\d+:", line)]
+        return False, f"does not compile: {error[0] if error else output.strip()}"
+    if code != 124 and not OWN_FAILURE.search(output):
+        return False, f"test did not run: {output.strip().splitlines()[-1] if output.strip() else code}"
+    return True, detector(mutant, output)
 
 
-def main(words: list[str]) -> int:
-    entries = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text())["mutant"]
-    mutants = [Mutant(**entry) for entry in entries]
-    chosen = [m for m in mutants if not words or any(word in m.name for word in words)]
-    bad = 0
+def detector(mutant: Mutant, output: str) -> str:
+    """Return the name of the test that failed first."""
+    failed = re.findall(r"--- FAIL: (\S+)", output)
+    if failed:
+        return str(max(failed, key=lambda name: name.count("/"))).removeprefix("TestConformance/")
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE) or re.findall(
+        r"=== RUN +(\S*" + mutant.clause + r"_\S+)", output
+    )
+    return str(failed[-1]).rpartition("::")[2] if failed else "the end of its process, or the time limit"
+
+
+def try_all(mutants: list[Mutant], trees: list[Path]) -> list[tuple[Mutant, bool, str, float]]:
+    """Try every fault, one in each copy of the tree at a time."""
+    free: queue.SimpleQueue[Path] = queue.SimpleQueue()
+    for tree in trees:
+        free.put(tree)
+    printing = threading.Lock()
+
+    def attempt(mutant: Mutant) -> tuple[Mutant, bool, str, float]:
+        tree = free.get()
+        begin = time.monotonic()
+        try:
+            caught, words = try_mutant(mutant, tree)
+        finally:
+            free.put(tree)
+        took = time.monotonic() - begin
+        with printing:
+            outcome = f"detected by {words}" if caught else words.upper()
+            print(f"{mutant.clause:4} {mutant.name:60} {outcome} ({took:.1f} s)", flush=True)
+        return mutant, caught, words, took
+
+    with ThreadPoolExecutor(len(trees)) as pool:
+        return list(pool.map(attempt, mutants))
+
+
+def write_table(results: list[tuple[Mutant, bool, str, float]], took: float) -> None:
+    """Write docs/mutants.md."""
+    detected = sum(caught for _, caught, _, _ in results)
+    rows = [f"{detected} of {len(results)} faults are detected; the whole list took {took / 60:.0f} minutes.", ""]
+    rows += ["| clause | file | fault | detected by | s |", "|---|---|---|---|---:|"]
+    for mutant, caught, words, seconds in sorted(results, key=lambda r: (r[0].clause, r[0].file, r[0].name)):
+        test = f"`{words}`" if caught else f"**{words}**"
+        rows.append(f"| {mutant.clause} | `{mutant.file}` | {mutant.name} | {test} | {seconds:.0f} |")
+    TABLE.write_text(HEADER + "\n".join(rows) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only verify that every entry applies")
+    parser.add_argument("--fix", action="store_true", help="with --check: let entries follow text that moved")
+    parser.add_argument("--write", action="store_true", help="write docs/mutants.md")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
+    parser.add_argument("words", nargs="*", help="parts of the names of entries")
+    options = parser.parse_args()
+    mutants = entries()
+    wrong = problems(mutants, options.fix)
+    if len(mutants) < FEWEST:
+        wrong.append(f"{len(mutants)} entries, at least {FEWEST} are needed")
+    for problem in wrong:
+        print(f"mutants: {problem}")
+    if options.check:
+        return 1 if wrong else 0
+    chosen = [m for m in mutants if not options.words or any(word in m.name for word in options.words)]
+    begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        tree = Path(folder)
-        copy_tree(tree)
-        for command in {tuple(m.command()): m for m in chosen}.items():
-            code, output = run(list(command[0]), tree)
-            if code != 0 or not re.search(rf"{command[1].clause}_\w+|\d+ passed", output):
-                print(f"{output}\nmutants: without any fault this fails, or runs nothing: {' '.join(command[0])}")
-                return 1
-        for number, mutant in enumerate(chosen, 1):
-            begin = time.monotonic()
-            outcome = try_mutant(mutant, tree)
-            bad += outcome != "caught"
-            took = time.monotonic() - begin
-            print(f"{number:3} {mutant.clause:4} {mutant.name:58} {outcome} ({took:.1f} s)", flush=True)
-    print(f"mutants: {len(chosen) - bad} of {len(chosen)} caught")
-    if not words and len(mutants) < FEWEST:
-        print(f"mutants: {len(mutants)} entries, at least {FEWEST} are needed")
-        bad += 1
-    return 1 if bad else 0
+        trees = [Path(folder, str(number)) for number in range(max(1, min(options.jobs, len(chosen))))]
+        for tree in trees:
+            copy_tree(tree)
+        if why := unfit(chosen, trees[0]):
+            print(f"mutants: {why}")
+            return 1
+        print(f"without faults all pass ({time.monotonic() - begin:.0f} s)", flush=True)
+        results = try_all(chosen, trees)
+    detected = sum(caught for _, caught, _, _ in results)
+    print(f"mutants: {detected} of {len(results)} detected in {time.monotonic() - begin:.0f} s")
+    if options.write:
+        write_table(results, time.monotonic() - begin)
+    return 1 if wrong or detected < len(results) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
