@@ -21,7 +21,7 @@ extern object *PyFrame_GetBack(object *frame) __attribute__((weak));
 extern int PyFrame_GetLasti(object *frame) __attribute__((weak));
 
 /* Frames that are kept of a stack, from the innermost. */
-enum { DEPTH = 16 };
+enum { DEPTH = 64 };
 
 typedef struct {
     uint64_t hash;

@@ -3,64 +3,26 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .. import _native
-from .._root import ROOT
+from .. import _sites
+from .._sites import Frame
 from . import source as _source
 
 __all__ = ["Access", "Finding", "Frame", "Made", "Note", "parse"]
 
-_DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
-# Frames from here on outward belong to whoever runs the program.
-_RUNNERS = (
-    f"{ROOT}_cli{os.sep}", "/_pytest/", "/pluggy/", "/runpy.py", "<frozen runpy>", "/threading.py",
-    "/concurrent/futures/", "/asyncio/", "/unittest/",
-)  # fmt: skip
-
-
-class Frame(NamedTuple):
-    """A place in the program."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        return f"{shown(self.file)}:{self.line}"
-
-
-def shown(file: str) -> str:
-    """Return a file's name as people know it: relative to where they are."""
-    here = os.path.abspath(os.curdir) + os.sep
-    return file[len(here) :] if file.startswith(here) else file
-
 
 @functools.lru_cache(maxsize=4096)
-def _stack(site: int) -> tuple[tuple[Frame, ...], str]:
-    """Return the program's frames of a site, innermost first, and the dialect it speaks."""
-    frames: list[Frame] = []
-    dialect = ""
-    for text in str(_native.position_text(site)).split("\n") if site else ():
-        file, line, function = text.split("\x1f")
-        if not frames and file.startswith(ROOT):
-            first = file[len(ROOT) :].split(os.sep)[0].removesuffix("x")  # cupyx is cupy's
-            if first in _DIALECTS:
-                dialect = first
-            continue
-        if frames and any(part in file for part in _RUNNERS):
-            break
-        if not file.startswith(ROOT):
-            frames.append(Frame(file, int(line), function))
-    for frame in frames:
-        if dialect:
-            break
-        spoken = _source.dialects(frame.file)
-        if len(spoken) == 1:
-            dialect = next(iter(spoken))
-    return tuple(frames), dialect
+def _dialect(site: int) -> str:
+    """Return the dialect of a call site: the one that was called, or the only one that the program imports."""
+    if called := _sites.dialect_of(site):
+        return called
+    for frame in _sites.program_frames(site):
+        imported = _source.dialects(frame.file)
+        if len(imported) == 1:
+            return next(iter(imported))
+    return ""
 
 
 class Access(NamedTuple):
@@ -98,12 +60,12 @@ class Access(NamedTuple):
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        return _stack(self.site)[0]
+        return _sites.program_frames(self.site)
 
     @property
     def dialect(self) -> str:
         """The dialect that made the call, '' for the plain runtime."""
-        return _stack(self.site)[1]
+        return _dialect(self.site)
 
     @property
     def function(self) -> str:
@@ -126,7 +88,7 @@ class Note(NamedTuple):
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        return _stack(self.site)[0]
+        return _sites.program_frames(self.site)
 
 
 class Finding(NamedTuple):
@@ -186,8 +148,8 @@ class Finding(NamedTuple):
 
     @property
     def made_at(self) -> Frame | None:
-        """Where the memory was allocated: in a function that works on it, if there is one."""
-        frames = _near(self.block_site, self.places())
+        """The line of the program that allocated the memory."""
+        frames = _sites.program_frames(self.block_site)
         return frames[0] if frames else None
 
     def places(self) -> list[Frame]:
@@ -207,7 +169,7 @@ def _statements(frames: tuple[Frame, ...]) -> Iterator[_source.Statement]:
 
 def _near(site: int, places: Iterable[Frame]) -> tuple[Frame, ...]:
     """Return the frames of a site from the function on that one of the places is in."""
-    frames = _stack(site)[0]
+    frames = _sites.program_frames(site)
     working = {frame[::2] for frame in places}
     first = next((i for i, frame in enumerate(frames) if frame[::2] in working), 0)
     return frames[first:]
@@ -232,7 +194,7 @@ class Made:
     def stream(self, device: int, index: int) -> str:
         """Return the name that a stream got, '' if it is not known."""
         site = self._sites.get((device, index), 0)
-        frames = _stack(site)[0]
+        frames = _sites.program_frames(site)
         if not frames:
             return ""
         places = self._places(frames, self._streams)
@@ -250,7 +212,7 @@ class Made:
 
     def _places(self, frames: tuple[Frame, ...], sites: Iterable[int]) -> list[int]:
         """Return the sites that these frames led to, in the order in which they were come to."""
-        return sorted(s for s in sites if frames and _stack(s)[0][-len(frames) :] == frames)
+        return sorted(s for s in sites if frames and _sites.program_frames(s)[-len(frames) :] == frames)
 
 
 def _name(frames: tuple[Frame, ...], count: int, place: int) -> str:

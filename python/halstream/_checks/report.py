@@ -13,7 +13,7 @@ from .remedy import remedy, stream_label
 __all__ = ["Report", "text"]
 
 # Frames of a stack that a report shows.
-_SHOWN = 4
+_SHOWN = 6
 
 _HEADS = {
     "race": "unordered access: two operations touch the same {n}, and nothing orders them",
@@ -84,7 +84,13 @@ def _what(f: Finding, access: Access) -> str:
 
 def _stack(access: Access) -> list[str]:
     lines = []
-    for frame in access.frames[:_SHOWN]:
+    frames = access.frames
+    hidden = len(frames) - _SHOWN if len(frames) > _SHOWN + 1 else 0
+    for place, frame in enumerate(frames):
+        if hidden and _SHOWN - 2 <= place < _SHOWN - 2 + hidden:  # keep the outermost two: the program's own calls
+            if place == _SHOWN - 2:
+                lines.append(f"       ... {hidden} more calls")
+            continue
         lines.append(f"       {frame} in {frame.function}")
         source = _source.source_line(frame.file, frame.line)
         if source:

@@ -136,6 +136,8 @@ class Statement:
             target, value = here.items[0].optional_vars, here.items[0].context_expr
         else:
             return ""
+        if not _one_object_each(value):
+            return ""  # of nested lists the place in each is not known
         if isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, (ast.Tuple, ast.List, ast.GeneratorExp, ast.ListComp)):
                 return ast.unparse(target.elts[place]) if place >= 0 and len(target.elts) == count else ""
@@ -189,6 +191,15 @@ class Statement:
             return _tail(node.func) in _MAKERS
         name = _tail(node)
         return bool(name) and (bool(_LOOKS.search(name)) or name in _stream_names(self._tree))
+
+
+def _one_object_each(value: ast.expr) -> bool:
+    """Return False for a list or comprehension whose elements are not one call each."""
+    if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+        return isinstance(value.elt, ast.Call)
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return not any(isinstance(e, (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)) for e in value.elts)
+    return True
 
 
 def _tail(node: ast.AST) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import linecache
-import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from .. import _native
+from .. import _native, _sites
 from .._checks.source import statement
-from .._root import ROOT
+from .._sites import Frame
 from .._traces import log as _log
 from .execution import Execution, item_words
 from .search import Found
@@ -18,7 +17,7 @@ from .shrink import departures
 from .steps import host_calls, labels
 from .token import Hold, parse_spec
 
-__all__ = ["Place", "explain", "nondeterminism", "place_of"]
+__all__ = ["explain", "nondeterminism", "place_of"]
 
 # Lines that a timeline may have.
 _MOST = 12
@@ -41,34 +40,10 @@ _CALLS = {
 
 
 
-class Place(NamedTuple):
-    """Where a program makes a call: the innermost frame that is not halstream's."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        return f"{shown(self.file)}:{self.line}"
-
-
-def shown(file: str) -> str:
-    """Return a path from the current folder, if the file is below it."""
-    try:
-        path = os.path.relpath(file)
-    except ValueError:  # another drive
-        return file
-    return file if path.startswith(os.pardir) else path
-
-
-def place_of(stack: str) -> Place | None:
+def place_of(stack: str) -> Frame | None:
     """Return the program's frame of a stack that the runtime gave as text."""
-    frames = [frame.split("\x1f") for frame in stack.splitlines()]
-    frames = [frame for frame in frames if len(frame) == 3]
-    for file, line, function in frames:
-        if not os.path.abspath(file).startswith(ROOT):
-            return Place(file, int(line), function)
-    return None
+    frames = _sites.parse(stack)
+    return _sites.innermost(frames) if _sites.outside(frames) else None
 
 
 class Step(NamedTuple):
@@ -77,7 +52,7 @@ class Step(NamedTuple):
     item: str
     stream: str  #: in words, 'host' for a call of the host
     what: str
-    place: Place | None
+    place: Frame | None
     reads: str
     writes: str
 
@@ -194,7 +169,7 @@ class _View:
         kind = calls[number - 1].split(" ", 1)[1].rpartition(" ")[0] if number <= len(calls) else "call"
         return Step(item, "host", f"{kind} (call {number} of the run)", None, "", "")
 
-    def _place(self, line: _log.Line) -> Place | None:
+    def _place(self, line: _log.Line) -> Frame | None:
         return place_of(str(self._text(line.site))) if line.site else None
 
     def timeline(self, holds: Iterable[Hold]) -> str:

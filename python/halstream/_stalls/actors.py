@@ -8,7 +8,7 @@ import threading
 from collections.abc import Container
 from types import CodeType, FrameType
 
-from . import where as _where
+from .. import _sites
 
 __all__ = ["alarm", "bystander", "unseen"]
 
@@ -42,7 +42,7 @@ def bystander(ident: int, frame: FrameType) -> bool:
     at: FrameType | None = frame
     while at is not None:
         code = at.f_code
-        if not _where.is_library(code.co_filename) and _where.package(code.co_filename) not in _TOOLS | _PARTS:
+        if not _sites.is_library(code.co_filename) and _sites.package(code.co_filename) not in _TOOLS | _PARTS:
             return False
         if code.co_filename != threading.__file__:
             root = code
@@ -80,7 +80,7 @@ def alarm() -> bool:
         if not callable(handler):
             continue
         code = getattr(handler, "__code__", None)
-        if code is not None and (_of_tool(code) or _where.is_library(code.co_filename)):
+        if code is not None and (_of_tool(code) or _sites.is_library(code.co_filename)):
             continue
         timer = _TIMERS.get(signal.Signals(number)) if number in _TIMERS else None
         if timer is None or signal.getitimer(timer)[0] > 0:
@@ -94,4 +94,4 @@ def _threads() -> dict[int, threading.Thread]:
 
 
 def _of_tool(code: CodeType) -> bool:
-    return _where.package(code.co_filename) in _TOOLS
+    return _sites.package(code.co_filename) in _TOOLS

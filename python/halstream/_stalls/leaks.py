@@ -13,10 +13,9 @@ import sys
 import threading
 from typing import NamedTuple
 
-from .. import _native
+from .. import _native, _sites
 from .._core import _base
 from .._errors import HalError
-from . import where as _where
 
 __all__ = ["Snapshot", "at_exit", "report", "snapshot", "stop", "tracking"]
 
@@ -157,15 +156,14 @@ def _text(life: _Life) -> str:
 
 
 def _from(site: int, words: str) -> str:
-    line = _where.site_line(site)
+    line = _sites.site_line(site)
     return words + line if line else ""
 
 
 def _internal(site: int) -> bool:
     """Return True for what the runtime made for itself."""
-    for line in filter(None, str(_native.position_text(site)).split("\n")):
-        path, _, function = line.split("\x1f")
-        if not _where.is_own(path):
+    for path, _, function in _sites.stack(site):
+        if not _sites.is_own(path):
             return False
         name = function.rpartition(".")[2]
         if any(path.endswith("/" + file) and name == own for file, own in _OWN):

@@ -16,12 +16,11 @@ import threading
 import time
 from typing import Any
 
-from .. import _native
+from .. import _native, _sites
 from .._core._base import reap
 from .._errors import StallError
 from . import blocked as _blocked
 from . import waiters as _waiters
-from . import where as _where
 from .waiters import EVENT, FUNCTION, GATE, ORDER, REPORT, STREAM, Node, Picture
 
 __all__ = ["asked"]
@@ -142,7 +141,7 @@ class _Chain:
         """Add a thread's line; return whom it waits for."""
         picture = self.picture
         frame = sys._getframe() if ident == picture.me else picture.frames.get(ident)
-        at = f", at {_where.frame_line(frame)}" if frame is not None else ""
+        at = f", at {_sites.frame_line(frame)}" if frame is not None else ""
         wait = picture.waits.get(ident)
         if wait is None:
             block = picture.blocks.get(ident)
@@ -164,7 +163,7 @@ class _Chain:
         node = self.picture.streams.get(name)
         if node is None:
             return None
-        site = _where.site_line(node.site)
+        site = _sites.site_line(node.site)
         made = f", made at {site}" if site and node.need == GATE else f", from {site}" if site else ""
         start = f"{node.title} has {node.pending} operation(s) pending; the first is "
         self.lines.append(start + (self._head(node) + made))
@@ -191,7 +190,7 @@ class _Chain:
         if node.need == ORDER:
             return f"{node.head}, which the order of the legacy default stream holds back"
         if node.need == FUNCTION:
-            return f"the function {_where.function_line(self._find(node))}"
+            return f"the function {_sites.function_line(self._find(node))}"
         return node.head
 
     def _find(self, node: Node) -> Any:
@@ -228,7 +227,7 @@ class _Chain:
     def _name(self, ident: int) -> str:
         running = self.picture.running.get(ident)
         name = _blocked.thread_name(ident)
-        return f"the function {_where.function_line(running.function)}, on {name}," if running else name
+        return f"the function {_sites.function_line(running.function)}, on {name}," if running else name
 
     def _title(self, name: _waiters.Name) -> str:
         node = self.picture.streams.get(name)

@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .. import _sites
 from .._cli import script as _script
-from .._root import ROOT
 from .timeline import Slice, Timeline, lay_out
 
 __all__ = ["build", "chunks", "schema"]
@@ -215,16 +215,15 @@ class _Writer:
     def _site(self, site: int) -> tuple[int, int]:
         """Return the numbers of a site's place and stack, 0 where nothing is known."""
         text = self._text_of_site(site).encode(errors="backslashreplace").decode()
-        frames = [frame.split("\x1f") for frame in text.split("\n") if frame]
-        # What runs the program is of no interest either.
-        frames = list(itertools.takewhile(lambda frame: frame[0] != _RUNNER, frames))
+        # What runs the program is of no interest.
+        frames = tuple(itertools.takewhile(lambda frame: frame.file != _RUNNER, _sites.parse(text)))
         found = 0, 0
         if frames:
-            own = [frame for frame in frames if not frame[0].startswith(ROOT)]
-            place, line, function = (own or frames)[0]
+            own = _sites.outside(frames)
+            place, line, function = _sites.innermost(frames) or frames[0]
             location = len(self._sites)
             self._interned.source_locations.add(
-                iid=location, file_name=place, function_name=function, line_number=int(line)
+                iid=location, file_name=place, function_name=function, line_number=line
             )
             stack = "\n".join(f"{place}:{line} in {function}" for place, line, function in own or frames)
             found = location, self._number("debug_annotation_string_values", stack)

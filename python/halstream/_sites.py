@@ -1,0 +1,192 @@
+"""Call sites and stacks: where in the program a call was made, and how reports show it.
+
+This is the one module that reads the stack of a site, and that decides which
+frames are the program's own: not this package's, not those of installed
+libraries or of Python itself, and not those of whatever runs the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sysconfig
+from collections.abc import Iterable, Sequence
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from . import _native
+
+__all__ = [
+    "ROOT",
+    "Frame",
+    "code_line",
+    "dialect_of",
+    "frame_line",
+    "function_line",
+    "innermost",
+    "is_library",
+    "is_own",
+    "is_program",
+    "outside",
+    "package",
+    "parse",
+    "program_frames",
+    "shown",
+    "site_line",
+    "stack",
+]
+
+#: Folder of the package, with a separator at its end.
+ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_DIALECTS = frozenset({"torch", "paddle", "mindspore", "cupy", "acl"})
+# Frames from here on outward belong to whoever runs the program.
+_RUNNERS = (
+    f"{ROOT}_cli{os.sep}", "/_pytest/", "/pluggy/", "/runpy.py", "<frozen runpy>", "/threading.py",
+    "/concurrent/futures/", "/asyncio/", "/unittest/",
+)  # fmt: skip
+
+
+class Frame(NamedTuple):
+    """A place in the program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{shown(self.file)}:{self.line}"
+
+
+# -- files ----------------------------------------------------------------------
+
+
+def shown(file: str) -> str:
+    """Return a file's name relative to the working folder where it is in there."""
+    here = os.path.abspath(os.curdir) + os.sep
+    return file[len(here) :] if file.startswith(here) else file
+
+
+@functools.cache
+def _folders(*names: str) -> tuple[str, ...]:
+    found = {sysconfig.get_path(name) for name in names}
+    return tuple(os.path.abspath(path) + os.sep for path in found if path)
+
+
+def is_own(path: str) -> bool:
+    """Return True for a file of this package."""
+    return path.startswith(ROOT)
+
+
+@functools.cache
+def package(path: str) -> str:
+    """Return the package that a file was installed with, '' for other files."""
+    for part in ("site-packages", "dist-packages"):
+        _, found, rest = os.path.abspath(path).rpartition(os.sep + part + os.sep)
+        if found:
+            return rest.partition(os.sep)[0].removesuffix(".py")
+    return ""
+
+
+@functools.cache
+def is_library(path: str) -> bool:
+    """Return True for a file of the standard library."""
+    full = os.path.abspath(path)
+    return path.startswith("<frozen ") or (full.startswith(_folders("stdlib", "platstdlib")) and not package(full))
+
+
+@functools.cache
+def is_program(path: str) -> bool:
+    """Return True for a file that neither this package, an installed one nor Python itself brought."""
+    if path.startswith("<"):
+        return not path.startswith("<frozen ")  # <stdin>, <string> and the like
+    return not is_own(os.path.abspath(path)) and not is_library(path) and not package(path)
+
+
+# -- call sites -------------------------------------------------------------------
+
+
+def parse(text: str) -> tuple[Frame, ...]:
+    """Return the frames of a stack that the runtime gave as text, innermost first."""
+    parts = (line.split("\x1f") for line in text.split("\n") if line)
+    return tuple(Frame(file, int(line), function) for file, line, function in parts)
+
+
+@functools.lru_cache(maxsize=4096)
+def stack(site: int) -> tuple[Frame, ...]:
+    """Return all frames of a call site, innermost first; none if the site is unknown."""
+    return parse(str(_native.position_text(site))) if site else ()
+
+
+def outside(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return the frames of files that are not of this package."""
+    return tuple(frame for frame in frames if not is_own(os.path.abspath(frame.file)))
+
+
+@functools.lru_cache(maxsize=4096)
+def program_frames(site: int) -> tuple[Frame, ...]:
+    """Return the program's frames of a call site, innermost first.
+
+    Frames of installed libraries are left out unless nothing else is there, and
+    so is everything from the runner of the program on outward.
+    """
+    found: list[Frame] = []
+    for frame in outside(stack(site)):
+        if found and any(part in frame.file for part in _RUNNERS):
+            break
+        found.append(frame)
+    return tuple(frame for frame in found if is_program(frame.file)) or tuple(found)
+
+
+def innermost(frames: Sequence[Frame]) -> Frame | None:
+    """Return the innermost frame of the program; failing that, of a library; failing that, of this package."""
+    others = outside(frames)
+    candidates: Iterable[Frame] = (*(frame for frame in others if is_program(frame.file)), *others, *frames)
+    return next(iter(candidates), None)
+
+
+@functools.lru_cache(maxsize=4096)
+def dialect_of(site: int) -> str:
+    """Return the dialect whose function was called at a site, '' for the plain runtime."""
+    found = ""
+    for frame in stack(site):
+        if not is_own(frame.file):
+            break
+        first = frame.file[len(ROOT) :].split(os.sep)[0].removesuffix("x")  # cupyx is cupy's
+        found = first if first in _DIALECTS else found
+    return found
+
+
+def site_line(site: int) -> str:
+    """Return the program's innermost place of a call site as ``'file:line in function'``; '' if unknown."""
+    frame = innermost(stack(site))
+    return f"{frame.file}:{frame.line} in {frame.function}" if frame else ""
+
+
+# -- frames and functions of the running program ------------------------------------
+
+
+def code_line(code: CodeType, line: int) -> str:
+    """Return ``'file:line in function'``."""
+    return f"{code.co_filename}:{line} in {getattr(code, 'co_qualname', code.co_name)}"
+
+
+def frame_line(frame: FrameType) -> str:
+    """Return the place where a thread is: the innermost line that is the program's own."""
+    at: FrameType | None = frame
+    while at is not None and not is_program(at.f_code.co_filename):
+        at = at.f_back
+    at = at or frame
+    return code_line(at.f_code, at.f_lineno)
+
+
+def function_line(function: Any) -> str:
+    """Return a function's name and where it was defined, if that is known."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        # An object that can be called, or a method of one.
+        code = getattr(vars(type(function)).get("__call__"), "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else str(name)
