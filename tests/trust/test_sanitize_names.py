@@ -56,3 +56,48 @@ def test_a_name_that_two_streams_share_names_none(backend: str, tmp_path: Path) 
         """
     (found,) = run(tmp_path / "shared.py", source)
     assert re.fullmatch(r"<stream \d+>\.wait\(<stream \d+>\.record\(\)\)", found.fix), found.fix
+
+
+def test_streams_of_nested_lists_are_not_named_by_a_flat_index(backend: str, tmp_path: Path) -> None:
+    source = """
+        import halstream as hs
+        x = hs.empty(64)
+        copy_streams = [[hs.Stream() for _ in range(2)] for _ in range(3)]
+        x.fill(1, copy_streams[0][0])
+        x.fill(2, copy_streams[2][1])
+        pairs = [[hs.Stream(), hs.Stream()] for _ in range(2)]
+        """
+    (found,) = run(tmp_path / "nested.py", source)
+    assert found.fix == "copy_streams[2][1].wait(copy_streams[0][0].record())"
+    assert found.second.name == "", "copy_streams[5] does not exist"
+
+
+def test_the_line_that_allocated_and_the_programs_own_calls_are_shown(backend: str, tmp_path: Path) -> None:
+    depth = 30
+    calls = "\n".join(f"        def level{n}(s, x):\n            level{n + 1}(s, x)" for n in range(depth))
+    source = f"""
+        import halstream as hs
+
+        def level{depth}(s, x):
+            x.fill(1, s)
+{calls}
+
+        def allocate():
+            return hs.empty(64)
+
+        def program():
+            x = allocate()
+            level0(hs.Stream(), x)
+            level0(hs.Stream(), x)
+
+        program()
+        """
+    path = tmp_path / "helpers.py"
+    (found,) = run(path, source)
+    lines = path.read_text().splitlines()
+    assert (found.made_at.line, found.made_at.function) == (lines.index("    return hs.empty(64)") + 1, "allocate")
+    functions = [frame.function for frame in found.second.frames]
+    assert functions[: depth + 3] == [*(f"level{n}" for n in range(depth, -1, -1)), "program", "<module>"]
+    # The outermost two are this test's own.
+    assert f"in level{depth}\n" in found.text and f"in {functions[-1]}\n" in found.text
+    assert f"... {len(functions) - 6} more calls" in found.text
