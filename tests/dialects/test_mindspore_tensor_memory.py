@@ -17,8 +17,11 @@ from halstream.mindspore.hal.contiguous_tensors_handle import (
     ContiguousTensorsHandle,
     combine_tensor_list_contiguous,
 )
+from mindspore_help import ascend, on_target
 
 pytestmark = [pytest.mark.dialect("mindspore"), pytest.mark.usefixtures("backend")]
+
+__all__ = ["ascend", "on_target"]
 
 Hold = Callable[[Any], Any]
 #: 1 MiB of Float32.
@@ -45,7 +48,7 @@ def test_types_of_the_figures(module: Any) -> None:
         assert figure > 0 or name == "memory_allocated"
 
 
-def test_tensors_count_in_blocks_of_512_bytes() -> None:
+def test_tensors_count_in_blocks_of_512_bytes(ascend: None) -> None:
     before = hal.memory_allocated()
     a = ops.ones(1)
     assert hal.memory_allocated() - before == 512

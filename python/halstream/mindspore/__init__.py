@@ -6,10 +6,14 @@ The devices of the host backend go by the target 'CPU' until `set_device` or
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from .._dialects._not_built import refuse_unbuilt
 from . import common, context, device_context, hal, nn, ops, runtime
 from ._target import get_current_device, set_device
 from ._transform import grad, jit
 from .common import dtype
+from .common._created import get_seed, set_seed
 from .common.dtype import (
     bfloat16,
     bool_,
@@ -29,16 +33,20 @@ from .common.dtype import (
     uint32,
     uint64,
 )
+from .common.parameter import Parameter
 from .common.tensor import Tensor, tensor
 from .context import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
 from .runtime import (
     Event,
+    MemPool,
+    PluggableAllocator,
     Stream,
     StreamCtx,
     StreamLimitCtx,
     communication_stream,
     current_stream,
     default_stream,
+    dispatch_threads_num,
     empty_cache,
     get_device_limit,
     get_stream_limit,
@@ -54,17 +62,27 @@ from .runtime import (
     reset_max_memory_reserved,
     reset_peak_memory_stats,
     reset_stream_limit,
+    set_cpu_affinity,
     set_cur_stream,
     set_device_limit,
+    set_kernel_launch_capture,
+    set_kernel_launch_group,
     set_memory,
     set_stream_limit,
     synchronize,
+    use_mem_pool,
 )
+
+#: The release that is mirrored.
+__version__ = "2.10.0"
 
 __all__ = [
     "GRAPH_MODE",
     "PYNATIVE_MODE",
     "Event",
+    "MemPool",
+    "Parameter",
+    "PluggableAllocator",
     "Stream",
     "StreamCtx",
     "StreamLimitCtx",
@@ -79,6 +97,7 @@ __all__ = [
     "current_stream",
     "default_stream",
     "device_context",
+    "dispatch_threads_num",
     "dtype",
     "dtype_to_nptype",
     "empty_cache",
@@ -88,6 +107,7 @@ __all__ = [
     "get_context",
     "get_current_device",
     "get_device_limit",
+    "get_seed",
     "get_stream_limit",
     "grad",
     "hal",
@@ -113,10 +133,14 @@ __all__ = [
     "reset_stream_limit",
     "runtime",
     "set_context",
+    "set_cpu_affinity",
     "set_cur_stream",
     "set_device",
     "set_device_limit",
+    "set_kernel_launch_capture",
+    "set_kernel_launch_group",
     "set_memory",
+    "set_seed",
     "set_stream_limit",
     "synchronize",
     "tensor",
@@ -124,4 +148,8 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "use_mem_pool",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._core import _current
+from .._dialects._not_built import refuse_unbuilt
 from . import _target
 
 __all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "get_context", "set_context"]
@@ -66,3 +67,6 @@ def get_context(attr_key: str) -> Any:
         f"For 'context.get_context', the argument {attr_key} is not found here; "
         "device_target, device_id and mode are"
     )
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

@@ -5,6 +5,9 @@ A first call works like every later one; mindspore on a CPU skips it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from .._dialects._not_built import refuse_unbuilt
 from ._event import Event
 from ._functions import (
     StreamCtx,
@@ -37,16 +40,28 @@ from ._memory import (
     reset_peak_memory_stats,
     set_memory,
 )
+from ._settings import (
+    MemPool,
+    PluggableAllocator,
+    dispatch_threads_num,
+    set_cpu_affinity,
+    set_kernel_launch_capture,
+    set_kernel_launch_group,
+    use_mem_pool,
+)
 from ._stream import Stream
 
 __all__ = [
     "Event",
+    "MemPool",
+    "PluggableAllocator",
     "Stream",
     "StreamCtx",
     "StreamLimitCtx",
     "communication_stream",
     "current_stream",
     "default_stream",
+    "dispatch_threads_num",
     "empty_cache",
     "get_device_limit",
     "get_stream_limit",
@@ -62,9 +77,16 @@ __all__ = [
     "reset_max_memory_reserved",
     "reset_peak_memory_stats",
     "reset_stream_limit",
+    "set_cpu_affinity",
     "set_cur_stream",
     "set_device_limit",
+    "set_kernel_launch_capture",
+    "set_kernel_launch_group",
     "set_memory",
     "set_stream_limit",
     "synchronize",
+    "use_mem_pool",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

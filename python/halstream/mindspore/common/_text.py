@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _rules
+from ..._dialects import _rules
 from .dtype import of
 
 
@@ -40,12 +40,21 @@ def _cast(host: Any, wanted: Any) -> Any:
 def text(value: Any, dtype: str) -> str:
     """Return what ``repr`` of a tensor shows."""
     head = f"Tensor(shape={list(value.shape)}, dtype={dtype}, value="
+    if not value.size:
+        return f"{head} )"
     if value.ndim == 0:
         return f"{head} {value.item():g})" if value.dtype.kind == "f" else f"{head} {value.item()})"
     shown = np.array2string(
         value,
         separator=", ",
         max_line_width=sys.maxsize,
-        formatter={"float_kind": lambda x: f"{x:15.8e}"} if value.dtype.kind == "f" else None,
+        formatter=_formatter(value.dtype),
     )
     return f"{head}{' ' if value.ndim == 1 else chr(10)}{shown})"
+
+
+def _formatter(dtype: Any) -> Any:
+    if dtype.kind != "f":
+        return None
+    width, digits = (11, 4) if dtype.itemsize == 2 else (15, 8)
+    return {"float_kind": lambda x: f"{x:{width}.{digits}e}"}

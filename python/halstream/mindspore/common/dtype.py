@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from ..._dialects._not_built import refuse_unbuilt
 
 __all__ = [
     "Type",
@@ -90,3 +92,6 @@ def to_numpy(type_: object) -> Any:
     if type_._numpy is None:
         raise TypeError("Tensors of BFloat16 are not supported: NumPy has no such type.")
     return type_._numpy
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

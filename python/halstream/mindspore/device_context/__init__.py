@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..._dialects._not_built import refuse_unbuilt
 from . import ascend, cpu, gpu
 
 __all__ = ["ascend", "cpu", "gpu"]
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

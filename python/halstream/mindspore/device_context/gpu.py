@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..._dialects._not_built import refuse_unbuilt
 from .._queries import count_of
 from .._queries import is_available as _is_available
 
@@ -16,3 +19,6 @@ def device_count() -> int:
 def is_available() -> bool:
     """`mindspore.device_context.gpu.is_available` of 2.10."""
     return _is_available("GPU")
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

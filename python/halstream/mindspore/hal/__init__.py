@@ -5,6 +5,9 @@ Nothing logs mindspore's deprecation warnings here.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..._dialects._not_built import refuse_unbuilt
 from .._event import Event
 from .._functions import (
     StreamCtx,
@@ -66,3 +69,6 @@ __all__ = [
     "set_cur_stream",
     "synchronize",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import _core as core
 from ..._core import _current
 from ..._dialects._compute import compute, new
+from ..._dialects._not_built import refuse_unbuilt
 from ..common.tensor import Tensor
 
 __all__ = ["ContiguousTensorsHandle", "combine_tensor_list_contiguous"]
@@ -103,3 +104,6 @@ def _lay(starts: list[int], *tensors: Any, out: Any) -> None:
     out[...] = 0
     for start, value in zip(starts, tensors, strict=False):
         np.copyto(out[start : start + value.size], value.reshape(-1))
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

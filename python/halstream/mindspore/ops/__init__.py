@@ -2,33 +2,72 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._dialects import _rules
+from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._operate import binary, product, unary
+from ..._dialects._random import Random
 from ..._errors import NotSupportedError
-from ..common import _rules
-from ..common._operate import binary, product, unary
+from ..common._created import checked_shape, copy_host, created, fill, generator
 from ..common.dtype import Type, float32, to_numpy
 from ..common.tensor import Tensor
 from . import operations
+from .operations import Abs, Add, MatMul, Mul, Sin, Sub
 
 __all__ = [
+    "Abs",
+    "Add",
+    "MatMul",
+    "Mul",
+    "Sin",
+    "Sub",
     "abs",
     "add",
+    "arange",
+    "assign",
     "bmm",
+    "cast",
+    "cat",
+    "concat",
     "conv2d",
+    "cos",
+    "depend",
     "div",
+    "equal",
+    "exp",
+    "full",
+    "greater",
+    "less",
+    "log",
     "matmul",
+    "maximum",
+    "mean",
+    "minimum",
     "mm",
     "mul",
+    "neg",
     "ones",
+    "ones_like",
     "operations",
+    "pow",
+    "rand",
+    "randn",
+    "relu",
+    "reshape",
     "sin",
+    "sqrt",
+    "square",
+    "stack",
     "sub",
     "sum",
+    "tanh",
+    "transpose",
     "zeros",
+    "zeros_like",
 ]
 
 
@@ -69,7 +108,7 @@ def abs(input: Tensor) -> Tensor:
 
 def sin(input: Tensor) -> Tensor:
     """`mindspore.ops.sin` of 2.10."""
-    return unary("Sin", np.sin, input)
+    return unary("Sin", np.sin, input, inexact=True)
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -94,42 +133,126 @@ def sum(
     input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None
 ) -> Tensor:
     """`mindspore.ops.sum` of 2.10."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"For 'sum', the input must be a Tensor, but got {type(input)}.")
-    axes = range(input.ndim) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
-    if any(not -input.ndim <= axis < input.ndim for axis in axes):
-        raise ValueError(f"For 'sum', the dim {dim} is no dimension of shape {input.shape}.")
-    gone = {axis % input.ndim for axis in axes}
-    shape = [1 if i in gone else n for i, n in enumerate(input.shape) if keepdim or i not in gone]
-    own = input._dtype
-    kind = to_numpy(dtype) if dtype else own if own.kind in "fc" else np.dtype(np.int64)
-    return Tensor._result(_sum, shape, kind, input, tuple(gone), keepdim)
+    return _tensor("sum", input).sum(dim, dtype, keepdim)  # type: ignore[no-any-return]
 
 
-def _sum(value: Any, axes: tuple[int, ...], keep: bool, *, out: Any) -> None:
-    np.sum(value, axis=axes, keepdims=keep, dtype=out.dtype, out=out)
+def mean(x: Tensor, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    """`mindspore.ops.mean` of 2.10."""
+    return _tensor("mean", x).mean(axis, keep_dims)  # type: ignore[no-any-return]
+
+
+def reshape(input: Tensor, shape: Any) -> Tensor:
+    """`mindspore.ops.reshape` of 2.10."""
+    return _tensor("reshape", input).reshape(shape)  # type: ignore[no-any-return]
+
+
+def transpose(input: Tensor, input_perm: Any) -> Tensor:
+    """`mindspore.ops.transpose` of 2.10."""
+    return _tensor("transpose", input).transpose(input_perm)  # type: ignore[no-any-return]
+
+
+def cast(input: Tensor, dtype: Type) -> Tensor:
+    """`mindspore.ops.cast` of 2.10."""
+    return _tensor("cast", input).astype(dtype)
+
+
+def depend(value: Tensor, expr: Any) -> Tensor:
+    """`mindspore.ops.depend` of 2.10: streams keep the order of the calls anyway."""
+    return value
+
+
+def assign(variable: Tensor, value: Any) -> Tensor:
+    """`mindspore.ops.assign` of 2.10: change a parameter in place."""
+    _tensor("assign", variable)[...] = value
+    return variable
+
+
+def concat(tensors: Any, axis: int = 0) -> Tensor:
+    """`mindspore.ops.concat` of 2.10."""
+    parts = [_tensor("concat", x) for x in tensors]
+    host = np.concatenate([np.broadcast_to(np.int8(0), x.shape) for x in parts], axis)
+    kind = functools.reduce(_rules.promote, [x._dtype for x in parts])
+    return Tensor._result(_concatenate, host.shape, kind, axis, *parts)
+
+
+cat = concat
+
+
+def stack(tensors: Any, axis: int = 0) -> Tensor:
+    """`mindspore.ops.stack` of 2.10."""
+    return concat([_tensor("stack", x).expand_dims(axis) for x in tensors], axis)
+
+
+def _concatenate(axis: int, *parts: Any, out: Any) -> None:
+    np.copyto(out, np.concatenate(parts, axis), casting="unsafe")
+
+
+def _tensor(name: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"For '{name}', the input must be a Tensor, but got {type(value)}.")
+    return value
 
 
 def ones(shape: Any, dtype: Type | None = None) -> Tensor:
     """`mindspore.ops.ones` of 2.10; Float32 by default."""
-    return _filled(shape, dtype, 1)
+    return created("Ones", fill, shape, _kind("Ones", dtype), 1)
 
 
 def zeros(size: Any, dtype: Type | None = None) -> Tensor:
     """`mindspore.ops.zeros` of 2.10; Float32 by default."""
-    return _filled(size, dtype, 0)
+    return created("Zeros", fill, size, _kind("Zeros", dtype), 0)
 
 
-def _filled(shape: Any, dtype: Type | None, value: int) -> Tensor:
-    lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
-    wanted = tuple(operator.index(n) for n in lengths)
-    if any(n < 0 for n in wanted):
-        raise ValueError(f"For 'ones', a shape has no negative lengths, but got {wanted}.")
-    return Tensor._result(_fill, wanted, to_numpy(dtype or float32), value)
+def _kind(name: str, dtype: Any) -> Any:
+    if dtype is not None and not isinstance(dtype, Type):
+        raise TypeError(f"For '{name}', the input 'dtype' should be mindspore dtype, but got {dtype}.")
+    return to_numpy(dtype or float32)
 
 
-def _fill(value: int, *, out: Any) -> None:
-    out[...] = value
+def ones_like(input: Tensor, *, dtype: Type | None = None) -> Tensor:
+    """`mindspore.ops.ones_like` of 2.10."""
+    return ones(_tensor("ones_like", input).shape, dtype or input.dtype)
+
+
+def zeros_like(input: Tensor, *, dtype: Type | None = None) -> Tensor:
+    """`mindspore.ops.zeros_like` of 2.10."""
+    return zeros(_tensor("zeros_like", input).shape, dtype or input.dtype)
+
+
+def full(size: Any, fill_value: Any, *, dtype: Type | None = None) -> Tensor:
+    """`mindspore.ops.full` of 2.10; Int64 by default, of a float as well."""
+    return created("FillV2", fill, size, to_numpy(dtype) if dtype else np.int64, fill_value)
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Type | None = None) -> Tensor:
+    """`mindspore.ops.arange` of 2.10."""
+    host = np.arange(start, step=step) if end is None else np.arange(start, end, step)
+    kind = to_numpy(dtype) if dtype else np.float32 if host.dtype.kind == "f" else np.int64
+    return created("Range", copy_host, host.shape, kind, host)
+
+
+def randn(*size: Any, dtype: Type | None = None, seed: int | None = None) -> Tensor:
+    """`mindspore.ops.randn` of 2.10; the numbers are NumPy's."""
+    return _random("randn", _generator(seed).normal, size, dtype)
+
+
+def rand(*size: Any, dtype: Type | None = None, seed: int | None = None) -> Tensor:
+    """`mindspore.ops.rand` of 2.10; the numbers are NumPy's."""
+    return _random("rand", _generator(seed).uniform, size, dtype)
+
+
+def _generator(seed: int | None) -> Random:
+    if seed is None:
+        return generator
+    made = Random()
+    made.reseed(seed)
+    return made
+
+
+def _random(name: str, draw: Any, size: Any, dtype: Any) -> Tensor:
+    lengths = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    shape = checked_shape(name, lengths)
+    return created(name, copy_host, shape, _kind(name, dtype), draw(shape))
 
 
 def conv2d(
@@ -161,3 +284,42 @@ def _convolve(value: Any, weight: Any, *, out: Any) -> None:
     # Batch, rows, columns, output channel: the last one moves to its place.
     product = np.tensordot(windows, weight, axes=((1, 4, 5), (1, 2, 3)))
     np.copyto(out, np.moveaxis(product, -1, 1), casting="unsafe")
+
+
+def _maker(name: str, function: Any) -> Any:
+    def operate(input: Any, other: Any) -> Tensor:
+        """Enqueue the operation of this name."""
+        return _both(name, function, input, other)
+
+    return operate
+
+
+def _of_one(name: str, function: Any, inexact: bool = False) -> Any:
+    def operate(input: Tensor) -> Tensor:
+        """Enqueue the operation of this name."""
+        return unary(name, function, input, inexact=inexact)
+
+    return operate
+
+
+maximum = _maker("Maximum", np.maximum)
+minimum = _maker("Minimum", np.minimum)
+pow = _maker("Pow", np.power)
+equal = _maker("Equal", np.equal)
+greater = _maker("Greater", np.greater)
+less = _maker("Less", np.less)
+neg = _of_one("Neg", np.negative)
+square = _of_one("Square", np.square)
+exp = _of_one("Exp", np.exp, inexact=True)
+sqrt = _of_one("Sqrt", np.sqrt, inexact=True)
+cos = _of_one("Cos", np.cos, inexact=True)
+tanh = _of_one("Tanh", np.tanh, inexact=True)
+log = _of_one("Log", np.log, inexact=True)
+
+
+def relu(input: Tensor) -> Tensor:
+    """`mindspore.ops.relu` of 2.10."""
+    return _both("ReLU", np.maximum, _tensor("ReLU", input), 0)
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

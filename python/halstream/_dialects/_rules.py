@@ -64,9 +64,9 @@ def matmul(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError("For 'MatMul', both operands need one dimension or more.")
     inner = b[-2] if len(b) > 1 else b[0]
     if a[-1] != inner:
-        raise ValueError(
-            f"For 'MatMul', the last dimension of the first operand must be the second last of "
-            f"the other one, but the shapes are {a} and {b}."
+        raise RuntimeError(
+            "For 'MatMulExt' op, shape1[-1] must be equal to shape2[-2], "
+            f"but got {a[-1]} and {inner}."
         )
     rows = a[-2:-1]
     columns = b[-1:] if len(b) > 1 else ()

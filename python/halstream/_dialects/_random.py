@@ -1,0 +1,37 @@
+"""Random numbers for tensors: one generator for the process, NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Random:
+    """A generator with a seed; `state` is what it goes on from."""
+
+    def __init__(self) -> None:
+        self._generator = np.random.default_rng()
+        self.seed: int | None = None
+
+    def reseed(self, seed: int) -> None:
+        """Start anew from a seed."""
+        self.seed = seed
+        self._generator = np.random.default_rng(seed & (2**64 - 1))
+
+    def normal(self, shape: tuple[int, ...]) -> Any:
+        """Return float64 numbers of the standard normal distribution."""
+        return self._generator.standard_normal(shape)
+
+    def uniform(self, shape: tuple[int, ...]) -> Any:
+        """Return float64 numbers from 0 up to, but not including, 1."""
+        return self._generator.random(shape)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything the next numbers depend on."""
+        return dict(self._generator.bit_generator.state)
+
+    @state.setter
+    def state(self, value: dict[str, Any]) -> None:
+        self._generator.bit_generator.state = value

@@ -1,0 +1,28 @@
+"""What the tests of the mindspore dialect share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from halstream._core import _current
+
+OnTarget = Callable[[str], None]
+
+
+@pytest.fixture
+def on_target(backend: str) -> Iterator[OnTarget]:
+    """Return a function that lets the devices go by a target's name until the test ends."""
+    before = _current.process_device()
+
+    def choose(name: str) -> None:
+        _current.set_process_device(0, name)
+
+    yield choose
+    _current.set_process_device(*before)
+
+
+@pytest.fixture
+def ascend(on_target: OnTarget) -> None:
+    """Let the devices go by 'Ascend' until the test ends."""
+    on_target("Ascend")
