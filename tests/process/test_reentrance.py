@@ -38,7 +38,7 @@ KEPT_BACK = """
 """
 
 
-def test_D13_a_finalizer_that_synchronizes_does_not_deadlock(child: Child) -> None:
+def test_a_finalizer_that_synchronizes_does_not_deadlock(child: Child) -> None:
     done = child(
         KEPT_BACK
         + """
@@ -73,7 +73,7 @@ def test_D13_a_finalizer_that_synchronizes_does_not_deadlock(child: Child) -> No
     assert done.stdout == "done\n"
 
 
-def test_D13_a_signal_handler_that_calls_the_runtime_does_not_deadlock(child: Child) -> None:
+def test_a_signal_handler_that_calls_the_runtime_does_not_deadlock(child: Child) -> None:
     done = child(
         KEPT_BACK
         + """
@@ -102,7 +102,7 @@ def test_D13_a_signal_handler_that_calls_the_runtime_does_not_deadlock(child: Ch
     assert done.stdout == "done\n"
 
 
-def test_D13_two_threads_give_each_kept_block_back_once(child: Child) -> None:
+def test_two_threads_give_each_kept_block_back_once(child: Child) -> None:
     done = child(
         KEPT_BACK
         + """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from .. import _native
-from .._errors import KINDS, WaitTimeoutError
+from .._errors import KINDS, ForkError, WaitTimeoutError
 from ._runtime import Owner, collected
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "lent",
     "reap",
     "reap_memory",
+    "repr_after_fork",
 ]
 
 # Bits of the flags that the extension takes; the same numbers are in pybuild.
@@ -79,6 +81,19 @@ def _hold(gone: Any) -> None:
     from .._memory._held import Held, hold
 
     hold(gone() if callable(gone) else Held(*gone))
+
+
+def repr_after_fork(function: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Decorate a ``__repr__`` so that it works in a forked child, where the runtime cannot be asked."""
+
+    @functools.wraps(function)
+    def __repr__(self: Any) -> str:
+        try:
+            return function(self)
+        except ForkError:
+            return f"<{type(self).__module__}.{type(self).__qualname__} of the parent process>"
+
+    return __repr__
 
 
 class Base:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .. import _native
 from .._errors import KINDS, WaitTimeoutError
 from . import _current
-from ._base import drain
+from ._base import drain, repr_after_fork
 from ._runtime import State, runtime
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class Device:
     def __hash__(self) -> int:
         return hash((Device, self.ordinal))
 
+    @repr_after_fork
     def __repr__(self) -> str:
         return f"<halstream.Device {_native.backend()}:{self.ordinal}>"
 

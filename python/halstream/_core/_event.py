@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from .. import _native
 from . import _current
-from ._base import BLOCKING_SYNC, INTERPROCESS, REAP_AT, TIMING, Base, drain, reap
+from ._base import BLOCKING_SYNC, INTERPROCESS, REAP_AT, TIMING, Base, drain, reap, repr_after_fork
 from ._device import Device, ordinal
 from ._stream import Stream
 
@@ -230,6 +230,7 @@ class Event(Base):
         if ident is not None and reap is not None and "_lent" not in state and self._owned:
             reap.append(ident)
 
+    @repr_after_fork
     def __repr__(self) -> str:
         state = "closed" if self.closed else "recorded" if self.recorded else "unrecorded"
         return f"<halstream.Event {state}>"

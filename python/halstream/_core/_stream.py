@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from .. import _native
 from .._errors import InvalidValueError
 from . import _current, _interop
-from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap
+from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap, repr_after_fork
 from ._device import Device, in_use, ordinal
 from ._work import Work
 
@@ -398,6 +398,7 @@ class Stream(Work):
         except RuntimeError:  # the handle of one of them names no live stream
             return False
 
+    @repr_after_fork
     def __repr__(self) -> str:
         number = "closed" if self.closed else self.index
         return f"<halstream.Stream {number} on {_native.backend()}:{self._ordinal}>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from .._errors import KINDS, HalError
 
@@ -31,18 +31,34 @@ def family(
         kind, and under the one of `also`; all carry the name of `base`.
     """
     also = also or {}
-    made = {}
+    made: dict[str, type[HalError]] = {}
+
+    def reduce(self: HalError) -> tuple[Any, ...]:
+        # By name pickle would find the base, whose name all of them carry.
+        return _unpickle, (base, self.kind, self.args, self.__dict__)
+
     for kind, core in KINDS.items():
         bases: tuple[type, ...] = (base,) if issubclass(base, core) else (base, core)
         extra = also.get(kind)
         if extra is not None and not any(issubclass(b, extra) for b in bases):
             bases = (*bases, extra)
-        made[kind] = type(
-            base.__name__,
-            bases,
-            {"__module__": base.__module__, "__doc__": core.__doc__, "kind": kind},
-        )
+        names: dict[str, Any] = {"__module__": base.__module__, "__doc__": core.__doc__, "kind": kind}
+        if "__reduce__" not in vars(base):
+            names["__reduce__"] = reduce
+        made[kind] = type(base.__name__, bases, names)
+    base._family = made  # type: ignore[attr-defined]
     return made
+
+
+def _unpickle(
+    base: Any, kind: str, args: tuple[Any, ...], attributes: dict[str, Any]
+) -> BaseException:
+    """Return a pickled exception of the class that `family` made of a base for a kind."""
+    cls: type[HalError] = base._family[kind]
+    exc = cls(*args[:1])
+    exc.args = args
+    exc.__dict__.update(attributes)
+    return exc
 
 
 def again(exc: HalError, kinds: Mapping[str, Callable[..., BaseException]]) -> BaseException:

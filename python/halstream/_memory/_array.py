@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _memory, _native
 from .._core import _hostfunc
+from .._core._base import repr_after_fork
 from .._core._device import Device, ordinal
 from .._core._stream import Stream
 from .._errors import InvalidValueError, NotSupportedError
@@ -103,6 +104,7 @@ class Array(Exchange):
             raise TypeError("len() of an array without dimensions")
         return self.shape[0]
 
+    @repr_after_fork
     def __repr__(self) -> str:
         return f"<halstream.Array {self.shape} {self.dtype} on {_native.backend()}:{self.device.ordinal}>"
 

@@ -42,6 +42,9 @@ class Exhausted(OutOfMemoryError):
         self.total = total
         self.limit = limit
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.size, self.total, self.limit), self.__dict__
+
 
 class Chunk:
     """A part of a block of memory.

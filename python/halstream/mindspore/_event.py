@@ -45,6 +45,7 @@ class Event(core.Event):
             f"but got {type(operand)}."
         )
 
+    @core.repr_after_fork
     def __repr__(self) -> str:
         if self.closed:
             return "Event(closed)"  # mindspore's cannot be closed

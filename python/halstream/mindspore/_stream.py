@@ -120,6 +120,7 @@ class Stream(core.Stream):
     # Streams of other dialects may be equal, so the hash is the one that all have.
     __hash__ = core.Stream.__hash__
 
+    @core.repr_after_fork
     def __repr__(self) -> str:
         if not self.init_finished:
             return ""

@@ -90,6 +90,10 @@ class CudaError(RuntimeError):
 
     def __init__(self, code: int) -> None:
         super().__init__(f"{_TEXTS.get(code, 'unrecognized error code')} ({code})")
+        self._code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._code,)
 
 
 class OutOfMemoryError(RuntimeError):

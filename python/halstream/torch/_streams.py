@@ -76,6 +76,7 @@ class Stream(core.Stream):
         """The device the stream lives on."""
         return Device("cuda", self._ordinal)
 
+    @core.repr_after_fork
     def __repr__(self) -> str:
         number = "closed" if self.closed else self.stream_id
         return (

@@ -97,6 +97,7 @@ class Stream(core.Stream):
     # Equal for wrappers of one stream, and for equal streams of other dialects.
     __hash__ = core.Stream.__hash__
 
+    @core.repr_after_fork
     def __repr__(self) -> str:
         handle = 0 if self.closed else self.handle
         return f"<paddle.device.Stream device={self.device} stream={handle:#x}>"

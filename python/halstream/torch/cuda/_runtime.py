@@ -48,6 +48,10 @@ class CudaError(RuntimeError):
 
     def __init__(self, code: int) -> None:
         super().__init__(f"{_error_string(code)} ({int(code)})")
+        self._code = int(code)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._code,)
 
 
 class DeferredCudaCallError(Exception):

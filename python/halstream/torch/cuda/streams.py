@@ -69,6 +69,7 @@ class Stream(GenericStream):
 
     __hash__ = core.Stream.__hash__
 
+    @core.repr_after_fork
     def __repr__(self) -> str:
         handle = "closed" if self.closed else f"{self.handle:#x}"
         return f"<torch.cuda.Stream device={self.device} cuda_stream={handle}>"
@@ -154,6 +155,7 @@ class Event(GenericEvent):
     def _as_parameter_(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self.handle)
 
+    @core.repr_after_fork
     def __repr__(self) -> str:
         if self.closed:
             return "<torch.cuda.Event closed>"
