@@ -20,8 +20,8 @@ def making_streams() -> None:
     a, b = hal.Stream(), hal.Stream(priority=-1)
     prove("a stream belongs to one device", (a.device_id, a.device_name) == (0, b.device_name))
     prove("every Stream() is another stream", a != b and a.id != b.id)
-    prove("without an argument the priority is 0", a.get_priority() == 0)
-    prove("a lower number is a higher priority", b.get_priority() < a.get_priority())
+    prove("without an argument the priority is 0", a.priority == 0)
+    prove("a lower number is a higher priority", b.priority < a.priority)
     prove.order("which goes first when both are ready", [1, 0], a, b)
     prove("further keywords are taken", isinstance(hal.Stream(device=0, name="x"), hal.Stream))
 

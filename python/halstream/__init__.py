@@ -1,11 +1,18 @@
-"""halstream: real device streams for every program, with or without a device."""
+"""halstream: real device streams for every program, with or without a device.
+
+The names here are the core's. Each dialect is a package of its own, imported by
+its name: `halstream.torch`, `paddle`, `mindspore`, `cupy`, `cupyx` and `acl`.
+What programs use to test themselves is in `halstream.testing`.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._core import Device, Event, Stream, _current, device_count, synchronize
+from ._core import Device, Event, Stream, _current, device_count, ordinal, synchronize
+from ._core._backend import change as _change_backend
+from ._core._strict import strict as _strict_mode
 from ._errors import (
     AbortedError,
     BackendAbsentError,
@@ -81,6 +88,7 @@ __all__ = [
     "WaitTimeoutError",
     "WrongContextError",
     "WrongDeviceError",
+    "__version__",
     "asarray",
     "backend",
     "current_device",
@@ -93,6 +101,7 @@ __all__ = [
     "pinned_empty",
     "sanitize",
     "set_device",
+    "strict",
     "synchronize",
     "testing",
     "use",
@@ -134,14 +143,36 @@ def use_backend(name: str) -> str:
     NotReadyError
         If work is pending.
     """
-    from ._core._backend import change
-
-    change(name)
+    _change_backend(name)
     return backend()
 
 
+def strict(on: bool = True) -> None:
+    """Turn strict mode on or off: dialects show only what the packages have that they mirror.
+
+    What their classes inherit from the core, `call` or `launch` for instance,
+    then raises AttributeError, and guards of paddle and mindspore make a stream
+    current for the whole process. A program that passes in this mode uses
+    nothing that the mirrored package lacks. The environment variable
+    ``HALSTREAM_STRICT=1`` turns it on from the start.
+
+    Parameters
+    ----------
+    on : bool
+    """
+    from ._dialects import _strict
+
+    _strict.turn(bool(on))
+
+
 def devices() -> list[Device]:
-    """Return all devices of the backend in use."""
+    """Return all devices of the backend in use.
+
+    Raises
+    ------
+    BackendAbsentError
+        If no backend can be used.
+    """
     return [Device(i) for i in range(device_count())]
 
 
@@ -151,52 +182,105 @@ def current_device() -> Device:
 
 
 def set_device(device: Device | int | str) -> None:
-    """Change the current device of this thread, or of the innermost context."""
-    from ._core._device import ordinal
+    """Change the current device of this task or thread, or of the innermost context.
 
+    Parameters
+    ----------
+    device : Device, int or str
+
+    Raises
+    ------
+    InvalidDeviceError
+        If the device does not exist.
+    TypeError
+        If `device` is of another type.
+    """
     _current.set_device(ordinal(device))
 
 
-def current_stream(device: Device | int | str | None = None) -> Any:
-    """Return the current stream of a device (None: the current device).
+def current_stream(device: Device | int | str | None = None) -> Stream:
+    """Return the current stream of a device.
 
-    The object is the very one that was made current; without one it is the
-    legacy default stream.
+    Parameters
+    ----------
+    device : Device, int, str or None
+        None is the current device.
+
+    Returns
+    -------
+    Stream
+        The very object that was made current, which may be a dialect's; where
+        nothing was, the device's legacy default stream, which
+        `Device.default_stream` gives, too.
+
+    Raises
+    ------
+    InvalidDeviceError
+        If the device does not exist.
     """
-    from ._core._device import ordinal
-
     where = ordinal(device)
     stream = _current.current_stream(where)
     return Stream._default(where) if stream is None else stream
 
 
 def use(stream: Stream) -> None:
-    """Make a stream current for this thread, or for the rest of the innermost context."""
+    """Make a stream current for this task or thread, or for the rest of the innermost context.
+
+    ``with stream:`` is the way to do so for a block.
+
+    Parameters
+    ----------
+    stream : Stream
+        Or an object of another library with ``__cuda_stream__``.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    InvalidHandleError
+        If no live stream has the handle of that object.
+    """
     if not isinstance(stream, Stream):
         stream = Stream.from_cuda_stream(stream)
     _current.set_stream(stream)
 
 
+#: Names that are imported at their first use, so that an import of halstream stays fast.
+_LAZY = {
+    "Array": "_memory._array",  # loads NumPy
+    "asarray": "_memory._array",
+    "empty": "_memory._array",
+    "pinned_empty": "_memory._array",
+    "zeros": "_memory._array",
+    "from_dlpack": "_memory._borrow",
+    "UnorderedAccessWarning": "_checks.sanitize",
+    "host_access": "_checks.sanitize",
+    "sanitize": "_checks.sanitize",
+    "Kernel": "_kernel",
+    "testing": "",
+    "torch": "",
+    "paddle": "",
+    "mindspore": "",
+    "cupy": "",
+    "cupyx": "",
+    "acl": "",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # Imported on first use: an import of halstream stays fast.
-    if name in {"Array", "asarray", "empty", "pinned_empty", "zeros"}:
-        from ._memory import _array  # loads NumPy
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
 
-        return getattr(_array, name)
-    if name == "from_dlpack":
-        from ._memory._borrow import from_dlpack
+    module = importlib.import_module(f"{__name__}.{_LAZY[name] or name}")
+    value = getattr(module, name) if _LAZY[name] else module
+    globals()[name] = value
+    return value
 
-        return from_dlpack
-    if name in {"UnorderedAccessWarning", "host_access", "sanitize"}:
-        from ._checks import sanitize as _sanitize
 
-        return getattr(_sanitize, name)
-    if name == "Kernel":
-        from ._kernel import Kernel
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
-        return Kernel
-    if name in {"testing", "torch", "paddle", "mindspore", "cupy", "acl"}:
-        import importlib
 
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if _strict_mode.enabled:
+    strict()

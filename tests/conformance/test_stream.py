@@ -246,7 +246,7 @@ def test_S7_priorities_are_clamped_and_lower_is_more_urgent() -> None:
     least, greatest = hs.Device(0).priority_range
     assert (least, greatest) == (0, greatest) and greatest < 0
     for asked, got in [(0, 0), (-1, -1), (5, 0), (greatest, greatest), (greatest - 1, greatest), (-(2**70), greatest)]:
-        assert hs.Stream(priority=asked).get_priority() == got
+        assert hs.Stream(priority=asked).priority == got
 
 
 def test_S7_the_most_urgent_ready_function_goes_first(child: Child) -> None:

@@ -102,7 +102,7 @@ class Paddle(Torch):
             yield
 
     def priority(self, stream: Any) -> int:
-        return 1 if stream.get_priority() < 0 else 2
+        return 1 if stream.priority < 0 else 2
 
 
 class MindSpore(Torch):
@@ -122,7 +122,7 @@ class MindSpore(Torch):
             yield
 
     def priority(self, stream: Any) -> int:
-        return int(stream.get_priority())
+        return int(stream.priority)
 
 
 class CuPy(Torch):
@@ -368,7 +368,7 @@ def test_priorities_say_which_is_more_urgent(say: Any) -> None:
     assert say.priority(normal) == say.normal
     assert say.priority(urgent) == say.urgent
     # What the core makes of it does not depend on the dialect: lower is more urgent.
-    assert say.core(urgent).get_priority() < say.core(normal).get_priority()
+    assert say.core(urgent).priority < say.core(normal).priority
 
 
 @has_current_stream

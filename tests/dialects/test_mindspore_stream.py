@@ -45,7 +45,7 @@ def test_priority_beyond_32_bits_is_a_type_error(value: int) -> None:
 @pytest.mark.parametrize("value", [-(2**31), -5, -1, 0, 1, 2**31 - 1])
 def test_priority_is_clamped_not_refused(value: int) -> None:
     least, greatest = hs.Device(0).priority_range
-    assert hal.Stream(value).get_priority() == min(least, max(greatest, value))
+    assert hal.Stream(value).priority == min(least, max(greatest, value))
 
 
 @pytest.mark.row(24)
@@ -111,7 +111,7 @@ def test_an_int_as_stream_is_a_priority() -> None:
     s = hal.Stream()
     other = hal.Stream(stream=-1)
     assert other != s
-    assert other.get_priority() == -1
+    assert other.priority == -1
 
 
 def test_priority_is_checked_also_where_it_is_not_used() -> None:

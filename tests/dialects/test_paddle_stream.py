@@ -51,7 +51,7 @@ def test_names_of_the_second_device() -> None:
 @pytest.mark.row(4)
 @pytest.mark.parametrize(("priority", "level"), [(1, -1), (-1, -1), (2, 0), (0, 0), (None, 0)])
 def test_priority_one_is_high_and_two_is_normal(priority: int | None, level: int) -> None:
-    assert device.Stream(device="gpu:0", priority=priority).get_priority() == level
+    assert device.Stream(device="gpu:0", priority=priority).priority == level
 
 
 @pytest.mark.parametrize("priority", [3, -2, "1", 1.5])
@@ -122,7 +122,7 @@ def test_a_stream_around_a_base_takes_everything_from_it() -> None:
     for s in (device.Stream("cpu", 7, stream_base=base), device.Stream(None, 2, base)):
         assert s.stream_base is base
         assert s.device == paddle.CUDAPlace(1)
-        assert s.get_priority() == -1
+        assert s.priority == -1
         assert s.handle == base.raw_stream
 
 
@@ -334,11 +334,11 @@ def test_the_base_streams_check_what_they_are_given() -> None:
     with pytest.raises(ValueError):
         device.cuda.Stream(hs.device_count())
     assert device.cuda.Stream(-1).place == paddle.CUDAPlace(0)
-    assert device.cuda.Stream(paddle.CUDAPlace(1), 1).get_priority() == -1
+    assert device.cuda.Stream(paddle.CUDAPlace(1), 1).priority == -1
     core = paddle.base.core
     custom = core.CustomDeviceStream(CUSTOM, 1, 1, False)
     assert custom.place == paddle.CustomPlace(CUSTOM, 1)
-    assert custom.get_priority() == -1
+    assert custom.priority == -1
     place = paddle.CustomPlace(CUSTOM, 1)
     assert core.CustomDeviceStream(place, priority=2, blocking=False).place == place
     with pytest.raises(RuntimeError, match="interface not found"):

@@ -185,7 +185,7 @@ def test_priorities_are_clamped() -> None:
     assert cuda.Stream(priority=greatest).priority == greatest
     given = [cuda.Stream(priority=p).priority for p in (-1, -10, 0, 10, -(2**70))]
     assert given == [-1, greatest, 0, 0, greatest]
-    assert torch.Stream(priority=-1).get_priority() == -1
+    assert torch.Stream(priority=-1).priority == -1
     with pytest.raises(TypeError):
         cuda.Stream(priority="high")  # type: ignore[arg-type]
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from .. import _native
 from .._errors import KINDS, ForkError, WaitTimeoutError
 from ._runtime import Owner, collected
+from ._strict import strict
 
 __all__ = [
     "BLOCKING_SYNC",
@@ -101,6 +102,10 @@ class Base:
 
     _id: int
     _errors: ClassVar[Mapping[str, Callable[..., BaseException]]] = KINDS
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        strict.add(cls)
 
     def _wrong_type(self, operation: str, operand: object, expected: type) -> Exception:
         """Return the error for an operand that is not of the expected class."""

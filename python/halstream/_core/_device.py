@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._errors import KINDS, WaitTimeoutError
 from . import _current
 from ._base import drain, repr_after_fork
 from ._runtime import State, runtime
+from ._strict import strict
 
 if TYPE_CHECKING:
     from ._stream import Stream
@@ -45,6 +46,10 @@ class Device:
     """
 
     __slots__ = ("ordinal",)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        strict.add(cls)
 
     def __init__(self, ordinal_: Device | int | str | None = None) -> None:
         self.ordinal = ordinal(ordinal_)

@@ -7,7 +7,7 @@ The dialects subclass it. What a dialect changes goes through the class attribut
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from .. import _native
 from .._errors import InvalidValueError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ._event import Event
 
 S = TypeVar("S", bound="Stream")
+E = TypeVar("E", bound="Event")
 
 _stream_record = _native.raw("stream_record")
 _stream_wait_event = _native.raw("stream_wait_event")
@@ -203,6 +204,10 @@ class Stream(Work):
 
     # -- order ------------------------------------------------------------
 
+    @overload
+    def record(self, event: None = None) -> Event: ...
+    @overload
+    def record(self, event: E) -> E: ...
     def record(self, event: Any = None) -> Any:
         """Mark the point that the stream has reached; None makes a new event.
 
@@ -314,7 +319,7 @@ class Stream(Work):
     # -- properties -------------------------------------------------------
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The device the stream lives on."""
         return Device(self._ordinal)
 
@@ -346,8 +351,9 @@ class Stream(Work):
         """True after `close`."""
         return not _native.is_open(self._id)
 
-    def get_priority(self) -> int:
-        """Return the clamped priority; lower is more urgent."""
+    @property
+    def priority(self) -> int:
+        """The priority, within the device's range; lower is more urgent."""
         return int(_native.stream_priority(self._id))
 
     def describe(self) -> str:
@@ -370,7 +376,7 @@ class Stream(Work):
 
     # -- protocols --------------------------------------------------------
 
-    def __enter__(self) -> Any:
+    def __enter__(self: S) -> S:
         _enter(self)
         return self
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from weakref import WeakSet
 
 from ._runtime import State, runtime
 
@@ -10,10 +12,19 @@ __all__ = ["strict"]
 
 
 class _Strict(State):
-    """`enabled` is what HALSTREAM_STRICT says until `halstream.strict` is called."""
+    """What HALSTREAM_STRICT or `halstream.strict` chose, and the classes that it applies to."""
 
     def __init__(self) -> None:
         self.enabled = os.environ.get("HALSTREAM_STRICT", "") not in ("", "0")
+        self.classes: WeakSet[type] = WeakSet()
+        self.hide: Callable[[type], None] | None = None  # set by `_dialects._strict`
+
+    def add(self, cls: type) -> None:
+        """Register a class that may belong to a dialect."""
+        if cls.__module__.startswith("halstream."):
+            self.classes.add(cls)
+            if self.hide is not None:
+                self.hide(cls)
 
 
 strict = runtime.add("strict mode", _Strict())

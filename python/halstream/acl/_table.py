@@ -102,7 +102,7 @@ def priority(of: _core.Stream) -> int:
 
     It is what the creator asked for, also where the device tells fewer apart.
     """
-    level = of.get_priority()  # refuses a closed one
+    level = of.priority  # refuses a closed one
     asked = of.asked if isinstance(of, Stream) else None
     return LEAST + level if asked is None else asked
 

@@ -72,7 +72,7 @@ class Stream(core.Stream):
         return CUDA
 
     @property
-    def device(self) -> Device:
+    def device(self) -> Device:  # type: ignore[override]
         """The device the stream lives on."""
         return Device("cuda", self._ordinal)
 
@@ -144,7 +144,7 @@ class CpuStream(Stream):
         return CPU
 
     @property
-    def device(self) -> Device:
+    def device(self) -> Device:  # type: ignore[override]
         """The host."""
         return Device("cpu")
 

@@ -55,7 +55,7 @@ def streamGetFlags(stream: int) -> int:
 
 def streamGetPriority(stream: int) -> int:
     """cupy.cuda.runtime.streamGetPriority (14.2.0)."""
-    return Handle.find(stream).get_priority()
+    return Handle.find(stream).priority
 
 
 @raising(ERRORS)

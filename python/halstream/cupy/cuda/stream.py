@@ -44,7 +44,7 @@ class _BaseStream(core.Stream):
     wait_event = core.Stream.wait_event
     synchronize = core.Stream.synchronize
     is_non_blocking = core.Stream.non_blocking
-    priority = property(core.Stream.get_priority)
+    priority = core.Stream.priority
 
     def use(self: S) -> S:
         """Make it current on the current device, until the next ``with`` ends."""

@@ -48,11 +48,6 @@ class Stream(GenericStream):
         return priority_range()
 
     @property
-    def priority(self) -> int:
-        """The clamped priority; lower is more urgent."""
-        return self.get_priority()
-
-    @property
     def cuda_stream(self) -> int:
         """Raw handle; 0 for the default stream."""
         return self.handle

@@ -1,0 +1,99 @@
+"""Strict mode: a dialect's classes show only the names of the package that it mirrors.
+
+The classes inherit from the core's, whose names programs could use by mistake
+without noticing that the program is no longer portable. In strict mode such a
+name raises AttributeError, except in the package's own code.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .._core._strict import strict
+from ._public_names import PUBLIC_NAMES
+
+__all__ = ["turn"]
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+class _Hidden:
+    """Stands on a dialect's class for a name that the mirrored class does not have."""
+
+    def __init__(self, cls: type, name: str) -> None:
+        self.cls = cls
+        self.name = name
+        self.found = name in vars(cls)  # the class has it itself, not by inheritance
+        self.original = vars(cls).get(name)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        owner = type(instance) if owner is None else owner
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.partition(".")[0] != _PACKAGE and self.name not in _names(owner):
+            raise AttributeError(
+                f"{owner.__name__!r} has no attribute {self.name!r} in strict mode: the package that "
+                f"{self.cls.__module__} mirrors does not have it. It belongs to {_PACKAGE}'s core; "
+                f"call it as {_PACKAGE}.{_core_class(self.cls)}.{self.name}(...), or leave strict mode"
+            )
+        if self.found:
+            value = self.original
+        else:
+            rest = owner.__mro__[owner.__mro__.index(self.cls) + 1 :]
+            value = next(vars(cls)[self.name] for cls in rest if self.name in vars(cls))
+        bind = getattr(type(value), "__get__", None)
+        return value if bind is None else bind(value, instance, owner)
+
+
+def _core_class(cls: type) -> str:
+    return next(base.__name__ for base in cls.__mro__ if base.__module__.startswith(f"{_PACKAGE}._core"))
+
+
+def _names(cls: type) -> frozenset[str]:
+    """Return the public names of the nearest mirrored class that a class is or inherits from."""
+    for base in cls.__mro__:
+        names = PUBLIC_NAMES.get(f"{base.__module__}.{base.__qualname__}".removeprefix(f"{_PACKAGE}."))
+        if names is not None:
+            return frozenset(names.split())
+    return frozenset()
+
+
+def _inherited(cls: type) -> set[str]:
+    """Return the public names that a class has from this package."""
+    own = [base for base in cls.__mro__ if base.__module__.partition(".")[0] == _PACKAGE]
+    return {name for base in own for name in vars(base) if not name.startswith("_")}
+
+
+def _dir(self: Any) -> list[str]:
+    names = _names(type(self))
+    hidden = {name for cls in type(self).__mro__ for name, value in vars(cls).items() if isinstance(value, _Hidden)}
+    return [name for name in object.__dir__(self) if name not in hidden or name in names]
+
+
+def _hide(cls: type) -> None:
+    """Hide what a dialect's class has beyond the mirrored one; other classes stay as they are."""
+    if f"{cls.__module__}.{cls.__qualname__}".removeprefix(f"{_PACKAGE}.") not in PUBLIC_NAMES:
+        return
+    for name in _inherited(cls) - _names(cls):
+        if not isinstance(vars(cls).get(name), _Hidden):
+            setattr(cls, name, _Hidden(cls, name))
+    cls.__dir__ = _dir  # type: ignore[assignment, method-assign]
+
+
+def _show(cls: type) -> None:
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, _Hidden):
+            if value.found:
+                setattr(cls, name, value.original)
+            else:
+                delattr(cls, name)
+    if vars(cls).get("__dir__") is _dir:
+        del cls.__dir__
+
+
+def turn(on: bool) -> None:
+    """Turn strict mode on or off for all classes, also for those of dialects imported later."""
+    strict.enabled = on
+    strict.hide = _hide if on else None
+    for cls in list(strict.classes):
+        (_hide if on else _show)(cls)
