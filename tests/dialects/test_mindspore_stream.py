@@ -194,9 +194,9 @@ def test_identity_is_looked_at_first_and_equal_streams_are_one_key() -> None:
 
 
 @pytest.mark.row(43)
-def test_hash_is_of_id_and_device() -> None:
+def test_objects_of_one_stream_have_one_hash() -> None:
     for s in (hal.Stream(), hal.default_stream()):
-        assert hash(s) == hash((s.id, s.device_id))
+        assert hash(s) == hash(hal.Stream(stream=s)) == hash(hs.Stream.from_handle(s.stream_ptr()))
 
 
 @pytest.mark.row(44)

@@ -23,6 +23,11 @@ LIMIT = 10.0
 NAMES = [CUSTOM, f"{CUSTOM}:0", "gpu", "gpu:0", "cuda:0", "GPU:0", "dcu:0", "npu:0", 0]
 
 
+def core_priority(stream: Any) -> int:
+    """Return the priority as the core has it; paddle's streams do not show theirs."""
+    return hs.Stream.from_handle(stream.handle).priority
+
+
 @pytest.mark.row(1)
 def test_every_documented_way_to_name_the_device() -> None:
     paddle.set_device(CUSTOM)
@@ -51,7 +56,7 @@ def test_names_of_the_second_device() -> None:
 @pytest.mark.row(4)
 @pytest.mark.parametrize(("priority", "level"), [(1, -1), (-1, -1), (2, 0), (0, 0), (None, 0)])
 def test_priority_one_is_high_and_two_is_normal(priority: int | None, level: int) -> None:
-    assert device.Stream(device="gpu:0", priority=priority).priority == level
+    assert core_priority(device.Stream(device="gpu:0", priority=priority)) == level
 
 
 @pytest.mark.parametrize("priority", [3, -2, "1", 1.5])
@@ -122,7 +127,7 @@ def test_a_stream_around_a_base_takes_everything_from_it() -> None:
     for s in (device.Stream("cpu", 7, stream_base=base), device.Stream(None, 2, base)):
         assert s.stream_base is base
         assert s.device == paddle.CUDAPlace(1)
-        assert s.priority == -1
+        assert core_priority(s) == -1
         assert s.handle == base.raw_stream
 
 

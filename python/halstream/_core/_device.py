@@ -52,7 +52,7 @@ class Device:
         strict.add(cls)
 
     def __init__(self, ordinal_: Device | int | str | None = None) -> None:
-        self.ordinal = ordinal(ordinal_)
+        self.ordinal: int = ordinal(ordinal_)
 
     @property
     def name(self) -> str:

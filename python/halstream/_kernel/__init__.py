@@ -86,11 +86,11 @@ class Kernel:
             raise InvalidValueError("a kernel needs cuda= (source, PTX or cubin), host=, or both")
         if not isinstance(cuda, (str, bytes, type(None))):
             raise TypeError(f"cuda= is source or PTX as text, or a cubin, not {type(cuda).__name__}")
-        self.name = name or getattr(host, "__name__", "")
+        self.name: str | Any = name or getattr(host, "__name__", "")
         if cuda is not None and not name:
             raise InvalidValueError("name= must say which kernel of the CUDA program is meant")
-        self.parameters = parse(signature)
-        self.options = (options,) if isinstance(options, str) else tuple(options)
+        self.parameters: tuple[Parameter, ...] = parse(signature)
+        self.options: tuple[str, ...] = (options,) if isinstance(options, str) else tuple(options)
         self._cuda, self._form = _form(cuda)
         self._host = host
         self._native_host = False if host is None else native_address(host) is not None

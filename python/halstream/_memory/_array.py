@@ -58,9 +58,9 @@ class Array(Exchange):
 
     def __init__(self, memory: Memory, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
         self._memory = memory
-        self.ptr = ptr
-        self.shape = shape
-        self.dtype = dtype
+        self.ptr: int = ptr
+        self.shape: tuple[int, ...] = shape
+        self.dtype: Any = dtype
         self._host: Any = None
 
     # -- description ------------------------------------------------------

@@ -35,11 +35,11 @@ class GpuDeviceProperties:
     def __init__(self, device: core.Device) -> None:
         facts = device_facts(device.ordinal)
         self.name: str = facts["name"]
-        self.total_memory = _memory(device.ordinal)[1]
+        self.total_memory: int = _memory(device.ordinal)[1]
         self.major: int = facts["major"]
         self.minor: int = facts["minor"]
-        self.is_multi_gpu_board = _flag(device.ordinal, _MULTI_GPU_BOARD, 0)
-        self.is_integrated = _flag(device.ordinal, _INTEGRATED, 1)
+        self.is_multi_gpu_board: int = _flag(device.ordinal, _MULTI_GPU_BOARD, 0)
+        self.is_integrated: int = _flag(device.ordinal, _INTEGRATED, 1)
         self.multi_processor_count: int = facts["multi_processor_count"]
         self.warp_size: int = facts["warp_size"]
 
@@ -56,7 +56,7 @@ class AscendDeviceProperties:
     """An Ascend device's figures; memory is 0 until the device is initialised."""
 
     def __init__(self, device: core.Device, initialized: bool) -> None:
-        self.name = device.name
+        self.name: str = device.name
         self.free_memory, self.total_memory = _memory(device.ordinal) if initialized else (0, 0)
 
     def __repr__(self) -> str:

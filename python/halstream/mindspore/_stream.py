@@ -11,6 +11,7 @@ from typing import Any
 from .. import _core as core
 from .._core import _current
 from .._dialects import _numbered
+from .._dialects._stream import DialectStream
 from . import _target
 
 _CONSTRUCTOR = (
@@ -35,7 +36,7 @@ def check_stream(function: str, argument: str, value: object) -> None:
         )
 
 
-class Stream(core.Stream):
+class Stream(DialectStream):
     """`mindspore.hal.Stream` of 2.10.
 
     Differences: a stream ends with its last object, and its id with it;
@@ -75,8 +76,6 @@ class Stream(core.Stream):
         if found is None:
             raise ValueError(f"stream_id:{number} is not exist")
         self._attach(found._id, found._ordinal, found._owner)
-
-    record_event = core.Stream.record
 
     @property
     def id(self) -> int:

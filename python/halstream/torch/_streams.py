@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _core as core
+from .._dialects._stream import DialectStream
 from ._device import CPU, CUDA, in_range
 from ._device import device as Device
 from ._device import device_index as index_of
@@ -15,7 +16,7 @@ from ._make import device_argument, foreign, mismatch, pooled, three_parts
 NO_EVENTS = "cpu backend doesn't support events."
 
 
-class Stream(core.Stream):
+class Stream(DialectStream):
     """torch.Stream (2.15): the next stream of the device's pool.
 
     An id or a handle that names no live stream fails here, not at its first
@@ -44,8 +45,6 @@ class Stream(core.Stream):
         if where.type == "cpu":
             return object.__new__(CpuStream)
         return pooled(cls, index_of(where, optional=True), priority)
-
-    record_event = core.Stream.record
 
     def is_capturing(self) -> bool:
         """torch.Stream.is_capturing (2.15): False, for there is no graph capture yet."""

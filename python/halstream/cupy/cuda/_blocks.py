@@ -46,7 +46,9 @@ class BaseMemory:
 
     def __init__(self) -> None:
         self._block: Any = None  # keeps the memory alive
-        self.ptr = self.size = self.device_id = 0
+        self.ptr: int = 0
+        self.size: int = 0
+        self.device_id: int = 0
 
     @property
     def device(self) -> Device:
@@ -67,11 +69,11 @@ class Memory(BaseMemory):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.size = size_t(size)
-        self.device_id = _current.current_device()
+        self.size: int = size_t(size)
+        self.device_id: int = _current.current_device()
         if self.size:
             self._block = _device_memory(self.size)
-            self.ptr = self._block.ptr
+            self.ptr: Any = self._block.ptr
 
 
 class UnownedMemory(BaseMemory):
@@ -86,7 +88,7 @@ class UnownedMemory(BaseMemory):
         if number < 0:
             here = _current.current_device()
             number = runtime.pointerGetAttributes(self.ptr).device if self.ptr else here
-        self.device_id = number
+        self.device_id: int = number
 
 
 class ManagedMemory(Memory):
@@ -123,12 +125,12 @@ class MemoryAsync(BaseMemory):
     def __init__(self, size: int, stream: Any) -> None:
         super().__init__()
         where = stream_of(stream)
-        self.size = size_t(size)
-        self.device_id = where._ordinal
+        self.size: int = size_t(size)
+        self.device_id: int = where._ordinal
         self.stream_ref: ReferenceType[Any] = ref(stream if stream is not None else where)
         if self.size:
             self._block = _ordered_memory(self.size, concrete(where))
-            self.ptr = self._block.ptr
+            self.ptr: Any = self._block.ptr
 
 
 _ordered_memory = raising(ERRORS)(OrderedMemory)

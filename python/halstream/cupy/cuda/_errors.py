@@ -57,7 +57,7 @@ class CUDARuntimeError(HalError):
     detail = ""
 
     def __init__(self, status: int) -> None:
-        self.status = c_int(status)
+        self.status: int = c_int(status)
         name, text = STATUSES.get(self.status, UNKNOWN)
         super().__init__(f"{name}: {text}")
 

@@ -43,9 +43,9 @@ class PointerAttributes:
     """cupy.cuda.runtime.PointerAttributes (14.2.0)."""
 
     def __init__(self, device: int, devicePointer: int, hostPointer: int, type: int = -1) -> None:
-        self.device = c_int(device)
-        self.devicePointer = intptr(devicePointer)
-        self.hostPointer = intptr(hostPointer)
+        self.device: int = c_int(device)
+        self.devicePointer: int = intptr(devicePointer)
+        self.hostPointer: int = intptr(hostPointer)
         self.type = type
 
 

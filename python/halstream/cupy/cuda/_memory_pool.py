@@ -66,7 +66,7 @@ class PooledMemory(BaseMemory):
             self._pool._arenas.give(chunk)
         elif chunk is not None:
             told = {"device_id": self.device_id, "mem_size": self.size, "mem_ptr": self.ptr}
-            self.ptr = 0
+            self.ptr: int = 0
             tell("free_preprocess", **told, pmem_id=id(self))
             self._pool._arenas.give(chunk)
             tell("free_postprocess", **told, pmem_id=id(self))

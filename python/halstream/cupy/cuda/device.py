@@ -52,7 +52,7 @@ class Device(core.Device):
 
     @id.setter
     def id(self, value: int) -> None:
-        self.ordinal = int(value)
+        self.ordinal: int = int(value)
 
     @raising(ERRORS)
     def use(self: D) -> D:

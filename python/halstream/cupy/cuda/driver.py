@@ -45,7 +45,7 @@ class CUDADriverError(RuntimeError):
     """cupy.cuda.driver.CUDADriverError (14.2.0)."""
 
     def __init__(self, status: int) -> None:
-        self.status = c_int(status)
+        self.status: int = c_int(status)
         known = self.status in STATUSES
         text = STATUSES[self.status][1] if known else "unrecognized error code"
         super().__init__(f"{_name(self.status) if known else text}: {text}")

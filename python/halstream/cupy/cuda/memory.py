@@ -48,7 +48,7 @@ def malloc_async(size: int) -> MemoryPointer:
     return MemoryPointer(MemoryAsync(size, _stream_of(None)), 0)
 
 
-default_pool = MemoryPool()
+default_pool: MemoryPool = MemoryPool()
 _allocator: _pools.Choice[Any] = _pools.Choice(default_pool.malloc)
 
 

@@ -33,11 +33,11 @@ class PinnedMemory:
     """
 
     def __init__(self, size: int, flags: int = 0) -> None:
-        self.size = size_t(size)
+        self.size: int = size_t(size)
         if c_uint(flags) > 7:
             raise ERRORS["invalid_value"](f"flags of pinned memory are 0 to 7, not {flags}")
         self._block = _pinned(self.size) if self.size else None
-        self.ptr = self._block.ptr if self._block is not None else 0
+        self.ptr: int = self._block.ptr if self._block is not None else 0
 
     def __int__(self) -> int:
         return self.ptr
@@ -126,7 +126,7 @@ class PooledPinnedMemory(PinnedMemory):
         """Give it back; it is reusable at once, and again does nothing."""
         block, self._block = self._block, None
         if block is not None:
-            self.ptr = 0
+            self.ptr: int = 0
             self._kept.give(self.size, block)
 
     def __del__(self) -> None:
@@ -168,7 +168,7 @@ class PinnedMemoryPool:
         return self._kept.count()
 
 
-default_pool = PinnedMemoryPool()
+default_pool: PinnedMemoryPool = PinnedMemoryPool()
 _allocator: _pools.Choice[Any] = _pools.Choice(default_pool.malloc)
 
 

@@ -27,7 +27,7 @@ class time_range:
         if color_id is not None and argb_color is not None:
             raise ValueError("Only either color_id or argb_color can be specified")
         self.message = message
-        self.color_id = -1 if color_id is None else color_id
+        self.color_id: int = -1 if color_id is None else color_id
         self.argb_color = argb_color
         self.sync = sync
 

@@ -49,21 +49,22 @@ class Type:
         return f"mindspore.{self._name}"
 
 
-bfloat16 = Type("bfloat16")
-bool_ = Type("bool_")
-complex64 = Type("complex64")
-complex128 = Type("complex128")
-float16 = half = Type("float16")
-float32 = Type("float32")
-float64 = Type("float64")
-int8 = Type("int8")
-int16 = Type("int16")
-int32 = Type("int32")
-int64 = Type("int64")
-uint8 = Type("uint8")
-uint16 = Type("uint16")
-uint32 = Type("uint32")
-uint64 = Type("uint64")
+bfloat16: Type = Type("bfloat16")
+bool_: Type = Type("bool_")
+complex64: Type = Type("complex64")
+complex128: Type = Type("complex128")
+float16: Type = Type("float16")
+half: Type = float16
+float32: Type = Type("float32")
+float64: Type = Type("float64")
+int8: Type = Type("int8")
+int16: Type = Type("int16")
+int32: Type = Type("int32")
+int64: Type = Type("int64")
+uint8: Type = Type("uint8")
+uint16: Type = Type("uint16")
+uint32: Type = Type("uint32")
+uint64: Type = Type("uint64")
 
 _BY_NUMPY: dict[Any, Type] = {
     value._numpy: value

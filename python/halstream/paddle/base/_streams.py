@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ... import _core as core
 from ..._core import _current
+from ..._dialects._stream import DialectStream
 from .._errors import ERRORS, incompatible
 from .._shared import shared
 from ..places import CUDAPlace, CustomPlace
@@ -20,7 +21,7 @@ from ._events import LIBRARY, CUDAEvent, CustomDeviceEvent, take_device, wrong_o
 S = TypeVar("S", bound="BaseStream")
 
 
-class BaseStream(core.Stream):
+class BaseStream(DialectStream):
     """What the base streams share; not a name of paddle."""
 
     _errors = ERRORS
@@ -37,8 +38,6 @@ class BaseStream(core.Stream):
     @classmethod
     def _default(cls: type[S], ordinal: int, per_thread: bool = False) -> S:
         return shared(cls, super()._default(ordinal, per_thread))
-
-    record_event = core.Stream.record
 
     @property
     def raw_stream(self) -> int:

@@ -63,7 +63,7 @@ class device:
     """`paddle.device.device` of 3.3; it holds for its thread and asyncio task only."""
 
     def __init__(self, device: Any = None) -> None:
-        self.place = device_to_place(device)
+        self.place: Any = device_to_place(device)
 
     def __enter__(self) -> None:
         enter(self.place)

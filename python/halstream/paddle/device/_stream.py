@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import _core as core
 from ..._core._interop import cuda_stream
+from ..._dialects._stream import DialectStream
 from .._errors import ERRORS, WrongOperand
 from .._names import device_to_place, label_of, place_of, with_streams
 from ..base._streams import BaseStream, CUDAStream, CustomDeviceStream
@@ -17,7 +18,7 @@ from ._event import Event
 _PRIORITIES = {None: 0, 2: 0, 0: 0, 1: -1, -1: -1}
 
 
-class Stream(core.Stream):
+class Stream(DialectStream):
     """paddle.device.Stream, with the documented `blocking` and the `stream_base` of 2.5 to 3.3.
 
     A priority that means nothing is a ValueError, where 3.3 takes it for 2.
@@ -74,7 +75,10 @@ class Stream(core.Stream):
         base._custom = label
         return base
 
-    record_event = core.Stream.record
+    @property
+    def priority(self) -> int:
+        """Not there: paddle has no such name, and the core's numbers mean something else than paddle's."""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute 'priority'")
 
     @property
     def cuda_stream(self) -> int:

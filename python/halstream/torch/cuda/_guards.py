@@ -26,7 +26,7 @@ class StreamContext:
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
-        self.idx = _current.current_device()
+        self.idx: int = _current.current_device()
         self._before: tuple[int, core.Stream | None] | None = None
         self._there: tuple[int, core.Stream | None] | None = None
         self._entered: core.Stream | None = None
