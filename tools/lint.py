@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import module_state
+
 ROOT = Path(__file__).resolve().parent.parent
 # Pinned, so that a newer release cannot make an unchanged tree fail.
 STATICCHECK = "honnef.co/go/tools/cmd/staticcheck@v0.8.2"
@@ -69,7 +71,7 @@ def main() -> int:
         if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(" ".join(command[-2:]))
     paths = files()
-    for problem in [*gofmt(paths), *long_files(paths)]:
+    for problem in [*gofmt(paths), *long_files(paths), *module_state.check()]:
         print(f"lint: {problem}")
         failed.append(problem)
     print(f"lint: {'failed: ' + '; '.join(failed) if failed else 'clean'}")

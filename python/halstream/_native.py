@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ._errors import KINDS, HalError, InvalidValueError
+from ._runtime import runtime
 
 _SEPARATOR = "\x1f"
 
 #: Exceptions of checked functions by token, until a synchronize raises them.
-checked: dict[int, BaseException] = {}
+checked: dict[int, BaseException] = runtime.keep("exceptions of checked functions", {})
 
 
 _ext: Any = None

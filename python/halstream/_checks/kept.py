@@ -14,12 +14,13 @@ from typing import Any
 
 from .. import _native
 from .._errors import HalError
+from .._runtime import runtime
 from .hostaccess import extent
 
 __all__ = ["forget", "keep"]
 
 _lock = threading.Lock()
-_kept: dict[int, tuple[Any, int, int]] = {}
+_kept: dict[int, tuple[Any, int, int]] = runtime.keep("memory that checks keep", {})
 _KEPT_LEAST = 1024
 _BYTES_LEAST = 64 << 20
 

@@ -21,6 +21,7 @@ from typing import Any
 from .. import _native
 from .._core import _hostfunc
 from .._errors import ForkError, InvalidValueError, UnorderedAccessError
+from .._runtime import runtime
 from .._schedules.block import add_note
 from . import kept as _kept
 from .finding import Finding, Made, parse
@@ -59,7 +60,7 @@ class _Scope:
 
 
 _lock = threading.RLock()
-_scopes: list[_Scope] = []
+_scopes: list[_Scope] = runtime.keep("sanitizers that are on", [])
 
 
 def _open(scope: _Scope) -> None:

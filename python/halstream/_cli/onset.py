@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _native
+from .._runtime import runtime
 
 __all__ = ["at_opening"]
 
 
-_actions: list[Callable[[], object]] = []
+_actions: list[Callable[[], object]] = runtime.keep("actions before the runtime opens", [])
 _installed = False
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from .. import _native
+from .._runtime import runtime
 from . import _hostfunc
 from ._base import drain
-from ._runtime import runtime
 
 __all__ = ["change"]
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from .. import _native
 from .._errors import KINDS, ForkError, WaitTimeoutError
-from ._runtime import Owner, collected
+from .._runtime import Owner, collected
 from ._strict import strict
 
 __all__ = [

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from .. import _native
 from .._errors import HalError, NotSubscribedError, WaitTimeoutError
+from .._runtime import runtime
 from . import _hostfunc
 from ._base import Base, Owner
 from ._event import Event
@@ -33,7 +34,7 @@ class Context(Base):
     """
 
     # By id: the stream for what blocks its caller and has no order with other streams.
-    _asides: ClassVar[dict[int, Stream]] = {}
+    _asides: ClassVar[dict[int, Stream]] = runtime.keep("streams for blocking calls of contexts", {}, clear=True)
 
     def __init__(self, ordinal: int) -> None:
         self._call(_native.context_new, ordinal)
@@ -249,9 +250,9 @@ class ReportQueue(Base):
     """Functions of subscribed streams, run by the thread that calls `process`."""
 
     _tokens: ClassVar[Any] = itertools.count(1)
-    _tasks: ClassVar[dict[int, Callable[[], object]]] = {}
+    _tasks: ClassVar[dict[int, Callable[[], object]]] = runtime.keep("functions of report queues", {})
     # The living queues by id.
-    _queues: ClassVar[WeakValueDictionary[int, ReportQueue]] = WeakValueDictionary()
+    _queues: ClassVar[WeakValueDictionary[int, ReportQueue]] = runtime.keep("report queues", WeakValueDictionary())
 
     def __init__(self) -> None:
         self._id = _native.queue_new()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._errors import KINDS, WaitTimeoutError
+from .._runtime import State, runtime
 from . import _current
 from ._base import drain, repr_after_fork
-from ._runtime import State, runtime
 from ._strict import strict
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._errors import ForkError
+from .._runtime import runtime
 
 if TYPE_CHECKING:
     from ._work import Work
@@ -28,7 +29,9 @@ _PARK = -1
 _IDLE_NS = 2_000_000_000
 
 _tokens = itertools.count(1)
-_tasks: dict[int, tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], bool]] = {}
+_tasks: dict[int, tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], bool]] = runtime.keep(
+    "functions on streams", {}
+)
 _stream_call = _native.raw("stream_call")
 _stream_call_on = _native.raw("stream_call_on")
 _host_next = _native.raw("host_next")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._errors import InvalidHandleError, InvalidValueError, NotSupportedError, WrongDeviceError
+from .._runtime import State, runtime
 from . import _current
 from ._base import NON_BLOCKING, Owner
 from ._device import Device, device_count, in_use
-from ._runtime import State, runtime
 
 if TYPE_CHECKING:
     from ._stream import S, Stream

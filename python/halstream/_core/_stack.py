@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
 
-from ._runtime import State, runtime
+from .._runtime import State, runtime
 
 if TYPE_CHECKING:
     from . import Stream

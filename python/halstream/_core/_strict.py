@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from weakref import WeakSet
 
-from ._runtime import State, runtime
+from .._runtime import State, runtime
 
 __all__ = ["strict"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from .._core._runtime import Owner, State, runtime
 from .._core._stream import Stream
+from .._runtime import Owner, State, runtime
 
 S = TypeVar("S", bound=Stream)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._errors import KernelArgumentError
 from .._memory._array import Array
+from .._runtime import runtime
 from ._signature import Parameter
 
 __all__ = ["CELL", "Packer", "Shape", "shape_of"]
@@ -44,7 +45,7 @@ class Shape(NamedTuple):
 
 
 # By grid and block as they were given: a program launches few sizes again and again.
-_shapes: dict[Any, Shape] = {}
+_shapes: dict[Any, Shape] = runtime.keep("shapes of kernel arguments", {})
 _SHAPES_MOST = 1024
 _INTEGERS = {int}
 

@@ -11,6 +11,7 @@ from .._core._base import drain
 from .._core._device import ordinal
 from .._core._stream import Stream
 from .._errors import InvalidValueError
+from .._runtime import runtime
 from ._blocks import (
     DEVICE,
     PAGEABLE,
@@ -50,7 +51,7 @@ _stream_fill = _native.raw("stream_fill")
 _mem_lookup = _native.raw("mem_lookup")
 
 _FIGURES = ("used", "reserved", "used_high", "reserved_high", "threshold")
-_peaks: dict[tuple[int, str], int] = {}
+_peaks: dict[tuple[int, str], int] = runtime.keep("peaks of memory pools", {}, clear=True)
 
 
 def lookup(address: int) -> tuple[int, int, int, int]:

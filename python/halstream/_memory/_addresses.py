@@ -5,10 +5,11 @@ from __future__ import annotations
 from .. import _native
 from .._core._stream import Stream
 from .._errors import InvalidValueError
+from .._runtime import runtime
 from . import DeviceMemory, Memory, PinnedMemory, PooledMemory
 
 #: What `take` gave out, by address; it lives until `give_back`.
-_taken: dict[int, PooledMemory] = {}
+_taken: dict[int, PooledMemory] = runtime.keep("pooled memory by address", {})
 
 
 def alloc(ordinal: int, nbytes: int) -> int:

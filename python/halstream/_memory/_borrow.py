@@ -16,6 +16,7 @@ from .._core._device import ordinal
 from .._core._interop import backend_name
 from .._core._stream import Stream
 from .._errors import InvalidValueError, NotSupportedError
+from .._runtime import runtime
 from . import PAGEABLE, Memory, current, lookup
 from . import copy as copy_bytes
 from ._array import Array, asarray, empty
@@ -83,7 +84,7 @@ class _Return(Held):
 
 # Memory of the host that was made known to the runtime: start -> uses. Tensors
 # may share it.
-_registered: dict[int, int] = {}
+_registered: dict[int, int] = runtime.keep("memory of other libraries", {})
 _lock = threading.RLock()
 
 

@@ -14,6 +14,7 @@ from .._core._base import lent
 from .._core._interop import backend_name
 from .._core._stream import Stream
 from .._errors import InvalidHandleError, InvalidValueError, NotSupportedError
+from .._runtime import runtime
 
 if TYPE_CHECKING:
     from . import Memory
@@ -32,7 +33,7 @@ _dlpack_returned = _native.raw("dlpack_returned")
 _mem_wait = _native.raw("mem_wait")
 _stream_wait_mem = _native.raw("stream_wait_mem")
 _tokens = itertools.count(1)
-_types: dict[Any, int] = {}
+_types: dict[Any, int] = runtime.keep("DLPack's element types", {})
 _HOST = (CPU, 0)
 _BYTES = 1 | 8 << 8 | 1 << 16
 

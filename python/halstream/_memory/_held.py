@@ -18,6 +18,7 @@ from .._core._base import held
 from .._core._event import Event
 from .._core._stream import Stream
 from .._errors import HalError, OutOfMemoryError
+from .._runtime import runtime
 
 
 @dataclasses.dataclass
@@ -29,7 +30,7 @@ class Counts:
 
 
 #: By ordinal.
-counts: dict[int, Counts] = defaultdict(Counts)
+counts: dict[int, Counts] = runtime.keep("out-of-memory counts", defaultdict(Counts), clear=True)
 
 
 class Held:

@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 from .._errors import OutOfMemoryError
+from .._runtime import runtime
 
 __all__ = ["UNIT", "Arenas", "Choice", "Chunk", "Exhausted", "Sizes", "reset", "thread"]
 
@@ -376,7 +377,7 @@ class Choice(Generic[T]):
 
 
 thread = _Thread()
-_all: WeakSet[Arenas | Sizes] = WeakSet()
+_all: WeakSet[Arenas | Sizes] = runtime.keep("memory pools", WeakSet())
 
 
 def reset() -> None:

@@ -11,6 +11,7 @@ from .._core._base import reap_memory
 from .._core._device import ordinal
 from .._core._stream import Stream
 from .._errors import InvalidHandleError, InvalidValueError
+from .._runtime import runtime
 
 __all__ = [
     "OrderedMemory",
@@ -79,7 +80,7 @@ class Part(_memory.Memory):
 
 
 # What finalizers left; ordinary calls give it back.
-_ended: deque[tuple[Stream, int]] = deque()
+_ended: deque[tuple[Stream, int]] = runtime.keep("raw streams that ended", deque())
 
 
 def give_back() -> None:
@@ -122,7 +123,7 @@ def copy_peer(dst: int, dst_device: int, src: int, src_device: int, nbytes: int)
 # A device has one stream-ordered pool; every handle of the device names it.
 _FIRST = 0x100
 _handles = itertools.count(1 << 20)
-_devices: dict[int, int] = {}
+_devices: dict[int, int] = runtime.keep("devices of raw handles", {})
 
 
 def default_pool(device: int) -> int:

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from .._core import _base
-from .._core._runtime import runtime
 from .._memory import _pools
+from .._runtime import runtime
 
 __all__ = ["Afresh"]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _native
 from .._errors import NondeterminismError, ScheduleError
+from .._runtime import runtime
 from .afresh import Afresh
 from .block import Schedule, add_note
 from .execution import Execution, Failure
@@ -118,7 +119,7 @@ def explore(
 
 
 #: The function that is being explored: a run inside a run would hide it.
-_exploring: list[Callable[[], object]] = []
+_exploring: list[Callable[[], object]] = runtime.keep("explorations", [])
 
 
 class _Program:

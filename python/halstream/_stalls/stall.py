@@ -19,6 +19,7 @@ from typing import Any
 from .. import _native, _sites
 from .._core._base import reap
 from .._errors import StallError
+from .._runtime import runtime
 from . import blocked as _blocked
 from . import waiters as _waiters
 from .waiters import EVENT, FUNCTION, GATE, ORDER, REPORT, STREAM, Node, Picture
@@ -39,7 +40,7 @@ class _Suspicion:
         self.text, self.since, self.deferred = text, time.monotonic(), 0
 
 
-_suspicions: dict[int, _Suspicion] = {}
+_suspicions: dict[int, _Suspicion] = runtime.keep("suspected stalls", {})
 
 
 def asked() -> int:

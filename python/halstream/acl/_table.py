@@ -8,6 +8,7 @@ from .. import _core
 from .._core import _context
 from .._core._context import Context, ReportQueue
 from .._errors import HalError
+from .._runtime import runtime
 from . import _codes as codes
 from . import constants as c
 from ._session import JoinableThread
@@ -17,11 +18,11 @@ MASK = 2**64 - 1
 LEAST = 7
 
 #: What the dialect's handles name; a destroyed one is not in it.
-objects: dict[int, Stream | Event] = {}
+objects: dict[int, Stream | Event] = runtime.keep("acl streams and events", {})
 #: The queue of each thread that is subscribed to a stream, by the thread's number.
-queues: dict[int, ReportQueue] = {}
+queues: dict[int, ReportQueue] = runtime.keep("acl report queues", {})
 #: Threads made by `util.start_thread` and not joined yet, by number.
-threads: dict[int, JoinableThread] = {}
+threads: dict[int, JoinableThread] = runtime.keep("acl report threads", {})
 
 # An event with neither bit cannot be waited for by a stream; the second has no name in C.
 _WAITABLE = c.ACL_EVENT_SYNC | 0x4

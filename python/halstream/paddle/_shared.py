@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from .._core._stream import Stream
+from .._runtime import runtime
 
 S = TypeVar("S", bound=Stream)
 
 # Ids are never used again, so an entry that is gone stays gone.
-_objects: WeakValueDictionary[tuple[type, int], Any] = WeakValueDictionary()
+_objects: WeakValueDictionary[tuple[type, int], Any] = runtime.keep("paddle's base objects", WeakValueDictionary())
 # A lock that its holder may take again: a signal handler may ask, too.
 _lock = threading.RLock()
 

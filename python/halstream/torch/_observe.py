@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._errors import HalError
+from .._runtime import runtime
 
 __all__ = [
     "KINDS",
@@ -47,7 +48,7 @@ class _Switches:
 
 
 _switches = _Switches()
-_callbacks: dict[str, list[Callable[..., object]]] = {kind: [] for kind in KINDS}
+_callbacks: dict[str, list[Callable[..., object]]] = runtime.keep("torch's callbacks", {kind: [] for kind in KINDS})
 
 
 def set_host_wait(level: int) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from .. import _native
 from .._core._base import NON_BLOCKING
 from .._core._device import Device
-from .._core._runtime import Owner, State, runtime
+from .._runtime import Owner, State, runtime
 from . import _observe
 
 __all__ = ["SIZE", "take"]
@@ -56,6 +56,9 @@ class _Rings(State):
     def restore(self, saved: dict[tuple[int, int], int]) -> None:
         for key, ring in list(self.rings.items()):
             ring.turn = itertools.count(saved.get(key, 0))
+
+    def begin(self) -> None:
+        self.restore({})
 
 
 _rings = runtime.add("torch's stream rings", _Rings()).rings

@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from .._runtime import runtime
+
 __all__ = [
     "Event",
     "Stream",
@@ -57,7 +59,7 @@ class Event:
 
 
 # One for all threads, as in torch.
-_current: list[Any] = [Stream()]
+_current: list[Any] = runtime.keep("torch.cpu's current stream", [Stream()])
 
 
 def is_available() -> bool:

@@ -158,11 +158,12 @@ _TABLE = """
 """
 
 #: From each status to its name and the runtime's text.
-STATUSES: dict[int, tuple[str, str]] = {}
-for _line in _TABLE.replace("\n ", " ").split("\n"):
-    if _line:
-        _number, _name, _text = _line.split(" ", 2)
-        STATUSES[int(_number)] = _name, _text
+STATUSES: dict[int, tuple[str, str]] = {
+    int(number): (name, text)
+    for number, name, text in (
+        line.split(" ", 2) for line in _TABLE.replace("\n ", " ").split("\n") if line
+    )
+}
 
 #: The status that stands for each kind of failure of the core.
 STATUS_OF_KIND = {

@@ -46,6 +46,9 @@ class State:
     def restore(self, saved: Any) -> None:
         """Bring back what held when `snapshot` returned `saved`."""
 
+    def begin(self) -> None:
+        """Bring back what held when the component was imported, after the snapshot that is restored."""
+
     def kept(self) -> Iterable[Owner]:
         """Return the owners of streams that are kept for later use, each in one container."""
         return ()
@@ -62,6 +65,19 @@ class Collected(State):
 
 
 T = TypeVar("T", bound=State)
+C = TypeVar("C")
+
+
+class _Container(State):
+    """One container of a component."""
+
+    def __init__(self, container: Any, clear: bool) -> None:
+        self.container = container
+        self.clear = clear
+
+    def reset(self) -> None:
+        if self.clear:
+            self.container.clear()
 
 
 class Runtime:
@@ -74,6 +90,11 @@ class Runtime:
         """Register a component's state and return it; a module that is imported anew replaces its own."""
         self._states[name] = state
         return state
+
+    def keep(self, name: str, container: C, *, clear: bool = False) -> C:
+        """Register a container and return it; with `clear` a change of backend empties it."""
+        self._states[name] = _Container(container, clear)
+        return container
 
     def __getitem__(self, name: str) -> State:
         return self._states[name]
@@ -93,7 +114,10 @@ class Runtime:
     def restore(self, saved: dict[str, Any]) -> None:
         """Bring back what held at a snapshot; a component that came later begins anew."""
         for name, state in list(self._states.items()):
-            state.restore(saved[name] if name in saved else type(state)().snapshot())
+            if name in saved:
+                state.restore(saved[name])
+            else:
+                state.begin()
 
     def kept_ids(self) -> list[int]:
         """Return the ids of the streams that only the package itself keeps, for later use.
