@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from .._errors import NotSupportedError
+from .._runtime import runtime
 
 # What was set; mindspore lets each be set once.
-_set: set[str] = set()
+_set: set[str] = runtime.keep("mindspore's settings", set())
 
 
 def forget() -> None:
