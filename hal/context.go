@@ -17,6 +17,7 @@ type Context struct {
 	ended   atomic.Bool
 	mu      sync.Mutex
 	streams map[*Stream]struct{}
+	swept   int // how many streams were left after the latest sweep
 }
 
 // primary is the one context of a device that its users share by counting.
@@ -199,6 +200,9 @@ func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 	c.dev.rt.live.Add(1)
 	c.mu.Lock()
 	c.streams[s] = struct{}{}
+	if len(c.streams) > 2*c.swept+sweepLeast {
+		c.sweep()
+	}
 	c.mu.Unlock()
 	c.dev.rt.host(Operation{Kind: "new stream", Stream: s, Thread: t})
 	return s, nil
@@ -231,6 +235,20 @@ func (c *Context) point() driver.Point {
 		ps = append(ps, p)
 	}
 	return ps
+}
+
+// sweepLeast is below how many streams a sweep is not worth its time.
+const sweepLeast = 16
+
+// sweep forgets the closed streams whose work is done. It runs when the number of
+// streams has doubled, so that each stream costs the same. The caller holds mu.
+func (c *Context) sweep() {
+	for s := range c.streams {
+		if s.closed.Load() && s.workDone() {
+			delete(c.streams, s)
+		}
+	}
+	c.swept = len(c.streams)
 }
 
 // all returns the context's streams, those that were closed with work pending

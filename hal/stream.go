@@ -258,6 +258,13 @@ func (s *Stream) Done(t *Thread) (bool, error) {
 // housekeeping: listeners are not notified, and a closed stream answers, too.
 func (s *Stream) Idle() bool { return s.d.Point().Wait(0) }
 
+// workDone reports whether all work of s is known to be done. It is no schedule
+// point and calls no vendor's library, so it may be called under locks.
+func (s *Stream) workDone() bool {
+	w, ok := s.d.(driver.Worker)
+	return ok && w.Reached(w.Last())
+}
+
 // Rested is Done as the first step of a synchronize, and told as one.
 func (s *Stream) Rested(t *Thread) (bool, error) {
 	if err := s.open(t, "synchronize"); err != nil {
