@@ -133,10 +133,11 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 			rt.host(Operation{Kind: "host read", Thread: t, Reads: o.Reads})
 			o.Reads = nil
 		}
-		id = s.tell(o)
-	}
-	if id != 0 && src != nil && src.Kind == Pinned {
-		spec.Before = rt.refilled(id, c, from)
+		if src != nil && src.Kind == Pinned {
+			o.ID = rt.listeners.number()
+			spec.Before, o.then = rt.refilled(o.ID, c, from)
+		}
+		id = s.announce(o)
 	}
 	spec.Waited, spec.Tag = wait, id
 	var done driver.Point
@@ -148,7 +149,10 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		s.unstage(spec.Release)
 	}
 	if err != nil || !wait {
-		return nil, s.settle(t, err)
+		return nil, s.settle(t, id, err)
+	}
+	if id != 0 {
+		rt.listeners.enqueued(id, nil)
 	}
 	if done == nil {
 		done = s.d.Point()
@@ -196,9 +200,9 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	on, _ := blocks[0].where()
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
+		id = s.announce(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
 	}
-	return s.settle(t, s.using(w, blocks, func() error {
+	return s.settle(t, id, s.using(w, blocks, func() error {
 		return w.Fill(driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on, Tag: id})
 	}))
 }

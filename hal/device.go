@@ -32,6 +32,9 @@ func Open(drv driver.Driver, threads int) (*Runtime, error) {
 	rt := &Runtime{drv: drv, Funcs: newQueue(threads)}
 	rt.prober, _ = drv.(driver.Prober)
 	rt.refresher, _ = drv.(driver.Refresher)
+	if q, ok := drv.(driver.Sequencer); ok {
+		q.OnSequence(rt.listeners.notifier.sequence)
+	}
 	for i := range drv.DeviceCount() {
 		d, err := drv.Open(i)
 		if err != nil {

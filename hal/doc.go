@@ -91,7 +91,8 @@
 // # Observation
 //
 //   - O1: Listeners see every operation that is enqueued, with its stream,
-//     thread and event version, before it is; none means no cost.
+//     thread and event version, in the order of each stream and of each event,
+//     whichever threads enqueued it; none means no cost.
 //   - O2: A stream can say what is pending on it and what its head waits for.
 //   - O3: A gate holds its stream until it is opened; opening is allowed
 //     anywhere, again does nothing.

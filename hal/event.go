@@ -168,9 +168,9 @@ func (s *Stream) Reset(t *Thread, e *Event) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "reset", Thread: t, Event: e, Version: e.version.Load()})
+		id = s.announce(Operation{Kind: "reset", Thread: t, Event: e})
 	}
-	return s.settle(t, s.d.Reset(d, id))
+	return s.settle(t, id, s.d.Reset(d, id))
 }
 
 func (e *Event) open(t *Thread, op string) error {

@@ -117,7 +117,7 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) erro
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "call", Thread: t, Token: token, Reads: reads, Writes: writes})
+		id = s.announce(Operation{Kind: "call", Thread: t, Token: token, Reads: reads, Writes: writes})
 	}
 	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
 	if id != 0 {
@@ -127,10 +127,10 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) erro
 	}
 	w, ok := s.d.(driver.Worker)
 	if !ok || len(reads)+len(writes) == 0 {
-		return s.settle(t, s.d.HostFunc(f))
+		return s.settle(t, id, s.d.HostFunc(f))
 	}
 	blocks := s.blocks("a function", reads, writes)
-	return s.settle(t, s.using(w, blocks, func() error { return s.d.HostFunc(f) }))
+	return s.settle(t, id, s.using(w, blocks, func() error { return s.d.HostFunc(f) }))
 }
 
 // Pass enqueues a function that later work, synchronize included, does not
@@ -141,7 +141,7 @@ func (s *Stream) Pass(t *Thread, token uint64) error {
 	if err := s.admit(t, "pass"); err != nil {
 		return err
 	}
-	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: s, Passing: true}))
+	return s.settle(t, 0, s.d.HostFunc(driver.HostFunc{Token: token, Sink: s, Passing: true}))
 }
 
 // Report enqueues a function for the report queue s is subscribed to. With
@@ -161,9 +161,9 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "report", Thread: t, Token: token})
+		id = s.announce(Operation{Kind: "report", Thread: t, Token: token})
 	}
-	return s.settle(t, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Report: true, Tag: id}))
+	return s.settle(t, id, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Report: true, Tag: id}))
 }
 
 // Subscribe sends the reports of s to q, which serves streams of one device.

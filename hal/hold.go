@@ -9,9 +9,9 @@ func (s *Stream) Nop(t *Thread) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "nop", Thread: t})
+		id = s.announce(Operation{Kind: "nop", Thread: t})
 	}
-	return s.settle(t, s.d.Nop(id))
+	return s.settle(t, id, s.d.Nop(id))
 }
 
 // Delay enqueues an operation that keeps an engine busy for ns nanoseconds.
@@ -28,9 +28,9 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "delay", Thread: t})
+		id = s.announce(Operation{Kind: "delay", Thread: t})
 	}
-	return s.settle(t, d.Delay(ns, id))
+	return s.settle(t, id, d.Delay(ns, id))
 }
 
 // Gate enqueues an operation that blocks s until the gate is opened.
@@ -49,7 +49,11 @@ func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "gate", Thread: t})
+		id = s.announce(Operation{Kind: "gate", Thread: t})
 	}
-	return g.Gate(s.dev.rt.gateIDs.Add(1), id)
+	opened, err := g.Gate(s.dev.rt.gateIDs.Add(1), id)
+	if id != 0 {
+		s.dev.rt.listeners.enqueued(id, err)
+	}
+	return opened, err
 }

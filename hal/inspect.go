@@ -10,12 +10,12 @@ import (
 	"halstream/hal/park"
 )
 
-// Inspector is told what operations found in memory. Its functions are called
-// on the thread that runs the operation, with no lock held. One that is nil
-// costs nothing.
+// Inspector is notified of what operations found in memory. Its functions are
+// called as listeners are, after these were notified of the operation. One that
+// is nil costs nothing.
 type Inspector struct {
 	// Source: copy id was enqueued, and whether the pinned memory r that it reads
-	// changes until it runs will be told by Refilled. On the calling thread.
+	// changes until it runs is reported by Refilled.
 	Source func(id uint32, r Range)
 	// Refilled: when copy id ran, the pinned memory r that it reads had other
 	// contents than when it was enqueued.
@@ -29,23 +29,24 @@ type Inspector struct {
 // somebody listens; operations enqueued before keep the one they had.
 func (rt *Runtime) SetInspector(i *Inspector) { rt.inspector.Store(i) }
 
-// refilled returns what a copy from pinned memory calls before it reads, nil if
-// nobody wants to know.
-func (rt *Runtime) refilled(id uint32, c CopySpec, span uint64) func() {
+// refilled returns what a copy from pinned memory calls before it reads, and what
+// is to be called once the listeners know of the copy; both nil if nobody wants to
+// know.
+func (rt *Runtime) refilled(id uint32, c CopySpec, span uint64) (before, then func()) {
 	i := rt.inspector.Load()
 	if i == nil || i.Refilled == nil {
-		return nil
+		return nil, nil
 	}
 	source := Range{c.Src, span}
 	if i.Source != nil {
-		i.Source(id, source)
+		then = func() { i.Source(id, source) }
 	}
-	before := c.sum()
+	sum := c.sum()
 	return func() {
-		if c.sum() != before {
-			i.Refilled(id, source)
+		if c.sum() != sum {
+			rt.inOrder(func() { i.Refilled(id, source) })
 		}
-	}
+	}, then
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -121,7 +122,7 @@ func (w *watch) end() {
 		}
 	}
 	if len(changed) > 0 {
-		w.told(w.id, changed)
+		w.rt.inOrder(func() { w.told(w.id, changed) })
 	}
 }
 

@@ -11,16 +11,18 @@ import (
 // listeners are those who follow the choke point; nil when there are none, so
 // that nobody listening costs one atomic load.
 type listeners struct {
-	mu    sync.Mutex
-	now   atomic.Pointer[audience]
-	ids   atomic.Uint32
-	sites atomic.Pointer[func() uint32]
+	notifier notifier
+	mu       sync.Mutex
+	now      atomic.Pointer[audience]
+	ids      atomic.Uint32
+	sites    atomic.Pointer[func() uint32]
 }
 
 // audience is who listens at one time; it does not change.
 type audience struct {
 	functions []*func(Operation)
 	logs      []*Log
+	timed     bool // a log wants times
 }
 
 // Operation is what passes the choke point: one call that enqueues work, or one
@@ -29,6 +31,10 @@ type Operation struct {
 	// ID is the number of the operation, never 0 and not used again before it
 	// wraps around; the backend tells by it when the operation runs.
 	ID uint32
+	// Seq is the place of the operation in the order of all: of two on one stream,
+	// or of two on one event, the one with the lower number came first. That of a
+	// wait of the host is its begin: it covers only operations with lower numbers.
+	Seq uint64
 	// Kind of what is enqueued: record, wait, wait stream, reset, nop, delay,
 	// gate, call, report, copy, fill, native, launch, allocate, free. Kind of what the
 	// host does: see Host.
@@ -53,20 +59,28 @@ type Operation struct {
 	Host bool
 	// Internal marks what the runtime did of its own accord.
 	Internal bool
+
+	when int64  // of the call, while a log wants times
+	then func() // called right after the listeners
 }
 
 // Range is a range of bytes, Size long.
 type Range struct{ Start, Size uint64 }
 
-// Listen calls f for every operation, on the caller's thread, before the
-// operation is enqueued and with no lock held, until stop is called.
+// Listen calls f for every operation until stop is called: in the order of the
+// operations on each stream and on each event, one call at a time, and with no
+// lock held. The calling thread is one that is in a call of the runtime, in
+// general the one that made the operation; a call whose operations another thread
+// is about to deliver does not wait for that.
 //
 // Contract: O1, O5.
 func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
 	l := &rt.listeners
 	own := &f
+	l.deliver()
 	l.change(func(a *audience) { a.functions = append(a.functions, own) })
 	return func() {
+		l.deliver()
 		l.change(func(a *audience) {
 			a.functions = slices.DeleteFunc(a.functions, func(p *func(Operation)) bool { return p == own })
 		})
@@ -80,7 +94,9 @@ func (l *listeners) change(f func(*audience)) {
 	if p := l.now.Load(); p != nil {
 		a.functions, a.logs = slices.Clone(p.functions), slices.Clone(p.logs)
 	}
-	if f(a); len(a.functions) == 0 && len(a.logs) == 0 {
+	f(a)
+	a.timed = slices.ContainsFunc(a.logs, func(g *Log) bool { return g.clock != nil })
+	if len(a.functions) == 0 && len(a.logs) == 0 {
 		a = nil
 	}
 	l.now.Store(a)
@@ -101,11 +117,55 @@ func (rt *Runtime) listened() bool { return rt.listeners.now.Load() != nil }
 
 func (s *Stream) listened() bool { return s.dev.rt.listened() }
 
-// tell informs the listeners of an operation on s and returns its number. Its
-// caller has seen that there are listeners.
+// announce prepares the notification of an operation that s is about to give to
+// the backend, and returns its number; settle ends it. Its caller has seen that
+// there are listeners.
+func (s *Stream) announce(o Operation) uint32 {
+	o.Stream = s
+	rt := s.dev.rt
+	rt.complete(&o)
+	rt.listeners.notifier.announce(o)
+	return o.ID
+}
+
+// tell notifies the listeners of an operation on s at once, whatever the backend
+// does with it afterwards, and returns its number.
 func (s *Stream) tell(o Operation) uint32 {
 	o.Stream = s
 	return s.dev.rt.tell(o)
+}
+
+// enqueued ends what announce began: the backend has answered.
+func (l *listeners) enqueued(id uint32, err error) {
+	if err != nil {
+		l.notifier.drop(id)
+	} else {
+		l.notifier.sequence(id) // unless the backend did
+	}
+	l.deliver()
+}
+
+func (l *listeners) deliver() { l.notifier.deliver(l.notify) }
+
+func (l *listeners) notify(o *Operation) {
+	if a := l.now.Load(); a != nil && o.Kind != "" {
+		for _, g := range a.logs {
+			g.add(o)
+		}
+		for _, f := range a.functions {
+			(*f)(*o)
+		}
+	}
+	if o.then != nil {
+		o.then()
+	}
+}
+
+// inOrder calls f after the listeners were notified of all operations that have
+// their place by now.
+func (rt *Runtime) inOrder(f func()) {
+	rt.listeners.notifier.push(Operation{then: f})
+	rt.listeners.deliver()
 }
 
 func (l *listeners) number() uint32 {
@@ -123,7 +183,9 @@ func (l *listeners) site() uint32 {
 	return 0
 }
 
-func (rt *Runtime) tell(o Operation) uint32 {
+// complete adds to an operation what is known of every call, on the thread that
+// makes it.
+func (rt *Runtime) complete(o *Operation) {
 	l := &rt.listeners
 	if o.ID == 0 {
 		o.ID = l.number()
@@ -131,14 +193,15 @@ func (rt *Runtime) tell(o Operation) uint32 {
 	if o.Site == 0 {
 		o.Site = l.site()
 	}
-	if a := l.now.Load(); a != nil {
-		for _, g := range a.logs {
-			g.add(&o)
-		}
-		for _, f := range a.functions {
-			(*f)(o)
-		}
+	if a := l.now.Load(); a != nil && a.timed {
+		o.when = rt.Now()
 	}
+}
+
+func (rt *Runtime) tell(o Operation) uint32 {
+	rt.complete(&o)
+	rt.listeners.notifier.push(o)
+	rt.listeners.deliver()
 	return o.ID
 }
 
@@ -195,5 +258,6 @@ func (rt *Runtime) telling(p driver.Point, o Operation) driver.Point {
 	o.Site = rt.listeners.site() // the wait ends where the caller cannot be asked
 	// Numbered now: it waits for what was enqueued before, not for what comes meanwhile.
 	o.ID = rt.listeners.number()
+	o.Seq = rt.listeners.notifier.number()
 	return &told{Point: p, rt: rt, o: o}
 }

@@ -55,8 +55,10 @@ func (rt *Runtime) Log(times bool) *Log {
 	if times {
 		g.clock = rt.Now
 	}
+	rt.listeners.deliver()
 	rt.listeners.change(func(a *audience) { a.logs = append(a.logs, g) })
 	g.stop = func() {
+		rt.listeners.deliver()
 		rt.listeners.change(func(a *audience) {
 			for i, other := range a.logs {
 				if other == g {
@@ -70,9 +72,9 @@ func (rt *Runtime) Log(times bool) *Log {
 }
 
 func (g *Log) add(o *Operation) {
-	var now int64
+	var when int64
 	if g.clock != nil {
-		now = g.clock()
+		when = o.when
 	}
 	g.mu.Lock()
 	if len(g.last) == cap(g.last) {
@@ -82,7 +84,7 @@ func (g *Log) add(o *Operation) {
 		g.last = make([]Logged, 0, logPiece)
 	}
 	g.last = append(g.last, Logged{kind: o.Kind, stream: o.Stream, thread: o.Thread, event: o.Event, other: o.Other,
-		version: o.Version, token: o.Token, when: now, id: o.ID, site: o.Site, host: o.Host, internal: o.Internal})
+		version: o.Version, token: o.Token, when: when, id: o.ID, site: o.Site, host: o.Host, internal: o.Internal})
 	if len(o.Reads)+len(o.Writes) > 0 {
 		g.last[len(g.last)-1].accesses = &[2][]Range{o.Reads, o.Writes}
 	}

@@ -183,10 +183,10 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "launch", Thread: t, Reads: reads, Writes: writes})
+		id = s.announce(Operation{Kind: "launch", Thread: t, Reads: reads, Writes: writes})
 	}
 	blocks := append(s.blocks("a kernel", reads, writes), m.code)
-	return s.settle(t, s.using(w, blocks, func() error {
+	return s.settle(t, id, s.using(w, blocks, func() error {
 		return l.Launch(driver.Launch{Function: f.d, Grid: spec.Grid, Block: spec.Block, Shared: spec.Shared,
 			Args: spec.Args, Cooperative: spec.Cooperative, Tag: id})
 	}))

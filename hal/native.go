@@ -24,7 +24,7 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "native", Thread: t, Reads: reads, Writes: writes})
+		id = s.announce(Operation{Kind: "native", Thread: t, Reads: reads, Writes: writes})
 	}
 	spec := driver.Native{Fn: fn, Arg: arg, Tag: id}
 	if id != 0 {
@@ -33,7 +33,7 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 		}
 	}
 	blocks := s.blocks("a native function", reads, writes)
-	return s.settle(t, s.using(w, blocks, func() error { return w.Native(spec) }))
+	return s.settle(t, id, s.using(w, blocks, func() error { return w.Native(spec) }))
 }
 
 // Reaches reports whether a range lies in one block that the runtime knows, of the

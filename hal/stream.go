@@ -123,8 +123,11 @@ func (s *Stream) admit(t *Thread, op string) error {
 	return nil
 }
 
-// settle ends a call that enqueued.
-func (s *Stream) settle(t *Thread, err error) error {
+// settle ends a call that gave the backend the operation id, 0 if nobody listens.
+func (s *Stream) settle(t *Thread, id uint32, err error) error {
+	if id != 0 {
+		s.dev.rt.listeners.enqueued(id, err)
+	}
 	if err != nil || !s.opts.BlockHost || (t != nil && t.WaitsOutside) {
 		return err
 	}
@@ -152,15 +155,16 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "record", Thread: t, Event: e, Version: e.version.Load() + 1})
+		id = s.announce(Operation{Kind: "record", Thread: t, Event: e})
 	}
 	err = s.d.Record(d, id)
-	if err == nil {
+	if err == nil && id == 0 {
 		// Only now: a query that saw the new version before the backend had the
-		// record would take the pending record for a completed one.
+		// record would take the pending record for a completed one. With listeners
+		// the version counts where the record gets its place among the others.
 		e.version.Add(1)
 	}
-	return s.settle(t, err)
+	return s.settle(t, id, err)
 }
 
 // Wait makes work enqueued on s after this call start only when the latest
@@ -192,9 +196,9 @@ func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "wait", Thread: t, Event: e, Version: e.version.Load()})
+		id = s.announce(Operation{Kind: "wait", Thread: t, Event: e})
 	}
-	return s.settle(t, s.d.Wait(d, limit, id))
+	return s.settle(t, id, s.d.Wait(d, limit, id))
 }
 
 // WaitStream makes work enqueued on s after this call start only when all work
@@ -215,9 +219,9 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "wait stream", Thread: t, Other: o})
+		id = s.announce(Operation{Kind: "wait stream", Thread: t, Other: o})
 	}
-	return s.settle(t, s.d.WaitStream(o.d, id))
+	return s.settle(t, id, s.d.WaitStream(o.d, id))
 }
 
 // Query reports whether all work on s is done. It never blocks.

@@ -209,6 +209,15 @@ type Follower interface {
 	Executions() []Execution
 }
 
+// Sequencer is implemented by drivers that can say in which order operations took
+// their places on streams and events.
+type Sequencer interface {
+	// OnSequence sets what is called with the tag of each operation that has one,
+	// once, at the moment from which every later operation comes after it. It is
+	// called with the driver's locks held, so it neither blocks nor calls back.
+	OnSequence(f func(Tag))
+}
+
 // Caller is what a backend that moves its devices only during calls needs to
 // know of the threads that call, each with a default for callers without it.
 type Caller struct {

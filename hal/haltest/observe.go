@@ -1,6 +1,9 @@
 package haltest
 
 import (
+	"sync"
+
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal"
@@ -31,6 +34,91 @@ var observeCases = []testCase{
 		k.Sync(s, b)
 		require.Equal(k, []string{"nop", "record", "wait", "record", "wait stream", "call"}, seen)
 		require.Equal(k, []uint64{0, 1, 1, 2, 0, 0}, versions)
+	}},
+	{"O1_listeners_see_the_order_of_the_stream", Follows | RealTime, func(k *Kit) {
+		const threads, each = 4, 5000
+		s := k.Stream(ordinary)
+		require.NoError(k, k.RT.FollowExecution(true))
+		defer func() { require.NoError(k, k.RT.FollowExecution(false)) }()
+		var seen []uint32
+		stop := k.RT.Listen(func(o hal.Operation) {
+			if !o.Host {
+				seen = append(seen, o.ID) // one call at a time
+			}
+		})
+		defer stop()
+		var group sync.WaitGroup
+		for range threads {
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				me := hal.NewThread()
+				for range each {
+					assert.NoError(k, s.Nop(me))
+				}
+			}()
+		}
+		group.Wait()
+		k.Sync(s)
+		stop()
+		var ran []uint32
+		for _, x := range k.RT.Executions() {
+			ran = append(ran, x.Tag)
+		}
+		require.Len(k, ran, threads*each)
+		require.Equal(k, ran, seen)
+	}},
+	{"O1_listeners_see_records_in_the_order_of_their_event", Unbounded, func(k *Kit) {
+		const threads, each = 4, 1000
+		e := k.Event(hal.EventOptions{})
+		var versions []uint64
+		stop := k.RT.Listen(func(o hal.Operation) {
+			if o.Kind == "record" {
+				versions = append(versions, o.Version)
+			}
+		})
+		defer stop()
+		var group sync.WaitGroup
+		for range threads {
+			s := k.Stream(ordinary)
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				me := hal.NewThread()
+				for range each {
+					assert.NoError(k, s.Record(me, e))
+				}
+			}()
+		}
+		group.Wait()
+		stop()
+		require.Len(k, versions, threads*each)
+		for i, v := range versions {
+			require.EqualValues(k, i+1, v)
+		}
+	}},
+	{"O1_a_listener_may_call_the_runtime", 0, func(k *Kit) {
+		s, other := k.Stream(ordinary), k.Stream(ordinary)
+		var seen []string
+		stop := k.RT.Listen(func(o hal.Operation) {
+			seen = append(seen, o.Kind)
+			if o.Stream == s && o.Kind == "nop" {
+				k.Record(other, k.Event(hal.EventOptions{}))
+			}
+		})
+		defer stop()
+		require.NoError(k, s.Nop(k.Me))
+		stop()
+		require.Equal(k, []string{"nop", "new event", "record"}, seen)
+		k.Sync(s, other)
+	}},
+	{"O1_refused_operations_are_not_seen", 0, func(k *Kit) {
+		s := k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		require.NoError(k, e.Close(k.Me))
+		defer k.RT.Listen(func(o hal.Operation) { require.Fail(k, o.Kind) })()
+		require.Error(k, s.Record(k.Me, e))
+		require.Error(k, s.Wait(k.Me, e))
 	}},
 	{"O2_a_stream_says_what_is_pending", Gates, func(k *Kit) {
 		s := k.Stream(ordinary)

@@ -27,6 +27,8 @@ type engine struct {
 	// following says that the ends of tagged operations are noted.
 	following bool
 	executed  []driver.Execution
+	// onSequence is called with the tag of each operation that is put on a stream.
+	onSequence func(driver.Tag)
 
 	devices  []*Device
 	closed   bool         // no more work runs in C: see close
@@ -68,6 +70,7 @@ func (e *engine) submit(s *Stream, o op) {
 }
 
 func (e *engine) add(s *Stream, o op) {
+	e.sequenced(o.tag)
 	ep := s.dev.join(s)
 	s.submitted.Add(1)
 	free := e.free.Load()

@@ -37,4 +37,17 @@ func (e *engine) passed(tag driver.Tag) {
 	}
 }
 
-var _ driver.Follower = (*Driver)(nil)
+// OnSequence implements driver.Sequencer.
+func (d *Driver) OnSequence(f func(driver.Tag)) { d.eng.onSequence = f }
+
+// sequenced reports an operation that has its place. The lock is held.
+func (e *engine) sequenced(tag driver.Tag) {
+	if tag != 0 && e.onSequence != nil {
+		e.onSequence(tag)
+	}
+}
+
+var (
+	_ driver.Follower  = (*Driver)(nil)
+	_ driver.Sequencer = (*Driver)(nil)
+)

@@ -97,6 +97,7 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 		o.kind = opWaitSet
 	} else if v.at.on == nil || v.at.on == s || e.known(v.at) {
 		// What it stands for is done, or before us in this very stream.
+		e.sequenced(tag)
 		e.passed(tag)
 		e.sched.Point(Enqueued, s, nil, 0)
 		e.Unlock()
@@ -127,6 +128,7 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 		if at := t.mark(); !e.known(at) {
 			e.add(s, op{kind: opWait, tag: tag, arg: at.seq, on: at.on})
 		} else {
+			e.sequenced(tag)
 			e.passed(tag)
 		}
 	}

@@ -51,7 +51,7 @@ type script struct {
 
 func (s *script) add(op hal.Operation) {
 	s.id++
-	op.ID, op.Site = s.id, 1+s.id%100
+	op.ID, op.Seq, op.Site = s.id, uint64(s.id), 1+s.id%100
 	if op.Thread == nil {
 		op.Thread = s.me
 	}

@@ -131,7 +131,7 @@ func (c *Checker) Handle(op hal.Operation) {
 	t.know[timed] = c.called
 	if s := t.owes; s != nil {
 		t.owes = nil
-		c.synchronize(t, s, op.ID, strict)
+		c.synchronize(t, s, op.Seq, strict)
 	}
 	switch {
 	case op.Host:

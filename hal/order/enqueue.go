@@ -83,7 +83,7 @@ func (c *Checker) enqueue(s *line, t *thread, k kind, op *hal.Operation) {
 	case waitStream:
 		if o := op.Other; o != nil && o != op.Stream {
 			from := c.line(o)
-			c.addLine(&g, from, op.ID)
+			c.addLine(&g, from, op.Seq)
 			s.noteWait(op, from, from.seq)
 		}
 	default:
@@ -126,13 +126,13 @@ func (c *Checker) legacyOrder(g *gather, s *line) {
 	}
 }
 
-// addLine adds the work that was enqueued on s before the operation id began;
-// of the legacy default stream that includes the streams ordered with it.
-func (c *Checker) addLine(g *gather, s *line, id uint32) {
-	g.add(s.asOf(id))
+// addLine adds the work that was enqueued on s before the operation with number
+// seq; of the legacy default stream that includes the streams ordered with it.
+func (c *Checker) addLine(g *gather, s *line, seq uint64) {
+	g.add(s.asOf(seq))
 	if s.legacy {
 		for _, o := range s.dev.dirty {
-			g.add(o.asOf(id))
+			g.add(o.asOf(seq))
 		}
 		g.addAll(s.dev.pastOrdered)
 	}
@@ -158,11 +158,11 @@ func (c *Checker) perform(s *line, t know, k kind, op *hal.Operation, p *point, 
 		s.dirty = true
 		s.dev.dirty = append(s.dev.dirty, s)
 	}
-	s.lastID = op.ID
+	s.lastSeq = op.Seq
 	if len(c.threads) == 1 {
 		s.places = 0
 	} else {
-		s.recent[s.places%len(s.recent)] = place{op.ID, s.stamp, s.know}
+		s.recent[s.places%len(s.recent)] = place{op.Seq, s.stamp, s.know}
 		s.places++
 	}
 	switch k {

@@ -222,7 +222,7 @@ func TestWhatIsEnqueuedWhileTheHostWaitsStaysHeld(t *testing.T) {
 	began := k.id
 	k.do(hal.Operation{Kind: "wait", Stream: b, Thread: other, Event: f})
 	w := k.do(hal.Operation{Kind: "fill", Stream: b, Thread: other, Writes: is(10, 20)})
-	k.c.Handle(hal.Operation{ID: began, Kind: "synchronize stream", Stream: b, Thread: k.me, Host: true})
+	k.c.Handle(hal.Operation{ID: began, Seq: uint64(began), Kind: "synchronize stream", Stream: b, Thread: k.me, Host: true})
 	require.Equal(t, 1, k.c.Stats().Held)
 	r := k.hostRead(is(0, 20))
 	k.none()

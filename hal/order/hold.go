@@ -215,9 +215,9 @@ func (c *Checker) forcePoint(p *point) { c.force(p.line, func(*item) bool { retu
 
 func (c *Checker) forceInfo(o *info) { c.force(o.line, func(*item) bool { return !o.ready }) }
 
-// forceBefore forces what was enqueued on s before the operation id began.
-func (c *Checker) forceBefore(s *line, id uint32) {
-	c.force(s, func(it *item) bool { return it.kind == mark || int32(it.op.ID-id) < 0 })
+// forceBefore forces what was enqueued on s before the operation with number seq.
+func (c *Checker) forceBefore(s *line, seq uint64) {
+	c.force(s, func(it *item) bool { return it.kind == mark || it.op.Seq < seq })
 }
 
 // forceOver forces the streams, but for one, that hold an access to a range: the

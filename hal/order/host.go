@@ -13,7 +13,7 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 	switch k {
 	case syncStream, queryStream:
 		if op.Stream != nil {
-			c.synchronize(t, c.line(op.Stream), op.ID, from)
+			c.synchronize(t, c.line(op.Stream), op.Seq, from)
 		}
 	case syncEvent, queryEvent:
 		if op.Event != nil {
@@ -21,7 +21,7 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 		}
 	case syncDevice:
 		if op.Stream != nil {
-			c.synchronizeDevice(t, c.device(op.Stream.Device()), op.ID)
+			c.synchronizeDevice(t, c.device(op.Stream.Device()), op.Seq)
 		}
 	case syncMemory:
 		for _, r := range op.Reads {
@@ -78,21 +78,21 @@ func (c *Checker) keepHouse(k kind, op *hal.Operation) {
 }
 
 // synchronize makes t come after the work that was enqueued on s before the
-// operation id began.
-func (c *Checker) synchronize(t *thread, s *line, id uint32, from int) {
+// operation with number seq.
+func (c *Checker) synchronize(t *thread, s *line, seq uint64, from int) {
 	if c.held > 0 {
-		c.forceBefore(s, id)
+		c.forceBefore(s, seq)
 		if s.legacy {
 			for _, o := range s.dev.lines {
 				if o.ordered {
-					c.forceBefore(o, id)
+					c.forceBefore(o, seq)
 				}
 			}
 		}
 		c.settle()
 	}
 	g := gather{know: &t.know, from: from}
-	c.addLine(&g, s, id)
+	c.addLine(&g, s, seq)
 }
 
 func (c *Checker) synchronizeEvent(t *thread, e *event, version uint64, from int) {
@@ -108,17 +108,17 @@ func (c *Checker) synchronizeEvent(t *thread, e *event, version uint64, from int
 	g.add(p.stamp, p.know)
 }
 
-func (c *Checker) synchronizeDevice(t *thread, d *device, id uint32) {
+func (c *Checker) synchronizeDevice(t *thread, d *device, seq uint64) {
 	if c.held > 0 {
 		for _, s := range d.lines {
-			c.forceBefore(s, id)
+			c.forceBefore(s, seq)
 		}
 		c.settle()
 	}
 	g := gather{know: &t.know}
 	for _, s := range d.lines {
 		if s.slot != 0 {
-			g.add(s.asOf(id))
+			g.add(s.asOf(seq))
 		}
 	}
 	g.addAll(d.past)

@@ -178,7 +178,7 @@ func TestASynchronizeCoversWhatWasEnqueuedBeforeIt(t *testing.T) {
 		k.do(hal.Operation{Kind: "fill", Stream: s, Thread: other, Writes: is(10, 20)})
 	}
 	last := k.id
-	k.c.Handle(hal.Operation{ID: began, Kind: "synchronize stream", Stream: s, Thread: k.me, Host: true})
+	k.c.Handle(hal.Operation{ID: began, Seq: uint64(began), Kind: "synchronize stream", Stream: s, Thread: k.me, Host: true})
 	k.hostWrite(is(0, 10))
 	k.none()
 	k.one(Race, last, k.hostWrite(is(10, 20)))
@@ -196,7 +196,7 @@ func TestWhoTidiesUpIsNoThread(t *testing.T) {
 func TestCallersWithoutAThreadAreOne(t *testing.T) {
 	k := newKit(t)
 	s := k.free()
-	k.c.Handle(hal.Operation{ID: 1, Kind: "host write", Host: true, Writes: is(0, 10)})
-	k.c.Handle(hal.Operation{ID: 2, Kind: "copy", Stream: s, Reads: is(0, 10)})
+	k.c.Handle(hal.Operation{ID: 1, Seq: 1, Kind: "host write", Host: true, Writes: is(0, 10)})
+	k.c.Handle(hal.Operation{ID: 2, Seq: 2, Kind: "copy", Stream: s, Reads: is(0, 10)})
 	k.none()
 }

@@ -56,7 +56,7 @@ func (k *kit) event(kind hal.EventKind) *hal.Event {
 // do tells the checker an operation and returns its number.
 func (k *kit) do(op hal.Operation) uint32 {
 	k.id++
-	op.ID = k.id
+	op.ID, op.Seq = k.id, uint64(k.id)
 	if op.Site == 0 {
 		op.Site = 1000 + k.id
 	}

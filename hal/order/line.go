@@ -21,7 +21,7 @@ type line struct {
 
 	dirty      bool   // has work that the legacy default stream does not know
 	legacySeen uint32 // how far it knows the legacy default stream
-	lastID     uint32 // of the latest operation
+	lastSeq    uint64 // of the latest operation
 	recent     [4]place
 	places     int
 
@@ -38,7 +38,7 @@ type line struct {
 // place is where a line was after an operation; kept while several host
 // threads are about, since one may wait while another enqueues.
 type place struct {
-	id uint32
+	order uint64 // hal.Operation.Seq
 	stamp
 	know know
 }
@@ -146,13 +146,14 @@ func (c *Checker) tick(l *line, t know) {
 	l.seq++
 }
 
-// asOf returns where l was when the operation id began, which may be told late.
-func (l *line) asOf(id uint32) (stamp, know) {
-	if int32(l.lastID-id) < 0 || l.places == 0 {
+// asOf returns where l was before the operation with number seq, of whose end the
+// checker may be notified late.
+func (l *line) asOf(seq uint64) (stamp, know) {
+	if l.lastSeq < seq || l.places == 0 {
 		return l.stamp, l.know
 	}
 	at := l.recent[(l.places-1)%len(l.recent)]
-	for i := 2; i <= min(l.places, len(l.recent)) && int32(at.id-id) >= 0; i++ {
+	for i := 2; i <= min(l.places, len(l.recent)) && at.order >= seq; i++ {
 		at = l.recent[(l.places-i)%len(l.recent)]
 	}
 	return at.stamp, at.know
