@@ -1,121 +1,11 @@
 package hal
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"halstream/hal/driver"
 )
-
-// Runtime is one opened backend with its devices.
-type Runtime struct {
-	drv       driver.Driver
-	devices   []*Device
-	passed    []string
-	listeners listeners
-	inspector atomic.Pointer[Inspector]
-	// Funcs is the queue from which threads take the functions on streams.
-	Funcs *Queue
-	// live counts streams and events that are not closed.
-	live   atomic.Int64
-	ended  atomic.Bool
-	memory memories
-	// prober and refresher are the driver, where it is one.
-	prober    driver.Prober
-	refresher driver.Refresher
-	eventIDs  atomic.Uint64
-	gateIDs   atomic.Uint64
-}
-
-// Open makes a runtime of a driver. threads bounds how many threads may run
-// functions at once.
-func Open(drv driver.Driver, threads int) (*Runtime, error) {
-	rt := &Runtime{drv: drv, Funcs: newQueue(threads)}
-	rt.prober, _ = drv.(driver.Prober)
-	rt.refresher, _ = drv.(driver.Refresher)
-	if q, ok := drv.(driver.Sequencer); ok {
-		q.OnSequence(rt.listeners.notifier.sequence)
-	}
-	for i := range drv.DeviceCount() {
-		d, err := drv.Open(i)
-		if err != nil {
-			drv.Close()
-			return nil, err
-		}
-		dev := &Device{rt: rt, ordinal: i, d: d, levels: driver.Levels}
-		if r, ok := d.(driver.Ranged); ok {
-			dev.levels = max(1, min(driver.Levels, r.Priorities()))
-		}
-		dev.stager, _ = d.(driver.Stager)
-		dev.losable, _ = d.(driver.Losable)
-		dev.legacy = &Stream{dev: dev, d: d.Legacy(), level: uint8(dev.levels - 1), special: true}
-		rt.devices = append(rt.devices, dev)
-	}
-	if len(rt.devices) == 0 {
-		drv.Close()
-		return nil, driver.Errorf(driver.BackendAbsent, "open backend", "%s has no device", drv.Name())
-	}
-	return rt, nil
-}
-
-// Name returns the backend's name.
-func (rt *Runtime) Name() string { return rt.drv.Name() }
-
-// Devices returns how many devices there are.
-//
-// Contract: D1.
-func (rt *Runtime) Devices() int { return len(rt.devices) }
-
-// Device returns a device by its ordinal.
-//
-// # Errors
-//   - [ErrInvalidDevice]: there is no such device.
-//
-// Contract: D1.
-func (rt *Runtime) Device(ordinal int) (*Device, error) {
-	if ordinal < 0 || ordinal >= len(rt.devices) {
-		return nil, driver.Errorf(driver.InvalidDevice, "device",
-			"device %d does not exist: the %s backend has %d, numbered from 0",
-			ordinal, rt.drv.Name(), len(rt.devices))
-	}
-	return rt.devices[ordinal], nil
-}
-
-// Live returns how many streams and events are not closed.
-//
-// Contract: L5.
-func (rt *Runtime) Live() int { return int(rt.live.Load()) }
-
-// Pending returns how many operations are enqueued and not done.
-func (rt *Runtime) Pending() (n int) {
-	for range rt.looks() {
-		rt.refresh()
-		n = 0
-		for _, d := range rt.devices {
-			n += d.d.Pending()
-		}
-		if n == 0 {
-			break
-		}
-	}
-	return n
-}
-
-// Close ends the runtime: threads that wait for functions are released, work
-// that has not started is dropped, and copies, fills and native functions that
-// run are waited for, since they use memory that goes with the runtime. Closing
-// again does nothing.
-//
-// Contract: L6.
-func (rt *Runtime) Close() {
-	if !rt.ended.CompareAndSwap(false, true) {
-		return
-	}
-	rt.Funcs.Close()
-	for _, d := range rt.devices {
-		d.pool.drain(d)
-	}
-	rt.drv.Close()
-}
 
 // Device is one device of a runtime.
 type Device struct {
@@ -204,4 +94,80 @@ func (d *Device) Abort(t *Thread) (int, error) {
 		return 0, driver.Errorf(driver.NotSupported, "abort device", "the %s backend cannot", d.rt.Name())
 	}
 	return a.Abort(), nil
+}
+
+// Lost returns the error that made the device useless, nil while it can be used.
+// Whoever waited without a stream's Failure asks for it: points of a device that
+// was lost are reached, though their work was not done.
+func (d *Device) Lost() error {
+	if d.losable != nil {
+		if err := d.losable.Lost(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outcome is what a wait has to tell that found its point reached or not.
+func (d *Device) outcome(reached bool) (bool, error) {
+	if err := d.Lost(); err != nil {
+		return false, err
+	}
+	return reached, nil
+}
+
+// Fact returns a fact about the device as text: see driver.Informant.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend does not tell.
+//   - [ErrInHostFunction].
+func (d *Device) Fact(t *Thread, name string) (string, error) {
+	const op = "device fact"
+	if err := t.enter(op); err != nil {
+		return "", err
+	}
+	if i, ok := d.d.(driver.Informant); ok {
+		return i.Fact(name)
+	}
+	return "", driver.Errorf(driver.NotSupported, op, "the %s backend does not tell %q of its devices", d.rt.Name(), name)
+}
+
+// CanAccess reports whether device d can use memory of device o where it lies.
+// Copies between the two work in either case.
+//
+// # Errors: [ErrInHostFunction].
+func (d *Device) CanAccess(t *Thread, o *Device) (bool, error) {
+	if err := t.enter("peer access"); err != nil {
+		return false, err
+	}
+	if d.rt != o.rt {
+		return false, otherRuntimeError("peer access", fmt.Sprintf("device %d", o.ordinal))
+	}
+	if p, ok := d.rt.drv.(driver.Peers); ok && d != o {
+		return p.CanAccess(d.ordinal, o.ordinal)
+	}
+	return d == o, nil
+}
+
+// EnableAccess lets device d use memory of device o; again does nothing.
+//
+// # Errors
+//   - [ErrNotSupported]: it cannot.
+//   - [ErrInHostFunction].
+func (d *Device) EnableAccess(t *Thread, o *Device) error {
+	const op = "enable peer access"
+	if err := t.enter(op); err != nil {
+		return err
+	}
+	if d == o {
+		return nil
+	}
+	if d.rt != o.rt {
+		return otherRuntimeError(op, fmt.Sprintf("device %d", o.ordinal))
+	}
+	if p, ok := d.rt.drv.(driver.Peers); ok {
+		return p.Enable(d.ordinal, o.ordinal)
+	}
+	return driver.Errorf(driver.NotSupported, op, "devices of the %s backend do not use each other's memory; copy it",
+		d.rt.Name())
 }

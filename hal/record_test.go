@@ -14,6 +14,7 @@ import (
 type hookedDriver struct {
 	driver.Driver
 	before func()
+	refuse error // of every record
 }
 
 type hookedDevice struct {
@@ -38,6 +39,9 @@ func (d *hookedDevice) NewStream(o driver.StreamOptions) (driver.Stream, error) 
 
 func (s *hookedStream) Record(e driver.Event, tag driver.Tag) error {
 	s.drv.before()
+	if s.drv.refuse != nil {
+		return s.drv.refuse
+	}
 	return s.Stream.Record(e, tag)
 }
 
@@ -84,4 +88,32 @@ func TestE4_the_version_counts_only_records_that_the_backend_has(t *testing.T) {
 	done, err = e.Synchronize(me, driver.Forever)
 	require.NoError(t, err)
 	require.True(t, done)
+}
+
+// TestO1_what_the_backend_refuses_is_not_seen fails a record in the backend, with and
+// without a listener.
+func TestO1_what_the_backend_refuses_is_not_seen(t *testing.T) {
+	inner, err := host.Open(host.Options{})
+	require.NoError(t, err)
+	drv := &hookedDriver{Driver: inner, before: func() {}, refuse: hal.ErrOutOfMemory}
+	rt, err := hal.Open(drv, 1)
+	require.NoError(t, err)
+	defer rt.Close()
+	me := hal.NewThread()
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	s, err := dev.NewStream(me, hal.StreamOptions{})
+	require.NoError(t, err)
+	e, err := rt.NewEvent(me, nil, hal.EventOptions{})
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Record(me, e), hal.ErrOutOfMemory)
+	var seen []string
+	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Kind) })
+	defer stop()
+	require.ErrorIs(t, s.Record(me, e), hal.ErrOutOfMemory)
+	require.Zero(t, e.Version())
+	drv.refuse = nil
+	require.NoError(t, s.Record(me, e))
+	require.EqualValues(t, 1, e.Version())
+	require.Equal(t, []string{"record"}, seen)
 }

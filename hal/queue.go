@@ -40,22 +40,8 @@ type Queue struct {
 	dev     *Device // of the subscribed streams
 }
 
-// runtimeThreads stands in a stream's queue for the threads of the runtime, for
-// a stream whose functions were asked to run there and nowhere else.
-var runtimeThreads = newQueue(0)
-
 func newQueue(limit int) *Queue {
 	return &Queue{limit: limit}
-}
-
-// NewReportQueue returns a queue for functions of subscribed streams. Functions
-// taken from it run on the program's own threads and may call the runtime.
-//
-// Contract: A10.
-func NewReportQueue() *Queue {
-	q := newQueue(0)
-	q.reports = true
-	return q
 }
 
 func (q *Queue) put(level uint8, k ticket) *park.Parker {
@@ -80,183 +66,6 @@ func (s *Stream) Ready(token uint64, level uint8, c driver.Completer) *park.Park
 // Drop implements driver.Sink.
 func (s *Stream) Drop(token uint64) *park.Parker {
 	return s.dev.rt.Funcs.put(0, ticket{token: token, stream: s, drop: true})
-}
-
-// reportSink sends functions to a report queue.
-type reportSink struct {
-	s *Stream
-	q *Queue
-}
-
-func (r reportSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	return r.q.put(level, ticket{token: token, stream: r.s, c: c})
-}
-
-func (r reportSink) Drop(token uint64) *park.Parker {
-	return r.q.put(0, ticket{token: token, stream: r.s, drop: true})
-}
-
-// HostFunc enqueues a function: when s gets there, a thread that serves the
-// runtime's queue receives token, and later work waits until it reports the end.
-//
-// A report queue that s is subscribed to receives reports only, never these.
-//
-// # Errors
-//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-//
-// Contract: H1, H3, A10.
-func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t, token, nil, nil) }
-
-// HostFuncOn is HostFunc for a function that says what it reads and writes.
-// Blocks it works on are not given back before it has ended.
-//
-// Contract: H1, H3, M11.
-func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) error {
-	if err := s.admit(t, "call"); err != nil {
-		return err
-	}
-	var id uint32
-	if s.listened() {
-		id = s.announce(Operation{Kind: "call", Thread: t, Token: token, Reads: reads, Writes: writes})
-	}
-	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
-	if id != 0 {
-		if w := s.dev.rt.watching(id, reads); w != nil {
-			f.Sink = watchSink{s, w}
-		}
-	}
-	w, ok := s.d.(driver.Worker)
-	if !ok || len(reads)+len(writes) == 0 {
-		return s.settle(t, id, s.d.HostFunc(f))
-	}
-	blocks := s.blocks("a function", reads, writes)
-	return s.settle(t, id, s.using(w, blocks, func() error { return s.d.HostFunc(f) }))
-}
-
-// Pass enqueues a function that later work, synchronize included, does not
-// wait for: it is handed over when s gets there.
-//
-// Contract: H3, M12.
-func (s *Stream) Pass(t *Thread, token uint64) error {
-	if err := s.admit(t, "pass"); err != nil {
-		return err
-	}
-	return s.settle(t, 0, s.d.HostFunc(driver.HostFunc{Token: token, Sink: s, Passing: true}))
-}
-
-// Report enqueues a function for the report queue s is subscribed to. With
-// block, later work of s waits for its end.
-//
-// # Errors
-//   - [ErrNotSubscribed]: s is not subscribed to q.
-//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-//
-// Contract: A10.
-func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
-	if err := s.admit(t, "report"); err != nil {
-		return err
-	}
-	if s.queue.Load() != q {
-		return driver.Errorf(driver.NotSubscribed, "report", "no thread is subscribed to stream %d", s.index)
-	}
-	var id uint32
-	if s.listened() {
-		id = s.announce(Operation{Kind: "report", Thread: t, Token: token})
-	}
-	return s.settle(t, id, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Report: true, Tag: id}))
-}
-
-// Subscribe sends the reports of s to q, which serves streams of one device.
-//
-// # Errors
-//   - [ErrNotSubscribed]: s already has a queue, or its functions run on the
-//     runtime's threads (UseRuntimeThreads).
-//   - [ErrWrongDevice]: q serves streams of another device.
-//
-// Contract: A10.
-func (s *Stream) Subscribe(t *Thread, q *Queue) error {
-	if err := s.open(t, "subscribe"); err != nil {
-		return err
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.streams > 0 && q.dev != s.dev {
-		return driver.Errorf(driver.WrongDevice, "subscribe",
-			"a report queue serves one device; this one serves device %d, the stream is on device %d",
-			q.dev.ordinal, s.dev.ordinal)
-	}
-	if !s.queue.CompareAndSwap(nil, q) {
-		return driver.Errorf(driver.NotSubscribed, "subscribe",
-			"the functions of stream %d already have threads to run on", s.index)
-	}
-	q.streams++
-	q.dev = s.dev
-	return nil
-}
-
-// UseRuntimeThreads settles that the functions of s run on the runtime's own
-// threads: from now on Subscribe is refused. Calling it again does nothing.
-//
-// # Errors
-//   - [ErrNotSubscribed]: s is subscribed to a report queue.
-//
-// Contract: A10. Source: CANN runtime API, aclrtLaunchHostFunc.
-func (s *Stream) UseRuntimeThreads(t *Thread) error {
-	if err := s.open(t, "launch host function"); err != nil {
-		return err
-	}
-	if !s.queue.CompareAndSwap(nil, runtimeThreads) && s.queue.Load() != runtimeThreads {
-		return driver.Errorf(driver.NotSubscribed, "launch host function",
-			"the functions of stream %d go to the thread that is subscribed to it", s.index)
-	}
-	return nil
-}
-
-// ReportQueue returns the queue that s is subscribed to, nil if there is none.
-//
-// Contract: A10.
-func (s *Stream) ReportQueue() *Queue {
-	if q := s.queue.Load(); q != runtimeThreads {
-		return q
-	}
-	return nil
-}
-
-// Unsubscribe undoes Subscribe.
-//
-// # Errors
-//   - [ErrNotSubscribed]: q does not serve s.
-//
-// Contract: A10.
-func (s *Stream) Unsubscribe(t *Thread, q *Queue) error {
-	if err := s.open(t, "unsubscribe"); err != nil {
-		return err
-	}
-	if !s.leaveQueue(q) {
-		return driver.Errorf(driver.NotSubscribed, "unsubscribe", "this queue does not serve stream %d", s.index)
-	}
-	return nil
-}
-
-// leaveQueue ends the subscription of s to q and reports whether there was one.
-func (s *Stream) leaveQueue(q *Queue) bool {
-	if q == nil || q == runtimeThreads || !s.queue.CompareAndSwap(q, nil) {
-		return false
-	}
-	q.mu.Lock()
-	q.streams--
-	q.mu.Unlock()
-	return true
-}
-
-// Unused reports whether no stream is subscribed to a report queue and no
-// report waits in it.
-//
-// Contract: A10.
-func (q *Queue) Unused() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.streams == 0 && q.tickets.Len() == 0
 }
 
 // Task is what Next returns.
@@ -464,4 +273,25 @@ func (q *Queue) Held() string {
 	}
 	return fmt.Sprintf("; all %d threads for functions are busy (%s) and %d more wait; "+
 		"raise HALSTREAM_HOST_THREADS or let functions end", q.limit, strings.Join(holders, ", "), q.tickets.Len())
+}
+
+// still reports whether no function will be taken before one has ended.
+func (q *Queue) still() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	busy := 0
+	for _, t := range q.workers {
+		if t.running.stream != nil {
+			busy++
+		}
+	}
+	// A thread that neither runs a function nor sleeps is on its way here.
+	return q.coming == 0 && busy+len(q.idle) >= q.threads && (q.tickets.Len() == 0 || len(q.idle) == 0)
+}
+
+// Waiting returns how many functions no thread has taken yet.
+func (q *Queue) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.tickets.Len()
 }

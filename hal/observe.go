@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"halstream/hal/driver"
 )
@@ -260,4 +261,82 @@ func (rt *Runtime) telling(p driver.Point, o Operation) driver.Point {
 	o.ID = rt.listeners.number()
 	o.Seq = rt.listeners.notifier.number()
 	return &told{Point: p, rt: rt, o: o}
+}
+
+// Missing implements driver.Placed.
+func (p *told) Missing() []driver.Place { return driver.Missing(p.Point) }
+
+var began = time.Now()
+
+// Now returns nanoseconds of the clock that operations are timed with.
+func (rt *Runtime) Now() int64 {
+	if f, ok := rt.drv.(driver.Follower); ok {
+		return f.Now()
+	}
+	return int64(time.Since(began))
+}
+
+// FollowExecution switches on or off that the backend notes when operations
+// run, for those that somebody listens to.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend cannot tell.
+//
+// Contract: O6.
+func (rt *Runtime) FollowExecution(on bool) error {
+	f, ok := rt.drv.(driver.Follower)
+	if !ok {
+		return driver.Errorf(driver.NotSupported, "follow execution",
+			"the %s backend does not tell when operations run", rt.Name())
+	}
+	f.Follow(on)
+	return nil
+}
+
+// Executions returns when operations ran, since the last call.
+//
+// Contract: O6.
+func (rt *Runtime) Executions() []driver.Execution {
+	if f, ok := rt.drv.(driver.Follower); ok {
+		return f.Executions()
+	}
+	return nil
+}
+
+// Graphed reports whether the backend can tell what its streams wait for.
+func (rt *Runtime) Graphed() bool {
+	_, ok := rt.drv.(driver.Grapher)
+	return ok
+}
+
+// Stepped reports whether the devices move only during calls.
+func (rt *Runtime) Stepped() bool {
+	g, ok := rt.drv.(driver.Grapher)
+	return ok && g.Stepped()
+}
+
+// Quiet reports whether nothing of the runtime moves by itself: no stream can,
+// and no thread is about to take a function. What functions do that run is not
+// looked at. Two calls that return the same mark had the same work pending at
+// the same places.
+//
+// Contract: W1, W2.
+func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
+	g, ok := rt.drv.(driver.Grapher)
+	if !ok {
+		return false, 0
+	}
+	quiet, mark = g.Quiet()
+	return quiet && rt.Funcs.still(), mark
+}
+
+// Busy returns all streams with pending work, and what each waits for; none
+// where the backend cannot tell.
+//
+// Contract: W1, W2.
+func (rt *Runtime) Busy() []driver.Busy {
+	if g, ok := rt.drv.(driver.Grapher); ok {
+		return g.Busy()
+	}
+	return nil
 }

@@ -1,87 +1,10 @@
 package hal
 
 import (
-	"fmt"
 	"sync"
 
 	"halstream/hal/driver"
 )
-
-// Lost returns the error that made the device useless, nil while it can be used.
-// Whoever waited without a stream's Failure asks for it: points of a device that
-// was lost are reached, though their work was not done.
-func (d *Device) Lost() error {
-	if d.losable != nil {
-		if err := d.losable.Lost(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// outcome is what a wait has to tell that found its point reached or not.
-func (d *Device) outcome(reached bool) (bool, error) {
-	if err := d.Lost(); err != nil {
-		return false, err
-	}
-	return reached, nil
-}
-
-// Fact returns a fact about the device as text: see driver.Informant.
-//
-// # Errors
-//   - [ErrNotSupported]: the backend does not tell.
-//   - [ErrInHostFunction].
-func (d *Device) Fact(t *Thread, name string) (string, error) {
-	const op = "device fact"
-	if err := t.enter(op); err != nil {
-		return "", err
-	}
-	if i, ok := d.d.(driver.Informant); ok {
-		return i.Fact(name)
-	}
-	return "", driver.Errorf(driver.NotSupported, op, "the %s backend does not tell %q of its devices", d.rt.Name(), name)
-}
-
-// CanAccess reports whether device d can use memory of device o where it lies.
-// Copies between the two work in either case.
-//
-// # Errors: [ErrInHostFunction].
-func (d *Device) CanAccess(t *Thread, o *Device) (bool, error) {
-	if err := t.enter("peer access"); err != nil {
-		return false, err
-	}
-	if d.rt != o.rt {
-		return false, otherRuntimeError("peer access", fmt.Sprintf("device %d", o.ordinal))
-	}
-	if p, ok := d.rt.drv.(driver.Peers); ok && d != o {
-		return p.CanAccess(d.ordinal, o.ordinal)
-	}
-	return d == o, nil
-}
-
-// EnableAccess lets device d use memory of device o; again does nothing.
-//
-// # Errors
-//   - [ErrNotSupported]: it cannot.
-//   - [ErrInHostFunction].
-func (d *Device) EnableAccess(t *Thread, o *Device) error {
-	const op = "enable peer access"
-	if err := t.enter(op); err != nil {
-		return err
-	}
-	if d == o {
-		return nil
-	}
-	if d.rt != o.rt {
-		return otherRuntimeError(op, fmt.Sprintf("device %d", o.ordinal))
-	}
-	if p, ok := d.rt.drv.(driver.Peers); ok {
-		return p.Enable(d.ordinal, o.ordinal)
-	}
-	return driver.Errorf(driver.NotSupported, op, "devices of the %s backend do not use each other's memory; copy it",
-		d.rt.Name())
-}
 
 // handles finds the open streams of a device, those of other libraries left out,
 // by the numbers that the vendor's library gave them.

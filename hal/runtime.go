@@ -1,0 +1,200 @@
+package hal
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+	"halstream/hal/host"
+)
+
+// Runtime is one opened backend with its devices.
+type Runtime struct {
+	drv       driver.Driver
+	devices   []*Device
+	passed    []string
+	listeners listeners
+	inspector atomic.Pointer[Inspector]
+	// Funcs is the queue from which threads take the functions on streams.
+	Funcs *Queue
+	// live counts streams and events that are not closed.
+	live   atomic.Int64
+	ended  atomic.Bool
+	memory memories
+	// prober and refresher are the driver, where it is one.
+	prober    driver.Prober
+	refresher driver.Refresher
+	eventIDs  atomic.Uint64
+	gateIDs   atomic.Uint64
+}
+
+// Open makes a runtime of a driver. threads bounds how many threads may run
+// functions at once.
+func Open(drv driver.Driver, threads int) (*Runtime, error) {
+	rt := &Runtime{drv: drv, Funcs: newQueue(threads)}
+	rt.prober, _ = drv.(driver.Prober)
+	rt.refresher, _ = drv.(driver.Refresher)
+	if q, ok := drv.(driver.Sequencer); ok {
+		q.OnSequence(rt.listeners.notifier.sequence)
+	}
+	for i := range drv.DeviceCount() {
+		d, err := drv.Open(i)
+		if err != nil {
+			drv.Close()
+			return nil, err
+		}
+		dev := &Device{rt: rt, ordinal: i, d: d, levels: driver.Levels}
+		if r, ok := d.(driver.Ranged); ok {
+			dev.levels = max(1, min(driver.Levels, r.Priorities()))
+		}
+		dev.stager, _ = d.(driver.Stager)
+		dev.losable, _ = d.(driver.Losable)
+		dev.legacy = &Stream{dev: dev, d: d.Legacy(), level: uint8(dev.levels - 1), special: true}
+		rt.devices = append(rt.devices, dev)
+	}
+	if len(rt.devices) == 0 {
+		drv.Close()
+		return nil, driver.Errorf(driver.BackendAbsent, "open backend", "%s has no device", drv.Name())
+	}
+	return rt, nil
+}
+
+// Opener opens a backend, or says with a BackendAbsent error why it cannot be used.
+type Opener func() (driver.Driver, error)
+
+var (
+	openersMu sync.Mutex
+	openers   = map[string]Opener{}
+	ranks     = map[string]int{}
+)
+
+// Register adds a backend under a name. Of those that can be used, "auto"
+// takes the one with the lowest rank. It panics if the name is taken.
+func Register(name string, rank int, open Opener) {
+	openersMu.Lock()
+	defer openersMu.Unlock()
+	if _, taken := openers[name]; taken || open == nil {
+		panic("hal: backend " + name + " registered twice or without an opener")
+	}
+	openers[name], ranks[name] = open, rank
+}
+
+func init() {
+	Register("host", 100, func() (driver.Driver, error) { return host.Open(host.Options{}) })
+}
+
+// OpenBackend opens a backend by name; "auto" takes the first by rank that can
+// be used, and Passed then tells why not one before it.
+//
+// # Errors
+//   - [ErrAbsent]: it cannot be used here; the text says why.
+//   - [ErrInvalidValue]: no backend has this name.
+//
+// Contract: D3.
+func OpenBackend(name string, threads int) (*Runtime, error) {
+	openersMu.Lock()
+	var names []string
+	for n := range openers {
+		names = append(names, n)
+	}
+	openersMu.Unlock()
+	sort.Slice(names, func(i, j int) bool { return ranks[names[i]] < ranks[names[j]] })
+	if name != "auto" {
+		open, ok := openers[name]
+		if !ok {
+			return nil, driver.Errorf(driver.InvalidValue, "use backend",
+				"no backend is called %q; choose auto, %s", name, strings.Join(names, ", "))
+		}
+		drv, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return Open(drv, threads)
+	}
+	var reasons []string
+	for _, n := range names {
+		drv, err := openers[n]()
+		if err == nil {
+			var rt *Runtime
+			if rt, err = Open(drv, threads); err == nil {
+				rt.passed = reasons
+				return rt, nil
+			}
+		}
+		text := err.Error()
+		if e, ok := err.(*Error); ok {
+			text = e.Text
+		}
+		reasons = append(reasons, fmt.Sprintf("%s: %s", n, text))
+	}
+	return nil, driver.Errorf(driver.BackendAbsent, "use backend", "%s", strings.Join(reasons, "; "))
+}
+
+// Name returns the backend's name.
+func (rt *Runtime) Name() string { return rt.drv.Name() }
+
+// Passed returns why each backend that "auto" would rather have taken could not
+// be used: "cuda: ...".
+//
+// Contract: D3.
+func (rt *Runtime) Passed() []string { return rt.passed }
+
+// Devices returns how many devices there are.
+//
+// Contract: D1.
+func (rt *Runtime) Devices() int { return len(rt.devices) }
+
+// Device returns a device by its ordinal.
+//
+// # Errors
+//   - [ErrInvalidDevice]: there is no such device.
+//
+// Contract: D1.
+func (rt *Runtime) Device(ordinal int) (*Device, error) {
+	if ordinal < 0 || ordinal >= len(rt.devices) {
+		return nil, driver.Errorf(driver.InvalidDevice, "device",
+			"device %d does not exist: the %s backend has %d, numbered from 0",
+			ordinal, rt.drv.Name(), len(rt.devices))
+	}
+	return rt.devices[ordinal], nil
+}
+
+// Live returns how many streams and events are not closed.
+//
+// Contract: L5.
+func (rt *Runtime) Live() int { return int(rt.live.Load()) }
+
+// Pending returns how many operations are enqueued and not done.
+func (rt *Runtime) Pending() (n int) {
+	for range rt.looks() {
+		rt.refresh()
+		n = 0
+		for _, d := range rt.devices {
+			n += d.d.Pending()
+		}
+		if n == 0 {
+			break
+		}
+	}
+	return n
+}
+
+// Close ends the runtime: threads that wait for functions are released, work
+// that has not started is dropped, and copies, fills and native functions that
+// run are waited for, since they use memory that goes with the runtime. Closing
+// again does nothing.
+//
+// Contract: L6.
+func (rt *Runtime) Close() {
+	if !rt.ended.CompareAndSwap(false, true) {
+		return
+	}
+	rt.Funcs.Close()
+	for _, d := range rt.devices {
+		d.pool.drain(d)
+	}
+	rt.drv.Close()
+}
