@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-cuda-fake interop lint contract mutants faults trust bench gpu gpu-pack wheel sdist smoke clean
+.PHONY: build run test test-all test-versions test-cuda-fake interop lint format contract mutants fuzz soak faults trust \
+	bench gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -39,6 +40,15 @@ test: build
 	$(BIN)/python -m pytest
 	$(MAKE) test-cuda-fake
 
+# The whole suite on every CPython that is found (see tools/versions.py), with the
+# wheel that users install. For example VERSIONS="--only 3.10 3.13".
+test-all: wheel
+	$(BIN)/python tools/versions.py dist/*.whl $(VERSIONS)
+
+# The part of it that depends most on the interpreter, as CI runs it.
+test-versions: wheel
+	$(BIN)/python tools/versions.py dist/*.whl --quick --only 3.10 3.12 3.13 3.14
+
 # The backend for CUDA, and all of the package on it, with the driver library that
 # has no device behind it.
 test-cuda-fake: build
@@ -55,14 +65,30 @@ interop: build
 lint: build
 	$(BIN)/python tools/lint.py
 
+format:
+	$(BIN)/python -m ruff format .
+	gofmt -w $$(git ls-files '*.go')
+
 # Writes docs/contract.md and docs/coverage.md from the clauses and the tests.
 contract: build
 	$(BIN)/python tools/stubs.py
 	$(BIN)/python tools/contract.py
 
-# Puts faults into copies of the tree, one at a time; a test must catch each.
+# Puts faults into copies of the tree, one at a time; a test must fail for each. For
+# example MUTANTS="--write" for docs/mutants.md, or a part of a fault's name.
 mutants: build
-	$(BIN)/python tools/mutants.py
+	$(BIN)/python tools/mutants.py $(MUTANTS)
+
+# Every public callable of every dialect with random wrong arguments, in child
+# processes. For example FUZZ="--seed 2 --calls 50000", or "--write" for docs/reliability.md.
+fuzz: build
+	$(BIN)/python tools/fuzz.py $(FUZZ)
+
+# Many threads for minutes: nothing is lost and memory stays flat; half of it in Go,
+# with the race detector. SOAK="--write" puts the figures into docs/reliability.md.
+soak: build
+	go test -race -count=1 -timeout=60m -run '^TestSoak$$' ./hal -soak=2000000
+	$(BIN)/python tools/soak.py $(SOAK)
 
 # Lets each function of the CUDA driver fail that the backend calls, on the
 # look-alike, and writes what came of it into docs/reliability.md.

@@ -35,6 +35,8 @@ def allow_synchronize(allow: bool) -> Iterator[None]:
 def empty_pinned(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
     """cupyx.empty_pinned (14.2.0): a NumPy array in pinned memory."""
     lengths, kind = _shape(shape), np.dtype(dtype)
+    if kind.hasobject:  # their references would be freed with the memory, unseen by the collector
+        raise ValueError("pinned memory cannot hold Python objects; choose another dtype")
     nbytes = math.prod(lengths) * kind.itemsize
     buffer: Any = alloc_pinned_memory(nbytes) if nbytes else None
     return np.ndarray(lengths, kind, buffer=buffer, order=order)
