@@ -36,11 +36,18 @@ def _mindspore_tensor() -> Any:
     return Tensor(1)
 
 
+def _paddle_tensor() -> Any:
+    from halstream import paddle
+
+    return paddle.ones([1])
+
+
 # How an object of each listed class is made.
 MAKERS: dict[str, Callable[[], Any]] = {
     "mindspore.Tensor": _mindspore_tensor,
     "mindspore.Parameter": _parameter,
     "mindspore.nn.Cell": _cell,
+    "paddle.Tensor": _paddle_tensor,
 }
 
 

@@ -1,4 +1,4 @@
-"""Random numbers for tensors: one generator for the process, NumPy's."""
+"""Random numbers for tensors: a generator for each dialect, NumPy's."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from .._runtime import State
 
-class Random:
+
+class Random(State):
     """A generator with a seed; `state` is what it goes on from."""
 
     def __init__(self) -> None:
         self._generator = np.random.default_rng()
         self.seed: int | None = None
+        self._imported = self.snapshot()
 
     def reseed(self, seed: int) -> None:
         """Start anew from a seed."""
@@ -35,3 +38,12 @@ class Random:
     @state.setter
     def state(self, value: dict[str, Any]) -> None:
         self._generator.bit_generator.state = value
+
+    def snapshot(self) -> tuple[dict[str, Any], int | None]:
+        return self.state, self.seed
+
+    def restore(self, saved: tuple[dict[str, Any], int | None]) -> None:
+        self.state, self.seed = saved
+
+    def begin(self) -> None:
+        self.restore(self._imported)

@@ -33,10 +33,10 @@ class Storage:
         self.array = array
         self.stream = stream
 
-    def block(self) -> Array:
-        """Return the memory on the device, where the contents are brought now if need be."""
+    def block(self, ordinal: int) -> Array:
+        """Return the memory on a device, where the contents are brought now if need be."""
         if self.array is None:
-            self.array, self.stream = upload(self.host, _current.current_device())
+            self.array, self.stream = upload(self.host, ordinal)
             self.host = None
         return self.array
 
@@ -71,7 +71,7 @@ class Contents:
 
     def _make(self, function: Callable[..., Any], shape: Any, dtype: Any, *inputs: Any) -> None:
         """Become the result of a function that the current stream runs."""
-        stream = _stream()
+        stream = self._current_stream()
         array = new(tuple(shape), np.dtype(dtype), stream)
         self._own(
             Storage(None, array, stream),
@@ -113,9 +113,17 @@ class Contents:
 
     # -- work --------------------------------------------------------------
 
+    def _ordinal(self) -> int:
+        """Return the device that the contents are on, or go to."""
+        return _current.current_device()
+
+    def _current_stream(self) -> core.Stream:
+        stream: core.Stream = core.Stream._current(self._ordinal())
+        return stream
+
     def _block(self) -> Array:
         """Return the contents as contiguous memory of the device; a copy if they are not."""
-        whole, layout = self._storage.block(), self._layout
+        whole, layout = self._storage.block(self._ordinal()), self._layout
         if not layout.contiguous:
             copied: Contents = self._class._result(copy_into, self.shape, self._dtype, self)
             return copied._block()
@@ -128,7 +136,7 @@ class Contents:
         layout = self._layout
         if layout.contiguous:
             return self._block(), None
-        whole = self._storage.block()
+        whole = self._storage.block(self._ordinal())
         start, stop = layout.span
         count = (stop - start) // layout.itemsize
         return Array(whole._memory, whole.ptr + start, (count,), self._dtype), (layout, start)
@@ -145,7 +153,7 @@ class Contents:
             block, view = value._operand() if isinstance(value, Contents) else (value, None)
             given.append(block)
             views.append(view)
-        stream = _stream()
+        stream = self._current_stream()
         self._storage.stream = stream
         if how is None and not any(views):
             compute(stream, function, out, *given)
@@ -238,10 +246,6 @@ class Contents:
 def copy_into(source: Any, *, out: Any) -> None:
     """Copy between element types, on a stream."""
     np.copyto(out, source, casting="unsafe")
-
-
-def _stream() -> core.Stream:
-    return core.Stream._current(_current.current_device())
 
 
 def _last(storage: Storage) -> core.Stream:

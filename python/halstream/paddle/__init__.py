@@ -1,9 +1,13 @@
-"""paddle of 3.3: its streams, events, places and device choice.
+"""paddle of 3.3: its streams, events, places, device choice, and the tensors of stream programs."""
 
-Tensors, random numbers and graphs are not here.
-"""
+from typing import TYPE_CHECKING
 
+from .._dialects._not_built import refuse_unbuilt
 from . import base, cuda, device, framework
+from ._dtype import TYPES, dtype, get_default_dtype, set_default_dtype
+from ._functions import *  # noqa: F403
+from ._functions import __all__ as _functions
+from ._tensor import Size, Tensor
 from .device import (
     Event,
     Stream,
@@ -32,25 +36,58 @@ from .places import (
     XPUPlace,
 )
 
+#: The release that is mirrored.
+__version__ = "3.3.1"
+
+uint8 = TYPES["uint8"]
+int8 = TYPES["int8"]
+int16 = TYPES["int16"]
+int32 = TYPES["int32"]
+int64 = TYPES["int64"]
+float16 = TYPES["float16"]
+float32 = TYPES["float32"]
+float64 = TYPES["float64"]
+complex64 = TYPES["complex64"]
+complex128 = TYPES["complex128"]
+bfloat16 = TYPES["bfloat16"]
+bool = TYPES["bool"]
+
+
 __all__ = [
+    *_functions,
     "CPUPlace",
     "CUDAPinnedPlace",
     "CUDAPlace",
     "CustomPlace",
     "Event",
     "IPUPlace",
+    "Size",
     "Stream",
+    "Tensor",
     "XPUPinnedPlace",
     "XPUPlace",
     "base",
+    "bfloat16",
+    "bool",
+    "complex128",
+    "complex64",
     "cuda",
     "device",
     "device_guard",
+    "dtype",
+    "float16",
+    "float32",
+    "float64",
     "framework",
     "get_cudnn_version",
     "get_default_device",
+    "get_default_dtype",
     "get_device",
     "get_device_module",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
     "is_compiled_with_cinn",
     "is_compiled_with_cuda",
     "is_compiled_with_custom_device",
@@ -59,5 +96,10 @@ __all__ = [
     "is_compiled_with_rocm",
     "is_compiled_with_xpu",
     "set_default_device",
+    "set_default_dtype",
     "set_device",
+    "uint8",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

@@ -1,15 +1,16 @@
 """paddle.cuda of 3.3: the names of paddle.device, with ints and 'cuda:N' for devices.
 
-Names for random numbers, tensors and graphs are not here.
+Names for graphs are not here.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _memory
 from .._core import _interop
 from .._dialects._adapt import raising
+from .._dialects._not_built import refuse_unbuilt
 from ._errors import ERRORS
 from ._names import convert_to_place, device_to_paddle, device_to_place
 from ._place import Place
@@ -177,3 +178,6 @@ def reset_max_memory_reserved(device: Any = None) -> None:
 def memory_summary(device: Any = None) -> str:
     """`paddle.cuda.memory_summary` of 3.3."""
     return _cuda.memory_summary(device_to_paddle(device))
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

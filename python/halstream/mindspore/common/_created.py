@@ -11,11 +11,12 @@ import numpy as np
 from ..._core import _current
 from ..._dialects._compute import upload
 from ..._dialects._random import Random
+from ..._runtime import runtime
 from .._target import target
 from .tensor import Tensor
 
 #: What `mindspore.set_seed` seeds.
-generator = Random()
+generator = runtime.add("random numbers of mindspore", Random())
 
 
 def set_seed(seed: int) -> None:

@@ -267,7 +267,7 @@ class Methods(Contents):
     def device(self) -> str:
         """Name of the target, with the device's number but on a CPU."""
         name = target()
-        return name if name == "CPU" else f"{name}:{self._storage.block()._memory.device}"
+        return name if name == "CPU" else f"{name}:{self._block()._memory.device}"
 
     def value(self) -> Any:
         """`mindspore.Tensor.value` of 2.10: the same contents."""

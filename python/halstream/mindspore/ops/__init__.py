@@ -244,7 +244,7 @@ def rand(*size: Any, dtype: Type | None = None, seed: int | None = None) -> Tens
 def _generator(seed: int | None) -> Random:
     if seed is None:
         return generator
-    made = Random()
+    made = Random()  # of this call alone
     made.reseed(seed)
     return made
 

@@ -1,16 +1,16 @@
 """paddle.device of 3.3: streams, events and the choice of a device.
 
 Calling the module makes a `Device`, as from 3.3 on. What is imported under its own
-name is not in paddle's ``__all__``, but importable there, too. Names for random numbers,
-tensors and graphs are not here.
+name is not in paddle's ``__all__``, but importable there, too. Names for graphs are not here.
 """
 
 from __future__ import annotations
 
 import sys
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..._dialects._not_built import refuse_unbuilt
 from .._names import convert_to_place, device_to_paddle
 from .._names import device_to_place as device_to_place
 from .._names import extract_device_id as extract_device_id
@@ -56,6 +56,15 @@ from ._queries import (
     is_compiled_with_xpu,
 )
 from ._queries import get_device_module as get_device_module
+from ._random import (
+    get_rng_state,
+    ipc_collect,
+    is_bf16_supported,
+    manual_seed,
+    set_rng_state,
+)
+from ._random import manual_seed_all as manual_seed_all
+from ._random import nvtx as nvtx
 from ._stream import Stream
 from ._streams import (
     StreamContext,
@@ -88,8 +97,11 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_rng_state",
     "get_stream_from_external",
+    "ipc_collect",
     "is_available",
+    "is_bf16_supported",
     "is_compiled_with_cinn",
     "is_compiled_with_cuda",
     "is_compiled_with_custom_device",
@@ -98,6 +110,7 @@ __all__ = [
     "is_compiled_with_rocm",
     "is_compiled_with_xpu",
     "is_current_stream_capturing",
+    "manual_seed",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
@@ -106,6 +119,7 @@ __all__ = [
     "reset_max_memory_reserved",
     "reset_peak_memory_stats",
     "set_device",
+    "set_rng_state",
     "set_stream",
     "stream_guard",
     "synchronize",
@@ -134,3 +148,6 @@ class _DeviceModule(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = _DeviceModule
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

@@ -23,8 +23,11 @@ def set_device(device: Any) -> Any:
     return place
 
 
-def get_device(input: Any = None) -> str:
-    """`paddle.get_device` of 3.3; `input` is for tensors, which do not exist here yet."""
+def get_device(input: Any = None) -> str | int:
+    """`paddle.get_device` of 3.3; of a tensor its device's number, -1 for the host's memory."""
+    if input is not None:
+        of: Place = input.place
+        return of._index if of._kind in ("gpu", "custom") else -1
     place = expected_place()
     if place.is_cuda_pinned_place():
         raise ValueError(f"The device specification {place} is invalid")
@@ -33,7 +36,7 @@ def get_device(input: Any = None) -> str:
 
 def get_default_device() -> Device:
     """`paddle.get_default_device` of 3.3; custom types have a `Device`, too."""
-    return Device(get_device().replace("gpu", "cuda"))
+    return Device(str(get_device()).replace("gpu", "cuda"))
 
 
 def set_default_device(device: Any) -> None:

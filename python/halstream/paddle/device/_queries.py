@@ -18,7 +18,7 @@ from ..base.core import is_compiled_with_cuda as is_compiled_with_cuda
 from ..base.core import is_compiled_with_custom_device as is_compiled_with_custom_device
 from ..base.core import is_compiled_with_rocm as is_compiled_with_rocm
 from ..base.core import is_compiled_with_xpu as is_compiled_with_xpu
-from ..places import custom_types
+from ..places import custom_types, is_custom
 
 # The types that 3.3 knows to be custom devices, registered or not.
 _CUSTOM_MODULES = (
@@ -96,8 +96,15 @@ def _devices(kind: str) -> list[str]:
 
 
 @raising(ERRORS)
-def device_count() -> int:
-    """`paddle.device.device_count` of 3.3."""
+def device_count(device_type: str | None = None) -> int:
+    """`paddle.device.device_count` of 3.3, with the custom type that builds for those take."""
+    if device_type is None or device_type == "gpu":
+        return core.device_count()
+    if device_type in ("cpu", "xpu"):
+        return 0
+    if not isinstance(device_type, str) or not is_custom(device_type):
+        names = ", ".join(repr(name) for name in get_all_device_type())
+        raise ValueError(f"device_type must be one of {names}, but got {device_type!r}")
     return core.device_count()
 
 

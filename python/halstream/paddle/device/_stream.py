@@ -21,7 +21,7 @@ _PRIORITIES = {None: 0, 2: 0, 0: 0, 1: -1, -1: -1}
 class Stream(DialectStream):
     """paddle.device.Stream, with the documented `blocking` and the `stream_base` of 2.5 to 3.3.
 
-    A priority that means nothing is a ValueError, where 3.3 takes it for 2.
+    A priority that means nothing is taken for 2, as in 3.3.
     With ``blocking=True`` each call that enqueues returns after the work is
     done, and the stream is ordered with the legacy default stream.
     """
@@ -50,12 +50,7 @@ class Stream(DialectStream):
         if not (blocking is None or isinstance(blocking, bool)):
             raise TypeError("stream_base should be CUDAStream, XPUStream, CustomDeviceStream")
         place = with_streams(device_to_place(device))
-        try:
-            level = _PRIORITIES[priority]
-        except (KeyError, TypeError):
-            raise ValueError(
-                f"priority should be 1 or -1 (high), or 2, 0 or None (normal), not {priority!r}"
-            ) from None
+        level = _PRIORITIES.get(priority, 0)
         flags = core.BLOCK_HOST if blocking else core.NON_BLOCKING
         self._create(place._index, level, flags)
         self.device = place

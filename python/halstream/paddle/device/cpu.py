@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..._dialects._not_built import refuse_unbuilt
 from ..base._events import CustomDeviceEvent as Event
 from ..base._streams import CustomDeviceStream as Stream
 
@@ -29,3 +30,6 @@ def max_memory_allocated(device: Any = None) -> int:
 def max_memory_reserved(device: Any = None) -> int:
     """`paddle.device.cpu.max_memory_reserved` of 3.3: raises, as there."""
     _no_figures("max_memory_reserved")
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

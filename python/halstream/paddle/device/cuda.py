@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _core as core
 from ..._core import _current
 from ..._dialects._adapt import raising
+from ..._dialects._not_built import refuse_unbuilt
 from .._errors import ERRORS, VisibleDeprecationWarning
 from .._names import convert_to_place, extract_device_id
 from ..base._events import CUDAEvent as Event
@@ -37,6 +38,7 @@ from ._queries import (
     get_device_name,
     get_device_properties,
 )
+from ._random import get_rng_state, manual_seed, set_rng_state
 
 __all__ = [
     "Event",
@@ -47,6 +49,8 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_rng_state",
+    "manual_seed",
     "max_memory_allocated",
     "max_memory_reserved",
     "memory_allocated",
@@ -55,6 +59,7 @@ __all__ = [
     "reset_max_memory_allocated",
     "reset_max_memory_reserved",
     "reset_peak_memory_stats",
+    "set_rng_state",
     "stream_guard",
     "synchronize",
 ]
@@ -154,3 +159,6 @@ def create_event(
 ) -> Event:
     """`paddle.device.cuda.create_event` of 3.3; ignores type and ordinal, as there."""
     return Event(enable_timing, blocking, interprocess)
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

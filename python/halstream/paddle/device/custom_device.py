@@ -6,10 +6,11 @@ or npu where none is.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _core as core
 from ..._dialects._adapt import raising
+from ..._dialects._not_built import refuse_unbuilt
 from .._errors import ERRORS
 from .._names import expected_place
 from ..base._events import CustomDeviceEvent as Event
@@ -135,3 +136,6 @@ def reset_max_memory_allocated(device: Any = None) -> None:
 def reset_max_memory_reserved(device: Any = None) -> None:
     """`paddle.device.custom_device.reset_max_memory_reserved` of 3.3."""
     reset(_ordinal(device), used=False)
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

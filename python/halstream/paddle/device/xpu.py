@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..._dialects._not_built import refuse_unbuilt
 from ..base._events import XPUEvent as Event
 from ..base._streams import XPUStream as Stream
 
@@ -81,3 +82,6 @@ def reset_max_memory_reserved(device: Any = None) -> None:
 
 def _absent(what: str) -> RuntimeError:
     return RuntimeError(f"(Unavailable) Paddle is not compiled with XPU. Cannot visit {what}.")
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)
