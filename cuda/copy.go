@@ -22,9 +22,10 @@ const stagedMost = 32 << 20
 func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
 	const doing = "copy"
 	d := s.dev
-	if err := s.usable(doing); err != nil {
+	if err := s.beginEnqueue(doing); err != nil {
 		return nil, err
 	}
+	defer s.endEnqueue()
 	size := c.Width * c.Height
 	switch {
 	case c.To != driver.OnDevice && c.From != driver.OnDevice:
@@ -149,9 +150,10 @@ func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
 // Fill implements driver.Worker.
 func (s *Stream) Fill(f driver.Fill) error {
 	const doing = "fill"
-	if err := s.usable(doing); err != nil {
+	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
+	defer s.endEnqueue()
 	if f.On != driver.OnDevice {
 		fill := func() {
 			C.hs_host_fill(C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size))

@@ -5,8 +5,36 @@ package cuda
 */
 import "C"
 
+import "halstream/hal/driver"
+
 // handleClosed is set in a stream's number of users when it was closed.
 const handleClosed = 1 << 32
+
+// beginEnqueue admits an operation of the calling thread until endEnqueue. It
+// refuses work on a lost device, on another thread's own stream, and on a stream
+// that was closed: the driver may have given the handle to a new one.
+func (s *Stream) beginEnqueue(doing string) error {
+	if err := s.usable(doing); err != nil {
+		return err
+	}
+	for {
+		n := s.enqueuing.Load()
+		if n&handleClosed != 0 {
+			return driver.Errorf(driver.Closed, doing, "the stream was closed; use another one")
+		}
+		if s.enqueuing.CompareAndSwap(n, n+1) {
+			return nil
+		}
+	}
+}
+
+// endEnqueue ends beginEnqueue. The last thread to leave a closed stream closes
+// it: the mark behind its work must not be recorded before the work.
+func (s *Stream) endEnqueue() {
+	if s.enqueuing.Add(-1) == handleClosed {
+		s.closeHandle()
+	}
+}
 
 // enter keeps the handle alive until leave, and reports false if the stream was
 // closed: then its tail is there. Any thread may look how far a stream is while

@@ -100,9 +100,10 @@ type held struct {
 // hold enqueues h. If it fails neither run nor drop is called.
 func (s *Stream) hold(h *held, doing string) error {
 	d := s.dev
-	if err := s.usable(doing); err != nil {
+	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
+	defer s.endEnqueue()
 	slot, err := d.takeSlot(doing)
 	if err != nil {
 		return err

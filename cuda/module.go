@@ -114,9 +114,10 @@ func (f *function) Threads() int { return f.threads }
 func (s *Stream) Launch(l driver.Launch) error {
 	const doing = "launch"
 	d := s.dev
-	if err := s.usable(doing); err != nil {
+	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
+	defer s.endEnqueue()
 	spec := C.hs_launch{
 		function: l.Function.(*function).h,
 		shared:   C.uint32_t(l.Shared),

@@ -37,7 +37,8 @@ type Stream struct {
 	reached  atomic.Uint64 // those known to be done
 	wanted   atomic.Uint64 // the place somebody asked for in vain
 
-	users atomic.Int64 // of the handle, and whether it was closed: see enter
+	enqueuing atomic.Int64 // threads that enqueue, and whether the stream was closed: see beginEnqueue
+	users     atomic.Int64 // of the handle, and whether it was closed: see enter
 
 	mu      sync.Mutex
 	failure *driver.Error
@@ -104,9 +105,10 @@ func (s *Stream) note(place uint64) {
 
 // Record implements driver.Stream.
 func (s *Stream) Record(e driver.Event, _ driver.Tag) error {
-	if err := s.usable("record"); err != nil {
+	if err := s.beginEnqueue("record"); err != nil {
 		return err
 	}
+	defer s.endEnqueue()
 	ev := e.(*Event)
 	if err := ev.record(s); err != nil {
 		return err
@@ -122,9 +124,10 @@ func (s *Stream) Record(e driver.Event, _ driver.Tag) error {
 // but recording an event that nobody looks at is one.
 func (s *Stream) Nop(driver.Tag) error {
 	const doing = "nop"
-	if err := s.usable(doing); err != nil {
+	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
+	defer s.endEnqueue()
 	m, err := s.dev.newMark(eventDisableTiming, doing)
 	if err != nil {
 		return err
@@ -218,12 +221,20 @@ func (s *Stream) Failure() *driver.Error {
 	return err
 }
 
-// Close implements driver.Stream. The driver lets pending work finish; a mark
-// behind it tells when.
+// Close implements driver.Stream. The driver lets pending work finish. Where
+// another thread enqueues at this moment, that thread closes the handle.
 func (s *Stream) Close() {
 	if s.h == legacyHandle {
 		return
 	}
+	if s.enqueuing.Add(handleClosed) == handleClosed {
+		s.closeHandle()
+	}
+}
+
+// closeHandle records a mark behind all work, which tells when it is done, and
+// gives the handle back. No thread enqueues any more.
+func (s *Stream) closeHandle() {
 	tail := s.behind()
 	if tail == nil {
 		var err error

@@ -14,9 +14,10 @@ import (
 
 // Reset implements driver.Stream.
 func (s *Stream) Reset(e driver.Event, _ driver.Tag) error {
-	if err := s.usable("reset event"); err != nil {
+	if err := s.beginEnqueue("reset event"); err != nil {
 		return err
 	}
+	defer s.endEnqueue()
 	return s.setWord(e.(*Event), 0, "reset event")
 }
 
@@ -32,9 +33,10 @@ func (s *Stream) setWord(e *Event, value uint32, doing string) error {
 func (s *Stream) Wait(e driver.Event, limit int64, _ driver.Tag) error {
 	const doing = "wait event"
 	d := s.dev
-	if err := s.usable(doing); err != nil {
+	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
+	defer s.endEnqueue()
 	ev := e.(*Event)
 	if ev.opts.Settable || limit != driver.Forever {
 		if err := s.waitSlow(ev, limit, doing); err != nil {
@@ -99,22 +101,28 @@ func (s *Stream) WaitStream(o driver.Stream, _ driver.Tag) error {
 	if other == s {
 		return nil
 	}
-	if err := s.usable(doing); err != nil {
+	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
+	defer s.endEnqueue()
 	if err := other.dev.usable(doing); err != nil {
 		return err
 	}
-	if tail := other.behind(); tail != nil {
+	tail := other.behind()
+	if tail == nil && !other.enter() {
+		tail = other.end() // closed meanwhile
+	}
+	if tail != nil {
 		if !tail.mark.hold() {
 			return nil
 		}
 		defer tail.mark.release()
-		if tail.state.Load() == reached { // and the mark is somebody else's by now
+		if tail.state.Load() == reached { // another owner may use the mark by now
 			return nil
 		}
 		return s.did(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
 	}
+	defer other.leave()
 	m, err := other.dev.newMark(eventDisableTiming, doing)
 	if err != nil {
 		return err

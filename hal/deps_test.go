@@ -14,16 +14,17 @@ import (
 
 // allowed says which packages of this module each package may import.
 var allowed = map[string][]string{
-	"hal/pages":   {},
-	"hal/park":    {},
-	"hal/prio":    {},
-	"hal/driver":  {"hal/park"},
-	"hal/host":    {"hal/driver", "hal/pages", "hal/park", "hal/prio"},
-	"hal":         {"hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio"},
-	"hal/order":   {"hal"},
-	"hal/haltest": {"hal", "hal/driver"},
-	"cuda":        {"hal", "hal/driver", "hal/park"},
-	"pybuild":     {"cuda", "hal", "hal/driver", "hal/order"},
+	"hal/pages":      {},
+	"hal/park":       {},
+	"hal/prio":       {},
+	"hal/driver":     {"hal/park"},
+	"hal/host/sched": {"hal/driver", "hal/park", "hal/prio"},
+	"hal/host":       {"hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio"},
+	"hal":            {"hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio"},
+	"hal/order":      {"hal"},
+	"hal/haltest":    {"hal", "hal/driver"},
+	"cuda":           {"hal", "hal/driver", "hal/park"},
+	"pybuild":        {"cuda", "hal", "hal/driver", "hal/order"},
 }
 
 // TestImports keeps the layers apart: backends know the interfaces only, and

@@ -68,11 +68,13 @@
 //
 //   - L1: Closing twice does nothing; a default stream cannot be closed.
 //   - L2: Closing a stream or event with work pending lets the work finish.
-//   - L3: Using a closed object fails and says so.
+//   - L3: Using a closed object fails and says so, also where another thread closes
+//     it during the call.
 //   - L4: An event outlives the stream it was recorded on.
 //   - L5: Nothing is left of streams and events that were closed.
 //   - L6: Closing the runtime drops work that has not started and waits for copies,
-//     fills and native functions that run. Streams of a closed runtime refuse work.
+//     fills and native functions that run. Blocked threads go on, and streams of a
+//     closed runtime refuse work.
 //
 // # Device
 //
@@ -115,7 +117,8 @@
 //   - A5: Future and Recorded events answer pending before the first record,
 //     and count the waits that have not been passed.
 //   - A6: A wait with a limit lets the stream go on when it passes, with an
-//     error for the next synchronize.
+//     error for the next synchronize. The limit begins when everything before
+//     the wait on its stream is done.
 //   - A7: A recorded event made with timing has a timestamp once it is done.
 //   - A8: Abort drops what has not started; a blocked synchronize fails, and
 //     the stream can be used again.

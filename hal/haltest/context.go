@@ -145,6 +145,27 @@ var contextCases = []testCase{
 		h.Release()
 		k.Sync(b)
 	}},
+	{"A6_the_limit_begins_when_the_stream_comes_to_the_wait", Contexts | Gates | Delays, func(k *Kit) {
+		const limit = 200 * time.Millisecond
+		s, other := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(future)
+		g, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		before := k.Event(hal.EventOptions{})
+		k.Record(s, before)
+		require.NoError(k, s.WaitLimited(k.Me, e, int64(limit)))
+		done, err := s.Synchronize(k.Me, int64(limit+limit/10))
+		require.NoError(k, err)
+		require.False(k, done, "the gate is closed")
+		g.Open()
+		done, err = before.Synchronize(k.Me, int64(Limit))
+		require.NoError(k, err)
+		require.True(k, done)
+		// The limit is over since the call, and most of it is left since the head.
+		require.NoError(k, other.Delay(k.Me, int64(limit/10)))
+		k.Record(other, e)
+		k.Sync(s)
+	}},
 	{"A7_a_timed_event_has_a_timestamp", Contexts, func(k *Kit) {
 		s := k.Stream(ordinary)
 		e, later := k.Event(timed), k.Event(timed)

@@ -1,18 +1,19 @@
 package host
 
-import "time"
+import (
+	"time"
 
-// Clock tells the device's time. A virtual one replaces it under a
-// deterministic scheduler.
-type Clock interface {
-	// Now returns nanoseconds since some fixed moment; it never goes back.
-	Now() int64
-}
+	"halstream/hal/host/sched"
+)
 
 // realTime is the monotonic clock of the machine.
 type realTime struct{ start time.Time }
 
 // RealTime returns the machine's monotonic clock.
-func RealTime() Clock { return realTime{time.Now()} }
+func RealTime() sched.Clock { return realTime{time.Now()} }
 
+// Now implements sched.Clock.
 func (c realTime) Now() int64 { return int64(time.Since(c.start)) }
+
+// After implements sched.Clock.
+func (c realTime) After(ns int64, f func()) sched.Timer { return time.AfterFunc(time.Duration(ns), f) }

@@ -1,73 +1,142 @@
 package host
 
 import (
+	"time"
+
 	"halstream/hal/driver"
+	"halstream/hal/host/sched"
 	"halstream/hal/park"
 )
 
-// closeNS bounds how long Close waits for operations that run in C: a native
-// function may never return.
-const closeNS = 5_000_000_000
+// closeLimit is how long Close waits for work that runs already.
+const closeLimit = 2 * time.Second
 
-// beginC and endC surround work that runs in C outside an engine of a device.
-// The lock is held at both calls, and released in between.
-func (e *engine) beginC() { e.runningC++ }
+// closed is the scheduler of an engine that was stopped: it runs nothing.
+type closed struct{}
 
-func (e *engine) endC() {
-	e.runningC--
-	e.wakeClose()
+func (closed) Attach(sched.Runner)                                  {}
+func (closed) Clock(real sched.Clock) sched.Clock                   { return real }
+func (closed) Parallel() bool                                       { return true }
+func (closed) Added(sched.Stream, string)                           {}
+func (closed) Ready(sched.Stream)                                   {}
+func (closed) Point(sched.Reason, sched.Stream, func() bool, int64) {}
+func (closed) Unlocking() bool                                      { return false }
+func (closed) Unlocked()                                            {}
+func (closed) Run() driver.Run                                      { return driver.Run{} }
+func (closed) Close()                                               {}
+
+// errClosed is the error of a call on a backend that was closed.
+func errClosed(doing string) error {
+	return driver.Errorf(driver.Closed, doing, "the backend was closed; open it again")
 }
 
-// wakeClose wakes a Close that waits for the last work in C.
-func (e *engine) wakeClose() {
-	if e.closer != nil && e.quietC() {
-		e.unpark(e.closer)
-		e.closer = nil
+// Close implements driver.Driver. Work that has not started is dropped, and
+// threads that wait for it go on. A copy, a fill or a native function that runs
+// uses memory of the devices, so Close waits for its end; where that does not
+// come within closeLimit, the memory stays mapped until the process ends.
+func (d *Driver) Close() {
+	e := d.eng
+	e.Lock()
+	if e.closed {
+		e.Unlock()
+		return
+	}
+	e.closed = true
+	before := e.sched
+	e.use(closed{}, e.spec)
+	e.Unlock()
+	before.Close()
+
+	e.Lock()
+	for _, dev := range d.devices {
+		dev.abort()
+		for _, r := range dev.resting {
+			r.ended = true
+			e.unpark(r.parker)
+		}
+		dev.resting = nil
+	}
+	d.runDropped()
+	e.Unlock()
+	ended := d.waitForEngines(time.Now().Add(closeLimit))
+	e.Lock()
+	for _, dev := range d.devices {
+		for _, s := range dev.activeStreams() {
+			e.releaseThreads(s)
+		}
+	}
+	e.Unlock()
+	if !ended {
+		return
+	}
+	d.pinned.unmap()
+	for _, dev := range d.devices {
+		dev.memory.unmap()
 	}
 }
 
-// quietC reports whether no work runs in C.
-func (e *engine) quietC() bool {
-	if e.runningC > 0 {
-		return false
+// runDropped completes the head operations that abort turned into empty ones.
+// The lock is held.
+func (d *Driver) runDropped() {
+	for again := true; again; {
+		again = false
+		for _, dev := range d.devices {
+			for _, s := range dev.activeStreams() {
+				if s.state == sched.Ready {
+					d.eng.run(s)
+					again = true
+				}
+			}
+		}
 	}
-	for _, d := range e.devices {
-		if d.busy > 0 {
-			return false
+}
+
+// waitForEngines waits until no thread works on memory for a stream, and
+// reports false if one still does at the deadline.
+func (d *Driver) waitForEngines(deadline time.Time) bool {
+	e := d.eng
+	e.Lock()
+	defer e.Unlock()
+	for _, dev := range d.devices {
+		for _, s := range dev.activeStreams() {
+			if s.state != sched.Running || s.q.front().kind != opWork {
+				continue
+			}
+			w := park.Get()
+			s.waiting.add(waiter{seq: s.completed.Load() + 1, parker: w})
+			e.Unlock()
+			woken := w.Park(max(0, int64(time.Until(deadline))), 0)
+			e.Lock()
+			if !woken && s.waiting.take(w) {
+				park.Put(w)
+				return false
+			}
+			if !woken {
+				e.Unlock()
+				w.Park(driver.Forever, 0) // its permit is on the way
+				e.Lock()
+			}
+			park.Put(w)
 		}
 	}
 	return true
 }
 
-// close drops the work that has not started, lets no more work run in C, and
-// waits for what does: it may use memory that is unmapped afterwards. It reports
-// whether none is left. A stream keeps moving after close, but copies, fills and
-// native functions on it do nothing.
-func (e *engine) close() bool {
-	e.Lock()
-	e.closed = true
-	for _, d := range e.devices {
-		for _, s := range d.activeStreams() {
-			s.abort()
-		}
+// releaseThreads lets the threads go on that wait for a stream which a function
+// of the program still holds: nobody may be left to end it.
+func (e *engine) releaseThreads(s *Stream) {
+	for _, w := range s.waiting {
+		e.unpark(w.parker)
 	}
-	if e.quietC() {
-		e.Unlock()
-		return true
+	s.waiting = nil
+}
+
+// activeStreams returns the streams with work, as a list of its own: streams that
+// move change the list of the device.
+func (d *Device) activeStreams() []*Stream {
+	var streams []*Stream
+	for s := d.active; s != nil; s = s.next {
+		streams = append(streams, s)
 	}
-	w := park.Get()
-	e.closer = w
-	e.Unlock()
-	quiet := w.Park(closeNS, 0)
-	if !quiet {
-		e.Lock()
-		quiet = e.closer == nil
-		e.closer = nil
-		e.Unlock()
-		if quiet {
-			w.Park(driver.Forever, 0) // its permit is on the way
-		}
-	}
-	park.Put(w)
-	return quiet
+	return streams
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,6 +12,64 @@ import (
 	"halstream/hal/driver"
 	"halstream/hal/host"
 )
+
+func TestL6_close_waits_for_a_copy_that_runs(t *testing.T) {
+	drv, err := host.Open(host.Options{Devices: 1, Memory: 1 << 30})
+	require.NoError(t, err)
+	dev, err := drv.Open(0)
+	require.NoError(t, err)
+	memory := dev.(driver.Memory)
+	const size = 32 << 20
+	from, err := memory.Alloc(size)
+	require.NoError(t, err)
+	to, err := memory.Alloc(size)
+	require.NoError(t, err)
+	s, err := dev.NewStream(driver.StreamOptions{ID: 1})
+	require.NoError(t, err)
+	started := make(chan struct{})
+	copied := driver.Copy{
+		Dst: to, Src: from, DstPitch: size, SrcPitch: size, Width: size, Height: 1,
+		To: driver.OnDevice, From: driver.OnDevice, Before: func() { close(started) },
+	}
+	_, err = s.(driver.Worker).Copy(copied)
+	require.NoError(t, err)
+	<-started
+	drv.Close()
+	// On a slow machine the copy may go on: its memory stays mapped then.
+	require.Eventually(t, func() bool {
+		done, err := s.Query()
+		return err == nil && done
+	}, time.Duration(limitNS), time.Millisecond)
+	require.ErrorIs(t, s.Nop(0), hal.ErrClosed)
+	_, err = memory.Alloc(256)
+	require.ErrorIs(t, err, hal.ErrClosed)
+	memory.Free(from) // does nothing
+	drv.Close()       // does nothing
+}
+
+func TestL6_close_lets_a_blocked_thread_go_on(t *testing.T) {
+	for _, schedule := range []string{"parallel", "fifo", "latest"} {
+		t.Run(schedule, func(t *testing.T) {
+			k := under(t, schedule, driver.Caller{})
+			_, err := k.a.Gate(k.me)
+			require.NoError(t, err)
+			p, err := k.a.Point(k.me)
+			require.NoError(t, err)
+			entered, ended := make(chan struct{}), make(chan bool, 1)
+			go func() {
+				close(entered)
+				ended <- p.Wait(driver.Forever)
+			}()
+			<-entered
+			k.rt.Close()
+			select {
+			case <-ended:
+			case <-time.After(time.Duration(limitNS)):
+				t.Fatal("the thread waits for work that was lost")
+			}
+		})
+	}
+}
 
 // inChild runs the test itself in a process of its own, and reports whether this
 // is that process: a fault there ends the process, not the whole run.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"halstream/hal/driver"
+	"halstream/hal/host/sched"
 )
 
 // chainMost bounds how far a description follows who waits for whom.
@@ -27,7 +28,7 @@ func (s *Stream) Describe() string {
 }
 
 func (s *Stream) describe(depth int) string {
-	if s.state == idle {
+	if s.state == sched.Idle {
 		return s.title() + " is idle"
 	}
 	return fmt.Sprintf("%s has %d operation(s) pending; first is %s",
@@ -58,7 +59,7 @@ func (s *Stream) head(depth int) string {
 		}
 		return "an open gate"
 	case opCall, opReport:
-		if s.state == running {
+		if s.state == sched.Running {
 			return fmt.Sprintf("host function %d, handed over and not ended", o.arg)
 		}
 		return fmt.Sprintf("host function %d", o.arg)

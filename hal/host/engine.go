@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/host/sched"
 	"halstream/hal/park"
 )
 
@@ -14,12 +15,12 @@ import (
 // a C call, a wait or a function of the program.
 type engine struct {
 	mu    sync.Mutex
-	sched Scheduler
-	clock Clock
-	real  Clock // of the parallel schedule
-	// free says that the scheduler needs no schedule points to move streams.
-	free atomic.Bool
-	spec string // the schedule's text
+	sched sched.Scheduler
+	clock sched.Clock
+	real  sched.Clock // the machine's
+	// parallel says that streams advance on their own, without schedule points.
+	parallel atomic.Bool
+	spec     string // the schedule's text
 	// wake collects the threads to be woken once the lock is released.
 	wake []*park.Parker
 	// engines is how many engine operations of one device may run at once.
@@ -29,25 +30,22 @@ type engine struct {
 	executed  []driver.Execution
 	// onSequence is called with the tag of each operation that is put on a stream.
 	onSequence func(driver.Tag)
-
-	devices  []*Device
-	closed   bool         // no more work runs in C: see close
-	runningC int          // work that runs in C outside an engine of a device
-	closer   *park.Parker // of a Close that waits until none does
+	// closed says that the backend was closed: no operation is taken any more.
+	closed bool
 }
 
-// Lock implements Runner.
+// Lock implements sched.Runner.
 func (e *engine) Lock() { e.mu.Lock() }
 
-// Unlock implements Runner.
+// Unlock implements sched.Runner.
 func (e *engine) Unlock() {
-	sched := e.sched
-	kick := sched.Unlocking()
+	current := e.sched
+	kick := current.Unlocking()
 	wake := e.wake
 	e.wake = nil
 	e.mu.Unlock()
 	if kick {
-		sched.Unlocked()
+		current.Unlocked()
 	}
 	for _, p := range wake {
 		p.Unpark()
@@ -62,19 +60,23 @@ func (e *engine) unpark(p *park.Parker) {
 
 // submit puts an operation on a stream. It completes within the call only if
 // it is complete by definition: nothing is before it and there is nothing to do.
-func (e *engine) submit(s *Stream, o op) {
+func (e *engine) submit(s *Stream, o op) error {
 	e.Lock()
+	defer e.Unlock()
+	if e.closed {
+		return errClosed(o.kind.String())
+	}
 	e.add(s, o)
-	e.sched.Point(Enqueued, s, nil, 0)
-	e.Unlock()
+	e.point(sched.Enqueued, s, nil, 0)
+	return nil
 }
 
 func (e *engine) add(s *Stream, o op) {
 	e.sequenced(o.tag)
 	ep := s.dev.join(s)
 	s.submitted.Add(1)
-	free := e.free.Load()
-	if free && s.state == idle && (ep == nil || ep.open) && o.kind == opRecord {
+	parallel := e.parallel.Load()
+	if parallel && s.state == sched.Idle && (ep == nil || ep.open) && o.kind == opRecord {
 		s.completed.Add(1)
 		e.stamp(o)
 		e.passed(o.tag)
@@ -85,10 +87,10 @@ func (e *engine) add(s *Stream, o op) {
 		ep.pending++
 	}
 	s.q.push(o)
-	if !free {
-		e.sched.Added(s)
+	if !parallel {
+		e.sched.Added(s, o.kind.String())
 	}
-	if s.state == idle {
+	if s.state == sched.Idle {
 		s.dev.activate(s)
 		e.advance(s)
 	}
@@ -98,11 +100,11 @@ func (e *engine) add(s *Stream, o op) {
 // idle, is ready, or waits for something that will call advance again.
 func (e *engine) advance(s *Stream) {
 	if s.q.n == 0 {
-		s.state = idle
+		s.state = sched.Idle
 		s.dev.deactivate(s)
 		return
 	}
-	s.state = blocked
+	s.state = sched.Stalled
 	o := s.q.front()
 	if o.ep != nil && !o.ep.open {
 		o.ep.parked = append(o.ep.parked, s)
@@ -112,11 +114,13 @@ func (e *engine) advance(s *Stream) {
 	case opWait:
 		if t := o.on; t.completed.Load() < o.arg {
 			t.waiting.add(waiter{seq: o.arg, stream: s})
+			e.limit(s, o.limit)
 			return
 		}
 	case opWaitSet:
 		if ev := o.ref.(*Event); !ev.set {
 			ev.parked = append(ev.parked, s)
+			e.limit(s, o.limit)
 			return
 		}
 	case opGate:
@@ -125,12 +129,16 @@ func (e *engine) advance(s *Stream) {
 			return
 		}
 	}
-	s.state = ready
+	s.stopTimer()
+	s.state = sched.Ready
 	e.sched.Ready(s)
 }
 
-// Run implements Runner.
-func (e *engine) Run(s *Stream) {
+// run executes the head operation of a ready stream, or starts it.
+func (e *engine) run(s *Stream) {
+	if s.state != sched.Ready {
+		return // of a scheduler that was closed: the stream was run without it
+	}
 	o := s.q.front()
 	if e.following {
 		s.began = e.clock.Now()
@@ -141,26 +149,22 @@ func (e *engine) Run(s *Stream) {
 	case opReset:
 		o.ref.(*Event).set = false
 	case opCall, opReport:
-		s.state = running
+		s.state = sched.Running
 		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, s))
 		return
 	case opPass, opReportPass:
 		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, nil))
 	case opWork:
-		s.state = running
+		s.state = sched.Running
 		w := o.ref.(work)
 		if !w.short() {
 			e.start(s)
 			return
 		}
 		// As running, the head operation stays where it is meanwhile.
-		if !e.closed {
-			e.beginC()
-			e.mu.Unlock()
-			w.run()
-			e.mu.Lock()
-			e.endC()
-		}
+		e.mu.Unlock()
+		w.run()
+		e.mu.Lock()
 	}
 	e.finish(s)
 	e.advance(s)
@@ -170,9 +174,6 @@ func (e *engine) Run(s *Stream) {
 func (e *engine) finish(s *Stream) {
 	o := s.q.front()
 	if o.kind == opWait || o.kind == opWaitSet {
-		if o.timer != nil {
-			o.timer.Stop()
-		}
 		if ev, ok := o.ref.(*Event); ok {
 			ev.waits--
 		}
@@ -187,7 +188,7 @@ func (e *engine) finish(s *Stream) {
 	for len(s.waiting) > 0 && s.waiting[0].seq <= done {
 		w := s.waiting.pop()
 		if w.stream != nil {
-			if w.stream.state == blocked {
+			if w.stream.state == sched.Stalled {
 				e.advance(w.stream)
 			}
 		} else {
@@ -213,7 +214,7 @@ func (e *engine) stamp(o op) {
 		parked := ev.parked
 		ev.parked = nil
 		for _, s := range parked {
-			if s.state == blocked {
+			if s.state == sched.Stalled {
 				e.advance(s)
 			}
 		}
@@ -223,13 +224,8 @@ func (e *engine) stamp(o op) {
 // start gives an engine to the stream, or queues it for one.
 func (e *engine) start(s *Stream) {
 	d := s.dev
-	if e.closed {
-		e.finish(s)
-		e.advance(s)
-		return
-	}
 	if d.busy == e.engines {
-		s.state = queued
+		s.state = sched.Queued
 		d.backlog.Push(s.level, s)
 		return
 	}
@@ -252,22 +248,27 @@ type resting struct {
 	parker *park.Parker
 	stream *Stream // set by who wakes it
 	work   work
+	ended  bool // woken because the backend was closed
 }
 
-// lingerNS is how long an engine stays without work.
-const lingerNS = 100_000_000
+const (
+	// lingerNS is how long an engine stays without work.
+	lingerNS = 100_000_000
+	// lookNS is how long it looks for work before it sleeps.
+	lookNS = 50_000
+)
 
 // rest waits for work and returns it, nil when none came. The engine is in the
 // device's list, with the lock released since.
 func (e *engine) rest(d *Device, r *resting) (*Stream, work) {
-	woken := r.parker.Park(lingerNS, spinNS)
+	woken := r.parker.Park(lingerNS, lookNS)
 	e.Lock()
 	s, w := r.stream, r.work
 	if s == nil {
 		d.resting = slices.DeleteFunc(d.resting, func(o *resting) bool { return o == r })
 	}
 	e.Unlock()
-	if s != nil && !woken {
+	if (s != nil || r.ended) && !woken {
 		r.parker.Park(driver.Forever, 0) // its permit is on the way
 	}
 	park.Put(r.parker)
@@ -287,18 +288,17 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 		next, ok := d.backlog.Pop()
 		var r *resting
 		if ok {
-			next.state = running
+			next.state = sched.Running
 			if e.following {
 				next.began = e.clock.Now()
 			}
 			w = next.q.front().ref.(work)
 		} else {
 			d.busy--
-			e.wakeClose()
 			r = &resting{parker: park.Get()}
 			d.resting = append(d.resting, r)
 		}
-		e.sched.Point(Ended, s, nil, 0)
+		e.point(sched.Ended, s, nil, 0)
 		e.Unlock()
 		s = next
 		if r != nil {

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/host/sched"
 	"halstream/hal/park"
 )
 
@@ -34,7 +35,7 @@ func (v *Event) Query() (bool, error) {
 	e := v.eng
 	e.Lock()
 	at := v.at
-	e.sched.Point(Queried, at.on, nil, 0)
+	e.point(sched.Queried, at.on, nil, 0)
 	done := at.reached()
 	e.Unlock()
 	return done, nil
@@ -95,20 +96,22 @@ type point struct {
 const awakeNS = 20_000
 
 // Wait implements driver.Point. The thread runs what it can before it sleeps.
+// Once the backend was closed nothing moves any more, and every point counts as
+// reached.
 func (p point) Wait(limit int64) bool {
 	e := p.eng
 	if e.known(p.at) {
 		return true
 	}
 	e.Lock()
-	e.sched.Point(Blocked, p.at.on, p.at.reached, limit)
-	if !e.free.Load() {
+	e.point(sched.Blocked, p.at.on, p.at.reached, limit)
+	if !e.parallel.Load() {
 		done := p.at.reached()
 		e.Unlock()
 		return done
 	}
-	if p.at.reached() || limit == 0 {
-		done := p.at.reached()
+	if p.at.reached() || limit == 0 || e.closed {
+		done := p.at.reached() || e.closed
 		e.Unlock()
 		return done
 	}
@@ -121,7 +124,7 @@ func (p point) Wait(limit int64) bool {
 	if limit > 0 {
 		limit = max(0, limit-clock.Now()) // taking part in a copy took time, too
 	}
-	if soon == 0 && p.at.on.state == running && p.at.on.q.front().kind == opWork {
+	if soon == 0 && p.at.on.state == sched.Running && p.at.on.q.front().kind == opWork {
 		// An engine has it; it may be done before this thread could fall asleep.
 		soon = awakeNS
 	}
@@ -153,7 +156,9 @@ type gate struct {
 // Gate implements driver.Gater.
 func (s *Stream) Gate(id uint64, tag driver.Tag) (driver.Gate, error) {
 	g := &gate{eng: s.eng, id: id}
-	s.eng.submit(s, op{kind: opGate, tag: tag, ref: g})
+	if err := s.eng.submit(s, op{kind: opGate, tag: tag, ref: g}); err != nil {
+		return nil, err
+	}
 	return g, nil
 }
 
@@ -167,8 +172,8 @@ func (g *gate) Open() {
 		g.parked = nil
 		e.advance(s)
 	}
-	if !e.free.Load() {
-		e.sched.Point(Opened, s, nil, 0)
+	if !e.parallel.Load() {
+		e.point(sched.Opened, s, nil, 0)
 	}
 	e.Unlock()
 }

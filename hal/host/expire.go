@@ -1,43 +1,41 @@
 package host
 
 import (
-	"time"
-
 	"halstream/hal/driver"
+	"halstream/hal/host/sched"
 )
 
-// after lets expire look at the wait at place seq of a stream in ns nanoseconds.
-// The result is nil where time is not the machine's.
-func (e *engine) after(ns int64, s *Stream, seq uint64, v *Event) *time.Timer {
-	if d, ok := e.sched.(*deterministic); ok {
-		d.after(ns, s, seq, v)
-		return nil
+// limit starts the time limit of the wait at the head of a blocked stream. A
+// wait further behind has not begun to wait, so it needs no timer yet.
+func (e *engine) limit(s *Stream, ns int64) {
+	if ns == driver.Forever || s.timer != nil {
+		return
 	}
-	return time.AfterFunc(time.Duration(ns), func() { e.expire(s, seq, v) })
+	seq := s.completed.Load() + 1
+	s.timer = e.clock.After(ns, func() {
+		e.Lock()
+		defer e.Unlock()
+		e.expireLocked(s, seq)
+	})
 }
 
-// expire lets a stream go on whose head operation, a wait, took too long.
-// A wait that is not at the head yet has not begun to wait, so its time runs on
-// only from there: it is looked at again.
-func (e *engine) expire(s *Stream, seq uint64, v *Event) {
-	e.Lock()
-	defer e.Unlock()
-	e.expired(s, seq, v)
+// stopTimer ends the time limit of the head operation, if it has one.
+func (s *Stream) stopTimer() {
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
 }
 
-// expired is expire for who has the lock.
-func (e *engine) expired(s *Stream, seq uint64, v *Event) {
-	done := s.completed.Load()
-	if done >= seq || s.state == idle {
+// expireLocked lets the stream go on if the wait at place seq still blocks it:
+// the timer may have fired while something else ended the wait. The caller
+// holds mu.
+func (e *engine) expireLocked(s *Stream, seq uint64) {
+	if s.timer == nil || s.state != sched.Stalled || s.completed.Load()+1 != seq {
 		return
 	}
-	if o := s.q.front(); done+1 < seq || (o.ep != nil && !o.ep.open) {
-		e.after(int64(time.Millisecond), s, seq, v)
-		return
-	}
-	if s.state != blocked {
-		return
-	}
+	s.timer = nil
+	v := s.q.front().ref.(*Event)
 	text := "wait for event " + name(v.opts.ID) + " passed its limit: " + v.describe(1)
 	s.fail(&driver.Error{Kind: driver.Timeout, Op: "wait event", Text: text})
 	s.leaveList()
@@ -87,7 +85,7 @@ func (s *Stream) Abort() int {
 
 func (s *Stream) abort() int {
 	e := s.eng
-	if s.state == idle {
+	if s.state == sched.Idle {
 		return 0
 	}
 	for _, w := range s.waiting {
@@ -105,23 +103,23 @@ func (s *Stream) abort() int {
 		}
 	}
 	s.skip += n
-	if s.state == blocked || s.state == ready || s.state == queued {
+	if s.state == sched.Stalled || s.state == sched.Ready || s.state == sched.Queued {
 		head := s.q.front()
 		switch s.state {
-		case blocked:
+		case sched.Stalled:
 			s.leaveList()
-		case queued:
+		case sched.Queued:
 			s.dev.backlog.Remove(s.level, func(o *Stream) bool { return o == s })
 		}
 		// As an empty operation it can run wherever the stream stands.
 		s.undo(head)
-		head.kind, head.ref, head.on, head.timer = opNop, nil, nil, nil
+		head.kind, head.ref, head.on = opNop, nil, nil
 		n++
-		if s.state != ready {
+		if s.state != sched.Ready {
 			e.advance(s)
 		}
 	}
-	e.sched.Point(Ended, s, nil, 0)
+	e.point(sched.Ended, s, nil, 0)
 	return n
 }
 
@@ -131,9 +129,6 @@ func (s *Stream) undo(o *op) {
 	case opCall, opPass, opReport, opReportPass:
 		s.eng.unpark(o.ref.(driver.Sink).Drop(o.arg))
 	case opWait, opWaitSet:
-		if o.timer != nil {
-			o.timer.Stop()
-		}
 		if ev, ok := o.ref.(*Event); ok {
 			ev.waits--
 		}

@@ -4,7 +4,7 @@ import "halstream/hal/driver"
 
 // Now implements driver.Follower.
 func (d *Driver) Now() int64 {
-	if d.eng.free.Load() {
+	if d.eng.parallel.Load() {
 		return d.eng.real.Now()
 	}
 	d.eng.mu.Lock()

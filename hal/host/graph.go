@@ -1,9 +1,12 @@
 package host
 
-import "halstream/hal/driver"
+import (
+	"halstream/hal/driver"
+	"halstream/hal/host/sched"
+)
 
 // Stepped implements driver.Grapher.
-func (d *Driver) Stepped() bool { return !d.eng.free.Load() }
+func (d *Driver) Stepped() bool { return !d.eng.parallel.Load() }
 
 // Quiet implements driver.Grapher.
 func (d *Driver) Quiet() (quiet bool, mark uint64) {
@@ -41,7 +44,7 @@ func (d *Driver) Busy() []driver.Busy {
 func (s *Stream) need() driver.Need {
 	o := s.q.front()
 	switch s.state {
-	case running:
+	case sched.Running:
 		switch o.kind {
 		case opCall:
 			return driver.NeedFunction
@@ -49,7 +52,7 @@ func (s *Stream) need() driver.Need {
 			return driver.NeedReport
 		}
 		return driver.NeedNothing
-	case blocked:
+	case sched.Stalled:
 	default:
 		return driver.NeedNothing // ready, or queued for an engine
 	}
@@ -60,7 +63,7 @@ func (s *Stream) need() driver.Need {
 	case opGate:
 		return driver.NeedGate
 	case opWait, opWaitSet:
-		if o.timer != nil || s.limited() {
+		if s.timer != nil {
 			return driver.NeedNothing
 		}
 		if o.kind == opWait {
@@ -69,20 +72,6 @@ func (s *Stream) need() driver.Need {
 		return driver.NeedEvent
 	}
 	return driver.NeedNothing
-}
-
-// limited reports whether the head operation, a wait, has a limit in virtual time.
-func (s *Stream) limited() bool {
-	d, ok := s.eng.sched.(*deterministic)
-	if !ok {
-		return false
-	}
-	for _, t := range d.timers {
-		if t.s == s && t.seq == s.completed.Load()+1 {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *Stream) busy() driver.Busy {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 
 	"halstream/hal/driver"
+	"halstream/hal/host/sched"
 	"halstream/hal/prio"
 )
 
@@ -30,9 +31,9 @@ type Options struct {
 	// HALSTREAM_HOST_MEMORY or half of the machine's.
 	Memory uint64
 	// Scheduler decides what runs next; nil means Parallel.
-	Scheduler Scheduler
+	Scheduler sched.Scheduler
 	// Clock tells the time; nil means RealTime.
-	Clock Clock
+	Clock sched.Clock
 }
 
 // Driver is the host backend.
@@ -66,15 +67,13 @@ func Open(o Options) (*Driver, error) {
 		}
 	}
 	if o.Scheduler == nil {
-		o.Scheduler = Parallel()
+		o.Scheduler = sched.NewParallel()
 	}
 	if o.Clock == nil {
 		o.Clock = RealTime()
 	}
-	e := &engine{sched: o.Scheduler, clock: o.Clock, real: o.Clock, engines: max(2, o.Engines)}
-	_, free := o.Scheduler.(*parallel)
-	e.free.Store(free)
-	e.spec = "parallel"
+	e := &engine{real: o.Clock, engines: max(2, o.Engines)}
+	e.use(o.Scheduler, "parallel")
 	e.sched.Attach(e)
 	return &Driver{eng: e, count: o.Devices, memory: o.Memory, pinned: newRegion("pinned memory", o.Memory)}, nil
 }
@@ -105,24 +104,7 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev.default_ = &Stream{eng: d.eng, dev: dev, level: driver.Levels - 1, ordered: true, legacy: true}
 	dev.memory = newRegion(fmt.Sprintf("memory of device %d", ordinal), d.memory)
 	d.devices = append(d.devices, dev)
-	d.eng.Lock()
-	d.eng.devices = append(d.eng.devices, dev)
-	d.eng.Unlock()
 	return dev, nil
-}
-
-// Close implements driver.Driver. Memory that a native function still works on
-// after closeNS stays mapped: unmapping it would end the process.
-func (d *Driver) Close() {
-	quiet := d.eng.close()
-	d.eng.sched.Close()
-	if !quiet {
-		return
-	}
-	d.pinned.unmap()
-	for _, dev := range d.devices {
-		dev.memory.unmap()
-	}
 }
 
 // Device is one host device.
@@ -160,7 +142,7 @@ func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
 func (d *Device) Point() driver.Point {
 	d.eng.Lock()
 	defer d.eng.Unlock()
-	if !d.eng.free.Load() {
+	if !d.eng.parallel.Load() {
 		return d.all()
 	}
 	var ps driver.Points
@@ -185,21 +167,15 @@ func (d *Device) Pending() int {
 func (d *Device) Abort() int {
 	d.eng.Lock()
 	defer d.eng.Unlock()
-	n := 0
+	return d.abort()
+}
+
+// abort is Abort where the lock is held.
+func (d *Device) abort() (n int) {
 	for _, s := range d.activeStreams() {
 		n += s.abort()
 	}
 	return n
-}
-
-// activeStreams returns the streams with work, as a list of its own: an abort of
-// one lets others move, which changes the device's list.
-func (d *Device) activeStreams() []*Stream {
-	var streams []*Stream
-	for s := d.active; s != nil; s = s.next {
-		streams = append(streams, s)
-	}
-	return streams
 }
 
 func (d *Device) activate(s *Stream) {

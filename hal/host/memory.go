@@ -51,7 +51,7 @@ const scribbleMost = 64 << 20
 // too early.
 func (e *engine) given(r *region, size uint64) (uint64, error) {
 	addr, err := r.alloc(size)
-	if err == nil && !e.free.Load() {
+	if err == nil && !e.parallel.Load() {
 		C.hs_scribble(C.uint64_t(addr), C.uint64_t(min(size, scribbleMost)))
 	}
 	return addr, err

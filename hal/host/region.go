@@ -33,6 +33,10 @@ type region struct {
 	free  []extent          // by address, never two that touch
 	used  map[uint64]uint64 // size by address
 	inUse uint64
+	// unmapped says that the region has ended; releasing counts the blocks whose
+	// pages are being given back without the lock.
+	unmapped  bool
+	releasing sync.WaitGroup
 }
 
 func newRegion(what string, limit uint64) *region {
@@ -41,6 +45,9 @@ func newRegion(what string, limit uint64) *region {
 
 // reserve maps the region at its first use: only what is touched takes memory.
 func (r *region) reserve() error {
+	if r.unmapped {
+		return errClosed("allocate")
+	}
 	if r.bytes != nil {
 		return nil
 	}
@@ -104,8 +111,14 @@ func (r *region) split(need uint64) string {
 
 func (r *region) release(addr uint64) {
 	r.mu.Lock()
+	if r.unmapped {
+		r.mu.Unlock()
+		return
+	}
 	size := r.used[addr]
 	delete(r.used, addr)
+	r.releasing.Add(1)
+	defer r.releasing.Done()
 	r.mu.Unlock()
 	if size >= backAt {
 		// Without the lock: giving many pages back takes milliseconds, and the
@@ -149,7 +162,12 @@ func (r *region) info() (free, total uint64) {
 	return r.limit - r.inUse, r.limit
 }
 
+// unmap ends the region. Nobody uses its memory any more.
 func (r *region) unmap() {
+	r.mu.Lock()
+	r.unmapped = true
+	r.mu.Unlock()
+	r.releasing.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bytes != nil {

@@ -6,27 +6,25 @@ import (
 	"time"
 
 	"halstream/hal/driver"
+	"halstream/hal/host/sched"
 )
 
 // SetSchedule implements driver.Scheduled.
 func (d *Driver) SetSchedule(text string, c driver.Caller) error {
-	e := d.eng
-	var next Scheduler
-	var clock Clock
-	if text == "parallel" {
-		next, clock = Parallel(), e.real
-	} else {
-		stall, err := stallLimit()
-		if err != nil {
-			return err
-		}
-		det, err := newDeterministic(text, e, c, stall)
-		if err != nil {
-			return err
-		}
-		next, clock = det, det.clock
+	stall, err := stallLimit()
+	if err != nil && text != "parallel" {
+		return err
 	}
+	next, err := sched.New(text, sched.Options{Caller: c, Stall: stall, Tick: aloneTick})
+	if err != nil {
+		return err
+	}
+	e := d.eng
 	e.Lock()
+	if e.closed {
+		e.Unlock()
+		return errClosed("set schedule")
+	}
 	for _, dev := range d.devices {
 		if s := dev.active; s != nil {
 			why := s.describe(chainMost)
@@ -38,12 +36,22 @@ func (d *Driver) SetSchedule(text string, c driver.Caller) error {
 	// Attached first: once it is in e.sched, every thread that takes the lock uses it.
 	next.Attach(e)
 	before := e.sched
-	e.sched, e.clock, e.spec = next, clock, text
-	e.free.Store(text == "parallel")
+	e.use(next, text)
 	e.Unlock()
 	before.Close()
 	return nil
 }
+
+// use makes a scheduler the engine's. The lock is held, or nobody has the
+// engine yet.
+func (e *engine) use(s sched.Scheduler, text string) {
+	e.sched, e.clock, e.spec = s, s.Clock(e.real), text
+	e.parallel.Store(s.Parallel())
+}
+
+// aloneTick is how often a deterministic schedule looks whether the program
+// waits for the device outside the runtime.
+var aloneTick = 50 * time.Millisecond
 
 // stallLimit is how long a function may run before it is taken as waiting for
 // the host.
@@ -68,23 +76,16 @@ func (d *Driver) Schedule() string {
 }
 
 // Deterministic implements driver.Scheduled.
-func (d *Driver) Deterministic() bool { return !d.eng.free.Load() }
+func (d *Driver) Deterministic() bool { return !d.eng.parallel.Load() }
 
 // Run implements driver.Scheduled.
 func (d *Driver) Run() driver.Run {
 	d.eng.Lock()
 	defer d.eng.Unlock()
-	if det, ok := d.eng.sched.(*deterministic); ok {
-		return driver.Run{Steps: det.steps, Calls: det.calls}
-	}
-	return driver.Run{}
+	return d.eng.sched.Run()
 }
 
-// String returns the reason in a word.
-func (r Reason) String() string {
-	return [...]string{"enqueue", "query", "synchronize", "end", "open gate"}[r]
-}
-
+// String returns the kind in a word.
 func (k opKind) String() string {
 	return [...]string{"nop", "record", "wait", "wait", "reset", "gate", "call", "pass", "report", "report", "work"}[k]
 }

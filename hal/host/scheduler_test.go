@@ -1,6 +1,8 @@
 package host_test
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,25 +10,30 @@ import (
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/host"
+	"halstream/hal/host/sched"
 )
 
 // lazy is the least helpful scheduler: a stream moves only while a host thread
 // waits for something, and then the last one that became ready goes first.
 type lazy struct {
-	r     host.Runner
-	ready []*host.Stream
-	seen  []host.Reason
+	r     sched.Runner
+	ready []sched.Stream
+	seen  []sched.Reason
 }
 
-func (l *lazy) Attach(r host.Runner) { l.r = r }
-func (l *lazy) Ready(s *host.Stream) { l.ready = append(l.ready, s) }
-func (l *lazy) Unlocking() bool      { return false }
-func (l *lazy) Unlocked()            {}
-func (l *lazy) Close()               {}
-func (l *lazy) Added(*host.Stream)   {}
-func (l *lazy) Point(why host.Reason, _ *host.Stream, done func() bool, _ int64) {
+func (l *lazy) Attach(r sched.Runner)              { l.r = r }
+func (l *lazy) Ready(s sched.Stream)               { l.ready = append(l.ready, s) }
+func (l *lazy) Unlocking() bool                    { return false }
+func (l *lazy) Unlocked()                          {}
+func (l *lazy) Close()                             {}
+func (l *lazy) Added(sched.Stream, string)         {}
+func (l *lazy) Parallel() bool                     { return false }
+func (l *lazy) Run() driver.Run                    { return driver.Run{} }
+func (l *lazy) Clock(real sched.Clock) sched.Clock { return real }
+
+func (l *lazy) Point(why sched.Reason, _ sched.Stream, done func() bool, _ int64) {
 	l.seen = append(l.seen, why)
-	if why != host.Blocked {
+	if why != sched.Blocked {
 		return
 	}
 	for len(l.ready) > 0 && !done() {
@@ -38,9 +45,45 @@ func (l *lazy) Point(why host.Reason, _ *host.Stream, done func() bool, _ int64)
 }
 
 // frozen is a clock that only a test moves.
-type frozen struct{ now int64 }
+type frozen struct {
+	now    int64
+	mu     sync.Mutex // timers are started by whichever thread moves a stream
+	timers []*frozenTimer
+}
 
 func (f *frozen) Now() int64 { return f.now }
+
+func (f *frozen) After(ns int64, call func()) sched.Timer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := &frozenTimer{ns: ns, call: call}
+	f.timers = append(f.timers, t)
+	return t
+}
+
+// count is how many timers were ever started.
+func (f *frozen) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.timers)
+}
+
+func (f *frozen) timer(i int) *frozenTimer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.timers[i]
+}
+
+// frozenTimer is a timer that only a test fires.
+type frozenTimer struct {
+	ns      int64
+	call    func()
+	stopped atomic.Bool
+}
+
+func (t *frozenTimer) Stop() bool { return !t.stopped.Swap(true) }
+
+func (t *frozenTimer) isStopped() bool { return t.stopped.Load() }
 
 func TestASchedulerAndAClockDecideWhatMovesAndWhen(t *testing.T) {
 	scheduler, clock := &lazy{}, &frozen{}
@@ -89,6 +132,6 @@ func TestASchedulerAndAClockDecideWhatMovesAndWhen(t *testing.T) {
 	ms, err := start.Elapsed(me, end)
 	require.NoError(t, err)
 	require.Equal(t, 5.0, ms, "time comes from the clock")
-	require.Contains(t, scheduler.seen, host.Enqueued)
-	require.Contains(t, scheduler.seen, host.Queried)
+	require.Contains(t, scheduler.seen, sched.Enqueued)
+	require.Contains(t, scheduler.seen, sched.Queried)
 }

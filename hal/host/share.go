@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/host/sched"
 )
 
 const (
@@ -63,30 +64,28 @@ func (w *copyWork) runShared(stop func() bool) bool {
 // looking before going to sleep. The lock is held before and after. Nothing that
 // takes long runs here, so the wait's limit holds.
 func (e *engine) share(p point, limit int64) (reached bool, soon int64) {
-	if !e.free.Load() {
+	if !e.parallel.Load() {
 		return false, 0
 	}
 	s := p.at.on
 	clock := RealTime()
 	end := clock.Now() + limit
 	stop := func() bool { return limit != driver.Forever && clock.Now() >= end }
-	for s.state == running && !stop() {
+	for s.state == sched.Running && !stop() {
 		w, ok := s.q.front().ref.(*copyWork)
 		if !ok || !w.shared() || w.share.taken.Load() >= w.Width {
 			break
 		}
 		soon = soonNS
-		e.beginC()
 		e.Unlock()
 		done := w.runShared(stop)
 		e.Lock()
-		e.endC()
 		if done {
 			e.finish(s)
 			e.advance(s)
-			e.sched.Point(Ended, s, nil, 0)
+			e.point(sched.Ended, s, nil, 0)
 			if !p.at.reached() {
-				e.sched.Point(Blocked, s, p.at.reached, 0)
+				e.point(sched.Blocked, s, p.at.reached, 0)
 			}
 		}
 		if p.at.reached() {

@@ -2,22 +2,9 @@ package host
 
 import (
 	"sync/atomic"
-	"time"
 
 	"halstream/hal/driver"
-)
-
-// A stream is idle (no work), blocked (its head operation waits for something),
-// ready (in the scheduler's hands), queued (for an engine) or running (an engine
-// or a host function has its head operation).
-type state uint8
-
-const (
-	idle state = iota
-	blocked
-	ready
-	queued
-	running
+	"halstream/hal/host/sched"
 )
 
 // The kinds of operations.
@@ -41,11 +28,11 @@ const (
 type op struct {
 	kind  opKind
 	tag   driver.Tag
-	arg   uint64      // wait: place; record: own place; call: token
-	on    *Stream     // wait: whose place; record: own stream
-	ep    *epoch      // for streams in the legacy order
-	ref   any         // *Event, *gate, driver.Sink or work
-	timer *time.Timer // wait with a limit
+	arg   uint64  // wait: place; record: own place; call: token
+	on    *Stream // wait: whose place; record: own stream
+	ep    *epoch  // for streams in the legacy order
+	ref   any     // *Event, *gate, driver.Sink or work
+	limit int64   // wait: nanoseconds from when it is the head, or driver.Forever
 }
 
 // Stream is the host device's stream: a queue and a timeline that only grows.
@@ -62,11 +49,12 @@ type Stream struct {
 	submitted atomic.Uint64
 	completed atomic.Uint64
 
-	state   state
+	state   sched.State
 	q       fifo
-	skip    int      // operations dropped behind the head, done with it
-	gone    []*epoch // what those were part of
-	began   int64    // when the head operation was started, while that is followed
+	skip    int         // operations dropped behind the head, done with it
+	gone    []*epoch    // what those were part of
+	began   int64       // when the head operation was started, while that is followed
+	timer   sched.Timer // of the head operation, a wait with a limit
 	waiting waiters
 	failure atomic.Pointer[driver.Error]
 	prev    *Stream // the device's list of streams with work
@@ -78,12 +66,15 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 	e := s.eng
 	v := ev.(*Event)
 	e.Lock()
+	defer e.Unlock()
+	if e.closed {
+		return errClosed("record")
+	}
 	seq := s.submitted.Load() + 1
 	v.at = place{s, seq}
 	v.recorded = true
 	e.add(s, op{kind: opRecord, tag: tag, arg: seq, on: s, ref: v})
-	e.sched.Point(Enqueued, s, nil, 0)
-	e.Unlock()
+	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }
 
@@ -92,48 +83,49 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	e := s.eng
 	v := ev.(*Event)
 	e.Lock()
-	o := op{kind: opWait, tag: tag, arg: v.at.seq, on: v.at.on, ref: v}
+	defer e.Unlock()
+	if e.closed {
+		return errClosed("wait event")
+	}
+	o := op{kind: opWait, tag: tag, arg: v.at.seq, on: v.at.on, ref: v, limit: limit}
 	if v.opts.Settable {
 		o.kind = opWaitSet
 	} else if v.at.on == nil || v.at.on == s || e.known(v.at) {
 		// What it stands for is done, or before us in this very stream.
 		e.sequenced(tag)
 		e.passed(tag)
-		e.sched.Point(Enqueued, s, nil, 0)
-		e.Unlock()
+		e.point(sched.Enqueued, s, nil, 0)
 		return nil
 	}
 	v.waits++
-	if limit != driver.Forever {
-		seq := s.submitted.Load() + 1
-		o.timer = e.after(limit, s, seq, v)
-	}
 	e.add(s, o)
-	e.sched.Point(Enqueued, s, nil, 0)
-	e.Unlock()
+	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }
 
 // known reports whether a wait for a place is complete by definition. Under a
 // deterministic schedule none is: which operations there are, and so their
 // numbers, must not depend on the order in which they run.
-func (e *engine) known(at place) bool { return e.free.Load() && at.reached() }
+func (e *engine) known(at place) bool { return e.parallel.Load() && at.reached() }
 
 // WaitStream implements driver.Stream.
 func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 	t := other.(*Stream)
 	e := s.eng
 	e.Lock()
+	defer e.Unlock()
+	if e.closed {
+		return errClosed("wait stream")
+	}
 	if s != t {
 		if at := t.mark(); !e.known(at) {
-			e.add(s, op{kind: opWait, tag: tag, arg: at.seq, on: at.on})
+			e.add(s, op{kind: opWait, tag: tag, arg: at.seq, on: at.on, limit: driver.Forever})
 		} else {
 			e.sequenced(tag)
 			e.passed(tag)
 		}
 	}
-	e.sched.Point(Enqueued, s, nil, 0)
-	e.Unlock()
+	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }
 
@@ -142,7 +134,7 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 // so a marker is enqueued there unless nothing lies between.
 func (s *Stream) mark() place {
 	if s.legacy {
-		if last := s.dev.last; !s.eng.free.Load() || !last.legacy && (last.pending > 0 || !last.open) {
+		if last := s.dev.last; !s.eng.parallel.Load() || !last.legacy && (last.pending > 0 || !last.open) {
 			s.eng.add(s, op{kind: opNop})
 		}
 	}
@@ -151,20 +143,17 @@ func (s *Stream) mark() place {
 
 // Reset implements driver.Stream.
 func (s *Stream) Reset(ev driver.Event, tag driver.Tag) error {
-	s.eng.submit(s, op{kind: opReset, tag: tag, ref: ev.(*Event)})
-	return nil
+	return s.eng.submit(s, op{kind: opReset, tag: tag, ref: ev.(*Event)})
 }
 
 // Nop implements driver.Stream.
 func (s *Stream) Nop(tag driver.Tag) error {
-	s.eng.submit(s, op{kind: opNop, tag: tag})
-	return nil
+	return s.eng.submit(s, op{kind: opNop, tag: tag})
 }
 
 // Delay implements driver.Delayer.
 func (s *Stream) Delay(ns int64, tag driver.Tag) error {
-	s.eng.submit(s, op{kind: opWork, tag: tag, ref: delayWork{ns}})
-	return nil
+	return s.eng.submit(s, op{kind: opWork, tag: tag, ref: delayWork{ns}})
 }
 
 // HostFunc implements driver.Stream.
@@ -178,8 +167,7 @@ func (s *Stream) HostFunc(f driver.HostFunc) error {
 	case f.Passing:
 		kind = opPass
 	}
-	s.eng.submit(s, op{kind: kind, tag: f.Tag, arg: f.Token, ref: f.Sink})
-	return nil
+	return s.eng.submit(s, op{kind: kind, tag: f.Tag, arg: f.Token, ref: f.Sink})
 }
 
 // Complete implements driver.Completer: the host function at the head ended.
@@ -191,7 +179,7 @@ func (s *Stream) Complete(err *driver.Error) {
 	}
 	e.finish(s)
 	e.advance(s)
-	e.sched.Point(Ended, s, nil, 0)
+	e.point(sched.Ended, s, nil, 0)
 	e.Unlock()
 }
 
@@ -208,11 +196,11 @@ func (s *Stream) Failure() *driver.Error {
 // Query implements driver.Stream.
 func (s *Stream) Query() (bool, error) {
 	e := s.eng
-	if e.free.Load() && !s.legacy {
+	if e.parallel.Load() && !s.legacy {
 		return s.completed.Load() == s.submitted.Load(), nil
 	}
 	e.Lock()
-	e.sched.Point(Queried, s, nil, 0)
+	e.point(sched.Queried, s, nil, 0)
 	done := s.completed.Load() == s.submitted.Load()
 	if done && s.legacy {
 		// Its work includes that of the streams ordered with it.

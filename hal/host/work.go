@@ -33,7 +33,10 @@ static void hs_free(uint64_t p) { free((void *)(uintptr_t)p); }
 */
 import "C"
 
-import "halstream/hal/driver"
+import (
+	"halstream/hal/driver"
+	"halstream/hal/host/sched"
+)
 
 // inlineMost is the size up to which a copy or fill is run by whoever runs the
 // stream, instead of by an engine: handing it over would take longer.
@@ -106,22 +109,19 @@ func (w *nativeWork) short() bool { return false }
 
 // Copy implements driver.Worker.
 func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
-	s.eng.submit(s, op{kind: opWork, tag: c.Tag, ref: &copyWork{Copy: c}})
-	return nil, nil
+	return nil, s.eng.submit(s, op{kind: opWork, tag: c.Tag, ref: &copyWork{Copy: c}})
 }
 
 // Fill implements driver.Worker.
 func (s *Stream) Fill(f driver.Fill) error {
 	w := fillWork(f)
-	s.eng.submit(s, op{kind: opWork, tag: f.Tag, ref: &w})
-	return nil
+	return s.eng.submit(s, op{kind: opWork, tag: f.Tag, ref: &w})
 }
 
 // Native implements driver.Worker.
 func (s *Stream) Native(n driver.Native) error {
 	w := nativeWork(n)
-	s.eng.submit(s, op{kind: opWork, tag: n.Tag, ref: &w})
-	return nil
+	return s.eng.submit(s, op{kind: opWork, tag: n.Tag, ref: &w})
 }
 
 // Last implements driver.Worker.
@@ -138,7 +138,7 @@ func (s *Stream) Mark() uint64 {
 		}
 	}
 	place := s.submitted.Load()
-	e.sched.Point(Enqueued, s, nil, 0)
+	e.point(sched.Enqueued, s, nil, 0)
 	e.Unlock()
 	return place
 }

@@ -222,6 +222,22 @@ def test_A6_a_wait_that_is_met_in_time_leaves_no_error(context: Context) -> None
     s.synchronize(timeout=LIMIT)
 
 
+def test_A6_the_limit_begins_when_the_stream_comes_to_the_wait(context: Context) -> None:
+    limit = 0.2
+    a, s, e, before = context.stream(), context.stream(), context.event(KIND_FUTURE), context.event()
+    gate = hs.testing.Gate(s)
+    s.record(before)
+    _context.wait_limited(s, e, limit)
+    with pytest.raises(hs.WaitTimeoutError):
+        s.synchronize(timeout=1.1 * limit)
+    gate.open()
+    before.synchronize(timeout=LIMIT)
+    # The limit is over since the call, and most of it is left since the head.
+    a.delay(0.1 * limit)
+    a.record(e)
+    s.synchronize(timeout=LIMIT)
+
+
 def test_A7_a_timestamp_needs_a_completed_record_with_timing(context: Context) -> None:
     s = context.stream()
     first, second = context.event(TIMING), context.event(TIMING)

@@ -1,8 +1,9 @@
-package host
+package sched
 
 import (
 	"sync/atomic"
 
+	"halstream/hal/driver"
 	"halstream/hal/park"
 	"halstream/hal/prio"
 )
@@ -27,7 +28,7 @@ const (
 // that spins for a while and then sleeps, and on threads that wait.
 type parallel struct {
 	r      Runner
-	ready  prio.Queue[*Stream]
+	ready  prio.Queue[Stream]
 	avail  int32 // ready.Len(), written under the lock and read by a pump that spins
 	parked bool  // the pump sleeps and nobody has woken it yet
 	sleep  *park.Parker
@@ -36,29 +37,42 @@ type parallel struct {
 	done   chan struct{}
 }
 
-// Parallel returns the default scheduler: real threads, most urgent first.
-func Parallel() Scheduler {
+// NewParallel returns the default scheduler: real threads, most urgent first.
+func NewParallel() Scheduler {
 	return &parallel{sleep: park.Get(), done: make(chan struct{}), parked: true}
 }
 
+// Attach implements Scheduler.
 func (p *parallel) Attach(r Runner) {
 	p.r = r
 	go p.pump()
 }
 
-func (p *parallel) Ready(s *Stream) {
-	p.ready.Push(s.level, s)
+// Clock implements Scheduler.
+func (p *parallel) Clock(real Clock) Clock { return real }
+
+// Parallel implements Scheduler.
+func (p *parallel) Parallel() bool { return true }
+
+// Run implements Scheduler: nothing is kept of what happens.
+func (p *parallel) Run() driver.Run { return driver.Run{} }
+
+// Ready implements Scheduler.
+func (p *parallel) Ready(s Stream) {
+	p.ready.Push(s.Level(), s)
 	atomic.StoreInt32(&p.avail, int32(p.ready.Len()))
 }
 
-func (p *parallel) Added(*Stream) {}
+// Added implements Scheduler.
+func (p *parallel) Added(Stream, string) {}
 
-func (p *parallel) Point(why Reason, s *Stream, done func() bool, _ int64) {
+// Point implements Scheduler.
+func (p *parallel) Point(why Reason, s Stream, done func() bool, _ int64) {
 	switch why {
 	case Enqueued:
 		// Handing a host function over is no work: its dispatcher can be woken
 		// from here instead of by the pump.
-		if s != nil && s.state == ready && handsOver(s.q.front()) && p.ready.Len() == 1 {
+		if p.ready.Len() == 1 && s != nil && s.State() == Ready && s.HandsOver() {
 			p.one()
 		}
 	case Blocked:
@@ -94,10 +108,11 @@ func (p *parallel) one() bool {
 	}
 	atomic.StoreInt32(&p.avail, int32(p.ready.Len()))
 	p.r.Run(s)
-	p.handed = s.state == running && s.q.front().kind == opWork
+	p.handed = s.OnEngine()
 	return true
 }
 
+// Close implements Scheduler.
 func (p *parallel) Close() {
 	p.r.Lock()
 	p.closed = true
@@ -145,12 +160,4 @@ func (p *parallel) pump() {
 			p.sleep.Park(-1, 0)
 		}
 	}
-}
-
-// handsOver reports whether running an operation only gives it to another thread.
-func handsOver(o *op) bool {
-	if o.kind == opWork {
-		return !o.ref.(work).short()
-	}
-	return o.kind == opCall
 }

@@ -1,4 +1,4 @@
-package host
+package sched
 
 import (
 	"time"
@@ -21,22 +21,21 @@ const queriesMost = 64
 // go on is left to itself after a while.
 type deterministic struct {
 	r      Runner
-	eng    *engine
 	policy policy
 	caller driver.Caller
 	clock  *virtual
 	stall  time.Duration
+	tick   time.Duration
 
-	lanes  []*lane // by number-1
-	byOwn  map[*Stream]*lane
-	keys   uint32
-	ready  int // lanes in the policy
-	steps  []driver.Step
-	calls  []driver.Call
-	known  map[uint64]uint32 // threads
-	waits  map[uint64]place  // what each thread waited for in its last call
-	timers []limit
-	asked  map[*Stream]int // queries in a row that found it busy, and nothing ran
+	lanes   []*lane // by number-1
+	byOwn   map[Stream]*lane
+	keys    uint32
+	ready   int // lanes in the policy
+	steps   []driver.Step
+	calls   []driver.Call
+	threads map[uint64]uint32 // their numbers in the run
+	waits   map[uint64]place  // what each thread waited for in its last call
+	asked   map[Stream]int    // queries in a row that found it busy, and nothing ran
 
 	added string // kind of the operation that the present call enqueued
 
@@ -46,12 +45,13 @@ type deterministic struct {
 	waiter *park.Parker   // the thread that waits for the flight
 	idle   []*park.Parker // threads that wait and have nothing to run
 	stop   chan struct{}
-	way    []place // see needed
+	closed bool
+	chain  []place // see needed
 }
 
 // lane is what a run knows of a stream.
 type lane struct {
-	s        *Stream
+	s        Stream
 	number   uint32
 	base     uint64   // operations done before the run
 	keys     []uint32 // of its operations, in the order of the calls
@@ -61,19 +61,11 @@ type lane struct {
 }
 
 // head is the number of the head operation.
-func (l *lane) head() uint32 { return uint32(l.s.completed.Load()-l.base) + 1 }
+func (l *lane) head() uint32 { return uint32(l.s.Completed()-l.base) + 1 }
 
-// limit is a wait with a limit, in virtual time.
-type limit struct {
-	at  int64
-	s   *Stream
-	seq uint64
-	v   *Event
-}
-
-func newDeterministic(text string, e *engine, c driver.Caller, stall time.Duration) (*deterministic, error) {
-	d := &deterministic{eng: e, caller: c, clock: &virtual{}, stall: stall, stop: make(chan struct{}),
-		byOwn: map[*Stream]*lane{}, known: map[uint64]uint32{}, waits: map[uint64]place{}, asked: map[*Stream]int{}}
+func newDeterministic(text string, o Options) (*deterministic, error) {
+	d := &deterministic{caller: o.Caller, clock: &virtual{}, stall: o.Stall, tick: o.Tick, stop: make(chan struct{}),
+		byOwn: map[Stream]*lane{}, threads: map[uint64]uint32{}, waits: map[uint64]place{}, asked: map[Stream]int{}}
 	var err error
 	if d.policy, err = newPolicy(text, d); err != nil {
 		return nil, err
@@ -96,27 +88,42 @@ func newDeterministic(text string, e *engine, c driver.Caller, stall time.Durati
 // Attach implements Scheduler.
 func (d *deterministic) Attach(r Runner) {
 	d.r = r
-	go d.goOn()
+	go d.moveAlone()
 }
 
-// Close implements Scheduler.
-func (d *deterministic) Close() { close(d.stop) }
+// Close implements Scheduler. Threads that wait in a schedule point leave it.
+func (d *deterministic) Close() {
+	close(d.stop)
+	d.r.Lock()
+	d.closed = true
+	d.wakeIdle()
+	d.r.Unlock()
+}
+
+// Clock implements Scheduler.
+func (d *deterministic) Clock(Clock) Clock { return d.clock }
+
+// Parallel implements Scheduler.
+func (d *deterministic) Parallel() bool { return false }
+
+// Run implements Scheduler.
+func (d *deterministic) Run() driver.Run { return driver.Run{Steps: d.steps, Calls: d.calls} }
 
 // Added implements Scheduler.
-func (d *deterministic) Added(s *Stream) {
+func (d *deterministic) Added(s Stream, kind string) {
 	l := d.byOwn[s]
 	if l == nil {
-		l = &lane{s: s, number: uint32(len(d.lanes)) + 1, base: s.submitted.Load() - 1}
+		l = &lane{s: s, number: uint32(len(d.lanes)) + 1, base: s.Enqueued() - 1}
 		d.lanes = append(d.lanes, l)
 		d.byOwn[s] = l
 	}
 	d.keys++
 	l.keys = append(l.keys, d.keys)
-	d.added = s.q.last.ops[len(s.q.last.ops)-1].kind.String()
+	d.added = kind
 }
 
 // Ready implements Scheduler.
-func (d *deterministic) Ready(s *Stream) {
+func (d *deterministic) Ready(s Stream) {
 	l := d.byOwn[s]
 	l.key = l.keys[l.head()-1]
 	l.spent = 0
@@ -132,23 +139,23 @@ func (d *deterministic) Unlocked() {}
 
 func (d *deterministic) wakeIdle() {
 	for _, p := range d.idle {
-		d.eng.unpark(p)
+		d.r.Wake(p)
 	}
 	d.idle = nil
 }
 
 // Point implements Scheduler.
-func (d *deterministic) Point(why Reason, s *Stream, done func() bool, limit int64) {
+func (d *deterministic) Point(why Reason, s Stream, done func() bool, limit int64) {
 	if why == Ended {
 		if d.flight != nil && d.flight.landed() && d.waiter != nil {
-			d.eng.unpark(d.waiter)
+			d.r.Wake(d.waiter)
 			d.waiter = nil
 		}
 		d.wakeIdle()
 		return
 	}
 	id, inside := d.caller.Thread()
-	if inside {
+	if inside || d.closed {
 		return
 	}
 	again := d.note(why, s, id, limit)
@@ -163,7 +170,7 @@ func (d *deterministic) Point(why Reason, s *Stream, done func() bool, limit int
 		d.move(s, nil, false, driver.Forever)
 		return
 	}
-	if !d.busy(s) {
+	if !s.Pending() {
 		delete(d.asked, s)
 	} else {
 		d.asked[s]++
@@ -174,15 +181,10 @@ func (d *deterministic) Point(why Reason, s *Stream, done func() bool, limit int
 	}
 }
 
-// busy reports whether a query of s can find work pending.
-func (d *deterministic) busy(s *Stream) bool {
-	return s.state != idle || s.legacy && (!s.dev.last.open || s.dev.last.pending > 0)
-}
-
 // block runs operations until done, or for limit nanoseconds.
-func (d *deterministic) block(s *Stream, done func() bool, limit int64) {
+func (d *deterministic) block(s Stream, done func() bool, limit int64) {
 	end := time.Now().Add(time.Duration(limit))
-	for !done() {
+	for !done() && !d.closed {
 		left := limit
 		if limit > 0 {
 			if left = min(limit, int64(time.Until(end))); left <= 0 {
@@ -234,7 +236,7 @@ func (d *deterministic) leave(w *park.Parker) bool {
 
 // move runs what the policy chooses until it lets the host go on, or done. It
 // returns false if the call shall end at once.
-func (d *deterministic) move(s *Stream, done func() bool, forced bool, limit int64) bool {
+func (d *deterministic) move(s Stream, done func() bool, forced bool, limit int64) bool {
 	d.moving = true
 	goOn := d.moves(s, done, forced, limit)
 	d.moving = false
@@ -242,7 +244,7 @@ func (d *deterministic) move(s *Stream, done func() bool, forced bool, limit int
 	return goOn
 }
 
-func (d *deterministic) moves(s *Stream, done func() bool, forced bool, limit int64) bool {
+func (d *deterministic) moves(s Stream, done func() bool, forced bool, limit int64) bool {
 	end := time.Now().Add(time.Duration(limit))
 	last := d.clock.now + limit
 	c := choice{forced: forced, needed: func() *lane { return d.needed(s) }}
@@ -260,7 +262,7 @@ func (d *deterministic) moves(s *Stream, done func() bool, forced bool, limit in
 				return true
 			}
 		}
-		if done != nil && done() {
+		if done != nil && done() || d.closed {
 			return true
 		}
 		l := d.policy.next(c)
@@ -281,12 +283,12 @@ func (d *deterministic) moves(s *Stream, done func() bool, forced bool, limit in
 // fits reports whether the head of l ends before a time. A delay that does not
 // takes the time until then and stays.
 func (d *deterministic) fits(l *lane, last int64) bool {
-	w, ok := l.s.q.front().ref.(delayWork)
-	if !ok || l.s.q.front().kind != opWork || d.clock.now+w.ns-l.spent <= last {
+	o := l.s.Head()
+	if !o.Delay || d.clock.now+o.Cost-l.spent <= last {
 		return true
 	}
 	l.spent += last - d.clock.now
-	d.clock.now = last
+	d.advance(last)
 	d.ready++
 	d.policy.add(l)
 	return false

@@ -1,4 +1,4 @@
-package host
+package sched
 
 import (
 	"cmp"
@@ -16,7 +16,14 @@ type policy interface {
 	// next takes the lane off whose head operation runs now; nil lets the host
 	// go on.
 	next(c choice) *lane
+	// called notes a call of the program.
+	called()
 }
+
+// uncounted is embedded by the policies for which calls do not count.
+type uncounted struct{}
+
+func (uncounted) called() {}
 
 // choice is what a policy is asked.
 type choice struct {
@@ -25,6 +32,12 @@ type choice struct {
 	// needed finds a ready lane without which the host cannot go on; nil if
 	// there is none.
 	needed func() *lane
+}
+
+// heaped is embedded by the policies that keep the order of the calls.
+type heaped struct {
+	uncounted
+	byCall
 }
 
 // byCall is a heap of lanes by the call that enqueued their head operation.
@@ -61,22 +74,25 @@ func (h *byCall) take(l *lane) *lane {
 }
 
 // fifo runs all that can run, in the order of the calls.
-type inOrder struct{ byCall }
+type inOrder struct{ heaped }
 
 func (p *inOrder) next(choice) *lane { return p.first() }
 
 // earliest runs all that can run, the most urgent first and then what could run
 // first, as real threads without limits would.
-type earliest struct{ ready prio.Queue[*lane] }
+type earliest struct {
+	uncounted
+	ready prio.Queue[*lane]
+}
 
-func (p *earliest) add(l *lane) { p.ready.Push(l.s.level, l) }
+func (p *earliest) add(l *lane) { p.ready.Push(l.s.Level(), l) }
 func (p *earliest) next(choice) *lane {
 	l, _ := p.ready.Pop()
 	return l
 }
 
 // latest runs only what a blocked host needs.
-type latest struct{ byCall }
+type latest struct{ heaped }
 
 func (p *latest) next(c choice) *lane {
 	if !c.forced {
@@ -91,7 +107,7 @@ func (p *latest) next(c choice) *lane {
 // starve runs all that can run in the order of the calls, but one stream only
 // when nothing else can and the host is blocked.
 type starve struct {
-	byCall
+	heaped
 	number uint32
 	hungry *lane
 }
@@ -115,6 +131,7 @@ func (p *starve) next(c choice) *lane {
 
 // random runs any that can run, and lets the host go on at any time.
 type random struct {
+	uncounted
 	source *rand.PCG
 	ready  []*lane
 }
@@ -163,6 +180,9 @@ func (p *pct) add(l *lane) {
 	p.ready = append(p.ready, l)
 }
 
+// called implements policy: the host has taken a step.
+func (p *pct) called() { p.ran(&p.host) }
+
 // ran counts a step of whoever has the priority.
 func (p *pct) ran(priority *uint64) {
 	p.step++
@@ -201,7 +221,7 @@ type until struct {
 // holds runs all that can run in the order of the calls, but keeps operations
 // back until something else has happened.
 type holds struct {
-	byCall
+	heaped
 	rules map[opName]until
 	held  []*lane
 	d     *deterministic

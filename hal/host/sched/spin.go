@@ -1,4 +1,4 @@
-package host
+package sched
 
 /*
 #include <stdint.h>

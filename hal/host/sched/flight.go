@@ -1,4 +1,4 @@
-package host
+package sched
 
 import (
 	"time"
@@ -8,9 +8,6 @@ import (
 )
 
 const (
-	// inlineMostDet is the size up to which a copy or fill runs on the thread that
-	// chose it. Larger ones let other threads of the program run meanwhile.
-	inlineMostDet = 1 << 20
 	// lookNS is how often a thread that waits for a function looks whether that
 	// waits for the host.
 	lookNS = 10_000_000
@@ -24,67 +21,28 @@ const (
 
 // flight is an operation that runs on another thread.
 type flight struct {
-	s     *Stream
+	s     Stream
 	seq   uint64
 	token uint64 // of a function, 0 for an engine's work
 	began time.Time
 	stuck int // looks in a row at which it waited for the host
 }
 
-func (f *flight) landed() bool { return f.s.completed.Load() >= f.seq }
+func (f *flight) landed() bool { return f.s.Completed() >= f.seq }
 
 // run runs the head operation of a ready lane, or starts it on another thread.
 func (d *deterministic) run(l *lane) {
-	e, s := d.eng, l.s
-	o := s.q.front()
-	d.steps = append(d.steps, driver.Step{Stream: l.number, Op: l.head(), Tag: o.tag})
+	s := l.s
+	began := d.clock.now
+	d.advance(began + s.Head().Cost - l.spent)
+	o := s.Head() // another one if the stream was aborted while a timer fired
+	d.steps = append(d.steps, driver.Step{Stream: l.number, Op: l.head(), Tag: o.Tag})
 	delete(d.asked, s)
-	s.began = d.clock.now
-	d.clock.now += cost(o) - l.spent
-	switch o.kind {
-	case opPass:
-		// What it lets go of must not happen at a time of its own choice.
-		o.kind = opCall
-	case opWork:
-		switch w := o.ref.(work).(type) {
-		case delayWork:
-			e.finish(s)
-			e.advance(s)
-			return
-		case *copyWork:
-			if w.Width*w.Height <= inlineMostDet {
-				d.inline(s, func() { w.copyAll() })
-				return
-			}
-		case *fillWork:
-			if w.Count*uint64(w.Size) <= inlineMostDet {
-				d.inline(s, func() { w.run() })
-				return
-			}
-		}
-	}
-	f := &flight{s: s, seq: s.completed.Load() + 1, began: time.Now()}
-	if o.kind == opCall {
-		f.token = o.arg
-	}
-	report := o.kind == opReport
-	d.r.Run(s)
-	if !f.landed() && !report {
+	f := &flight{s: s, seq: s.Completed() + 1, token: o.Token, began: time.Now()}
+	d.r.Step(s, began)
+	if !f.landed() && !o.Report {
 		d.flight = f
 	}
-}
-
-func (d *deterministic) inline(s *Stream, f func()) {
-	s.state = running
-	if !d.eng.closed {
-		d.eng.beginC()
-		d.r.Unlock()
-		f()
-		d.r.Lock()
-		d.eng.endC()
-	}
-	d.eng.finish(s)
-	d.eng.advance(s)
 }
 
 // land waits for the end of the operation that runs on another thread, for at

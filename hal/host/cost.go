@@ -1,12 +1,5 @@
 package host
 
-// virtual is the clock of a deterministic schedule: it moves by what the
-// operations cost, and nothing ever sleeps.
-type virtual struct{ now int64 }
-
-// Now implements Clock. The engine's lock is held.
-func (c *virtual) Now() int64 { return c.now }
-
 // What operations cost, in nanoseconds.
 const (
 	costLeast = 1_000  // of every operation

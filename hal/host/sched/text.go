@@ -1,4 +1,4 @@
-package host
+package sched
 
 import (
 	"math/rand/v2"

@@ -1,0 +1,145 @@
+package sched
+
+import (
+	"math"
+	"time"
+
+	"halstream/hal/driver"
+)
+
+// place is the n-th operation of a stream.
+type place struct {
+	on  Stream
+	seq uint64
+}
+
+// needed finds a ready lane that must run before the head operation of s can
+// end; nil if there is none. The chain of streams that wait for one another is
+// kept: most of it is the same at the next call, and it may be long.
+func (d *deterministic) needed(s Stream) *lane {
+	if s == nil {
+		return nil
+	}
+	if len(d.chain) > 0 && d.chain[0].on != s {
+		d.chain = d.chain[:0]
+	}
+	for {
+		n := len(d.chain)
+		if n > 0 && d.chain[n-1].on.Completed() != d.chain[n-1].seq {
+			d.chain = d.chain[:n-1] // it has moved: the one before may not wait for it any more
+			continue
+		}
+		next := s
+		if n > 0 {
+			last := d.chain[n-1].on
+			switch last.State() {
+			case Ready:
+				return d.byOwn[last]
+			case Stalled, Idle:
+				next = last.Holder()
+			default:
+				return nil
+			}
+			if next == nil {
+				return nil
+			}
+		}
+		d.chain = append(d.chain, place{next, next.Completed()})
+	}
+}
+
+// note keeps a call of the program, once for a wait that looks in slices, and
+// reports whether it is such another look.
+func (d *deterministic) note(why Reason, s Stream, thread uint64, limit int64) bool {
+	number := d.threads[thread]
+	if number == 0 {
+		number = uint32(len(d.threads)) + 1
+		d.threads[thread] = number
+	}
+	c := driver.Call{Thread: number, Kind: why.String()}
+	if s != nil {
+		if l := d.byOwn[s]; l != nil {
+			c.Stream = l.number
+		}
+	}
+	if why == Enqueued && d.added != "" {
+		c.Kind = d.added
+	}
+	d.added = ""
+	if why == Blocked {
+		at := place{s, s.Enqueued()}
+		if d.waits[thread] == at {
+			return limit == 0
+		}
+		d.waits[thread] = at
+	} else {
+		delete(d.waits, thread)
+	}
+	d.calls = append(d.calls, c)
+	d.steps = append(d.steps, driver.Step{Call: uint32(len(d.calls))})
+	d.policy.called()
+	return false
+}
+
+// expire moves the time to the first pending timer and fires it. It reports
+// false if there is none.
+func (d *deterministic) expire() bool {
+	t := d.clock.due(math.MaxInt64)
+	if t == nil {
+		return false
+	}
+	d.fire(t)
+	return true
+}
+
+// advance moves the time to a later moment and fires the timers until then.
+func (d *deterministic) advance(moment int64) {
+	for t := d.clock.due(moment); t != nil; t = d.clock.due(moment) {
+		d.fire(t)
+	}
+	d.clock.now = max(d.clock.now, moment)
+}
+
+func (d *deterministic) fire(t *virtualTimer) {
+	d.clock.now = max(d.clock.now, t.at)
+	d.r.Unlock()
+	t.f()
+	d.r.Lock()
+}
+
+// Where the program waits for the device without asking the runtime (for a flag
+// that a function sets, say), the device goes on by itself, as real ones do,
+// once no thread of the program has done anything for a while.
+const aloneTicks = 5
+
+func (d *deterministic) moveAlone() {
+	tick := time.NewTicker(d.tick)
+	defer tick.Stop()
+	calm, seen := 0, 0
+	for {
+		select {
+		case <-d.stop:
+			return
+		case <-tick.C:
+		}
+		d.r.Lock()
+		quiet := len(d.steps) == seen && !d.moving && len(d.idle) == 0 && (d.ready > 0 || len(d.clock.timers) > 0)
+		seen = len(d.steps)
+		d.r.Unlock()
+		if !quiet || !d.caller.Asleep() {
+			calm = 0
+			continue
+		}
+		if calm++; calm < aloneTicks {
+			continue
+		}
+		calm = 0
+		d.r.Lock()
+		if len(d.steps) == seen && !d.moving {
+			d.alone = true
+			d.move(nil, nil, true, driver.Forever)
+			d.alone = false
+		}
+		d.r.Unlock()
+	}
+}
