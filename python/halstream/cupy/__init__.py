@@ -1,7 +1,8 @@
 """cupy (14.2.0): its stream layer, over any device of the runtime.
 
 ``from halstream.cupy import cuda`` stands for ``from cupy import cuda``. Of the
-arrays there is what programs about streams use; kernels are not built yet.
+arrays there is what programs about streams use. Names of the package that are not
+built yet, kernels above all, say so when they are used.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import cuda
+from ._names import FROM_NUMPY
+from .cuda._missing import names
 
 if TYPE_CHECKING:
     from ._creation import (
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
         asnumpy,
         empty,
         empty_like,
+        from_dlpack,
         full,
         get_array_module,
         get_default_memory_pool,
@@ -39,6 +43,7 @@ __all__ = [
     "cuda",
     "empty",
     "empty_like",
+    "from_dlpack",
     "full",
     "get_array_module",
     "get_default_memory_pool",
@@ -52,17 +57,25 @@ __all__ = [
 ]
 
 
+__version__ = "14.2.0"
+
+
 def is_available() -> bool:
     """cupy.is_available (14.2.0): as ``cuda.is_available()``."""
     return cuda.is_available()
 
 
 def __getattr__(name: str) -> Any:
-    # Arrays load NumPy, which programs of streams and memory alone need not.
-    if name in __all__:
+    # Arrays and dtypes load NumPy, which programs of streams and memory alone need not.
+    if name in FROM_NUMPY:
+        from . import _numpy_names
+
+        found = _numpy_names.find(name)
+    elif name in __all__:
         from . import _creation, _ndarray
 
         found = getattr(_ndarray if name == "ndarray" else _creation, name)
-        globals()[name] = found
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    else:
+        return names.find(__name__, name)
+    globals()[name] = found
+    return found

@@ -8,11 +8,14 @@ import numpy as np
 
 from .. import _memory
 from .._core import _hostfunc
+from .._dialects._adapt import raising
+from .._memory import _borrow
+from .._memory._array import Array
 from ._arithmetic import accepts, compute
 from ._ndarray import ndarray
 from .cuda import memory, pinned_memory
 from .cuda._blocks import stream_of
-from .cuda._errors import unsupported
+from .cuda._errors import ERRORS, unsupported
 
 __all__ = [
     "arange",
@@ -22,6 +25,7 @@ __all__ = [
     "asnumpy",
     "empty",
     "empty_like",
+    "from_dlpack",
     "full",
     "get_array_module",
     "get_default_memory_pool",
@@ -103,9 +107,12 @@ def array(
         kind = obj.dtype if dtype is None else np.dtype(dtype)
         same: ndarray = obj if kind == obj.dtype and not copy else obj.astype(kind)
         return same
-    if order == "F":
-        raise unsupported("arrays that are not contiguous in C order are not built yet")
+    if subok:
+        raise TypeError("subok is not supported yet")
     host = np.array(obj, dtype, copy=None, order="C", ndmin=ndmin)
+    # With one dimension at most both orders are the same.
+    if order == "F" and host.ndim > 1 and not host.flags.f_contiguous:
+        raise unsupported("arrays that are not contiguous in C order are not built yet")
     new = ndarray(host.shape, host.dtype)
     stream = stream_of(None)
     if host.nbytes:
@@ -149,6 +156,25 @@ def asnumpy(
         np.copyto(out, np.asarray(a))
         return out
     return np.asarray(a, order=order)
+
+
+def from_dlpack(array: Any, *, device: Any = None, copy: Any = None) -> ndarray:
+    """cupy.from_dlpack (14.2.0): shares the memory, in the order of the current stream.
+
+    Differences: on the host backend arrays of the CPU are shared, too; `device`
+    is a pair of DLPack numbers or a device of this runtime.
+    """
+    source = array._array if isinstance(array, ndarray) else array
+    if isinstance(device, tuple):
+        device = device[1]
+    found = _from_dlpack(source, device, copy)
+    owner = memory.UnownedMemory(found.ptr, found.nbytes, found, found.device.ordinal)
+    return ndarray(found.shape, found.dtype, memory.MemoryPointer(owner, 0))
+
+
+@raising(ERRORS)
+def _from_dlpack(source: Any, device: Any, copy: Any) -> Array:
+    return _borrow.from_dlpack(source, device=device, copy=copy, stream=stream_of(None))
 
 
 def get_array_module(*args: Any) -> Any:

@@ -7,6 +7,7 @@ the memory of vendors' devices is copied for it, in the stream's order.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ._arithmetic import binary, comparison, compute, unary
 from ._base_array import BaseArray
 from .cuda._blocks import stream_of
 from .cuda._errors import unsupported
+from .cuda._missing import names
 
 __all__ = ["ndarray"]
 
@@ -79,10 +81,46 @@ class ndarray(BaseArray):
     def __getitem__(self, index: Any) -> ndarray:
         if index is Ellipsis:
             return self
+        if isinstance(index, tuple):
+            return self._row(index)
+        if index is None or isinstance(index, (float, str, list, np.ndarray, ndarray)):
+            raise _cannot_index(index)
+        return self._part(index, 0)
+
+    def _part(self, index: Any, axis: int) -> ndarray:
+        """Return the view of one index; `axis` is the one that errors name."""
+        if not self.shape:
+            raise IndexError("too many indices for array: array is 0-dimensional, but 1 were indexed")
+        if isinstance(index, (int, np.integer)):
+            length = self.shape[0]
+            if not -length <= index < length:
+                raise IndexError(f"Index {index} is out of bounds for axis {axis} with size {length}")
         try:
             return ndarray._of(self.data, self._array[index])
         except NotSupportedError as exc:
             raise unsupported(str(exc)) from None
+
+    def _row(self, index: tuple[Any, ...]) -> ndarray:
+        """Return the view that several integers, and last perhaps a slice, name."""
+        if len(index) > self.ndim:
+            raise IndexError(
+                f"too many indices for array: array is {self.ndim}-dimensional, "
+                f"but {len(index)} were indexed"
+            )
+        found = self
+        for number, part in enumerate(index):
+            whole = isinstance(part, slice) and part == slice(None)
+            last = number == len(index) - 1 or all(i == slice(None) for i in index[number + 1 :])
+            if whole and last:
+                break  # the rest is taken as it is
+            if isinstance(part, slice) and not last:
+                raise unsupported("a slice is followed by an index: such views are not built yet")
+            if not isinstance(part, (int, np.integer, slice)):
+                raise _cannot_index(part)
+            found = found._part(part, number)
+            if isinstance(part, slice):
+                break
+        return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         target = self[index]
@@ -96,6 +134,23 @@ class ndarray(BaseArray):
             target.set(value)
         else:
             target.fill(value)
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (self.get(),)
+
+    def __iter__(self) -> Iterator[ndarray]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[number] for number in range(self.shape[0]))
+
+    def __getattr__(self, name: str) -> Any:
+        raise names.attribute("cupy.ndarray", name)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(
@@ -141,6 +196,23 @@ class ndarray(BaseArray):
     __le__ = comparison(np.less_equal)
     __gt__ = comparison(np.greater)
     __ge__ = comparison(np.greater_equal)
+
+
+def _unpickled(host: Any) -> ndarray:
+    """Return an array of the current device with the contents of one of the host."""
+    new = ndarray(host.shape, host.dtype)
+    new.set(host)
+    stream_of(None).synchronize()  # the source is given up
+    return new
+
+
+def _cannot_index(index: Any) -> Exception:
+    if index is None or isinstance(index, (list, np.ndarray, ndarray)) or index is Ellipsis:
+        return unsupported("indexing by None, Ellipsis and arrays is not built yet")
+    return IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
+        "boolean arrays are valid indices"
+    )
 
 
 ndarray.__module__ = "halstream.cupy"

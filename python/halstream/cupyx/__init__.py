@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..cupy.cuda._errors import DeviceSynchronized
+from ..cupy.cuda._missing import names
 from . import profiler
 
 if TYPE_CHECKING:
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
         zeros_like_pinned,
         zeros_pinned,
     )
+    from ._runtime import get_runtime_info
 
 __all__ = [
     "DeviceSynchronized",
     "allow_synchronize",
     "empty_like_pinned",
     "empty_pinned",
+    "get_runtime_info",
     "profiler",
     "zeros_like_pinned",
     "zeros_pinned",
@@ -29,9 +32,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from . import _memory  # loads NumPy
+        from . import _memory, _runtime  # load NumPy
 
-        found = getattr(_memory, name)
+        found = getattr(_runtime if name == "get_runtime_info" else _memory, name)
         globals()[name] = found
         return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return names.find(__name__, name)

@@ -16,6 +16,7 @@ from ._device import device
 from ._device import device as _Device
 from ._errors import AcceleratorError, OutOfMemoryError
 from ._events import Event
+from ._missing import names as _names
 from ._streams import Stream
 
 __all__ = [
@@ -40,3 +41,5 @@ def get_device_module(device: Any = None) -> ModuleType:
         return cpu
     raise RuntimeError(f"torch has no module of '{name}' on this runtime")
 
+
+__getattr__ = _names.getter(__name__)

@@ -88,3 +88,21 @@ dialect_errors = raising(ERRORS)
 def error(kind: str, text: str, **details: Any) -> HalError:
     """Return an exception of a kind with exactly this text."""
     return _FAMILY[kind](text, **details)
+
+
+_MissingName: Any = type(
+    AcceleratorError.__name__,
+    (_FAMILY["not_supported"], AttributeError),
+    {"__module__": AcceleratorError.__module__, "__doc__": "A name that is not built yet."},
+)
+
+
+def unsupported(text: str) -> HalError:
+    """Return the error for a part of the package that is not built yet."""
+    return error("not_supported", text)
+
+
+def missing_name(text: str) -> HalError:
+    """Return the error for an attribute that is not built yet; it is an AttributeError, too."""
+    made: HalError = _MissingName(text)
+    return made

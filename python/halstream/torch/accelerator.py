@@ -10,6 +10,7 @@ from .. import _core as core
 from .._core import _current, _interop
 from ._device import device, existing, in_range, is_device
 from ._errors import dialect_errors
+from ._missing import names as _names
 from ._streams import CpuStream, Stream
 from .cuda import device_count, is_available, memory
 from .cuda import empty_cache as empty_cache
@@ -181,3 +182,6 @@ def reset_peak_memory_stats(device_index: Any = None, /) -> None:
 def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
     """torch.accelerator.reset_accumulated_memory_stats (2.15)."""
     memory.reset_accumulated_memory_stats(_index(device_index, optional=True))
+
+
+__getattr__ = _names.getter(__name__)

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from .._runtime import runtime
+from ._missing import names as _names
 
 __all__ = [
     "Event",
@@ -111,3 +112,6 @@ class StreamContext(AbstractContextManager[None]):
 def stream(stream: Any) -> StreamContext:
     """torch.cpu.stream (2.15)."""
     return StreamContext(stream)
+
+
+__getattr__ = _names.getter(__name__)

@@ -20,6 +20,7 @@ from . import (
     runtime,
     stream,
 )
+from ._missing import names as _names
 from .device import Device, get_device_id
 from .graph import Graph
 from .memory import (
@@ -122,3 +123,6 @@ def profile() -> Iterator[None]:
         yield
     finally:
         profiler.stop()
+
+
+__getattr__ = _names.getter(__name__)

@@ -38,6 +38,7 @@ memoryTypeDevice = 2
 memoryTypeManaged = 3
 cudaMemAttachGlobal = 1
 cudaMemAttachHost = 2
+cudaMemAttachSingle = 4
 cudaMemAdviseSetReadMostly = 1
 cudaMemAdviseUnsetReadMostly = 2
 cudaMemAdviseSetPreferredLocation = 3
@@ -62,6 +63,7 @@ cudaMemPoolAttrUsedMemCurrent = 7
 cudaMemPoolAttrUsedMemHigh = 8
 cudaMemoryTypeHost = 1
 cudaMemoryTypeDevice = 2
+cudaIpcMemLazyEnablePeerAccess = 1
 
 # devices
 cudaCpuDeviceId = -1
@@ -72,6 +74,39 @@ cudaLimitMallocHeapSize = 2
 cudaLimitDevRuntimeSyncDepth = 3
 cudaLimitDevRuntimePendingLaunchCount = 4
 cudaLimitMaxL2FetchGranularity = 5
+
+# types of elements of CUDA libraries
+CUDA_R_32F = 0
+CUDA_R_64F = 1
+CUDA_R_16F = 2
+CUDA_R_8I = 3
+CUDA_C_32F = 4
+CUDA_C_64F = 5
+CUDA_C_16F = 6
+CUDA_C_8I = 7
+CUDA_R_8U = 8
+CUDA_C_8U = 9
+CUDA_R_16BF = 14
+
+# textures
+cudaAddressModeBorder = 3
+cudaAddressModeClamp = 1
+cudaAddressModeMirror = 2
+cudaAddressModeWrap = 0
+cudaArrayDefault = 0
+cudaArraySurfaceLoadStore = 2
+cudaChannelFormatKindFloat = 2
+cudaChannelFormatKindNone = 3
+cudaChannelFormatKindSigned = 0
+cudaChannelFormatKindUnsigned = 1
+cudaFilterModeLinear = 1
+cudaFilterModePoint = 0
+cudaReadModeElementType = 0
+cudaReadModeNormalizedFloat = 1
+cudaResourceTypeArray = 0
+cudaResourceTypeLinear = 2
+cudaResourceTypeMipmappedArray = 1
+cudaResourceTypePitch2D = 3
 
 # texts of graphs
 cudaGraphDebugDotFlagsVerbose = 1

@@ -77,6 +77,10 @@ def _again(kind: str, status: int, detail: str, code: int, operation: str) -> CU
     assert isinstance(made, CUDARuntimeError)
     made.code = code
     made.operation = operation
+    return _filled(made, detail)
+
+
+def _filled(made: CUDARuntimeError, detail: str) -> CUDARuntimeError:
     if detail:
         made.detail = detail
         made.args = (f"{made} ({detail})",)
@@ -101,6 +105,18 @@ ERRORS = {kind: _maker(kind) for kind in _CLASSES}
 def unsupported(what: str) -> CUDARuntimeError:
     """Return the error for a part of the package that is not built yet."""
     return ERRORS["not_supported"](what)
+
+
+_MissingName: Any = type(
+    CUDARuntimeError.__name__,
+    (_CLASSES["not_supported"], AttributeError),
+    {"__module__": CUDARuntimeError.__module__, "__doc__": "A name that is not built yet."},
+)
+
+
+def missing_name(what: str) -> CUDARuntimeError:
+    """Return the error for an attribute that is not built yet; it is an AttributeError, too."""
+    return _filled(_MissingName(STATUS_OF_KIND["not_supported"]), what)
 
 
 class DeviceSynchronized(RuntimeError):

@@ -34,6 +34,7 @@ __all__ = [
     "memGetInfo",
     "memPrefetchAsync",
     "pointerGetAttributes",
+    "pointerGetMemoryType",
 ]
 
 _IPC = "memory of other processes is not built yet"
@@ -146,6 +147,11 @@ def pointerGetAttributes(ptr: int) -> PointerAttributes:
     return PointerAttributes(
         constants.cudaInvalidDeviceId, 0, address, constants.memoryTypeUnregistered
     )
+
+
+def pointerGetMemoryType(ptr: int) -> int:
+    """cupy.cuda.runtime.pointerGetMemoryType (14.2.0): ``pointerGetAttributes(ptr).type``."""
+    return pointerGetAttributes(ptr).type
 
 
 @raising(ERRORS)

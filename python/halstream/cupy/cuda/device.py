@@ -11,6 +11,7 @@ from ..._memory import memory_info
 from . import _devices as runtime
 from ._errors import ERRORS, check_may_wait, unsupported
 from ._memory_functions import pointerGetAttributes
+from ._missing import names as _names
 from ._properties import all_attributes
 
 __all__ = ["Device", "from_pointer", "get_compute_capability", "get_device_id"]
@@ -137,3 +138,6 @@ def get_compute_capability() -> str:
 def from_pointer(ptr: int) -> Device:
     """cupy.cuda.device.from_pointer (14.2.0): the owner of an address."""
     return Device(pointerGetAttributes(ptr).device)
+
+
+__getattr__ = _names.getter(__name__)

@@ -1,13 +1,14 @@
-"""cupy.cuda.driver (cupy 14.2.0): only its exception; contexts and kernels are not built yet."""
+"""cupy.cuda.driver (cupy 14.2.0): its exception and version; contexts and kernels are not built yet."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ._errors import c_int
+from ._missing import names as _names
 from ._status import STATUSES
 
-__all__ = ["CUDADriverError", "check_status"]
+__all__ = ["CUDADriverError", "check_status", "get_build_version"]
 
 # Where the driver's name is not the runtime's, spelt in the driver's way.
 _OWN_NAMES = {
@@ -54,7 +55,20 @@ class CUDADriverError(RuntimeError):
         return type(self), (self.status,)
 
 
+def get_build_version() -> int:
+    """cupy.cuda.driver.get_build_version (14.2.0): the CUDA whose behaviour this follows."""
+    return 12090
+
+
+def _is_cuda_python() -> bool:
+    """cupy.cuda.driver._is_cuda_python (14.2.0)."""
+    return False
+
+
 def check_status(status: int) -> None:
     """cupy.cuda.driver.check_status (14.2.0)."""
     if c_int(status):
         raise CUDADriverError(status)
+
+
+__getattr__ = _names.getter(__name__)

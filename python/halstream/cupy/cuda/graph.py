@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._missing import names as _names
+
 __all__ = ["Graph"]
 
 
@@ -15,3 +17,6 @@ class Graph:
             "currently this class cannot be initiated by the user and must be created "
             "via stream capture"
         )
+
+
+__getattr__ = _names.getter(__name__)

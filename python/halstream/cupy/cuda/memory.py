@@ -15,6 +15,7 @@ from ._function_allocators import CFunctionAllocator, PythonFunctionAllocator
 from ._limits import parse as _parse_limit_string  # noqa: F401
 from ._memory_pool import MemoryPool, OutOfMemoryError, PooledMemory
 from ._memory_pool import malloc as _malloc
+from ._missing import names as _names
 from ._pointer import MemoryPointer
 
 __all__ = [
@@ -82,3 +83,6 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
     """cupy.cuda.using_allocator (14.2.0): another allocator on this thread for a while."""
     with _allocator.during(_malloc if allocator is None else allocator):
         yield
+
+
+__getattr__ = _names.getter(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, TypeVar
 
 from ..._memory._pools import thread
+from ._missing import names as _names
 
 __all__ = ["MemoryHook", "get_memory_hooks"]
 
@@ -62,3 +63,6 @@ def tell(what: str, **kwargs: Any) -> None:
     """Call one function of every hook of this thread."""
     for hook in list(thread.hooks.values()):
         getattr(hook, what)(**kwargs)
+
+
+__getattr__ = _names.getter(__name__)

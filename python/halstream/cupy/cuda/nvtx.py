@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from ._errors import unsupported
+from ._missing import names as _names
 
 __all__ = ["Mark", "MarkC", "RangeEnd", "RangePop", "RangePush", "RangePushC", "RangeStart"]
 
@@ -46,3 +47,6 @@ def RangeStart(message: str, color: int) -> NoReturn:
 def RangeEnd(range_id: int) -> NoReturn:
     """cupy.cuda.nvtx.RangeEnd (14.2.0)."""
     raise unsupported(_WHAT)
+
+
+__getattr__ = _names.getter(__name__)

@@ -12,6 +12,7 @@ from ..._dialects._adapt import raising
 from ..._memory import _pools
 from . import _memory_functions as runtime
 from ._errors import ERRORS, c_uint, intptr, size_t
+from ._missing import names as _names
 
 __all__ = [
     "PinnedMemory",
@@ -190,3 +191,6 @@ def alloc_pinned_memory(size: int) -> PinnedMemoryPointer:
 def is_memory_pinned(ptr: int) -> bool:
     """cupy.cuda.pinned_memory.is_memory_pinned (14.2.0)."""
     return runtime.pointerGetAttributes(ptr).type == 1
+
+
+__getattr__ = _names.getter(__name__)

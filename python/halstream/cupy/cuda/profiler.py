@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import runtime
+from ._missing import names as _names
 
 __all__ = ["start", "stop"]
 
@@ -15,3 +16,6 @@ def start() -> None:
 def stop() -> None:
     """cupy.cuda.profiler.stop (14.2.0)."""
     runtime.profilerStop()
+
+
+__getattr__ = _names.getter(__name__)

@@ -14,6 +14,7 @@ from ._devices import getDeviceCount
 from ._errors import ERRORS, CUDARuntimeError, c_int, unsupported
 from ._event import Event, get_elapsed_time
 from ._handles import Handle, Resolved, foreign_handle
+from ._missing import names as _names
 
 __all__ = ["Event", "ExternalStream", "Stream", "get_current_stream", "get_elapsed_time"]
 
@@ -201,3 +202,6 @@ _ptds = int(os.environ.get("CUPY_CUDA_PER_THREAD_DEFAULT_STREAM", "0")) != 0
 _BaseStream._initial = Stream.ptds if _ptds else Stream.null
 _BaseStream._event_class = Event
 Event._stream_class = Stream
+
+
+__getattr__ = _names.getter(__name__)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from ...cupy.cuda import runtime
+from ...cupy.cuda._missing import names as _names
 from ._time import benchmark
 from ._time_range import time_range
 
@@ -20,3 +21,6 @@ def profile() -> Iterator[None]:
         yield
     finally:
         runtime.profilerStop()
+
+
+__getattr__ = _names.getter(__name__)

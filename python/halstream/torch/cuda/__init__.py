@@ -7,6 +7,7 @@ device; `halstream.backend` tells which backend the streams live on.
 from __future__ import annotations
 
 from .._errors import AcceleratorError, OutOfMemoryError
+from .._missing import names as _names
 from . import _gpu_trace as _gpu_trace
 from . import memory, streams
 from ._devices import (
@@ -130,3 +131,6 @@ __all__ = [
     "streams",
     "synchronize",
 ]
+
+
+__getattr__ = _names.getter(__name__)

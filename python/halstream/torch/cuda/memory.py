@@ -18,6 +18,7 @@ from ..._memory import _addresses, _held
 from .. import _observe
 from .._device import count, device_index, existing
 from .._errors import dialect_errors
+from .._missing import names as _names
 from ._guards import current_stream
 from .streams import Stream
 
@@ -201,3 +202,6 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 def get_allocator_backend() -> str:
     """torch.cuda.get_allocator_backend (2.15): the pool is ordered by streams."""
     return "cudaMallocAsync"
+
+
+__getattr__ = _names.getter(__name__)

@@ -10,6 +10,7 @@ from .._device import device as Device
 from .._device import device_index, existing
 from .._events import Event as GenericEvent
 from .._make import pooled
+from .._missing import names as _names
 from .._streams import Stream as GenericStream
 from ._build import flag, no_ipc, priority_range, shared, wrap
 
@@ -159,3 +160,6 @@ class Event(GenericEvent):
 
 
 Stream._event_class = Event
+
+
+__getattr__ = _names.getter(__name__)

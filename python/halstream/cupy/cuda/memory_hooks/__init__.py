@@ -1,43 +1,9 @@
-"""cupy.cuda.memory_hooks (cupy 14.2.0): the one that prints; profiles of lines are left out."""
+"""cupy.cuda.memory_hooks (cupy 14.2.0)."""
 
 from __future__ import annotations
 
-import json
-import sys
-from typing import Any, ClassVar, TextIO
+from . import debug_print, line_profile
+from .debug_print import DebugPrintHook
+from .line_profile import LineProfileHook
 
-from ..memory_hook import MemoryHook
-
-__all__ = ["DebugPrintHook"]
-
-
-class DebugPrintHook(MemoryHook):
-    """cupy.cuda.memory_hooks.DebugPrintHook (14.2.0): a line of JSON for each thing done."""
-
-    name: ClassVar[str] = "DebugPrintHook"
-
-    def __init__(self, file: TextIO = sys.stdout, flush: bool = True) -> None:
-        self.file = file
-        self.flush = flush
-
-    def _print(self, hook: str, told: dict[str, Any]) -> None:
-        keys = ("device_id", "size", "mem_size", "mem_ptr", "pmem_id")
-        line: dict[str, Any] = {"hook": hook}
-        line.update((key, told[key]) for key in keys if key in told)
-        if "pmem_id" in line:
-            line["pmem_id"] = hex(line["pmem_id"])
-        self.file.write(json.dumps(line, separators=(",", ":")) + "\n")
-        if self.flush:
-            self.file.flush()
-
-    def alloc_postprocess(self, **kwargs: Any) -> None:
-        """Print what a pool took of the device."""
-        self._print("alloc", kwargs)
-
-    def malloc_postprocess(self, **kwargs: Any) -> None:
-        """Print what was taken of a pool."""
-        self._print("malloc", kwargs)
-
-    def free_postprocess(self, **kwargs: Any) -> None:
-        """Print what went back to its pool."""
-        self._print("free", kwargs)
+__all__ = ["DebugPrintHook", "LineProfileHook", "debug_print", "line_profile"]
