@@ -119,6 +119,16 @@ func ExecutedStart() (zero int64, err error) {
 	return 0, raise(r.FollowExecution(true))
 }
 
+// RuntimeNow returns nanoseconds of the clock that operations are timed with.
+func RuntimeNow() (ns int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return r.Now(), nil
+}
+
 // ExecutedTake returns what ran since the last call, a line each: number of the
 // operation, and when it began and ended in nanoseconds.
 func ExecutedTake() (lines string, err error) {

@@ -7,6 +7,7 @@ import time
 
 from .. import _native
 from .._errors import HalError, NotSupportedError
+from .._traces import annotations as _annotations
 from .onset import at_opening
 
 __all__ = ["Recording"]
@@ -25,11 +26,14 @@ class Recording:
     def __init__(self) -> None:
         self._handle = 0
         self._timed = True
+        #: What the program named, once the recording is finished.
+        self.annotations: list[_annotations.Annotation] = []
         self._cancel = at_opening(self._begin)
 
     def _begin(self) -> None:
         with contextlib.suppress(HalError):  # no backend: the program will be told
             self._handle = _native.trace_start_timed()
+            _annotations.record()
             _native.positions(1)
             try:
                 _native.executed_start()
@@ -44,6 +48,7 @@ class Recording:
         self._cancel()
         if not self._handle:
             return [], []
+        self.annotations = _annotations.take()
         lines = _native.trace_take(self._handle)
         _native.trace_stop(self._handle)
         _native.positions(-1)

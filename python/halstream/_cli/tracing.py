@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .._traces import perfetto as _perfetto
+from .._traces.annotated import annotate
+from .._traces.annotations import Annotation
 from .._traces.timeline import lay_out
 from . import script as _script
 from .recording import Recording
@@ -63,7 +65,7 @@ def trace(
         outcome = _script.run(script, args)
         lines, executed = recording.finish()
         try:
-            _write(file, lines, executed, console)
+            _write(file, lines, executed, recording.annotations, console)
         except OSError as exc:
             say(f"the script has run, but its trace cannot be written to {path}: {exc.strerror or exc}")
             return outcome.code or 2
@@ -85,7 +87,13 @@ def _open(path: str) -> IO[bytes]:
         raise CannotTraceError(f"the trace cannot be written to {path}: {exc.strerror}") from None
 
 
-def _write(file: IO[bytes], lines: list[str], executed: list[str] | None, console: Console) -> None:
+def _write(
+    file: IO[bytes],
+    lines: list[str],
+    executed: list[str] | None,
+    annotations: list[Annotation],
+    console: Console,
+) -> None:
     from .. import _native
 
     if file.seekable() and os.path.isfile(file.name):
@@ -97,6 +105,7 @@ def _write(file: IO[bytes], lines: list[str], executed: list[str] | None, consol
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("writing the trace", total=None)
             timeline = lay_out(lines, executed, lambda: progress.advance(task, 0))
+            annotate(timeline, annotations)
             progress.update(task, total=1.0)
             for data, part in _perfetto.chunks(timeline, _native.position_text):
                 view = memoryview(data)

@@ -37,6 +37,7 @@ __all__ = [
     "external",
     "fact",
     "idle",
+    "in_forked_child",
     "initialized",
     "new_raw",
     "open_backend",
@@ -324,6 +325,11 @@ def open_backend() -> None:
 def initialized() -> bool:
     """True once this process has used the runtime; False in a child that was forked from it."""
     return not _use.child and (_use.opened or bool(in_use))
+
+
+def in_forked_child() -> bool:
+    """True in a process that was forked from one that had used the runtime."""
+    return _use.child
 
 
 def _forked() -> None:

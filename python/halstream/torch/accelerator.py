@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict
 from typing import Any
 
 from .. import _core as core
 from .._core import _current, _interop
-from ._device import device, existing, in_range, is_device
+from . import _accelerator_memory as memory
+from ._accelerator_memory import (
+    empty_cache,
+    empty_host_cache,
+    get_memory_info,
+    index_of,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+)
+from ._device import device, existing, in_range
 from ._errors import dialect_errors
 from ._missing import names as _names
 from ._streams import CpuStream, Stream
-from .cuda import device_count, is_available, memory
-from .cuda import empty_cache as empty_cache
+from .cuda import device_count, is_available
 
 __all__ = [
     "current_accelerator",
@@ -23,10 +35,12 @@ __all__ = [
     "device_count",
     "device_index",
     "empty_cache",
+    "empty_host_cache",
     "get_memory_info",
     "is_available",
     "max_memory_allocated",
     "max_memory_reserved",
+    "memory",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
@@ -37,23 +51,6 @@ __all__ = [
     "set_stream",
     "synchronize",
 ]
-
-
-def _index(where: Any, optional: bool) -> int:
-    if isinstance(where, int):
-        return where
-    if isinstance(where, str):
-        where = device(where)
-    if is_device(where):
-        if where.type != "cuda":
-            raise ValueError(f"{where.type} doesn't match the current accelerator cuda.")
-        if where.index is not None:
-            return int(where.index)
-    if not optional:
-        raise ValueError(
-            f"Expected a torch.device with a specified index or an integer, but got:{where}"
-        )
-    return _current.current_device()
 
 
 def current_accelerator(check_available: bool = False) -> device | None:
@@ -74,7 +71,7 @@ def current_device_idx() -> int:
 
 def set_device_index(device: Any, /) -> None:
     """torch.accelerator.set_device_index (2.15): negative numbers change nothing."""
-    index = _index(device, optional=False)
+    index = index_of(device, optional=False)
     if index >= 0:
         _current.set_device(existing(index))
 
@@ -87,7 +84,7 @@ def set_device_idx(device: Any, /) -> None:
 
 def current_stream(device: Any = None, /) -> Stream:
     """torch.accelerator.current_stream (2.15): never a `torch.cuda.Stream`."""
-    index = in_range(_index(device, optional=True))
+    index = in_range(index_of(device, optional=True))
     found = _current.current_stream(index)
     if found is None:
         return Stream._default(index)
@@ -115,7 +112,7 @@ def set_stream(stream: Any) -> None:
 @dialect_errors
 def synchronize(device: Any = None, /) -> None:
     """torch.accelerator.synchronize (2.15): nothing to do before the runtime is first used."""
-    index = _index(device, optional=True)
+    index = index_of(device, optional=True)
     if _interop.initialized():
         core.synchronize(existing(index))
 
@@ -142,46 +139,6 @@ class device_index:
     def __exit__(self, *exc_info: object) -> None:
         if self.idx is not None and self.prev_idx >= 0:
             _current.leave_device(self.idx)
-
-
-def get_memory_info(device_index: Any = None, /) -> tuple[int, int]:
-    """torch.accelerator.get_memory_info (2.15): free and total bytes."""
-    return memory.mem_get_info(_index(device_index, optional=True))
-
-
-def memory_stats(device_index: Any = None, /) -> OrderedDict[str, Any]:
-    """torch.accelerator.memory_stats (2.15)."""
-    return memory.memory_stats(_index(device_index, optional=True))
-
-
-def memory_allocated(device_index: Any = None, /) -> int:
-    """torch.accelerator.memory_allocated (2.15)."""
-    return memory.memory_allocated(_index(device_index, optional=True))
-
-
-def max_memory_allocated(device_index: Any = None, /) -> int:
-    """torch.accelerator.max_memory_allocated (2.15)."""
-    return memory.max_memory_allocated(_index(device_index, optional=True))
-
-
-def memory_reserved(device_index: Any = None, /) -> int:
-    """torch.accelerator.memory_reserved (2.15)."""
-    return memory.memory_reserved(_index(device_index, optional=True))
-
-
-def max_memory_reserved(device_index: Any = None, /) -> int:
-    """torch.accelerator.max_memory_reserved (2.15)."""
-    return memory.max_memory_reserved(_index(device_index, optional=True))
-
-
-def reset_peak_memory_stats(device_index: Any = None, /) -> None:
-    """torch.accelerator.reset_peak_memory_stats (2.15)."""
-    memory.reset_peak_memory_stats(_index(device_index, optional=True))
-
-
-def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
-    """torch.accelerator.reset_accumulated_memory_stats (2.15)."""
-    memory.reset_accumulated_memory_stats(_index(device_index, optional=True))
 
 
 __getattr__ = _names.getter(__name__)

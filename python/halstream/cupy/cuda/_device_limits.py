@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..._core import _current, _interop
+from ..._runtime import State, runtime
 from . import _constants as constants
 from ._errors import ERRORS, c_int, size_t, unsupported
 
@@ -19,10 +20,26 @@ _DEFAULTS = {
 }
 
 
-class _Chosen:
+class _Chosen(State):
     """What the program set, by device and limit."""
 
-    values: dict[tuple[int, int], int] = {}  # noqa: RUF012 (one for the process)
+    def __init__(self) -> None:
+        self.values: dict[tuple[int, int], int] = {}
+
+    def reset(self) -> None:
+        self.values.clear()
+
+    begin = reset
+
+    def snapshot(self) -> dict[tuple[int, int], int]:
+        return dict(self.values)
+
+    def restore(self, saved: dict[tuple[int, int], int]) -> None:
+        self.values.clear()
+        self.values.update(saved)
+
+
+_chosen = runtime.add("cupy limits of devices", _Chosen())
 
 
 def _check(limit: int) -> int:
@@ -40,7 +57,7 @@ def deviceGetLimit(limit: int) -> int:
     Differences: a host device keeps the number and limits nothing; not built on CUDA.
     """
     number = _check(limit)
-    return _Chosen.values.get((_current.current_device(), number), _DEFAULTS[number])
+    return _chosen.values.get((_current.current_device(), number), _DEFAULTS[number])
 
 
 def deviceSetLimit(limit: int, value: int) -> None:
@@ -49,4 +66,4 @@ def deviceSetLimit(limit: int, value: int) -> None:
     Differences: a host device keeps the number and limits nothing; not built on CUDA.
     """
     number, wanted = _check(limit), size_t(value)
-    _Chosen.values[_current.current_device(), number] = wanted
+    _chosen.values[_current.current_device(), number] = wanted

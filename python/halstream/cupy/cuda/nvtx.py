@@ -1,52 +1,48 @@
-"""cupy.cuda.nvtx (cupy 14.2.0): the library is not used, `available` says so."""
+"""cupy.cuda.nvtx (cupy 14.2.0): shown in a trace when one is recorded, otherwise free; colours are not."""
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from ._errors import unsupported
+from ..._traces import annotations as _annotations
 from ._missing import names as _names
 
 __all__ = ["Mark", "MarkC", "RangeEnd", "RangePop", "RangePush", "RangePushC", "RangeStart"]
 
-available = False
-
-_WHAT = "NVTX is not used here"
+available = True
 
 
-def Mark(message: str, id_color: int = -1) -> NoReturn:
+def Mark(message: str, id_color: int = -1) -> None:
     """cupy.cuda.nvtx.Mark (14.2.0)."""
-    raise unsupported(_WHAT)
+    _annotations.mark(message)
 
 
-def MarkC(message: str, color: int = 0) -> NoReturn:
+def MarkC(message: str, color: int = 0) -> None:
     """cupy.cuda.nvtx.MarkC (14.2.0)."""
-    raise unsupported(_WHAT)
+    _annotations.mark(message)
 
 
-def RangePush(message: str, id_color: int = -1) -> NoReturn:
+def RangePush(message: str, id_color: int = -1) -> None:
     """cupy.cuda.nvtx.RangePush (14.2.0)."""
-    raise unsupported(_WHAT)
+    _annotations.push(message)
 
 
-def RangePushC(message: str, color: int = 0) -> NoReturn:
+def RangePushC(message: str, color: int = 0) -> None:
     """cupy.cuda.nvtx.RangePushC (14.2.0)."""
-    raise unsupported(_WHAT)
+    _annotations.push(message)
 
 
-def RangePop() -> NoReturn:
+def RangePop() -> None:
     """cupy.cuda.nvtx.RangePop (14.2.0)."""
-    raise unsupported(_WHAT)
+    _annotations.pop()
 
 
-def RangeStart(message: str, color: int) -> NoReturn:
-    """cupy.cuda.nvtx.RangeStart (14.2.0)."""
-    raise unsupported(_WHAT)
+def RangeStart(message: str, color: int) -> int:
+    """cupy.cuda.nvtx.RangeStart (14.2.0): the number for `RangeEnd`, on any thread."""
+    return _annotations.start(message)
 
 
-def RangeEnd(range_id: int) -> NoReturn:
+def RangeEnd(range_id: int) -> None:
     """cupy.cuda.nvtx.RangeEnd (14.2.0)."""
-    raise unsupported(_WHAT)
+    _annotations.end(range_id)
 
 
 __getattr__ = _names.getter(__name__)

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 class time_range:
-    """cupyx.profiler.time_range (14.2.0); NVTX is not used, so making one raises RuntimeError."""
+    """cupyx.profiler.time_range (14.2.0): a range of a trace when one is recorded, otherwise free."""
 
     def __init__(
         self,

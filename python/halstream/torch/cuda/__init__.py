@@ -9,9 +9,15 @@ from __future__ import annotations
 from .._errors import AcceleratorError, OutOfMemoryError
 from .._missing import names as _names
 from . import _gpu_trace as _gpu_trace
-from . import memory, streams
+from . import memory, nvtx, random, streams
 from ._devices import (
     _CudaDeviceProperties as _CudaDeviceProperties,
+)
+from ._devices import (
+    _is_in_bad_fork as _is_in_bad_fork,
+)
+from ._devices import (
+    _lazy_init as _lazy_init,
 )
 from ._devices import (
     _sleep as _sleep,
@@ -60,6 +66,9 @@ from .memory import (
     caching_allocator_delete,
     empty_cache,
     get_allocator_backend,
+    get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -67,14 +76,19 @@ from .memory import (
     memory_allocated,
     memory_cached,
     memory_reserved,
+    memory_snapshot,
     memory_stats,
     memory_stats_as_nested_dict,
     memory_summary,
+    reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
     reset_max_memory_allocated,
     reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
+    set_per_process_memory_fraction,
 )
+from .random import initial_seed, manual_seed, manual_seed_all, seed, seed_all
 from .streams import Event, ExternalStream, Stream
 
 __all__ = [
@@ -103,12 +117,18 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_per_process_memory_fraction",
     "get_stream_from_external",
     "get_sync_debug_mode",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
     "init",
+    "initial_seed",
     "is_available",
     "is_current_stream_capturing",
     "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",
@@ -117,14 +137,22 @@ __all__ = [
     "memory_allocated",
     "memory_cached",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "nvtx",
+    "random",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_device",
+    "set_per_process_memory_fraction",
     "set_stream",
     "set_sync_debug_mode",
     "stream",

@@ -15,10 +15,11 @@ from ._guards import current_stream
 
 
 class _CudaDeviceProperties(NamedTuple):
-    """torch.cuda.get_device_properties (2.15), without identifier.
+    """torch.cuda.get_device_properties (2.15); what a device does not have is 0.
 
-    Read from the driver on CUDA. A device of the host backend has compute capability 0.0, so that no program
-    takes it for a GPU, and as many multiprocessors as it has engines.
+    Read from the driver on CUDA. A device of the host backend has compute
+    capability 0.0, so that no program takes it for a GPU, and as many
+    multiprocessors as it has engines. Differences: `uuid` is a text.
     """
 
     name: str
@@ -27,6 +28,60 @@ class _CudaDeviceProperties(NamedTuple):
     multi_processor_count: int
     warp_size: int
     total_memory: int
+    uuid: str
+    is_integrated: int
+    is_multi_gpu_board: int
+    max_threads_per_multi_processor: int
+    max_threads_per_block: int
+    L2_cache_size: int
+    clock_rate: int
+    memory_clock_rate: int
+    memory_bus_width: int
+    shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_multiprocessor: int
+    regs_per_multiprocessor: int
+    pci_bus_id: int
+    pci_device_id: int
+    pci_domain_id: int
+
+    def __repr__(self) -> str:
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory >> 20}MB, "
+            f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, "
+            f"pci_bus_id={self.pci_bus_id}, pci_device_id={self.pci_device_id}, "
+            f"pci_domain_id={self.pci_domain_id}, L2_cache_size={self.L2_cache_size >> 20}MB)"
+        )
+
+
+# Properties that are one attribute of a CUDA device each, and what a host device has.
+_ATTRIBUTES = {
+    "is_integrated": (18, 1),
+    "is_multi_gpu_board": (84, 0),
+    "max_threads_per_multi_processor": (39, 1),
+    "max_threads_per_block": (1, 1),
+    "L2_cache_size": (38, 0),
+    "clock_rate": (13, 0),
+    "memory_clock_rate": (36, 0),
+    "memory_bus_width": (37, 0),
+    "shared_memory_per_block": (8, 0),
+    "shared_memory_per_block_optin": (97, 0),
+    "shared_memory_per_multiprocessor": (81, 0),
+    "regs_per_multiprocessor": (82, 0),
+    "pci_bus_id": (33, None),  # the ordinal
+    "pci_device_id": (34, 0),
+    "pci_domain_id": (50, 0xFFFF),
+}
+
+
+def _attributes(ordinal: int) -> dict[str, Any]:
+    if _interop.backend_name() == "host":
+        return {name: ordinal if own is None else own for name, (_, own) in _ATTRIBUTES.items()}
+    return {
+        name: int(_interop.fact(ordinal, f"attribute:{number}", "0"))
+        for name, (number, _) in _ATTRIBUTES.items()
+    }
 
 
 def device_count() -> int:
@@ -57,6 +112,16 @@ def init() -> None:
     _open()
 
 
+def _lazy_init() -> None:
+    """torch.cuda._lazy_init (2.15): as `init`."""
+    _open()
+
+
+def _is_in_bad_fork() -> bool:
+    """torch.cuda._is_in_bad_fork (2.15): True in a child that was forked after the first use."""
+    return _interop.in_forked_child()
+
+
 def _valid(device: Any, name: str = "device") -> int:
     index = device_index(device, optional=True)
     if not 0 <= index < count():
@@ -69,7 +134,12 @@ def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
     """torch.cuda.get_device_properties (2.15)."""
     where = _valid(device)
     _, total = _memory.memory_info(where)
-    return _CudaDeviceProperties(**_interop.device_facts(where), total_memory=total)
+    return _CudaDeviceProperties(
+        **_interop.device_facts(where),
+        total_memory=total,
+        uuid=_interop.device_uuid(where),
+        **_attributes(where),
+    )
 
 
 @dialect_errors

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from typing import Any
+from typing import Any, NoReturn
 
 from ... import _core as core
 from ... import _memory
 from ..._core import _interop
 from ..._memory import _addresses, _held
+from ..._runtime import State, runtime
 from .. import _observe
 from .._device import count, device_index, existing
-from .._errors import dialect_errors
+from .._errors import ERRORS, dialect_errors
 from .._missing import names as _names
 from ._guards import current_stream
+from ._stats import complete, flatten, host_stats
 from .streams import Stream
 
 __all__ = [
@@ -27,6 +29,9 @@ __all__ = [
     "caching_allocator_delete",
     "empty_cache",
     "get_allocator_backend",
+    "get_per_process_memory_fraction",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
     "max_memory_allocated",
     "max_memory_cached",
     "max_memory_reserved",
@@ -34,13 +39,17 @@ __all__ = [
     "memory_allocated",
     "memory_cached",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
 ]
 
 
@@ -62,6 +71,7 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
         )
     if size == 0:
         return 0
+    _check_fraction(size, stream._ordinal)
     address = _addresses.take(size, stream)
     _observe.tell("memory_allocation", address)
     return address
@@ -95,14 +105,15 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     """torch.cuda.memory_stats_as_nested_dict (2.15): bytes, and how often memory ran out.
 
-    Active are also bytes that wait for other streams. Blocks are not counted.
+    Active are also bytes that wait for other streams. As with the allocator
+    cudaMallocAsync there, blocks, sums and the two sizes of pools are 0.
     """
     if not _interop.initialized():
         return {}
     where = _ordinal(device)
     pool, counts = _memory.pool_stats(where), _held.counts[where]
     allocated, most = pool["used"] - _held.held_bytes(where), pool["used_high"]
-    return {
+    known = {
         "active_bytes": {"all": {"current": pool["used"], "peak": most}},
         "allocated_bytes": {"all": {"current": allocated, "peak": most}},
         "num_alloc_retries": counts.retries,
@@ -110,17 +121,12 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
         "num_sync_all_streams": counts.retries,
         "reserved_bytes": {"all": {"current": pool["reserved"], "peak": pool["reserved_high"]}},
     }
+    return complete(known)
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, Any]:
     """torch.cuda.memory_stats (2.15): the nested figures under dotted names."""
-    flat: OrderedDict[str, Any] = OrderedDict()
-    for name, value in sorted(memory_stats_as_nested_dict(device).items()):
-        if isinstance(value, dict):
-            flat.update((f"{name}.all.{key}", part) for key, part in value["all"].items())
-        else:
-            flat[name] = value
-    return flat
+    return OrderedDict(flatten(memory_stats_as_nested_dict(device)))
 
 
 def _figure(device: Any, name: str) -> int:
@@ -192,11 +198,103 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """torch.cuda.memory_summary (2.15): one line for each figure, in another layout."""
     where = _ordinal(device)
     lines = [f"Memory of device {where}"]
-    for name, value in memory_stats(where).items():
+    known = memory_stats(where).items()
+    for name, value in ((n, v) for n, v in known if v or n in _SHOWN):
         unit = " bytes" if "bytes" in name else ""
         if not abbreviated or unit:
             lines.append(f"  {name:<30}{value:>18,}{unit}")
     return "\n".join(lines)
+
+
+# Lines of a summary that are there also when they are 0.
+_SHOWN = frozenset(
+    [f"{what}_bytes.all.{metric}" for what in ("active", "allocated", "reserved") for metric in ("current", "peak")]
+    + ["num_alloc_retries", "num_ooms", "num_sync_all_streams"]
+)
+
+
+class _Fractions(State):
+    """What part of its memory the process may take of each device."""
+
+    def __init__(self) -> None:
+        self.chosen: dict[int, float] = {}
+
+    def reset(self) -> None:
+        self.chosen.clear()
+
+    begin = reset
+
+    def snapshot(self) -> dict[int, float]:
+        return dict(self.chosen)
+
+    def restore(self, saved: dict[int, float]) -> None:
+        self.chosen.clear()
+        self.chosen.update(saved)
+
+
+_open = dialect_errors(_interop.open_backend)
+_fractions = runtime.add("torch memory fractions", _Fractions())
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """torch.cuda.set_per_process_memory_fraction (2.15): of what `caching_allocator_alloc` gives."""
+    _open()
+    where = _ordinal(device)
+    if not isinstance(fraction, float):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    _fractions.chosen[where] = fraction
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """torch.cuda.get_per_process_memory_fraction (2.15): 1.0 at first."""
+    _open()
+    return _fractions.chosen.get(_ordinal(device), 1.0)
+
+
+def _check_fraction(size: int, where: int) -> None:
+    fraction = _fractions.chosen.get(where)
+    if fraction is None:
+        return
+    used, total = _memory.pool_stats(where)["used"], _memory.memory_info(where)[1]
+    if used + size > fraction * total:
+        _held.counts[where].out_of_memory += 1
+        raise ERRORS["out_of_memory"](
+            f"Allocation on device {where} would exceed allowed memory. (out of memory)\n"
+            f"Currently allocated     : {used} bytes\nRequested               : {size} bytes\n"
+            f"Device limit            : {total} bytes\n"
+            f"PyTorch limit (set by user-supplied memory fraction)\n"
+            f"                        : {int(fraction * total)} bytes",
+            operation="allocate",
+        )
+
+
+def memory_snapshot(mempool_id: Any = None, include_traces: bool = True) -> NoReturn:
+    """torch.cuda.memory_snapshot (2.15): refused as it is there with the allocator cudaMallocAsync."""
+    raise RuntimeError(
+        "Calling snapshot with backend:cudaMallocAsync is not meaningful. (For backend:native, "
+        "snapshot returns a detailed summary of all blocks tracked by the allocator, but the "
+        "cudaMallocAsync backend does not track individual blocks.)"
+    )
+
+
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
+    """torch.cuda.host_memory_stats_as_nested_dict (2.15): pinned memory is not cached, so all are 0."""
+    return host_stats()
+
+
+def host_memory_stats() -> OrderedDict[str, Any]:
+    """torch.cuda.host_memory_stats (2.15): pinned memory is not cached, so all figures are 0."""
+    return OrderedDict(flatten(host_memory_stats_as_nested_dict()))
+
+
+def reset_accumulated_host_memory_stats() -> None:
+    """torch.cuda.reset_accumulated_host_memory_stats (2.15): they stay 0."""
+
+
+def reset_peak_host_memory_stats() -> None:
+    """torch.cuda.reset_peak_host_memory_stats (2.15): they stay 0."""
 
 
 def get_allocator_backend() -> str:

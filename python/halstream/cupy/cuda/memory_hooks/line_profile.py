@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, ClassVar, TextIO
 
-from ...._root import ROOT
+from ...._sites import ROOT
 from ..memory_hook import MemoryHook
 
 __all__ = ["LineProfileHook"]

@@ -1,0 +1,71 @@
+"""The names of the figures that torch.cuda.memory_stats has, and what of them is never counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["complete", "flatten", "host_stats"]
+
+_POOLS = ("all", "large_pool", "small_pool")
+_METRICS = ("current", "peak", "allocated", "freed")
+_BY_POOL = (
+    "active",
+    "active_bytes",
+    "allocated_bytes",
+    "allocation",
+    "inactive_split",
+    "inactive_split_bytes",
+    "requested_bytes",
+    "reserved_bytes",
+    "segment",
+)
+_BY_METRIC = ("oversize_allocations", "oversize_segments")
+_COUNTERS = (
+    "max_split_size",
+    "num_alloc_retries",
+    "num_device_alloc",
+    "num_device_free",
+    "num_oom_rejections",
+    "num_ooms",
+    "num_sync_all_streams",
+)
+
+
+def complete(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all figures as a nested dictionary: those that are known, and 0 for the others."""
+    found: dict[str, Any] = dict.fromkeys(_COUNTERS, 0)
+    found.update({name: dict.fromkeys(_METRICS, 0) for name in _BY_METRIC})
+    found.update({name: {pool: dict.fromkeys(_METRICS, 0) for pool in _POOLS} for name in _BY_POOL})
+    for name, value in known.items():
+        if isinstance(value, dict):
+            for pool, figures in value.items():
+                found[name][pool].update(figures)
+        else:
+            found[name] = value
+    return found
+
+
+def flatten(nested: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Return the figures under dotted names, sorted."""
+    flat: list[tuple[str, Any]] = []
+    for name, value in nested.items():
+        if isinstance(value, dict):
+            flat += flatten(value, f"{prefix}{name}.")
+        else:
+            flat.append((f"{prefix}{name}", value))
+    return sorted(flat)
+
+
+def host_stats() -> dict[str, Any]:
+    """Return the figures of torch's cache of pinned memory, which holds nothing here."""
+    times = ("total", "max", "min", "count", "avg")
+    return {
+        **{
+            name: dict.fromkeys(_METRICS, 0)
+            for name in ("active_bytes", "active_requests", "allocated_bytes", "allocations")
+        },
+        **{name: dict.fromkeys(times, 0) for name in ("host_alloc_time", "host_free_time")},
+        "num_host_alloc": 0,
+        "num_host_free": 0,
+    }

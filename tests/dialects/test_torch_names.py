@@ -1,0 +1,183 @@
+"""Names of torch.cuda on top of the allocator and the devices: figures, fractions, seeds, ranges."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+import halstream as hs
+import pytest
+from halstream import torch
+from halstream.torch import accelerator, cuda
+
+pytestmark = [pytest.mark.dialect("torch"), pytest.mark.usefixtures("backend")]
+
+METRICS = {"current", "peak", "allocated", "freed"}
+POOLS = {"all", "large_pool", "small_pool"}
+
+
+def test_the_keys_of_the_figures_are_torchs() -> None:
+    cuda.init()
+    nested = cuda.memory_stats_as_nested_dict()
+    for name in (
+        "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes",
+        "allocation", "segment", "active", "inactive_split",
+    ):  # fmt: skip
+        assert set(nested[name]) == POOLS
+        assert all(set(figures) == METRICS for figures in nested[name].values())
+    for name in ("oversize_allocations", "oversize_segments"):
+        assert set(nested[name]) == METRICS
+    flat = cuda.memory_stats()
+    for name in ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free"):
+        assert type(flat[name]) is int
+    assert list(flat) == sorted(flat) and all(value >= 0 for value in flat.values())
+    assert flat["allocation.all.current"] == nested["allocation"]["all"]["current"]
+
+
+def test_figures_follow_the_allocator() -> None:
+    before = cuda.memory_stats()
+    address = cuda.caching_allocator_alloc(4096)
+    try:
+        now = cuda.memory_stats()
+        grown = now["allocated_bytes.all.current"] - before["allocated_bytes.all.current"]
+        assert grown >= 4096 and cuda.memory_allocated() == now["allocated_bytes.all.current"]
+    finally:
+        cuda.caching_allocator_delete(address)
+
+
+def test_figures_of_pinned_memory() -> None:
+    nested = cuda.host_memory_stats_as_nested_dict()
+    for name in ("allocations", "allocated_bytes", "active_requests", "active_bytes"):
+        assert set(nested[name]) == METRICS
+    for name in ("host_alloc_time", "host_free_time"):
+        assert set(nested[name]) == {"total", "max", "min", "count", "avg"}
+    flat = cuda.host_memory_stats()
+    assert flat["num_host_alloc"] == flat["num_host_free"] == 0 and list(flat) == sorted(flat)
+    cuda.reset_peak_host_memory_stats()
+    cuda.reset_accumulated_host_memory_stats()
+    accelerator.empty_host_cache()
+    assert accelerator.memory.memory_allocated() == cuda.memory_allocated()
+
+
+def test_a_snapshot_is_refused_as_by_the_same_allocator() -> None:
+    assert cuda.get_allocator_backend() == "cudaMallocAsync"
+    with pytest.raises(RuntimeError, match=r"^Calling snapshot with backend:cudaMallocAsync is not meaningful"):
+        cuda.memory_snapshot()
+
+
+@pytest.fixture
+def fraction() -> Any:
+    yield cuda.set_per_process_memory_fraction
+    for number in range(cuda.device_count()):
+        cuda.set_per_process_memory_fraction(1.0, number)
+
+
+def test_a_part_of_the_memory_for_the_process(fraction: Any) -> None:
+    assert cuda.get_per_process_memory_fraction() == 1.0
+    fraction(0.5, "cuda:1")
+    assert [cuda.get_per_process_memory_fraction(n) for n in range(2)] == [1.0, 0.5]
+    fraction(0.0)
+    before = cuda.memory_stats()["num_ooms"]
+    with pytest.raises(torch.OutOfMemoryError) as info:
+        cuda.caching_allocator_alloc(1 << 20)
+    assert "Allocation on device 0 would exceed allowed memory. (out of memory)" in str(info.value)
+    assert "Requested               : 1048576 bytes" in str(info.value)
+    assert cuda.memory_stats()["num_ooms"] == before + 1
+    fraction(1.0)
+    cuda.caching_allocator_delete(cuda.caching_allocator_alloc(1 << 20))
+
+
+def test_wrong_parts_of_the_memory(fraction: Any) -> None:
+    for wrong in (1, "0.5", None):
+        with pytest.raises(TypeError, match=r"^Invalid type for fraction argument, must be `float`$"):
+            fraction(wrong)
+    for wrong in (-0.1, 1.1):
+        with pytest.raises(ValueError, match=rf"^Invalid fraction value: {wrong}. Allowed range: 0~1$"):
+            fraction(wrong)
+    assert cuda.get_per_process_memory_fraction() == 1.0
+
+
+def test_properties_of_a_device() -> None:
+    first, second = (cuda.get_device_properties(n) for n in range(2))
+    names = (
+        "name major minor multi_processor_count warp_size total_memory is_integrated is_multi_gpu_board "
+        "max_threads_per_multi_processor max_threads_per_block L2_cache_size clock_rate memory_clock_rate "
+        "memory_bus_width shared_memory_per_block shared_memory_per_block_optin "
+        "shared_memory_per_multiprocessor regs_per_multiprocessor pci_bus_id pci_device_id pci_domain_id"
+    )
+    for name in names.split():
+        assert isinstance(getattr(first, name), str if name == "name" else int)
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", first.uuid)
+    assert first.uuid != second.uuid and first.uuid == cuda.get_device_properties(0).uuid
+    text = repr(first)
+    assert text.startswith(f"_CudaDeviceProperties(name='{first.name}', major={first.major}, ")
+    assert f"total_memory={first.total_memory >> 20}MB" in text and f"uuid={first.uuid}" in text
+
+
+# -- seeds ------------------------------------------------------------------
+
+
+def test_seeds_are_kept_by_device() -> None:
+    start = cuda.initial_seed()
+    cuda.manual_seed_all(7)
+    with cuda.device(1):
+        cuda.manual_seed(8)
+        assert cuda.initial_seed() == 8
+    assert cuda.initial_seed() == 7
+    cuda.seed_all()
+    assert cuda.initial_seed() not in (7, start)
+    cuda.seed()
+    with cuda.device(1):
+        assert cuda.initial_seed() != 8
+    with pytest.raises(TypeError):
+        cuda.manual_seed("x")  # type: ignore[arg-type]
+    with pytest.raises(hs.NotSupportedError, match=r"torch\.cuda\.get_rng_state is not built yet"):
+        cuda.get_rng_state()
+
+
+# -- ranges -----------------------------------------------------------------
+
+
+def test_ranges_are_free_without_a_trace() -> None:
+    nvtx = cuda.nvtx
+    assert [nvtx.range_push("a"), nvtx.range_push("b"), nvtx.range_pop(), nvtx.range_pop()] == [0, 1, 1, 0]
+    with nvtx.range("{} of {}", 1, 2):
+        nvtx.mark("here")
+        assert nvtx.range_push("inner") == 1
+        nvtx.range_pop()
+
+    @nvtx.range("decorated")
+    def work() -> int:
+        return nvtx.range_push("x") + nvtx.range_pop()
+
+    assert work() == 2
+    number = nvtx.range_start("long")
+    thread = threading.Thread(target=nvtx.range_end, args=(number,))
+    thread.start()
+    thread.join()
+    nvtx.range_end(number)
+
+
+def test_a_forked_child_knows_that_it_is_one(child: Any) -> None:
+    program = """
+        import os, sys, warnings
+        from halstream.torch import cuda
+
+        print(cuda._is_in_bad_fork(), flush=True)
+        cuda.Stream()
+        print(cuda._is_in_bad_fork(), flush=True)
+        warnings.simplefilter("ignore")
+        pid = os.fork()
+        if not pid:
+            print(cuda._is_in_bad_fork(), flush=True)
+            try:
+                cuda._lazy_init()
+            except RuntimeError as exc:
+                print(exc, flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+    """
+    lines = child(program).stdout.splitlines()
+    assert lines[:3] == ["False", "False", "True"]
+    assert "'spawn'" in lines[3]
