@@ -60,7 +60,25 @@ static PyObject *wrong_count(const char *name, int want, Py_ssize_t got)
 TAIL = r"""
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit_%(name)s(void) { return PyModule_Create(&module); }
+/* The one Go runtime of a process keeps one set of threads, handles and pending
+ * work, so it belongs to one interpreter. The dictionary is for what the Python
+ * half must keep when its modules are imported a second time. */
+PyMODINIT_FUNC PyInit_%(name)s(void)
+{
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError, "halstream does not support subinterpreters");
+        return NULL;
+    }
+    PyObject *m = PyModule_Create(&module);
+    if (m == NULL) return NULL;
+    PyObject *state = PyDict_New();
+    if (state == NULL || PyModule_AddObject(m, "process_state", state) < 0) {
+        Py_XDECREF(state);
+        Py_DECREF(m);
+        return NULL;
+    }
+    return m;
+}
 """
 
 
@@ -98,8 +116,9 @@ class Function:
         free = "    free(r);\n" if self.frees else ""
         return (
             f"\nstatic PyObject *py_{self.name}(PyObject *self, PyObject *const *v, Py_ssize_t n)\n{{\n"
-            f"    (void)self;\n    if (halstream_enter()) return refused();\n"
-            f'    if (n != {n}) return wrong_count("{self.name}", {n}, n);\n{body}'
+            f'    (void)self;\n    if (n != {n}) return wrong_count("{self.name}", {n}, n);\n{body}'
+            # After the conversions: they may run Python code, during which other threads call.
+            f"    if (halstream_enter()) return refused();\n"
             f"    {c} r = {self.name}({', '.join(f'a{i}' for i in range(n))});\n"
             f"    PyObject *out = PyErr_Occurred() ? NULL : {convert};\n{free}    return out;\n}}\n"
         )

@@ -203,11 +203,12 @@ func (s *Stream) HostFunc(f driver.HostFunc) error {
 type ending struct{ h *held }
 
 // Complete implements driver.Completer.
-func (e ending) Complete(err *driver.Error) {
+func (e ending) Complete(err *driver.Error) (kept bool) {
 	if err != nil {
-		e.h.s.fail(err)
+		kept = e.h.s.fail(err)
 	}
 	e.h.end()
+	return kept
 }
 
 // Gate implements driver.Gater.

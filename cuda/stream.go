@@ -201,12 +201,15 @@ func (s *Stream) point(doing string) (*point, error) {
 }
 
 // fail keeps the first error of the stream.
-func (s *Stream) fail(err *driver.Error) {
+// fail makes err the stream's error unless it has one, and reports whether it did.
+func (s *Stream) fail(err *driver.Error) bool {
 	s.mu.Lock()
-	if s.failure == nil {
-		s.failure = err
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return false
 	}
-	s.mu.Unlock()
+	s.failure = err
+	return true
 }
 
 // Failure implements driver.Stream.

@@ -57,7 +57,9 @@
 //   - H1: A function on a stream runs exactly once, in stream order, on another
 //     thread than the caller's.
 //   - H2: A function that fails is counted on its stream and later work runs; a
-//     checked one gives its error to the stream (S4).
+//     checked one gives its error to the stream (S4). An error that no call can
+//     return, because the stream has an earlier one or is closed, is handed back
+//     to the threads that run functions, once.
 //   - H3: A function on a stream may not call the runtime, but for opening a
 //     gate: the call fails at once and names the rule.
 //   - H4: Functions that are pending when their stream is closed still run.

@@ -19,7 +19,7 @@ type ticket struct {
 	token  uint64
 	stream *Stream
 	c      driver.Completer // nil when the stream does not wait for the end
-	drop   bool             // the function will not run; its token is to be forgotten
+	drop   bool             // the function, or its error, is not needed any more
 	watch  *watch           // nil unless somebody wants to know what it changes
 }
 
@@ -72,7 +72,8 @@ func (s *Stream) Drop(token uint64) *park.Parker {
 type Task struct {
 	// Token is the function to run, 0 for none.
 	Token uint64
-	// Drop means: forget the function, it will not run.
+	// Drop means: forget the function, it will not run; or it ran, and its error
+	// was its stream's when that was closed, so that no call returns it any more.
 	Drop bool
 	// Spawn asks the caller to start one more thread; it is counted already.
 	Spawn bool
@@ -195,11 +196,13 @@ func (q *Queue) leave(p *park.Parker) bool {
 	return false
 }
 
-// Done ends the function that t took last. failed says that it raised; err, if
-// not nil, becomes the stream's error.
+// Done ends the function that t took last. failed says that it raised. err, if
+// not nil, becomes the stream's error; Done reports unreported if it did not,
+// because the stream has an earlier one or is closed, so that no call will ever
+// return err.
 //
 // Contract: H1, H2.
-func (q *Queue) Done(t *Thread, failed bool, err *Error) {
+func (q *Queue) Done(t *Thread, failed bool, err *Error) (unreported bool) {
 	q.mu.Lock()
 	k := t.running
 	t.running = ticket{}
@@ -210,7 +213,7 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) {
 	t.inside = false
 	q.mu.Unlock()
 	if k.stream == nil {
-		return
+		return err != nil
 	}
 	if k.watch != nil {
 		k.watch.end()
@@ -218,25 +221,28 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) {
 	if failed {
 		k.stream.failures.Add(1)
 	}
-	if k.c != nil {
-		k.c.Complete(err)
+	kept := k.c != nil && k.c.Complete(err)
+	if kept && k.stream.closed.Load() {
+		// Whoever takes the error from the closed stream first disposes of it.
+		kept = k.stream.d.Failure() != err
 	}
+	return err != nil && !kept
 }
 
 // DoneNext is Done followed by Next without waiting: the function that the
 // stream of the ended one comes to is taken here, and no other thread woken.
 //
 // Contract: H1, H2.
-func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) Task {
+func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) (task Task, unreported bool) {
 	q.mu.Lock()
 	q.coming++
 	q.mu.Unlock()
-	q.Done(t, failed, err)
+	unreported = q.Done(t, failed, err)
 	q.mu.Lock()
 	q.coming--
 	q.mu.Unlock()
-	task, _ := q.Next(t, 0) // t runs no function now
-	return task
+	task, _ = q.Next(t, 0) // t runs no function now
+	return task, unreported
 }
 
 // Close sends away the threads that wait and those that come.

@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -91,7 +92,8 @@ func init() {
 //
 // # Errors
 //   - [ErrAbsent]: it cannot be used here; the text says why.
-//   - [ErrInvalidValue]: no backend has this name.
+//   - [ErrInvalidValue]: no backend has this name, or a setting of the backend is
+//     invalid. "auto" does not replace that error by what other backends lack.
 //
 // Contract: D3.
 func OpenBackend(name string, threads int) (*Runtime, error) {
@@ -123,6 +125,9 @@ func OpenBackend(name string, threads int) (*Runtime, error) {
 				rt.passed = reasons
 				return rt, nil
 			}
+		}
+		if errors.Is(err, ErrInvalidValue) {
+			return nil, err // a mistake of the user's, not a backend that is absent
 		}
 		text := err.Error()
 		if e, ok := err.(*Error); ok {

@@ -314,6 +314,15 @@ func (s *Stream) telling(t *Thread, p driver.Point) driver.Point {
 	return s.dev.rt.telling(p, Operation{Kind: "synchronize stream", Stream: s, Thread: t})
 }
 
+// dropFailure hands back the token of an error that nobody can ask s for any more.
+func (s *Stream) dropFailure() {
+	if err := s.d.Failure(); err != nil && err.Token != 0 {
+		if p := s.Drop(err.Token); p != nil {
+			p.Unpark()
+		}
+	}
+}
+
 // Failure returns the first error of s since it was last reported, and forgets it.
 //
 // Contract: S4.
@@ -379,6 +388,7 @@ func (s *Stream) end() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.dev.handles.remove(s) // the library may use the number again at once
 		s.leaveQueue(s.queue.Load())
+		s.dropFailure()
 		s.d.Close()
 		if !s.special {
 			s.dev.rt.live.Add(-1)

@@ -50,6 +50,7 @@ static int gil_interrupted(void **state, int ask)
 import "C"
 
 import (
+	"time"
 	"unsafe"
 
 	"halstream/hal"
@@ -126,6 +127,25 @@ func enlist() *hal.Thread {
 	return t
 }
 
+// deadline is the moment at which a limit that begins now ends; the zero value
+// never comes. Waits that consist of several parts share one deadline.
+type deadline struct{ at time.Time }
+
+func deadlineAfter(limit int64) (d deadline) {
+	if limit >= 0 {
+		d.at = time.Now().Add(time.Duration(limit))
+	}
+	return d
+}
+
+// left returns how many nanoseconds remain, at least 0; driver.Forever without a limit.
+func (d deadline) left() int64 {
+	if d.at.IsZero() {
+		return driver.Forever
+	}
+	return max(0, int64(time.Until(d.at)))
+}
+
 // await waits for p with Python's lock released, in slices between which
 // signals are handled. It returns 1 when p was reached and 0 when limit
 // nanoseconds (negative: no limit) passed first or a signal handler raised, in
@@ -147,24 +167,21 @@ func outside(p driver.Point, limit int64) (done, raised bool) {
 	r := rt
 	var w *watch
 	most := firstSlice(r, limit)
+	end := deadlineAfter(limit)
 	state := C.gil_release()
 	for {
-		slice := most
-		if limit > 0 {
-			slice = min(slice, limit)
+		slice, left := most, end.left()
+		if left != driver.Forever {
+			slice = min(slice, left)
 		}
 		done = p.Wait(slice)
 		if over.Load() {
 			select {} // the interpreter is ending: it must not be entered any more
 		}
-		if done {
+		if done || left == 0 {
 			break
 		}
-		if limit > 0 {
-			if limit -= slice; limit <= 0 {
-				break
-			}
-		} else if w == nil {
+		if limit < 0 && w == nil {
 			w = newWatch(r, p)
 		}
 		if interrupted(&state, w) {

@@ -7,9 +7,6 @@ import (
 	"halstream/hal/driver"
 )
 
-// park is what HostNext returns to a thread that shall end.
-const parkThread = -1
-
 // HostStarted counts a thread that is about to serve functions.
 func HostStarted() (zero int64, err error) {
 	defer guard(&err)
@@ -30,10 +27,19 @@ func HostEnded() (zero int64, err error) {
 	return 0, nil
 }
 
+// Bits of what HostNext returns, below the token; the same numbers are in
+// _core/_hostfunc.py.
+const (
+	hostSpawn      = 1 << iota // start one more thread: this one may be busy for long
+	hostDrop                   // forget the function, or the error that it ended with
+	hostUnreported             // the failure given to this call will not be raised by any other
+	hostEnd                    // end this thread
+	hostShift      = iota
+)
+
 // HostNext ends the function that has token (0: none) and returns the next
-// one, shifted left by two bits: bit 0 asks for one more thread, bit 1 says
-// that the function is to be forgotten, not run. It returns 0 when none came
-// within limit nanoseconds and -1 when the thread shall end. failure is empty,
+// one, shifted left by hostShift, with the bits above. It returns 0 when none came
+// within limit nanoseconds. failure is empty,
 // or how the function failed: '!' and the text to raise it at the stream's next
 // synchronize, '?' and the text to count it only.
 func HostNext(token int64, failure string, limit int64) (packed int64, err error) {
@@ -41,34 +47,32 @@ func HostNext(token int64, failure string, limit int64) (packed int64, err error
 	t := caller()
 	q := rt.Funcs
 	if t.ServesOther(q) {
-		return parkThread, nil // the backend was changed
+		return hostEnd, nil // the backend was changed
 	}
 	var task hal.Task
+	var unreported bool
 	switch {
 	case token != 0 && deterministic:
 		// A thread waits for this end, and needs Python's lock next.
 		unlocked(func() {
-			if task = q.DoneNext(t, failure != "", failed(token, failure)); task == (hal.Task{}) {
+			task, unreported = q.DoneNext(t, failure != "", failed(token, failure))
+			if task == (hal.Task{}) && !unreported {
 				task, err = q.Next(t, limit)
 			}
 		})
 	case token != 0:
-		task = q.DoneNext(t, failure != "", failed(token, failure))
+		task, unreported = q.DoneNext(t, failure != "", failed(token, failure))
 	default:
 		task, err = q.Next(t, 0)
 	}
-	if task == (hal.Task{}) && err == nil {
+	if task == (hal.Task{}) && err == nil && !unreported {
 		unlocked(func() { task, err = q.Next(t, limit) })
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, raise(err)
-	case task.End:
-		return parkThread, nil
-	case task.Token == 0:
-		return 0, nil
 	}
-	return int64(task.Token)<<2 | truth(task.Drop)<<1 | truth(task.Spawn), nil
+	return int64(task.Token)<<hostShift | truth(task.Spawn)*hostSpawn | truth(task.Drop)*hostDrop |
+		truth(unreported)*hostUnreported | truth(task.End)*hostEnd, nil
 }
 
 func failed(token int64, failure string) *hal.Error {
@@ -106,13 +110,14 @@ func QueueNext(id, limit int64) (token int64, err error) {
 		return 0, err
 	}
 	t := caller()
+	end := deadlineAfter(limit)
 	for {
 		task, err := q.Next(t, 0)
 		if err != nil {
 			return 0, raise(err)
 		}
 		if task == (hal.Task{}) && limit != 0 {
-			if _, raised := outside(reported{q, t, &task}, limit); raised {
+			if _, raised := outside(reported{q, t, &task}, end.left()); raised {
 				return 0, nil
 			}
 		}

@@ -8,6 +8,7 @@
 typedef void object;
 extern object *PyObject_CallNoArgs(object *callable) __attribute__((weak));
 extern long PyLong_AsLong(object *o) __attribute__((weak));
+extern void Py_IncRef(object *o) __attribute__((weak));
 extern void Py_DecRef(object *o) __attribute__((weak));
 extern void PyErr_Clear(void) __attribute__((weak));
 extern void *PyErr_Occurred(void) __attribute__((weak));
@@ -17,7 +18,13 @@ extern void PyGILState_Release(int state) __attribute__((weak));
 static object *hook; /* guarded by Python's lock */
 static _Thread_local int64_t asked;
 
-void halstream_stall_hook(uint64_t callable) { hook = (object *)(uintptr_t)callable; }
+void halstream_stall_hook(uint64_t callable)
+{
+    object *before = hook;
+    hook = (object *)(uintptr_t)callable;
+    if (hook != NULL && Py_IncRef) Py_IncRef(hook);
+    if (before != NULL && Py_DecRef) Py_DecRef(before);
+}
 
 int64_t halstream_stall_asked(void) { return asked; }
 

@@ -162,7 +162,7 @@ func stuckInPython(token uint64) (waits, certain, raised bool) {
 }
 
 // StallHook sets what is asked whether a wait can ever end: the address of a
-// Python callable that stays alive, or 0. It is called without arguments by the
+// Python callable, to which a reference is kept, or 0. It is called without arguments by the
 // thread that waits. If it raises, the wait ends so; if it returns true it is
 // called again soon.
 func StallHook(object uint64) (zero int64, err error) {

@@ -7,7 +7,7 @@
 /* What the callable of halstream_stall_hook may answer. */
 enum { STALL_RAISED = -1, STALL_NO = 0, STALL_MAYBE = 1, STALL_CERTAIN = 2 };
 
-/* Sets the callable, which Python keeps alive; 0 for none. */
+/* Sets the callable and keeps a reference to it; 0 for none. */
 void halstream_stall_hook(uint64_t callable);
 
 /* Calls it, with Python's lock held: STALL_RAISED with Python's exception set,

@@ -23,6 +23,10 @@ HEAD = '''"""The extension, compiled from the Go package pybuild; only _native.p
 Written by tools/stubs.py.
 """
 
+from typing import Any
+
+process_state: dict[str, Any]
+
 '''
 
 

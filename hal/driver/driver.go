@@ -160,8 +160,9 @@ type Sink interface {
 
 // Completer is told that a host function has ended.
 type Completer interface {
-	// Complete ends the function; err (may be nil) becomes the stream's error.
-	Complete(err *Error)
+	// Complete ends the function. It reports whether err, if not nil, became the
+	// stream's error; it does not while an earlier one waits to be asked for.
+	Complete(err *Error) (kept bool)
 }
 
 // Gater is implemented by streams that tests can hold.

@@ -3,6 +3,7 @@ package haltest
 import (
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,6 +37,34 @@ var hostFuncCases = []testCase{
 		require.ErrorIs(k, err, hal.ErrHostFunction)
 		Receive(k, ran, "later work did not run")
 		require.EqualValues(k, 1, s.Failures())
+	}},
+	{"H2_an_error_that_no_call_can_return_is_handed_back_once", 0, func(k *Kit) {
+		before := k.served.unreported.Load() // by other cases on this runtime
+		handedBack := func(n int32, why string) {
+			require.Eventually(k, func() bool { return k.served.unreported.Load()-before == n }, Limit, time.Millisecond, why)
+		}
+		s := k.Stream(ordinary)
+		for range 3 {
+			require.NoError(k, k.served.call(k.Me, s, func(*hal.Thread) error { return errors.New("broken") }))
+		}
+		done, err := s.Synchronize(k.Me, int64(Limit))
+		require.True(k, done)
+		require.ErrorIs(k, err, hal.ErrHostFunction)
+		handedBack(2, "the stream keeps the first of three errors")
+
+		require.NoError(k, k.served.call(k.Me, s, func(*hal.Thread) error { return errors.New("kept") }))
+		last := k.Stream(ordinary)
+		require.NoError(k, last.WaitStream(k.Me, s))
+		k.Sync(last)
+		require.NoError(k, s.Close(k.Me))
+		handedBack(3, "closing the stream hands back the error that it kept")
+
+		closed := k.Stream(ordinary)
+		h := Hold(k, closed).Started()
+		require.NoError(k, k.served.call(k.Me, closed, func(*hal.Thread) error { return errors.New("late") }))
+		require.NoError(k, closed.Close(k.Me))
+		h.Release()
+		handedBack(4, "nobody can ask a closed stream for the error of a function that ends later")
 	}},
 	{"H3_a_function_may_not_call_the_runtime", 0, func(k *Kit) {
 		s, other := k.Stream(ordinary), k.Stream(ordinary)

@@ -2,6 +2,7 @@ package haltest
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ type server struct {
 	last  uint64
 	funcs map[uint64]func(*hal.Thread) error
 	group sync.WaitGroup
+	// unreported counts the errors that were handed back since no call can return them.
+	unreported atomic.Int32
 }
 
 func serve(rt *hal.Runtime) *server {
@@ -45,10 +48,16 @@ func (v *server) thread() {
 			}
 			f := v.take(task.Token)
 			if task.Drop {
+				if f == nil { // it has run
+					v.unreported.Add(1)
+				}
 				continue
 			}
 			if err := f(t); err != nil {
-				v.rt.Funcs.Done(t, true, &hal.Error{Kind: driver.HostFunction, Op: "call", Text: err.Error(), Token: task.Token})
+				failure := &hal.Error{Kind: driver.HostFunction, Op: "call", Text: err.Error(), Token: task.Token}
+				if v.rt.Funcs.Done(t, true, failure) {
+					v.unreported.Add(1)
+				}
 			} else {
 				v.rt.Funcs.Done(t, false, nil)
 			}

@@ -171,19 +171,21 @@ func (s *Stream) HostFunc(f driver.HostFunc) error {
 }
 
 // Complete implements driver.Completer: the host function at the head ended.
-func (s *Stream) Complete(err *driver.Error) {
+func (s *Stream) Complete(err *driver.Error) (kept bool) {
 	e := s.eng
 	e.Lock()
 	if err != nil {
-		s.fail(err)
+		kept = s.fail(err)
 	}
 	e.finish(s)
 	e.advance(s)
 	e.point(sched.Ended, s, nil, 0)
 	e.Unlock()
+	return kept
 }
 
-func (s *Stream) fail(err *driver.Error) { s.failure.CompareAndSwap(nil, err) }
+// fail makes err the stream's error unless it has one, and reports whether it did.
+func (s *Stream) fail(err *driver.Error) bool { return s.failure.CompareAndSwap(nil, err) }
 
 // Failure implements driver.Stream.
 func (s *Stream) Failure() *driver.Error {

@@ -3,6 +3,10 @@
 Written by tools/stubs.py.
 """
 
+from typing import Any
+
+process_state: dict[str, Any]
+
 def pybuild_Backend() -> str: ...
 def pybuild_BackendPassed() -> str: ...
 def pybuild_CheckFlags(flags: int, /) -> int: ...

@@ -18,6 +18,24 @@ _SEPARATOR = "\x1f"
 #: Exceptions of checked functions by token, until a synchronize raises them.
 checked: dict[int, BaseException] = runtime.keep("exceptions of checked functions", {})
 
+_SUBINTERPRETER = (
+    "halstream does not support subinterpreters: its runtime belongs to the whole process. Use it "
+    "in the main interpreter only (with mod_wsgi: WSGIApplicationGroup %{GLOBAL})"
+)
+
+
+def _check_interpreter() -> None:
+    for name in ("_interpreters", "_xxsubinterpreters"):  # the latter up to Python 3.12
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        if interpreters.get_current() != interpreters.get_main():
+            raise ImportError(_SUBINTERPRETER)
+        return
+
+
+_check_interpreter()
 
 _ext: Any = None
 _told = False
@@ -33,6 +51,9 @@ def _load() -> Any:
     halstream may still fork.
     """
     global _ext
+    # Before anything is loaded, so that a value which cannot be used is an error of
+    # every call until it is corrected.
+    settings = _settings() if _ext is None else []
     with _loading:
         fresh = _ext is None
         if fresh:
@@ -45,11 +66,42 @@ def _load() -> Any:
                             setattr(module, key, getattr(ext, value.camel))
             ext.pybuild_StallHook(id(_endless))
             _ext = ext
-    if fresh and os.environ.get("HALSTREAM_SANITIZE"):
-        importlib.import_module("._checks.sanitize", __package__).begin(os.environ["HALSTREAM_SANITIZE"])
-    if fresh and os.environ.get("HALSTREAM_LEAKS") == "1":
-        importlib.import_module("._stalls.leaks", __package__).at_exit()
+    if fresh:
+        for begin in settings:
+            begin()
     return _ext
+
+
+def _settings() -> list[Callable[[], None]]:
+    """Return what is to begin with the runtime, by the environment.
+
+    Raises
+    ------
+    InvalidValueError
+        For a value that is not one of those that are allowed.
+    """
+    begin = []
+    sanitize = os.environ.get("HALSTREAM_SANITIZE", "")
+    if sanitize not in ("", "0"):
+        begin.append(importlib.import_module("._checks.sanitize", __package__).prepare(sanitize))
+    if _switch("HALSTREAM_LEAKS", False):
+        begin.append(importlib.import_module("._stalls.leaks", __package__).at_exit)
+    _switch("HALSTREAM_STALL", True)
+    return begin
+
+
+def _switch(name: str, default: bool) -> bool:
+    """Return the value of a variable that is 0 or 1, `default` where it is not set."""
+    value = os.environ.get(name, "")
+    if value not in ("", "0", "1"):
+        raise InvalidValueError(f"{name} is {value!r}; give 1, or 0 for not")
+    return value == "1" if value else default
+
+
+def process_state() -> dict[str, Any]:
+    """Return the dictionary that stays when the package is imported a second time."""
+    state: dict[str, Any] = _load().process_state
+    return state
 
 
 def _open(first: str) -> Any:

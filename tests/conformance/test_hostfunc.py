@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -293,3 +294,59 @@ def test_arguments_are_let_go_though_somebody_looked_at_the_frame() -> None:
     del argument
     gc.collect()
     assert gone() is None
+
+
+def test_H2_each_exception_of_a_checked_function_is_raised_or_reported_once(unraisable: list[Any]) -> None:
+    s = hs.Stream()
+    for i in range(5):
+        s.call_checked(broken, str(i))
+    with pytest.raises(LookupError, match=r"^0$"):
+        s.synchronize(timeout=LIMIT)
+    wait_for_dispatch()
+    assert sorted(report.message for report in unraisable) == ["1", "2", "3", "4"]
+
+
+def test_H2_exceptions_of_checked_functions_of_a_closed_stream_are_reported(unraisable: list[Any]) -> None:
+    s = hs.Stream()
+    s.call_checked(broken, "kept by the stream")
+    e = s.record()
+    e.synchronize(timeout=LIMIT)
+    with hs.testing.Gate(s):
+        s.call_checked(broken, "after the close")
+        s.close()
+    wait_for_dispatch()
+    deadline = time.monotonic() + LIMIT
+    while len(unraisable) < 2 and time.monotonic() < deadline:
+        wait_for_dispatch()
+    assert sorted(report.message for report in unraisable) == ["after the close", "kept by the stream"]
+
+
+def test_H2_checked_exceptions_that_nobody_asked_for_keep_nothing_alive(unraisable: list[Any]) -> None:
+    class Held:
+        pass
+
+    held = Held()
+    alive = weakref.ref(held)
+
+    def fail(value: Held) -> None:
+        raise LookupError("nobody asks")
+
+    s = hs.Stream()
+    for _ in range(3):
+        s.call_checked(fail, held)
+    s.record().synchronize(timeout=LIMIT)
+    s.close()
+    del held
+    deadline = time.monotonic() + LIMIT
+    while (len(unraisable) < 3 or alive() is not None) and time.monotonic() < deadline:
+        wait_for_dispatch()
+        gc.collect()
+    assert len(unraisable) == 3
+    assert alive() is None
+
+
+def wait_for_dispatch() -> None:
+    """Return when a dispatcher thread has taken what was handed to it before."""
+    probe = hs.Stream(non_blocking=True)
+    probe.call(int)
+    probe.synchronize(timeout=LIMIT)

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
@@ -30,7 +30,7 @@ from .report import Report
 from .suppress import Rule, Rules, load
 from .suppress import parse as parse_rule
 
-__all__ = ["UnorderedAccessWarning", "begin", "host_access", "sanitize"]
+__all__ = ["UnorderedAccessWarning", "host_access", "prepare", "sanitize"]
 
 # Bits of the flags that the extension takes; the same numbers are in pybuild.
 _OBSERVE = 1
@@ -191,7 +191,8 @@ class sanitize(contextlib.ContextDecorator):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._scope is not None
+        if self._scope is None:
+            raise RuntimeError("this sanitize() was not entered; write `with sanitize():`")
         _close(self._scope)
         report = self._scope.report
         if not report or self._on == "collect":
@@ -253,8 +254,8 @@ class _Process:
 os.register_at_fork(after_in_child=_forked)
 
 
-def begin(value: str) -> None:
-    """Begin as ``HALSTREAM_SANITIZE`` asks; called when the extension is loaded.
+def prepare(value: str) -> Callable[[], None]:
+    """Return what begins as ``HALSTREAM_SANITIZE`` asks; it is called when the extension is loaded.
 
     ``1``: what was found is on stderr at the end of the process, whose exit
     code stays. ``warn``: as warnings there. ``raise``: `UnorderedAccessError`
@@ -266,13 +267,14 @@ def begin(value: str) -> None:
     InvalidValueError
         For another value, or a damaged file of suppressions.
     """
-    if value in ("", "0"):
-        return
     if value not in ("1", "warn", "raise"):
         raise InvalidValueError(f"HALSTREAM_SANITIZE is {value!r}; give 1, warn, raise, or 0 for nothing")
+    return functools.partial(_begin, value, _Scope(_rules(None), True))
+
+
+def _begin(value: str, scope: _Scope) -> None:
     if _Process.scope is not None:
         return
-    scope = _Scope(_rules(None), True)
     _Process.mode, _Process.scope = value, scope
     _open(scope)
     if value == "raise":

@@ -106,6 +106,8 @@ class Base:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         strict.add(cls)
+        if "__repr__" in vars(cls):
+            cls.__repr__ = repr_after_fork(vars(cls)["__repr__"])  # type: ignore[method-assign]
 
     def _wrong_type(self, operation: str, operand: object, expected: type) -> Exception:
         """Return the error for an operand that is not of the expected class."""

@@ -16,22 +16,33 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._errors import ForkError
+from .._errors import ForkError, HalError
 from .._runtime import runtime
 
 if TYPE_CHECKING:
     from ._work import Work
 
-# What host_next returns besides tokens.
-_PARK = -1
+# Bits of what host_next returns, below the token; the same numbers are in pybuild/hostfunc.go.
+_SPAWN = 1  # start one more thread: this one may be busy for long
+_DROP = 2  # forget the function, or the exception that it ended with
+_UNREPORTED = 4  # the failure given to this call will not be raised by any other
+_END = 8  # end this thread
+_SHIFT = 4
 
 # A dispatcher that had nothing to do for so many waits ends, unless it is the spare.
 _IDLE_NS = 2_000_000_000
 
+#: Why a thread that the core had asked for could not be started last, "" while all could.
+refused = ""
+
+# Replaced by those of the process when the first thread is started.
 _tokens = itertools.count(1)
 _tasks: dict[int, tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], bool]] = runtime.keep(
     "functions on streams", {}
 )
+# Exceptions of checked functions that are their stream's error, by token; a
+# synchronize raises them.
+_raised: dict[int, BaseException] = _native.checked
 _stream_call = _native.raw("stream_call")
 _stream_call_on = _native.raw("stream_call_on")
 _host_next = _native.raw("host_next")
@@ -80,26 +91,27 @@ def enqueue(
     account: str,
 ) -> None:
     """Enqueue a function whose arguments are as it gets them, with an account of what it works on."""
-    token = next(_tokens)
-    _tasks[token] = (function, args, kwargs, checked)
-    if not _started:
-        _start()  # first: on a blocking stream the call returns when the function has run
+    token = 0
     try:
+        if not _started:
+            _start()  # first: on a blocking stream the call returns when the function has run
+        token = next(_tokens)
+        _tasks[token] = (function, args, kwargs, checked)
         if account:
             _stream_call_on(stream._id, token, account)
         else:
             _stream_call(stream._id, token)
     except RuntimeError as exc:
-        del _tasks[token]
+        _tasks.pop(token, None)
         raise stream._fail(exc, "call") from None
 
 
 def hold(stream: Work, *objects: object) -> None:
     """Keep objects alive until the work enqueued so far is done; nothing waits for it."""
-    token = next(_tokens)
-    _tasks[token] = (_nothing, objects, {}, False)
     if not _started:
         _start()
+    token = next(_tokens)
+    _tasks[token] = (_nothing, objects, {}, False)
     _native.stream_pass(stream._id, token)
 
 
@@ -121,27 +133,53 @@ def ranges(reads: Iterable[Any], writes: Iterable[Any]) -> str:
 
 
 def _start() -> None:
-    global _started
-    _started = True
+    """Start the first thread.
+
+    Raises
+    ------
+    HalError
+        If Python cannot start one; the next call tries again.
+    """
+    global _started, _tasks, _tokens, _raised
+    # A thread of the process serves every copy of this module, so that the tables
+    # outlive a second import of the package.
+    state = _native.process_state()
+    _tasks = state.setdefault("tasks", _tasks)
+    _tokens = state.setdefault("tokens", _tokens)
+    _raised = _native.checked = state.setdefault("raised", _raised)
     _native.host_started()
-    _thread()
+    if not _thread():
+        raise HalError(
+            f"no thread could be started to run functions on: {refused}; look at the limits of this "
+            "process (ulimit -u, the pids limit of its container), and start no first function after "
+            "the main thread has ended",
+            operation="call",
+        )
+    _started = True
 
 
 def restart() -> None:
     """Forget the dispatchers: the backend was changed, which sends them away."""
     global _started
     _started = False
+    _report_raised()
 
 
-def _thread() -> None:
-    """Start a thread that the core has counted already."""
+def _thread() -> bool:
+    """Start a thread that the core has counted already; return False if there is none to be had.
+
+    Those that exist go on then.
+    """
+    global refused
     name = f"halstream-dispatcher-{next(_names)}"
     try:
         threading.Thread(target=_dispatch, name=name, daemon=True).start()
-    except RuntimeError:
-        # No more threads to be had, or the interpreter is ending: those that
-        # exist go on.
+    except RuntimeError as exc:
+        refused = str(exc)
         _native.host_ended()
+        return False
+    refused = ""
+    return True
 
 
 def _dispatch() -> None:
@@ -149,20 +187,21 @@ def _dispatch() -> None:
     token, error = 0, ""
     while True:
         packed = _host_next(token, error, _IDLE_NS)
+        if packed & _UNREPORTED:
+            _unraisable(_raised.pop(token, None))
         token, error = 0, ""
-        if packed <= 0:
-            if packed == _PARK:
-                return
-            continue
-        # The low bit asks for another thread: this one may be busy for long.
-        if packed & 1:
+        if packed & _SPAWN:
             _thread()
-        # The second bit: aborted before its turn, it will not run.
-        if packed & 2:
-            del _tasks[packed >> 2]
-        else:
-            token = packed >> 2
+        if packed & _DROP:
+            # It was aborted before its turn; or it has run, and its stream was closed
+            # before anybody asked for the exception.
+            if _tasks.pop(packed >> _SHIFT, None) is None:
+                _unraisable(_raised.pop(packed >> _SHIFT, None))
+        elif packed >> _SHIFT:
+            token = packed >> _SHIFT
             error = _perform(token)
+        if packed & _END:
+            return
 
 
 def _perform(task: int) -> str:
@@ -193,8 +232,16 @@ def _report(
     except Exception:
         text = type(exc).__name__  # an exception whose text cannot be had
     if checked:
-        _native.checked[token] = exc
+        _raised[token] = exc
         return "!" + text
+    _unraisable(exc, function)
+    return "?" + text
+
+
+def _unraisable(exc: BaseException | None, function: Callable[..., object] | None = None) -> None:
+    """Hand an exception that no call will raise to `sys.unraisablehook`."""
+    if exc is None:
+        return
     message = "Exception ignored in a function on a halstream stream"
     try:
         sys.unraisablehook(
@@ -202,8 +249,13 @@ def _report(
         )
     except BaseException as wrong:
         # A hook that fails must not end the dispatcher.
-        print(f"{message}: {text} (and the hook failed: {wrong!r})", file=sys.stderr)
-    return "?" + text
+        print(f"{message}: {exc!r} (and the hook failed: {wrong!r})", file=sys.stderr)
+
+
+def _report_raised() -> None:
+    """Report the exceptions of checked functions that no call will raise any more."""
+    while _raised:
+        _unraisable(_raised.popitem()[1])
 
 
 @functools.cache
@@ -242,6 +294,7 @@ def _at_exit() -> None:
         left = _native.shutdown(2_000_000_000)
     except ForkError:
         return  # a forked child has no part in the parent's work
+    _report_raised()
     if left:
         print(
             f"halstream: {left} operation(s) still pending 2 s after the program ended "

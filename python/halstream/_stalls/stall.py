@@ -17,6 +17,7 @@ import time
 from typing import Any
 
 from .. import _native, _sites
+from .._core import _hostfunc
 from .._core._base import reap
 from .._errors import StallError
 from .._runtime import runtime
@@ -222,7 +223,11 @@ class _Chain:
         for ident in busy[:_SHOWN]:
             self.named.add(ident)
             self._thread(ident)
-        self.advice = "Let functions end that wait for others, or raise HALSTREAM_HOST_THREADS."
+        if _hostfunc.refused:
+            self.lines.append(f"a further thread for functions could not be started: {_hostfunc.refused}")
+        self.advice = "Let functions end that wait for others" + (
+            "." if _hostfunc.refused else ", or raise HALSTREAM_HOST_THREADS."
+        )
         return None
 
     def _name(self, ident: int) -> str:
