@@ -92,6 +92,8 @@ def compile_extension(go, env, version):
     shutil.rmtree(WORK / "cgo")
     run(sys.executable, "build.py", PYTHONPATH=str(SUPPORT))
     ldflags = f"-ldflags=-s -w -X halstream/pybuild.version={version}"
+    if sys.platform == "linux":
+        ldflags += " -extldflags=-Wl,--wrap=pthread_create"  # pybuild/ownthreads.c
     run(go, "build", "-buildmode=c-shared", "-buildvcs=false", "-trimpath", ldflags, "-o", OUTPUT.name, ".")
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sys
 import threading
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from types import CodeType, FrameType
 
-from .. import _sites
+from .. import _native, _sites
 
-__all__ = ["alarm", "bystander", "unseen"]
+__all__ = ["alarm", "bystander", "native_threads", "unseen"]
 
 # Packages whose threads and handlers watch a program and have no part in it. All
 # others may be the program's own, also where they are installed.
@@ -71,6 +73,28 @@ def unseen(frames: Container[int], me: int) -> bool:
         elif os.path.exists(f"/proc/self/task/{thread.native_id}") or not os.path.exists("/proc/self/task"):
             return True  # one of another language, whose end Python does not hear of
     return False
+
+
+def native_threads(frames: Iterable[int]) -> list[str]:
+    """Return the threads that may act and that Python does not know, a text for each.
+
+    `frames` are the numbers of the threads that run Python code.
+
+    A library may have started them, and one that has run no Python yet may do so
+    at any time.
+    """
+    known = {thread.native_id for thread in _threads().values()}
+    # The watchdog of faulthandler waits for its time and then ends the process.
+    watchdogs = int("faulthandler" in sys.modules)
+    found = []
+    for number, name, timer in json.loads(_native.stall_threads(json.dumps([*frames]))):
+        if number in known:
+            continue
+        if timer and watchdogs:
+            watchdogs -= 1
+            continue
+        found.append(f"{name or 'thread'} ({number})")
+    return found
 
 
 def alarm() -> bool:

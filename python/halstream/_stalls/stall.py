@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from typing import Any
 
 from .. import _native, _sites
@@ -30,6 +31,9 @@ __all__ = ["asked"]
 # A finding counts when two looks agree, which lie no further apart than this.
 _AGREE_S = 2.0
 
+# For how long only native threads must be able to help before a warning says so.
+_WARN_S = 2.0
+
 # How often a thread leaves it to another one, which is in a better place, to tell.
 _POLITE = 5
 
@@ -38,7 +42,9 @@ class _Suspicion:
     """What a thread's last look found."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.since, self.deferred = text, time.monotonic(), 0
+        self.text, self.deferred = text, 0
+        self.first = self.since = time.monotonic()
+        self.warned = False
 
 
 _suspicions: dict[int, _Suspicion] = runtime.keep("suspected stalls", {})
@@ -65,6 +71,8 @@ def asked() -> int:
         return False
     try:
         text, again = _judge(threading.get_ident())
+    except RuntimeWarning:
+        raise  # where warnings are errors
     except Exception:
         # A look that fails is no reason to end a wait.
         return False
@@ -75,7 +83,7 @@ def asked() -> int:
 
 def _judge(me: int) -> tuple[str, bool]:
     """Return the text of the error, if the wait of thread `me` has no end, and whether to ask again."""
-    text, better = _look(me)
+    text, better, native = _look(me)
     known = _suspicions.pop(me, None)
     if not text:
         return "", False
@@ -86,6 +94,13 @@ def _judge(me: int) -> tuple[str, bool]:
         while reap:
             _native.reap(reap.pop())
         return "", True
+    if native:
+        known.since = time.monotonic()
+        _suspicions[me] = known
+        if not known.warned and known.since - known.first >= _WARN_S:
+            known.warned = True
+            _warn(text, native)
+        return "", False
     if better and known.deferred < _POLITE:
         known.deferred += 1
         known.since = time.monotonic()
@@ -94,21 +109,40 @@ def _judge(me: int) -> tuple[str, bool]:
     return text, False
 
 
-def _look(me: int) -> tuple[str, bool]:
-    """Return why thread `me` can never go on, '' if it may, and whether another thread should tell."""
+def _warn(text: str, native: list[str]) -> None:
+    """Warn of a wait that only threads could end of which Python knows nothing."""
+    at: Any = sys._getframe()
+    while at.f_back is not None and _sites.is_own(at.f_code.co_filename):
+        at = at.f_back
+    names = ", ".join(native[:_SHOWN]) + (", ..." if len(native) > _SHOWN else "")
+    warnings.warn_explicit(
+        f"only threads that Python does not know could still end this wait: {names}. If they will not, {text}",
+        RuntimeWarning,
+        at.f_code.co_filename,
+        at.f_lineno,
+    )
+
+
+def _look(me: int) -> tuple[str, bool, list[str]]:
+    """Return why thread `me` can never go on, '' if it may, and whether another thread should tell.
+
+    And the native threads that could still help it, of which it is not known whether they will.
+    """
     picture = _waiters.take(me)
     if me not in picture.waits:
-        return "", False
-    hopeless = picture.hopeless(me)
+        return "", False, []
+    hopeless, native = picture.hopeless(me), []
+    if me not in hopeless and picture.native:
+        hopeless, native = picture.hopeless(me, native=True), picture.native
     if me not in hopeless:
-        return "", False
+        return "", False, []
     # The main thread's errors are seen best; one that waits for reports has the least to say.
     waits = picture.waits
     main = threading.main_thread().ident
     better = main != me and main in waits and main in hopeless and not waits[main].report
     if waits[me].report:
         better = any(ident in hopeless and not wait.report for ident, wait in waits.items())
-    return _Chain(picture, hopeless).text(), better
+    return _Chain(picture, hopeless).text(), better, native
 
 
 class _Chain:

@@ -77,7 +77,9 @@ class Picture:
             self._look(ident, frame)
         #: True if there is somebody who may do something that nothing here tells of.
         self.unforeseen = bool(self.actors) or _actors.unseen(frames, me) or _actors.alarm()
-        #: True if anything can happen that nobody waits for.
+        #: Threads that may act, but of which Python knows nothing; a text for each.
+        self.native = _actors.native_threads(frames)
+        #: True if anything can happen that nobody waits for, native threads left out.
         self.someone = self.unforeseen or self._moving()
 
     def _look(self, ident: int, frame: FrameType) -> None:
@@ -123,13 +125,14 @@ class Picture:
         runs = (self.calls if node.need == FUNCTION else self.reports).get(node.number)
         return (True, []) if runs is None else (False, [runs])
 
-    def hopeless(self, start: int) -> set[Any]:
+    def hopeless(self, start: int, native: bool = False) -> set[Any]:
         """Return the threads (by number) and streams (by name) that can never go on.
 
         Of those that the thread `start` waits for, directly or not. Each needs
         something from another one of them, or from anybody where nobody can act.
+        With `native` also those that only a native thread could let go on.
         """
-        if not self.someone:
+        if not self.someone and (native or not self.native):
             return {start, *self.waits, *self.blocks, *self.streams}
         needs: dict[Any, tuple[bool, list[Any]]] = {}
         pending: list[Any] = [start]
@@ -165,7 +168,7 @@ def function_waits(token: int, me: int) -> int:
     ident = picture.calls.get(token)
     if ident is None or ident not in picture.blocks:
         return 0
-    return 1 if picture.unforeseen else 2
+    return 1 if picture.unforeseen or picture.native else 2
 
 
 def _task(frame: FrameType) -> tuple[bool, Running | None, bool] | None:
