@@ -227,6 +227,19 @@ def destroy_stream(stream: Stream, drop: bool = False) -> None:
     stream.close()
 
 
+def gate(stream: Stream) -> int:
+    """Enqueue an operation that holds a stream until `open_gate`; return its id."""
+    try:
+        return int(_native.gate_new(stream._id))
+    except RuntimeError as exc:
+        raise stream._fail(exc, "gate") from None
+
+
+def open_gate(ident: int) -> None:
+    """Let the stream behind a gate go on, and give the gate up; again does nothing."""
+    _native.close(ident)
+
+
 def host_function(stream: Stream, function: Callable[[Any], object], argument: Any) -> None:
     """Run a function in stream order on the runtime's own threads, now and from now on.
 

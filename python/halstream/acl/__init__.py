@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import TYPE_CHECKING
 
 from .. import _core
+from .._dialects._not_built import refuse_unbuilt
 from .._errors import HalError
+from . import _buffers, constants, rt, util
 from . import _codes as codes
-from . import constants, rt, util
+from ._buffers import *  # noqa: F403
 from ._call import command
 from ._session import session
 from ._table import refuse
 from .constants import *  # noqa: F403
 
 __all__ = [
+    *_buffers.__all__,
     *constants.__all__,
     "app_log",
     "finalize",
@@ -116,3 +120,6 @@ def get_recent_err_msg(*_: object) -> str | None:
 def app_log(level: int, text: str, /) -> None:
     """aclAppLog: to the logger ``halstream.acl``."""
     logging.getLogger(__name__).log(_LEVELS[min(max(level, 0), 3)], "%s", text)
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

@@ -52,6 +52,9 @@ def _text(value: Any) -> Any:
     return value
 
 
+# Whose time limit is the call's own, not one of work on a stream.
+_OWN_LIMITS = ("synchronize", "process")
+
 # h: handle or 64-bit number, masked; u: 32 bits, masked; i: 32 bits with sign;
 # f: function; d: dict; s: text; o: anything.
 _READERS: dict[str, Callable[[Any], Any]] = {
@@ -123,6 +126,8 @@ def command(
             code = exc.code
             if code < codes.FIRST:
                 code = table.get(exc.kind, codes.RT_INTERNAL_ERROR)
+            if exc.kind == "host_function" or (exc.kind == "timeout" and exc.operation not in _OWN_LIMITS):
+                session.report(code)
             session.remember(code, codes.text(name, code, str(exc)))
             # A copy: the caller may change what it gets.
             return (*copy.deepcopy(failed), code) if failed else code

@@ -6,12 +6,16 @@ threads that are joined by their number.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
 
 from .._core._context import Context
-from .._errors import InvalidValueError
+from .._errors import HalError, InvalidValueError
+
+_numbers = itertools.count(1)
 
 
 class _Thread(threading.local):
@@ -35,6 +39,10 @@ class Session:
         self.default_device: int | None = None
         #: Seconds that a stream waits for an event; 0 waits for ever.
         self.wait_limit = 0
+        #: What the program wants to be called with a failure's information, None for nothing.
+        self.exception_callback: Callable[[int], object] | None = None
+        #: Information about failures, by number, while the callback runs.
+        self.exceptions: dict[int, dict[str, int]] = {}
         #: True: one text for all threads, False: one for each thread.
         self.one_text = False
 
@@ -77,6 +85,21 @@ class Session:
             return False
         Context.primary(self.default_device)
         return True
+
+    def report(self, code: int) -> None:
+        """Call the program's callback for work that failed."""
+        function = self.exception_callback
+        if function is None:
+            return
+        number = next(_numbers)
+        information = {"thread_id": threading.get_ident() & 0xFFFFFFFF, "error_code": code}
+        with contextlib.suppress(HalError):
+            information["device_id"] = Context.current().ordinal
+        self.exceptions[number] = information
+        try:
+            function(number)
+        finally:
+            del self.exceptions[number]
 
     def remember(self, code: int, text: str) -> None:
         """Keep a failure as this thread's last one."""

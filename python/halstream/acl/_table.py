@@ -18,7 +18,7 @@ MASK = 2**64 - 1
 LEAST = 7
 
 #: What the dialect's handles name; a destroyed one is not in it.
-objects: dict[int, Stream | Event] = runtime.keep("acl streams and events", {})
+objects: dict[int, Stream | Event | Notify] = runtime.keep("acl streams and events", {})
 #: The queue of each thread that is subscribed to a stream, by the thread's number.
 queues: dict[int, ReportQueue] = runtime.keep("acl report queues", {})
 #: Threads made by `util.start_thread` and not joined yet, by number.
@@ -60,6 +60,19 @@ class Event(_core.Event):
         new = Context.current()._event_in(cls, kind | timing)
         new.flags, new.ex = flags, ex
         return new
+
+
+class Notify:
+    """A notify by handle: an event that stays set until a reset, and who may wait next."""
+
+    def __init__(self, event: _core.Event) -> None:
+        self.event = event
+        #: Recorded where the latest wait has cleared the notify; None before the first wait.
+        self.turn: _core.Event | None = None
+
+    @property
+    def _id(self) -> int:
+        return self.event._id
 
 
 def refuse(code: int, why: str) -> HalError:
@@ -125,6 +138,17 @@ def event(handle: int) -> Event:
     if handle == 0:
         raise refuse(codes.INVALID_PARAM, "the event's handle is 0 (NULL)")
     raise refuse(codes.RT_INVALID_HANDLE, f"no event has the handle {handle:#x}")
+
+
+def notify(handle: int) -> Notify:
+    """Return the notify of a handle."""
+    handle &= MASK
+    found = objects.get(handle)
+    if isinstance(found, Notify):
+        return found
+    if handle == 0:
+        raise refuse(codes.INVALID_PARAM, "the notify's handle is 0 (NULL)")
+    raise refuse(codes.RT_INVALID_HANDLE, f"no notify has the handle {handle:#x}")
 
 
 def context(handle: int) -> Context:

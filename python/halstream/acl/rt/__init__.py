@@ -10,12 +10,15 @@ success. `acl.get_recent_err_msg` has the reason. Differences from pyACL:
   and `stream_get_flags` are additions, after the C functions;
 - an exception in a callback goes to `sys.unraisablehook`;
 - `reset_device` frees no memory;
-- there is no kernel, notify or capture function yet.
+- kernels, captures and shared memory are not built yet.
 """
 
 from __future__ import annotations
 
-from . import _copy, _host, _memory
+from typing import TYPE_CHECKING
+
+from ..._dialects._not_built import refuse_unbuilt
+from . import _copy, _exception, _host, _memory, _notify, _value
 from ._attribute import (
     get_stream_attribute,
     get_stream_overflow_switch,
@@ -40,6 +43,8 @@ from ._device import (
     get_context,
     get_device,
     get_device_count,
+    get_device_info,
+    get_device_utilization_rate,
     get_last_error,
     get_run_mode,
     peek_at_last_error,
@@ -69,8 +74,10 @@ from ._event import (
     synchronize_event,
     synchronize_event_with_timeout,
 )
+from ._exception import *  # noqa: F403
 from ._host import *  # noqa: F403
 from ._memory import *  # noqa: F403
+from ._notify import *  # noqa: F403
 from ._stream import (
     create_stream,
     create_stream_with_config,
@@ -89,11 +96,15 @@ from ._stream import (
     synchronize_stream,
     synchronize_stream_with_timeout,
 )
+from ._value import *  # noqa: F403
 
 __all__ = [
     *_copy.__all__,
+    *_exception.__all__,
     *_host.__all__,
     *_memory.__all__,
+    *_notify.__all__,
+    *_value.__all__,
     "create_context",
     "create_event",
     "create_event_ex_with_flag",
@@ -112,6 +123,8 @@ __all__ = [
     "get_context",
     "get_device",
     "get_device_count",
+    "get_device_info",
+    "get_device_utilization_rate",
     "get_event_avail_num",
     "get_event_id",
     "get_last_error",
@@ -155,3 +168,6 @@ __all__ = [
     "synchronize_stream_with_timeout",
     "unsubscribe_report",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse_unbuilt(__name__)

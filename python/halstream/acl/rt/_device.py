@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from ... import _core
 from ..._core._context import Context, abort_device, release_primary
+from ..._core._interop import device_facts
+from ..._memory import memory_info
 from .. import _codes as codes
 from .. import _table
 from .. import constants as c
 from .._call import command, seconds
 from .._session import session
+
+# What only an Ascend chip has.
+_NONE_HERE = (
+    c.ACL_DEV_ATTR_AICORE_CORE_NUM,
+    c.ACL_DEV_ATTR_CUBE_CORE_NUM,
+    c.ACL_DEV_ATTR_VECTOR_CORE_NUM,
+    c.ACL_DEV_ATTR_L2_CACHE_SIZE,
+    c.ACL_DEV_ATTR_IS_VIRTUAL,
+    c.ACL_DEV_ATTR_NPU_ARCH,
+)
 
 
 @command("i")
@@ -75,6 +87,31 @@ def synchronize_device_with_timeout(timeout: int, /) -> int:
     """aclrtSynchronizeDeviceWithTimeout: milliseconds, -1 for ever, 0 is an error."""
     Context.current().synchronize(seconds(timeout))
     return 0
+
+
+@command("ii", (0,))
+def get_device_info(device: int, attribute: int, /) -> tuple[int, int]:
+    """aclrtGetDeviceInfo: (value modulo 2**32, ret); there are no AI cores, so those are 0."""
+    ordinal = _core.ordinal(device)
+    if attribute in _NONE_HERE:
+        value = 0
+    elif attribute == c.ACL_DEV_ATTR_AICPU_CORE_NUM:
+        value = int(device_facts(ordinal)["multi_processor_count"])
+    elif attribute == c.ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
+        value = memory_info(ordinal)[1]
+    elif attribute == c.ACL_DEV_ATTR_PHY_CHIP_ID:
+        value = ordinal
+    else:
+        raise _table.refuse(codes.RT_PARAM_INVALID, f"there is no attribute {attribute}")
+    return value & 0xFFFFFFFF, 0
+
+
+@command("i", ({},))
+def get_device_utilization_rate(device: int, /) -> tuple[dict[str, int], int]:
+    """aclrtGetDeviceUtilizationRate: (dict, ret); -1, for nothing measures it."""
+    _core.ordinal(device)
+    kinds = ("cube", "vector", "aicpu", "memory")
+    return {**{f"{kind}_utilization": -1 for kind in kinds}, "utilization_extend": 0}, 0
 
 
 @command("i", (0,))
