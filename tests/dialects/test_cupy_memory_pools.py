@@ -287,9 +287,9 @@ def test_pinned_pointers_are_buffers() -> None:
     assert ((p + 10).ptr, (5 + p).ptr, (p - 5).ptr, int(p)) == (p.ptr + 10, p.ptr + 5, p.ptr - 5, p.ptr)
     assert ((p + 10).size(), memoryview(p + 10).nbytes) == (90, 90)
     assert cuda.pinned_memory.is_memory_pinned(p.ptr)
-    q = p
+    q, before = p, p.ptr
     q += 4
-    assert q.ptr == p.ptr + 4
+    assert q is p and p.ptr == before + 4
     with pytest.raises(TypeError):
         5 - p
     cuda.set_pinned_memory_allocator(lambda size: ("p", size))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import itertools
 import pickle
@@ -186,6 +187,62 @@ def test_an_axis_out_of_bounds_is_named() -> None:
         cp.zeros((2, 3))[:, 0]
     with pytest.raises(TypeError, match="iteration over a 0-d array"):
         list(cp.array(1))
+
+
+def test_assignment_converts_and_broadcasts() -> None:
+    a = cp.zeros((2, 3), np.float32)
+    a[:] = cp.arange(3)
+    assert a.get().tolist() == [[0, 1, 2]] * 2
+    a[1] = cp.array([True, False, True])
+    assert a.get().tolist() == [[0, 1, 2], [1, 0, 1]]
+    a[0] = cp.array(7)
+    a[1].fill(cp.array(5))
+    assert a.get().tolist() == [[7] * 3, [5] * 3]
+    a[:] = np.ones((2, 3), np.float32)
+    assert a.get().tolist() == [[1] * 3] * 2
+
+
+def test_assignments_that_are_refused() -> None:
+    a = cp.zeros((2, 3))
+    for value in (cp.zeros(2), cp.zeros((3, 2, 3))):
+        with pytest.raises(ValueError, match="operands could not be broadcast together"):
+            a[:] = value
+    for host in (np.zeros(3), np.zeros((2, 3), np.int8)):
+        with pytest.raises(ValueError, match="must ensure arrays have same shape and dtype"):
+            a[:] = host
+    for many, kind in ((cp.zeros(3), "cupy"), (np.zeros(3), "numpy")):
+        with pytest.raises(ValueError, match=f"non-scalar {kind}.ndarray cannot be used for fill"):
+            a.fill(many)
+    assert not a.get().any()
+
+
+def test_a_pinned_pointer_is_a_buffer_of_signed_bytes() -> None:
+    pointer = cuda.alloc_pinned_memory(16)
+    view = memoryview(pointer)
+    assert (view.format, view.itemsize, view.ndim, view.readonly) == ("b", 1, 1, False)
+    assert view.nbytes == pointer.size() >= 16
+    view[3] = -2
+    assert np.frombuffer(pointer, np.int8)[3] == -2
+    assert isinstance(np.ndarray(4, np.int8, buffer=pointer).base, cuda.PinnedMemoryPointer)
+    same, before = pointer, pointer.ptr
+    pointer += 3
+    assert same is pointer and pointer.ptr == before + 3 and memoryview(pointer)[0] == -2
+    pointer -= 3
+    assert pointer.ptr == before and view[3] == -2
+    assert memoryview(cuda.PinnedMemoryPointer.__new__(cuda.PinnedMemoryPointer)).nbytes == 0
+
+
+def test_a_view_of_a_pinned_pointer_keeps_the_memory() -> None:
+    pool = cuda.PinnedMemoryPool()
+    pointer = pool.malloc(16)
+    view = memoryview(pointer)
+    del pointer
+    gc.collect()
+    assert pool.n_free_blocks() == 0
+    view[0] = 1
+    view.release()
+    gc.collect()
+    assert pool.n_free_blocks() == 1
 
 
 # -- pinned arrays ----------------------------------------------------------

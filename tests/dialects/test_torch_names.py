@@ -181,3 +181,12 @@ def test_a_forked_child_knows_that_it_is_one(child: Any) -> None:
     lines = child(program).stdout.splitlines()
     assert lines[:3] == ["False", "False", "True"]
     assert "'spawn'" in lines[3]
+
+
+def test_versions_and_what_is_compiled_in() -> None:
+    assert torch.__version__ == torch.version.__version__ == "2.15.0"
+    assert torch.version.cuda == "12.9" and torch.version.hip is None
+    assert (cuda.get_arch_list(), cuda.get_gencode_flags()) == ([], "")
+    known = cuda.get_device_capability() >= (8, 0)
+    assert cuda.is_bf16_supported() is cuda.is_tf32_supported() is known
+    cuda.ipc_collect()

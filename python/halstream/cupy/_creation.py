@@ -121,7 +121,7 @@ def array(
             _copy_and_keep(stream, new, host)
         elif host.nbytes > _LARGE:
             pinned = pinned_memory.alloc_pinned_memory(host.nbytes)
-            staged = np.frombuffer(pinned, host.dtype, host.size).reshape(host.shape)  # type: ignore[call-overload]
+            staged = np.frombuffer(pinned, host.dtype, host.size).reshape(host.shape)
             staged[...] = host
             _copy_and_keep(stream, new, staged)
         else:

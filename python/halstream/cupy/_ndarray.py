@@ -14,7 +14,7 @@ import numpy as np
 
 from .._errors import NotSupportedError
 from .._memory._array import Array
-from ._arithmetic import binary, comparison, compute, unary
+from ._arithmetic import binary, comparison, compute, enqueue, unary
 from ._base_array import BaseArray
 from .cuda._blocks import stream_of
 from .cuda._errors import unsupported
@@ -34,8 +34,12 @@ class ndarray(BaseArray):
 
     def fill(self, value: Any) -> None:
         """Set every element, on the current stream."""
+        if isinstance(value, (ndarray, np.ndarray)) and value.ndim:
+            kind = "cupy" if isinstance(value, ndarray) else "numpy"
+            raise ValueError(f"non-scalar {kind}.ndarray cannot be used for fill")
         if isinstance(value, ndarray):
-            raise unsupported("filling with an array is not built yet")
+            self._assign(value)
+            return
         element = np.asarray(value).astype(self.dtype)  # any kind becomes any other, as there
         if self.nbytes:
             self._array.fill(element, stream_of(None))
@@ -125,15 +129,33 @@ class ndarray(BaseArray):
     def __setitem__(self, index: Any, value: Any) -> None:
         target = self[index]
         if isinstance(value, ndarray):
-            if (value.shape, value.dtype) != (target.shape, target.dtype):
-                raise unsupported("assignment converts nothing yet; make shape and dtype the same")
-            if value.data.ptr == target.data.ptr:
-                return  # x[1:] += 1 assigns the view that it changed
-            target.data.copy_from_device_async(value.data, value.nbytes)
+            target._assign(value)
         elif isinstance(value, np.ndarray):
+            if (value.shape, value.dtype) != (target.shape, target.dtype):
+                raise ValueError(
+                    "copying a numpy.ndarray to a cupy.ndarray by empty slice assignment must "
+                    "ensure arrays have same shape and dtype"
+                )
             target.set(value)
         else:
             target.fill(value)
+
+    def _assign(self, value: ndarray) -> None:
+        """Enqueue a copy of an array's elements, converted and broadcast."""
+        if (value.shape, value.dtype) == (self.shape, self.dtype):
+            # x[1:] += 1 assigns the view that it changed.
+            if self.nbytes and value.data.ptr != self.data.ptr:
+                self.data.copy_from_device_async(value.data, value.nbytes)
+            return
+        try:
+            fits = np.broadcast_shapes(value.shape, self.shape) == self.shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"operands could not be broadcast together with shapes {self.shape} {value.shape}"
+            )
+        enqueue(np.positive if value.dtype != bool else np.array, self, (value,))
 
     def __copy__(self) -> ndarray:
         return self.copy()

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from . import _C as _C
-from . import accelerator, cpu, cuda
+from . import accelerator, cpu, cuda, version
 from ._device import device
 from ._device import device as _Device
 from ._errors import AcceleratorError, OutOfMemoryError
@@ -29,7 +29,10 @@ __all__ = [
     "cuda",
     "device",
     "get_device_module",
+    "version",
 ]
+
+__version__ = version.__version__
 
 
 def get_device_module(device: Any = None) -> ModuleType:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +9,7 @@ from ... import _memory
 from ..._dialects._adapt import raising
 from ..._memory import _pools
 from . import _memory_functions as runtime
+from ._byte_buffer import ByteBuffer
 from ._errors import ERRORS, c_uint, intptr, size_t
 from ._missing import names as _names
 
@@ -47,24 +46,15 @@ class PinnedMemory:
         raise TypeError(f"cannot pickle or copy a {type(self).__name__}: it owns live memory")
 
 
-class PinnedMemoryPointer:
-    """cupy.cuda.PinnedMemoryPointer (14.2.0): a place in pinned memory, a writable buffer.
-
-    Difference: ``+=`` and ``-=`` make a new pointer.
-    """
-
-    _mem: Any
-    _ptr: int
-
-    def __new__(cls, mem: Any, offset: int) -> Any:
-        ptr = mem.ptr + intptr(offset)
-        # What ctypes makes has the buffer protocol, which Python code cannot give before 3.12.
-        new = _buffer(max(0, mem.size - intptr(offset))).from_address(ptr)
-        new._mem, new._ptr = mem, ptr
-        return new
+class PinnedMemoryPointer(ByteBuffer):  # type: ignore[misc]
+    """cupy.cuda.PinnedMemoryPointer (14.2.0): a place in pinned memory, a writable buffer."""
 
     def __init__(self, mem: Any, offset: int) -> None:
-        pass  # an array of ctypes would take these as its elements
+        self._mem = mem
+        self._ptr: int = mem.ptr + intptr(offset)
+
+    def _bytes(self) -> tuple[int, int]:
+        return self._ptr, max(0, self.size())
 
     @property
     def ptr(self) -> int:
@@ -86,13 +76,15 @@ class PinnedMemoryPointer:
     __radd__ = __add__
 
     def __iadd__(self, offset: int) -> Any:
-        return self + offset
+        self._ptr += intptr(offset)
+        return self
 
     def __sub__(self, offset: int) -> Any:
         return self + -intptr(offset)
 
     def __isub__(self, offset: int) -> Any:
-        return self - offset
+        self._ptr -= intptr(offset)
+        return self
 
     def __rsub__(self, value: Any, /) -> Any:
         raise TypeError(
@@ -104,17 +96,6 @@ class PinnedMemoryPointer:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("cannot pickle or copy a PinnedMemoryPointer: it refers to live memory")
-
-    __hash__ = object.__hash__
-    __repr__ = object.__repr__
-
-
-@functools.lru_cache(maxsize=256)
-def _buffer(nbytes: int) -> Any:
-    """Return the class of pointers to so many bytes."""
-    name = PinnedMemoryPointer.__name__
-    space = {"__module__": PinnedMemoryPointer.__module__}
-    return type(name, (PinnedMemoryPointer, ctypes.c_byte * nbytes), space)
 
 
 class PooledPinnedMemory(PinnedMemory):

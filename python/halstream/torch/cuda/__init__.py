@@ -25,13 +25,18 @@ from ._devices import (
 from ._devices import (
     can_device_access_peer,
     device_count,
+    get_arch_list,
     get_device_capability,
     get_device_name,
     get_device_properties,
+    get_gencode_flags,
     init,
+    ipc_collect,
     is_available,
+    is_bf16_supported,
     is_current_stream_capturing,
     is_initialized,
+    is_tf32_supported,
     synchronize,
 )
 from ._guards import (
@@ -114,9 +119,11 @@ __all__ = [
     "device_of",
     "empty_cache",
     "get_allocator_backend",
+    "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_gencode_flags",
     "get_per_process_memory_fraction",
     "get_stream_from_external",
     "get_sync_debug_mode",
@@ -124,9 +131,12 @@ __all__ = [
     "host_memory_stats_as_nested_dict",
     "init",
     "initial_seed",
+    "ipc_collect",
     "is_available",
+    "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "is_tf32_supported",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -160,5 +170,8 @@ __all__ = [
     "synchronize",
 ]
 
+has_half = True
+#: MAGMA, a library of linear algebra, is not used here.
+has_magma = False
 
 __getattr__ = _names.getter(__name__)

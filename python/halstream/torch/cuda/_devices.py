@@ -167,6 +167,30 @@ def synchronize(device: Any = None) -> None:
     _observe.tell("device_synchronization")
 
 
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """torch.cuda.is_bf16_supported (2.15): from compute capability 8.0 on; nothing is emulated here."""
+    return get_device_capability() >= (8, 0)
+
+
+def is_tf32_supported() -> bool:
+    """torch.cuda.is_tf32_supported (2.15): from compute capability 8.0 on."""
+    return get_device_capability() >= (8, 0)
+
+
+def get_arch_list() -> list[str]:
+    """torch.cuda.get_arch_list (2.15): no kernels are compiled in, so none."""
+    return []
+
+
+def get_gencode_flags() -> str:
+    """torch.cuda.get_gencode_flags (2.15): no kernels are compiled in, so none."""
+    return ""
+
+
+def ipc_collect() -> None:
+    """torch.cuda.ipc_collect (2.15): no memory is shared between processes yet."""
+
+
 def is_current_stream_capturing() -> bool:
     """torch.cuda.is_current_stream_capturing (2.15): False, for there is no graph capture yet."""
     return False
