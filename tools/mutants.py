@@ -68,18 +68,14 @@ class Mutant:
     clause: str
     after: str = ""  # `old` is looked for behind this text only
 
-    def group(self) -> tuple[str, ...]:
-        """Return where the tests of the clause are: a Go package and the name to run, or Python files."""
+    def groups(self) -> list[tuple[str, ...]]:
+        """Return where tests of the clause are: Go packages and the names to run, or Python files."""
         if not self.file.endswith((".go", ".c", ".h")):
-            return ("pytest", *files_of(self.clause))
+            files = files_of(self.clause)
+            return [("pytest", *files)] if files else []
         if self.file.startswith("cuda/"):
-            return "go", "./cuda", "LookAlike/^"
-        package = package_of(self.clause)
-        return ("go", package, "^") if package else ("go", "./hal/host", "Conformance/^")
-
-    def command(self) -> list[str]:
-        """Return the test command; it runs tests of the clause and no others."""
-        return command(self.group(), [self.clause])
+            return [("go", "./cuda", "LookAlike/^")]
+        return go_tests(self.clause)
 
     def apply(self, text: str) -> str:
         """Return the text with the fault in it."""
@@ -102,13 +98,15 @@ def files_of(clause: str) -> tuple[str, ...]:
 
 
 @functools.cache
-def package_of(clause: str) -> str:
-    """Return the Go package with tests of its own for a clause, '' for a conformance case."""
-    named = re.compile(rf"^func Test{clause}_", re.MULTILINE)
-    for path in sorted((ROOT / "hal").rglob("*_test.go")):
-        if named.search(path.read_text()):
-            return f"./{path.parent.relative_to(ROOT)}"
-    return ""
+def go_tests(clause: str) -> list[tuple[str, ...]]:
+    """Return where Go tests of a clause are: conformance cases first, then tests of single packages."""
+    case, test = f'"{clause}_', re.compile(rf"^func Test{clause}_", re.MULTILINE)
+    found = []
+    if any(case in path.read_text() for path in (ROOT / "hal" / "haltest").glob("*.go")):
+        found.append(("go", "./hal/host", "Conformance/^"))
+    paths = sorted((ROOT / "hal").rglob("*_test.go"))
+    packages = {f"./{path.parent.relative_to(ROOT)}" for path in paths if test.search(path.read_text())}
+    return [*found, *(("go", package, "^") for package in sorted(packages))]
 
 
 def command(group: tuple[str, ...], clauses: list[str]) -> list[str]:
@@ -134,8 +132,8 @@ def problems(mutants: list[Mutant], fix: bool = False) -> list[str]:
         try:
             if mutant.apply(path.read_text() if path.exists() else "") == path.read_text():
                 raise ValueError("it changes nothing")
-            if mutant.group() == ("pytest",):
-                raise ValueError(f"no test in Python is named for {mutant.clause}")
+            if not mutant.groups():
+                raise ValueError(f"no test is named for {mutant.clause}")
         except (ValueError, OSError) as exc:
             moved = places(mutant)
             if fix and len(moved) == 1:
@@ -208,7 +206,8 @@ def unfit(mutants: list[Mutant], tree: Path) -> str:
     """Return the output of tests that do not pass, or do not exist, without any fault; '' if all do."""
     clauses: dict[tuple[str, ...], set[str]] = {}
     for mutant in mutants:
-        clauses.setdefault(mutant.group(), set()).add(mutant.clause)
+        for group in mutant.groups():
+            clauses.setdefault(group, set()).add(mutant.clause)
     together: dict[tuple[str, ...], tuple[set[str], set[str]]] = {}
     for group, names in clauses.items():  # all files of Python in one run
         files, named = together.setdefault(group[:1] if group[0] == "pytest" else group, (set(), set()))
@@ -233,7 +232,10 @@ def try_mutant(mutant: Mutant, tree: Path) -> tuple[bool, str]:
         path.write_text(mutant.apply(original))
         if mutant.file.endswith(".py"):
             compile(path.read_text(), mutant.file, "exec")
-        code, output = run(mutant.command(), tree)
+        for group in mutant.groups():
+            code, output = run(command(group, [mutant.clause]), tree)
+            if code:
+                break
     except ValueError as exc:
         return False, f"does not apply: {exc}"
     except SyntaxError as exc:
