@@ -284,6 +284,12 @@ var streamCases = []testCase{
 			defer group.Done()
 			returned <- s.Nop(hal.NewThread())
 		}()
+		k.Eventually(func() bool { return !s.Idle() }, "the enqueue of an empty operation")
+		other := k.Stream(hal.StreamOptions{NonBlocking: true})
+		for range 20 { // gives a call that does not wait every chance to return
+			k.Call(other, func() {})
+			k.Sync(other)
+		}
 		Empty(k, returned, "it did not wait for the default stream")
 		h.Release()
 		require.NoError(k, Receive(k, returned, "the enqueue never returned"))

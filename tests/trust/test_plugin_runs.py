@@ -317,3 +317,37 @@ def test_the_fixture_tells_what_the_test_runs_under(run: Runner) -> None:
     assert seen == ["1 fifo 9", "2 latest 9", "3 earliest 9"]
     plain = run(source, "-s")
     assert re.findall(r"SEEN (.*)", plain.stdout.str()) == ["1 parallel 0"]
+
+
+def test_arrays_of_wider_fixtures_are_as_in_the_first_run(run: Runner) -> None:
+    """The first, correct run leaves the right values; a later one must not read those."""
+    source = """
+    import numpy as np
+
+    class Model:
+        def __init__(self):
+            self.layers = [np.zeros(4), hs.zeros(4)]
+
+    @pytest.fixture(scope="module")
+    def model():
+        return Model()
+
+    def work(array):
+        view = array if isinstance(array, np.ndarray) else array.numpy()
+        one, two, seen = hs.Stream(), hs.Stream(), []
+        one.call(view.fill, 7)
+        two.call(lambda: seen.append(view.copy()))  # does not wait for `one`
+        hs.synchronize()
+        assert (seen[0] == 7).all()
+        return view
+
+    @pytest.mark.parametrize("layer", [0, 1])
+    def test_work(model, layer):
+        work(model.layers[layer])
+
+    def test_right(model):
+        assert model.layers[0][0] in (0, 7)
+    """
+    result = run(source, "--stream-schedules=20")
+    counted(result, passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*Fails under schedule *"])

@@ -19,6 +19,7 @@ from .._schedules.block import Schedule, pending
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
 from ..pytest_plugin import STREAMS, TIMER, Plan, Streams
+from .fixtures import Contents
 
 if TYPE_CHECKING:
     from unittest import SkipTest
@@ -77,6 +78,7 @@ class Runs:
         self.last = Outcome()
         self.begun = 0.0
         self._afresh = Afresh()
+        self._contents = Contents()
         self._stack = contextlib.ExitStack()
         self._wider = False
         self._ran = False
@@ -92,6 +94,11 @@ class Runs:
         if self.plan.schedules or self.plan.token:
             self._stack.enter_context(self._afresh)
         self._stack.enter_context(self._reports_held_back())
+        info = getattr(self.item, "_fixtureinfo", None)
+        for definitions in info.name2fixturedefs.values() if info is not None else ():
+            for one in definitions:  # set up for an earlier test
+                if one.scope != "function":
+                    self._keep_contents(one)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -108,8 +115,18 @@ class Runs:
         yield
         self._wider = self._wider or self._steps() != before
         self._afresh.keep()
+        self._keep_contents(fixturedef)
         if self.plan.leaks:
             self._leaks = _leaks_snapshot()
+
+    def _keep_contents(self, fixturedef: Any) -> None:
+        """Keep what the arrays of a fixture hold once its own work is done; not if that does not end."""
+        given = fixturedef.cached_result
+        if not (self.plan.schedules or self.plan.token) or given is None or given[2] is not None:
+            return
+        with contextlib.suppress(HalError):
+            if _native.loaded() and not pending(_LEFT):
+                self._contents.keep(fixturedef.argname, given[0])
 
     def _steps(self) -> int:
         begun = self._block is not None and self._block.begun
@@ -146,6 +163,7 @@ class Runs:
     def execute(self, spec: str, trace: bool = False, interact: bool = False) -> Execution:
         """Run the test once; `last` has what it gave."""
         self._afresh.begin()
+        self._contents.restore()
         try:
             with contextlib.ExitStack() as stack:
                 lines = stack.enter_context(traced()) if trace else []
