@@ -2,7 +2,6 @@ package hal
 
 import (
 	"fmt"
-	"math"
 	"sync"
 
 	"halstream/hal/driver"
@@ -29,13 +28,20 @@ func (k MemoryKind) String() string {
 type Block struct {
 	Start, Size uint64
 	Kind        MemoryKind
+	rt          *Runtime
 	dev         *Device
 	pooled      bool          // from the device's pool
 	registered  bool          // the program's own memory, pinned
 	foreign     bool          // another library's, known for one operation
 	module      driver.Module // of which this is the code
-	room        uint64        // what a pooled block takes
+	returned    func()        // for borrowed memory: tells its library
+	chunk       *chunk        // of the pool, for a pooled block
+	home        *Stream       // in whose order a pooled block was allocated
+	inOrder     bool          // Release frees it in the order of its stream
+	freed       bool
+	freedAt     uint64 // place of home: for a pooled block, where it was freed
 	users       []use
+	others      []*Stream // that use it without saying so: see RecordStream
 }
 
 // where says where the block lies, to a backend: pageable memory has none.
@@ -61,8 +67,8 @@ type use struct {
 type memories struct {
 	mu    sync.Mutex
 	space space
-	// dying are freed blocks that pending operations still work on.
-	dying []*Block
+	// deferred are freed blocks that pending operations still work on.
+	deferred deferred
 }
 
 // begin notes that a call is about to enqueue work on b, so that b is not given
@@ -151,44 +157,6 @@ func (b *Block) describe() string {
 	return b.Kind.String()
 }
 
-// reapMost bounds how many freed blocks a call that frees or allocates looks at:
-// more than one, so that they do not pile up, and few, so that no call is slow.
-const reapMost = 16
-
-// reap gives back freed blocks that no operation works on any more, and looks
-// at most at as many as it is told.
-func (rt *Runtime) reap(most int) {
-	if rt.ended.Load() {
-		return // the driver is closed, and with it went all that it held
-	}
-	rt.refresh()
-	m := &rt.memory
-	m.mu.Lock()
-	n := min(most, len(m.dying))
-	var dead, kept []*Block
-	for i, b := range m.dying[:n] {
-		m.dying[i] = nil
-		if b.busy() == nil {
-			dead = append(dead, b)
-		} else {
-			kept = append(kept, b)
-		}
-	}
-	// Those that stay are looked at again after the others.
-	m.dying = append(m.dying[n:], kept...)
-	m.mu.Unlock()
-	for _, b := range dead {
-		rt.giveBack(b)
-	}
-}
-
-// reapAll is reap for calls that need the room.
-func (rt *Runtime) reapAll() {
-	for range rt.looks() {
-		rt.reap(math.MaxInt)
-	}
-}
-
 // refresh lets the backend ask how far the streams are that somebody looked at
 // in vain. It may call the vendor's library, so no lock is held.
 func (rt *Runtime) refresh() {
@@ -210,35 +178,19 @@ func (rt *Runtime) giveBack(b *Block) {
 	switch {
 	case b.module != nil:
 		b.module.Close()
+	case b.returned != nil:
+		b.returned()
 	case b.registered:
 		_ = rt.drv.(driver.Pinner).Unregister(b.Start)
 	case b.Kind == Pinned:
 		rt.drv.(driver.Pinner).FreeHost(b.Start)
 	case b.pooled:
-		b.dev.pool.giveBack(b.dev, b)
+		// Its stream's place, 0 for none, was noted when it was freed.
+		b.dev.pool.free(b.dev, b.chunk, b.home, b.freedAt)
 	default:
 		b.dev.d.(driver.Memory).Free(b.Start)
+		b.dev.pool.countIdle(b.Size)
 	}
-}
-
-// crowded adds to an error what pending work still keeps from being free.
-func (rt *Runtime) crowded(err error) error {
-	e, ok := err.(*Error)
-	if !ok || e.Kind != driver.OutOfMemory {
-		return err
-	}
-	m := &rt.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var freed uint64
-	for _, b := range m.dying {
-		freed += b.Size
-	}
-	if freed == 0 {
-		return err
-	}
-	return driver.Errorf(e.Kind, e.Op, "%s (%d bytes that were freed are still in use by pending work; "+
-		"synchronize its streams)", e.Text, freed)
 }
 
 // Blocks returns how many blocks of memory are live.

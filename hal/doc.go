@@ -158,6 +158,16 @@
 //   - M13: Copies cross devices.
 //   - M14: The host can tell what it reads and writes itself; a source that a copy
 //     takes within the call is read by the host.
+//   - M15: A block counts as allocated until it is freed, as active until no
+//     pending work uses it, and as reserved until its memory is back at the device.
+//     The figures of a device count all of its blocks.
+//   - M16: An allocation that could have memory which was freed and is still in use
+//     waits for it before it fails; so does emptying a pool.
+//   - M17: A block that is freed waits for what is enqueued by then on the streams
+//     that were recorded for it, also where they were closed since.
+//   - M18: A pool divides its memory and merges neighbours that are free. Of live
+//     blocks no two share a byte. Sizes that grow reserve no more than is in use at
+//     one time.
 //
 // # Kernel
 //

@@ -31,7 +31,13 @@ func checkSize(op string, size int64) error {
 //   - [ErrInHostFunction].
 //
 // Contract: M1, H3.
-func (d *Device) Alloc(t *Thread, size int64) (*Block, error) {
+func (d *Device) Alloc(t *Thread, size int64) (*Block, error) { return d.AllocWait(t, size, nil) }
+
+// AllocWait is Alloc that, before it fails, waits with wait for memory that was
+// freed and is still in use. wait is given the point, and reports whether it is reached.
+//
+// Contract: M16.
+func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
 	const op = "allocate"
 	if err := t.enter(op); err != nil {
 		return nil, err
@@ -44,27 +50,55 @@ func (d *Device) Alloc(t *Thread, size int64) (*Block, error) {
 		return nil, err
 	}
 	d.used.Store(true)
-	addr, err := d.allocate(m, uint64(size))
+	var addr uint64
+	err = d.rt.withRoom(d, op, uint64(size), wait, func() (err error) {
+		addr, err = m.Alloc(uint64(size))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
+	d.pool.countPlain(uint64(size))
 	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d}
 	d.rt.know(b)
 	d.rt.host(Operation{Kind: "new memory", Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
 
-// allocate takes memory of the device. When there is none it gives back what
-// the pool keeps and nobody uses, and what was freed and is no longer in use.
-func (d *Device) allocate(m driver.Memory, size uint64) (uint64, error) {
-	d.rt.reap(reapMost)
-	addr, err := m.Alloc(size)
-	if isOutOfMemory(err) { // reapAll and trim ask the backend how far its streams are
-		d.rt.reapAll()
-		d.pool.trim(d, 0)
-		addr, err = m.Alloc(size)
+// withRoom runs alloc. When there is no memory it gives back what was freed and
+// is no longer in use, and what pools keep; then it waits for what was freed and
+// is still in use, if the caller can. d is nil for memory of the host.
+func (rt *Runtime) withRoom(d *Device, op string, size uint64, wait func(driver.Point) bool, alloc func() error) error {
+	rt.reap(reapMost)
+	err := alloc()
+	if !isOutOfMemory(err) {
+		return err
 	}
-	return addr, d.rt.crowded(err)
+	again := func() error { // reapAll and trim ask the backend how far its streams are
+		rt.reapAll()
+		if d != nil {
+			d.pool.trim(d, 0)
+		}
+		return alloc()
+	}
+	err = again()
+	waited := false
+	if isOutOfMemory(err) && wait != nil {
+		points := rt.pendingFrees()
+		if d != nil {
+			points = d.pool.pendingFrees(points)
+		}
+		if waited = len(points) > 0 && wait(points); waited {
+			err = again()
+		}
+	}
+	if d != nil {
+		d.pool.countShortage(isOutOfMemory(err), waited)
+	}
+	if isOutOfMemory(err) {
+		return rt.shortage(op, size, err.(*Error))
+	}
+	return err
 }
 
 func isOutOfMemory(err error) bool {
@@ -73,6 +107,7 @@ func isOutOfMemory(err error) bool {
 }
 
 func (rt *Runtime) know(b *Block) {
+	b.rt = rt
 	rt.memory.mu.Lock()
 	rt.memory.space.insert(b)
 	rt.memory.mu.Unlock()
@@ -84,6 +119,13 @@ func (rt *Runtime) know(b *Block) {
 //
 // Contract: M10, H3.
 func (rt *Runtime) AllocHost(t *Thread, size int64) (*Block, error) {
+	return rt.AllocHostWait(t, size, nil)
+}
+
+// AllocHostWait is AllocHost that waits as Device.AllocWait does.
+//
+// Contract: M16.
+func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
 	const op = "allocate pinned memory"
 	if err := t.enter(op); err != nil {
 		return nil, err
@@ -95,14 +137,13 @@ func (rt *Runtime) AllocHost(t *Thread, size int64) (*Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt.reap(reapMost)
-	addr, err := p.AllocHost(uint64(size))
-	if isOutOfMemory(err) {
-		rt.reapAll()
+	var addr uint64
+	err = rt.withRoom(nil, op, uint64(size), wait, func() (err error) {
 		addr, err = p.AllocHost(uint64(size))
-	}
+		return err
+	})
 	if err != nil {
-		return nil, rt.crowded(err)
+		return nil, err
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: Pinned}
 	rt.know(b)
@@ -205,18 +246,21 @@ func (rt *Runtime) Free(t *Thread, addr uint64) error {
 	m.mu.Lock()
 	b, err := rt.take(op, addr, func(b *Block) bool { return b.Kind == DeviceMemory }, "device memory")
 	if err == nil {
-		m.space.remove(b)
-		m.dying = append(m.dying, b)
+		rt.retire(b)
 	}
 	m.mu.Unlock()
-	rt.freed(t, b, err)
+	rt.noteFreed(t, b, err)
 	rt.reap(reapMost)
 	return err
 }
 
-// freed tells the listeners of a block that was given back.
-func (rt *Runtime) freed(t *Thread, b *Block, err error) {
-	if err == nil && rt.listened() {
+// noteFreed counts a block that was freed, and tells the listeners.
+func (rt *Runtime) noteFreed(t *Thread, b *Block, err error) {
+	if err != nil {
+		return
+	}
+	b.countFreed()
+	if rt.listened() {
 		o := Operation{Kind: "free memory", Thread: t, Writes: []Range{{b.Start, b.Size}}}
 		if b.dev != nil {
 			o.Stream = b.dev.legacy
@@ -263,7 +307,7 @@ func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bo
 		}
 		rt.refresh()
 	}
-	rt.freed(t, b, err)
+	rt.noteFreed(t, b, err)
 	rt.reap(reapMost)
 	return err
 }
@@ -281,9 +325,19 @@ func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, wha
 			"%s at %#x is in use by %s, which is pending on stream %d of device %d; synchronize that stream first",
 			b.describe(), addr, u.what, u.stream.index, u.stream.dev.ordinal)
 	}
-	m.space.remove(b)
-	m.dying = append(m.dying, b)
+	rt.retire(b)
 	return b, nil
+}
+
+// retire takes a block out of the map and keeps it until nothing uses it any
+// more. The memory's lock is held.
+func (rt *Runtime) retire(b *Block) {
+	b.freed = true
+	for _, s := range b.others {
+		b.addUse(s, s.d.(driver.Worker).Last())
+	}
+	rt.memory.space.remove(b)
+	rt.memory.deferred.add(b)
 }
 
 // MemoryInfo returns the free and total bytes of the device.

@@ -92,7 +92,7 @@ func (m *Module) Close(t *Thread) error {
 	if m.closed.CompareAndSwap(false, true) {
 		rt := m.dev.rt
 		rt.memory.mu.Lock()
-		rt.memory.dying = append(rt.memory.dying, m.code)
+		rt.memory.deferred.add(m.code)
 		rt.memory.mu.Unlock()
 		for range rt.looks() {
 			rt.reap(reapMost)

@@ -1,56 +1,51 @@
 package hal
 
 import (
+	"slices"
 	"sync"
 
 	"halstream/hal/driver"
 )
 
-// pool is the stream-ordered memory of a device. A block that was freed on a
-// stream is given out again on that stream at once, since what is enqueued
-// there comes after the free, and on others once the free point is reached.
+// pool is the stream-ordered memory of a device. Freed memory is given out again
+// on the stream that it was freed on at once, since what is enqueued there comes
+// after the free, and on others once the point of the free is reached. The pool
+// divides what it got from the device, and merges neighbours that are free.
 type pool struct {
 	mu        sync.Mutex
-	kept      map[uint64][]keptBlock // by room, the one freed last at the end
-	reserved  uint64
-	used      uint64
-	peak      uint64 // of used
-	peakHeld  uint64 // of reserved
+	ready     bin // free for everybody
+	ordered   map[*Stream]*bin
+	bins      []*bin // those of ordered, by age: a run under a schedule takes them in one order
+	segments  space  // all of them, by address
+	idle      *chunk // segments that are ready as a whole, the one free for longest first
+	idleLast  *chunk
+	order     uint64  // counts frees
+	own       figures // of the pool
+	all       figures // of the pool and of blocks without a stream
 	threshold uint64
 	limited   bool // a threshold was set; without, everything is kept
-}
-
-type keptBlock struct {
-	addr   uint64
-	stream *Stream
-	place  uint64
-}
-
-func (k keptBlock) free(s *Stream) bool {
-	return k.stream == s || k.stream.d.(driver.Worker).Reached(k.place)
+	failures  uint64
+	retries   uint64
 }
 
 // PoolStats is what the stream-ordered pool of a device holds, in bytes.
 type PoolStats struct{ Used, Reserved, UsedPeak, ReservedPeak, Threshold uint64 }
-
-// rooms are the sizes the pool keeps: few, so that blocks fit again.
-func room(size uint64) uint64 {
-	switch {
-	case size <= 1<<20:
-		return (size + 511) &^ 511
-	case size <= 1<<27:
-		return (size + 1<<20 - 1) &^ (1<<20 - 1)
-	}
-	return (size + 1<<21 - 1) &^ (1<<21 - 1)
-}
 
 // AllocAsync returns size bytes of device memory that work enqueued on s from
 // now on may use. Work on other streams must be ordered after s.
 //
 // # Errors: as for Device.Alloc, and [ErrClosed], [ErrWrongContext], [ErrNoContext].
 //
-// Contract: M7, H3. Source: CUDA driver API, cuMemAllocAsync.
+// Contract: M7, M15, H3. Source: CUDA driver API, cuMemAllocAsync.
 func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
+	return s.AllocAsyncWait(t, size, nil)
+}
+
+// AllocAsyncWait is AllocAsync that, before it fails, waits with wait for memory that
+// was freed and is still in use. wait is told the point, and reports whether it is reached.
+//
+// Contract: M16.
+func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
 	const op = "allocate in stream order"
 	if err := s.admit(t, op); err != nil {
 		return nil, err
@@ -63,31 +58,19 @@ func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &d.pool
-	n := room(uint64(size))
-	var addr uint64
-	d.rt.refresh()
-	for range d.rt.looks() {
-		var held bool
-		if addr, held = p.reuse(s, n); addr != 0 || !held {
-			break
-		}
-		d.rt.refresh()
+	n := roundUp(uint64(size))
+	var c *chunk
+	err = d.rt.withRoom(d, op, uint64(size), wait, func() (err error) {
+		c, err = d.pool.alloc(m, s, n)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	if addr == 0 {
-		if addr, err = d.allocate(m, n); err != nil {
-			if isOutOfMemory(err) && n != uint64(size) {
-				err = driver.Errorf(driver.OutOfMemory, op, "%d bytes asked for; with the room a pool gives each block, %s",
-					size, err.(*Error).Text)
-			}
-			return nil, err
-		}
-		p.grow(n)
-	}
-	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, room: n}
+	b := &Block{Start: c.start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, home: s}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "allocate", Thread: t, Writes: []Range{{addr, uint64(size)}}})
+		id = s.tell(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
 	if w := s.d.(driver.Worker); !w.Reached(w.Last()) {
 		// The block may be one that pending work of s still works on for its former owner.
@@ -102,67 +85,184 @@ func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
 	return b, nil
 }
 
-// scribble overwrites a block, as the operation of s that is its allocation.
-func (s *Stream) scribble(b *Block, id uint32) error {
-	m := &s.dev.rt.memory
-	m.mu.Lock()
-	b.begin(s, "its allocation")
-	m.mu.Unlock()
-	w := s.d.(driver.Worker)
-	return s.using(w, []*Block{b}, func() error {
-		return w.Fill(driver.Fill{Dst: b.Start, Count: min(b.Size, scribbleMost), Value: 0xff, Size: 1,
-			On: driver.OnDevice, Tag: id})
-	})
-}
-
-// scribbleMost bounds how much of a block is overwritten.
-const scribbleMost = 64 << 20
-
-// reuse takes a kept block that s may have now, 0 if there is none, and reports
-// whether there are some that it may not have yet.
-func (p *pool) reuse(s *Stream, n uint64) (addr uint64, held bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := p.kept[n]
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].free(s) {
-			addr := list[i].addr
-			list[i] = list[len(list)-1]
-			list[len(list)-1] = keptBlock{}
-			p.kept[n] = list[:len(list)-1]
-			p.take(n)
-			return addr, false
+// alloc returns a chunk that work of s may use from now on.
+func (p *pool) alloc(m driver.Memory, s *Stream, n uint64) (*chunk, error) {
+	rt := s.dev.rt
+	rt.refresh()
+	for range rt.looks() {
+		c, held := p.reuse(s, n)
+		if c != nil {
+			return c, nil
 		}
-	}
-	return 0, len(list) > 0
-}
-
-// holds reports whether an address lies in a block that is kept.
-func (p *pool) holds(addr uint64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for n, list := range p.kept {
-		for _, k := range list {
-			if addr-k.addr < n {
-				return true
-			}
+		if !held {
+			break
 		}
+		rt.refresh()
 	}
-	return false
-}
-
-func (p *pool) take(n uint64) {
-	p.used += n
-	p.peak = max(p.peak, p.used)
-}
-
-// grow counts memory that was taken from the device and is used at once.
-func (p *pool) grow(n uint64) {
+	p.replace(m, n)
+	start, err := m.Alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	seg := &segment{start: start, size: n}
+	c := &chunk{segment: seg, start: start, size: n}
 	p.mu.Lock()
-	p.reserved += n
-	p.peakHeld = max(p.peakHeld, p.reserved)
-	p.take(n)
+	p.segments.insert(&Block{Start: start, Size: n})
+	p.own.reserve(n)
+	p.all.reserve(n)
+	p.own.take(n)
+	p.all.take(n)
 	p.mu.Unlock()
+	return c, nil
+}
+
+// reuse takes a free chunk that s may have now, and reports whether there are
+// some that it may not have yet.
+func (p *pool) reuse(s *Stream, n uint64) (c *chunk, held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if own := p.ordered[s]; own != nil {
+		c = own.fit(n)
+	}
+	if c == nil {
+		c = p.ready.fit(n)
+	}
+	if c == nil {
+		if held = p.advance(); held || p.ready.count > 0 {
+			c = p.ready.fit(n)
+		}
+	}
+	if c == nil {
+		return nil, held
+	}
+	p.cutOut(c, n)
+	return c, false
+}
+
+// cutOut takes n bytes of a free chunk.
+func (p *pool) cutOut(c *chunk, n uint64) {
+	b := c.bin
+	if b == &p.ready && c.whole() {
+		p.unlinkIdle(c)
+	}
+	b.remove(c)
+	if rest := c.split(n); rest != nil {
+		p.put(b, rest)
+	} else if b.count == 0 && b.stream != nil {
+		p.dropBin(b)
+	}
+	p.own.take(n)
+	p.all.take(n)
+}
+
+// put adds a free chunk to a bin.
+func (p *pool) put(b *bin, c *chunk) {
+	if c = b.add(c); b == &p.ready && c.whole() {
+		p.linkIdle(c)
+	}
+}
+
+// advance moves the chunks whose free point is reached to those that everybody
+// may have, and reports whether some are left.
+func (p *pool) advance() bool {
+	kept := p.bins[:0]
+	for _, b := range p.bins {
+		w := b.stream.d.(driver.Worker)
+		for c := b.oldest; c != nil && w.Reached(c.place); c = b.oldest {
+			b.remove(c)
+			p.put(&p.ready, c)
+		}
+		if b.count == 0 {
+			delete(p.ordered, b.stream)
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	clear(p.bins[len(kept):])
+	p.bins = kept
+	return len(kept) > 0
+}
+
+func (p *pool) dropBin(b *bin) {
+	delete(p.ordered, b.stream)
+	p.bins = slices.DeleteFunc(p.bins, func(o *bin) bool { return o == b })
+}
+
+// free makes a chunk free at a place of a stream; nil is no stream: it is free for everybody.
+func (p *pool) free(d *Device, c *chunk, s *Stream, place uint64) {
+	p.mu.Lock()
+	p.own.active -= c.size
+	p.all.active -= c.size
+	b := &p.ready
+	if s != nil && !s.d.(driver.Worker).Reached(place) {
+		if b = p.ordered[s]; b == nil {
+			if p.ordered == nil {
+				p.ordered = map[*Stream]*bin{}
+			}
+			b = &bin{stream: s}
+			p.ordered[s] = b
+			p.bins = append(p.bins, b)
+		}
+	}
+	p.order++
+	c.place, c.order = place, p.order
+	p.put(b, c)
+	over := p.limited && p.own.reserved-p.own.active > p.threshold
+	p.mu.Unlock()
+	if over {
+		p.trim(d, p.threshold)
+	}
+}
+
+func (p *pool) linkIdle(c *chunk) {
+	g := c.segment
+	g.prev, g.next = p.idleLast, nil
+	if p.idleLast != nil {
+		p.idleLast.segment.next = c
+	} else {
+		p.idle = c
+	}
+	p.idleLast = c
+}
+
+func (p *pool) unlinkIdle(c *chunk) {
+	g := c.segment
+	if g.prev != nil {
+		g.prev.segment.next = g.next
+	} else {
+		p.idle = g.next
+	}
+	if g.next != nil {
+		g.next.segment.prev = g.prev
+	} else {
+		p.idleLast = g.prev
+	}
+	g.next, g.prev = nil, nil
+}
+
+// drop takes an idle segment out of the pool; its memory is the caller's to give back.
+func (p *pool) drop(c *chunk) uint64 {
+	p.unlinkIdle(c)
+	p.ready.remove(c)
+	p.segments.remove(&Block{Start: c.start})
+	p.own.reserved -= c.size
+	p.all.reserved -= c.size
+	return c.start
+}
+
+// replace gives idle segments back before a larger one is taken, at most as many
+// bytes as that has: so a program whose blocks grow does not reserve the sum of them.
+func (p *pool) replace(m driver.Memory, n uint64) {
+	var back []uint64
+	p.mu.Lock()
+	for c := p.idle; c != nil && c.size <= n; c = p.idle {
+		n -= c.size
+		back = append(back, p.drop(c))
+	}
+	p.mu.Unlock()
+	for _, addr := range back {
+		m.Free(addr)
+	}
 }
 
 // FreeAsync gives memory of AllocAsync back at this point of s. All work on it
@@ -173,8 +273,15 @@ func (p *pool) grow(n uint64) {
 //     the stream's device.
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
-// Contract: M7. Source: CUDA driver API, cuMemFreeAsync.
-func (s *Stream) FreeAsync(t *Thread, addr uint64) error {
+// Contract: M7, M15. Source: CUDA driver API, cuMemFreeAsync.
+func (s *Stream) FreeAsync(t *Thread, addr uint64) error { return s.freeAsync(t, addr, nil) }
+
+// FreeBlockAsync is FreeAsync of a block, which is not another one at its address.
+//
+// Contract: M2, M7.
+func (s *Stream) FreeBlockAsync(t *Thread, b *Block) error { return s.freeAsync(t, b.Start, b) }
+
+func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	const op = "free in stream order"
 	if err := s.admit(t, op); err != nil {
 		return err
@@ -183,42 +290,32 @@ func (s *Stream) FreeAsync(t *Thread, addr uint64) error {
 	rt.memory.mu.Lock()
 	b, err := rt.take(op, addr, func(b *Block) bool { return b.pooled && b.dev == s.dev },
 		"stream-ordered memory of the stream's device")
+	if err == nil && only != nil && only != b {
+		err = only.alreadyFreed(op)
+	}
 	if err == nil {
 		rt.memory.space.remove(b)
+		b.freed = true
 	}
 	rt.memory.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if s.listened() {
-		s.tell(Operation{Kind: "free", Thread: t, Writes: []Range{{addr, b.Size}}})
-	}
-	s.dev.pool.keep(s.dev, b, keptBlock{addr, s, s.d.(driver.Worker).Mark()})
+	s.freeInOrder(t, b)
 	return nil
 }
 
-func (p *pool) keep(d *Device, b *Block, k keptBlock) {
-	p.mu.Lock()
-	if p.kept == nil {
-		p.kept = map[uint64][]keptBlock{}
+// freeInOrder ends a block that is not in the map any more, at this point of s.
+func (s *Stream) freeInOrder(t *Thread, b *Block) {
+	b.countFreed()
+	if s.listened() {
+		s.tell(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
-	p.kept[b.room] = append(p.kept[b.room], k)
-	p.used -= b.room
-	over := p.limited && p.reserved-p.used > p.threshold
-	p.mu.Unlock()
-	if over {
-		p.trim(d, p.threshold)
-	}
+	s.dev.pool.free(s.dev, b.chunk, s, s.d.(driver.Worker).Mark())
 }
 
-// giveBack ends a pooled block that was freed without a stream: nothing works
-// on it any more.
-func (p *pool) giveBack(d *Device, b *Block) {
-	p.keep(d, b, keptBlock{b.Start, d.legacy, 0})
-}
-
-// trim gives kept blocks back to the device until at most least bytes are
-// kept; those whose free point is not reached stay.
+// trim gives idle segments back to the device until at most least bytes are
+// kept; what is free but not reached yet stays, and so do parts of segments in use.
 func (p *pool) trim(d *Device, least uint64) {
 	d.rt.refresh()
 	for range d.rt.looks() {
@@ -233,74 +330,51 @@ func (p *pool) trim(d *Device, least uint64) {
 	}
 }
 
-// drain gives all kept blocks back to the device, whose driver is closed next. What
-// pending work may still be at stays.
-func (p *pool) drain(d *Device) {
-	if d.d.Pending() > 0 {
-		return
-	}
-	p.mu.Lock()
-	kept := p.kept
-	p.kept = nil
-	p.mu.Unlock()
-	for _, list := range kept {
-		for _, k := range list {
-			d.d.(driver.Memory).Free(k.addr)
-		}
-	}
-}
-
 // excess takes out what trim gives back, and reports whether there was more
 // that it could not.
 func (p *pool) excess(least uint64) (back []uint64, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for n, list := range p.kept {
-		kept := list[:0]
-		for _, k := range list {
-			if p.reserved-p.used > least && k.stream.d.(driver.Worker).Reached(k.place) {
-				back = append(back, k.addr)
-				p.reserved -= n
-			} else {
-				kept = append(kept, k)
-			}
-		}
-		clear(list[len(kept):])
-		p.kept[n] = kept
+	held = p.advance()
+	for c := p.idle; c != nil && p.own.reserved-p.own.active > least; c = p.idle {
+		back = append(back, p.drop(c))
 	}
-	return back, p.reserved-p.used > least
+	return back, held && p.own.reserved-p.own.active > least
 }
 
-// PoolStats returns what the stream-ordered pool holds.
-//
-// Contract: M7.
-func (d *Device) PoolStats() PoolStats {
-	p := &d.pool
+// drain gives all idle segments back to the device, whose driver is closed next.
+// What pending work may still be at stays.
+func (p *pool) drain(d *Device) {
+	if d.d.Pending() > 0 {
+		return
+	}
+	back, _ := p.excess(0)
+	for _, addr := range back {
+		d.d.(driver.Memory).Free(addr)
+	}
+}
+
+// holds reports whether an address lies in memory of the pool.
+func (p *pool) holds(addr uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return PoolStats{p.used, p.reserved, p.peak, p.peakHeld, p.threshold}
+	return p.segments.find(addr) != nil
 }
 
-// TrimPool gives memory that the pool keeps back to the device, down to least bytes.
-//
-// Contract: M7.
-func (d *Device) TrimPool(least uint64) { d.pool.trim(d, least) }
-
-// SetPoolThreshold says how many bytes the pool keeps when they are free.
-//
-// Contract: M7.
-func (d *Device) SetPoolThreshold(bytes uint64) {
-	p := &d.pool
+// pendingFrees adds the last free point of each stream that the pool waits for.
+func (p *pool) pendingFrees(points driver.Points) driver.Points {
 	p.mu.Lock()
-	p.threshold, p.limited = bytes, true
+	var last []use
+	for _, b := range p.bins {
+		u := use{stream: b.stream}
+		for c := b.newest; c != nil; c = c.older {
+			u.place = max(u.place, c.place)
+		}
+		last = append(last, u)
+	}
 	p.mu.Unlock()
-	p.trim(d, bytes)
-}
-
-// ResetPoolPeaks makes the peaks start from what is held now.
-func (d *Device) ResetPoolPeaks() {
-	p := &d.pool
-	p.mu.Lock()
-	p.peak, p.peakHeld = p.used, p.reserved
-	p.mu.Unlock()
+	for _, u := range last {
+		points = append(points, u.stream.d.(driver.Worker).At(u.place))
+	}
+	return points
 }

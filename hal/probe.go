@@ -121,13 +121,11 @@ func (rt *Runtime) outsider(addr uint64) *Block {
 func (rt *Runtime) gone(addr uint64) bool {
 	m := &rt.memory
 	m.mu.Lock()
-	for _, b := range m.dying {
-		if addr-b.Start < b.Size {
-			m.mu.Unlock()
-			return true
-		}
-	}
+	deferred := m.deferred.space.find(addr)
 	m.mu.Unlock()
+	if deferred != nil {
+		return true
+	}
 	for _, d := range rt.devices {
 		if d.pool.holds(addr) {
 			return true

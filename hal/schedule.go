@@ -23,7 +23,16 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 		return driver.Errorf(driver.NotSupported, op, "schedules need the host device, and the backend in use is %s: "+
 			"its hardware chooses the order; set HALSTREAM_BACKEND=host", rt.Name())
 	}
-	return s.SetSchedule(text, c)
+	if err := s.SetSchedule(text, c); err != nil {
+		return err
+	}
+	// What a run reads before it is written must not depend on what earlier runs
+	// left: memory that is taken of a device anew is overwritten.
+	rt.reapAll()
+	for _, d := range rt.devices {
+		d.pool.trim(d, 0)
+	}
+	return nil
 }
 
 // deterministic reports whether a deterministic schedule is in force.

@@ -98,6 +98,15 @@ uint64_t halstream_lend(int64_t token, uint64_t data, uint64_t type, uint64_t de
     return (uint64_t)(uintptr_t)l;
 }
 
+/* Called by Go, on any thread: leaves the token for halstream_returned. */
+void halstream_give_back(int64_t token)
+{
+    lent *l = malloc(sizeof *l);
+    if (l == NULL) return; /* the owner is kept: a leak, but no wrong answer */
+    l->token = token;
+    leave(l);
+}
+
 /* Called by Go with Python's lock held, so by one thread at a time. Returns the
  * token of a tensor that came back and forgets the tensor, 0 if there is none. */
 int64_t halstream_returned(void)

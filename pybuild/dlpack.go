@@ -51,6 +51,9 @@ func DlpackLend(token int64, data, dtype, device, flags uint64, versioned, idle 
 	return uint64(p), nil
 }
 
+// giveBack tells token to the next DlpackReturned.
+func giveBack(token int64) { C.halstream_give_back(C.int64_t(token)) }
+
 // DlpackReturned returns the token of a tensor that came back, 0 if there is none.
 func DlpackReturned() (token int64, err error) {
 	defer guard(&err)

@@ -15,9 +15,10 @@ func MemAlloc(ordinal, size int64) (addr uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	b, err := d.Alloc(caller(), size)
+	var w roomWait
+	b, err := d.AllocWait(caller(), size, w.wait)
 	if err != nil {
-		return 0, raise(err)
+		return w.failedAddress(err)
 	}
 	return b.Start, nil
 }
@@ -45,23 +46,6 @@ func slow(r *hal.Runtime, addr uint64, f func() error) (err error) {
 
 const slowAt = 4 << 20
 
-// MemReap is MemFree, or HostFree, for memory whose owner was collected.
-func MemReap(addr uint64) (zero int64, err error) {
-	defer guard(&err)
-	if rt == nil {
-		return 0, nil
-	}
-	caller()
-	r := rt
-	kind, _, _, _ := r.Lookup(addr)
-	return 0, raise(slow(r, addr, func() error {
-		if kind == hal.Pinned {
-			return r.FreeHost(nil, addr, true)
-		}
-		return r.Free(nil, addr)
-	}))
-}
-
 // MemAllocAsync returns the address of size bytes in the order of a stream.
 func MemAllocAsync(id, size int64) (addr uint64, err error) {
 	defer guard(&err)
@@ -70,9 +54,10 @@ func MemAllocAsync(id, size int64) (addr uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	b, err := s.AllocAsync(t, size)
+	var w roomWait
+	b, err := s.AllocAsyncWait(t, size, w.wait)
 	if err != nil {
-		return 0, raise(err)
+		return w.failedAddress(err)
 	}
 	return b.Start, nil
 }
@@ -132,11 +117,7 @@ func PoolStat(ordinal, which int64) (n uint64, err error) {
 		return 0, err
 	}
 	p := d.PoolStats()
-	figures := []uint64{p.Used, p.Reserved, p.UsedPeak, p.ReservedPeak, p.Threshold}
-	if which < 0 || int(which) >= len(figures) {
-		return 0, raise(driver.Errorf(driver.InvalidValue, "pool statistics", "no figure has number %d", which))
-	}
-	return figures[which], nil
+	return figure("pool statistics", which, p.Used, p.Reserved, p.UsedPeak, p.ReservedPeak, p.Threshold)
 }
 
 // PoolTrim gives kept memory back to the device, down to least bytes.
@@ -161,14 +142,14 @@ func PoolThreshold(ordinal int64, bytes uint64) (zero int64, err error) {
 	return 0, nil
 }
 
-// PoolResetPeaks makes the highest figures start anew.
-func PoolResetPeaks(ordinal int64) (zero int64, err error) {
+// PoolResetPeaks makes peaks of the pool start anew.
+func PoolResetPeaks(ordinal int64, used, reserved bool) (zero int64, err error) {
 	defer guard(&err)
 	d, err := device(ordinal)
 	if err != nil {
 		return 0, err
 	}
-	d.ResetPoolPeaks()
+	d.ResetPoolPeaks(used, reserved)
 	return 0, nil
 }
 
@@ -179,9 +160,10 @@ func HostAlloc(size int64) (addr uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	b, err := r.AllocHost(caller(), size)
+	var w roomWait
+	b, err := r.AllocHostWait(caller(), size, w.wait)
 	if err != nil {
-		return 0, raise(err)
+		return w.failedAddress(err)
 	}
 	return b.Start, nil
 }

@@ -62,6 +62,11 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 	case *hal.Queue:
 		o.Close()
 		delete(queueIDs, o)
+	case *hal.Block:
+		err = slow(rt, o.Start, func() error { return o.Release(t) })
+	case *hal.CacheBlock:
+		o.Free()
+	case *hal.Cache:
 	case *hal.Module:
 		if err = o.Close(t); err == nil {
 			dropFunctions(o)

@@ -1,9 +1,13 @@
 package haltest
 
 import (
+	"math/rand/v2"
+	"slices"
+
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // take allocates in stream order.
@@ -17,11 +21,14 @@ func (k *Kit) take(s *hal.Stream, size int64) *hal.Block {
 // emptyPool gives back what earlier cases left in a device's pool.
 func (k *Kit) emptyPool(ordinal int) *hal.Device {
 	d := k.Device(ordinal)
+	if p := d.DeferredPoint(); p != nil {
+		require.True(k, p.Wait(int64(Limit)), "a free point of an earlier case is not reached")
+	}
 	_, _, err := d.MemoryInfo() // frees what is only waiting for it
 	require.NoError(k, err)
 	d.TrimPool(0)
 	d.SetPoolThreshold(1 << 40)
-	d.ResetPoolPeaks()
+	d.ResetPoolPeaks(true, true)
 	return d
 }
 
@@ -43,6 +50,7 @@ var poolCases = []testCase{
 		require.Equal(k, []byte{2, 2}, got[small-2:])
 	}},
 	{"M7_other_streams_get_it_when_the_free_is_reached", Memory, func(k *Kit) {
+		k.emptyPool(0)
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		hold := Hold(k, s).Started()
 		a := k.take(s, small)
@@ -74,6 +82,7 @@ var poolCases = []testCase{
 		require.NoError(k, s.FreeAsync(k.Me, b.Start))
 		require.NoError(k, s.FreeAsync(k.Me, c.Start))
 		hold.Release()
+		k.Sync(s)
 	}},
 	{"M7_a_free_on_the_default_stream_waits_for_ordered_streams", Memory, func(k *Kit) {
 		d := k.emptyPool(0)
@@ -119,7 +128,7 @@ var poolCases = []testCase{
 		got := d.PoolStats()
 		require.Equal(k, []uint64{1024, 1536, 1536, 1536}, []uint64{got.Used, got.Reserved, got.UsedPeak, got.ReservedPeak})
 		require.NoError(k, s.FreeAsync(k.Me, b.Start))
-		d.ResetPoolPeaks()
+		d.ResetPoolPeaks(true, true)
 		d.TrimPool(1024)
 		got = d.PoolStats()
 		require.Equal(k, []uint64{0, 0, 1536}, []uint64{got.Used, got.UsedPeak, got.ReservedPeak})
@@ -175,8 +184,6 @@ var poolCases = []testCase{
 		hold := Hold(k, s).Started()
 		k.Fill(s, a, 1)
 		require.NoError(k, k.RT.Free(k.Me, a.Start))
-		used := d.PoolStats().Used
-		require.NotZero(k, used)
 		b := k.take(s, small)
 		require.NotEqual(k, a.Start, b.Start)
 		hold.Release()
@@ -185,5 +192,106 @@ var poolCases = []testCase{
 		_, _, err := d.MemoryInfo()
 		require.NoError(k, err)
 		require.Zero(k, d.PoolStats().Used)
+	}},
+	{"M15_a_freed_block_is_active_while_work_uses_it", Memory | RealTime, func(k *Kit) {
+		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		before := d.MemoryStats()
+		pooled := k.take(s, 1000)
+		plain, err := d.Alloc(k.Me, 300)
+		require.NoError(k, err)
+		got := d.MemoryStats()
+		require.Equal(k, []uint64{1536, 1536, 1536}, []uint64{got.Allocated - before.Allocated,
+			got.Active - before.Active, got.Reserved - before.Reserved})
+		hold := Hold(k, s).Started()
+		k.Fill(s, pooled, 1)
+		k.Fill(s, plain, 1)
+		require.NoError(k, k.RT.Free(k.Me, pooled.Start))
+		require.NoError(k, k.RT.Free(k.Me, plain.Start))
+		got = d.MemoryStats()
+		require.Equal(k, []uint64{0, 1536, 1536}, []uint64{got.Allocated - before.Allocated,
+			got.Active - before.Active, got.Reserved - before.Reserved})
+		hold.Release()
+		k.Sync(s)
+		d.Reclaim()
+		got = d.MemoryStats()
+		require.Equal(k, []uint64{0, 0, 1024}, []uint64{got.Allocated - before.Allocated,
+			got.Active - before.Active, got.Reserved - before.Reserved}, "the pool keeps its part")
+		d.TrimPool(0)
+		require.Equal(k, before.Reserved, d.MemoryStats().Reserved)
+	}},
+	{"M16_running_out_waits_for_what_was_freed", Memory | RealTime, func(k *Kit) {
+		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		free, _, err := d.MemoryInfo()
+		require.NoError(k, err)
+		size := int64(free / 4 * 3)
+		a, err := d.Alloc(k.Me, size)
+		require.NoError(k, err)
+		hold := Hold(k, s).Started()
+		require.NoError(k, s.Fill(k.Me, a.Start, 1, 1, small))
+		require.NoError(k, k.RT.Free(k.Me, a.Start))
+		_, err = d.Alloc(k.Me, size)
+		require.ErrorIs(k, err, hal.ErrOutOfMemory)
+		require.ErrorContains(k, err, "out of memory. Tried to allocate")
+		before := d.MemoryStats()
+		b, err := d.AllocWait(k.Me, size, func(p driver.Point) bool {
+			hold.Release()
+			return p.Wait(int64(Limit))
+		})
+		require.NoError(k, err)
+		got := d.MemoryStats()
+		require.Equal(k, []uint64{1, 0}, []uint64{got.Retries - before.Retries, got.OutOfMemory - before.OutOfMemory})
+		require.NoError(k, k.RT.Free(k.Me, b.Start))
+	}},
+	{"M17_a_recorded_stream_is_waited_for_also_when_it_was_closed", Memory, func(k *Kit) {
+		d := k.emptyPool(0)
+		s, other := k.Stream(ordinary), k.Stream(ordinary)
+		a := k.take(s, small)
+		a.RecordStream(other)
+		hold := Hold(k, other).Started()
+		require.NoError(k, other.Close(k.Me))
+		require.NoError(k, a.Release(k.Me))
+		require.True(k, a.Freed())
+		b := k.take(s, small)
+		require.NotEqual(k, a.Start, b.Start, "the other stream may use it still")
+		hold.Release()
+		require.True(k, d.DeferredPoint() == nil || d.DeferredPoint().Wait(int64(Limit)))
+		d.Reclaim()
+		c := k.take(s, small)
+		require.Equal(k, a.Start, c.Start)
+		require.NoError(k, a.Release(k.Me), "again does nothing")
+		require.NoError(k, b.Release(k.Me))
+		require.NoError(k, c.Release(k.Me))
+	}},
+	{"M18_sizes_that_grow_reserve_what_is_in_use_at_one_time", Memory | RealTime, func(k *Kit) {
+		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		for size := int64(512); size <= 1<<20; size += 512 {
+			require.NoError(k, s.FreeAsync(k.Me, k.take(s, size).Start))
+			k.Sync(s)
+		}
+		require.LessOrEqual(k, d.PoolStats().ReservedPeak, uint64(2<<20))
+		d.TrimPool(0)
+	}},
+	{"M18_live_blocks_share_no_byte", Memory, func(k *Kit) {
+		k.emptyPool(0)
+		streams := []*hal.Stream{k.Stream(ordinary), k.Stream(ordinary)}
+		random := rand.New(rand.NewPCG(1, 2))
+		var live []*hal.Block
+		for range 2000 {
+			s := streams[random.IntN(len(streams))]
+			if len(live) > 0 && random.IntN(2) == 0 {
+				i := random.IntN(len(live))
+				require.NoError(k, s.FreeAsync(k.Me, live[i].Start))
+				live = slices.Delete(live, i, i+1)
+				continue
+			}
+			b := k.take(s, 1+random.Int64N(4096))
+			for _, o := range live {
+				require.True(k, b.Start+b.Size <= o.Start || o.Start+o.Size <= b.Start, "%v and %v", b, o)
+			}
+			live = append(live, b)
+		}
+		for _, b := range live {
+			require.NoError(k, b.Release(k.Me))
+		}
 	}},
 }

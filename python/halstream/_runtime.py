@@ -58,10 +58,10 @@ class Collected(State):
     """What the garbage collector took and ordinary calls have not closed yet; see `drain`."""
 
     def __init__(self) -> None:
-        self.ids: list[int] = []  # of streams, events, gates and queues
-        self.memory: list[Any] = []  # by address, or as what `_held.Held` takes
-        self.held: list[Any] = []  # freed memory that other streams still use
-        self.lent: dict[int, Any] = {}  # owners of memory that consumers of DLPack hold, by token
+        self.ids: list[int] = []  # of streams, events, gates, queues and blocks of memory
+        # What is kept for other libraries until they give it back, by token: the owner
+        # of memory that they use, or a function that gives memory of theirs back.
+        self.lent: dict[int, Any] = {}
 
 
 T = TypeVar("T", bound=State)

@@ -109,13 +109,14 @@ def test_a_peak_is_reset_for_the_current_device_whatever_is_said() -> None:
     assert device.cuda.reset_peak_memory_stats is paddle.cuda.reset_peak_memory_stats
 
 
-def test_memory_that_another_stream_uses_stays_allocated(hold: Hold) -> None:
+def test_freed_memory_that_another_stream_uses_is_reserved_and_not_allocated(hold: Hold) -> None:
     mine, other = device.Stream(), device.Stream()
     first = array(mine)
     first.record_stream(other)
     gate = hold(other)
     del first
-    assert device.memory_allocated() == left[0][0] + MIB
+    assert device.memory_allocated() == left[0][0]
+    assert device.memory_reserved() == left[0][1] + MIB
     gate.open()
     other.synchronize()
     assert device.memory_allocated() == left[0][0]

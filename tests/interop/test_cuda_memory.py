@@ -11,7 +11,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _memory
-from halstream._core import _base
+from halstream._core import _base, _reap
 from other_library import CUDA, NOT_READY, PINNED, Library, Tensor
 
 LIMIT = 10.0
@@ -289,5 +289,5 @@ def test_a_consumer_may_give_a_capsule_back_on_any_thread() -> None:
         thread.join(LIMIT)
     del threads, thread
     settle()
-    assert not _base.lent
+    assert not _reap.lent
     assert all(_memory.lookup(address)[0] == _memory.PAGEABLE for address in addresses)

@@ -12,7 +12,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _memory
-from halstream._core import _base
+from halstream._core import _base, _reap
 from halstream._memory._borrow import BorrowedMemory
 
 LIMIT = 10.0
@@ -151,7 +151,7 @@ def test_a_consumer_may_give_a_tensor_back_on_any_thread() -> None:
         thread.join(LIMIT)
     del threads, thread
     settle()
-    assert not any(memory() for memory in memories) and not _base.lent
+    assert not any(memory() for memory in memories) and not _reap.lent
 
 
 @pytest.mark.needs("host")

@@ -11,7 +11,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
-from halstream._core import _base
+from halstream._core import _base, _reap
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
@@ -101,7 +101,7 @@ def test_a_tensor_is_made_after_the_pending_work(peer: Any, hold: Hold) -> None:
 def test_memory_lives_until_the_last_tensor_is_gone_on_whatever_thread(peer: Any) -> None:
     gc.collect()
     _base.drain()
-    before = len(_base.lent)
+    before = len(_reap.lent)
     tensors = [peer.take(hs.asarray(np.full(256, i, "f4"))) for i in range(32)]
     gc.collect()
     assert [float(t.numpy()[0]) for t in tensors] == list(range(32))
@@ -113,7 +113,7 @@ def test_memory_lives_until_the_last_tensor_is_gone_on_whatever_thread(peer: Any
         thread.join(LIMIT)
     gc.collect()
     _base.drain()
-    assert len(_base.lent) == before
+    assert len(_reap.lent) == before
 
 
 def test_their_memory_lives_until_our_array_is_gone(peer: Any) -> None:

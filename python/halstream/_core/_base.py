@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from .. import _native
 from .._errors import KINDS, ForkError, WaitTimeoutError
-from .._runtime import Owner, collected
+from .._runtime import Owner
+from ._reap import REAP_AT, drain, reap
 from ._strict import strict
 
 __all__ = [
@@ -21,10 +22,7 @@ __all__ = [
     "Base",
     "Owner",
     "drain",
-    "held",
-    "lent",
     "reap",
-    "reap_memory",
     "repr_after_fork",
 ]
 
@@ -34,55 +32,6 @@ BLOCKING_SYNC = 2
 INTERPROCESS = 4
 NON_BLOCKING = 1
 BLOCK_HOST = 2
-
-# The garbage collector may run anywhere, also inside the extension's own calls,
-# so finalizers only append to these lists and ordinary calls close the objects.
-reap = collected.ids
-REAP_AT = 32
-reap_memory = collected.memory
-held = collected.held
-lent = collected.lent
-
-
-def drain() -> None:
-    """Close, in id order, the native objects whose Python owners were collected.
-
-    Holds no lock, and takes each object out of its list before it does anything
-    with it: a finalizer or a signal handler may get here inside of such a call,
-    and other threads at the same time.
-    """
-    for gone in _emptied(reap_memory):
-        if type(gone) is int:
-            _native.mem_reap(gone)
-        else:
-            _hold(gone)
-    if lent:
-        from .._memory._exchange import take_back
-
-        take_back()
-    if held:
-        from .._memory._held import poll
-
-        poll()
-    for ident in sorted(_emptied(reap)):
-        _native.reap(ident)
-
-
-def _emptied(values: list[Any]) -> Iterator[Any]:
-    """Take values out of a list until it is empty; other threads may do so too."""
-    while values:
-        try:
-            value = values.pop()
-        except IndexError:  # another thread took the last one
-            return
-        yield value
-
-
-def _hold(gone: Any) -> None:
-    from .._memory._held import Held, hold
-
-    hold(gone() if callable(gone) else Held(*gone))
-
 
 def repr_after_fork(function: Callable[[Any], str]) -> Callable[[Any], str]:
     """Decorate a ``__repr__`` so that it works in a forked child, where the runtime cannot be asked."""

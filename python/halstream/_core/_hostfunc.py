@@ -115,6 +115,11 @@ def hold(stream: Work, *objects: object) -> None:
     _native.stream_pass(stream._id, token)
 
 
+def pending() -> bool:
+    """Return True while functions, and so their arguments, wait for their turn."""
+    return bool(_tasks)
+
+
 def _nothing(*_: object) -> None:
     pass
 

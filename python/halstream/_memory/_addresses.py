@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from .. import _native
 from .._core._stream import Stream
-from .._errors import InvalidValueError
-from .._runtime import runtime
-from . import DeviceMemory, Memory, PinnedMemory, PooledMemory
+from .._errors import HalError
+from ._blocks import allocate, checked_size
 
-#: What `take` gave out, by address; it lives until `give_back`.
-_taken: dict[int, PooledMemory] = runtime.keep("pooled memory by address", {})
+__all__ = ["alloc", "alloc_host", "alloc_in_order", "free", "free_at_home", "free_host", "free_in_order"]
 
 
 def alloc(ordinal: int, nbytes: int) -> int:
-    """Return the address of new device memory, to be given to `free`."""
-    return _released(DeviceMemory(nbytes, ordinal))
+    """Return the address of new device memory, to be given to `free`.
 
-
-def _released(memory: Memory) -> int:
-    # The number is all there is now: no object gives the memory back.
-    address, memory.ptr = memory.ptr, 0
-    return address
+    Raises
+    ------
+    OutOfMemoryError
+        With the bytes asked for and the bytes free.
+    """
+    return allocate(ordinal, _native.mem_alloc, ordinal, checked_size(nbytes))
 
 
 def free(address: int) -> None:
@@ -35,8 +33,14 @@ def free(address: int) -> None:
 
 
 def alloc_host(nbytes: int) -> int:
-    """Return the address of new pinned memory, to be given to `free_host`."""
-    return _released(PinnedMemory(nbytes))
+    """Return the address of new pinned memory, to be given to `free_host`.
+
+    Raises
+    ------
+    OutOfMemoryError
+        With the bytes asked for and the bytes free.
+    """
+    return allocate(0, _native.host_alloc, checked_size(nbytes))
 
 
 def free_host(address: int) -> None:
@@ -52,23 +56,42 @@ def free_host(address: int) -> None:
     _native.host_free(address)
 
 
-def take(nbytes: int, stream: Stream) -> int:
-    """Return the address of memory in the order of a stream, to be given to `give_back`."""
-    memory = PooledMemory(nbytes, stream)
-    _taken[memory.ptr] = memory
-    return memory.ptr
+def alloc_in_order(stream: Stream, nbytes: int) -> int:
+    """Return the address of memory that work enqueued on the stream from now on may use.
+
+    It is to be given to `free_in_order` or `free_at_home`.
+
+    Raises
+    ------
+    OutOfMemoryError
+        With the bytes asked for and the bytes free.
+    """
+    try:
+        return allocate(stream._ordinal, _native.mem_alloc_async, stream._id, checked_size(nbytes))
+    except HalError as exc:
+        raise stream._fail(exc, "allocate") from None
 
 
-def give_back(address: int) -> None:
-    """Give memory of `take` back at the point that its stream has reached."""
-    memory = _taken.pop(address, None)
-    if memory is None:
-        raise InvalidValueError(
-            f"{address:#x} was freed already, or never came from this allocator"
-        )
-    memory.free()
+def free_in_order(stream: Stream, address: int) -> None:
+    """Give memory of `alloc_in_order` back at the point that a stream has reached.
+
+    Raises
+    ------
+    InvalidValueError
+        If no such memory of the stream's device starts there.
+    """
+    try:
+        _native.mem_free_async(stream._id, address)
+    except RuntimeError as exc:
+        raise stream._fail(exc, "free") from None
 
 
-def taken(address: int) -> PooledMemory | None:
-    """Return the memory of `take` at an address, None if there is none."""
-    return _taken.get(address)
+def free_at_home(address: int) -> None:
+    """Give memory of `alloc_in_order` back at the point that its own stream has reached.
+
+    Raises
+    ------
+    InvalidValueError
+        If no such memory starts there.
+    """
+    _native.mem_free_home(address)

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import _memory, _native
+from .. import _native
 from .._core import _hostfunc
 from .._core._base import repr_after_fork
 from .._core._device import Device, ordinal
 from .._core._stream import Stream
 from .._errors import InvalidValueError, NotSupportedError
-from . import DeviceMemory, Memory, PinnedMemory, PooledMemory
+from . import _copies, _lookup
+from ._blocks import DeviceMemory, Memory, PinnedMemory, PooledMemory
 from ._exchange import Exchange
+from ._kinds import PINNED
 
 __all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]
 
@@ -154,9 +156,9 @@ class Array(Exchange):
         """
         self._check_writable()
         self._check(source, "source")
-        address, _ = _memory.address_of(source)
+        address, _ = _lookup.address_of(source)
         where = self._used(self._stream(stream), source)
-        _memory.copy(where, self.ptr, address, self.nbytes, source)
+        _copies.copy(where, self.ptr, address, self.nbytes, source)
 
     def copy_to(self, target: Any, stream: Stream | None = None) -> None:
         """Enqueue a copy of all bytes to an Array, a NumPy array or a writable buffer.
@@ -164,9 +166,9 @@ class Array(Exchange):
         Into pageable memory it returns when the copy is done.
         """
         self._check(target, "target")
-        address, _ = _memory.address_of(target, writable=True)
+        address, _ = _lookup.address_of(target, writable=True)
         where = self._used(self._stream(stream), target)
-        _memory.copy(where, address, self.ptr, self.nbytes, target)
+        _copies.copy(where, address, self.ptr, self.nbytes, target)
 
     def fill(self, value: Any, stream: Stream | None = None) -> None:
         """Enqueue a fill of every element with a value of the array's dtype."""
@@ -175,9 +177,9 @@ class Array(Exchange):
         size = len(element)
         stream = self._used(self._stream(stream))
         if len(set(element)) == 1:
-            _memory.fill(stream, self.ptr, element[0], 1, self.nbytes)
+            _copies.fill(stream, self.ptr, element[0], 1, self.nbytes)
         elif size in (2, 4):
-            _memory.fill(stream, self.ptr, int.from_bytes(element, "little"), size, self.size)
+            _copies.fill(stream, self.ptr, int.from_bytes(element, "little"), size, self.size)
         else:
             host = pinned_empty(self.shape, self.dtype)
             host[...] = value
@@ -212,7 +214,7 @@ class Array(Exchange):
     def _stream(self, stream: Stream | None) -> Stream:
         if stream is None:
             return Stream._current(self._memory.device)
-        return _memory.current(stream)
+        return _copies.current(stream)
 
     def _used(self, stream: Stream, other: Any = None) -> Stream:
         """Note for another library's memory, here or in `other`, that work of a stream is on it."""
@@ -304,7 +306,7 @@ def empty(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | N
     if stream is None:
         memory: Memory = DeviceMemory(nbytes, device)
     else:
-        stream = _memory.current(stream)
+        stream = _copies.current(stream)
         if device is not None and ordinal(device) != stream._ordinal:
             raise InvalidValueError("the stream belongs to another device than the one asked for")
         memory = PooledMemory(nbytes, stream)
@@ -316,7 +318,7 @@ def zeros(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | N
     array = empty(shape, dtype, device, stream)
     if array.nbytes:
         stream = array._stream(stream)
-        _memory.fill(stream, array.ptr, 0, 1, array.nbytes)
+        _copies.fill(stream, array.ptr, 0, 1, array.nbytes)
     return array
 
 
@@ -340,8 +342,8 @@ def asarray(
     if array.nbytes:
         if stream is None:
             stream = Stream._current(array._memory.device)
-        kind, *_ = _memory.lookup(host.__array_interface__["data"][0])
-        if kind == _memory.PINNED:
+        kind, *_ = _lookup.lookup(host.__array_interface__["data"][0])
+        if kind == PINNED:
             host = host.copy()  # pinned memory would be read late
         array.copy_from(host, stream)
     return array

@@ -3,30 +3,64 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from .. import _native
-from .._core._base import _hold, drain, held, lent, reap_memory
+from .._core import _hostfunc
 from .._core._device import ordinal
+from .._core._reap import drain, lent, reap
 from .._core._stream import Stream
 from .._errors import OutOfMemoryError
+from ._copies import copy
 from ._exchange import Exchange, check_not_lent
-from ._held import retry
+from ._kinds import DEVICE, PINNED
 
-_mem_alloc_async = _native.raw("mem_alloc_async")
-_mem_free_async = _native.raw("mem_free_async")
+__all__ = ["DeviceMemory", "Memory", "PinnedMemory", "PooledMemory"]
 
-PAGEABLE, PINNED, DEVICE = 0, 1, 2
+_block_new = _native.raw("block_new")
+_block_new_async = _native.raw("block_new_async")
+_block_address = _native.raw("block_address")
+_block_free = _native.raw("block_free")
+_block_free_async = _native.raw("block_free_async")
 
 # Larger numbers do not fit the extension's, and no machine has so many bytes.
 _MOST = 2**63 - 1
 
 
-def _size(nbytes: int) -> int:
+def checked_size(nbytes: int) -> int:
+    """Return a size as an int that the extension takes."""
     size = operator.index(nbytes)
     if size > _MOST:
-        raise OutOfMemoryError(f"{size} bytes are more than any memory has")
+        raise OutOfMemoryError(f"out of memory. Tried to allocate {size} bytes: no memory has so many")
     return size
+
+
+def allocate(device: int, make: Callable[..., int], *args: Any) -> int:
+    """Return what `make` returns for new memory: its id, or its address.
+
+    Functions that are pending on streams hold their arguments. When there is no
+    room otherwise, they are waited for.
+
+    Raises
+    ------
+    OutOfMemoryError
+        With the bytes asked for and the bytes free.
+    """
+    if reap or lent:
+        drain()
+    try:
+        return make(*args)
+    except RuntimeError as exc:
+        error = _native.error(exc)
+        if not isinstance(error, OutOfMemoryError) or not _hostfunc.pending():
+            raise error from None
+    _native.mem_await_calls(device)
+    drain()
+    try:
+        return make(*args)
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
 
 
 class Memory(Exchange):
@@ -38,38 +72,43 @@ class Memory(Exchange):
     Attributes
     ----------
     ptr : int
-        Address of the first byte, a multiple of 256.
+        Address of the first byte, a multiple of 256; 0 after `free`.
     nbytes : int
         Size in bytes.
     """
 
-    __slots__ = ("__weakref__", "_others", "nbytes", "ptr")
+    __slots__ = ("__weakref__", "_id", "nbytes", "ptr")
     kind = DEVICE
 
+    _id: int
     ptr: int
     nbytes: int
     device: int  # of its own in the subclasses for memory of devices
     readonly = False
     foreign = False  #: True for memory of a device that another library gives back
-    _others: tuple[Stream, ...]  # set by record_stream
+
+    def _adopt(self, ident: int) -> None:
+        self._id = ident
+        self.ptr = _block_address(ident)
 
     def free(self) -> None:
-        """Give it back now. No later call may name it; again does nothing."""
+        """Give it back now. No later call may name it; again does nothing.
+
+        Raises
+        ------
+        BufferError
+            If another library uses the memory, which it got through DLPack.
+        CallInHostFunctionError
+            If a function on a stream calls this.
+        """
         if lent:
             check_not_lent(self)
         if self.ptr:
-            ptr, self.ptr = self.ptr, 0
             try:
-                self._free(ptr)
-            except BaseException:
-                self.ptr = ptr  # refused: it is still to be given back
-                raise
-
-    def _free(self, ptr: int) -> None:
-        if hasattr(self, "_others"):
-            _hold(self._gone(ptr))
-        else:
-            _native.mem_free(ptr)
+                _block_free(self._id)
+            except RuntimeError as exc:
+                raise _native.error(exc) from None
+            self.ptr = 0
 
     def record_stream(self, stream: Stream) -> None:
         """Say that a stream uses it: once freed, it waits for what is on the stream by then.
@@ -77,28 +116,40 @@ class Memory(Exchange):
         For work that does not say what it reads and writes, on another stream
         than the memory's own.
 
+        Raises
+        ------
+        TypeError
+            If `stream` is no stream.
+
         Notes
         -----
-        Source: torch.Tensor.record_stream.
+        Contract M17. Source: torch.Tensor.record_stream.
         """
         if not isinstance(stream, Stream):
             raise TypeError(f"record_stream() takes a Stream, not {type(stream).__name__}")
-        others = getattr(self, "_others", ())
-        mine = getattr(self, "stream", None)
-        if stream._id not in [s._id for s in (*others, *([mine] if mine else ()))]:
-            self._others = (*others, stream)
+        _native.block_record(self._id, stream._id)
 
     def _exposed(self) -> tuple[Memory, int, tuple[int, ...], Any]:
         return self, self.ptr, (self.nbytes,), None
 
-    def _gone(self, ptr: int) -> tuple[Any, ...]:
-        owner = getattr(self, "stream", None)
-        return ptr, self.nbytes, getattr(self, "device", -1), owner, self._others
+    def _duplicate(self, ptr: int, nbytes: int, to_host: bool) -> tuple[Any, int]:
+        """Return a copy of bytes, on the host or on the memory's own device, and its address."""
+        import numpy as np
+
+        stream = Stream._current(self.device)
+        _native.stream_wait_mem(stream._id, ptr)
+        if to_host:
+            host = np.empty(nbytes, np.uint8)
+            address = int(host.__array_interface__["data"][0])
+            copy(stream, address, ptr, nbytes, host)
+            return host, address
+        new = DeviceMemory(max(1, nbytes), self.device)
+        copy(stream, new.ptr, ptr, nbytes)
+        return new, new.ptr
 
     def __del__(self) -> None:
-        ptr = getattr(self, "ptr", 0)
-        if ptr and reap_memory is not None:
-            reap_memory.append(self._gone(ptr) if hasattr(self, "_others") else ptr)
+        if getattr(self, "ptr", 0) and reap is not None:
+            reap.append(self._id)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
@@ -123,78 +174,92 @@ class DeviceMemory(Memory):
 
     Raises
     ------
+    InvalidValueError
+        If `nbytes` is not positive.
     OutOfMemoryError
         With the bytes asked for and the bytes free.
 
     Notes
     -----
-    Contract M1, M2.
+    Contract M1, M2, M16.
     """
 
     __slots__ = ("device",)
 
     def __init__(self, nbytes: int, device: Any = None) -> None:
         self.ptr = 0
-        if reap_memory or held or lent:
-            drain()
         self.device = ordinal(device)
-        self.nbytes = _size(nbytes)
-        try:
-            self.ptr = _native.mem_alloc(self.device, self.nbytes)
-        except OutOfMemoryError as exc:
-            self.ptr = retry(exc, self.device, _native.mem_alloc, self.device, self.nbytes)
+        self.nbytes = checked_size(nbytes)
+        self._adopt(allocate(self.device, _block_new, self.device, self.nbytes))
 
 
 class PooledMemory(Memory):
     """Memory of a device in the order of a stream: work enqueued there later may use it.
 
     Given back at the point that the stream has reached when it is freed. Work
-    on other streams must be ordered with the stream by events.
+    on other streams must be ordered with the stream by events. What is dropped
+    without `free` waits for known work on other streams, too.
+
+    Raises
+    ------
+    ClosedError
+        If the stream is closed.
+    OutOfMemoryError
+        With the bytes asked for and the bytes free.
 
     Notes
     -----
-    Contract M7.
+    Contract M7, M16.
     """
 
     __slots__ = ("device", "stream")
+    _in_order = False
 
     def __init__(self, nbytes: int, stream: Stream) -> None:
         self.ptr = 0
-        if reap_memory or held or lent:
-            drain()
         self.stream = stream
         self.device = stream._ordinal
-        self.nbytes = _size(nbytes)
+        self.nbytes = checked_size(nbytes)
         try:
-            self.ptr = _mem_alloc_async(stream._id, self.nbytes)
+            ident = allocate(
+                self.device, _block_new_async, stream._id, self.nbytes, self._in_order
+            )
         except RuntimeError as exc:
-            try:
-                self.ptr = retry(exc, self.device, _mem_alloc_async, stream._id, self.nbytes)
-            except RuntimeError as failed:
-                raise stream._fail(failed, "allocate") from None
+            raise stream._fail(exc, "allocate") from None
+        self._adopt(ident)
 
     def free(self, stream: Stream | None = None) -> None:
-        """Give it back at the point that a stream (None: its own) has reached."""
+        """Give it back at the point that a stream (None: its own) has reached.
+
+        Raises
+        ------
+        BufferError
+            If another library uses the memory, which it got through DLPack.
+        InvalidValueError
+            If the stream is on another device.
+        """
         if lent:
             check_not_lent(self)
         if self.ptr:
-            ptr, self.ptr = self.ptr, 0
             where = self.stream if stream is None else stream
-            if hasattr(self, "_others"):
-                self.stream = where
-                _hold(self._gone(ptr))
-                return
             try:
-                _mem_free_async(where._id, ptr)
+                _block_free_async(self._id, where._id)
             except RuntimeError as exc:
-                self.ptr = ptr
                 raise where._fail(exc, "free") from None
+            self.ptr = 0
 
 
 class PinnedMemory(Memory):
     """Host memory that copies read when the stream gets there, not at the call.
 
     `free` fails with `NotReadyError` while a pending operation works on it.
+
+    Raises
+    ------
+    InvalidValueError
+        If `nbytes` is not positive.
+    OutOfMemoryError
+        With the bytes asked for and the bytes free.
 
     Notes
     -----
@@ -206,17 +271,6 @@ class PinnedMemory(Memory):
 
     def __init__(self, nbytes: int) -> None:
         self.ptr = 0
-        if reap_memory or held or lent:
-            drain()
-        self.nbytes = _size(nbytes)
-        self.ptr = _native.host_alloc(self.nbytes)
-
-    def free(self) -> None:
-        """Give it back; `NotReadyError` while a pending operation works on it."""
-        if lent:
-            check_not_lent(self)
-        if hasattr(self, "_others"):
-            super().free()
-        elif self.ptr:
-            _native.host_free(self.ptr)
-            self.ptr = 0
+        self.nbytes = checked_size(nbytes)
+        # Of the host's memory; what the current device's functions hold may be part of it.
+        self._adopt(allocate(ordinal(None), _native.block_new_host, self.nbytes))

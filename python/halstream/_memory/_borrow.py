@@ -5,24 +5,25 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from .. import _native
-from .._core._base import drain, reap_memory
 from .._core._device import ordinal
 from .._core._interop import backend_name
+from .._core._reap import GiveBack, drain, lent
 from .._core._stream import Stream
 from .._errors import InvalidValueError, NotSupportedError
 from .._runtime import runtime
-from . import PAGEABLE, Memory, current, lookup
-from . import copy as copy_bytes
 from ._array import Array, asarray, empty
+from ._blocks import Memory
 from ._capsule import Tensor, delete, open_capsule, read, use
-from ._exchange import READ_ONLY, Exchange, ExchangeError
-from ._held import Held
+from ._copies import copy as copy_bytes
+from ._copies import current
+from ._exchange import READ_ONLY, Exchange, ExchangeError, tokens
+from ._kinds import PAGEABLE
+from ._lookup import lookup
 
 __all__ = ["BorrowedMemory", "from_dlpack"]
 
@@ -39,47 +40,34 @@ _STREAM_TYPES = {2, 10, 13}  # whose producers take the consumer's stream
 
 
 class BorrowedMemory(Memory):
-    """Memory that belongs to another library, which lives until this is collected."""
+    """Memory that belongs to another library, which lives until this is collected.
 
-    __slots__ = ("_registered", "_tensor", "device", "foreign", "readonly")
+    It goes back to its library once the work on it that was enqueued by then is done.
+    """
+
+    __slots__ = ("device", "foreign", "readonly")
 
     def __init__(self, tensor: Tensor, device: int, registered: int, foreign: bool = False) -> None:
-        self._tensor = tensor
-        self._registered = registered
+        self.ptr = 0
         self.device = device
         self.foreign = foreign
         self.readonly = bool(tensor.flags & READ_ONLY)
-        self.ptr, self.nbytes = tensor.ptr, tensor.nbytes
+        self.nbytes = tensor.nbytes
+        token = next(tokens)
+        self._id = _native.block_borrow(tensor.ptr, tensor.nbytes, token)
+        lent[token] = GiveBack(functools.partial(_give_back, tensor, registered))
+        self.ptr = tensor.ptr
 
     def free(self) -> None:
         """Give it back to the other library once pending work on it is done."""
-        if self.ptr:
-            self.__del__()
-            self.ptr = 0
-            drain()
-
-    def __del__(self) -> None:
-        if getattr(self, "ptr", 0) and reap_memory is not None:
-            others = getattr(self, "_others", ())
-            # Called by drain: a finalizer may not enter the extension.
-            reap_memory.append(functools.partial(_Return, self._tensor, self._registered, others))
+        super().free()
+        drain()
 
 
-class _Return(Held):
-    """Borrowed memory on its way back."""
-
-    def __init__(self, tensor: Tensor, registered: int, others: Iterable[Stream]) -> None:
-        super().__init__(tensor.ptr, 0, -1, None, others)
-        self.tensor, self.registered = tensor, registered
-
-    def passed(self) -> bool:
-        return super().passed() and not _native.mem_pending(self.ptr)
-
-    def give_back(self) -> None:
-        _native.mem_wait(self.ptr, -1)
-        if self.registered:
-            _unregister(self.registered)
-        delete(self.tensor)
+def _give_back(tensor: Tensor, registered: int) -> None:
+    if registered:
+        _unregister(registered)
+    delete(tensor)
 
 
 # Memory of the host that was made known to the runtime: start -> uses. Tensors

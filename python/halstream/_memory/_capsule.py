@@ -89,6 +89,13 @@ def open_capsule(capsule: Any) -> tuple[bytes, int]:
 
 
 def read(name: bytes, address: int) -> Tensor:
+    """Return what a capsule says of its tensor.
+
+    Raises
+    ------
+    ExchangeError
+        If its version or element type is unknown, or its description is not valid.
+    """
     flags, at = 0, address
     if name == VERSIONED:
         major, minor, deleter, flags = _VERSIONED_HEAD.unpack(ctypes.string_at(address, 32))
@@ -103,12 +110,45 @@ def read(name: bytes, address: int) -> Tensor:
     data, kind, ident, ndim, code, bits, lanes, shape_at, strides_at, offset = _TENSOR.unpack(
         ctypes.string_at(at, _TENSOR.size)
     )
+    if not 0 <= ndim <= _MOST_DIMENSIONS:
+        raise _bad(f"it has {ndim} dimensions; 0 to {_MOST_DIMENSIONS} are possible")
+    if ndim and not shape_at:
+        raise _bad(f"it has {ndim} dimensions, and the address of their lengths is NULL")
     shape = _numbers(shape_at, ndim)
     strides = _numbers(strides_at, ndim) if strides_at else None
+    if min(shape, default=0) < 0:
+        raise _bad(f"its shape {shape} has a negative length")
     if strides is not None and _in_order(shape, strides):
         strides = None
     dtype = _dtype(code, bits, lanes)
-    return Tensor(address, deleter, flags, (kind, ident), data + offset, shape, dtype, strides)
+    tensor = Tensor(address, deleter, flags, (kind, ident), data + offset, shape, dtype, strides)
+    if tensor.nbytes:
+        low, high = _extent(tensor)
+        if not data or low < 0 or high > _ADDRESSES:
+            raise _bad(
+                f"its bytes, from {data:#x} with an offset of {offset:#x}, do not lie in memory"
+            )
+    return tensor
+
+
+#: More dimensions than any library has; each costs a read of foreign memory.
+_MOST_DIMENSIONS = 64
+#: User space ends far below; what lies beyond is no address of any memory.
+_ADDRESSES = 1 << 63
+
+
+def _bad(why: str) -> ExchangeError:
+    return ExchangeError(f"the capsule's tensor is not valid: {why}", operation="import")
+
+
+def _extent(tensor: Tensor) -> tuple[int, int]:
+    """Return the address of the lowest byte and that behind the highest."""
+    size = int(tensor.dtype.itemsize)
+    if tensor.strides is None:
+        return tensor.ptr, tensor.ptr + tensor.nbytes
+    steps = [(n - 1) * step * size for n, step in zip(tensor.shape, tensor.strides, strict=True)]
+    low = tensor.ptr + sum(step for step in steps if step < 0)
+    return low, tensor.ptr + sum(step for step in steps if step > 0) + size
 
 
 def _numbers(address: int, count: int) -> tuple[int, ...]:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import math
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from .._core import _current
-from .._core._base import lent
 from .._core._interop import backend_name
+from .._core._reap import lent, take_back
 from .._core._stream import Stream
 from .._errors import InvalidHandleError, InvalidValueError, NotSupportedError
 from .._runtime import runtime
+from ._kinds import PINNED
 
 if TYPE_CHECKING:
-    from . import Memory
+    from ._blocks import Memory
 
 __all__ = ["CPU", "CUDA", "Exchange", "ExchangeError"]
-
-_PINNED = 1  # as in _memory.py, which imports this file
 
 # Device types of DLPack.
 CPU, CUDA, CUDA_HOST, EXT_DEV = 1, 2, 3, 12
@@ -29,10 +29,9 @@ CPU, CUDA, CUDA_HOST, EXT_DEV = 1, 2, 3, 12
 READ_ONLY, IS_COPIED = 1, 2
 
 _dlpack_lend = _native.raw("dlpack_lend")
-_dlpack_returned = _native.raw("dlpack_returned")
 _mem_wait = _native.raw("mem_wait")
 _stream_wait_mem = _native.raw("stream_wait_mem")
-_tokens = itertools.count(1)
+tokens = itertools.count(1)
 _types: dict[Any, int] = runtime.keep("DLPack's element types", {})
 _HOST = (CPU, 0)
 _BYTES = 1 | 8 << 8 | 1 << 16
@@ -45,7 +44,6 @@ class ExchangeError(InvalidValueError, BufferError):
 class _Capsules(NamedTuple):
     new: Any
     end: int
-    count: Any  # tensors that came back and were not asked for
 
 
 # Capsules keep the address of their name.
@@ -57,15 +55,7 @@ def _capsules() -> _Capsules:
     new = ctypes.pythonapi.PyCapsule_New
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    count = ctypes.c_uint64.from_address(_native.dlpack_address(1))
-    return _Capsules(new, int(_native.dlpack_address(0)), count)
-
-
-def take_back() -> None:
-    """Let go of the memory that consumers gave back."""
-    count = _capsules().count
-    while count.value:
-        lent.pop(_dlpack_returned(), None)
+    return _Capsules(new, int(_native.dlpack_address(0)))
 
 
 def check_not_lent(memory: object) -> None:
@@ -176,7 +166,7 @@ class Exchange:
             code = _BYTES
         elif (code := _types.get(dtype, 0)) == 0:
             code = _type_code(dtype)
-        token = next(_tokens)
+        token = next(tokens)
         where = device[0] | device[1] << 32
         lengths = str(shape[0]) if len(shape) == 1 else " ".join(map(str, shape))
         try:
@@ -189,8 +179,8 @@ class Exchange:
                 _mem_wait(ptr, -1)
         except RuntimeError as exc:
             raise _native.error(exc) from None
-        new, end, count = _capsules()
-        if count.value:
+        new, end = _capsules()
+        if lent:
             take_back()
         lent[token] = owner
         return new(tensor, VERSIONED if versioned else NAME, end)
@@ -274,13 +264,13 @@ class _Shown:
 def _place(memory: Memory, backend: str) -> tuple[int, int]:
     if backend == "host":
         return _HOST
-    if memory.kind == _PINNED:
+    if memory.kind == PINNED:
         return (CUDA_HOST if backend == "cuda" else CPU), 0
     return (CUDA if backend == "cuda" else EXT_DEV), memory.device
 
 
 def _visible(memory: Memory) -> bool:
-    return backend_name() == "host" or memory.kind == _PINNED
+    return backend_name() == "host" or memory.kind == PINNED
 
 
 def _ready(memory: Memory, ptr: int) -> int:
@@ -296,23 +286,12 @@ def _ready(memory: Memory, ptr: int) -> int:
 
 def _copied(source: Exchange, target: tuple[int, int]) -> tuple[Any, int]:
     """Return a copy on the host, or on the memory's own device, and its address."""
-    import numpy as np
-
-    from ._array import Array, empty
-
     memory, ptr, shape, dtype = source._exposed()
-    dtype = np.dtype("u1") if dtype is None else dtype
     if target == (CPU, 0) and _visible(memory):
         host = source.__array__(copy=True)
         return host, int(host.__array_interface__["data"][0])
-    stream = Stream._current(memory.device)
-    _native.stream_wait_mem(stream._id, ptr)
-    if target == (CPU, 0):
-        host = Array(memory, ptr, shape, dtype).numpy(stream)
-        return host, int(host.__array_interface__["data"][0])
-    new = empty(shape, dtype, memory.device)
-    new.copy_from(Array(memory, ptr, shape, new.dtype), stream)
-    return new._memory, new.ptr
+    nbytes = math.prod(shape) * (1 if dtype is None else int(dtype.itemsize))
+    return memory._duplicate(ptr, nbytes, target == (CPU, 0))
 
 
 def _wrong_stream(stream: object) -> Exception:

@@ -1,29 +1,30 @@
-"""Pools that keep freed memory for later, and what a memory layer remembers per thread.
+"""Caching pools over memory that their user supplies, and what a memory layer remembers per thread.
 
-A pool of a device has an arena for each stream: what was taken for a stream and
-given back is handed out again for that stream only, at once and without an
-event, since all its users are in that stream's order. Finalizers may run
-anywhere, so they only append to a list; the next ordinary call of the pool puts
-what is in it back.
+The extension divides, merges and counts; a pool here supplies its memory and
+owns every segment of it, in use or not.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import threading
-from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
-from .._errors import OutOfMemoryError
+from .. import _native
+from .._core._reap import drain, reap
+from .._errors import HalError, OutOfMemoryError
 from .._runtime import runtime
 
-__all__ = ["UNIT", "Arenas", "Choice", "Chunk", "Exhausted", "Sizes", "reset", "thread"]
+__all__ = ["UNIT", "Block", "Choice", "Exhausted", "Pool", "reset", "rounded", "thread"]
 
 T = TypeVar("T")
+
+_cache_take = _native.raw("cache_take")
+_block_address = _native.raw("block_address")
 
 #: Pools give out multiples of so many bytes.
 UNIT = 512
@@ -38,7 +39,10 @@ class Exhausted(OutOfMemoryError):
     """A pool has no room: `size` bytes were asked for, it holds `total`, `limit` 0 is none."""
 
     def __init__(self, size: int, total: int, limit: int) -> None:
-        super().__init__(f"no room for {size} bytes: the pool holds {total}, its limit is {limit}")
+        super().__init__(
+            f"out of memory. Tried to allocate {size} bytes: the pool holds {total}, "
+            f"its limit is {limit or 'none'}"
+        )
         self.size = size
         self.total = total
         self.limit = limit
@@ -47,126 +51,65 @@ class Exhausted(OutOfMemoryError):
         return type(self), (self.size, self.total, self.limit), self.__dict__
 
 
-class Chunk:
-    """A part of a block of memory.
+class Block:
+    """A part of a pool's memory, in use until `free` or until it is collected.
 
     Attributes
     ----------
     ptr : int
-        Address of its first byte.
+        Address of its first byte; 0 after `free`.
     nbytes : int
-        Size in bytes, a multiple of `UNIT`.
+        Size in bytes.
+    device : int
+        Number of the device.
     """
 
-    __slots__ = ("after", "before", "block", "free", "key", "nbytes", "ptr")
+    __slots__ = ("_id", "_pool", "device", "nbytes", "ptr")
 
-    def __init__(self, block: Any, ptr: int, nbytes: int, key: tuple[int, int]) -> None:
-        self.block = block
-        self.ptr = ptr
+    def __init__(self, pool: Pool, ident: int, nbytes: int, device: int) -> None:
+        self._pool = pool  # whose segments are its memory
+        self._id = ident
+        self.ptr = int(_block_address(ident))
         self.nbytes = nbytes
-        self.key = key  # device and stream
-        self.free = False
-        self.before: Chunk | None = None  # neighbours in the block
-        self.after: Chunk | None = None
+        self.device = device
 
-    def split(self, nbytes: int) -> Chunk | None:
-        """Keep the first bytes; return the rest, None if there is none."""
-        if self.nbytes == nbytes:
-            return None
-        rest = Chunk(self.block, self.ptr + nbytes, self.nbytes - nbytes, self.key)
-        rest.before, rest.after = self, self.after
-        if self.after is not None:
-            self.after.before = rest
-        self.after, self.nbytes = rest, nbytes
-        return rest
+    def free(self) -> None:
+        """Give it back to the pool, where it is free at once; again does nothing."""
+        if self.ptr:
+            self.ptr = 0
+            _native.reap(self._id)
 
-    def absorb(self) -> None:
-        """Take in the neighbour that comes after."""
-        other = self.after
-        assert other is not None
-        self.nbytes += other.nbytes
-        self.after = other.after
-        if other.after is not None:
-            other.after.before = self
+    def __del__(self) -> None:
+        if getattr(self, "ptr", 0) and reap is not None:
+            reap.append(self._id)
 
 
-class _Owned:
-    """The blocks of a pool, free and in use.
-
-    The pool refers to every block, so that none is part of a reference cycle of
-    the program. Otherwise one pass of the garbage collector would run the
-    finalizer that returns a part of the block to the pool and the one that gives
-    the block back to the device.
-    """
-
-    def __init__(self) -> None:
-        self._blocks: dict[int, Any] = {}
-
-    def add(self, block: Any) -> Any:
-        self._blocks[id(block)] = block
-        return block
-
-    def pop(self, block: Any) -> Any:
-        return self._blocks.pop(id(block))
-
-
-class _Arena:
-    """Free chunks of a stream by size, the one freed last first."""
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-        self.bins: dict[int, dict[Chunk, None]] = {}
-
-    def add(self, chunk: Chunk) -> None:
-        chunk.free = True
-        found = self.bins.get(chunk.nbytes)
-        if found is None:
-            found = self.bins[chunk.nbytes] = {}
-            insort(self.sizes, chunk.nbytes)
-        found[chunk] = None
-
-    def remove(self, chunk: Chunk) -> None:
-        chunk.free = False
-        found = self.bins[chunk.nbytes]
-        del found[chunk]
-        if not found:
-            del self.bins[chunk.nbytes]
-            del self.sizes[bisect_left(self.sizes, chunk.nbytes)]
-
-    def best(self, nbytes: int) -> Chunk | None:
-        place = bisect_left(self.sizes, nbytes)
-        if place == len(self.sizes):
-            return None
-        chunk = next(reversed(self.bins[self.sizes[place]]))
-        self.remove(chunk)
-        return chunk
-
-    def chunks(self) -> list[Chunk]:
-        return [chunk for found in self.bins.values() for chunk in found]
-
-
-class Arenas:
-    """A caching pool over all devices, with an arena for each device and stream.
+class Pool:
+    """A pool with a part for each device and key: what is given back is free there only.
 
     Parameters
     ----------
     allocate : callable
         From a size in bytes to an object with `ptr`; the memory is given back
         when nothing refers to the object any more.
+    exact : bool
+        Blocks are not divided: each is given out for its own size.
     """
 
-    def __init__(self, allocate: Callable[[int], Any]) -> None:
+    def __init__(self, allocate: Callable[[int], Any], exact: bool = False) -> None:
         self._allocate = allocate
-        self._lock = threading.Lock()
-        self._arenas: dict[tuple[int, int], _Arena] = {}
-        self._total: dict[int, int] = {}
-        self._limits: dict[int, int] = {}
-        self._owned = _Owned()
-        self._returned: deque[Chunk] = deque()
-        _all.add(self)
+        self._exact = exact
+        self._id = 0  # made at the first use: a process that only imports a dialect may fork
+        self._devices: set[int] = set()
+        self._numbers = itertools.count(1)
+        # Segments by number. The pool owns them, so that a cycle of the program that
+        # reaches a block never reaches the only reference to its memory: one pass of
+        # the garbage collector would run the finalizers of both.
+        self._segments: dict[int, Any] = {}
+        _pools.add(self)
 
-    def take(self, device: int, stream: int, nbytes: int) -> Chunk:
-        """Return a chunk of `nbytes`, a multiple of `UNIT`, for a stream's work.
+    def take(self, device: int, key: int, nbytes: int) -> Block:
+        """Return a block of `nbytes`.
 
         Raises
         ------
@@ -174,162 +117,85 @@ class Arenas:
             If the device or the limit has no room, also after everything that
             is free was given back to the device.
         """
-        key = device, stream
+        if reap:
+            drain()
+        if device not in self._devices:
+            self._use(device)
         for attempt in range(3):
-            chunk = self._reuse(key, nbytes)
-            if chunk is not None:
-                return chunk
-            with contextlib.suppress(OutOfMemoryError):
-                return self._grow(key, nbytes)
+            ident = _cache_take(self._id, device, key, nbytes)
+            if not ident:
+                with contextlib.suppress(OutOfMemoryError):
+                    ident = self._grow(device, key, nbytes)
+            if ident:
+                return Block(self, ident, nbytes, device)
             if attempt == 1:
                 gc.collect()
             self.free_all(device)
         raise Exhausted(nbytes, self.total(device), self.limit(device))
 
-    def give(self, chunk: Chunk) -> None:
-        """Give a chunk back; callable from a finalizer."""
-        self._returned.append(chunk)
+    def _use(self, device: int) -> None:
+        self._id = self._id or int(_native.cache_new(self._exact))
+        self._devices.add(device)
 
-    def free_all(self, device: int, stream: int | None = None) -> None:
-        """Give blocks that are wholly free back to the device; None means of every stream."""
-        dead = []
-        with self._lock:
-            self._collect()
-            for key, arena in self._of(device):
-                if stream is not None and key[1] != stream:
-                    continue
-                for chunk in arena.chunks():
-                    if chunk.before is None and chunk.after is None:
-                        arena.remove(chunk)
-                        self._total[device] -= chunk.nbytes
-                        dead.append(self._owned.pop(chunk.block))
-                if not arena.sizes:
-                    del self._arenas[key]
-        dead.clear()  # gives the memory back, without the lock
+    def _grow(self, device: int, key: int, nbytes: int) -> int:
+        _native.cache_reserve(self._id, device, nbytes)
+        try:
+            segment = self._allocate(nbytes)
+        except BaseException:
+            _native.cache_unreserve(self._id, device, nbytes)
+            raise
+        number = next(self._numbers)
+        self._segments[number] = segment
+        return int(_native.cache_add(self._id, device, key, int(segment.ptr), nbytes, number))
 
-    def free_chunks(self, device: int) -> list[Chunk]:
-        """Return the free chunks of a device."""
-        with self._lock:
-            self._collect()
-            return [chunk for _, arena in self._of(device) for chunk in arena.chunks()]
+    def free_all(self, device: int, key: int | None = None) -> None:
+        """Give segments that are wholly free back to the device; None means of every key."""
+        if device not in self._devices:
+            return
+        drain()
+        numbers = _native.cache_free_all(self._id, device, key or 0, key is None)
+        # Dropped one by one: what a segment's owner does then may call the pool.
+        for number in numbers.split():
+            del self._segments[int(number)]
+
+    def free_blocks(self, device: int) -> int:
+        """Return how many parts are free."""
+        return self._figure(device, 3)
 
     def free(self, device: int) -> int:
         """Return how many bytes are free."""
-        return sum(chunk.nbytes for chunk in self.free_chunks(device))
+        return self._figure(device, 1)
 
     def total(self, device: int) -> int:
         """Return how many bytes the pool holds, free and in use."""
-        with self._lock:
-            self._collect()
-            return self._total.get(device, 0)
+        return self._figure(device, 0)
 
     def limit(self, device: int) -> int:
         """Return how many bytes it may hold, 0 for no limit."""
-        return self._limits.get(device, 0)
+        return self._figure(device, 2)
+
+    def _figure(self, device: int, number: int) -> int:
+        if device not in self._devices:
+            return 0
+        drain()
+        return int(_native.cache_stat(self._id, device, number))
 
     def set_limit(self, device: int, nbytes: int) -> None:
         """Choose how many bytes it may hold from now on, 0 for no limit."""
-        self._limits[device] = nbytes
+        self._use(device)
+        _native.cache_set_limit(self._id, device, nbytes)
 
     def forget(self) -> None:
-        """Drop everything that is free (change of backend)."""
-        for device in list(self._total):
+        """Drop everything that is free, of every device (change of backend)."""
+        for device in sorted(self._devices):
             self.free_all(device)
 
-    def _of(self, device: int) -> list[tuple[tuple[int, int], _Arena]]:
-        return [item for item in self._arenas.items() if item[0][0] == device]
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("cannot pickle or copy a pool: it owns live memory")
 
-    def _reuse(self, key: tuple[int, int], nbytes: int) -> Chunk | None:
-        with self._lock:
-            if self._returned:
-                self._collect()
-            arena = self._arenas.get(key)
-            chunk = arena.best(nbytes) if arena is not None else None
-            if chunk is not None and arena is not None:
-                rest = chunk.split(nbytes)
-                if rest is not None:
-                    arena.add(rest)
-            return chunk
-
-    def _grow(self, key: tuple[int, int], nbytes: int) -> Chunk:
-        device = key[0]
-        with self._lock:
-            total, limit = self._total.get(device, 0), self._limits.get(device, 0)
-            if limit and total + nbytes > limit:
-                raise Exhausted(nbytes, total, limit)
-            self._total[device] = total + nbytes
-        try:
-            block = self._allocate(nbytes)
-        except BaseException:
-            with self._lock:
-                self._total[device] -= nbytes
-            raise
-        return Chunk(self._owned.add(block), int(block.ptr), nbytes, key)
-
-    def _collect(self) -> None:
-        """Put back what was given; under the lock."""
-        while self._returned:
-            chunk = self._returned.popleft()
-            arena = self._arenas.setdefault(chunk.key, _Arena())
-            if chunk.after is not None and chunk.after.free:
-                arena.remove(chunk.after)
-                chunk.absorb()
-            before = chunk.before
-            if before is not None and before.free:
-                arena.remove(before)
-                before.absorb()
-                chunk = before
-            arena.add(chunk)
-
-
-class Sizes:
-    """A pool of blocks by size, for host memory: what is given back is reusable at once."""
-
-    def __init__(self, allocate: Callable[[int], Any]) -> None:
-        self._allocate = allocate
-        self._lock = threading.Lock()
-        self._owned = _Owned()
-        self._kept: dict[int, list[Any]] = {}
-        self._returned: deque[tuple[int, Any]] = deque()
-        _all.add(self)
-
-    def take(self, nbytes: int) -> tuple[int, Any]:
-        """Return a block and its size: a multiple of `UNIT` that is a power of two."""
-        size = 1 << (rounded(nbytes) - 1).bit_length()
-        with self._lock:
-            self._collect()
-            kept = self._kept.get(size)
-            if kept:
-                return size, kept.pop()
-        try:
-            block = self._allocate(size)
-        except OutOfMemoryError:
-            self.forget()
-            block = self._allocate(size)
-        return size, self._owned.add(block)
-
-    def give(self, size: int, block: Any) -> None:
-        """Give a block back; callable from a finalizer."""
-        self._returned.append((size, block))
-
-    def count(self) -> int:
-        """Return how many blocks are free."""
-        with self._lock:
-            self._collect()
-            return sum(map(len, self._kept.values()))
-
-    def forget(self) -> None:
-        """Drop the free blocks."""
-        with self._lock:
-            self._collect()
-            dead = [self._owned.pop(block) for kept in self._kept.values() for block in kept]
-            self._kept.clear()
-        dead.clear()  # gives the memory back, without the lock
-
-    def _collect(self) -> None:
-        while self._returned:
-            size, block = self._returned.popleft()
-            self._kept.setdefault(size, []).append(block)
+    def __del__(self) -> None:
+        if getattr(self, "_id", 0) and reap is not None:
+            reap.append(self._id)
 
 
 class _Thread(threading.local):
@@ -377,13 +243,14 @@ class Choice(Generic[T]):
 
 
 thread = _Thread()
-_all: WeakSet[Arenas | Sizes] = runtime.keep("memory pools", WeakSet())
+
+
+#: The pools that are alive.
+_pools: WeakSet[Pool] = runtime.keep("memory pools", WeakSet())
 
 
 def reset() -> None:
-    """Empty every pool (change of backend)."""
-    from . import _rawmem
-
-    _rawmem.give_back()
-    for pool in list(_all):
-        pool.forget()
+    """Empty every pool: before a change of backend, and between the runs of a program."""
+    for pool in list(_pools):
+        with contextlib.suppress(HalError):
+            pool.forget()

@@ -71,5 +71,4 @@ class Afresh:
 
 def _empty_pools() -> None:
     # What a pool keeps of one run would be no allocation in the next.
-    for pool in list(_pools._all):
-        pool.forget()
+    _pools.reset()

@@ -24,7 +24,7 @@ _handle = 0
 
 # What the runtime makes for itself, by file and function of the call. Pooled
 # streams belong to their ring, which never closes them.
-_OWN = (("_held.py", "__init__"), ("_context.py", "aside"), ("_stream_rings.py", "take"))
+_OWN = (("_context.py", "aside"), ("_stream_rings.py", "take"))
 
 
 class _Life(NamedTuple):
@@ -121,13 +121,12 @@ def _key(life: _Life) -> tuple[str, int, int, int]:
 
 
 def _lives() -> list[_Life]:
-    held = {block.ptr for block in _base.held}  # freed, but for streams that are not past it
     found = []
     for line in str(_native.leaks_take(_handle)).split("\x1e"):
         if line:
             kind, *numbers = line.split("\x1f")
             life = _Life(kind, *map(int, numbers))
-            if not (kind == "memory" and life.number in held) and not _internal(life.site):
+            if not _internal(life.site):
                 found.append(life)
     return found
 

@@ -11,8 +11,9 @@ from typing import Any
 from .._core import _current
 from .._core._device import in_use
 from .._errors import NotSupportedError
-from .._memory import pool_stats, trim_pool
-from .._memory import reset_pool_peaks as _reset
+from .._memory import empty_cache as _empty_cache
+from .._memory import memory_stats as _stats
+from .._memory import reset_memory_peaks as _reset
 
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 # What the pool takes blocks in multiples of.
@@ -22,8 +23,8 @@ _UNIT = 512
 def _pool() -> dict[str, int]:
     where = _current.current_device()
     if not in_use:
-        return dict.fromkeys(("used", "reserved", "used_high", "reserved_high"), 0)
-    return pool_stats(where)
+        return dict.fromkeys(("allocated", "reserved", "allocated_peak", "reserved_peak"), 0)
+    return _stats(where)
 
 
 def memory_stats() -> dict[str, Any]:
@@ -37,11 +38,11 @@ def memory_stats() -> dict[str, Any]:
     }
     return {
         "total_reserved_memory": pool["reserved"],
-        "total_allocated_memory": pool["used"],
-        "total_idle_memory": pool["reserved"] - pool["used"],
+        "total_allocated_memory": pool["allocated"],
+        "total_idle_memory": pool["reserved"] - pool["allocated"],
         "total_eager_free_memory": 0,
-        "max_reserved_memory": pool["reserved_high"],
-        "max_allocated_memory": pool["used_high"],
+        "max_reserved_memory": pool["reserved_peak"],
+        "max_allocated_memory": pool["allocated_peak"],
         # Misspelled up to 2.7; the later name comes last.
         "commom_mem_pool_stats": common,
         "persistent_mem_pool_stats": {
@@ -60,17 +61,17 @@ def memory_reserved() -> int:
 
 def max_memory_reserved() -> int:
     """`mindspore.runtime.max_memory_reserved` of 2.10."""
-    return _pool()["reserved_high"]
+    return _pool()["reserved_peak"]
 
 
 def memory_allocated() -> int:
     """`mindspore.runtime.memory_allocated` of 2.10."""
-    return _pool()["used"]
+    return _pool()["allocated"]
 
 
 def max_memory_allocated() -> int:
     """`mindspore.runtime.max_memory_allocated` of 2.10."""
-    return _pool()["used_high"]
+    return _pool()["allocated_peak"]
 
 
 def reset_peak_memory_stats() -> None:
@@ -82,7 +83,7 @@ def reset_peak_memory_stats() -> None:
 def reset_max_memory_reserved() -> None:
     """`mindspore.runtime.reset_max_memory_reserved` of 2.10."""
     if in_use:
-        _reset(_current.current_device(), used=False)
+        _reset(_current.current_device(), allocated=False)
 
 
 def reset_max_memory_allocated() -> None:
@@ -94,7 +95,7 @@ def reset_max_memory_allocated() -> None:
 def empty_cache() -> None:
     """`mindspore.runtime.empty_cache` of 2.10; gives idle blocks back on every backend."""
     if in_use:
-        trim_pool(_current.current_device())
+        _empty_cache(_current.current_device())
 
 
 def memory_summary() -> str:
@@ -102,11 +103,11 @@ def memory_summary() -> str:
     pool = _pool()
     rows = (
         ("Reserved memory", pool["reserved"]),
-        ("Allocated memory", pool["used"]),
-        ("Idle memory", pool["reserved"] - pool["used"]),
+        ("Allocated memory", pool["allocated"]),
+        ("Idle memory", pool["reserved"] - pool["allocated"]),
         ("Eager free memory", 0),
-        ("Max reserved memory", pool["reserved_high"]),
-        ("Max allocated memory", pool["used_high"]),
+        ("Max reserved memory", pool["reserved_peak"]),
+        ("Max allocated memory", pool["allocated_peak"]),
     )
     return _table(rows)
 

@@ -51,11 +51,9 @@ class MemoryAsyncPool:
             runtime.deviceSetMemPool(device, self._pools[device])
 
     def _pool(self) -> int:
-        _rawmem.give_back()
         return self._pools[_current.current_device()]
 
     def _stats(self) -> dict[str, int]:
-        _rawmem.give_back()
         return _memory.pool_stats()
 
     def malloc(self, size: int) -> MemoryPointer:
@@ -72,7 +70,6 @@ class MemoryAsyncPool:
 
     def free_all_blocks(self, stream: Any = None) -> None:
         """Wait for a stream (None: the current one) and give what is free back to the device."""
-        _rawmem.give_back()
         core.Stream.synchronize(stream_of(stream))
         runtime.memPoolTrimTo(self._pool(), 0)
 

@@ -9,7 +9,7 @@ from ... import _memory
 from ..._core import _current, _interop
 from ..._dialects._adapt import raising
 from ..._errors import InvalidValueError
-from ..._memory import _addresses, _rawmem
+from ..._memory import _addresses
 from . import _constants as constants
 from ._errors import ERRORS, c_int, c_uint, intptr, size_t, unsupported
 from ._handles import Handle
@@ -78,7 +78,7 @@ def free(ptr: int) -> None:
 def mallocAsync(size: int, stream: int) -> int:
     """cupy.cuda.runtime.mallocAsync (14.2.0)."""
     nbytes = size_t(size)
-    return _rawmem.allocate_in_order(Handle.find(stream), nbytes) if nbytes else 0
+    return _addresses.alloc_in_order(Handle.find(stream), nbytes) if nbytes else 0
 
 
 @raising(ERRORS)
@@ -86,7 +86,7 @@ def freeAsync(ptr: int, stream: int) -> None:
     """cupy.cuda.runtime.freeAsync (14.2.0)."""
     address, where = intptr(ptr), Handle.find(stream)
     if address:
-        _rawmem.release_in_order(where, address)
+        _addresses.free_in_order(where, address)
 
 
 @raising(ERRORS)

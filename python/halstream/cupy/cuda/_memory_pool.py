@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..._core import _current
@@ -51,29 +52,33 @@ def malloc(size: int) -> MemoryPointer:
 class PooledMemory(BaseMemory):
     """cupy.cuda.memory.PooledMemory (14.2.0): goes back to its pool when collected."""
 
-    __slots__ = ("_chunk", "_pool")
+    __slots__ = ()
 
-    def __init__(self, chunk: Any, pool: MemoryPool) -> None:
+    def __init__(self, block: _pools.Block) -> None:
         super().__init__()
-        self.ptr, self.size, self.device_id = chunk.ptr, chunk.nbytes, chunk.key[0]
-        self._chunk, self._pool = chunk, pool
+        self.ptr, self.size, self.device_id = block.ptr, block.nbytes, block.device
+        self._block = block
 
     def free(self) -> None:
         """Give it back to the arena it was taken from; again does nothing."""
-        chunk, self._chunk = self._chunk, None
-        if chunk is not None and not _pools.thread.hooks:
-            self.ptr = 0
-            self._pool._arenas.give(chunk)
-        elif chunk is not None:
-            told = {"device_id": self.device_id, "mem_size": self.size, "mem_ptr": self.ptr}
-            self.ptr: int = 0
-            tell("free_preprocess", **told, pmem_id=id(self))
-            self._pool._arenas.give(chunk)
-            tell("free_postprocess", **told, pmem_id=id(self))
+        block, self._block = self._block, None
+        if block is not None:
+            with self._told():
+                block.free()
 
     def __del__(self) -> None:
-        if getattr(self, "_chunk", None) is not None:
-            self.free()
+        # Without hooks nothing is to do: the block's own finalizer gives it back.
+        if _pools.thread.hooks and getattr(self, "_block", None) is not None:
+            with self._told():
+                self._block = None
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        given = {"device_id": self.device_id, "mem_size": self.size, "mem_ptr": self.ptr}
+        self.ptr = 0
+        tell("free_preprocess", **given, pmem_id=id(self))
+        yield
+        tell("free_postprocess", **given, pmem_id=id(self))
 
 
 class MemoryPool:
@@ -81,7 +86,7 @@ class MemoryPool:
 
     def __init__(self, allocator: Allocator | None = None) -> None:
         self._allocator = malloc if allocator is None else allocator
-        self._arenas = _pools.Arenas(self._alloc)
+        self._arenas = _pools.Pool(self._alloc)
         # Devices whose limit is set; the others still have that of the environment.
         self._limited: set[int] = set()
 
@@ -100,7 +105,7 @@ class MemoryPool:
         if device not in self._limited:
             self._limit_from_environment(device)
         try:
-            return PooledMemory(self._arenas.take(device, stream, nbytes), self)
+            return PooledMemory(self._arenas.take(device, stream, nbytes))
         except _pools.Exhausted as exc:
             raise Exhausted(exc.size, exc.total, exc.limit) from None
 
@@ -141,7 +146,7 @@ class MemoryPool:
 
     def n_free_blocks(self) -> int:
         """Return how many free blocks the current device has."""
-        return len(self._arenas.free_chunks(_current.current_device()))
+        return self._arenas.free_blocks(_current.current_device())
 
     def used_bytes(self) -> int:
         """Return how many bytes of the current device are in use."""

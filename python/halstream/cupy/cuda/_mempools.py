@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import _memory
 from ..._dialects._adapt import raising
-from ..._memory import _rawmem
+from ..._memory import _addresses, _rawmem
 from . import _constants as constants
 from ._errors import ERRORS, c_int, intptr, size_t
 from ._handles import Handle
@@ -120,4 +120,4 @@ def mallocFromPoolAsync(size: int, pool: int, stream: int) -> int:
     nbytes, device, where = size_t(size), _rawmem.pool_device(intptr(pool)), Handle.find(stream)
     if where._ordinal != device:
         raise ERRORS["invalid_value"](f"the stream is not of the pool's device {device}")
-    return _rawmem.allocate_in_order(where, nbytes) if nbytes else 0
+    return _addresses.alloc_in_order(where, nbytes) if nbytes else 0

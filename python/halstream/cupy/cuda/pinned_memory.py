@@ -36,7 +36,7 @@ class PinnedMemory:
         self.size: int = size_t(size)
         if c_uint(flags) > 7:
             raise ERRORS["invalid_value"](f"flags of pinned memory are 0 to 7, not {flags}")
-        self._block = _pinned(self.size) if self.size else None
+        self._block: Any = _pinned(self.size) if self.size else None
         self.ptr: int = self._block.ptr if self._block is not None else 0
 
     def __int__(self) -> int:
@@ -101,24 +101,22 @@ class PinnedMemoryPointer(ByteBuffer):  # type: ignore[misc]
 class PooledPinnedMemory(PinnedMemory):
     """cupy.cuda.pinned_memory.PooledPinnedMemory (14.2.0): goes back to its pool when collected."""
 
-    def __init__(self, size: int, block: Any, kept: _pools.Sizes) -> None:
-        self.size, self.ptr, self._block, self._kept = size, block.ptr, block, kept
+    def __init__(self, block: _pools.Block) -> None:
+        self.size, self.ptr, self._block = block.nbytes, block.ptr, block
 
     def free(self) -> None:
         """Give it back; it is reusable at once, and again does nothing."""
-        block, self._block = self._block, None
-        if block is not None:
-            self.ptr: int = 0
-            self._kept.give(self.size, block)
-
-    def __del__(self) -> None:
-        if getattr(self, "_block", None) is not None:
-            self.free()
+        self.ptr = 0
+        self._block.free()
 
 
 def _malloc(size: int) -> PinnedMemoryPointer:
     made: PinnedMemoryPointer = PinnedMemoryPointer(PinnedMemory(size), 0)
     return made
+
+
+#: What stands for the host where a pool asks for a device.
+_HOST = -1
 
 
 class PinnedMemoryPool:
@@ -128,7 +126,7 @@ class PinnedMemoryPool:
     """
 
     def __init__(self, allocator: Callable[[int], PinnedMemoryPointer] = _malloc) -> None:
-        self._kept = _pools.Sizes(allocator)
+        self._kept = _pools.Pool(allocator, exact=True)
         self._allocator = allocator
 
     def malloc(self, size: int) -> PinnedMemoryPointer:
@@ -137,17 +135,24 @@ class PinnedMemoryPool:
         if not nbytes:
             return self._allocator(0)
         found: PinnedMemoryPointer = PinnedMemoryPointer(
-            PooledPinnedMemory(*self._kept.take(nbytes), self._kept), 0
+            PooledPinnedMemory(self._take(nbytes)), 0
         )
         return found
 
+    def _take(self, nbytes: int) -> _pools.Block:
+        size = 1 << (_pools.rounded(nbytes) - 1).bit_length()
+        try:
+            return self._kept.take(_HOST, 0, size)
+        except _pools.Exhausted as exc:
+            raise ERRORS["out_of_memory"](str(exc)) from None
+
     def free_all_blocks(self) -> None:
         """Give the free blocks back to the host."""
-        self._kept.forget()
+        self._kept.free_all(_HOST)
 
     def n_free_blocks(self) -> int:
         """Return how many blocks are free."""
-        return self._kept.count()
+        return self._kept.free_blocks(_HOST)
 
 
 default_pool: PinnedMemoryPool = PinnedMemoryPool()

@@ -1,8 +1,4 @@
-"""Memory of devices: the figures of the runtime's stream-ordered pool.
-
-Arrays that are made on a stream (``halstream.empty(..., stream=...)``) are in
-them; sizes are rounded up to 512 bytes and more.
-"""
+"""Memory of devices: the figures of the runtime, with sizes rounded up to 512 bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from typing import Any
 from ... import _core as core
 from ... import _memory
 from ..._dialects._adapt import raising
-from ..._memory import _held
 from .._errors import ERRORS
 from .._names import expected_place, extract_device_id
 
@@ -30,28 +25,26 @@ __all__ = [
 
 @raising(ERRORS)
 def figure(ordinal: int, name: str) -> int:
-    """Return a figure of a device: used, reserved, used_high or reserved_high."""
-    return _memory.pool_stats(ordinal)[name]
+    """Return a figure of a device: allocated or reserved, or the peak of one."""
+    return _memory.memory_stats(ordinal)[name]
 
 
 @raising(ERRORS)
 def reset(ordinal: int, *, used: bool = True, reserved: bool = True) -> None:
     """Let peaks of a device start from what is held now."""
-    _memory.reset_pool_peaks(ordinal, used=used, reserved=reserved)
+    _memory.reset_memory_peaks(ordinal, allocated=used, reserved=reserved)
 
 
 @raising(ERRORS)
 def empty_cache() -> None:
     """`paddle.device.empty_cache` of 3.3, for all devices."""
-    core.drain()
-    _held.recover()
     for ordinal in range(core.device_count()):
-        _memory.trim_pool(ordinal)
+        _memory.empty_cache(ordinal)
 
 
 def memory_allocated(device: Any = None) -> int:
     """`paddle.device.memory_allocated` of 3.3."""
-    return figure(extract_device_id(device, "paddle.device.cuda.memory_allocated"), "used")
+    return figure(extract_device_id(device, "paddle.device.cuda.memory_allocated"), "allocated")
 
 
 def memory_reserved(device: Any = None) -> int:
@@ -62,13 +55,13 @@ def memory_reserved(device: Any = None) -> int:
 def max_memory_allocated(device: Any = None) -> int:
     """`paddle.device.max_memory_allocated` of 3.3."""
     ordinal = extract_device_id(device, "paddle.device.cuda.max_memory_allocated")
-    return figure(ordinal, "used_high")
+    return figure(ordinal, "allocated_peak")
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """`paddle.device.max_memory_reserved` of 3.3."""
     ordinal = extract_device_id(device, "paddle.device.cuda.max_memory_reserved")
-    return figure(ordinal, "reserved_high")
+    return figure(ordinal, "reserved_peak")
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
@@ -93,10 +86,10 @@ def memory_summary(device: Any = None) -> str:
     ordinal = extract_device_id(device, "paddle.device.cuda.memory_summary")
     lines = [f"Memory of device {ordinal}"]
     for name, call in (
-        ("memory_allocated", "used"),
-        ("max_memory_allocated", "used_high"),
+        ("memory_allocated", "allocated"),
+        ("max_memory_allocated", "allocated_peak"),
         ("memory_reserved", "reserved"),
-        ("max_memory_reserved", "reserved_high"),
+        ("max_memory_reserved", "reserved_peak"),
     ):
         lines.append(f"  {name:<22}{figure(ordinal, call):>18,} bytes")
     return "\n".join(lines)

@@ -110,7 +110,7 @@ def create_event(
 
 def memory_allocated(device: Any = None) -> int:
     """`paddle.device.custom_device.memory_allocated` of 3.3."""
-    return figure(_ordinal(device), "used")
+    return figure(_ordinal(device), "allocated")
 
 
 def memory_reserved(device: Any = None) -> int:
@@ -120,12 +120,12 @@ def memory_reserved(device: Any = None) -> int:
 
 def max_memory_allocated(device: Any = None) -> int:
     """`paddle.device.custom_device.max_memory_allocated` of 3.3."""
-    return figure(_ordinal(device), "used_high")
+    return figure(_ordinal(device), "allocated_peak")
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """`paddle.device.custom_device.max_memory_reserved` of 3.3."""
-    return figure(_ordinal(device), "reserved_high")
+    return figure(_ordinal(device), "reserved_peak")
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:

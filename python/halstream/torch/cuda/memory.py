@@ -1,8 +1,7 @@
 """torch.cuda.memory (2.15): the allocator and its figures.
 
-The allocator is the runtime's stream-ordered pool. In it are what
-`caching_allocator_alloc` gives, and arrays that are made on a stream
-(``halstream.empty(..., stream=...)``); memory without a stream is not.
+The allocator is the runtime's. Its figures count all memory of a device: what
+`caching_allocator_alloc` gives, and arrays with and without a stream.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, NoReturn
 from ... import _core as core
 from ... import _memory
 from ..._core import _interop
-from ..._memory import _addresses, _held
+from ..._memory import _addresses
 from ..._runtime import State, runtime
 from .. import _observe
 from .._device import count, device_index, existing
@@ -72,7 +71,7 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
     if size == 0:
         return 0
     _check_fraction(size, stream._ordinal)
-    address = _addresses.take(size, stream)
+    address = _addresses.alloc_in_order(stream, size)
     _observe.tell("memory_allocation", address)
     return address
 
@@ -81,18 +80,16 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
 def caching_allocator_delete(mem_ptr: int) -> None:
     """torch.cuda.caching_allocator_delete (2.15): in the order of the memory's stream."""
     if mem_ptr:
-        _addresses.give_back(mem_ptr)
+        _addresses.free_at_home(mem_ptr)
         _observe.tell("memory_deallocation", mem_ptr)
 
 
 @dialect_errors
 def empty_cache() -> None:
-    """torch.cuda.empty_cache (2.15): what streams are not past yet stays, but for `record_stream`."""
+    """torch.cuda.empty_cache (2.15): waits for freed memory that pending work uses."""
     if _interop.initialized():
-        core.drain()
-        _held.recover()
         for ordinal in range(count()):
-            _memory.trim_pool(ordinal)
+            _memory.empty_cache(ordinal)
 
 
 @dialect_errors
@@ -110,18 +107,21 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     """
     if not _interop.initialized():
         return {}
-    where = _ordinal(device)
-    pool, counts = _memory.pool_stats(where), _held.counts[where]
-    allocated, most = pool["used"] - _held.held_bytes(where), pool["used_high"]
+    stats = _memory.memory_stats(_ordinal(device))
+    retries = stats["retries"]
     known = {
-        "active_bytes": {"all": {"current": pool["used"], "peak": most}},
-        "allocated_bytes": {"all": {"current": allocated, "peak": most}},
-        "num_alloc_retries": counts.retries,
-        "num_ooms": counts.out_of_memory,
-        "num_sync_all_streams": counts.retries,
-        "reserved_bytes": {"all": {"current": pool["reserved"], "peak": pool["reserved_high"]}},
+        "active_bytes": _all(stats, "active"),
+        "allocated_bytes": _all(stats, "allocated"),
+        "num_alloc_retries": retries,
+        "num_ooms": stats["out_of_memory"],
+        "num_sync_all_streams": retries,
+        "reserved_bytes": _all(stats, "reserved"),
     }
     return complete(known)
+
+
+def _all(stats: dict[str, int], name: str) -> dict[str, dict[str, int]]:
+    return {"all": {"current": stats[name], "peak": stats[f"{name}_peak"]}}
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, Any]:
@@ -139,7 +139,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """torch.cuda.max_memory_allocated (2.15): with what waited for other streams."""
+    """torch.cuda.max_memory_allocated (2.15)."""
     return _figure(device, "allocated_bytes.all.peak")
 
 
@@ -156,12 +156,12 @@ def max_memory_reserved(device: Any = None) -> int:
 @dialect_errors
 def reset_peak_memory_stats(device: Any = None) -> None:
     """torch.cuda.reset_peak_memory_stats (2.15)."""
-    _memory.reset_pool_peaks(_ordinal(device))
+    _memory.reset_memory_peaks(_ordinal(device))
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """torch.cuda.reset_accumulated_memory_stats (2.15)."""
-    _held.counts.pop(_ordinal(device), None)
+    _memory.reset_memory_counts(_ordinal(device))
 
 
 def memory_cached(device: Any = None) -> int:
@@ -257,9 +257,9 @@ def _check_fraction(size: int, where: int) -> None:
     fraction = _fractions.chosen.get(where)
     if fraction is None:
         return
-    used, total = _memory.pool_stats(where)["used"], _memory.memory_info(where)[1]
+    used, total = _memory.memory_stats(where)["allocated"], _memory.memory_info(where)[1]
     if used + size > fraction * total:
-        _held.counts[where].out_of_memory += 1
+        _memory.count_out_of_memory(where)
         raise ERRORS["out_of_memory"](
             f"Allocation on device {where} would exceed allowed memory. (out of memory)\n"
             f"Currently allocated     : {used} bytes\nRequested               : {size} bytes\n"

@@ -1,0 +1,194 @@
+package hal
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+
+	"halstream/hal/driver"
+)
+
+// deferred are blocks that were freed while pending operations use them. A block
+// is in the heap of one stream whose point it waits for; once that is reached it
+// moves on to another that it waits for, or is given back. So a look costs what
+// was reached, however many blocks wait.
+type deferred struct {
+	heaps     map[*Stream]*useHeap
+	streams   []*Stream // those with a heap, by age
+	undecided []*Block  // calls are about to enqueue work on them
+	done      []*Block  // nothing uses them any more
+	space     space     // those of the runtime's own memory, by address
+	bytes     uint64
+}
+
+// waiting is a block and the point it waits for.
+type waiting struct {
+	place uint64
+	block *Block
+}
+
+type useHeap []waiting
+
+func (h useHeap) Len() int           { return len(h) }
+func (h useHeap) Less(i, j int) bool { return h[i].place < h[j].place }
+func (h useHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *useHeap) Push(x any)        { *h = append(*h, x.(waiting)) }
+func (h *useHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = waiting{}
+	*h = old[:len(old)-1]
+	return last
+}
+
+// add defers a block that was taken out of the map. The memory's lock is held.
+func (d *deferred) add(b *Block) {
+	d.bytes += b.Size
+	if b.searched() {
+		d.space.insert(b)
+	}
+	d.wait(b)
+}
+
+// searched reports whether the block is memory of the runtime's own.
+func (b *Block) searched() bool { return b.module == nil && b.returned == nil && !b.registered }
+
+// wait puts a block where it waits for its next use.
+func (d *deferred) wait(b *Block) {
+	for _, u := range b.users {
+		if u.calls > 0 {
+			d.undecided = append(d.undecided, b)
+			return
+		}
+	}
+	u := b.busy()
+	if u == nil {
+		d.done = append(d.done, b)
+		return
+	}
+	h := d.heaps[u.stream]
+	if h == nil {
+		if d.heaps == nil {
+			d.heaps = map[*Stream]*useHeap{}
+		}
+		h = &useHeap{}
+		d.heaps[u.stream] = h
+		d.streams = append(d.streams, u.stream)
+	}
+	heap.Push(h, waiting{u.place, b})
+}
+
+// take removes and returns at most most blocks that nothing uses any more.
+func (d *deferred) take(most int) (found []*Block) {
+	undecided := d.undecided
+	d.undecided = nil
+	for _, b := range undecided {
+		d.wait(b)
+	}
+	looked := 0
+	streams := d.streams
+	d.streams = nil // wait adds streams whose heap it begins
+	for _, s := range streams {
+		h := d.heaps[s]
+		w := s.d.(driver.Worker)
+		for len(*h) > 0 && looked < most && w.Reached((*h)[0].place) {
+			d.wait(heap.Pop(h).(waiting).block)
+			looked++
+		}
+		if len(*h) == 0 {
+			delete(d.heaps, s)
+		} else {
+			d.streams = append(d.streams, s)
+		}
+	}
+	n := min(most, len(d.done))
+	found = append(found, d.done[:n]...)
+	clear(d.done[:n])
+	d.done = d.done[n:]
+	if len(d.done) == 0 {
+		d.done = nil
+	}
+	for _, b := range found {
+		d.bytes -= b.Size
+		if b.searched() {
+			d.space.remove(b)
+		}
+	}
+	return found
+}
+
+// reapMost bounds how many freed blocks a call that frees or allocates gives back:
+// more than one, so that they do not pile up, and few, so that no call is slow.
+const reapMost = 16
+
+// reap gives back at most most freed blocks that no operation uses any more.
+func (rt *Runtime) reap(most int) {
+	if rt.ended.Load() {
+		return // the driver is closed, and with it went all that it held
+	}
+	rt.refresh()
+	m := &rt.memory
+	m.mu.Lock()
+	found := m.deferred.take(most)
+	m.mu.Unlock()
+	for _, b := range found {
+		rt.giveBack(b)
+	}
+}
+
+// reapAll is reap for calls that need the room.
+func (rt *Runtime) reapAll() {
+	for range rt.looks() {
+		rt.reap(math.MaxInt)
+	}
+}
+
+// pendingFrees returns the points that freed blocks wait for.
+func (rt *Runtime) pendingFrees() (points driver.Points) {
+	m := &rt.memory
+	m.mu.Lock()
+	var last []use
+	for _, s := range m.deferred.streams {
+		u := use{stream: s}
+		for _, w := range *m.deferred.heaps[s] {
+			u.place = max(u.place, w.place)
+			for _, o := range w.block.users {
+				if o.stream != s {
+					last = append(last, o)
+				}
+			}
+		}
+		last = append(last, u)
+	}
+	m.mu.Unlock()
+	for _, u := range last {
+		points = append(points, u.stream.d.(driver.Worker).At(u.place))
+	}
+	return points
+}
+
+// countShortage counts an allocation that ran out of memory at first.
+func (p *pool) countShortage(failed, waited bool) {
+	p.mu.Lock()
+	if failed {
+		p.failures++
+	}
+	if waited {
+		p.retries++
+	}
+	p.mu.Unlock()
+}
+
+// shortage is the error of an allocation without room, with what pending work keeps.
+func (rt *Runtime) shortage(op string, size uint64, e *Error) error {
+	m := &rt.memory
+	m.mu.Lock()
+	freed := m.deferred.bytes
+	m.mu.Unlock()
+	hint := ""
+	if freed != 0 {
+		hint = fmt.Sprintf(" (%d bytes that were freed are still in use by pending work; synchronize its streams)", freed)
+	}
+	return &Error{Kind: e.Kind, Code: e.Code, Op: op, Token: e.Token,
+		Text: fmt.Sprintf("out of memory. Tried to allocate %d bytes (%s)%s", size, e.Text, hint)}
+}

@@ -1,0 +1,275 @@
+package hal
+
+import (
+	"slices"
+
+	"halstream/hal/driver"
+)
+
+// Device returns the device that the block belongs to, nil for memory of the host.
+func (b *Block) Device() *Device { return b.dev }
+
+// Freed reports whether the block was freed, by whichever call.
+func (b *Block) Freed() bool {
+	if b.rt == nil {
+		return b.freed
+	}
+	b.rt.memory.mu.Lock()
+	defer b.rt.memory.mu.Unlock()
+	return b.freed
+}
+
+// ReleaseInOrder makes Release free a stream-ordered block as Stream.FreeAsync
+// does: at this point of its stream, whatever other streams do with it.
+func (b *Block) ReleaseInOrder() { b.inOrder = true }
+
+// RecordStream says that work of s uses the block which does not say so itself:
+// once freed the block waits for what is enqueued on s by then, also when s was
+// closed meanwhile. Its own stream needs no such call.
+//
+// Contract: M17. Source: torch.Tensor.record_stream.
+func (b *Block) RecordStream(s *Stream) {
+	if s == b.home {
+		return
+	}
+	m := &b.rt.memory
+	m.mu.Lock()
+	if !slices.Contains(b.others, s) {
+		b.others = append(b.others, s)
+	}
+	m.mu.Unlock()
+}
+
+// Recorded reports whether RecordStream named a stream.
+func (b *Block) Recorded() bool {
+	b.rt.memory.mu.Lock()
+	defer b.rt.memory.mu.Unlock()
+	return b.others != nil
+}
+
+// addUse notes that the work of s up to place uses the block.
+func (b *Block) addUse(s *Stream, place uint64) {
+	for i := range b.users {
+		if u := &b.users[i]; u.stream == s {
+			u.place = max(u.place, place)
+			return
+		}
+	}
+	b.users = append(b.users, use{stream: s, place: place, what: "work of a recorded stream"})
+}
+
+// Release frees a block for its owner. Operations that are pending on it complete
+// first. Stream-ordered memory is given out again on its stream at once, unless
+// other streams use it, and elsewhere when the point that its stream has reached
+// at this call is done. A block that was freed already is left alone.
+//
+// # Errors: [ErrInHostFunction].
+//
+// Contract: M2, M7, M15, M17.
+func (b *Block) Release(t *Thread) error {
+	rt := b.rt
+	if err := t.enter("free"); err != nil {
+		return err
+	}
+	if b.returned != nil {
+		rt.releaseLoan(b)
+		return nil
+	}
+	if b.inOrder && b.others == nil && !b.home.closed.Load() {
+		if rt.remove(b) {
+			b.home.freeInOrder(t, b)
+		}
+		return nil
+	}
+	m := &rt.memory
+	m.mu.Lock()
+	if b.freed {
+		m.mu.Unlock()
+		return nil
+	}
+	others := b.others
+	m.mu.Unlock()
+	for _, s := range others { // exact answers about this point of the streams
+		if k, ok := s.d.(driver.Keeper); ok {
+			k.Keep()
+		}
+	}
+	m.mu.Lock()
+	if b.freed {
+		m.mu.Unlock()
+		return nil
+	}
+	if b.pooled {
+		b.freedAt = b.home.d.(driver.Worker).Last()
+		// Its stream gets it back at once.
+		b.users = slices.DeleteFunc(b.users, func(u use) bool { return u.stream == b.home && u.calls == 0 })
+	}
+	rt.retire(b)
+	m.mu.Unlock()
+	rt.noteFreed(t, b, nil)
+	rt.reap(reapMost)
+	return nil
+}
+
+// Borrow returns a block that stands for memory of another library, which is to be
+// told when it may have it back: returned is called, with no lock held, once the
+// block was released and no operation that was enqueued by then uses the memory.
+//
+// Contract: M17.
+func (rt *Runtime) Borrow(addr, size uint64, returned func()) *Block {
+	return &Block{Start: addr, Size: size, rt: rt, returned: returned}
+}
+
+func (rt *Runtime) releaseLoan(b *Block) {
+	if rt.ended.Load() { // nothing runs any more
+		if !b.freed {
+			b.freed = true
+			b.returned()
+		}
+		return
+	}
+	rt.refresh()
+	m := &rt.memory
+	m.mu.Lock()
+	if !b.freed {
+		b.freed = true
+		if known := m.space.find(b.Start); known != nil {
+			for _, u := range known.users {
+				if u.calls > 0 { // the operation that a call is about to enqueue
+					u.place = max(u.place, u.stream.d.(driver.Worker).Last()+1)
+				}
+				b.addUse(u.stream, u.place)
+			}
+		}
+		for _, s := range b.others {
+			b.addUse(s, s.d.(driver.Worker).Last())
+		}
+		m.deferred.add(b)
+	}
+	m.mu.Unlock()
+	rt.reap(reapMost)
+}
+
+// FreeHome frees stream-ordered memory at the point of the stream it was taken on.
+//
+// # Errors: as for Stream.FreeAsync.
+//
+// Contract: M7.
+func (rt *Runtime) FreeHome(t *Thread, addr uint64) error {
+	const op = "free in stream order"
+	if err := t.enter(op); err != nil {
+		return err
+	}
+	rt.memory.mu.Lock()
+	b, err := rt.take(op, addr, func(b *Block) bool { return b.pooled }, "stream-ordered memory")
+	rt.memory.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if b.home.closed.Load() {
+		return b.Release(t)
+	}
+	return b.home.FreeAsync(t, addr)
+}
+
+// ReleaseOn is Release of a stream-ordered block at this point of s instead of
+// its own stream.
+//
+// # Errors
+//   - [ErrInvalidValue]: s is on another device.
+//   - [ErrInHostFunction], [ErrClosed], [ErrWrongContext], [ErrNoContext].
+func (s *Stream) ReleaseOn(t *Thread, b *Block) error {
+	const op = "free in stream order"
+	if err := s.admit(t, op); err != nil {
+		return err
+	}
+	if !b.pooled || b.dev != s.dev {
+		return driver.Errorf(driver.InvalidValue, op, "it is no stream-ordered memory of the stream's device")
+	}
+	if b.Freed() {
+		return b.alreadyFreed(op)
+	}
+	m := &s.dev.rt.memory
+	m.mu.Lock()
+	b.home = s
+	m.mu.Unlock()
+	return b.Release(t)
+}
+
+// ReclaimSome gives back a few of the blocks that were freed and are no longer in use.
+func (rt *Runtime) ReclaimSome() { rt.reap(reapMost) }
+
+// Reclaim gives back what was freed and is no longer in use.
+func (d *Device) Reclaim() {
+	d.rt.reapAll()
+	d.pool.mu.Lock()
+	d.pool.advance()
+	d.pool.mu.Unlock()
+}
+
+// remove takes a live block out of the map, and reports whether it was there.
+func (rt *Runtime) remove(b *Block) bool {
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	if b.freed {
+		return false
+	}
+	b.freed = true
+	rt.memory.space.remove(b)
+	return true
+}
+
+// DeferredPoint returns the point at which all blocks of a device that were freed
+// can be given back, those of pools included; nil if none waits.
+//
+// Contract: M16.
+func (d *Device) DeferredPoint() driver.Point {
+	points := d.pool.pendingFrees(d.rt.pendingFrees())
+	if len(points) == 0 {
+		return nil
+	}
+	return points
+}
+
+// Free is Release for an owner who may be told that the block cannot be freed:
+// pinned memory that pending operations work on.
+//
+// # Errors
+//   - [ErrInvalidValue]: the block was freed already.
+//   - [ErrNotReady]: pending operations work on pinned memory.
+//   - [ErrInHostFunction].
+//
+// Contract: M2, M10.
+func (b *Block) Free(t *Thread) error {
+	const op = "free"
+	if err := t.enter(op); err != nil {
+		return err
+	}
+	if b.Freed() {
+		return b.alreadyFreed(op)
+	}
+	if b.Kind == Pinned && b.returned == nil && !b.Recorded() {
+		return b.rt.unpin(t, op, b.Start, func(o *Block) bool { return o == b }, "the block that was to be freed", false)
+	}
+	return b.Release(t)
+}
+
+func (b *Block) alreadyFreed(op string) error {
+	return driver.Errorf(driver.InvalidValue, op, "the block of %d bytes at %#x was freed already", b.Size, b.Start)
+}
+
+// scribble overwrites a block, as the operation of s that is its allocation.
+func (s *Stream) scribble(b *Block, id uint32) error {
+	m := &s.dev.rt.memory
+	m.mu.Lock()
+	b.begin(s, "its allocation")
+	m.mu.Unlock()
+	w := s.d.(driver.Worker)
+	return s.using(w, []*Block{b}, func() error {
+		return w.Fill(driver.Fill{Dst: b.Start, Count: min(b.Size, scribbleMost), Value: 0xff, Size: 1,
+			On: driver.OnDevice, Tag: id})
+	})
+}
+
+// scribbleMost bounds how much of a block is overwritten.
+const scribbleMost = 64 << 20

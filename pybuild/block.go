@@ -1,0 +1,299 @@
+package pybuild
+
+import (
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// BlockNew returns the id of size bytes of new device memory. Before it fails it
+// waits for memory that was freed and is still in use.
+func BlockNew(ordinal, size int64) (id int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	var w roomWait
+	b, err := d.AllocWait(caller(), size, w.wait)
+	if err != nil {
+		return w.failed(err)
+	}
+	return insert(b), nil
+}
+
+// BlockNewAsync returns the id of size bytes in the order of a stream. With inOrder
+// its release is in that order, too, whatever other streams do.
+func BlockNewAsync(stream_, size int64, inOrder bool) (id int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, stream_, "allocate in stream order")
+	if err != nil {
+		return 0, err
+	}
+	var w roomWait
+	b, err := s.AllocAsyncWait(t, size, w.wait)
+	if err != nil {
+		return w.failed(err)
+	}
+	if inOrder {
+		b.ReleaseInOrder()
+	}
+	return insert(b), nil
+}
+
+// BlockNewHost returns the id of size bytes of new pinned memory.
+func BlockNewHost(size int64) (id int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	var w roomWait
+	b, err := r.AllocHostWait(caller(), size, w.wait)
+	if err != nil {
+		return w.failed(err)
+	}
+	return insert(b), nil
+}
+
+// roomWait waits for freed memory that pending work still uses.
+type roomWait struct{ raised bool }
+
+// heldLimit bounds the wait while a gate is closed: its opener may be the caller.
+const heldLimit = 2_000_000_000
+
+func (w *roomWait) wait(p driver.Point) (done bool) {
+	limit := int64(driver.Forever)
+	if len(gateSites) > 0 {
+		limit = heldLimit
+	}
+	if p.Wait(0) {
+		return true
+	}
+	done, w.raised = outside(p, limit)
+	return done
+}
+
+func (w *roomWait) failed(err error) (int64, error) {
+	if w.raised {
+		return 0, nil // a handler of a signal raised: its exception stands
+	}
+	return 0, raise(err)
+}
+
+func (w *roomWait) failedAddress(err error) (uint64, error) {
+	_, err = w.failed(err)
+	return 0, err
+}
+
+func block(id int64, op string) (*hal.Block, error) {
+	if b, ok := find(id).(*hal.Block); ok {
+		return b, nil
+	}
+	return nil, unknown(id, op, "block of memory")
+}
+
+// BlockAddress returns the address of a block, of a pool or of its own.
+func BlockAddress(id int64) (addr uint64, err error) {
+	defer guard(&err)
+	if b, ok := find(id).(*hal.CacheBlock); ok {
+		return b.Address(), nil
+	}
+	b, err := block(id, "address")
+	if err != nil {
+		return 0, err
+	}
+	return b.Start, nil
+}
+
+// BlockFree frees a block; pinned memory only if no pending operation works on it.
+func BlockFree(id int64) (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	b, err := block(id, "free")
+	if err != nil {
+		return 0, err
+	}
+	t := caller()
+	err = slow(r, b.Start, func() error { return b.Free(t) })
+	if err == nil {
+		remove(id)
+	}
+	return 0, raise(err)
+}
+
+// BlockFreeAsync frees stream-ordered memory at this point of a stream.
+func BlockFreeAsync(id, stream_ int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, stream_, "free in stream order")
+	if err != nil {
+		return 0, err
+	}
+	b, err := block(id, "free")
+	if err != nil {
+		return 0, err
+	}
+	if b.Recorded() {
+		err = s.ReleaseOn(t, b)
+	} else {
+		err = s.FreeBlockAsync(t, b)
+	}
+	if err == nil {
+		remove(id)
+	}
+	return 0, raise(err)
+}
+
+// BlockRecord says that work of a stream uses a block.
+func BlockRecord(id, stream_ int64) (zero int64, err error) {
+	defer guard(&err)
+	s, err := stream(caller(), stream_, "record stream")
+	if err != nil {
+		return 0, err
+	}
+	b, err := block(id, "record stream")
+	if err != nil {
+		return 0, err
+	}
+	b.RecordStream(s)
+	return 0, nil
+}
+
+// BlockBorrow returns the id of a block that stands for another library's memory.
+// Once it was released and nothing uses the memory, DlpackReturned tells token.
+func BlockBorrow(addr, size uint64, token int64) (id int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return insert(r.Borrow(addr, size, func() { giveBack(token) })), nil
+}
+
+// MemReclaim gives back some of what was freed and is no longer in use.
+func MemReclaim() (zero int64, err error) {
+	defer guard(&err)
+	if rt != nil {
+		rt.ReclaimSome()
+	}
+	return 0, nil
+}
+
+// MemFreeHome frees stream-ordered memory at the point of the stream it was taken on.
+func MemFreeHome(addr uint64) (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	return 0, raise(r.FreeHome(caller(), addr))
+}
+
+// MemAwaitCalls waits for the work that is enqueued on a device, whose functions
+// may hold memory; 1 if it is done. While a gate is closed the wait has a limit.
+func MemAwaitCalls(ordinal int64) (done int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	p, err := d.Point(caller())
+	if err != nil {
+		return 0, raise(err)
+	}
+	var w roomWait
+	return truth(w.wait(p)), nil
+}
+
+// MemStat returns a figure of a device's memory: 0 allocated, 1 its peak, 2 active,
+// 3 its peak, 4 reserved, 5 its peak, all in bytes; 6 how often memory ran out, 7
+// how often an allocation waited for memory.
+func MemStat(ordinal, which int64) (n uint64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	m := d.MemoryStats()
+	return figure("memory statistics", which, m.Allocated, m.AllocatedPeak, m.Active, m.ActivePeak, m.Reserved,
+		m.ReservedPeak, m.OutOfMemory, m.Retries)
+}
+
+func figure(op string, which int64, figures ...uint64) (uint64, error) {
+	if which < 0 || int(which) >= len(figures) {
+		return 0, raise(driver.Errorf(driver.InvalidValue, op, "no figure has number %d", which))
+	}
+	return figures[which], nil
+}
+
+// MemResetPeaks makes peaks of a device's figures start anew.
+func MemResetPeaks(ordinal int64, allocated, reserved bool) (zero int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	d.ResetMemoryPeaks(allocated, reserved)
+	return 0, nil
+}
+
+// MemResetCounts makes the counts of failed and repeated allocations start anew.
+func MemResetCounts(ordinal int64) (zero int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	d.ResetMemoryCounts()
+	return 0, nil
+}
+
+// MemCountFailure counts an allocation that a dialect refused.
+func MemCountFailure(ordinal int64) (zero int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	d.CountOutOfMemory()
+	return 0, nil
+}
+
+// MemSettle waits until what was freed of a device can be given back, for at most
+// limit nanoseconds; 1 if all of it can.
+func MemSettle(ordinal, limit int64) (done int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	if p := d.DeferredPoint(); p != nil {
+		done = await(p, limit)
+	}
+	d.Reclaim()
+	return done, nil
+}
+
+// MemEmpty waits for freed memory that pending work still uses, and gives all free
+// memory of a device back to it; 1 if the wait came to its end.
+func MemEmpty(ordinal int64) (done int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	done = 1
+	var w roomWait
+	if p := d.DeferredPoint(); p != nil {
+		done = truth(w.wait(p))
+	}
+	if !w.raised {
+		d.Reclaim()
+		d.TrimPool(0)
+	}
+	return done, nil
+}

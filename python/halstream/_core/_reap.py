@@ -1,0 +1,78 @@
+"""What finalizers leave behind, and how ordinary calls close it.
+
+The garbage collector may run anywhere, also inside the extension's own calls.
+So finalizers only append ids here, and destructors of DLPack capsules, which run
+on any thread, only leave tokens in the extension. No lock is held: a finalizer
+or a signal handler that calls the runtime may interrupt what is done here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .. import _native
+from .._runtime import collected
+
+__all__ = ["REAP_AT", "drain", "lent", "reap", "take_back"]
+
+#: Ids of streams, events, gates and blocks of memory whose owner was collected.
+reap = collected.ids
+#: Calls that make streams and events drain the list from this length on.
+REAP_AT = 32
+
+#: What is kept for other libraries until they give it back, by token.
+lent = collected.lent
+
+
+@functools.cache
+def _returned_count() -> Any:
+    """Return the number of tokens that were not taken yet, as a look that costs no call."""
+    return ctypes.c_uint64.from_address(_native.dlpack_address(1))
+
+
+def take_back() -> None:
+    """Let go of what other libraries gave back."""
+    count = _returned_count()
+    while count.value:
+        owner = lent.pop(_native.dlpack_returned(), None)
+        if isinstance(owner, GiveBack):
+            owner.function()
+        del owner
+
+
+class GiveBack:
+    """A function that is called when the runtime no longer uses borrowed memory."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self.function = function
+
+
+def drain() -> None:
+    """Close, in id order, the native objects whose Python owners are gone."""
+    while reap or lent:
+        if reap:
+            _close(reap)
+        if lent:
+            _native.mem_reclaim()
+            take_back()
+        if not reap:  # the owners that were let go of may have appended
+            return
+
+
+def _close(ids: list[int]) -> None:
+    found: list[int] = []
+    with contextlib.suppress(IndexError):  # another thread, or a signal's handler, drains too
+        while ids:
+            found.append(ids.pop())
+    found.sort(reverse=True)
+    try:
+        while found:
+            _native.reap(found.pop())
+    finally:
+        ids.extend(found)  # of a call that failed, or that a signal's handler ended

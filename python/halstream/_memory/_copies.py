@@ -1,0 +1,108 @@
+"""Copies and fills between addresses."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from .. import _native
+from .._core import _current, _hostfunc
+from .._core._device import ordinal
+from .._core._stream import Stream
+from .._errors import InvalidValueError
+
+__all__ = ["copy", "copy_blocking", "copy_rows", "current", "fill"]
+
+_stream_copy = _native.raw("stream_copy")
+_stream_fill = _native.raw("stream_fill")
+
+
+def copy(stream: Stream, dst: int, src: int, nbytes: int, *owners: object) -> None:
+    """Enqueue a copy of bytes between addresses.
+
+    Pinned and device sources are read when the stream gets there. Up to 64 KiB
+    of a pageable source are taken within the call; a larger copy from
+    pageable memory, and every copy to it, returns when it is done. Such a
+    copy reports the stream's first error, as `synchronize` does.
+
+    Parameters
+    ----------
+    stream : Stream
+    dst, src, nbytes : int
+    *owners
+        Objects that the pageable memory belongs to. When Ctrl-C ends the wait
+        the copy goes on, and keeps them.
+
+    Raises
+    ------
+    InvalidValueError
+        If a range leaves its block, was freed, or the two overlap.
+
+    Notes
+    -----
+    Contract M3, M4, M5, M13. Source: CUDA driver API, cuMemcpyAsync.
+    """
+    try:
+        _stream_copy(stream._id, dst, src, nbytes)
+    except Exception as exc:
+        try:
+            error = _failed(stream, exc, "copy")
+        except BaseException as raised:
+            if owners and raised is exc:
+                _hostfunc.hold(stream, *owners)  # what a signal's handler raised
+            raise
+        raise error from None
+    except BaseException:
+        if owners:
+            _hostfunc.hold(stream, *owners)
+        raise
+
+
+def _failed(stream: Any, exc: Exception, operation: str) -> BaseException:
+    if not isinstance(stream, Stream):
+        return TypeError(f"{operation}() takes a halstream Stream, not {type(stream).__name__}")
+    if isinstance(exc, OverflowError):
+        wrong: Any = stream._errors.get("invalid_value", InvalidValueError)
+        return cast(BaseException, wrong(f"an address or a size is negative or past 64 bits ({exc})"))
+    return stream._fail(exc, operation)
+
+
+def copy_rows(
+    stream: Stream, dst: int, dst_pitch: int, src: int, src_pitch: int, width: int, height: int
+) -> None:
+    """Enqueue a copy of `height` rows of `width` bytes, the rows a pitch apart; see `copy`."""
+    try:
+        _native.stream_copy_rows(stream._id, dst, dst_pitch, src, src_pitch, width, height)
+    except Exception as exc:
+        raise _failed(stream, exc, "copy") from None
+
+
+def copy_blocking(dst: int, src: int, nbytes: int, device: Any = None) -> None:
+    """Copy as an operation of the legacy default stream, and wait for it.
+
+    Notes
+    -----
+    Contract M6. Source: CUDA driver API, cuMemcpy.
+    """
+    stream = Stream._default(ordinal(device))
+    copy(stream, dst, src, nbytes)
+    stream.synchronize()
+
+
+def fill(stream: Stream, dst: int, value: int, itemsize: int, count: int) -> None:
+    """Enqueue `count` elements of 1, 2 or 4 bytes, each set to `value`.
+
+    Notes
+    -----
+    Contract M8. Source: CUDA driver API, cuMemsetD8Async.
+    """
+    try:
+        _stream_fill(stream._id, dst, value, itemsize, count)
+    except Exception as exc:
+        raise _failed(stream, exc, "fill") from None
+
+
+def current(stream: Stream | None) -> Stream:
+    """Return a stream: the current one for None, and the one of a ``__cuda_stream__``."""
+    if stream is None:
+        return Stream._current(_current.current_device())
+    return stream if isinstance(stream, Stream) else Stream.from_cuda_stream(stream)

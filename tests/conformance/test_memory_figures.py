@@ -1,0 +1,223 @@
+"""Figures of memory, running out of it, recorded streams, and what pools hold."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+from halstream import _memory as memory
+from halstream._core import _reap
+
+LIMIT = 10.0
+MIB = 1 << 20
+Hold = Callable[[Any], Any]
+Child = Callable[..., Any]
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+
+@pytest.fixture(autouse=True)
+def empty() -> Iterator[None]:
+    """Start with nothing that earlier tests left in the pool."""
+    gc.collect()
+    hs.synchronize()
+    memory.empty_cache()
+    yield
+
+
+def figures() -> tuple[int, int, int]:
+    stats = memory.memory_stats()
+    return stats["allocated"], stats["active"], stats["reserved"]
+
+
+def change(before: tuple[int, int, int]) -> tuple[int, ...]:
+    return tuple(now - then for now, then in zip(figures(), before, strict=True))
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["without a stream", "on a stream"])
+def test_M15_a_block_counts_until_it_is_freed_and_used_no_more(hold: Hold, ordered: bool) -> None:
+    stream = hs.Stream()
+    before = figures()
+    array = hs.empty(MIB, np.uint8, stream=stream if ordered else None)
+    assert change(before) == (MIB, MIB, MIB)
+    gate = hold(stream)
+    other = hs.Stream()
+    hold_other = hold(other)
+    array.fill(1, other)
+    del array
+    assert change(before) == (0, MIB, MIB)
+    gate.open()
+    hold_other.open()
+    other.synchronize(timeout=LIMIT)
+    stream.synchronize(timeout=LIMIT)
+    assert change(before)[:2] == (0, 0)
+    memory.empty_cache()
+    assert change(before) == (0, 0, 0)
+
+
+def test_M15_peaks_are_reset_one_by_one() -> None:
+    stream = hs.Stream()
+    memory.reset_pool_peaks()
+    array = hs.empty(MIB, np.uint8, stream=stream)
+    del array
+    memory.trim_pool()
+    stats = memory.pool_stats()
+    memory.reset_pool_peaks(used=True, reserved=False)
+    after = memory.pool_stats()
+    assert after["used_high"] == after["used"]
+    assert after["reserved_high"] == stats["reserved_high"]
+
+
+@pytest.mark.needs("memory-size")
+def test_M16_functions_that_hold_their_arguments_are_waited_for(child: Child) -> None:
+    done = child(
+        """
+        import threading
+        import halstream as hs, numpy as np
+        from halstream.testing import Gate
+        stream, opened = hs.Stream(), threading.Event()
+        array = hs.empty(5 << 20, np.uint8)
+        stream.call(opened.wait, 10)
+        stream.call(len, array._as_host() if hs.backend() == "host" else [array])
+        stream.call(lambda kept: None, [array])
+        del array
+        threading.Timer(0.2, opened.set).start()
+        again = hs.empty(5 << 20, np.uint8)
+        assert opened.is_set()
+        stream.synchronize(timeout=10)
+        try:
+            hs.empty(5 << 20, np.uint8)
+        except hs.OutOfMemoryError as exc:
+            assert f"out of memory. Tried to allocate {5 << 20} bytes" in str(exc), exc
+        else:
+            raise SystemExit("no error")
+        """,
+        env={"HALSTREAM_HOST_MEMORY": str(8 * MIB), "FAKECUDA_MEMORY": str(8 * MIB)},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_M17_a_recorded_stream_that_was_closed_is_waited_for(hold: Hold) -> None:
+    mine, other = hs.Stream(), hs.Stream()
+    array = hs.empty(MIB, np.uint8, stream=mine)
+    address = array.ptr
+    array.record_stream(other)
+    gate = hold(other)
+    other.close()
+    del array
+    again = hs.empty(MIB, np.uint8, stream=mine)
+    assert again.ptr != address
+    gate.open()
+    hs.synchronize(timeout=LIMIT)
+    third = hs.empty(MIB, np.uint8, stream=mine)
+    assert third.ptr == address
+
+
+def test_M18_sizes_that_grow_reserve_what_is_in_use_at_one_time() -> None:
+    stream = hs.Stream()
+    memory.reset_pool_peaks()
+    start = memory.pool_stats()["reserved"]
+    for size in range(512, MIB + 1, 2048):
+        hs.empty(size, np.uint8, stream=stream)
+        stream.synchronize(timeout=LIMIT)
+    assert memory.pool_stats()["reserved_high"] - start <= 2 * MIB
+
+
+def test_M18_live_blocks_share_no_byte() -> None:
+    streams = [hs.Stream(), hs.Stream()]
+    random = np.random.default_rng(1)
+    live: list[memory.PooledMemory] = []
+    for _ in range(1000):
+        if live and random.integers(2):
+            live.pop(int(random.integers(len(live))))
+        else:
+            live.append(memory.PooledMemory(int(random.integers(1, 4096)), streams[int(random.integers(2))]))
+    ranges = sorted((block.ptr, block.ptr + block.nbytes) for block in live)
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ranges))
+
+
+def test_M2_a_block_that_was_freed_by_its_address_is_not_freed_again() -> None:
+    block = memory.DeviceMemory(64)
+    hs._native.mem_free(block.ptr)
+    other = memory.DeviceMemory(64)  # at the same address, as a rule
+    with pytest.raises(hs.HalError):
+        block.free()
+    del block
+    gc.collect()
+    assert memory.lookup(other.ptr)[1] == other.ptr
+
+
+def test_a_signal_handler_may_allocate_while_memory_is_drained(hold: Hold) -> None:
+    stream = hs.Stream()
+    gate = hold(stream)
+    seen: list[int] = []
+
+    def handler(number: int, frame: object) -> None:
+        seen.append(hs.empty(512, np.uint8).ptr)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    try:
+        while len(seen) < 50:
+            array = hs.empty(512, np.uint8)
+            array.record_stream(stream)
+            del array
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    gate.open()
+    stream.synchronize(timeout=LIMIT)
+
+
+def test_a_capsule_that_nobody_took_gives_its_memory_back() -> None:
+    before = figures()
+    array = hs.empty(MIB, np.uint8)
+    capsule = array.__dlpack__(max_version=(1, 0))
+    del array
+    assert change(before)[0] == MIB
+    del capsule
+    assert change(before)[0] == 0
+    assert not _reap.lent
+
+
+def test_threads_that_free_and_allocate_lose_nothing() -> None:
+    before = figures()
+
+    def work() -> None:
+        stream = hs.Stream()
+        for size in range(1, 200):
+            hs.empty(size, np.uint8, stream=stream)
+            hs.empty(size, np.uint8)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    hs.synchronize(timeout=LIMIT)
+    memory.empty_cache()
+    assert change(before) == (0, 0, 0)
+
+
+@pytest.mark.needs("schedules")
+def test_X7_a_later_run_does_not_see_what_an_earlier_one_left() -> None:
+    def program() -> list[int]:
+        mine, other = hs.Stream(), hs.Stream()
+        array = hs.empty(4, np.int64, stream=mine)
+        array.fill(7, mine)
+        out = array.numpy(other)  # the wait for `mine` is missing
+        hs.synchronize()
+        return list(map(int, out))
+
+    results = []
+    for _ in range(3):
+        with hs.testing.schedule("latest"):
+            results.append(program())
+    assert results[0] == results[1] == results[2]
