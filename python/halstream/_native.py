@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import math
 import os
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from ._errors import KINDS, HalError, InvalidValueError
+from ._errors import KINDS, HalError, InvalidValueError, OutOfMemoryError
 from ._runtime import runtime
 
 _SEPARATOR = "\x1f"
@@ -54,6 +55,8 @@ def _load() -> Any:
     # Before anything is loaded, so that a value which cannot be used is an error of
     # every call until it is corrected.
     settings = _settings() if _ext is None else []
+    if _ext is None:
+        _check_limits()
     with _loading:
         fresh = _ext is None
         if fresh:
@@ -70,6 +73,56 @@ def _load() -> Any:
         for begin in settings:
             begin()
     return _ext
+
+
+# What the runtime needs when it starts: Go ends the process where it gets less.
+_ADDRESS_SPACE = 1 << 30
+_THREADS = 12
+
+
+def _check_limits() -> None:
+    """Raise what Go would end the process for when it is loaded.
+
+    Raises
+    ------
+    OutOfMemoryError
+        If the process may not map enough memory.
+    HalError
+        If it may not start enough threads.
+    """
+    try:
+        import resource  # there is none on Windows
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        with open("/proc/self/statm") as statm:
+            used = int(statm.read().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):
+        limit, used = -1, 0
+    if limit >= 0 and limit - used < _ADDRESS_SPACE:
+        raise OutOfMemoryError(
+            f"the runtime reserves {_ADDRESS_SPACE >> 20} MiB of addresses when it starts, and the limit of this "
+            f"process (ulimit -v, RLIMIT_AS) leaves {max(0, limit - used) >> 20} MiB; raise the limit",
+            operation="start runtime",
+        )
+    # All of them exist at once, and end when the lock is free.
+    leave = _thread.allocate_lock()
+
+    def stay() -> None:
+        with leave:
+            pass
+
+    with leave:
+        for started in range(_THREADS):
+            try:
+                _thread.start_new_thread(stay, ())
+            except RuntimeError as exc:
+                if "shutdown" in str(exc):  # Python starts none any more; Go still may
+                    break
+                raise HalError(
+                    f"the runtime needs {_THREADS} threads when it starts, and this process may start {started} "
+                    f"more: {exc}; raise its limits (ulimit -u, the pids limit of its container)",
+                    operation="start runtime",
+                ) from exc
 
 
 def _settings() -> list[Callable[[], None]]:

@@ -237,3 +237,53 @@ def test_a_function_after_the_end_of_the_main_thread_runs_or_says_why_not(child:
         assert done.stdout.startswith("refused: no thread could be started")
     else:
         assert done.stdout == "ran\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of the process is read from /proc")
+def test_too_little_address_space_is_an_error_and_not_the_end_of_the_process(child: Child) -> None:
+    done = child(
+        """
+        import resource
+        import halstream as hs
+        with open("/proc/self/statm") as statm:
+            used = int(statm.read().split()[0]) * resource.getpagesize()
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20), before[1]))
+        for _ in range(2):
+            try:
+                hs.device_count()
+            except hs.OutOfMemoryError as exc:
+                assert "ulimit -v" in str(exc), exc
+            else:
+                raise SystemExit("started")
+        resource.setrlimit(resource.RLIMIT_AS, before)
+        assert hs.device_count() > 0
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_too_few_threads_are_an_error_and_not_the_end_of_the_process(child: Child) -> None:
+    done = child(
+        """
+        import _thread
+        import halstream as hs
+        start, started = _thread.start_new_thread, []
+
+        def refuse(*args):
+            if len(started) == 3:
+                raise RuntimeError("can't start new thread")
+            started.append(start(*args))
+
+        _thread.start_new_thread = refuse
+        try:
+            hs.device_count()
+        except hs.HalError as exc:
+            assert "ulimit -u" in str(exc) and "3 more" in str(exc), exc
+        else:
+            raise SystemExit("started")
+        _thread.start_new_thread = start
+        assert hs.device_count() > 0
+        """
+    )
+    assert done.returncode == 0, done.stderr
