@@ -313,6 +313,8 @@ def test_random_numbers_follow_their_state() -> None:
     assert paddle.randn([4]).tolist() == a.tolist()
     assert paddle.seed(3).initial_seed() == 3
     assert paddle.device.cuda.get_rng_state().current_seed() == 3
+    for name in ("get_rng_state", "set_rng_state", "manual_seed", "manual_seed_all", "nvtx", "is_bf16_supported"):
+        assert getattr(paddle.cuda, name) is getattr(paddle.device, name)
     for wrong, kind in (
         (lambda: paddle.seed("a"), ValueError),
         (lambda: paddle.seed(-1), TypeError),

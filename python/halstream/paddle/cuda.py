@@ -36,6 +36,15 @@ from .device import cuda as _cuda
 from .device import current_stream as _current_stream
 from .device import set_device as _set_device
 from .device import synchronize as _synchronize
+from .device._random import (
+    get_rng_state,
+    ipc_collect,
+    is_bf16_supported,
+    manual_seed,
+    manual_seed_all,
+    nvtx,
+    set_rng_state,
+)
 
 __all__ = [
     "CudaError",
@@ -52,20 +61,27 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_rng_state",
     "get_stream_from_external",
+    "ipc_collect",
     "is_available",
+    "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
     "memory_allocated",
     "memory_reserved",
     "memory_summary",
+    "nvtx",
     "reset_max_memory_allocated",
     "reset_max_memory_reserved",
     "reset_peak_memory_stats",
     "set_device",
+    "set_rng_state",
     "set_stream",
     "stream",
     "synchronize",
