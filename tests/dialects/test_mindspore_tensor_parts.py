@@ -183,7 +183,8 @@ def test_copies_are_tensors_of_their_own() -> None:
         x.to(1)
 
 
-def test_move_to_waits_only_if_it_is_asked_to(hold: Hold) -> None:
+def test_move_to_waits_only_if_it_is_asked_to(hold: Hold, on_target: OnTarget) -> None:
+    on_target("CPU")
     s, x = hal.Stream(), six()
     gate = hold(s)
     with hal.StreamCtx(s):
@@ -199,7 +200,10 @@ def test_move_to_waits_only_if_it_is_asked_to(hold: Hold) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: ops.ones((4,)), lambda: ops.arange(4) * 0 + 1, lambda: ops.full((4,), 1)])
-def test_created_tensors_need_no_event_on_a_cpu(make: Callable[[], Tensor], hold: Hold) -> None:
+def test_created_tensors_need_no_event_on_a_cpu(
+    make: Callable[[], Tensor], hold: Hold, on_target: OnTarget
+) -> None:
+    on_target("CPU")
     gate, s = hold(hal.default_stream()), hal.Stream()
     a = ops.ones((4,))
     with hal.StreamCtx(s):
