@@ -279,12 +279,15 @@ func (s *Stream) FreeAsync(t *Thread, addr uint64) error { return s.freeAsync(t,
 // FreeBlockAsync is FreeAsync of a block, which is not another one at its address.
 //
 // Contract: M2, M7.
-func (s *Stream) FreeBlockAsync(t *Thread, b *Block) error { return s.freeAsync(t, b.Start, b) }
+func (s *Stream) FreeBlockAsync(t *Thread, b *Block) error { return s.freeAsync(t, 0, b) }
 
 func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	const op = "free in stream order"
 	if err := s.admit(t, op); err != nil {
 		return err
+	}
+	if only != nil {
+		addr = only.Start
 	}
 	rt := s.dev.rt
 	rt.memory.mu.Lock()
