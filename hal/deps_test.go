@@ -22,9 +22,10 @@ var allowed = map[string][]string{
 	"hal/host":       {"hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio"},
 	"hal":            {"hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio"},
 	"hal/order":      {"hal"},
+	"hal/stall":      {"hal"},
 	"hal/haltest":    {"hal", "hal/driver"},
 	"cuda":           {"hal", "hal/driver", "hal/park"},
-	"pybuild":        {"cuda", "hal", "hal/driver", "hal/order"},
+	"pybuild":        {"cuda", "hal", "hal/driver", "hal/order", "hal/stall"},
 }
 
 // TestImports keeps the layers apart: backends know the interfaces only, and

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import json
 import sys
 import threading
 from typing import NamedTuple
@@ -122,12 +123,10 @@ def _key(life: _Life) -> tuple[str, int, int, int]:
 
 def _lives() -> list[_Life]:
     found = []
-    for line in str(_native.leaks_take(_handle)).split("\x1e"):
-        if line:
-            kind, *numbers = line.split("\x1f")
-            life = _Life(kind, *map(int, numbers))
-            if not _internal(life.site):
-                found.append(life)
+    for fields in json.loads(_native.leaks_take(_handle)):
+        life = _Life(**{name.lower(): value for name, value in fields.items()})
+        if not _internal(life.site):
+            found.append(life)
     return found
 
 
