@@ -20,7 +20,7 @@ __all__ = ["app"]
 # Before typer puts its own in: scripts end with tracebacks as Python prints them.
 _HOOK = sys.excepthook
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="halstream",
     help="Real device streams for every program: what is here, and what a program does with them.",
     add_completion=False,

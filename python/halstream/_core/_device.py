@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _native
 from .._errors import KINDS, WaitTimeoutError
@@ -37,6 +37,13 @@ class Device:
         0-based; None is the current device; names like ``'host:1'`` or
         ``'cuda:1'`` mean that device of the backend in use.
 
+    Raises
+    ------
+    InvalidDeviceError
+        If the backend has no such device, or the name is none.
+    TypeError
+        If `ordinal` is of another type.
+
     Examples
     --------
     >>> import halstream as hs
@@ -46,6 +53,7 @@ class Device:
     """
 
     __slots__ = ("ordinal",)
+    _stream_class: ClassVar[type[Stream]]  # set by _stream.py, which imports this file
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -67,21 +75,28 @@ class Device:
     @property
     def default_stream(self) -> Stream:
         """The legacy default stream."""
-        from ._stream import Stream
-
-        return Stream._default(self.ordinal)
+        return self._stream_class._default(self.ordinal)
 
     @property
     def per_thread_stream(self) -> Stream:
         """The calling thread's default stream."""
-        from ._stream import Stream
-
-        stream = Stream.__new__(Stream)
+        stream = self._stream_class.__new__(self._stream_class)
         stream._attach(_native.stream_own(self.ordinal), self.ordinal)
         return stream
 
     def synchronize(self, timeout: float | None = None) -> None:
-        """Block until all work enqueued on the device before the call is done."""
+        """Block until all work enqueued on the device before the call is done.
+
+        Parameters
+        ----------
+        timeout : float or None
+            Seconds; None waits for ever.
+
+        Raises
+        ------
+        WaitTimeoutError
+            When the limit comes first.
+        """
         synchronize(self.ordinal, timeout)
 
     def __enter__(self) -> Device:
@@ -146,7 +161,13 @@ _NAMES = frozenset({"host", "cpu", "cuda", "gpu", "npu", "ascend", "custom_cpu"}
 
 
 def device_count() -> int:
-    """Return the number of devices of the backend in use."""
+    """Return the number of devices of the backend in use.
+
+    Raises
+    ------
+    BackendAbsentError
+        If no backend can be used; the text says why.
+    """
     try:
         return int(_native.device_count())
     except RuntimeError as exc:
@@ -167,6 +188,8 @@ def synchronize(device: Device | int | str | None = None, timeout: float | None 
     ------
     WaitTimeoutError
         When the limit comes first; the text names a stream that is pending.
+    InvalidDeviceError
+        If the device does not exist.
     """
     where = ordinal(device)
     drain()

@@ -34,6 +34,13 @@ class Event(Base):
     interprocess : bool
         Not supported yet.
 
+    Raises
+    ------
+    InvalidDeviceError
+        If the device does not exist.
+    NotSupportedError
+        If `interprocess` is True.
+
     Notes
     -----
     Contract E1 to E7. Recording again overwrites; a wait keeps the record that
@@ -43,7 +50,7 @@ class Event(Base):
     _stream_class: ClassVar[type[Stream]] = Stream
     # True where record() without a stream looks only at the current device (torch).
     _record_here: ClassVar[bool] = False
-    # False for another name of an event that lives by its handle.
+    # False for a wrapper of an event that is closed by its handle.
     _owned = True
 
     def __init__(
@@ -82,7 +89,10 @@ class Event(Base):
         return new
 
     def release(self) -> int:
-        """Let the event live on by its raw handle, until `close` of any object of it."""
+        """Return the raw handle and keep the event open when this object is collected.
+
+        `close` of any object that wraps the event closes it.
+        """
         self._owned = False
         return self.handle
 
@@ -98,6 +108,15 @@ class Event(Base):
         """Record on a stream; None is the current stream of the event's device.
 
         An event without a device yet takes the current device's stream.
+
+        Raises
+        ------
+        WrongDeviceError
+            If the stream is on another device than the event.
+        TypeError
+            If `stream` is no stream.
+        ClosedError
+            If the event or the stream is closed.
         """
         if stream is None:
             try:
@@ -116,7 +135,15 @@ class Event(Base):
             Event.record(self, other)
 
     def wait(self, stream: Any = None) -> None:
-        """Make later work of a stream (None: the current one) wait for this event."""
+        """Make later work of a stream (None: the current one) wait for this event.
+
+        Raises
+        ------
+        TypeError
+            If `stream` is no stream.
+        ClosedError
+            If the event or the stream is closed.
+        """
         if stream is None:
             stream = self._stream_class._current(_current.current_device())
         try:
@@ -125,7 +152,13 @@ class Event(Base):
             raise self._fail(exc, "wait", stream, Stream) from None
 
     def query(self) -> bool:
-        """Return True if the latest record is done, or there is none; never blocks."""
+        """Return True if the latest record is done, or there is none; never blocks.
+
+        Raises
+        ------
+        ClosedError
+            If the event is closed.
+        """
         try:
             return bool(_event_query(self._id))
         except RuntimeError as exc:
@@ -212,14 +245,14 @@ class Event(Base):
         """Give the event up; waits already enqueued keep their point. Idempotent."""
         _native.close(self._id)
 
-    def _lend(self, cls: type[E]) -> E:
-        """Return this event as an object of another class, always the same one.
+    def _transfer_to(self, cls: type[E]) -> E:
+        """Transfer ownership of the handle to an event of class `cls`, which this event keeps alive.
 
-        That object closes the event from now on, and this one keeps it alive.
+        Later calls return the same object.
         """
         other = object.__new__(cls)
         other._id = self._id
-        kept: E = self.__dict__.setdefault("_lent", other)
+        kept: E = self.__dict__.setdefault("_transferred", other)
         if kept is not other:
             del other._id  # another thread was first; this object may close nothing
         return kept
@@ -227,7 +260,7 @@ class Event(Base):
     def __del__(self) -> None:
         state = self.__dict__
         ident = state.get("_id")
-        if ident is not None and reap is not None and "_lent" not in state and self._owned:
+        if ident is not None and reap is not None and "_transferred" not in state and self._owned:
             reap.append(ident)
 
     @repr_after_fork

@@ -14,7 +14,7 @@ from .._errors import InvalidValueError
 from . import _current, _interop
 from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap, repr_after_fork
 from ._device import Device, in_use, ordinal
-from ._work import Work
+from ._stream_properties import StreamProperties
 
 if TYPE_CHECKING:
     from ._event import Event
@@ -32,7 +32,7 @@ _enter = _current.enter
 _leave = _current.leave
 
 
-class Stream(Work):
+class Stream(StreamProperties):
     """A line of work on a device; work on it runs in the order of the calls.
 
     Parameters
@@ -71,11 +71,7 @@ class Stream(Work):
     _core_event: ClassVar[type[Event]]  # set by _event.py, which imports this file
     _event_class: ClassVar[type[Event]]
     _event_flags: ClassVar[int] = 0
-    _owner: Owner | None = None
     _foreign: Any = None  # another library's object that owns the stream
-    _index = -1
-    _hash: int | None = None
-    _ordinal: int
 
     def __init__(
         self,
@@ -100,7 +96,7 @@ class Stream(Work):
         in_use.add(ordinal)
 
     def _attach(self, ident: int, ordinal: int, owner: Owner | None = None) -> None:
-        """Make this object another name of a native stream."""
+        """Make this object a wrapper of a native stream that exists already."""
         self._id = ident
         self._ordinal = ordinal
         self._owner = owner
@@ -108,7 +104,7 @@ class Stream(Work):
 
     @classmethod
     def _wrap(cls: type[S], other: Stream) -> S:
-        """Return `other` in this class: itself if it is one, else another name of it."""
+        """Return `other` if it already has this class; otherwise a new wrapper that shares its handle."""
         if isinstance(other, cls):
             return other
         new = object.__new__(cls)
@@ -133,7 +129,7 @@ class Stream(Work):
         return cls._default(ordinal) if stream is None else cls._wrap(stream._on(ordinal))
 
     def _on(self, ordinal: int) -> Stream:
-        """Return the stream it names on a device: itself, unless it belongs to no device."""
+        """Return the stream for a device; a stream of cupy without a device means the one given."""
         return self
 
     @classmethod
@@ -153,6 +149,10 @@ class Stream(Work):
         ------
         InvalidHandleError
             If no live stream has this handle.
+        InvalidDeviceError
+            If the device does not exist.
+        TypeError
+            If `handle` is not an integer.
         """
         where = ordinal(device)
         value = operator.index(handle)
@@ -226,6 +226,10 @@ class Stream(Work):
         ------
         WrongDeviceError
             If the event belongs to another device.
+        TypeError
+            If `event` is no event.
+        ClosedError
+            If the stream or the event is closed.
 
         Notes
         -----
@@ -265,7 +269,15 @@ class Stream(Work):
             self.wait_event(other)
 
     def wait_event(self, event: Any) -> None:
-        """Make later work wait for the latest record of an event."""
+        """Make later work wait for the latest record of an event.
+
+        Raises
+        ------
+        TypeError
+            If `event` is no event.
+        ClosedError
+            If the stream or the event is closed.
+        """
         try:
             _stream_wait_event(self._id, event._id)
         except Exception as exc:
@@ -275,14 +287,28 @@ class Stream(Work):
             Stream.wait_event(self, other)
 
     def wait_stream(self, stream: Any) -> None:
-        """Make later work wait for the work enqueued on another stream so far."""
+        """Make later work wait for the work enqueued on another stream so far.
+
+        Raises
+        ------
+        TypeError
+            If `stream` is no stream.
+        ClosedError
+            If either stream is closed.
+        """
         try:
             _stream_wait_stream(self._id, stream._id)
         except Exception as exc:
             raise self._fail(exc, "wait_stream", stream, Stream) from None
 
     def query(self) -> bool:
-        """Return True if all work enqueued so far is done; never blocks."""
+        """Return True if all work enqueued so far is done; never blocks.
+
+        Raises
+        ------
+        HalError
+            The first error of the stream, once; `ClosedError` if it is closed.
+        """
         try:
             return bool(_stream_query(self._id))
         except RuntimeError as exc:
@@ -316,50 +342,6 @@ class Stream(Work):
         else:
             self._synchronize(_stream_sync, timeout)
 
-    # -- properties -------------------------------------------------------
-
-    @property
-    def device(self) -> Device:
-        """The device the stream lives on."""
-        return Device(self._ordinal)
-
-    @property
-    def handle(self) -> int:
-        """Raw handle, 0 for the legacy default stream; unique while the stream lives."""
-        value = int(_native.stream_handle(self._id))
-        return 0 if value == 1 else value  # CUDA's other name of that stream
-
-    @property
-    def index(self) -> int:
-        """Small number of the stream on its device, never used again; 0 = default stream."""
-        if self._index < 0 or self._owner is None:
-            self._index = int(_native.stream_index(self._id))  # kept for when it is closed
-        return self._index
-
-    @property
-    def non_blocking(self) -> bool:
-        """True if the stream takes no part in the legacy default stream's order."""
-        return bool(_native.stream_flags(self._id) & NON_BLOCKING)
-
-    @property
-    def failures(self) -> int:
-        """Number of functions on this stream that raised."""
-        return int(_native.stream_failures(self._id))
-
-    @property
-    def closed(self) -> bool:
-        """True after `close`."""
-        return not _native.is_open(self._id)
-
-    @property
-    def priority(self) -> int:
-        """The priority, within the device's range; lower is more urgent."""
-        return int(_native.stream_priority(self._id))
-
-    def describe(self) -> str:
-        """Return what is pending and what the head operation waits for."""
-        return str(_native.describe(self._id))
-
     def close(self) -> None:
         """Give the stream up; pending work still runs. Closing again does nothing.
 
@@ -383,27 +365,6 @@ class Stream(Work):
     def __exit__(self, *exc_info: object) -> None:
         _leave(self)
 
-    def __eq__(self, other: object) -> bool:
-        return self._same(other) if isinstance(other, Stream) else NotImplemented
-
-    def __hash__(self) -> int:
-        # The handle, and not the id: a stream of cupy is known by its handle alone.
-        found = self._hash
-        if found is None:
-            try:
-                found = hash(self.handle)
-            except RuntimeError:  # closed
-                found = hash(self._id)
-            self._hash = found
-        return found
-
-    def _same(self, other: Stream) -> bool:
-        """Return True if both objects name one stream of the runtime."""
-        try:
-            return self._id == other._id
-        except RuntimeError:  # the handle of one of them names no live stream
-            return False
-
     @repr_after_fork
     def __repr__(self) -> str:
         number = "closed" if self.closed else self.index
@@ -420,3 +381,4 @@ class Stream(Work):
         return event
 
 
+Device._stream_class = Stream

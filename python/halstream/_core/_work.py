@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._errors import HalError, InvalidValueError, NotSupportedError
-from . import _hostfunc
+from . import _hostfunc, _interop
 from ._base import Base
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _argument(argument: Any) -> tuple[int, str]:
     if address is not None:
         return address, ""
     from .._memory import DEVICE, address_of, kind_of
-    from . import _interop
+
 
     start, size = address_of(argument)
     if size and _interop.backend_name() != "host" and kind_of(start) == DEVICE:

@@ -39,7 +39,7 @@ class Schedule:
             what = Token.parse(what)
         if isinstance(what, Token):
             self.expected = what
-            self.spec = what.spec
+            self.spec: str = what.spec
         elif isinstance(what, str):
             self.spec = spec_text(*parse_spec(what))
         else:

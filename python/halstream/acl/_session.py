@@ -33,8 +33,8 @@ class Session:
         self._thread = _Thread()
         self._shared: str | None = None
         self._ended = False
-        self.users = 0
-        self.settings = ""
+        self.users: int = 0
+        self.settings: str = ""
         #: Device of threads that have no context and chose none; None: they get an error.
         self.default_device: int | None = None
         #: Seconds that a stream waits for an event; 0 waits for ever.
@@ -44,7 +44,7 @@ class Session:
         #: Information about failures, by number, while the callback runs.
         self.exceptions: dict[int, dict[str, int]] = {}
         #: True: one text for all threads, False: one for each thread.
-        self.one_text = False
+        self.one_text: bool = False
 
     def begin(self, settings: str = "") -> int:
         """Count one more user; return how many there are.
@@ -76,7 +76,8 @@ class Session:
             self.users = 0 if everyone else self.users - 1
             if not self.users:
                 self._ended = True
-                self.default_device, self.one_text = None, False
+                self.default_device = None
+                self.one_text = False
             return self.users
 
     def adopt(self) -> bool:
@@ -125,7 +126,7 @@ class Session:
         return text
 
 
-session = Session()
+session: Session = Session()
 
 
 class JoinableThread:

@@ -45,20 +45,48 @@ class BaseArray:
             raise ValueError(f"Unsupported dtype {kind}")
         if strides is not None or (order not in ("C", None) and len(lengths) > 1):
             raise unsupported("arrays that are not contiguous in C order are not built yet")
-        self.data = memory.alloc(math.prod(lengths) * kind.itemsize) if memptr is None else memptr
+        self.data: Any = memory.alloc(math.prod(lengths) * kind.itemsize) if memptr is None else memptr
         nbytes = max(1, math.prod(lengths) * kind.itemsize)
         part = Part(self.data, self.data.ptr, nbytes, self.data.device_id)
         self._array = Array(part, self.data.ptr, lengths, kind)
 
     # -- description ------------------------------------------------------
 
-    shape = property(lambda self: self._array.shape)
-    dtype = property(lambda self: self._array.dtype)
-    ndim = property(lambda self: self._array.ndim)
-    size = property(lambda self: self._array.size)
-    nbytes = property(lambda self: self._array.nbytes)
-    strides = property(lambda self: self._array.strides)
-    itemsize = property(lambda self: self._array.dtype.itemsize)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As NumPy has it."""
+        return self._array.shape
+
+    @property
+    def dtype(self) -> Any:
+        """As NumPy has it."""
+        return self._array.dtype
+
+    @property
+    def ndim(self) -> int:
+        """As NumPy has it."""
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        """As NumPy has it."""
+        return self._array.size
+
+    @property
+    def nbytes(self) -> int:
+        """As NumPy has it."""
+        return self._array.nbytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """As NumPy has it."""
+        return self._array.strides
+
+    @property
+    def itemsize(self) -> int:
+        """As NumPy has it."""
+        return int(self._array.dtype.itemsize)
+
 
     @property
     def device(self) -> Device:

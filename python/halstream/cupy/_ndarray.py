@@ -7,14 +7,14 @@ the memory of vendors' devices is copied for it, in the stream's order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._errors import NotSupportedError
 from .._memory._array import Array
-from ._arithmetic import binary, comparison, compute, enqueue, unary
+from ._arithmetic import Operator, binary, comparison, compute, enqueue, unary
 from ._base_array import BaseArray
 from .cuda._blocks import stream_of
 from .cuda._errors import unsupported
@@ -26,7 +26,7 @@ __all__ = ["ndarray"]
 class ndarray(BaseArray):
     """cupy.ndarray (14.2.0): contiguous in C order, arithmetic without the rest of NumPy."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     @classmethod
     def _of(cls, data: Any, array: Array) -> ndarray:
@@ -194,6 +194,56 @@ class ndarray(BaseArray):
 
     def __str__(self) -> str:
         return str(self.get())
+
+    # What the functions of _arithmetic make; each takes the operands and gives an array.
+    __add__: Operator
+    __radd__: Operator
+    __iadd__: Operator
+    __sub__: Operator
+    __rsub__: Operator
+    __isub__: Operator
+    __mul__: Operator
+    __rmul__: Operator
+    __imul__: Operator
+    __truediv__: Operator
+    __rtruediv__: Operator
+    __itruediv__: Operator
+    __floordiv__: Operator
+    __rfloordiv__: Operator
+    __ifloordiv__: Operator
+    __mod__: Operator
+    __rmod__: Operator
+    __imod__: Operator
+    __pow__: Operator
+    __rpow__: Operator
+    __ipow__: Operator
+    __and__: Operator
+    __rand__: Operator
+    __iand__: Operator
+    __or__: Operator
+    __ror__: Operator
+    __ior__: Operator
+    __xor__: Operator
+    __rxor__: Operator
+    __ixor__: Operator
+    __lshift__: Operator
+    __rlshift__: Operator
+    __ilshift__: Operator
+    __rshift__: Operator
+    __rrshift__: Operator
+    __irshift__: Operator
+    __matmul__: Operator
+    __rmatmul__: Operator
+    __neg__: Callable[[Any], Any]
+    __pos__: Callable[[Any], Any]
+    __abs__: Callable[[Any], Any]
+    __invert__: Callable[[Any], Any]
+    __eq__: Operator
+    __ne__: Operator
+    __lt__: Operator
+    __le__: Operator
+    __gt__: Operator
+    __ge__: Operator
 
     __add__, __radd__, __iadd__ = binary(np.add)
     __sub__, __rsub__, __isub__ = binary(np.subtract)

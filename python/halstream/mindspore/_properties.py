@@ -57,7 +57,9 @@ class AscendDeviceProperties:
 
     def __init__(self, device: core.Device, initialized: bool) -> None:
         self.name: str = device.name
-        self.free_memory, self.total_memory = _memory(device.ordinal) if initialized else (0, 0)
+        free, total = _memory(device.ordinal) if initialized else (0, 0)
+        self.free_memory: int = free
+        self.total_memory: int = total
 
     def __repr__(self) -> str:
         return (

@@ -117,7 +117,8 @@ class Stream(DialectStream):
         return isinstance(other, core.Stream) and self._same(other)
 
     # Streams of other dialects may be equal, so the hash is the one that all have.
-    __hash__ = core.Stream.__hash__
+    def __hash__(self) -> int:
+        return super().__hash__()
 
     @core.repr_after_fork
     def __repr__(self) -> str:

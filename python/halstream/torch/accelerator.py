@@ -125,7 +125,7 @@ class device_index:
 
     def __init__(self, device: int | None, /) -> None:
         self.idx = device
-        self.prev_idx = -1
+        self.prev_idx: int = -1
 
     def __enter__(self) -> None:
         if self.idx is None:

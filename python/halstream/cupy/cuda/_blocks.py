@@ -83,7 +83,9 @@ class UnownedMemory(BaseMemory):
 
     def __init__(self, ptr: int, size: int, owner: object, device_id: int = -1) -> None:
         super().__init__()
-        self.ptr, self.size, self._block = intptr(ptr), size_t(size), owner
+        self.ptr: int = intptr(ptr)
+        self.size: int = size_t(size)
+        self._block = owner
         number = c_int(device_id)
         if number < 0:
             here = _current.current_device()

@@ -44,9 +44,8 @@ class Event(core.Event):
         bits = (block and 1) | (disable_timing and 2) | (interprocess and 4)
         self._create(_current.current_device(), core_flags(bits))
 
-    record = core.Event.record
-    synchronize = core.Event.synchronize
-    __repr__ = object.__repr__
+    def __repr__(self) -> str:
+        return object.__repr__(self)
 
     @property
     def done(self) -> bool:

@@ -56,7 +56,9 @@ class PooledMemory(BaseMemory):
 
     def __init__(self, block: _pools.Block) -> None:
         super().__init__()
-        self.ptr, self.size, self.device_id = block.ptr, block.nbytes, block.device
+        self.ptr: int = block.ptr
+        self.size: int = block.nbytes
+        self.device_id: int = block.device
         self._block = block
 
     def free(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ... import _core as core
 from ..._core import _current, _interop
@@ -36,7 +36,7 @@ class Device(core.Device):
     """
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __init__(self, device: Any = None) -> None:
         self.ordinal = _current.current_device() if device is None else int(device)
@@ -101,7 +101,25 @@ class Device(core.Device):
         """Not built yet."""
         raise unsupported(_LIBRARIES)
 
-    cusolver_handle = cusolver_sp_handle = cusparse_handle = cutensor_handle = cublas_handle
+    @property
+    def cusolver_handle(self) -> int:
+        """Not built yet."""
+        raise unsupported(_LIBRARIES)
+
+    @property
+    def cusolver_sp_handle(self) -> int:
+        """Not built yet."""
+        raise unsupported(_LIBRARIES)
+
+    @property
+    def cusparse_handle(self) -> int:
+        """Not built yet."""
+        raise unsupported(_LIBRARIES)
+
+    @property
+    def cutensor_handle(self) -> int:
+        """Not built yet."""
+        raise unsupported(_LIBRARIES)
 
     def __int__(self) -> int:
         return self.ordinal

@@ -102,7 +102,9 @@ class PooledPinnedMemory(PinnedMemory):
     """cupy.cuda.pinned_memory.PooledPinnedMemory (14.2.0): goes back to its pool when collected."""
 
     def __init__(self, block: _pools.Block) -> None:
-        self.size, self.ptr, self._block = block.nbytes, block.ptr, block
+        self.size: int = block.nbytes
+        self.ptr: int = block.ptr
+        self._block = block
 
     def free(self) -> None:
         """Give it back; it is reusable at once, and again does nothing."""

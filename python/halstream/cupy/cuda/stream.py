@@ -41,11 +41,10 @@ class _BaseStream(core.Stream):
         self.ptr = ptr
         self.device_id = device_id
 
-    record = core.Stream.record
-    wait_event = core.Stream.wait_event
-    synchronize = core.Stream.synchronize
-    is_non_blocking = core.Stream.non_blocking
-    priority = core.Stream.priority
+    @property
+    def is_non_blocking(self) -> bool:
+        """True if the stream takes no part in the order of the default stream."""
+        return self.non_blocking
 
     def use(self: S) -> S:
         """Make it current on the current device, until the next ``with`` ends."""

@@ -26,7 +26,6 @@ class Tensor(Methods, Contents):
     are operands, too.
     """
 
-    __hash__ = object.__hash__
     _mirrored = "Tensor"
 
     def __init__(

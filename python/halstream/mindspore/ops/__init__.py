@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -302,19 +303,19 @@ def _of_one(name: str, function: Any, inexact: bool = False) -> Any:
     return operate
 
 
-maximum = _maker("Maximum", np.maximum)
-minimum = _maker("Minimum", np.minimum)
-pow = _maker("Pow", np.power)
-equal = _maker("Equal", np.equal)
-greater = _maker("Greater", np.greater)
-less = _maker("Less", np.less)
-neg = _of_one("Neg", np.negative)
-square = _of_one("Square", np.square)
-exp = _of_one("Exp", np.exp, inexact=True)
-sqrt = _of_one("Sqrt", np.sqrt, inexact=True)
-cos = _of_one("Cos", np.cos, inexact=True)
-tanh = _of_one("Tanh", np.tanh, inexact=True)
-log = _of_one("Log", np.log, inexact=True)
+maximum: Callable[..., Any] = _maker("Maximum", np.maximum)
+minimum: Callable[..., Any] = _maker("Minimum", np.minimum)
+pow: Callable[..., Any] = _maker("Pow", np.power)
+equal: Callable[..., Any] = _maker("Equal", np.equal)
+greater: Callable[..., Any] = _maker("Greater", np.greater)
+less: Callable[..., Any] = _maker("Less", np.less)
+neg: Callable[..., Any] = _of_one("Neg", np.negative)
+square: Callable[..., Any] = _of_one("Square", np.square)
+exp: Callable[..., Any] = _of_one("Exp", np.exp, inexact=True)
+sqrt: Callable[..., Any] = _of_one("Sqrt", np.sqrt, inexact=True)
+cos: Callable[..., Any] = _of_one("Cos", np.cos, inexact=True)
+tanh: Callable[..., Any] = _of_one("Tanh", np.tanh, inexact=True)
+log: Callable[..., Any] = _of_one("Log", np.log, inexact=True)
 
 
 def relu(input: Tensor) -> Tensor:

@@ -68,8 +68,8 @@ class Event(core.Event):
         """The base object."""
         label = label_of(self.device)
         if label == "gpu":
-            return self._lend(CUDAEvent)
-        base = self._lend(CustomDeviceEvent)
+            return self._transfer_to(CUDAEvent)
+        base = self._transfer_to(CustomDeviceEvent)
         base._custom = label
         return base
 

@@ -94,7 +94,8 @@ class Stream(DialectStream):
         return isinstance(o, core.Stream) and self._same(o)
 
     # Equal for wrappers of one stream, and for equal streams of other dialects.
-    __hash__ = core.Stream.__hash__
+    def __hash__(self) -> int:
+        return super().__hash__()
 
     @core.repr_after_fork
     def __repr__(self) -> str:

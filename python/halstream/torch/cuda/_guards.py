@@ -122,8 +122,8 @@ class device:
     __module__ = "halstream.torch.cuda"
 
     def __init__(self, device: Any) -> None:
-        self.idx = device_index(device, optional=True)
-        self.prev_idx = -1
+        self.idx: int = device_index(device, optional=True)
+        self.prev_idx: int = -1
         self._entered: list[int] = []
 
     def __enter__(self) -> None:

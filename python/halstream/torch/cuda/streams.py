@@ -63,7 +63,8 @@ class Stream(GenericStream):
             return False
         return isinstance(o, core.Stream) and self._same(o)
 
-    __hash__ = core.Stream.__hash__
+    def __hash__(self) -> int:
+        return super().__hash__()
 
     @core.repr_after_fork
     def __repr__(self) -> str:
