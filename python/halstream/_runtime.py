@@ -21,11 +21,12 @@ class Owner:
     With `external` the stream is another library's, which it is left to.
     """
 
-    __slots__ = ("__weakref__", "external", "ident")
+    __slots__ = ("__weakref__", "external", "hash", "ident")
 
     def __init__(self, ident: int, external: bool = False) -> None:
         self.ident = ident
         self.external = external
+        self.hash: int | None = None  # of all wrappers; kept for when the stream is closed
 
     def __del__(self) -> None:
         # The collector may run anywhere, so a finalizer only appends.

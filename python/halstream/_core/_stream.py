@@ -354,6 +354,7 @@ class Stream(StreamProperties):
             raise self._errors.get("invalid_value", InvalidValueError)(
                 "only a stream's maker can close it; this is a default or external stream"
             )
+        hash(self)  # its handle, which all wrappers are known by, cannot be asked for later
         _native.close(self._id)
 
     # -- protocols --------------------------------------------------------

@@ -66,13 +66,17 @@ class StreamProperties(Work):
 
     def __hash__(self) -> int:
         # The handle, and not the id: a stream of cupy is known by its handle alone.
-        found = self._hash
+        owner = self._owner
+        found = self._hash if owner is None else owner.hash
         if found is None:
             try:
                 found = hash(self.handle)
             except RuntimeError:  # closed
                 found = hash(self._id)
-            self._hash = found
+            if owner is None:
+                self._hash = found
+            else:
+                owner.hash = found
         return found
 
     def _same(self, other: StreamProperties) -> bool:
