@@ -2,7 +2,7 @@
 
 A program that says ``from halstream.torch import cuda`` finds what
 ``torch.cuda`` offers for streams, events and devices. Device type ``'cuda'``
-means the backend in use, whichever it is; `halstream.backend` tells.
+means the backend in use, whichever it is; see `halstream.backend`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a process asked to be told about its streams and events.
+"""Observation of streams and events: warnings about host waits, and callbacks.
 
-Two switches that a dialect may offer: a complaint about every stream that the
-host waits for, and callbacks on the life of streams and events. Both concern
+Two switches that a dialect may offer: a warning or an error for every stream that
+the host waits for, and callbacks on the life of streams and events. Both concern
 the calls that are made through the dialect that offers them.
 """
 
@@ -21,9 +21,9 @@ __all__ = [
     "check_host_wait",
     "host_wait",
     "listen",
+    "notify",
     "set_host_wait",
     "start",
-    "tell",
 ]
 
 KINDS = (
@@ -84,7 +84,7 @@ def active() -> bool:
     return _switches.started or _switches.host_wait != 0
 
 
-def tell(kind: str, *args: Any) -> None:
+def notify(kind: str, *args: Any) -> None:
     """Run every callback of a kind; an exception is logged and the others still run."""
     if not _switches.started:
         return

@@ -96,7 +96,7 @@ def take(ordinal: int, priority: int) -> Owner:
             made = Owner(_native.stream_new(ordinal, ring.priority, NON_BLOCKING, 0))
             owner = ring.streams.setdefault(slot, made)
             if _observe.active():
-                _observe.tell("stream_creation", int(_native.stream_handle(owner.ident)))
+                _observe.notify("stream_creation", int(_native.stream_handle(owner.ident)))
     except RuntimeError as exc:
         raise _native.error(exc) from None
     return owner

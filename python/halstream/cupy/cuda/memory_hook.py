@@ -18,7 +18,7 @@ def get_memory_hooks() -> dict[str, Any]:
 
 
 class MemoryHook:
-    """cupy.cuda.MemoryHook (14.2.0): is told what pools do on this thread, as a context."""
+    """cupy.cuda.MemoryHook (14.2.0): its methods are called for what pools do on this thread, inside a ``with``."""
 
     name: ClassVar[str] = "MemoryHook"
 

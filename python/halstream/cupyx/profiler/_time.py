@@ -120,7 +120,7 @@ def _measure(
             end.synchronize()
         rows[0].append(called)
         for row, start, end in zip(rows[1:], starts, ends, strict=True):
-            # Looked up at each use: programs replace it to measure in their own way.
+            # Looked up at each use: programs replace it by a function of their own.
             row.append(cuda.get_elapsed_time(start, end) * 1e-3)
         left -= time.perf_counter() - begin
         if left < 0:

@@ -1,4 +1,4 @@
-"""What torch.cuda (2.15) tells about devices."""
+"""torch.cuda (2.15): devices and their properties."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
 def synchronize(device: Any = None) -> None:
     """torch.cuda.synchronize (2.15): waits for all streams of the device, of all threads."""
     core.synchronize(existing(device_index(device, optional=True)))
-    _observe.tell("device_synchronization")
+    _observe.notify("device_synchronization")
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:

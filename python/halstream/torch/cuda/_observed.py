@@ -1,6 +1,6 @@
-"""Watched forms of the stream and event methods, in place while someone asks to be told.
+"""Stream and event methods that notify observers; in place only while there are observers.
 
-Otherwise the classes have the core's own methods, so that watching costs
+Otherwise the classes have the core's own methods, so that observation costs
 nothing while it is off.
 """
 
@@ -13,12 +13,12 @@ from .. import _observe
 from .._events import Event
 from .._streams import Stream
 
-_tell = _observe.tell
+_notify = _observe.notify
 
 
 def _created(event: core.Event, before: int) -> None:
     if not before:
-        _tell("event_creation", event.handle)
+        _notify("event_creation", event.handle)
 
 
 def record_event(self: Stream, event: Any = None) -> Any:
@@ -28,7 +28,7 @@ def record_event(self: Stream, event: Any = None) -> Any:
     before = event.handle if isinstance(event, core.Event) else 0
     core.Stream.record(self, event)
     _created(event, before)
-    _tell("event_record", event.handle, self.handle)
+    _notify("event_record", event.handle, self.handle)
     return event
 
 
@@ -36,7 +36,7 @@ def wait_event(self: Stream, event: Any) -> None:
     """Stream.wait_event, watched; a wait for an unrecorded event is none."""
     core.Stream.wait_event(self, event)
     if event.handle:
-        _tell("event_wait", event.handle, self.handle)
+        _notify("event_wait", event.handle, self.handle)
 
 
 def wait_stream(self: Stream, stream: Any) -> None:
@@ -51,7 +51,7 @@ def wait_stream(self: Stream, stream: Any) -> None:
 def stream_synchronize(self: Stream, timeout: float | None = None) -> None:
     """Stream.synchronize, watched."""
     _observe.check_host_wait("called a synchronizing CUDA operation", RuntimeError)
-    _tell("stream_synchronization", self.handle)
+    _notify("stream_synchronization", self.handle)
     core.Stream.synchronize(self, timeout)
 
 
@@ -62,7 +62,7 @@ def record(self: Event, stream: Any = None) -> None:
     before = self.handle
     core.Event.record(self, stream)
     _created(self, before)
-    _tell("event_record", self.handle, stream.handle)
+    _notify("event_record", self.handle, stream.handle)
 
 
 def wait(self: Event, stream: Any = None) -> None:
@@ -71,19 +71,19 @@ def wait(self: Event, stream: Any = None) -> None:
         stream = self._stream_class._current(core.ordinal(None))
     core.Event.wait(self, stream)
     if self.handle:
-        _tell("event_wait", self.handle, stream.handle)
+        _notify("event_wait", self.handle, stream.handle)
 
 
 def event_synchronize(self: Event, timeout: float | None = None) -> None:
     """Event.synchronize, watched."""
-    _tell("event_synchronization", self.handle)
+    _notify("event_synchronization", self.handle)
     core.Event.synchronize(self, timeout)
 
 
 def event_del(self: Event) -> None:
     """The end of an event, watched."""
     if "_id" in self.__dict__ and self.handle:
-        _tell("event_deletion", self.handle)
+        _notify("event_deletion", self.handle)
     core.Event.__del__(self)
 
 

@@ -72,7 +72,7 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
         return 0
     _check_fraction(size, stream._ordinal)
     address = _addresses.alloc_in_order(stream, size)
-    _observe.tell("memory_allocation", address)
+    _observe.notify("memory_allocation", address)
     return address
 
 
@@ -81,7 +81,7 @@ def caching_allocator_delete(mem_ptr: int) -> None:
     """torch.cuda.caching_allocator_delete (2.15): in the order of the memory's stream."""
     if mem_ptr:
         _addresses.free_at_home(mem_ptr)
-        _observe.tell("memory_deallocation", mem_ptr)
+        _observe.notify("memory_deallocation", mem_ptr)
 
 
 @dialect_errors

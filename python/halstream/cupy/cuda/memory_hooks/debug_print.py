@@ -20,10 +20,10 @@ class DebugPrintHook(MemoryHook):
         self.file = file
         self.flush = flush
 
-    def _print(self, hook: str, told: dict[str, Any]) -> None:
+    def _print(self, hook: str, figures: dict[str, Any]) -> None:
         keys = ("device_id", "size", "mem_size", "mem_ptr", "pmem_id")
         line: dict[str, Any] = {"hook": hook}
-        line.update((key, told[key]) for key in keys if key in told)
+        line.update((key, figures[key]) for key in keys if key in figures)
         if "pmem_id" in line:
             line["pmem_id"] = hex(line["pmem_id"])
         self.file.write(json.dumps(line, separators=(",", ":")) + "\n")
