@@ -18,7 +18,7 @@ import (
 // takes it all the same.
 const stagedMost = 32 << 20
 
-// Copy implements driver.Worker.
+// Copy implements driver.Stream.
 func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
 	const doing = "copy"
 	d := s.dev
@@ -147,7 +147,7 @@ func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
 		C.uint64_t(width), C.uint64_t(height))
 }
 
-// Fill implements driver.Worker.
+// Fill implements driver.Stream.
 func (s *Stream) Fill(f driver.Fill) error {
 	const doing = "fill"
 	if err := s.beginEnqueue(doing); err != nil {
@@ -163,7 +163,7 @@ func (s *Stream) Fill(f driver.Fill) error {
 	return s.did(C.hs_fill(s.dev.ctx(), s.h, C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size)), doing)
 }
 
-// Native implements driver.Worker. It runs on a thread of ours: the driver has
+// Native implements driver.Stream. It runs on a thread of ours: the driver has
 // few for functions, and a long one would hold those of other streams up.
 func (s *Stream) Native(n driver.Native) error {
 	work := func() {
@@ -178,13 +178,13 @@ func (s *Stream) Native(n driver.Native) error {
 	return s.task("call native", "a native function", work, func() {})
 }
 
-// Stage implements driver.Stager.
+// Stage implements driver.VendorDevice.
 func (d *Device) Stage(size uint64) (uint64, error) {
 	d.staged.collect(d, collectMost)
 	return d.drv.AllocHost(size)
 }
 
-// Unstage implements driver.Stager.
+// Unstage implements driver.VendorDevice.
 func (d *Device) Unstage(addr uint64) { d.drv.FreeHost(addr) }
 
 // staged is pinned memory that copies under way read or write.

@@ -171,7 +171,7 @@ func (d *Device) Legacy() driver.Stream { return d.legacy }
 // usualLevels is how many priorities the driver tells apart where it tells any.
 const usualLevels = 6
 
-// Priorities implements driver.Ranged. The driver tells its range only within a
+// Priorities implements driver.VendorDevice. The driver tells its range only within a
 // context, which this does not make; it clamps what is outside of the range.
 func (d *Device) Priorities() int {
 	if d.attribute(attributePriorities) == 0 {
@@ -266,7 +266,7 @@ func (d *Device) attribute(number int) int {
 	return int(v)
 }
 
-// Fact implements driver.Informant.
+// Fact implements driver.VendorDevice.
 func (d *Device) Fact(name string) (string, error) {
 	numbers := map[string]int{
 		"major": attributeMajor, "minor": attributeMinor, "processors": attributeProcessors,

@@ -145,7 +145,7 @@ func (d *Driver) Close() {
 	}
 }
 
-// CanAccess implements driver.Peers.
+// CanAccess implements driver.VendorDriver.
 func (d *Driver) CanAccess(from, to int) (bool, error) {
 	if from == to {
 		return false, nil
@@ -158,7 +158,7 @@ func (d *Driver) CanAccess(from, to int) (bool, error) {
 	return can != 0, nil
 }
 
-// Enable implements driver.Peers.
+// Enable implements driver.VendorDriver.
 func (d *Driver) Enable(from, to int) error {
 	const doing = "enable peer access"
 	for _, dev := range []*Device{d.devices[from], d.devices[to]} {
@@ -174,26 +174,11 @@ func (d *Driver) Enable(from, to int) error {
 }
 
 var (
-	_ driver.Driver    = (*Driver)(nil)
-	_ driver.Pinner    = (*Driver)(nil)
-	_ driver.Prober    = (*Driver)(nil)
-	_ driver.Refresher = (*Driver)(nil)
-	_ driver.Peers     = (*Driver)(nil)
-	_ driver.Device    = (*Device)(nil)
-	_ driver.Ranged    = (*Device)(nil)
-	_ driver.Foreign   = (*Device)(nil)
-	_ driver.Memory    = (*Device)(nil)
-	_ driver.Stager    = (*Device)(nil)
-	_ driver.Losable   = (*Device)(nil)
-	_ driver.Informant = (*Device)(nil)
-	_ driver.Loader    = (*Device)(nil)
-	_ driver.Stream    = (*Stream)(nil)
-	_ driver.Worker    = (*Stream)(nil)
-	_ driver.Keeper    = (*Stream)(nil)
-	_ driver.Handled   = (*Stream)(nil)
-	_ driver.Made      = (*Stream)(nil)
-	_ driver.Gater     = (*Stream)(nil)
-	_ driver.Delayer   = (*Stream)(nil)
-	_ driver.Launcher  = (*Stream)(nil)
-	_ driver.Event     = (*Event)(nil)
+	_ driver.Driver       = (*Driver)(nil)
+	_ driver.VendorDriver = (*Driver)(nil)
+	_ driver.Device       = (*Device)(nil)
+	_ driver.VendorDevice = (*Device)(nil)
+	_ driver.Stream       = (*Stream)(nil)
+	_ driver.VendorStream = (*Stream)(nil)
+	_ driver.Event        = (*Event)(nil)
 )

@@ -116,7 +116,7 @@ func (d *Device) check(s C.hs_status, doing string) error {
 	return e
 }
 
-// Lost implements driver.Losable: the error after which no call succeeds.
+// Lost implements driver.VendorDevice: the error after which no call succeeds.
 func (d *Device) Lost() *driver.Error {
 	if d.lost.Load() == nil {
 		return nil

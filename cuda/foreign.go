@@ -11,7 +11,7 @@ import (
 	"halstream/hal/driver"
 )
 
-// External implements driver.Foreign.
+// External implements driver.VendorDevice.
 func (d *Device) External(handle uint64) (driver.Stream, error) {
 	const doing = "use external stream"
 	if err := d.usable(doing); err != nil {
@@ -48,7 +48,7 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 	return made, nil
 }
 
-// PerThread implements driver.PerThreader. The handle means another stream on
+// PerThread implements driver.VendorDevice. The handle means another stream on
 // each thread, so the others look at a mark that is kept behind its work.
 func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) {
 	if err := d.usable("per-thread default stream"); err != nil {

@@ -211,7 +211,7 @@ func (e ending) Complete(err *driver.Error) (kept bool) {
 	return kept
 }
 
-// Gate implements driver.Gater.
+// Gate implements driver.Stream.
 func (s *Stream) Gate(id uint64, _ driver.Tag) (driver.Gate, error) {
 	h := &held{what: C.HS_GATE, title: fmt.Sprintf("gate %d", id), run: func() {}, drop: func() {}}
 	if err := s.hold(h, "gate"); err != nil {

@@ -13,7 +13,7 @@ import (
 	"halstream/hal/driver"
 )
 
-// Alloc implements driver.Memory. The memory comes from a pool of our own, in
+// Alloc implements driver.Device. The memory comes from a pool of our own, in
 // the order of a stream that nothing ever holds: the plain calls may wait for
 // all work of the device, and that may wait for the caller.
 func (d *Device) Alloc(size uint64) (uint64, error) {
@@ -73,7 +73,7 @@ func (d *Device) settleInternal(doing string) error {
 	}
 }
 
-// Free implements driver.Memory.
+// Free implements driver.Device.
 func (d *Device) Free(addr uint64) {
 	if !d.opened() {
 		return // with the device its memory is lost
@@ -135,7 +135,7 @@ func (d *Device) freeAgain() {
 	}
 }
 
-// Info implements driver.Memory. What the pool keeps for later is free.
+// Info implements driver.Device. What the pool keeps for later is free.
 func (d *Device) Info() (free, total uint64, err error) {
 	const doing = "memory info"
 	if err := d.usable(doing); err != nil {
@@ -161,7 +161,7 @@ func (d *Device) Info() (free, total uint64, err error) {
 	return uint64(unused + kept), uint64(all), nil
 }
 
-// Owns implements driver.Memory: what is in use, hal knows itself.
+// Owns implements driver.Device: what is in use, hal knows itself.
 func (d *Device) Owns(addr uint64) bool { return d.past.has(addr) }
 
 // past is where memory of ours was that is free now. What other libraries have
@@ -230,7 +230,7 @@ const (
 	memoryDevice = 2
 )
 
-// Probe implements driver.Prober. Of memory from a pool of ours that is alive hal
+// Probe implements driver.VendorDriver. Of memory from a pool of ours that is alive hal
 // knows itself: to others it is none, whatever the driver still keeps there.
 func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ordinal int, known bool) {
 	pools := map[C.CUmemoryPool]bool{}

@@ -30,7 +30,7 @@ type module struct {
 // logSize is how much of the compiler's words is kept.
 const logSize = 8 << 10
 
-// Load implements driver.Loader.
+// Load implements driver.VendorDevice.
 func (d *Device) Load(image []byte) (driver.Module, error) {
 	const doing = "load module"
 	if err := d.usable(doing); err != nil {
@@ -110,7 +110,7 @@ type function struct {
 // Threads implements driver.Function.
 func (f *function) Threads() int { return f.threads }
 
-// Launch implements driver.Launcher.
+// Launch implements driver.VendorStream.
 func (s *Stream) Launch(l driver.Launch) error {
 	const doing = "launch"
 	d := s.dev
@@ -153,7 +153,7 @@ look:
 }
 ` + "\x00"
 
-// Delay implements driver.Delayer.
+// Delay implements driver.Stream.
 func (s *Stream) Delay(ns int64, tag driver.Tag) error {
 	f, err := s.dev.delayFunction()
 	if err != nil {

@@ -52,7 +52,7 @@ func (d *Driver) anyDevice(doing string) (*Device, error) {
 	return d.devices[0], d.devices[0].usable(doing)
 }
 
-// AllocHost implements driver.Pinner.
+// AllocHost implements driver.Driver.
 func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	const doing = "allocate pinned memory"
 	n := room(size)
@@ -112,7 +112,7 @@ func (p *pinned) owns(addr uint64) bool {
 	return ok
 }
 
-// FreeHost implements driver.Pinner.
+// FreeHost implements driver.Driver.
 func (d *Driver) FreeHost(addr uint64) {
 	p := &d.pinned
 	p.mu.Lock()
@@ -127,7 +127,7 @@ func (d *Driver) FreeHost(addr uint64) {
 	p.spare[s.size] = append(p.spare[s.size], addr)
 }
 
-// OwnsHost implements driver.Pinner.
+// OwnsHost implements driver.Driver.
 func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owns(addr) }
 
 // drain gives what is kept back to the system. It may take as long as the work
@@ -156,7 +156,7 @@ func (p *pinned) drain(d *Driver) {
 	}
 }
 
-// Register implements driver.Pinner.
+// Register implements driver.Driver.
 func (d *Driver) Register(addr, size uint64) error {
 	const doing = "register memory"
 	dev, err := d.anyDevice(doing)
@@ -166,7 +166,7 @@ func (d *Driver) Register(addr, size uint64) error {
 	return dev.check(C.hs_register(dev.ctx(), C.uint64_t(addr), C.uint64_t(size)), doing)
 }
 
-// Unregister implements driver.Pinner. What is refused is tried once more, on
+// Unregister implements driver.Driver. What is refused is tried once more, on
 // another device if the first was lost: nobody could do it later, and the
 // program's memory would stay pinned.
 func (d *Driver) Unregister(addr uint64) error {

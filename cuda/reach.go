@@ -7,10 +7,10 @@ import "C"
 
 import "halstream/hal/driver"
 
-// Last implements driver.Worker.
+// Last implements driver.Stream.
 func (s *Stream) Last() uint64 { return s.enqueued.Load() }
 
-// Mark implements driver.Worker.
+// Mark implements driver.Stream.
 func (s *Stream) Mark() uint64 {
 	s.counted()
 	place := s.enqueued.Load()
@@ -18,7 +18,7 @@ func (s *Stream) Mark() uint64 {
 	return place
 }
 
-// Keep implements driver.Keeper. Where the driver refuses the mark, Reached is
+// Keep implements driver.VendorStream. Where the driver refuses the mark, Reached is
 // true later than it could be. So it is on the legacy default stream, where a mark
 // would make all blocking streams wait for each other.
 func (s *Stream) Keep() {
@@ -51,7 +51,7 @@ func (s *Stream) Keep() {
 // mostKept is how many marks a stream keeps without looking which were reached.
 const mostKept = 64
 
-// Reached implements driver.Worker.
+// Reached implements driver.Stream.
 func (s *Stream) Reached(place uint64) bool {
 	if s.reached.Load() >= place || s.dev.gone() {
 		return true
@@ -64,7 +64,7 @@ func (s *Stream) Reached(place uint64) bool {
 	}
 }
 
-// At implements driver.Worker.
+// At implements driver.Stream.
 func (s *Stream) At(place uint64) driver.Point {
 	if tail := s.behind(); tail != nil {
 		return tail
@@ -145,7 +145,7 @@ func (s *Stream) refresh() {
 	}
 }
 
-// Refresh implements driver.Refresher.
+// Refresh implements driver.VendorDriver.
 func (d *Driver) Refresh() {
 	for _, dev := range d.devices {
 		if dev.opened() {

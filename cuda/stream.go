@@ -76,10 +76,10 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	return s, nil
 }
 
-// Handle implements driver.Handled.
+// Handle implements driver.VendorStream.
 func (s *Stream) Handle() uint64 { return uint64(s.h) }
 
-// Made implements driver.Made.
+// Made implements driver.VendorStream.
 func (s *Stream) Made() driver.StreamOptions {
 	return driver.StreamOptions{Level: s.level, Ordered: s.ordered}
 }

@@ -26,10 +26,10 @@ func TestAnotherThreadsStreamStaysPending(t *testing.T) {
 	}
 	dev, err := drv.Open(0)
 	require.NoError(t, err)
-	s, err := dev.(driver.PerThreader).PerThread(driver.StreamOptions{ID: 1})
+	s, err := dev.(driver.VendorDevice).PerThread(driver.StreamOptions{ID: 1})
 	require.NoError(t, err)
 	defer s.Close()
-	gate, err := s.(driver.Gater).Gate(1, 0)
+	gate, err := s.Gate(1, 0)
 	require.NoError(t, err)
 	defer gate.Open()
 	require.NoError(t, s.Nop(0))

@@ -102,15 +102,15 @@ func (b *Block) end(s *Stream, place uint64) {
 	}
 }
 
-func (u use) reached() bool { return u.calls == 0 && u.stream.d.(driver.Worker).Reached(u.place) }
+func (u use) reached() bool { return u.calls == 0 && u.stream.d.Reached(u.place) }
 
 // using runs enqueue, which puts one operation that works on blocks (nil ones
 // are left out) on s. No lock is held meanwhile.
-func (s *Stream) using(w driver.Worker, blocks []*Block, enqueue func() error) error {
+func (s *Stream) using(blocks []*Block, enqueue func() error) error {
 	var place uint64
 	err := enqueue()
 	if err == nil {
-		place = w.Last()
+		place = s.d.Last()
 		s.keep(blocks)
 	}
 	m := &s.dev.rt.memory
@@ -129,7 +129,7 @@ func (s *Stream) using(w driver.Worker, blocks []*Block, enqueue func() error) e
 func (s *Stream) keep(blocks []*Block) {
 	for _, b := range blocks {
 		if b != nil && b.Kind == Pinned {
-			if k, ok := s.d.(driver.Keeper); ok {
+			if k, ok := s.d.(driver.VendorStream); ok {
 				k.Keep()
 			}
 			return
@@ -160,15 +160,15 @@ func (b *Block) describe() string {
 // refresh lets the backend ask how far the streams are that somebody looked at
 // in vain. It may call the vendor's library, so no lock is held.
 func (rt *Runtime) refresh() {
-	if rt.refresher != nil {
-		rt.refresher.Refresh()
+	if rt.vendor != nil {
+		rt.vendor.Refresh()
 	}
 }
 
 // looks is how often those look whose answer depends on places being reached:
 // where the backend has to ask, the first look says what it has to ask for.
 func (rt *Runtime) looks() int {
-	if rt.refresher != nil {
+	if rt.vendor != nil {
 		return 2
 	}
 	return 1
@@ -181,14 +181,14 @@ func (rt *Runtime) giveBack(b *Block) {
 	case b.returned != nil:
 		b.returned()
 	case b.registered:
-		_ = rt.drv.(driver.Pinner).Unregister(b.Start)
+		_ = rt.drv.Unregister(b.Start)
 	case b.Kind == Pinned:
-		rt.drv.(driver.Pinner).FreeHost(b.Start)
+		rt.drv.FreeHost(b.Start)
 	case b.pooled:
 		// Its stream's place, 0 for none, was noted when it was freed.
 		b.dev.pool.free(b.dev, b.chunk, b.home, b.freedAt)
 	default:
-		b.dev.d.(driver.Memory).Free(b.Start)
+		b.dev.d.Free(b.Start)
 		b.dev.pool.countIdle(b.Size)
 	}
 }

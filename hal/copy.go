@@ -91,10 +91,6 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	if err := s.admit(t, op); err != nil {
 		return nil, err
 	}
-	w, err := s.worker(op)
-	if err != nil {
-		return nil, err
-	}
 	if c.Height == 0 {
 		c.Height, c.DstPitch, c.SrcPitch = 1, c.Width, c.Width
 	}
@@ -118,7 +114,8 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	rt := s.dev.rt
 	var found [extentsMost]*Block
 	ranges := [extentsMost]extent{{"source", c.Src, from}, {"target", c.Dst, to}}
-	if err = s.reserve(op, "a copy", ranges[:], found[:]); err != nil {
+	err := s.reserve(op, "a copy", ranges[:], found[:])
+	if err != nil {
 		return nil, err
 	}
 	blocks, src, dst := found[:], found[0], found[1]
@@ -138,7 +135,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		err = s.stage(&spec, from)
 	}
 	if err != nil {
-		return nil, s.using(w, blocks, func() error { return err })
+		return nil, s.using(blocks, func() error { return err })
 	}
 	var id uint32
 	if s.listened() {
@@ -156,8 +153,8 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	}
 	spec.Waited, spec.Tag = wait, id
 	var done driver.Point
-	err = s.using(w, blocks, func() (err error) {
-		done, err = w.Copy(spec)
+	err = s.using(blocks, func() (err error) {
+		done, err = s.d.Copy(spec)
 		return err
 	})
 	if err != nil && spec.Release != 0 {
@@ -188,10 +185,6 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	if err := s.admit(t, op); err != nil {
 		return err
 	}
-	w, err := s.worker(op)
-	if err != nil {
-		return err
-	}
 	if size != 1 && size != 2 && size != 4 {
 		return driver.Errorf(driver.InvalidValue, op, "elements have 1, 2 or 4 bytes, not %d", size)
 	}
@@ -217,8 +210,8 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	if s.listened() {
 		id = s.announce(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
 	}
-	return s.settle(t, id, s.using(w, blocks, func() error {
-		return w.Fill(driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on, Tag: id})
+	return s.settle(t, id, s.using(blocks, func() error {
+		return s.d.Fill(driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on, Tag: id})
 	}))
 }
 
@@ -226,7 +219,7 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 // given back when the copy is done.
 func (s *Stream) stage(c *driver.Copy, size uint64) error {
 	room := uint64(0)
-	if from := s.dev.stager; from != nil {
+	if from := s.dev.vendor; from != nil {
 		var err error
 		if room, err = from.Stage(size); err != nil {
 			return err
@@ -245,7 +238,7 @@ func (s *Stream) stage(c *driver.Copy, size uint64) error {
 
 // unstage gives the memory of stage back where no copy was enqueued.
 func (s *Stream) unstage(room uint64) {
-	if from := s.dev.stager; from != nil {
+	if from := s.dev.vendor; from != nil {
 		from.Unstage(room)
 	} else {
 		C.hs_give(C.uint64_t(room))

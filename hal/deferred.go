@@ -90,7 +90,7 @@ func (d *deferred) take(most int) (found []*Block) {
 	d.streams = nil // wait adds streams whose heap it begins
 	for _, s := range streams {
 		h := d.heaps[s]
-		w := s.d.(driver.Worker)
+		w := s.d
 		for len(*h) > 0 && looked < most && w.Reached((*h)[0].place) {
 			d.wait(heap.Pop(h).(waiting).block)
 			looked++
@@ -162,7 +162,7 @@ func (rt *Runtime) pendingFrees() (points driver.Points) {
 	}
 	m.mu.Unlock()
 	for _, u := range last {
-		points = append(points, u.stream.d.(driver.Worker).At(u.place))
+		points = append(points, u.stream.d.At(u.place))
 	}
 	return points
 }

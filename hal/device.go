@@ -18,9 +18,8 @@ type Device struct {
 	primary primary
 	pool    pool
 	levels  int
-	// stager and losable are the driver's device, where it is one.
-	stager  driver.Stager
-	losable driver.Losable
+	// vendor is the driver's device, where that is one of a vendor's library.
+	vendor  driver.VendorDevice
 	handles handles
 }
 
@@ -89,19 +88,19 @@ func (d *Device) Abort(t *Thread) (int, error) {
 	if err := t.enter("abort device"); err != nil {
 		return 0, err
 	}
-	a, ok := d.d.(driver.Aborter)
-	if !ok {
+	sim := d.rt.sim
+	if sim == nil {
 		return 0, driver.Errorf(driver.NotSupported, "abort device", "the %s backend cannot", d.rt.Name())
 	}
-	return a.Abort(), nil
+	return sim.AbortDevice(d.d), nil
 }
 
 // Lost returns the error that made the device useless, nil while it can be used.
 // Whoever waited without a stream's Failure asks for it: points of a device that
 // was lost are reached, though their work was not done.
 func (d *Device) Lost() error {
-	if d.losable != nil {
-		if err := d.losable.Lost(); err != nil {
+	if d.vendor != nil {
+		if err := d.vendor.Lost(); err != nil {
 			return err
 		}
 	}
@@ -116,7 +115,7 @@ func (d *Device) outcome(reached bool) (bool, error) {
 	return reached, nil
 }
 
-// Fact returns a fact about the device as text: see driver.Informant.
+// Fact returns a fact about the device as text: see driver.VendorDevice.
 //
 // # Errors
 //   - [ErrNotSupported]: the backend does not tell.
@@ -126,8 +125,8 @@ func (d *Device) Fact(t *Thread, name string) (string, error) {
 	if err := t.enter(op); err != nil {
 		return "", err
 	}
-	if i, ok := d.d.(driver.Informant); ok {
-		return i.Fact(name)
+	if d.vendor != nil {
+		return d.vendor.Fact(name)
 	}
 	return "", driver.Errorf(driver.NotSupported, op, "the %s backend does not tell %q of its devices", d.rt.Name(), name)
 }
@@ -143,7 +142,7 @@ func (d *Device) CanAccess(t *Thread, o *Device) (bool, error) {
 	if d.rt != o.rt {
 		return false, otherRuntimeError("peer access", fmt.Sprintf("device %d", o.ordinal))
 	}
-	if p, ok := d.rt.drv.(driver.Peers); ok && d != o {
+	if p := d.rt.vendor; p != nil && d != o {
 		return p.CanAccess(d.ordinal, o.ordinal)
 	}
 	return d == o, nil
@@ -165,7 +164,7 @@ func (d *Device) EnableAccess(t *Thread, o *Device) error {
 	if d.rt != o.rt {
 		return otherRuntimeError(op, fmt.Sprintf("device %d", o.ordinal))
 	}
-	if p, ok := d.rt.drv.(driver.Peers); ok {
+	if p := d.rt.vendor; p != nil {
 		return p.Enable(d.ordinal, o.ordinal)
 	}
 	return driver.Errorf(driver.NotSupported, op, "devices of the %s backend do not use each other's memory; copy it",

@@ -47,7 +47,7 @@ func (h *handles) find(number uint64) *Stream {
 // Handle returns the number by which the vendor's library knows the stream, and
 // whether it does.
 func (s *Stream) Handle() (uint64, bool) {
-	if h, ok := s.d.(driver.Handled); ok {
+	if h, ok := s.d.(driver.VendorStream); ok {
 		return h.Handle(), true
 	}
 	return 0, false
@@ -96,17 +96,16 @@ func (d *Device) External(t *Thread, handle uint64) (*Stream, error) {
 			return s, nil
 		}
 	}
-	f, ok := d.d.(driver.Foreign)
-	if !ok {
+	if d.vendor == nil {
 		return nil, driver.Errorf(driver.NotSupported, op, "streams of the %s backend have no handles", d.rt.Name())
 	}
-	made, err := f.External(handle)
+	made, err := d.vendor.External(handle)
 	if err != nil {
 		return nil, err
 	}
 	d.used.Store(true)
 	s := &Stream{dev: d, d: made, index: d.indexes.Add(1), external: true, level: uint8(d.levels - 1)}
-	if m, ok := made.(driver.Made); ok {
+	if m, ok := made.(driver.VendorStream); ok {
 		o := m.Made()
 		s.level = min(o.Level, s.level)
 		s.opts = StreamOptions{Priority: int(s.level) + d.GreatestPriority(), NonBlocking: !o.Ordered}

@@ -93,7 +93,7 @@ func (rt *Runtime) watching(id uint32, reads []Range) *watch {
 	if i == nil || i.Observed == nil || len(reads) == 0 {
 		return nil
 	}
-	if d, ok := rt.drv.(driver.Scheduled); !ok || d.Schedule() == "parallel" {
+	if !rt.deterministic() {
 		return nil
 	}
 	return &watch{rt: rt, id: id, reads: reads, told: i.Observed}

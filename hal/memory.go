@@ -2,20 +2,6 @@ package hal
 
 import "halstream/hal/driver"
 
-func (d *Device) memory(op string) (driver.Memory, error) {
-	if m, ok := d.d.(driver.Memory); ok {
-		return m, nil
-	}
-	return nil, driver.Errorf(driver.NotSupported, op, "the %s backend has no memory yet", d.rt.Name())
-}
-
-func (rt *Runtime) pinner(op string) (driver.Pinner, error) {
-	if p, ok := rt.drv.(driver.Pinner); ok {
-		return p, nil
-	}
-	return nil, driver.Errorf(driver.NotSupported, op, "the %s backend has no pinned memory yet", rt.Name())
-}
-
 func checkSize(op string, size int64) error {
 	if size <= 0 {
 		return driver.Errorf(driver.InvalidValue, op, "the size is %d bytes; ask for one or more", size)
@@ -45,14 +31,10 @@ func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) 
 	if err := checkSize(op, size); err != nil {
 		return nil, err
 	}
-	m, err := d.memory(op)
-	if err != nil {
-		return nil, err
-	}
 	d.used.Store(true)
 	var addr uint64
-	err = d.rt.withRoom(d, op, uint64(size), wait, func() (err error) {
-		addr, err = m.Alloc(uint64(size))
+	err := d.rt.withRoom(d, op, uint64(size), wait, func() (err error) {
+		addr, err = d.d.Alloc(uint64(size))
 		return err
 	})
 	if err != nil {
@@ -133,13 +115,9 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 	if err := checkSize(op, size); err != nil {
 		return nil, err
 	}
-	p, err := rt.pinner(op)
-	if err != nil {
-		return nil, err
-	}
 	var addr uint64
-	err = rt.withRoom(nil, op, uint64(size), wait, func() (err error) {
-		addr, err = p.AllocHost(uint64(size))
+	err := rt.withRoom(nil, op, uint64(size), wait, func() (err error) {
+		addr, err = rt.drv.AllocHost(uint64(size))
 		return err
 	})
 	if err != nil {
@@ -167,10 +145,6 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 	if err := checkSize(op, size); err != nil {
 		return err
 	}
-	p, err := rt.pinner(op)
-	if err != nil {
-		return err
-	}
 	if rt.ours(addr) || rt.ours(addr+uint64(size)-1) {
 		return driver.Errorf(driver.InvalidValue, op, "%d bytes at %#x are memory of this runtime", size, addr)
 	}
@@ -180,7 +154,7 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 	other := shared()
 	m.mu.Unlock()
 	if other == nil {
-		if err := p.Register(addr, uint64(size)); err != nil {
+		if err := rt.drv.Register(addr, uint64(size)); err != nil {
 			return err
 		}
 		// Another thread may have registered the same bytes meanwhile.
@@ -193,7 +167,7 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 			rt.host(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, uint64(size)}}})
 			return nil
 		}
-		_ = p.Unregister(addr)
+		_ = rt.drv.Unregister(addr)
 	}
 	return driver.Errorf(driver.InvalidValue, op, "it shares bytes with %s at %#x", other.describe(), other.Start)
 }
@@ -218,11 +192,11 @@ func (rt *Runtime) take(op string, addr uint64, fits func(*Block) bool, what str
 
 // ours reports whether an address lies where the runtime's memory lies.
 func (rt *Runtime) ours(addr uint64) bool {
-	if p, ok := rt.drv.(driver.Pinner); ok && p.OwnsHost(addr) {
+	if rt.drv.OwnsHost(addr) {
 		return true
 	}
 	for _, d := range rt.devices {
-		if m, ok := d.d.(driver.Memory); ok && m.Owns(addr) {
+		if d.d.Owns(addr) {
 			return true
 		}
 	}
@@ -334,7 +308,7 @@ func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, wha
 func (rt *Runtime) retire(b *Block) {
 	b.freed = true
 	for _, s := range b.others {
-		b.addUse(s, s.d.(driver.Worker).Last())
+		b.addUse(s, s.d.Last())
 	}
 	rt.memory.space.remove(b)
 	rt.memory.deferred.add(b)
@@ -344,10 +318,6 @@ func (rt *Runtime) retire(b *Block) {
 //
 // Contract: M1.
 func (d *Device) MemoryInfo() (free, total uint64, err error) {
-	m, err := d.memory("memory info")
-	if err != nil {
-		return 0, 0, err
-	}
 	d.rt.reapAll()
-	return m.Info()
+	return d.d.Info()
 }

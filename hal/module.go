@@ -37,15 +37,14 @@ func (d *Device) LoadModule(t *Thread, image []byte) (*Module, error) {
 	if err := t.enter(op); err != nil {
 		return nil, err
 	}
-	l, ok := d.d.(driver.Loader)
-	if !ok {
+	if d.vendor == nil {
 		return nil, driver.Errorf(driver.NotSupported, op, "the %s backend runs no kernels of a module; "+
 			"enqueue a native function, or use a backend that has kernels", d.rt.Name())
 	}
 	if len(image) == 0 {
 		return nil, driver.Errorf(driver.InvalidValue, op, "the program is empty")
 	}
-	made, err := l.Load(image)
+	made, err := d.vendor.Load(image)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +161,7 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	if err := s.admit(t, op); err != nil {
 		return err
 	}
-	l, ok := s.d.(driver.Launcher)
+	l, ok := s.d.(driver.VendorStream)
 	if !ok {
 		return driver.Errorf(driver.NotSupported, op, "the %s backend runs no kernels", s.dev.rt.Name())
 	}
@@ -174,10 +173,6 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	if err := spec.check(f); err != nil {
 		return err
 	}
-	w, err := s.worker(op)
-	if err != nil {
-		return err
-	}
 	if !m.begin(s) {
 		return closedError(op, "module")
 	}
@@ -186,7 +181,7 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 		id = s.announce(Operation{Kind: "launch", Thread: t, Reads: reads, Writes: writes})
 	}
 	blocks := append(s.blocks("a kernel", reads, writes), m.code)
-	return s.settle(t, id, s.using(w, blocks, func() error {
+	return s.settle(t, id, s.using(blocks, func() error {
 		return l.Launch(driver.Launch{Function: f.d, Grid: spec.Grid, Block: spec.Block, Shared: spec.Shared,
 			Args: spec.Args, Cooperative: spec.Cooperative, Tag: id})
 	}))

@@ -270,8 +270,8 @@ var began = time.Now()
 
 // Now returns nanoseconds of the clock that operations are timed with.
 func (rt *Runtime) Now() int64 {
-	if f, ok := rt.drv.(driver.Follower); ok {
-		return f.Now()
+	if rt.sim != nil {
+		return rt.sim.Now()
 	}
 	return int64(time.Since(began))
 }
@@ -284,12 +284,11 @@ func (rt *Runtime) Now() int64 {
 //
 // Contract: O6.
 func (rt *Runtime) FollowExecution(on bool) error {
-	f, ok := rt.drv.(driver.Follower)
-	if !ok {
+	if rt.sim == nil {
 		return driver.Errorf(driver.NotSupported, "follow execution",
 			"the %s backend does not tell when operations run", rt.Name())
 	}
-	f.Follow(on)
+	rt.sim.Follow(on)
 	return nil
 }
 
@@ -297,22 +296,20 @@ func (rt *Runtime) FollowExecution(on bool) error {
 //
 // Contract: O6.
 func (rt *Runtime) Executions() []driver.Execution {
-	if f, ok := rt.drv.(driver.Follower); ok {
-		return f.Executions()
+	if rt.sim != nil {
+		return rt.sim.Executions()
 	}
 	return nil
 }
 
 // Graphed reports whether the backend can tell what its streams wait for.
 func (rt *Runtime) Graphed() bool {
-	_, ok := rt.drv.(driver.Grapher)
-	return ok
+	return rt.sim != nil
 }
 
 // Stepped reports whether the devices move only during calls.
 func (rt *Runtime) Stepped() bool {
-	g, ok := rt.drv.(driver.Grapher)
-	return ok && g.Stepped()
+	return rt.deterministic()
 }
 
 // Quiet reports whether nothing of the runtime moves by itself: no stream can,
@@ -322,11 +319,10 @@ func (rt *Runtime) Stepped() bool {
 //
 // Contract: W1, W2.
 func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
-	g, ok := rt.drv.(driver.Grapher)
-	if !ok {
+	if rt.sim == nil {
 		return false, 0
 	}
-	quiet, mark = g.Quiet()
+	quiet, mark = rt.sim.Quiet()
 	return quiet && rt.Funcs.still(), mark
 }
 
@@ -335,8 +331,8 @@ func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
 //
 // Contract: W1, W2.
 func (rt *Runtime) Busy() []driver.Busy {
-	if g, ok := rt.drv.(driver.Grapher); ok {
-		return g.Busy()
+	if rt.sim != nil {
+		return rt.sim.Busy()
 	}
 	return nil
 }

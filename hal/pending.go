@@ -24,7 +24,7 @@ func (rt *Runtime) pendingOnce(addr uint64) []use {
 	}
 	var found []use
 	for _, u := range b.users {
-		if !u.stream.d.(driver.Worker).Reached(u.place) {
+		if !u.stream.d.Reached(u.place) {
 			found = append(found, u)
 		}
 	}
@@ -54,7 +54,7 @@ func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
 	}
 	var ps driver.Points
 	for _, u := range rt.pendingUses(addr) {
-		ps = append(ps, u.stream.d.(driver.Worker).At(u.place))
+		ps = append(ps, u.stream.d.At(u.place))
 	}
 	o := Operation{Kind: "synchronize memory", Thread: t, Reads: rt.wholeBlock(addr)}
 	if len(ps) == 0 {

@@ -54,14 +54,10 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 		return nil, err
 	}
 	d := s.dev
-	m, err := d.memory(op)
-	if err != nil {
-		return nil, err
-	}
 	n := roundUp(uint64(size))
 	var c *chunk
-	err = d.rt.withRoom(d, op, uint64(size), wait, func() (err error) {
-		c, err = d.pool.alloc(m, s, n)
+	err := d.rt.withRoom(d, op, uint64(size), wait, func() (err error) {
+		c, err = d.pool.alloc(s, n)
 		return err
 	})
 	if err != nil {
@@ -72,9 +68,9 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 	if s.listened() {
 		id = s.tell(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
-	if w := s.d.(driver.Worker); !w.Reached(w.Last()) {
+	if last := s.d.Last(); !s.d.Reached(last) {
 		// The block may be one that pending work of s still works on for its former owner.
-		b.users = []use{{stream: s, place: w.Last(), what: "work from before its allocation"}}
+		b.users = []use{{stream: s, place: last, what: "work from before its allocation"}}
 	}
 	d.rt.know(b)
 	if d.rt.deterministic() {
@@ -86,7 +82,7 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 }
 
 // alloc returns a chunk that work of s may use from now on.
-func (p *pool) alloc(m driver.Memory, s *Stream, n uint64) (*chunk, error) {
+func (p *pool) alloc(s *Stream, n uint64) (*chunk, error) {
 	rt := s.dev.rt
 	rt.refresh()
 	for range rt.looks() {
@@ -99,8 +95,8 @@ func (p *pool) alloc(m driver.Memory, s *Stream, n uint64) (*chunk, error) {
 		}
 		rt.refresh()
 	}
-	p.replace(m, n)
-	start, err := m.Alloc(n)
+	p.replace(s.dev, n)
+	start, err := s.dev.d.Alloc(n)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +163,7 @@ func (p *pool) put(b *bin, c *chunk) {
 func (p *pool) advance() bool {
 	kept := p.bins[:0]
 	for _, b := range p.bins {
-		w := b.stream.d.(driver.Worker)
+		w := b.stream.d
 		for c := b.oldest; c != nil && w.Reached(c.place); c = b.oldest {
 			b.remove(c)
 			p.put(&p.ready, c)
@@ -194,7 +190,7 @@ func (p *pool) free(d *Device, c *chunk, s *Stream, place uint64) {
 	p.own.active -= c.size
 	p.all.active -= c.size
 	b := &p.ready
-	if s != nil && !s.d.(driver.Worker).Reached(place) {
+	if s != nil && !s.d.Reached(place) {
 		if b = p.ordered[s]; b == nil {
 			if p.ordered == nil {
 				p.ordered = map[*Stream]*bin{}
@@ -252,7 +248,7 @@ func (p *pool) drop(c *chunk) uint64 {
 
 // replace gives idle segments back before a larger one is taken, at most as many
 // bytes as that has: so a program whose blocks grow does not reserve the sum of them.
-func (p *pool) replace(m driver.Memory, n uint64) {
+func (p *pool) replace(d *Device, n uint64) {
 	var back []uint64
 	p.mu.Lock()
 	for c := p.idle; c != nil && c.size <= n; c = p.idle {
@@ -261,7 +257,7 @@ func (p *pool) replace(m driver.Memory, n uint64) {
 	}
 	p.mu.Unlock()
 	for _, addr := range back {
-		m.Free(addr)
+		d.d.Free(addr)
 	}
 }
 
@@ -314,7 +310,7 @@ func (s *Stream) freeInOrder(t *Thread, b *Block) {
 	if s.listened() {
 		s.tell(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
-	s.dev.pool.free(s.dev, b.chunk, s, s.d.(driver.Worker).Mark())
+	s.dev.pool.free(s.dev, b.chunk, s, s.d.Mark())
 }
 
 // trim gives idle segments back to the device until at most least bytes are
@@ -324,7 +320,7 @@ func (p *pool) trim(d *Device, least uint64) {
 	for range d.rt.looks() {
 		back, held := p.excess(least)
 		for _, addr := range back {
-			d.d.(driver.Memory).Free(addr)
+			d.d.Free(addr)
 		}
 		if !held {
 			return
@@ -353,7 +349,7 @@ func (p *pool) drain(d *Device) {
 	}
 	back, _ := p.excess(0)
 	for _, addr := range back {
-		d.d.(driver.Memory).Free(addr)
+		d.d.Free(addr)
 	}
 }
 
@@ -377,7 +373,7 @@ func (p *pool) pendingFrees(points driver.Points) driver.Points {
 	}
 	p.mu.Unlock()
 	for _, u := range last {
-		points = append(points, u.stream.d.(driver.Worker).At(u.place))
+		points = append(points, u.stream.d.At(u.place))
 	}
 	return points
 }

@@ -23,7 +23,7 @@ func (s *Stream) reserve(op, what string, ranges []extent, blocks []*Block) erro
 	rt := s.dev.rt
 	m := &rt.memory
 	var foreign [extentsMost]*Block
-	for asked := rt.prober == nil; ; asked = true {
+	for asked := rt.vendor == nil; ; asked = true {
 		m.mu.Lock()
 		missing := false
 		var err error
@@ -99,7 +99,7 @@ func (rt *Runtime) apart(op string, r extent) error {
 // outsider returns the memory of another library that holds an address, nil if
 // the backend's library knows none. No lock is held.
 func (rt *Runtime) outsider(addr uint64) *Block {
-	where, start, size, ordinal, known := rt.prober.Probe(addr)
+	where, start, size, ordinal, known := rt.vendor.Probe(addr)
 	if !known || where == driver.Pageable || rt.gone(addr) {
 		return nil
 	}

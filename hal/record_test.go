@@ -47,7 +47,7 @@ func (s *hookedStream) Record(e driver.Event, tag driver.Tag) error {
 
 // gate holds a stream of the hooked driver.
 func (s *hookedStream) gate(t *testing.T) driver.Gate {
-	g, err := s.Stream.(driver.Gater).Gate(1, 0)
+	g, err := s.Stream.Gate(1, 0)
 	require.NoError(t, err)
 	return g
 }

@@ -90,7 +90,7 @@ func (b *Block) Release(t *Thread) error {
 	others := b.others
 	m.mu.Unlock()
 	for _, s := range others { // exact answers about this point of the streams
-		if k, ok := s.d.(driver.Keeper); ok {
+		if k, ok := s.d.(driver.VendorStream); ok {
 			k.Keep()
 		}
 	}
@@ -100,7 +100,7 @@ func (b *Block) Release(t *Thread) error {
 		return nil
 	}
 	if b.pooled {
-		b.freedAt = b.home.d.(driver.Worker).Last()
+		b.freedAt = b.home.d.Last()
 		// Its stream gets it back at once.
 		b.users = slices.DeleteFunc(b.users, func(u use) bool { return u.stream == b.home && u.calls == 0 })
 	}
@@ -136,13 +136,13 @@ func (rt *Runtime) releaseLoan(b *Block) {
 		if known := m.space.find(b.Start); known != nil {
 			for _, u := range known.users {
 				if u.calls > 0 { // the operation that a call is about to enqueue
-					u.place = max(u.place, u.stream.d.(driver.Worker).Last()+1)
+					u.place = max(u.place, u.stream.d.Last()+1)
 				}
 				b.addUse(u.stream, u.place)
 			}
 		}
 		for _, s := range b.others {
-			b.addUse(s, s.d.(driver.Worker).Last())
+			b.addUse(s, s.d.Last())
 		}
 		m.deferred.add(b)
 	}
@@ -264,9 +264,8 @@ func (s *Stream) scribble(b *Block, id uint32) error {
 	m.mu.Lock()
 	b.begin(s, "its allocation")
 	m.mu.Unlock()
-	w := s.d.(driver.Worker)
-	return s.using(w, []*Block{b}, func() error {
-		return w.Fill(driver.Fill{Dst: b.Start, Count: min(b.Size, scribbleMost), Value: 0xff, Size: 1,
+	return s.using([]*Block{b}, func() error {
+		return s.d.Fill(driver.Fill{Dst: b.Start, Count: min(b.Size, scribbleMost), Value: 0xff, Size: 1,
 			On: driver.OnDevice, Tag: id})
 	})
 }

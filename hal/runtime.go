@@ -25,21 +25,22 @@ type Runtime struct {
 	live   atomic.Int64
 	ended  atomic.Bool
 	memory memories
-	// prober and refresher are the driver, where it is one.
-	prober    driver.Prober
-	refresher driver.Refresher
-	eventIDs  atomic.Uint64
-	gateIDs   atomic.Uint64
+	// sim and vendor are the driver, where its devices are simulated, or it is one
+	// of a vendor's library.
+	sim      driver.Simulator
+	vendor   driver.VendorDriver
+	eventIDs atomic.Uint64
+	gateIDs  atomic.Uint64
 }
 
 // Open makes a runtime of a driver. threads bounds how many threads may run
 // functions at once.
 func Open(drv driver.Driver, threads int) (*Runtime, error) {
 	rt := &Runtime{drv: drv, Funcs: newQueue(threads)}
-	rt.prober, _ = drv.(driver.Prober)
-	rt.refresher, _ = drv.(driver.Refresher)
-	if q, ok := drv.(driver.Sequencer); ok {
-		q.OnSequence(rt.listeners.notifier.sequence)
+	rt.sim, _ = drv.(driver.Simulator)
+	rt.vendor, _ = drv.(driver.VendorDriver)
+	if rt.sim != nil {
+		rt.sim.OnSequence(rt.listeners.notifier.sequence)
 	}
 	for i := range drv.DeviceCount() {
 		d, err := drv.Open(i)
@@ -48,11 +49,9 @@ func Open(drv driver.Driver, threads int) (*Runtime, error) {
 			return nil, err
 		}
 		dev := &Device{rt: rt, ordinal: i, d: d, levels: driver.Levels}
-		if r, ok := d.(driver.Ranged); ok {
-			dev.levels = max(1, min(driver.Levels, r.Priorities()))
+		if dev.vendor, _ = d.(driver.VendorDevice); dev.vendor != nil {
+			dev.levels = max(1, min(driver.Levels, dev.vendor.Priorities()))
 		}
-		dev.stager, _ = d.(driver.Stager)
-		dev.losable, _ = d.(driver.Losable)
 		dev.legacy = &Stream{dev: dev, d: d.Legacy(), level: uint8(dev.levels - 1), special: true}
 		rt.devices = append(rt.devices, dev)
 	}

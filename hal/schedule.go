@@ -18,12 +18,11 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 	if err := t.enter(op); err != nil {
 		return err
 	}
-	s, ok := rt.drv.(driver.Scheduled)
-	if !ok {
+	if rt.sim == nil {
 		return driver.Errorf(driver.NotSupported, op, "schedules need the host device, and the backend in use is %s: "+
 			"its hardware chooses the order; set HALSTREAM_BACKEND=host", rt.Name())
 	}
-	if err := s.SetSchedule(text, c); err != nil {
+	if err := rt.sim.SetSchedule(text, c); err != nil {
 		return err
 	}
 	// What a run reads before it is written must not depend on what earlier runs
@@ -37,14 +36,13 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 
 // deterministic reports whether a deterministic schedule is in force.
 func (rt *Runtime) deterministic() bool {
-	s, ok := rt.drv.(driver.Scheduled)
-	return ok && s.Deterministic()
+	return rt.sim != nil && rt.sim.Deterministic()
 }
 
 // Schedule returns the text of the schedule in force.
 func (rt *Runtime) Schedule() string {
-	if s, ok := rt.drv.(driver.Scheduled); ok {
-		return s.Schedule()
+	if rt.sim != nil {
+		return rt.sim.Schedule()
 	}
 	return "parallel"
 }
@@ -53,8 +51,8 @@ func (rt *Runtime) Schedule() string {
 //
 // Contract: X1.
 func (rt *Runtime) Run() driver.Run {
-	if s, ok := rt.drv.(driver.Scheduled); ok {
-		return s.Run()
+	if rt.sim != nil {
+		return rt.sim.Run()
 	}
 	return driver.Run{}
 }

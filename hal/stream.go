@@ -265,8 +265,7 @@ func (s *Stream) Idle() bool { return s.d.Point().Wait(0) }
 // workDone reports whether all work of s is known to be done. It is no schedule
 // point and calls no vendor's library, so it may be called under locks.
 func (s *Stream) workDone() bool {
-	w, ok := s.d.(driver.Worker)
-	return ok && w.Reached(w.Last())
+	return s.d.Reached(s.d.Last())
 }
 
 // Rested is Done as the first step of a synchronize, and told as one.
@@ -356,11 +355,11 @@ func (s *Stream) Abort(t *Thread) (int, error) {
 	if err := s.open(t, "abort"); err != nil {
 		return 0, err
 	}
-	a, ok := s.d.(driver.Aborter)
-	if !ok {
+	sim := s.dev.rt.sim
+	if sim == nil {
 		return 0, driver.Errorf(driver.NotSupported, "abort", "the %s backend cannot", s.dev.rt.Name())
 	}
-	return a.Abort(), nil
+	return sim.AbortStream(s.d), nil
 }
 
 // Close gives s up. Pending work still runs. Closing again does nothing.

@@ -104,14 +104,13 @@ func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 // ownStream is the vendor's per-thread default stream where there is one, which
 // other libraries of the process use, too; else one of ours.
 func (d *Device) ownStream(t *Thread) (*Stream, error) {
-	p, ok := d.d.(driver.PerThreader)
-	if !ok || !t.Bound {
+	if d.vendor == nil || !t.Bound {
 		return d.newStream(StreamOptions{}, nil)
 	}
 	d.used.Store(true)
 	s := &Stream{dev: d, index: d.indexes.Add(1), level: uint8(d.levels - 1)}
 	var err error
-	s.d, err = p.PerThread(driver.StreamOptions{Level: s.level, Ordered: true, ID: s.index})
+	s.d, err = d.vendor.PerThread(driver.StreamOptions{Level: s.level, Ordered: true, ID: s.index})
 	if err != nil {
 		return nil, err
 	}

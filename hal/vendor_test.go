@@ -285,3 +285,23 @@ func TestSmallPageableSourcesAreStagedByTheDevice(t *testing.T) {
 	require.Equal(t, -1, drv.lastCopy.DstDevice)
 	require.NoError(t, rt.Free(nil, b.Start))
 }
+
+// What the tests do not use of a vendor's library is absent.
+
+func absent(doing string) error {
+	return driver.Errorf(driver.NotSupported, doing, "the imitated library has none")
+}
+
+func (v *vendor) CanAccess(int, int) (bool, error) { return false, nil }
+
+func (v *vendor) Enable(int, int) error { return absent("enable peer access") }
+
+func (d *vendorDevice) PerThread(o driver.StreamOptions) (driver.Stream, error) {
+	return d.NewStream(o)
+}
+
+func (d *vendorDevice) Fact(string) (string, error) { return "", absent("device fact") }
+
+func (d *vendorDevice) Load([]byte) (driver.Module, error) { return nil, absent("load module") }
+
+func (s *vendorStream) Launch(driver.Launch) error { return absent("launch") }

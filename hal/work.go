@@ -24,15 +24,11 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 	if err := s.admit(t, "delay"); err != nil {
 		return err
 	}
-	d, ok := s.d.(driver.Delayer)
-	if !ok {
-		return driver.Errorf(driver.NotSupported, "delay", "the %s backend cannot", s.dev.rt.Name())
-	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(Operation{Kind: "delay", Thread: t})
 	}
-	return s.settle(t, id, d.Delay(ns, id))
+	return s.settle(t, id, s.d.Delay(ns, id))
 }
 
 // Gate enqueues an operation that blocks s until the gate is opened.
@@ -45,15 +41,11 @@ func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 	if err := s.admit(t, "gate"); err != nil {
 		return nil, err
 	}
-	g, ok := s.d.(driver.Gater)
-	if !ok {
-		return nil, driver.Errorf(driver.NotSupported, "gate", "the %s backend cannot", s.dev.rt.Name())
-	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(Operation{Kind: "gate", Thread: t})
 	}
-	opened, err := g.Gate(s.dev.rt.gateIDs.Add(1), id)
+	opened, err := s.d.Gate(s.dev.rt.gateIDs.Add(1), id)
 	if id != 0 {
 		s.dev.rt.listeners.enqueued(id, err)
 	}
@@ -73,10 +65,6 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 	if err := s.admit(t, op); err != nil {
 		return err
 	}
-	w, err := s.worker(op)
-	if err != nil {
-		return err
-	}
 	if fn == 0 {
 		return driver.Errorf(driver.InvalidValue, op, "the function's address is 0")
 	}
@@ -91,7 +79,7 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 		}
 	}
 	blocks := s.blocks("a native function", reads, writes)
-	return s.settle(t, id, s.using(w, blocks, func() error { return w.Native(spec) }))
+	return s.settle(t, id, s.using(blocks, func() error { return s.d.Native(spec) }))
 }
 
 // HostFunc enqueues a function: when s gets there, a thread that serves the
@@ -123,12 +111,11 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) erro
 			f.Sink = watchSink{s, w}
 		}
 	}
-	w, ok := s.d.(driver.Worker)
-	if !ok || len(reads)+len(writes) == 0 {
+	if len(reads)+len(writes) == 0 {
 		return s.settle(t, id, s.d.HostFunc(f))
 	}
 	blocks := s.blocks("a function", reads, writes)
-	return s.settle(t, id, s.using(w, blocks, func() error { return s.d.HostFunc(f) }))
+	return s.settle(t, id, s.using(blocks, func() error { return s.d.HostFunc(f) }))
 }
 
 // Pass enqueues a function that later work, synchronize included, does not
@@ -167,11 +154,4 @@ func (s *Stream) blocks(what string, lists ...[]Range) []*Block {
 		}
 	}
 	return found
-}
-
-func (s *Stream) worker(op string) (driver.Worker, error) {
-	if w, ok := s.d.(driver.Worker); ok {
-		return w, nil
-	}
-	return nil, driver.Errorf(driver.NotSupported, op, "the %s backend cannot copy yet", s.dev.rt.Name())
 }

@@ -2,7 +2,7 @@ package pybuild
 
 import "halstream/hal"
 
-// DeviceFact returns a fact about a device as text: see driver.Informant.
+// DeviceFact returns a fact about a device as text: see driver.VendorDevice.
 func DeviceFact(ordinal int64, name string) (text string, err error) {
 	defer guard(&err)
 	d, err := device(ordinal)

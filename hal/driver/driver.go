@@ -29,7 +29,19 @@ type Driver interface {
 	DeviceCount() int
 	// Open returns a device. It is called once per ordinal.
 	Open(ordinal int) (Device, error)
-	// Close gives up what the driver holds. No object of it is used afterwards.
+	// AllocHost returns the address of size bytes of host memory that devices can
+	// read and write when a stream gets there (pinned memory).
+	AllocHost(size uint64) (uint64, error)
+	// FreeHost gives pinned memory back.
+	FreeHost(addr uint64)
+	// OwnsHost reports whether an address lies where pinned memory lies, under the
+	// same rule as Device.Owns.
+	OwnsHost(addr uint64) bool
+	// Register makes memory of the program pinned; Unregister undoes it.
+	Register(addr, size uint64) error
+	Unregister(addr uint64) error
+	// Close gives up what the driver holds. No object of it is used afterwards,
+	// but for calls that are in progress: they fail or have no effect.
 	Close()
 }
 
@@ -43,6 +55,17 @@ type Device interface {
 	NewEvent(o EventOptions) (Event, error)
 	// Legacy returns the legacy default stream, always the same one.
 	Legacy() Stream
+	// Alloc returns the address of size bytes of device memory, aligned to 256.
+	// Addresses are numbers: what they point to may not be reachable from the host.
+	// It fails with OutOfMemory.
+	Alloc(size uint64) (uint64, error)
+	// Free gives a block back. Nothing uses it any more.
+	Free(addr uint64)
+	// Info returns the free and the total bytes.
+	Info() (free, total uint64, err error)
+	// Owns reports whether an address lies where the device's memory lies, in
+	// use or not. It may be called under locks, so it never calls a vendor's library.
+	Owns(addr uint64) bool
 	// Point returns the point at which all work enqueued so far is done.
 	Point() Point
 	// Pending returns how many operations are enqueued and not done.
@@ -91,8 +114,30 @@ type Stream interface {
 	Reset(e Event, tag Tag) error
 	// Nop enqueues an operation that does nothing.
 	Nop(tag Tag) error
+	// Delay enqueues an engine operation that lasts ns nanoseconds.
+	Delay(ns int64, tag Tag) error
+	// Gate enqueues an operation that blocks the stream until it is opened.
+	Gate(id uint64, tag Tag) (Gate, error)
 	// HostFunc hands f to its sink when the stream gets there.
 	HostFunc(f HostFunc) error
+	// Copy enqueues a copy. Where c.Waited is set the caller waits for the
+	// returned point, or for the stream's if it is nil, before it returns. Every
+	// range has been checked, here as in Fill.
+	Copy(c Copy) (Point, error)
+	// Fill enqueues a fill.
+	Fill(f Fill) error
+	// Native enqueues a call of a C function.
+	Native(n Native) error
+	// Last returns the place of the operation enqueued last.
+	Last() uint64
+	// Mark returns the place at which all work before this call is done, that
+	// of other streams included which later work of this one would wait for.
+	Mark() uint64
+	// Reached reports whether the operation at a place is done, as far as is
+	// known: it may be called under locks, so it never calls a vendor's library.
+	Reached(place uint64) bool
+	// At returns the point at which the operation at a place is done.
+	At(place uint64) Point
 	// Query reports whether all work is done. It never blocks, and leaves the
 	// stream's errors where they are.
 	Query() (bool, error)
@@ -165,12 +210,6 @@ type Completer interface {
 	Complete(err *Error) (kept bool)
 }
 
-// Gater is implemented by streams that tests can hold.
-type Gater interface {
-	// Gate enqueues an operation that blocks the stream until Open.
-	Gate(id uint64, tag Tag) (Gate, error)
-}
-
 // Gate is a held place on a stream.
 type Gate interface {
 	// Open lets the stream go on; again is a no-op. It may be called from
@@ -178,98 +217,4 @@ type Gate interface {
 	Open()
 	// Opened reports whether Open was called.
 	Opened() bool
-}
-
-// Delayer is implemented by streams that can be kept busy for a while.
-type Delayer interface {
-	// Delay enqueues an engine operation that lasts ns nanoseconds.
-	Delay(ns int64, tag Tag) error
-}
-
-// Aborter is implemented by streams that can drop their work, and by devices
-// that can drop the work of all streams.
-type Aborter interface {
-	// Abort drops what has not started and returns how much it was.
-	Abort() int
-}
-
-// Execution says when an operation ran, in nanoseconds of the backend's clock.
-type Execution struct {
-	Tag          Tag
-	Began, Ended int64
-}
-
-// Follower is implemented by drivers that can tell when operations run.
-type Follower interface {
-	// Now returns the time of the devices' clock, nanoseconds.
-	Now() int64
-	// Follow switches the notes on or off; off forgets them.
-	Follow(on bool)
-	// Executions returns the notes since the last call, in the order of the
-	// operations' ends. Operations without a tag are not in them.
-	Executions() []Execution
-}
-
-// Sequencer is implemented by drivers that can say in which order operations took
-// their places on streams and events.
-type Sequencer interface {
-	// OnSequence sets what is called with the tag of each operation that has one,
-	// once, at the moment from which every later operation comes after it. It is
-	// called with the driver's locks held, so it neither blocks nor calls back.
-	OnSequence(f func(Tag))
-}
-
-// Caller is what a backend that moves its devices only during calls needs to
-// know of the threads that call, each with a default for callers without it.
-type Caller struct {
-	// Wait waits for p as the calling thread may: it lets others run meanwhile.
-	// It reports whether p was reached within limit nanoseconds, and whether
-	// the call shall end at once.
-	Wait func(p Point, limit int64) (reached, interrupted bool)
-	// Thread returns the number of the calling thread, and whether it runs a
-	// function of a stream.
-	Thread func() (id uint64, inside bool)
-	// Stuck reports whether the function with this token waits for something
-	// that only another thread can give it, and whether the call shall end at once.
-	Stuck func(token uint64) (stuck, interrupted bool)
-	// Asleep reports whether no thread of the program can do anything now.
-	Asleep func() bool
-}
-
-// Scheduled is implemented by drivers whose operations can be made to run in a
-// chosen order.
-type Scheduled interface {
-	// SetSchedule begins a new run under a schedule: "parallel", or the text of
-	// a deterministic one. It fails with InvalidValue for one that does not
-	// exist, and with NotReady while work is pending.
-	SetSchedule(text string, c Caller) error
-	// Schedule returns the text of the schedule in force.
-	Schedule() string
-	// Deterministic reports whether it is another one than "parallel". Memory
-	// that the driver gives out is then overwritten first.
-	Deterministic() bool
-	// Run returns what happened since the schedule was set.
-	Run() Run
-}
-
-// Run is what happened under a deterministic schedule. Streams are numbered
-// from 1 in the order of their first operation, operations on each stream, and
-// calls, likewise.
-type Run struct {
-	Steps []Step
-	Calls []Call
-}
-
-// Step is a call, or an operation that ran.
-type Step struct {
-	Call       uint32 // its number; 0 if an operation ran
-	Stream, Op uint32
-	Tag        Tag
-}
-
-// Call is one call of the program at which the device could move.
-type Call struct {
-	Thread uint32 // from 1, in the order of their first calls
-	Kind   string
-	Stream uint32
 }

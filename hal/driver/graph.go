@@ -1,18 +1,5 @@
 package driver
 
-// Grapher is implemented by drivers that can tell what their streams wait for.
-type Grapher interface {
-	// Quiet reports whether no stream can move unless the program does something:
-	// none is ready, no engine works and no limit of a wait runs. Functions that
-	// were handed over are the program's. Two calls that return the same mark had
-	// the same work pending at the same places.
-	Quiet() (quiet bool, mark uint64)
-	// Stepped reports whether the devices move only during calls.
-	Stepped() bool
-	// Busy returns all streams with pending work.
-	Busy() []Busy
-}
-
 // Need says what the operation at the head of a stream waits for.
 type Need uint8
 

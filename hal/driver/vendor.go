@@ -2,102 +2,64 @@ package driver
 
 // The interfaces of this file are for backends that stand on a vendor's library.
 
-// Ranged is implemented by devices that tell fewer than Levels priorities apart.
-type Ranged interface {
-	// Priorities returns how many there are, from 1; levels are below that.
+// VendorDriver is implemented by drivers of a vendor's library.
+type VendorDriver interface {
+	// Probe returns the allocation that holds an address, and the ordinal of its
+	// device (-1: the host's). known is false for memory the library does not know.
+	Probe(addr uint64) (where Where, start, size uint64, ordinal int, known bool)
+	// Refresh asks the library how far all streams are whose places Stream.Reached
+	// was asked for in vain; Reached answers from what the last Refresh found. No
+	// lock of the caller's may be held.
+	Refresh()
+	// CanAccess reports whether device from can use memory of device to.
+	CanAccess(from, to int) (bool, error)
+	// Enable lets device from use memory of device to; again does nothing.
+	Enable(from, to int) error
+}
+
+// VendorDevice is implemented by devices of a vendor's library.
+type VendorDevice interface {
+	// Priorities returns how many priorities the device tells apart, from 1 to
+	// Levels; levels are below that.
 	Priorities() int
-}
-
-// Handled is implemented by streams that the vendor's library knows by a number.
-type Handled interface {
-	Handle() uint64
-}
-
-// Foreign is implemented by devices on which streams of other libraries of the
-// process can be used.
-type Foreign interface {
 	// External returns a stream for a handle of the vendor's. Closing it leaves
 	// the vendor's stream alone. It fails with InvalidHandle for a handle that
 	// the library does not know, and with WrongDevice for one of another device.
 	External(handle uint64) (Stream, error)
-}
-
-// PerThreader is implemented by devices whose library keeps a default stream for
-// each of the system's threads.
-type PerThreader interface {
-	// PerThread returns the calling thread's. Other threads may wait for its work
-	// but not give it any. Closing it leaves the library's alone.
+	// PerThread returns the calling thread's default stream of the library. Other
+	// threads may wait for its work but not give it any. Closing it leaves the
+	// library's alone.
 	PerThread(o StreamOptions) (Stream, error)
-}
-
-// Prober is implemented by drivers that can say what memory of other libraries is.
-type Prober interface {
-	// Probe returns the allocation that holds an address, and the ordinal of its
-	// device (-1: the host's). known is false for memory the library does not know.
-	Probe(addr uint64) (where Where, start, size uint64, ordinal int, known bool)
-}
-
-// Stager is implemented by devices that can only read memory of their own kind
-// late. Copies from pageable memory go through it.
-type Stager interface {
-	// Stage returns the address of size bytes that the host writes to. Copy.Release
-	// gives them back.
+	// Stage returns the address of size bytes that the host writes to, and that
+	// the device can read late: copies from pageable memory go through them.
+	// Copy.Release gives them back.
 	Stage(size uint64) (uint64, error)
 	// Unstage gives them back when no copy was enqueued.
 	Unstage(addr uint64)
-}
-
-// Keeper is implemented by streams that tell exactly when an operation is done
-// only where they were asked to.
-type Keeper interface {
-	// Keep makes Reached exact for the operation enqueued last, instead of true
-	// only when later ones are done, too.
-	Keep()
-}
-
-// Refresher is implemented by drivers that must ask their library how far its
-// streams are. Worker.Reached answers from what the last Refresh found.
-type Refresher interface {
-	// Refresh asks for all streams whose places somebody looked at in vain. No
-	// lock of the caller's may be held.
-	Refresh()
-}
-
-// Losable is implemented by devices that an error can make useless for the rest
-// of the process.
-type Losable interface {
-	// Lost returns the error that did, nil while the device can be used. It never
-	// calls the vendor's library. Points of a lost device are reached.
+	// Lost returns the error that made the device useless for the rest of the
+	// process, nil while it can be used. It never calls the vendor's library.
+	// Points of a lost device are reached.
 	Lost() *Error
-}
-
-// Made is implemented by streams of Foreign that can tell how they were made.
-type Made interface {
-	// Made returns it; ID is 0.
-	Made() StreamOptions
-}
-
-// Informant is implemented by devices that can tell facts about themselves.
-type Informant interface {
-	// Fact returns one as text: "uuid", "pci", "major", "minor", "processors",
-	// "warp", "clock_khz", "driver", "unified", "pools", "memops", or
-	// "attribute:N" by the vendor's number. It fails with NotSupported.
+	// Fact returns a fact about the device as text: "uuid", "pci", "major",
+	// "minor", "processors", "warp", "clock_khz", "driver", "unified", "pools",
+	// "memops", or "attribute:N" by the vendor's number. It fails with NotSupported.
 	Fact(name string) (string, error)
-}
-
-// Peers is implemented by drivers whose devices may reach each other's memory.
-type Peers interface {
-	// CanAccess reports whether device from can use memory of device to.
-	CanAccess(from, to int) (bool, error)
-	// Enable makes it so; again does nothing.
-	Enable(from, to int) error
-}
-
-// Loader is implemented by devices that run programs of the vendor's.
-type Loader interface {
 	// Load makes a module of an image: text that ends with NUL, or a binary. The
 	// error of one with mistakes carries the compiler's words.
 	Load(image []byte) (Module, error)
+}
+
+// VendorStream is implemented by streams of a vendor's library.
+type VendorStream interface {
+	// Handle is the number by which the library knows the stream.
+	Handle() uint64
+	// Made returns how the stream was made; ID is 0 for one of External.
+	Made() StreamOptions
+	// Keep makes Stream.Reached exact for the operation enqueued last, instead of
+	// true only when later ones are done, too.
+	Keep()
+	// Launch enqueues a launch of a function.
+	Launch(l Launch) error
 }
 
 // Module is a loaded program.
@@ -128,9 +90,4 @@ type Launch struct {
 	// Cooperative launches run all blocks at once or fail.
 	Cooperative bool
 	Tag         Tag
-}
-
-// Launcher is implemented by streams that launch functions.
-type Launcher interface {
-	Launch(l Launch) error
 }

@@ -18,7 +18,7 @@ func TestL6_close_waits_for_a_copy_that_runs(t *testing.T) {
 	require.NoError(t, err)
 	dev, err := drv.Open(0)
 	require.NoError(t, err)
-	memory := dev.(driver.Memory)
+	memory := dev
 	const size = 32 << 20
 	from, err := memory.Alloc(size)
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestL6_close_waits_for_a_copy_that_runs(t *testing.T) {
 		Dst: to, Src: from, DstPitch: size, SrcPitch: size, Width: size, Height: 1,
 		To: driver.OnDevice, From: driver.OnDevice, Before: func() { close(started) },
 	}
-	_, err = s.(driver.Worker).Copy(copied)
+	_, err = s.Copy(copied)
 	require.NoError(t, err)
 	<-started
 	drv.Close()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 )
 
@@ -139,7 +138,3 @@ func title(w work) string {
 	}
 	return "a delay"
 }
-
-var _ driver.Stream = (*Stream)(nil)
-var _ driver.Gater = (*Stream)(nil)
-var _ driver.Delayer = (*Stream)(nil)

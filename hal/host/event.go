@@ -153,7 +153,7 @@ type gate struct {
 	parked *Stream
 }
 
-// Gate implements driver.Gater.
+// Gate implements driver.Stream.
 func (s *Stream) Gate(id uint64, tag driver.Tag) (driver.Gate, error) {
 	g := &gate{eng: s.eng, id: id}
 	if err := s.eng.submit(s, op{kind: opGate, tag: tag, ref: g}); err != nil {

@@ -75,12 +75,12 @@ func without(list []*Stream, s *Stream) []*Stream {
 	return list
 }
 
-// Abort implements driver.Stream. What an engine or a host function already
-// works on ends in its own time.
-func (s *Stream) Abort() int {
-	s.eng.Lock()
-	defer s.eng.Unlock()
-	return s.abort()
+// AbortStream implements driver.Simulator. What an engine or a host function
+// already works on ends in its own time.
+func (d *Driver) AbortStream(s driver.Stream) int {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	return s.(*Stream).abort()
 }
 
 func (s *Stream) abort() int {

@@ -2,7 +2,7 @@ package host
 
 import "halstream/hal/driver"
 
-// Now implements driver.Follower.
+// Now implements driver.Simulator.
 func (d *Driver) Now() int64 {
 	if d.eng.parallel.Load() {
 		return d.eng.real.Now()
@@ -12,7 +12,7 @@ func (d *Driver) Now() int64 {
 	return d.eng.clock.Now()
 }
 
-// Follow implements driver.Follower.
+// Follow implements driver.Simulator.
 func (d *Driver) Follow(on bool) {
 	d.eng.Lock()
 	d.eng.following = on
@@ -20,7 +20,7 @@ func (d *Driver) Follow(on bool) {
 	d.eng.Unlock()
 }
 
-// Executions implements driver.Follower.
+// Executions implements driver.Simulator.
 func (d *Driver) Executions() []driver.Execution {
 	d.eng.Lock()
 	defer d.eng.Unlock()
@@ -37,7 +37,7 @@ func (e *engine) passed(tag driver.Tag) {
 	}
 }
 
-// OnSequence implements driver.Sequencer.
+// OnSequence implements driver.Simulator.
 func (d *Driver) OnSequence(f func(driver.Tag)) { d.eng.onSequence = f }
 
 // sequenced reports an operation that has its place. The lock is held.
@@ -46,8 +46,3 @@ func (e *engine) sequenced(tag driver.Tag) {
 		e.onSequence(tag)
 	}
 }
-
-var (
-	_ driver.Follower  = (*Driver)(nil)
-	_ driver.Sequencer = (*Driver)(nil)
-)

@@ -5,10 +5,7 @@ import (
 	"halstream/hal/host/sched"
 )
 
-// Stepped implements driver.Grapher.
-func (d *Driver) Stepped() bool { return !d.eng.parallel.Load() }
-
-// Quiet implements driver.Grapher.
+// Quiet implements driver.Simulator.
 func (d *Driver) Quiet() (quiet bool, mark uint64) {
 	const prime = 1099511628211
 	d.eng.Lock()
@@ -27,7 +24,7 @@ func (d *Driver) Quiet() (quiet bool, mark uint64) {
 	return quiet, mark
 }
 
-// Busy implements driver.Grapher.
+// Busy implements driver.Simulator.
 func (d *Driver) Busy() []driver.Busy {
 	d.eng.Lock()
 	defer d.eng.Unlock()
@@ -169,5 +166,3 @@ func (a *deviceAll) Missing() []driver.Place {
 
 // Number returns the gate's number in texts.
 func (g *gate) Number() uint64 { return g.id }
-
-var _ driver.Grapher = (*Driver)(nil)

@@ -163,14 +163,14 @@ func (d *Device) Pending() int {
 	return n
 }
 
-// Abort implements driver.Aborter.
-func (d *Device) Abort() int {
+// AbortDevice implements driver.Simulator.
+func (d *Driver) AbortDevice(dev driver.Device) int {
 	d.eng.Lock()
 	defer d.eng.Unlock()
-	return d.abort()
+	return dev.(*Device).abort()
 }
 
-// abort is Abort where the lock is held.
+// abort drops what has not started. The lock is held.
 func (d *Device) abort() (n int) {
 	for _, s := range d.activeStreams() {
 		n += s.abort()
@@ -197,3 +197,11 @@ func (d *Device) deactivate(s *Stream) {
 	}
 	s.prev, s.next = nil, nil
 }
+
+var (
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Simulator = (*Driver)(nil)
+	_ driver.Device    = (*Device)(nil)
+	_ driver.Stream    = (*Stream)(nil)
+	_ driver.Event     = (*Event)(nil)
+)

@@ -40,7 +40,7 @@ func memoryLimit() (uint64, error) {
 	return n &^ 0xffff, nil
 }
 
-// Alloc implements driver.Memory.
+// Alloc implements driver.Device.
 func (d *Device) Alloc(size uint64) (uint64, error) { return d.eng.given(d.memory, size) }
 
 // scribbleMost bounds how much of a block is overwritten.
@@ -57,28 +57,28 @@ func (e *engine) given(r *region, size uint64) (uint64, error) {
 	return addr, err
 }
 
-// Free implements driver.Memory.
+// Free implements driver.Device.
 func (d *Device) Free(addr uint64) { d.memory.release(addr) }
 
-// Info implements driver.Memory.
+// Info implements driver.Device.
 func (d *Device) Info() (free, total uint64, err error) {
 	free, total = d.memory.info()
 	return free, total, nil
 }
 
-// Owns implements driver.Memory.
+// Owns implements driver.Device.
 func (d *Device) Owns(addr uint64) bool { return d.memory.owns(addr) }
 
-// AllocHost implements driver.Pinner.
+// AllocHost implements driver.Driver.
 func (d *Driver) AllocHost(size uint64) (uint64, error) { return d.eng.given(d.pinned, size) }
 
-// FreeHost implements driver.Pinner.
+// FreeHost implements driver.Driver.
 func (d *Driver) FreeHost(addr uint64) { d.pinned.release(addr) }
 
-// OwnsHost implements driver.Pinner.
+// OwnsHost implements driver.Driver.
 func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owns(addr) }
 
-// Register implements driver.Pinner: the host device reads and writes all memory
+// Register implements driver.Driver: the host device reads and writes all memory
 // alike, so it only has to be there.
 func (d *Driver) Register(addr, size uint64) error {
 	if !pages.Writable(addr, size) {
@@ -88,10 +88,5 @@ func (d *Driver) Register(addr, size uint64) error {
 	return nil
 }
 
-// Unregister implements driver.Pinner.
+// Unregister implements driver.Driver.
 func (d *Driver) Unregister(uint64) error { return nil }
-
-var (
-	_ driver.Memory = (*Device)(nil)
-	_ driver.Pinner = (*Driver)(nil)
-)

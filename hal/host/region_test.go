@@ -158,10 +158,10 @@ func TestTheMemoryLimitIsChecked(t *testing.T) {
 	defer d.Close()
 	dev, err := d.Open(0)
 	require.NoError(t, err)
-	_, total, err := dev.(driver.Memory).Info()
+	_, total, err := dev.Info()
 	require.NoError(t, err)
 	require.EqualValues(t, 1000000&^0xffff, total)
-	_, err = dev.(driver.Memory).Alloc(1 << 20)
+	_, err = dev.Alloc(1 << 20)
 	require.ErrorContains(t, err, "HALSTREAM_HOST_MEMORY")
 }
 

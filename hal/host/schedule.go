@@ -9,7 +9,7 @@ import (
 	"halstream/hal/host/sched"
 )
 
-// SetSchedule implements driver.Scheduled.
+// SetSchedule implements driver.Simulator.
 func (d *Driver) SetSchedule(text string, c driver.Caller) error {
 	stall, err := stallLimit()
 	if err != nil && text != "parallel" {
@@ -68,17 +68,17 @@ func stallLimit() (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// Schedule implements driver.Scheduled.
+// Schedule implements driver.Simulator.
 func (d *Driver) Schedule() string {
 	d.eng.Lock()
 	defer d.eng.Unlock()
 	return d.eng.spec
 }
 
-// Deterministic implements driver.Scheduled.
+// Deterministic implements driver.Simulator.
 func (d *Driver) Deterministic() bool { return !d.eng.parallel.Load() }
 
-// Run implements driver.Scheduled.
+// Run implements driver.Simulator.
 func (d *Driver) Run() driver.Run {
 	d.eng.Lock()
 	defer d.eng.Unlock()
@@ -89,5 +89,3 @@ func (d *Driver) Run() driver.Run {
 func (k opKind) String() string {
 	return [...]string{"nop", "record", "wait", "wait", "reset", "gate", "call", "pass", "report", "report", "work"}[k]
 }
-
-var _ driver.Scheduled = (*Driver)(nil)

@@ -151,7 +151,7 @@ func (s *Stream) Nop(tag driver.Tag) error {
 	return s.eng.submit(s, op{kind: opNop, tag: tag})
 }
 
-// Delay implements driver.Delayer.
+// Delay implements driver.Stream.
 func (s *Stream) Delay(ns int64, tag driver.Tag) error {
 	return s.eng.submit(s, op{kind: opWork, tag: tag, ref: delayWork{ns}})
 }

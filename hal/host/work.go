@@ -107,27 +107,27 @@ func (w *nativeWork) run() bool {
 
 func (w *nativeWork) short() bool { return false }
 
-// Copy implements driver.Worker.
+// Copy implements driver.Stream.
 func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
 	return nil, s.eng.submit(s, op{kind: opWork, tag: c.Tag, ref: &copyWork{Copy: c}})
 }
 
-// Fill implements driver.Worker.
+// Fill implements driver.Stream.
 func (s *Stream) Fill(f driver.Fill) error {
 	w := fillWork(f)
 	return s.eng.submit(s, op{kind: opWork, tag: f.Tag, ref: &w})
 }
 
-// Native implements driver.Worker.
+// Native implements driver.Stream.
 func (s *Stream) Native(n driver.Native) error {
 	w := nativeWork(n)
 	return s.eng.submit(s, op{kind: opWork, tag: n.Tag, ref: &w})
 }
 
-// Last implements driver.Worker.
+// Last implements driver.Stream.
 func (s *Stream) Last() uint64 { return s.submitted.Load() }
 
-// Mark implements driver.Worker. Where the legacy order would hold later work up,
+// Mark implements driver.Stream. Where the legacy order would hold later work up,
 // an empty operation stands for it.
 func (s *Stream) Mark() uint64 {
 	e := s.eng
@@ -143,10 +143,10 @@ func (s *Stream) Mark() uint64 {
 	return place
 }
 
-// Reached implements driver.Worker.
+// Reached implements driver.Stream.
 func (s *Stream) Reached(place uint64) bool { return s.completed.Load() >= place }
 
-// At implements driver.Worker.
+// At implements driver.Stream.
 func (s *Stream) At(seq uint64) driver.Point { return point{s.eng, place{s, seq}} }
 
 // drop frees what a piece of work that will not run holds.
@@ -162,5 +162,3 @@ func (s *Stream) drop(w work) {
 		s.fail(driver.Errorf(driver.Aborted, "copy", "the pending work of %s was dropped", s.title()))
 	}
 }
-
-var _ driver.Worker = (*Stream)(nil)
