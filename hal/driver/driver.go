@@ -11,11 +11,11 @@ package driver
 
 import "halstream/hal/park"
 
-// Levels is the number of stream priorities the core tells apart.
+// Levels is the number of stream priorities that the core distinguishes.
 const Levels = 8
 
 // Tag is the number that the core gives an operation somebody follows, 0 else.
-// A backend that can tell when operations run tells it by their tags.
+// A backend that notes when operations run names them by their tags.
 type Tag = uint32
 
 // Forever as a limit means: wait without one.
@@ -93,7 +93,7 @@ type EventOptions struct {
 	// Settable events are set by their record and stay so until a Reset; a wait
 	// before the record waits for it.
 	Settable bool
-	// Counted events tell how many waits for them have not been passed.
+	// Counted events count the enqueued waits for them that are not completed.
 	Counted bool
 	// ID is the event's number in texts.
 	ID uint64
@@ -179,7 +179,7 @@ type Point interface {
 }
 
 // HostFunc is a function of the program in stream order. The backend never
-// runs it: it hands the token over and is told when the function has ended.
+// runs it: it hands the token over, and Completer.Complete reports the end.
 type HostFunc struct {
 	// Token names the function.
 	Token uint64
@@ -203,7 +203,7 @@ type Sink interface {
 	Drop(token uint64) *park.Parker
 }
 
-// Completer is told that a host function has ended.
+// Completer receives the end of a host function.
 type Completer interface {
 	// Complete ends the function. It reports whether err, if not nil, became the
 	// stream's error; it does not while an earlier one waits to be asked for.

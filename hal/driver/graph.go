@@ -39,14 +39,14 @@ type Busy struct {
 	On []Place
 }
 
-// Placed is implemented by points that can tell which places they stand for.
+// Placed is implemented by points that know which places they stand for.
 type Placed interface {
 	// Missing returns those that were not reached yet.
 	Missing() []Place
 }
 
 // Missing returns the places that p stands for and that were not reached, none
-// for a point that cannot tell.
+// for a point that does not know.
 func Missing(p Point) []Place {
 	if placed, ok := p.(Placed); ok {
 		return placed.Missing()

@@ -19,7 +19,7 @@ type VendorDriver interface {
 
 // VendorDevice is implemented by devices of a vendor's library.
 type VendorDevice interface {
-	// Priorities returns how many priorities the device tells apart, from 1 to
+	// Priorities returns how many priorities the device distinguishes, from 1 to
 	// Levels; levels are below that.
 	Priorities() int
 	// External returns a stream for a handle of the vendor's. Closing it leaves

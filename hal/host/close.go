@@ -113,7 +113,7 @@ func (d *Driver) waitForEngines(deadline time.Time) bool {
 			}
 			if !woken {
 				e.Unlock()
-				w.Park(driver.Forever, 0) // its permit is on the way
+				w.Park(driver.Forever, 0) // another thread is about to unpark it
 				e.Lock()
 			}
 			park.Put(w)

@@ -181,10 +181,10 @@ func (e *engine) finish(s *Stream) {
 	if e.following && o.tag != 0 {
 		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.began, Ended: e.clock.Now()})
 	}
-	ep, gone := o.ep, s.gone
+	ep, droppedEpochs := o.ep, s.droppedEpochs
 	s.q.pop()
 	done := s.completed.Add(uint64(1 + s.skip))
-	s.skip, s.gone = 0, nil
+	s.skip, s.droppedEpochs = 0, nil
 	for len(s.waiting) > 0 && s.waiting[0].seq <= done {
 		w := s.waiting.pop()
 		if w.stream != nil {
@@ -198,7 +198,7 @@ func (e *engine) finish(s *Stream) {
 	if ep != nil {
 		e.left(ep, 1)
 	}
-	for _, ep := range gone {
+	for _, ep := range droppedEpochs {
 		e.left(ep, 1)
 	}
 }
@@ -269,7 +269,7 @@ func (e *engine) rest(d *Device, r *resting) (*Stream, work) {
 	}
 	e.Unlock()
 	if (s != nil || r.ended) && !woken {
-		r.parker.Park(driver.Forever, 0) // its permit is on the way
+		r.parker.Park(driver.Forever, 0) // another thread is about to unpark it
 	}
 	park.Put(r.parker)
 	return s, w

@@ -133,13 +133,13 @@ func (p point) Wait(limit int64) bool {
 	e.Unlock()
 	if !w.Park(limit, soon) {
 		e.Lock()
-		gone := p.at.on.waiting.take(w)
+		removed := p.at.on.waiting.take(w)
 		e.Unlock()
-		if gone {
+		if removed {
 			park.Put(w)
 			return false
 		}
-		w.Park(driver.Forever, 0) // its permit is on the way
+		w.Park(driver.Forever, 0) // another thread is about to unpark it
 	}
 	park.Put(w)
 	return true

@@ -99,7 +99,7 @@ func (s *Stream) abort() int {
 	for i := range rest {
 		s.undo(&rest[i])
 		if ep := rest[i].ep; ep != nil {
-			s.gone = append(s.gone, ep)
+			s.droppedEpochs = append(s.droppedEpochs, ep)
 		}
 	}
 	s.skip += n
@@ -135,7 +135,7 @@ func (s *Stream) undo(o *op) {
 	case opWork:
 		s.drop(o.ref.(work))
 	case opRecord:
-		// Whoever waits for the record goes on: its work is gone.
+		// Streams that wait for the record go on: the work before it was dropped.
 		s.eng.stamp(*o)
 	}
 }

@@ -49,16 +49,16 @@ type Stream struct {
 	submitted atomic.Uint64
 	completed atomic.Uint64
 
-	state   sched.State
-	q       fifo
-	skip    int         // operations dropped behind the head, done with it
-	gone    []*epoch    // what those were part of
-	began   int64       // when the head operation was started, while that is followed
-	timer   sched.Timer // of the head operation, a wait with a limit
-	waiting waiters
-	failure atomic.Pointer[driver.Error]
-	prev    *Stream // the device's list of streams with work
-	next    *Stream
+	state         sched.State
+	q             fifo
+	skip          int         // operations dropped behind the head, done with it
+	droppedEpochs []*epoch    // the epochs of the dropped operations
+	began         int64       // when the head operation was started, while that is followed
+	timer         sched.Timer // of the head operation, a wait with a limit
+	waiting       waiters
+	failure       atomic.Pointer[driver.Error]
+	prev          *Stream // the device's list of streams with work
+	next          *Stream
 }
 
 // Record implements driver.Stream.

@@ -46,7 +46,7 @@ const inlineMost = 4 << 10
 // loop in Go cannot be interrupted by the collector.
 type work interface {
 	// run does it, and reports whether it is done now: of shared work each of
-	// those who run it does a part, and the one who ends it is told so.
+	// the threads that run it does a part, and true goes to the one that ends it.
 	run() bool
 	short() bool
 }

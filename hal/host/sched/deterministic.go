@@ -213,7 +213,7 @@ func (d *deterministic) block(s Stream, done func() bool, limit int64) {
 		d.r.Lock()
 		if !woken && !d.leave(w) {
 			d.r.Unlock()
-			w.Park(driver.Forever, 0) // its permit is on the way
+			w.Park(driver.Forever, 0) // another thread is about to unpark it
 			d.r.Lock()
 		}
 		park.Put(w)

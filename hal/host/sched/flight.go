@@ -90,7 +90,7 @@ func (d *deterministic) land(limit int64) (landed, goOn bool) {
 		}
 		if sent && !woken {
 			d.r.Unlock()
-			w.Park(driver.Forever, 0) // its permit is on the way
+			w.Park(driver.Forever, 0) // another thread is about to unpark it
 			d.r.Lock()
 		}
 		park.Put(w)
