@@ -59,6 +59,7 @@ def main() -> int:
     python = sys.executable
     commands = [
         [python, "-m", "ruff", "check", "."],
+        [python, "-m", "ruff", "format", "--check", "."],
         [python, "-m", "mypy"],
         [python, "tools/stubs.py", "--check"],
         [python, "tools/mutants.py", "--check"],
