@@ -27,9 +27,7 @@ class Proof:
             self.failed += 1
         print(("ok   " if holds is True else "FAIL ") + statement, flush=True)
 
-    def raises(
-        self, statement: str, kind: type[BaseException], call: Callable[..., object], *args: Any
-    ) -> None:
+    def raises(self, statement: str, kind: type[BaseException], call: Callable[..., object], *args: Any) -> None:
         """Prove that a call raises an exception of a class."""
         try:
             call(*args)

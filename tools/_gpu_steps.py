@@ -102,9 +102,7 @@ def install(bench: Bench) -> Outcome:
     """Install the packed wheel into a folder, and import it from there."""
     wheels = sorted(bench.pack.glob("halstream-*.whl"))
     if len(wheels) != 1:
-        return ended(
-            False, f"{bench.pack} holds {len(wheels)} wheels; make gpu-pack, where Go is, puts one there"
-        )
+        return ended(False, f"{bench.pack} holds {len(wheels)} wheels; make gpu-pack, where Go is, puts one there")
     pip = [
         sys.executable,
         "-m",
@@ -272,9 +270,7 @@ def examples(bench: Bench) -> Outcome:
         results[path.stem] = "ok" if code == 0 else f"{verdict(code, 120)}: {last(text)}"
     bad = [f"{name}: {text}" for name, text in results.items() if text != "ok"]
     good = len(results) - len(bad)
-    return ended(
-        not bad and bool(results), "; ".join([f"{good} of {len(results)} ended well", *bad]), data=results
-    )
+    return ended(not bad and bool(results), "; ".join([f"{good} of {len(results)} ended well", *bad]), data=results)
 
 
 def _module(bench: Bench, name: str, words: list[str], limit: float) -> Outcome:
@@ -299,12 +295,7 @@ def calls(bench: Bench) -> Outcome:
     words = ["benchmarks.calls", "--time", *(["--count"] if bench.fake else ["--library", "libcuda.so.1"])]
     outcome = _module(bench, "calls", words, 120)
     if outcome["data"]:  # slower than asked is a figure, not a failure: the machine may be busy
-        slow = [
-            f"{d} {o}"
-            for d, rows in outcome["data"]["times"].items()
-            for o, r in rows.items()
-            if not r["enough"]
-        ]
+        slow = [f"{d} {o}" for d, rows in outcome["data"]["times"].items() for o, r in rows.items() if not r["enough"]]
         outcome |= ended(True, f"more than asked: {', '.join(slow)}" if slow else "all within what is asked")
     return outcome
 

@@ -47,9 +47,7 @@ def pack() -> int:
     steps.PACK.mkdir(parents=True)
     shutil.copy(wheels[-1], steps.PACK)
     subprocess.run(["go", "test", "-c", "-o", str(steps.PACK / "cuda.test"), "./cuda"], cwd=ROOT, check=True)
-    subprocess.run(
-        ["go", "build", "-o", str(steps.PACK / "rawcall"), "./benchmarks/rawcall"], cwd=ROOT, check=True
-    )
+    subprocess.run(["go", "build", "-o", str(steps.PACK / "rawcall"), "./benchmarks/rawcall"], cwd=ROOT, check=True)
     files = sorted(path for path in steps.PACK.iterdir() if path.is_file())
     contents = {
         "commit": _git("rev-parse", "HEAD"),
@@ -114,9 +112,7 @@ def main() -> int:
     """Pack, or run the steps."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--pack", action="store_true", help="only put together what the GPU's machine needs")
-    parser.add_argument(
-        "--only", nargs="+", choices=list(steps.STEPS), metavar="STEP", help="only these steps"
-    )
+    parser.add_argument("--only", nargs="+", choices=list(steps.STEPS), metavar="STEP", help="only these steps")
     parser.add_argument("--library", default="", help="a driver library other than libcuda.so.1")
     parser.add_argument("--output", type=Path, help="where the results go")
     folder = ROOT / "build" / "gpu-run"

@@ -327,9 +327,7 @@ def table(results: dict[str, list[Figure]]) -> str:
     lines = ["| figure | asked for | measured | |", "|---|---|---|---|"]
     for section, figures in results.items():
         lines.append(f"| **{section}** | | | |")
-        lines += [
-            f"| {f.what} | {f.asked} | {f.got} | {'yes' if f.reached else '**missed**'} |" for f in figures
-        ]
+        lines += [f"| {f.what} | {f.asked} | {f.got} | {'yes' if f.reached else '**missed**'} |" for f in figures]
     return "\n".join(lines) + "\n"
 
 

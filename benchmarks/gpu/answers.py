@@ -90,13 +90,9 @@ def _copy(driver: Driver, context: int, count: int, to_device: bool) -> Answer:
     driver.wait(stream)
     hold = driver.hold(stream)
     if to_device:
-        call = Beside(
-            context, driver, lambda: driver.cu("cuMemcpyHtoDAsync_v2", device, source, size(count), stream)
-        )
+        call = Beside(context, driver, lambda: driver.cu("cuMemcpyHtoDAsync_v2", device, source, size(count), stream))
     else:
-        call = Beside(
-            context, driver, lambda: driver.cu("cuMemcpyDtoHAsync_v2", source, device, size(count), stream)
-        )
+        call = Beside(context, driver, lambda: driver.cu("cuMemcpyDtoHAsync_v2", source, device, size(count), stream))
     found: Answer = {"returns while the stream is held": call.returned(HELD_S)}
     if to_device and found["returns while the stream is held"]:
         ctypes.memset(source, 0x22, count)  # a source that is read late has these bytes
@@ -125,9 +121,7 @@ def pageable(driver: Driver) -> Answer:
     }
 
 
-def _cost(
-    call: Callable[[], Any], finish: Callable[[], Any], count: int = 200, rounds: int = 15
-) -> list[float]:
+def _cost(call: Callable[[], Any], finish: Callable[[], Any], count: int = 200, rounds: int = 15) -> list[float]:
     times = []
     for _ in range(rounds):
         begin = time.perf_counter()
@@ -154,9 +148,7 @@ def memory_operations(driver: Driver) -> Answer:
         "cuStreamQuery": lambda: driver.cu("cuStreamQuery", stream),
         "cuStreamWriteValue32_v2": lambda: driver.cu("cuStreamWriteValue32_v2", stream, word, one, zero),
         "cuStreamWaitValue32_v2": lambda: driver.cu("cuStreamWaitValue32_v2", stream, word, one, zero),
-        "cuStreamBatchMemOp_v2 of two": lambda: driver.cu(
-            "cuStreamBatchMemOp_v2", stream, u32(2), batch, zero
-        ),
+        "cuStreamBatchMemOp_v2 of two": lambda: driver.cu("cuStreamBatchMemOp_v2", stream, u32(2), batch, zero),
     }
     found: Answer = {}
     for name, call in calls.items():

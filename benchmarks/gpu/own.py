@@ -14,9 +14,7 @@ def torch() -> Side:
     from halstream.torch import cuda
 
     s, s2 = cuda.Stream(), cuda.Stream()
-    side = Side(
-        "halstream.torch", "torch", hs.__version__, {"cuda": cuda, "s": s, "s2": s2, "e": s.record_event()}
-    )
+    side = Side("halstream.torch", "torch", hs.__version__, {"cuda": cuda, "s": s, "s2": s2, "e": s.record_event()})
     side.add(record="e.record(s)", query="e.query()", record_none="s.record_event()", event="cuda.Event()")
     side.add(event_used="cuda.Event().record(s)", stream="cuda.Stream()", sync="s.synchronize()")
     side.add(**{"with": "with cuda.stream(s): pass", "current": "cuda.current_stream()"})
@@ -34,9 +32,7 @@ def cupy() -> Side:
     env = {"cuda": cuda, "s": s, "s2": s2, "e": s.record(), "f": Sync()}
     side = Side("halstream.cupy", "cupy", hs.__version__, env)
     side.add(record="s.record(e)", query="e.done", record_none="s.record()", event="cuda.Event()")
-    side.add(
-        event_used="s.record(cuda.Event())", stream="cuda.Stream(non_blocking=True)", sync="s.synchronize()"
-    )
+    side.add(event_used="s.record(cuda.Event())", stream="cuda.Stream(non_blocking=True)", sync="s.synchronize()")
     side.add(**{"with": "with s: pass", "current": "cuda.get_current_stream()"})
     side.add("s2.synchronize()", wait="s2.wait_event(e)")
     side.add(host="s.launch_host_func(f, None); s.synchronize()")
@@ -49,9 +45,7 @@ def core() -> Side:
     import halstream as hs
 
     s, s2 = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
-    side = Side(
-        "halstream", "core", hs.__version__, {"hs": hs, "s": s, "s2": s2, "e": s.record(), "f": Sync()}
-    )
+    side = Side("halstream", "core", hs.__version__, {"hs": hs, "s": s, "s2": s2, "e": s.record(), "f": Sync()})
     side.add(record="s.record(e)", query="e.query()", record_none="s.record()", event="hs.Event(device=0)")
     side.add(
         event_used="s.record(hs.Event(device=0))",

@@ -45,9 +45,7 @@ def cupy() -> Side:
     env = {"cuda": cuda, "s": s, "s2": s2, "e": s.record(), "f": Sync()}
     side = Side("cupy", "cupy", cupy.__version__, env)
     side.add(record="s.record(e)", query="e.done", record_none="s.record()", event="cuda.Event()")
-    side.add(
-        event_used="s.record(cuda.Event())", stream="cuda.Stream(non_blocking=True)", sync="s.synchronize()"
-    )
+    side.add(event_used="s.record(cuda.Event())", stream="cuda.Stream(non_blocking=True)", sync="s.synchronize()")
     side.add(**{"with": "with s: pass", "current": "cuda.get_current_stream()"})
     side.add("s2.synchronize()", wait="s2.wait_event(e)")
     side.add(host="s.launch_host_func(f, None); s.synchronize()")
@@ -118,9 +116,7 @@ def numba() -> Side:
     e.record(s)
     env = {"cuda": cuda, "s": s, "s2": s2, "e": e, "f": Sync()}
     side = Side("numba.cuda", "core", metadata.version("numba-cuda"), env)
-    side.add(
-        record="e.record(s)", query="e.query()", event="cuda.event(timing=False)", stream="cuda.stream()"
-    )
+    side.add(record="e.record(s)", query="e.query()", event="cuda.event(timing=False)", stream="cuda.stream()")
     side.add(event_used="cuda.event(timing=False).record(s)", sync="s.synchronize()")
     side.add("s2.synchronize()", wait="e.wait(s2)")
     side.add(host="s.add_callback(f); s.synchronize()")

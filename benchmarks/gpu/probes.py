@@ -37,9 +37,7 @@ def ask(name: str, library: str) -> dict[str, Any]:
 
 def main() -> int:
     """Ask all questions, or the one that is named."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu.probes", description=__doc__.split("\n\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.probes", description=__doc__.split("\n\n")[0])
     parser.add_argument("--library", default="", help="a driver library other than libcuda.so.1")
     parser.add_argument("--one", choices=list(ANSWERS), help="ask one question in this process")
     parser.add_argument("--output", type=Path, help="where the answers go, beside standard output")

@@ -92,12 +92,8 @@ def ratios(raw: dict[str, dict[str, list[float]]], found: list[Side]) -> dict[st
         for side in found:
             if side.own or side.name not in medians:
                 continue
-            mine = [
-                o.name for o in found if o.own and o.family in (side.family, "core") and o.name in medians
-            ]
-            mine.sort(
-                key=lambda name: name == "halstream"
-            )  # the core only where the dialect has no such call
+            mine = [o.name for o in found if o.own and o.family in (side.family, "core") and o.name in medians]
+            mine.sort(key=lambda name: name == "halstream")  # the core only where the dialect has no such call
             if mine:
                 result.setdefault(row, {})[side.name] = round(medians[mine[0]] / medians[side.name], 3)
     return result
@@ -119,9 +115,7 @@ def table(results: dict[str, Any]) -> str:
 
 def main() -> int:
     """Measure, store, print."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu.run", description=__doc__.split("\n\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.run", description=__doc__.split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--library", default="", help="a driver library other than libcuda.so.1")
     parser.add_argument("--output", type=Path, help="where the raw figures go")

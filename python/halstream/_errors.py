@@ -188,9 +188,7 @@ class CompileError(HalError):
 
     kind = "compile"
 
-    def __init__(
-        self, message: str = "", *, code: int = 0, operation: str = "", log: str = ""
-    ) -> None:
+    def __init__(self, message: str = "", *, code: int = 0, operation: str = "", log: str = "") -> None:
         super().__init__(message, code=code, operation=operation)
         self.log = log
 
@@ -232,6 +230,5 @@ class NondeterminismError(HalError):
 
 
 KINDS: Mapping[str, type[HalError]] = {
-    cls.kind: cls
-    for cls in (HalError, *(globals()[name] for name in __all__ if name != "HalError"))
+    cls.kind: cls for cls in (HalError, *(globals()[name] for name in __all__ if name != "HalError"))
 }

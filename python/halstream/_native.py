@@ -257,9 +257,7 @@ def __getattr__(name: str) -> Any:
     return call
 
 
-def error(
-    exc: BaseException, kinds: Mapping[str, Callable[..., BaseException]] = KINDS
-) -> BaseException:
+def error(exc: BaseException, kinds: Mapping[str, Callable[..., BaseException]] = KINDS) -> BaseException:
     """Return the exception of `kinds` for an error that the core reported.
 
     Raises
@@ -320,8 +318,7 @@ def nanoseconds(timeout: float | None) -> int:
         raise TypeError(f"timeout must be a number of seconds or None, not {timeout!r}")
     if not (timeout >= 0 and math.isfinite(timeout)):
         raise InvalidValueError(
-            f"timeout must be a finite number of seconds >= 0, not {timeout!r}; "
-            "use None to wait for ever"
+            f"timeout must be a finite number of seconds >= 0, not {timeout!r}; use None to wait for ever"
         )
     return min(int(timeout * 1e9), 2**62)
 

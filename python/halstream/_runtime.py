@@ -131,11 +131,7 @@ class Runtime:
         for state in list(self._states.values()):
             objects.extend(state.kept())
         counts = [sys.getrefcount(found) for found in objects]
-        return [
-            owner.ident
-            for owner, count in zip(objects[1:], counts[1:], strict=True)
-            if count <= counts[0]
-        ]
+        return [owner.ident for owner, count in zip(objects[1:], counts[1:], strict=True) if count <= counts[0]]
 
 
 runtime = Runtime()

@@ -61,9 +61,7 @@ def test_a_copy_of_a_view_is_of_the_view_alone(copied: Callable[[Any], Any]) -> 
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-def test_a_copy_is_made_after_the_work_pending_on_the_array(
-    copied: Callable[[Any], Any], hold: Hold
-) -> None:
+def test_a_copy_is_made_after_the_work_pending_on_the_array(copied: Callable[[Any], Any], hold: Hold) -> None:
     array, stream = hs.zeros(4), hs.Stream()
     hs.synchronize()
     held = hold(stream)

@@ -85,9 +85,7 @@ class Interrupted(RuntimeError):
 
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals")
 @pytest.mark.parametrize("timeout", [None, LIMIT], ids=["no limit", "limit"])
-def test_S4_an_exception_of_a_signal_handler_keeps_its_cause(
-    hold: Callable[[Any], Any], timeout: float | None
-) -> None:
+def test_S4_an_exception_of_a_signal_handler_keeps_its_cause(hold: Callable[[Any], Any], timeout: float | None) -> None:
     def handler(number: int, frame: object) -> None:
         try:
             raise KeyError("the cause")

@@ -138,9 +138,7 @@ def test_M12_a_native_host_form_gets_sizes_and_pointers_to_values(tmp_path: Path
     )
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "form.so", source], check=True)
     form = ctypes.CDLL(str(tmp_path / "form.so")).form
-    kernel = hs.Kernel(
-        host=form, name="form", signature="float32 a, inout float64 *y, int8 b, in uint8 *nothing"
-    )
+    kernel = hs.Kernel(host=form, name="form", signature="float32 a, inout float64 *y, int8 b, in uint8 *nothing")
     s, y = hs.Stream(), hs.asarray(np.arange(6.0))
     with Trace() as trace:
         s.launch(kernel, 2, (1, 3), 0.5, y, -4, None)

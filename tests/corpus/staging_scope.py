@@ -17,9 +17,7 @@ from halstream.cupy import cuda
 from ._host import LIMIT, Host, N, pinned_numbers, rest
 
 
-def _upload(
-    pool: list[np.ndarray], target: hs.Array, value: int, stream: cuda.Stream, ordered: bool
-) -> None:
+def _upload(pool: list[np.ndarray], target: hs.Array, value: int, stream: cuda.Stream, ordered: bool) -> None:
     """Describe a table to the device."""
     staging = pool.pop()
     hs.host_access(staging, "w")

@@ -200,11 +200,7 @@ def test_callbacks_on_a_thread_of_start_thread(unraisable):
 
     ok(rt.subscribe_report(loop.thread, stream))
     ok(rt.launch_callback(fail, [0], BLOCK, stream))
-    ok(
-        rt.launch_callback(
-            lambda args: seen.append((args, threading.get_ident())), [1, 2], BLOCK, stream
-        )
-    )
+    ok(rt.launch_callback(lambda args: seen.append((args, threading.get_ident())), [1, 2], BLOCK, stream))
     finish(stream)
     ok(rt.unsubscribe_report(loop.thread, stream))
     loop.end()
@@ -246,9 +242,7 @@ def test_process_report_waits_for_ever(me, hold):
     seen: list[int] = []
     ready = threading.Event()
     context = ok(rt.get_context())
-    waiting = Call(
-        lambda: (ready.wait(LIMIT / 1000), rt.set_context(context), rt.process_report(-1))
-    )
+    waiting = Call(lambda: (ready.wait(LIMIT / 1000), rt.set_context(context), rt.process_report(-1)))
     thread = waiting._thread.ident
     assert thread is not None
     ok(rt.subscribe_report(thread, stream))

@@ -200,7 +200,6 @@ def test_pointers_that_no_memory_is_at_are_refused():
         util.ptr_to_numpy(start, (-1, 4), 2)
 
 
-
 def test_contiguous_copies():
     wide = np.arange(6).reshape(2, 3).T
     with pytest.warns(Warning, match="numpy_contiguous_to_ptr"):

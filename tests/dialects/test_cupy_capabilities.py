@@ -204,9 +204,7 @@ def test_a_pool_starts_with_the_limit_of_the_environment(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("text", "part"), [("50%", 0.5), ("0%", 0), ("100%", 1)])
-def test_the_limit_of_the_environment_may_be_a_part(
-    text: str, part: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_limit_of_the_environment_may_be_a_part(text: str, part: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUPY_GPU_MEMORY_LIMIT", text)
     assert cuda.MemoryPool().get_limit() == int(part * runtime.memGetInfo()[1])
 

@@ -231,7 +231,5 @@ with cuda.Stream.null:
 def test_ptds_variable(child: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = child(PTDS_PROGRAM, env={"CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "1"})
     assert done.returncode == 0, done.stderr
-    done = child(
-        "import halstream.cupy.cuda", env={"CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "yes"}
-    )
+    done = child("import halstream.cupy.cuda", env={"CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "yes"})
     assert done.returncode != 0 and "ValueError" in done.stderr

@@ -115,9 +115,7 @@ def test_cuda_stream(backend: str, no_driver: None) -> None:
     assert Stream.null.__cuda_stream__() == (0, 0)
 
 
-def test_cuda_stream_is_refused_where_a_driver_would_use_it(
-    backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cuda_stream_is_refused_where_a_driver_would_use_it(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if backend == "cuda":
         pytest.skip("the handle is the driver's own there")
     monkeypatch.setattr(_interop, "cuda_driver_loadable", lambda: True)

@@ -85,9 +85,7 @@ def test_function_holds_the_stream_and_no_other(backend: str) -> None:
     s.synchronize(timeout=LIMIT)
 
 
-def test_exception_is_reported_and_later_work_runs(
-    backend: str, unraisable: list[Any]
-) -> None:
+def test_exception_is_reported_and_later_work_runs(backend: str, unraisable: list[Any]) -> None:
     s = Stream()
     seen: list[int] = []
 

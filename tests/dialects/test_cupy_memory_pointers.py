@@ -70,8 +70,7 @@ def test_out_of_memory_survives_pickling() -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is memory.OutOfMemoryError and again.args == error.args
     assert str(error) == (
-        "Out of memory allocating 124 bytes "
-        "(allocated so far: 1,024 bytes, limit set to: 1,024 bytes)."
+        "Out of memory allocating 124 bytes (allocated so far: 1,024 bytes, limit set to: 1,024 bytes)."
     )
     assert str(memory.OutOfMemoryError(1, 2)).endswith("(allocated so far: 2 bytes).")
     assert isinstance(error, MemoryError)

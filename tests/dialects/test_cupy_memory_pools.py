@@ -84,9 +84,7 @@ def test_a_freed_block_stays_its_streams(pool: MemoryPool) -> None:
     ],
     ids=["null", "one stream", "a stream each", "ptds"],
 )
-def test_threads_share_the_arena_of_a_stream(
-    pool: MemoryPool, make: Callable[[], Any], shared: bool
-) -> None:
+def test_threads_share_the_arena_of_a_stream(pool: MemoryPool, make: Callable[[], Any], shared: bool) -> None:
     turn = threading.Event()
     found = []
 

@@ -60,9 +60,7 @@ def test_in_place_division_of_floats() -> None:
         (np.float32, "imul", 1j, "complex64"),
     ],
 )
-def test_a_result_that_does_not_cast_leaves_the_array_as_it_was(
-    dtype: Any, name: str, other: Any, made: str
-) -> None:
+def test_a_result_that_does_not_cast_leaves_the_array_as_it_was(dtype: Any, name: str, other: Any, made: str) -> None:
     a = cp.ones(3, dtype)
     what = f"Cannot cast output operand from dtype\\('{made}'\\) to dtype\\('{np.dtype(dtype)}'\\)"
     with pytest.raises(TypeError, match=f"^{what} according to the rule 'same_kind'$"):

@@ -24,9 +24,7 @@ def test_benchmark_counts_and_shapes(backend: str, devices: Any) -> None:
         calls.append((a, b))
         cuda.get_current_stream().delay(0.001)
 
-    result = profiler.benchmark(
-        work, (1,), {"b": 2}, n_repeat=10, n_warmup=3, devices=devices
-    )
+    result = profiler.benchmark(work, (1,), {"b": 2}, n_repeat=10, n_warmup=3, devices=devices)
     assert calls == [(1, 2)] * 13
     assert result.name == "work"
     assert result.cpu_times.shape == (10,)
@@ -39,9 +37,7 @@ def test_benchmark_counts_and_shapes(backend: str, devices: Any) -> None:
 @pytest.mark.row(93)
 def test_benchmark_max_duration(backend: str) -> None:
     calls: list[int] = []
-    result = profiler.benchmark(
-        partial(calls.append, 1), name="short", n_repeat=1000, n_warmup=0, max_duration=0
-    )
+    result = profiler.benchmark(partial(calls.append, 1), name="short", n_repeat=1000, n_warmup=0, max_duration=0)
     assert len(calls) == 1 and result.cpu_times.shape == (1,)
     assert result.gpu_times.shape == (1, 1)
 
@@ -50,19 +46,12 @@ def test_benchmark_max_duration(backend: str) -> None:
 def test_result_text() -> None:
     times = np.array([[5.1e-6, 6.2e-6, 7.9e-6], [1e-3, 1.1e-3, 1.25e-3]])
     result = _time._PerfCaseResult("name", times, (3,))
-    cpu = (
-        "name                :    CPU:     6.400 us   +/-  1.152 "
-        "(min:     5.100 / max:     7.900) us"
-    )
+    cpu = "name                :    CPU:     6.400 us   +/-  1.152 (min:     5.100 / max:     7.900) us"
     assert result.to_str() == cpu
     assert str(result) == repr(result) == result.to_str(show_gpu=True)
-    assert str(result) == (
-        f"{cpu}     GPU-3:  1116.667 us   +/- 102.740 (min:  1000.000 / max:  1250.000) us"
-    )
+    assert str(result) == (f"{cpu}     GPU-3:  1116.667 us   +/- 102.740 (min:  1000.000 / max:  1250.000) us")
     one = _time._PerfCaseResult("longer_than_the_twenty_characters", times[:, :1], (0,))
-    assert str(one) == (
-        "longer_than_the_twenty_characters:    CPU:     5.100 us     GPU-0:  1000.000 us"
-    )
+    assert str(one) == ("longer_than_the_twenty_characters:    CPU:     5.100 us     GPU-0:  1000.000 us")
 
 
 def test_benchmark_arguments(backend: str) -> None:

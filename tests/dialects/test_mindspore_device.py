@@ -34,9 +34,7 @@ def fresh(code: str) -> None:
     """Run code in a process in which nothing was initialised."""
     program = START + textwrap.dedent(code)
     env = {**os.environ, "HALSTREAM_BACKEND": "host", "HALSTREAM_HOST_DEVICES": "2"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=env
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=env)
     assert done.returncode == 0, done.stderr
 
 
@@ -137,10 +135,7 @@ def test_a_negative_id_is_refused() -> None:
 
 @pytest.mark.row(88)
 def test_arguments_of_the_queries() -> None:
-    text = (
-        "For 'hal.is_available', the argument 'device_target' must be one of "
-        "['CPU', 'GPU', 'Ascend'], but got cuda."
-    )
+    text = "For 'hal.is_available', the argument 'device_target' must be one of ['CPU', 'GPU', 'Ascend'], but got cuda."
     with pytest.raises(ValueError) as info:
         hal.is_available("cuda")
     assert str(info.value) == text
@@ -165,9 +160,7 @@ def test_arguments_of_the_queries() -> None:
 
 
 @pytest.mark.row(89)
-@pytest.mark.parametrize(
-    ("args", "target", "number"), [(("GPU",), "GPU", 0), (("Ascend", 2), "Ascend", 2)]
-)
+@pytest.mark.parametrize(("args", "target", "number"), [(("GPU",), "GPU", 0), (("Ascend", 2), "Ascend", 2)])
 def test_set_device_shows_in_the_context(args: tuple[Any, ...], target: str, number: int) -> None:
     fresh(f"""
         assert ms.get_context("device_target") == "CPU"

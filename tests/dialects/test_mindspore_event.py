@@ -154,9 +154,7 @@ def test_elapsed_time_refuses_what_is_no_event(value: Any) -> None:
     e.record()
     with pytest.raises(TypeError) as info:
         e.elapsed_time(value)
-    assert str(info.value) == (
-        f"For 'elapsed_time', the argument 'end_event' should be Event, but got {type(value)}."
-    )
+    assert str(info.value) == (f"For 'elapsed_time', the argument 'end_event' should be Event, but got {type(value)}.")
     with pytest.raises(TypeError, match="should be Event"):
         e.elapsed_time(hal.Stream())  # type: ignore[arg-type]
 
@@ -194,9 +192,7 @@ def test_record_and_wait_arguments(method: str, hold: Hold) -> None:
     for value in (5, "x", hal.Event()):
         with pytest.raises(TypeError) as info:
             getattr(e, method)(value)
-        assert str(info.value) == (
-            f"For '{method}', the argument 'stream' should be Stream, but got {type(value)}."
-        )
+        assert str(info.value) == (f"For '{method}', the argument 'stream' should be Stream, but got {type(value)}.")
     s = hal.Stream()
     gate = hold(s)
     held = s.record_event()

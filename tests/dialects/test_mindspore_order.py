@@ -146,8 +146,7 @@ def test_waits_refuse_what_they_do_not_wait_for(method: str) -> None:
         with pytest.raises(TypeError) as info:
             getattr(s, method)(value)
         assert str(info.value) == (
-            f"For '{method}', the argument '{argument}' should be {expected}, "
-            f"but got {type(value)}."
+            f"For '{method}', the argument '{argument}' should be {expected}, but got {type(value)}."
         )
 
 
@@ -316,9 +315,7 @@ def test_the_private_drain_waits_for_every_stream(hold: Hold) -> None:
 
 
 @pytest.mark.row(49)
-@pytest.mark.parametrize(
-    "function", ["synchronize", "current_stream", "default_stream", "communication_stream"]
-)
+@pytest.mark.parametrize("function", ["synchronize", "current_stream", "default_stream", "communication_stream"])
 def test_functions_without_parameters_take_none(function: str) -> None:
     text = re.escape(f"{function}() takes 0 positional arguments but 1 was given")
     with pytest.raises(TypeError, match=text):

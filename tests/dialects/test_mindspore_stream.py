@@ -31,9 +31,7 @@ def test_a_thousand_streams_can_be_made() -> None:
 def test_priority_must_be_an_int(value: Any, got: str) -> None:
     with pytest.raises(TypeError) as info:
         hal.Stream(value)
-    assert (
-        str(info.value) == f"For 'Stream', the type of 'priority' must be 'int', but got '{got}'."
-    )
+    assert str(info.value) == f"For 'Stream', the type of 'priority' must be 'int', but got '{got}'."
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**40])

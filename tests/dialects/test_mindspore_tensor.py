@@ -230,9 +230,7 @@ def test_the_first_operation_initialises_the_device(child: Callable[..., Any]) -
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
-def test_the_device_may_be_chosen_after_tensors_were_made(
-    backend: str, child: Callable[..., Any]
-) -> None:
+def test_the_device_may_be_chosen_after_tensors_were_made(backend: str, child: Callable[..., Any]) -> None:
     # The host device goes by any target's name.
     target = "Ascend" if backend == "host" else "GPU"
     done = child(

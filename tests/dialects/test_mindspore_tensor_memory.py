@@ -205,9 +205,7 @@ def test_layout_of_memory_summary() -> None:
     assert len(lines) == 18
     assert lines[17] == ""
     assert {len(line) for line in lines[:17]} == {47}
-    assert lines[:17:2] == ["|" + "=" * 45 + "|"] * 2 + ["|" + "-" * 45 + "|"] * 6 + [
-        "|" + "=" * 45 + "|"
-    ]
+    assert lines[:17:2] == ["|" + "=" * 45 + "|"] * 2 + ["|" + "-" * 45 + "|"] * 6 + ["|" + "=" * 45 + "|"]
     assert lines[1] == "|               Memory summary                |"
     names = [line[2:22].rstrip() for line in lines[3:17:2]]
     assert names == [

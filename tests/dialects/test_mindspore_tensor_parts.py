@@ -200,9 +200,7 @@ def test_move_to_waits_only_if_it_is_asked_to(hold: Hold, on_target: OnTarget) -
 
 
 @pytest.mark.parametrize("make", [lambda: ops.ones((4,)), lambda: ops.arange(4) * 0 + 1, lambda: ops.full((4,), 1)])
-def test_created_tensors_need_no_event_on_a_cpu(
-    make: Callable[[], Tensor], hold: Hold, on_target: OnTarget
-) -> None:
+def test_created_tensors_need_no_event_on_a_cpu(make: Callable[[], Tensor], hold: Hold, on_target: OnTarget) -> None:
     on_target("CPU")
     gate, s = hold(hal.default_stream()), hal.Stream()
     a = ops.ones((4,))

@@ -12,9 +12,7 @@ import pytest
 from halstream._dialects._not_built import names
 
 DIALECTS = sorted(
-    d.name
-    for d in importlib.resources.files("halstream").iterdir()
-    if d.is_dir() and d.joinpath("names.txt").is_file()
+    d.name for d in importlib.resources.files("halstream").iterdir() if d.is_dir() and d.joinpath("names.txt").is_file()
 )
 
 

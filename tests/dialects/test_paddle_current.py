@@ -18,9 +18,7 @@ from paddle_help import CUSTOM
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
 LIMIT = 10.0
-old_layer = pytest.mark.filterwarnings(
-    "ignore:paddle.device.cuda:halstream.paddle._errors.VisibleDeprecationWarning"
-)
+old_layer = pytest.mark.filterwarnings("ignore:paddle.device.cuda:halstream.paddle._errors.VisibleDeprecationWarning")
 
 
 def in_thread(function: Callable[[], Any]) -> Any:

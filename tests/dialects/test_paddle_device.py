@@ -16,9 +16,7 @@ from paddle_help import CUSTOM, REGISTERED
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
 LIMIT = 10.0
-old_layer = pytest.mark.filterwarnings(
-    "ignore:paddle.device.cuda:halstream.paddle._errors.VisibleDeprecationWarning"
-)
+old_layer = pytest.mark.filterwarnings("ignore:paddle.device.cuda:halstream.paddle._errors.VisibleDeprecationWarning")
 
 
 def in_thread(function: Callable[[], Any]) -> Any:
@@ -173,9 +171,7 @@ def test_another_dialect_changes_the_number_and_not_the_type() -> None:
 @pytest.mark.row(68)
 @pytest.mark.parametrize("wrong", [None, 1, 1.5, object()])
 def test_device_guard_refuses_what_is_no_device(wrong: Any) -> None:
-    with pytest.raises(
-        ValueError, match="'device' must be a string or an instance of a subclass of"
-    ):
+    with pytest.raises(ValueError, match="'device' must be a string or an instance of a subclass of"):
         device.device_guard(wrong)
     with pytest.raises(ValueError, match="The device must be a string"):
         device.device_guard("x")

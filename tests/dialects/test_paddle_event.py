@@ -39,9 +39,7 @@ def test_the_device_may_come_first() -> None:
 
 @pytest.mark.row(3)
 def test_both_flags_with_and_without_a_device() -> None:
-    assert device.Event(device="gpu:1", enable_timing=True, blocking=True).device == (
-        paddle.CUDAPlace(1)
-    )
+    assert device.Event(device="gpu:1", enable_timing=True, blocking=True).device == (paddle.CUDAPlace(1))
     assert device.Event(enable_timing=True, blocking=True).query()
     assert device.Event(True, True).query()
 

@@ -47,13 +47,10 @@ def test_the_lists_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.row(93)
 def test_a_type_with_one_device_stands_alone() -> None:
     code = (
-        "import halstream.paddle as p\n"
-        "print(p.device.get_available_custom_device(), p.device.get_available_device())"
+        "import halstream.paddle as p\nprint(p.device.get_available_custom_device(), p.device.get_available_device())"
     )
     env = {"HALSTREAM_HOST_DEVICES": "1", "HALSTREAM_BACKEND": "host"}
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60
-    )
+    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
     assert ran.stdout.strip() == "['custom_cpu'] ['gpu', 'custom_cpu']", ran.stderr
 
 

@@ -175,9 +175,7 @@ def test_a_blocking_stream_holds_its_caller(hold: Any, settle: Callable[[], None
     thread.join(LIMIT)
 
 
-def test_a_blocking_stream_is_ordered_with_the_default_stream(
-    hold: Any, settle: Callable[[], None]
-) -> None:
+def test_a_blocking_stream_is_ordered_with_the_default_stream(hold: Any, settle: Callable[[], None]) -> None:
     gate = hold(device.current_stream("gpu:0"))
     s = device.Stream("gpu:0", blocking=True)
     assert not s.non_blocking

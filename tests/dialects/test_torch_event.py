@@ -283,9 +283,7 @@ def test_many_streams_wait_for_one_event_and_it_is_recorded_again(
 
 @pytest.mark.row(49, 76)
 @pytest.mark.parametrize("device", [0, 1])
-def test_wait_event_and_wait_stream_order_work(
-    device: int, hold: Hold, settle: Callable[[], None]
-) -> None:
+def test_wait_event_and_wait_stream_order_work(device: int, hold: Hold, settle: Callable[[], None]) -> None:
     ran: list[str] = []
     source, by_event, by_stream = cuda.Stream(0), cuda.Stream(device), torch.Stream(device)
     gate = hold(source)

@@ -324,9 +324,7 @@ def test_the_summary_names_every_figure() -> None:
 
 
 @pytest.mark.row(57)
-@pytest.mark.parametrize(
-    "device", [None, 0, "cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0")], ids=str
-)
+@pytest.mark.parametrize("device", [None, 0, "cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0")], ids=str)
 def test_mem_get_info(device: Any) -> None:
     free, total = cuda.mem_get_info(device)
     assert 0 < free <= total

@@ -106,9 +106,7 @@ def test_a_generic_stream_lives_on_the_current_device() -> None:
 @pytest.mark.row(17)
 def test_a_generic_stream_becomes_a_cuda_stream_by_its_three_parts(hold: Hold) -> None:
     s = torch.Stream(device=1)
-    other = cuda.Stream(
-        stream_id=s.stream_id, device_index=s.device_index, device_type=s.device_type
-    )
+    other = cuda.Stream(stream_id=s.stream_id, device_index=s.device_index, device_type=s.device_type)
     assert isinstance(other, torch.Stream) and type(other) is cuda.Stream
     assert (other.stream_id, other.device_index, other.device_type) == (s.stream_id, 1, 1)
     hold(s)
@@ -118,9 +116,7 @@ def test_a_generic_stream_becomes_a_cuda_stream_by_its_three_parts(hold: Hold) -
 @pytest.mark.row(68)
 def test_the_three_parts_of_a_generic_stream_make_it_again() -> None:
     for s in (torch.Stream(device=1), torch.accelerator.current_stream()):
-        again = torch.Stream(
-            stream_id=s.stream_id, device_index=s.device_index, device_type=s.device_type
-        )
+        again = torch.Stream(stream_id=s.stream_id, device_index=s.device_index, device_type=s.device_type)
         assert again == s and hash(again) == hash(s)
         assert torch.Stream(s.stream_id, s.device_index, s.device_type) == s
 

@@ -101,6 +101,4 @@ def test_the_error_of_a_kernel_names_it() -> None:
     with pytest.raises(cuda.runtime.CUDARuntimeError) as info:
         RawKernel("code", "name")
     assert info.value.status == 801
-    assert str(info.value) == (
-        "cudaErrorNotSupported: operation not supported (cupy.RawKernel is not built yet)"
-    )
+    assert str(info.value) == ("cudaErrorNotSupported: operation not supported (cupy.RawKernel is not built yet)")

@@ -36,11 +36,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, flo
         ],
         cwd=ROOT,
         # As many devices as by default, whatever the tests around this one have.
-        env={
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("FAKECUDA_", "HALSTREAM_"))
-        },
+        env={name: value for name, value in os.environ.items() if not name.startswith(("FAKECUDA_", "HALSTREAM_"))},
         capture_output=True,
         text=True,
         timeout=LIMIT_S,

@@ -69,9 +69,7 @@ def test_its_work_and_ours_are_in_the_order_of_the_calls(library: Make) -> None:
     handle = theirs.stream()
     s, x = hs.Stream.from_handle(handle), hs.empty(4, np.uint8)
     x.fill(1, s)
-    theirs.check(
-        theirs.call("cuMemsetD8Async", c_uint64(x.ptr + 2), c_ubyte(9), c_size_t(2), c_void_p(handle))
-    )
+    theirs.check(theirs.call("cuMemsetD8Async", c_uint64(x.ptr + 2), c_ubyte(9), c_size_t(2), c_void_p(handle)))
     assert x.numpy(s).tolist() == [1, 1, 9, 9]
     del s
     theirs.destroy(handle)

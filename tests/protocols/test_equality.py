@@ -84,9 +84,11 @@ def test_equality_is_symmetric_and_equal_streams_hash_alike(kind: str, first: st
         hs.Stream.close(s)
     assert check(a, a) and check(b, b)
     equal = check(a, b)
-    if "torch" in (first, second) and first != second and {first, second} <= {
-        "torch", "torch.cuda", "torch.cuda external"
-    }:
+    if (
+        "torch" in (first, second)
+        and first != second
+        and {first, second} <= {"torch", "torch.cuda", "torch.cuda external"}
+    ):
         assert not equal  # torch's own rule: a torch.Stream is no torch.cuda.Stream
     elif first == second == "paddle":
         assert equal is (a is b)  # paddle's own rule: two wrappers are two

@@ -65,7 +65,12 @@ def check(error: BaseException) -> None:
 def test_the_list_of_classes_is_complete() -> None:
     names = {name.rpartition(".")[2] for name in CLASSES}
     assert {
-        "AcceleratorError", "OutOfMemoryError", "EnforceNotMet", "CUDARuntimeError", "CUDADriverError", "CudaError"
+        "AcceleratorError",
+        "OutOfMemoryError",
+        "EnforceNotMet",
+        "CUDARuntimeError",
+        "CUDADriverError",
+        "CudaError",
     } <= names
 
 
@@ -97,9 +102,7 @@ def test_the_log_of_a_compile_error_survives() -> None:
 
 
 def test_a_process_pool_hands_a_dialects_error_on(child: Any, tmp_path: Any) -> None:
-    (tmp_path / "work.py").write_text(
-        "def fail():\n    from halstream.torch import cuda\n    cuda.Stream(99)\n"
-    )
+    (tmp_path / "work.py").write_text("def fail():\n    from halstream.torch import cuda\n    cuda.Stream(99)\n")
     done = child(
         """
     import concurrent.futures

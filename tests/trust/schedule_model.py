@@ -88,8 +88,7 @@ class Device:
 
     def held(self, op: Op) -> bool:
         return any(
-            (hold.stream, hold.number) == (op.stream, op.number) and not self.happened(hold)
-            for hold in self.parameters
+            (hold.stream, hold.number) == (op.stream, op.number) and not self.happened(hold) for hold in self.parameters
         )
 
     def run(self, op: Op) -> None:

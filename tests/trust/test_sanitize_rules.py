@@ -147,8 +147,10 @@ _kept: list[Any] = []
 
 def launch(k: Kit, direction: str, x: hs.Array) -> None:
     # What it does is nothing; what it may do counts.
-    program = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry fill_u32(" \
+    program = (
+        ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry fill_u32("
         ".param .u64 x, .param .u32 v, .param .u32 n) { ret; }"
+    )
     form = lambda grid, block, x, v, n: None  # noqa: E731
     kernel = hs.Kernel(program, form, signature=f"{direction} void *x, uint32 v, uint32 n", name="fill_u32")
     k.b.launch(kernel, 1, 1, x, 0, 0)

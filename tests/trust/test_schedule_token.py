@@ -19,9 +19,7 @@ holds = st.lists(
     max_size=20,
 ).map(lambda items: tuple(Hold(*item) for item in items))
 plain = st.sampled_from(sorted(KINDS)).flatmap(
-    lambda kind: st.tuples(
-        st.just(kind), st.tuples(*(st.integers(least, most) for _, least, most in KINDS[kind]))
-    )
+    lambda kind: st.tuples(st.just(kind), st.tuples(*(st.integers(least, most) for _, least, most in KINDS[kind])))
 )
 tokens = st.builds(
     lambda pair, value: Token(pair[0], pair[1], f"{value:08x}"),

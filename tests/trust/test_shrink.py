@@ -133,11 +133,13 @@ def test_a_long_program_shrinks_in_few_runs() -> None:
         rest = random.Random(5)
         for number in range(200):
             for stream in rest.sample(range(5), 5):
+
                 def function(number: int = number, stream: int = stream) -> None:
                     if (stream, number) == (1, 100):
                         state["value"] = 1
                     elif (stream, number) == (3, 101):
                         state["seen"] = state["value"]
+
                 device.op(stream, function)
         for stream in range(5):
             device.sync(stream)

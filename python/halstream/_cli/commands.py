@@ -195,9 +195,7 @@ def run(
         settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
         if not timeout > 0:
             fail(f"timeout is {timeout}; give a number of seconds above 0")
-        code = _running.explore(
-            script, rest, settings, sanitize=sanitize, limit=timeout, write=print, console=bars()
-        )
+        code = _running.explore(script, rest, settings, sanitize=sanitize, limit=timeout, write=print, console=bars())
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))
     raise typer.Exit(code)

@@ -26,9 +26,7 @@ class CannotTraceError(Exception):
     """The command cannot be carried out, and nothing was run."""
 
 
-def trace(
-    script: str, args: Sequence[str], output: str | None, say: Callable[[str], None], console: Console
-) -> int:
+def trace(script: str, args: Sequence[str], output: str | None, say: Callable[[str], None], console: Console) -> int:
     """Run a script with its operations recorded, and write the trace.
 
     Parameters

@@ -33,6 +33,7 @@ INTERPROCESS = 4
 NON_BLOCKING = 1
 BLOCK_HOST = 2
 
+
 def repr_after_fork(function: Callable[[Any], str]) -> Callable[[Any], str]:
     """Decorate a ``__repr__`` so that it works in a forked child, where the runtime cannot be asked."""
 
@@ -83,9 +84,7 @@ class Base:
             return self._wrong_type(operation, operand, expected)
         return _native.error(exc, self._errors)
 
-    def _synchronize(
-        self, function: Callable[[int, int], int], timeout: float | None
-    ) -> None:
+    def _synchronize(self, function: Callable[[int, int], int], timeout: float | None) -> None:
         try:
             done = _native.wait(function, self._id, timeout)
             state = "" if done else _native.describe(self._id)
@@ -93,9 +92,7 @@ class Base:
             raise self._fail(exc, "synchronize") from None
         if not done:
             kind = self._errors.get("timeout", WaitTimeoutError)
-            raise kind(
-                f"not done within {timeout} s: {state}", operation="synchronize"
-            )
+            raise kind(f"not done within {timeout} s: {state}", operation="synchronize")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(

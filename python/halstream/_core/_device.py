@@ -135,9 +135,7 @@ def ordinal(device: Device | int | str | None) -> int:
     if isinstance(device, str):
         name, _, number = device.partition(":")
         if name not in _NAMES or not (number.isdecimal() or number == "") or device[-1:] == ":":
-            raise KINDS["invalid_device"](
-                f"no device is called {device!r}; say for example 'host:0' or 'cuda:1'"
-            )
+            raise KINDS["invalid_device"](f"no device is called {device!r}; say for example 'host:0' or 'cuda:1'")
         value = int(number) if number else _current.current_device()
     elif isinstance(device, bool):
         raise TypeError("a device is an int, a name or a Device, not a bool")
@@ -145,14 +143,11 @@ def ordinal(device: Device | int | str | None) -> int:
         try:
             value = operator.index(device)
         except TypeError:
-            raise TypeError(
-                f"a device is an int, a name or a Device, not {type(device).__name__}"
-            ) from None
+            raise TypeError(f"a device is an int, a name or a Device, not {type(device).__name__}") from None
     count = device_count()
     if not 0 <= value < count:
         raise KINDS["invalid_device"](
-            f"device {value} does not exist: the {_native.backend()} backend has "
-            f"{count} device(s), numbered from 0"
+            f"device {value} does not exist: the {_native.backend()} backend has {count} device(s), numbered from 0"
         )
     return value
 
@@ -196,8 +191,6 @@ def synchronize(device: Device | int | str | None = None, timeout: float | None 
     try:
         if not _native.wait(_native.device_sync, where, timeout):
             state = _native.device_describe(where)
-            raise WaitTimeoutError(
-                f"not done within {timeout} s: {state}", operation="synchronize device"
-            )
+            raise WaitTimeoutError(f"not done within {timeout} s: {state}", operation="synchronize device")
     except RuntimeError as exc:
         raise _native.error(exc) from None

@@ -64,9 +64,7 @@ class Event(Base):
         where = -1 if device is None else ordinal(device)
         self._create(
             where,
-            (TIMING if timing else 0)
-            | (BLOCKING_SYNC if blocking_sync else 0)
-            | (INTERPROCESS if interprocess else 0),
+            (TIMING if timing else 0) | (BLOCKING_SYNC if blocking_sync else 0) | (INTERPROCESS if interprocess else 0),
         )
 
     @classmethod
@@ -123,9 +121,7 @@ class Event(Base):
                 where = -1 if self._record_here else self._ordinal
             except RuntimeError as exc:
                 raise self._fail(exc, "record") from None
-            stream = self._stream_class._current(
-                _current.current_device() if where < 0 else where
-            )
+            stream = self._stream_class._current(_current.current_device() if where < 0 else where)
         try:
             _stream_record(stream._id, self._id)
         except Exception as exc:

@@ -51,12 +51,7 @@ _names = itertools.count(1)
 
 # Set by _array.py, for which NumPy must be loaded: turns arrays among the
 # arguments into what the function gets, and says what memory they are.
-arguments: (
-    Callable[
-        [tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any], str]
-    ]
-    | None
-) = None
+arguments: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any], str]] | None = None
 
 # Set while a sanitizer is on: is given what functions on streams work on.
 keep: Callable[[Any], None] | None = None
@@ -227,9 +222,7 @@ def _perform(task: int) -> str:
         del function, args, kwargs
 
 
-def _report(
-    token: int, function: Callable[..., object], exc: BaseException, checked: bool
-) -> str:
+def _report(token: int, function: Callable[..., object], exc: BaseException, checked: bool) -> str:
     """Hand an exception to where it belongs; return the text for the core."""
     try:
         text = f"{type(exc).__name__}: {exc}".replace("\0", "?")
@@ -249,9 +242,7 @@ def _unraisable(exc: BaseException | None, function: Callable[..., object] | Non
         return
     message = "Exception ignored in a function on a halstream stream"
     try:
-        sys.unraisablehook(
-            _hook_args()((type(exc), exc, exc.__traceback__, message, function))
-        )
+        sys.unraisablehook(_hook_args()((type(exc), exc, exc.__traceback__, message, function)))
     except BaseException as wrong:
         # A hook that fails must not end the dispatcher.
         print(f"{message}: {exc!r} (and the hook failed: {wrong!r})", file=sys.stderr)
@@ -302,7 +293,6 @@ def _at_exit() -> None:
     _report_raised()
     if left:
         print(
-            f"halstream: {left} operation(s) still pending 2 s after the program ended "
-            "were dropped",
+            f"halstream: {left} operation(s) still pending 2 s after the program ended were dropped",
             file=sys.stderr,
         )

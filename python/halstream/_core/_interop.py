@@ -116,8 +116,7 @@ def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | Non
         answer = source.__cuda_stream__
     except AttributeError as exc:
         raise TypeError(
-            f"a stream is a halstream Stream or an object with __cuda_stream__, not "
-            f"{type(source).__name__}"
+            f"a stream is a halstream Stream or an object with __cuda_stream__, not {type(source).__name__}"
         ) from (exc if hasattr(type(source), "__cuda_stream__") else None)
     if callable(answer):
         answer = answer()  # a tuple in place of the method is of an early draft
@@ -227,8 +226,7 @@ def close_raw(handle: int) -> None:
             ident, _, owner = external(handle, _current.current_device())
             if owner is not None:
                 raise InvalidHandleError(
-                    f"the stream with handle {handle:#x} was made by another library, which must "
-                    "close it",
+                    f"the stream with handle {handle:#x} was made by another library, which must close it",
                     operation="close",
                 )
         _native.close(ident)
@@ -279,9 +277,7 @@ def require_host_memory(operation: str) -> None:
         On a vendor's backend.
     """
     if _backend() != "host":
-        raise NotSupportedError(
-            f"managed memory of the {_backend()} backend is not built yet", operation=operation
-        )
+        raise NotSupportedError(f"managed memory of the {_backend()} backend is not built yet", operation=operation)
 
 
 def device_facts(ordinal: int) -> dict[str, Any]:

@@ -205,5 +205,3 @@ def without_settings(top: Entry | None, ordinal: int) -> Entry | None:
     for entry in reversed(kept):
         below = entry._replace(below=below)
     return below
-
-

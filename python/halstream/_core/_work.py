@@ -212,7 +212,6 @@ def _argument(argument: Any) -> tuple[int, str]:
         return address, ""
     from .._memory import DEVICE, address_of, kind_of
 
-
     start, size = address_of(argument)
     if size and _interop.backend_name() != "host" and kind_of(start) == DEVICE:
         raise NotSupportedError(

@@ -12,9 +12,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def family(
-    base: type[HalError], also: Mapping[str, type[Exception]] | None = None
-) -> dict[str, type[HalError]]:
+def family(base: type[HalError], also: Mapping[str, type[Exception]] | None = None) -> dict[str, type[HalError]]:
     """Make a dialect's error classes: one for each kind, all under the dialect's own.
 
     Parameters
@@ -50,9 +48,7 @@ def family(
     return made
 
 
-def _unpickle(
-    base: Any, kind: str, args: tuple[Any, ...], attributes: dict[str, Any]
-) -> BaseException:
+def _unpickle(base: Any, kind: str, args: tuple[Any, ...], attributes: dict[str, Any]) -> BaseException:
     """Return a pickled exception of the class that `family` made of a base for a kind."""
     cls: type[HalError] = base._family[kind]
     exc = cls(*args[:1])

@@ -40,8 +40,7 @@ def new(shape: tuple[int, ...], dtype: Any, stream: Stream) -> Array:
         asked = math.prod(shape) * np.dtype(dtype).itemsize
         if used + asked > limit:
             raise OutOfMemoryError(
-                f"{asked} bytes asked for, and {used} of the {limit} that the process allows "
-                "itself are in use",
+                f"{asked} bytes asked for, and {used} of the {limit} that the process allows itself are in use",
                 operation="allocate",
             )
     return empty(shape, dtype, stream=stream)
@@ -61,9 +60,7 @@ def upload(host: Any, device: int) -> tuple[Array, Stream]:
     return array, stream
 
 
-def compute(
-    stream: Stream, function: Callable[..., Any], out: Array, *inputs: Any, checked: bool = True
-) -> None:
+def compute(stream: Stream, function: Callable[..., Any], out: Array, *inputs: Any, checked: bool = True) -> None:
     """Enqueue ``function(*inputs, out=out)``; arrays arrive as NumPy arrays.
 
     An exception of the function is raised by the next synchronize of the stream,

@@ -92,10 +92,7 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
 
 def is_basic(key: Any) -> bool:
     """Return True for an index that selects a view: ints, slices, None and an Ellipsis."""
-    return all(
-        part is None or part is Ellipsis or isinstance(part, slice) or _is_int(part)
-        for part in _tuple(key)
-    )
+    return all(part is None or part is Ellipsis or isinstance(part, slice) or _is_int(part) for part in _tuple(key))
 
 
 def _is_int(part: Any) -> bool:

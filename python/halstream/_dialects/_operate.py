@@ -13,9 +13,7 @@ T = TypeVar("T", bound=Contents)
 
 __all__ = ["SCALARS", "binary", "change", "copy_into", "product", "reduce", "unary"]
 
-COMPARE = frozenset(
-    (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
-)
+COMPARE = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
 # What NumPy refuses for bool, and what gives the same result.
 _OF_BOOL = {np.subtract: np.logical_xor, np.floor_divide: np.logical_and}
 _NOT_OF_BOOL = frozenset((np.remainder, np.power))
@@ -79,9 +77,7 @@ def reduce(name: str, function: Any, x: T, axis: Any, keep: bool, dtype: Any) ->
         raise TypeError(f"For '{name}', the axis must be an int or several, but got {axis!r}.")
     for n in axes:
         if not -x.ndim <= n < max(x.ndim, 1):
-            raise ValueError(
-                f"For '{name}', the axis value must be in [{-x.ndim},{x.ndim}), but got {n}."
-            )
+            raise ValueError(f"For '{name}', the axis value must be in [{-x.ndim},{x.ndim}), but got {n}.")
     left_out = {n % x.ndim for n in axes} if x.ndim else set()
     shape = [1 if i in left_out else n for i, n in enumerate(x.shape) if keep or i not in left_out]
     if not x.size and function in (np.max, np.min):

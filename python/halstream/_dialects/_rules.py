@@ -64,10 +64,7 @@ def matmul(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError("For 'MatMul', both operands need one dimension or more.")
     inner = b[-2] if len(b) > 1 else b[0]
     if a[-1] != inner:
-        raise RuntimeError(
-            "For 'MatMulExt' op, shape1[-1] must be equal to shape2[-2], "
-            f"but got {a[-1]} and {inner}."
-        )
+        raise RuntimeError(f"For 'MatMulExt' op, shape1[-1] must be equal to shape2[-2], but got {a[-1]} and {inner}.")
     rows = a[-2:-1]
     columns = b[-1:] if len(b) > 1 else ()
     return (*broadcast("MatMul", a[:-2], b[:-2]), *rows, *columns)

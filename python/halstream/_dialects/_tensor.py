@@ -26,9 +26,7 @@ class Storage:
 
     __slots__ = ("array", "host", "stream")
 
-    def __init__(
-        self, host: Any = None, array: Array | None = None, stream: core.Stream | None = None
-    ) -> None:
+    def __init__(self, host: Any = None, array: Array | None = None, stream: core.Stream | None = None) -> None:
         self.host = host
         self.array = array
         self.stream = stream
@@ -81,9 +79,7 @@ class Contents:
         self._enqueue(function, inputs)
 
     @classmethod
-    def _result(
-        cls: type[T], function: Callable[..., Any], shape: Any, dtype: Any, *inputs: Any
-    ) -> T:
+    def _result(cls: type[T], function: Callable[..., Any], shape: Any, dtype: Any, *inputs: Any) -> T:
         """Return the result of ``function(*inputs, out=...)``, which the current stream runs."""
         made = object.__new__(cls)
         made._make(function, shape, dtype, *inputs)
@@ -253,13 +249,8 @@ def _last(storage: Storage) -> core.Stream:
     return storage.stream
 
 
-def _through_views(
-    function: Any, how: tuple[Layout, int] | None, views: list[Any], *inputs: Any, out: Any
-) -> None:
-    given = [
-        v if how_one is None else how_one[0].view(v, how_one[1])
-        for v, how_one in zip(inputs, views, strict=True)
-    ]
+def _through_views(function: Any, how: tuple[Layout, int] | None, views: list[Any], *inputs: Any, out: Any) -> None:
+    given = [v if how_one is None else how_one[0].view(v, how_one[1]) for v, how_one in zip(inputs, views, strict=True)]
     function(*given, out=out if how is None else how[0].view(out, how[1]))
 
 

@@ -68,9 +68,7 @@ class Names:
         The package that holds the mirrored one.
     """
 
-    def __init__(
-        self, known: Mapping[str, Mapping[str, str]], errors: Errors, root: str = "halstream"
-    ) -> None:
+    def __init__(self, known: Mapping[str, Mapping[str, str]], errors: Errors, root: str = "halstream") -> None:
         self._errors = errors
         self._root = root
         self._kinds = {

@@ -151,9 +151,7 @@ class Kernel:
             return _nvrtc.Compiled(self._cuda, self.name, architecture, "")
         found = self._compiled.get(architecture)
         if found is None:
-            found = _nvrtc.compile_source(
-                self._cuda.decode(), self.name, architecture, self.options
-            )
+            found = _nvrtc.compile_source(self._cuda.decode(), self.name, architecture, self.options)
             self._compiled[architecture] = found
         return found
 
@@ -180,10 +178,7 @@ class Kernel:
             argument = _Launch.of(shape, values)
             stream.call_native(self._host, argument, reads=reads, writes=writes)
         else:
-            views = [
-                _view(p, value) if p.pointer else value
-                for p, value in zip(self.parameters, values, strict=True)
-            ]
+            views = [_view(p, value) if p.pointer else value for p, value in zip(self.parameters, values, strict=True)]
             # Checked: a kernel that fails is an error of its stream, as on a device.
             given = (shape.grid, shape.block, *views)
             _hostfunc.enqueue(stream, self._host, given, {}, True, _account(reads, writes))
@@ -192,8 +187,7 @@ class Kernel:
         """Return the values, and the arrays that are read and those that are written."""
         if len(args) != len(self.parameters):
             raise KernelArgumentError(
-                f"kernel {self.name} takes {len(self.parameters)} arguments ({self.signature}), "
-                f"not {len(args)}",
+                f"kernel {self.name} takes {len(self.parameters)} arguments ({self.signature}), not {len(args)}",
                 operation="launch",
             )
         values: list[Any] = []

@@ -41,9 +41,7 @@ class Compiled(NamedTuple):
     log: str  #: the compiler's warnings; empty if it comes from the cache
 
 
-def compile_source(
-    source: str, name: str, architecture: str, options: Sequence[str] = ()
-) -> Compiled:
+def compile_source(source: str, name: str, architecture: str, options: Sequence[str] = ()) -> Compiled:
     """Compile CUDA C++, or take the result from the cache.
 
     Parameters
@@ -65,9 +63,7 @@ def compile_source(
         If NVRTC is not installed.
     """
     if not re.fullmatch(r"(compute|sm)_\d+[af]?", architecture):
-        raise InvalidValueError(
-            f"{architecture!r} is no architecture; say for example 'compute_80' or 'sm_80'"
-        )
+        raise InvalidValueError(f"{architecture!r} is no architecture; say for example 'compute_80' or 'sm_80'")
     given = (f"--gpu-architecture={architecture}", *options)
     if not any(option.startswith(("--std", "-std")) for option in options):
         given += ("--std=c++17",)
@@ -161,8 +157,7 @@ def _library() -> Any:
         library.nvrtcGetErrorString.restype = ctypes.c_char_p
         return library
     raise BackendAbsentError(
-        "NVRTC, which compiles CUDA sources, is not installed; say pip install 'halstream[cuda]' "
-        f"({reasons[0]})",
+        f"NVRTC, which compiles CUDA sources, is not installed; say pip install 'halstream[cuda]' ({reasons[0]})",
         operation="compile",
     )
 
@@ -234,9 +229,7 @@ def _compile(source: str, name: str, architecture: str, options: Sequence[str]) 
         expression = name.encode()
         _check(library.nvrtcAddNameExpression(program, expression), f"compile kernel {name}")
         words = [option.encode() for option in options]
-        status = library.nvrtcCompileProgram(
-            program, len(words), (ctypes.c_char_p * len(words))(*words)
-        )
+        status = library.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
         log = _text(program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
         if status:
             reason = library.nvrtcGetErrorString(status).decode()

@@ -52,8 +52,7 @@ def parse(signature: str | Sequence[str]) -> tuple[Parameter, ...]:
         match = _DECLARATION.fullmatch(text.strip())
         if match is None:
             raise InvalidValueError(
-                f"parameter {number}, {text.strip()!r}, cannot be read; say for example "
-                "'float32 a' or 'in float32 *x'"
+                f"parameter {number}, {text.strip()!r}, cannot be read; say for example 'float32 a' or 'in float32 *x'"
             )
         direction, word, pointer, name = match.group("direction", "dtype", "pointer", "name")
         dtype = None
@@ -68,9 +67,7 @@ def parse(signature: str | Sequence[str]) -> tuple[Parameter, ...]:
             except TypeError:
                 dtype = None
             if dtype is None or dtype.kind not in "biufc":
-                raise InvalidValueError(
-                    f"parameter {number}, {text.strip()!r}: {word} is no numeric dtype of NumPy"
-                )
+                raise InvalidValueError(f"parameter {number}, {text.strip()!r}: {word} is no numeric dtype of NumPy")
         if bool(pointer) != bool(direction) or (word == "void" and not pointer):
             raise InvalidValueError(
                 f"parameter {number}, {text.strip()!r}: a pointer says in, out or inout, a scalar "

@@ -251,8 +251,7 @@ class Array(Exchange):
         if self._host is None:
             if self.nbytes and _native.backend() != "host":
                 raise NotSupportedError(
-                    "a Python function cannot see a device's memory: launch a kernel, or copy "
-                    "to pinned memory first",
+                    "a Python function cannot see a device's memory: launch a kernel, or copy to pinned memory first",
                     operation="call",
                 )
             self._host = _view(self._memory, self.ptr, self.shape, self.dtype)
@@ -322,9 +321,7 @@ def zeros(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | N
     return array
 
 
-def asarray(
-    source: Any, dtype: Any = None, device: Any = None, stream: Stream | None = None
-) -> Array:
+def asarray(source: Any, dtype: Any = None, device: Any = None, stream: Stream | None = None) -> Array:
     """Return `source` as an array of a device: itself if it is one there, else a copy of it.
 
     The copy is enqueued on the stream (None: the device's current one), and
@@ -368,9 +365,7 @@ def pinned_empty(shape: Any, dtype: Any = float) -> Any:
     return _view(memory, memory.ptr, wanted, kind)
 
 
-def _arguments(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any], str]:
+def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str]:
     """Return the arguments as a function gets them, and what it reads by their account."""
     ranges: list[str] = []
     given = tuple(_argument(value, ranges) for value in args)

@@ -221,9 +221,7 @@ class PooledMemory(Memory):
         self.device = stream._ordinal
         self.nbytes = checked_size(nbytes)
         try:
-            ident = allocate(
-                self.device, _block_new_async, stream._id, self.nbytes, self._in_order
-            )
+            ident = allocate(self.device, _block_new_async, stream._id, self.nbytes, self._in_order)
         except RuntimeError as exc:
             raise stream._fail(exc, "allocate") from None
         self._adopt(ident)

@@ -115,8 +115,7 @@ def _request(source: Any, stream: Stream | None) -> Any:
         export = source.__dlpack__
     except AttributeError:
         raise TypeError(
-            f"from_dlpack() takes an object with __dlpack__ and __dlpack_device__, not "
-            f"{type(source).__name__}"
+            f"from_dlpack() takes an object with __dlpack__ and __dlpack_device__, not {type(source).__name__}"
         ) from None
     _check_device(kind, ident)
     asked: dict[str, Any] = {}
@@ -143,9 +142,7 @@ def _check_device(kind: int, ident: int) -> None:
         if kind in _CUDA_TYPES:
             ordinal(ident)  # another numbering than this process's would name none
     elif backend != "host":
-        raise NotSupportedError(
-            f"importing tensors on the {backend} backend is not built yet", operation="import"
-        )
+        raise NotSupportedError(f"importing tensors on the {backend} backend is not built yet", operation="import")
     elif kind not in _HOST_TYPES:
         raise ExchangeError(
             f"the tensor is on {where} (number {ident}), and devices of the host backend see "
@@ -154,9 +151,7 @@ def _check_device(kind: int, ident: int) -> None:
         )
 
 
-def from_dlpack(
-    source: Any, /, *, device: Any = None, copy: bool | None = None, stream: Stream | None = None
-) -> Array:
+def from_dlpack(source: Any, /, *, device: Any = None, copy: bool | None = None, stream: Stream | None = None) -> Array:
     """Return an Array of another library's tensor, by DLPack.
 
     Parameters

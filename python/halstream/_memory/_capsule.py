@@ -83,9 +83,7 @@ def open_capsule(capsule: Any) -> tuple[bytes, int]:
             "this capsule was consumed already; ask its producer for another one",
             operation="import",
         )
-    raise ExchangeError(
-        f"a capsule named {name.decode(errors='replace')!r} is none of DLPack", operation="import"
-    )
+    raise ExchangeError(f"a capsule named {name.decode(errors='replace')!r} is none of DLPack", operation="import")
 
 
 def read(name: bytes, address: int) -> Tensor:
@@ -125,9 +123,7 @@ def read(name: bytes, address: int) -> Tensor:
     if tensor.nbytes:
         low, high = _extent(tensor)
         if not data or low < 0 or high > _ADDRESSES:
-            raise _bad(
-                f"its bytes, from {data:#x} with an offset of {offset:#x}, do not lie in memory"
-            )
+            raise _bad(f"its bytes, from {data:#x} with an offset of {offset:#x}, do not lie in memory")
     return tensor
 
 

@@ -66,9 +66,7 @@ def _failed(stream: Any, exc: Exception, operation: str) -> BaseException:
     return stream._fail(exc, operation)
 
 
-def copy_rows(
-    stream: Stream, dst: int, dst_pitch: int, src: int, src_pitch: int, width: int, height: int
-) -> None:
+def copy_rows(stream: Stream, dst: int, dst_pitch: int, src: int, src_pitch: int, width: int, height: int) -> None:
     """Enqueue a copy of `height` rows of `width` bytes, the rows a pitch apart; see `copy`."""
     try:
         _native.stream_copy_rows(stream._id, dst, dst_pitch, src, src_pitch, width, height)

@@ -63,8 +63,7 @@ def check_not_lent(memory: object) -> None:
     take_back()
     if any(owner is memory for owner in lent.values()):
         raise ExchangeError(
-            "another library still uses this memory, which it got through DLPack; "
-            "delete its tensors first",
+            "another library still uses this memory, which it got through DLPack; delete its tensors first",
             operation="free",
         )
 
@@ -145,16 +144,14 @@ class Exchange:
             if copy or target != device:
                 if copy is False or target not in (device, (CPU, 0)):
                     raise ExchangeError(
-                        f"the memory is on DLPack's device {device}; device {target} with "
-                        f"copy={copy} is not possible",
+                        f"the memory is on DLPack's device {device}; device {target} with copy={copy} is not possible",
                         operation="export",
                     )
                 owner, ptr = _copied(self, target)
                 device, flags = target, IS_COPIED
         if flags & READ_ONLY and not versioned:
             raise ExchangeError(
-                "the memory is read-only, which a capsule without a version cannot say; ask "
-                "with max_version=(1, 0)",
+                "the memory is read-only, which a capsule without a version cannot say; ask with max_version=(1, 0)",
                 operation="export",
             )
         # The common case, a consumer on the host, is one call of the extension. It
@@ -171,9 +168,7 @@ class Exchange:
         lengths = str(shape[0]) if len(shape) == 1 else " ".join(map(str, shape))
         try:
             while True:
-                tensor = _dlpack_lend(
-                    token, ptr, code, where, flags, versioned, wait, lengths
-                )
+                tensor = _dlpack_lend(token, ptr, code, where, flags, versioned, wait, lengths)
                 if tensor:
                     break
                 _mem_wait(ptr, -1)
@@ -193,9 +188,7 @@ class Exchange:
         """
         memory, ptr, shape, dtype = self._exposed()
         if not _visible(memory):
-            raise AttributeError(
-                f"memory of the {backend_name()} backend cannot be seen by the host: use numpy()"
-            )
+            raise AttributeError(f"memory of the {backend_name()} backend cannot be seen by the host: use numpy()")
         return {
             "version": 3,
             "shape": shape,
@@ -210,9 +203,7 @@ class Exchange:
 
         memory = self._exposed()[0]
         if not _visible(memory):
-            raise NotSupportedError(
-                "NumPy cannot see a device's memory: copy it with numpy()", operation="export"
-            )
+            raise NotSupportedError("NumPy cannot see a device's memory: copy it with numpy()", operation="export")
         view = np.asarray(_Shown(self))
         if dtype is not None and np.dtype(dtype) != view.dtype:
             if copy is False:
@@ -296,8 +287,7 @@ def _copied(source: Exchange, target: tuple[int, int]) -> tuple[Any, int]:
 
 def _wrong_stream(stream: object) -> Exception:
     return ExchangeError(
-        f"memory of the host has no streams for other libraries: ask with stream=None, not "
-        f"{stream!r}",
+        f"memory of the host has no streams for other libraries: ask with stream=None, not {stream!r}",
         operation="export",
     )
 

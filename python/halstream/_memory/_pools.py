@@ -40,8 +40,7 @@ class Exhausted(OutOfMemoryError):
 
     def __init__(self, size: int, total: int, limit: int) -> None:
         super().__init__(
-            f"out of memory. Tried to allocate {size} bytes: the pool holds {total}, "
-            f"its limit is {limit or 'none'}"
+            f"out of memory. Tried to allocate {size} bytes: the pool holds {total}, its limit is {limit or 'none'}"
         )
         self.size = size
         self.total = total

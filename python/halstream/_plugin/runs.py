@@ -219,9 +219,7 @@ class Runs:
             hook.pytest_timeout_cancel_timer(item=self.item)
             hook.pytest_timeout_set_timer(item=self.item, settings=settings)
 
-    def _phases(
-        self, block: Schedule | None, calls: list[Any], stack: contextlib.ExitStack, interact: bool
-    ) -> None:
+    def _phases(self, block: Schedule | None, calls: list[Any], stack: contextlib.ExitStack, interact: bool) -> None:
         item, hook = self.item, self.item.ihook
         watch = self._sanitizer(stack) if self.plan.sanitize else _nothing
         # Node.listchain() of the copy ends with another object than this

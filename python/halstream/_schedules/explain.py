@@ -39,7 +39,6 @@ _CALLS = {
 }
 
 
-
 def place_of(stack: str) -> Frame | None:
     """Return the program's frame of a stack that the runtime gave as text."""
     frames = _sites.parse(stack)

@@ -41,9 +41,7 @@ class Budget:
         Returns seconds; for tests.
     """
 
-    def __init__(
-        self, runs: int = 200, seconds: float = 20.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, runs: int = 200, seconds: float = 20.0, clock: Callable[[], float] = time.monotonic) -> None:
         self.runs, self.seconds = runs, seconds
         self.used = 0
         self._clock = clock
@@ -216,9 +214,7 @@ class _Search:
         """Move a hold to the last operation of its stream for which the program still fails."""
         assert self.execution is not None
         hold = self.holds[index]
-        numbers = [
-            int(item.partition(".")[2]) for item in self.execution.items if item.startswith(f"{hold.stream}.")
-        ]
+        numbers = [int(item.partition(".")[2]) for item in self.execution.items if item.startswith(f"{hold.stream}.")]
         # An operation has one hold.
         taken = {(other.stream, other.number) for other in self.holds}
         choices = [

@@ -197,14 +197,11 @@ class Token:
             raise ScheduleError(f"{_short(text)} is not a token; one begins with {VERSION}-")
         if parts[0] != VERSION:
             raise ScheduleError(
-                f"{_short(text)} is a token of version {parts[0]}, this halstream reads "
-                f"{VERSION}; make a new one"
+                f"{_short(text)} is a token of version {parts[0]}, this halstream reads {VERSION}; make a new one"
             )
         body = text.rpartition("-")[0]
         if _check(body) != parts[-1]:
-            raise ScheduleError(
-                f"token {_short(text)} is damaged: its check digits do not fit; copy it again"
-            )
+            raise ScheduleError(f"token {_short(text)} is damaged: its check digits do not fit; copy it again")
         kind = parts[1]
         if kind != "holds" and kind not in KINDS:
             raise ScheduleError(f"token {_short(text)} has a schedule {kind!r}, which is unknown")

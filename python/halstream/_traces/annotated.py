@@ -14,7 +14,7 @@ def annotate(timeline: Timeline, annotations: list[Annotation]) -> None:
     for number, one in enumerate(sorted(annotations, key=lambda a: (a.begin, -a.end))):
         rows = ends.setdefault(one.thread, [])
         lane = next((at for at, end in enumerate(rows) if end <= one.begin), len(rows))
-        rows[lane:lane + 1] = [one.end]
+        rows[lane : lane + 1] = [one.end]
         track = timeline.track("annotations", one.thread, lane=lane)
         shown = Slice(track, "annotation", one.text, one.begin, one.end, number)
         shown.instant = one.begin == one.end

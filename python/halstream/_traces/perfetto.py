@@ -45,9 +45,7 @@ def schema() -> Any:
     return perfetto_trace_pb2
 
 
-def build(
-    lines: Iterable[str], executed: Iterable[str] | None, text_of_site: Callable[[int], str]
-) -> bytes:
+def build(lines: Iterable[str], executed: Iterable[str] | None, text_of_site: Callable[[int], str]) -> bytes:
     """Return the trace of a log.
 
     Parameters
@@ -222,9 +220,7 @@ class _Writer:
             own = _sites.outside(frames)
             place, line, function = _sites.innermost(frames) or frames[0]
             location = len(self._sites)
-            self._interned.source_locations.add(
-                iid=location, file_name=place, function_name=function, line_number=line
-            )
+            self._interned.source_locations.add(iid=location, file_name=place, function_name=function, line_number=line)
             stack = "\n".join(f"{place}:{line} in {function}" for place, line, function in own or frames)
             found = location, self._number("debug_annotation_string_values", stack)
         self._sites[site] = found
@@ -239,5 +235,3 @@ def _group_rank(group: str) -> tuple[int, int, str]:
     """Devices by their ordinals, then the rest."""
     word, _, number = group.partition(" ")
     return (0, int(number), "") if word == "device" else (1, 0, word)
-
-

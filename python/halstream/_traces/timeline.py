@@ -91,9 +91,7 @@ class Timeline:
             self.counters.append(Counter(track, when, value))
 
 
-def lay_out(
-    lines: Iterable[str], executed: Iterable[str] | None, tick: Callable[[], object] | None = None
-) -> Timeline:
+def lay_out(lines: Iterable[str], executed: Iterable[str] | None, tick: Callable[[], object] | None = None) -> Timeline:
     """Return the timeline of a log.
 
     Parameters

@@ -121,5 +121,6 @@ def app_log(level: int, text: str, /) -> None:
     """aclAppLog: to the logger ``halstream.acl``."""
     logging.getLogger(__name__).log(_LEVELS[min(max(level, 0), 3)], "%s", text)
 
+
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

@@ -176,7 +176,5 @@ def seconds(ms: int) -> float | None:
     if ms == -1:
         return None
     if ms <= 0:
-        raise refuse(
-            codes.RT_PARAM_INVALID, f"the time limit is -1 or more than 0 milliseconds, not {ms}"
-        )
+        raise refuse(codes.RT_PARAM_INVALID, f"the time limit is -1 or more than 0 milliseconds, not {ms}")
     return ms / 1000

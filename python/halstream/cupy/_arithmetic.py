@@ -31,10 +31,7 @@ def _run(function: Any, *args: Any, out: Any) -> None:
 
 def result_like(function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     """Return a NumPy array with the shape and dtype of ``function(*operands)``."""
-    stand_ins = [
-        np.broadcast_to(np.ones((), o.dtype), o.shape) if isinstance(o, BaseArray) else o
-        for o in operands
-    ]
+    stand_ins = [np.broadcast_to(np.ones((), o.dtype), o.shape) if isinstance(o, BaseArray) else o for o in operands]
     with np.errstate(all="ignore"):
         return function(*stand_ins)
 
@@ -60,8 +57,7 @@ def compute_in_place(function: Callable[..., Any], target: BaseArray, other: Any
     like = result_like(function, (target, other))
     if not np.can_cast(like.dtype, target.dtype, "same_kind"):
         raise TypeError(
-            f"Cannot cast output operand from {like.dtype!r} to {target.dtype!r} "
-            "according to the rule 'same_kind'"
+            f"Cannot cast output operand from {like.dtype!r} to {target.dtype!r} according to the rule 'same_kind'"
         )
     if np.shape(like) != target.shape:
         raise ValueError("Out shape is mismatched")

@@ -87,7 +87,6 @@ class BaseArray:
         """As NumPy has it."""
         return int(self._array.dtype.itemsize)
 
-
     @property
     def device(self) -> Device:
         """The device that the memory belongs to."""
@@ -109,15 +108,11 @@ class BaseArray:
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
         """Return a capsule of the memory; `stream` is the handle of the consumer's, -1 no order."""
-        return self._array.__dlpack__(
-            stream=consumer(stream), max_version=max_version, dl_device=dl_device, copy=copy
-        )
+        return self._array.__dlpack__(stream=consumer(stream), max_version=max_version, dl_device=dl_device, copy=copy)
 
     # -- contents ---------------------------------------------------------
 
-    def get(
-        self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True
-    ) -> Any:
+    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         """Return a copy on the host, made in stream order; waits for it if `blocking`."""
         check_may_wait()
         if order not in ("C", "F", "A"):

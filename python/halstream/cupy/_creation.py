@@ -67,14 +67,10 @@ def empty_like(
     prototype: ndarray, dtype: Any = None, order: Any = "K", subok: None = None, shape: Any = None
 ) -> ndarray:
     """cupy.empty_like (14.2.0)."""
-    return ndarray(
-        prototype.shape if shape is None else shape, prototype.dtype if dtype is None else dtype
-    )
+    return ndarray(prototype.shape if shape is None else shape, prototype.dtype if dtype is None else dtype)
 
 
-def zeros_like(
-    a: ndarray, dtype: Any = None, order: Any = "K", subok: None = None, shape: Any = None
-) -> ndarray:
+def zeros_like(a: ndarray, dtype: Any = None, order: Any = "K", subok: None = None, shape: Any = None) -> ndarray:
     """cupy.zeros_like (14.2.0)."""
     return zeros(a.shape if shape is None else shape, a.dtype if dtype is None else dtype)
 
@@ -136,9 +132,7 @@ def _copy_and_keep(stream: Any, new: ndarray, source: Any) -> None:
     _hostfunc.hold(stream, source)
 
 
-def asarray(
-    a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False
-) -> ndarray:
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False) -> ndarray:
     """cupy.asarray (14.2.0): an array of this kind as it is, others as `array` copies them."""
     return array(a, dtype, bool(copy), order or "K", blocking=blocking)
 
@@ -146,9 +140,7 @@ def asarray(
 asanyarray = asarray
 
 
-def asnumpy(
-    a: Any, stream: Any = None, order: Any = "C", out: Any = None, *, blocking: bool = True
-) -> Any:
+def asnumpy(a: Any, stream: Any = None, order: Any = "C", out: Any = None, *, blocking: bool = True) -> Any:
     """cupy.asnumpy (14.2.0): copied on `stream`, None being the current one; waits if `blocking`."""
     if isinstance(a, ndarray):
         return a.get(stream=stream, order=order, out=out, blocking=blocking)

@@ -108,8 +108,7 @@ class ndarray(BaseArray):
         """Return the view that several integers, and last perhaps a slice, name."""
         if len(index) > self.ndim:
             raise IndexError(
-                f"too many indices for array: array is {self.ndim}-dimensional, "
-                f"but {len(index)} were indexed"
+                f"too many indices for array: array is {self.ndim}-dimensional, but {len(index)} were indexed"
             )
         found = self
         for number, part in enumerate(index):
@@ -152,9 +151,7 @@ class ndarray(BaseArray):
         except ValueError:
             fits = False
         if not fits:
-            raise ValueError(
-                f"operands could not be broadcast together with shapes {self.shape} {value.shape}"
-            )
+            raise ValueError(f"operands could not be broadcast together with shapes {self.shape} {value.shape}")
         enqueue(np.positive if value.dtype != bool else np.array, self, (value,))
 
     def __copy__(self) -> ndarray:

@@ -44,9 +44,7 @@ def zeros_pinned(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
     return new
 
 
-def empty_like_pinned(
-    a: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None
-) -> Any:
+def empty_like_pinned(a: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None) -> Any:
     """cupyx.empty_like_pinned (14.2.0)."""
     if subok is not None:
         raise TypeError("subok is not supported yet")
@@ -54,9 +52,7 @@ def empty_like_pinned(
     return _pinned(lengths, np.dtype(a.dtype if dtype is None else dtype), **_layout(a, order, lengths))
 
 
-def zeros_like_pinned(
-    a: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None
-) -> Any:
+def zeros_like_pinned(a: Any, dtype: Any = None, order: Any = "K", subok: Any = None, shape: Any = None) -> Any:
     """cupyx.zeros_like_pinned (14.2.0)."""
     new = empty_like_pinned(a, dtype, order, subok, shape)
     new.fill(0)

@@ -50,8 +50,7 @@ class _RuntimeInfo:
             ("CUDA Driver Version", self.cuda_driver_version),
             (
                 "CUDA Runtime Version",
-                f"{self.cuda_runtime_version} (linked to CuPy) / "
-                f"{self.cuda_local_runtime_version} (locally installed)",
+                f"{self.cuda_runtime_version} (linked to CuPy) / {self.cuda_local_runtime_version} (locally installed)",
             ),
         ]
         for ordinal in range(runtime.getDeviceCount()):

@@ -17,9 +17,7 @@ class Event(core.Event):
     def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
         for name, value in (("enable_timing", enable_timing), ("blocking", blocking)):
             if not isinstance(value, bool):
-                raise TypeError(
-                    f"For 'Event', the '{name}' must be a bool, but got {type(value).__name__}."
-                )
+                raise TypeError(f"For 'Event', the '{name}' must be a bool, but got {type(value).__name__}.")
         super().__init__(timing=enable_timing, blocking_sync=blocking)
 
     def elapsed_time(self, end_event: core.Event) -> float:
@@ -41,8 +39,7 @@ class Event(core.Event):
         name = "elapsed_time" if operation == "elapsed" else operation
         argument = "end_event" if expected is core.Event else "stream"
         return TypeError(
-            f"For '{name}', the argument '{argument}' should be {expected.__name__}, "
-            f"but got {type(operand)}."
+            f"For '{name}', the argument '{argument}' should be {expected.__name__}, but got {type(operand)}."
         )
 
     @core.repr_after_fork

@@ -153,9 +153,7 @@ def set_memory(
     if not isinstance(optimize_level, str):
         raise TypeError("For 'set_memory', the type of 'optimize_level' must be 'str'.")
     if optimize_level not in ("O0", "O1"):
-        raise ValueError(
-            f"For 'set_memory', the optimize_level must be O0 or O1, but got {optimize_level}."
-        )
+        raise ValueError(f"For 'set_memory', the optimize_level must be O0 or O1, but got {optimize_level}.")
     if _current.memory_limit():
         raise RuntimeError("The 'set_memory' can not be set repeatedly.")
     if sizes[3]:
@@ -165,10 +163,7 @@ def set_memory(
 
 def _gigabytes(name: str, size: object, positive: bool) -> int:
     if not isinstance(size, str):
-        raise TypeError(
-            f"For 'set_memory', the type of '{name}' must be 'str', "
-            f"but got '{type(size).__name__}'."
-        )
+        raise TypeError(f"For 'set_memory', the type of '{name}' must be 'str', but got '{type(size).__name__}'.")
     number = size[:-2]
     fits = size.endswith("GB") and number.replace(".", "", 1).isdecimal()
     if not fits or (positive and float(number) == 0):

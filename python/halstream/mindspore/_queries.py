@@ -28,13 +28,11 @@ def usable(function: str, name: object) -> str:
         return _target.target()
     if not isinstance(name, str):
         raise TypeError(
-            f"For 'hal.{function}', the type of 'device_target' must be 'str', "
-            f"but got '{type(name).__name__}'."
+            f"For 'hal.{function}', the type of 'device_target' must be 'str', but got '{type(name).__name__}'."
         )
     if not _target.usable(_one_of(function, name)):
         raise ValueError(
-            f"For 'hal.{function}', the backend {name} is not available; "
-            "hal.is_available tells which are."
+            f"For 'hal.{function}', the backend {name} is not available; hal.is_available tells which are."
         )
     return name
 
@@ -49,14 +47,10 @@ def _device(function: str, device_id: object, name: object) -> tuple[core.Device
     count = _count(where)
     if not isinstance(device_id, int):
         raise TypeError(
-            f"For 'hal.{function}', the type of 'device_id' must be 'int', "
-            f"but got '{type(device_id).__name__}'."
+            f"For 'hal.{function}', the type of 'device_id' must be 'int', but got '{type(device_id).__name__}'."
         )
     if device_id < 0:
-        raise ValueError(
-            f"For 'hal.{function}', the argument 'device_id' must not be negative, "
-            f"but got {device_id}."
-        )
+        raise ValueError(f"For 'hal.{function}', the argument 'device_id' must not be negative, but got {device_id}.")
     if device_id >= count:
         raise ValueError(
             f"For 'hal.{function}', the argument 'device_id' must be less than the device count "
@@ -95,9 +89,7 @@ def count_of(name: str) -> int:
     return _count(name)
 
 
-def get_device_capability(
-    device_id: int, device_target: str | None = None
-) -> tuple[int, int] | None:
+def get_device_capability(device_id: int, device_target: str | None = None) -> tuple[int, int] | None:
     """`mindspore.hal.get_device_capability` of 2.10; (0, 0) for the host device as a GPU."""
     device, name = _device("get_device_capability", device_id, device_target)
     if name == "GPU":

@@ -45,9 +45,7 @@ def set_cpu_affinity(
     bind_file: Any = None,
 ) -> None:
     """`mindspore.runtime.set_cpu_affinity` of 2.10: accepted once, without effect."""
-    _once(
-        "set_cpu_affinity", "The 'mindspore.runtime.set_cpu_affinity' cannot be set repeatedly."
-    )
+    _once("set_cpu_affinity", "The 'mindspore.runtime.set_cpu_affinity' cannot be set repeatedly.")
 
 
 def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> None:
@@ -72,9 +70,7 @@ def set_kernel_launch_capture(enable_capture_graph: bool, op_capture_skip: Any =
 
 
 def _refuse(name: str, why: str) -> NoReturn:
-    raise NotSupportedError(
-        f"mindspore.runtime.{name} is not built yet: {why}", operation=name
-    )
+    raise NotSupportedError(f"mindspore.runtime.{name} is not built yet: {why}", operation=name)
 
 
 class PluggableAllocator:

@@ -23,17 +23,13 @@ _CONSTRUCTOR = (
 
 def _check_int(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(
-            f"For 'Stream', the type of '{name}' must be 'int', but got '{type(value).__name__}'."
-        )
+        raise TypeError(f"For 'Stream', the type of '{name}' must be 'int', but got '{type(value).__name__}'.")
 
 
 def check_stream(function: str, argument: str, value: object) -> None:
     """Raise mindspore's error if `value` is not a stream; those of the other dialects are."""
     if not isinstance(value, core.Stream):
-        raise TypeError(
-            f"For '{function}', the argument '{argument}' should be Stream, but got {type(value)}."
-        )
+        raise TypeError(f"For '{function}', the argument '{argument}' should be Stream, but got {type(value)}.")
 
 
 class Stream(DialectStream):
@@ -108,8 +104,7 @@ class Stream(DialectStream):
         name = "record_event" if operation == "record" else operation
         argument = "event" if expected is self._core_event else "stream"
         return TypeError(
-            f"For '{name}', the argument '{argument}' should be {expected.__name__}, "
-            f"but got {type(operand)}."
+            f"For '{name}', the argument '{argument}' should be {expected.__name__}, but got {type(operand)}."
         )
 
     def __eq__(self, other: object) -> bool:
@@ -126,10 +121,7 @@ class Stream(DialectStream):
             return ""
         if self.closed:
             return "Stream(closed)"  # mindspore's cannot be closed
-        return (
-            f"Stream(device_name={self.device_name}, device_id:{self._ordinal}, "
-            f"stream id:{self.index})"
-        )
+        return f"Stream(device_name={self.device_name}, device_id:{self._ordinal}, stream id:{self.index})"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")

@@ -56,24 +56,15 @@ def choose(name: str, device_id: int, caller: str) -> None:
 def check_device(name: object, device_id: object, caller: str) -> None:
     """Raise mindspore's errors for a target and an id of wrong types or values."""
     if not isinstance(name, str) and name is not None:
-        raise TypeError(
-            f"For '{caller}', the type of 'device_target' must be 'str', "
-            f"but got '{type(name).__name__}'."
-        )
+        raise TypeError(f"For '{caller}', the type of 'device_target' must be 'str', but got '{type(name).__name__}'.")
     if device_id is not None and (isinstance(device_id, bool) or not isinstance(device_id, int)):
-        raise TypeError(
-            f"For '{caller}', the type of 'device_id' must be 'int', "
-            f"but got '{type(device_id).__name__}'."
-        )
+        raise TypeError(f"For '{caller}', the type of 'device_id' must be 'int', but got '{type(device_id).__name__}'.")
     if name not in TARGETS:
         raise ValueError(
-            f"For '{caller}', the argument 'device_target' must be one of {list(TARGETS)}, "
-            f"but got {name}."
+            f"For '{caller}', the argument 'device_target' must be one of {list(TARGETS)}, but got {name}."
         )
     if device_id is not None and device_id < 0:
-        raise ValueError(
-            f"For '{caller}', the argument 'device_id' must not be negative, but got {device_id}."
-        )
+        raise ValueError(f"For '{caller}', the argument 'device_id' must not be negative, but got {device_id}.")
 
 
 class DeviceInfo(NamedTuple):

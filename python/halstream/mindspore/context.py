@@ -64,9 +64,9 @@ def get_context(attr_key: str) -> Any:
     if attr_key == "mode":
         return PYNATIVE_MODE
     raise ValueError(
-        f"For 'context.get_context', the argument {attr_key} is not found here; "
-        "device_target, device_id and mode are"
+        f"For 'context.get_context', the argument {attr_key} is not found here; device_target, device_id and mode are"
     )
+
 
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

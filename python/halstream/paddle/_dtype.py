@@ -76,9 +76,7 @@ def of(kind: Any) -> dtype:
     """Return the type of a NumPy dtype; TypeError for one that tensors cannot have."""
     found = TYPES.get(np.dtype(kind).name)
     if found is None:
-        raise TypeError(
-            f"dtype must be any of [{', '.join(TYPES)}], but received {np.dtype(kind).name}"
-        )
+        raise TypeError(f"dtype must be any of [{', '.join(TYPES)}], but received {np.dtype(kind).name}")
     return found
 
 
@@ -106,7 +104,6 @@ def set_default_dtype(d: Any) -> None:
     kind = to_numpy(d)
     if kind.kind != "f":
         raise TypeError(
-            "set_default_dtype only supports [float16, float32, float64, bfloat16], "
-            f"but received {kind.name}"
+            f"set_default_dtype only supports [float16, float32, float64, bfloat16], but received {kind.name}"
         )
     _default.name = kind.name

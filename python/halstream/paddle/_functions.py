@@ -65,9 +65,7 @@ __all__ = [
 generator = runtime.add("random numbers of paddle", Random())
 
 
-def to_tensor(
-    data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True
-) -> Tensor:
+def to_tensor(data: Any, dtype: Any = None, place: Any = None, stop_gradient: bool = True) -> Tensor:
     """`paddle.to_tensor` of 3.3: the contents are there when the call returns."""
     return made(data, dtype, place, stop_gradient)
 
@@ -89,15 +87,12 @@ def _shape(name: str, shape: Any) -> tuple[int, ...]:
     for n in wanted:
         if n < 0:
             raise ValueError(
-                "(InvalidArgument) Each value of attribute 'shape' is expected to be no less than "
-                f"0, but received {n}."
+                f"(InvalidArgument) Each value of attribute 'shape' is expected to be no less than 0, but received {n}."
             )
     return wanted
 
 
-def _created(
-    name: str, function: Callable[..., Any], shape: Any, kind: Any, device: Any, *args: Any
-) -> Tensor:
+def _created(name: str, function: Callable[..., Any], shape: Any, kind: Any, device: Any, *args: Any) -> Tensor:
     """Return a tensor that the current stream of its place fills."""
     wanted = _shape(name, shape)
     place = computing_place() if device is None else device_to_place(device)
@@ -114,9 +109,7 @@ def _kind(dtype: Any) -> Any:
     return to_numpy(dtype or get_default_dtype())
 
 
-def full(
-    shape: Any, fill_value: Any, dtype: Any = None, name: str | None = None, *, device: Any = None
-) -> Tensor:
+def full(shape: Any, fill_value: Any, dtype: Any = None, name: str | None = None, *, device: Any = None) -> Tensor:
     """`paddle.full` of 3.3 without `out`; the default type of integers is the default float."""
     if dtype is None and isinstance(fill_value, bool):
         kind: Any = np.dtype(np.bool_)
@@ -127,23 +120,17 @@ def full(
     return _created("full", _fill, shape, kind, device, fill_value)
 
 
-def ones(
-    shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None
-) -> Tensor:
+def ones(shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None) -> Tensor:
     """`paddle.ones` of 3.3 without `out`."""
     return _created("full", _fill, shape, _kind(dtype), device, 1)
 
 
-def zeros(
-    shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None
-) -> Tensor:
+def zeros(shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None) -> Tensor:
     """`paddle.zeros` of 3.3 without `out`."""
     return _created("full", _fill, shape, _kind(dtype), device, 0)
 
 
-def empty(
-    shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None
-) -> Tensor:
+def empty(shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None) -> Tensor:
     """`paddle.empty` of 3.3 without `out`; zeros here."""
     return zeros(shape, dtype, device=device)
 
@@ -165,17 +152,13 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None) ->
     return _created("arange", _copy, host.shape, kind, None, host)
 
 
-def randn(
-    shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None
-) -> Tensor:
+def randn(shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None) -> Tensor:
     """`paddle.randn` of 3.3 without `out`; the numbers are NumPy's."""
     numbers = generator.normal(_shape("gaussian", shape))
     return _created("gaussian", _copy, shape, _kind(dtype), device, numbers)
 
 
-def rand(
-    shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None
-) -> Tensor:
+def rand(shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None) -> Tensor:
     """`paddle.rand` of 3.3 without `out`; the numbers are NumPy's."""
     numbers = generator.uniform(_shape("uniform", shape))
     return _created("uniform", _copy, shape, _kind(dtype), device, numbers)
@@ -323,4 +306,3 @@ def allclose(
 
 def _close(x: Any, y: Any, rtol: float, atol: float, equal_nan: bool, *, out: Any) -> None:
     out[...] = np.allclose(x, y, rtol, atol, equal_nan)
-

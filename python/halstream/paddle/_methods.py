@@ -153,9 +153,7 @@ class Methods(Contents):
     multiply_ = _in_place("multiply_", np.multiply)
     divide_ = _in_place("divide_", np.true_divide)
 
-    def matmul(
-        self, y: Any, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None
-    ) -> Any:
+    def matmul(self, y: Any, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None) -> Any:
         """`paddle.matmul` of 3.3."""
         check_tensor("matmul", "y", 1, y)
         a = self._last_two() if transpose_x else self
@@ -190,9 +188,7 @@ class Methods(Contents):
 
     # -- reductions ---------------------------------------------------------------
 
-    def sum(
-        self, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None
-    ) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None, keepdim: bool = False, name: str | None = None) -> Any:
         """`paddle.sum` of 3.3; of bools and integers an int64."""
         own = self._dtype
         kind = to_numpy(dtype) if dtype else own if own.kind in "fc" else np.dtype(np.int64)

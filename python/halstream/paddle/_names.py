@@ -99,16 +99,11 @@ def convert_to_place(device: Any) -> Any:
     if lower in ("gpu", "dcu"):
         return CUDAPlace(selected("gpu"))
     if lower in ("xpu", "ipu"):
-        raise ValueError(
-            f"The device should not be {lower!r}, since PaddlePaddle is not compiled with "
-            f"{lower.upper()}"
-        )
+        raise ValueError(f"The device should not be {lower!r}, since PaddlePaddle is not compiled with {lower.upper()}")
     if _BUILT_IN.match(lower):
         kind, number = lower.split(":", 1)
         if kind == "xpu":
-            raise ValueError(
-                f"The device should not be {lower!r}, since PaddlePaddle is not compiled with XPU"
-            )
+            raise ValueError(f"The device should not be {lower!r}, since PaddlePaddle is not compiled with XPU")
         return CUDAPlace(int(number))
     kind, colon, number = device.partition(":")
     if colon and (is_custom(kind) or kind == "custom_cpu"):

@@ -179,8 +179,7 @@ class Tensor(Methods, Contents):
 
     def __bool__(self) -> bool:
         assert self.size == 1, (
-            "When Variable is used as the condition of if/while , "
-            "Variable can only contain one element."
+            "When Variable is used as the condition of if/while , Variable can only contain one element."
         )
         return bool(self.item())
 
@@ -268,8 +267,7 @@ class Tensor(Methods, Contents):
     def set_value(self, value: Any) -> None:
         """`paddle.Tensor.set_value` of 3.3: change the contents in place."""
         assert isinstance(value, (np.ndarray, Tensor)), (
-            "Variable set_value function, arguments type only support Variable, numpy, Tensor, "
-            "dict, string."
+            "Variable set_value function, arguments type only support Variable, numpy, Tensor, dict, string."
         )
         assert list(self.shape) == list(value.shape), (
             f"Variable Shape not match, Variable [ {self.name} ] need tensor with shape "
@@ -381,4 +379,3 @@ def _check_index(index: Any) -> None:
                 "Boolean, Integers, Slices, Ellipsis, None, Tuples of these types and List / "
                 f"Tensor of Bool and Integers, but received {part!r}."
             )
-

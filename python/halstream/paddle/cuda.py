@@ -139,8 +139,7 @@ def set_device(device: Any) -> None:
     """`paddle.cuda.set_device` of 3.3; an int on the CPU means a GPU, as from 3.4 on."""
     if not isinstance(device, (int, str, Place)):
         raise ValueError(
-            f"Unsupported device type: {type(device)}. Expected int, str, CUDAPlace, XPUPlace, "
-            "or CustomPlace."
+            f"Unsupported device type: {type(device)}. Expected int, str, CUDAPlace, XPUPlace, or CustomPlace."
         )
     if isinstance(device, int) and device >= 0 and device_to_paddle() == "cpu":
         device = f"gpu:{device}"
@@ -194,6 +193,7 @@ def reset_max_memory_reserved(device: Any = None) -> None:
 def memory_summary(device: Any = None) -> str:
     """`paddle.cuda.memory_summary` of 3.3."""
     return _cuda.memory_summary(device_to_paddle(device))
+
 
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

@@ -37,9 +37,7 @@ def index_of(where: Any, optional: bool) -> int:
         if where.index is not None:
             return int(where.index)
     if not optional:
-        raise ValueError(
-            f"Expected a torch.device with a specified index or an integer, but got:{where}"
-        )
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{where}")
     return _current.current_device()
 
 

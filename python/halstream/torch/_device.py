@@ -103,15 +103,11 @@ def _parse(text: str, index: int | None) -> tuple[str, int | None]:
         raise RuntimeError(f"Invalid device string: '{text}'")
     name, number = match.groups()
     if name not in _TYPES:
-        raise RuntimeError(
-            f"Expected one of {', '.join(_TYPES)} device type at start of device string: {name}"
-        )
+        raise RuntimeError(f"Expected one of {', '.join(_TYPES)} device type at start of device string: {name}")
     if index is None:
         return name, None if number is None else int(number)
     if number is not None:
-        raise RuntimeError(
-            "type (string) must not include an index because index was passed explicitly: " + text
-        )
+        raise RuntimeError("type (string) must not include an index because index was passed explicitly: " + text)
     value = operator.index(index)
     if value < 0:
         raise RuntimeError("Device index must not be negative")
@@ -139,9 +135,7 @@ def device_index(where: Any, optional: bool = False, allow_cpu: bool = False) ->
     elif isinstance(getattr(where, "idx", None), int):
         return int(where.idx)  # a torch.cuda.device context
     if not optional:
-        raise ValueError(
-            f"Expected a torch.device with a specified index or an integer, but got:{where}"
-        )
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{where}")
     return _current.current_device()
 
 

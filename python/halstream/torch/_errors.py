@@ -36,9 +36,7 @@ class OutOfMemoryError(CoreOutOfMemoryError):
     __module__ = "halstream.torch"
 
 
-def _worded(
-    make: Callable[..., BaseException], words: str, number: int = 0
-) -> Callable[..., BaseException]:
+def _worded(make: Callable[..., BaseException], words: str, number: int = 0) -> Callable[..., BaseException]:
     """Say a kind of failure in torch's words; ``{}`` stands for the core's text."""
 
     def worded(text: str = "", *, code: int = 0, operation: str = "") -> BaseException:
@@ -64,16 +62,10 @@ ERRORS: Mapping[str, Callable[..., BaseException]] = {
         _FAMILY["timing_disabled"],
         "Both events must be created with argument 'enable_timing=True'.",
     ),
-    "unrecorded": _worded(
-        _FAMILY["unrecorded"], "Both events must be recorded before calculating elapsed time."
-    ),
+    "unrecorded": _worded(_FAMILY["unrecorded"], "Both events must be recorded before calculating elapsed time."),
     # Only elapsed_time reports it.
-    "not_ready": _worded(
-        _FAMILY["not_ready"], "Both events must be completed before calculating elapsed time."
-    ),
-    "invalid_device": _worded(
-        _FAMILY["invalid_device"], "CUDA error: invalid device ordinal ({})", 101
-    ),
+    "not_ready": _worded(_FAMILY["not_ready"], "Both events must be completed before calculating elapsed time."),
+    "invalid_device": _worded(_FAMILY["invalid_device"], "CUDA error: invalid device ordinal ({})", 101),
     "forked": _worded(
         _FAMILY["forked"],
         "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, "

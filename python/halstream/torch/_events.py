@@ -41,9 +41,7 @@ class Event(core.Event):
         given = {"enable_timing": enable_timing, "blocking": blocking, "interprocess": interprocess}
         for name, value in given.items():
             if not isinstance(value, bool):
-                raise TypeError(
-                    f"Event(): argument '{name}' must be bool, not {type(value).__name__}"
-                )
+                raise TypeError(f"Event(): argument '{name}' must be bool, not {type(value).__name__}")
         kind = CpuEvent if device_argument("Event", device).type == "cpu" else cls
         return kind._make(enable_timing, blocking)
 
@@ -105,9 +103,7 @@ class Event(core.Event):
     ) -> BaseException:
         if isinstance(operand, CpuStream):
             what = "recording" if operation == "record" else "blocking"
-            return RuntimeError(
-                f"Event device type CUDA does not match {what} stream's device type CPU."
-            )
+            return RuntimeError(f"Event device type CUDA does not match {what} stream's device type CPU.")
         if operation == "elapsed" and isinstance(operand, Event):
             return self._no_elapsed(operand) or super()._fail(exc, operation, operand, expected)
         failed = super()._fail(exc, operation, operand, expected)

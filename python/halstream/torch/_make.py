@@ -48,9 +48,7 @@ def foreign(cls: type[S], handle: int, index: int) -> S:
     return new
 
 
-def three_parts(
-    first: Any, parts: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[int, int, int]:
+def three_parts(first: Any, parts: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int, int]:
     """Read (stream_id, device_index, device_type), by position, by name, or both."""
     for name in named:
         if name not in _PARTS:
@@ -72,10 +70,7 @@ def device_argument(caller: str, given: Any) -> device:
     if given is None:
         return device("cuda")
     if isinstance(given, bool) or not (isinstance(given, (int, str)) or is_device(given)):
-        raise TypeError(
-            f"{caller}(): argument 'device' (position 1) must be torch.device, "
-            f"not {type(given).__name__}"
-        )
+        raise TypeError(f"{caller}(): argument 'device' (position 1) must be torch.device, not {type(given).__name__}")
     where = device(given)
     if where.type not in ("cpu", "cuda"):
         raise RuntimeError(f"{where.type} is not a device of this runtime")
@@ -84,11 +79,7 @@ def device_argument(caller: str, given: Any) -> device:
 
 def mismatch(failed: BaseException, words: str, event: object, stream: object) -> BaseException:
     """Say in torch's words that an event was recorded on another device's stream."""
-    if not (
-        isinstance(failed, WrongDeviceError)
-        and isinstance(event, core.Event)
-        and isinstance(stream, core.Stream)
-    ):
+    if not (isinstance(failed, WrongDeviceError) and isinstance(event, core.Event) and isinstance(stream, core.Stream)):
         return failed
     text = words.format(event._ordinal, stream._ordinal)
     return type(failed)(text, code=failed.code, operation=failed.operation)

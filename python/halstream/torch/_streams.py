@@ -26,9 +26,7 @@ class Stream(DialectStream):
 
     __module__ = "halstream.torch"
     _errors = ERRORS
-    _mismatch: ClassVar[str] = (
-        "Event device index {} does not match recording stream's device index {}."
-    )
+    _mismatch: ClassVar[str] = "Event device index {} does not match recording stream's device index {}."
     if not TYPE_CHECKING:
         # As in torch the work is in __new__: a subclass overrides that.
         __init__ = object.__init__
@@ -78,10 +76,7 @@ class Stream(DialectStream):
     @core.repr_after_fork
     def __repr__(self) -> str:
         number = "closed" if self.closed else self.stream_id
-        return (
-            f"torch.Stream device_type={self.device.type}, "
-            f"device_index={self.device_index}, stream_id={number}"
-        )
+        return f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={number}"
 
     def _wrong_type(self, operation: str, operand: object, expected: type) -> Exception:
         name = "event" if issubclass(expected, core.Event) else "stream"
@@ -165,9 +160,7 @@ class CpuStream(Stream):
         if not isinstance(event, core.Event):
             raise self._wrong_type("wait_event", event, core.Event)
         if event.recorded:
-            raise RuntimeError(
-                "Event device type CUDA does not match blocking stream's device type CPU."
-            )
+            raise RuntimeError("Event device type CUDA does not match blocking stream's device type CPU.")
 
     def wait_stream(self, stream: Any) -> None:
         """Raise: this device has no events."""

@@ -52,9 +52,7 @@ def unsubscribe_report(thread_id: int, handle: int, /) -> int:
 
 
 @command("foih")
-def launch_callback(
-    function: Callable[[Any], object], argument: Any, block_type: int, handle: int, /
-) -> int:
+def launch_callback(function: Callable[[Any], object], argument: Any, block_type: int, handle: int, /) -> int:
     """aclrtLaunchCallback: call ``function(argument)`` in stream order on the subscribed thread.
 
     An exception in it goes to `sys.unraisablehook`.
@@ -74,9 +72,7 @@ def process_report(timeout: int, /) -> int:
     Milliseconds, -1 for ever, 0 is an error; 507012 when none came.
     """
     if timeout < -1 or timeout == 0:
-        raise refuse(
-            codes.INVALID_PARAM, f"the time limit is -1 or more than 0 milliseconds, not {timeout}"
-        )
+        raise refuse(codes.INVALID_PARAM, f"the time limit is -1 or more than 0 milliseconds, not {timeout}")
     queue = _table.queues.get(threading.get_ident())
     if queue is None:
         raise refuse(codes.RT_THREAD_SUBSCRIBE, "this thread is subscribed to no stream")

@@ -40,9 +40,7 @@ def _check(dst: int, dst_max: int, src: int, count: int, kind: int) -> None:
     if not c.ACL_MEMCPY_HOST_TO_HOST <= kind <= c.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE:
         raise refuse(codes.INVALID_PARAM, f"there is no kind of copy {kind}")
     if count > dst_max:
-        raise refuse(
-            codes.RT_PARAM_INVALID, f"{count} bytes do not fit a target of {dst_max}"
-        )
+        raise refuse(codes.RT_PARAM_INVALID, f"{count} bytes do not fit a target of {dst_max}")
 
 
 def _directed(dst: int, src: int, kind: int) -> int:
@@ -88,9 +86,7 @@ def _copy_async(dst: int, dst_max: int, src: int, count: int, kind: int, handle:
 
 
 @command("hhhhih")
-def memcpy_async(
-    dst: int, dst_max: int, src: int, count: int, kind: int, handle: int, /
-) -> int:
+def memcpy_async(dst: int, dst_max: int, src: int, count: int, kind: int, handle: int, /) -> int:
     """aclrtMemcpyAsync: pinned and device memory are read when the stream gets there.
 
     A copy of pageable host memory is done on return, or its source was taken.
@@ -99,9 +95,7 @@ def memcpy_async(
 
 
 @command("hhhhih")
-def memcpy_async_with_condition(
-    dst: int, dst_max: int, src: int, count: int, kind: int, handle: int, /
-) -> int:
+def memcpy_async_with_condition(dst: int, dst_max: int, src: int, count: int, kind: int, handle: int, /) -> int:
     """aclrtMemcpyAsyncWithCondition: as `memcpy_async`."""
     return _copy_async(dst, dst_max, src, count, kind, handle)
 
@@ -131,9 +125,7 @@ def memset_async(pointer: int, most: int, value: int, count: int, handle: int, /
     return 0
 
 
-def _check_rows(
-    dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int
-) -> None:
+def _check_rows(dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int) -> None:
     _check(dst, min(dpitch, spitch), src, width, kind)
     # Beyond this the rows cannot be in any memory, and the sizes would not fit 64 bits.
     if max(dpitch, spitch) * height >= 2**63:
@@ -142,9 +134,7 @@ def _check_rows(
 
 
 @command("hhhhhhi")
-def memcpy2d(
-    dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, /
-) -> int:
+def memcpy2d(dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, /) -> int:
     """aclrtMemcpy2d: rows between host and device, or on devices; waits for no stream."""
     if not width or not height:
         return 0

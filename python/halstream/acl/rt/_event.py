@@ -31,9 +31,7 @@ def _check(flag: int, alone: tuple[int, ...]) -> None:
 def _no(marker: Event, ex: bool, what: str) -> Event:
     """Refuse what an event for captures, or (with `ex`) of the newer kind, cannot do."""
     if marker.flags & c.ACL_EVENT_EXTERNAL or (ex and marker.ex):
-        raise refuse(
-            codes.RT_FEATURE_NOT_SUPPORT, f"an event made with flag {marker.flags:#x} cannot {what}"
-        )
+        raise refuse(codes.RT_FEATURE_NOT_SUPPORT, f"an event made with flag {marker.flags:#x} cannot {what}")
     return marker
 
 
@@ -143,9 +141,7 @@ def get_event_id(handle: int, /) -> tuple[int, int]:
     """aclrtGetEventId: (number, ret); only of events that streams can wait for."""
     marker = event(handle)
     if not marker.flags & (c.ACL_EVENT_SYNC | 0x4):
-        raise refuse(
-            codes.RT_INTERNAL_ERROR, f"an event made with flag {marker.flags:#x} has no number"
-        )
+        raise refuse(codes.RT_INTERNAL_ERROR, f"an event made with flag {marker.flags:#x} has no number")
     return marker._id & 0xFFFFFFFF, 0
 
 

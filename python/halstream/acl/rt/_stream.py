@@ -23,8 +23,7 @@ _OTHER_HARDWARE = c.ACL_STREAM_PERSISTENT | c.ACL_STREAM_CPU_SCHEDULE | c.ACL_ST
 
 def _left(ordinal: int) -> int:
     used = sum(
-        isinstance(o, Stream) and o._owner is not None and o._ordinal == ordinal
-        for o in list(_table.objects.values())
+        isinstance(o, Stream) and o._owner is not None and o._ordinal == ordinal for o in list(_table.objects.values())
     )
     return max(0, STREAMS - used)
 
@@ -56,9 +55,7 @@ def create_stream_with_config(priority: int, flag: int, /) -> tuple[int, int]:
     CPU scheduling and device-only use are not supported (207000).
     """
     if flag & _OTHER_HARDWARE:
-        raise refuse(
-            codes.RT_FEATURE_NOT_SUPPORT, f"streams with flag {flag:#x} belong to a model or a chip"
-        )
+        raise refuse(codes.RT_FEATURE_NOT_SUPPORT, f"streams with flag {flag:#x} belong to a model or a chip")
     return _create(priority, flag & _KEPT)
 
 

@@ -89,9 +89,7 @@ def _cell(pointer: int) -> int:
     address = given(pointer)
     kind, start, size, _ = lookup(address)
     if kind == PAGEABLE or address + _SIZE > start + size:
-        raise refuse(
-            codes.RT_PARAM_INVALID, f"{address:#x} is not 8 bytes of device or pinned memory"
-        )
+        raise refuse(codes.RT_PARAM_INVALID, f"{address:#x} is not 8 bytes of device or pinned memory")
     return address
 
 

@@ -115,9 +115,7 @@ def get_local_runtime_version() -> int:
 @contextlib.contextmanager
 def profile() -> Iterator[None]:
     """cupy.cuda.profile (14.2.0); deprecated there in favour of ``cupyx.profiler.profile``."""
-    warnings.warn(
-        "cupy.cuda.profile is deprecated. Use cupyx.profiler.profile instead.", stacklevel=3
-    )
+    warnings.warn("cupy.cuda.profile is deprecated. Use cupyx.profiler.profile instead.", stacklevel=3)
     profiler.start()
     try:
         yield

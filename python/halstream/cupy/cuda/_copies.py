@@ -68,9 +68,7 @@ def _ends(dst: int, dstDevice: int, src: int, srcDevice: int) -> tuple[int, int,
     for role, address, device in (("target", dst, dstDevice), ("source", src, srcDevice)):
         where, owner = core.ordinal(c_int(device)), _memory.lookup(intptr(address))[3]
         if owner not in (-1, where):
-            raise ERRORS["invalid_value"](
-                f"the {role} is memory of device {owner}, not of {where}"
-            )
+            raise ERRORS["invalid_value"](f"the {role} is memory of device {owner}, not of {where}")
         ends += [intptr(address), where]
     return ends[0], ends[1], ends[2], ends[3]
 
@@ -83,9 +81,7 @@ def memcpyPeer(dst: int, dstDevice: int, src: int, srcDevice: int, size: int) ->
 
 
 @raising(ERRORS)
-def memcpyPeerAsync(
-    dst: int, dstDevice: int, src: int, srcDevice: int, size: int, stream: int
-) -> None:
+def memcpyPeerAsync(dst: int, dstDevice: int, src: int, srcDevice: int, size: int, stream: int) -> None:
     """cupy.cuda.runtime.memcpyPeerAsync (14.2.0)."""
     nbytes = size_t(size)
     target, _, source, _ = _ends(dst, dstDevice, src, srcDevice)
@@ -105,9 +101,7 @@ def _rows(
 
 
 @raising(ERRORS)
-def memcpy2D(
-    dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int
-) -> None:
+def memcpy2D(dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int) -> None:
     """cupy.cuda.runtime.memcpy2D (14.2.0): on the legacy default stream, and waits."""
     stream = _legacy()
     _rows(stream, dst, dpitch, src, spitch, width, height, kind)

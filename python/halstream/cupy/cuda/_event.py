@@ -35,9 +35,7 @@ class Event(core.Event):
     if not TYPE_CHECKING:
         ptr = _Handle()
 
-    def __init__(
-        self, block: bool = False, disable_timing: bool = False, interprocess: bool = False
-    ) -> None:
+    def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
         if interprocess and not disable_timing:
             raise ValueError("Timing must be disabled for interprocess events")
         # Not bool(): a None among them is a TypeError there, too.
@@ -79,8 +77,7 @@ def core_flags(bits: int) -> int:
 def get_elapsed_time(start_event: Any, end_event: Any) -> float:
     """cupy.cuda.get_elapsed_time (14.2.0): milliseconds between two completed events."""
     start, end = (
-        event if isinstance(event, core.Event) else Event.find(event.ptr)
-        for event in (start_event, end_event)
+        event if isinstance(event, core.Event) else Event.find(event.ptr) for event in (start_event, end_event)
     )
     return start.elapsed(end)
 

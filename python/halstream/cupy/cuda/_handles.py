@@ -52,21 +52,14 @@ def foreign_handle(obj: Any) -> int:
         version, handle = obj.__cuda_stream__()
     except AttributeError:
         raise TypeError(
-            f"Object of type {type(obj).__name__} does not implement "
-            "the CUDA stream protocol (__cuda_stream__ method)"
+            f"Object of type {type(obj).__name__} does not implement the CUDA stream protocol (__cuda_stream__ method)"
         ) from None
     except (TypeError, ValueError):
-        raise TypeError(
-            "__cuda_stream__() must return a 2-tuple of (version, stream_ptr)"
-        ) from None
+        raise TypeError("__cuda_stream__() must return a 2-tuple of (version, stream_ptr)") from None
     if not (isinstance(version, int) and isinstance(handle, int)):
         raise TypeError(
-            "__cuda_stream__() must return (int, int), "
-            f"got ({type(version).__name__}, {type(handle).__name__})"
+            f"__cuda_stream__() must return (int, int), got ({type(version).__name__}, {type(handle).__name__})"
         )
     if version != 0:
-        raise TypeError(
-            f"__cuda_stream__() returned unsupported version {version}, "
-            "only version 0 is supported"
-        )
+        raise TypeError(f"__cuda_stream__() returned unsupported version {version}, only version 0 is supported")
     return handle

@@ -144,9 +144,7 @@ def pointerGetAttributes(ptr: int) -> PointerAttributes:
     if kind == _memory.PINNED:
         here = _current.current_device()
         return PointerAttributes(here, address, address, constants.memoryTypeHost)
-    return PointerAttributes(
-        constants.cudaInvalidDeviceId, 0, address, constants.memoryTypeUnregistered
-    )
+    return PointerAttributes(constants.cudaInvalidDeviceId, 0, address, constants.memoryTypeUnregistered)
 
 
 def pointerGetMemoryType(ptr: int) -> int:

@@ -24,9 +24,7 @@ class OutOfMemoryError(MemoryError):
     def __init__(self, size: int, total: int, limit: int = 0) -> None:
         self._size, self._total, self._limit = size, total, limit
         set_to = f", limit set to: {limit:,} bytes" if limit else ""
-        super().__init__(
-            f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes{set_to})."
-        )
+        super().__init__(f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes{set_to}).")
 
     def __reduce__(self) -> Any:
         return type(self), (self._size, self._total, self._limit)

@@ -29,8 +29,7 @@ def _host(mem: Any) -> int:
 def _is_pointer(mem: Any, name: str) -> MemoryPointer:
     if not isinstance(mem, MemoryPointer):
         raise TypeError(
-            f"Argument '{name}' has incorrect type (expected cupy.cuda.memory.MemoryPointer, "
-            f"got {type(mem).__name__})"
+            f"Argument '{name}' has incorrect type (expected cupy.cuda.memory.MemoryPointer, got {type(mem).__name__})"
         )
     return mem
 
@@ -47,8 +46,7 @@ class MemoryPointer:
     def __init__(self, mem: BaseMemory, offset: int) -> None:
         if not isinstance(mem, BaseMemory):
             raise TypeError(
-                "Argument 'mem' has incorrect type (expected cupy.cuda.memory.BaseMemory, "
-                f"got {type(mem).__name__})"
+                f"Argument 'mem' has incorrect type (expected cupy.cuda.memory.BaseMemory, got {type(mem).__name__})"
             )
         self._mem = mem
         self._ptr = mem.ptr + intptr(offset)
@@ -133,9 +131,7 @@ class MemoryPointer:
 
     # -- copies in stream order -------------------------------------------
 
-    def copy_from_device_async(
-        self, src: MemoryPointer, size: int, stream: Any = None
-    ) -> None:
+    def copy_from_device_async(self, src: MemoryPointer, size: int, stream: Any = None) -> None:
         """Copy bytes from another place in device memory, in stream order."""
         copy_bytes(stream_of(stream), self._ptr, _is_pointer(src, "src")._ptr, size_t(size))
 

@@ -18,9 +18,7 @@ HOST_DOMAIN = 0xFFFF
 
 #: Every attribute by its name without the prefix.
 ATTRIBUTES = {
-    name.removeprefix("cudaDevAttr"): value
-    for name, value in vars(constants).items()
-    if name.startswith("cudaDevAttr")
+    name.removeprefix("cudaDevAttr"): value for name, value in vars(constants).items() if name.startswith("cudaDevAttr")
 }
 
 # Entries of the properties that are one attribute each.
@@ -220,10 +218,7 @@ def getDeviceProperties(device: int) -> dict[str, Any]:
     """
     ordinal = _ordinal(device)
     facts, known = _interop.device_facts(ordinal), all_attributes(device)
-    by_number = {
-        name: 0 if _on_host() else _attribute(ordinal, number)
-        for name, number in _BY_NUMBER.items()
-    }
+    by_number = {name: 0 if _on_host() else _attribute(ordinal, number) for name, number in _BY_NUMBER.items()}
     return {
         "name": facts["name"].encode(),
         "major": facts["major"],

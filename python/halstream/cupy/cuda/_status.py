@@ -160,9 +160,7 @@ _TABLE = """
 #: From each status to its name and the runtime's text.
 STATUSES: dict[int, tuple[str, str]] = {
     int(number): (name, text)
-    for number, name, text in (
-        line.split(" ", 2) for line in _TABLE.replace("\n ", " ").split("\n") if line
-    )
+    for number, name, text in (line.split(" ", 2) for line in _TABLE.replace("\n ", " ").split("\n") if line)
 }
 
 #: The status that stands for each kind of failure of the core.

@@ -35,9 +35,7 @@ def _name(status: int) -> str:
     if status in _OWN_NAMES:
         return "CUDA_" + _OWN_NAMES[status]
     words = ""
-    for letter, after in zip(
-        name := STATUSES[status][0].removeprefix("cuda"), name[1:] + "_", strict=True
-    ):
+    for letter, after in zip(name := STATUSES[status][0].removeprefix("cuda"), name[1:] + "_", strict=True):
         words += letter.upper() + ("_" if letter.islower() and after.isupper() else "")
     return "CUDA_" + words
 

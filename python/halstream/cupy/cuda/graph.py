@@ -14,8 +14,7 @@ class Graph:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            "currently this class cannot be initiated by the user and must be created "
-            "via stream capture"
+            "currently this class cannot be initiated by the user and must be created via stream capture"
         )
 
 

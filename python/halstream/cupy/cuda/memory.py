@@ -58,9 +58,7 @@ def alloc(size: int) -> MemoryPointer:
     nbytes = _size_t(size)
     found = _allocator.get()(nbytes)
     if not isinstance(found, MemoryPointer):
-        raise TypeError(
-            f"Cannot convert {type(found).__name__} to cupy.cuda.memory.MemoryPointer"
-        )
+        raise TypeError(f"Cannot convert {type(found).__name__} to cupy.cuda.memory.MemoryPointer")
     return found
 
 
@@ -72,9 +70,7 @@ def get_allocator() -> Any:
 def set_allocator(allocator: Any = None) -> None:
     """cupy.cuda.set_allocator (14.2.0): None takes memory of the device itself."""
     if _allocator.overridden:
-        raise ValueError(
-            "Can't change the global allocator inside `using_allocator` context manager"
-        )
+        raise ValueError("Can't change the global allocator inside `using_allocator` context manager")
     _allocator.set(_malloc if allocator is None else allocator)
 
 

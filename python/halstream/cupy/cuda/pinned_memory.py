@@ -87,9 +87,7 @@ class PinnedMemoryPointer(ByteBuffer):  # type: ignore[misc]
         return self
 
     def __rsub__(self, value: Any, /) -> Any:
-        raise TypeError(
-            "bad operand type for unary -: 'cupy.cuda.pinned_memory.PinnedMemoryPointer'"
-        )
+        raise TypeError("bad operand type for unary -: 'cupy.cuda.pinned_memory.PinnedMemoryPointer'")
 
     def __int__(self) -> int:
         return self._ptr
@@ -136,9 +134,7 @@ class PinnedMemoryPool:
         nbytes = size_t(size)
         if not nbytes:
             return self._allocator(0)
-        found: PinnedMemoryPointer = PinnedMemoryPointer(
-            PooledPinnedMemory(self._take(nbytes)), 0
-        )
+        found: PinnedMemoryPointer = PinnedMemoryPointer(PooledPinnedMemory(self._take(nbytes)), 0)
         return found
 
     def _take(self, nbytes: int) -> _pools.Block:
@@ -170,9 +166,7 @@ def alloc_pinned_memory(size: int) -> PinnedMemoryPointer:
     """cupy.cuda.alloc_pinned_memory (14.2.0)."""
     found = _allocator.get()(size_t(size))
     if not isinstance(found, PinnedMemoryPointer):
-        raise TypeError(
-            f"Cannot convert {type(found).__name__} to cupy.cuda.pinned_memory.PinnedMemoryPointer"
-        )
+        raise TypeError(f"Cannot convert {type(found).__name__} to cupy.cuda.pinned_memory.PinnedMemoryPointer")
     return found
 
 

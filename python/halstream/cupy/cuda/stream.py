@@ -109,8 +109,7 @@ class _BaseStream(core.Stream):
         here = _current.current_device()
         if self.device_id not in (-1, here):
             raise WrongDeviceError(
-                f"stream of device {self.device_id} cannot become current "
-                f"while the current device is {here}"
+                f"stream of device {self.device_id} cannot become current while the current device is {here}"
             )
         return here
 

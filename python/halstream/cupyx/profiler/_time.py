@@ -35,10 +35,7 @@ class _PerfCaseResult:
         """Return one line: mean, and with several calls deviation, least and greatest, in µs."""
         rows = [("CPU", self.cpu_times)]
         if show_gpu:
-            rows += [
-                (f"GPU-{device}", times)
-                for device, times in zip(self._devices, self.gpu_times, strict=True)
-            ]
+            rows += [(f"GPU-{device}", times) for device, times in zip(self._devices, self.gpu_times, strict=True)]
         return f"{self.name:<20s}:{' '.join(_row(label, times) for label, times in rows)}"
 
     def __str__(self) -> str:

@@ -33,9 +33,7 @@ class time_range:
 
     def __enter__(self) -> time_range:
         if self.message is None:
-            raise ValueError(
-                "when used as a context manager, the message argument cannot be None"
-            )
+            raise ValueError("when used as a context manager, the message argument cannot be None")
         if self.sync:
             runtime.deviceSynchronize()
         if self.argb_color is not None:

@@ -55,9 +55,7 @@ def checked_shape(name: str, shape: Any) -> tuple[int, ...]:
     try:
         wanted = tuple(operator.index(n) for n in lengths)
     except TypeError:
-        raise TypeError(
-            f'Failed calling {name} with "{name}()(shape={type(shape).__name__})".'
-        ) from None
+        raise TypeError(f'Failed calling {name} with "{name}()(shape={type(shape).__name__})".') from None
     for i, n in enumerate(wanted):
         if n < 0:
             raise ValueError(

@@ -34,9 +34,7 @@ def _left(name: str, function: Any) -> Callable[[Any, Any], Any]:
         """Enqueue the operation of this name on the tensor and `other`."""
         result = binary(name, function, self, other)
         if result is NotImplemented:
-            raise TypeError(
-                f'Failed calling {name} with "{name}()(input=Tensor, other={type(other).__name__})".'
-            )
+            raise TypeError(f'Failed calling {name} with "{name}()(input=Tensor, other={type(other).__name__})".')
         return result
 
     return operate
@@ -135,9 +133,7 @@ class Methods(Contents):
 
     # -- reductions ------------------------------------------------------------
 
-    def sum(
-        self, axis: Any = None, dtype: Type | None = None, keepdims: bool = False
-    ) -> Any:
+    def sum(self, axis: Any = None, dtype: Type | None = None, keepdims: bool = False) -> Any:
         """`mindspore.Tensor.sum` of 2.10; of bools and integers an Int64."""
         own = self._dtype
         kind = to_numpy(dtype) if dtype else own if own.kind in "fc" else np.dtype(np.int64)
@@ -182,9 +178,7 @@ class Methods(Contents):
         try:
             return self._reshape(wanted)
         except ValueError:
-            raise ValueError(
-                f"proposed_shape '{wanted}' is invalid for input of size {self.size}"
-            ) from None
+            raise ValueError(f"proposed_shape '{wanted}' is invalid for input of size {self.size}") from None
 
     view = reshape
 
@@ -219,19 +213,14 @@ class Methods(Contents):
         """`mindspore.Tensor.squeeze` of 2.10: a view without dimensions of length 1."""
         asked = range(self.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
         picked = {n % self.ndim for n in asked}
-        key = tuple(
-            0 if n == 1 and i in picked else slice(None) for i, n in enumerate(self.shape)
-        )
+        key = tuple(0 if n == 1 and i in picked else slice(None) for i, n in enumerate(self.shape))
         return self._get((*key, ...))
 
     def expand_dims(self, axis: int) -> Any:
         """`mindspore.Tensor.expand_dims` of 2.10: a view."""
         at = axis if axis >= 0 else axis + self.ndim + 1
         if not 0 <= at <= self.ndim:
-            raise ValueError(
-                f"For 'ExpandDims', the axis must be in [{-self.ndim - 1},{self.ndim}], "
-                f"but got {axis}."
-            )
+            raise ValueError(f"For 'ExpandDims', the axis must be in [{-self.ndim - 1},{self.ndim}], but got {axis}.")
         return self._get((*(slice(None),) * at, None, ...))
 
     unsqueeze = expand_dims

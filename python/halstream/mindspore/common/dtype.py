@@ -67,9 +67,7 @@ uint32: Type = Type("uint32")
 uint64: Type = Type("uint64")
 
 _BY_NUMPY: dict[Any, Type] = {
-    value._numpy: value
-    for value in list(globals().values())
-    if isinstance(value, Type) and value._numpy is not None
+    value._numpy: value for value in list(globals().values()) if isinstance(value, Type) and value._numpy is not None
 }
 
 
@@ -93,6 +91,7 @@ def to_numpy(type_: object) -> Any:
     if type_._numpy is None:
         raise TypeError("Tensors of BFloat16 are not supported: NumPy has no such type.")
     return type_._numpy
+
 
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

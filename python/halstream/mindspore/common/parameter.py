@@ -51,10 +51,7 @@ class Parameter(Tensor):
     @name.setter
     def name(self, value: str) -> None:
         if not isinstance(value, str):
-            raise ValueError(
-                "The type of the Parameter's name should be 'string' or 'None', "
-                f"but got {type(value)}."
-            )
+            raise ValueError(f"The type of the Parameter's name should be 'string' or 'None', but got {type(value)}.")
         self._name = value
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
@@ -67,9 +64,7 @@ class Parameter(Tensor):
         copied = data if isinstance(data, Tensor) else Tensor(data)
         if copied._dtype != self._dtype:
             if not np.can_cast(copied._dtype, self._dtype, "same_kind"):
-                raise TypeError(
-                    f"Parameter data of {copied.dtype} does not become {self.dtype} by itself."
-                )
+                raise TypeError(f"Parameter data of {copied.dtype} does not become {self.dtype} by itself.")
             copied = copied._class._result(_copy, copied.shape, self._dtype, copied)
         else:
             copied = copied.copy()
@@ -89,8 +84,7 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return (
-            f"Parameter (name={self._name}, shape={self.shape}, dtype={self.dtype}, "
-            f"requires_grad={self.requires_grad})"
+            f"Parameter (name={self._name}, shape={self.shape}, dtype={self.dtype}, requires_grad={self.requires_grad})"
         )
 
     __str__ = __repr__
@@ -101,4 +95,3 @@ class Parameter(Tensor):
 
 def _copy(source: Any, *, out: Any) -> None:
     np.copyto(out, source, casting="unsafe")
-

@@ -83,8 +83,7 @@ class Tensor(Methods, Contents):
         """`mindspore.Tensor.item` of 2.10: a Python scalar; an `index`, too, as before 2.10."""
         if index is None and self.size != 1:
             raise ValueError(
-                f"The tensor should have only one element, but got {self.size}, "
-                "more than one element is ambiguous."
+                f"The tensor should have only one element, but got {self.size}, more than one element is ambiguous."
             )
         value = self.asnumpy()
         return value.item() if index is None else value.item(index)
@@ -112,9 +111,7 @@ class Tensor(Methods, Contents):
 
     def __index__(self) -> int:
         if self.size != 1 or self._dtype.kind not in "biu":
-            raise ValueError(
-                "Only integer tensors of a single element can be converted to an index."
-            )
+            raise ValueError("Only integer tensors of a single element can be converted to an index.")
         return int(self.item())
 
     def __contains__(self, value: Any) -> bool:
@@ -177,9 +174,7 @@ class Tensor(Methods, Contents):
                 dtype = value
             elif isinstance(value, str):
                 if value not in TARGETS:
-                    raise ValueError(
-                        f'Failed to convert the value "{value}" of input \'device\' of \'to\' to enum.'
-                    )
+                    raise ValueError(f"Failed to convert the value \"{value}\" of input 'device' of 'to' to enum.")
                 _check_target("to", value)
             elif value is not None and not isinstance(value, bool):
                 raise TypeError(f'Failed calling to with "to({type(value).__name__})".')
@@ -192,13 +187,9 @@ class Tensor(Methods, Contents):
         the same device, whose memory is what `asnumpy` copies to the host.
         """
         if to not in ("Ascend", "GPU", "CPU"):
-            raise ValueError(
-                f"The value of 'to' must be one of ['Ascend', 'GPU', 'CPU'], but got {to}"
-            )
+            raise ValueError(f"The value of 'to' must be one of ['Ascend', 'GPU', 'CPU'], but got {to}")
         if not isinstance(blocking, bool):
-            raise ValueError(
-                f"The type of 'blocking' must be bool, but got {type(blocking).__name__}"
-            )
+            raise ValueError(f"The type of 'blocking' must be bool, but got {type(blocking).__name__}")
         _check_target("move_to", to)
         moved = self.copy()
         if blocking and moved._storage.stream is not None:
@@ -219,9 +210,7 @@ class Tensor(Methods, Contents):
     def __setitem__(self, index: Any, value: Any) -> None:
         _check_index(index)
         if not isinstance(value, (Tensor, np.ndarray, list, tuple, *SCALARS)):
-            raise IndexError(
-                f"Unsupported Python object type received: {type(value)}. Received value: {value!r}"
-            )
+            raise IndexError(f"Unsupported Python object type received: {type(value)}. Received value: {value!r}")
         try:
             self._set(index, value)
         except IndexError as exc:

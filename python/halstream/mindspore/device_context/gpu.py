@@ -20,5 +20,6 @@ def is_available() -> bool:
     """`mindspore.device_context.gpu.is_available` of 2.10."""
     return _is_available("GPU")
 
+
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

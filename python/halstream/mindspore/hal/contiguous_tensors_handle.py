@@ -25,9 +25,7 @@ class ContiguousTensorsHandle:
     """
 
     def __init__(self, tensor_list: Any, enable_mem_align: bool = True) -> None:
-        if not isinstance(tensor_list, (list, tuple)) or not all(
-            isinstance(x, Tensor) for x in tensor_list
-        ):
+        if not isinstance(tensor_list, (list, tuple)) or not all(isinstance(x, Tensor) for x in tensor_list):
             raise TypeError(
                 "For 'ContiguousTensorsHandle', the 'tensor_list' must be a list or a tuple of "
                 f"Tensors, but got {type(tensor_list)}."
@@ -78,9 +76,7 @@ class ContiguousTensorsHandle:
         return "\n".join(lines)
 
 
-def combine_tensor_list_contiguous(
-    tensor_list: Any, enable_mem_align: bool = True
-) -> ContiguousTensorsHandle:
+def combine_tensor_list_contiguous(tensor_list: Any, enable_mem_align: bool = True) -> ContiguousTensorsHandle:
     """`mindspore.hal.contiguous_tensors_handle.combine_tensor_list_contiguous` of 2.10."""
     return ContiguousTensorsHandle(tensor_list, enable_mem_align)
 
@@ -94,9 +90,7 @@ def _checked(what: str, start: Any, stop: Any, size: int) -> tuple[int, int]:
         if not _is_int(value):
             raise TypeError(f"For '{what}', the bounds must be int, but got {type(value)}.")
     if start < 0 or stop > size or start >= stop:
-        raise ValueError(
-            f"For '{what}', the bounds {start} and {stop} must be a piece of 0 to {size}."
-        )
+        raise ValueError(f"For '{what}', the bounds {start} and {stop} must be a piece of 0 to {size}.")
     return start, stop
 
 
@@ -104,6 +98,7 @@ def _lay(starts: list[int], *tensors: Any, out: Any) -> None:
     out[...] = 0
     for start, value in zip(starts, tensors, strict=False):
         np.copyto(out[start : start + value.size], value.reshape(-1))
+
 
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

@@ -50,5 +50,6 @@ class Cell:
         """Call `construct`."""
         return self.construct(*args, **kwargs)
 
+
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

@@ -76,8 +76,7 @@ def _both(name: str, function: Any, a: Any, b: Any) -> Tensor:
     result = binary(name, function, a, b)
     if result is NotImplemented:
         raise TypeError(
-            f"For '{name}', the operands must be a Tensor and a Tensor or a number, but got "
-            f"{type(a)} and {type(b)}."
+            f"For '{name}', the operands must be a Tensor and a Tensor or a number, but got {type(a)} and {type(b)}."
         )
     return result  # type: ignore[no-any-return]
 
@@ -130,9 +129,7 @@ def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
     return matmul(input_x, mat2)
 
 
-def sum(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None
-) -> Tensor:
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Type | None = None) -> Tensor:
     """`mindspore.ops.sum` of 2.10."""
     return _tensor("sum", input).sum(dim, dtype, keepdim)  # type: ignore[no-any-return]
 
@@ -275,9 +272,7 @@ def conv2d(
     if min(size) < 1:
         raise ValueError("For 'conv2d', the weight is larger than the input.")
     kind = _rules.promote(input._dtype, weight._dtype)
-    return Tensor._result(
-        _convolve, (input.shape[0], weight.shape[0], *size), kind, input, weight
-    )
+    return Tensor._result(_convolve, (input.shape[0], weight.shape[0], *size), kind, input, weight)
 
 
 def _convolve(value: Any, weight: Any, *, out: Any) -> None:
@@ -321,6 +316,7 @@ log: Callable[..., Any] = _of_one("Log", np.log, inexact=True)
 def relu(input: Tensor) -> Tensor:
     """`mindspore.ops.relu` of 2.10."""
     return _both("ReLU", np.maximum, _tensor("ReLU", input), 0)
+
 
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

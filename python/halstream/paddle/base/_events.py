@@ -23,8 +23,7 @@ def event_flags(enable_timing: object, blocking: object, interprocess: object) -
     ):
         if given is not None and not hasattr(type(given), "__bool__"):
             form = (
-                f"{LIBRARY}CUDAEvent(enable_timing: bool = False, blocking: bool = False, "
-                "interprocess: bool = False)"
+                f"{LIBRARY}CUDAEvent(enable_timing: bool = False, blocking: bool = False, interprocess: bool = False)"
             )
             raise incompatible("__init__", form, given)
         if given:
@@ -94,9 +93,7 @@ class BaseEvent(core.Event):
 class CUDAEvent(BaseEvent):
     """paddle.base.core.CUDAEvent of 3.3; it belongs to the device current at its creation."""
 
-    def __init__(
-        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
-    ) -> None:
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self._create(_current.current_device(), event_flags(enable_timing, blocking, interprocess))
 
     @property

@@ -136,9 +136,7 @@ def _get_current_custom_device_stream(device_type: str, device_id: int = -1) -> 
 
 
 @raising(ERRORS)
-def _set_current_custom_device_stream(
-    device_type: str, device_id: int = -1, stream: Any = None
-) -> CustomDeviceStream:
+def _set_current_custom_device_stream(device_type: str, device_id: int = -1, stream: Any = None) -> CustomDeviceStream:
     """`paddle.base.core._set_current_custom_device_stream` of 3.3: returns the new stream."""
     ordinal = custom_ordinal(device_type, device_id)
     if not isinstance(stream, core.Stream):

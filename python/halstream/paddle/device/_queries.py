@@ -120,9 +120,7 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
     On the host device the processors are the engines; its compute capability
     is 0.0.
     """
-    ordinal = extract_device_id(
-        device_to_paddle(device), "paddle.device.cuda.get_device_properties"
-    )
+    ordinal = extract_device_id(device_to_paddle(device), "paddle.device.cuda.get_device_properties")
     facts = device_facts(ordinal)
     return DeviceProperties(
         facts["name"],

@@ -59,10 +59,7 @@ class nvtx:
     def range_push(msg: str) -> None:
         """`paddle.device.nvtx.range_push` of 3.3."""
         if not isinstance(msg, str):
-            raise TypeError(
-                "nvprof_nvtx_push(): incompatible function arguments. "
-                f"Invoked with: {msg!r}"
-            )
+            raise TypeError(f"nvprof_nvtx_push(): incompatible function arguments. Invoked with: {msg!r}")
 
     @staticmethod
     def range_pop() -> None:

@@ -17,9 +17,7 @@ def device_count() -> int:
 
 
 def _no_figures(name: str) -> NoReturn:
-    raise ValueError(
-        f"The API paddle.device.{name} is not supported for the CPU; choose a GPU or a custom device"
-    )
+    raise ValueError(f"The API paddle.device.{name} is not supported for the CPU; choose a GPU or a custom device")
 
 
 def max_memory_allocated(device: Any = None) -> int:
@@ -30,6 +28,7 @@ def max_memory_allocated(device: Any = None) -> int:
 def max_memory_reserved(device: Any = None) -> int:
     """`paddle.device.cpu.max_memory_reserved` of 3.3: raises, as there."""
     _no_figures("max_memory_reserved")
+
 
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

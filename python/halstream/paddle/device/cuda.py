@@ -160,5 +160,6 @@ def create_event(
     """`paddle.device.cuda.create_event` of 3.3; ignores type and ordinal, as there."""
     return Event(enable_timing, blocking, interprocess)
 
+
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

@@ -137,5 +137,6 @@ def reset_max_memory_reserved(device: Any = None) -> None:
     """`paddle.device.custom_device.reset_max_memory_reserved` of 3.3."""
     reset(_ordinal(device), used=False)
 
+
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

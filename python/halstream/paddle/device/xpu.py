@@ -83,5 +83,6 @@ def reset_max_memory_reserved(device: Any = None) -> None:
 def _absent(what: str) -> RuntimeError:
     return RuntimeError(f"(Unavailable) Paddle is not compiled with XPU. Cannot visit {what}.")
 
+
 if not TYPE_CHECKING:
     __getattr__ = refuse_unbuilt(__name__)

@@ -30,9 +30,7 @@ def wrap(cls: type[S], index: int, priority: int, kwargs: dict[str, Any]) -> S:
     for name in kwargs:
         if name not in _HIDDEN:
             raise TypeError(f"Stream.__new__() got an unexpected keyword argument {name!r}")
-    number, where, kind = (
-        operator.index(kwargs.get(name, 0)) for name in ("stream_id", "device_index", "device_type")
-    )
+    number, where, kind = (operator.index(kwargs.get(name, 0)) for name in ("stream_id", "device_index", "device_type"))
     if number or where or kind:
         if kind != CUDA:
             raise RuntimeError(f"a torch.cuda.Stream has device type {CUDA}, not {kind}")

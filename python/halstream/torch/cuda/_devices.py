@@ -78,10 +78,7 @@ _ATTRIBUTES = {
 def _attributes(ordinal: int) -> dict[str, Any]:
     if _interop.backend_name() == "host":
         return {name: ordinal if own is None else own for name, (_, own) in _ATTRIBUTES.items()}
-    return {
-        name: int(_interop.fact(ordinal, f"attribute:{number}", "0"))
-        for name, (number, _) in _ATTRIBUTES.items()
-    }
+    return {name: int(_interop.fact(ordinal, f"attribute:{number}", "0")) for name, (number, _) in _ATTRIBUTES.items()}
 
 
 def device_count() -> int:
@@ -199,7 +196,5 @@ def is_current_stream_capturing() -> bool:
 def _sleep(cycles: int) -> None:
     """torch.cuda._sleep (2.15): keeps the current stream busy, one nanosecond for a cycle."""
     if not isinstance(cycles, int):
-        raise RuntimeError(
-            f"torch.cuda._sleep(): expected 'int', not {type(cycles).__name__}"
-        )
+        raise RuntimeError(f"torch.cuda._sleep(): expected 'int', not {type(cycles).__name__}")
     current_stream().delay(max(0, cycles) / 1e9)

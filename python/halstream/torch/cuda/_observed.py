@@ -101,9 +101,7 @@ _WATCHED: dict[type, dict[str, Any]] = {
         "__del__": event_del,
     },
 }
-_PLAIN = {
-    cls: {name: getattr(cls, name) for name in methods} for cls, methods in _WATCHED.items()
-}
+_PLAIN = {cls: {name: getattr(cls, name) for name in methods} for cls, methods in _WATCHED.items()}
 
 
 def rebind() -> None:

@@ -131,9 +131,7 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
     """torch.cuda.set_sync_debug_mode (2.15): what `Stream.synchronize` does, for the process."""
     if isinstance(debug_mode, str):
         if debug_mode not in _LEVELS:
-            raise RuntimeError(
-                "invalid value of debug_mode, expected one of `default`, `warn`, `error`"
-            )
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
         level = _LEVELS.index(debug_mode)
     else:
         level = int(debug_mode)

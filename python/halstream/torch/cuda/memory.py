@@ -189,9 +189,7 @@ def reset_max_memory_cached(device: Any = None) -> None:
 
 
 def _deprecated(name: str, instead: str) -> None:
-    warnings.warn(
-        f"torch.cuda.{name} is deprecated; use torch.cuda.{instead}", FutureWarning, stacklevel=3
-    )
+    warnings.warn(f"torch.cuda.{name} is deprecated; use torch.cuda.{instead}", FutureWarning, stacklevel=3)
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:

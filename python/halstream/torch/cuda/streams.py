@@ -107,9 +107,7 @@ class Event(GenericEvent):
             return new
         timing, sleeps, _, _ = map(flag, (enable_timing, blocking, interprocess, external))
         new._timing = bool(timing)
-        new._create(
-            -1, (core.TIMING if timing else 0) | (core.BLOCKING_SYNC if sleeps else 0)
-        )
+        new._create(-1, (core.TIMING if timing else 0) | (core.BLOCKING_SYNC if sleeps else 0))
         return new
 
     def elapsed_time(self, end_event: Any) -> float:
@@ -127,14 +125,10 @@ class Event(GenericEvent):
         """torch.cuda.Event.from_ipc_handle (2.15): raises, for IPC is not built yet."""
         size = len(handle)
         if size != 64:
-            raise RuntimeError(
-                f"Event.from_ipc_handle expects byte-like object of size 64, but got {size}"
-            )
+            raise RuntimeError(f"Event.from_ipc_handle expects byte-like object of size 64, but got {size}")
         kind = Device(device).type
         if kind != "cuda":
-            raise RuntimeError(
-                f"Event can only be created on CUDA devices, but got device type {kind}"
-            )
+            raise RuntimeError(f"Event can only be created on CUDA devices, but got device type {kind}")
         no_ipc("from_ipc_handle")
 
     @property
