@@ -92,11 +92,11 @@ func (p *primary) use(made *Context) *Context {
 }
 
 // ReleasePrimary counts one user of the primary context less; with force all
-// of them. It returns the context if nobody uses it any more: the caller waits
-// for its Point and then calls End.
+// of them. It returns the context after the last release: the caller waits for
+// its Point and then calls End.
 //
 // # Errors
-//   - [ErrInvalidValue]: nobody uses it.
+//   - [ErrInvalidValue]: it has no users.
 //
 // Contract: A9.
 func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
@@ -119,7 +119,7 @@ func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
 	return c, nil
 }
 
-// Keep undoes the release of the last user, for a caller that gave up waiting.
+// Keep undoes the release of the last user, for a caller whose wait was interrupted.
 func (c *Context) Keep() {
 	p := &c.dev.primary
 	p.mu.Lock()
@@ -204,7 +204,7 @@ func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 		c.sweep()
 	}
 	c.mu.Unlock()
-	c.dev.rt.host(Operation{Kind: "new stream", Stream: s, Thread: t})
+	c.dev.rt.notifyHost(Operation{Kind: "new stream", Stream: s, Thread: t})
 	return s, nil
 }
 
@@ -284,7 +284,8 @@ func (c *Context) Destroyable(t *Thread) error {
 	return nil
 }
 
-// End closes the context and its streams; whoever has it current has none then.
+// End closes the context and its streams. Threads on which it is current have no
+// context afterwards.
 func (c *Context) End() {
 	if !c.ended.CompareAndSwap(false, true) {
 		return
@@ -294,7 +295,7 @@ func (c *Context) End() {
 			continue
 		}
 		if !s.special {
-			c.dev.rt.host(Operation{Kind: "close stream", Stream: s})
+			c.dev.rt.notifyHost(Operation{Kind: "close stream", Stream: s})
 		}
 		s.end()
 	}

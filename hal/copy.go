@@ -25,8 +25,8 @@ import (
 // source within the call, as the vendors do; a larger one returns when it is done.
 const stageMost = 64 << 10
 
-// CopySpec describes a copy of Height rows of Width bytes each, the rows
-// Pitch bytes apart. Height 0 means one row.
+// CopySpec describes a copy of Height rows of Width bytes each, with
+// Pitch bytes from the start of one to the next. Height 0 means one row.
 type CopySpec struct {
 	Dst, Src           uint64
 	DstPitch, SrcPitch uint64
@@ -42,8 +42,8 @@ func span(addr, pitch, width, height uint64) (uint64, bool) {
 	return n, high == 0 && carry == 0 && past == 0
 }
 
-// rowsMost bounds how many rows of a copy are told one by one; of more, the
-// bytes between them count, too.
+// rowsMost bounds how many rows of a copy listeners see one by one; of more, they
+// see one range that includes the gaps.
 const rowsMost = 4096
 
 // rows returns the ranges of the rows, one range where nothing lies between them.
@@ -68,16 +68,16 @@ func (c CopySpec) overlap(to, from uint64) bool {
 	if c.Height == 1 || c.DstPitch != c.SrcPitch {
 		return true
 	}
-	apart := max(c.Dst, c.Src) - min(c.Dst, c.Src)
-	apart %= c.DstPitch
-	return apart < c.Width || c.DstPitch-apart < c.Width
+	distance := max(c.Dst, c.Src) - min(c.Dst, c.Src)
+	distance %= c.DstPitch
+	return distance < c.Width || c.DstPitch-distance < c.Width
 }
 
 // Copy enqueues a copy. Pinned and device sources are read when the stream
 // gets there; up to 64 KiB of a pageable source are read within the call. The
 // result, if not nil, is the point the caller must wait for before it returns:
 // copies into pageable memory, and larger ones from it, are not asynchronous.
-// An abort drops them like others, and Failure tells then.
+// An abort drops them like others, and Failure reports it.
 //
 // # Errors
 //   - [ErrInvalidValue]: a range leaves its block, is not mapped or was freed,
@@ -105,7 +105,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	from, fit := span(c.Src, c.SrcPitch, c.Width, c.Height)
 	if !fits || !fit {
 		return nil, driver.Errorf(driver.InvalidValue, op,
-			"%d rows of %d bytes, %d and %d apart, are more than any memory has", c.Height, c.Width, c.DstPitch, c.SrcPitch)
+			"%d rows of %d bytes with pitches of %d and %d bytes exceed every address space", c.Height, c.Width, c.DstPitch, c.SrcPitch)
 	}
 	if c.overlap(to, from) {
 		return nil, driver.Errorf(driver.InvalidValue, op,
@@ -141,8 +141,8 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	if s.listened() {
 		o := Operation{Kind: "copy", Thread: t,
 			Reads: rows(c.Src, c.SrcPitch, c.Width, c.Height), Writes: rows(c.Dst, c.DstPitch, c.Width, c.Height)}
-		if spec.Release != 0 { // taken already, by the caller
-			rt.host(Operation{Kind: "host read", Thread: t, Reads: o.Reads})
+		if spec.Release != 0 { // staged already, by the caller
+			rt.notifyHost(Operation{Kind: "host read", Thread: t, Reads: o.Reads})
 			o.Reads = nil
 		}
 		if src != nil && src.Kind == Pinned {
@@ -169,7 +169,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	if done == nil {
 		done = s.d.Point()
 	}
-	return s.telling(t, done), nil
+	return s.observe(t, done), nil
 }
 
 // Fill enqueues count elements of size bytes (1, 2 or 4), each set to value.

@@ -29,12 +29,12 @@ func (d *Device) Ordinal() int { return d.ordinal }
 // Name returns the hardware's name.
 func (d *Device) Name() string { return d.d.Name() }
 
-// Used reports whether a stream of the device was made or its default stream
-// asked for.
+// Used reports whether a stream of the device was created or its default stream
+// returned.
 func (d *Device) Used() bool { return d.used.Load() }
 
 // GreatestPriority is the priority of the most urgent streams there can be; the
-// least is 0. A device may tell fewer priorities apart.
+// least is 0. A device may have fewer levels.
 const GreatestPriority = 1 - driver.Levels
 
 // GreatestPriority returns the priority of the device's most urgent streams.
@@ -75,7 +75,7 @@ func (d *Device) Point(t *Thread) (driver.Point, error) {
 	if err := t.enter("synchronize device"); err != nil {
 		return nil, err
 	}
-	return d.rt.telling(d.d.Point(), Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
+	return d.rt.observe(d.d.Point(), Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
 }
 
 // Describe says which streams are pending and why.
@@ -107,7 +107,7 @@ func (d *Device) Lost() error {
 	return nil
 }
 
-// outcome is what a wait has to tell that found its point reached or not.
+// outcome returns the result of a wait: an error if the device was lost meanwhile.
 func (d *Device) outcome(reached bool) (bool, error) {
 	if err := d.Lost(); err != nil {
 		return false, err
@@ -118,7 +118,7 @@ func (d *Device) outcome(reached bool) (bool, error) {
 // Fact returns a fact about the device as text: see driver.VendorDevice.
 //
 // # Errors
-//   - [ErrNotSupported]: the backend does not tell.
+//   - [ErrNotSupported]: the backend does not know it.
 //   - [ErrInHostFunction].
 func (d *Device) Fact(t *Thread, name string) (string, error) {
 	const op = "device fact"
@@ -128,7 +128,7 @@ func (d *Device) Fact(t *Thread, name string) (string, error) {
 	if d.vendor != nil {
 		return d.vendor.Fact(name)
 	}
-	return "", driver.Errorf(driver.NotSupported, op, "the %s backend does not tell %q of its devices", d.rt.Name(), name)
+	return "", driver.Errorf(driver.NotSupported, op, "the %s backend does not know %q of its devices", d.rt.Name(), name)
 }
 
 // CanAccess reports whether device d can use memory of device o where it lies.

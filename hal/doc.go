@@ -1,10 +1,9 @@
 // Package hal is the stream, event and context runtime under every dialect.
 //
-// A stream is a line of work on a device, an event is a point on it. All rules
-// and all validation are here; backends (package driver) move the work and
-// trust what they are given, and the Python side only spells names. A thread is
-// an explicit token, a function of the program is a number: nothing here knows
-// Python.
+// A stream is ordered work on a device, an event marks a point on it. All rules and
+// all validation are here. Backends (package driver) run the work and trust their
+// arguments; the Python package only maps names. A host thread is an explicit
+// token and a function of the program a number: nothing here depends on Python.
 //
 // The rules are the contract below. Each clause has a conformance case in
 // hal/haltest and a test in tests/conformance whose names begin with its id.
@@ -100,10 +99,10 @@
 //   - O2: A stream can say what is pending on it and what its head waits for.
 //   - O3: A gate holds its stream until it is opened; opening is allowed
 //     anywhere, again does nothing.
-//   - O5: Listeners are told what the host does: waits that ended, queries that
-//     answered true, accesses to memory, objects made and given up.
-//   - O6: A backend that can tells when each operation began and ended, by the
-//     clock of the events' times.
+//   - O5: Listeners see what the host does: waits that ended, queries that
+//     answered true, accesses to memory, objects created and closed.
+//   - O6: A backend that has the ability reports when each operation began and
+//     ended, by the clock of the events' times.
 //   - O4: Events shared between processes can be made, without timing; sharing
 //     them is not supported yet and says so.
 //
@@ -156,8 +155,8 @@
 //   - M11: Listeners see the bytes that each operation reads and writes.
 //   - M12: A native function runs in stream order, on an engine, once.
 //   - M13: Copies cross devices.
-//   - M14: The host can tell what it reads and writes itself; a source that a copy
-//     takes within the call is read by the host.
+//   - M14: The program can declare what the host itself reads and writes; a source
+//     that a copy stages within the call is read by the host.
 //   - M15: A block counts as allocated until it is freed, as active until no
 //     pending work uses it, and as reserved until its memory is back at the device.
 //     The figures of a device count all of its blocks.
@@ -173,7 +172,7 @@
 //
 //   - K1: A kernel runs in stream order on its device; its arguments are taken at
 //     the call.
-//   - K2: A module's mistakes are told at its load, with the compiler's words; a
+//   - K2: Loading a module with errors fails with the compiler's text; a
 //     launch that cannot run fails at the call.
 //
 // # Schedule
@@ -183,7 +182,7 @@
 //     functions included: a program with one thread does the same each time.
 //   - X2: Each schedule does what its name says.
 //   - X3: Every schedule is fair: what the host is blocked for runs, and after 64
-//     queries in vain in a row what is asked for runs.
+//     queries in a row that were answered "pending" what they ask for runs.
 //   - X4: Time is virtual: each operation has a cost, and nothing sleeps.
 //   - X5: A function that waits for the host does not hold it up, and where the
 //     program waits for the device outside the runtime, the device goes on.
@@ -197,7 +196,7 @@
 //   - V1: Operations on the same bytes, one of which writes, that nothing orders
 //     are reported in whatever order they ran; those that are ordered never are.
 //   - V2: Pairs that only a query's answer or the timing of host threads orders
-//     are listed apart.
+//     are reported in categories of their own.
 //   - V3: A pinned source that changes between the enqueue of a copy and the copy
 //     is reported, unless an operation that is ordered before changed it.
 //   - V4: Where functions can be watched, bytes of their arguments that changed

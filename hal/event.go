@@ -69,7 +69,7 @@ func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error
 		}
 	}
 	rt.live.Add(1)
-	rt.host(Operation{Kind: "new event", Event: e, Thread: t})
+	rt.notifyHost(Operation{Kind: "new event", Event: e, Thread: t})
 	return e, nil
 }
 
@@ -90,8 +90,8 @@ func (e *Event) bind(d *Device) (driver.Event, error) {
 				return nil, driver.Errorf(driver.InvalidValue, "create event",
 					"an event for other processes cannot have timing; make it without one of the two")
 			}
-			// Under the lock, since a backend makes an event without its library, which
-			// is asked for one at the first record.
+			// Under the lock, since a backend makes an event without a call of its
+			// library: that follows at the first record.
 			made, err := d.d.NewEvent(driver.EventOptions{
 				Timing: e.opts.Timing, BlockingSync: e.opts.BlockingSync,
 				Settable: e.opts.Kind == Future, Counted: e.opts.Kind != Standard, ID: e.id,
@@ -111,8 +111,8 @@ func (e *Event) bind(d *Device) (driver.Event, error) {
 	return b.d, nil
 }
 
-// waitable returns the driver's event to wait for, nil if there is nothing to
-// wait for.
+// waitable returns the backend's event for a wait, nil for an event that counts as
+// complete.
 func (e *Event) waitable(d *Device) (driver.Event, error) {
 	const op = "wait event"
 	if e.closed.Load() {
@@ -196,8 +196,11 @@ func (e *Event) Query(t *Thread) (bool, error) {
 	return e.query(t, false)
 }
 
-// Passed is Query for the runtime's own purposes, and told as such.
-func (e *Event) Passed(t *Thread) (bool, error) {
+// QueryInternal is Query for the runtime's own purposes: listeners see it marked
+// as internal, since the program learned nothing from it.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
+func (e *Event) QueryInternal(t *Thread) (bool, error) {
 	if err := e.open(t, "query event"); err != nil {
 		return false, err
 	}
@@ -211,7 +214,7 @@ func (e *Event) query(t *Thread, internal bool) (bool, error) {
 	}
 	done, err := b.d.Query()
 	if done && e.rt.listened() {
-		e.rt.host(Operation{Kind: "query event", Event: e, Version: version, Thread: t, Internal: internal})
+		e.rt.notifyHost(Operation{Kind: "query event", Event: e, Version: version, Thread: t, Internal: internal})
 	}
 	return done, err
 }
@@ -239,7 +242,7 @@ func (e *Event) Point(t *Thread) (driver.Point, error) {
 	if b == nil || version == 0 {
 		return nil, nil
 	}
-	return e.rt.telling(b.d.Point(),
+	return e.rt.observe(b.d.Point(),
 		Operation{Kind: "synchronize event", Event: e, Version: version, Thread: t}), nil
 }
 
@@ -343,7 +346,7 @@ func (e *Event) Version() uint64 { return e.version.Load() }
 // Closed reports whether Close was called.
 func (e *Event) Closed() bool { return e.closed.Load() }
 
-// Describe says where the event stands.
+// Describe returns which operation the latest record stands for.
 func (e *Event) Describe() string {
 	if b := e.bound.Load(); b != nil {
 		return b.d.Describe()
@@ -351,7 +354,7 @@ func (e *Event) Describe() string {
 	return "an event that was never recorded"
 }
 
-// Close gives e up. Enqueued waits keep their points. Closing again does nothing.
+// Close ends the use of e. Enqueued waits keep the points they wait for. Closing again does nothing.
 //
 // # Errors: [ErrInHostFunction].
 //
@@ -365,7 +368,7 @@ func (e *Event) Close(t *Thread) error {
 			b.d.Close()
 		}
 		e.rt.live.Add(-1)
-		e.rt.host(Operation{Kind: "close event", Event: e, Thread: t})
+		e.rt.notifyHost(Operation{Kind: "close event", Event: e, Thread: t})
 	}
 	return nil
 }

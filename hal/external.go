@@ -111,6 +111,6 @@ func (d *Device) External(t *Thread, handle uint64) (*Stream, error) {
 		s.opts = StreamOptions{Priority: int(s.level) + d.GreatestPriority(), NonBlocking: !o.Ordered}
 	}
 	d.rt.live.Add(1)
-	d.rt.host(Operation{Kind: "new stream", Stream: s, Thread: t})
+	d.rt.notifyHost(Operation{Kind: "new stream", Stream: s, Thread: t})
 	return s, nil
 }

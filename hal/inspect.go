@@ -25,13 +25,13 @@ type Inspector struct {
 	Observed func(id uint32, changed []Range)
 }
 
-// SetInspector chooses who is told, nil for nobody. It is asked only while
-// somebody listens; operations enqueued before keep the one they had.
+// SetInspector sets the inspector, nil for none. It is used only while there are
+// listeners; operations enqueued before keep the one they had.
 func (rt *Runtime) SetInspector(i *Inspector) { rt.inspector.Store(i) }
 
 // refilled returns what a copy from pinned memory calls before it reads, and what
-// is to be called once the listeners know of the copy; both nil if nobody wants to
-// know.
+// is to be called once the listeners know of the copy; both nil without an
+// inspector that wants it.
 func (rt *Runtime) refilled(id uint32, c CopySpec, span uint64) (before, then func()) {
 	i := rt.inspector.Load()
 	if i == nil || i.Refilled == nil {
@@ -81,13 +81,14 @@ type watch struct {
 	rt     *Runtime
 	id     uint32
 	reads  []Range
-	told   func(uint32, []Range)
-	prints []print
+	report func(uint32, []Range)
+	before []snapshot
 	ids    uint32 // of operations, when the function began
 }
 
-// watching returns the watch for a function with these reads, nil if nobody
-// wants to know, or nobody can: other work may change the same bytes meanwhile.
+// watching returns the watch for a function with these reads, nil without an
+// inspector that wants it, and under a schedule where other work may change the
+// same bytes meanwhile.
 func (rt *Runtime) watching(id uint32, reads []Range) *watch {
 	i := rt.inspector.Load()
 	if i == nil || i.Observed == nil || len(reads) == 0 {
@@ -96,7 +97,7 @@ func (rt *Runtime) watching(id uint32, reads []Range) *watch {
 	if !rt.deterministic() {
 		return nil
 	}
-	return &watch{rt: rt, id: id, reads: reads, told: i.Observed}
+	return &watch{rt: rt, id: id, reads: reads, report: i.Observed}
 }
 
 // begin is called right before the function runs.
@@ -104,7 +105,7 @@ func (w *watch) begin() {
 	w.ids = w.rt.listeners.ids.Load()
 	for _, r := range w.reads {
 		if r.Size > 0 && pages.Readable(r.Start, r.Size) {
-			w.prints = append(w.prints, take(r))
+			w.before = append(w.before, takeSnapshot(r))
 		}
 	}
 }
@@ -116,18 +117,18 @@ func (w *watch) end() {
 		return
 	}
 	var changed []Range
-	for _, p := range w.prints {
+	for _, p := range w.before {
 		if pages.Readable(p.r.Start, p.r.Size) {
 			changed = append(changed, p.changed()...)
 		}
 	}
 	if len(changed) > 0 {
-		w.rt.inOrder(func() { w.told(w.id, changed) })
+		w.rt.inOrder(func() { w.report(w.id, changed) })
 	}
 }
 
 const (
-	// copyMost is the size up to which a print keeps the contents themselves.
+	// copyMost is the size up to which a snapshot keeps the contents themselves.
 	copyMost = 64 << 10
 	// pieces is how many checksums it keeps of anything larger.
 	pieces = 4 << 10
@@ -136,31 +137,31 @@ const (
 	gapMost = 8
 )
 
-// print is what is kept of a range to find out later what changed in it.
-type print struct {
+// snapshot is what is kept of a range to find out later what changed in it.
+type snapshot struct {
 	r    Range
 	copy []byte
 	sums []uint32
 	size uint64 // of a piece
 }
 
-func take(r Range) print {
+func takeSnapshot(r Range) snapshot {
 	if r.Size <= copyMost {
-		return print{r: r, copy: bytes.Clone(contents(r)), size: 1}
+		return snapshot{r: r, copy: bytes.Clone(contents(r)), size: 1}
 	}
-	p := print{r: r, size: (r.Size/pieces + 63) &^ 63}
+	p := snapshot{r: r, size: (r.Size/pieces + 63) &^ 63}
 	for at := uint64(0); at < r.Size; at += p.size {
 		p.sums = append(p.sums, p.sum(at))
 	}
 	return p
 }
 
-func (p *print) sum(at uint64) uint32 {
+func (p *snapshot) sum(at uint64) uint32 {
 	return addSum(0, Range{p.r.Start + at, min(p.size, p.r.Size-at)})
 }
 
 // changed returns the pieces whose contents are not what they were.
-func (p *print) changed() []Range {
+func (p *snapshot) changed() []Range {
 	var found []Range
 	differs := func(i int) bool { return p.sum(uint64(i)*p.size) != p.sums[i] }
 	n := len(p.sums)

@@ -2,8 +2,8 @@ package hal
 
 import "sync"
 
-// Log gathers the operations that pass the choke point. It costs less than a listener that keeps them: it takes what
-// there is, in pieces that never move.
+// Log collects operations. It costs less than a listener that keeps them: it
+// stores few fields of each, in pieces that are never copied.
 type Log struct {
 	mu   sync.Mutex
 	full [][]Logged
@@ -13,8 +13,8 @@ type Log struct {
 	clock func() int64
 }
 
-// Logged is an operation and, in a log with times, when it was told. It
-// is kept small, since there may be many.
+// Logged is an operation and, in a log with times, when it was called. It is kept
+// small, since there may be many.
 type Logged struct {
 	kind     string
 	stream   *Stream
@@ -30,11 +30,11 @@ type Logged struct {
 	internal bool
 }
 
-// When is the time at which the operation was told, nanoseconds of Runtime.Now;
-// 0 in a log without times.
+// When returns the time of the call, nanoseconds of Runtime.Now; 0 in a log without
+// times.
 func (e *Logged) When() int64 { return e.when }
 
-// Operation is what was told.
+// Operation returns the operation as listeners see it.
 func (e *Logged) Operation() Operation {
 	o := Operation{ID: e.id, Kind: e.kind, Stream: e.stream, Thread: e.thread, Event: e.event, Version: e.version,
 		Other: e.other, Token: e.token, Site: e.site, Host: e.host, Internal: e.internal}
@@ -47,7 +47,7 @@ func (e *Logged) Operation() Operation {
 // logPiece is how many operations are kept in one piece.
 const logPiece = 512
 
-// Log begins to gather operations, with times if wanted.
+// Log begins to collect operations, with times if wanted.
 //
 // Contract: O1, O5.
 func (rt *Runtime) Log(times bool) *Log {
@@ -91,7 +91,7 @@ func (g *Log) add(o *Operation) {
 	g.mu.Unlock()
 }
 
-// Take returns, piece by piece, what was gathered since the last call.
+// Take returns, in pieces, what was collected since the last call.
 func (g *Log) Take() [][]Logged {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,5 +103,5 @@ func (g *Log) Take() [][]Logged {
 	return pieces
 }
 
-// Stop ends it.
+// Stop ends the log.
 func (g *Log) Stop() { g.stop() }

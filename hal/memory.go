@@ -43,7 +43,7 @@ func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) 
 	d.pool.countPlain(uint64(size))
 	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d}
 	d.rt.know(b)
-	d.rt.host(Operation{Kind: "new memory", Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
+	d.rt.notifyHost(Operation{Kind: "new memory", Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
 
@@ -125,7 +125,7 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: Pinned}
 	rt.know(b)
-	rt.host(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, b.Size}}})
+	rt.notifyHost(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
 
@@ -164,7 +164,7 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 		}
 		m.mu.Unlock()
 		if other == nil {
-			rt.host(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, uint64(size)}}})
+			rt.notifyHost(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, uint64(size)}}})
 			return nil
 		}
 		_ = rt.drv.Unregister(addr)
@@ -239,7 +239,7 @@ func (rt *Runtime) noteFreed(t *Thread, b *Block, err error) {
 		if b.dev != nil {
 			o.Stream = b.dev.legacy
 		}
-		rt.host(o)
+		rt.notifyHost(o)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"halstream/hal/driver"
 )
 
-// listeners are those who follow the choke point; nil when there are none, so
-// that nobody listening costs one atomic load.
+// listeners are the functions and logs that are notified of operations. Without
+// any, an operation costs one atomic load.
 type listeners struct {
 	notifier notifier
 	mu       sync.Mutex
@@ -19,18 +19,18 @@ type listeners struct {
 	sites    atomic.Pointer[func() uint32]
 }
 
-// audience is who listens at one time; it does not change.
+// audience is the set of listeners at one time; it is replaced, never changed.
 type audience struct {
 	functions []*func(Operation)
 	logs      []*Log
 	timed     bool // a log wants times
 }
 
-// Operation is what passes the choke point: one call that enqueues work, or one
-// of the host that matters for the order of things.
+// Operation is what listeners are notified of: a call that enqueued work, or one
+// of the host that matters for the order of operations.
 type Operation struct {
 	// ID is the number of the operation, never 0 and not used again before it
-	// wraps around; the backend tells by it when the operation runs.
+	// wraps around; executions are reported by it.
 	ID uint32
 	// Seq is the place of the operation in the order of all: of two on one stream,
 	// or of two on one event, the one with the lower number came first. That of a
@@ -48,15 +48,15 @@ type Operation struct {
 	Token   uint64 // host functions
 	Reads   []Range
 	Writes  []Range
-	// Site is where the program made the call: a number of whoever gave the
-	// function of Runtime.SetSites; 0 if nobody did.
+	// Site is where the program made the call, as the function given to
+	// Runtime.SetSites returned it; 0 without one.
 	Site uint32
 	// Host says that nothing was enqueued: synchronize stream, synchronize
 	// event, synchronize device, synchronize memory and wait memory (the host, or
 	// a stream, waited for all work on the bytes of Reads), query stream, query
 	// event (only those that answered true), host read, host write, new memory, free memory, new
-	// stream, new event, close stream, close event, open gate. It is told
-	// afterwards. The Stream of what concerns a device is its legacy one.
+	// stream, new event, close stream, close event, open gate. Listeners are
+	// notified afterwards. The Stream of what concerns a device is its legacy one.
 	Host bool
 	// Internal marks what the runtime did of its own accord.
 	Internal bool
@@ -103,8 +103,8 @@ func (l *listeners) change(f func(*audience)) {
 	l.now.Store(a)
 }
 
-// SetSites gives the function that is asked, on the caller's thread, where the
-// program makes a call; nil for none. It is asked only while somebody listens.
+// SetSites sets the function that returns where the program makes a call; nil for
+// none. It is called on the caller's thread, and only while there are listeners.
 func (rt *Runtime) SetSites(f func() uint32) {
 	if f == nil {
 		rt.listeners.sites.Store(nil)
@@ -113,7 +113,7 @@ func (rt *Runtime) SetSites(f func() uint32) {
 	}
 }
 
-// listened reports whether anybody follows the choke point.
+// listened reports whether there are listeners.
 func (rt *Runtime) listened() bool { return rt.listeners.now.Load() != nil }
 
 func (s *Stream) listened() bool { return s.dev.rt.listened() }
@@ -129,11 +129,11 @@ func (s *Stream) announce(o Operation) uint32 {
 	return o.ID
 }
 
-// tell notifies the listeners of an operation on s at once, whatever the backend
+// notify notifies the listeners of an operation on s at once, whatever the backend
 // does with it afterwards, and returns its number.
-func (s *Stream) tell(o Operation) uint32 {
+func (s *Stream) notify(o Operation) uint32 {
 	o.Stream = s
-	return s.dev.rt.tell(o)
+	return s.dev.rt.notify(o)
 }
 
 // enqueued ends what announce began: the backend has answered.
@@ -199,22 +199,22 @@ func (rt *Runtime) complete(o *Operation) {
 	}
 }
 
-func (rt *Runtime) tell(o Operation) uint32 {
+func (rt *Runtime) notify(o Operation) uint32 {
 	rt.complete(&o)
 	rt.listeners.notifier.push(o)
 	rt.listeners.deliver()
 	return o.ID
 }
 
-// host informs the listeners of something the host did.
-func (rt *Runtime) host(o Operation) {
+// notifyHost notifies the listeners of something the host did.
+func (rt *Runtime) notifyHost(o Operation) {
 	if rt.listened() {
 		o.Host = true
-		rt.tell(o)
+		rt.notify(o)
 	}
 }
 
-// HostAccess tells the listeners that the calling thread reads or writes memory
+// HostAccess notifies the listeners that the calling thread reads or writes memory
 // itself, without a call of the runtime.
 //
 // # Errors
@@ -230,12 +230,12 @@ func (rt *Runtime) HostAccess(t *Thread, r Range, write bool) error {
 	if write {
 		o = Operation{Kind: "host write", Thread: t, Writes: []Range{r}}
 	}
-	rt.host(o)
+	rt.notifyHost(o)
 	return nil
 }
 
-// told is a point whose end is told to the listeners, once.
-type told struct {
+// observedPoint is a point that notifies the listeners once when it is reached.
+type observedPoint struct {
 	driver.Point
 	rt   *Runtime
 	o    Operation
@@ -243,28 +243,28 @@ type told struct {
 }
 
 // Wait implements driver.Point.
-func (p *told) Wait(limit int64) bool {
+func (p *observedPoint) Wait(limit int64) bool {
 	reached := p.Point.Wait(limit)
 	if reached && p.done.CompareAndSwap(false, true) {
-		p.rt.host(p.o)
+		p.rt.notifyHost(p.o)
 	}
 	return reached
 }
 
-// telling returns p as a point that tells o when it was waited for.
-func (rt *Runtime) telling(p driver.Point, o Operation) driver.Point {
+// observe returns p as a point that notifies the listeners of o when it is reached.
+func (rt *Runtime) observe(p driver.Point, o Operation) driver.Point {
 	if !rt.listened() {
 		return p
 	}
-	o.Site = rt.listeners.site() // the wait ends where the caller cannot be asked
-	// Numbered now: it waits for what was enqueued before, not for what comes meanwhile.
+	o.Site = rt.listeners.site() // the wait ends on a thread that does not know the caller
+	// Numbered now: it waits for what was enqueued before, not for what follows.
 	o.ID = rt.listeners.number()
 	o.Seq = rt.listeners.notifier.number()
-	return &told{Point: p, rt: rt, o: o}
+	return &observedPoint{Point: p, rt: rt, o: o}
 }
 
 // Missing implements driver.Placed.
-func (p *told) Missing() []driver.Place { return driver.Missing(p.Point) }
+func (p *observedPoint) Missing() []driver.Place { return driver.Missing(p.Point) }
 
 var began = time.Now()
 
@@ -277,16 +277,16 @@ func (rt *Runtime) Now() int64 {
 }
 
 // FollowExecution switches on or off that the backend notes when operations
-// run, for those that somebody listens to.
+// run, for those that have listeners.
 //
 // # Errors
-//   - [ErrNotSupported]: the backend cannot tell.
+//   - [ErrNotSupported]: the backend does not note it.
 //
 // Contract: O6.
 func (rt *Runtime) FollowExecution(on bool) error {
 	if rt.sim == nil {
 		return driver.Errorf(driver.NotSupported, "follow execution",
-			"the %s backend does not tell when operations run", rt.Name())
+			"the %s backend does not note when operations run", rt.Name())
 	}
 	rt.sim.Follow(on)
 	return nil
@@ -302,7 +302,7 @@ func (rt *Runtime) Executions() []driver.Execution {
 	return nil
 }
 
-// Graphed reports whether the backend can tell what its streams wait for.
+// Graphed reports whether the backend knows what its streams wait for.
 func (rt *Runtime) Graphed() bool {
 	return rt.sim != nil
 }
@@ -323,11 +323,11 @@ func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
 		return false, 0
 	}
 	quiet, mark = rt.sim.Quiet()
-	return quiet && rt.Funcs.still(), mark
+	return quiet && rt.Funcs.settled(), mark
 }
 
 // Busy returns all streams with pending work, and what each waits for; none
-// where the backend cannot tell.
+// where the backend does not know.
 //
 // Contract: W1, W2.
 func (rt *Runtime) Busy() []driver.Busy {

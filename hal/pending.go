@@ -58,13 +58,13 @@ func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
 	}
 	o := Operation{Kind: "synchronize memory", Thread: t, Reads: rt.wholeBlock(addr)}
 	if len(ps) == 0 {
-		rt.host(o)
+		rt.notifyHost(o)
 		return nil, nil
 	}
-	return rt.telling(ps, o), nil
+	return rt.observe(ps, o), nil
 }
 
-// wholeBlock is the block that holds addr, as listeners are told of it.
+// wholeBlock is the block that holds addr, as listeners see it.
 func (rt *Runtime) wholeBlock(addr uint64) []Range {
 	if !rt.listened() {
 		return nil
@@ -98,6 +98,6 @@ func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
 		}
 	}
 	// What is done already was not waited for, but is ordered as well.
-	s.dev.rt.host(Operation{Kind: "wait memory", Stream: s, Thread: t, Reads: s.dev.rt.wholeBlock(addr)})
+	s.dev.rt.notifyHost(Operation{Kind: "wait memory", Stream: s, Thread: t, Reads: s.dev.rt.wholeBlock(addr)})
 	return nil
 }

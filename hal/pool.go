@@ -66,7 +66,7 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 	b := &Block{Start: c.start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, home: s}
 	var id uint32
 	if s.listened() {
-		id = s.tell(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+		id = s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
 	if last := s.d.Last(); !s.d.Reached(last) {
 		// The block may be one that pending work of s still works on for its former owner.
@@ -308,7 +308,7 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 func (s *Stream) freeInOrder(t *Thread, b *Block) {
 	b.countFreed()
 	if s.listened() {
-		s.tell(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+		s.notify(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
 	s.dev.pool.free(s.dev, b.chunk, s, s.d.Mark())
 }

@@ -20,18 +20,18 @@ type ticket struct {
 	stream *Stream
 	c      driver.Completer // nil when the stream does not wait for the end
 	drop   bool             // the function, or its error, is not needed any more
-	watch  *watch           // nil unless somebody wants to know what it changes
+	watch  *watch           // nil unless what it changes is observed
 }
 
 // Queue hands functions whose turn has come to the threads that run them, the
-// most urgent stream's first. The runtime's own queue has threads that come
-// and go as needed; a report queue is served by whoever asks.
+// most urgent stream's first. The runtime's own queue has threads that start
+// and end as needed; a report queue is served by the threads that call Next.
 type Queue struct {
 	mu      sync.Mutex
 	tickets prio.Queue[ticket]
 	idle    []*park.Parker
 	workers []*Thread // that take functions; what each runs is guarded by mu
-	coming  int       // threads that end a function and look for the next at once
+	between int       // threads that end a function and take the next at once
 	threads int       // started and not ended
 	limit   int
 	closed  bool
@@ -48,9 +48,9 @@ func (q *Queue) put(level uint8, k ticket) *park.Parker {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.tickets.Push(level, k)
-	// A thread on its way takes one without being woken, and without another
+	// A thread between two functions takes one without being woken, and without another
 	// thread being woken to compete for it.
-	if n := len(q.idle); n > 0 && q.tickets.Len() > q.coming {
+	if n := len(q.idle); n > 0 && q.tickets.Len() > q.between {
 		p := q.idle[n-1]
 		q.idle = q.idle[:n-1]
 		return p
@@ -77,7 +77,7 @@ type Task struct {
 	Drop bool
 	// Spawn asks the caller to start one more thread; it is counted already.
 	Spawn bool
-	// End tells the thread to end: the queue is closed, or has too many threads.
+	// End means that the thread must end: the queue is closed, or has too many threads.
 	End bool
 }
 
@@ -156,7 +156,7 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 		q.mu.Lock()
 		if !got && !q.leave(p) {
 			q.mu.Unlock()
-			p.Park(driver.Forever, 0) // its permit is on the way
+			p.Park(driver.Forever, 0) // it was chosen meanwhile: its permit follows
 			q.mu.Lock()
 			got = true
 		}
@@ -174,7 +174,7 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 	}
 }
 
-// dismiss forgets a thread that ends.
+// dismiss removes a thread that ends from those that serve the queue.
 func (q *Queue) dismiss(t *Thread) {
 	t.serves.Store(nil)
 	for i, o := range q.workers {
@@ -185,7 +185,7 @@ func (q *Queue) dismiss(t *Thread) {
 	}
 }
 
-// leave takes a thread out of the idle ones and reports whether it was there.
+// leave removes a thread from the idle ones and reports whether it was there.
 func (q *Queue) leave(p *park.Parker) bool {
 	for i, o := range q.idle {
 		if o == p {
@@ -235,17 +235,17 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) (unreported bool) {
 // Contract: H1, H2.
 func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) (task Task, unreported bool) {
 	q.mu.Lock()
-	q.coming++
+	q.between++
 	q.mu.Unlock()
 	unreported = q.Done(t, failed, err)
 	q.mu.Lock()
-	q.coming--
+	q.between--
 	q.mu.Unlock()
 	task, _ = q.Next(t, 0) // t runs no function now
 	return task, unreported
 }
 
-// Close sends away the threads that wait and those that come.
+// Close ends the threads that wait in Next, and those that call it later.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
@@ -257,7 +257,8 @@ func (q *Queue) Close() {
 	}
 }
 
-// Held says who holds the threads when all are busy, else nothing.
+// Held returns a text that names the functions on all threads when none is free,
+// else "".
 //
 // Contract: H5.
 func (q *Queue) Held() string {
@@ -281,8 +282,8 @@ func (q *Queue) Held() string {
 		"raise HALSTREAM_HOST_THREADS or let functions end", q.limit, strings.Join(holders, ", "), q.tickets.Len())
 }
 
-// still reports whether no function will be taken before one has ended.
-func (q *Queue) still() bool {
+// settled reports whether no function will be taken before one has ended.
+func (q *Queue) settled() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	busy := 0
@@ -291,8 +292,8 @@ func (q *Queue) still() bool {
 			busy++
 		}
 	}
-	// A thread that neither runs a function nor sleeps is on its way here.
-	return q.coming == 0 && busy+len(q.idle) >= q.threads && (q.tickets.Len() == 0 || len(q.idle) == 0)
+	// A thread that neither runs a function nor sleeps is about to take one.
+	return q.between == 0 && busy+len(q.idle) >= q.threads && (q.tickets.Len() == 0 || len(q.idle) == 0)
 }
 
 // Waiting returns how many functions no thread has taken yet.

@@ -6,7 +6,7 @@ import (
 )
 
 // runtimeThreads stands in a stream's queue for the threads of the runtime, for
-// a stream whose functions were asked to run there and nowhere else.
+// a stream for which UseRuntimeThreads was called.
 var runtimeThreads = newQueue(0)
 
 // NewReportQueue returns a queue for functions of subscribed streams. Functions

@@ -16,7 +16,7 @@ import (
 type Runtime struct {
 	drv       driver.Driver
 	devices   []*Device
-	passed    []string
+	skipped   []string
 	listeners listeners
 	inspector atomic.Pointer[Inspector]
 	// Funcs is the queue from which threads take the functions on streams.
@@ -87,7 +87,7 @@ func init() {
 }
 
 // OpenBackend opens a backend by name; "auto" takes the first by rank that can
-// be used, and Passed then tells why not one before it.
+// be used; Skipped then returns why those before it could not.
 //
 // # Errors
 //   - [ErrAbsent]: it cannot be used here; the text says why.
@@ -121,7 +121,7 @@ func OpenBackend(name string, threads int) (*Runtime, error) {
 		if err == nil {
 			var rt *Runtime
 			if rt, err = Open(drv, threads); err == nil {
-				rt.passed = reasons
+				rt.skipped = reasons
 				return rt, nil
 			}
 		}
@@ -140,11 +140,11 @@ func OpenBackend(name string, threads int) (*Runtime, error) {
 // Name returns the backend's name.
 func (rt *Runtime) Name() string { return rt.drv.Name() }
 
-// Passed returns why each backend that "auto" would rather have taken could not
-// be used: "cuda: ...".
+// Skipped returns why each backend that "auto" prefers to this one could not be
+// used: "cuda: ...".
 //
 // Contract: D3.
-func (rt *Runtime) Passed() []string { return rt.passed }
+func (rt *Runtime) Skipped() []string { return rt.skipped }
 
 // Devices returns how many devices there are.
 //

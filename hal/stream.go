@@ -25,7 +25,7 @@ type Stream struct {
 	index    uint64
 	level    uint8
 	opts     StreamOptions
-	special  bool // a default stream: nobody may close it
+	special  bool // a default stream, which cannot be closed
 	external bool // another library's
 	ctx      *Context
 	closed   atomic.Bool
@@ -48,7 +48,7 @@ func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 		return nil, err
 	}
 	d.rt.live.Add(1)
-	d.rt.host(Operation{Kind: "new stream", Stream: s, Thread: t})
+	d.rt.notifyHost(Operation{Kind: "new stream", Stream: s, Thread: t})
 	return s, nil
 }
 
@@ -80,7 +80,7 @@ func (s *Stream) Index() uint64 { return s.index }
 // Options returns how the stream was made, with the clamped priority.
 func (s *Stream) Options() StreamOptions { return s.opts }
 
-// Special reports whether this is a default stream, which nobody can close.
+// Special reports whether this is a default stream, which cannot be closed.
 func (s *Stream) Special() bool { return s.special }
 
 // Ordered reports whether the stream takes part in the order with the legacy
@@ -106,7 +106,8 @@ func (s *Stream) Closed() bool { return s.closed.Load() }
 // Contract: O2.
 func (s *Stream) Describe() string { return s.d.Describe() + s.dev.rt.Funcs.Held() }
 
-// admit is the choke point's door: every call that enqueues passes it.
+// admit checks what every call that enqueues requires: no function runs on the
+// calling thread, the stream and its runtime are open, its context is current.
 func (s *Stream) admit(t *Thread, op string) error {
 	if t != nil && t.inside {
 		return t.enter(op)
@@ -123,7 +124,8 @@ func (s *Stream) admit(t *Thread, op string) error {
 	return nil
 }
 
-// settle ends a call that gave the backend the operation id, 0 if nobody listens.
+// settle ends a call that gave the backend operation id (0 without listeners): it
+// notifies the listeners, and waits where the stream blocks the host.
 func (s *Stream) settle(t *Thread, id uint32, err error) error {
 	if id != 0 {
 		s.dev.rt.listeners.enqueued(id, err)
@@ -244,13 +246,15 @@ func (s *Stream) Query(t *Thread) (bool, error) {
 func (s *Stream) done(t *Thread, kind string) (bool, error) {
 	done, err := s.d.Query()
 	if done && s.listened() {
-		s.dev.rt.host(Operation{Kind: kind, Stream: s, Thread: t})
+		s.dev.rt.notifyHost(Operation{Kind: kind, Stream: s, Thread: t})
 	}
 	return done, err
 }
 
-// Done is Query without the stream's errors, which stay for the next
-// synchronize or query.
+// Done is Query but for the stream's errors, which stay for the next synchronize
+// or query.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
 func (s *Stream) Done(t *Thread) (bool, error) {
 	if err := s.open(t, "query"); err != nil {
 		return false, err
@@ -268,8 +272,11 @@ func (s *Stream) workDone() bool {
 	return s.d.Reached(s.d.Last())
 }
 
-// Rested is Done as the first step of a synchronize, and told as one.
-func (s *Stream) Rested(t *Thread) (bool, error) {
+// TryFinish reports whether the stream is idle, without waiting. Listeners are
+// notified of it as of a synchronize.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
+func (s *Stream) TryFinish(t *Thread) (bool, error) {
 	if err := s.open(t, "synchronize"); err != nil {
 		return false, err
 	}
@@ -306,14 +313,15 @@ func (s *Stream) Point(t *Thread) (driver.Point, error) {
 	return s.point(t), nil
 }
 
-func (s *Stream) point(t *Thread) driver.Point { return s.telling(t, s.d.Point()) }
+func (s *Stream) point(t *Thread) driver.Point { return s.observe(t, s.d.Point()) }
 
-// telling returns p as a point whose end is that of all work on s before it.
-func (s *Stream) telling(t *Thread, p driver.Point) driver.Point {
-	return s.dev.rt.telling(p, Operation{Kind: "synchronize stream", Stream: s, Thread: t})
+// observe returns p as a point of which listeners are notified as the end of a
+// synchronize of s.
+func (s *Stream) observe(t *Thread, p driver.Point) driver.Point {
+	return s.dev.rt.observe(p, Operation{Kind: "synchronize stream", Stream: s, Thread: t})
 }
 
-// dropFailure hands back the token of an error that nobody can ask s for any more.
+// dropFailure hands back the token of an error that can no longer be reported.
 func (s *Stream) dropFailure() {
 	if err := s.d.Failure(); err != nil && err.Token != 0 {
 		if p := s.Drop(err.Token); p != nil {
@@ -322,7 +330,7 @@ func (s *Stream) dropFailure() {
 	}
 }
 
-// Failure returns the first error of s since it was last reported, and forgets it.
+// Failure returns the first error of s that was not reported yet, and clears it.
 //
 // Contract: S4.
 func (s *Stream) Failure() error {
@@ -332,7 +340,7 @@ func (s *Stream) Failure() error {
 	return nil
 }
 
-// open admits calls that enqueue nothing; they need no current context.
+// open checks what calls that enqueue nothing require; they need no current context.
 func (s *Stream) open(t *Thread, op string) error {
 	if err := t.enter(op); err != nil {
 		return err
@@ -362,7 +370,7 @@ func (s *Stream) Abort(t *Thread) (int, error) {
 	return sim.AbortStream(s.d), nil
 }
 
-// Close gives s up. Pending work still runs. Closing again does nothing.
+// Close ends the use of s. Pending work still runs. Closing again does nothing.
 //
 // # Errors
 //   - [ErrInvalidValue]: s is a default stream.
@@ -377,7 +385,7 @@ func (s *Stream) Close(t *Thread) error {
 		return driver.Errorf(driver.InvalidValue, "close stream", "a default stream cannot be closed")
 	}
 	if !s.closed.Load() {
-		s.dev.rt.host(Operation{Kind: "close stream", Stream: s, Thread: t})
+		s.dev.rt.notifyHost(Operation{Kind: "close stream", Stream: s, Thread: t})
 	}
 	s.end()
 	return nil

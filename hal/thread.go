@@ -65,7 +65,7 @@ func (t *Thread) Retire() {
 	t.streams, t.ctx, t.current = nil, nil, nil
 }
 
-// enter refuses calls from inside a host function.
+// enter rejects calls from inside a function on a stream (H3).
 func (t *Thread) enter(op string) error {
 	if t != nil && t.inside {
 		return driver.Errorf(driver.InHostFunction, op,
@@ -101,8 +101,8 @@ func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 	return s, nil
 }
 
-// ownStream is the vendor's per-thread default stream where there is one, which
-// other libraries of the process use, too; else one of ours.
+// ownStream returns the vendor's per-thread default stream where there is one, which
+// other libraries of the process use, too; else a new stream.
 func (d *Device) ownStream(t *Thread) (*Stream, error) {
 	if d.vendor == nil || !t.Bound {
 		return d.newStream(StreamOptions{}, nil)

@@ -132,7 +132,7 @@ func BackendPassed() (lines string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.Join(r.Passed(), "\n"), nil
+	return strings.Join(r.Skipped(), "\n"), nil
 }
 
 // UseBackend changes the backend. No stream or event may be alive but the streams

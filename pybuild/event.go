@@ -69,7 +69,7 @@ func EventPassed(id int64) (done int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	ok, err := e.Passed(caller())
+	ok, err := e.QueryInternal(caller())
 	return truth(ok), raise(err)
 }
 

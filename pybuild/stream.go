@@ -221,7 +221,7 @@ func StreamSync(id, limit int64) (done int64, err error) {
 	}
 	ok := false
 	if !deterministic || limit == 0 { // there it would be a call of its own, whose answer the order decides
-		if ok, err = s.Rested(t); err != nil || !ok && limit == 0 {
+		if ok, err = s.TryFinish(t); err != nil || !ok && limit == 0 {
 			return 0, raise(err)
 		}
 	}
