@@ -2,11 +2,11 @@ package order
 
 import "halstream/hal"
 
-// info is an operation that accesses memory, as long as anything refers to it.
+// info is an operation that accesses memory.
 type info struct {
 	stamp
-	know know  // but for its own stamp
-	line *line // nil for accesses by the host
+	knowledge knowledge // but for its own stamp
+	line      *line     // nil for accesses by the host
 
 	id, site uint32
 	token    uint64
@@ -14,7 +14,7 @@ type info struct {
 	arrival  uint64 // in the order of the calls
 	name     string
 	kind     kind
-	ready    bool // stamp and know are there
+	ready    bool // stamp and knowledge are set
 	raced    bool // is in a report
 	weight   int  // what remembering it costs
 }
@@ -30,7 +30,7 @@ func (c *Checker) newInfo(k kind, t *thread, l *line, op *hal.Operation) *info {
 // after reports whether o comes after the operation of e, of which the checker
 // heard earlier.
 func (o *info) after(e *entry) bool {
-	return e.slot == o.slot || o.know[strict].knows(e.stamp)
+	return e.slot == o.slot || o.knowledge[strict].knows(e.stamp)
 }
 
 // entry is an access in a cell.
@@ -168,7 +168,7 @@ func (c *Checker) read(cl *cell, e entry) {
 	cl.place(len(cl.reads) - 1)
 }
 
-// reindex notes where the reads are, if there are many.
+// reindex rebuilds the index of the reads, if there are many.
 func (c *cell) reindex() {
 	if len(c.reads) < readsScanned {
 		c.index, c.prune = nil, 0
@@ -191,7 +191,7 @@ func (c *cell) place(i int) {
 	c.index[slot] = int32(i + 1)
 }
 
-// drop takes out what nobody can be unordered with any more.
+// drop removes accesses that no later operation can be unordered with.
 func (c *cell) drop(floor *vector) {
 	n := len(c.reads)
 	for _, list := range []*[]entry{&c.writes, &c.reads} {

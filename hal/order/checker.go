@@ -7,18 +7,18 @@ import (
 	"halstream/hal"
 )
 
-// Checker follows a program. Its methods may be called from any thread, hold
-// its own lock for a moment only, and call nobody back.
+// Checker checks the operations of a program. Its methods may be called from any
+// thread, hold its lock for a moment only, and call no other code.
 type Checker struct {
-	mu      sync.Mutex
-	devices map[*hal.Device]*device
-	all     []*device // in the order of their first use
-	lines   map[*hal.Stream]*line
-	events  map[*hal.Event]*event
-	threads map[uint64]*thread
-	ended   *graves
-	orphan  know     // what the last of those had known
-	latest  struct { // the ones of the last call, to save a look-up
+	mu                 sync.Mutex
+	devices            map[*hal.Device]*device
+	all                []*device // in the order of their first use
+	lines              map[*hal.Stream]*line
+	events             map[*hal.Event]*event
+	threads            map[uint64]*thread
+	ended              *endedThreads
+	lastEndedKnowledge knowledge // of the thread that ended last
+	latest             struct {  // the ones of the last call, to save a look-up
 		stream *hal.Stream
 		line   *line
 		id     uint64
@@ -28,7 +28,7 @@ type Checker struct {
 	slots slots
 	// called is what any host thread knew at any call: the real-time order.
 	called *vector
-	// floor is what every host thread knows: nobody can be unordered with it.
+	// floor is what every host thread knows: no later operation is unordered with it.
 	floor *vector
 	held  int     // lines with operations that wait for a record to come
 	work  []*line // held lines that may go on
@@ -44,14 +44,14 @@ type Checker struct {
 	found   atomic.Uint64
 }
 
-// New returns a checker that knows of nothing.
+// New returns a checker that has seen no operation.
 func New() *Checker {
 	return &Checker{
 		devices: map[*hal.Device]*device{},
 		lines:   map[*hal.Stream]*line{},
 		events:  map[*hal.Event]*event{},
 		threads: map[uint64]*thread{},
-		ended:   &graves{},
+		ended:   &endedThreads{},
 		slots:   slots{next: 1},
 		next:    tidyEach,
 	}
@@ -109,12 +109,12 @@ func kindOf(name string) kind {
 	return kinds[name]
 }
 
-// ofThread reports whether it matters which thread made a call of the host:
-// those who only tidy up need not know anything.
+// ofThread reports whether it matters which thread made a call of the host.
+// Creating and closing objects carries no order.
 func (k kind) ofThread() bool { return k >= syncStream && k <= access }
 
-// Handle takes the next operation. It is meant for hal.Runtime.Listen: the
-// order of the calls of one stream and of one thread is that of the program.
+// Handle takes the next operation. It is meant for hal.Runtime.Listen, which calls
+// it in the order of each stream, each event and each thread.
 func (c *Checker) Handle(op hal.Operation) {
 	k := kindOf(op.Kind)
 	c.mu.Lock()
@@ -123,14 +123,14 @@ func (c *Checker) Handle(op hal.Operation) {
 		c.tidy()
 	}
 	if op.Host && !k.ofThread() {
-		c.keepHouse(k, &op)
+		c.handleLifetime(k, &op)
 		c.mu.Unlock()
 		return
 	}
 	t := c.thread(op.Thread)
-	t.know[timed] = c.called
-	if s := t.owes; s != nil {
-		t.owes = nil
+	t.knowledge[timed] = c.called
+	if s := t.pendingSync; s != nil {
+		t.pendingSync = nil
 		c.synchronize(t, s, op.Seq, strict)
 	}
 	switch {
@@ -144,18 +144,18 @@ func (c *Checker) Handle(op hal.Operation) {
 			c.enqueue(s, t, k, &op)
 		}
 		if s.blocks {
-			t.owes = s // the call returns when its work is done
+			t.pendingSync = s // the call returns when its work is done
 		}
 	}
-	c.called = t.know[timed]
+	c.called = t.knowledge[timed]
 	if len(c.threads) == 1 && c.held == 0 {
-		c.floor = t.know[strict]
+		c.floor = t.knowledge[strict]
 	}
 	c.mu.Unlock()
 }
 
-// Finish looks at operations that are still held because a record that they
-// wait for never came, as if it had come last. Call it before the last Take.
+// Finish performs the operations that are still held because a record that they
+// wait for was never enqueued, as if it had been enqueued last. Call it before the last Take.
 func (c *Checker) Finish() {
 	c.mu.Lock()
 	for _, s := range c.heldLines() {
@@ -165,7 +165,7 @@ func (c *Checker) Finish() {
 	c.mu.Unlock()
 }
 
-// Stats says what a checker has seen and what it keeps.
+// Stats counts what a checker has seen and what it keeps.
 type Stats struct {
 	Operations int // handled
 	Streams    int // known and not closed

@@ -1,9 +1,10 @@
 // Package order finds accesses to the same bytes that nothing orders.
 //
-// A [Checker] is told every operation that passes the choke point of package
-// hal, in the order of the calls, and keeps for each stream and each host
-// thread a vector clock: how far it knows the work of every other one. An
-// operation happens before another if the other knows it. Two accesses to the
+// A [Checker] handles every operation that listeners of package hal see, in their
+// order, and keeps a vector clock for each stream and each host thread: up to which
+// operation of every other one its next operation is ordered. In this package a
+// stream or thread "knows" an operation that its clock covers; an operation happens
+// before another if the other knows it. Two accesses to the
 // same bytes, at least one of them a write, of which neither happens before the
 // other are reported. The result depends on the program's calls alone, not on
 // the schedule: no operation needs to run.
@@ -11,34 +12,33 @@
 // # What orders
 //
 //   - Work on one stream, and what one host thread does, in the order of the calls.
-//   - An enqueued operation comes after all that its calling thread knows.
+//   - An enqueued operation comes after everything that its calling thread knows.
 //   - A wait binds to the version of the event at its call (E3), or to the work
 //     enqueued so far on the other stream (S6). A wait for a Future event passes
-//     by the first record after the latest reset (A2); what the stream does
-//     behind a wait whose record was not enqueued yet is looked at when it is.
+//     by the first record after the latest reset (A2); operations behind a wait whose
+//     record was not enqueued yet are held until it is.
 //   - The legacy default stream and the ordered streams of its device (S5).
-//     Waits alone make no barrier of it: one that finds its event done is never
+//     Waits alone make no barrier of it: a wait for a completed event is never
 //     enqueued.
 //   - A synchronize of the host, and a query that the runtime made by itself.
 //   - Memory that is allocated in stream order comes after the point where its
-//     former owner freed it, since elsewhere it is not given out before (M7).
+//     former owner freed it, since elsewhere it is not allocated again before (M7).
 //
-// A thread that calls the runtime for the first time knows what all the others
-// know by then: somebody started it.
+// A thread that calls the runtime for the first time knows what all other threads
+// know by then, since one of them started it.
 //
-// # What does not
+// # What does not order
 //
 // A query that returned true orders what follows it, but the program worked
 // only because it did; and calls of several host threads come in some order
 // without anything that the runtime could see. Pairs that only these order are
-// reported apart ([ByQuery], [ByTiming]). A gate orders nothing: it is opened
-// by whoever likes.
+// reported apart ([ByQuery], [ByTiming]). A gate orders nothing: any
+// thread may open it.
 //
 // # What is kept
 //
-// Of each range the accesses that no later one makes needless: the last writes
-// and the last read of every stream. So every byte with an unordered pair is
-// in some report, but not every such pair is. What all host threads know to be
-// done is forgotten, and the places in the clocks of streams that were closed
-// are used again.
+// For each range, the accesses that no later one supersedes: the last writes and
+// the last read of every stream. So every byte with an unordered pair is in some
+// report, but not every such pair is. What all host threads know is forgotten, and
+// the slots of closed streams in the clocks are used again.
 package order

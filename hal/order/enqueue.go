@@ -6,11 +6,11 @@ import "halstream/hal"
 // the work enqueued so far. While operations are held it may not be known yet.
 type point struct {
 	stamp
-	know    know
-	version uint64 // of the event, for records
-	line    *line
-	done    bool
-	waiting []*line // held ones
+	knowledge knowledge
+	version   uint64 // of the event, for records
+	line      *line
+	done      bool
+	waiting   []*line // held ones
 }
 
 // event is what records have made of an event.
@@ -21,7 +21,7 @@ type event struct {
 	// if there was none; known unless the event is older than the checker.
 	set     *point
 	known   bool
-	ever    know // what any record made known
+	ever    knowledge // what any record made known
 	waiting []*line
 }
 
@@ -60,10 +60,10 @@ func (c *Checker) early(op *hal.Operation) bool {
 
 // enqueue takes an operation whose predecessors are all known.
 func (c *Checker) enqueue(s *line, t *thread, k kind, op *hal.Operation) {
-	g := gather{know: &s.know}
-	if s.seen != t.know {
-		g.addAll(t.know)
-		s.seen = t.know
+	g := gather{knowledge: &s.knowledge}
+	if s.seen != t.knowledge {
+		g.addAll(t.knowledge)
+		s.seen = t.knowledge
 	}
 	var p *point
 	switch k {
@@ -77,7 +77,7 @@ func (c *Checker) enqueue(s *line, t *thread, k kind, op *hal.Operation) {
 			p = e.at(op.Version)
 		}
 		if p != nil && p.line != s {
-			g.add(p.stamp, p.know)
+			g.add(p.stamp, p.knowledge)
 			s.noteWait(op, p.line, p.seq)
 		}
 	case waitStream:
@@ -102,7 +102,7 @@ func (c *Checker) enqueue(s *line, t *thread, k kind, op *hal.Operation) {
 	if k == function || len(op.Reads)+len(op.Writes) > 0 {
 		in = c.newInfo(k, t, s, op)
 	}
-	c.perform(s, t.know, k, op, p, in)
+	c.perform(s, t.knowledge, k, op, p, in)
 }
 
 // legacyOrder makes s come after what the rule of the legacy default stream
@@ -111,17 +111,17 @@ func (c *Checker) legacyOrder(g *gather, s *line) {
 	d := s.dev
 	if s.legacy {
 		for i, o := range d.dirty {
-			g.add(o.stamp, o.know)
+			g.add(o.stamp, o.knowledge)
 			o.dirty = false
 			d.dirty[i] = nil
 		}
 		d.dirty = d.dirty[:0]
 		g.addAll(d.pastOrdered)
-		d.pastOrdered = know{}
+		d.pastOrdered = knowledge{}
 		return
 	}
 	if l := d.legacy; l != nil && l.seq != s.legacySeen {
-		g.add(l.stamp, l.know)
+		g.add(l.stamp, l.knowledge)
 		s.legacySeen = l.seq
 	}
 }
@@ -144,7 +144,7 @@ func (c *Checker) addFrees(g *gather, blocks []hal.Range) {
 		c.table.over(pieceOf(r), func(cl *cell, _ piece) {
 			for i := range cl.writes {
 				if o := cl.writes[i].info; o.kind == free {
-					g.add(o.stamp, o.know)
+					g.add(o.stamp, o.knowledge)
 				}
 			}
 		})
@@ -152,7 +152,7 @@ func (c *Checker) addFrees(g *gather, blocks []hal.Range) {
 }
 
 // perform is the operation itself: s knows all that comes before it.
-func (c *Checker) perform(s *line, t know, k kind, op *hal.Operation, p *point, in *info) {
+func (c *Checker) perform(s *line, t knowledge, k kind, op *hal.Operation, p *point, in *info) {
 	c.tick(s, t)
 	if s.ordered && !s.legacy && !s.dirty {
 		s.dirty = true
@@ -162,7 +162,7 @@ func (c *Checker) perform(s *line, t know, k kind, op *hal.Operation, p *point, 
 	if len(c.threads) == 1 {
 		s.places = 0
 	} else {
-		s.recent[s.places%len(s.recent)] = place{op.Seq, s.stamp, s.know}
+		s.recent[s.places%len(s.recent)] = place{op.Seq, s.stamp, s.knowledge}
 		s.places++
 	}
 	switch k {
@@ -177,7 +177,7 @@ func (c *Checker) perform(s *line, t know, k kind, op *hal.Operation, p *point, 
 	if in == nil {
 		return
 	}
-	in.stamp, in.know, in.ready = s.stamp, s.know, true
+	in.stamp, in.knowledge, in.ready = s.stamp, s.knowledge, true
 	if k == function {
 		c.late.remember(in)
 	}
@@ -191,7 +191,7 @@ func (c *Checker) perform(s *line, t know, k kind, op *hal.Operation, p *point, 
 
 // reach makes p stand for what s has done so far.
 func (c *Checker) reach(p *point, s *line) {
-	p.stamp, p.know, p.line, p.done = s.stamp, s.know, s, true
+	p.stamp, p.knowledge, p.line, p.done = s.stamp, s.knowledge, s, true
 	c.work = append(c.work, p.waiting...)
 	p.waiting = nil
 }
@@ -203,26 +203,26 @@ func (c *Checker) signal(e *event, p *point) {
 		return
 	}
 	e.known = true
-	g := gather{know: &e.ever}
-	g.add(p.stamp, p.know)
+	g := gather{knowledge: &e.ever}
+	g.add(p.stamp, p.knowledge)
 	switch was := e.set; {
 	case was == nil:
 		e.set = p
-	case was.slot == p.slot && was.slot != 0, was.slot != 0 && p.know[strict].knows(was.stamp):
+	case was.slot == p.slot && was.slot != 0, was.slot != 0 && p.knowledge[strict].knows(was.stamp):
 		// The first one comes first.
 	default:
-		e.set = &point{know: was.all().common(p.all()), line: p.line, done: true}
+		e.set = &point{knowledge: was.all().common(p.all()), line: p.line, done: true}
 	}
 	c.work = append(c.work, e.waiting...)
 	e.waiting = nil
 }
 
 // all is what is known at p, p included.
-func (p *point) all() know {
+func (p *point) all() knowledge {
 	if p.slot == 0 {
-		return p.know
+		return p.knowledge
 	}
-	return p.know.with(p.stamp)
+	return p.knowledge.with(p.stamp)
 }
 
 func pieceOf(r hal.Range) piece {

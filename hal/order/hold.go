@@ -7,18 +7,18 @@ import "halstream/hal"
 type item struct {
 	op    hal.Operation
 	kind  kind
-	host  know     // of the calling thread
-	needs []*point // that it comes after
-	met   int      // of those, how many are known
-	event *event   // Future event that it waits for
-	point *point   // that it makes: of a record, or a mark
+	host  knowledge // of the calling thread
+	needs []*point  // that it comes after
+	met   int       // of those, how many are known
+	event *event    // Future event that it waits for
+	point *point    // that it makes: of a record, or a mark
 	info  *info
 }
 
 // hold takes an operation while others are held. What it comes after is noted
 // now, as places on streams; it is performed when they are known.
 func (c *Checker) hold(s *line, t *thread, k kind, op *hal.Operation) {
-	it := &item{op: *op, kind: k, host: t.know}
+	it := &item{op: *op, kind: k, host: t.knowledge}
 	switch k {
 	case wait:
 		if op.Event == nil {
@@ -62,7 +62,7 @@ func (c *Checker) hold(s *line, t *thread, k kind, op *hal.Operation) {
 	c.settle()
 }
 
-// put adds an item to its stream, and performs it if nothing is in its way.
+// put adds an item to its stream, and performs it if nothing holds it.
 func (c *Checker) put(s *line, it *item) {
 	if len(s.queue) == 0 && it.ready() {
 		c.release(s, it)
@@ -78,7 +78,7 @@ func (c *Checker) put(s *line, it *item) {
 // placeOn returns the place on a stream at which its work so far is done.
 func (c *Checker) placeOn(s *line) *point {
 	if len(s.queue) == 0 {
-		return &point{stamp: s.stamp, know: s.know, line: s, done: true}
+		return &point{stamp: s.stamp, knowledge: s.knowledge, line: s, done: true}
 	}
 	if last := s.queue[len(s.queue)-1]; last.point != nil {
 		return last.point
@@ -96,7 +96,7 @@ func (c *Checker) ordered(list []*point, d *device, but *line) []*point {
 			list = append(list, c.placeOn(o))
 		}
 	}
-	return append(list, &point{know: d.pastOrdered, done: true})
+	return append(list, &point{knowledge: d.pastOrdered, done: true})
 }
 
 // missing returns the first place that is not known yet, nil if there is none.
@@ -114,7 +114,7 @@ func (it *item) ready() bool {
 	return it.missing() == nil && (it.event == nil || it.event.set != nil)
 }
 
-// await sees to it that s is looked at again when its first operation may go on.
+// await makes the first missing point of s's first held operation look at s again.
 func (s *line) await(it *item) {
 	if p := it.missing(); p != nil {
 		p.waiting = append(p.waiting, s)
@@ -129,23 +129,23 @@ func (c *Checker) release(s *line, it *item) {
 		c.reach(it.point, s)
 		return
 	}
-	g := gather{know: &s.know}
+	g := gather{knowledge: &s.knowledge}
 	g.addAll(it.host)
 	for _, p := range it.needs {
 		if p.done {
-			g.add(p.stamp, p.know)
+			g.add(p.stamp, p.knowledge)
 		} else {
-			g.add(p.line.stamp, p.line.know) // forced: rather too much than too little
+			g.add(p.line.stamp, p.line.knowledge) // forced: rather an order too many than a false report
 		}
 	}
 	switch op := &it.op; it.kind {
 	case wait:
 		if e := it.event; e != nil {
 			if p := e.set; p != nil {
-				g.add(p.stamp, p.know)
+				g.add(p.stamp, p.knowledge)
 				s.noteWait(op, p.line, p.seq)
 			} else {
-				g.addAll(e.ever) // forced: some record must have come
+				g.addAll(e.ever) // forced: some record was enqueued
 			}
 		} else if len(it.needs) > 0 {
 			s.noteWait(op, it.needs[0].line, it.needs[0].seq)

@@ -30,37 +30,35 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 				c.settle()
 			}
 		}
-		c.knowMemory(&t.know, op.Reads)
+		c.knowMemory(&t.knowledge, op.Reads)
 	case waitMemory:
 		if op.Stream != nil {
-			c.knowMemory(&c.line(op.Stream).know, op.Reads)
+			c.knowMemory(&c.line(op.Stream).knowledge, op.Reads)
 		}
 	case access:
 		c.accessed(t, op)
 	}
 }
 
-// knowMemory adds whatever was enqueued on some bytes, which was waited for or
-// was seen to be done.
-func (c *Checker) knowMemory(k *know, blocks []hal.Range) {
-	g := gather{know: k}
+// knowMemory adds all operations on some bytes: they were waited for, or found done.
+func (c *Checker) knowMemory(k *knowledge, blocks []hal.Range) {
+	g := gather{knowledge: k}
 	for _, r := range blocks {
 		c.table.over(pieceOf(r), func(cl *cell, _ piece) {
 			for _, list := range [][]entry{cl.writes, cl.reads} {
 				for _, e := range list {
-					g.add(e.stamp, e.info.know)
+					g.add(e.stamp, e.info.knowledge)
 				}
 			}
 		})
 	}
 }
 
-// keepHouse takes calls that make or give up memory, streams and events.
-func (c *Checker) keepHouse(k kind, op *hal.Operation) {
+// handleLifetime takes calls that create or release memory, streams and events.
+func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 	switch k {
 	case newMemory, freeMemory:
-		// Nothing works on a block that is given out, or ever will on one that
-		// was freed (M2).
+		// No operation uses a block before it is allocated, or after it was freed (M2).
 		for _, r := range op.Writes {
 			if c.held > 0 && k == newMemory {
 				c.forceOver(nil, pieceOf(r))
@@ -91,7 +89,7 @@ func (c *Checker) synchronize(t *thread, s *line, seq uint64, from int) {
 		}
 		c.settle()
 	}
-	g := gather{know: &t.know, from: from}
+	g := gather{knowledge: &t.knowledge, from: from}
 	c.addLine(&g, s, seq)
 }
 
@@ -104,8 +102,8 @@ func (c *Checker) synchronizeEvent(t *thread, e *event, version uint64, from int
 		c.forcePoint(p)
 		c.settle()
 	}
-	g := gather{know: &t.know, from: from}
-	g.add(p.stamp, p.know)
+	g := gather{knowledge: &t.knowledge, from: from}
+	g.add(p.stamp, p.knowledge)
 }
 
 func (c *Checker) synchronizeDevice(t *thread, d *device, seq uint64) {
@@ -115,7 +113,7 @@ func (c *Checker) synchronizeDevice(t *thread, d *device, seq uint64) {
 		}
 		c.settle()
 	}
-	g := gather{know: &t.know}
+	g := gather{knowledge: &t.knowledge}
 	for _, s := range d.lines {
 		if s.slot != 0 {
 			g.add(s.asOf(seq))
@@ -124,15 +122,15 @@ func (c *Checker) synchronizeDevice(t *thread, d *device, seq uint64) {
 	g.addAll(d.past)
 }
 
-// accessed takes accesses of the host, in the order of its thread.
+// accessed takes accesses by the host, in the order of its thread.
 func (c *Checker) accessed(t *thread, op *hal.Operation) {
 	if t.slot == 0 {
-		t.stamp = c.slots.take(t.know[strict], &t.know)
+		t.stamp = c.slots.take(t.knowledge[strict], &t.knowledge)
 	}
 	t.seq++
-	t.know = t.know.with(t.stamp)
+	t.knowledge = t.knowledge.with(t.stamp)
 	in := c.newInfo(access, t, nil, op)
-	in.stamp, in.know, in.ready = t.stamp, t.know, true
+	in.stamp, in.knowledge, in.ready = t.stamp, t.knowledge, true
 	for _, r := range op.Reads {
 		c.touch(in, pieceOf(r), false, false)
 	}
@@ -149,21 +147,20 @@ func (c *Checker) closeLine(s *line) {
 	}
 }
 
-// tidyEach is how many operations there are at most between two looks at what
-// can be forgotten.
+// tidyEach is the greatest number of operations between two runs of tidy.
 const tidyEach = 4096
 
-// tidy forgets threads, streams and events that are gone and accesses that
-// everybody knows. What is looked at in whole is looked at only when it has
-// doubled, so that the cost for each operation stays the same.
+// tidy forgets ended threads, closed streams and events, and accesses that all
+// threads know. A table is scanned only when its size has doubled, so that the cost
+// for each operation stays the same.
 func (c *Checker) tidy() {
 	c.next = c.count + tidyEach
 	for _, id := range c.ended.take() {
 		if h := c.threads[id]; h != nil {
 			delete(c.threads, id)
-			c.orphan = h.know
+			c.lastEndedKnowledge = h.knowledge
 			if h.slot != 0 {
-				c.slots.give(h.stamp, h.know)
+				c.slots.give(h.stamp, h.knowledge)
 			}
 		}
 	}
@@ -189,9 +186,9 @@ func (c *Checker) tidy() {
 		first := true
 		for _, h := range c.threads {
 			if first {
-				floor, first = h.know[strict], false
+				floor, first = h.knowledge[strict], false
 			} else {
-				floor = common(floor, h.know[strict])
+				floor = common(floor, h.knowledge[strict])
 			}
 		}
 		c.floor = floor

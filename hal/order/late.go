@@ -2,10 +2,11 @@ package order
 
 import "halstream/hal"
 
-// lateMost is for how many operations later news is taken; a power of two.
+// lateMost is how many operations back an observed access is accepted; a power of
+// two.
 const lateMost = 1 << 17
 
-// lateWords bounds what their clocks take, in words.
+// lateWords bounds the words of their clocks.
 const lateWords = 1 << 24
 
 // late remembers operations of which more may become known when they run.
@@ -40,7 +41,7 @@ func (l *late) remember(o *info) {
 	}
 	for l.words > lateWords || o.id-l.first >= lateMost {
 		if o.id-l.first >= 1<<31 {
-			return // its turn came too late
+			return // handled too late
 		}
 		if p := &l.ops[l.first%lateMost]; *p != nil {
 			l.words -= (*p).weight
@@ -48,7 +49,7 @@ func (l *late) remember(o *info) {
 		}
 		l.first++
 	}
-	if v := o.know[strict]; v != l.last {
+	if v := o.knowledge[strict]; v != l.last {
 		l.last = v
 		o.weight = len(v.span())
 		l.words += o.weight
@@ -65,7 +66,7 @@ func (l *late) find(id uint32) *info {
 	return nil
 }
 
-// Observed says that the operation id, a function, also wrote these bytes: their
+// Observed declares that the operation id, a function, also wrote these bytes: their
 // contents were compared. It may be called from any thread, any time after
 // Handle.
 func (c *Checker) Observed(id uint32, writes []hal.Range) {
@@ -132,7 +133,7 @@ func (o *info) before(e *entry) bool {
 	if e.slot == o.slot {
 		return e.seq > o.seq
 	}
-	return e.info.know[strict].knows(o.stamp)
+	return e.info.knowledge[strict].knows(o.stamp)
 }
 
 func (c *Checker) conflictLate(e *entry, o *info, write bool, p piece) {
@@ -141,15 +142,14 @@ func (c *Checker) conflictLate(e *entry, o *info, write bool, p piece) {
 		world    int
 		category Category
 	}{{timed, ByTiming}, {asked, ByQuery}} {
-		if o.know[w.world].knows(e.stamp) || e.info.know[w.world].knows(o.stamp) {
+		if o.knowledge[w.world].knows(e.stamp) || e.info.knowledge[w.world].knows(o.stamp) {
 			category = w.category
 		}
 	}
 	c.pair(category, half{e.info, write, e.seen}, half{o, true, true}, p)
 }
 
-// Source says, after Handle of a copy and before the calling thread does
-// anything else, that the copy's source r will be compared with what it was at
+// Source declares, right after Handle of a copy, that the copy's source r will be compared with what it was at
 // the call; see Refilled.
 func (c *Checker) Source(id uint32, r hal.Range) {
 	c.mu.Lock()
@@ -168,7 +168,7 @@ func (c *Checker) Source(id uint32, r hal.Range) {
 	}
 	if s.info != nil {
 		if h := c.threads[s.info.thread]; h != nil {
-			s.host = h.know[strict]
+			s.host = h.knowledge[strict]
 		}
 		s.legit = s.legit || c.explained(s, p)
 	}
@@ -197,7 +197,7 @@ func (c *Checker) explained(s *source, p piece) bool {
 	return found
 }
 
-// Refilled says that the source of the copy id was not the same when it ran as
+// Refilled declares that the source of the copy id was not the same when it ran as
 // at the call. That is reported with the next Take, unless an operation that is
 // ordered before the copy wrote there meanwhile, or who did is in a report
 // already.

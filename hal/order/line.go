@@ -7,19 +7,19 @@ import (
 	"halstream/hal"
 )
 
-// line is a stream: operations one after the other. Its stamp is that of the
-// latest one; what that one knows is know and its own stamp.
+// line is the state of a stream. Its stamp is that of the latest operation, which
+// knows knowledge and its own stamp.
 type line struct {
 	stamp
-	know    know
-	seen    know // of the host when it enqueued last
-	stream  *hal.Stream
-	dev     *device
-	ordered bool // takes part in the legacy order
-	legacy  bool // is the legacy default stream
-	blocks  bool // the host, until its work is done
+	knowledge knowledge
+	seen      knowledge // of the thread that enqueued last
+	stream    *hal.Stream
+	dev       *device
+	ordered   bool // takes part in the legacy order
+	legacy    bool // is the legacy default stream
+	blocks    bool // calls that enqueue wait until the work is done
 
-	dirty      bool   // has work that the legacy default stream does not know
+	dirty      bool   // has operations that the legacy default stream does not know
 	legacySeen uint32 // how far it knows the legacy default stream
 	lastSeq    uint64 // of the latest operation
 	recent     [4]place
@@ -35,12 +35,12 @@ type line struct {
 	nrecord uint
 }
 
-// place is where a line was after an operation; kept while several host
-// threads are about, since one may wait while another enqueues.
+// place is the state of a line after an operation. It is kept while there are
+// several host threads, since one may wait while another enqueues.
 type place struct {
 	order uint64 // hal.Operation.Seq
 	stamp
-	know know
+	knowledge knowledge
 }
 
 // device is the streams of a device.
@@ -50,25 +50,25 @@ type device struct {
 	lines   []*line
 	dirty   []*line // ordered ones with work that legacy does not know
 	// What closed streams had done, and those of them that were ordered.
-	past, pastOrdered know
+	past, pastOrdered knowledge
 }
 
 // thread is a host thread. Its slot is taken at its first access to memory; its
 // knowledge contains its own stamp.
 type thread struct {
 	stamp
-	id   uint64
-	know know
-	owes *line // whose latest operation it waited for within the call
+	id          uint64
+	knowledge   knowledge
+	pendingSync *line // the blocking stream whose work its latest call waited for
 }
 
-// graves are the host threads that nobody can use any more.
-type graves struct {
+// endedThreads are the host threads whose tokens were collected.
+type endedThreads struct {
 	mu  sync.Mutex
 	ids []uint64
 }
 
-func (g *graves) take() []uint64 {
+func (g *endedThreads) take() []uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ids := g.ids
@@ -114,16 +114,16 @@ func (c *Checker) thread(t *hal.Thread) *thread {
 	}
 	h := c.threads[id]
 	if h == nil {
-		h = &thread{id: id, know: c.orphan}
+		h = &thread{id: id, knowledge: c.lastEndedKnowledge}
 		first := true
 		for _, o := range c.threads {
 			if first {
-				h.know, first = o.know, false
+				h.knowledge, first = o.knowledge, false
 			} else {
-				h.know = h.know.common(o.know)
+				h.knowledge = h.knowledge.common(o.knowledge)
 			}
 		}
-		h.know[asked] = h.know[strict]
+		h.knowledge[asked] = h.knowledge[strict]
 		c.threads[id] = h
 		if t != nil {
 			ended := c.ended
@@ -138,28 +138,29 @@ func (c *Checker) thread(t *hal.Thread) *thread {
 	return h
 }
 
-// tick makes room for an operation of l that t enqueues.
-func (c *Checker) tick(l *line, t know) {
+// tick gives l the stamp of its next operation, which t enqueues.
+func (c *Checker) tick(l *line, t knowledge) {
 	if l.slot == 0 {
-		l.stamp = c.slots.take(t[strict], &l.know)
+		l.stamp = c.slots.take(t[strict], &l.knowledge)
 	}
 	l.seq++
 }
 
 // asOf returns where l was before the operation with number seq, of whose end the
 // checker may be notified late.
-func (l *line) asOf(seq uint64) (stamp, know) {
+func (l *line) asOf(seq uint64) (stamp, knowledge) {
 	if l.lastSeq < seq || l.places == 0 {
-		return l.stamp, l.know
+		return l.stamp, l.knowledge
 	}
 	at := l.recent[(l.places-1)%len(l.recent)]
 	for i := 2; i <= min(l.places, len(l.recent)) && at.order >= seq; i++ {
 		at = l.recent[(l.places-i)%len(l.recent)]
 	}
-	return at.stamp, at.know
+	return at.stamp, at.knowledge
 }
 
-// forget ends a closed stream: others take its slot, its device keeps what it knew.
+// forget removes a closed stream: its slot is used again, its device keeps what it
+// knew.
 func (c *Checker) forget(l *line) {
 	delete(c.lines, l.stream)
 	c.latest.stream, c.latest.line = nil, nil
@@ -176,11 +177,11 @@ func (c *Checker) forget(l *line) {
 		return
 	}
 	if !c.floor.knows(l.stamp) {
-		g := gather{know: &d.past}
-		g.add(l.stamp, l.know)
+		g := gather{knowledge: &d.past}
+		g.add(l.stamp, l.knowledge)
 		if l.dirty {
-			g := gather{know: &d.pastOrdered}
-			g.add(l.stamp, l.know)
+			g := gather{knowledge: &d.pastOrdered}
+			g.add(l.stamp, l.knowledge)
 		}
 	}
 	if l.dirty {
@@ -191,5 +192,5 @@ func (c *Checker) forget(l *line) {
 			}
 		}
 	}
-	c.slots.give(l.stamp, l.know)
+	c.slots.give(l.stamp, l.knowledge)
 }

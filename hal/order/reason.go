@@ -85,7 +85,7 @@ func reason(a, o *info) Reason {
 	r.Record = firstRecord(a)
 	if o.line == nil {
 		r.Why = NotSynchronized
-		if o.know[strict].upTo(a.slot) > 0 {
+		if o.knowledge[strict].upTo(a.slot) > 0 {
 			r.Why = SynchronizedEarlier
 		}
 		return r

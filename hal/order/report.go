@@ -2,7 +2,7 @@ package order
 
 import "halstream/hal"
 
-// Category says what is wrong with a pair.
+// Category is what is wrong with a pair.
 type Category string
 
 const (
@@ -23,7 +23,7 @@ const (
 type Why string
 
 const (
-	// NeverWaited: the second stream waited for nothing of late.
+	// NeverWaited: the second stream has no recent wait.
 	NeverWaited Why = "never waited"
 	// OtherStream: it waited, but not for the first one's stream; Reason.Wait
 	// is the latest such wait.
@@ -73,7 +73,7 @@ type Access struct {
 	Write   bool
 	Seen    bool // observed, not declared
 	Host    bool // an access by the host
-	Unknown bool // nobody knows who: the other side of a Refill
+	Unknown bool // the other side of a Refill, which is not known
 }
 
 // Note is a wait or a record of a stream.
@@ -110,7 +110,7 @@ type Report struct {
 	Count         int // how many pairs of operations there were
 }
 
-// side and pair tell whether two reports are about the same.
+// side and pair identify reports about the same operations.
 type side struct {
 	site   uint32
 	kind   string
@@ -220,9 +220,9 @@ func (c *Checker) add(key pair, r Report, p piece) {
 func (c *Checker) conflict(e *entry, o *info, earlierWrites, write, seen bool, p piece) {
 	category := Race
 	switch {
-	case o.know[asked].knows(e.stamp):
+	case o.knowledge[asked].knows(e.stamp):
 		category = ByQuery
-	case o.know[timed].knows(e.stamp):
+	case o.knowledge[timed].knows(e.stamp):
 		category = ByTiming
 	}
 	c.pair(category, half{e.info, earlierWrites, e.seen}, half{o, write, seen}, p)

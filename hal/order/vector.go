@@ -8,13 +8,12 @@ const (
 	worlds
 )
 
-// stamp names an operation: the seq-th of a slot. A slot is the place of one
-// stream or host thread in the clocks. Slot 0 is nobody's.
+// stamp names an operation: the seq-th of a slot. A slot is the component of one
+// stream or host thread in the clocks. Slot 0 is unused.
 type stamp struct{ slot, seq uint32 }
 
-// vector says, per slot, up to which operation the work is known. It is never
-// changed once it can be reached from two places, so equal pointers mean equal
-// knowledge.
+// vector is a vector clock: for each slot, up to which operation it is known. It is
+// never changed once two places refer to it, so equal pointers mean equal vectors.
 type vector struct {
 	n     []uint32
 	small [12]uint32 // for programs with few streams: one allocation
@@ -30,7 +29,7 @@ func newVector(n int) *vector {
 	return v
 }
 
-// knows reports whether an operation is known; nobody's never is.
+// knows reports whether an operation is known; one of slot 0 never is.
 func (v *vector) knows(s stamp) bool {
 	return v != nil && int(s.slot) < len(v.n) && v.n[s.slot] >= s.seq && s.slot != 0
 }
@@ -115,15 +114,15 @@ func common(a, b *vector) *vector {
 	return out
 }
 
-// know is what is known in each of the three worlds. While nothing makes them
-// differ they are one vector, and cost no more than one.
-type know [worlds]*vector
+// knowledge is a clock for each of the three notions of order. While they do not
+// differ they are one vector.
+type knowledge [worlds]*vector
 
-func (k *know) same() bool { return k[strict] == k[asked] && k[asked] == k[timed] }
+func (k *knowledge) same() bool { return k[strict] == k[asked] && k[asked] == k[timed] }
 
-// with returns k with one stamp more in every world.
-func (k know) with(s stamp) know {
-	var out know
+// with returns k with one stamp more in each notion of order.
+func (k knowledge) with(s stamp) knowledge {
+	var out knowledge
 	for w := range worlds {
 		if w > 0 && k[w] == k[w-1] {
 			out[w] = out[w-1]
@@ -134,9 +133,9 @@ func (k know) with(s stamp) know {
 	return out
 }
 
-// common returns what both know in every world.
-func (k know) common(o know) know {
-	var out know
+// common returns what both know, for each notion of order.
+func (k knowledge) common(o knowledge) knowledge {
+	var out knowledge
 	for w := range worlds {
 		if w > 0 && k[w] == k[w-1] && o[w] == o[w-1] {
 			out[w] = out[w-1]
@@ -147,17 +146,17 @@ func (k know) common(o know) know {
 	return out
 }
 
-// gather adds knowledge to a know. from is the first world that takes part.
+// gather adds to a knowledge, beginning with the notion from.
 type gather struct {
-	know  *know
-	from  int
-	fresh bool // the one vector of all worlds is only ours
+	knowledge *knowledge
+	from      int
+	fresh     bool // no other place refers to the one vector of all notions
 }
 
 // add adds an operation and what it knew. Knowing an operation means knowing
 // all it knew, so for one that is known already there is nothing to do.
-func (g *gather) add(at stamp, k know) {
-	d := g.know
+func (g *gather) add(at stamp, k knowledge) {
+	d := g.knowledge
 	if g.from == strict && d.same() && k.same() {
 		v := d[strict]
 		if v.knows(at) {
@@ -170,7 +169,7 @@ func (g *gather) add(at stamp, k know) {
 		}
 		v = join(v, at, k[strict])
 		g.fresh = at.slot != 0
-		*d = know{v, v, v}
+		*d = knowledge{v, v, v}
 		return
 	}
 	g.fresh = false
@@ -183,7 +182,7 @@ func (g *gather) add(at stamp, k know) {
 			d[w] = join(was[w], at, k[w])
 		}
 		if w > 0 && d[w] != d[w-1] && d[w] != nil && d[w-1] != nil && d[w-1].contains(d[w]) {
-			d[w] = d[w-1] // the difference is over
+			d[w] = d[w-1] // they do not differ any more
 		}
 	}
 }
@@ -196,8 +195,8 @@ func (v *vector) span() []uint32 {
 	return v.n
 }
 
-// addAll adds what somebody knows.
-func (g *gather) addAll(k know) { g.add(stamp{}, k) }
+// addAll adds a whole knowledge.
+func (g *gather) addAll(k knowledge) { g.add(stamp{}, k) }
 
 func join(v *vector, at stamp, k *vector) *vector {
 	if at.slot == 0 {
