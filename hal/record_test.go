@@ -14,8 +14,11 @@ import (
 type hookedDriver struct {
 	driver.Driver
 	before func()
-	refuse error // of every record
+	after  func() // right after each record that was not refused, nil for none
+	refuse error  // of every record
 }
+
+func (d *hookedDriver) OnSequence(f func(driver.Tag)) { d.Driver.(driver.Sequencer).OnSequence(f) }
 
 type hookedDevice struct {
 	driver.Device
@@ -42,7 +45,11 @@ func (s *hookedStream) Record(e driver.Event, tag driver.Tag) error {
 	if s.drv.refuse != nil {
 		return s.drv.refuse
 	}
-	return s.Stream.Record(e, tag)
+	err := s.Stream.Record(e, tag)
+	if s.drv.after != nil {
+		s.drv.after()
+	}
+	return err
 }
 
 // gate holds a stream of the hooked driver.
@@ -116,4 +123,33 @@ func TestO1_what_the_backend_refuses_is_not_seen(t *testing.T) {
 	require.NoError(t, s.Record(me, e))
 	require.EqualValues(t, 1, e.Version())
 	require.Equal(t, []string{"record"}, seen)
+}
+
+// TestO1_the_backend_decides_the_order delays a thread between its record and the
+// return of the backend, and records on the same stream from another one meanwhile.
+func TestO1_the_backend_decides_the_order(t *testing.T) {
+	inner, err := host.Open(host.Options{})
+	require.NoError(t, err)
+	drv := &hookedDriver{Driver: inner, before: func() {}}
+	rt, err := hal.Open(drv, 1)
+	require.NoError(t, err)
+	defer rt.Close()
+	me, other := hal.NewThread(), hal.NewThread()
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	s, err := dev.NewStream(me, hal.StreamOptions{})
+	require.NoError(t, err)
+	first, err := rt.NewEvent(me, nil, hal.EventOptions{})
+	require.NoError(t, err)
+	second, err := rt.NewEvent(me, nil, hal.EventOptions{})
+	require.NoError(t, err)
+	var seen []*hal.Event
+	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Event) })
+	defer stop()
+	drv.after = func() {
+		drv.after = nil
+		require.NoError(t, s.Record(other, second))
+	}
+	require.NoError(t, s.Record(me, first))
+	require.Equal(t, []*hal.Event{first, second}, seen)
 }
