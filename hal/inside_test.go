@@ -26,6 +26,8 @@ func TestH3_every_call_with_a_thread_is_refused_inside_a_function(t *testing.T) 
 	require.NoError(t, err)
 	ctx, err := dev.NewContext(me)
 	require.NoError(t, err)
+	block, err := dev.Alloc(me, 64)
+	require.NoError(t, err)
 	reports := hal.NewReportQueue()
 	rt.Funcs.Start()
 	require.NoError(t, s.HostFunc(me, 1))
@@ -37,6 +39,7 @@ func TestH3_every_call_with_a_thread_is_refused_inside_a_function(t *testing.T) 
 	arguments := map[reflect.Type]any{
 		thread: inside, reflect.TypeFor[*hal.Device](): dev, reflect.TypeFor[*hal.Stream](): s,
 		reflect.TypeFor[*hal.Event](): e, reflect.TypeFor[*hal.Context](): ctx, reflect.TypeFor[*hal.Queue](): reports,
+		reflect.TypeFor[*hal.Block](): block,
 	}
 	tried := 0
 	for _, object := range []any{rt, dev, s, e, ctx, rt.Funcs, reports, &hal.Module{}, inside} {
