@@ -13,12 +13,11 @@ import (
 // hookedDriver is the host backend whose streams call before right before each record.
 type hookedDriver struct {
 	driver.Driver
+	driver.Simulator
 	before func()
 	after  func() // right after each record that was not refused, nil for none
 	refuse error  // of every record
 }
-
-func (d *hookedDriver) OnSequence(f func(driver.Tag)) { d.Driver.(driver.Sequencer).OnSequence(f) }
 
 type hookedDevice struct {
 	driver.Device
@@ -65,7 +64,7 @@ func (s *hookedStream) gate(t *testing.T) driver.Gate {
 func TestE4_the_version_counts_only_records_that_the_backend_has(t *testing.T) {
 	inner, err := host.Open(host.Options{})
 	require.NoError(t, err)
-	drv := &hookedDriver{Driver: inner}
+	drv := &hookedDriver{Driver: inner, Simulator: inner}
 	rt, err := hal.Open(drv, 1)
 	require.NoError(t, err)
 	defer rt.Close()
@@ -102,7 +101,7 @@ func TestE4_the_version_counts_only_records_that_the_backend_has(t *testing.T) {
 func TestO1_what_the_backend_refuses_is_not_seen(t *testing.T) {
 	inner, err := host.Open(host.Options{})
 	require.NoError(t, err)
-	drv := &hookedDriver{Driver: inner, before: func() {}, refuse: hal.ErrOutOfMemory}
+	drv := &hookedDriver{Driver: inner, Simulator: inner, before: func() {}, refuse: hal.ErrOutOfMemory}
 	rt, err := hal.Open(drv, 1)
 	require.NoError(t, err)
 	defer rt.Close()
@@ -130,7 +129,7 @@ func TestO1_what_the_backend_refuses_is_not_seen(t *testing.T) {
 func TestO1_the_backend_decides_the_order(t *testing.T) {
 	inner, err := host.Open(host.Options{})
 	require.NoError(t, err)
-	drv := &hookedDriver{Driver: inner, before: func() {}}
+	drv := &hookedDriver{Driver: inner, Simulator: inner, before: func() {}}
 	rt, err := hal.Open(drv, 1)
 	require.NoError(t, err)
 	defer rt.Close()
