@@ -155,3 +155,22 @@ func (s *Stream) blocks(what string, lists ...[]Range) []*Block {
 	}
 	return found
 }
+
+// Abort drops the pending work of s but for what already runs, and returns how
+// many operations it was. A thread blocked in Synchronize gets [ErrAborted].
+//
+// # Errors
+//   - [ErrNotSupported]: the backend cannot.
+//   - [ErrClosed], [ErrInHostFunction].
+//
+// Contract: A8.
+func (s *Stream) Abort(t *Thread) (int, error) {
+	if err := s.open(t, "abort"); err != nil {
+		return 0, err
+	}
+	sim := s.dev.rt.sim
+	if sim == nil {
+		return 0, driver.Errorf(driver.NotSupported, "abort", "the %s backend cannot", s.dev.rt.Name())
+	}
+	return sim.AbortStream(s.d), nil
+}
