@@ -18,15 +18,16 @@ VARIABLES = {
     "HALSTREAM_BACKEND": "auto (the default), host, cuda or ascend; read at the first use",
     "HALSTREAM_CUDA_LIBRARY": "the CUDA driver's library, by name or path (libcuda.so.1)",
     "HALSTREAM_HOST_DEVICES": "devices that the host backend shows (2)",
-    "HALSTREAM_HOST_ENGINES": "operations that take time and may run at once on one device (processors, at least 2)",
-    "HALSTREAM_HOST_THREADS": "threads for Python functions on streams, at most (32)",
+    "HALSTREAM_HOST_ENGINES": "copies, kernels and native functions at once on a device (processors, at least 2)",
+    "HALSTREAM_HOST_THREADS": "maximum number of threads for Python functions on streams (32)",
     "HALSTREAM_HOST_MEMORY": "bytes of each host device's memory, and of pinned memory (half of the machine's)",
-    "HALSTREAM_SANITIZE": "1, warn or raise: find unordered accesses in the whole process",
-    "HALSTREAM_SUPPRESSIONS": "file with rules for what the sanitizer shall not report",
-    "HALSTREAM_STALL": "0: waits that can never end are not told",
-    "HALSTREAM_LEAKS": "1: tell at the end of the process what it made and did not give up",
-    "HALSTREAM_STALL_S": "seconds until a function counts as waiting for the host, under a schedule (5)",
     "HALSTREAM_CACHE_DIR": "folder for compiled kernels (the user's cache folder)",
+    "HALSTREAM_SANITIZE": "1, warn or raise: report unordered accesses of the whole process",
+    "HALSTREAM_SUPPRESSIONS": "file with suppression rules for the sanitizer",
+    "HALSTREAM_STALL": "0: do not report waits that can never end",
+    "HALSTREAM_STALL_S": "under a schedule: seconds after which a function is taken to wait for the host (5)",
+    "HALSTREAM_STRICT": "1: dialects show only what the packages have that they mirror (halstream.strict())",
+    "HALSTREAM_LEAKS": "1: at the end of the process, report streams, events and memory that were not released",
 }
 
 
