@@ -20,9 +20,10 @@ TYPES = {"int64": "int", "uint64": "int", "float64": "float", "bool": "bool", "s
 
 HEAD = '''"""The extension, compiled from the Go package pybuild; only _native.py imports it.
 
-Written by tools/stubs.py.
+Written by tools/stubs.py, one function a line.
 """
 
+# fmt: off
 from typing import Any
 
 process_state: dict[str, Any]

@@ -13,29 +13,6 @@ import (
 const staged = 64 << 10
 
 var copyCases = []testCase{
-	{"M14_the_host_tells_what_it_accesses_itself", Memory, func(k *Kit) {
-		s := k.Stream(ordinary)
-		a := k.Alloc(0, 64)
-		own := make([]byte, 64)
-		type seen struct {
-			kind          string
-			reads, writes []hal.Range
-		}
-		var got []seen
-		stop := k.RT.Listen(func(o hal.Operation) { got = append(got, seen{o.Kind, o.Reads, o.Writes}) })
-		defer stop()
-		mine := hal.Range{Start: addressOf(own), Size: 64}
-		require.NoError(k, k.RT.HostAccess(k.Me, mine, true))
-		k.Copy(s, a.Start, mine.Start, mine.Size) // taken within the call
-		require.NoError(k, k.RT.HostAccess(k.Me, mine, false))
-		require.Equal(k, []seen{
-			{"host write", nil, []hal.Range{mine}},
-			{"host read", []hal.Range{mine}, nil},
-			{"copy", nil, []hal.Range{{Start: a.Start, Size: 64}}},
-			{"host read", []hal.Range{mine}, nil},
-		}, got)
-		k.Sync(s)
-	}},
 	{"M3_copies_run_in_stream_order", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		for _, size := range []int64{1, 4096, 4097, 300_001} {

@@ -10,6 +10,29 @@ import (
 )
 
 var observeCases = []testCase{
+	{"M14_the_host_tells_what_it_accesses_itself", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		a := k.Alloc(0, 64)
+		own := make([]byte, 64)
+		type seen struct {
+			kind          string
+			reads, writes []hal.Range
+		}
+		var got []seen
+		stop := k.RT.Listen(func(o hal.Operation) { got = append(got, seen{o.Kind, o.Reads, o.Writes}) })
+		defer stop()
+		mine := hal.Range{Start: addressOf(own), Size: 64}
+		require.NoError(k, k.RT.HostAccess(k.Me, mine, true))
+		k.Copy(s, a.Start, mine.Start, mine.Size) // taken within the call
+		require.NoError(k, k.RT.HostAccess(k.Me, mine, false))
+		require.Equal(k, []seen{
+			{"host write", nil, []hal.Range{mine}},
+			{"host read", []hal.Range{mine}, nil},
+			{"copy", nil, []hal.Range{{Start: a.Start, Size: 64}}},
+			{"host read", []hal.Range{mine}, nil},
+		}, got)
+		k.Sync(s)
+	}},
 	{"O1_listeners_see_what_is_enqueued", 0, func(k *Kit) {
 		s, b := k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
