@@ -125,3 +125,12 @@ def test_a_process_pool_hands_a_dialects_error_on(child: Any, tmp_path: Any) -> 
         timeout=60.0,
     )
     assert done.stdout == "done\n", done.stderr
+
+
+def test_the_error_of_an_exhausted_pool_keeps_its_class() -> None:
+    """Its class has the name of the public one, so it cannot be pickled by reference."""
+    from halstream.cupy import cuda
+
+    with pytest.raises(hs.OutOfMemoryError) as failed:
+        cuda.alloc(1 << 50)
+    check(failed.value)

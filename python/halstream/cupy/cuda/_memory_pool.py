@@ -36,7 +36,13 @@ class Exhausted(OutOfMemoryError, _CoreOutOfMemory):
     code, operation = 0, "allocate"
 
     def __reduce__(self) -> Any:
-        return OutOfMemoryError, (self._size, self._total, self._limit)
+        # By a function: the name of this class is that of the public one.
+        return _exhausted, (self._size, self._total, self._limit)
+
+
+def _exhausted(size: int, total: int, limit: int) -> Exhausted:
+    """Make the error again from its pickle."""
+    return Exhausted(size, total, limit)
 
 
 Exhausted.__name__ = Exhausted.__qualname__ = "OutOfMemoryError"
