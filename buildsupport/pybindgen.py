@@ -25,13 +25,13 @@ HEAD = r"""
 #include "halstream_go.h"
 #include "caller.h"
 
-/* Keep in step with raise in pybuild/ids.go: kind, code, operation, token, text. */
+/* Keep in step with errorPrefix and errorRecord in pybuild/records.go. */
 static PyObject *refused(void)
 {
     PyErr_SetString(PyExc_RuntimeError,
-                    "\x1f" "forked\x1f" "0\x1f" "call\x1f" "0\x1f"
+                    "halstream error: {\"kind\":\"forked\",\"code\":0,\"operation\":\"call\",\"token\":0,\"text\":\""
                     "this process was forked after halstream was loaded, and the runtime's threads stayed in "
-                    "the parent; start processes with the 'spawn' method of multiprocessing instead");
+                    "the parent; start processes with the 'spawn' method of multiprocessing instead\"}");
     return NULL;
 }
 

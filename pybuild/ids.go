@@ -121,15 +121,12 @@ func event(id int64, op string) (*hal.Event, error) {
 	return nil, unknown(id, op, "event")
 }
 
-// separator stands between the parts of an error's text: kind, vendor code,
-// operation, token and text, which Python takes apart again.
-const separator = "\x1f"
-
+// flatError is an error in the form that Python reads.
 type flatError struct{ text string }
 
 func (e *flatError) Error() string { return e.text }
 
-// raise gives an error the form that Python takes apart.
+// raise gives an error the form that Python reads: errorPrefix and an errorRecord.
 func raise(err error) error {
 	if err == nil {
 		return nil
@@ -141,8 +138,7 @@ func raise(err error) error {
 		}
 		e = driver.Errorf(driver.Unknown, "", "%s", err)
 	}
-	return &flatError{fmt.Sprint(separator, e.Kind, separator, e.Code, separator, e.Op,
-		separator, e.Token, separator, e.Text)}
+	return &flatError{errorPrefix + encode(errorRecord{e.Kind.String(), e.Code, e.Op, e.Token, e.Text})}
 }
 
 // guard turns a panic with an Error of the runtime (there is one: no id is left)

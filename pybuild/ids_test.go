@@ -2,6 +2,7 @@ package pybuild
 
 import (
 	gocontext "context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"strings"
@@ -31,12 +32,15 @@ func TestIDsAreNeverGivenTwice(t *testing.T) {
 	}
 }
 
-func TestErrorsHaveTheFormThatPythonTakesApart(t *testing.T) {
+func TestErrorsHaveTheFormThatPythonReads(t *testing.T) {
 	id := insert("x")
 	remove(id)
 	closed := unknown(id, "query", "stream")
-	require.Len(t, strings.Split(closed.Error(), separator), 6)
-	require.Contains(t, closed.Error(), separator+"closed"+separator)
+	text, found := strings.CutPrefix(closed.Error(), errorPrefix)
+	require.True(t, found)
+	var record errorRecord
+	require.NoError(t, json.Unmarshal([]byte(text), &record))
+	require.Equal(t, errorRecord{Kind: "closed", Operation: "query", Text: "the stream is closed; create a new one"}, record)
 	require.Contains(t, unknown(12345, "query", "stream").Error(), "invalid_handle")
 	require.Same(t, closed, raise(closed))
 }

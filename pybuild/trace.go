@@ -9,6 +9,8 @@ import (
 )
 
 // recordSeparator stands between the lines that one call returns.
+const separator = "\x1f"
+
 const recordSeparator = "\x1e"
 
 // TraceStart begins to log what is enqueued and what the host does, and

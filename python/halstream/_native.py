@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ._errors import KINDS, HalError, InvalidValueError, OutOfMemoryError
+from ._records import ERROR_PREFIX, ErrorRecord, decode
 from ._runtime import runtime
-
-_SEPARATOR = "\x1f"
 
 #: Exceptions of checked functions by token, until a synchronize raises them.
 checked: dict[int, BaseException] = runtime.keep("exceptions of checked functions", {})
@@ -272,12 +271,12 @@ def error(exc: BaseException, kinds: Mapping[str, Callable[..., BaseException]] 
         if type(exc) is not KINDS.get(kind) or kinds is KINDS:
             return exc
     else:
-        parts = str(exc).split(_SEPARATOR)
-        if len(parts) != 6:
+        message = str(exc)
+        if not message.startswith(ERROR_PREFIX):
             _raise_unchanged(exc)
-        _, kind, number, operation, token, text = parts
-        code = int(number)
-        original = checked.pop(int(token), None) if token != "0" else None
+        record: ErrorRecord = decode(message[len(ERROR_PREFIX) :])
+        kind, code, operation, text = record["kind"], record["code"], record["operation"], record["text"]
+        original = checked.pop(record["token"], None) if record["token"] else None
         if original is not None:
             _raise_unchanged(original)
     return kinds.get(kind, KINDS.get(kind, HalError))(text, code=code, operation=operation)

@@ -1,0 +1,95 @@
+"""The records between Go and Python: the definitions of both ends, and what the calls return."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+import halstream as hs
+import pytest
+from halstream import _native, _records
+
+PYBUILD = Path(__file__).parents[2] / "pybuild"
+NUMBERS = {"int", "int32", "int64", "uint32", "uint64"}
+
+
+def go_records() -> dict[str, dict[str, str]]:
+    """Return the fields of the records in Go, by the name of the record in Python."""
+    source = (PYBUILD / "records.go").read_text(encoding="utf-8")
+    found = {}
+    for name, body in re.findall(r"^type (\w+Record) struct \{\n(.*?)^\}", source, re.M | re.S):
+        fields = re.findall(r'^\s*\w+\s+(\S+)\s+`json:"(\w+)"`', body, re.M)
+        written = [line for line in body.splitlines() if line.strip() and not line.strip().startswith("//")]
+        assert len(fields) == len(written), f"{name} has a field that is not named in JSON"
+        found[_python_name(name)] = {field: _python_type(of) for of, field in fields}
+    return found
+
+
+def _python_name(name: str) -> str:
+    return name[0].upper() + name[1:]
+
+
+def _python_type(of: str) -> str:
+    if of.startswith("[]"):
+        return f"list[{_python_type(of[2:])}]"
+    if of.startswith("*"):
+        return f"{_python_type(of[1:])} | None"
+    if of in NUMBERS:
+        return "int"
+    return {"string": "str", "bool": "bool"}.get(of) or _python_name(of)
+
+
+def python_records() -> dict[str, type]:
+    return {name: of for name, of in vars(_records).items() if typing.is_typeddict(of)}
+
+
+def test_the_records_have_the_same_fields_and_types_in_go_and_in_python() -> None:
+    declared = {
+        name: {field: getattr(of, "__forward_arg__", of) for field, of in record.__annotations__.items()}
+        for name, record in python_records().items()
+    }
+    assert declared == go_records()
+    assert "ErrorRecord" in declared
+
+
+def test_the_prefix_of_errors_is_the_same_in_go_in_python_and_in_c() -> None:
+    prefix = f'"{_records.ERROR_PREFIX}'
+    assert f"const errorPrefix = {prefix}" in (PYBUILD / "records.go").read_text(encoding="utf-8")
+    assert prefix in (PYBUILD.parent / "buildsupport" / "pybindgen.py").read_text(encoding="utf-8")
+
+
+def check(value: Any, of: Any) -> None:
+    """Fail unless a decoded value has a type, and a record exactly its fields."""
+    origin, args = typing.get_origin(of), typing.get_args(of)
+    if typing.is_typeddict(of):
+        hints = typing.get_type_hints(of)
+        assert set(value) == set(hints)
+        for field, kind in hints.items():
+            check(value[field], kind)
+    elif origin is list:
+        assert type(value) is list
+        for one in value:
+            check(one, args[0])
+    elif origin in (typing.Union, types.UnionType):
+        if value is not None:
+            check(value, args[0])
+    else:
+        assert type(value) is of, f"{value!r} is no {of}"
+
+
+def test_an_error_is_an_error_record(backend: str) -> None:
+    del backend
+    s = hs.Stream()
+    with pytest.raises(RuntimeError) as caught:
+        _native._load().pybuild_StreamQuery(s._id + 1)
+    prefix, found, text = str(caught.value).partition(_records.ERROR_PREFIX)
+    assert prefix == "" and found
+    record = _records.decode(text)
+    check(record, _records.ErrorRecord)
+    assert record["kind"] == "invalid_handle" and record["operation"] and record["text"]
+    with pytest.raises(hs.HalError) as translated:
+        _native.stream_query(s._id + 1)
+    assert str(translated.value) == record["text"]
