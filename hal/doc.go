@@ -127,7 +127,9 @@
 //     release ends it and its streams.
 //   - A10: Reports of a subscribed stream go to its queue, whose functions may
 //     call the runtime; a stream without one refuses them. Functions that are no
-//     reports run on the runtime's threads, subscribed or not.
+//     reports run on the runtime's threads, subscribed or not. A queue is in
+//     use until no stream is subscribed to it and each of its reports has ended
+//     or was dropped.
 //
 // # Memory
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
@@ -21,6 +22,7 @@ type ticket struct {
 	c      driver.Completer // nil when the stream does not wait for the end
 	drop   bool             // the function, or its error, is not needed any more
 	watch  *watch           // nil unless what it changes is observed
+	queue  *Queue           // the report queue that counts it, else nil
 }
 
 // Queue hands functions whose turn has come to the threads that run them, the
@@ -38,6 +40,9 @@ type Queue struct {
 	reports bool
 	streams int     // subscribed to this report queue
 	dev     *Device // of the subscribed streams
+	// reported counts reports from their enqueue until they have ended or were
+	// dropped: a backend may hand one over after its stream has completed.
+	reported atomic.Int64
 }
 
 func newQueue(limit int) *Queue {
@@ -128,6 +133,8 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 				}
 				t.running = k
 				t.inside = !q.reports
+			} else {
+				k.uncount()
 			}
 			// One thread is always kept free: this one may be busy for long.
 			if !q.reports && len(q.idle) == 0 && q.threads < q.limit && !q.closed {
@@ -174,6 +181,13 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 	}
 }
 
+// uncount removes a report that ended, or was dropped, from its queue's count.
+func (k ticket) uncount() {
+	if k.queue != nil {
+		k.queue.reported.Add(-1)
+	}
+}
+
 // dismiss removes a thread that ends from those that serve the queue.
 func (q *Queue) dismiss(t *Thread) {
 	t.serves.Store(nil)
@@ -215,6 +229,7 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) (unreported bool) {
 	if k.stream == nil {
 		return err != nil
 	}
+	k.uncount() // before a thread that synchronizes with the stream goes on
 	if k.watch != nil {
 		k.watch.end()
 	}

@@ -26,11 +26,11 @@ type reportSink struct {
 }
 
 func (r reportSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	return r.q.put(level, ticket{token: token, stream: r.s, c: c})
+	return r.q.put(level, ticket{token: token, stream: r.s, c: c, queue: r.q})
 }
 
 func (r reportSink) Drop(token uint64) *park.Parker {
-	return r.q.put(0, ticket{token: token, stream: r.s, drop: true})
+	return r.q.put(0, ticket{token: token, stream: r.s, drop: true, queue: r.q})
 }
 
 // Report enqueues a function for the report queue s is subscribed to. With
@@ -45,14 +45,20 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
 	if err := s.admit(t, "report"); err != nil {
 		return err
 	}
+	q.reported.Add(1) // before the look at the subscription, or Unused could miss it
 	if s.queue.Load() != q {
+		q.reported.Add(-1)
 		return driver.Errorf(driver.NotSubscribed, "report", "no thread is subscribed to stream %d", s.index)
 	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(Operation{Kind: "report", Thread: t, Token: token})
 	}
-	return s.settle(t, id, s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Report: true, Tag: id}))
+	err := s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Report: true, Tag: id})
+	if err != nil {
+		q.reported.Add(-1)
+	}
+	return s.settle(t, id, err)
 }
 
 // Subscribe sends the reports of s to q, which serves streams of one device.
@@ -138,12 +144,12 @@ func (s *Stream) leaveQueue(q *Queue) bool {
 	return true
 }
 
-// Unused reports whether no stream is subscribed to a report queue and no
-// report waits in it.
+// Unused reports whether no stream is subscribed to a report queue and each
+// report that was enqueued for it has ended or was dropped.
 //
 // Contract: A10.
 func (q *Queue) Unused() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.streams == 0 && q.tickets.Len() == 0
+	return q.streams == 0 && q.reported.Load() == 0
 }

@@ -218,7 +218,7 @@ func StreamUseRuntimeThreads(streamID int64) (zero int64, err error) {
 	return 0, raise(s.UseRuntimeThreads(t))
 }
 
-// QueueUnused returns 1 if no stream is subscribed to a queue and no report waits in it.
+// QueueUnused returns 1 if no stream is subscribed to a queue and its reports have ended.
 func QueueUnused(id int64) (unused int64, err error) {
 	defer guard(&err)
 	q, err := queue(id, "report queue")

@@ -296,6 +296,39 @@ var contextCases = []testCase{
 		q.Done(k.Me, false, nil)
 		require.True(k, q.Unused())
 	}},
+	{"A10_a_queue_is_in_use_until_its_reports_have_ended", Contexts | Gates, func(k *Kit) {
+		s, q := k.Stream(ordinary), hal.NewReportQueue()
+		for _, block := range []bool{false, true} {
+			require.NoError(k, s.Subscribe(k.Me, q))
+			g, err := s.Gate(k.Me)
+			require.NoError(k, err)
+			require.NoError(k, s.Report(k.Me, q, 7, block))
+			require.NoError(k, s.Unsubscribe(k.Me, q))
+			require.ErrorIs(k, s.Report(k.Me, q, 8, block), hal.ErrNotSubscribed)
+			require.False(k, q.Unused(), "the stream has not come to the report")
+			g.Open()
+			k.Take(q, 7)
+			require.False(k, q.Unused(), "the report runs")
+			q.Done(k.Me, false, nil)
+			require.True(k, q.Unused(), "the report has ended, and the refused one was never enqueued")
+			k.Sync(s)
+		}
+	}},
+	{"A10_a_dropped_report_leaves_its_queue", Contexts | Gates | Aborts, func(k *Kit) {
+		s, q := k.Stream(ordinary), hal.NewReportQueue()
+		require.NoError(k, s.Subscribe(k.Me, q))
+		_, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		require.NoError(k, s.Report(k.Me, q, 7, true))
+		require.NoError(k, s.Unsubscribe(k.Me, q))
+		_, err = s.Abort(k.Me)
+		require.NoError(k, err)
+		require.False(k, q.Unused(), "nobody has disposed of the dropped report")
+		task, err := q.Next(k.Me, int64(Limit))
+		require.NoError(k, err)
+		require.Equal(k, hal.Task{Token: 7, Drop: true}, task)
+		require.True(k, q.Unused())
+	}},
 	{"A10_a_report_may_take_reports_itself", Contexts, func(k *Kit) {
 		q := hal.NewReportQueue()
 		streams := []*hal.Stream{k.Stream(ordinary), k.Stream(ordinary)}

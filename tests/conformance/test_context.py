@@ -394,6 +394,19 @@ def test_A10_a_closed_stream_leaves_its_queue(context: Context) -> None:
     assert queue.unused
 
 
+def test_A10_a_queue_is_in_use_until_its_reports_have_ended(context: Context) -> None:
+    s, queue, seen = context.stream(), ReportQueue(), []
+    queue.subscribe(s)
+    gate = _context.gate(s)
+    queue.launch(s, lambda: seen.append(queue.unused), block=False)
+    queue.unsubscribe(s)
+    assert not queue.unused  # the stream has not come to the report
+    _context.open_gate(gate)
+    queue.process(LIMIT)
+    assert seen == [False]
+    assert queue.unused
+
+
 def test_A10_functions_of_reports_may_call_the_runtime(context: Context) -> None:
     s, other, queue, ran = context.stream(), hs.Stream(), ReportQueue(), []
     queue.subscribe(s)

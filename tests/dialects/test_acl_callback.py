@@ -152,6 +152,20 @@ def test_a_destroyed_stream_leaves_no_subscription(me):
     assert not _table.queues
 
 
+@pytest.mark.row(65)
+@pytest.mark.parametrize("block_type", [NO_BLOCK, BLOCK])
+def test_a_callback_that_ends_its_subscription_is_the_last_one(me, block_type):
+    (stream,) = streams(1)
+    ok(rt.subscribe_report(me, stream))
+    answers: list[int] = []
+    ok(rt.launch_callback(lambda handle: answers.append(rt.unsubscribe_report(me, handle)), stream, block_type, stream))
+    ok(rt.process_report(LIMIT))
+    assert answers == [0]
+    assert not _table.queues
+    assert rt.process_report(50) == 107012
+    finish(stream)
+
+
 @pytest.mark.row(66)
 def test_host_functions_and_subscriptions_do_not_mix(me):
     (stream,) = streams(1)

@@ -286,7 +286,7 @@ class ReportQueue(Base):
 
     @property
     def unused(self) -> bool:
-        """True if no stream is subscribed to this queue and no report waits in it."""
+        """True if no stream is subscribed to this queue and each report has ended or was dropped."""
         return bool(_native.queue_unused(self._id))
 
     def subscribe(self, stream: Stream) -> None:

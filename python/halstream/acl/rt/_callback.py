@@ -35,8 +35,8 @@ def subscribe_report(thread_id: int, handle: int, /) -> int:
 
 
 def _forget_unused(thread_id: int, queue: ReportQueue) -> None:
-    if queue.unused:
-        _table.queues.pop(thread_id, None)
+    if queue.unused and _table.queues.get(thread_id) is queue:
+        del _table.queues[thread_id]
 
 
 @command("hh", not_subscribed=codes.RT_STREAM_SUBSCRIBE)
@@ -76,7 +76,10 @@ def process_report(timeout: int, /) -> int:
     queue = _table.queues.get(threading.get_ident())
     if queue is None:
         raise refuse(codes.RT_THREAD_SUBSCRIBE, "this thread is subscribed to no stream")
-    queue.process(None if timeout == -1 else timeout / 1000)
+    try:
+        queue.process(None if timeout == -1 else timeout / 1000)
+    finally:
+        _forget_unused(threading.get_ident(), queue)
     return 0
 
 
