@@ -57,7 +57,7 @@ class Base:
         super().__init_subclass__(**kwargs)
         strict.add(cls)
         if "__repr__" in vars(cls):
-            cls.__repr__ = repr_after_fork(vars(cls)["__repr__"])  # type: ignore[method-assign]
+            setattr(cls, "__repr__", repr_after_fork(vars(cls)["__repr__"]))  # noqa: B010
 
     def _wrong_type(self, operation: str, operand: object, expected: type) -> Exception:
         """Return the error for an operand that is not of the expected class."""

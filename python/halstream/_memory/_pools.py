@@ -68,9 +68,9 @@ class Block:
     def __init__(self, pool: Pool, ident: int, nbytes: int, device: int) -> None:
         self._pool = pool  # whose segments are its memory
         self._id = ident
-        self.ptr = int(_block_address(ident))
-        self.nbytes = nbytes
-        self.device = device
+        self.ptr: int = int(_block_address(ident))
+        self.nbytes: int = nbytes
+        self.device: int = device
 
     def free(self) -> None:
         """Give it back to the pool, where it is free at once; again does nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -117,7 +117,7 @@ def array(
             _copy_and_keep(stream, new, host)
         elif host.nbytes > _LARGE:
             pinned = pinned_memory.alloc_pinned_memory(host.nbytes)
-            staged = np.frombuffer(pinned, host.dtype, host.size).reshape(host.shape)
+            staged = np.frombuffer(cast(Any, pinned), host.dtype, host.size).reshape(host.shape)
             staged[...] = host
             _copy_and_keep(stream, new, staged)
         else:

@@ -27,11 +27,12 @@ class _RuntimeInfo:
 
     def __init__(self, *, full: bool = True) -> None:
         self._full = full
-        self.cupy_version = cupy_version
-        self.numpy_version = numpy.version.full_version
-        self.scipy_version = _version("scipy")
-        self.cuda_path = self.nvcc_path = None
-        self.cuda_build_version = str(driver.get_build_version())
+        self.cupy_version: str = cupy_version
+        self.numpy_version: str = numpy.version.full_version
+        self.scipy_version: str | None = _version("scipy")
+        self.cuda_path: str | None = None
+        self.nvcc_path: str | None = None
+        self.cuda_build_version: str = str(driver.get_build_version())
         self.cuda_driver_version: int | str = _or_error(runtime.driverGetVersion)
         self.cuda_runtime_version: int | str = _or_error(runtime.runtimeGetVersion)
         self.cuda_local_runtime_version: int | str = _or_error(get_local_runtime_version)

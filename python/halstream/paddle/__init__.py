@@ -39,18 +39,18 @@ from .places import (
 #: The release that is mirrored.
 __version__ = "3.3.1"
 
-uint8 = TYPES["uint8"]
-int8 = TYPES["int8"]
-int16 = TYPES["int16"]
-int32 = TYPES["int32"]
-int64 = TYPES["int64"]
-float16 = TYPES["float16"]
-float32 = TYPES["float32"]
-float64 = TYPES["float64"]
-complex64 = TYPES["complex64"]
-complex128 = TYPES["complex128"]
-bfloat16 = TYPES["bfloat16"]
-bool = TYPES["bool"]
+uint8: dtype = TYPES["uint8"]
+int8: dtype = TYPES["int8"]
+int16: dtype = TYPES["int16"]
+int32: dtype = TYPES["int32"]
+int64: dtype = TYPES["int64"]
+float16: dtype = TYPES["float16"]
+float32: dtype = TYPES["float32"]
+float64: dtype = TYPES["float64"]
+complex64: dtype = TYPES["complex64"]
+complex128: dtype = TYPES["complex128"]
+bfloat16: dtype = TYPES["bfloat16"]
+bool: dtype = TYPES["bool"]
 
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -51,8 +52,8 @@ class Tensor(Methods, Contents):
     (`stop_gradient` is kept and means nothing), no bfloat16, and `numpy` copies.
     """
 
-    __hash__ = object.__hash__
-    __array_priority__ = 100.0  # of an array and a tensor the tensor's operator is called
+    __hash__: Callable[[], int] = object.__hash__  # type: ignore[assignment]
+    __array_priority__: float = 100.0  # of an array and a tensor the tensor's operator is called
     _place: Any
     stop_gradient: bool = True
     persistable: bool = False

@@ -7,6 +7,7 @@ means the backend in use, whichever it is; see `halstream.backend`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -45,4 +46,4 @@ def get_device_module(device: Any = None) -> ModuleType:
     raise RuntimeError(f"torch has no module of '{name}' on this runtime")
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from .._core import _current
@@ -85,4 +86,4 @@ def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
     figures.reset_accumulated_memory_stats(index_of(device_index, optional=True))
 
 
-__getattr__ = _names.getter("halstream.torch.accelerator.memory")
+__getattr__: Callable[[str], Any] = _names.getter("halstream.torch.accelerator.memory")

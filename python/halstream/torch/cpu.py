@@ -6,6 +6,7 @@ call returns. Use `cuda` for streams that run behind the host's back.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -114,4 +115,4 @@ def stream(stream: Any) -> StreamContext:
     return StreamContext(stream)
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ..._errors import HalError
 from . import (
@@ -123,4 +124,4 @@ def profile() -> Iterator[None]:
         profiler.stop()
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

@@ -8,7 +8,7 @@ class is made of a specification of CPython's C API.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["ByteBuffer"]
 
@@ -75,6 +75,12 @@ def _make() -> tuple[Any, Any]:
     return from_spec(ctypes.byref(spec)), (spec, slots, name)
 
 
-ByteBuffer: Any
-#: Subclasses have `_ptr`, and `_bytes`, which returns the address and how many bytes there are.
-ByteBuffer, _made_of = _make()  # CPython may refer to what a type was made of
+if TYPE_CHECKING:
+
+    class ByteBuffer:
+        """Subclasses have `_ptr`, and `_bytes`, which returns the address and how many bytes there are."""
+
+        def __buffer__(self, flags: int, /) -> memoryview: ...
+
+else:
+    ByteBuffer, _made_of = _make()  # CPython may refer to what a type was made of

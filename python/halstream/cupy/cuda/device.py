@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from ... import _core as core
@@ -158,4 +159,4 @@ def from_pointer(ptr: int) -> Device:
     return Device(pointerGetAttributes(ptr).device)
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

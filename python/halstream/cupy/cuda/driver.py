@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ._errors import c_int
@@ -69,4 +70,4 @@ def check_status(status: int) -> None:
         raise CUDADriverError(status)
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..._memory import _pools
@@ -81,4 +81,4 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
         yield
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from ..._memory._pools import thread
@@ -65,4 +66,4 @@ def tell(what: str, **kwargs: Any) -> None:
         getattr(hook, what)(**kwargs)
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ..._traces import annotations as _annotations
 from ._missing import names as _names
 
@@ -45,4 +48,4 @@ def RangeEnd(range_id: int) -> None:
     _annotations.end(range_id)
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

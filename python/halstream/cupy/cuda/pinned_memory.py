@@ -46,7 +46,7 @@ class PinnedMemory:
         raise TypeError(f"cannot pickle or copy a {type(self).__name__}: it owns live memory")
 
 
-class PinnedMemoryPointer(ByteBuffer):  # type: ignore[misc]
+class PinnedMemoryPointer(ByteBuffer):
     """cupy.cuda.PinnedMemoryPointer (14.2.0): a place in pinned memory, a writable buffer."""
 
     def __init__(self, mem: Any, offset: int) -> None:
@@ -175,4 +175,4 @@ def is_memory_pinned(ptr: int) -> bool:
     return runtime.pointerGetAttributes(ptr).type == 1
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from . import runtime
 from ._missing import names as _names
 
@@ -18,4 +21,4 @@ def stop() -> None:
     runtime.profilerStop()
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

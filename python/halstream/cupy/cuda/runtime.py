@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ._constants import *  # noqa: F403
 from ._copies import *  # noqa: F403
 from ._device_limits import *  # noqa: F403
@@ -15,4 +18,4 @@ from ._missing import names as _names
 from ._properties import *  # noqa: F403
 from ._streams import *  # noqa: F403
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ...cupy.cuda import runtime
 from ...cupy.cuda._missing import names as _names
@@ -23,4 +24,4 @@ def profile() -> Iterator[None]:
         runtime.profilerStop()
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

@@ -6,6 +6,9 @@ device; `halstream.backend` tells which backend the streams live on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from .._errors import AcceleratorError, OutOfMemoryError
 from .._missing import names as _names
 from . import _gpu_trace as _gpu_trace
@@ -174,4 +177,4 @@ has_half = True
 #: MAGMA, a library of linear algebra, is not used here.
 has_magma = False
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

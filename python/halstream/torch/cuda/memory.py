@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ... import _core as core
@@ -300,4 +301,4 @@ def get_allocator_backend() -> str:
     return "cudaMallocAsync"
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

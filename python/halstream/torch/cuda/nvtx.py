@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..._traces import annotations as _annotations
@@ -47,4 +47,4 @@ def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
         range_pop()
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)

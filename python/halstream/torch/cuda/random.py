@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Callable
+from typing import Any
 
 from ..._core import _current
 from ..._runtime import State, runtime
@@ -68,4 +70,4 @@ def _random() -> int:
     return int.from_bytes(os.urandom(8), "little") >> 11
 
 
-__getattr__ = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _names.getter(__name__)
