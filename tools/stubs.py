@@ -1,8 +1,11 @@
-"""Writes python/halstream/_halstream.pyi from the exported functions of pybuild.
+"""Writes the stubs of the extension from the exported functions of pybuild.
+
+They are python/halstream/_halstream.pyi, and _native/_functions.pyi with the
+names and types that the rest of the package uses.
 
 Usage: python tools/stubs.py [--check]
 
-With ``--check`` nothing is written: the stub must be up to date, and the
+With ``--check`` nothing is written: the stubs must be up to date, and the
 extension that this Python imports must have exactly the stub's functions with
 exactly their parameters.
 """
@@ -16,9 +19,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STUB = ROOT / "python" / "halstream" / "_halstream.pyi"
+FUNCTIONS = ROOT / "python" / "halstream" / "_native" / "_functions.pyi"
 TYPES = {"int64": "int", "uint64": "int", "float64": "float", "bool": "bool", "string": "str"}
 
-HEAD = '''"""The extension, compiled from the Go package pybuild; only _native.py imports it.
+HEAD = '''"""The extension, compiled from the Go package pybuild; only the package _native imports it.
 
 Written by tools/stubs.py, one function a line.
 """
@@ -27,6 +31,18 @@ Written by tools/stubs.py, one function a line.
 from typing import Any
 
 process_state: dict[str, Any]
+
+'''
+
+FUNCTIONS_HEAD = '''"""The functions of the extension as the package _native gives them.
+
+There is no such module when a program runs. Written by tools/stubs.py, one function a line.
+"""
+
+# fmt: off
+
+from collections.abc import Callable
+from typing import Literal, overload
 
 '''
 
@@ -75,6 +91,20 @@ def stub() -> str:
     return HEAD + "".join(lines)
 
 
+def functions_stub() -> str:
+    """Return the text of `FUNCTIONS`: what mypy knows of `_native.stream_query` and `_native.raw("stream_query")`."""
+    calls, overloads = [], []
+    for name, (params, result) in functions().items():
+        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+        if "".join(part.capitalize() for part in snake.split("_")) != name:
+            raise SystemExit(f"stubs: {name}: _native cannot give this name; write it as words of one capital each")
+        arguments = ", ".join(f"{p}: {kind}" for p, kind in params)
+        kinds = ", ".join(kind for _, kind in params)
+        calls.append(f"def {snake}({arguments}{', /' if params else ''}) -> {result}: ...\n")
+        overloads.append(f'@overload\ndef raw(name: Literal["{snake}"]) -> Callable[[{kinds}], {result}]: ...\n')
+    return FUNCTIONS_HEAD + "".join(calls) + "".join(overloads)
+
+
 def compare() -> list[str]:
     """Return how the extension that Python imports differs from the stub."""
     from halstream import _halstream as extension
@@ -95,13 +125,15 @@ def compare() -> list[str]:
 def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         raise SystemExit("usage: stubs.py [--check]")
-    text = stub()
+    texts = {STUB: stub(), FUNCTIONS: functions_stub()}
     if not arguments:
-        STUB.write_text(text)
+        for path, text in texts.items():
+            path.write_text(text)
         return 0
     wrong = compare()
-    if not STUB.exists() or STUB.read_text() != text:
-        wrong.insert(0, f"{STUB.relative_to(ROOT)} is out of date: run make stubs")
+    for path, text in texts.items():
+        if not path.exists() or path.read_text() != text:
+            wrong.insert(0, f"{path.relative_to(ROOT)} is out of date: run python tools/stubs.py")
     for line in wrong:
         print(f"stubs: {line}", file=sys.stderr)
     return 1 if wrong else 0

@@ -1,4 +1,4 @@
-"""The extension, compiled from the Go package pybuild; only _native.py imports it.
+"""The extension, compiled from the Go package pybuild; only the package _native imports it.
 
 Written by tools/stubs.py, one function a line.
 """

@@ -150,7 +150,7 @@ def test_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     wanted = {f"halstream/{p.relative_to(PACKAGE)}" for p in sources()}
     assert names == wanted | {"halstream/_halstream.abi3.so"}
-    assert {"halstream/py.typed", "halstream/_halstream.pyi"} <= names
+    assert {"halstream/py.typed", "halstream/_halstream.pyi", "halstream/_native/_functions.pyi"} <= names
 
 
 def test_wheel_serves_every_cpython_from_3_10(wheel: zipfile.ZipFile) -> None:

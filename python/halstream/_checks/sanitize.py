@@ -279,7 +279,7 @@ def _begin(value: str, scope: _Scope) -> None:
     _open(scope)
     if value == "raise":
         for name in ("stream_sync", "event_sync", "device_sync"):
-            _native.replace(name, functools.partial(_wait_and_raise, _native.raw(name)))
+            _native.replace(name, functools.partial(_wait_and_raise, _native.named(name)))
     atexit.register(_at_exit)
 
 

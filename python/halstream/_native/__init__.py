@@ -9,11 +9,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ._errors import KINDS, HalError, InvalidValueError, OutOfMemoryError
-from ._records import ERROR_PREFIX, ErrorRecord, decode
-from ._runtime import runtime
+from .._errors import KINDS, HalError, InvalidValueError, OutOfMemoryError
+from .._records import ERROR_PREFIX, ErrorRecord, decode
+from .._runtime import runtime
 
 #: Exceptions of checked functions by token, until a synchronize raises them.
 checked: dict[int, BaseException] = runtime.keep("exceptions of checked functions", {})
@@ -37,6 +37,9 @@ def _check_interpreter() -> None:
 
 _check_interpreter()
 
+#: "halstream", of which this package is a part.
+_PACKAGE = __name__.rpartition(".")[0]
+
 _ext: Any = None
 _told = False
 # Calls before which nothing may be opened.
@@ -59,10 +62,10 @@ def _load() -> Any:
     with _loading:
         fresh = _ext is None
         if fresh:
-            ext = importlib.import_module("._halstream", __package__)
+            ext = importlib.import_module("._halstream", _PACKAGE)
             # Hot calls must not pay for the detour that brought them here.
             for name, module in list(sys.modules.items()):
-                if name.startswith(__package__):
+                if name.startswith(_PACKAGE):
                     for key, value in list(vars(module).items()):
                         if type(value) is _Later:
                             setattr(module, key, getattr(ext, value.camel))
@@ -135,9 +138,9 @@ def _settings() -> list[Callable[[], None]]:
     begin = []
     sanitize = os.environ.get("HALSTREAM_SANITIZE", "")
     if sanitize not in ("", "0"):
-        begin.append(importlib.import_module("._checks.sanitize", __package__).prepare(sanitize))
+        begin.append(importlib.import_module("._checks.sanitize", _PACKAGE).prepare(sanitize))
     if _switch("HALSTREAM_LEAKS", False):
-        begin.append(importlib.import_module("._stalls.leaks", __package__).at_exit)
+        begin.append(importlib.import_module("._stalls.leaks", _PACKAGE).at_exit)
     _switch("HALSTREAM_STALL", True)
     return begin
 
@@ -183,14 +186,14 @@ def tell_passed() -> None:
     import logging  # not at import, which stays fast
 
     reasons = "; ".join(passed.splitlines())
-    logging.getLogger(__package__).info("the host backend is used, as no other one can be: %s", reasons)
+    logging.getLogger(_PACKAGE).info("the host backend is used, as no other one can be: %s", reasons)
 
 
 def replace(name: str, function: Callable[..., Any]) -> None:
     """Put a function in the place of one of the extension's, for all calls to come."""
     ext, key = _load(), _camel(name)
     own = getattr(ext, key)
-    for module in [m for n, m in list(sys.modules.items()) if n.startswith(__package__)]:
+    for module in [m for n, m in list(sys.modules.items()) if n.startswith(_PACKAGE)]:
         for variable, value in list(vars(module).items()):
             if value is own:
                 setattr(module, variable, function)
@@ -201,7 +204,7 @@ def _endless() -> int:
     """Answer the extension, which asks whether a wait can ever end; see `_stall.asked`."""
     if sys.is_finalizing():
         return 0
-    from ._stalls.stall import asked
+    from .._stalls.stall import asked
 
     return asked()
 
@@ -223,37 +226,47 @@ class _Later:
         return getattr(_open(self.camel), self.camel)(*args)
 
 
-def raw(name: str) -> Any:
-    """Return a function of the extension whose errors the caller translates.
-
-    To be kept in a global variable of a module of this package, where it is
-    replaced when the extension is loaded.
-    """
-    return _Later(name) if _ext is None else getattr(_ext, _camel(name))
-
-
 def loaded() -> bool:
     """Return True once the extension is loaded."""
     return _ext is not None
 
 
-def __getattr__(name: str) -> Any:
-    """Return a function of the extension that raises the core's errors."""
-    if name.startswith("_"):
-        raise AttributeError(name)
-    try:
-        function = getattr(_open(_camel(name)), _camel(name))
-    except AttributeError:
-        raise AttributeError(f"the extension has no function {_camel(name)}") from None
+if TYPE_CHECKING:
+    # The functions of the extension with their types, and `raw` for each of their names.
+    from ._functions import *  # noqa: F403
+else:
 
-    def call(*args: Any) -> Any:
+    def raw(name: str) -> Any:
+        """Return a function of the extension whose errors the caller translates.
+
+        To be kept in a global variable of a module of this package, where it is
+        replaced when the extension is loaded.
+        """
+        return _Later(name) if _ext is None else getattr(_ext, _camel(name))
+
+    def __getattr__(name: str) -> Any:
+        """Return a function of the extension that raises the core's errors."""
+        if name.startswith("_"):
+            raise AttributeError(name)
         try:
-            return function(*args)
-        except RuntimeError as exc:
-            raise error(exc) from None
+            function = getattr(_open(_camel(name)), _camel(name))
+        except AttributeError:
+            raise AttributeError(f"the extension has no function {_camel(name)}") from None
 
-    globals()[name] = call
-    return call
+        def call(*args: Any) -> Any:
+            try:
+                return function(*args)
+            except RuntimeError as exc:
+                raise error(exc) from None
+
+        globals()[name] = call
+        return call
+
+
+def named(name: str) -> Callable[..., Any]:
+    """Return what `raw` does for a name that is only known when the program runs."""
+    function: Callable[..., Any] = raw(name)  # type: ignore[call-overload]
+    return function
 
 
 def error(exc: BaseException, kinds: Mapping[str, Callable[..., BaseException]] = KINDS) -> BaseException:
