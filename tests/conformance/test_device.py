@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +29,16 @@ def test_D1_ordinals_count_from_zero() -> None:
     for wrong in (1.0, b"0", True, [0]):
         with pytest.raises(TypeError):
             hs.Device(wrong)
+
+
+def test_D1_the_ordinal_of_a_device_cannot_be_assigned() -> None:
+    device = hs.Device(1)
+    with pytest.raises(AttributeError):
+        device.ordinal = 99  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        del device.ordinal
+    assert device.ordinal == 1
+    assert copy.copy(device) == pickle.loads(pickle.dumps(device)) == device
 
 
 @pytest.mark.needs("host-settings")

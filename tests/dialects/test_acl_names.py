@@ -80,6 +80,11 @@ def test_names():
     assert rt.set_op_execute_time_out(5) == 0
 
 
+def test_the_decorator_of_the_functions_is_private():
+    for module in (acl, rt, util):
+        assert not hasattr(module, "command")
+
+
 def test_an_event_is_waited_for_by_the_host():
     assert acl.init() == 0
     ok(rt.set_device(0))

@@ -52,7 +52,7 @@ class Device:
     True
     """
 
-    __slots__ = ("ordinal",)
+    __slots__ = ("_ordinal",)
     _stream_class: ClassVar[type[Stream]]  # set by _stream.py, which imports this file
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -60,7 +60,12 @@ class Device:
         strict.add(cls)
 
     def __init__(self, ordinal_: Device | int | str | None = None) -> None:
-        self.ordinal: int = ordinal(ordinal_)
+        self._ordinal: int = ordinal(ordinal_)
+
+    @property
+    def ordinal(self) -> int:
+        """Number of the device, 0-based."""
+        return self._ordinal
 
     @property
     def name(self) -> str:

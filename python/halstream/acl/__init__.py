@@ -17,7 +17,7 @@ from .._errors import HalError
 from . import _buffers, constants, rt, util
 from . import _codes as codes
 from ._buffers import *  # noqa: F403
-from ._call import command
+from ._call import command as _command
 from ._session import session
 from ._table import refuse
 from .constants import *  # noqa: F403
@@ -63,7 +63,7 @@ def _default_device(settings: dict[str, object]) -> int | None:
     return _core.ordinal(int(str(number)))
 
 
-@command("*s", home="acl", invalid_value=codes.INVALID_PARAM)
+@_command("*s", home="acl", invalid_value=codes.INVALID_PARAM)
 def init(config_path: str = "", /) -> int:
     """aclInit: one user more; 100002 from the second call on, which counts all the same.
 
@@ -79,20 +79,20 @@ def init(config_path: str = "", /) -> int:
     return codes.SUCCESS
 
 
-@command(home="acl", invalid_value=codes.REPEAT_FINALIZE)
+@_command(home="acl", invalid_value=codes.REPEAT_FINALIZE)
 def finalize(*_: object) -> int:
     """aclFinalize: no user is left, however many there were."""
     session.end(everyone=True)
     return 0
 
 
-@command(failed=(0,), home="acl", invalid_value=codes.REPEAT_FINALIZE)
+@_command(failed=(0,), home="acl", invalid_value=codes.REPEAT_FINALIZE)
 def finalize_reference(*_: object) -> tuple[int, int]:
     """aclFinalizeReference: (users left, ret)."""
     return session.end(), 0
 
 
-@command(failed=(0, 0, 0), home="acl")
+@_command(failed=(0, 0, 0), home="acl")
 def get_version(*_: object) -> tuple[int, int, int, int]:
     """aclrtGetVersion: (major, minor, patch, ret) of the interface that is mirrored."""
     return (
@@ -116,7 +116,7 @@ def get_recent_err_msg(*_: object) -> str | None:
     return session.take_text()
 
 
-@command("is", home="acl")
+@_command("is", home="acl")
 def app_log(level: int, text: str, /) -> None:
     """aclAppLog: to the logger ``halstream.acl``."""
     logging.getLogger(__name__).log(_LEVELS[min(max(level, 0), 3)], "%s", text)

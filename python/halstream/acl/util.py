@@ -19,7 +19,7 @@ from .. import _native
 from .._core._interop import backend_name
 from .._memory import DEVICE, kind_of
 from . import _table
-from ._call import command
+from ._call import command as _command
 from ._session import JoinableThread
 
 __all__ = [
@@ -38,7 +38,7 @@ _TYPES = "?bBhHiIlLqQfdgFDG"
 _LAST = 2**63 - 1
 
 
-@command("fo", (0,), home="acl.util")
+@_command("fo", (0,), home="acl.util")
 def start_thread(function: Callable[..., object], args: Any, /) -> tuple[int, int]:
     """start_thread: (thread, ret); calls ``function(args)``, or ``function()`` for None."""
     thread = JoinableThread(function, *(() if args is None else (args,)))
@@ -46,7 +46,7 @@ def start_thread(function: Callable[..., object], args: Any, /) -> tuple[int, in
     return thread.ident, 0
 
 
-@command("h", home="acl.util")
+@_command("h", home="acl.util")
 def stop_thread(thread_id: int, /) -> int:
     """stop_thread: wait for the thread's function to end.
 

@@ -40,7 +40,7 @@ class Device(core.Device):
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __init__(self, device: Any = None) -> None:
-        self.ordinal = _current.current_device() if device is None else int(device)
+        self._ordinal = _current.current_device() if device is None else int(device)
 
     @classmethod
     def from_pci_bus_id(cls: type[D], pci_bus_id: str) -> D:
@@ -54,7 +54,7 @@ class Device(core.Device):
 
     @id.setter
     def id(self, value: int) -> None:
-        self.ordinal: int = int(value)
+        self._ordinal = int(value)
 
     @raising(ERRORS)
     def use(self: D) -> D:
