@@ -20,6 +20,45 @@ type errorRecord struct {
 	Text      string `json:"text"`
 }
 
+// frameRecord is a frame of a stack; halstream_site_text in sites.c writes it.
+type frameRecord struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Function string `json:"function"`
+}
+
+// rangeRecord is a range of memory.
+type rangeRecord struct {
+	Start uint64 `json:"start"`
+	Size  uint64 `json:"size"`
+}
+
+// operationRecord is an operation of a log: what was enqueued, or what the host did.
+type operationRecord struct {
+	ID          uint32        `json:"id"`
+	Kind        string        `json:"kind"`
+	Device      int           `json:"device"` // ordinal, -1 where it concerns no device
+	Stream      uint64        `json:"stream"` // index of the stream on its device
+	Thread      uint64        `json:"thread"` // the runtime's own number, 0 where no thread made the call
+	Event       uint64        `json:"event"`  // number of the event, 0 for none
+	Version     uint64        `json:"version"`
+	OtherDevice int           `json:"other_device"` // of the stream waited for, else that of the operation
+	Other       uint64        `json:"other"`        // index of the stream waited for
+	Token       uint64        `json:"token"`        // of a function
+	Reads       []rangeRecord `json:"reads"`
+	Writes      []rangeRecord `json:"writes"`
+	Site        uint32        `json:"site"` // of the call, 0 where it is not known
+	Host        bool          `json:"host"` // something that the host did
+	Time        int64         `json:"time"` // in nanoseconds, 0 in a log without times
+}
+
+// executionRecord is when an operation ran, in nanoseconds.
+type executionRecord struct {
+	ID    uint64 `json:"id"`
+	Began int64  `json:"began"`
+	Ended int64  `json:"ended"`
+}
+
 // encode returns the JSON of a record or of a list of records.
 func encode(records any) string {
 	text, err := json.Marshal(records)

@@ -150,7 +150,7 @@ uint32_t halstream_site(void)
     return found;
 }
 
-/* Appends the text of an attribute, "?" if it has none. */
+/* Appends the text of an attribute as a JSON string, "?" if it has none. */
 static void put(FILE *out, object *code, const char *name, const char *other)
 {
     object *value = PyObject_GetAttrString(code, name);
@@ -160,7 +160,15 @@ static void put(FILE *out, object *code, const char *name, const char *other)
     }
     intptr_t size;
     const char *text = value ? PyUnicode_AsUTF8AndSize(value, &size) : NULL;
-    fputs(text ? text : "?", out);
+    fputc('"', out);
+    for (const unsigned char *c = (const unsigned char *)(text ? text : "?"); *c; c++) {
+        if (*c < 0x20) fprintf(out, "\\u%04x", *c);
+        else {
+            if (*c == '"' || *c == '\\') fputc('\\', out);
+            fputc(*c, out);
+        }
+    }
+    fputc('"', out);
     if (text == NULL) PyErr_Clear();
     if (value) Py_DecRef(value);
 }
@@ -173,13 +181,16 @@ char *halstream_site_text(uint32_t number)
     FILE *out = open_memstream(&text, &size);
     if (out == NULL) return NULL;
     site s = sites[number - 1]; /* a copy: Python code may run below and add sites */
+    fputc('[', out);
     for (uint32_t i = 0; i < s.count; i++) {
         frame f = frames[s.first + i];
-        if (i) fputc('\n', out);
+        fputs(i ? ",{\"file\":" : "{\"file\":", out);
         put(out, f.code, "co_filename", NULL);
-        fprintf(out, "\x1f%d\x1f", f.line);
+        fprintf(out, ",\"line\":%d,\"function\":", f.line);
         put(out, f.code, "co_qualname", "co_name"); /* the first since 3.11 */
+        fputc('}', out);
     }
+    fputc(']', out);
     fclose(out);
     return text;
 }

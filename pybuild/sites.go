@@ -37,8 +37,8 @@ func setSites(r *hal.Runtime) {
 	}
 }
 
-// PositionText returns the stack of a site, innermost frame first: lines of
-// file, line and function, separated by the unit separator; "" if it is unknown.
+// PositionText returns the stack of a site, innermost frame first: a list of
+// frameRecord, which C writes; "" if it is unknown.
 func PositionText(site int64) (text string, err error) {
 	defer guard(&err)
 	c := C.halstream_site_text(C.uint32_t(site))

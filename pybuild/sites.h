@@ -8,9 +8,9 @@
  * stack; 0 without Python, or where the thread does not hold Python's lock. */
 uint32_t halstream_site(void);
 
-/* Returns the stack of a number as lines "file \x1f line \x1f function",
- * innermost first, to be freed by the caller; NULL if it is unknown. Python's
- * lock is held. */
+/* Returns the stack of a number, innermost frame first: JSON, a list of
+ * frameRecord of records.go, to be freed by the caller; NULL if it is unknown.
+ * Python's lock is held. */
 char *halstream_site_text(uint32_t site);
 
 #endif /* HALSTREAM_SITES_H */

@@ -1,17 +1,15 @@
 package pybuild
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
-
 	"halstream/hal"
 )
 
-// recordSeparator stands between the lines that one call returns.
-const separator = "\x1f"
-
-const recordSeparator = "\x1e"
+// separator and recordSeparator stand between the fields of a line, and between
+// the lines that one call returns.
+const (
+	separator       = "\x1f"
+	recordSeparator = "\x1e"
+)
 
 // TraceStart begins to log what is enqueued and what the host does, and
 // returns the handle of the log.
@@ -36,25 +34,21 @@ func findTrace(handle int64) (*hal.Log, error) {
 	return nil, unknown(handle, "trace", "trace")
 }
 
-// TraceTake returns the lines that a log has gathered since the last call:
-// number, kind, device, stream, thread, event, version, other stream (device:index), token,
-// reads, writes, site, 1 for what the host does, and nanoseconds (0 without times).
-func TraceTake(handle int64) (lines string, err error) {
+// TraceTake returns the operations that a log has gathered since the last call: a
+// list of operationRecord.
+func TraceTake(handle int64) (operations string, err error) {
 	defer guard(&err)
 	t, err := findTrace(handle)
 	if err != nil {
 		return "", err
 	}
-	var out strings.Builder
+	list := []operationRecord{}
 	for _, piece := range t.Take() {
 		for i := range piece {
-			if out.Len() > 0 {
-				out.WriteString(recordSeparator)
-			}
-			writeOperation(&out, &piece[i])
+			list = append(list, recordOf(&piece[i]))
 		}
 	}
-	return out.String(), nil
+	return encode(list), nil
 }
 
 // TraceStop ends a log and forgets it.
@@ -69,46 +63,32 @@ func TraceStop(handle int64) (zero int64, err error) {
 	return 0, nil
 }
 
-func writeOperation(out *strings.Builder, entry *hal.Logged) {
+func recordOf(entry *hal.Logged) operationRecord {
 	o := entry.Operation()
-	var thread, event uint64
-	other := "0"
-	device, index := int64(-1), uint64(0)
+	r := operationRecord{ID: o.ID, Kind: o.Kind, Device: -1, Version: o.Version, Token: o.Token,
+		Reads: rangeRecords(o.Reads), Writes: rangeRecords(o.Writes), Site: o.Site, Host: o.Host, Time: entry.When()}
 	if o.Stream != nil {
-		device, index = int64(o.Stream.Device().Ordinal()), o.Stream.Index()
+		r.Device, r.Stream = o.Stream.Device().Ordinal(), o.Stream.Index()
 	}
 	if o.Thread != nil {
-		thread = o.Thread.ID
+		r.Thread = o.Thread.ID
 	}
 	if o.Event != nil {
-		event = o.Event.ID()
+		r.Event = o.Event.ID()
 	}
+	r.OtherDevice = r.Device
 	if o.Other != nil {
-		other = fmt.Sprint(o.Other.Device().Ordinal(), ":", o.Other.Index())
+		r.OtherDevice, r.Other = o.Other.Device().Ordinal(), o.Other.Index()
 	}
-	number := func(n uint64) {
-		out.WriteString(separator)
-		out.WriteString(strconv.FormatUint(n, 10))
-	}
-	out.WriteString(strconv.FormatUint(uint64(o.ID), 10))
-	out.WriteString(separator + o.Kind + separator + strconv.FormatInt(device, 10))
-	for _, n := range []uint64{index, thread, event, o.Version} {
-		number(n)
-	}
-	out.WriteString(separator + other)
-	number(o.Token)
-	out.WriteString(separator + ranges(o.Reads) + separator + ranges(o.Writes))
-	number(uint64(o.Site))
-	number(uint64(truth(o.Host)))
-	out.WriteString(separator + strconv.FormatInt(entry.When(), 10))
+	return r
 }
 
-func ranges(list []hal.Range) string {
-	var parts []string
+func rangeRecords(list []hal.Range) []rangeRecord {
+	records := make([]rangeRecord, 0, len(list))
 	for _, r := range list {
-		parts = append(parts, strconv.FormatUint(r.Start, 10)+"+"+strconv.FormatUint(r.Size, 10))
+		records = append(records, rangeRecord(r))
 	}
-	return strings.Join(parts, " ")
+	return records
 }
 
 // ExecutedStart begins to note when operations run.
@@ -131,20 +111,18 @@ func RuntimeNow() (ns int64, err error) {
 	return r.Now(), nil
 }
 
-// ExecutedTake returns what ran since the last call, a line each: number of the
-// operation, and when it began and ended in nanoseconds.
-func ExecutedTake() (lines string, err error) {
+// ExecutedTake returns what ran since the last call: a list of executionRecord.
+func ExecutedTake() (executions string, err error) {
 	defer guard(&err)
 	r, err := backend()
 	if err != nil {
 		return "", err
 	}
-	var out strings.Builder
+	list := []executionRecord{}
 	for _, x := range r.Executions() {
-		out.WriteString(strconv.FormatUint(uint64(x.Tag), 10) + " " +
-			strconv.FormatInt(x.Began, 10) + " " + strconv.FormatInt(x.Ended, 10) + "\n")
+		list = append(list, executionRecord{uint64(x.Tag), x.Began, x.Ended})
 	}
-	return out.String(), nil
+	return encode(list), nil
 }
 
 // ExecutedStop ends it.

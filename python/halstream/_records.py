@@ -6,9 +6,23 @@ the names and types of the fields.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypedDict
 
-__all__ = ["ERROR_PREFIX", "ErrorRecord", "decode"]
+__all__ = [
+    "ERROR_PREFIX",
+    "ErrorRecord",
+    "ExecutionRecord",
+    "FrameRecord",
+    "OperationRecord",
+    "Range",
+    "RangeRecord",
+    "decode",
+    "ranges",
+]
+
+#: Address and size in bytes.
+Range = tuple[int, int]
 
 #: What the text of every error of the runtime begins with; an `ErrorRecord` follows.
 ERROR_PREFIX = "halstream error: "
@@ -24,8 +38,56 @@ class ErrorRecord(TypedDict):
     text: str
 
 
+class FrameRecord(TypedDict):
+    """A frame of a stack."""
+
+    file: str
+    line: int
+    function: str
+
+
+class RangeRecord(TypedDict):
+    """A range of memory."""
+
+    start: int
+    size: int
+
+
+class OperationRecord(TypedDict):
+    """An operation of a log: what was enqueued, or what the host did."""
+
+    id: int
+    kind: str
+    device: int  #: ordinal, -1 where it concerns no device
+    stream: int  #: index of the stream on its device
+    thread: int  #: the runtime's own number, 0 where no thread made the call
+    event: int  #: number of the event, 0 for none
+    version: int
+    other_device: int  #: of the stream waited for, else that of the operation
+    other: int  #: index of the stream waited for
+    token: int  #: of a function
+    reads: list[RangeRecord]
+    writes: list[RangeRecord]
+    site: int  #: of the call, 0 where it is not known
+    host: bool  #: something that the host did
+    time: int  #: in nanoseconds, 0 in a log without times
+
+
+class ExecutionRecord(TypedDict):
+    """When an operation ran, in nanoseconds."""
+
+    id: int
+    began: int
+    ended: int
+
+
 def decode(text: object) -> Any:
     """Return the record, or the list of records, of a text of the extension."""
     import json  # not at import, which stays fast
 
     return json.loads(str(text))
+
+
+def ranges(records: Iterable[RangeRecord]) -> tuple[Range, ...]:
+    """Return ranges as addresses and sizes."""
+    return tuple((record["start"], record["size"]) for record in records)

@@ -15,6 +15,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from . import _native
+from ._records import FrameRecord, decode
 
 __all__ = [
     "ROOT",
@@ -108,8 +109,8 @@ def is_program(path: str) -> bool:
 
 def parse(text: str) -> tuple[Frame, ...]:
     """Return the frames of a stack that the runtime gave as text, innermost first."""
-    parts = (line.split("\x1f") for line in text.split("\n") if line)
-    return tuple(Frame(file, int(line), function) for file, line, function in parts)
+    records: list[FrameRecord] = decode(text) if text else []
+    return tuple(Frame(record["file"], record["line"], record["function"]) for record in records)
 
 
 @functools.lru_cache(maxsize=4096)

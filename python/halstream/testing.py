@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from . import _native
 from ._core._base import reap
 from ._core._stream import Stream
+from ._records import OperationRecord, decode, ranges
 from ._schedules.block import Schedule, schedule
 from ._schedules.explore import Explored, explore
 from ._schedules.token import Token
@@ -131,23 +132,14 @@ class Trace:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        lines = _native.trace_take(self._handle)
+        operations: list[OperationRecord] = decode(_native.trace_take(self._handle))
         _native.trace_stop(self._handle)
         self._handle = 0
-        for line in filter(None, lines.split("\x1e")):
-            _, kind, *rest = line.split("\x1f")
-            other = int(rest[5].rpartition(":")[2])
-            device, stream, thread, event, version, token = map(int, (*rest[:5], rest[6]))
-            reads, writes, _, host, _ = rest[7:]
-            if host == "0":
-                self.operations.append(
-                    Operation(
-                        kind, device, stream, thread, event, version, other, token,
-                        _ranges(reads), _ranges(writes),
-                    )
-                )  # fmt: skip
-
-
-def _ranges(text: str) -> tuple[tuple[int, int], ...]:
-    pairs = (part.split("+") for part in text.split())
-    return tuple((int(start), int(size)) for start, size in pairs)
+        self.operations += [
+            Operation(
+                o["kind"], o["device"], o["stream"], o["thread"], o["event"], o["version"], o["other"], o["token"],
+                ranges(o["reads"]), ranges(o["writes"]),
+            )
+            for o in operations
+            if not o["host"]
+        ]  # fmt: skip

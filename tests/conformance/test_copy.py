@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from halstream import _memory as memory
 from halstream import _native
+from halstream._records import decode
 
 LIMIT = 10.0
 STAGED = 64 << 10
@@ -352,14 +353,14 @@ def test_M14_the_host_tells_what_it_reads_and_writes(device: hs.Device) -> None:
         hs.host_access(own, "w")
         on_device.copy_from(own)  # taken within the call
         hs.host_access(own, "r")
-        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
+        operations = decode(_native.trace_take(log))
     finally:
         _native.trace_stop(log)
-    mine, there = f"{address}+64", f"{on_device.ptr}+64"
-    assert [(line[1], line[9], line[10]) for line in lines] == [
-        ("host write", "", mine),
-        ("host read", mine, ""),
-        ("copy", "", there),
-        ("host read", mine, ""),
+    mine, there = [{"start": address, "size": 64}], [{"start": on_device.ptr, "size": 64}]
+    assert [(o["kind"], o["reads"], o["writes"]) for o in operations] == [
+        ("host write", [], mine),
+        ("host read", mine, []),
+        ("copy", [], there),
+        ("host read", mine, []),
     ]
     hs.synchronize()

@@ -9,6 +9,7 @@ from typing import Any
 
 import halstream as hs
 import pytest
+from halstream._records import decode
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
@@ -175,17 +176,16 @@ def test_O5_a_log_has_what_the_host_does_and_where(hold: Hold) -> None:
         s.close()
     finally:
         _native.positions(-1)
-        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
+        operations = decode(_native.trace_take(log))
         _native.trace_stop(log)
-    host = [line[1] for line in lines if line[12] == "1"]
+    host = [o["kind"] for o in operations if o["host"]]
     assert host == [
         "new stream", "new event", "synchronize event", "query event", "query stream", "close stream",
     ]  # fmt: skip
-    record = next(line for line in lines if line[1] == "record")
-    frames = [frame.split("\x1f") for frame in _native.position_text(int(record[11])).split("\n")]
-    own = [frame for frame in frames if frame[0] == __file__]
-    assert own[0][2].endswith("test_O5_a_log_has_what_the_host_does_and_where")
-    assert "e = s.record()" in linecache.getline(__file__, int(own[0][1]))
+    record = next(o for o in operations if o["kind"] == "record")
+    own = [frame for frame in decode(_native.position_text(record["site"])) if frame["file"] == __file__]
+    assert own[0]["function"].endswith("test_O5_a_log_has_what_the_host_does_and_where")
+    assert "e = s.record()" in linecache.getline(__file__, own[0]["line"])
 
 
 @pytest.mark.needs("times")
@@ -200,13 +200,13 @@ def test_O6_operations_tell_when_they_ran(device: hs.Device) -> None:
         b.wait(a.record())
         b.nop()
         b.synchronize(timeout=10)
-        executed = _native.executed_take()
+        executed = decode(_native.executed_take())
     finally:
         _native.executed_stop()
-        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
+        operations = decode(_native.trace_take(log))
         _native.trace_stop(log)
-    times = {int(i): (int(begin), int(end)) for i, begin, end in (line.split() for line in executed.splitlines())}
-    of = {line[1]: times[int(line[0])] for line in lines if line[12] == "0"}
+    times = {one["id"]: (one["began"], one["ended"]) for one in executed}
+    of = {o["kind"]: times[o["id"]] for o in operations if not o["host"]}
     assert set(of) == {"delay", "record", "wait", "nop"}
     assert of["delay"][1] - of["delay"][0] >= 1_000_000
     assert of["delay"][1] <= of["record"][0] and of["record"][1] <= of["nop"][0]

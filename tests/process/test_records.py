@@ -93,3 +93,64 @@ def test_an_error_is_an_error_record(backend: str) -> None:
     with pytest.raises(hs.HalError) as translated:
         _native.stream_query(s._id + 1)
     assert str(translated.value) == record["text"]
+
+
+def test_a_stack_is_frame_records_whatever_its_names_hold(backend: str) -> None:
+    del backend
+    file = 'a "quoted" \\ name\nwith \x07 and ä.py'
+    program: dict[str, Any] = {}
+    exec(compile("def make():\n    return hs.Stream()\n", file, "exec"), {"hs": hs}, program)
+    _native.positions(1)
+    try:
+        log = _native.trace_start()
+        try:
+            program["make"]()
+            operations = _records.decode(_native.trace_take(log))
+        finally:
+            _native.trace_stop(log)
+        frames = _records.decode(_native.position_text(operations[0]["site"]))
+    finally:
+        _native.positions(-1)
+    for frame in frames:
+        check(frame, _records.FrameRecord)
+    assert {"file": file, "line": 2, "function": "make"} in frames
+    assert len(frames) > 2
+
+
+def test_logs_and_times_are_lists_of_records(backend: str) -> None:
+    del backend
+    log = _native.trace_start_timed()
+    try:
+        assert _records.decode(_native.trace_take(log)) == []
+        a, b = hs.Stream(), hs.Stream()
+        block = hs.zeros(64, "uint8", stream=a)
+        b.wait(a.record())
+        b.wait(a)
+        block.fill(1, b)
+        b.call(int)
+        b.synchronize(timeout=10)
+        operations = _records.decode(_native.trace_take(log))
+    finally:
+        _native.trace_stop(log)
+    check(operations, list[_records.OperationRecord])
+    fill = [o for o in operations if o["kind"] == "fill"][-1]
+    assert fill["writes"] == [{"start": block.ptr, "size": 64}] and fill["reads"] == []
+    assert fill["time"] > 0 and not fill["host"]
+    assert any(o["host"] for o in operations) and any(o["token"] for o in operations)
+
+
+@pytest.mark.needs("times")
+def test_executions_are_records(device: hs.Device) -> None:
+    del device
+    log = _native.trace_start_timed()  # operations have numbers only where somebody listens
+    _native.executed_start()
+    try:
+        s = hs.Stream()
+        s.nop()
+        s.synchronize(timeout=10)
+        executed = _records.decode(_native.executed_take())
+    finally:
+        _native.executed_stop()
+        _native.trace_stop(log)
+    check(executed, list[_records.ExecutionRecord])
+    assert executed and all(one["began"] <= one["ended"] for one in executed)

@@ -8,35 +8,34 @@ from typing import Any
 
 import halstream
 import pytest
+from halstream._records import OperationRecord
 from halstream._schedules.execution import Execution, Failure
 from halstream._schedules.explain import explain, nondeterminism, place_of
 from halstream._schedules.search import Found
 from halstream._schedules.shrink import Shrunk
 from halstream._schedules.steps import host_calls, labels
 from halstream._schedules.token import Hold
+from record_help import operation, stack_text
 
 OWN = os.path.join(os.path.dirname(halstream.__file__), "_stream.py")
 
 
-def line(
-    number: int, kind: str, stream: int = 1, *, device: int = 0, host: bool = False, thread: int = 7,
-    reads: str = "", writes: str = "", site: int = 0, event: int = 0, other: str = "0",
-) -> str:  # fmt: skip
-    """Return a line of a log as the runtime writes it."""
-    fields = (number, kind, device, stream, thread, event, 0, other, 0, reads, writes, site, int(host), 0)
-    return "\x1f".join(map(str, fields))
+def line(number: int, kind: str, stream: int = 1, thread: int = 7, **fields: Any) -> OperationRecord:
+    """Return an operation of a log."""
+    return operation(number, kind, stream, thread=thread, **fields)
 
 
 def stacks(site: int) -> str:
-    return f"{OWN}\x1f10\x1fStream.call\n/else/where/app.py\x1f{site}\x1frun\n/else/where/app.py\x1f1\x1f<module>"
+    app = "/else/where/app.py"
+    return stack_text((OWN, 10, "Stream.call"), (app, site, "run"), (app, 1, "<module>"))
 
 
 def found(holds: tuple[Hold, ...] = (Hold(1, 2, 2, 1),), **changes: Any) -> Found:
     """Return a failure in which a copy of stream 1 comes after a function of stream 2."""
     trace = (
         line(1, "record", 5, site=20, event=3),
-        line(2, "copy", 5, site=31, reads="4096+64", writes="8192+64"),
-        line(3, "call", 6, site=40, reads="8192+64"),
+        line(2, "copy", 5, site=31, reads=((4096, 64),), writes=((8192, 64),)),
+        line(3, "call", 6, site=40, reads=((8192, 64),)),
         line(4, "synchronize stream", 6, host=True, site=41),
     )
     execution = Execution(
@@ -134,16 +133,16 @@ def test_the_place_is_the_first_frame_outside_halstream() -> None:
     place = place_of(stacks(5))
     assert place is not None
     assert (place.file, place.line, place.function) == ("/else/where/app.py", 5, "run")
-    assert place_of(f"{OWN}\x1f1\x1fx") is None
+    assert place_of(stack_text((OWN, 1, "x"))) is None
     assert place_of("") is None
 
 
 def test_files_below_the_current_folder_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert str(place_of(f"{tmp_path}/sub/app.py\x1f3\x1frun")) == f"sub{os.sep}app.py:3"
+    assert str(place_of(stack_text((f"{tmp_path}/sub/app.py", 3, "run")))) == f"sub{os.sep}app.py:3"
 
 
-def parsed(*lines: str) -> dict[int, Any]:
+def parsed(*lines: OperationRecord) -> dict[int, Any]:
     from halstream._traces.log import parse
 
     return {one.id: one for one in parse(lines)}
@@ -157,7 +156,7 @@ def test_streams_go_by_the_order_of_their_first_use() -> None:
     assert labels(execution, lines) == {1: "stream 1 of device 0", 2: "default stream of device 1"}
 
 
-def kinds(calls: str, *lines: str, order: str = "1.1#1 2.1#2") -> dict[int, int]:
+def kinds(calls: str, *lines: OperationRecord, order: str = "1.1#1 2.1#2") -> dict[int, int]:
     execution = Execution("fifo", order, calls.replace(",", "\n"))
     return {number: one.id for number, one in host_calls(execution, parsed(*lines)).items()}
 

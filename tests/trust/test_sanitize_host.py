@@ -10,6 +10,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _native
+from halstream._records import decode
 from sanitize_help import LIMIT, Kit, Step, check, record, until, wait, write_a, write_b
 
 
@@ -181,13 +182,13 @@ def test_host_access_of_a_view_is_from_its_lowest_to_its_highest_byte(
     log = _native.trace_start()
     try:
         hs.host_access(whole[view], "rw")
-        lines = [line.split("\x1f") for line in _native.trace_take(log).split("\x1e")]
+        operations = decode(_native.trace_take(log))
     finally:
         _native.trace_stop(log)
-    expected = f"{whole.ctypes.data + start}+{nbytes}"
-    assert [(fields[1], fields[9], fields[10]) for fields in lines] == [
-        ("host read", expected, ""),
-        ("host write", "", expected),
+    expected = [{"start": whole.ctypes.data + start, "size": nbytes}]
+    assert [(o["kind"], o["reads"], o["writes"]) for o in operations] == [
+        ("host read", expected, []),
+        ("host write", [], expected),
     ]
 
 

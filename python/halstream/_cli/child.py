@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import _native
 from .._errors import HalError
+from .._records import OperationRecord
 from .._schedules.block import Schedule
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
@@ -32,7 +33,7 @@ class _Watch:
         self._spec, self._trace, self._sanitize = spec, trace, sanitize
         self._stack = contextlib.ExitStack()
         self._block: Schedule | None = None
-        self._lines: list[str] = []
+        self._operations: list[OperationRecord] = []
         self.refused: HalError | None = None  #: why the schedule is not in force
 
     def begin(self) -> None:
@@ -48,7 +49,7 @@ class _Watch:
         self._block = block
         _native.positions(1)  # for the texts of errors
         if self._trace:
-            self._lines = self._stack.enter_context(traced())
+            self._operations = self._stack.enter_context(traced())
         if self._sanitize:
             from .._checks.sanitize import sanitize
 
@@ -64,7 +65,7 @@ class _Watch:
                 leave(kind, error, None if error is None else error.__traceback__)
             except Exception as exc:
                 error = error or exc
-        return replace(self._block.execution, trace=tuple(self._lines)), error
+        return replace(self._block.execution, trace=tuple(self._operations)), error
 
 
 def main(argv: Sequence[str]) -> int:
@@ -108,9 +109,9 @@ def main(argv: Sequence[str]) -> int:
     return _answer(request["result"], answer, outcome.code or int(wrong is not None))
 
 
-def _sites(lines: Sequence[str]) -> dict[int, str]:
-    """Return the stacks of the sites that lines name: another process cannot ask for them."""
-    numbers = {int(line.split("\x1f")[11]) for line in lines}
+def _sites(operations: Sequence[OperationRecord]) -> dict[int, str]:
+    """Return the stacks of the sites of operations: another process cannot ask for them."""
+    numbers = {one["site"] for one in operations}
     return {number: str(_native.position_text(number)) for number in numbers if number}
 
 

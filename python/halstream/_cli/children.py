@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from .._records import OperationRecord
 from .._schedules.execution import Execution, Failure
 
 __all__ = ["UNKNOWN", "CannotRunError", "Children"]
@@ -130,7 +131,7 @@ class Children:
         failure = found["failure"] and Failure(**found["failure"])
         if failure is None and code is None:
             failure = _failure(code, self._limit)  # it hung after its end
-        lines = self._renumbered(found["trace"], found["sites"])
+        operations = self._renumbered(found["trace"], found["sites"])
         return Execution(
             spec,
             found["order"],
@@ -138,19 +139,20 @@ class Children:
             found["fingerprint"] or UNKNOWN,
             found["steps"],
             failure,
-            tuple(lines),
+            tuple(operations),
         )
 
-    def _renumbered(self, lines: list[str], sites: dict[str, str]) -> list[str]:
+    def _renumbered(self, operations: list[OperationRecord], sites: dict[str, str]) -> list[OperationRecord]:
         """Give sites numbers that are the same in all processes."""
-        numbers = {"0": "0"}
+        numbers = {0: 0}
         for number, text in sites.items():
             if text not in self._stacks:
                 self._stacks[text] = len(self._texts)
                 self._texts.append(text)
-            numbers[number] = str(self._stacks[text])
-        parts = [line.split("\x1f") for line in lines]
-        return ["\x1f".join([*part[:11], numbers[part[11]], *part[12:]]) for part in parts]
+            numbers[int(number)] = self._stacks[text]
+        for one in operations:
+            one["site"] = numbers[one["site"]]
+        return operations
 
 
 def _environment() -> dict[str, str]:

@@ -7,6 +7,7 @@ import time
 
 from .. import _native
 from .._errors import HalError, NotSupportedError
+from .._records import ExecutionRecord, OperationRecord, decode
 from .._traces import annotations as _annotations
 from .onset import at_opening
 
@@ -40,8 +41,8 @@ class Recording:
             except NotSupportedError:
                 self._timed = False
 
-    def finish(self) -> tuple[list[str], list[str] | None]:
-        """End it and return the lines of the log and of the times, None without these.
+    def finish(self) -> tuple[list[OperationRecord], list[ExecutionRecord] | None]:
+        """End it and return the log, and when its operations ran, None where that is not known.
 
         What is pending is waited for, as at the program's exit: for at most 2 s.
         """
@@ -49,15 +50,15 @@ class Recording:
         if not self._handle:
             return [], []
         self.annotations = _annotations.take()
-        lines = _native.trace_take(self._handle)
+        operations: list[OperationRecord] = decode(_native.trace_take(self._handle))
         _native.trace_stop(self._handle)
         _native.positions(-1)
-        executed = None
+        executed: list[ExecutionRecord] | None = None
         if self._timed:
             self._drain()
-            executed = _native.executed_take().splitlines()
+            executed = decode(_native.executed_take())
             _native.executed_stop()
-        return lines.split("\x1e") if lines else [], executed
+        return operations, executed
 
     @staticmethod
     def _drain() -> None:

@@ -10,6 +10,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .._records import ExecutionRecord, OperationRecord
 from .._traces import perfetto as _perfetto
 from .._traces.annotated import annotate
 from .._traces.annotations import Annotation
@@ -61,20 +62,16 @@ def trace(script: str, args: Sequence[str], output: str | None, say: Callable[[s
     with _open(path) as file:
         recording = Recording()
         outcome = _script.run(script, args)
-        lines, executed = recording.finish()
+        operations, executed = recording.finish()
         try:
-            _write(file, lines, executed, recording.annotations, console)
+            _write(file, operations, executed, recording.annotations, console)
         except OSError as exc:
             say(f"the script has run, but its trace cannot be written to {path}: {exc.strerror or exc}")
             return outcome.code or 2
     if executed is None:
         say("this backend does not tell when operations run: the trace shows when they were enqueued")
-    say(f"{sum(_enqueued(line) for line in lines)} operations; the trace is in {path}, for {_VIEWER}")
+    say(f"{sum(not one['host'] for one in operations)} operations; the trace is in {path}, for {_VIEWER}")
     return outcome.code
-
-
-def _enqueued(line: str) -> bool:
-    return line.split("\x1f")[-2] == "0"
 
 
 def _open(path: str) -> IO[bytes]:
@@ -87,8 +84,8 @@ def _open(path: str) -> IO[bytes]:
 
 def _write(
     file: IO[bytes],
-    lines: list[str],
-    executed: list[str] | None,
+    operations: list[OperationRecord],
+    executed: list[ExecutionRecord] | None,
     annotations: list[Annotation],
     console: Console,
 ) -> None:
@@ -102,7 +99,7 @@ def _write(
     try:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task("writing the trace", total=None)
-            timeline = lay_out(lines, executed, lambda: progress.advance(task, 0))
+            timeline = lay_out(operations, executed, lambda: progress.advance(task, 0))
             annotate(timeline, annotations)
             progress.update(task, total=1.0)
             for data, part in _perfetto.chunks(timeline, _native.position_text):

@@ -7,6 +7,8 @@ import traceback
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .._records import OperationRecord
+
 __all__ = ["Execution", "Failure", "first_difference"]
 
 
@@ -55,8 +57,8 @@ class Execution:
         of stream S, in the order in which they happened.
     calls : str
         A line for each call of the host: thread, kind, stream.
-    trace : tuple of str
-        Operations as the choke point told them, where they were asked for.
+    trace : tuple of OperationRecord
+        The log of the run, where it was asked for.
     kept : object
         What the runner wants to find again, such as the exception.
     """
@@ -67,7 +69,7 @@ class Execution:
     fingerprint: str = ""
     steps: int = 0
     failure: Failure | None = None
-    trace: tuple[str, ...] = ()
+    trace: tuple[OperationRecord, ...] = ()
     kept: Any = field(default=None, compare=False, repr=False)
 
     def bare(self) -> Execution:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import linecache
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from .. import _native, _sites
 from .._checks.source import statement
+from .._records import Range
 from .._sites import Frame
 from .._traces import log as _log
 from .execution import Execution, item_words
@@ -52,8 +53,8 @@ class Step(NamedTuple):
     stream: str  #: in words, 'host' for a call of the host
     what: str
     place: Frame | None
-    reads: str
-    writes: str
+    reads: tuple[Range, ...]
+    writes: tuple[Range, ...]
 
     @property
     def short(self) -> str:
@@ -152,7 +153,7 @@ class _View:
         stream = self._labels.get(number, f"stream {number}")
         line = self._lines.get(self._execution.ids.get(item, 0))
         if line is None:
-            return Step(item, stream, "operation", None, "", "")
+            return Step(item, stream, "operation", None, (), ())
         place = self._place(line)
         found = statement(place.file, place.line) if place else None
         if found is not None and (name := found.stream()):
@@ -164,9 +165,9 @@ class _View:
         number = int(item[1:])
         if line is not None:
             what = _CALLS.get(line.kind, line.kind) if line.host else f"call that enqueued the {_what(line)}"
-            return Step(item, "host", what, self._place(line), "", "")
+            return Step(item, "host", what, self._place(line), (), ())
         kind = calls[number - 1].split(" ", 1)[1].rpartition(" ")[0] if number <= len(calls) else "call"
-        return Step(item, "host", f"{kind} (call {number} of the run)", None, "", "")
+        return Step(item, "host", f"{kind} (call {number} of the run)", None, (), ())
 
     def _place(self, line: _log.Line) -> Frame | None:
         return place_of(str(self._text(line.site))) if line.site else None
@@ -205,7 +206,7 @@ class _View:
         found = []
         for name in self._execution.ids:
             other = self.step(name)
-            both = f"{other.reads} {other.writes}"
+            both = (*other.reads, *other.writes)
             clash = _overlap(own.writes, both) or _overlap(own.reads, other.writes)
             if clash and name.partition(".")[0] != item.partition(".")[0]:
                 found.append(name)
@@ -236,13 +237,5 @@ def _what(line: _log.Line) -> str:
     return f"{line.kind} of {size} bytes" if size else line.kind
 
 
-def _overlap(first: str, second: str) -> bool:
-    return any(
-        start < other + length and other < start + size
-        for start, size in _ranges(first)
-        for other, length in _ranges(second)
-    )
-
-
-def _ranges(text: str) -> list[tuple[int, int]]:
-    return [(int(start), int(size)) for start, _, size in (part.partition("+") for part in text.split())]
+def _overlap(first: Iterable[Range], second: Sequence[Range]) -> bool:
+    return any(start < other + length and other < start + size for start, size in first for other, length in second)

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _native
 from .._errors import NondeterminismError, ScheduleError
+from .._records import OperationRecord, decode
 from .._runtime import runtime
 from .afresh import Afresh
 from .block import Schedule, add_note
@@ -166,18 +167,17 @@ class _Program:
 
 
 @contextlib.contextmanager
-def traced() -> Iterator[list[str]]:
-    """Give a list that has, after the block, what passed the choke point in it."""
-    lines: list[str] = []
+def traced() -> Iterator[list[OperationRecord]]:
+    """Give a list that has, after the block, the operations that were made in it."""
+    operations: list[OperationRecord] = []
     _native.positions(1)
     try:
         handle = _native.trace_start()
         try:
-            yield lines
+            yield operations
         finally:
-            text = str(_native.trace_take(handle))
+            operations.extend(decode(_native.trace_take(handle)))
             _native.trace_stop(handle)
-            lines.extend(text.split("\x1e") if text else ())
     finally:
         _native.positions(-1)
 

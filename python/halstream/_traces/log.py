@@ -1,9 +1,11 @@
-"""The text of a log of operations, taken apart."""
+"""The lines of a log of operations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
+
+from .._records import ExecutionRecord, OperationRecord, Range, ranges
 
 __all__ = ["POOL", "Line", "other_name", "parse", "parse_executed", "size", "title"]
 
@@ -23,52 +25,31 @@ class Line(NamedTuple):
     version: int
     other: int  #: index of the stream waited for
     token: int
-    reads: str
-    writes: str
+    reads: tuple[Range, ...]
+    writes: tuple[Range, ...]
     site: int
     host: bool
     time: int  #: ns: when an operation was enqueued, or when what the host did was done
     other_device: int
 
 
-def parse(lines: Iterable[str]) -> list[Line]:
-    """Return the lines that `_native.trace_take` gave, in the order of their numbers."""
-    found = []
-    for text in lines:
-        number, kind, device, stream, thread, event, version, other, token, reads, writes, site, host, time = (
-            text.split("\x1f")
+def parse(operations: Iterable[OperationRecord]) -> list[Line]:
+    """Return the lines of a log in the order of their numbers."""
+    found = [
+        Line(
+            o["id"], o["kind"], o["device"], o["stream"], o["thread"], o["event"], o["version"], o["other"],
+            o["token"], ranges(o["reads"]), ranges(o["writes"]), o["site"], o["host"], o["time"],
+            o["other_device"],
         )
-        where, _, index = other.rpartition(":")
-        line = Line(
-            int(number), kind, int(device), int(stream), int(thread), int(event), int(version), int(index),
-            int(token), reads, writes, int(site), host == "1", int(time), int(where or device),
-        )  # fmt: skip
-        found.append(line)
+        for o in operations
+    ]  # fmt: skip
     found.sort(key=lambda line: line.id)
-    return _with_devices(found)
-
-
-def _with_devices(log: list[Line]) -> list[Line]:
-    """Give waits for streams the other one's device where the text had only its index."""
-    known = {(line.device, line.stream) for line in log}
-    for at, line in enumerate(log):
-        if line.kind != "wait stream" or line.other_device != line.device:
-            continue
-        # Its own device, unless that has no such stream or it would wait for itself.
-        if (line.device, line.other) not in known or line.other == line.stream:
-            elsewhere = [device for device, index in known if index == line.other and device != line.device]
-            if len(elsewhere) == 1:
-                log[at] = line._replace(other_device=elsewhere[0])
-    return log
-
-
-def parse_executed(lines: Iterable[str]) -> dict[int, tuple[int, int]]:
-    """Return when each operation began and ended, in ns, by its number."""
-    found = {}
-    for line in lines:
-        number, begin, end = line.split()
-        found[int(number)] = int(begin), int(end)
     return found
+
+
+def parse_executed(executions: Iterable[ExecutionRecord]) -> dict[int, tuple[int, int]]:
+    """Return when each operation began and ended, in ns, by its number."""
+    return {one["id"]: (one["began"], one["ended"]) for one in executions}
 
 
 def title(line: Line) -> str:
@@ -86,6 +67,6 @@ def other_name(line: Line) -> str:
     return (f"stream {line.other}" if line.other else "default stream") + where
 
 
-def size(ranges: str) -> int:
+def size(blocks: Iterable[Range]) -> int:
     """Return how many bytes ranges have together."""
-    return sum(int(part.partition("+")[2]) for part in ranges.split())
+    return sum(nbytes for _, nbytes in blocks)

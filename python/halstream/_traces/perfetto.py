@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _sites
 from .._cli import script as _script
+from .._records import ExecutionRecord, OperationRecord
 from .timeline import Slice, Timeline, lay_out
 
 __all__ = ["build", "chunks", "schema"]
@@ -45,15 +46,19 @@ def schema() -> Any:
     return perfetto_trace_pb2
 
 
-def build(lines: Iterable[str], executed: Iterable[str] | None, text_of_site: Callable[[int], str]) -> bytes:
+def build(
+    operations: Iterable[OperationRecord],
+    executed: Iterable[ExecutionRecord] | None,
+    text_of_site: Callable[[int], str],
+) -> bytes:
     """Return the trace of a log.
 
     Parameters
     ----------
-    lines : iterable of str
-        As `_native.trace_take` gives them, one each.
-    executed : iterable of str or None
-        As `_native.executed_take` gives them, one each; None if the backend
+    operations : iterable of OperationRecord
+        As `_native.trace_take` gives them.
+    executed : iterable of ExecutionRecord or None
+        As `_native.executed_take` gives them; None if the backend
         does not tell.
     text_of_site : callable
         Gives the stack of a site, as `_native.position_text` does.
@@ -63,7 +68,7 @@ def build(lines: Iterable[str], executed: Iterable[str] | None, text_of_site: Ca
     ImportError
         If the perfetto package is not installed.
     """
-    return b"".join(data for data, _ in chunks(lay_out(lines, executed), text_of_site))
+    return b"".join(data for data, _ in chunks(lay_out(operations, executed), text_of_site))
 
 
 def chunks(timeline: Timeline, text_of_site: Callable[[int], str]) -> Iterator[tuple[bytes, float]]:
@@ -212,9 +217,10 @@ class _Writer:
 
     def _site(self, site: int) -> tuple[int, int]:
         """Return the numbers of a site's place and stack, 0 where nothing is known."""
-        text = self._text_of_site(site).encode(errors="backslashreplace").decode()
+        stack_of_site = _sites.parse(self._text_of_site(site))
         # What runs the program is of no interest.
-        frames = tuple(itertools.takewhile(lambda frame: frame.file != _RUNNER, _sites.parse(text)))
+        program = itertools.takewhile(lambda frame: frame.file != _RUNNER, stack_of_site)
+        frames = tuple(_sites.Frame(_encodable(file), line, _encodable(function)) for file, line, function in program)
         found = 0, 0
         if frames:
             own = _sites.outside(frames)
@@ -225,6 +231,11 @@ class _Writer:
             found = location, self._number("debug_annotation_string_values", stack)
         self._sites[site] = found
         return found
+
+
+def _encodable(text: str) -> str:
+    """Return a text without surrogates that stand alone, which UTF-8 has no form for."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _uuid(number: int) -> int:

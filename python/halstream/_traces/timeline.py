@@ -1,6 +1,6 @@
 """What a log of operations says about time: slices on tracks, flows, lifetimes.
 
-Pure functions over the text that `_native.trace_take` and `_native.executed_take`
+Pure functions over the records that `_native.trace_take` and `_native.executed_take`
 give; what writes a trace (`_perfetto`) only spells the result.
 """
 
@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from .._records import ExecutionRecord, OperationRecord
 from .log import POOL, Line, other_name, parse, parse_executed, size, title
 from .releases import Releases
 
@@ -91,20 +92,24 @@ class Timeline:
             self.counters.append(Counter(track, when, value))
 
 
-def lay_out(lines: Iterable[str], executed: Iterable[str] | None, tick: Callable[[], object] | None = None) -> Timeline:
+def lay_out(
+    log_records: Iterable[OperationRecord],
+    executed: Iterable[ExecutionRecord] | None,
+    tick: Callable[[], object] | None = None,
+) -> Timeline:
     """Return the timeline of a log.
 
     Parameters
     ----------
-    lines : iterable of str
-        As `_native.trace_take` gives them, one each.
-    executed : iterable of str or None
+    log_records : iterable of OperationRecord
+        As `_native.trace_take` gives them.
+    executed : iterable of ExecutionRecord or None
         As `_native.executed_take` gives them; None on a backend that does not
         tell: operations are instants at their calls then.
     tick : callable, optional
         Called now and then, for a display of progress.
     """
-    log = parse(lines)
+    log = parse(log_records)
     times = parse_executed(executed or ())
     tick = tick or _nothing
     timeline = Timeline()
@@ -265,7 +270,7 @@ def _lives(log: list[Line], ends: _Ends) -> Iterator[_Life]:
     alive: dict[int, tuple[Line, int]] = {}
     for line in log:
         if line.kind in _MEMORY and line.writes:
-            start, nbytes = map(int, line.writes.split()[0].split("+"))
+            start, nbytes = line.writes[0]
             if start in alive:
                 made, size = alive.pop(start)
                 # Freed in stream order it is in use until the stream gets there.
@@ -293,7 +298,7 @@ def _memory(timeline: Timeline, log: list[Line], ends: _Ends) -> None:
         heapq.heappush(busy, (math.inf if life.end is None else life.end, lane))
         block = _slice(timeline.track(group, f"{group} blocks", lane=lane), "memory", life.line, life.begin, life.end)
         block.name = f"{life.nbytes} bytes"
-        block.args["address"] = life.line.writes.partition("+")[0]
+        block.args["address"] = str(life.line.writes[0][0])
         timeline.slices.append(block)
         if life.end is not None:
             changes[counter].append((life.end, -life.nbytes))
