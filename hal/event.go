@@ -78,6 +78,15 @@ func (e *Event) bind(d *Device) (driver.Event, error) {
 	if e.closed.Load() {
 		return nil, closedError("record", "event")
 	}
+	// Bound to d, it also belongs to d's runtime.
+	if b := e.bound.Load(); b != nil && b.dev == d {
+		return b.d, nil
+	}
+	return e.bindFirst(d)
+}
+
+// bindFirst is bind for an event that is not known to be bound to d.
+func (e *Event) bindFirst(d *Device) (driver.Event, error) {
 	if err := e.sameRuntime("record", d); err != nil {
 		return nil, err
 	}
@@ -118,8 +127,8 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 	if e.closed.Load() {
 		return nil, closedError(op, "event")
 	}
-	if err := e.sameRuntime(op, d); err != nil {
-		return nil, err
+	if e.rt != d.rt {
+		return nil, e.sameRuntime(op, d)
 	}
 	if e.opts.NotWaitable {
 		return nil, driver.Errorf(driver.NotSupported, op,

@@ -60,18 +60,21 @@ func (e *engine) unpark(p *park.Parker) {
 
 // submit puts an operation on a stream. It completes within the call only if
 // it is complete by definition: nothing is before it and there is nothing to do.
-func (e *engine) submit(s *Stream, o op) error {
+func (e *engine) submit(s *Stream, o *op) error {
 	e.Lock()
-	defer e.Unlock()
 	if e.closed {
+		e.Unlock()
 		return errClosed(o.kind.String())
 	}
 	e.add(s, o)
-	e.point(sched.Enqueued, s, nil, 0)
+	e.sched.Point(sched.Enqueued, s, nil, 0)
+	e.Unlock()
 	return nil
 }
 
-func (e *engine) add(s *Stream, o op) {
+// add puts *o on a stream. It takes a pointer since operations are large, and
+// most records are done before one is stored.
+func (e *engine) add(s *Stream, o *op) {
 	e.sequenced(o.tag)
 	ep := s.dev.join(s)
 	s.submitted.Add(1)
@@ -145,7 +148,7 @@ func (e *engine) run(s *Stream) {
 	}
 	switch o.kind {
 	case opRecord:
-		e.stamp(*o)
+		e.stamp(o)
 	case opReset:
 		o.ref.(*Event).set = false
 	case opCall, opReport:
@@ -204,7 +207,7 @@ func (e *engine) finish(s *Stream) {
 }
 
 // stamp makes the event of a record operation stand as done.
-func (e *engine) stamp(o op) {
+func (e *engine) stamp(o *op) {
 	ev := o.ref.(*Event)
 	if ev.at.seq == o.arg && ev.at.on == o.on && ev.opts.Timing {
 		ev.when = e.clock.Now()

@@ -156,7 +156,7 @@ type gate struct {
 // Gate implements driver.Stream.
 func (s *Stream) Gate(id uint64, tag driver.Tag) (driver.Gate, error) {
 	g := &gate{eng: s.eng, id: id}
-	if err := s.eng.submit(s, op{kind: opGate, tag: tag, ref: g}); err != nil {
+	if err := s.eng.submit(s, &op{kind: opGate, tag: tag, ref: g}); err != nil {
 		return nil, err
 	}
 	return g, nil

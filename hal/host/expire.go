@@ -136,6 +136,6 @@ func (s *Stream) undo(o *op) {
 		s.drop(o.ref.(work))
 	case opRecord:
 		// Streams that wait for the record go on: the work before it was dropped.
-		s.eng.stamp(*o)
+		s.eng.stamp(o)
 	}
 }

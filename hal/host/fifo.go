@@ -19,7 +19,7 @@ type fifo struct {
 	n           int
 }
 
-func (q *fifo) push(o op) *op {
+func (q *fifo) push(o *op) {
 	if q.last == nil {
 		c := &chunk{ops: make([]op, 0, firstChunk)}
 		q.first, q.last, q.head = c, c, 0
@@ -27,9 +27,14 @@ func (q *fifo) push(o op) *op {
 		c := &chunk{ops: make([]op, 0, laterChunk)}
 		q.last.next, q.last = c, c
 	}
-	q.last.ops = append(q.last.ops, o)
+	n := len(q.last.ops)
+	q.last.ops = q.last.ops[:n+1]
+	// Field by field: the processor reads a struct in wide words, and those would
+	// have to wait for the narrow writes with which the caller has just filled *o.
+	free := &q.last.ops[n]
+	free.kind, free.tag, free.arg, free.limit = o.kind, o.tag, o.arg, o.limit
+	free.on, free.ep, free.ref = o.on, o.ep, o.ref
 	q.n++
-	return &q.last.ops[len(q.last.ops)-1]
 }
 
 // front returns the oldest operation; the queue is not empty.
@@ -65,6 +70,6 @@ func (q *fifo) drop() []op {
 		rest = append(rest, c.ops[at:]...)
 	}
 	*q = fifo{}
-	q.push(kept)
+	q.push(&kept)
 	return rest
 }

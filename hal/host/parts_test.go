@@ -16,7 +16,7 @@ func TestFifoIsFirstInFirstOut(t *testing.T) {
 			switch {
 			case rapid.IntRange(0, 2).Draw(t, "what") > 0 || len(model) == 0:
 				next++
-				q.push(op{arg: next})
+				q.push(&op{arg: next})
 				model = append(model, next)
 			case rapid.IntRange(0, 40).Draw(t, "drop") == 0:
 				rest := q.drop()

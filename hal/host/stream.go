@@ -66,15 +66,16 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 	e := s.eng
 	v := ev.(*Event)
 	e.Lock()
-	defer e.Unlock()
 	if e.closed {
+		e.Unlock()
 		return errClosed("record")
 	}
 	seq := s.submitted.Load() + 1
 	v.at = place{s, seq}
 	v.recorded = true
-	e.add(s, op{kind: opRecord, tag: tag, arg: seq, on: s, ref: v})
-	e.point(sched.Enqueued, s, nil, 0)
+	e.add(s, &op{kind: opRecord, tag: tag, arg: seq, on: s, ref: v})
+	e.sched.Point(sched.Enqueued, s, nil, 0)
+	e.Unlock()
 	return nil
 }
 
@@ -98,7 +99,7 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 		return nil
 	}
 	v.waits++
-	e.add(s, o)
+	e.add(s, &o)
 	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }
@@ -119,7 +120,7 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 	}
 	if s != t {
 		if at := t.mark(); !e.known(at) {
-			e.add(s, op{kind: opWait, tag: tag, arg: at.seq, on: at.on, limit: driver.Forever})
+			e.add(s, &op{kind: opWait, tag: tag, arg: at.seq, on: at.on, limit: driver.Forever})
 		} else {
 			e.sequenced(tag)
 			e.passed(tag)
@@ -135,7 +136,7 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 func (s *Stream) mark() place {
 	if s.legacy {
 		if last := s.dev.last; !s.eng.parallel.Load() || !last.legacy && (last.pending > 0 || !last.open) {
-			s.eng.add(s, op{kind: opNop})
+			s.eng.add(s, &op{kind: opNop})
 		}
 	}
 	return place{s, s.submitted.Load()}
@@ -143,17 +144,17 @@ func (s *Stream) mark() place {
 
 // Reset implements driver.Stream.
 func (s *Stream) Reset(ev driver.Event, tag driver.Tag) error {
-	return s.eng.submit(s, op{kind: opReset, tag: tag, ref: ev.(*Event)})
+	return s.eng.submit(s, &op{kind: opReset, tag: tag, ref: ev.(*Event)})
 }
 
 // Nop implements driver.Stream.
 func (s *Stream) Nop(tag driver.Tag) error {
-	return s.eng.submit(s, op{kind: opNop, tag: tag})
+	return s.eng.submit(s, &op{kind: opNop, tag: tag})
 }
 
 // Delay implements driver.Stream.
 func (s *Stream) Delay(ns int64, tag driver.Tag) error {
-	return s.eng.submit(s, op{kind: opWork, tag: tag, ref: delayWork{ns}})
+	return s.eng.submit(s, &op{kind: opWork, tag: tag, ref: delayWork{ns}})
 }
 
 // HostFunc implements driver.Stream.
@@ -167,7 +168,7 @@ func (s *Stream) HostFunc(f driver.HostFunc) error {
 	case f.Passing:
 		kind = opPass
 	}
-	return s.eng.submit(s, op{kind: kind, tag: f.Tag, arg: f.Token, ref: f.Sink})
+	return s.eng.submit(s, &op{kind: kind, tag: f.Tag, arg: f.Token, ref: f.Sink})
 }
 
 // Complete implements driver.Completer: the host function at the head ended.

@@ -18,7 +18,11 @@ func (e *engine) point(why sched.Reason, s *Stream, done func() bool, limit int6
 func (e *engine) Wake(p *park.Parker) { e.unpark(p) }
 
 // Run implements sched.Runner.
-func (e *engine) Run(s sched.Stream) { e.run(s.(*Stream)) }
+func (e *engine) Run(stream sched.Stream) (onEngine bool) {
+	s := stream.(*Stream)
+	e.run(s)
+	return s.state == sched.Running && s.q.front().kind == opWork
+}
 
 // inlineMostStep is the size up to which a copy or fill runs within Step. Larger
 // ones let other threads of the program run meanwhile.
@@ -95,9 +99,6 @@ func (s *Stream) HandsOver() bool {
 	}
 	return o.kind == opCall
 }
-
-// OnEngine implements sched.Stream.
-func (s *Stream) OnEngine() bool { return s.state == sched.Running && s.q.front().kind == opWork }
 
 // Pending implements sched.Stream.
 func (s *Stream) Pending() bool {

@@ -109,19 +109,19 @@ func (w *nativeWork) short() bool { return false }
 
 // Copy implements driver.Stream.
 func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
-	return nil, s.eng.submit(s, op{kind: opWork, tag: c.Tag, ref: &copyWork{Copy: c}})
+	return nil, s.eng.submit(s, &op{kind: opWork, tag: c.Tag, ref: &copyWork{Copy: c}})
 }
 
 // Fill implements driver.Stream.
 func (s *Stream) Fill(f driver.Fill) error {
 	w := fillWork(f)
-	return s.eng.submit(s, op{kind: opWork, tag: f.Tag, ref: &w})
+	return s.eng.submit(s, &op{kind: opWork, tag: f.Tag, ref: &w})
 }
 
 // Native implements driver.Stream.
 func (s *Stream) Native(n driver.Native) error {
 	w := nativeWork(n)
-	return s.eng.submit(s, op{kind: opWork, tag: n.Tag, ref: &w})
+	return s.eng.submit(s, &op{kind: opWork, tag: n.Tag, ref: &w})
 }
 
 // Last implements driver.Stream.
@@ -134,7 +134,7 @@ func (s *Stream) Mark() uint64 {
 	e.Lock()
 	if s.ordered {
 		if last := s.dev.last; !last.open || (last.legacy != s.legacy && last.pending > 0) {
-			e.add(s, op{kind: opNop})
+			e.add(s, &op{kind: opNop})
 		}
 	}
 	place := s.submitted.Load()

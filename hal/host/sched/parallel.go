@@ -107,8 +107,7 @@ func (p *parallel) one() bool {
 		return false
 	}
 	atomic.StoreInt32(&p.avail, int32(p.ready.Len()))
-	p.r.Run(s)
-	p.handed = s.OnEngine()
+	p.handed = p.r.Run(s)
 	return true
 }
 

@@ -81,8 +81,6 @@ type Stream interface {
 	// HandsOver reports whether running the head operation only gives it to
 	// another thread.
 	HandsOver() bool
-	// OnEngine reports whether an engine runs the head operation.
-	OnEngine() bool
 	// Pending reports whether a query of the stream can find work pending.
 	Pending() bool
 	// Holder returns a stream that must move before this one can, nil if there is
@@ -141,9 +139,10 @@ type Runner interface {
 	// Wake unparks a thread once the lock is released. The lock is held.
 	Wake(p *park.Parker)
 	// Run executes the head operation of a ready stream, or starts it if it is
-	// one for an engine or a host function. The lock is held, but may be
-	// released and taken again meanwhile.
-	Run(s Stream)
+	// one for an engine or a host function, and reports whether an engine runs
+	// the stream's head operation now. The lock is held, but may be released and
+	// taken again meanwhile.
+	Run(s Stream) (onEngine bool)
 	// Step is Run in virtual time, which was began before the operation: a delay
 	// takes no time of the machine's, copies and fills of moderate size run on
 	// the calling thread, and a function that does not hold its stream does.

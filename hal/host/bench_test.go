@@ -1,0 +1,69 @@
+package host_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// benchStreams returns two streams of a device and an event.
+func benchStreams(b *testing.B) (s, o *hal.Stream, e *hal.Event) {
+	rt, err := hal.OpenBackend("host", 1)
+	require.NoError(b, err)
+	b.Cleanup(rt.Close)
+	d, err := rt.Device(0)
+	require.NoError(b, err)
+	s, err = d.NewStream(nil, hal.StreamOptions{})
+	require.NoError(b, err)
+	o, err = d.NewStream(nil, hal.StreamOptions{})
+	require.NoError(b, err)
+	e, err = rt.NewEvent(nil, nil, hal.EventOptions{})
+	require.NoError(b, err)
+	return s, o, e
+}
+
+// benchDrain is after how many operations a benchmark waits for a stream, so that
+// no backlog grows.
+const benchDrain = 512
+
+func BenchmarkRecord(b *testing.B) {
+	s, _, e := benchStreams(b)
+	for b.Loop() {
+		_ = s.Record(nil, e)
+	}
+}
+
+func BenchmarkNop(b *testing.B) {
+	s, _, _ := benchStreams(b)
+	for i := 0; b.Loop(); i++ {
+		_ = s.Nop(nil)
+		if i%benchDrain == 0 {
+			_, _ = s.Synchronize(nil, driver.Forever)
+		}
+	}
+}
+
+func BenchmarkNopSynchronize(b *testing.B) {
+	s, _, _ := benchStreams(b)
+	for b.Loop() {
+		_ = s.Nop(nil)
+		_, _ = s.Synchronize(nil, driver.Forever)
+	}
+}
+
+// BenchmarkHops makes each operation of one stream wait for the last one of the other.
+func BenchmarkHops(b *testing.B) {
+	s, o, e := benchStreams(b)
+	for i := 0; b.Loop(); i++ {
+		_ = s.Nop(nil)
+		_ = s.Record(nil, e)
+		_ = o.Wait(nil, e)
+		s, o = o, s
+		if i%benchDrain == 0 {
+			_, _ = s.Synchronize(nil, driver.Forever)
+		}
+	}
+}
