@@ -87,8 +87,8 @@ func (e *Event) bind(d *Device) (driver.Event, error) {
 
 // bindFirst is bind for an event that is not known to be bound to d.
 func (e *Event) bindFirst(d *Device) (driver.Event, error) {
-	if err := e.sameRuntime("record", d); err != nil {
-		return nil, err
+	if e.rt != d.rt {
+		return nil, e.otherRuntime("record")
 	}
 	b := e.bound.Load()
 	if b == nil {
@@ -128,7 +128,7 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 		return nil, closedError(op, "event")
 	}
 	if e.rt != d.rt {
-		return nil, e.sameRuntime(op, d)
+		return nil, e.otherRuntime(op)
 	}
 	if e.opts.NotWaitable {
 		return nil, driver.Errorf(driver.NotSupported, op,
@@ -147,13 +147,10 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 	return e.bind(d)
 }
 
-// sameRuntime rejects a stream of another Runtime than the event's: the two
-// have no common lock, clock or order.
-func (e *Event) sameRuntime(op string, d *Device) error {
-	if e.rt != d.rt {
-		return otherRuntimeError(op, fmt.Sprintf("event %d", e.id))
-	}
-	return nil
+// otherRuntime is the error of a stream of another Runtime than the event's: the
+// two have no common lock, clock or order.
+func (e *Event) otherRuntime(op string) error {
+	return otherRuntimeError(op, fmt.Sprintf("event %d", e.id))
 }
 
 // Reset clears a Future event, in the order of stream s.

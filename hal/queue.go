@@ -120,6 +120,12 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 		return Task{}, err
 	}
 	q.mu.Lock()
+	return q.take(t, limit), nil
+}
+
+// take is Next after its check of the thread. The lock is held, and released
+// when it returns.
+func (q *Queue) take(t *Thread, limit int64) Task {
 	if t.serves.Load() != q && !q.reports {
 		t.serves.Store(q)
 		q.workers = append(q.workers, t)
@@ -145,16 +151,16 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 			if k.watch != nil && !k.drop {
 				k.watch.begin()
 			}
-			return task, nil
+			return task
 		}
 		if q.closed {
 			q.dismiss(t)
 			q.mu.Unlock()
-			return Task{End: true}, nil
+			return Task{End: true}
 		}
 		if limit == 0 {
 			q.mu.Unlock()
-			return Task{}, nil
+			return Task{}
 		}
 		p := park.Get()
 		q.idle = append(q.idle, p)
@@ -176,7 +182,7 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 				q.dismiss(t)
 			}
 			q.mu.Unlock()
-			return Task{End: end}, nil
+			return Task{End: end}
 		}
 	}
 }
@@ -218,6 +224,11 @@ func (q *Queue) leave(p *park.Parker) bool {
 // Contract: H1, H2.
 func (q *Queue) Done(t *Thread, failed bool, err *Error) (unreported bool) {
 	q.mu.Lock()
+	return q.end(t, failed, err)
+}
+
+// end is Done with the lock held, which it releases.
+func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 	k := t.running
 	t.running = ticket{}
 	if n := len(t.outer); n > 0 {
@@ -251,13 +262,10 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) (unreported bool) {
 func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) (task Task, unreported bool) {
 	q.mu.Lock()
 	q.between++
-	q.mu.Unlock()
-	unreported = q.Done(t, failed, err)
+	unreported = q.end(t, failed, err)
 	q.mu.Lock()
 	q.between--
-	q.mu.Unlock()
-	task, _ = q.Next(t, 0) // t runs no function now
-	return task, unreported
+	return q.take(t, 0), unreported
 }
 
 // Close ends the threads that wait in Next, and those that call it later.

@@ -28,6 +28,7 @@ _DROP = 2  # forget the function, or the exception that it ended with
 _UNREPORTED = 4  # the failure given to this call will not be raised by any other
 _END = 8  # end this thread
 _SHIFT = 4
+_FLAGS = (1 << _SHIFT) - 1
 
 # A dispatcher that had nothing to do for so many waits ends, unless it is the spare.
 _IDLE_NS = 2_000_000_000
@@ -187,6 +188,10 @@ def _dispatch() -> None:
     token, error = 0, ""
     while True:
         packed = _host_next(token, error, _IDLE_NS)
+        if packed > _FLAGS and not packed & _FLAGS:  # most often: a function, and nothing else
+            token = packed >> _SHIFT
+            error = _perform(token)
+            continue
         if packed & _UNREPORTED:
             _unraisable(_raised.pop(token, None))
         token, error = 0, ""
