@@ -55,10 +55,18 @@ import (
 
 	"halstream/hal"
 	"halstream/hal/driver"
+	"halstream/hal/park"
 )
 
-// sliceNS is how long a wait goes without looking for signals.
-const sliceNS = 50_000_000
+// sliceNS is how long a wait goes without looking for signals that did not end it.
+var sliceNS int64 = 50_000_000
+
+// WaitSlice sets how many nanoseconds a wait goes without looking for signals
+// that did not end it, for tests, and returns how many it was.
+func WaitSlice(ns int64) (before int64) {
+	before, sliceNS = sliceNS, ns
+	return before
+}
 
 // threads is the table of host threads; slot 0 is nobody. Like every variable
 // of this package it is guarded by Python's lock, which is held when a function
@@ -169,18 +177,31 @@ func outside(p driver.Point, limit int64) (done, raised bool) {
 	most := firstSlice(r, limit)
 	end := deadlineAfter(limit)
 	state := C.gil_release()
+	full := deadlineAfter(most) // the end of this slice, however often signals end it early
+	rest := most
 	for {
-		slice, left := most, end.left()
+		slice, left := rest, end.left()
 		if left != driver.Forever {
 			slice = min(slice, left)
 		}
+		park.EndOnSignal(true)
 		done = p.Wait(slice)
+		signaled := park.EndOnSignal(false)
 		if over.Load() {
 			select {} // the interpreter is ending: it must not be entered any more
 		}
 		if done || left == 0 {
 			break
 		}
+		if signaled && full.left() > 0 {
+			if interrupted(&state, nil) {
+				w.leave()
+				return false, true
+			}
+			rest = full.left()
+			continue
+		}
+		full, rest = deadlineAfter(most), most
 		if limit < 0 && w == nil {
 			w = newWatch(r, p)
 		}

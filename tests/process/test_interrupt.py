@@ -64,6 +64,43 @@ def test_ctrl_c_ends_a_wait_and_the_work_goes_on(child: Child, wait: str) -> Non
     assert done.returncode == 0, done.stderr + done.stdout
 
 
+# Its waits look for signals by themselves once an hour, so that the handler runs
+# only if a signal ends the sleep of the main thread.
+ENDED_BY_A_SIGNAL = """
+    import signal, threading
+    import halstream as hs
+    from halstream import _native
+    s = hs.Stream()
+    gate = hs.testing.Gate(s)
+    handled = threading.Event()
+
+    def handle(number, frame):
+        handled.set()
+        gate.open()
+
+    def interrupt():
+        while not handled.wait(0.01):  # a signal may come before the main thread sleeps
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+    _native.wait_slice(3_600_000_000_000)
+    signal.signal(signal.SIGUSR1, handle)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    {wait}
+    thread.join(20)
+    assert handled.is_set() and s.query()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only a futex ends its sleep with a signal")
+@pytest.mark.parametrize("wait", ["s.synchronize()", "s.synchronize(timeout=1000)", "hs.synchronize()"])
+def test_a_signal_ends_the_sleep_of_a_wait(child: Child, backend: str, wait: str) -> None:
+    if backend != "host":
+        pytest.skip("its waits look for signals at intervals")
+    done = child(ENDED_BY_A_SIGNAL.format(wait=wait))
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
 def test_the_suite_can_be_started_with_sigint_ignored() -> None:
     name = f"{__file__}::test_ctrl_c_ends_the_program_with_the_usual_code"
     done = subprocess.run(
