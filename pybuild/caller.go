@@ -55,7 +55,6 @@ import (
 
 	"halstream/hal"
 	"halstream/hal/driver"
-	"halstream/hal/park"
 )
 
 // sliceNS is how long a wait goes without looking for signals that did not end it.
@@ -184,9 +183,9 @@ func outside(p driver.Point, limit int64) (done, raised bool) {
 		if left != driver.Forever {
 			slice = min(slice, left)
 		}
-		park.EndOnSignal(true)
+		driver.EndWaitsOnSignal(true)
 		done = p.Wait(slice)
-		signaled := park.EndOnSignal(false)
+		signaled := driver.EndWaitsOnSignal(false)
 		if over.Load() {
 			select {} // the interpreter is ending: it must not be entered any more
 		}
