@@ -1,92 +1,204 @@
-"""Every public name of a mirrored package exists, or says that it is not built yet."""
+"""Every public name of a mirrored package is built, or says by its name that it is not."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.resources
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import halstream as hs
 import pytest
-from halstream._dialects._not_built import names
+from halstream._dialects._not_built import is_not_built, names
 
 DIALECTS = sorted(
     d.name for d in importlib.resources.files("halstream").iterdir() if d.is_dir() and d.joinpath("names.txt").is_file()
 )
+LISTED = {owner: kinds for dialect in DIALECTS for owner, kinds in names(dialect).items()}
+MODULES = [owner for owner, kinds in LISTED.items() if "attributes" not in kinds.values()]
+CLASSES = [owner for owner in LISTED if owner not in MODULES]
+
+
+def module(name: str) -> Any:
+    try:
+        return importlib.import_module(f"halstream.{name}")
+    except ModuleNotFoundError:  # a module that is not built is an attribute only
+        parent, _, last = name.rpartition(".")
+        return getattr(module(parent), last)
+
+
+def _cupy_array() -> Any:
+    return module("cupy").ndarray((3,))
 
 
 def _cell() -> Any:
-    from halstream.mindspore import nn
-
-    return nn.Cell()
+    return module("mindspore.nn").Cell()
 
 
 def _parameter() -> Any:
-    from halstream.mindspore import Parameter, Tensor
-
-    return Parameter(Tensor(1))
+    return module("mindspore").Parameter(_mindspore_tensor())
 
 
 def _mindspore_tensor() -> Any:
-    from halstream.mindspore import Tensor
-
-    return Tensor(1)
+    return module("mindspore").Tensor(1)
 
 
 def _paddle_tensor() -> Any:
-    from halstream import paddle
-
-    return paddle.ones([1])
+    return module("paddle").ones([1])
 
 
-# How an object of each listed class is made.
+# Classes of which objects answer for what is not built; how one is made.
 MAKERS: dict[str, Callable[[], Any]] = {
+    "cupy.ndarray": _cupy_array,
     "mindspore.Tensor": _mindspore_tensor,
     "mindspore.Parameter": _parameter,
     "mindspore.nn.Cell": _cell,
     "paddle.Tensor": _paddle_tensor,
 }
 
+SET_BY_CONSTRUCTORS = {"device_id", "ptr"}
 
-def owners(dialect: str) -> Iterator[tuple[str, Any]]:
-    for where in names(dialect):
-        if where.rpartition(".")[2][0].isupper():
-            yield where, MAKERS[where]()
-        else:
-            yield where, importlib.import_module(f"halstream.{where}")
+
+def use(found: Any) -> None:
+    """Use what stands for a name as a program would."""
+    if isinstance(found, ModuleType):
+        found.anything  # noqa: B018
+    else:
+        found(1, a=2)
+
+
+def test_five_dialects_list_the_names_of_their_packages() -> None:
+    assert DIALECTS == ["acl", "cupy", "cupyx", "mindspore", "paddle", "torch"]
+    kinds = {kind for listed in LISTED.values() for kind in listed.values()}
+    assert kinds == {"classes", "functions", "modules", "values", "attributes"}
+    for dialect in DIALECTS:
+        assert LISTED[dialect]
+        assert all(owner.partition(".")[0] == dialect for owner in names(dialect))
+    assert all(LISTED.values())
+    assert set(MAKERS) < set(CLASSES)
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_name_exists_or_says_that_it_is_not_built(dialect: str) -> None:
-    wrong, built, absent = [], 0, 0
-    for where, owner in owners(dialect):
-        for name in sorted(names(dialect)[where]):
-            try:
-                getattr(owner, name)
-                built += 1
-            except hs.NotSupportedError as exc:
-                absent += 1
-                if f"{name} is not built yet" not in str(exc) and "not supported" not in str(exc):
-                    wrong.append(f"{where}.{name}: {exc}")
-            except AttributeError as exc:
-                wrong.append(f"{where}.{name}: {exc!r}")
+@pytest.mark.parametrize("owner", [*MODULES, *MAKERS])
+def test_every_name_is_built_or_says_that_it_is_not(owner: str) -> None:
+    where = MAKERS[owner]() if owner in MAKERS else module(owner)
+    wrong = []
+    for name, kind in LISTED[owner].items():
+        says = f"{owner}.{name} is not built yet"
+        try:
+            found = getattr(where, name)
+        except hs.NotSupportedError as exc:
+            if not ((isinstance(exc, AttributeError) and says in str(exc)) or "not supported" in str(exc)):
+                wrong.append(f"{owner}.{name}: {exc!r}")
+            elif isinstance(exc, AttributeError) and kind not in ("values", "attributes") and not is_not_built(where):
+                wrong.append(f"{owner}.{name}: cannot be imported")
+            continue
+        except AttributeError as exc:
+            wrong.append(f"{owner}.{name}: {exc!r}")
+            continue
+        if is_not_built(found):
+            assert kind in ("classes", "functions", "modules")
+            with pytest.raises(hs.NotSupportedError, match=rf"{owner}\.{name}[.a-z]* is not built yet"):
+                use(found)
     assert not wrong, "\n".join(wrong)
-    assert built > 50
-    assert absent > 50
+
+
+@pytest.mark.parametrize("owner", [owner for owner in CLASSES if owner not in MAKERS])
+def test_every_attribute_of_the_classes_of_strict_mode_is_there(owner: str) -> None:
+    where, _, name = owner.rpartition(".")
+    cls = getattr(module(where), name)
+    absent = [name for name in LISTED[owner] if not hasattr(cls, name) and name not in SET_BY_CONSTRUCTORS]
+    assert not absent
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_an_unbuilt_name_is_honest_to_every_question(dialect: str) -> None:
-    module = importlib.import_module(f"halstream.{dialect}")
-    name = next(n for n in sorted(names(dialect)[dialect]) if not hasattr(module, n))
-    assert getattr(module, name, None) is None
-    with pytest.raises(AttributeError, match=f"{dialect}.{name} is not built yet"):
-        getattr(module, name)
-    with pytest.raises(ImportError, match=f"{dialect}.{name} is not built yet"):
-        exec(f"from halstream.{dialect} import {name}")
-    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
-        module.no_such_name  # noqa: B018
+def test_names_are_both_built_and_not_built(dialect: str) -> None:
+    where = module(dialect)
+    functions = [name for name, kind in LISTED[dialect].items() if kind in ("classes", "functions")]
+    found = [is_not_built(getattr(where, name)) for name in functions]
+    assert True in found
+    assert False in found
+
+
+@pytest.mark.parametrize("owner", ["acl.rt", "cupy.cuda.runtime", "paddle.device", "mindspore.ops", *DIALECTS])
+def test_names_that_the_package_lacks_are_plain_errors(owner: str) -> None:
+    where = module(owner)
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'") as info:
+        where.no_such_name  # noqa: B018
+    assert not isinstance(info.value, hs.HalError)
+    assert getattr(where, "no_such_name", 7) == 7
     with pytest.raises(ImportError, match="no_such_name"):
-        exec(f"from halstream.{dialect} import no_such_name")
+        exec(f"from halstream.{owner} import no_such_name")
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("owner", MAKERS)
+def test_attributes_that_the_class_lacks_are_plain_errors(owner: str) -> None:
+    made = MAKERS[owner]()
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'") as info:
+        made.no_such_name  # noqa: B018
+    assert not isinstance(info.value, hs.HalError)
+
+
+def test_a_program_may_import_what_it_does_not_use() -> None:
+    from halstream.acl import mdl
+    from halstream.acl.rt import launch_kernel
+    from halstream.cupy import ElementwiseKernel, RawKernel, linalg
+    from halstream.mindspore import Model, ops
+    from halstream.paddle import DataParallel, concat
+    from halstream.torch import Tensor
+    from halstream.torch.cuda import CUDAGraph
+
+    assert not isinstance(3, (RawKernel, Tensor, CUDAGraph, Model, DataParallel))
+    assert RawKernel is RawKernel and repr(RawKernel) == "<class 'halstream.cupy.RawKernel'>"
+    assert RawKernel.__doc__ == "cupy.RawKernel: not built yet."
+    assert issubclass(type("Mine", (ElementwiseKernel,), {}), ElementwiseKernel)
+    assert linalg.__name__ == "halstream.cupy.linalg"
+    with pytest.raises(hs.NotSupportedError, match=r"^acl\.rt\.launch_kernel is not built yet$"):
+        launch_kernel()
+    with pytest.raises(hs.NotSupportedError, match=r"^acl\.mdl\.load_from_file is not built yet$"):
+        mdl.load_from_file("a")
+    with pytest.raises(hs.NotSupportedError, match=r"^mindspore\.ops\.Conv2D is not built yet$"):
+        ops.Conv2D(1, 1)
+    assert callable(concat)
+
+
+def test_what_is_asked_of_a_class_that_is_not_built() -> None:
+    from halstream.torch.cuda import CUDAGraph
+
+    with pytest.raises(NotImplementedError, match=r"^torch\.cuda\.CUDAGraph is not built yet$"):
+        CUDAGraph()
+    assert not hasattr(CUDAGraph, "replay")
+    with pytest.raises(AttributeError, match=r"^torch\.cuda\.CUDAGraph\.replay is not built yet$"):
+        CUDAGraph.replay  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["cupy.r_", "torch.float8_e5m2", "paddle.float8_e5m2", "mindspore.float8_e5m2"])
+def test_values_are_absent_to_feature_tests(name: str) -> None:
+    dialect, _, last = name.partition(".")
+    where = module(dialect)
+    assert LISTED[dialect][last] == "values"
+    assert not hasattr(where, last)
+    assert getattr(where, last, None) is None
+    with pytest.raises(hs.NotSupportedError, match=rf"{name} is not built yet"):
+        getattr(where, last)
+    with pytest.raises(ImportError, match=last):
+        exec(f"from halstream.{dialect} import {last}")
+
+
+def test_a_module_that_is_built_is_imported_when_it_is_asked_for() -> None:
+    from halstream.mindspore import device_context
+
+    built = device_context.cpu
+    del device_context.cpu
+    assert device_context.cpu is built
+
+
+def test_the_error_of_a_kernel_names_it() -> None:
+    from halstream.cupy import RawKernel, cuda
+
+    with pytest.raises(cuda.runtime.CUDARuntimeError) as info:
+        RawKernel("code", "name")
+    assert info.value.status == 801
+    assert str(info.value) == ("cudaErrorNotSupported: operation not supported (cupy.RawKernel is not built yet)")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from halstream._dialects._unbuilt import is_unbuilt
+from halstream._dialects._not_built import is_not_built
 
 HERE = Path(__file__).parent
 PACKAGES = ("torch", "paddle", "mindspore", "cupy")
@@ -103,7 +103,7 @@ def difference(name: str) -> str | None:
     """Return how a mirrored name differs from the package's, None if it does not."""
     entry = NAMES[name]
     value, static = find(name)
-    if value is ABSENT or is_unbuilt(value):
+    if value is ABSENT or is_not_built(value):
         return "missing"
     kind = entry["kind"]
     if (kind == "class") != inspect.isclass(value):

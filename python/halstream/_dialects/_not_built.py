@@ -1,96 +1,185 @@
-"""Names that a mirrored package has and its dialect does not: they say so instead of being unknown.
+"""The public names of the mirrored packages: what a dialect has not built yet says so by its name.
 
-Each dialect lists the public names of the mirrored package's modules and classes in
-``names.txt``: a line for each, ``package.module: name name ...``.
+A class or a function that is not built can be imported and raises when it is
+used, so that a program can import what it may never use. A value, and whatever
+is asked of a module, a class or an object, raises an error that is an
+AttributeError, too: ``hasattr`` is False and ``getattr`` returns its default.
+
+Each dialect lists the names in ``names.txt``: ``[module or class]``, then the names
+after their kind and a colon. Lines that begin with ``#`` are comments.
 """
 
 from __future__ import annotations
 
-import dis
 import functools
+import importlib
 import importlib.resources
 import sys
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple, NoReturn
 
 from .._errors import NotSupportedError
 
-_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+__all__ = ["Errors", "attribute_error", "is_not_built", "names", "not_built", "public_names"]
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 class NotBuiltError(NotSupportedError, AttributeError):
-    """A name of the mirrored package that halstream has not built yet."""
+    """An attribute of the mirrored package that is not built yet."""
 
 
-class NotBuiltImportError(NotSupportedError, ImportError):
-    """The same for ``from module import name``."""
+class Errors(NamedTuple):
+    """How a dialect reports that something is not built: each makes an exception from a text."""
+
+    call: Callable[[str], BaseException] = NotSupportedError
+    #: An AttributeError, so that `hasattr` and `getattr` with a default work.
+    attribute: Callable[[str], BaseException] = NotBuiltError
+
+
+_ERRORS = Errors()
 
 
 @functools.cache
-def names(dialect: str) -> dict[str, frozenset[str]]:
-    """Return the public names of a mirrored package, by its module or class."""
-    text = importlib.resources.files(f"halstream.{dialect}").joinpath("names.txt")
-    found = {}
-    for line in text.read_text(encoding="utf-8").splitlines():
-        where, _, listed = line.partition(":")
-        found[where] = frozenset(listed.split())
-    return found
+def names(dialect: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the kind of each public name of a mirrored package, by its module or class; empty for no dialect."""
+    found: dict[str, dict[str, str]] = {}
+    data = importlib.resources.files(_PACKAGE).joinpath(dialect).joinpath("names.txt")
+    if not data.is_file():  # no dialect
+        return MappingProxyType(found)
+    listed: dict[str, str] = {}
+    kind = ""
+    for line in data.read_text(encoding="utf-8").splitlines():
+        for word in () if line.startswith("#") else line.split():
+            if word.startswith("["):
+                listed = found.setdefault(word[1:-1], {})
+            elif word.endswith(":"):
+                kind = word[:-1]
+            else:
+                listed[word] = kind
+    return MappingProxyType(found)
 
 
-def refuse_unbuilt(module: str) -> Callable[[str], NoReturn]:
+def public_names(owner: str) -> Mapping[str, str] | None:
+    """Return the kind of each public name of a module or class, None if its package does not list it."""
+    return names(owner.partition(".")[0]).get(owner)
+
+
+def not_built(module: str, errors: Errors = _ERRORS) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of a dialect's module.
 
     Parameters
     ----------
     module : str
         The module's ``__name__``, ``halstream.paddle.device`` for instance.
+    errors : Errors
+        How the dialect reports what is not built.
 
     Returns
     -------
     callable
-        It raises `NotBuiltError` (in a ``from`` import `NotBuiltImportError`) for
-        a name of the mirrored module, and `AttributeError` for any other.
-        ``hasattr`` is False for both.
+        It returns what stands for a class, function or module of the mirrored
+        module. For a value it raises the attribute error of ``errors``, for a name
+        that the mirrored module lacks a plain AttributeError.
     """
-    mirrored = module.removeprefix("halstream.")
-    dialect = mirrored.partition(".")[0]
+    mirrored = module.removeprefix(f"{_PACKAGE}.")
 
-    def __getattr__(name: str) -> NoReturn:
-        if not name.startswith("_") and name in names(dialect).get(mirrored, ()):
-            text = f"{mirrored}.{name} is not built yet in {module}"
-            if _imports(sys._getframe(1)):
-                raise NotBuiltImportError(text)
-            raise NotBuiltError(text)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        kind = (public_names(mirrored) or {}).get(name)
+        path = f"{mirrored}.{name}"
+        if kind is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if kind not in _MAKERS:
+            raise errors.attribute(f"{path} is not built yet")
+        made = _MAKERS[kind](module, name, path, errors)
+        setattr(sys.modules[module], name, made)
+        return made
 
     return __getattr__
 
 
-def _imports(frame: Any) -> bool:
-    """Return True if what a frame does now is ``from module import name``."""
-    at = frame.f_lasti
-    return at >= 0 and bool(frame.f_code.co_code[at] == _IMPORT_FROM)
-
-
-def refuse_attribute(owner: object, mirrored: str, name: str) -> NoReturn:
-    """Raise for an attribute that an object of a dialect does not have.
+def attribute_error(path: str, name: str, errors: Errors = _ERRORS) -> BaseException:
+    """Return the error for an attribute that an object of a dialect does not have.
 
     Parameters
     ----------
-    owner : object
-        The object that was asked.
-    mirrored : str
+    path : str
         The class in the mirrored package, ``mindspore.Tensor`` for instance.
     name : str
         The attribute.
+    errors : Errors
+        How the dialect reports what is not built.
 
-    Raises
-    ------
-    NotBuiltError
-        If the mirrored class has the attribute.
+    Returns
+    -------
     AttributeError
-        If it does not.
+        That it is not built yet if the mirrored class has it.
     """
-    if not name.startswith("_") and name in names(mirrored.partition(".")[0]).get(mirrored, ()):
-        raise NotBuiltError(f"{mirrored}.{name} is not built yet in halstream")
-    raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+    if name in (public_names(path) or {}):
+        return errors.attribute(f"{path}.{name} is not built yet")
+    return AttributeError(f"{path.rpartition('.')[2]!r} object has no attribute {name!r}")
+
+
+def is_not_built(found: object) -> bool:
+    """Return whether an object only stands for a name that is not built."""
+    return "_stands_for" in getattr(found, "__dict__", ())
+
+
+class _Type(type):
+    """The metaclass of classes that are not built."""
+
+    _stands_for: tuple[str, Errors]
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        path, errors = cls._stands_for
+        raise errors.attribute(f"{path}.{name} is not built yet")
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        path, errors = cls._stands_for
+        raise errors.call(f"{path} is not built yet")
+
+
+class _Module(ModuleType):
+    """A module that is not built."""
+
+    def __init__(self, module: str, path: str, errors: Errors) -> None:
+        super().__init__(module, f"{path}: not built yet.")
+        self._stands_for = path, errors
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        path, errors = self._stands_for
+        raise errors.attribute(f"{path}.{name} is not built yet")
+
+
+def _class(module: str, name: str, path: str, errors: Errors) -> Any:
+    space = {"__module__": module, "__doc__": f"{path}: not built yet.", "_stands_for": (path, errors)}
+    return _Type(name, (), space)
+
+
+def _function(module: str, name: str, path: str, errors: Errors) -> Any:
+    def function(*args: Any, **kwargs: Any) -> NoReturn:
+        raise errors.call(f"{path} is not built yet")
+
+    function.__module__, function.__name__, function.__qualname__ = module, name, name
+    function.__doc__ = f"{path}: not built yet."
+    function._stands_for = path, errors  # type: ignore[attr-defined]
+    return function
+
+
+def _module(module: str, name: str, path: str, errors: Errors) -> Any:
+    # ``from package import module`` asks the package before it imports the module.
+    whole = f"{module}.{name}"
+    try:
+        return importlib.import_module(whole)
+    except ModuleNotFoundError as exc:
+        if exc.name != whole:
+            raise
+        return _Module(whole, path, errors)
+
+
+_MAKERS = {"classes": _class, "functions": _function, "modules": _module}

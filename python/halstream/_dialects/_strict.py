@@ -8,10 +8,11 @@ name raises AttributeError, except in the package's own code.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from .._core._strict import strict
-from ._public_names import PUBLIC_NAMES
+from ._not_built import public_names
 
 __all__ = ["turn"]
 
@@ -49,12 +50,16 @@ def _core_class(cls: type) -> str:
     return next(base.__name__ for base in cls.__mro__ if base.__module__.startswith(f"{_PACKAGE}._core"))
 
 
+def _listed(cls: type) -> Mapping[str, str] | None:
+    return public_names(f"{cls.__module__}.{cls.__qualname__}".removeprefix(f"{_PACKAGE}."))
+
+
 def _names(cls: type) -> frozenset[str]:
     """Return the public names of the nearest mirrored class that a class is or inherits from."""
     for base in cls.__mro__:
-        names = PUBLIC_NAMES.get(f"{base.__module__}.{base.__qualname__}".removeprefix(f"{_PACKAGE}."))
+        names = _listed(base)
         if names is not None:
-            return frozenset(names.split())
+            return frozenset(names)
     return frozenset()
 
 
@@ -72,7 +77,7 @@ def _dir(self: Any) -> list[str]:
 
 def _hide(cls: type) -> None:
     """Hide what a dialect's class has beyond the mirrored one; other classes stay as they are."""
-    if f"{cls.__module__}.{cls.__qualname__}".removeprefix(f"{_PACKAGE}.") not in PUBLIC_NAMES:
+    if _listed(cls) is None:
         return
     for name in _inherited(cls) - _names(cls):
         if not isinstance(vars(cls).get(name), _Hidden):

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from .. import _core
-from .._dialects._not_built import refuse_unbuilt
+from .._dialects._not_built import not_built
 from .._errors import HalError
 from . import _buffers, constants, rt, util
 from . import _codes as codes
@@ -123,4 +123,4 @@ def app_log(level: int, text: str, /) -> None:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

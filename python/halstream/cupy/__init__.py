@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import cuda
-from ._names import FROM_NUMPY
-from .cuda._missing import names
+from ._numpy_names import FROM_NUMPY
+from ._numpy_names import find as _from_numpy
+from .cuda._errors import not_built
 
 if TYPE_CHECKING:
     from ._creation import (
@@ -65,17 +66,18 @@ def is_available() -> bool:
     return cuda.is_available()
 
 
+_not_built = not_built(__name__)
+
+
 def __getattr__(name: str) -> Any:
     # Arrays and dtypes load NumPy, which programs of streams and memory alone need not.
     if name in FROM_NUMPY:
-        from . import _numpy_names
-
-        found = _numpy_names.find(name)
+        found = _from_numpy(name)
     elif name in __all__:
         from . import _creation, _ndarray
 
         found = getattr(_ndarray if name == "ndarray" else _creation, name)
     else:
-        return names.find(__name__, name)
+        return _not_built(name)
     globals()[name] = found
     return found

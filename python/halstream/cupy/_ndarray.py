@@ -17,8 +17,7 @@ from .._memory._array import Array
 from ._arithmetic import Operator, binary, comparison, compute, enqueue, unary
 from ._base_array import BaseArray
 from .cuda._blocks import stream_of
-from .cuda._errors import unsupported
-from .cuda._missing import names
+from .cuda._errors import attribute_error, unsupported
 
 __all__ = ["ndarray"]
 
@@ -169,7 +168,7 @@ class ndarray(BaseArray):
         return (self[number] for number in range(self.shape[0]))
 
     def __getattr__(self, name: str) -> Any:
-        raise names.attribute("cupy.ndarray", name)
+        raise attribute_error("cupy.ndarray", name)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(

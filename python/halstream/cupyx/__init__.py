@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cupy.cuda._errors import DeviceSynchronized
-from ..cupy.cuda._missing import names
+from ..cupy.cuda._errors import DeviceSynchronized, not_built
 from . import profiler
 
 if TYPE_CHECKING:
@@ -30,6 +29,9 @@ __all__ = [
 ]
 
 
+_not_built = not_built(__name__)
+
+
 def __getattr__(name: str) -> Any:
     if name in __all__:
         from . import _memory, _runtime  # load NumPy
@@ -37,4 +39,4 @@ def __getattr__(name: str) -> Any:
         found = getattr(_runtime if name == "get_runtime_info" else _memory, name)
         globals()[name] = found
         return found
-    return names.find(__name__, name)
+    return _not_built(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._dialects._not_built import refuse_unbuilt
+from .._dialects._not_built import not_built
 from . import common, context, device_context, hal, nn, ops, runtime
 from ._target import get_current_device, set_device
 from ._transform import grad, jit
@@ -152,4 +152,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._core import _current
-from .._dialects._not_built import refuse_unbuilt
+from .._dialects._not_built import not_built
 from . import _target
 
 __all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "get_context", "set_context"]
@@ -69,4 +69,4 @@ def get_context(attr_key: str) -> Any:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

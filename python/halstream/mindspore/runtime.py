@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._dialects._not_built import refuse_unbuilt
+from .._dialects._not_built import not_built
 from ._event import Event
 from ._functions import (
     StreamCtx,
@@ -89,4 +89,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._dialects._not_built import refuse_unbuilt
+from .._dialects._not_built import not_built
 from . import base, cuda, device, framework
 from ._dtype import TYPES, dtype, get_default_dtype, set_default_dtype
 from ._functions import *  # noqa: F403
@@ -102,4 +102,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core import _current
 from .._dialects._compute import upload
-from .._dialects._not_built import refuse_attribute
+from .._dialects._not_built import attribute_error
 from .._dialects._operate import copy_into
 from .._dialects._tensor import Contents, Storage
 from ._dtype import dtype, get_default_dtype, of, to_numpy
@@ -144,7 +144,7 @@ class Tensor(Methods, Contents):
         self.__dict__["_name"] = value
 
     def __getattr__(self, name: str) -> NoReturn:
-        refuse_attribute(self, "paddle.Tensor", name)
+        raise attribute_error("paddle.Tensor", name)
 
     # -- contents: these wait --------------------------------------------------
 

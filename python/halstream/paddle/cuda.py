@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _memory
 from .._core import _interop
 from .._dialects._adapt import raising
-from .._dialects._not_built import refuse_unbuilt
+from .._dialects._not_built import not_built
 from ._errors import ERRORS
 from ._names import convert_to_place, device_to_paddle, device_to_place
 from ._place import Place
@@ -196,4 +196,4 @@ def memory_summary(device: Any = None) -> str:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

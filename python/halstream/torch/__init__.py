@@ -16,8 +16,8 @@ from . import accelerator, cpu, cuda, version
 from ._device import device
 from ._device import device as _Device
 from ._errors import AcceleratorError, OutOfMemoryError
+from ._errors import not_built as _not_built
 from ._events import Event
-from ._missing import names as _names
 from ._streams import Stream
 
 __all__ = [
@@ -46,4 +46,4 @@ def get_device_module(device: Any = None) -> ModuleType:
     raise RuntimeError(f"torch has no module of '{name}' on this runtime")
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core import _current
 from ._device import device, is_device
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 from .cuda import memory as figures
 from .cuda.memory import empty_cache as empty_cache
 
@@ -86,4 +86,4 @@ def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
     figures.reset_accumulated_memory_stats(index_of(device_index, optional=True))
 
 
-__getattr__: Callable[[str], Any] = _names.getter("halstream.torch.accelerator.memory")
+__getattr__: Callable[[str], Any] = _not_built("halstream.torch.accelerator.memory")

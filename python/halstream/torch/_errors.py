@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .._dialects import _not_built
 from .._dialects._adapt import again, family, raising
 from .._errors import HalError
 from .._errors import OutOfMemoryError as CoreOutOfMemoryError
@@ -98,3 +100,7 @@ def missing_name(text: str) -> HalError:
     """Return the error for an attribute that is not built yet; it is an AttributeError, too."""
     made: HalError = _MissingName(text)
     return made
+
+
+#: Makes the ``__getattr__`` of a module.
+not_built = functools.partial(_not_built.not_built, errors=_not_built.Errors(unsupported, missing_name))

@@ -24,7 +24,7 @@ from ._accelerator_memory import (
 )
 from ._device import device, existing, in_range
 from ._errors import dialect_errors
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 from ._streams import CpuStream, Stream
 from .cuda import device_count, is_available
 
@@ -142,4 +142,4 @@ class device_index:
             _current.leave_device(self.idx)
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

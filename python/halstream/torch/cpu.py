@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from .._runtime import runtime
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 
 __all__ = [
     "Event",
@@ -115,4 +115,4 @@ def stream(stream: Any) -> StreamContext:
     return StreamContext(stream)
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from . import _copy, _exception, _host, _memory, _notify, _value
 from ._attribute import (
     get_stream_attribute,
@@ -170,4 +170,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -21,7 +21,7 @@ from . import (
     runtime,
     stream,
 )
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 from .device import Device, get_device_id
 from .graph import Graph
 from .memory import (
@@ -124,4 +124,4 @@ def profile() -> Iterator[None]:
         profiler.stop()
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
 
+from ..._dialects import _not_built
 from ..._dialects._adapt import family
 from ..._errors import HalError
 from ..._memory._pools import thread
@@ -117,6 +119,13 @@ _MissingName: Any = type(
 def missing_name(what: str) -> CUDARuntimeError:
     """Return the error for an attribute that is not built yet; it is an AttributeError, too."""
     return _filled(_MissingName(STATUS_OF_KIND["not_supported"]), what)
+
+
+_NOT_BUILT = _not_built.Errors(unsupported, missing_name)
+#: Makes the ``__getattr__`` of a module.
+not_built = functools.partial(_not_built.not_built, errors=_NOT_BUILT)
+#: Makes the error for an attribute that an object does not have.
+attribute_error = functools.partial(_not_built.attribute_error, errors=_NOT_BUILT)
 
 
 class DeviceSynchronized(RuntimeError):

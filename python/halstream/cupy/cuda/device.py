@@ -11,8 +11,8 @@ from ..._dialects._adapt import raising
 from ..._memory import memory_info
 from . import _devices as runtime
 from ._errors import ERRORS, check_may_wait, unsupported
+from ._errors import not_built as _not_built
 from ._memory_functions import pointerGetAttributes
-from ._missing import names as _names
 from ._properties import all_attributes
 
 __all__ = ["Device", "from_pointer", "get_compute_capability", "get_device_id"]
@@ -159,4 +159,4 @@ def from_pointer(ptr: int) -> Device:
     return Device(pointerGetAttributes(ptr).device)
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

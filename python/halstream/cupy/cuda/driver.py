@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._errors import c_int
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 from ._status import STATUSES
 
 __all__ = ["CUDADriverError", "check_status", "get_build_version"]
@@ -70,4 +70,4 @@ def check_status(status: int) -> None:
         raise CUDADriverError(status)
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

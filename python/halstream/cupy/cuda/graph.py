@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 
 __all__ = ["Graph"]
 
@@ -19,4 +19,4 @@ class Graph:
         )
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -10,12 +10,12 @@ from ..._memory import _pools
 from ._async_pool import MemoryAsyncPool
 from ._blocks import BaseMemory, ManagedMemory, Memory, MemoryAsync, UnownedMemory
 from ._blocks import stream_of as _stream_of
+from ._errors import not_built as _not_built
 from ._errors import size_t as _size_t
 from ._function_allocators import CFunctionAllocator, PythonFunctionAllocator
 from ._limits import parse as _parse_limit_string  # noqa: F401
 from ._memory_pool import MemoryPool, OutOfMemoryError, PooledMemory
 from ._memory_pool import malloc as _malloc
-from ._missing import names as _names
 from ._pointer import MemoryPointer
 
 __all__ = [
@@ -81,4 +81,4 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
         yield
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

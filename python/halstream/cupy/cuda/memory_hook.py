@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 from ..._memory._pools import thread
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 
 __all__ = ["MemoryHook", "get_memory_hooks"]
 
@@ -66,4 +66,4 @@ def tell(what: str, **kwargs: Any) -> None:
         getattr(hook, what)(**kwargs)
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._traces import annotations as _annotations
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 
 __all__ = ["Mark", "MarkC", "RangeEnd", "RangePop", "RangePush", "RangePushC", "RangeStart"]
 
@@ -48,4 +48,4 @@ def RangeEnd(range_id: int) -> None:
     _annotations.end(range_id)
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -11,7 +11,7 @@ from ..._memory import _pools
 from . import _memory_functions as runtime
 from ._byte_buffer import ByteBuffer
 from ._errors import ERRORS, c_uint, intptr, size_t
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 
 __all__ = [
     "PinnedMemory",
@@ -175,4 +175,4 @@ def is_memory_pinned(ptr: int) -> bool:
     return runtime.pointerGetAttributes(ptr).type == 1
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import runtime
-from ._missing import names as _names
+from ._errors import not_built as _not_built
 
 __all__ = ["start", "stop"]
 
@@ -21,4 +21,4 @@ def stop() -> None:
     runtime.profilerStop()
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -10,12 +10,12 @@ from ._copies import *  # noqa: F403
 from ._device_limits import *  # noqa: F403
 from ._devices import *  # noqa: F403
 from ._errors import CUDARuntimeError as CUDARuntimeError
+from ._errors import not_built as _not_built
 from ._events import *  # noqa: F403
 from ._graphs import *  # noqa: F403
 from ._memory_functions import *  # noqa: F403
 from ._mempools import *  # noqa: F403
-from ._missing import names as _names
 from ._properties import *  # noqa: F403
 from ._streams import *  # noqa: F403
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

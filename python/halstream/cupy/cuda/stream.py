@@ -13,9 +13,9 @@ from ..._dialects._adapt import raising
 from ..._errors import WrongDeviceError
 from ._devices import getDeviceCount
 from ._errors import ERRORS, CUDARuntimeError, c_int, unsupported
+from ._errors import not_built as _not_built
 from ._event import Event, get_elapsed_time
 from ._handles import Handle, Resolved, foreign_handle
-from ._missing import names as _names
 
 __all__ = ["Event", "ExternalStream", "Stream", "get_current_stream", "get_elapsed_time"]
 
@@ -203,4 +203,4 @@ _BaseStream._event_class = Event
 Event._stream_class = Stream
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

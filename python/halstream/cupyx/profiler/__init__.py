@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...cupy.cuda import runtime
-from ...cupy.cuda._missing import names as _names
+from ...cupy.cuda._errors import not_built as _not_built
 from ._time import benchmark
 from ._time_range import time_range
 
@@ -24,4 +24,4 @@ def profile() -> Iterator[None]:
         runtime.profilerStop()
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 
 __all__ = [
     "Type",
@@ -94,4 +94,4 @@ def to_numpy(type_: object) -> Any:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..._dialects._not_built import refuse_attribute
+from ..._dialects._not_built import attribute_error
 from ..._dialects._operate import SCALARS, copy_into, product
 from ..._dialects._tensor import Contents
 from ..._errors import NotSupportedError
@@ -61,7 +61,7 @@ class Tensor(Methods, Contents):
         return Tensor
 
     def __getattr__(self, name: str) -> NoReturn:
-        refuse_attribute(self, f"mindspore.{type(self)._mirrored}", name)
+        raise attribute_error(f"mindspore.{type(self)._mirrored}", name)
 
     # -- contents: these wait ---------------------------------------------
 

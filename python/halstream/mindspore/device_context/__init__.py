@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from . import ascend, cpu, gpu
 
 __all__ = ["ascend", "cpu", "gpu"]
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from .._queries import count_of
 from .._queries import is_available as _is_available
 
@@ -22,4 +22,4 @@ def is_available() -> bool:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

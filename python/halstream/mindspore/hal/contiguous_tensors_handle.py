@@ -9,7 +9,7 @@ import numpy as np
 from ... import _core as core
 from ..._core import _current
 from ..._dialects._compute import compute, new
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from ..common.tensor import Tensor
 
 __all__ = ["ContiguousTensorsHandle", "combine_tensor_list_contiguous"]
@@ -101,4 +101,4 @@ def _lay(starts: list[int], *tensors: Any, out: Any) -> None:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..._dialects._not_built import refuse_attribute, refuse_unbuilt
+from ..._dialects._not_built import attribute_error, not_built
 from ..common.parameter import Parameter
 
 __all__ = ["Cell"]
@@ -44,7 +44,7 @@ class Cell:
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        refuse_attribute(self, "mindspore.nn.Cell", name)
+        raise attribute_error("mindspore.nn.Cell", name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call `construct`."""
@@ -52,4 +52,4 @@ class Cell:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._dialects import _rules
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from ..._dialects._operate import binary, product, unary
 from ..._dialects._random import Random
 from ..._errors import NotSupportedError
@@ -319,4 +319,4 @@ def relu(input: Tensor) -> Tensor:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

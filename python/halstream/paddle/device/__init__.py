@@ -10,7 +10,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from .._names import convert_to_place, device_to_paddle
 from .._names import device_to_place as device_to_place
 from .._names import extract_device_id as extract_device_id
@@ -150,4 +150,4 @@ class _DeviceModule(types.ModuleType):
 sys.modules[__name__].__class__ = _DeviceModule
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from ..base._events import CustomDeviceEvent as Event
 from ..base._streams import CustomDeviceStream as Stream
 
@@ -31,4 +31,4 @@ def max_memory_reserved(device: Any = None) -> int:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

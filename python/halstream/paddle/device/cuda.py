@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ... import _core as core
 from ..._core import _current
 from ..._dialects._adapt import raising
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from .._errors import ERRORS, VisibleDeprecationWarning
 from .._names import convert_to_place, extract_device_id
 from ..base._events import CUDAEvent as Event
@@ -162,4 +162,4 @@ def create_event(
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _core as core
 from ..._dialects._adapt import raising
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from .._errors import ERRORS
 from .._names import expected_place
 from ..base._events import CustomDeviceEvent as Event
@@ -139,4 +139,4 @@ def reset_max_memory_reserved(device: Any = None) -> None:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

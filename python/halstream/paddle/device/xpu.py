@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..._dialects._not_built import refuse_unbuilt
+from ..._dialects._not_built import not_built
 from ..base._events import XPUEvent as Event
 from ..base._streams import XPUStream as Stream
 
@@ -85,4 +85,4 @@ def _absent(what: str) -> RuntimeError:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse_unbuilt(__name__)
+    __getattr__ = not_built(__name__)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._errors import AcceleratorError, OutOfMemoryError
-from .._missing import names as _names
+from .._errors import not_built as _not_built
 from . import _gpu_trace as _gpu_trace
 from . import memory, nvtx, random, streams
 from ._devices import (
@@ -177,4 +177,4 @@ has_half = True
 #: MAGMA, a library of linear algebra, is not used here.
 has_magma = False
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -19,7 +19,7 @@ from ..._runtime import State, runtime
 from .. import _observe
 from .._device import count, device_index, existing
 from .._errors import ERRORS, dialect_errors
-from .._missing import names as _names
+from .._errors import not_built as _not_built
 from ._guards import current_stream
 from ._stats import complete, flatten, host_stats
 from .streams import Stream
@@ -301,4 +301,4 @@ def get_allocator_backend() -> str:
     return "cudaMallocAsync"
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

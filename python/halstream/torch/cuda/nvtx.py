@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..._traces import annotations as _annotations
-from .._missing import names as _names
+from .._errors import not_built as _not_built
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
@@ -47,4 +47,4 @@ def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
         range_pop()
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 from ..._core import _current
 from ..._runtime import State, runtime
 from .._device import count
-from .._missing import names as _names
+from .._errors import not_built as _not_built
 
 __all__ = ["initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all"]
 
@@ -70,4 +70,4 @@ def _random() -> int:
     return int.from_bytes(os.urandom(8), "little") >> 11
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)

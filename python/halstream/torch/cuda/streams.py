@@ -9,9 +9,9 @@ from typing import Any
 from ... import _core as core
 from .._device import device as Device
 from .._device import device_index, existing
+from .._errors import not_built as _not_built
 from .._events import Event as GenericEvent
 from .._make import pooled
-from .._missing import names as _names
 from .._streams import Stream as GenericStream
 from ._build import flag, no_ipc, priority_range, shared, wrap
 
@@ -158,4 +158,4 @@ class Event(GenericEvent):
 Stream._event_class = Event
 
 
-__getattr__: Callable[[str], Any] = _names.getter(__name__)
+__getattr__: Callable[[str], Any] = _not_built(__name__)
