@@ -59,6 +59,31 @@ type executionRecord struct {
 	Ended int64  `json:"ended"`
 }
 
+// placeRecord is a stream.
+type placeRecord struct {
+	Device int    `json:"device"`
+	Stream uint64 `json:"stream"`
+}
+
+// waitRecord is a wait of a host thread that has no limit.
+type waitRecord struct {
+	Ident  uint64        `json:"ident"`  // of the thread, as threading.get_ident gives it
+	Report bool          `json:"report"` // it waits for a report
+	On     []placeRecord `json:"on"`
+}
+
+// busyRecord is a stream with pending work, and what its first operation waits for.
+type busyRecord struct {
+	At      placeRecord   `json:"at"`
+	Title   string        `json:"title"`
+	Pending uint64        `json:"pending"` // operations
+	Head    string        `json:"head"`    // the first operation in words
+	Need    int           `json:"need"`
+	Number  uint64        `json:"number"` // of the gate, the event or the function
+	Site    uint32        `json:"site"`   // of the call that enqueued it, 0 where it is not known
+	On      []placeRecord `json:"on"`
+}
+
 // encode returns the JSON of a record or of a list of records.
 func encode(records any) string {
 	text, err := json.Marshal(records)

@@ -7,7 +7,6 @@ import "C"
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"halstream/hal"
@@ -189,47 +188,39 @@ func StallState() (text string, err error) {
 }
 
 // StallWaits returns the waits of host threads that have no limit, but for those
-// whose thread is about to go on: a line each, of the thread as
-// threading.get_ident names it, 1 if it waits for a report, and the places it
-// waits for.
-func StallWaits() (lines string, err error) {
+// whose thread is about to go on: a list of waitRecord.
+func StallWaits() (waits string, err error) {
 	defer guard(&err)
 	waiting.Lock()
 	defer waiting.Unlock()
-	var out []string
+	list := []waitRecord{}
 	for _, b := range waiting.list {
 		if b.self.handling != 0 || b.ended() {
 			continue
 		}
-		out = append(out, strings.Join([]string{strconv.FormatUint(b.ident, 10),
-			strconv.FormatInt(truth(b.queue != nil), 10), places(b.missing())}, separator))
+		list = append(list, waitRecord{b.ident, b.queue != nil, placeRecords(b.missing())})
 	}
-	return strings.Join(out, recordSeparator), nil
+	return encode(list), nil
 }
 
-// StallGraph returns the streams with pending work, a line each: place of the
-// head operation, title, pending operations, the head operation in words, its
-// need, the number of the gate, event or function, the site of the call that
-// enqueued it or 0, and the places it waits for.
-func StallGraph() (lines string, err error) {
+// StallGraph returns the streams with pending work: a list of busyRecord.
+func StallGraph() (streams string, err error) {
 	defer guard(&err)
+	list := []busyRecord{}
 	if rt == nil {
-		return "", nil
+		return encode(list), nil
 	}
-	var out []string
 	for _, b := range rt.Busy() {
-		out = append(out, strings.Join([]string{places([]driver.Place{b.At}), b.Title,
-			strconv.FormatUint(b.Pending, 10), b.Head, strconv.Itoa(int(b.Need)),
-			strconv.FormatUint(b.Number, 10), strconv.FormatUint(uint64(siteOf(b)), 10), places(b.On)}, separator))
+		list = append(list, busyRecord{placeRecord{b.At.Device, b.At.Stream}, b.Title, b.Pending, b.Head,
+			int(b.Need), b.Number, siteOf(b), placeRecords(b.On)})
 	}
-	return strings.Join(out, recordSeparator), nil
+	return encode(list), nil
 }
 
-// places is the text form of places: "device.stream.operation ...".
-func places(list []driver.Place) string {
-	parts := make([]string, 0, len(list))
+func placeRecords(list []driver.Place) []placeRecord {
+	records := make([]placeRecord, 0, len(list))
 	for _, p := range list {
-		parts = append(parts, strconv.Itoa(p.Device)+"."+strconv.FormatUint(p.Stream, 10)+"."+strconv.FormatUint(p.Seq, 10))
+		records = append(records, placeRecord{p.Device, p.Stream})
 	}
-	return strings.Join(parts, " ")
+	return records
 }

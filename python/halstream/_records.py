@@ -11,12 +11,15 @@ from typing import Any, TypedDict
 
 __all__ = [
     "ERROR_PREFIX",
+    "BusyRecord",
     "ErrorRecord",
     "ExecutionRecord",
     "FrameRecord",
     "OperationRecord",
+    "PlaceRecord",
     "Range",
     "RangeRecord",
+    "WaitRecord",
     "decode",
     "ranges",
 ]
@@ -79,6 +82,34 @@ class ExecutionRecord(TypedDict):
     id: int
     began: int
     ended: int
+
+
+class PlaceRecord(TypedDict):
+    """A stream."""
+
+    device: int
+    stream: int
+
+
+class WaitRecord(TypedDict):
+    """A wait of a host thread that has no limit."""
+
+    ident: int  #: of the thread, as `threading.get_ident` gives it
+    report: bool  #: it waits for a report
+    on: list[PlaceRecord]
+
+
+class BusyRecord(TypedDict):
+    """A stream with pending work, and what its first operation waits for."""
+
+    at: PlaceRecord
+    title: str
+    pending: int  #: operations
+    head: str  #: the first operation in words
+    need: int
+    number: int  #: of the gate, the event or the function
+    site: int  #: of the call that enqueued it, 0 where it is not known
+    on: list[PlaceRecord]
 
 
 def decode(text: object) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import types
 import typing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,15 @@ def test_executions_are_records(device: hs.Device) -> None:
         _native.trace_stop(log)
     check(executed, list[_records.ExecutionRecord])
     assert executed and all(one["began"] <= one["ended"] for one in executed)
+
+
+def test_what_is_pending_is_records(device: hs.Device, hold: Callable[[hs.Stream], Any]) -> None:
+    del device
+    assert _records.decode(_native.stall_waits()) == []
+    s, other = hs.Stream(), hs.Stream()
+    with hold(s):
+        other.wait(s)
+        streams = _records.decode(_native.stall_graph())
+    other.synchronize(timeout=10)
+    check(streams, list[_records.BusyRecord])
+    assert any(one["on"] for one in streams)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import json
 import sys
 import threading
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from typing import NamedTuple
 from .. import _native, _sites
 from .._core import _base
 from .._errors import HalError
+from .._records import BusyRecord, decode
 
 __all__ = ["Snapshot", "at_exit", "report", "snapshot", "stop", "tracking"]
 
@@ -123,7 +123,7 @@ def _key(life: _Life) -> tuple[str, int, int, int]:
 
 def _lives() -> list[_Life]:
     found = []
-    for fields in json.loads(_native.leaks_take(_handle)):
+    for fields in decode(_native.leaks_take(_handle)):
         life = _Life(**{name.lower(): value for name, value in fields.items()})
         if not _internal(life.site):
             found.append(life)
@@ -133,11 +133,11 @@ def _lives() -> list[_Life]:
 def _work() -> list[tuple[str, str]]:
     """Return the title of each stream with unfinished work, and a line about it."""
     found = []
-    for line in str(_native.stall_graph()).split("\x1e"):
-        if line:
-            _, title, pending, head, _, _, site, _ = line.split("\x1f")
-            text = f"unfinished work: {title} has {pending} operation(s) pending; the first is {head}"
-            found.append((title, text + _from(int(site), ", from ")))
+    streams: list[BusyRecord] = decode(_native.stall_graph())
+    for one in streams:
+        title, head = one["title"], one["head"]
+        text = f"unfinished work: {title} has {one['pending']} operation(s) pending; the first is {head}"
+        found.append((title, text + _from(one["site"], ", from ")))
     return found
 
 

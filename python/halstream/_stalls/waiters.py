@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from .._core import _context, _hostfunc
+from .._records import BusyRecord, PlaceRecord, WaitRecord, decode
 from . import actors as _actors
 from . import blocked as _blocked
 from .blocked import Block
@@ -62,8 +63,8 @@ class Picture:
         self.quiet = quiet == "1"
         #: Functions that were handed over and that no thread has taken.
         self.waiting = int(waiting)
-        self.waits = {ident: wait for ident, wait in map(_wait, _lines(_native.stall_waits()))}
-        self.streams = {node.name: node for node in map(_node, _lines(_native.stall_graph()))}
+        self.waits = _waits()
+        self.streams = _streams()
         frames = sys._current_frames()
         frames.pop(me, None)  # with it the dictionary would hold itself
         self.frames = frames
@@ -190,19 +191,22 @@ def _task(frame: FrameType) -> tuple[bool, Running | None, bool] | None:
     return at is frame, Running(token, names["function"], () if report else names["args"]), report
 
 
-def _lines(text: Any) -> list[list[str]]:
-    return [line.split("\x1f") for line in str(text).split("\x1e") if line]
+def _names(places: list[PlaceRecord]) -> tuple[Name, ...]:
+    return tuple((place["device"], place["stream"]) for place in places)
 
 
-def _names(text: str) -> tuple[Name, ...]:
-    parts = (part.split(".") for part in text.split())
-    return tuple((int(device), int(stream)) for device, stream, _ in parts)
+def _waits() -> dict[int, Wait]:
+    records: list[WaitRecord] = decode(_native.stall_waits())
+    return {one["ident"]: Wait(one["report"], _names(one["on"])) for one in records}
 
 
-def _wait(line: list[str]) -> tuple[int, Wait]:
-    return int(line[0]), Wait(line[1] == "1", _names(line[2]))
-
-
-def _node(line: list[str]) -> Node:
-    at, title, pending, head, need, number, site, on = line
-    return Node(_names(at)[0], title, int(pending), head, int(need), int(number), int(site), _names(on))
+def _streams() -> dict[Name, Node]:
+    records: list[BusyRecord] = decode(_native.stall_graph())
+    nodes = [
+        Node(
+            _names([one["at"]])[0], one["title"], one["pending"], one["head"], one["need"], one["number"], one["site"],
+            _names(one["on"]),
+        )
+        for one in records
+    ]  # fmt: skip
+    return {node.name: node for node in nodes}
