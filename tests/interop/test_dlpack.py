@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import re
+import struct
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -300,3 +302,31 @@ def test_a_capsule_of_something_else_is_refused() -> None:
 
     with pytest.raises(BufferError, match="none of DLPack"):
         hs.from_dlpack(datetime.datetime_CAPI)
+
+
+#: The fields of a tensor that no memory can have, and a part of the error's text.
+IMPOSSIBLE: dict[str, tuple[dict[str, int], str]] = {
+    "no lengths": ({"shape": 0}, "1 dimensions, and the address of their lengths is NULL"),
+    "a negative number of dimensions": ({"ndim": -1}, "it has -1 dimensions"),
+    "more dimensions than any array": ({"ndim": 1 << 20}, "it has 1048576 dimensions"),
+    "an offset past all addresses": ({"offset": 1 << 63}, "do not lie in memory"),
+    "an offset that wraps around": ({"offset": (1 << 64) - 8}, "do not lie in memory"),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_a_tensor_that_cannot_be_is_refused_with_its_fault(name: str) -> None:
+    changed, text = IMPOSSIBLE[name]
+    values, lengths = np.zeros(8), (ctypes.c_int64 * 1)(8)
+    fields = {"data": values.ctypes.data, "ndim": 1, "shape": ctypes.addressof(lengths), "offset": 0, **changed}
+    tensor = ctypes.create_string_buffer(
+        struct.pack(
+            "=Qiii2BHQQQ16x", fields["data"], 1, 0, fields["ndim"], 2, 64, 1, fields["shape"], 0, fields["offset"]
+        )
+    )
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    capsule = new(ctypes.addressof(tensor), b"dltensor", None)
+    with pytest.raises(BufferError, match=re.escape(text)):
+        hs.from_dlpack(capsule)
+    assert name_of(capsule) == "dltensor"  # not taken: it stays its producer's
