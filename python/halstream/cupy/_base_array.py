@@ -31,6 +31,12 @@ def consumer(stream: Any) -> Any:
     return Stream(non_blocking=True) if stream == -1 else Handle.find(stream)
 
 
+def check_order(order: Any) -> None:
+    """Refuse what names no order of elements, by its first letter; None is the usual one."""
+    if order is not None and order[:1] not in ("", *"CFAKcfak"):
+        raise TypeError("order not understood")
+
+
 class BaseArray:
     """Typed device memory: what it says of itself, and its copies."""
 
@@ -40,6 +46,7 @@ class BaseArray:
     def __init__(
         self, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C"
     ) -> None:
+        check_order(order)
         lengths, kind = _shape(shape), np.dtype(dtype)
         if kind.hasobject:
             raise ValueError(f"Unsupported dtype {kind}")

@@ -12,6 +12,7 @@ from .._dialects._adapt import raising
 from .._memory import _borrow
 from .._memory._array import Array
 from ._arithmetic import accepts, compute
+from ._base_array import check_order
 from ._ndarray import ndarray
 from .cuda import memory, pinned_memory
 from .cuda._blocks import stream_of
@@ -97,6 +98,7 @@ def array(
     Any other source may be changed at once: large ones are copied through
     pinned memory.
     """
+    check_order(order)
     if isinstance(obj, ndarray):
         if obj.ndim < ndmin:
             obj = obj.reshape((1,) * (ndmin - obj.ndim) + obj.shape)
@@ -107,7 +109,7 @@ def array(
         raise TypeError("subok is not supported yet")
     host = np.array(obj, dtype, copy=None, order="C", ndmin=ndmin)
     # With one dimension at most both orders are the same.
-    if order == "F" and host.ndim > 1 and not host.flags.f_contiguous:
+    if order in ("F", "f") and host.ndim > 1 and not host.flags.f_contiguous:
         raise unsupported("arrays that are not contiguous in C order are not built yet")
     new = ndarray(host.shape, host.dtype)
     stream = stream_of(None)
