@@ -39,6 +39,7 @@ type Block struct {
 	home        *Stream       // in whose order a pooled block was allocated
 	inOrder     bool          // Release frees it in the order of its stream
 	freed       bool
+	uncounted   bool   // does not count as allocated any more; its pool's lock guards it
 	freedAt     uint64 // place of home: for a pooled block, where it was freed
 	users       []use
 	others      []*Stream // that use it without saying so: see RecordStream

@@ -159,8 +159,9 @@
 //   - M13: Copies cross devices.
 //   - M14: The program can declare what the host itself reads and writes; a source
 //     that a copy stages within the call is read by the host.
-//   - M15: A block counts as allocated until it is freed, as active until no
-//     pending work uses it, and as reserved until its memory is back at the device.
+//   - M15: A block counts as allocated until it is freed or its owner drops it,
+//     whatever work is pending on it, as active until no pending work uses it, and
+//     as reserved until its memory is back at the device.
 //     The figures of a device count all of its blocks.
 //   - M16: An allocation that could have memory which was freed and is still in use
 //     waits for it before it fails; so does emptying a pool.

@@ -82,7 +82,13 @@ func (p *pool) countPlain(size uint64) {
 	p.mu.Unlock()
 }
 
-// countFreed counts a block that was freed; pending work may still use it.
+// Disown counts the block as freed: the program refers to it no more, but functions
+// that are pending on streams do. Release follows when they have ended.
+//
+// Contract: M15.
+func (b *Block) Disown() { b.countFreed() }
+
+// countFreed counts a block that was freed, once; pending work may still use it.
 func (b *Block) countFreed() {
 	if b.dev == nil || b.module != nil || b.foreign {
 		return
@@ -90,11 +96,15 @@ func (b *Block) countFreed() {
 	p := &b.dev.pool
 	n := roundUp(b.Size)
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b.uncounted {
+		return
+	}
+	b.uncounted = true
 	p.all.used -= n
 	if b.pooled {
 		p.own.used -= n
 	}
-	p.mu.Unlock()
 }
 
 // countIdle counts a plain block that goes back to the device.

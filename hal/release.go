@@ -83,18 +83,15 @@ func (b *Block) Release(t *Thread) error {
 	}
 	m := &rt.memory
 	m.mu.Lock()
-	if b.freed {
+	if others := b.others; len(others) > 0 {
 		m.mu.Unlock()
-		return nil
-	}
-	others := b.others
-	m.mu.Unlock()
-	for _, s := range others { // exact answers about this point of the streams
-		if k, ok := s.d.(driver.VendorStream); ok {
-			k.Keep()
+		for _, s := range others { // exact answers about this point of the streams
+			if k, ok := s.d.(driver.VendorStream); ok {
+				k.Keep()
+			}
 		}
+		m.mu.Lock()
 	}
-	m.mu.Lock()
 	if b.freed {
 		m.mu.Unlock()
 		return nil

@@ -109,16 +109,12 @@ func BlockAddress(id int64) (addr uint64, err error) {
 // BlockFree frees a block; pinned memory only if no pending operation works on it.
 func BlockFree(id int64) (zero int64, err error) {
 	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
 	b, err := block(id, "free")
 	if err != nil {
 		return 0, err
 	}
 	t := caller()
-	err = slow(r, b.Start, func() error { return b.Free(t) })
+	err = slow(b.Size, func() error { return b.Free(t) })
 	if err == nil {
 		remove(id)
 	}

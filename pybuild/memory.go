@@ -31,13 +31,19 @@ func MemFree(addr uint64) (zero int64, err error) {
 		return 0, err
 	}
 	t := caller()
-	return 0, raise(slow(r, addr, func() error { return r.Free(t, addr) }))
+	return 0, raise(slow(sizeAt(r, addr), func() error { return r.Free(t, addr) }))
 }
 
-// slow runs a call that gives memory back. Python's lock is released if that
+// sizeAt returns the size of the block that holds an address.
+func sizeAt(r *hal.Runtime, addr uint64) uint64 {
+	_, _, size, _ := r.Lookup(addr)
+	return size
+}
+
+// slow runs a call that gives size bytes of memory back. Python's lock is released if that
 // may take milliseconds, as giving many pages back to the system does.
-func slow(r *hal.Runtime, addr uint64, f func() error) (err error) {
-	if _, _, size, _ := r.Lookup(addr); size < slowAt {
+func slow(size uint64, f func() error) (err error) {
+	if size < slowAt {
 		return f()
 	}
 	unlocked(func() { err = f() })
@@ -176,7 +182,7 @@ func HostFree(addr uint64) (zero int64, err error) {
 		return 0, err
 	}
 	t := caller()
-	return 0, raise(slow(r, addr, func() error { return r.FreeHost(t, addr, false) }))
+	return 0, raise(slow(sizeAt(r, addr), func() error { return r.FreeHost(t, addr, false) }))
 }
 
 // HostRegister makes memory of the program pinned.

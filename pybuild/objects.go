@@ -39,9 +39,16 @@ func Close(id int64) (zero int64, err error) {
 }
 
 // Reap is Close for an object whose owner was collected, which may be noticed
-// inside a function on a stream.
+// inside a function on a stream. The negative id of a block only counts it as
+// freed: functions on streams still see its memory.
 func Reap(id int64) (zero int64, err error) {
 	defer guard(&err)
+	if id < 0 {
+		if b, ok := find(-id).(*hal.Block); ok {
+			b.Disown()
+		}
+		return 0, nil
+	}
 	caller()
 	reaping = true // the collector decides when: no call of the program
 	defer func() { reaping = false }()
@@ -63,7 +70,7 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 		o.Close()
 		delete(queueIDs, o)
 	case *hal.Block:
-		err = slow(rt, o.Start, func() error { return o.Release(t) })
+		err = slow(o.Size, func() error { return o.Release(t) })
 	case *hal.CacheBlock:
 		o.Free()
 	case *hal.Cache:

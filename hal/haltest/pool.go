@@ -219,6 +219,29 @@ var poolCases = []testCase{
 		d.TrimPool(0)
 		require.Equal(k, before.Reserved, d.MemoryStats().Reserved)
 	}},
+	{"M15_a_block_that_its_owner_drops_counts_until_then_and_stays_until_release", Memory, func(k *Kit) {
+		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		before := d.MemoryStats()
+		pooled := k.take(s, 1000)
+		plain, err := d.Alloc(k.Me, 300)
+		require.NoError(k, err)
+		for _, b := range []*hal.Block{pooled, plain} {
+			b.Disown()
+			b.Disown()
+		}
+		got := d.MemoryStats()
+		require.Equal(k, []uint64{0, 1536, 1536}, []uint64{got.Allocated - before.Allocated,
+			got.Active - before.Active, got.Reserved - before.Reserved})
+		k.Fill(s, pooled, 1)
+		k.Fill(s, plain, 1)
+		require.NoError(k, pooled.Release(k.Me))
+		require.NoError(k, plain.Release(k.Me))
+		k.Sync(s)
+		d.Reclaim()
+		got = d.MemoryStats()
+		require.Equal(k, []uint64{0, 0, 1024}, []uint64{got.Allocated - before.Allocated,
+			got.Active - before.Active, got.Reserved - before.Reserved}, "the pool keeps its part")
+	}},
 	{"M16_running_out_waits_for_what_was_freed", Memory | RealTime, func(k *Kit) {
 		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
 		free, _, err := d.MemoryInfo()

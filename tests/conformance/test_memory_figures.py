@@ -37,6 +37,66 @@ def figures() -> tuple[int, int, int]:
     return stats["allocated"], stats["active"], stats["reserved"]
 
 
+@pytest.mark.needs("host")
+@pytest.mark.parametrize("ordered", [False, True])
+def test_M15_an_array_that_a_pending_function_gets_counts_until_it_is_dropped(hold: Hold, ordered: bool) -> None:
+    s = hs.Stream()
+    before = figures()
+    array = hs.empty(MIB, np.uint8, stream=s) if ordered else hs.empty(MIB, np.uint8)
+    seen: list[Any] = []
+    gate = hold(s)
+    s.call(seen.append, array)
+    s.call(lambda _: None, array[: MIB // 2], reads=[array])
+    assert change(before)[:2] == (MIB, MIB)
+    del array
+    assert change(before)[:2] == (0, MIB)
+    gate.open()
+    s.synchronize(timeout=LIMIT)
+    # What the function kept of it stays: nothing else gets the memory.
+    others = [hs.zeros(MIB, np.uint8, stream=s) for _ in range(4)]
+    seen[0][:] = 7
+    s.synchronize(timeout=LIMIT)
+    assert not any(other.numpy(s).any() for other in others)
+    assert change(before)[:2] == (4 * MIB, 5 * MIB)
+    del others
+    seen.clear()
+    assert change(before)[0] == 0
+    memory.empty_cache()
+    assert change(before) == (0, 0, 0)
+
+
+@pytest.mark.needs("host")
+@pytest.mark.parametrize("ordered", [False, True])
+def test_M15_an_array_in_a_cycle_that_a_function_got_is_given_back_once(ordered: bool) -> None:
+    s = hs.Stream()
+    before = figures()
+    for _ in range(3):
+        array = hs.empty(MIB, np.uint8, stream=s) if ordered else hs.empty(MIB, np.uint8)
+        s.call(lambda _: None, array)
+        s.synchronize(timeout=LIMIT)
+        cycle: list[Any] = [array]
+        cycle.append(cycle)
+        del array, cycle
+        gc.collect()
+        assert change(before)[0] == 0
+    memory.empty_cache()
+    assert change(before) == (0, 0, 0)
+
+
+@pytest.mark.needs("host")
+def test_M15_explicitly_freed_memory_that_a_function_got_counts_once() -> None:
+    s = hs.Stream()
+    before = figures()
+    array = hs.empty(MIB, np.uint8)
+    s.call(lambda _: None, array)
+    s.synchronize(timeout=LIMIT)
+    array._memory.free()
+    assert change(before)[0] == 0
+    del array
+    memory.empty_cache()
+    assert change(before) == (0, 0, 0)
+
+
 def change(before: tuple[int, int, int]) -> tuple[int, ...]:
     return tuple(now - then for now, then in zip(figures(), before, strict=True))
 

@@ -61,19 +61,52 @@ def test_tensors_count_in_blocks_of_512_bytes(ascend: None) -> None:
     assert hal.memory_allocated() == before
 
 
-def test_a_tensor_counts_while_a_stream_works_on_it(hold: Hold) -> None:
+def test_tensors_of_pending_work_count_until_they_are_dropped(hold: Hold) -> None:
+    t = ops.ones(LARGE)
+    hal.synchronize()
+    before = hal.memory_allocated()
+    gate = hold(hal.current_stream())
+    u = t + t
+    v = u * 2
+    assert hal.memory_allocated() - before == 2 << 20
+    del u, v
+    assert hal.memory_allocated() == before
+    gate.open()
+    hal.synchronize()
+    assert hal.memory_allocated() == before
+
+
+def test_memory_of_a_dropped_tensor_is_not_used_under_work_of_another_stream(hold: Hold) -> None:
     s = hal.Stream()
     a = ops.ones(LARGE)
     hal.synchronize()
+    before = hal.memory_allocated()
     gate = hold(s)
     with hal.StreamCtx(s):
-        a + 1
-    before = hal.memory_allocated()
+        result = a + 1
     del a
-    assert hal.memory_allocated() == before
+    assert hal.memory_allocated() == before  # one was dropped, one was made
+    others = [ops.zeros(LARGE) for _ in range(4)]
+    hal.default_stream().synchronize()
     gate.open()
     s.synchronize()
-    assert before - hal.memory_allocated() == 2 << 20
+    assert (result.asnumpy() == 2).all()
+    del others
+
+
+def test_memory_of_a_dropped_tensor_is_used_again_in_the_order_of_its_stream(hold: Hold) -> None:
+    t = ops.ones(LARGE)
+    hal.synchronize()
+    gate = hold(hal.current_stream())
+    first = t + t
+    result = first + 1
+    reserved = hal.memory_reserved()
+    del first
+    second = t * 7
+    assert hal.memory_reserved() == reserved
+    gate.open()
+    assert (result.asnumpy() == 3).all()
+    assert (second.asnumpy() == 7).all()
 
 
 def peaks() -> tuple[int, int]:

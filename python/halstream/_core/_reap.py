@@ -8,7 +8,6 @@ or a signal handler that calls the runtime may interrupt what is done here.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 from collections.abc import Callable
@@ -19,7 +18,10 @@ from .._runtime import collected
 
 __all__ = ["REAP_AT", "drain", "lent", "reap", "take_back"]
 
-#: Ids of streams, events, gates and blocks of memory whose owner was collected.
+_reap = _native.raw("reap")
+
+#: Ids of streams, events, gates and blocks of memory whose owner was collected; the
+#: negative id of a block, if functions on streams still see its memory.
 reap = collected.ids
 #: Calls that make streams and events drain the list from this length on.
 REAP_AT = 32
@@ -66,13 +68,29 @@ def drain() -> None:
 
 
 def _close(ids: list[int]) -> None:
+    if len(ids) == 1:  # the usual case, in every loop that drops what it made
+        try:
+            ident = ids.pop()
+        except IndexError:  # another thread, or a signal's handler, drains too
+            return
+        _close_one(ident)
+        return
     found: list[int] = []
-    with contextlib.suppress(IndexError):  # another thread, or a signal's handler, drains too
+    try:
         while ids:
             found.append(ids.pop())
+    except IndexError:
+        pass
     found.sort(reverse=True)
     try:
         while found:
-            _native.reap(found.pop())
+            _close_one(found.pop())
     finally:
         ids.extend(found)  # of a call that failed, or that a signal's handler ended
+
+
+def _close_one(ident: int) -> None:
+    try:
+        _reap(ident)
+    except RuntimeError as exc:
+        raise _native.error(exc) from None

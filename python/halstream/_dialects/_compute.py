@@ -10,6 +10,7 @@ too.
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -70,13 +71,15 @@ def compute(stream: Stream, function: Callable[..., Any], out: Array, *inputs: A
     -----
     Asynchronous on every backend, and on every one NumPy does the arithmetic. On a
     vendor's the contents of `out` and of the inputs are copied to pinned memory
-    first, and those of `out` back afterwards.
+    first, and those of `out` back afterwards. `function` must keep nothing of its
+    arguments: what is dropped by the program meanwhile is used again after it.
     """
     if out.nbytes:
         enqueue = stream.call_checked if checked else stream.call
         if backend_name() == "host":
             reads = [value for value in inputs if isinstance(value, Array) and value.nbytes]
-            enqueue(_run, function, out, *inputs, reads=reads, writes=(out,))
+            given = [v._borrowed(stream) if isinstance(v, Array) else v for v in inputs]
+            enqueue(_run, function, out._borrowed(stream), *given, reads=reads, writes=(out,))
         else:
             # It may change a part of `out` only, so all of it is brought.
             staged: dict[tuple[Any, ...], Any] = {}
@@ -103,7 +106,14 @@ def _staged(stream: Stream, array: Array, staged: dict[tuple[Any, ...], Any]) ->
 
 
 def _run(function: Callable[..., Any], out: Any, *inputs: Any) -> None:
-    function(*inputs, out=out)
+    try:
+        function(*inputs, out=out)
+    except BaseException as exc:
+        # Who looks at the error later must not see the arrays: their memory may be in other use.
+        traceback.clear_frames(exc.__traceback__)
+        raise
+    finally:
+        del out, inputs
 
 
 def read(array: Array, stream: Stream) -> Any:

@@ -56,7 +56,7 @@ class Array(Exchange):
         Address on the device.
     """
 
-    __slots__ = ("__weakref__", "_host", "_memory", "dtype", "ptr", "shape")
+    __slots__ = ("__weakref__", "_host", "_memory", "_seen", "dtype", "ptr", "shape")
 
     def __init__(self, memory: Memory, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
         self._memory = memory
@@ -64,6 +64,7 @@ class Array(Exchange):
         self.shape: tuple[int, ...] = shape
         self.dtype: Any = dtype
         self._host: Any = None
+        self._seen: Any = None
 
     # -- description ------------------------------------------------------
 
@@ -254,10 +255,21 @@ class Array(Exchange):
                     "a Python function cannot see a device's memory: launch a kernel, or copy to pinned memory first",
                     operation="call",
                 )
-            self._host = _view(self._memory, self.ptr, self.shape, self.dtype)
+            self._host = _view(self._memory._for_functions(), self.ptr, self.shape, self.dtype)
             if self._memory.readonly:
                 self._host.flags.writeable = False
         return self._host
+
+    def _borrowed(self, stream: Stream) -> Any:
+        """Return the memory as NumPy sees it, for a function on a stream that keeps nothing of it.
+
+        The view does not keep the memory where that waits for the function by itself.
+        """
+        if not self.nbytes or not self._memory._waits_for(stream):
+            return self._as_host()
+        if self._seen is None:
+            self._seen = _view(None, self.ptr, self.shape, self.dtype)
+        return self._seen
 
 
 def _element(value: Any, dtype: Any) -> bytes:

@@ -12,6 +12,7 @@ from .._core._device import ordinal
 from .._core._reap import drain, lent, reap
 from .._core._stream import Stream
 from .._errors import OutOfMemoryError
+from .._runtime import runtime
 from ._copies import copy
 from ._exchange import Exchange, check_not_lent
 from ._kinds import DEVICE, PINNED
@@ -63,6 +64,27 @@ def allocate(device: int, make: Callable[..., int], *args: Any) -> int:
         raise _native.error(exc) from None
 
 
+class Hold:
+    """Keeps a block for what functions on streams see of it, when its owner is gone.
+
+    The block counts as freed from then on, as the program refers to it no more, and is
+    given back when the last view of a function is gone.
+    """
+
+    __slots__ = ("ident",)
+
+    def __init__(self) -> None:
+        self.ident = 0  # of the block, once its owner was collected
+
+    def __del__(self) -> None:
+        if self.ident and reap is not None:
+            reap.append(self.ident)
+
+
+#: Those of the live blocks that functions were given, by the blocks' ids.
+_holds: dict[int, Hold] = runtime.keep("memory that functions on streams see", {})
+
+
 class Memory(Exchange):
     """A block of bytes; given back when the last reference is gone.
 
@@ -109,6 +131,15 @@ class Memory(Exchange):
             except RuntimeError as exc:
                 raise _native.error(exc) from None
             self.ptr = 0
+            _holds.pop(self._id, None)
+
+    def _for_functions(self) -> object:
+        """Return what the views that functions on streams get have to refer to."""
+        return self
+
+    def _waits_for(self, stream: Stream) -> bool:
+        """Return True if the memory stays as it is for known work of a stream, also when it is dropped."""
+        return False
 
     def record_stream(self, stream: Stream) -> None:
         """Say that a stream uses it: once freed, it waits for what is on the stream by then.
@@ -149,6 +180,12 @@ class Memory(Exchange):
 
     def __del__(self) -> None:
         if getattr(self, "ptr", 0) and reap is not None:
+            if _holds:
+                hold = _holds.pop(self._id, None)
+                if hold is not None:
+                    hold.ident = self._id
+                    reap.append(-self._id)
+                    return
             reap.append(self._id)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -162,7 +199,20 @@ class Memory(Exchange):
         return f"<halstream.{type(self).__name__} {state}>"
 
 
-class DeviceMemory(Memory):
+class OwnedMemory(Memory):
+    """Memory of a device that the runtime gives back, and not before the work that it knows of is done."""
+
+    __slots__ = ()
+
+    def _for_functions(self) -> object:
+        # In one step: several threads may enqueue functions.
+        return _holds.setdefault(self._id, Hold()) if self.ptr else self
+
+    def _waits_for(self, stream: Stream) -> bool:
+        return True
+
+
+class DeviceMemory(OwnedMemory):
     """Memory of a device.
 
     Parameters
@@ -193,7 +243,7 @@ class DeviceMemory(Memory):
         self._adopt(allocate(self.device, _block_new, self.device, self.nbytes))
 
 
-class PooledMemory(Memory):
+class PooledMemory(OwnedMemory):
     """Memory of a device in the order of a stream: work enqueued there later may use it.
 
     Given back at the point that the stream has reached when it is freed. Work
@@ -245,6 +295,7 @@ class PooledMemory(Memory):
             except RuntimeError as exc:
                 raise where._fail(exc, "free") from None
             self.ptr = 0
+            _holds.pop(self._id, None)
 
 
 class PinnedMemory(Memory):

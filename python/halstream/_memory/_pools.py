@@ -68,7 +68,7 @@ class Block:
     def __init__(self, pool: Pool, ident: int, nbytes: int, device: int) -> None:
         self._pool = pool  # whose segments are its memory
         self._id = ident
-        self.ptr: int = int(_block_address(ident))
+        self.ptr: int = _block_address(ident)
         self.nbytes: int = nbytes
         self.device: int = device
 
@@ -108,7 +108,11 @@ class Pool:
         _pools.add(self)
 
     def take(self, device: int, key: int, nbytes: int) -> Block:
-        """Return a block of `nbytes`.
+        """Return a block of `nbytes`; raises what `take_id` does."""
+        return Block(self, self.take_id(device, key, nbytes), nbytes, device)
+
+    def take_id(self, device: int, key: int, nbytes: int) -> int:
+        """Return the id of a block of `nbytes`, which its owner gives to `reap`.
 
         Raises
         ------
@@ -121,12 +125,11 @@ class Pool:
         if device not in self._devices:
             self._use(device)
         for attempt in range(3):
-            ident = _cache_take(self._id, device, key, nbytes)
-            if not ident:
-                with contextlib.suppress(OutOfMemoryError):
-                    ident = self._grow(device, key, nbytes)
+            ident: int = _cache_take(self._id, device, key, nbytes)
             if ident:
-                return Block(self, ident, nbytes, device)
+                return ident
+            with contextlib.suppress(OutOfMemoryError):
+                return self._grow(device, key, nbytes)
             if attempt == 1:
                 gc.collect()
             self.free_all(device)

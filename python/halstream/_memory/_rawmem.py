@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 from .. import _native
 from .._core._device import ordinal
@@ -41,6 +42,9 @@ class OrderedMemory(PooledMemory):
         same._attach(stream._id, stream._ordinal, stream._owner)
         super().__init__(nbytes, same)
 
+    def _waits_for(self, stream: Stream) -> bool:
+        return self.stream._id == stream._id
+
 
 class Part(Memory):
     """A part of a block of device memory that another object owns, and that it keeps alive."""
@@ -55,6 +59,10 @@ class Part(Memory):
 
     def record_stream(self, stream: Stream) -> None:
         """Do nothing: it is given back with its owner, which other streams must be ordered before."""
+
+    def _waits_for(self, stream: Stream) -> bool:
+        waits: Any = getattr(self.owner, "_waits_for", None)
+        return waits is not None and bool(waits(stream))
 
     def __del__(self) -> None:
         pass

@@ -58,6 +58,10 @@ class BaseMemory:
     def __int__(self) -> int:
         return self.ptr
 
+    def _waits_for(self, stream: core.Stream) -> bool:
+        """Return True if the memory stays as it is for known work of a stream, also when it is dropped."""
+        return False
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"cannot pickle or copy a {type(self).__name__}: it owns live memory")
 
@@ -74,6 +78,9 @@ class Memory(BaseMemory):
         if self.size:
             self._block = _device_memory(self.size)
             self.ptr: Any = self._block.ptr
+
+    def _waits_for(self, stream: core.Stream) -> bool:
+        return self._block is not None and bool(self._block._waits_for(stream))
 
 
 class UnownedMemory(BaseMemory):
@@ -133,6 +140,9 @@ class MemoryAsync(BaseMemory):
         if self.size:
             self._block = _ordered_memory(self.size, concrete(where))
             self.ptr: Any = self._block.ptr
+
+    def _waits_for(self, stream: core.Stream) -> bool:
+        return self._block is not None and bool(self._block._waits_for(stream))
 
 
 _ordered_memory = raising(ERRORS)(OrderedMemory)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ... import _core as core
+from ..._core import _interop
 from ..._core._current import current_device
-from ..._core._interop import default_id
 from ..._dialects._adapt import raising
 from ._errors import ERRORS, intptr
 
-_default_id = raising(ERRORS)(default_id)
+default_id = raising(ERRORS)(_interop.default_id)
+
+#: True if the current stream is the thread's own default stream where none was made current.
+PER_THREAD_DEFAULT = int(os.environ.get("CUPY_CUDA_PER_THREAD_DEFAULT_STREAM", "0")) != 0
 
 
 class Handle(core.Stream):
@@ -39,7 +43,7 @@ class Resolved:
         if stream is None:
             raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}")
         if stream.device_id < 0 and stream.ptr in (0, 1, 2):
-            return _default_id(stream.ptr == 2) if self._name == "_id" else current_device()
+            return default_id(stream.ptr == 2) if self._name == "_id" else current_device()
         found = Handle.find(stream.ptr, None if stream.device_id < 0 else stream.device_id)
         if stream.ptr > 2:
             vars(stream).update(_id=found._id, _ordinal=found._ordinal, _owner=found._owner)

@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ... import _native
 from ..._core import _current
+from ..._core._reap import reap
 from ..._errors import OutOfMemoryError as _CoreOutOfMemory
 from ..._memory import _pools
 from ._blocks import BaseMemory, Memory, concrete, stream_of
@@ -16,6 +18,7 @@ from ._pointer import MemoryPointer, here
 from .memory_hook import tell
 
 Allocator = Callable[[int], MemoryPointer]
+_block_address = _native.raw("block_address")
 
 
 class OutOfMemoryError(MemoryError):
@@ -56,27 +59,39 @@ def malloc(size: int) -> MemoryPointer:
 class PooledMemory(BaseMemory):
     """cupy.cuda.memory.PooledMemory (14.2.0): goes back to its pool when collected."""
 
-    __slots__ = ()
+    __slots__ = ("_ident", "_key")
 
-    def __init__(self, block: _pools.Block) -> None:
-        super().__init__()
-        self.ptr: int = block.ptr
-        self.size: int = block.nbytes
-        self.device_id: int = block.device
-        self._block = block
+    def __init__(self, pool: MemoryPool, ident: int, size: int, device_id: int, key: int) -> None:
+        # All attributes of the base class: its own constructor costs as much as these.
+        self._block: Any = pool  # whose segments are the memory
+        self._ident = ident
+        self._key = key  # the stream it was taken for
+        self.ptr: int = _block_address(ident)
+        self.size: int = size
+        self.device_id: int = device_id
 
     def free(self) -> None:
         """Give it back to the arena it was taken from; again does nothing."""
-        block, self._block = self._block, None
-        if block is not None:
+        pool, self._block = self._block, None
+        if pool is not None:
             with self._told():
-                block.free()
+                _native.reap(self._ident)
+
+    def _waits_for(self, stream: Any) -> bool:
+        # What is given back is used again in the order of its stream only, and a segment
+        # of the runtime's own memory is kept for the work that is pending on it.
+        pool = self._block
+        return pool is not None and bool(pool._owned) and bool(self._key == stream._id)
 
     def __del__(self) -> None:
-        # Without hooks nothing is to do: the block's own finalizer gives it back.
-        if _pools.thread.hooks and getattr(self, "_block", None) is not None:
-            with self._told():
-                self._block = None
+        if getattr(self, "_block", None) is None or reap is None:
+            return
+        if not _pools.thread.hooks:
+            reap.append(self._ident)
+            return
+        self._block = None
+        with self._told():
+            reap.append(self._ident)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -92,6 +107,7 @@ class MemoryPool:
 
     def __init__(self, allocator: Allocator | None = None) -> None:
         self._allocator = malloc if allocator is None else allocator
+        self._owned = allocator is None  # the memory is the runtime's own, which waits for pending work
         self._arenas = _pools.Pool(self._alloc)
         # Devices whose limit is set; the others still have that of the environment.
         self._limited: set[int] = set()
@@ -111,7 +127,7 @@ class MemoryPool:
         if device not in self._limited:
             self._limit_from_environment(device)
         try:
-            return PooledMemory(self._arenas.take(device, stream, nbytes))
+            return PooledMemory(self, self._arenas.take_id(device, stream, nbytes), nbytes, device, stream)
         except _pools.Exhausted as exc:
             raise Exhausted(exc.size, exc.total, exc.limit) from None
 

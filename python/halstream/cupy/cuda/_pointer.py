@@ -11,6 +11,7 @@ from ..._dialects._adapt import raising
 from . import _copies as runtime
 from ._blocks import BaseMemory, concrete, stream_of
 from ._errors import ERRORS, intptr, size_t
+from ._handles import PER_THREAD_DEFAULT, default_id
 from .device import Device
 
 _copy_blocking = raising(ERRORS)(_memory.copy_blocking)
@@ -71,6 +72,9 @@ class MemoryPointer:
     def device(self) -> Device:
         """The device that the memory belongs to."""
         return self._mem.device
+
+    def _waits_for(self, stream: Any) -> bool:
+        return self._mem._waits_for(stream)
 
     # -- arithmetic -------------------------------------------------------
 
@@ -163,4 +167,12 @@ MemoryPointer.__module__ = "halstream.cupy.cuda.memory"
 
 def here() -> tuple[int, int]:
     """Return the current device and the number of the stream that is current there."""
-    return _current.current_device(), concrete(stream_of(None))._id
+    device = _current.current_device()
+    stream = _current.current_stream(device)
+    if stream is None:
+        if PER_THREAD_DEFAULT:
+            return device, concrete(stream_of(None))._id
+        return device, default_id(False)
+    if getattr(stream, "ptr", 2) == 2:
+        stream = concrete(stream_of(None))
+    return device, stream._id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -15,7 +14,7 @@ from ._devices import getDeviceCount
 from ._errors import ERRORS, CUDARuntimeError, c_int, unsupported
 from ._errors import not_built as _not_built
 from ._event import Event, get_elapsed_time
-from ._handles import Handle, Resolved, foreign_handle
+from ._handles import PER_THREAD_DEFAULT, Handle, Resolved, foreign_handle
 
 __all__ = ["Event", "ExternalStream", "Stream", "get_current_stream", "get_elapsed_time"]
 
@@ -197,8 +196,7 @@ def get_current_stream(device_id: int = -1) -> Any:
 Stream.null = Stream(null=True)
 Stream.ptds = Stream(ptds=True)
 # What is current where nothing was made current.
-_ptds = int(os.environ.get("CUPY_CUDA_PER_THREAD_DEFAULT_STREAM", "0")) != 0
-_BaseStream._initial = Stream.ptds if _ptds else Stream.null
+_BaseStream._initial = Stream.ptds if PER_THREAD_DEFAULT else Stream.null
 _BaseStream._event_class = Event
 Event._stream_class = Stream
 
