@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import _memory
-from .._core import _current
+from .._core import _current, _hostfunc
 from .._core._interop import backend_name
 from .._core._stream import Stream
 from .._errors import OutOfMemoryError
@@ -89,6 +89,9 @@ def compute(stream: Stream, function: Callable[..., Any], out: Array, *inputs: A
             enqueue(_run, function, result, *given, reads=reads, writes=(result,))
             # Pinned memory stays, whoever refers to it, until the work on it is done.
             out.copy_from(result, stream)
+            kept = [v for v in (out, *inputs) if isinstance(v, Array) and not v._memory._waits_for(stream)]
+            if kept:
+                _hostfunc.hold(stream, *kept)
         if checked and _current.blocking():
             stream.synchronize()
 
