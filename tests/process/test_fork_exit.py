@@ -194,6 +194,9 @@ def test_an_exception_in_the_program_keeps_its_exit_code(child: Child) -> None:
     assert done.stdout == "ran\n"
 
 
+@pytest.mark.skipif(
+    (3, 12) <= sys.version_info < (3, 12, 3), reason="CPython 3.12.0 to 3.12.2 starts no thread once the main one ended"
+)
 def test_functions_at_exit_may_still_use_streams(child: Child) -> None:
     done = child(
         """
