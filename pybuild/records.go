@@ -21,6 +21,8 @@ type errorRecord struct {
 }
 
 // frameRecord is a frame of a stack; halstream_site_text in sites.c writes it.
+//
+//lint:ignore U1000 the declaration that tests compare with both ends
 type frameRecord struct {
 	File     string `json:"file"`
 	Line     int    `json:"line"`

@@ -18,6 +18,7 @@ from . import _copies, _lookup
 from ._blocks import DeviceMemory, Memory, PinnedMemory, PooledMemory
 from ._exchange import Exchange
 from ._kinds import PINNED
+from ._values import element_bytes, shape_of
 
 __all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]
 
@@ -133,7 +134,7 @@ class Array(Exchange):
 
     def reshape(self, *shape: Any) -> Array:
         """Return a view of another shape with as many elements."""
-        wanted = _shape(shape[0] if len(shape) == 1 else shape)
+        wanted = shape_of(shape[0] if len(shape) == 1 else shape)
         if math.prod(wanted) != self.size:
             raise InvalidValueError(f"{self.size} elements do not make an array of shape {wanted}")
         return Array(self._memory, self.ptr, wanted, self.dtype)
@@ -174,7 +175,7 @@ class Array(Exchange):
     def fill(self, value: Any, stream: Stream | None = None) -> None:
         """Enqueue a fill of every element with a value of the array's dtype."""
         self._check_writable()
-        element = _element(value, self.dtype)
+        element = element_bytes(value, self.dtype)
         size = len(element)
         stream = self._used(self._stream(stream))
         if len(set(element)) == 1:
@@ -272,27 +273,6 @@ class Array(Exchange):
         return self._seen
 
 
-def _element(value: Any, dtype: Any) -> bytes:
-    """Return the bytes of one value in a dtype that can hold it."""
-    scalar = np.asarray(value)
-    if scalar.ndim:
-        raise InvalidValueError(f"fill() takes one value, not {scalar.size}; use copy_from()")
-    if scalar.dtype.kind in "iu" and dtype.kind in "iu":
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-        if not least <= int(scalar) <= most:
-            raise InvalidValueError(f"{value} is no {dtype}: those are {least} to {most}")
-        return scalar.astype(dtype).tobytes()
-    return scalar.astype(dtype, casting="same_kind").tobytes()
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    lengths = (shape,) if not isinstance(shape, (tuple, list)) else tuple(shape)
-    wanted = tuple(operator.index(n) for n in lengths)
-    if any(n < 0 for n in wanted):
-        raise InvalidValueError(f"a shape has no negative lengths, but got {wanted}")
-    return wanted
-
-
 def empty(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | None = None) -> Array:
     """Return an array of a device with any contents.
 
@@ -310,7 +290,7 @@ def empty(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | N
     OutOfMemoryError
         With the bytes asked for and the bytes free.
     """
-    wanted, kind = _shape(shape), np.dtype(dtype)
+    wanted, kind = shape_of(shape), np.dtype(dtype)
     if kind.hasobject:
         raise InvalidValueError("device memory cannot hold Python objects; choose another dtype")
     nbytes = max(1, math.prod(wanted) * kind.itemsize)
@@ -368,7 +348,7 @@ def pinned_empty(shape: Any, dtype: Any = float) -> Any:
     Copies from it are asynchronous: it must stay as it is until the stream
     got there. The memory is given back with the last view of it.
     """
-    wanted, kind = _shape(shape), np.dtype(dtype)
+    wanted, kind = shape_of(shape), np.dtype(dtype)
     if kind.hasobject:
         raise InvalidValueError("pinned memory cannot hold Python objects; choose another dtype")
     if 0 in wanted or not kind.itemsize:

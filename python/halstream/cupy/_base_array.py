@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._memory._array import Array, _shape
+from .._memory._array import Array
 from .._memory._rawmem import Part
+from .._memory._values import shape_of
 from .cuda import memory
 from .cuda._blocks import stream_of
 from .cuda._errors import check_may_wait, unsupported
@@ -47,7 +48,7 @@ class BaseArray:
         self, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C"
     ) -> None:
         check_order(order)
-        lengths, kind = _shape(shape), np.dtype(dtype)
+        lengths, kind = shape_of(shape), np.dtype(dtype)
         if kind.hasobject:
             raise ValueError(f"Unsupported dtype {kind}")
         if strides is not None or (order not in ("C", None) and len(lengths) > 1):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._memory._array import _shape
 from .._memory._pools import thread
+from .._memory._values import shape_of
 from ..cupy.cuda import alloc_pinned_memory
 
 __all__ = [
@@ -34,7 +34,7 @@ def allow_synchronize(allow: bool) -> Iterator[None]:
 
 def empty_pinned(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
     """cupyx.empty_pinned (14.2.0): a NumPy array in pinned memory."""
-    return _pinned(_shape(shape), np.dtype(dtype), order=order)
+    return _pinned(shape_of(shape), np.dtype(dtype), order=order)
 
 
 def zeros_pinned(shape: Any, dtype: Any = float, order: Any = "C") -> Any:
@@ -48,7 +48,7 @@ def empty_like_pinned(a: Any, dtype: Any = None, order: Any = "K", subok: Any = 
     """cupyx.empty_like_pinned (14.2.0)."""
     if subok is not None:
         raise TypeError("subok is not supported yet")
-    lengths = a.shape if shape is None else _shape(shape)
+    lengths = a.shape if shape is None else shape_of(shape)
     return _pinned(lengths, np.dtype(a.dtype if dtype is None else dtype), **_layout(a, order, lengths))
 
 
