@@ -166,12 +166,15 @@ def memory_of_tensors() -> None:
     prove("memory is taken in blocks of 512 bytes", hal.memory_allocated() - before == 512)
     gate = Gate(s)
     with hal.StreamCtx(s):
-        kept + 1
+        result = kept + 1
+    prove("a result is taken when its operation is handed over", hal.memory_allocated() - before == 1024)
     del kept
-    prove("a block stays while a stream works on it", hal.memory_allocated() - before == 1024)
+    prove("what is dropped counts as free at once, pending work or not", hal.memory_allocated() - before == 512)
     gate.open()
     s.synchronize()
-    prove("and goes back when it is done", hal.memory_allocated() == before)
+    prove("and the pending work has read it", result.tolist() == [[2.0, 2.0]])
+    del result
+    prove("nothing is left", hal.memory_allocated() == before)
     hal.reset_peak_memory_stats()
     prove("a reset peak is what is held", hal.max_memory_allocated() == before)
 

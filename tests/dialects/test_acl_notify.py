@@ -152,6 +152,7 @@ def test_a_value_is_looked_at_when_the_stream_gets_there(cell, hold, settle):
     assert ok(rt.stream_query(waiter)) == 1, "the value had changed before the stream reached the wait"
     ok(rt.value_write(cell, 1, 0, writer))
     finish(waiter)
+    finish(writer)  # it may end later than the wait that saw its value
 
 
 def test_codes_of_values(cell):

@@ -44,7 +44,8 @@ def wheel() -> zipfile.ZipFile:
 
 def sources() -> list[Path]:
     """Return the files of the package that are not made by the build."""
-    return [p for p in PACKAGE.rglob("*") if p.is_file() and (p.suffix in {".py", ".pyi"} or p.name == "py.typed")]
+    data = {"py.typed", "names.txt"}
+    return [p for p in PACKAGE.rglob("*") if p.is_file() and (p.suffix in {".py", ".pyi"} or p.name in data)]
 
 
 def test_version_is_one_number() -> None:

@@ -157,6 +157,7 @@ def test_executions_are_records(device: hs.Device) -> None:
     assert executed and all(one["began"] <= one["ended"] for one in executed)
 
 
+@pytest.mark.needs("stalls")
 def test_what_is_pending_is_records(device: hs.Device, hold: Callable[[hs.Stream], Any]) -> None:
     del device
     assert _records.decode(_native.stall_waits()) == []
