@@ -28,6 +28,11 @@ class Theirs:
         return 0, self.handle
 
 
+#: What capsules point to. It outlives the tests, as another library does: an array in a
+#: reference cycle gives its memory back only when it is collected.
+_KEPT: list[Any] = []
+
+
 class Library:
     """Makes streams, events and memory in a device's primary context, as others do.
 
@@ -39,7 +44,6 @@ class Library:
         self.ordinal = ordinal
         self.context = c_void_p()
         self._memory: list[int] = []
-        self._kept: list[Any] = []
         device = c_int()
         self.check(self.driver.cuInit(0))
         self.check(self.driver.cuDeviceGet(byref(device), ordinal))
@@ -95,7 +99,7 @@ class Library:
                              ctypes.addressof(shape), 0, 0)  # fmt: skip
         manager = struct.pack("=QQ", 0, ctypes.cast(deleter, c_void_p).value or 0)
         buffer = ctypes.create_string_buffer(tensor + manager)
-        self._kept.append((shape, deleter, buffer))
+        _KEPT.append((shape, deleter, buffer))
         new = ctypes.pythonapi.PyCapsule_New
         new.restype, new.argtypes = ctypes.py_object, [c_void_p, ctypes.c_char_p, c_void_p]
         return new(ctypes.addressof(buffer), b"dltensor", None)
