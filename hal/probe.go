@@ -37,7 +37,7 @@ func (s *Stream) reserve(op, what string, ranges []extent, blocks []*Block) erro
 			m.mu.Unlock()
 			for i, r := range ranges {
 				if blocks[i] == nil {
-					foreign[i] = rt.outsider(r.addr)
+					foreign[i] = rt.foreignBlockAt(r.addr)
 				}
 			}
 			continue
@@ -96,9 +96,9 @@ func (rt *Runtime) apart(op string, r extent) error {
 	return nil
 }
 
-// outsider returns the memory of another library that holds an address, nil if
+// foreignBlockAt returns the memory of another library that holds an address, nil if
 // the backend's library knows none. No lock is held.
-func (rt *Runtime) outsider(addr uint64) *Block {
+func (rt *Runtime) foreignBlockAt(addr uint64) *Block {
 	where, start, size, ordinal, known := rt.vendor.Probe(addr)
 	if !known || where == driver.Pageable || rt.gone(addr) {
 		return nil
