@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 
+	"halstream/hal/addrmap"
+	"halstream/hal/bestfit"
 	"halstream/hal/driver"
 )
 
@@ -30,14 +32,14 @@ type Block struct {
 	Kind        MemoryKind
 	rt          *Runtime
 	dev         *Device
-	pooled      bool          // from the device's pool
-	registered  bool          // the program's own memory, pinned
-	foreign     bool          // another library's, known for one operation
-	module      driver.Module // of which this is the code
-	returned    func()        // for borrowed memory: tells its library
-	chunk       *chunk        // of the pool, for a pooled block
-	home        *Stream       // in whose order a pooled block was allocated
-	inOrder     bool          // Release frees it in the order of its stream
+	pooled      bool           // from the device's pool
+	registered  bool           // the program's own memory, pinned
+	foreign     bool           // another library's, known for one operation
+	module      driver.Module  // of which this is the code
+	returned    func()         // for borrowed memory: tells its library
+	chunk       *bestfit.Chunk // of the pool, for a pooled block
+	home        *Stream        // in whose order a pooled block was allocated
+	inOrder     bool           // Release frees it in the order of its stream
 	freed       bool
 	uncounted   bool   // does not count as allocated any more; its pool's lock guards it
 	freedAt     uint64 // place of home: for a pooled block, where it was freed
@@ -67,7 +69,7 @@ type use struct {
 // memories is the memory of a runtime: one map of all blocks, by address.
 type memories struct {
 	mu    sync.Mutex
-	space space
+	space addrmap.Map[*Block]
 	// deferred are freed blocks that pending operations still work on.
 	deferred deferred
 }
@@ -200,7 +202,7 @@ func (rt *Runtime) giveBack(b *Block) {
 func (rt *Runtime) Blocks() int {
 	rt.memory.mu.Lock()
 	defer rt.memory.mu.Unlock()
-	return rt.memory.space.n
+	return rt.memory.space.Len()
 }
 
 // Lookup returns the kind, the start and the size of the block that holds an
@@ -208,7 +210,7 @@ func (rt *Runtime) Blocks() int {
 func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ordinal int) {
 	rt.memory.mu.Lock()
 	defer rt.memory.mu.Unlock()
-	b := rt.memory.space.find(addr)
+	b := rt.memory.space.Find(addr)
 	if b == nil {
 		return Pageable, 0, 0, -1
 	}
@@ -222,4 +224,104 @@ func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ord
 // String describes the block.
 func (b *Block) String() string {
 	return fmt.Sprintf("%d bytes of %s at %#x", b.Size, b.describe(), b.Start)
+}
+
+// pendingUses returns what is pending on the block that holds addr.
+func (rt *Runtime) pendingUses(addr uint64) (found []use) {
+	rt.refresh()
+	for range rt.looks() {
+		if found = rt.pendingOnce(addr); len(found) == 0 {
+			break
+		}
+		rt.refresh()
+	}
+	return found
+}
+
+func (rt *Runtime) pendingOnce(addr uint64) []use {
+	m := &rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.space.Find(addr)
+	if b == nil {
+		return nil
+	}
+	var found []use
+	for _, u := range b.users {
+		if !u.stream.d.Reached(u.place) {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// MemoryUsers returns the streams with pending operations on the block that
+// holds addr; none for memory that the runtime does not know.
+func (rt *Runtime) MemoryUsers(addr uint64) []*Stream {
+	var streams []*Stream
+	for _, u := range rt.pendingUses(addr) {
+		streams = append(streams, u.stream)
+	}
+	return streams
+}
+
+// MemoryPoint returns the point at which all operations that are enqueued so
+// far on the block that holds addr are done, nil if none is pending.
+//
+// # Errors
+//   - [ErrInHostFunction].
+//
+// Contract: M2, M11, H3.
+func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
+	if err := t.enter("wait for memory"); err != nil {
+		return nil, err
+	}
+	var ps driver.Points
+	for _, u := range rt.pendingUses(addr) {
+		ps = append(ps, u.stream.d.At(u.place))
+	}
+	o := Operation{Kind: "synchronize memory", Thread: t, Reads: rt.wholeBlock(addr)}
+	if len(ps) == 0 {
+		rt.notifyHost(o)
+		return nil, nil
+	}
+	return rt.observe(ps, o), nil
+}
+
+// wholeBlock is the block that holds addr, as listeners see it.
+func (rt *Runtime) wholeBlock(addr uint64) []Range {
+	if !rt.listened() {
+		return nil
+	}
+	_, start, size, _ := rt.Lookup(addr)
+	return []Range{{start, size}}
+}
+
+// WaitMemory makes work enqueued on s after this call start only when the
+// operations that are pending on the block that holds addr are done. Streams
+// that were closed since are waited for, too.
+//
+// # Errors: as for Wait.
+//
+// Contract: S6, M11, H3.
+func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
+	const op = "wait for memory"
+	if err := s.admit(t, op); err != nil {
+		return err
+	}
+	for _, o := range s.dev.rt.MemoryUsers(addr) {
+		if o == s {
+			continue
+		}
+		var id uint32
+		if s.listened() {
+			id = s.announce(Operation{Kind: "wait stream", Thread: t, Other: o})
+		}
+		if err := s.settle(t, id, s.d.WaitStream(o.d, id)); err != nil {
+			return err
+		}
+	}
+	// What is done already was not waited for, but is ordered as well.
+	s.dev.rt.notifyHost(Operation{Kind: "wait memory", Stream: s, Thread: t, Reads: s.dev.rt.wholeBlock(addr)})
+	return nil
 }

@@ -15,8 +15,6 @@ static void hs_give(uint64_t room) { free((void *)(uintptr_t)room); }
 import "C"
 
 import (
-	"math/bits"
-
 	"halstream/hal/driver"
 	"halstream/hal/pages"
 )
@@ -31,32 +29,6 @@ type CopySpec struct {
 	Dst, Src           uint64
 	DstPitch, SrcPitch uint64
 	Width, Height      uint64
-}
-
-// span is how many bytes from the first to the last byte of the rows; false if
-// they do not fit behind addr in any memory.
-func span(addr, pitch, width, height uint64) (uint64, bool) {
-	high, low := bits.Mul64(pitch, height-1)
-	n, carry := bits.Add64(low, width, 0)
-	_, past := bits.Add64(addr, n, 0)
-	return n, high == 0 && carry == 0 && past == 0
-}
-
-// rowsMost bounds how many rows of a copy listeners see one by one; of more, they
-// see one range that includes the gaps.
-const rowsMost = 4096
-
-// rows returns the ranges of the rows, one range where nothing lies between them.
-func rows(addr, pitch, width, height uint64) []Range {
-	if pitch == width || height == 1 || height > rowsMost {
-		n, _ := span(addr, pitch, width, height)
-		return []Range{{addr, n}}
-	}
-	ranges := make([]Range, height)
-	for i := range ranges {
-		ranges[i] = Range{addr + uint64(i)*pitch, width}
-	}
-	return ranges
 }
 
 // overlap reports whether source and target share bytes. The rows of one may
@@ -243,33 +215,4 @@ func (s *Stream) unstage(room uint64) {
 	} else {
 		C.hs_give(C.uint64_t(room))
 	}
-}
-
-// checkAccess rejects a range of pageable memory of which a page is not mapped, or
-// cannot be read or, with write, written: using it would end the process.
-func checkAccess(op, role string, addr, size uint64, write bool) error {
-	if write && pages.Writable(addr, size) || !write && pages.Readable(addr, size) {
-		return nil
-	}
-	return unusableError(op, role, addr, size, write)
-}
-
-func unusableError(op, role string, addr, size uint64, write bool) *Error {
-	access := "readable"
-	if write {
-		access = "writable"
-	}
-	return driver.Errorf(driver.InvalidValue, op,
-		"the %s, %d bytes at %#x, is not %s memory of this process", role, size, addr, access)
-}
-
-// CheckMemory rejects a range of addresses of which a page is not mapped or
-// cannot be read.
-//
-// # Errors
-//   - [ErrInvalidValue]: a part of the range is not mapped, or cannot be read.
-//
-// Contract: M3.
-func CheckMemory(op string, addr, size uint64) error {
-	return checkAccess(op, "memory", addr, size, false)
 }

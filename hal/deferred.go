@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"halstream/hal/addrmap"
 	"halstream/hal/driver"
 )
 
@@ -14,10 +15,10 @@ import (
 // was reached, however many blocks wait.
 type deferred struct {
 	heaps     map[*Stream]*useHeap
-	streams   []*Stream // those with a heap, by age
-	undecided []*Block  // calls are about to enqueue work on them
-	done      []*Block  // nothing uses them any more
-	space     space     // those of the runtime's own memory, by address
+	streams   []*Stream           // those with a heap, by age
+	undecided []*Block            // calls are about to enqueue work on them
+	done      []*Block            // nothing uses them any more
+	space     addrmap.Map[*Block] // those of the runtime's own memory, by address
 	bytes     uint64
 }
 
@@ -45,7 +46,7 @@ func (h *useHeap) Pop() any {
 func (d *deferred) add(b *Block) {
 	d.bytes += b.Size
 	if b.searched() {
-		d.space.insert(b)
+		d.space.Insert(b.Start, b.Size, b)
 	}
 	d.wait(b)
 }
@@ -111,7 +112,7 @@ func (d *deferred) take(most int) (found []*Block) {
 	for _, b := range found {
 		d.bytes -= b.Size
 		if b.searched() {
-			d.space.remove(b)
+			d.space.Remove(b.Start)
 		}
 	}
 	return found

@@ -14,18 +14,20 @@ import (
 
 // allowed says which packages of this module each package may import.
 var allowed = map[string][]string{
+	"hal/addrmap":    {},
+	"hal/bestfit":    {"hal/driver"},
 	"hal/pages":      {},
 	"hal/park":       {},
 	"hal/prio":       {},
 	"hal/driver":     {"hal/park"},
 	"hal/host/sched": {"hal/driver", "hal/park", "hal/prio"},
 	"hal/host":       {"hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio"},
-	"hal":            {"hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio"},
+	"hal":            {"hal/addrmap", "hal/bestfit", "hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio"},
 	"hal/order":      {"hal"},
 	"hal/stall":      {"hal"},
 	"hal/haltest":    {"hal", "hal/driver"},
 	"cuda":           {"hal", "hal/driver", "hal/park"},
-	"pybuild":        {"cuda", "hal", "hal/driver", "hal/order", "hal/stall"},
+	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/stall"},
 }
 
 // TestImports keeps the layers apart: backends know the interfaces only, and

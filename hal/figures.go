@@ -1,5 +1,7 @@
 package hal
 
+import "halstream/hal/bestfit"
+
 // figures are bytes of memory and their peaks.
 type figures struct {
 	used, active, reserved             uint64
@@ -77,8 +79,8 @@ func (d *Device) CountOutOfMemory() { d.pool.countShortage(true, false) }
 // countPlain counts a new block that is not the pool's.
 func (p *pool) countPlain(size uint64) {
 	p.mu.Lock()
-	p.all.take(roundUp(size))
-	p.all.reserve(roundUp(size))
+	p.all.take(bestfit.RoundUp(size))
+	p.all.reserve(bestfit.RoundUp(size))
 	p.mu.Unlock()
 }
 
@@ -94,7 +96,7 @@ func (b *Block) countFreed() {
 		return
 	}
 	p := &b.dev.pool
-	n := roundUp(b.Size)
+	n := bestfit.RoundUp(b.Size)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if b.uncounted {
@@ -109,7 +111,7 @@ func (b *Block) countFreed() {
 
 // countIdle counts a plain block that goes back to the device.
 func (p *pool) countIdle(size uint64) {
-	n := roundUp(size)
+	n := bestfit.RoundUp(size)
 	p.mu.Lock()
 	p.all.active -= n
 	p.all.reserved -= n

@@ -91,7 +91,7 @@ func isOutOfMemory(err error) bool {
 func (rt *Runtime) know(b *Block) {
 	b.rt = rt
 	rt.memory.mu.Lock()
-	rt.memory.space.insert(b)
+	rt.memory.space.Insert(b.Start, b.Size, b)
 	rt.memory.mu.Unlock()
 }
 
@@ -148,7 +148,7 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 	if rt.ours(addr) || rt.ours(addr+uint64(size)-1) {
 		return driver.Errorf(driver.InvalidValue, op, "%d bytes at %#x are memory of this runtime", size, addr)
 	}
-	shared := func() *Block { return rt.memory.space.overlaps(addr, uint64(size)) }
+	shared := func() *Block { return rt.memory.space.Overlapping(addr, uint64(size)) }
 	m := &rt.memory
 	m.mu.Lock()
 	other := shared()
@@ -160,7 +160,7 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 		// Another thread may have registered the same bytes meanwhile.
 		m.mu.Lock()
 		if other = shared(); other == nil {
-			m.space.insert(&Block{Start: addr, Size: uint64(size), Kind: Pinned, registered: true})
+			m.space.Insert(addr, uint64(size), &Block{Start: addr, Size: uint64(size), Kind: Pinned, registered: true})
 		}
 		m.mu.Unlock()
 		if other == nil {
@@ -174,7 +174,7 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 
 // take removes the block that starts at addr from the map.
 func (rt *Runtime) take(op string, addr uint64, fits func(*Block) bool, what string) (*Block, error) {
-	b := rt.memory.space.find(addr)
+	b := rt.memory.space.Find(addr)
 	switch {
 	case b == nil && rt.ours(addr):
 		return nil, driver.Errorf(driver.InvalidValue, op,
@@ -310,7 +310,7 @@ func (rt *Runtime) retire(b *Block) {
 	for _, s := range b.others {
 		b.addUse(s, s.d.Last())
 	}
-	rt.memory.space.remove(b)
+	rt.memory.space.Remove(b.Start)
 	rt.memory.deferred.add(b)
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"halstream/hal/driver"
 )
@@ -266,73 +265,106 @@ func (rt *Runtime) observe(p driver.Point, o Operation) driver.Point {
 // Missing implements driver.Placed.
 func (p *observedPoint) Missing() []driver.Place { return driver.Missing(p.Point) }
 
-var began = time.Now()
+// Log collects operations. It costs less than a listener that keeps them: it
+// stores few fields of each, in pieces that are never copied.
+type Log struct {
+	mu   sync.Mutex
+	full [][]Logged
+	last []Logged
+	stop func()
+	// clock is nil unless times are wanted: looking at it costs as much as the rest.
+	clock func() int64
+}
 
-// Now returns nanoseconds of the clock that operations are timed with.
-func (rt *Runtime) Now() int64 {
-	if rt.sim != nil {
-		return rt.sim.Now()
+// Logged is an operation and, in a log with times, when it was called. It is kept
+// small, since there may be many.
+type Logged struct {
+	kind     string
+	stream   *Stream
+	thread   *Thread
+	event    *Event
+	other    *Stream
+	accesses *[2][]Range
+	version  uint64
+	token    uint64
+	when     int64
+	id, site uint32
+	host     bool
+	internal bool
+}
+
+// When returns the time of the call, nanoseconds of Runtime.Now; 0 in a log without
+// times.
+func (e *Logged) When() int64 { return e.when }
+
+// Operation returns the operation as listeners see it.
+func (e *Logged) Operation() Operation {
+	o := Operation{ID: e.id, Kind: e.kind, Stream: e.stream, Thread: e.thread, Event: e.event, Version: e.version,
+		Other: e.other, Token: e.token, Site: e.site, Host: e.host, Internal: e.internal}
+	if e.accesses != nil {
+		o.Reads, o.Writes = e.accesses[0], e.accesses[1]
 	}
-	return int64(time.Since(began))
+	return o
 }
 
-// FollowExecution switches on or off that the backend notes when operations
-// run, for those that have listeners.
+// logPiece is how many operations are kept in one piece.
+const logPiece = 512
+
+// Log begins to collect operations, with times if wanted.
 //
-// # Errors
-//   - [ErrNotSupported]: the backend does not note it.
-//
-// Contract: O6.
-func (rt *Runtime) FollowExecution(on bool) error {
-	if rt.sim == nil {
-		return driver.Errorf(driver.NotSupported, "follow execution",
-			"the %s backend does not note when operations run", rt.Name())
+// Contract: O1, O5.
+func (rt *Runtime) Log(times bool) *Log {
+	g := &Log{}
+	if times {
+		g.clock = rt.Now
 	}
-	rt.sim.Follow(on)
-	return nil
-}
-
-// Executions returns when operations ran, since the last call.
-//
-// Contract: O6.
-func (rt *Runtime) Executions() []driver.Execution {
-	if rt.sim != nil {
-		return rt.sim.Executions()
+	rt.listeners.deliver()
+	rt.listeners.change(func(a *audience) { a.logs = append(a.logs, g) })
+	g.stop = func() {
+		rt.listeners.deliver()
+		rt.listeners.change(func(a *audience) {
+			for i, other := range a.logs {
+				if other == g {
+					a.logs = append(a.logs[:i], a.logs[i+1:]...)
+					return
+				}
+			}
+		})
 	}
-	return nil
+	return g
 }
 
-// Graphed reports whether the backend knows what its streams wait for.
-func (rt *Runtime) Graphed() bool {
-	return rt.sim != nil
-}
-
-// Stepped reports whether the devices move only during calls.
-func (rt *Runtime) Stepped() bool {
-	return rt.deterministic()
-}
-
-// Quiet reports whether nothing of the runtime moves by itself: no stream can,
-// and no thread is about to take a function. What functions do that run is not
-// looked at. Two calls that return the same mark had the same work pending at
-// the same places.
-//
-// Contract: W1, W2.
-func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
-	if rt.sim == nil {
-		return false, 0
+func (g *Log) add(o *Operation) {
+	var when int64
+	if g.clock != nil {
+		when = o.when
 	}
-	quiet, mark = rt.sim.Quiet()
-	return quiet && rt.Funcs.settled(), mark
+	g.mu.Lock()
+	if len(g.last) == cap(g.last) {
+		if len(g.last) > 0 {
+			g.full = append(g.full, g.last)
+		}
+		g.last = make([]Logged, 0, logPiece)
+	}
+	g.last = append(g.last, Logged{kind: o.Kind, stream: o.Stream, thread: o.Thread, event: o.Event, other: o.Other,
+		version: o.Version, token: o.Token, when: when, id: o.ID, site: o.Site, host: o.Host, internal: o.Internal})
+	if len(o.Reads)+len(o.Writes) > 0 {
+		g.last[len(g.last)-1].accesses = &[2][]Range{o.Reads, o.Writes}
+	}
+	g.mu.Unlock()
 }
 
-// Busy returns all streams with pending work, and what each waits for; none
-// where the backend does not know.
-//
-// Contract: W1, W2.
-func (rt *Runtime) Busy() []driver.Busy {
-	if rt.sim != nil {
-		return rt.sim.Busy()
+// Take returns, in pieces, what was collected since the last call.
+func (g *Log) Take() [][]Logged {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pieces := g.full
+	if len(g.last) > 0 {
+		pieces = append(pieces, g.last)
 	}
-	return nil
+	g.full, g.last = nil, nil
+	return pieces
 }
+
+// Stop ends the log.
+func (g *Log) Stop() { g.stop() }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"halstream/hal/addrmap"
+	"halstream/hal/bestfit"
 	"halstream/hal/driver"
 )
 
@@ -13,19 +15,25 @@ import (
 // divides what it got from the device, and merges neighbours that are free.
 type pool struct {
 	mu        sync.Mutex
-	ready     bin // free for everybody
-	ordered   map[*Stream]*bin
-	bins      []*bin // those of ordered, by age: a run under a schedule takes them in one order
-	segments  space  // all of them, by address
-	idle      *chunk // segments that are ready as a whole, the one free for longest first
-	idleLast  *chunk
-	order     uint64  // counts frees
-	own       figures // of the pool
-	all       figures // of the pool and of blocks without a stream
+	ready     bestfit.Bin // free for everybody
+	ordered   map[*Stream]*streamBin
+	bins      []*streamBin // those of ordered, by age: a run under a schedule takes them in one order
+	segments  addrmap.Map[*bestfit.Segment]
+	idle      bestfit.SegmentList // that are ready as a whole, the one free for longest first
+	order     uint64              // counts frees
+	own       figures             // of the pool
+	all       figures             // of the pool and of blocks without a stream
 	threshold uint64
 	limited   bool // a threshold was set; without, everything is kept
 	failures  uint64
 	retries   uint64
+}
+
+// streamBin holds free chunks that belong to one stream until the point of their
+// free is reached.
+type streamBin struct {
+	bestfit.Bin
+	stream *Stream
 }
 
 // PoolStats is what the stream-ordered pool of a device holds, in bytes.
@@ -54,8 +62,8 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 		return nil, err
 	}
 	d := s.dev
-	n := roundUp(uint64(size))
-	var c *chunk
+	n := bestfit.RoundUp(uint64(size))
+	var c *bestfit.Chunk
 	err := d.rt.withRoom(d, op, uint64(size), wait, func() (err error) {
 		c, err = d.pool.alloc(s, n)
 		return err
@@ -63,7 +71,7 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 	if err != nil {
 		return nil, err
 	}
-	b := &Block{Start: c.start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, home: s}
+	b := &Block{Start: c.Start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, home: s}
 	var id uint32
 	if s.listened() {
 		id = s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}})
@@ -82,7 +90,7 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 }
 
 // alloc returns a chunk that work of s may use from now on.
-func (p *pool) alloc(s *Stream, n uint64) (*chunk, error) {
+func (p *pool) alloc(s *Stream, n uint64) (*bestfit.Chunk, error) {
 	rt := s.dev.rt
 	rt.refresh()
 	for range rt.looks() {
@@ -100,10 +108,9 @@ func (p *pool) alloc(s *Stream, n uint64) (*chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	seg := &segment{start: start, size: n}
-	c := &chunk{segment: seg, start: start, size: n}
+	c := bestfit.NewChunk(start, n)
 	p.mu.Lock()
-	p.segments.insert(&Block{Start: start, Size: n})
+	p.segments.Insert(start, n, c.Segment())
 	p.own.reserve(n)
 	p.all.reserve(n)
 	p.own.take(n)
@@ -114,18 +121,18 @@ func (p *pool) alloc(s *Stream, n uint64) (*chunk, error) {
 
 // reuse takes a free chunk that s may have now, and reports whether there are
 // some that it may not have yet.
-func (p *pool) reuse(s *Stream, n uint64) (c *chunk, held bool) {
+func (p *pool) reuse(s *Stream, n uint64) (c *bestfit.Chunk, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if own := p.ordered[s]; own != nil {
-		c = own.fit(n)
+		c = own.Fit(n)
 	}
 	if c == nil {
-		c = p.ready.fit(n)
+		c = p.ready.Fit(n)
 	}
 	if c == nil {
-		if held = p.advance(); held || p.ready.count > 0 {
-			c = p.ready.fit(n)
+		if held = p.advance(); held || p.ready.Len() > 0 {
+			c = p.ready.Fit(n)
 		}
 	}
 	if c == nil {
@@ -136,15 +143,15 @@ func (p *pool) reuse(s *Stream, n uint64) (c *chunk, held bool) {
 }
 
 // cutOut takes n bytes of a free chunk.
-func (p *pool) cutOut(c *chunk, n uint64) {
-	b := c.bin
-	if b == &p.ready && c.whole() {
-		p.unlinkIdle(c)
+func (p *pool) cutOut(c *bestfit.Chunk, n uint64) {
+	b := c.Bin()
+	if b == &p.ready && c.Whole() {
+		p.idle.Remove(c)
 	}
-	b.remove(c)
-	if rest := c.split(n); rest != nil {
+	b.Remove(c)
+	if rest := c.Split(n); rest != nil {
 		p.put(b, rest)
-	} else if b.count == 0 && b.stream != nil {
+	} else if b.Len() == 0 && b != &p.ready {
 		p.dropBin(b)
 	}
 	p.own.take(n)
@@ -152,9 +159,9 @@ func (p *pool) cutOut(c *chunk, n uint64) {
 }
 
 // put adds a free chunk to a bin.
-func (p *pool) put(b *bin, c *chunk) {
-	if c = b.add(c); b == &p.ready && c.whole() {
-		p.linkIdle(c)
+func (p *pool) put(b *bestfit.Bin, c *bestfit.Chunk) {
+	if c = b.Add(c); b == &p.ready && c.Whole() {
+		p.idle.Append(c)
 	}
 }
 
@@ -164,11 +171,11 @@ func (p *pool) advance() bool {
 	kept := p.bins[:0]
 	for _, b := range p.bins {
 		w := b.stream.d
-		for c := b.oldest; c != nil && w.Reached(c.place); c = b.oldest {
-			b.remove(c)
+		for c := b.Oldest(); c != nil && w.Reached(c.Place); c = b.Oldest() {
+			b.Remove(c)
 			p.put(&p.ready, c)
 		}
-		if b.count == 0 {
+		if b.Len() == 0 {
 			delete(p.ordered, b.stream)
 		} else {
 			kept = append(kept, b)
@@ -179,29 +186,33 @@ func (p *pool) advance() bool {
 	return len(kept) > 0
 }
 
-func (p *pool) dropBin(b *bin) {
-	delete(p.ordered, b.stream)
-	p.bins = slices.DeleteFunc(p.bins, func(o *bin) bool { return o == b })
+// dropBin forgets the empty bin of a stream.
+func (p *pool) dropBin(b *bestfit.Bin) {
+	i := slices.IndexFunc(p.bins, func(o *streamBin) bool { return &o.Bin == b })
+	delete(p.ordered, p.bins[i].stream)
+	p.bins = slices.Delete(p.bins, i, i+1)
 }
 
 // free makes a chunk free at a place of a stream; nil is no stream: it is free for everybody.
-func (p *pool) free(d *Device, c *chunk, s *Stream, place uint64) {
+func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
 	p.mu.Lock()
-	p.own.active -= c.size
-	p.all.active -= c.size
+	p.own.active -= c.Size
+	p.all.active -= c.Size
 	b := &p.ready
 	if s != nil && !s.d.Reached(place) {
-		if b = p.ordered[s]; b == nil {
+		own := p.ordered[s]
+		if own == nil {
 			if p.ordered == nil {
-				p.ordered = map[*Stream]*bin{}
+				p.ordered = map[*Stream]*streamBin{}
 			}
-			b = &bin{stream: s}
-			p.ordered[s] = b
-			p.bins = append(p.bins, b)
+			own = &streamBin{stream: s}
+			p.ordered[s] = own
+			p.bins = append(p.bins, own)
 		}
+		b = &own.Bin
 	}
 	p.order++
-	c.place, c.order = place, p.order
+	c.Place, c.Order = place, p.order
 	p.put(b, c)
 	over := p.limited && p.own.reserved-p.own.active > p.threshold
 	p.mu.Unlock()
@@ -210,40 +221,14 @@ func (p *pool) free(d *Device, c *chunk, s *Stream, place uint64) {
 	}
 }
 
-func (p *pool) linkIdle(c *chunk) {
-	g := c.segment
-	g.prev, g.next = p.idleLast, nil
-	if p.idleLast != nil {
-		p.idleLast.segment.next = c
-	} else {
-		p.idle = c
-	}
-	p.idleLast = c
-}
-
-func (p *pool) unlinkIdle(c *chunk) {
-	g := c.segment
-	if g.prev != nil {
-		g.prev.segment.next = g.next
-	} else {
-		p.idle = g.next
-	}
-	if g.next != nil {
-		g.next.segment.prev = g.prev
-	} else {
-		p.idleLast = g.prev
-	}
-	g.next, g.prev = nil, nil
-}
-
 // drop takes an idle segment out of the pool; its memory is the caller's to give back.
-func (p *pool) drop(c *chunk) uint64 {
-	p.unlinkIdle(c)
-	p.ready.remove(c)
-	p.segments.remove(&Block{Start: c.start})
-	p.own.reserved -= c.size
-	p.all.reserved -= c.size
-	return c.start
+func (p *pool) drop(c *bestfit.Chunk) uint64 {
+	p.idle.Remove(c)
+	p.ready.Remove(c)
+	p.segments.Remove(c.Start)
+	p.own.reserved -= c.Size
+	p.all.reserved -= c.Size
+	return c.Start
 }
 
 // replace gives idle segments back before a larger one is taken, at most as many
@@ -251,8 +236,8 @@ func (p *pool) drop(c *chunk) uint64 {
 func (p *pool) replace(d *Device, n uint64) {
 	var back []uint64
 	p.mu.Lock()
-	for c := p.idle; c != nil && c.size <= n; c = p.idle {
-		n -= c.size
+	for c := p.idle.First(); c != nil && c.Size <= n; c = p.idle.First() {
+		n -= c.Size
 		back = append(back, p.drop(c))
 	}
 	p.mu.Unlock()
@@ -293,7 +278,7 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 		err = only.alreadyFreed(op)
 	}
 	if err == nil {
-		rt.memory.space.remove(b)
+		rt.memory.space.Remove(b.Start)
 		b.freed = true
 	}
 	rt.memory.mu.Unlock()
@@ -335,7 +320,7 @@ func (p *pool) excess(least uint64) (back []uint64, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	held = p.advance()
-	for c := p.idle; c != nil && p.own.reserved-p.own.active > least; c = p.idle {
+	for c := p.idle.First(); c != nil && p.own.reserved-p.own.active > least; c = p.idle.First() {
 		back = append(back, p.drop(c))
 	}
 	return back, held && p.own.reserved-p.own.active > least
@@ -357,7 +342,7 @@ func (p *pool) drain(d *Device) {
 func (p *pool) holds(addr uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.segments.find(addr) != nil
+	return p.segments.Find(addr) != nil
 }
 
 // pendingFrees adds the last free point of each stream that the pool waits for.
@@ -366,8 +351,8 @@ func (p *pool) pendingFrees(points driver.Points) driver.Points {
 	var last []use
 	for _, b := range p.bins {
 		u := use{stream: b.stream}
-		for c := b.newest; c != nil; c = c.older {
-			u.place = max(u.place, c.place)
+		for c := range b.All() {
+			u.place = max(u.place, c.Place)
 		}
 		last = append(last, u)
 	}

@@ -325,3 +325,15 @@ func (q *Queue) Waiting() int {
 	defer q.mu.Unlock()
 	return q.tickets.Len()
 }
+
+// Runs returns the thread that runs the function with this token, nil if none does.
+func (q *Queue) Runs(token uint64) *Thread {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, t := range q.workers {
+		if t.running.token == token && t.running.stream != nil {
+			return t
+		}
+	}
+	return nil
+}

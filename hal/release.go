@@ -130,7 +130,7 @@ func (rt *Runtime) releaseLoan(b *Block) {
 	m.mu.Lock()
 	if !b.freed {
 		b.freed = true
-		if known := m.space.find(b.Start); known != nil {
+		if known := m.space.Find(b.Start); known != nil {
 			for _, u := range known.users {
 				if u.calls > 0 { // the operation that a call is about to enqueue
 					u.place = max(u.place, u.stream.d.Last()+1)
@@ -212,7 +212,7 @@ func (rt *Runtime) remove(b *Block) bool {
 		return false
 	}
 	b.freed = true
-	rt.memory.space.remove(b)
+	rt.memory.space.Remove(b.Start)
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"halstream/hal/driver"
 	"halstream/hal/host"
@@ -201,4 +202,130 @@ func (rt *Runtime) Close() {
 		d.pool.drain(d)
 	}
 	rt.drv.Close()
+}
+
+// SetSchedule begins a new run under a schedule: "parallel", the default, or
+// the text of a deterministic one, under which the device moves only during
+// calls and a program with one thread does the same each time.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend's order cannot be chosen.
+//   - [ErrInvalidValue]: no schedule has this text.
+//   - [ErrNotReady]: work is pending; the text says what.
+//   - [ErrInHostFunction].
+//
+// Contract: X1.
+func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
+	const op = "set schedule"
+	if err := t.enter(op); err != nil {
+		return err
+	}
+	if rt.sim == nil {
+		return driver.Errorf(driver.NotSupported, op, "schedules need the host device, and the backend in use is %s: "+
+			"its hardware chooses the order; set HALSTREAM_BACKEND=host", rt.Name())
+	}
+	if err := rt.sim.SetSchedule(text, c); err != nil {
+		return err
+	}
+	// What a run reads before it is written must not depend on what earlier runs
+	// left: memory that is taken of a device anew is overwritten.
+	rt.reapAll()
+	for _, d := range rt.devices {
+		d.pool.trim(d, 0)
+	}
+	return nil
+}
+
+// deterministic reports whether a deterministic schedule is in force.
+func (rt *Runtime) deterministic() bool {
+	return rt.sim != nil && rt.sim.Deterministic()
+}
+
+// Schedule returns the text of the schedule in force.
+func (rt *Runtime) Schedule() string {
+	if rt.sim != nil {
+		return rt.sim.Schedule()
+	}
+	return "parallel"
+}
+
+// Run returns what happened since a deterministic schedule was set.
+//
+// Contract: X1.
+func (rt *Runtime) Run() driver.Run {
+	if rt.sim != nil {
+		return rt.sim.Run()
+	}
+	return driver.Run{}
+}
+
+var began = time.Now()
+
+// Now returns nanoseconds of the clock that operations are timed with.
+func (rt *Runtime) Now() int64 {
+	if rt.sim != nil {
+		return rt.sim.Now()
+	}
+	return int64(time.Since(began))
+}
+
+// FollowExecution switches on or off that the backend notes when operations
+// run, for those that have listeners.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend does not note it.
+//
+// Contract: O6.
+func (rt *Runtime) FollowExecution(on bool) error {
+	if rt.sim == nil {
+		return driver.Errorf(driver.NotSupported, "follow execution",
+			"the %s backend does not note when operations run", rt.Name())
+	}
+	rt.sim.Follow(on)
+	return nil
+}
+
+// Executions returns when operations ran, since the last call.
+//
+// Contract: O6.
+func (rt *Runtime) Executions() []driver.Execution {
+	if rt.sim != nil {
+		return rt.sim.Executions()
+	}
+	return nil
+}
+
+// Graphed reports whether the backend knows what its streams wait for.
+func (rt *Runtime) Graphed() bool {
+	return rt.sim != nil
+}
+
+// Stepped reports whether the devices move only during calls.
+func (rt *Runtime) Stepped() bool {
+	return rt.deterministic()
+}
+
+// Quiet reports whether nothing of the runtime moves by itself: no stream can,
+// and no thread is about to take a function. What functions do that run is not
+// looked at. Two calls that return the same mark had the same work pending at
+// the same places.
+//
+// Contract: W1, W2.
+func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
+	if rt.sim == nil {
+		return false, 0
+	}
+	quiet, mark = rt.sim.Quiet()
+	return quiet && rt.Funcs.settled(), mark
+}
+
+// Busy returns all streams with pending work, and what each waits for; none
+// where the backend does not know.
+//
+// Contract: W1, W2.
+func (rt *Runtime) Busy() []driver.Busy {
+	if rt.sim != nil {
+		return rt.sim.Busy()
+	}
+	return nil
 }

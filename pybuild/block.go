@@ -2,6 +2,7 @@ package pybuild
 
 import (
 	"halstream/hal"
+	"halstream/hal/bestfit"
 	"halstream/hal/driver"
 )
 
@@ -96,7 +97,7 @@ func block(id int64, op string) (*hal.Block, error) {
 // BlockAddress returns the address of a block, of a pool or of its own.
 func BlockAddress(id int64) (addr uint64, err error) {
 	defer guard(&err)
-	if b, ok := find(id).(*hal.CacheBlock); ok {
+	if b, ok := find(id).(*bestfit.Block); ok {
 		return b.Address(), nil
 	}
 	b, err := block(id, "address")

@@ -1,21 +1,20 @@
 package pybuild
 
 import (
+	"halstream/hal/bestfit"
 	"strconv"
 	"strings"
-
-	"halstream/hal"
 )
 
 // CacheNew returns the id of a pool of memory that its user supplies. With exact,
 // blocks are given out for their own size only.
 func CacheNew(exact bool) (id int64, err error) {
 	defer guard(&err)
-	return insert(hal.NewCache(exact)), nil
+	return insert(bestfit.NewCache(exact)), nil
 }
 
-func cache(id int64) (*hal.Cache, error) {
-	if p, ok := find(id).(*hal.Cache); ok {
+func cache(id int64) (*bestfit.Cache, error) {
+	if p, ok := find(id).(*bestfit.Cache); ok {
 		return p, nil
 	}
 	return nil, unknown(id, "pool", "pool of memory")

@@ -2,6 +2,7 @@ package pybuild
 
 import (
 	"halstream/hal"
+	"halstream/hal/bestfit"
 	"halstream/hal/driver"
 )
 
@@ -71,9 +72,9 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 		delete(queueIDs, o)
 	case *hal.Block:
 		err = slow(o.Size, func() error { return o.Release(t) })
-	case *hal.CacheBlock:
+	case *bestfit.Block:
 		o.Free()
-	case *hal.Cache:
+	case *bestfit.Cache:
 	case *hal.Module:
 		if err = o.Close(t); err == nil {
 			dropFunctions(o)

@@ -2,8 +2,10 @@ package hal
 
 import (
 	"math"
+	"math/bits"
 
 	"halstream/hal/driver"
+	"halstream/hal/pages"
 )
 
 // extent is a range that an operation works on, and what it is to it.
@@ -28,7 +30,7 @@ func (s *Stream) reserve(op, what string, ranges []extent, blocks []*Block) erro
 		missing := false
 		var err error
 		for i, r := range ranges {
-			if blocks[i] = m.space.find(r.addr); blocks[i] == nil {
+			if blocks[i] = m.space.Find(r.addr); blocks[i] == nil {
 				blocks[i] = foreign[i]
 				missing = missing || foreign[i] == nil
 			}
@@ -89,7 +91,7 @@ func (rt *Runtime) within(op string, r extent, b *Block) error {
 
 // apart refuses a range outside every block that runs into one.
 func (rt *Runtime) apart(op string, r extent) error {
-	if other := rt.memory.space.overlaps(r.addr, r.size); other != nil {
+	if other := rt.memory.space.Overlapping(r.addr, r.size); other != nil {
 		return driver.Errorf(driver.InvalidValue, op,
 			"the %s runs from %#x into a block at %#x", r.role, r.addr, other.Start)
 	}
@@ -121,7 +123,7 @@ func (rt *Runtime) foreignBlockAt(addr uint64) *Block {
 func (rt *Runtime) gone(addr uint64) bool {
 	m := &rt.memory
 	m.mu.Lock()
-	deferred := m.deferred.space.find(addr)
+	deferred := m.deferred.space.Find(addr)
 	m.mu.Unlock()
 	if deferred != nil {
 		return true
@@ -132,4 +134,69 @@ func (rt *Runtime) gone(addr uint64) bool {
 		}
 	}
 	return false
+}
+
+// span is how many bytes from the first to the last byte of the rows; false if
+// they do not fit behind addr in any memory.
+func span(addr, pitch, width, height uint64) (uint64, bool) {
+	high, low := bits.Mul64(pitch, height-1)
+	n, carry := bits.Add64(low, width, 0)
+	_, past := bits.Add64(addr, n, 0)
+	return n, high == 0 && carry == 0 && past == 0
+}
+
+// rowsMost bounds how many rows of a copy listeners see one by one; of more, they
+// see one range that includes the gaps.
+const rowsMost = 4096
+
+// rows returns the ranges of the rows, one range where nothing lies between them.
+func rows(addr, pitch, width, height uint64) []Range {
+	if pitch == width || height == 1 || height > rowsMost {
+		n, _ := span(addr, pitch, width, height)
+		return []Range{{addr, n}}
+	}
+	ranges := make([]Range, height)
+	for i := range ranges {
+		ranges[i] = Range{addr + uint64(i)*pitch, width}
+	}
+	return ranges
+}
+
+// checkAccess rejects a range of pageable memory of which a page is not mapped, or
+// cannot be read or, with write, written: using it would end the process.
+func checkAccess(op, role string, addr, size uint64, write bool) error {
+	if write && pages.Writable(addr, size) || !write && pages.Readable(addr, size) {
+		return nil
+	}
+	return unusableError(op, role, addr, size, write)
+}
+
+func unusableError(op, role string, addr, size uint64, write bool) *Error {
+	access := "readable"
+	if write {
+		access = "writable"
+	}
+	return driver.Errorf(driver.InvalidValue, op,
+		"the %s, %d bytes at %#x, is not %s memory of this process", role, size, addr, access)
+}
+
+// CheckMemory rejects a range of addresses of which a page is not mapped or
+// cannot be read.
+//
+// # Errors
+//   - [ErrInvalidValue]: a part of the range is not mapped, or cannot be read.
+//
+// Contract: M3.
+func CheckMemory(op string, addr, size uint64) error {
+	return checkAccess(op, "memory", addr, size, false)
+}
+
+// Reaches reports whether a range lies in one block that the runtime knows, of the
+// stream's device or pinned.
+//
+// Contract: D4, M11.
+func (s *Stream) Reaches(r Range) bool {
+	kind, start, size, ordinal := s.dev.rt.Lookup(r.Start)
+	before := r.Start - start
+	return kind != Pageable && r.Size <= size-before && (ordinal < 0 || ordinal == s.dev.ordinal)
 }

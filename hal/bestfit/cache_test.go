@@ -1,15 +1,17 @@
-package hal_test
+package bestfit_test
 
 import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"halstream/hal"
+	"halstream/hal/bestfit"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestM18_a_cache_divides_merges_and_bounds(t *testing.T) {
-	p := hal.NewCache(false)
+	p := bestfit.NewCache(false)
 	require.Nil(t, p.Take(0, 1, 512), "it is empty")
 	require.NoError(t, p.Reserve(0, 4096))
 	a := p.Add(0, 1, 0x10000, 4096, 7)
@@ -21,31 +23,31 @@ func TestM18_a_cache_divides_merges_and_bounds(t *testing.T) {
 	require.Nil(t, p.Take(0, 1, 512), "all is in use")
 	first.Free()
 	require.Empty(t, p.FreeAll(0, 0, true), "a part is in use")
-	require.Equal(t, hal.CacheStats{Total: 4096, Free: 1024, FreeBlocks: 1}, p.Stats(0))
+	require.Equal(t, bestfit.Stats{Total: 4096, Free: 1024, FreeBlocks: 1}, p.Stats(0))
 	second.Free()
-	require.Equal(t, hal.CacheStats{Total: 4096, Free: 4096, FreeBlocks: 1}, p.Stats(0))
+	require.Equal(t, bestfit.Stats{Total: 4096, Free: 4096, FreeBlocks: 1}, p.Stats(0))
 	p.SetLimit(0, 5000)
 	require.ErrorIs(t, p.Reserve(0, 1024), hal.ErrOutOfMemory)
 	require.Empty(t, p.FreeAll(0, 2, false))
 	require.Equal(t, []int64{7}, p.FreeAll(0, 1, false))
 	require.NoError(t, p.Reserve(0, 5000))
 	p.Unreserve(0, 5000)
-	require.Equal(t, hal.CacheStats{Limit: 5000}, p.Stats(0))
+	require.Equal(t, bestfit.Stats{Limit: 5000}, p.Stats(0))
 	require.Empty(t, p.Devices())
 }
 
 func TestM18_an_exact_cache_gives_each_block_for_its_own_size(t *testing.T) {
-	p := hal.NewCache(true)
+	p := bestfit.NewCache(true)
 	p.Add(-1, 0, 0x10000, 1024, 1).Free()
 	require.Nil(t, p.Take(-1, 0, 512))
 	require.NotNil(t, p.Take(-1, 0, 1024))
 }
 
 func TestM18_blocks_of_a_cache_share_no_byte(t *testing.T) {
-	p := hal.NewCache(false)
+	p := bestfit.NewCache(false)
 	random := rand.New(rand.NewPCG(3, 4))
 	type given struct {
-		block       *hal.CacheBlock
+		block       *bestfit.Block
 		start, size uint64
 	}
 	var live []given

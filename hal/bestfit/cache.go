@@ -1,4 +1,4 @@
-package hal
+package bestfit
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ import (
 type Cache struct {
 	mu     sync.Mutex
 	exact  bool // a block is given out for its own size only, never divided
-	parts  map[cacheKey]*bin
+	parts  map[cacheKey]*Bin
 	keys   []cacheKey // of parts, by age
 	totals map[int]uint64
 	limits map[int]uint64
@@ -25,10 +25,10 @@ type cacheKey struct {
 	key    int64
 }
 
-// CacheBlock is a block of a Cache.
-type CacheBlock struct {
+// Block is a block of a Cache.
+type Block struct {
 	cache *Cache
-	chunk *chunk
+	chunk *Chunk
 	key   cacheKey
 }
 
@@ -36,14 +36,14 @@ type CacheBlock struct {
 //
 // Contract: M18.
 func NewCache(exact bool) *Cache {
-	return &Cache{exact: exact, parts: map[cacheKey]*bin{}, totals: map[int]uint64{}, limits: map[int]uint64{}}
+	return &Cache{exact: exact, parts: map[cacheKey]*Bin{}, totals: map[int]uint64{}, limits: map[int]uint64{}}
 }
 
 // Take returns a free block of at least size bytes of a device and a key, nil
 // if there is none; a larger one is divided.
 //
 // Contract: M18.
-func (p *Cache) Take(device int, key int64, size uint64) *CacheBlock {
+func (p *Cache) Take(device int, key int64, size uint64) *Block {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := cacheKey{device, key}
@@ -51,22 +51,22 @@ func (p *Cache) Take(device int, key int64, size uint64) *CacheBlock {
 	if b == nil {
 		return nil
 	}
-	c := b.fit(size)
-	if c == nil || p.exact && c.size != size {
+	c := b.Fit(size)
+	if c == nil || p.exact && c.Size != size {
 		return nil
 	}
-	b.remove(c)
-	if rest := c.split(size); rest != nil {
-		b.add(rest)
+	b.Remove(c)
+	if rest := c.Split(size); rest != nil {
+		b.Add(rest)
 	}
-	return &CacheBlock{p, c, k}
+	return &Block{p, c, k}
 }
 
 // Reserve counts size bytes of a device that the user is about to supply. Add, or
 // Unreserve if there is no memory, has to follow.
 //
 // # Errors
-//   - [ErrOutOfMemory]: the pool would hold more than its limit.
+//   - an error of kind driver.OutOfMemory: the pool would hold more than its limit.
 //
 // Contract: M18.
 func (p *Cache) Reserve(device int, size uint64) error {
@@ -92,30 +92,31 @@ func (p *Cache) Unreserve(device int, size uint64) {
 // block in use. FreeAll names it by number.
 //
 // Contract: M18.
-func (p *Cache) Add(device int, key int64, start, size uint64, number int64) *CacheBlock {
-	c := &chunk{segment: &segment{start: start, size: size, number: number}, start: start, size: size}
-	return &CacheBlock{p, c, cacheKey{device, key}}
+func (p *Cache) Add(device int, key int64, start, size uint64, number int64) *Block {
+	c := NewChunk(start, size)
+	c.segment.number = number
+	return &Block{p, c, cacheKey{device, key}}
 }
 
 // Address returns the address of the first byte.
-func (b *CacheBlock) Address() uint64 { return b.chunk.start }
+func (b *Block) Address() uint64 { return b.chunk.Start }
 
 // Free gives the block back to its pool. Only its owner calls it, once.
 //
 // Contract: M18.
-func (b *CacheBlock) Free() {
+func (b *Block) Free() {
 	p := b.cache
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	part := p.parts[b.key]
 	if part == nil {
-		part = &bin{}
+		part = &Bin{}
 		p.parts[b.key] = part
 		p.keys = append(p.keys, b.key)
 	}
 	p.order++
-	b.chunk.order = p.order
-	part.add(b.chunk)
+	b.chunk.Order = p.order
+	part.Add(b.chunk)
 }
 
 // FreeAll takes the segments of a device that are free as a whole out of the
@@ -131,14 +132,12 @@ func (p *Cache) FreeAll(device int, key int64, every bool) (segments []int64) {
 			return false
 		}
 		part := p.parts[k]
-		for c := part.oldest; c != nil; {
-			next := c.newer
-			if c.whole() {
-				part.remove(c)
-				p.totals[device] -= c.size
+		for c := range part.All() {
+			if c.Whole() {
+				part.Remove(c)
+				p.totals[device] -= c.Size
 				segments = append(segments, c.segment.number)
 			}
-			c = next
 		}
 		if part.count == 0 {
 			delete(p.parts, k)
@@ -148,8 +147,8 @@ func (p *Cache) FreeAll(device int, key int64, every bool) (segments []int64) {
 	return segments
 }
 
-// CacheStats are the figures of a Cache for a device.
-type CacheStats struct {
+// Stats are the figures of a Cache for one device.
+type Stats struct {
 	Total, Free, Limit uint64
 	// FreeBlocks counts the parts that are free.
 	FreeBlocks int
@@ -158,10 +157,10 @@ type CacheStats struct {
 // Stats returns the figures of a device.
 //
 // Contract: M18.
-func (p *Cache) Stats(device int) CacheStats {
+func (p *Cache) Stats(device int) Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := CacheStats{Total: p.totals[device], Limit: p.limits[device]}
+	s := Stats{Total: p.totals[device], Limit: p.limits[device]}
 	for _, k := range p.keys {
 		if k.device == device {
 			s.Free += p.parts[k].bytes

@@ -1,0 +1,110 @@
+// Package addrmap maps ranges of addresses that do not overlap to values.
+package addrmap
+
+import "math/rand/v2"
+
+// Map holds values by the range of addresses each of them belongs to. It is a
+// treap, since ranges come and go in no order and every copy looks two addresses
+// up. The zero Map is empty. It is not safe for concurrent use.
+type Map[V any] struct {
+	root *node[V]
+	n    int
+}
+
+type node[V any] struct {
+	start, size uint64
+	value       V
+	rank        uint32
+	left, right *node[V]
+}
+
+// Len returns the number of ranges.
+func (m *Map[V]) Len() int { return m.n }
+
+// Find returns the value of the range that contains addr, the zero value if none does.
+func (m *Map[V]) Find(addr uint64) (v V) {
+	if n := m.find(addr); n != nil {
+		return n.value
+	}
+	return v
+}
+
+func (m *Map[V]) find(addr uint64) *node[V] {
+	var below *node[V]
+	for n := m.root; n != nil; {
+		if addr < n.start {
+			n = n.left
+		} else {
+			below = n
+			n = n.right
+		}
+	}
+	if below != nil && addr-below.start < below.size {
+		return below
+	}
+	return nil
+}
+
+// Overlapping returns the value of a range that shares bytes with the given one,
+// the zero value if there is none.
+func (m *Map[V]) Overlapping(start, size uint64) (v V) {
+	if n := m.find(start); n != nil {
+		return n.value
+	}
+	var above *node[V]
+	for n := m.root; n != nil; {
+		if n.start >= start {
+			above = n
+			n = n.left
+		} else {
+			n = n.right
+		}
+	}
+	if above != nil && above.start-start < size {
+		return above.value
+	}
+	return v
+}
+
+// Insert adds a range, which overlaps no other one of the map.
+func (m *Map[V]) Insert(start, size uint64, v V) {
+	left, right := split(m.root, start)
+	m.root = join(join(left, &node[V]{start: start, size: size, value: v, rank: rand.Uint32()}), right)
+	m.n++
+}
+
+// Remove removes the range that begins at start, which is in the map.
+func (m *Map[V]) Remove(start uint64) {
+	left, rest := split(m.root, start)
+	_, right := split(rest, start+1)
+	m.root = join(left, right)
+	m.n--
+}
+
+// split divides a tree into the ranges that begin below addr and the others.
+func split[V any](n *node[V], addr uint64) (left, right *node[V]) {
+	if n == nil {
+		return nil, nil
+	}
+	if n.start < addr {
+		n.right, right = split(n.right, addr)
+		return n, right
+	}
+	left, n.left = split(n.left, addr)
+	return left, n
+}
+
+// join merges two trees of which all of left lies below all of right.
+func join[V any](left, right *node[V]) *node[V] {
+	switch {
+	case left == nil:
+		return right
+	case right == nil:
+		return left
+	case left.rank > right.rank:
+		left.right = join(left.right, right)
+		return left
+	}
+	right.left = join(left, right.left)
+	return right
+}
