@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import imports
 import module_state
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,7 +98,7 @@ def main() -> int:
         if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(" ".join(command[-2:]))
     paths = files()
-    for problem in [*gofmt(paths), *long_files(paths), *module_state.check(), *unknown_types()]:
+    for problem in [*gofmt(paths), *long_files(paths), *module_state.check(), *imports.check(), *unknown_types()]:
         print(f"lint: {problem}")
         failed.append(problem)
     print(f"lint: {'failed: ' + '; '.join(failed) if failed else 'clean'}")

@@ -245,6 +245,16 @@ def use(stream: Stream) -> None:
     _current.set_stream(stream)
 
 
+def _judge_wait() -> int:
+    """Load the stall report, at the first wait that takes long, and ask it; see `_stalls.stall.asked`."""
+    from ._stalls.stall import asked
+
+    _native.judge_wait = asked
+    return asked()
+
+
+_native.judge_wait = _judge_wait
+
 #: Names that are imported at their first use, so that an import of halstream stays fast.
 _LAZY = {
     "Array": "_memory._array",  # loads NumPy

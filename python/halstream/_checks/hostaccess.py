@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
+from .._core._lookup import address_of
 from .._errors import InvalidValueError
 
 __all__ = ["extent", "host_access"]
@@ -57,8 +58,6 @@ def extent(buffer: Any, *, writable: bool = False) -> tuple[int, int]:
     strides: Any = None if own else getattr(buffer, "strides", None)
     interface: Any = None if strides is None else getattr(buffer, "__array_interface__", None)
     if interface is None:
-        from .._memory import address_of
-
         return address_of(buffer, writable=writable)
     address, read_only = interface["data"]
     if writable and read_only:

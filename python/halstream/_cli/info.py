@@ -9,6 +9,11 @@ import re
 import sys
 from typing import Any
 
+from .. import __version__, _native, backend, devices, use_backend
+from .._errors import HalError
+from .._kernel import _nvrtc as _compiler
+from .._memory import memory_info
+
 __all__ = ["BACKENDS", "VARIABLES", "gather"]
 
 BACKENDS = ("host", "cuda", "ascend")
@@ -37,10 +42,8 @@ def gather() -> dict[str, Any]:
     Each backend is tried and the one in use is chosen again, which works while
     no stream, event or memory is alive.
     """
-    import halstream
-
     return {
-        "version": halstream.__version__,
+        "version": __version__,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "executable": sys.executable,
         "platform": platform.platform(),
@@ -72,12 +75,8 @@ def _wheel() -> str:
 
 def _backends() -> dict[str, Any]:
     """Return the backend in use, why the automatic choice passed others by, and what each has."""
-    import halstream
-
-    from .. import _native
-
     try:
-        used, why = halstream.backend(), None
+        used, why = backend(), None
         passed = str(_native.backend_passed()).splitlines()
     except Exception as exc:  # the extension may be missing, or the choice wrong
         used, why, passed = None, _reason(exc), []
@@ -86,34 +85,28 @@ def _backends() -> dict[str, Any]:
         entry: dict[str, Any] = {"name": name, "usable": True, "reason": None, "devices": []}
         try:
             if name != used:
-                halstream.use_backend(name)
+                use_backend(name)
             entry["devices"] = _devices()
         except Exception as exc:
             entry |= {"usable": False, "reason": _reason(exc)}
         finally:
-            if used is not None and halstream.backend() != used:
-                halstream.use_backend(used)
+            if used is not None and backend() != used:
+                use_backend(used)
         found.append(entry)
     return {"backend": used, "backend_reason": why, "backend_passed": passed, "backends": found}
 
 
 def _reason(exc: Exception) -> str:
-    from .._errors import HalError
-
     return str(exc) if isinstance(exc, HalError) else f"{type(exc).__name__}: {exc}"
 
 
 def _devices() -> list[dict[str, Any]]:
-    import halstream
-
-    from .._memory import memory_info
-
     found = []
-    for device in halstream.devices():
+    for device in devices():
         entry: dict[str, Any] = {"ordinal": device.ordinal, "name": device.name}
         try:
             entry["memory_free"], entry["memory_total"] = memory_info(device)
-        except halstream.HalError as exc:
+        except HalError as exc:
             entry |= {"memory_free": None, "memory_total": None, "memory_reason": str(exc)}
         found.append(entry)
     return found
@@ -131,14 +124,11 @@ def _environment() -> list[dict[str, str | None]]:
 
 def _nvrtc() -> dict[str, Any]:
     """Return whether CUDA sources can be compiled here."""
-    from .._errors import HalError
-    from .._kernel import _nvrtc
-
     try:
         return {
             "found": True,
-            "version": ".".join(map(str, _nvrtc.version())),
-            "library": str(_nvrtc._library()._name),
+            "version": ".".join(map(str, _compiler.version())),
+            "library": str(_compiler._library()._name),
             "reason": None,
         }
     except (HalError, OSError, AttributeError) as exc:

@@ -10,6 +10,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .. import _native
 from .._records import ExecutionRecord, OperationRecord
 from .._traces import perfetto as _perfetto
 from .._traces.annotated import annotate
@@ -89,8 +90,6 @@ def _write(
     annotations: list[Annotation],
     console: Console,
 ) -> None:
-    from .. import _native
-
     if file.seekable() and os.path.isfile(file.name):
         file.truncate(0)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()

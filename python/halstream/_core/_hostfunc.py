@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _native
 from .._errors import ForkError, HalError
 from .._runtime import runtime
+from ._lookup import address_of
 
 if TYPE_CHECKING:
     from ._work import Work
@@ -122,8 +123,6 @@ def _nothing(*_: object) -> None:
 
 def ranges(reads: Iterable[Any], writes: Iterable[Any]) -> str:
     """Return what the extension takes as an account of reads and writes."""
-    from .._memory import address_of
-
     if keep is not None:
         reads, writes = list(reads), list(writes)
         for buffer in (*reads, *writes):

@@ -11,6 +11,7 @@ from .. import _native
 from .._errors import HalError, InvalidValueError, NotSupportedError
 from . import _hostfunc, _interop
 from ._base import Base
+from ._lookup import DEVICE, address_of, kind_of
 
 if TYPE_CHECKING:
     from .._kernel import Kernel
@@ -210,8 +211,6 @@ def _argument(argument: Any) -> tuple[int, str]:
     address = _cffi_address(argument)
     if address is not None:
         return address, ""
-    from .._memory import DEVICE, address_of, kind_of
-
     start, size = address_of(argument)
     if size and _interop.backend_name() != "host" and kind_of(start) == DEVICE:
         raise NotSupportedError(

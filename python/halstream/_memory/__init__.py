@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._core._lookup import DEVICE, PAGEABLE, PINNED, address_of, kind_of, lookup, register, unregister
 from ._blocks import DeviceMemory, Memory, PinnedMemory, PooledMemory
 from ._copies import copy, copy_blocking, copy_rows, current, fill
 from ._figures import (
@@ -16,8 +17,6 @@ from ._figures import (
     set_pool_threshold,
     trim_pool,
 )
-from ._kinds import DEVICE, PAGEABLE, PINNED
-from ._lookup import address_of, kind_of, lookup, register, unregister
 
 __all__ = [
     "DEVICE",

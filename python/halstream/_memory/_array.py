@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from .._core import _hostfunc
+from .._core import _hostfunc, _lookup
 from .._core._base import repr_after_fork
 from .._core._device import Device, ordinal
+from .._core._lookup import PINNED
 from .._core._stream import Stream
 from .._errors import InvalidValueError, NotSupportedError
-from . import _copies, _lookup
+from . import _copies
 from ._blocks import DeviceMemory, Memory, PinnedMemory, PooledMemory
 from ._exchange import Exchange
-from ._kinds import PINNED
 from ._values import element_bytes, shape_of
 
 __all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]

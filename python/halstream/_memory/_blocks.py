@@ -9,13 +9,13 @@ from typing import Any
 from .. import _native
 from .._core import _hostfunc
 from .._core._device import ordinal
+from .._core._lookup import DEVICE, PINNED
 from .._core._reap import drain, lent, reap
 from .._core._stream import Stream
 from .._errors import OutOfMemoryError
 from .._runtime import runtime
 from ._copies import copy
 from ._exchange import Exchange, check_not_lent
-from ._kinds import DEVICE, PINNED
 
 __all__ = ["DeviceMemory", "Memory", "PinnedMemory", "PooledMemory"]
 

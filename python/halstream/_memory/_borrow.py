@@ -12,6 +12,7 @@ import numpy as np
 from .. import _native
 from .._core._device import ordinal
 from .._core._interop import backend_name
+from .._core._lookup import PAGEABLE, lookup
 from .._core._reap import GiveBack, drain, lent
 from .._core._stream import Stream
 from .._errors import InvalidValueError, NotSupportedError
@@ -22,8 +23,6 @@ from ._capsule import Tensor, delete, open_capsule, read, use
 from ._copies import copy as copy_bytes
 from ._copies import current
 from ._exchange import READ_ONLY, Exchange, ExchangeError, tokens
-from ._kinds import PAGEABLE
-from ._lookup import lookup
 
 __all__ = ["BorrowedMemory", "from_dlpack"]
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _native
 from .._core import _current
 from .._core._interop import backend_name
+from .._core._lookup import PINNED
 from .._core._reap import lent, take_back
 from .._core._stream import Stream
 from .._errors import InvalidHandleError, InvalidValueError, NotSupportedError
 from .._runtime import runtime
-from ._kinds import PINNED
 
 if TYPE_CHECKING:
     from ._blocks import Memory

@@ -7,13 +7,12 @@ from typing import Any
 
 from .. import _native
 from .._core._device import ordinal
+from .._core._lookup import DEVICE, PAGEABLE, kind_of
 from .._core._stream import Stream
 from .._errors import InvalidHandleError, InvalidValueError
 from .._runtime import runtime
 from ._blocks import Memory, PooledMemory
 from ._copies import copy
-from ._kinds import DEVICE, PAGEABLE
-from ._lookup import kind_of
 
 __all__ = [
     "OrderedMemory",

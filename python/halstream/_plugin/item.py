@@ -12,7 +12,7 @@ from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism
 from .._schedules.search import Found, Settings, search, used
 from .._schedules.token import Token
-from ..pytest_plugin import Plan
+from .plan import Plan
 from .runs import Outcome, Runs, Stop
 
 __all__ = ["run_test"]

@@ -18,8 +18,8 @@ from .._schedules.afresh import Afresh
 from .._schedules.block import Schedule, pending
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
-from ..pytest_plugin import STREAMS, TIMER, Plan, Streams
 from .fixtures import Contents
+from .plan import STREAMS, TIMER, Plan, Streams
 
 if TYPE_CHECKING:
     from unittest import SkipTest

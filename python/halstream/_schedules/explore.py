@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _native
-from .._errors import NondeterminismError, ScheduleError
+from .._errors import NondeterminismError, ScheduleError, UnorderedAccessError
 from .._records import OperationRecord, decode
 from .._runtime import runtime
 from .afresh import Afresh
@@ -192,8 +192,6 @@ def is_failure(exc: BaseException) -> bool:
 
 def failure_of(exc: BaseException, search: bool = True) -> Failure:
     """Return how a run failed, and whether other schedules are worth a look."""
-    from .._errors import UnorderedAccessError
-
     text: Any = str(exc) if type(exc).__name__ == "Failed" else ""
     ended = text.startswith("Timeout") and "timeout" in text.lower()
     return Failure.of(exc, search=search and not (ended or isinstance(exc, UnorderedAccessError)))

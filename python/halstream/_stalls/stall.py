@@ -20,6 +20,7 @@ from typing import Any
 from .. import _native, _sites
 from .._core import _hostfunc
 from .._core._base import reap
+from .._core._context import ReportQueue
 from .._errors import StallError
 from .._runtime import runtime
 from . import blocked as _blocked
@@ -231,16 +232,13 @@ class _Chain:
 
     def _find(self, node: Node) -> Any:
         """Return the function at the head of a stream."""
-        from .._core._context import ReportQueue
-        from .._core._hostfunc import _tasks
-
         picture = self.picture
         runs = (picture.calls if node.need == FUNCTION else picture.reports).get(node.number)
         if runs is not None:
             return picture.running[runs].function
         if node.need == REPORT:
             return ReportQueue._tasks.get(node.number)
-        return _tasks.get(node.number, (None,))[0]
+        return _hostfunc._tasks.get(node.number, (None,))[0]
 
     def _function(self, node: Node) -> Any:
         """Add who should run the function at the head of a stream; return the thread that does."""

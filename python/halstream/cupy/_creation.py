@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, cast
 
 import numpy as np
@@ -173,9 +174,7 @@ def _from_dlpack(source: Any, device: Any, copy: Any) -> Array:
 
 def get_array_module(*args: Any) -> Any:
     """cupy.get_array_module (14.2.0): this module if an argument is one of its arrays."""
-    from .. import cupy
-
-    return cupy if any(isinstance(arg, ndarray) for arg in args) else np
+    return sys.modules[__package__] if any(isinstance(arg, ndarray) for arg in args) else np
 
 
 def get_default_memory_pool() -> memory.MemoryPool:

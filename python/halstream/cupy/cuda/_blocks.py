@@ -15,6 +15,7 @@ from ._constants import cudaInvalidDeviceId
 from ._errors import ERRORS, c_int, intptr, size_t
 from ._handles import Handle
 from .device import Device
+from .stream import get_current_stream
 
 _device_memory = raising(ERRORS)(DeviceMemory)
 
@@ -25,8 +26,6 @@ def stream_of(stream: Any) -> core.Stream:
         return stream
     if stream is not None:
         return Handle.find(stream.ptr)
-    from .stream import get_current_stream
-
     current: core.Stream = get_current_stream()
     return current
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..common.tensor import Tensor
+from . import _functions
 
 __all__ = ["Abs", "Add", "MatMul", "Mul", "Sin", "Sub"]
 
@@ -10,46 +13,44 @@ __all__ = ["Abs", "Add", "MatMul", "Mul", "Sin", "Sub"]
 class _Operation:
     """An operation without settings; called, it does what the function of its name does."""
 
-    _function = ""
+    _function: Callable[..., Tensor]
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         """Enqueue the operation."""
-        from .. import ops
-
-        return getattr(ops, self._function)(*inputs)  # type: ignore[no-any-return]
+        return type(self)._function(*inputs)
 
 
 class Abs(_Operation):
     """`mindspore.ops.operations.Abs` of 2.10."""
 
-    _function = "abs"
+    _function = staticmethod(_functions.abs)
 
 
 class Add(_Operation):
     """`mindspore.ops.operations.Add` of 2.10."""
 
-    _function = "add"
+    _function = staticmethod(_functions.add)
 
 
 class MatMul(_Operation):
     """`mindspore.ops.operations.MatMul` of 2.10 without its settings."""
 
-    _function = "matmul"
+    _function = staticmethod(_functions.matmul)
 
 
 class Mul(_Operation):
     """`mindspore.ops.operations.Mul` of 2.10."""
 
-    _function = "mul"
+    _function = staticmethod(_functions.mul)
 
 
 class Sin(_Operation):
     """`mindspore.ops.operations.Sin` of 2.10."""
 
-    _function = "sin"
+    _function = staticmethod(_functions.sin)
 
 
 class Sub(_Operation):
     """`mindspore.ops.operations.Sub` of 2.10."""
 
-    _function = "sub"
+    _function = staticmethod(_functions.sub)

@@ -1,4 +1,4 @@
-"""What lies at an address, and the address of an object's memory."""
+"""What kind of memory lies at an address, and the address of an object's memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 from .. import _native
 from .._errors import InvalidValueError
 
-__all__ = ["address_of", "kind_of", "lookup", "register", "unregister"]
+__all__ = ["DEVICE", "PAGEABLE", "PINNED", "address_of", "kind_of", "lookup", "register", "unregister"]
+
+# Kinds of memory, by the numbers of the extension.
+PAGEABLE, PINNED, DEVICE = 0, 1, 2
 
 _mem_lookup = _native.raw("mem_lookup")
 

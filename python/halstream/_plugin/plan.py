@@ -1,0 +1,126 @@
+"""What the plugin of pytest shall do with a test: from options, ini keys and markers to one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .._errors import ScheduleError
+
+if TYPE_CHECKING:
+    from .._schedules.token import Token
+
+__all__ = ["FLAGS", "NUMBERS", "PLAN", "STREAMS", "TIMER", "Plan", "Streams", "item_plan", "plan_of"]
+
+#: Schedules of a marker that asks for nothing in particular.
+DEFAULT_SCHEDULES = 50
+
+#: The keys of a plan whose values are whole numbers, and those that are switched on or off.
+NUMBERS = ("schedules", "depth", "seed")
+FLAGS = ("sanitize", "leaks")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What shall be done with a test."""
+
+    schedules: int = 0  #: 0: it runs as always
+    depth: int = 3
+    seed: int = 0
+    token: Token | None = None
+    sanitize: bool = False
+    leaks: bool = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.schedules or self.token or self.sanitize or self.leaks)
+
+
+@dataclass
+class Streams:
+    """What the fixture `streams` gives.
+
+    Attributes
+    ----------
+    schedule : str
+        The one in force, such as ``pct 7 3 240``; ``parallel`` if none was asked for.
+    run : int
+        How often the test has run, this run included.
+    seed : int
+        Of the exploration.
+    """
+
+    schedule: str = "parallel"
+    run: int = 1
+    seed: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: object) -> None:
+        """Add a line to what is shown if this run is the one that fails."""
+        self.notes.append(str(text))
+
+
+#: In the stash of a `pytest.Config`: the plan of the command line and the ini file.
+PLAN = pytest.StashKey[Plan]()
+#: In the stash of an item: what its fixture `streams` gives.
+STREAMS = pytest.StashKey[Streams]()
+#: In the stash of an item: the settings of pytest-timeout for it.
+TIMER = pytest.StashKey[Any]()
+
+
+def plan_of(given: Mapping[str, Any], otherwise: Plan, source: str = "") -> Plan:
+    """Return a plan with what was given, checked.
+
+    Raises
+    ------
+    UsageError
+        With what is wrong, and where it stands.
+    """
+    from .._schedules.search import Settings
+    from .._schedules.token import Token
+
+    values: dict[str, Any] = {name: given[name] for name in (*NUMBERS, *FLAGS) if name in given}
+    try:
+        if "replay" in given:
+            values["token"] = Token.parse(given["replay"])
+        plan = Plan(**{**vars(otherwise), **values})
+        schedules = plan.schedules if "schedules" in given or plan.schedules else 1
+        Settings(schedules, plan.depth, plan.seed)
+    except (ScheduleError, TypeError) as exc:
+        raise pytest.UsageError(f"{source or 'streams'}: {exc}") from None
+    for name in FLAGS:
+        if not isinstance(values.get(name, False), bool):
+            raise pytest.UsageError(f"{source or 'streams'}: {name} must be True or False, not {values[name]!r}")
+    return plan
+
+
+def item_plan(item: pytest.Item) -> Plan:
+    """Return what shall be done with a test, its markers included.
+
+    Raises
+    ------
+    UsageError
+        If a marker is wrong.
+    """
+    plan = item.config.stash[PLAN]
+    given: dict[str, Any] = {}
+    marked = False
+    for mark in item.iter_markers("streams"):
+        marked = True
+        source = f"{item.nodeid}: @pytest.mark.streams"
+        if mark.args:
+            raise pytest.UsageError(f"{source} takes keywords only, for example streams(schedules=50)")
+        for name, value in mark.kwargs.items():
+            if name not in (*NUMBERS, *FLAGS):
+                known = ", ".join((*NUMBERS, *FLAGS))
+                raise pytest.UsageError(f"{source} has no keyword {name!r}; it takes {known}")
+            given.setdefault(name, value)
+    if not marked:
+        return plan
+    if not given and not plan.schedules:
+        given["schedules"] = DEFAULT_SCHEDULES
+    return plan_of(given, plan, f"{item.nodeid}: @pytest.mark.streams")

@@ -1,0 +1,169 @@
+"""Finds imports of the Python package that are made inside functions, and import cycles.
+
+An import inside a function hides what a module stands on, and often a cycle. Those that
+are wanted, as they keep the import of halstream or a command fast, are listed here with
+the reason. A cycle counts them too, so that it cannot be hidden by one.
+
+Usage: python tools/imports.py
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "halstream"
+
+_COMMAND = "a command loads only what it needs, as its start is waited for"
+_TOOL = "the tool is loaded only where it was asked for"
+_ARRAYS = "programs of streams alone need not load NumPy"
+_COMPILER = "only kernels with a CUDA form need it"
+_PRINTS = "a finding prints itself, and what prints it names its types"
+
+#: Imports that are made inside functions on purpose: the module, what it imports, and why.
+WANTED = {
+    ("halstream", "halstream._dialects._strict"): "the dialects are loaded only where they are used",
+    ("halstream", "halstream._stalls.stall"): "the report is loaded at the first wait that takes long",
+    ("halstream._checks.finding", "halstream._checks.remedy"): _PRINTS,
+    ("halstream._checks.finding", "halstream._checks.report"): _PRINTS,
+    ("halstream._cli.child", "halstream._checks.sanitize"): _TOOL,
+    ("halstream._cli.commands", "halstream._cli.info"): _COMMAND,
+    ("halstream._cli.commands", "halstream._cli.running"): _COMMAND,
+    ("halstream._cli.commands", "halstream._cli.tracing"): _COMMAND,
+    ("halstream._cli.commands", "halstream._schedules.search"): _COMMAND,
+    ("halstream._cli.running", "halstream._checks.sanitize"): _TOOL,
+    ("halstream._kernel", "halstream._kernel._launch"): _COMPILER,
+    ("halstream._kernel", "halstream._kernel._nvrtc"): _COMPILER,
+    ("halstream._plugin.plan", "halstream._schedules.search"): _TOOL,
+    ("halstream._plugin.plan", "halstream._schedules.token"): _TOOL,
+    ("halstream._plugin.runs", "halstream._checks.sanitize"): _TOOL,
+    ("halstream._plugin.runs", "halstream._stalls.leaks"): _TOOL,
+    ("halstream._schedules.explore", "halstream._checks.sanitize"): _TOOL,
+    ("halstream.cli", "halstream._cli.child"): _COMMAND,
+    ("halstream.cli", "halstream._cli.commands"): "the commands need packages that are optional",
+    ("halstream.cupy", "halstream.cupy._creation"): _ARRAYS,
+    ("halstream.cupy", "halstream.cupy._ndarray"): _ARRAYS,
+    ("halstream.cupyx", "halstream.cupyx._memory"): _ARRAYS,
+    ("halstream.cupyx", "halstream.cupyx._runtime"): _ARRAYS,
+    ("halstream.pytest_plugin", "halstream._plugin.item"): _TOOL,
+}
+
+#: Imports that may close a cycle.
+CLOSING = {pair for pair, why in WANTED.items() if why is _PRINTS}
+
+
+class Import(NamedTuple):
+    """One import of a module of the package."""
+
+    module: str  #: that imports
+    name: str  #: of the module that is imported
+    line: int
+    inside: bool  #: a function
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """Return the files of a package by the names of their modules."""
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def _for_types(statement: ast.AST) -> bool:
+    return isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.unparse(statement.test)
+
+
+def imports(module: str, path: Path, known: Mapping[str, Path]) -> Iterator[Import]:
+    """Yield the imports that one file makes when it runs, of modules that are `known`."""
+    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+
+    def names(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+            return
+        start = package[: len(package) - node.level + 1] if node.level else []
+        base = ".".join([*start, *([node.module] if node.module else [])])
+        for alias in node.names:
+            whole = f"{base}.{alias.name}"
+            yield whole if whole in known else base
+
+    def walk(node: ast.AST, inside: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and _for_types(child):
+                for statement in child.orelse:
+                    yield from walk(statement, inside)
+            elif isinstance(child, (ast.Import, ast.ImportFrom)):
+                for name in names(child):
+                    if name in known and name != module:
+                        yield Import(module, name, child.lineno, inside)
+            else:
+                yield from walk(child, inside or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)))
+
+    yield from walk(ast.parse(path.read_text(), str(path)), False)
+
+
+def cycles(edges: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the groups of modules that import each other, each sorted."""
+    reached: dict[str, set[str]] = {}
+    for start in edges:
+        seen: set[str] = set()
+        left = [start]
+        while left:
+            for name in edges.get(left.pop(), ()):
+                if name not in seen:
+                    seen.add(name)
+                    left.append(name)
+        reached[start] = seen
+    groups = {
+        tuple(sorted(other for other in reached[one] if one in reached.get(other, ())))
+        for one in edges
+        if one in reached[one]
+    }
+    return [list(group) for group in sorted(groups)]
+
+
+def problems(package: Path, wanted: Mapping[tuple[str, str], str], closing: set[tuple[str, str]]) -> list[str]:
+    """Return what is wrong in a package, a line each."""
+    known = modules(package)
+    edges: dict[str, set[str]] = {module: set() for module in known}
+    found, used = [], set()
+    for module, path in known.items():
+        for one in imports(module, path, known):
+            pair = (one.module, one.name)
+            if one.inside and pair not in wanted:
+                where = path.relative_to(package.parent.parent)
+                found.append(
+                    f"{where}:{one.line}: {one.name} is imported inside a function; import it at the top, or say in "
+                    "tools/imports.py why not"
+                )
+            if one.inside:
+                used.add(pair)
+            if pair in closing:
+                continue
+            # With a module its packages are imported, but for those that are being imported.
+            parts = one.name.split(".")
+            for count in range(2, len(parts) + 1):
+                name = ".".join(parts[:count])
+                if name != module and not module.startswith(name + "."):
+                    edges[module].add(name)
+    found += [f"{' and '.join(group)} import each other" for group in cycles(edges)]
+    found += [
+        f"tools/imports.py lists {a} importing {b} in a function, which it does not" for a, b in wanted.keys() - used
+    ]
+    return found
+
+
+def check() -> list[str]:
+    """Return what is wrong in halstream, a line each."""
+    return problems(PACKAGE, WANTED, CLOSING)
+
+
+if __name__ == "__main__":
+    wrong = check()
+    print("\n".join(wrong) or "imports: clean")
+    sys.exit(1 if wrong else 0)
