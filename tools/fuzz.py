@@ -24,6 +24,7 @@ import mmap
 import os
 import random
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -43,6 +44,7 @@ from fuzz_arguments import LIKELY, PLAIN, Bad, Deep, numpy_values
 ROOT = Path(__file__).resolve().parent.parent
 BATCH = 2000
 HANG_S = 30.0
+DATA_LIMIT = 4 << 30  # bytes of private memory of a batch's process
 
 MODULES = (
     "halstream", "halstream.torch", "halstream.torch.cuda", "halstream.torch.cpu", "halstream.torch.accelerator",
@@ -239,6 +241,8 @@ def allowed(exc: BaseException) -> bool:
 def child(name: str, state: str, first: int, count: int) -> int:
     """Run a batch; the parent reads the call's number and text from the file `state`."""
     faulthandler.enable()
+    # Arrays of gigabytes are errors, and not minutes of filling them.
+    resource.setrlimit(resource.RLIMIT_DATA, (DATA_LIMIT, DATA_LIMIT))
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda args: None
     os.chdir(tempfile.mkdtemp(prefix="fuzz-"))

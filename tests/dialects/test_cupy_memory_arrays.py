@@ -176,3 +176,9 @@ def test_copies_to_the_host_can_be_forbidden() -> None:
             float(a.sum())
     assert a.get().tolist() == [0] * 3
     assert issubclass(cupyx.DeviceSynchronized, RuntimeError)
+
+
+def test_an_order_is_a_letter() -> None:
+    for make in (cp.zeros, cp.empty, cp.ndarray):
+        with pytest.raises(TypeError, match="order not understood"):
+            make((2, 3), order=np.dtype("float32"))

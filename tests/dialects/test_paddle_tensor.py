@@ -12,6 +12,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import paddle
+from halstream.paddle._functions import generator
 from halstream.testing import Trace
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
@@ -350,3 +351,15 @@ def test_a_priority_that_means_nothing_is_the_normal_one(priority: Any) -> None:
 def device_priority(value: Any) -> int:
     stream = paddle.device.Stream(priority=value)
     return int(hs.Stream.from_handle(stream.handle).priority)
+
+
+@pytest.mark.parametrize("name", ["O", "M8[s]", "<f4", "", None, np.dtype("float32")])
+def test_a_dtype_is_one_of_the_names(name: Any) -> None:
+    with pytest.raises(TypeError, match="dtype must be any of"):
+        paddle.dtype(name)
+
+
+def test_contents_for_no_room_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generator, "normal", lambda shape: pytest.fail("made before there was room"))
+    with pytest.raises(hs.OutOfMemoryError):
+        paddle.randn([1 << 40], device="gpu:0")

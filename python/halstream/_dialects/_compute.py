@@ -24,7 +24,10 @@ from .._errors import OutOfMemoryError
 from .._memory._array import Array, empty, pinned_empty
 from . import _numbered
 
-__all__ = ["compute", "new", "read", "upload"]
+__all__ = ["check_room", "compute", "new", "read", "upload"]
+
+#: Bytes above which the room for a tensor is looked for before the host makes its contents.
+_LARGE = 16 << 20
 
 
 def new(shape: tuple[int, ...], dtype: Any, stream: Stream) -> Array:
@@ -45,6 +48,12 @@ def new(shape: tuple[int, ...], dtype: Any, stream: Stream) -> Array:
                 operation="allocate",
             )
     return empty(shape, dtype, stream=stream)
+
+
+def check_room(shape: tuple[int, ...], dtype: Any, device: int) -> None:
+    """Raise the out-of-memory error of a device without room for a tensor, before the host makes its contents."""
+    if math.prod(shape) * np.dtype(dtype).itemsize > _LARGE:
+        new(shape, dtype, _numbered.transfer(device))  # and dropped at once
 
 
 def upload(host: Any, device: int) -> tuple[Array, Stream]:

@@ -34,7 +34,7 @@ def consumer(stream: Any) -> Any:
 
 def check_order(order: Any) -> None:
     """Refuse what names no order of elements, by its first letter; None is the usual one."""
-    if order is not None and order[:1] not in ("", *"CFAKcfak"):
+    if order is not None and not (isinstance(order, str) and order[:1] in ("", *"CFAKcfak")):
         raise TypeError("order not understood")
 
 

@@ -24,10 +24,16 @@ _NUMBERS = {
 }
 
 
+def _refused(name: Any) -> TypeError:
+    return TypeError(f"dtype must be any of [{', '.join(_NUMBERS)}], but received {name}")
+
+
 class dtype:
     """`paddle.dtype` of 3.3; there is one object of each type."""
 
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or name not in _NUMBERS:
+            raise _refused(name)
         self._name = name
         # NumPy has no bfloat16: the name is there, tensors of it are not.
         self._numpy = None if name == "bfloat16" else np.dtype(name)
@@ -76,7 +82,7 @@ def of(kind: Any) -> dtype:
     """Return the type of a NumPy dtype; TypeError for one that tensors cannot have."""
     found = TYPES.get(np.dtype(kind).name)
     if found is None:
-        raise TypeError(f"dtype must be any of [{', '.join(TYPES)}], but received {np.dtype(kind).name}")
+        raise _refused(np.dtype(kind).name)
     return found
 
 
@@ -85,7 +91,7 @@ def to_numpy(kind: Any) -> Any:
     if isinstance(kind, str):
         found = TYPES.get(kind.removeprefix("paddle."))
         if found is None:
-            raise TypeError(f"dtype must be any of [{', '.join(TYPES)}], but received {kind}")
+            raise _refused(kind)
         kind = found
     if isinstance(kind, dtype):
         if kind._numpy is None:

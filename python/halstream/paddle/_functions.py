@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._dialects import _rules
+from .._dialects._compute import check_room
 from .._dialects._random import Random
 from .._runtime import runtime
 from ._dtype import get_default_dtype, to_numpy
@@ -105,6 +106,15 @@ def _created(name: str, function: Callable[..., Any], shape: Any, kind: Any, dev
     return result
 
 
+def _drawn(name: str, draw: Callable[..., Any], shape: Any, kind: Any, device: Any) -> Tensor:
+    """Return a tensor of random numbers."""
+    wanted = _shape(name, shape)
+    place = computing_place() if device is None else device_to_place(device)
+    if not on_cpu(place):
+        check_room(wanted, kind, place._index)
+    return _created(name, _copy, shape, kind, device, draw(wanted))
+
+
 def _kind(dtype: Any) -> Any:
     return to_numpy(dtype or get_default_dtype())
 
@@ -154,14 +164,12 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None) ->
 
 def randn(shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None) -> Tensor:
     """`paddle.randn` of 3.3 without `out`; the numbers are NumPy's."""
-    numbers = generator.normal(_shape("gaussian", shape))
-    return _created("gaussian", _copy, shape, _kind(dtype), device, numbers)
+    return _drawn("gaussian", generator.normal, shape, _kind(dtype), device)
 
 
 def rand(shape: Any, dtype: Any = None, name: str | None = None, *, device: Any = None) -> Tensor:
     """`paddle.rand` of 3.3 without `out`; the numbers are NumPy's."""
-    numbers = generator.uniform(_shape("uniform", shape))
-    return _created("uniform", _copy, shape, _kind(dtype), device, numbers)
+    return _drawn("uniform", generator.uniform, shape, _kind(dtype), device)
 
 
 def _fill(value: Any, *, out: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import _current
-from ..._dialects._compute import upload
+from ..._dialects._compute import check_room, upload
 from ..._dialects._random import Random
 from ..._runtime import runtime
 from .._target import target
@@ -44,6 +44,7 @@ def created(name: str, function: Callable[..., Any], shape: Any, dtype: Any, *ar
     wanted = checked_shape(name, shape)
     if target() != "CPU":
         return Tensor._result(function, wanted, dtype, *args)
+    check_room(wanted, dtype, _current.current_device())
     host = np.empty(wanted, dtype)
     function(*args, out=host)
     return Tensor._view(*upload(host, _current.current_device()))

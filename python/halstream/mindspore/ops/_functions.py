@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._core._current import current_device
 from ..._dialects import _rules
+from ..._dialects._compute import check_room
 from ..._dialects._operate import binary, product, unary
 from ..._dialects._random import Random
 from ..._errors import NotSupportedError
@@ -239,8 +241,9 @@ def _generator(seed: int | None) -> Random:
 
 def _random(name: str, draw: Any, size: Any, dtype: Any) -> Tensor:
     lengths = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-    shape = checked_shape(name, lengths)
-    return created(name, copy_host, shape, _kind(name, dtype), draw(shape))
+    shape, kind = checked_shape(name, lengths), _kind(name, dtype)
+    check_room(shape, kind, current_device())
+    return created(name, copy_host, shape, kind, draw(shape))
 
 
 def conv2d(
