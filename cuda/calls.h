@@ -61,7 +61,9 @@ hs_status hs_wait_stream(CUcontext ctx, CUstream stream, CUcontext of, CUstream 
 hs_status hs_elapsed(CUcontext ctx, CUevent start, CUevent end, float *ms);
 /* Waits until the event is done or limit nanoseconds (< 0: none, but it returns
  * from time to time) are over, and returns what the last query said. It looks
- * without a pause for spin nanoseconds, then sleeps between two looks. */
+ * without a pause for spin nanoseconds, then sleeps between two looks. A signal that
+ * interrupts such a sleep ends a limited wait, if the thread asked package park for
+ * that; one that comes during a look does not. */
 hs_status hs_await(CUcontext ctx, CUevent event, int64_t limit, int64_t spin);
 /* The same for all work of a stream. */
 hs_status hs_await_stream(CUcontext ctx, CUstream stream, int64_t limit, int64_t spin);
@@ -133,8 +135,9 @@ typedef struct {
 /* args are count values, each at the start of a cell. */
 hs_status hs_launch_kernel(CUcontext ctx, CUstream stream, const hs_launch *launch, const void *args, int cell);
 
-/* Lets other threads run for a moment. */
-void hs_breathe(void);
+/* Lets other threads run for a moment. Returns 1 if a signal has come that ends the
+ * caller's wait. */
+int hs_breathe(void);
 
 /* Work of the host's own, which the driver would do while the caller waits. */
 void hs_host_copy(uint64_t dst, uint64_t src, uint64_t dpitch, uint64_t spitch, uint64_t width, uint64_t height);

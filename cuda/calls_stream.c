@@ -1,5 +1,5 @@
+#include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -71,11 +71,15 @@ static void relax(void)
 #endif
 }
 
-static void sleep_ns(int64_t ns)
+/* Returns 1 if a signal ended the sleep early. */
+static int sleep_ns(int64_t ns)
 {
     struct timespec t = {ns / 1000000000, ns % 1000000000};
-    nanosleep(&t, NULL); /* an early return only makes the next look come sooner */
+    return nanosleep(&t, NULL) != 0 && errno == EINTR;
 }
+
+/* Of package park, which is part of every program that links this package. */
+extern int hs_park_signaled(void) __attribute__((weak));
 
 /* The pauses between two looks grow with the time waited, so that a wait costs
  * little of a processor and ends at most a small part of it too late. */
@@ -88,11 +92,12 @@ static int64_t pause_after(int64_t waited, int64_t most)
 
 enum { LONGEST_PAUSE = 200000 };
 
-void hs_breathe(void)
+int hs_breathe(void)
 {
     void *lock = hs_unlock();
-    sleep_ns(5000);
+    int ended = sleep_ns(5000) && hs_park_signaled && hs_park_signaled();
     hs_relock(lock);
+    return ended;
 }
 
 /* Asks the driver about an event, or a stream, until it is done. */
@@ -102,7 +107,8 @@ static hs_status await(CUcontext ctx, CUevent event, CUstream stream, int64_t li
     hs_status status = hs_enter(&frame, ctx);
     if (status != 0) return hs_leave(&frame, status);
     int64_t start = now_ns();
-    if (limit < 0) limit = 100000000;
+    int limited = limit >= 0; /* only the callers of these expect an early end */
+    if (!limited) limit = 100000000;
     for (;;) {
         CUresult code = event ? HS_CALL(cuEventQuery, event) : HS_CALL(cuStreamQuery, stream);
         status = code == 0 ? 0 : event ? HS_STATUS(cuEventQuery, code) : HS_STATUS(cuStreamQuery, code);
@@ -114,7 +120,8 @@ static hs_status await(CUcontext ctx, CUevent event, CUstream stream, int64_t li
             continue;
         }
         int64_t ns = pause_after(waited, LONGEST_PAUSE);
-        sleep_ns(ns < limit - waited ? ns : limit - waited);
+        if (sleep_ns(ns < limit - waited ? ns : limit - waited) && limited && hs_park_signaled && hs_park_signaled())
+            break;
     }
     return hs_leave(&frame, status);
 }

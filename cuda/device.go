@@ -205,7 +205,7 @@ func (d *Device) Point() driver.Point {
 			_ = d.check(s, doing)
 		}
 	}
-	var ps points
+	var ps driver.Points
 	for _, s := range d.streams.all() {
 		ps = append(ps, s.Point())
 	}

@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-
-	"halstream/hal/driver"
 )
 
 // Flags of the driver's events.
@@ -275,7 +273,9 @@ func (d *Device) calm(limit int64) bool {
 		if limit >= 0 && clock() >= limit {
 			return false
 		}
-		C.hs_breathe()
+		if C.hs_breathe() != 0 && limit >= 0 {
+			return false
+		}
 	}
 	return true
 }
@@ -284,23 +284,3 @@ func (d *Device) calm(limit int64) bool {
 type reachedPoint struct{}
 
 func (reachedPoint) Wait(int64) bool { return true }
-
-// points is a point on several timelines.
-type points []driver.Point
-
-// Wait implements driver.Point.
-func (ps points) Wait(limit int64) bool {
-	clock := stopwatch()
-	done := true
-	for _, p := range ps {
-		left := limit
-		if limit > 0 {
-			left = max(0, limit-clock())
-		}
-		if !done {
-			left = 0 // only looked at, so that its mark is given back in the end
-		}
-		done = p.Wait(left) && done
-	}
-	return done
-}

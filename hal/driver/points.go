@@ -17,9 +17,9 @@ func (ps Points) Wait(limit int64) bool {
 		if limit > 0 {
 			left = max(0, limit-int64(time.Since(start)))
 		}
-		reached = p.Wait(left) && reached
-		if !reached && limit == Forever {
-			limit = 0 // the wait was given up, by an abort for instance
+		if !p.Wait(left) {
+			reached = false
+			limit = 0 // a signal or an abort may have ended the wait before the deadline
 		}
 	}
 	return reached

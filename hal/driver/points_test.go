@@ -56,3 +56,21 @@ func TestPointsShareOneDeadline(t *testing.T) {
 		})
 	}
 }
+
+// interruptedPoint is not reached, and its limited waits end at once, as after a signal.
+type interruptedPoint struct{ limits *[]int64 }
+
+func (p interruptedPoint) Wait(limit int64) bool {
+	*p.limits = append(*p.limits, limit)
+	return false
+}
+
+func TestPointsAreOnlyQueriedAfterAWaitThatEndedEarly(t *testing.T) {
+	for _, limit := range []int64{int64(time.Hour), driver.Forever} {
+		var limits []int64
+		p := interruptedPoint{&limits}
+		require.False(t, driver.Points{p, p, p}.Wait(limit))
+		require.Len(t, limits, 3)
+		require.Equal(t, []int64{0, 0}, limits[1:])
+	}
+}

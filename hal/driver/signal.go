@@ -5,5 +5,5 @@ import "halstream/hal/park"
 // EndWaitsOnSignal settles whether a [Point]'s Wait on this thread may return
 // false before its limit because a signal handler has run on the thread, and
 // reports whether one has ended so since it was last called. Backends whose waits
-// do not sleep in package park, and systems other than Linux, ignore it.
+// sleep in package park ignore it on systems other than Linux.
 func EndWaitsOnSignal(on bool) (ended bool) { return park.EndOnSignal(on) }

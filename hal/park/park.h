@@ -28,6 +28,9 @@ typedef struct {
 // only Linux, with its futex, can. Returns what it was.
 extern _Thread_local int hs_park_signals;
 int hs_park_end_on_signal(int on);
+// For backends that sleep in another way: reports whether a wait of the calling
+// thread must end because a signal has interrupted its sleep, and keeps that it did.
+int hs_park_signaled(void);
 
 static hs_parker *hs_park_new(void) {
 	hs_parker *p = malloc(sizeof *p);

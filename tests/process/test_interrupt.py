@@ -94,9 +94,7 @@ ENDED_BY_A_SIGNAL = """
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only a futex ends its sleep with a signal")
 @pytest.mark.parametrize("wait", ["s.synchronize()", "s.synchronize(timeout=1000)", "hs.synchronize()"])
-def test_a_signal_ends_the_sleep_of_a_wait(child: Child, backend: str, wait: str) -> None:
-    if backend != "host":
-        pytest.skip("its waits look for signals at intervals")
+def test_a_signal_ends_the_sleep_of_a_wait(child: Child, wait: str) -> None:
     done = child(ENDED_BY_A_SIGNAL.format(wait=wait))
     assert done.returncode == 0, done.stderr + done.stdout
 
