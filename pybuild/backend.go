@@ -4,11 +4,11 @@ package pybuild
 import "C"
 
 import (
+	"encoding/json"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -124,34 +124,32 @@ func Backend() (name string, err error) {
 	return r.Name(), nil
 }
 
-// BackendPassed returns why other backends were not taken, a line each, where
-// the first that can be used was asked for.
-func BackendPassed() (lines string, err error) {
+// BackendPassed returns why other backends were not taken, where the first usable
+// one was asked for: a list of texts.
+func BackendPassed() (reasons string, err error) {
 	defer guard(&err)
 	r, err := backend()
 	if err != nil {
 		return "", err
 	}
-	return strings.Join(r.Skipped(), "\n"), nil
+	return encode(append([]string{}, r.Skipped()...)), nil
 }
 
 // UseBackend changes the backend. No stream or event may be alive but the streams
-// of kept, ids with spaces between them, which are closed when the backend changes.
+// of kept, a list of ids, which are closed when the backend changes.
 // With dry not 0 it only checks the streams and events. A refused call changes nothing.
 func UseBackend(name, kept string, dry int64) (done int64, err error) {
 	defer guard(&err)
 	caller()
 	defer alone()()
 	var ids []int64
-	for _, text := range strings.Fields(kept) {
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return 0, raise(driver.Errorf(driver.InvalidValue, "use backend", "%q is no id", text))
-		}
-		if _, open := find(id).(*hal.Stream); open {
-			ids = append(ids, id)
-		}
+	if err := json.Unmarshal([]byte(kept), &ids); err != nil {
+		return 0, raise(driver.Errorf(driver.InvalidValue, "use backend", "the streams to close are no list of ids: %s", err))
 	}
+	ids = slices.DeleteFunc(ids, func(id int64) bool {
+		_, open := find(id).(*hal.Stream)
+		return !open
+	})
 	if err := unused(rt, len(ids), dry != 0); err != nil || dry != 0 {
 		return 0, err
 	}

@@ -1,10 +1,6 @@
 package pybuild
 
-import (
-	"halstream/hal/bestfit"
-	"strconv"
-	"strings"
-)
+import "halstream/hal/bestfit"
 
 // CacheNew returns the id of a pool of memory that its user supplies. With exact,
 // blocks are given out for their own size only.
@@ -64,18 +60,14 @@ func CacheAdd(pool, device_, key int64, addr, size uint64, number int64) (id int
 }
 
 // CacheFreeAll takes the segments that are free as a whole out of a pool, of one
-// key or of every one, and returns their numbers: "1 2 3".
+// key or of every one, and returns a list of their numbers.
 func CacheFreeAll(pool, device_, key int64, every bool) (numbers string, err error) {
 	defer guard(&err)
 	p, err := cache(pool)
 	if err != nil {
 		return "", err
 	}
-	var parts []string
-	for _, n := range p.FreeAll(int(device_), key, every) {
-		parts = append(parts, strconv.FormatInt(n, 10))
-	}
-	return strings.Join(parts, " "), nil
+	return encode(append([]int64{}, p.FreeAll(int(device_), key, every)...)), nil
 }
 
 // CacheStat returns a figure of a pool: 0 total, 1 free, 2 limit, in bytes; 3 the

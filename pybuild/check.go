@@ -1,7 +1,6 @@
 package pybuild
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -249,14 +248,14 @@ func (c *check) finish() {
 	c.collect(c.checker, nil)
 }
 
-// CheckTake returns what was found since the last call, a line for each report
-// and the fields that write gives it. With finish, waits for a record that was
-// never enqueued are given up first.
-func CheckTake(finish int64) (lines string, err error) {
+// CheckTake returns what was found since the last call: a list of findingRecord.
+// With finish, waits for a record that was never enqueued are given up first.
+func CheckTake(finish int64) (findings string, err error) {
 	defer guard(&err)
+	list := []findingRecord{}
 	c := checking
 	if c == nil {
-		return "", nil
+		return encode(list), nil
 	}
 	if c.checker != nil {
 		if finish != 0 {
@@ -269,14 +268,10 @@ func CheckTake(finish int64) (lines string, err error) {
 	c.found = nil
 	c.taken += int64(len(found))
 	c.mu.Unlock()
-	var out strings.Builder
 	for i := range found {
-		if i > 0 {
-			out.WriteString(recordSeparator)
-		}
-		found[i].write(&out)
+		list = append(list, found[i].record())
 	}
-	return out.String(), nil
+	return encode(list), nil
 }
 
 // CheckFound returns how many reports wait to be taken, but for some that only

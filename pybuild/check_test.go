@@ -1,7 +1,7 @@
 package pybuild
 
 import (
-	"strings"
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,11 +16,24 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// TestACheckReportsAndIsAlone is about the one check of a process and the form
+// decoded returns a record, or a list of records, that a call returned as text.
+func decoded[T any](t *testing.T, text string) (value T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(text), &value))
+	return value
+}
+
+// findings takes what the check has found.
+func findings(t *testing.T, finish int64) []findingRecord {
+	t.Helper()
+	return decoded[[]findingRecord](t, must[string](t)(CheckTake(finish)))
+}
+
+// TestACheckReportsAndIsAlone is about the one check of a process and the records
 // of its reports, which _checks/finding.py reads.
 func TestACheckReportsAndIsAlone(t *testing.T) {
 	number, address, text := must[int64](t), must[uint64](t), must[string](t)
-	require.Empty(t, text(CheckTake(1)), "none is on")
+	require.Empty(t, findings(t, 1), "none is on")
 	require.Zero(t, number(CheckStop()))
 	number(CheckStart(checkObserve))
 	_, err := CheckStart(0)
@@ -32,22 +45,26 @@ func TestACheckReportsAndIsAlone(t *testing.T) {
 	number(StreamFill(one, block, 1, 1, 256))
 	number(StreamFill(two, block+64, 2, 1, 64))
 	require.Equal(t, int64(1), number(CheckFound()))
-	lines := strings.Split(text(CheckTake(0)), recordSeparator)
-	require.Len(t, lines, 1)
-	fields := strings.Split(lines[0], separator)
-	require.Len(t, fields, 47)
-	require.Equal(t, "race", fields[0])
-	require.Equal(t, "fill", fields[12])
-	require.Equal(t, "fill", fields[24])
-	require.Equal(t, "256", fields[22], "what the first one moves")
-	require.Equal(t, "64", fields[34])
+	found := findings(t, 0)
+	require.Len(t, found, 1)
+	require.Equal(t, "race", found[0].Category)
+	require.Equal(t, rangeRecord{block + 64, 64}, found[0].Range)
+	require.Equal(t, "fill", found[0].First.Kind)
+	require.Equal(t, "fill", found[0].Second.Kind)
+	require.EqualValues(t, 256, found[0].First.Size, "what the first one moves")
+	require.EqualValues(t, 64, found[0].Second.Size)
+	require.Nil(t, found[0].Wait)
 	require.Zero(t, number(CheckFound()), "it was taken")
-	require.Contains(t, text(CheckMade()), "-1 ")
-	require.NotEqual(t, "0", strings.Fields(text(CheckStats()))[0])
+	kinds := map[string]bool{}
+	for _, m := range decoded[[]madeRecord](t, text(CheckMade())) {
+		kinds[m.Kind] = true
+	}
+	require.Equal(t, map[string]bool{"stream": true, "memory": true}, kinds)
+	require.NotZero(t, decoded[checkRecord](t, text(CheckStats())).Operations)
 
 	number(CheckForget(block, 256))
 	number(StreamFill(one, block, 1, 1, 256))
-	require.Empty(t, text(CheckTake(1)), "it is other memory now")
+	require.Empty(t, findings(t, 1), "it is other memory now")
 
 	number(StreamSync(one, -1))
 	number(StreamSync(two, -1))
@@ -55,8 +72,8 @@ func TestACheckReportsAndIsAlone(t *testing.T) {
 	number(CheckStop())
 	other := address(MemAlloc(0, 256))
 	number(StreamFill(one, other, 1, 1, 256))
-	require.Empty(t, text(CheckTake(1)))
-	require.True(t, strings.HasPrefix(text(CheckStats()), "0 "))
+	require.Empty(t, findings(t, 1))
+	require.Zero(t, decoded[checkRecord](t, text(CheckStats())))
 	number(StreamSync(one, -1))
 	number(MemFree(other))
 	number(Close(one))
@@ -65,7 +82,7 @@ func TestACheckReportsAndIsAlone(t *testing.T) {
 
 // TestACheckFollowsTheBackend is about a runtime that is changed meanwhile.
 func TestACheckFollowsTheBackend(t *testing.T) {
-	number, address, text := must[int64](t), must[uint64](t), must[string](t)
+	number, address := must[int64](t), must[uint64](t)
 	race := func() {
 		one, two := number(StreamNew(0, 0, nonBlocking, 0)), number(StreamNew(0, 0, nonBlocking, 0))
 		block := address(MemAlloc(0, 256))
@@ -79,9 +96,9 @@ func TestACheckFollowsTheBackend(t *testing.T) {
 	}
 	number(CheckStart(0))
 	race()
-	number(UseBackend("host", "", 0))
+	number(UseBackend("host", "[]", 0))
 	race()
 	number(CheckFlags(checkObserve))
-	require.Len(t, strings.Split(text(CheckTake(1)), recordSeparator), 2)
+	require.Len(t, findings(t, 1), 2)
 	number(CheckStop())
 }

@@ -2,7 +2,6 @@ package pybuild
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"halstream/hal/stall"
@@ -25,22 +24,24 @@ func findLeaks(handle int64) (*stall.Leaks, error) {
 	return nil, unknown(handle, "list what is alive", "list")
 }
 
-// LeaksTake returns what is alive, in the order in which it was made: JSON, a list
-// of objects with the fields of stall.Object. Gates that are closed follow, with
-// the kind "gate".
+// LeaksTake returns what is alive, in the order in which it was made, and then the
+// gates that are closed: a list of objectRecord.
 func LeaksTake(handle int64) (list string, err error) {
 	defer guard(&err)
 	l, err := findLeaks(handle)
 	if err != nil {
 		return "", err
 	}
-	var gates []stall.Object
-	for number, site := range gateSites {
-		gates = append(gates, stall.Object{Kind: "gate", Number: number, Site: site})
+	alive := []objectRecord{}
+	for _, o := range l.Alive() {
+		alive = append(alive, objectRecord(o))
 	}
-	slices.SortFunc(gates, func(a, b stall.Object) int { return cmp.Compare(a.Number, b.Number) })
-	text, err := json.Marshal(append(l.Alive(), gates...))
-	return string(text), raise(err)
+	first := len(alive)
+	for number, site := range gateSites {
+		alive = append(alive, objectRecord{Kind: "gate", Number: number, Site: site})
+	}
+	slices.SortFunc(alive[first:], func(a, b objectRecord) int { return cmp.Compare(a.Number, b.Number) })
+	return encode(alive), nil
 }
 
 // LeaksStop ends it.

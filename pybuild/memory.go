@@ -1,9 +1,6 @@
 package pybuild
 
 import (
-	"strconv"
-	"strings"
-
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -101,17 +98,26 @@ func MemTotalBytes(ordinal int64) (n uint64, err error) {
 	return n, raise(err)
 }
 
-// MemLookup returns "kind start size ordinal" of the block that holds an
-// address: kind 0 is memory the runtime does not know, 1 pinned, 2 a device's.
-func MemLookup(addr uint64) (text string, err error) {
+// MemLookup returns the block that contains an address: a blockRecord.
+func MemLookup(addr uint64) (block string, err error) {
 	defer guard(&err)
 	r, err := backend()
 	if err != nil {
 		return "", err
 	}
 	kind, start, size, ordinal := r.Lookup(addr)
-	return strings.Join([]string{strconv.Itoa(int(kind)), strconv.FormatUint(start, 10),
-		strconv.FormatUint(size, 10), strconv.Itoa(ordinal)}, " "), nil
+	return encode(blockRecord{int(kind), start, size, ordinal}), nil
+}
+
+// MemKind returns the kind of memory at an address, numbered as in blockRecord.
+func MemKind(addr uint64) (kind int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	found, _, _, _ := r.Lookup(addr)
+	return int64(found), nil
 }
 
 // PoolStat returns a figure of the stream-ordered pool, bytes: 0 used, 1

@@ -67,6 +67,114 @@ type placeRecord struct {
 	Stream uint64 `json:"stream"`
 }
 
+// stepRecord is a step of a run under a schedule: a call of the host or an operation.
+type stepRecord struct {
+	Call      uint32 `json:"call"`      // number of the host's call, 0 for an operation
+	Stream    uint32 `json:"stream"`    // number of the operation's stream in the run
+	Operation uint32 `json:"operation"` // number of the operation on its stream
+	ID        uint32 `json:"id"`        // of the operation in a log, 0 where nobody listened
+}
+
+// callRecord is a call that the host made in a run under a schedule.
+type callRecord struct {
+	Thread uint32 `json:"thread"` // threads are numbered by their first call
+	Kind   string `json:"kind"`
+	Stream uint32 `json:"stream"` // number of the stream in the run, 0 for none
+}
+
+// blockRecord is the block of memory that contains an address.
+type blockRecord struct {
+	Kind   int    `json:"kind"` // 0 unknown to the runtime, 1 pinned, 2 memory of a device
+	Start  uint64 `json:"start"`
+	Size   uint64 `json:"size"`
+	Device int    `json:"device"` // ordinal, -1 for memory of the host
+}
+
+// objectRecord is an object that the program made and has not closed or freed.
+type objectRecord struct {
+	Kind   string `json:"kind"`   // stream, event, memory or gate
+	Device int    `json:"device"` // ordinal of a stream's device
+	Number uint64 `json:"number"` // of a stream on its device, of an event or a gate; address of memory
+	Size   uint64 `json:"size"`   // of memory, in bytes
+	ID     uint32 `json:"id"`     // of the operation that made it
+	Site   uint32 `json:"site"`   // of the call that made it, 0 where it is not known
+}
+
+// madeRecord is where a stream or a block of memory was made.
+type madeRecord struct {
+	Kind   string `json:"kind"`   // stream or memory
+	Device int    `json:"device"` // ordinal of a stream's device
+	Number uint64 `json:"number"` // of a stream on its device; address of memory
+	Site   uint32 `json:"site"`
+}
+
+// accessRecord is one of the two operations of a report of the checker.
+type accessRecord struct {
+	ID       uint32 `json:"id"`
+	Kind     string `json:"kind"`
+	Device   int    `json:"device"` // ordinal, -1 for an access of the host
+	Stream   uint64 `json:"stream"` // index of the stream on its device
+	Thread   uint64 `json:"thread"` // that made the call
+	Site     uint32 `json:"site"`
+	Token    uint64 `json:"token"` // of a function
+	Write    bool   `json:"write"`
+	Observed bool   `json:"observed"` // seen in memory, not declared by the program
+	Host     bool   `json:"host"`
+	Unknown  bool   `json:"unknown"` // whoever changed the source of a copy
+	Size     uint64 `json:"size"`    // bytes that a copy or a fill moves, 0 where it is not known
+}
+
+// noteRecord is a wait or a record that a report refers to.
+type noteRecord struct {
+	ID      uint32 `json:"id"`
+	Site    uint32 `json:"site"`
+	Event   uint64 `json:"event"` // 0 for a wait for a stream
+	Version uint64 `json:"version"`
+	Device  int    `json:"device"` // of the stream with the record
+	Stream  uint64 `json:"stream"`
+}
+
+// findingRecord is a report of the checker: two accesses to the same bytes.
+type findingRecord struct {
+	Category  string       `json:"category"`
+	Pairs     int          `json:"pairs"` // found so far with the same sites, kinds and streams
+	Range     rangeRecord  `json:"range"`
+	BlockKind int          `json:"block_kind"` // as in blockRecord
+	Block     rangeRecord  `json:"block"`      // that contains the range
+	BlockSite uint32       `json:"block_site"` // of its allocation, 0 where it is not known
+	Why       string       `json:"why"`
+	Memory    string       `json:"memory"`  // what was done to the life of the memory, or ""
+	Devices   bool         `json:"devices"` // the accesses are on different devices
+	First     accessRecord `json:"first"`
+	Second    accessRecord `json:"second"`
+	Wait      *noteRecord  `json:"wait"`
+	Record    *noteRecord  `json:"record"`
+}
+
+// checkRecord counts what the checker has seen and what it keeps.
+type checkRecord struct {
+	Operations int `json:"operations"`
+	Reports    int `json:"reports"`
+	Dropped    int `json:"dropped"` // reports beyond the most that are kept
+	Streams    int `json:"streams"`
+	Events     int `json:"events"`
+	Ranges     int `json:"ranges"`
+	Threads    int `json:"threads"`
+}
+
+// threadRecord is a thread of the process that may act by itself.
+type threadRecord struct {
+	ID       int    `json:"id"` // the system's number
+	Name     string `json:"name"`
+	Watchdog bool   `json:"watchdog"` // it waits with a limit and takes no signals, as a debugger's timer does
+}
+
+// stateRecord is whether anything can happen without another call.
+type stateRecord struct {
+	Quiet   bool `json:"quiet"`   // no operation runs, and none can start
+	Waiting int  `json:"waiting"` // functions that no thread has taken yet
+}
+
 // waitRecord is a wait of a host thread that has no limit.
 type waitRecord struct {
 	Ident  uint64        `json:"ident"`  // of the thread, as threading.get_ident gives it

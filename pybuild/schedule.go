@@ -188,41 +188,32 @@ func ScheduleGet() (text string, err error) {
 	return r.Schedule(), nil
 }
 
-// ScheduleOrder returns what happened since the run began: hM for call M, and
-// S.N#ID for operation N of stream S, whose number is ID.
-func ScheduleOrder() (text string, err error) {
+// ScheduleOrder returns what happened since the run began: a list of stepRecord.
+func ScheduleOrder() (steps string, err error) {
 	defer guard(&err)
 	r, err := backend()
 	if err != nil {
 		return "", err
 	}
-	var out strings.Builder
-	for i, s := range r.Run().Steps {
-		if i > 0 {
-			out.WriteByte(' ')
-		}
-		if s.Call > 0 {
-			out.WriteString("h" + strconv.FormatUint(uint64(s.Call), 10))
-		} else {
-			out.WriteString(strconv.FormatUint(uint64(s.Stream), 10) + "." + strconv.FormatUint(uint64(s.Op), 10) +
-				"#" + strconv.FormatUint(uint64(s.Tag), 10))
-		}
+	list := []stepRecord{}
+	for _, s := range r.Run().Steps {
+		list = append(list, stepRecord{s.Call, s.Stream, s.Op, uint32(s.Tag)})
 	}
-	return out.String(), nil
+	return encode(list), nil
 }
 
-// ScheduleCalls returns the calls of the run, a line each: thread, kind and stream.
-func ScheduleCalls() (text string, err error) {
+// ScheduleCalls returns the host's calls since the run began: a list of callRecord.
+func ScheduleCalls() (calls string, err error) {
 	defer guard(&err)
 	r, err := backend()
 	if err != nil {
 		return "", err
 	}
-	var out strings.Builder
+	list := []callRecord{}
 	for _, c := range r.Run().Calls {
-		fmt.Fprintf(&out, "%d %s %d\n", c.Thread, c.Kind, c.Stream)
+		list = append(list, callRecord{c.Thread, c.Kind, c.Stream})
 	}
-	return out.String(), nil
+	return encode(list), nil
 }
 
 // ScheduleFingerprint returns 16 digits that stand for what each thread called.

@@ -6,7 +6,6 @@ import "C"
 
 import (
 	"slices"
-	"strconv"
 	"sync"
 
 	"halstream/hal"
@@ -176,15 +175,14 @@ func StallHook(object uint64) (zero int64, err error) {
 // asked about the wait of its own thread.
 func StallAsked() int64 { return int64(C.halstream_stall_asked()) }
 
-// StallState returns "quiet waiting": 1 if nothing of the runtime moves by
-// itself, and how many functions no thread has taken.
-func StallState() (text string, err error) {
+// StallState returns whether anything can happen without another call: a stateRecord.
+func StallState() (state string, err error) {
 	defer guard(&err)
 	if rt == nil {
-		return "0 0", nil
+		return encode(stateRecord{}), nil
 	}
 	quiet, _ := rt.Quiet()
-	return strconv.FormatInt(truth(quiet), 10) + " " + strconv.Itoa(rt.Funcs.Waiting()), nil
+	return encode(stateRecord{quiet, rt.Funcs.Waiting()}), nil
 }
 
 // StallWaits returns the waits of host threads that have no limit, but for those

@@ -13,7 +13,7 @@ import (
 // StallThreads returns the threads of the process that may do something by
 // themselves, have not called the runtime, are not its own, and are not among
 // those that handles names, a JSON list of what pthread_self returned: a list of
-// the system's number, the name, and whether it may be a debugger's watchdog.
+// threadRecord.
 func StallThreads(handles string) (list string, err error) {
 	defer guard(&err)
 	var named []uint64
@@ -26,11 +26,10 @@ func StallThreads(handles string) (list string, err error) {
 		calling[int(tid)] = true
 	}
 	tids.Unlock()
-	rows := [][3]any{}
+	found := []threadRecord{}
 	known := func(id int) bool { return calling[id] || C.halstream_own_thread(C.int32_t(id)) != 0 }
 	for _, t := range stall.Acting(known, named) {
-		rows = append(rows, [3]any{t.ID, t.Name, t.Timer})
+		found = append(found, threadRecord{t.ID, t.Name, t.Timer})
 	}
-	text, err := json.Marshal(rows)
-	return string(text), err
+	return encode(found), nil
 }

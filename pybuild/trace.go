@@ -1,15 +1,6 @@
 package pybuild
 
-import (
-	"halstream/hal"
-)
-
-// separator and recordSeparator stand between the fields of a line, and between
-// the lines that one call returns.
-const (
-	separator       = "\x1f"
-	recordSeparator = "\x1e"
-)
+import "halstream/hal"
 
 // TraceStart begins to log what is enqueued and what the host does, and
 // returns the handle of the log.

@@ -30,15 +30,15 @@ func TestAFailedChangeOfTheBackendChangesNothing(t *testing.T) {
 	number := must[int64](t)
 	s := number(StreamNew(0, 0, 0, 0))
 	before, ids := rt, legacyIDs
-	_, err := UseBackend("host", "", 0)
+	_, err := UseBackend("host", "[]", 0)
 	require.ErrorContains(t, err, "alive")
 	number(Close(s))
-	_, err = UseBackend("no such thing", "", 0)
+	_, err = UseBackend("no such thing", "[]", 0)
 	require.ErrorContains(t, err, "invalid_value")
 	require.Same(t, before, rt)
 	require.Equal(t, ids, legacyIDs)
 	require.Nil(t, opening)
-	number(UseBackend("host", "", 0))
+	number(UseBackend("host", "[]", 0))
 	require.NotSame(t, before, rt)
 	require.Nil(t, find(ids[0]), "the ids of the runtime before are no streams any more")
 }

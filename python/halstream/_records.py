@@ -11,16 +11,28 @@ from typing import Any, TypedDict
 
 __all__ = [
     "ERROR_PREFIX",
+    "AccessRecord",
+    "BlockRecord",
     "BusyRecord",
+    "CallRecord",
+    "CheckRecord",
     "ErrorRecord",
     "ExecutionRecord",
+    "FindingRecord",
     "FrameRecord",
+    "MadeRecord",
+    "NoteRecord",
+    "ObjectRecord",
     "OperationRecord",
     "PlaceRecord",
     "Range",
     "RangeRecord",
+    "StateRecord",
+    "StepRecord",
+    "ThreadRecord",
     "WaitRecord",
     "decode",
+    "encode",
     "ranges",
 ]
 
@@ -91,6 +103,125 @@ class PlaceRecord(TypedDict):
     stream: int
 
 
+class StepRecord(TypedDict):
+    """A step of a run under a schedule: a call of the host or an operation."""
+
+    call: int  #: number of the host's call, 0 for an operation
+    stream: int  #: number of the operation's stream in the run
+    operation: int  #: number of the operation on its stream
+    id: int  #: of the operation in a log, 0 where nobody listened
+
+
+class CallRecord(TypedDict):
+    """A call that the host made in a run under a schedule."""
+
+    thread: int  #: threads are numbered by their first call
+    kind: str
+    stream: int  #: number of the stream in the run, 0 for none
+
+
+class BlockRecord(TypedDict):
+    """The block of memory that contains an address."""
+
+    kind: int  #: 0 unknown to the runtime, 1 pinned, 2 memory of a device
+    start: int
+    size: int
+    device: int  #: ordinal, -1 for memory of the host
+
+
+class ObjectRecord(TypedDict):
+    """An object that the program made and has not closed or freed."""
+
+    kind: str  #: stream, event, memory or gate
+    device: int  #: ordinal of a stream's device
+    number: int  #: of a stream on its device, of an event or a gate; address of memory
+    size: int  #: of memory, in bytes
+    id: int  #: of the operation that made it
+    site: int  #: of the call that made it, 0 where it is not known
+
+
+class MadeRecord(TypedDict):
+    """Where a stream or a block of memory was made."""
+
+    kind: str  #: stream or memory
+    device: int  #: ordinal of a stream's device
+    number: int  #: of a stream on its device; address of memory
+    site: int
+
+
+class AccessRecord(TypedDict):
+    """One of the two operations of a report of the checker."""
+
+    id: int
+    kind: str
+    device: int  #: ordinal, -1 for an access of the host
+    stream: int  #: index of the stream on its device
+    thread: int  #: that made the call
+    site: int
+    token: int  #: of a function
+    write: bool
+    observed: bool  #: seen in memory, not declared by the program
+    host: bool
+    unknown: bool  #: whoever changed the source of a copy
+    size: int  #: bytes that a copy or a fill moves, 0 where it is not known
+
+
+class NoteRecord(TypedDict):
+    """A wait or a record that a report refers to."""
+
+    id: int
+    site: int
+    event: int  #: 0 for a wait for a stream
+    version: int
+    device: int  #: of the stream with the record
+    stream: int
+
+
+class FindingRecord(TypedDict):
+    """A report of the checker: two accesses to the same bytes."""
+
+    category: str
+    pairs: int  #: found so far with the same sites, kinds and streams
+    range: RangeRecord
+    block_kind: int  #: as in `BlockRecord`
+    block: RangeRecord  #: that contains the range
+    block_site: int  #: of its allocation, 0 where it is not known
+    why: str
+    memory: str  #: what was done to the life of the memory, or ""
+    devices: bool  #: the accesses are on different devices
+    first: AccessRecord
+    second: AccessRecord
+    wait: NoteRecord | None
+    record: NoteRecord | None
+
+
+class CheckRecord(TypedDict):
+    """What the checker has seen and what it keeps, counted."""
+
+    operations: int
+    reports: int
+    dropped: int  #: reports beyond the most that are kept
+    streams: int
+    events: int
+    ranges: int
+    threads: int
+
+
+class ThreadRecord(TypedDict):
+    """A thread of the process that may act by itself."""
+
+    id: int  #: the system's number
+    name: str
+    watchdog: bool  #: it waits with a limit and takes no signals, as a debugger's timer does
+
+
+class StateRecord(TypedDict):
+    """Whether anything can happen without another call."""
+
+    quiet: bool  #: no operation runs, and none can start
+    waiting: int  #: functions that no thread has taken yet
+
+
 class WaitRecord(TypedDict):
     """A wait of a host thread that has no limit."""
 
@@ -117,6 +248,13 @@ def decode(text: object) -> Any:
     import json  # not at import, which stays fast
 
     return json.loads(str(text))
+
+
+def encode(values: list[int]) -> str:
+    """Return the text of a list of numbers that a function of the extension takes."""
+    import json
+
+    return json.dumps(values)
 
 
 def ranges(records: Iterable[RangeRecord]) -> tuple[Range, ...]:

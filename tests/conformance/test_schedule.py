@@ -10,6 +10,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _native
+from halstream._records import StepRecord, decode
 from halstream.testing import Gate
 
 LIMIT = 10.0
@@ -42,7 +43,8 @@ Under = Callable[[str], None]
 
 def ran() -> list[str]:
     """Return the operations that ran, in their order."""
-    return [step.split("#")[0] for step in _native.schedule_order().split() if not step.startswith("h")]
+    steps: list[StepRecord] = decode(_native.schedule_order())
+    return [f"{step['stream']}.{step['operation']}" for step in steps if not step["call"]]
 
 
 def two_streams(seen: list[str]) -> None:

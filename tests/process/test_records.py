@@ -168,3 +168,74 @@ def test_what_is_pending_is_records(device: hs.Device, hold: Callable[[hs.Stream
     other.synchronize(timeout=10)
     check(streams, list[_records.BusyRecord])
     assert any(one["on"] for one in streams)
+
+
+def test_reports_of_the_checker_are_records(backend: str) -> None:
+    with hs.sanitize(on="collect"):
+        a, b, x = hs.Stream(), hs.Stream(), hs.empty(64, "uint8")
+        x.fill(1, stream=a)
+        b.wait(hs.Event())
+        x.fill(2, stream=b)
+        findings = _records.decode(_native.check_take(0))
+        made = _records.decode(_native.check_made())
+        counts = _records.decode(_native.check_stats())
+        hs.synchronize()
+    check(findings, list[_records.FindingRecord])
+    check(made, list[_records.MadeRecord])
+    check(counts, _records.CheckRecord)
+    (found,) = findings
+    assert found["range"] == {"start": x.ptr, "size": 64} and found["first"]["size"] == 64
+    assert {one["kind"] for one in made} == {"stream", "memory"} and counts["reports"] == 1
+
+
+def test_what_is_alive_is_records(backend: str) -> None:
+    handle = _native.leaks_start()
+    try:
+        s, block = hs.Stream(), hs.empty(64, "uint8")
+        alive = _records.decode(_native.leaks_take(handle))
+    finally:
+        _native.leaks_stop(handle)
+    check(alive, list[_records.ObjectRecord])
+    assert {"stream", "memory"} <= {one["kind"] for one in alive}
+    found = _records.decode(_native.mem_lookup(block.ptr))
+    check(found, _records.BlockRecord)
+    assert found["device"] == 0 and _native.mem_kind(block.ptr) == found["kind"] == 2
+    s.close()
+
+
+@pytest.mark.needs("schedules")
+def test_what_a_run_did_is_records(device: hs.Device) -> None:
+    del device
+    _native.schedule_set("fifo")
+    try:
+        s = hs.Stream()
+        s.nop()
+        s.synchronize()
+        steps = _records.decode(_native.schedule_order())
+        calls = _records.decode(_native.schedule_calls())
+    finally:
+        _native.schedule_set("parallel")
+    check(steps, list[_records.StepRecord])
+    check(calls, list[_records.CallRecord])
+    assert any(one["call"] for one in steps) and any(not one["call"] for one in steps)
+    assert {"kind": "nop", "stream": 1, "thread": 1} in calls
+
+
+def test_what_may_still_act_is_records(backend: str) -> None:
+    del backend
+    hs.Stream().synchronize()
+    check(_records.decode(_native.stall_state()), _records.StateRecord)
+    check(_records.decode(_native.stall_threads("[]")), list[_records.ThreadRecord])
+    reasons = _records.decode(_native.backend_passed())
+    assert type(reasons) is list and all(type(one) is str for one in reasons)
+
+
+def test_no_control_character_separates_values() -> None:
+    wrong = re.compile(r"\\x(?:0[0-8bcef]|1[0-9a-f])|\\u00(?:0[0-8bcef]|1[0-9a-f])|[\x00-\x08\x0b\x0c\x0e-\x1f]", re.I)
+    sources = [
+        *(path for path in PYBUILD.iterdir() if path.suffix in (".go", ".c", ".h") and "_test" not in path.name),
+        *(PYBUILD.parent / "python" / "halstream").rglob("*.py"),
+    ]
+    assert len(sources) > 100
+    found = [f"{path.name}: {match[0]!r}" for path in sources for match in wrong.finditer(path.read_text("utf-8"))]
+    assert found == []

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .. import _sites
+from .._records import AccessRecord, FindingRecord, MadeRecord, NoteRecord
 from .._sites import Frame
 from . import source as _source
 
-__all__ = ["Access", "Finding", "Frame", "Made", "Note", "parse"]
+__all__ = ["Access", "Finding", "Frame", "Made", "Note", "finding_of"]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -178,18 +179,18 @@ def _near(site: int, places: Iterable[Frame]) -> tuple[Frame, ...]:
 class Made:
     """Where streams and memory were made, and so what the program calls them."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, records: Iterable[MadeRecord]) -> None:
         self._sites: dict[tuple[int, int], int] = {}
         # By site: the streams made there; of memory only that there is some.
         self._streams: dict[int, list[tuple[int, int]]] = {}
         self._memory: set[int] = set()
-        for line in text.splitlines():
-            device, key, site = map(int, line.split())
-            self._sites[device, key] = site
-            if device < 0:
-                self._memory.add(site)
+        for made in records:
+            if made["kind"] == "memory":
+                self._memory.add(made["site"])
             else:
-                self._streams.setdefault(site, []).append((device, key))
+                stream = made["device"], made["number"]
+                self._sites[stream] = made["site"]
+                self._streams.setdefault(made["site"], []).append(stream)
 
     def stream(self, device: int, index: int) -> str:
         """Return the name that a stream got, '' if it is not known."""
@@ -226,28 +227,48 @@ def _name(frames: tuple[Frame, ...], count: int, place: int) -> str:
 _CATEGORIES = {"by query only": "query", "by host timing only": "timing"}
 
 
-def parse(line: str, made: Made) -> Finding:
-    """Return the finding of a line of ``check_take``."""
-    fields = line.split("\x1f")
-    category, why, memory = fields[0], fields[8], fields[9]
-    pairs, start, nbytes, kind, block, block_nbytes, site = (int(n) for n in fields[1:8])
-    first, second = _access(fields[11:23], made), _access(fields[23:35], made)
-    buffer = made.memory(site, (*first.frames, *second.frames)) if site else ""
+def finding_of(record: FindingRecord, made: Made) -> Finding:
+    """Return a report of the checker with the names that the program uses."""
+    first, second = _access(record["first"], made), _access(record["second"], made)
+    site = record["block_site"]
     return Finding(
-        _CATEGORIES.get(category, category), pairs, start, nbytes, kind, block, block_nbytes, site, buffer,
-        why, memory, fields[10] == "1", first, second, _note(fields[35:41]), _note(fields[41:47]),
-    )  # fmt: skip
-
-
-def _access(fields: list[str], made: Made) -> Access:
-    ident, device, stream, thread, site, token = (int(n) for n in (fields[0], *fields[2:7]))
-    write, observed, host, unknown = (n != "0" for n in fields[7:11])
-    name = "" if host else made.stream(device, stream)
-    return Access(
-        ident, fields[1], device, stream, thread, site, token, write, observed, host, unknown, int(fields[11]), name
+        category=_CATEGORIES.get(record["category"], record["category"]),
+        pairs=record["pairs"],
+        start=record["range"]["start"],
+        nbytes=record["range"]["size"],
+        block_kind=record["block_kind"],
+        block=record["block"]["start"],
+        block_nbytes=record["block"]["size"],
+        block_site=site,
+        buffer=made.memory(site, (*first.frames, *second.frames)) if site else "",
+        why=record["why"],
+        memory=record["memory"],
+        devices=record["devices"],
+        first=first,
+        second=second,
+        wait=_note(record["wait"]),
+        record=_note(record["record"]),
     )
 
 
-def _note(fields: list[str]) -> Note | None:
-    note = Note(*(int(n) for n in fields))
-    return note if note.id else None
+def _access(record: AccessRecord, made: Made) -> Access:
+    name = "" if record["host"] else made.stream(record["device"], record["stream"])
+    return Access(
+        id=record["id"],
+        kind=record["kind"],
+        device=record["device"],
+        stream=record["stream"],
+        thread=record["thread"],
+        site=record["site"],
+        token=record["token"],
+        write=record["write"],
+        observed=record["observed"],
+        host=record["host"],
+        unknown=record["unknown"],
+        nbytes=record["size"],
+        name=name,
+    )
+
+
+def _note(record: NoteRecord | None) -> Note | None:
+    return Note(**record) if record else None

@@ -21,10 +21,11 @@ from typing import Any
 from .. import _native
 from .._core import _hostfunc
 from .._errors import ForkError, InvalidValueError, UnorderedAccessError
+from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
 from .._schedules.block import add_note
 from . import kept as _kept
-from .finding import Finding, Made, parse
+from .finding import Finding, Made, finding_of
 from .hostaccess import host_access
 from .report import Report
 from .suppress import Rule, Rules, load
@@ -89,7 +90,8 @@ def _close(scope: _Scope) -> None:
             if _scopes:
                 _native.check_flags(_OBSERVE if any(s.observe for s in _scopes) else 0)
             else:
-                scope.report.dropped = int(str(_native.check_stats()).split()[2])
+                counts: CheckRecord = decode(_native.check_stats())
+                scope.report.dropped = counts["dropped"]
                 _native.check_stop()
                 _hostfunc.keep = None
                 _kept.forget()
@@ -100,11 +102,11 @@ def collect(finish: bool = False) -> None:
     with _lock:
         if not _scopes:
             return
-        lines = str(_native.check_take(int(finish)))
-        if lines:
-            made = Made(str(_native.check_made()))
-            for line in lines.split("\x1e"):
-                _scopes[-1].take(parse(line, made))
+        found: list[FindingRecord] = decode(_native.check_take(int(finish)))
+        if found:
+            made = Made(decode(_native.check_made()))
+            for record in found:
+                _scopes[-1].take(finding_of(record, made))
 
 
 class sanitize(contextlib.ContextDecorator):

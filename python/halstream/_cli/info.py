@@ -13,6 +13,7 @@ from .. import __version__, _native, backend, devices, use_backend
 from .._errors import HalError
 from .._kernel import _nvrtc as _compiler
 from .._memory import memory_info
+from .._records import decode
 
 __all__ = ["BACKENDS", "VARIABLES", "gather"]
 
@@ -77,7 +78,7 @@ def _backends() -> dict[str, Any]:
     """Return the backend in use, why the automatic choice passed others by, and what each has."""
     try:
         used, why = backend(), None
-        passed = str(_native.backend_passed()).splitlines()
+        passed = decode(_native.backend_passed())
     except Exception as exc:  # the extension may be missing, or the choice wrong
         used, why, passed = None, _reason(exc), []
     found = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from .. import _native
+from .._records import encode
 from .._runtime import runtime
 from . import _hostfunc
 from ._base import drain
@@ -15,7 +16,7 @@ __all__ = ["change"]
 def change(name: str) -> None:
     """Use another backend from now on; see `halstream.use_backend`."""
     drain()
-    kept = " ".join(map(str, runtime.kept_ids()))
+    kept = encode(list(runtime.kept_ids()))
     # Refused before anything is given up, where streams and events are the reason.
     _native.use_backend(name, kept, 1)
     for module, release in (("_memory._pools", "reset"), ("_kernel._launch", "forget")):

@@ -6,13 +6,14 @@ from typing import Any
 
 from .. import _native
 from .._errors import InvalidValueError
+from .._records import BlockRecord, decode
 
 __all__ = ["DEVICE", "PAGEABLE", "PINNED", "address_of", "kind_of", "lookup", "register", "unregister"]
 
 # Kinds of memory, by the numbers of the extension.
 PAGEABLE, PINNED, DEVICE = 0, 1, 2
 
-_mem_lookup = _native.raw("mem_lookup")
+_mem_kind = _native.raw("mem_kind")
 
 
 def lookup(address: int) -> tuple[int, int, int, int]:
@@ -21,14 +22,14 @@ def lookup(address: int) -> tuple[int, int, int, int]:
     Kind is 0 for memory the runtime does not know, 1 for pinned, 2 for device
     memory; the device is -1 for memory of the host.
     """
-    kind, start, size, device = map(int, _native.mem_lookup(address).split())
-    return kind, start, size, device
+    block: BlockRecord = decode(_native.mem_lookup(address))
+    return block["kind"], block["start"], block["size"], block["device"]
 
 
 def kind_of(address: int) -> int:
     """Return `PAGEABLE`, `PINNED` or `DEVICE` for the memory at an address."""
     try:
-        return int(_mem_lookup(address)[0])
+        return _mem_kind(address)
     except RuntimeError as exc:
         raise _native.error(exc) from None
 

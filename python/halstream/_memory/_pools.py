@@ -17,6 +17,7 @@ from weakref import WeakSet
 from .. import _native
 from .._core._reap import drain, reap
 from .._errors import HalError, OutOfMemoryError
+from .._records import decode
 from .._runtime import runtime
 
 __all__ = ["UNIT", "Block", "Choice", "Exhausted", "Pool", "reset", "rounded", "thread"]
@@ -155,10 +156,10 @@ class Pool:
         if device not in self._devices:
             return
         drain()
-        numbers = _native.cache_free_all(self._id, device, key or 0, key is None)
+        numbers: list[int] = decode(_native.cache_free_all(self._id, device, key or 0, key is None))
         # Dropped one by one: what a segment's owner does then may call the pool.
-        for number in numbers.split():
-            del self._segments[int(number)]
+        for number in numbers:
+            del self._segments[number]
 
     def free_blocks(self, device: int) -> int:
         """Return how many parts are free."""

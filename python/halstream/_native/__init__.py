@@ -177,7 +177,7 @@ def tell_passed() -> None:
     if _told:
         return
     try:
-        passed = str(_ext.pybuild_BackendPassed())
+        passed: list[str] = decode(_ext.pybuild_BackendPassed())
         if not passed or _ext.pybuild_Backend() != "host":
             return
     except RuntimeError:
@@ -185,7 +185,7 @@ def tell_passed() -> None:
     _told = True
     import logging  # not at import, which stays fast
 
-    reasons = "; ".join(passed.splitlines())
+    reasons = "; ".join(passed)
     logging.getLogger(_PACKAGE).info("the host backend is used, as no other one can be: %s", reasons)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 from .. import _native
 from .._core._base import drain
 from .._errors import HalError, NotReadyError, NotSupportedError, ScheduleError, WaitTimeoutError
+from .._records import CallRecord, StepRecord, decode
 from .execution import Execution
 from .token import Token, parse_spec, spec_text
 
@@ -97,7 +99,7 @@ class Schedule:
             return False
         finally:
             # What the block left has run by now; its calls are those of the block.
-            self._ran = replace(ran, order=_order(ran) if full else "")
+            self._ran = replace(ran, order=_order(ran.calls.count("\n")) if full else "")
             restore(self._before)
         return True
 
@@ -211,20 +213,24 @@ def _current() -> str:
 
 def execution(spec: str, full: bool) -> Execution:
     """Return what the run did so far; without `full` only its size and fingerprint."""
+    calls: list[CallRecord] = decode(_native.schedule_calls()) if full else []
     return Execution(
         spec,
-        str(_native.schedule_order()) if full else "",
-        str(_native.schedule_calls()) if full else "",
-        str(_native.schedule_fingerprint()),
-        int(_native.schedule_steps()),
+        _order() if full else "",
+        "".join(f"{call['thread']} {call['kind']} {call['stream']}\n" for call in calls),
+        _native.schedule_fingerprint(),
+        _native.schedule_steps(),
     )
 
 
-def _order(ran: Execution) -> str:
-    """Return what happened up to now, but for calls that came after a run."""
-    calls = ran.calls.count("\n")
-    kept = (item for item in str(_native.schedule_order()).split() if item[0] != "h" or int(item[1:]) <= calls)
-    return " ".join(kept)
+def _order(calls_most: float = math.inf) -> str:
+    """Return what happened up to now in the form of `Execution.order`, without calls beyond a number."""
+    steps: list[StepRecord] = decode(_native.schedule_order())
+    return " ".join(
+        f"h{step['call']}" if step["call"] else f"{step['stream']}.{step['operation']}#{step['id']}"
+        for step in steps
+        if step["call"] <= calls_most
+    )
 
 
 def stale(token: Token, fingerprint: str) -> str:

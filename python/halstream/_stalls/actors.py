@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Container, Iterable
 from types import CodeType, FrameType
 
 from .. import _native, _sites
+from .._records import ThreadRecord, decode, encode
 
 __all__ = ["alarm", "bystander", "native_threads", "unseen"]
 
@@ -87,13 +87,14 @@ def native_threads(frames: Iterable[int]) -> list[str]:
     # The watchdog of faulthandler waits for its time and then ends the process.
     watchdogs = int("faulthandler" in sys.modules)
     found = []
-    for number, name, timer in json.loads(_native.stall_threads(json.dumps([*frames]))):
-        if number in known:
+    threads: list[ThreadRecord] = decode(_native.stall_threads(encode([*frames])))
+    for thread in threads:
+        if thread["id"] in known:
             continue
-        if timer and watchdogs:
+        if thread["watchdog"] and watchdogs:
             watchdogs -= 1
             continue
-        found.append(f"{name or 'thread'} ({number})")
+        found.append(f"{thread['name'] or 'thread'} ({thread['id']})")
     return found
 
 

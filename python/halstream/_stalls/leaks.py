@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from .. import _native, _sites
 from .._core import _base
+from .._core._lookup import DEVICE
 from .._errors import HalError
-from .._records import BusyRecord, decode
+from .._records import BlockRecord, BusyRecord, ObjectRecord, decode
 
 __all__ = ["Snapshot", "at_exit", "report", "snapshot", "stop", "tracking"]
 
@@ -28,21 +29,10 @@ _handle = 0
 _OWN = (("_context.py", "aside"), ("_stream_rings.py", "take"))
 
 
-class _Life(NamedTuple):
-    """Something that is alive."""
-
-    kind: str
-    device: int
-    number: int
-    size: int
-    id: int
-    site: int
-
-
 class Snapshot(NamedTuple):
     """What was alive at a moment."""
 
-    lives: frozenset[tuple[str, int, int, int]]
+    objects: frozenset[tuple[str, int, int, int]]
     work: frozenset[tuple[str, str]]
 
 
@@ -69,7 +59,7 @@ def snapshot() -> Snapshot:
     """Return what is alive now, for `report`. Begins the tracking if need be."""
     tracking()
     _settle()
-    return Snapshot(frozenset(_key(life) for life in _lives()), frozenset(_work()))
+    return Snapshot(frozenset(_key(one) for one in _alive()), frozenset(_work()))
 
 
 def report(since: Snapshot | None = None) -> list[str]:
@@ -90,7 +80,7 @@ def report(since: Snapshot | None = None) -> list[str]:
     tracking()
     _settle()
     known, worked = since or Snapshot(frozenset(), frozenset())
-    lines = [_text(life) for life in _lives() if _key(life) not in known]
+    lines = [_text(one) for one in _alive() if _key(one) not in known]
     return lines + [text for title, text in _work() if (title, text) not in worked]
 
 
@@ -117,17 +107,14 @@ def _settle() -> None:
     _base.drain()
 
 
-def _key(life: _Life) -> tuple[str, int, int, int]:
-    return life.kind, life.device, life.number, life.id
+def _key(one: ObjectRecord) -> tuple[str, int, int, int]:
+    return one["kind"], one["device"], one["number"], one["id"]
 
 
-def _lives() -> list[_Life]:
-    found = []
-    for fields in decode(_native.leaks_take(_handle)):
-        life = _Life(**{name.lower(): value for name, value in fields.items()})
-        if not _internal(life.site):
-            found.append(life)
-    return found
+def _alive() -> list[ObjectRecord]:
+    """Return what is alive, without what the runtime made for itself."""
+    found: list[ObjectRecord] = decode(_native.leaks_take(_handle))
+    return [one for one in found if not _internal(one["site"])]
 
 
 def _work() -> list[tuple[str, str]]:
@@ -141,16 +128,17 @@ def _work() -> list[tuple[str, str]]:
     return found
 
 
-def _text(life: _Life) -> str:
-    if life.kind == "stream":
-        name = f"stream {life.number} of device {life.device}"
-    elif life.kind == "memory":
-        kind, _, _, ordinal = str(_native.mem_lookup(life.number)).split()
-        where = f"of device {ordinal}" if kind == "2" else "of pinned memory"
-        name = f"{life.size} bytes {where} at {life.number:#x}"
+def _text(one: ObjectRecord) -> str:
+    kind, number = one["kind"], one["number"]
+    if kind == "stream":
+        name = f"stream {number} of device {one['device']}"
+    elif kind == "memory":
+        block: BlockRecord = decode(_native.mem_lookup(number))
+        where = f"of device {block['device']}" if block["kind"] == DEVICE else "of pinned memory"
+        name = f"{one['size']} bytes {where} at {number:#x}"
     else:
-        name = f"{life.kind} {life.number}" + (", which is closed" if life.kind == "gate" else "")
-    return name + _from(life.site, ", made at ")
+        name = f"{kind} {number}" + (", which is closed" if kind == "gate" else "")
+    return name + _from(one["site"], ", made at ")
 
 
 def _from(site: int, words: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from .._core import _context, _hostfunc
-from .._records import BusyRecord, PlaceRecord, WaitRecord, decode
+from .._records import BusyRecord, PlaceRecord, StateRecord, WaitRecord, decode
 from . import actors as _actors
 from . import blocked as _blocked
 from .blocked import Block
@@ -59,10 +59,10 @@ class Picture:
 
     def __init__(self, me: int) -> None:
         self.me = me
-        quiet, waiting = str(_native.stall_state()).split()
-        self.quiet = quiet == "1"
+        state: StateRecord = decode(_native.stall_state())
+        self.quiet = state["quiet"]
         #: Functions that were handed over and that no thread has taken.
-        self.waiting = int(waiting)
+        self.waiting = state["waiting"]
         self.waits = _waits()
         self.streams = _streams()
         frames = sys._current_frames()
