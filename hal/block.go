@@ -1,7 +1,6 @@
 package hal
 
 import (
-	"fmt"
 	"sync"
 
 	"halstream/hal/addrmap"
@@ -28,27 +27,27 @@ func (k MemoryKind) String() string {
 
 // Block is memory that the runtime knows.
 type Block struct {
-	Start, Size uint64
-	Kind        MemoryKind
-	rt          *Runtime
-	dev         *Device
-	pooled      bool           // from the device's pool
-	registered  bool           // the program's own memory, pinned
-	foreign     bool           // another library's, known for one operation
-	module      driver.Module  // of which this is the code
-	returned    func()         // for borrowed memory: tells its library
-	chunk       *bestfit.Chunk // of the pool, for a pooled block
-	home        *Stream        // in whose order a pooled block was allocated
-	inOrder     bool           // Release frees it in the order of its stream
-	freed       bool
-	uncounted   bool   // does not count as allocated any more; its pool's lock guards it
-	freedAt     uint64 // place of home: for a pooled block, where it was freed
-	users       []use
-	others      []*Stream // that use it without saying so: see RecordStream
+	Start, Size  uint64
+	Kind         MemoryKind
+	rt           *Runtime
+	dev          *Device
+	pooled       bool           // from the device's pool
+	registered   bool           // the program's own memory, pinned
+	foreign      bool           // another library's, known for one operation
+	module       driver.Module  // of which this is the code
+	onReturn     func()         // for borrowed memory: tells its library
+	chunk        *bestfit.Chunk // of the pool, for a pooled block
+	allocStream  *Stream        // in whose order a pooled block was allocated
+	inOrder      bool           // Release frees it in the order of its stream
+	freed        bool
+	countedFreed bool   // does not count as allocated any more; its pool's lock guards it
+	freedAt      uint64 // place of home: for a pooled block, where it was freed
+	users        []use
+	recorded     []*Stream // that use it without saying so: see RecordStream
 }
 
-// where says where the block lies, to a backend: pageable memory has none.
-func (b *Block) where() (driver.Where, int) {
+// location says where the block lies, to a backend: pageable memory has none.
+func (b *Block) location() (driver.Where, int) {
 	switch {
 	case b == nil:
 		return driver.Pageable, -1
@@ -66,17 +65,17 @@ type use struct {
 	what   string
 }
 
-// memories is the memory of a runtime: one map of all blocks, by address.
-type memories struct {
-	mu    sync.Mutex
-	space addrmap.Map[*Block]
+// memoryState is the memory of a runtime: one map of all blocks, by address.
+type memoryState struct {
+	mu     sync.Mutex
+	blocks addrmap.Map[*Block]
 	// deferred are freed blocks that pending operations still work on.
 	deferred deferred
 }
 
-// begin notes that a call is about to enqueue work on b, so that b is not given
+// beginUse notes that a call is about to enqueue work on b, so that b is not given
 // back before end tells which operation it became.
-func (b *Block) begin(s *Stream, what string) {
+func (b *Block) beginUse(s *Stream, what string) {
 	for i := range b.users {
 		if b.users[i].stream == s {
 			b.users[i].calls++
@@ -95,7 +94,7 @@ func (b *Block) begin(s *Stream, what string) {
 	b.users = append(kept, use{s, 0, 1, what})
 }
 
-func (b *Block) end(s *Stream, place uint64) {
+func (b *Block) endUse(s *Stream, place uint64) {
 	for i := range b.users {
 		if u := &b.users[i]; u.stream == s {
 			u.calls--
@@ -114,22 +113,22 @@ func (s *Stream) using(blocks []*Block, enqueue func() error) error {
 	err := enqueue()
 	if err == nil {
 		place = s.d.Last()
-		s.keep(blocks)
+		s.requestExact(blocks)
 	}
 	m := &s.dev.rt.memory
 	m.mu.Lock()
 	for _, b := range blocks {
 		if b != nil {
-			b.end(s, place)
+			b.endUse(s, place)
 		}
 	}
 	m.mu.Unlock()
 	return err
 }
 
-// keep asks for exact answers about the operation enqueued last if the host may
+// requestExact asks for exact answers about the operation enqueued last if the host may
 // be told that it still works on one of the blocks.
-func (s *Stream) keep(blocks []*Block) {
+func (s *Stream) requestExact(blocks []*Block) {
 	for _, b := range blocks {
 		if b != nil && b.Kind == Pinned {
 			if k, ok := s.d.(driver.VendorStream); ok {
@@ -140,8 +139,8 @@ func (s *Stream) keep(blocks []*Block) {
 	}
 }
 
-// busy returns a use that is still pending, nil if there is none.
-func (b *Block) busy() *use {
+// pendingUse returns a use that is still pending, nil if there is none.
+func (b *Block) pendingUse() *use {
 	for i := range b.users {
 		if !b.users[i].reached() {
 			return &b.users[i]
@@ -168,9 +167,9 @@ func (rt *Runtime) refresh() {
 	}
 }
 
-// looks is how often those look whose answer depends on places being reached:
+// refreshRounds is how often those look whose answer depends on places being reached:
 // where the backend has to ask, the first look says what it has to ask for.
-func (rt *Runtime) looks() int {
+func (rt *Runtime) refreshRounds() int {
 	if rt.vendor != nil {
 		return 2
 	}
@@ -181,18 +180,18 @@ func (rt *Runtime) giveBack(b *Block) {
 	switch {
 	case b.module != nil:
 		b.module.Close()
-	case b.returned != nil:
-		b.returned()
+	case b.onReturn != nil:
+		b.onReturn()
 	case b.registered:
 		_ = rt.drv.Unregister(b.Start)
 	case b.Kind == Pinned:
 		rt.drv.FreeHost(b.Start)
 	case b.pooled:
 		// Its stream's place, 0 for none, was noted when it was freed.
-		b.dev.pool.free(b.dev, b.chunk, b.home, b.freedAt)
+		b.dev.pool.free(b.dev, b.chunk, b.allocStream, b.freedAt)
 	default:
 		b.dev.d.Free(b.Start)
-		b.dev.pool.countIdle(b.Size)
+		b.dev.pool.countReturned(b.Size)
 	}
 }
 
@@ -202,7 +201,7 @@ func (rt *Runtime) giveBack(b *Block) {
 func (rt *Runtime) Blocks() int {
 	rt.memory.mu.Lock()
 	defer rt.memory.mu.Unlock()
-	return rt.memory.space.Len()
+	return rt.memory.blocks.Len()
 }
 
 // Lookup returns the kind, the start and the size of the block that holds an
@@ -210,7 +209,7 @@ func (rt *Runtime) Blocks() int {
 func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ordinal int) {
 	rt.memory.mu.Lock()
 	defer rt.memory.mu.Unlock()
-	b := rt.memory.space.Find(addr)
+	b := rt.memory.blocks.Find(addr)
 	if b == nil {
 		return Pageable, 0, 0, -1
 	}
@@ -221,15 +220,10 @@ func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ord
 	return b.Kind, b.Start, b.Size, ordinal
 }
 
-// String describes the block.
-func (b *Block) String() string {
-	return fmt.Sprintf("%d bytes of %s at %#x", b.Size, b.describe(), b.Start)
-}
-
 // pendingUses returns what is pending on the block that holds addr.
 func (rt *Runtime) pendingUses(addr uint64) (found []use) {
 	rt.refresh()
-	for range rt.looks() {
+	for range rt.refreshRounds() {
 		if found = rt.pendingOnce(addr); len(found) == 0 {
 			break
 		}
@@ -242,7 +236,7 @@ func (rt *Runtime) pendingOnce(addr uint64) []use {
 	m := &rt.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b := m.space.Find(addr)
+	b := m.blocks.Find(addr)
 	if b == nil {
 		return nil
 	}
@@ -273,7 +267,7 @@ func (rt *Runtime) MemoryUsers(addr uint64) []*Stream {
 //
 // Contract: M2, M11, H3.
 func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
-	if err := t.enter("wait for memory"); err != nil {
+	if err := t.checkCaller("wait for memory"); err != nil {
 		return nil, err
 	}
 	var ps driver.Points
@@ -306,7 +300,7 @@ func (rt *Runtime) wholeBlock(addr uint64) []Range {
 // Contract: S6, M11, H3.
 func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
 	const op = "wait for memory"
-	if err := s.admit(t, op); err != nil {
+	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
 	for _, o := range s.dev.rt.MemoryUsers(addr) {

@@ -11,13 +11,13 @@ import (
 // current per host thread. Its streams take work only from threads where it is
 // current, and have no implicit order with other streams (AscendCL).
 type Context struct {
-	dev     *Device
-	primary bool
-	def     *Stream
-	ended   atomic.Bool
-	mu      sync.Mutex
-	streams map[*Stream]struct{}
-	swept   int // how many streams were left after the latest sweep
+	dev            *Device
+	primary        bool
+	def            *Stream
+	ended          atomic.Bool
+	mu             sync.Mutex
+	streams        map[*Stream]struct{}
+	sizeAfterSweep int // how many streams were left after the latest sweep
 }
 
 // primary is the one context of a device that its users share by counting.
@@ -33,7 +33,7 @@ func (d *Device) newContext(isPrimary bool) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	def.special = true
+	def.isDefault = true
 	c.def = def
 	c.streams[def] = struct{}{}
 	return c, nil
@@ -43,7 +43,7 @@ func (d *Device) newContext(isPrimary bool) (*Context, error) {
 //
 // Contract: A1.
 func (d *Device) NewContext(t *Thread) (*Context, error) {
-	if err := t.enter("create context"); err != nil {
+	if err := t.checkCaller("create context"); err != nil {
 		return nil, err
 	}
 	c, err := d.newContext(false)
@@ -58,7 +58,7 @@ func (d *Device) NewContext(t *Thread) (*Context, error) {
 //
 // Contract: A9.
 func (d *Device) UsePrimary(t *Thread) (*Context, error) {
-	if err := t.enter("use primary context"); err != nil {
+	if err := t.checkCaller("use primary context"); err != nil {
 		return nil, err
 	}
 	p := &d.primary
@@ -100,7 +100,7 @@ func (p *primary) use(made *Context) *Context {
 //
 // Contract: A9.
 func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
-	if err := t.enter("release primary context"); err != nil {
+	if err := t.checkCaller("release primary context"); err != nil {
 		return nil, err
 	}
 	p := &d.primary
@@ -119,8 +119,8 @@ func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
 	return c, nil
 }
 
-// Keep undoes the release of the last user, for a caller whose wait was interrupted.
-func (c *Context) Keep() {
+// UndoRelease undoes the release of the last user, for a caller whose wait was interrupted.
+func (c *Context) UndoRelease() {
 	p := &c.dev.primary
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +150,7 @@ func (t *Thread) Context() (*Context, error) {
 //
 // Contract: A1.
 func (t *Thread) SetContext(c *Context) error {
-	if err := t.enter("set context"); err != nil {
+	if err := t.checkCaller("set context"); err != nil {
 		return err
 	}
 	if c.ended.Load() {
@@ -175,9 +175,6 @@ func (c *Context) check(t *Thread, op string) error {
 // Device returns the context's device.
 func (c *Context) Device() *Device { return c.dev }
 
-// Primary reports whether this is the primary context of its device.
-func (c *Context) Primary() bool { return c.primary }
-
 // DefaultStream returns the context's default stream.
 //
 // Contract: A1.
@@ -187,7 +184,7 @@ func (c *Context) DefaultStream() *Stream { return c.def }
 //
 // Contract: A1.
 func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
-	if err := t.enter("create stream"); err != nil {
+	if err := t.checkCaller("create stream"); err != nil {
 		return nil, err
 	}
 	if c.ended.Load() {
@@ -200,7 +197,7 @@ func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 	c.dev.rt.live.Add(1)
 	c.mu.Lock()
 	c.streams[s] = struct{}{}
-	if len(c.streams) > 2*c.swept+sweepLeast {
+	if len(c.streams) > 2*c.sizeAfterSweep+minSweep {
 		c.sweep()
 	}
 	c.mu.Unlock()
@@ -213,7 +210,7 @@ func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 //
 // Contract: A1.
 func (c *Context) Point(t *Thread) (driver.Point, error) {
-	if err := t.enter("synchronize context"); err != nil {
+	if err := t.checkCaller("synchronize context"); err != nil {
 		return nil, err
 	}
 	if c.ended.Load() {
@@ -224,7 +221,7 @@ func (c *Context) Point(t *Thread) (driver.Point, error) {
 
 func (c *Context) point() driver.Point {
 	var ps driver.Points
-	for _, s := range c.all() {
+	for _, s := range c.streamList() {
 		p := s.d.Point()
 		if s.closed.Load() && p.Wait(0) {
 			c.mu.Lock()
@@ -237,8 +234,8 @@ func (c *Context) point() driver.Point {
 	return ps
 }
 
-// sweepLeast is below how many streams a sweep is not worth its time.
-const sweepLeast = 16
+// minSweep is below how many streams a sweep is not worth its time.
+const minSweep = 16
 
 // sweep forgets the closed streams whose work is done. It runs when the number of
 // streams has doubled, so that each stream costs the same. The caller holds mu.
@@ -248,12 +245,12 @@ func (c *Context) sweep() {
 			delete(c.streams, s)
 		}
 	}
-	c.swept = len(c.streams)
+	c.sizeAfterSweep = len(c.streams)
 }
 
-// all returns the context's streams, those that were closed with work pending
+// streamList returns the context's streams, those that were closed with work pending
 // included.
-func (c *Context) all() []*Stream {
+func (c *Context) streamList() []*Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := make([]*Stream, 0, len(c.streams))
@@ -263,15 +260,15 @@ func (c *Context) all() []*Stream {
 	return list
 }
 
-// Destroyable reports why c cannot be destroyed, nil if it can.
+// CheckDestroy reports why c cannot be destroyed, nil if it can.
 //
 // # Errors
 //   - [ErrInvalidValue]: c is a primary context.
 //   - [ErrClosed]: c was destroyed.
 //
 // Contract: A1.
-func (c *Context) Destroyable(t *Thread) error {
-	if err := t.enter("destroy context"); err != nil {
+func (c *Context) CheckDestroy(t *Thread) error {
+	if err := t.checkCaller("destroy context"); err != nil {
 		return err
 	}
 	if c.primary {
@@ -290,14 +287,14 @@ func (c *Context) End() {
 	if !c.ended.CompareAndSwap(false, true) {
 		return
 	}
-	for _, s := range c.all() {
+	for _, s := range c.streamList() {
 		if s.closed.Load() {
 			continue
 		}
-		if !s.special {
+		if !s.isDefault {
 			c.dev.rt.notifyHost(Operation{Kind: "close stream", Stream: s})
 		}
-		s.end()
+		s.close()
 	}
 }
 
@@ -308,22 +305,22 @@ func (c *Context) End() {
 type Thread struct {
 	// ID is never used again.
 	ID uint64
-	// WaitsOutside says that this caller waits for host-blocking streams
+	// WaitsItself says that this caller waits for host-blocking streams
 	// itself, because only it knows how to be interrupted (Stream.BlocksHost).
-	WaitsOutside bool
+	WaitsItself bool
 	// Bound says that all calls of this Thread come from one of the system's
 	// threads, whose default stream a vendor's library may know.
 	Bound bool
 
-	inside  bool // a host function runs on this thread
-	running ticket
+	inFunction bool // a host function runs on this thread
+	running    readyFunc
 	// outer are functions of report queues inside which t took running; empty
 	// for the threads that serve a Runtime's own queue.
-	outer   []ticket
-	serves  atomic.Pointer[Queue] // whose functions it takes
-	ctx     *Context
-	streams map[*Device]*Stream
-	current *Device
+	outerFuncs []readyFunc
+	serves     atomic.Pointer[Queue] // whose functions it takes
+	ctx        *Context
+	streams    map[*Device]*Stream
+	current    *Device
 }
 
 var threadIDs atomic.Uint64
@@ -355,14 +352,14 @@ func (t *Thread) SetDevice(d *Device) { t.current = d }
 // Contract: S5.
 func (t *Thread) Retire() {
 	for _, s := range t.streams {
-		s.end()
+		s.close()
 	}
 	t.streams, t.ctx, t.current = nil, nil, nil
 }
 
-// enter rejects calls from inside a function on a stream (H3).
-func (t *Thread) enter(op string) error {
-	if t != nil && t.inside {
+// checkCaller rejects calls from inside a function on a stream (H3).
+func (t *Thread) checkCaller(op string) error {
+	if t != nil && t.inFunction {
 		return driver.Errorf(driver.InHostFunction, op,
 			"a function that runs on a stream may not call the runtime (the vendors forbid it: "+
 				"it would wait for itself); return first, or enqueue the call from the host")

@@ -19,9 +19,9 @@ import (
 	"halstream/hal/pages"
 )
 
-// stageMost is the size up to which a copy from pageable memory takes the
+// maxStaged is the size up to which a copy from pageable memory takes the
 // source within the call, as the vendors do; a larger one returns when it is done.
-const stageMost = 64 << 10
+const maxStaged = 64 << 10
 
 // CopySpec describes a copy of Height rows of Width bytes each, with
 // Pitch bytes from the start of one to the next. Height 0 means one row.
@@ -60,7 +60,7 @@ func (c CopySpec) overlap(to, from uint64) bool {
 // Contract: M3, M4, M5, M9, M11, M13. Source: CUDA driver API, cuMemcpyAsync.
 func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	const op = "copy"
-	if err := s.admit(t, op); err != nil {
+	if err := s.checkEnqueue(t, op); err != nil {
 		return nil, err
 	}
 	if c.Height == 0 {
@@ -84,18 +84,18 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 			"source %#x and target %#x overlap; copy through another block", c.Src, c.Dst)
 	}
 	rt := s.dev.rt
-	var found [extentsMost]*Block
-	ranges := [extentsMost]extent{{"source", c.Src, from}, {"target", c.Dst, to}}
-	err := s.reserve(op, "a copy", ranges[:], found[:])
+	var found [maxExtents]*Block
+	ranges := [maxExtents]extent{{"source", c.Src, from}, {"target", c.Dst, to}}
+	err := s.acquire(op, "a copy", ranges[:], found[:])
 	if err != nil {
 		return nil, err
 	}
 	blocks, src, dst := found[:], found[0], found[1]
 	spec := driver.Copy{Dst: c.Dst, Src: c.Src, DstPitch: c.DstPitch, SrcPitch: c.SrcPitch,
 		Width: c.Width, Height: c.Height}
-	spec.To, spec.DstDevice = dst.where()
-	spec.From, spec.SrcDevice = src.where()
-	wait := dst == nil || src == nil && from > stageMost
+	spec.To, spec.DstDevice = dst.location()
+	spec.From, spec.SrcDevice = src.location()
+	wait := dst == nil || src == nil && from > maxStaged
 	if dst == nil {
 		err = checkAccess(op, "target", c.Dst, to, true)
 	}
@@ -119,7 +119,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		}
 		if src != nil && src.Kind == Pinned {
 			o.ID = rt.listeners.number()
-			spec.Before, o.then = rt.refilled(o.ID, c, from)
+			spec.Before, o.afterNotify = rt.watchSource(o.ID, c, from)
 		}
 		id = s.announce(o)
 	}
@@ -136,7 +136,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		return nil, s.settle(t, id, err)
 	}
 	if id != 0 {
-		rt.listeners.enqueued(id, nil)
+		rt.listeners.endAnnounce(id, nil)
 	}
 	if done == nil {
 		done = s.d.Point()
@@ -154,7 +154,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 // Contract: M8, M11. Source: CUDA driver API, cuMemsetD8Async and its sisters.
 func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uint64) error {
 	const op = "fill"
-	if err := s.admit(t, op); err != nil {
+	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
 	if size != 1 && size != 2 && size != 4 {
@@ -171,13 +171,13 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	}
 	n := count * uint64(size)
 	blocks := []*Block{nil}
-	if err := s.reserve(op, "a fill", []extent{{"target", dst, n}}, blocks); err != nil {
+	if err := s.acquire(op, "a fill", []extent{{"target", dst, n}}, blocks); err != nil {
 		return err
 	}
 	if blocks[0] == nil {
 		return driver.Errorf(driver.InvalidValue, op, "%#x is pageable host memory; fill device or pinned memory", dst)
 	}
-	on, _ := blocks[0].where()
+	on, _ := blocks[0].location()
 	var id uint32
 	if s.listened() {
 		id = s.announce(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
@@ -202,7 +202,7 @@ func (s *Stream) stage(c *driver.Copy, size uint64) error {
 	}
 	if !pages.Read(room, c.Src, size) {
 		s.unstage(room)
-		return unusableError("copy", "source", c.Src, size, false)
+		return accessError("copy", "source", c.Src, size, false)
 	}
 	c.Src, c.Release = room, room
 	return nil

@@ -45,14 +45,14 @@ func (h *useHeap) Pop() any {
 // add defers a block that was taken out of the map. The memory's lock is held.
 func (d *deferred) add(b *Block) {
 	d.bytes += b.Size
-	if b.searched() {
+	if b.ownMemory() {
 		d.space.Insert(b.Start, b.Size, b)
 	}
 	d.wait(b)
 }
 
-// searched reports whether the block is memory of the runtime's own.
-func (b *Block) searched() bool { return b.module == nil && b.returned == nil && !b.registered }
+// ownMemory reports whether the block is memory of the runtime's own.
+func (b *Block) ownMemory() bool { return b.module == nil && b.onReturn == nil && !b.registered }
 
 // wait puts a block where it waits for its next use.
 func (d *deferred) wait(b *Block) {
@@ -62,7 +62,7 @@ func (d *deferred) wait(b *Block) {
 			return
 		}
 	}
-	u := b.busy()
+	u := b.pendingUse()
 	if u == nil {
 		d.done = append(d.done, b)
 		return
@@ -111,16 +111,16 @@ func (d *deferred) take(most int) (found []*Block) {
 	}
 	for _, b := range found {
 		d.bytes -= b.Size
-		if b.searched() {
+		if b.ownMemory() {
 			d.space.Remove(b.Start)
 		}
 	}
 	return found
 }
 
-// reapMost bounds how many freed blocks a call that frees or allocates gives back:
+// maxReap bounds how many freed blocks a call that frees or allocates gives back:
 // more than one, so that they do not pile up, and few, so that no call is slow.
-const reapMost = 16
+const maxReap = 16
 
 // reap gives back at most most freed blocks that no operation uses any more.
 func (rt *Runtime) reap(most int) {
@@ -139,7 +139,7 @@ func (rt *Runtime) reap(most int) {
 
 // reapAll is reap for calls that need the room.
 func (rt *Runtime) reapAll() {
-	for range rt.looks() {
+	for range rt.refreshRounds() {
 		rt.reap(math.MaxInt)
 	}
 }
@@ -180,8 +180,8 @@ func (p *pool) countShortage(failed, waited bool) {
 	p.mu.Unlock()
 }
 
-// shortage is the error of an allocation without room, with what pending work keeps.
-func (rt *Runtime) shortage(op string, size uint64, e *Error) error {
+// outOfMemoryError is the error of an allocation without room, with what pending work keeps.
+func (rt *Runtime) outOfMemoryError(op string, size uint64, e *Error) error {
 	m := &rt.memory
 	m.mu.Lock()
 	freed := m.deferred.bytes

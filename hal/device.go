@@ -62,17 +62,17 @@ func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 	if t == nil {
 		return nil, driver.Errorf(driver.InvalidValue, "per-thread default stream", "a Thread is needed")
 	}
-	if err := t.enter("per-thread default stream"); err != nil {
+	if err := t.checkCaller("per-thread default stream"); err != nil {
 		return nil, err
 	}
 	if s := t.streams[d]; s != nil && !s.closed.Load() {
 		return s, nil
 	}
-	s, err := d.ownStream(t)
+	s, err := d.newPerThreadStream(t)
 	if err != nil {
 		return nil, err
 	}
-	s.special = true
+	s.isDefault = true
 	if t.streams == nil {
 		t.streams = map[*Device]*Stream{}
 	}
@@ -80,9 +80,9 @@ func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 	return s, nil
 }
 
-// ownStream returns the vendor's per-thread default stream where there is one, which
+// newPerThreadStream returns the vendor's per-thread default stream where there is one, which
 // other libraries of the process use, too; else a new stream.
-func (d *Device) ownStream(t *Thread) (*Stream, error) {
+func (d *Device) newPerThreadStream(t *Thread) (*Stream, error) {
 	if d.vendor == nil || !t.Bound {
 		return d.newStream(StreamOptions{}, nil)
 	}
@@ -110,12 +110,12 @@ func (d *Device) Synchronize(t *Thread, limit int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return d.outcome(p.Wait(limit))
+	return d.waitResult(p.Wait(limit))
 }
 
 // Point returns the point at which all work enqueued so far is done.
 func (d *Device) Point(t *Thread) (driver.Point, error) {
-	if err := t.enter("synchronize device"); err != nil {
+	if err := t.checkCaller("synchronize device"); err != nil {
 		return nil, err
 	}
 	return d.rt.observe(d.d.Point(), Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
@@ -128,7 +128,7 @@ func (d *Device) Describe() string { return d.d.Describe() }
 //
 // Contract: A8.
 func (d *Device) Abort(t *Thread) (int, error) {
-	if err := t.enter("abort device"); err != nil {
+	if err := t.checkCaller("abort device"); err != nil {
 		return 0, err
 	}
 	sim := d.rt.sim
@@ -150,8 +150,8 @@ func (d *Device) Lost() error {
 	return nil
 }
 
-// outcome returns the result of a wait: an error if the device was lost meanwhile.
-func (d *Device) outcome(reached bool) (bool, error) {
+// waitResult returns the result of a wait: an error if the device was lost meanwhile.
+func (d *Device) waitResult(reached bool) (bool, error) {
 	if err := d.Lost(); err != nil {
 		return false, err
 	}
@@ -165,7 +165,7 @@ func (d *Device) outcome(reached bool) (bool, error) {
 //   - [ErrInHostFunction].
 func (d *Device) Fact(t *Thread, name string) (string, error) {
 	const op = "device fact"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return "", err
 	}
 	if d.vendor != nil {
@@ -179,7 +179,7 @@ func (d *Device) Fact(t *Thread, name string) (string, error) {
 //
 // # Errors: [ErrInHostFunction].
 func (d *Device) CanAccess(t *Thread, o *Device) (bool, error) {
-	if err := t.enter("peer access"); err != nil {
+	if err := t.checkCaller("peer access"); err != nil {
 		return false, err
 	}
 	if d.rt != o.rt {
@@ -198,7 +198,7 @@ func (d *Device) CanAccess(t *Thread, o *Device) (bool, error) {
 //   - [ErrInHostFunction].
 func (d *Device) EnableAccess(t *Thread, o *Device) error {
 	const op = "enable peer access"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return err
 	}
 	if d == o {
@@ -268,8 +268,8 @@ func (s *Stream) External() bool { return s.external }
 // The largest handle that means the legacy default stream, and the one that means
 // the caller's own.
 const (
-	legacyHandleMost = 1
-	perThreadHandle  = 2
+	maxLegacyHandle = 1
+	perThreadHandle = 2
 )
 
 // External returns the stream with a handle of the vendor's: the open stream of
@@ -285,10 +285,10 @@ const (
 // Contract: S1, D4, H3.
 func (d *Device) External(t *Thread, handle uint64) (*Stream, error) {
 	const op = "use external stream"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return nil, err
 	}
-	if handle <= legacyHandleMost {
+	if handle <= maxLegacyHandle {
 		return d.DefaultStream(), nil
 	}
 	if handle == perThreadHandle && t != nil {

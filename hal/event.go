@@ -56,7 +56,7 @@ type boundEvent struct {
 //
 // Contract: E1, E7.
 func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error) {
-	if err := t.enter("create event"); err != nil {
+	if err := t.checkCaller("create event"); err != nil {
 		return nil, err
 	}
 	if o.Kind > Recorded {
@@ -82,11 +82,11 @@ func (e *Event) bind(d *Device) (driver.Event, error) {
 	if b := e.bound.Load(); b != nil && b.dev == d {
 		return b.d, nil
 	}
-	return e.bindFirst(d)
+	return e.bindSlow(d)
 }
 
-// bindFirst is bind for an event that is not known to be bound to d.
-func (e *Event) bindFirst(d *Device) (driver.Event, error) {
+// bindSlow is bind for an event that is not known to be bound to d.
+func (e *Event) bindSlow(d *Device) (driver.Event, error) {
 	if e.rt != d.rt {
 		return nil, e.otherRuntime("record")
 	}
@@ -161,7 +161,7 @@ func (e *Event) otherRuntime(op string) error {
 //
 // Contract: A4.
 func (s *Stream) Reset(t *Thread, e *Event) error {
-	if err := s.admit(t, "reset event"); err != nil {
+	if err := s.checkEnqueue(t, "reset event"); err != nil {
 		return err
 	}
 	if e.opts.Kind != Future {
@@ -179,8 +179,8 @@ func (s *Stream) Reset(t *Thread, e *Event) error {
 	return s.settle(t, id, s.d.Reset(d, id))
 }
 
-func (e *Event) open(t *Thread, op string) error {
-	if err := t.enter(op); err != nil {
+func (e *Event) checkOpen(t *Thread, op string) error {
+	if err := t.checkCaller(op); err != nil {
 		return err
 	}
 	if e.closed.Load() {
@@ -196,7 +196,7 @@ func (e *Event) open(t *Thread, op string) error {
 //
 // Contract: E1, E4, A5.
 func (e *Event) Query(t *Thread) (bool, error) {
-	if err := e.open(t, "query event"); err != nil {
+	if err := e.checkOpen(t, "query event"); err != nil {
 		return false, err
 	}
 	return e.query(t, false)
@@ -207,7 +207,7 @@ func (e *Event) Query(t *Thread) (bool, error) {
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 func (e *Event) QueryInternal(t *Thread) (bool, error) {
-	if err := e.open(t, "query event"); err != nil {
+	if err := e.checkOpen(t, "query event"); err != nil {
 		return false, err
 	}
 	return e.query(t, true)
@@ -236,12 +236,12 @@ func (e *Event) Synchronize(t *Thread, limit int64) (bool, error) {
 	if err != nil || p == nil {
 		return err == nil, err
 	}
-	return e.Device().outcome(p.Wait(limit))
+	return e.Device().waitResult(p.Wait(limit))
 }
 
 // Point returns the point that the latest record stands for, nil if there is none.
 func (e *Event) Point(t *Thread) (driver.Point, error) {
-	if err := e.open(t, "synchronize event"); err != nil {
+	if err := e.checkOpen(t, "synchronize event"); err != nil {
 		return nil, err
 	}
 	b, version := e.bound.Load(), e.version.Load()
@@ -268,7 +268,7 @@ func (e *Event) Elapsed(t *Thread, end *Event) (float64, error) {
 		return 0, otherRuntimeError(op, fmt.Sprintf("event %d", end.id))
 	}
 	for _, ev := range []*Event{e, end} {
-		if err := ev.open(t, op); err != nil {
+		if err := ev.checkOpen(t, op); err != nil {
 			return 0, err
 		}
 		if ev.version.Load() == 0 {
@@ -297,7 +297,7 @@ func (e *Event) Elapsed(t *Thread, end *Event) (float64, error) {
 //
 // Contract: A7.
 func (e *Event) Time(t *Thread) (int64, error) {
-	if err := e.open(t, "timestamp"); err != nil {
+	if err := e.checkOpen(t, "timestamp"); err != nil {
 		return 0, err
 	}
 	if e.version.Load() == 0 {
@@ -316,7 +316,7 @@ func (e *Event) Time(t *Thread) (int64, error) {
 //
 // Contract: A5.
 func (e *Event) WaitsPending(t *Thread) (int, error) {
-	if err := e.open(t, "query waits"); err != nil {
+	if err := e.checkOpen(t, "query waits"); err != nil {
 		return 0, err
 	}
 	if e.opts.Kind == Standard {
@@ -366,7 +366,7 @@ func (e *Event) Describe() string {
 //
 // Contract: L1, L2.
 func (e *Event) Close(t *Thread) error {
-	if err := t.enter("close event"); err != nil {
+	if err := t.checkCaller("close event"); err != nil {
 		return err
 	}
 	if e.closed.CompareAndSwap(false, true) {

@@ -76,8 +76,8 @@ func (d *Device) ResetMemoryCounts() {
 // CountOutOfMemory counts an allocation that was refused by a limit above the device's.
 func (d *Device) CountOutOfMemory() { d.pool.countShortage(true, false) }
 
-// countPlain counts a new block that is not the pool's.
-func (p *pool) countPlain(size uint64) {
+// countAlloc counts a new block that is not the pool's.
+func (p *pool) countAlloc(size uint64) {
 	p.mu.Lock()
 	p.all.take(bestfit.RoundUp(size))
 	p.all.reserve(bestfit.RoundUp(size))
@@ -99,18 +99,18 @@ func (b *Block) countFreed() {
 	n := bestfit.RoundUp(b.Size)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if b.uncounted {
+	if b.countedFreed {
 		return
 	}
-	b.uncounted = true
+	b.countedFreed = true
 	p.all.used -= n
 	if b.pooled {
 		p.own.used -= n
 	}
 }
 
-// countIdle counts a plain block that goes back to the device.
-func (p *pool) countIdle(size uint64) {
+// countReturned counts a plain block that goes back to the device.
+func (p *pool) countReturned(size uint64) {
 	n := bestfit.RoundUp(size)
 	p.mu.Lock()
 	p.all.active -= n

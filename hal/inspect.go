@@ -29,10 +29,10 @@ type Inspector struct {
 // listeners; operations enqueued before keep the one they had.
 func (rt *Runtime) SetInspector(i *Inspector) { rt.inspector.Store(i) }
 
-// refilled returns what a copy from pinned memory calls before it reads, and what
+// watchSource returns what a copy from pinned memory calls before it reads, and what
 // is to be called once the listeners know of the copy; both nil without an
 // inspector that wants it.
-func (rt *Runtime) refilled(id uint32, c CopySpec, span uint64) (before, then func()) {
+func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64) (before, then func()) {
 	i := rt.inspector.Load()
 	if i == nil || i.Refilled == nil {
 		return nil, nil
@@ -44,15 +44,15 @@ func (rt *Runtime) refilled(id uint32, c CopySpec, span uint64) (before, then fu
 	sum := c.sum()
 	return func() {
 		if c.sum() != sum {
-			rt.inOrder(func() { i.Refilled(id, source) })
+			rt.callInOrder(func() { i.Refilled(id, source) })
 		}
 	}, then
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumMost bounds how much is summed in one go: the collector waits meanwhile.
-const sumMost = 256 << 10
+// maxSummed bounds how much is summed in one go: the collector waits meanwhile.
+const maxSummed = 256 << 10
 
 // sum is a checksum of the rows that the copy reads.
 func (c CopySpec) sum() (sum uint32) {
@@ -64,7 +64,7 @@ func (c CopySpec) sum() (sum uint32) {
 
 func addSum(sum uint32, r Range) uint32 {
 	for b := contents(r); len(b) > 0; {
-		n := min(len(b), sumMost)
+		n := min(len(b), maxSummed)
 		sum = crc32.Update(sum, castagnoli, b[:n])
 		b = b[n:]
 	}
@@ -86,15 +86,15 @@ type watch struct {
 	ids    uint32 // of operations, when the function began
 }
 
-// watching returns the watch for a function with these reads, nil without an
+// newWatch returns the watch for a function with these reads, nil without an
 // inspector that wants it, and under a schedule where other work may change the
 // same bytes meanwhile.
-func (rt *Runtime) watching(id uint32, reads []Range) *watch {
+func (rt *Runtime) newWatch(id uint32, reads []Range) *watch {
 	i := rt.inspector.Load()
 	if i == nil || i.Observed == nil || len(reads) == 0 {
 		return nil
 	}
-	if !rt.deterministic() {
+	if !rt.Deterministic() {
 		return nil
 	}
 	return &watch{rt: rt, id: id, reads: reads, report: i.Observed}
@@ -123,18 +123,18 @@ func (w *watch) end() {
 		}
 	}
 	if len(changed) > 0 {
-		w.rt.inOrder(func() { w.report(w.id, changed) })
+		w.rt.callInOrder(func() { w.report(w.id, changed) })
 	}
 }
 
 const (
 	// copyMost is the size up to which a snapshot keeps the contents themselves.
-	copyMost = 64 << 10
+	maxCopied = 64 << 10
 	// pieces is how many checksums it keeps of anything larger.
-	pieces = 4 << 10
+	maxPieces = 4 << 10
 	// gapMost is how many unchanged bytes between two changed ones count as
 	// changed: numbers that are written seldom change in every byte.
-	gapMost = 8
+	maxGap = 8
 )
 
 // snapshot is what is kept of a range to find out later what changed in it.
@@ -146,10 +146,10 @@ type snapshot struct {
 }
 
 func takeSnapshot(r Range) snapshot {
-	if r.Size <= copyMost {
+	if r.Size <= maxCopied {
 		return snapshot{r: r, copy: bytes.Clone(contents(r)), size: 1}
 	}
-	p := snapshot{r: r, size: (r.Size/pieces + 63) &^ 63}
+	p := snapshot{r: r, size: (r.Size/maxPieces + 63) &^ 63}
 	for at := uint64(0); at < r.Size; at += p.size {
 		p.sums = append(p.sums, p.sum(at))
 	}
@@ -179,7 +179,7 @@ func (p *snapshot) changed() []Range {
 		}
 		at := uint64(i) * p.size
 		start, end := p.r.Start+at, p.r.Start+min(at+p.size, p.r.Size)
-		if last := len(found) - 1; last >= 0 && start-(found[last].Start+found[last].Size) < gapMost {
+		if last := len(found) - 1; last >= 0 && start-(found[last].Start+found[last].Size) < maxGap {
 			found[last].Size = end - found[last].Start
 		} else {
 			found = append(found, Range{start, end - start})
@@ -196,7 +196,7 @@ type watchSink struct {
 
 // Ready implements driver.Sink.
 func (x watchSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	return x.s.dev.rt.Funcs.put(level, ticket{token: token, stream: x.s, c: c, watch: x.w})
+	return x.s.dev.rt.Funcs.push(level, readyFunc{token: token, stream: x.s, c: c, watch: x.w})
 }
 
 // Drop implements driver.Sink.

@@ -25,7 +25,7 @@ func (d *Device) Alloc(t *Thread, size int64) (*Block, error) { return d.AllocWa
 // Contract: M16.
 func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
 	const op = "allocate"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return nil, err
 	}
 	if err := checkSize(op, size); err != nil {
@@ -33,25 +33,25 @@ func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) 
 	}
 	d.used.Store(true)
 	var addr uint64
-	err := d.rt.withRoom(d, op, uint64(size), wait, func() (err error) {
+	err := d.rt.allocWithRetry(d, op, uint64(size), wait, func() (err error) {
 		addr, err = d.d.Alloc(uint64(size))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	d.pool.countPlain(uint64(size))
+	d.pool.countAlloc(uint64(size))
 	b := &Block{Start: addr, Size: uint64(size), Kind: DeviceMemory, dev: d}
-	d.rt.know(b)
+	d.rt.addBlock(b)
 	d.rt.notifyHost(Operation{Kind: "new memory", Stream: d.legacy, Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
 
-// withRoom runs alloc. When there is no memory it gives back what was freed and
+// allocWithRetry runs alloc. When there is no memory it gives back what was freed and
 // is no longer in use, and what pools keep; then it waits for what was freed and
 // is still in use, if the caller can. d is nil for memory of the host.
-func (rt *Runtime) withRoom(d *Device, op string, size uint64, wait func(driver.Point) bool, alloc func() error) error {
-	rt.reap(reapMost)
+func (rt *Runtime) allocWithRetry(d *Device, op string, size uint64, wait func(driver.Point) bool, alloc func() error) error {
+	rt.reap(maxReap)
 	err := alloc()
 	if !isOutOfMemory(err) {
 		return err
@@ -78,7 +78,7 @@ func (rt *Runtime) withRoom(d *Device, op string, size uint64, wait func(driver.
 		d.pool.countShortage(isOutOfMemory(err), waited)
 	}
 	if isOutOfMemory(err) {
-		return rt.shortage(op, size, err.(*Error))
+		return rt.outOfMemoryError(op, size, err.(*Error))
 	}
 	return err
 }
@@ -88,10 +88,10 @@ func isOutOfMemory(err error) bool {
 	return ok && e.Kind == driver.OutOfMemory
 }
 
-func (rt *Runtime) know(b *Block) {
+func (rt *Runtime) addBlock(b *Block) {
 	b.rt = rt
 	rt.memory.mu.Lock()
-	rt.memory.space.Insert(b.Start, b.Size, b)
+	rt.memory.blocks.Insert(b.Start, b.Size, b)
 	rt.memory.mu.Unlock()
 }
 
@@ -109,14 +109,14 @@ func (rt *Runtime) AllocHost(t *Thread, size int64) (*Block, error) {
 // Contract: M16.
 func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
 	const op = "allocate pinned memory"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return nil, err
 	}
 	if err := checkSize(op, size); err != nil {
 		return nil, err
 	}
 	var addr uint64
-	err := rt.withRoom(nil, op, uint64(size), wait, func() (err error) {
+	err := rt.allocWithRetry(nil, op, uint64(size), wait, func() (err error) {
 		addr, err = rt.drv.AllocHost(uint64(size))
 		return err
 	})
@@ -124,7 +124,7 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 		return nil, err
 	}
 	b := &Block{Start: addr, Size: uint64(size), Kind: Pinned}
-	rt.know(b)
+	rt.addBlock(b)
 	rt.notifyHost(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, b.Size}}})
 	return b, nil
 }
@@ -139,16 +139,16 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 // Contract: M10.
 func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 	const op = "register memory"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return err
 	}
 	if err := checkSize(op, size); err != nil {
 		return err
 	}
-	if rt.ours(addr) || rt.ours(addr+uint64(size)-1) {
+	if rt.ownsAddress(addr) || rt.ownsAddress(addr+uint64(size)-1) {
 		return driver.Errorf(driver.InvalidValue, op, "%d bytes at %#x are memory of this runtime", size, addr)
 	}
-	shared := func() *Block { return rt.memory.space.Overlapping(addr, uint64(size)) }
+	shared := func() *Block { return rt.memory.blocks.Overlapping(addr, uint64(size)) }
 	m := &rt.memory
 	m.mu.Lock()
 	other := shared()
@@ -160,7 +160,7 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 		// Another thread may have registered the same bytes meanwhile.
 		m.mu.Lock()
 		if other = shared(); other == nil {
-			m.space.Insert(addr, uint64(size), &Block{Start: addr, Size: uint64(size), Kind: Pinned, registered: true})
+			m.blocks.Insert(addr, uint64(size), &Block{Start: addr, Size: uint64(size), Kind: Pinned, registered: true})
 		}
 		m.mu.Unlock()
 		if other == nil {
@@ -172,11 +172,11 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 	return driver.Errorf(driver.InvalidValue, op, "it shares bytes with %s at %#x", other.describe(), other.Start)
 }
 
-// take removes the block that starts at addr from the map.
-func (rt *Runtime) take(op string, addr uint64, fits func(*Block) bool, what string) (*Block, error) {
-	b := rt.memory.space.Find(addr)
+// liveBlockAt removes the block that starts at addr from the map.
+func (rt *Runtime) liveBlockAt(op string, addr uint64, fits func(*Block) bool, what string) (*Block, error) {
+	b := rt.memory.blocks.Find(addr)
 	switch {
-	case b == nil && rt.ours(addr):
+	case b == nil && rt.ownsAddress(addr):
 		return nil, driver.Errorf(driver.InvalidValue, op,
 			"%#x is no live block: it was freed already, or never allocated", addr)
 	case b == nil:
@@ -190,8 +190,8 @@ func (rt *Runtime) take(op string, addr uint64, fits func(*Block) bool, what str
 	return b, nil
 }
 
-// ours reports whether an address lies where the runtime's memory lies.
-func (rt *Runtime) ours(addr uint64) bool {
+// ownsAddress reports whether an address lies where the runtime's memory lies.
+func (rt *Runtime) ownsAddress(addr uint64) bool {
 	if rt.drv.OwnsHost(addr) {
 		return true
 	}
@@ -213,18 +213,18 @@ func (rt *Runtime) ours(addr uint64) bool {
 // Contract: M2.
 func (rt *Runtime) Free(t *Thread, addr uint64) error {
 	const op = "free"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return err
 	}
 	m := &rt.memory
 	m.mu.Lock()
-	b, err := rt.take(op, addr, func(b *Block) bool { return b.Kind == DeviceMemory }, "device memory")
+	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.Kind == DeviceMemory }, "device memory")
 	if err == nil {
-		rt.retire(b)
+		rt.deferFree(b)
 	}
 	m.mu.Unlock()
 	rt.noteFreed(t, b, err)
-	rt.reap(reapMost)
+	rt.reap(maxReap)
 	return err
 }
 
@@ -269,20 +269,20 @@ func (rt *Runtime) UnregisterHost(t *Thread, addr uint64) error {
 }
 
 func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bool, what string, force bool) error {
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return err
 	}
 	var b *Block
 	var err error
 	rt.refresh()
-	for range rt.looks() {
+	for range rt.refreshRounds() {
 		if b, err = rt.unpinOnce(op, addr, fits, what, force); err == nil || err.(*Error).Kind != driver.NotReady {
 			break
 		}
 		rt.refresh()
 	}
 	rt.noteFreed(t, b, err)
-	rt.reap(reapMost)
+	rt.reap(maxReap)
 	return err
 }
 
@@ -290,27 +290,27 @@ func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, wha
 	m := &rt.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b, err := rt.take(op, addr, fits, what)
+	b, err := rt.liveBlockAt(op, addr, fits, what)
 	if err != nil {
 		return nil, err
 	}
-	if u := b.busy(); u != nil && !force {
+	if u := b.pendingUse(); u != nil && !force {
 		return nil, driver.Errorf(driver.NotReady, op,
 			"%s at %#x is in use by %s, which is pending on stream %d of device %d; synchronize that stream first",
 			b.describe(), addr, u.what, u.stream.index, u.stream.dev.ordinal)
 	}
-	rt.retire(b)
+	rt.deferFree(b)
 	return b, nil
 }
 
-// retire takes a block out of the map and keeps it until nothing uses it any
+// deferFree takes a block out of the map and keeps it until nothing uses it any
 // more. The memory's lock is held.
-func (rt *Runtime) retire(b *Block) {
+func (rt *Runtime) deferFree(b *Block) {
 	b.freed = true
-	for _, s := range b.others {
+	for _, s := range b.recorded {
 		b.addUse(s, s.d.Last())
 	}
-	rt.memory.space.Remove(b.Start)
+	rt.memory.blocks.Remove(b.Start)
 	rt.memory.deferred.add(b)
 }
 

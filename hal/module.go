@@ -34,7 +34,7 @@ type Function struct {
 // Contract: K2, H3. Source: CUDA driver API, cuModuleLoadDataEx.
 func (d *Device) LoadModule(t *Thread, image []byte) (*Module, error) {
 	const op = "load module"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return nil, err
 	}
 	if d.vendor == nil {
@@ -53,12 +53,6 @@ func (d *Device) LoadModule(t *Thread, image []byte) (*Module, error) {
 	m.code = &Block{Kind: DeviceMemory, dev: d, module: made}
 	return m, nil
 }
-
-// Device returns the module's device.
-func (m *Module) Device() *Device { return m.dev }
-
-// Closed reports whether Close was called.
-func (m *Module) Closed() bool { return m.closed.Load() }
 
 // Function returns a function of the module by its name in it.
 //
@@ -85,7 +79,7 @@ func (m *Module) Function(name string) (*Function, error) {
 //
 // Contract: L1, L2.
 func (m *Module) Close(t *Thread) error {
-	if err := t.enter("close module"); err != nil {
+	if err := t.checkCaller("close module"); err != nil {
 		return err
 	}
 	if m.closed.CompareAndSwap(false, true) {
@@ -93,18 +87,12 @@ func (m *Module) Close(t *Thread) error {
 		rt.memory.mu.Lock()
 		rt.memory.deferred.add(m.code)
 		rt.memory.mu.Unlock()
-		for range rt.looks() {
-			rt.reap(reapMost)
+		for range rt.refreshRounds() {
+			rt.reap(maxReap)
 		}
 	}
 	return nil
 }
-
-// Name returns the function's name in its module.
-func (f *Function) Name() string { return f.name }
-
-// Module returns the module the function belongs to.
-func (f *Function) Module() *Module { return f.module }
 
 // Threads returns how many threads a block may have.
 func (f *Function) Threads() int { return f.d.Threads() }
@@ -158,7 +146,7 @@ func (spec *LaunchSpec) check(f *Function) error {
 // Contract: K1, K2, D4, M11, H3. Source: CUDA driver API, cuLaunchKernel.
 func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes []Range) error {
 	const op = "launch"
-	if err := s.admit(t, op); err != nil {
+	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
 	l, ok := s.d.(driver.VendorStream)
@@ -173,28 +161,28 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	if err := spec.check(f); err != nil {
 		return err
 	}
-	if !m.begin(s) {
+	if !m.beginLaunch(s) {
 		return closedError(op, "module")
 	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(Operation{Kind: "launch", Thread: t, Reads: reads, Writes: writes})
 	}
-	blocks := append(s.blocks("a kernel", reads, writes), m.code)
+	blocks := append(s.beginUses("a kernel", reads, writes), m.code)
 	return s.settle(t, id, s.using(blocks, func() error {
 		return l.Launch(driver.Launch{Function: f.d, Grid: spec.Grid, Block: spec.Block, Shared: spec.Shared,
 			Args: spec.Args, Cooperative: spec.Cooperative, Tag: id})
 	}))
 }
 
-// begin notes a launch that s is about to enqueue, unless the module is closed.
-func (m *Module) begin(s *Stream) bool {
+// beginLaunch notes a launch that s is about to enqueue, unless the module is closed.
+func (m *Module) beginLaunch(s *Stream) bool {
 	memory := &m.dev.rt.memory
 	memory.mu.Lock()
 	defer memory.mu.Unlock()
 	if m.closed.Load() {
 		return false
 	}
-	m.code.begin(s, "a kernel")
+	m.code.beginUse(s, "a kernel")
 	return true
 }

@@ -39,10 +39,10 @@ func TestAStreamReachesWhatItsDeviceCanUse(t *testing.T) {
 		{near.Start + 1, math.MaxUint64, false}, {pinned.Start + 8, 56, true}, {pinned.Start, 65, false},
 		{far.Start, 64, false}, {1, 1, false}, {math.MaxUint64, 2, false},
 	} {
-		require.Equal(t, c.want, s.Reaches(hal.Range{Start: c.start, Size: c.size}), "%d bytes at %#x", c.size, c.start)
+		require.Equal(t, c.want, s.CanUse(hal.Range{Start: c.start, Size: c.size}), "%d bytes at %#x", c.size, c.start)
 	}
 	require.NoError(t, rt.Free(me, near.Start))
-	require.False(t, s.Reaches(hal.Range{Start: near.Start, Size: 64}), "freed")
+	require.False(t, s.CanUse(hal.Range{Start: near.Start, Size: 64}), "freed")
 	require.NoError(t, rt.Free(me, far.Start))
 	require.NoError(t, rt.FreeHost(me, pinned.Start, false))
 }

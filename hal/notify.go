@@ -23,9 +23,9 @@ type notifier struct {
 	delivering bool
 }
 
-// backlogMost is how many operations may wait for the thread that delivers before
+// maxBacklog is how many operations may wait for the thread that delivers before
 // those who add more give it time.
-const backlogMost = 4096
+const maxBacklog = 4096
 
 // announce adds an operation that the backend is about to get.
 func (n *notifier) announce(o Operation) {
@@ -104,7 +104,7 @@ func (n *notifier) deliver(notify func(*Operation)) {
 	n.mu.Lock()
 	if n.delivering {
 		// Bounded, since that thread may itself wait for this one, in a listener.
-		for tries := 0; len(n.sequenced) > backlogMost && tries < 100; tries++ {
+		for tries := 0; len(n.sequenced) > maxBacklog && tries < 100; tries++ {
 			n.mu.Unlock()
 			runtime.Gosched()
 			n.mu.Lock()
@@ -121,7 +121,7 @@ func (n *notifier) deliver(notify func(*Operation)) {
 		n.call(list, notify)
 		clear(list)
 		n.mu.Lock()
-		if cap(list) <= backlogMost {
+		if cap(list) <= maxBacklog {
 			n.spare = list[:0]
 		}
 	}

@@ -13,13 +13,13 @@ import (
 type listeners struct {
 	notifier notifier
 	mu       sync.Mutex
-	now      atomic.Pointer[audience]
+	current  atomic.Pointer[listenerSet]
 	ids      atomic.Uint32
 	sites    atomic.Pointer[func() uint32]
 }
 
-// audience is the set of listeners at one time; it is replaced, never changed.
-type audience struct {
+// listenerSet is the set of listeners at one time; it is replaced, never changed.
+type listenerSet struct {
 	functions []*func(Operation)
 	logs      []*Log
 	timed     bool // a log wants times
@@ -60,8 +60,8 @@ type Operation struct {
 	// Internal marks what the runtime did of its own accord.
 	Internal bool
 
-	when int64  // of the call, while a log wants times
-	then func() // called right after the listeners
+	time        int64  // of the call, while a log wants times
+	afterNotify func() // called right after the listeners
 }
 
 // Range is a range of bytes, Size long.
@@ -78,20 +78,20 @@ func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
 	l := &rt.listeners
 	own := &f
 	l.deliver()
-	l.change(func(a *audience) { a.functions = append(a.functions, own) })
+	l.change(func(a *listenerSet) { a.functions = append(a.functions, own) })
 	return func() {
 		l.deliver()
-		l.change(func(a *audience) {
+		l.change(func(a *listenerSet) {
 			a.functions = slices.DeleteFunc(a.functions, func(p *func(Operation)) bool { return p == own })
 		})
 	}
 }
 
-func (l *listeners) change(f func(*audience)) {
+func (l *listeners) change(f func(*listenerSet)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := &audience{}
-	if p := l.now.Load(); p != nil {
+	a := &listenerSet{}
+	if p := l.current.Load(); p != nil {
 		a.functions, a.logs = slices.Clone(p.functions), slices.Clone(p.logs)
 	}
 	f(a)
@@ -99,7 +99,7 @@ func (l *listeners) change(f func(*audience)) {
 	if len(a.functions) == 0 && len(a.logs) == 0 {
 		a = nil
 	}
-	l.now.Store(a)
+	l.current.Store(a)
 }
 
 // SetSites sets the function that returns where the program makes a call; nil for
@@ -113,7 +113,7 @@ func (rt *Runtime) SetSites(f func() uint32) {
 }
 
 // listened reports whether there are listeners.
-func (rt *Runtime) listened() bool { return rt.listeners.now.Load() != nil }
+func (rt *Runtime) listened() bool { return rt.listeners.current.Load() != nil }
 
 func (s *Stream) listened() bool { return s.dev.rt.listened() }
 
@@ -123,7 +123,7 @@ func (s *Stream) listened() bool { return s.dev.rt.listened() }
 func (s *Stream) announce(o Operation) uint32 {
 	o.Stream = s
 	rt := s.dev.rt
-	rt.complete(&o)
+	rt.fillIn(&o)
 	rt.listeners.notifier.announce(o)
 	return o.ID
 }
@@ -135,8 +135,8 @@ func (s *Stream) notify(o Operation) uint32 {
 	return s.dev.rt.notify(o)
 }
 
-// enqueued ends what announce began: the backend has answered.
-func (l *listeners) enqueued(id uint32, err error) {
+// endAnnounce ends what announce began: the backend has answered.
+func (l *listeners) endAnnounce(id uint32, err error) {
 	if err != nil {
 		l.notifier.drop(id)
 	} else {
@@ -148,7 +148,7 @@ func (l *listeners) enqueued(id uint32, err error) {
 func (l *listeners) deliver() { l.notifier.deliver(l.notify) }
 
 func (l *listeners) notify(o *Operation) {
-	if a := l.now.Load(); a != nil && o.Kind != "" {
+	if a := l.current.Load(); a != nil && o.Kind != "" {
 		for _, g := range a.logs {
 			g.add(o)
 		}
@@ -156,15 +156,15 @@ func (l *listeners) notify(o *Operation) {
 			(*f)(*o)
 		}
 	}
-	if o.then != nil {
-		o.then()
+	if o.afterNotify != nil {
+		o.afterNotify()
 	}
 }
 
-// inOrder calls f after the listeners were notified of all operations that have
+// callInOrder calls f after the listeners were notified of all operations that have
 // their place by now.
-func (rt *Runtime) inOrder(f func()) {
-	rt.listeners.notifier.push(Operation{then: f})
+func (rt *Runtime) callInOrder(f func()) {
+	rt.listeners.notifier.push(Operation{afterNotify: f})
 	rt.listeners.deliver()
 }
 
@@ -183,9 +183,9 @@ func (l *listeners) site() uint32 {
 	return 0
 }
 
-// complete adds to an operation what is known of every call, on the thread that
+// fillIn adds to an operation what is known of every call, on the thread that
 // makes it.
-func (rt *Runtime) complete(o *Operation) {
+func (rt *Runtime) fillIn(o *Operation) {
 	l := &rt.listeners
 	if o.ID == 0 {
 		o.ID = l.number()
@@ -193,13 +193,13 @@ func (rt *Runtime) complete(o *Operation) {
 	if o.Site == 0 {
 		o.Site = l.site()
 	}
-	if a := l.now.Load(); a != nil && a.timed {
-		o.when = rt.Now()
+	if a := l.current.Load(); a != nil && a.timed {
+		o.time = rt.Now()
 	}
 }
 
 func (rt *Runtime) notify(o Operation) uint32 {
-	rt.complete(&o)
+	rt.fillIn(&o)
 	rt.listeners.notifier.push(o)
 	rt.listeners.deliver()
 	return o.ID
@@ -222,7 +222,7 @@ func (rt *Runtime) notifyHost(o Operation) {
 //
 // Contract: M14.
 func (rt *Runtime) HostAccess(t *Thread, r Range, write bool) error {
-	if err := t.enter("host access"); err != nil {
+	if err := t.checkCaller("host access"); err != nil {
 		return err
 	}
 	o := Operation{Kind: "host read", Thread: t, Reads: []Range{r}}
@@ -307,8 +307,8 @@ func (e *Logged) Operation() Operation {
 	return o
 }
 
-// logPiece is how many operations are kept in one piece.
-const logPiece = 512
+// logPieceSize is how many operations are kept in one piece.
+const logPieceSize = 512
 
 // Log begins to collect operations, with times if wanted.
 //
@@ -319,10 +319,10 @@ func (rt *Runtime) Log(times bool) *Log {
 		g.clock = rt.Now
 	}
 	rt.listeners.deliver()
-	rt.listeners.change(func(a *audience) { a.logs = append(a.logs, g) })
+	rt.listeners.change(func(a *listenerSet) { a.logs = append(a.logs, g) })
 	g.stop = func() {
 		rt.listeners.deliver()
-		rt.listeners.change(func(a *audience) {
+		rt.listeners.change(func(a *listenerSet) {
 			for i, other := range a.logs {
 				if other == g {
 					a.logs = append(a.logs[:i], a.logs[i+1:]...)
@@ -337,14 +337,14 @@ func (rt *Runtime) Log(times bool) *Log {
 func (g *Log) add(o *Operation) {
 	var when int64
 	if g.clock != nil {
-		when = o.when
+		when = o.time
 	}
 	g.mu.Lock()
 	if len(g.last) == cap(g.last) {
 		if len(g.last) > 0 {
 			g.full = append(g.full, g.last)
 		}
-		g.last = make([]Logged, 0, logPiece)
+		g.last = make([]Logged, 0, logPieceSize)
 	}
 	g.last = append(g.last, Logged{kind: o.Kind, stream: o.Stream, thread: o.Thread, event: o.Event, other: o.Other,
 		version: o.Version, token: o.Token, when: when, id: o.ID, site: o.Site, host: o.Host, internal: o.Internal})

@@ -55,7 +55,7 @@ func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
 // Contract: M16.
 func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
 	const op = "allocate in stream order"
-	if err := s.admit(t, op); err != nil {
+	if err := s.checkEnqueue(t, op); err != nil {
 		return nil, err
 	}
 	if err := checkSize(op, size); err != nil {
@@ -64,14 +64,14 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 	d := s.dev
 	n := bestfit.RoundUp(uint64(size))
 	var c *bestfit.Chunk
-	err := d.rt.withRoom(d, op, uint64(size), wait, func() (err error) {
+	err := d.rt.allocWithRetry(d, op, uint64(size), wait, func() (err error) {
 		c, err = d.pool.alloc(s, n)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	b := &Block{Start: c.Start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, home: s}
+	b := &Block{Start: c.Start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, allocStream: s}
 	var id uint32
 	if s.listened() {
 		id = s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}})
@@ -80,11 +80,11 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 		// The block may be one that pending work of s still works on for its former owner.
 		b.users = []use{{stream: s, place: last, what: "work from before its allocation"}}
 	}
-	d.rt.know(b)
-	if d.rt.deterministic() {
+	d.rt.addBlock(b)
+	if d.rt.Deterministic() {
 		// In the stream's order, and always, whether the block is new or not: the
 		// operations of a run must not depend on what earlier runs left.
-		return b, s.scribble(b, id)
+		return b, s.overwrite(b, id)
 	}
 	return b, nil
 }
@@ -93,7 +93,7 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 func (p *pool) alloc(s *Stream, n uint64) (*bestfit.Chunk, error) {
 	rt := s.dev.rt
 	rt.refresh()
-	for range rt.looks() {
+	for range rt.refreshRounds() {
 		c, held := p.reuse(s, n)
 		if c != nil {
 			return c, nil
@@ -103,7 +103,7 @@ func (p *pool) alloc(s *Stream, n uint64) (*bestfit.Chunk, error) {
 		}
 		rt.refresh()
 	}
-	p.replace(s.dev, n)
+	p.makeRoom(s.dev, n)
 	start, err := s.dev.d.Alloc(n)
 	if err != nil {
 		return nil, err
@@ -138,12 +138,12 @@ func (p *pool) reuse(s *Stream, n uint64) (c *bestfit.Chunk, held bool) {
 	if c == nil {
 		return nil, held
 	}
-	p.cutOut(c, n)
+	p.take(c, n)
 	return c, false
 }
 
-// cutOut takes n bytes of a free chunk.
-func (p *pool) cutOut(c *bestfit.Chunk, n uint64) {
+// take takes n bytes of a free chunk.
+func (p *pool) take(c *bestfit.Chunk, n uint64) {
 	b := c.Bin()
 	if b == &p.ready && c.Whole() {
 		p.idle.Remove(c)
@@ -221,8 +221,8 @@ func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
 	}
 }
 
-// drop takes an idle segment out of the pool; its memory is the caller's to give back.
-func (p *pool) drop(c *bestfit.Chunk) uint64 {
+// removeIdle takes an idle segment out of the pool; its memory is the caller's to give back.
+func (p *pool) removeIdle(c *bestfit.Chunk) uint64 {
 	p.idle.Remove(c)
 	p.ready.Remove(c)
 	p.segments.Remove(c.Start)
@@ -231,14 +231,14 @@ func (p *pool) drop(c *bestfit.Chunk) uint64 {
 	return c.Start
 }
 
-// replace gives idle segments back before a larger one is taken, at most as many
+// makeRoom gives idle segments back before a larger one is taken, at most as many
 // bytes as that has: so a program whose blocks grow does not reserve the sum of them.
-func (p *pool) replace(d *Device, n uint64) {
+func (p *pool) makeRoom(d *Device, n uint64) {
 	var back []uint64
 	p.mu.Lock()
 	for c := p.idle.First(); c != nil && c.Size <= n; c = p.idle.First() {
 		n -= c.Size
-		back = append(back, p.drop(c))
+		back = append(back, p.removeIdle(c))
 	}
 	p.mu.Unlock()
 	for _, addr := range back {
@@ -264,7 +264,7 @@ func (s *Stream) FreeBlockAsync(t *Thread, b *Block) error { return s.freeAsync(
 
 func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	const op = "free in stream order"
-	if err := s.admit(t, op); err != nil {
+	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
 	if only != nil {
@@ -272,13 +272,13 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	}
 	rt := s.dev.rt
 	rt.memory.mu.Lock()
-	b, err := rt.take(op, addr, func(b *Block) bool { return b.pooled && b.dev == s.dev },
+	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.pooled && b.dev == s.dev },
 		"stream-ordered memory of the stream's device")
 	if err == nil && only != nil && only != b {
 		err = only.alreadyFreed(op)
 	}
 	if err == nil {
-		rt.memory.space.Remove(b.Start)
+		rt.memory.blocks.Remove(b.Start)
 		b.freed = true
 	}
 	rt.memory.mu.Unlock()
@@ -302,8 +302,8 @@ func (s *Stream) freeInOrder(t *Thread, b *Block) {
 // kept; what is free but not reached yet stays, and so do parts of segments in use.
 func (p *pool) trim(d *Device, least uint64) {
 	d.rt.refresh()
-	for range d.rt.looks() {
-		back, held := p.excess(least)
+	for range d.rt.refreshRounds() {
+		back, held := p.takeExcess(least)
 		for _, addr := range back {
 			d.d.Free(addr)
 		}
@@ -314,14 +314,14 @@ func (p *pool) trim(d *Device, least uint64) {
 	}
 }
 
-// excess takes out what trim gives back, and reports whether there was more
+// takeExcess takes out what trim gives back, and reports whether there was more
 // that it could not.
-func (p *pool) excess(least uint64) (back []uint64, held bool) {
+func (p *pool) takeExcess(least uint64) (back []uint64, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	held = p.advance()
 	for c := p.idle.First(); c != nil && p.own.reserved-p.own.active > least; c = p.idle.First() {
-		back = append(back, p.drop(c))
+		back = append(back, p.removeIdle(c))
 	}
 	return back, held && p.own.reserved-p.own.active > least
 }
@@ -332,7 +332,7 @@ func (p *pool) drain(d *Device) {
 	if d.d.Pending() > 0 {
 		return
 	}
-	back, _ := p.excess(0)
+	back, _ := p.takeExcess(0)
 	for _, addr := range back {
 		d.d.Free(addr)
 	}

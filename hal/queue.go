@@ -15,8 +15,8 @@ import (
 // sleeps: waking a sleeping thread costs microseconds.
 const funcSpinNS = 20_000
 
-// ticket is a function whose turn has come.
-type ticket struct {
+// readyFunc is a function whose turn has come.
+type readyFunc struct {
 	token  uint64
 	stream *Stream
 	c      driver.Completer // nil when the stream does not wait for the end
@@ -29,17 +29,17 @@ type ticket struct {
 // most urgent stream's first. The runtime's own queue has threads that start
 // and end as needed; a report queue is served by the threads that call Next.
 type Queue struct {
-	mu      sync.Mutex
-	tickets prio.Queue[ticket]
-	idle    []*park.Parker
-	workers []*Thread // that take functions; what each runs is guarded by mu
-	between int       // threads that end a function and take the next at once
-	threads int       // started and not ended
-	limit   int
-	closed  bool
-	reports bool
-	streams int     // subscribed to this report queue
-	dev     *Device // of the subscribed streams
+	mu        sync.Mutex
+	ready     prio.Queue[readyFunc]
+	idle      []*park.Parker
+	workers   []*Thread // that take functions; what each runs is guarded by mu
+	switching int       // threads that end a function and take the next at once
+	threads   int       // started and not ended
+	limit     int
+	closed    bool
+	reports   bool
+	streams   int     // subscribed to this report queue
+	dev       *Device // of the subscribed streams
 	// reported counts reports from their enqueue until they have ended or were
 	// dropped: a backend may hand one over after its stream has completed.
 	reported atomic.Int64
@@ -49,13 +49,13 @@ func newQueue(limit int) *Queue {
 	return &Queue{limit: limit}
 }
 
-func (q *Queue) put(level uint8, k ticket) *park.Parker {
+func (q *Queue) push(level uint8, k readyFunc) *park.Parker {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.tickets.Push(level, k)
+	q.ready.Push(level, k)
 	// A thread between two functions takes one without being woken, and without another
 	// thread being woken to compete for it.
-	if n := len(q.idle); n > 0 && q.tickets.Len() > q.between {
+	if n := len(q.idle); n > 0 && q.ready.Len() > q.switching {
 		p := q.idle[n-1]
 		q.idle = q.idle[:n-1]
 		return p
@@ -65,12 +65,12 @@ func (q *Queue) put(level uint8, k ticket) *park.Parker {
 
 // Ready implements driver.Sink: functions of a stream go to the runtime's queue.
 func (s *Stream) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	return s.dev.rt.Funcs.put(level, ticket{token: token, stream: s, c: c})
+	return s.dev.rt.Funcs.push(level, readyFunc{token: token, stream: s, c: c})
 }
 
 // Drop implements driver.Sink.
 func (s *Stream) Drop(token uint64) *park.Parker {
-	return s.dev.rt.Funcs.put(0, ticket{token: token, stream: s, drop: true})
+	return s.dev.rt.Funcs.push(0, readyFunc{token: token, stream: s, drop: true})
 }
 
 // Task is what Next returns.
@@ -116,7 +116,7 @@ func (t *Thread) ServesOther(q *Queue) bool {
 //
 // Contract: H1, H3, H5, A10.
 func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
-	if err := t.enter("take a function"); err != nil {
+	if err := t.checkCaller("take a function"); err != nil {
 		return Task{}, err
 	}
 	q.mu.Lock()
@@ -131,16 +131,16 @@ func (q *Queue) take(t *Thread, limit int64) Task {
 		q.workers = append(q.workers, t)
 	}
 	for {
-		if k, ok := q.tickets.Pop(); ok {
+		if k, ok := q.ready.Pop(); ok {
 			task := Task{Token: k.token, Drop: k.drop}
 			if !k.drop {
 				if t.running.stream != nil {
-					t.outer = append(t.outer, t.running)
+					t.outerFuncs = append(t.outerFuncs, t.running)
 				}
 				t.running = k
-				t.inside = !q.reports
+				t.inFunction = !q.reports
 			} else {
-				k.uncount()
+				k.endReport()
 			}
 			// One thread is always kept free: this one may be busy for long.
 			if !q.reports && len(q.idle) == 0 && q.threads < q.limit && !q.closed {
@@ -154,7 +154,7 @@ func (q *Queue) take(t *Thread, limit int64) Task {
 			return task
 		}
 		if q.closed {
-			q.dismiss(t)
+			q.removeWorker(t)
 			q.mu.Unlock()
 			return Task{End: true}
 		}
@@ -167,7 +167,7 @@ func (q *Queue) take(t *Thread, limit int64) Task {
 		q.mu.Unlock()
 		got := p.Park(limit, funcSpinNS)
 		q.mu.Lock()
-		if !got && !q.leave(p) {
+		if !got && !q.removeIdle(p) {
 			q.mu.Unlock()
 			p.Park(driver.Forever, 0) // it was chosen meanwhile: its permit follows
 			q.mu.Lock()
@@ -179,7 +179,7 @@ func (q *Queue) take(t *Thread, limit int64) Task {
 			end := !q.reports && len(q.idle) > 0
 			if end {
 				q.threads--
-				q.dismiss(t)
+				q.removeWorker(t)
 			}
 			q.mu.Unlock()
 			return Task{End: end}
@@ -187,15 +187,15 @@ func (q *Queue) take(t *Thread, limit int64) Task {
 	}
 }
 
-// uncount removes a report that ended, or was dropped, from its queue's count.
-func (k ticket) uncount() {
+// endReport removes a report that ended, or was dropped, from its queue's count.
+func (k readyFunc) endReport() {
 	if k.queue != nil {
 		k.queue.reported.Add(-1)
 	}
 }
 
-// dismiss removes a thread that ends from those that serve the queue.
-func (q *Queue) dismiss(t *Thread) {
+// removeWorker removes a thread that ends from those that serve the queue.
+func (q *Queue) removeWorker(t *Thread) {
 	t.serves.Store(nil)
 	for i, o := range q.workers {
 		if o == t {
@@ -205,8 +205,8 @@ func (q *Queue) dismiss(t *Thread) {
 	}
 }
 
-// leave removes a thread from the idle ones and reports whether it was there.
-func (q *Queue) leave(p *park.Parker) bool {
+// removeIdle removes a thread from the idle ones and reports whether it was there.
+func (q *Queue) removeIdle(p *park.Parker) bool {
 	for i, o := range q.idle {
 		if o == p {
 			q.idle = append(q.idle[:i], q.idle[i+1:]...)
@@ -230,17 +230,17 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) (unreported bool) {
 // end is Done with the lock held, which it releases.
 func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 	k := t.running
-	t.running = ticket{}
-	if n := len(t.outer); n > 0 {
-		t.running, t.outer[n-1] = t.outer[n-1], ticket{}
-		t.outer = t.outer[:n-1]
+	t.running = readyFunc{}
+	if n := len(t.outerFuncs); n > 0 {
+		t.running, t.outerFuncs[n-1] = t.outerFuncs[n-1], readyFunc{}
+		t.outerFuncs = t.outerFuncs[:n-1]
 	}
-	t.inside = false
+	t.inFunction = false
 	q.mu.Unlock()
 	if k.stream == nil {
 		return err != nil
 	}
-	k.uncount() // before a thread that synchronizes with the stream goes on
+	k.endReport() // before a thread that synchronizes with the stream goes on
 	if k.watch != nil {
 		k.watch.end()
 	}
@@ -261,10 +261,10 @@ func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 // Contract: H1, H2.
 func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) (task Task, unreported bool) {
 	q.mu.Lock()
-	q.between++
+	q.switching++
 	unreported = q.end(t, failed, err)
 	q.mu.Lock()
-	q.between--
+	q.switching--
 	return q.take(t, 0), unreported
 }
 
@@ -280,14 +280,14 @@ func (q *Queue) Close() {
 	}
 }
 
-// Held returns a text that names the functions on all threads when none is free,
+// DescribeBusy returns a text that names the functions on all threads when none is free,
 // else "".
 //
 // Contract: H5.
-func (q *Queue) Held() string {
+func (q *Queue) DescribeBusy() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.reports || q.threads < q.limit || len(q.idle) > 0 || q.tickets.Len() == 0 {
+	if q.reports || q.threads < q.limit || len(q.idle) > 0 || q.ready.Len() == 0 {
 		return ""
 	}
 	var holders []string
@@ -302,7 +302,7 @@ func (q *Queue) Held() string {
 		holders = append(holders, fmt.Sprintf("function %d of stream %d", t.running.token, t.running.stream.index))
 	}
 	return fmt.Sprintf("; all %d threads for functions are busy (%s) and %d more wait; "+
-		"raise HALSTREAM_HOST_THREADS or let functions end", q.limit, strings.Join(holders, ", "), q.tickets.Len())
+		"raise HALSTREAM_HOST_THREADS or let functions end", q.limit, strings.Join(holders, ", "), q.ready.Len())
 }
 
 // settled reports whether no function will be taken before one has ended.
@@ -316,18 +316,18 @@ func (q *Queue) settled() bool {
 		}
 	}
 	// A thread that neither runs a function nor sleeps is about to take one.
-	return q.between == 0 && busy+len(q.idle) >= q.threads && (q.tickets.Len() == 0 || len(q.idle) == 0)
+	return q.switching == 0 && busy+len(q.idle) >= q.threads && (q.ready.Len() == 0 || len(q.idle) == 0)
 }
 
 // Waiting returns how many functions no thread has taken yet.
 func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.tickets.Len()
+	return q.ready.Len()
 }
 
-// Runs returns the thread that runs the function with this token, nil if none does.
-func (q *Queue) Runs(token uint64) *Thread {
+// Runner returns the thread that runs the function with this token, nil if none does.
+func (q *Queue) Runner(token uint64) *Thread {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range q.workers {

@@ -14,23 +14,23 @@ type extent struct {
 	addr, size uint64
 }
 
-// extentsMost is how many ranges one operation has at most.
-const extentsMost = 2
+// maxExtents is how many ranges one operation has at most.
+const maxExtents = 2
 
-// reserve finds the blocks that ranges lie in, nil for pageable memory, and
+// acquire finds the blocks that ranges lie in, nil for pageable memory, and
 // begins their use on s by what. An address that the runtime does not know may
 // be memory of another library of the process: the backend's library is asked,
 // with no lock held, and such memory counts as a block for this operation only.
-func (s *Stream) reserve(op, what string, ranges []extent, blocks []*Block) error {
+func (s *Stream) acquire(op, what string, ranges []extent, blocks []*Block) error {
 	rt := s.dev.rt
 	m := &rt.memory
-	var foreign [extentsMost]*Block
+	var foreign [maxExtents]*Block
 	for asked := rt.vendor == nil; ; asked = true {
 		m.mu.Lock()
 		missing := false
 		var err error
 		for i, r := range ranges {
-			if blocks[i] = m.space.Find(r.addr); blocks[i] == nil {
+			if blocks[i] = m.blocks.Find(r.addr); blocks[i] == nil {
 				blocks[i] = foreign[i]
 				missing = missing || foreign[i] == nil
 			}
@@ -45,14 +45,14 @@ func (s *Stream) reserve(op, what string, ranges []extent, blocks []*Block) erro
 			continue
 		}
 		for i, r := range ranges {
-			if err = rt.within(op, r, blocks[i]); err != nil {
+			if err = rt.checkRange(op, r, blocks[i]); err != nil {
 				break
 			}
 		}
 		if err == nil {
 			for _, b := range blocks[:len(ranges)] {
 				if b != nil && !b.foreign {
-					b.begin(s, what)
+					b.beginUse(s, what)
 				}
 			}
 		}
@@ -61,9 +61,9 @@ func (s *Stream) reserve(op, what string, ranges []extent, blocks []*Block) erro
 	}
 }
 
-// within checks that a range lies in its block, or if that is nil outside
+// checkRange checks that a range lies in its block, or if that is nil outside
 // everything the runtime knows: in pageable memory.
-func (rt *Runtime) within(op string, r extent, b *Block) error {
+func (rt *Runtime) checkRange(op string, r extent, b *Block) error {
 	if b != nil {
 		if left := b.Start + b.Size - r.addr; r.size > left {
 			return driver.Errorf(driver.InvalidValue, op,
@@ -71,27 +71,27 @@ func (rt *Runtime) within(op string, r extent, b *Block) error {
 				r.role, r.size, r.addr, r.size-left, b.Size, b.Start)
 		}
 		if b.foreign { // a library may know more around registered memory than what was registered
-			return rt.apart(op, r)
+			return rt.checkNoOverlap(op, r)
 		}
 		return nil
 	}
-	if rt.ours(r.addr) {
+	if rt.ownsAddress(r.addr) {
 		return driver.Errorf(driver.InvalidValue, op,
 			"the %s, %#x, lies in memory that was freed or never allocated", r.role, r.addr)
 	}
-	if err := rt.apart(op, r); err != nil {
+	if err := rt.checkNoOverlap(op, r); err != nil {
 		return err
 	}
-	if rt.ours(r.addr + r.size - 1) {
+	if rt.ownsAddress(r.addr + r.size - 1) {
 		return driver.Errorf(driver.InvalidValue, op,
 			"the %s, %d bytes at %#x, runs into memory of a device", r.role, r.size, r.addr)
 	}
 	return nil
 }
 
-// apart refuses a range outside every block that runs into one.
-func (rt *Runtime) apart(op string, r extent) error {
-	if other := rt.memory.space.Overlapping(r.addr, r.size); other != nil {
+// checkNoOverlap refuses a range outside every block that runs into one.
+func (rt *Runtime) checkNoOverlap(op string, r extent) error {
+	if other := rt.memory.blocks.Overlapping(r.addr, r.size); other != nil {
 		return driver.Errorf(driver.InvalidValue, op,
 			"the %s runs from %#x into a block at %#x", r.role, r.addr, other.Start)
 	}
@@ -102,7 +102,7 @@ func (rt *Runtime) apart(op string, r extent) error {
 // the backend's library knows none. No lock is held.
 func (rt *Runtime) foreignBlockAt(addr uint64) *Block {
 	where, start, size, ordinal, known := rt.vendor.Probe(addr)
-	if !known || where == driver.Pageable || rt.gone(addr) {
+	if !known || where == driver.Pageable || rt.isFreed(addr) {
 		return nil
 	}
 	if size == 0 { // it cannot tell where the allocation ends
@@ -118,9 +118,9 @@ func (rt *Runtime) foreignBlockAt(addr uint64) *Block {
 	return b
 }
 
-// gone reports whether an address lies in memory that the program has given
+// isFreed reports whether an address lies in memory that the program has given
 // back and that the runtime still holds: the library knows it, nobody may use it.
-func (rt *Runtime) gone(addr uint64) bool {
+func (rt *Runtime) isFreed(addr uint64) bool {
 	m := &rt.memory
 	m.mu.Lock()
 	deferred := m.deferred.space.Find(addr)
@@ -145,13 +145,13 @@ func span(addr, pitch, width, height uint64) (uint64, bool) {
 	return n, high == 0 && carry == 0 && past == 0
 }
 
-// rowsMost bounds how many rows of a copy listeners see one by one; of more, they
+// maxRows bounds how many rows of a copy listeners see one by one; of more, they
 // see one range that includes the gaps.
-const rowsMost = 4096
+const maxRows = 4096
 
 // rows returns the ranges of the rows, one range where nothing lies between them.
 func rows(addr, pitch, width, height uint64) []Range {
-	if pitch == width || height == 1 || height > rowsMost {
+	if pitch == width || height == 1 || height > maxRows {
 		n, _ := span(addr, pitch, width, height)
 		return []Range{{addr, n}}
 	}
@@ -168,10 +168,10 @@ func checkAccess(op, role string, addr, size uint64, write bool) error {
 	if write && pages.Writable(addr, size) || !write && pages.Readable(addr, size) {
 		return nil
 	}
-	return unusableError(op, role, addr, size, write)
+	return accessError(op, role, addr, size, write)
 }
 
-func unusableError(op, role string, addr, size uint64, write bool) *Error {
+func accessError(op, role string, addr, size uint64, write bool) *Error {
 	access := "readable"
 	if write {
 		access = "writable"
@@ -191,11 +191,11 @@ func CheckMemory(op string, addr, size uint64) error {
 	return checkAccess(op, "memory", addr, size, false)
 }
 
-// Reaches reports whether a range lies in one block that the runtime knows, of the
+// CanUse reports whether a range lies in one block that the runtime knows, of the
 // stream's device or pinned.
 //
 // Contract: D4, M11.
-func (s *Stream) Reaches(r Range) bool {
+func (s *Stream) CanUse(r Range) bool {
 	kind, start, size, ordinal := s.dev.rt.Lookup(r.Start)
 	before := r.Start - start
 	return kind != Pageable && r.Size <= size-before && (ordinal < 0 || ordinal == s.dev.ordinal)

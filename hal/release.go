@@ -6,9 +6,6 @@ import (
 	"halstream/hal/driver"
 )
 
-// Device returns the device that the block belongs to, nil for memory of the host.
-func (b *Block) Device() *Device { return b.dev }
-
 // Freed reports whether the block was freed, by whichever call.
 func (b *Block) Freed() bool {
 	if b.rt == nil {
@@ -29,13 +26,13 @@ func (b *Block) ReleaseInOrder() { b.inOrder = true }
 //
 // Contract: M17. Source: torch.Tensor.record_stream.
 func (b *Block) RecordStream(s *Stream) {
-	if s == b.home {
+	if s == b.allocStream {
 		return
 	}
 	m := &b.rt.memory
 	m.mu.Lock()
-	if !slices.Contains(b.others, s) {
-		b.others = append(b.others, s)
+	if !slices.Contains(b.recorded, s) {
+		b.recorded = append(b.recorded, s)
 	}
 	m.mu.Unlock()
 }
@@ -44,7 +41,7 @@ func (b *Block) RecordStream(s *Stream) {
 func (b *Block) Recorded() bool {
 	b.rt.memory.mu.Lock()
 	defer b.rt.memory.mu.Unlock()
-	return b.others != nil
+	return b.recorded != nil
 }
 
 // addUse notes that the work of s up to place uses the block.
@@ -68,22 +65,22 @@ func (b *Block) addUse(s *Stream, place uint64) {
 // Contract: M2, M7, M15, M17.
 func (b *Block) Release(t *Thread) error {
 	rt := b.rt
-	if err := t.enter("free"); err != nil {
+	if err := t.checkCaller("free"); err != nil {
 		return err
 	}
-	if b.returned != nil {
-		rt.releaseLoan(b)
+	if b.onReturn != nil {
+		rt.releaseBorrowed(b)
 		return nil
 	}
-	if b.inOrder && b.others == nil && !b.home.closed.Load() {
+	if b.inOrder && b.recorded == nil && !b.allocStream.closed.Load() {
 		if rt.remove(b) {
-			b.home.freeInOrder(t, b)
+			b.allocStream.freeInOrder(t, b)
 		}
 		return nil
 	}
 	m := &rt.memory
 	m.mu.Lock()
-	if others := b.others; len(others) > 0 {
+	if others := b.recorded; len(others) > 0 {
 		m.mu.Unlock()
 		for _, s := range others { // exact answers about this point of the streams
 			if k, ok := s.d.(driver.VendorStream); ok {
@@ -97,14 +94,14 @@ func (b *Block) Release(t *Thread) error {
 		return nil
 	}
 	if b.pooled {
-		b.freedAt = b.home.d.Last()
+		b.freedAt = b.allocStream.d.Last()
 		// Its stream gets it back at once.
-		b.users = slices.DeleteFunc(b.users, func(u use) bool { return u.stream == b.home && u.calls == 0 })
+		b.users = slices.DeleteFunc(b.users, func(u use) bool { return u.stream == b.allocStream && u.calls == 0 })
 	}
-	rt.retire(b)
+	rt.deferFree(b)
 	m.mu.Unlock()
 	rt.noteFreed(t, b, nil)
-	rt.reap(reapMost)
+	rt.reap(maxReap)
 	return nil
 }
 
@@ -114,14 +111,14 @@ func (b *Block) Release(t *Thread) error {
 //
 // Contract: M17.
 func (rt *Runtime) Borrow(addr, size uint64, returned func()) *Block {
-	return &Block{Start: addr, Size: size, rt: rt, returned: returned}
+	return &Block{Start: addr, Size: size, rt: rt, onReturn: returned}
 }
 
-func (rt *Runtime) releaseLoan(b *Block) {
+func (rt *Runtime) releaseBorrowed(b *Block) {
 	if rt.ended.Load() { // nothing runs any more
 		if !b.freed {
 			b.freed = true
-			b.returned()
+			b.onReturn()
 		}
 		return
 	}
@@ -130,7 +127,7 @@ func (rt *Runtime) releaseLoan(b *Block) {
 	m.mu.Lock()
 	if !b.freed {
 		b.freed = true
-		if known := m.space.Find(b.Start); known != nil {
+		if known := m.blocks.Find(b.Start); known != nil {
 			for _, u := range known.users {
 				if u.calls > 0 { // the operation that a call is about to enqueue
 					u.place = max(u.place, u.stream.d.Last()+1)
@@ -138,35 +135,35 @@ func (rt *Runtime) releaseLoan(b *Block) {
 				b.addUse(u.stream, u.place)
 			}
 		}
-		for _, s := range b.others {
+		for _, s := range b.recorded {
 			b.addUse(s, s.d.Last())
 		}
 		m.deferred.add(b)
 	}
 	m.mu.Unlock()
-	rt.reap(reapMost)
+	rt.reap(maxReap)
 }
 
-// FreeHome frees stream-ordered memory at the point of the stream it was taken on.
+// FreeOnAllocStream frees stream-ordered memory at the point of the stream it was taken on.
 //
 // # Errors: as for Stream.FreeAsync.
 //
 // Contract: M7.
-func (rt *Runtime) FreeHome(t *Thread, addr uint64) error {
+func (rt *Runtime) FreeOnAllocStream(t *Thread, addr uint64) error {
 	const op = "free in stream order"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return err
 	}
 	rt.memory.mu.Lock()
-	b, err := rt.take(op, addr, func(b *Block) bool { return b.pooled }, "stream-ordered memory")
+	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.pooled }, "stream-ordered memory")
 	rt.memory.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if b.home.closed.Load() {
+	if b.allocStream.closed.Load() {
 		return b.Release(t)
 	}
-	return b.home.FreeAsync(t, addr)
+	return b.allocStream.FreeAsync(t, addr)
 }
 
 // ReleaseOn is Release of a stream-ordered block at this point of s instead of
@@ -177,7 +174,7 @@ func (rt *Runtime) FreeHome(t *Thread, addr uint64) error {
 //   - [ErrInHostFunction], [ErrClosed], [ErrWrongContext], [ErrNoContext].
 func (s *Stream) ReleaseOn(t *Thread, b *Block) error {
 	const op = "free in stream order"
-	if err := s.admit(t, op); err != nil {
+	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
 	if !b.pooled || b.dev != s.dev {
@@ -188,13 +185,13 @@ func (s *Stream) ReleaseOn(t *Thread, b *Block) error {
 	}
 	m := &s.dev.rt.memory
 	m.mu.Lock()
-	b.home = s
+	b.allocStream = s
 	m.mu.Unlock()
 	return b.Release(t)
 }
 
 // ReclaimSome gives back a few of the blocks that were freed and are no longer in use.
-func (rt *Runtime) ReclaimSome() { rt.reap(reapMost) }
+func (rt *Runtime) ReclaimSome() { rt.reap(maxReap) }
 
 // Reclaim gives back what was freed and is no longer in use.
 func (d *Device) Reclaim() {
@@ -212,7 +209,7 @@ func (rt *Runtime) remove(b *Block) bool {
 		return false
 	}
 	b.freed = true
-	rt.memory.space.Remove(b.Start)
+	rt.memory.blocks.Remove(b.Start)
 	return true
 }
 
@@ -239,13 +236,13 @@ func (d *Device) DeferredPoint() driver.Point {
 // Contract: M2, M10.
 func (b *Block) Free(t *Thread) error {
 	const op = "free"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return err
 	}
 	if b.Freed() {
 		return b.alreadyFreed(op)
 	}
-	if b.Kind == Pinned && b.returned == nil && !b.Recorded() {
+	if b.Kind == Pinned && b.onReturn == nil && !b.Recorded() {
 		return b.rt.unpin(t, op, b.Start, func(o *Block) bool { return o == b }, "the block that was to be freed", false)
 	}
 	return b.Release(t)
@@ -255,17 +252,17 @@ func (b *Block) alreadyFreed(op string) error {
 	return driver.Errorf(driver.InvalidValue, op, "the block of %d bytes at %#x was freed already", b.Size, b.Start)
 }
 
-// scribble overwrites a block, as the operation of s that is its allocation.
-func (s *Stream) scribble(b *Block, id uint32) error {
+// overwrite overwrites a block, as the operation of s that is its allocation.
+func (s *Stream) overwrite(b *Block, id uint32) error {
 	m := &s.dev.rt.memory
 	m.mu.Lock()
-	b.begin(s, "its allocation")
+	b.beginUse(s, "its allocation")
 	m.mu.Unlock()
 	return s.using([]*Block{b}, func() error {
-		return s.d.Fill(driver.Fill{Dst: b.Start, Count: min(b.Size, scribbleMost), Value: 0xff, Size: 1,
+		return s.d.Fill(driver.Fill{Dst: b.Start, Count: min(b.Size, maxOverwrite), Value: 0xff, Size: 1,
 			On: driver.OnDevice, Tag: id})
 	})
 }
 
-// scribbleMost bounds how much of a block is overwritten.
-const scribbleMost = 64 << 20
+// maxOverwrite bounds how much of a block is overwritten.
+const maxOverwrite = 64 << 20

@@ -25,7 +25,7 @@ type Runtime struct {
 	// live counts streams and events that are not closed.
 	live   atomic.Int64
 	ended  atomic.Bool
-	memory memories
+	memory memoryState
 	// sim and vendor are the driver, where its devices are simulated, or it is one
 	// of a vendor's library.
 	sim      driver.Simulator
@@ -53,7 +53,7 @@ func Open(drv driver.Driver, threads int) (*Runtime, error) {
 		if dev.vendor, _ = d.(driver.VendorDevice); dev.vendor != nil {
 			dev.levels = max(1, min(driver.Levels, dev.vendor.Priorities()))
 		}
-		dev.legacy = &Stream{dev: dev, d: d.Legacy(), level: uint8(dev.levels - 1), special: true}
+		dev.legacy = &Stream{dev: dev, d: d.Legacy(), level: uint8(dev.levels - 1), isDefault: true}
 		rt.devices = append(rt.devices, dev)
 	}
 	if len(rt.devices) == 0 {
@@ -174,7 +174,7 @@ func (rt *Runtime) Live() int { return int(rt.live.Load()) }
 
 // Pending returns how many operations are enqueued and not done.
 func (rt *Runtime) Pending() (n int) {
-	for range rt.looks() {
+	for range rt.refreshRounds() {
 		rt.refresh()
 		n = 0
 		for _, d := range rt.devices {
@@ -217,7 +217,7 @@ func (rt *Runtime) Close() {
 // Contract: X1.
 func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 	const op = "set schedule"
-	if err := t.enter(op); err != nil {
+	if err := t.checkCaller(op); err != nil {
 		return err
 	}
 	if rt.sim == nil {
@@ -236,8 +236,11 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 	return nil
 }
 
-// deterministic reports whether a deterministic schedule is in force.
-func (rt *Runtime) deterministic() bool {
+// Deterministic reports whether a deterministic schedule is in force, under which
+// the devices move only during calls.
+//
+// Contract: X1.
+func (rt *Runtime) Deterministic() bool {
 	return rt.sim != nil && rt.sim.Deterministic()
 }
 
@@ -259,14 +262,14 @@ func (rt *Runtime) Run() driver.Run {
 	return driver.Run{}
 }
 
-var began = time.Now()
+var processStart = time.Now()
 
 // Now returns nanoseconds of the clock that operations are timed with.
 func (rt *Runtime) Now() int64 {
 	if rt.sim != nil {
 		return rt.sim.Now()
 	}
-	return int64(time.Since(began))
+	return int64(time.Since(processStart))
 }
 
 // FollowExecution switches on or off that the backend notes when operations
@@ -295,14 +298,9 @@ func (rt *Runtime) Executions() []driver.Execution {
 	return nil
 }
 
-// Graphed reports whether the backend knows what its streams wait for.
-func (rt *Runtime) Graphed() bool {
+// ReportsWaits reports whether the backend knows what its streams wait for.
+func (rt *Runtime) ReportsWaits() bool {
 	return rt.sim != nil
-}
-
-// Stepped reports whether the devices move only during calls.
-func (rt *Runtime) Stepped() bool {
-	return rt.deterministic()
 }
 
 // Quiet reports whether nothing of the runtime moves by itself: no stream can,

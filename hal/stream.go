@@ -20,17 +20,17 @@ type StreamOptions struct {
 
 // Stream is an ordered line of work on a device.
 type Stream struct {
-	dev      *Device
-	d        driver.Stream
-	index    uint64
-	level    uint8
-	opts     StreamOptions
-	special  bool // a default stream, which cannot be closed
-	external bool // another library's
-	ctx      *Context
-	closed   atomic.Bool
-	failures atomic.Uint64
-	queue    atomic.Pointer[Queue]
+	dev       *Device
+	d         driver.Stream
+	index     uint64
+	level     uint8
+	opts      StreamOptions
+	isDefault bool // a default stream, which cannot be closed
+	external  bool // another library's
+	ctx       *Context
+	closed    atomic.Bool
+	failures  atomic.Uint64
+	queue     atomic.Pointer[Queue]
 }
 
 // NewStream makes a stream.
@@ -40,7 +40,7 @@ type Stream struct {
 //
 // Contract: S1, S7, H3.
 func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
-	if err := t.enter("create stream"); err != nil {
+	if err := t.checkCaller("create stream"); err != nil {
 		return nil, err
 	}
 	s, err := d.newStream(o, nil)
@@ -80,15 +80,15 @@ func (s *Stream) Index() uint64 { return s.index }
 // Options returns how the stream was made, with the clamped priority.
 func (s *Stream) Options() StreamOptions { return s.opts }
 
-// Special reports whether this is a default stream, which cannot be closed.
-func (s *Stream) Special() bool { return s.special }
+// IsDefault reports whether this is a default stream, which cannot be closed.
+func (s *Stream) IsDefault() bool { return s.isDefault }
 
 // Ordered reports whether the stream takes part in the order with the legacy
 // default stream.
 func (s *Stream) Ordered() bool { return !s.opts.NonBlocking && s.ctx == nil }
 
 // PerThread reports whether this is a thread's default stream.
-func (s *Stream) PerThread() bool { return s.special && s.index != 0 && s.ctx == nil }
+func (s *Stream) PerThread() bool { return s.isDefault && s.index != 0 && s.ctx == nil }
 
 // BlocksHost reports whether calls that enqueue wait for completion.
 func (s *Stream) BlocksHost() bool { return s.opts.BlockHost }
@@ -104,13 +104,13 @@ func (s *Stream) Closed() bool { return s.closed.Load() }
 // Describe says what is pending and what the head operation waits for.
 //
 // Contract: O2.
-func (s *Stream) Describe() string { return s.d.Describe() + s.dev.rt.Funcs.Held() }
+func (s *Stream) Describe() string { return s.d.Describe() + s.dev.rt.Funcs.DescribeBusy() }
 
-// admit checks what every call that enqueues requires: no function runs on the
+// checkEnqueue checks what every call that enqueues requires: no function runs on the
 // calling thread, the stream and its runtime are open, its context is current.
-func (s *Stream) admit(t *Thread, op string) error {
-	if t != nil && t.inside {
-		return t.enter(op)
+func (s *Stream) checkEnqueue(t *Thread, op string) error {
+	if t != nil && t.inFunction {
+		return t.checkCaller(op)
 	}
 	if s.closed.Load() {
 		return closedError(op, "stream")
@@ -128,9 +128,9 @@ func (s *Stream) admit(t *Thread, op string) error {
 // notifies the listeners, and waits where the stream blocks the host.
 func (s *Stream) settle(t *Thread, id uint32, err error) error {
 	if id != 0 {
-		s.dev.rt.listeners.enqueued(id, err)
+		s.dev.rt.listeners.endAnnounce(id, err)
 	}
-	if err != nil || !s.opts.BlockHost || (t != nil && t.WaitsOutside) {
+	if err != nil || !s.opts.BlockHost || (t != nil && t.WaitsItself) {
 		return err
 	}
 	s.point(t).Wait(driver.Forever)
@@ -148,7 +148,7 @@ func (s *Stream) settle(t *Thread, id uint32, err error) error {
 //
 // Contract: E3, E4, E7, D4, H3. Source: CUDA driver API, cuEventRecord.
 func (s *Stream) Record(t *Thread, e *Event) error {
-	if err := s.admit(t, "record"); err != nil {
+	if err := s.checkEnqueue(t, "record"); err != nil {
 		return err
 	}
 	d, err := e.bind(s.dev)
@@ -189,7 +189,7 @@ func (s *Stream) Wait(t *Thread, e *Event) error { return s.WaitLimited(t, e, dr
 //
 // Contract: A6.
 func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
-	if err := s.admit(t, "wait event"); err != nil {
+	if err := s.checkEnqueue(t, "wait event"); err != nil {
 		return err
 	}
 	d, err := e.waitable(s.dev)
@@ -210,7 +210,7 @@ func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 //
 // Contract: S6, H3.
 func (s *Stream) WaitStream(t *Thread, o *Stream) error {
-	if err := s.admit(t, "wait stream"); err != nil {
+	if err := s.checkEnqueue(t, "wait stream"); err != nil {
 		return err
 	}
 	if o.closed.Load() {
@@ -234,7 +234,7 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 //
 // Contract: S3, S4.
 func (s *Stream) Query(t *Thread) (bool, error) {
-	if err := s.open(t, "query"); err != nil {
+	if err := s.checkOpen(t, "query"); err != nil {
 		return false, err
 	}
 	if err := s.Failure(); err != nil {
@@ -256,7 +256,7 @@ func (s *Stream) done(t *Thread, kind string) (bool, error) {
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 func (s *Stream) Done(t *Thread) (bool, error) {
-	if err := s.open(t, "query"); err != nil {
+	if err := s.checkOpen(t, "query"); err != nil {
 		return false, err
 	}
 	return s.done(t, "query stream")
@@ -277,7 +277,7 @@ func (s *Stream) workDone() bool {
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 func (s *Stream) TryFinish(t *Thread) (bool, error) {
-	if err := s.open(t, "synchronize"); err != nil {
+	if err := s.checkOpen(t, "synchronize"); err != nil {
 		return false, err
 	}
 	return s.done(t, "synchronize stream")
@@ -307,7 +307,7 @@ func (s *Stream) Synchronize(t *Thread, limit int64) (bool, error) {
 
 // Point returns the point at which all work enqueued on s so far is done.
 func (s *Stream) Point(t *Thread) (driver.Point, error) {
-	if err := s.open(t, "synchronize"); err != nil {
+	if err := s.checkOpen(t, "synchronize"); err != nil {
 		return nil, err
 	}
 	return s.point(t), nil
@@ -340,9 +340,9 @@ func (s *Stream) Failure() error {
 	return nil
 }
 
-// open checks what calls that enqueue nothing require; they need no current context.
-func (s *Stream) open(t *Thread, op string) error {
-	if err := t.enter(op); err != nil {
+// checkOpen checks what calls that enqueue nothing require; they need no current context.
+func (s *Stream) checkOpen(t *Thread, op string) error {
+	if err := t.checkCaller(op); err != nil {
 		return err
 	}
 	if s.closed.Load() {
@@ -359,26 +359,26 @@ func (s *Stream) open(t *Thread, op string) error {
 //
 // Contract: L1, L2.
 func (s *Stream) Close(t *Thread) error {
-	if err := t.enter("close stream"); err != nil {
+	if err := t.checkCaller("close stream"); err != nil {
 		return err
 	}
-	if s.special {
+	if s.isDefault {
 		return driver.Errorf(driver.InvalidValue, "close stream", "a default stream cannot be closed")
 	}
 	if !s.closed.Load() {
 		s.dev.rt.notifyHost(Operation{Kind: "close stream", Stream: s, Thread: t})
 	}
-	s.end()
+	s.close()
 	return nil
 }
 
-func (s *Stream) end() {
+func (s *Stream) close() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.dev.handles.remove(s) // the library may use the number again at once
 		s.leaveQueue(s.queue.Load())
 		s.dropFailure()
 		s.d.Close()
-		if !s.special {
+		if !s.isDefault {
 			s.dev.rt.live.Add(-1)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // Nop enqueues an operation that does nothing.
 func (s *Stream) Nop(t *Thread) error {
-	if err := s.admit(t, "nop"); err != nil {
+	if err := s.checkEnqueue(t, "nop"); err != nil {
 		return err
 	}
 	var id uint32
@@ -22,7 +22,7 @@ func (s *Stream) Nop(t *Thread) error {
 // # Errors
 //   - [ErrNotSupported]: the backend cannot.
 func (s *Stream) Delay(t *Thread, ns int64) error {
-	if err := s.admit(t, "delay"); err != nil {
+	if err := s.checkEnqueue(t, "delay"); err != nil {
 		return err
 	}
 	var id uint32
@@ -39,7 +39,7 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 //
 // Contract: O3.
 func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
-	if err := s.admit(t, "gate"); err != nil {
+	if err := s.checkEnqueue(t, "gate"); err != nil {
 		return nil, err
 	}
 	var id uint32
@@ -48,7 +48,7 @@ func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 	}
 	opened, err := s.d.Gate(s.dev.rt.gateIDs.Add(1), id)
 	if id != 0 {
-		s.dev.rt.listeners.enqueued(id, err)
+		s.dev.rt.listeners.endAnnounce(id, err)
 	}
 	return opened, err
 }
@@ -63,7 +63,7 @@ func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 // Contract: M11, M12.
 func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error {
 	const op = "call native"
-	if err := s.admit(t, op); err != nil {
+	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
 	if fn == 0 {
@@ -75,11 +75,11 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 	}
 	spec := driver.Native{Fn: fn, Arg: arg, Tag: id}
 	if id != 0 {
-		if watch := s.dev.rt.watching(id, reads); watch != nil {
+		if watch := s.dev.rt.newWatch(id, reads); watch != nil {
 			spec.Before, spec.After = watch.begin, watch.end
 		}
 	}
-	blocks := s.blocks("a native function", reads, writes)
+	blocks := s.beginUses("a native function", reads, writes)
 	return s.settle(t, id, s.using(blocks, func() error { return s.d.Native(spec) }))
 }
 
@@ -99,7 +99,7 @@ func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t
 //
 // Contract: H1, H3, M11.
 func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) error {
-	if err := s.admit(t, "call"); err != nil {
+	if err := s.checkEnqueue(t, "call"); err != nil {
 		return err
 	}
 	var id uint32
@@ -108,38 +108,38 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) erro
 	}
 	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
 	if id != 0 {
-		if w := s.dev.rt.watching(id, reads); w != nil {
+		if w := s.dev.rt.newWatch(id, reads); w != nil {
 			f.Sink = watchSink{s, w}
 		}
 	}
 	if len(reads)+len(writes) == 0 {
 		return s.settle(t, id, s.d.HostFunc(f))
 	}
-	blocks := s.blocks("a function", reads, writes)
+	blocks := s.beginUses("a function", reads, writes)
 	return s.settle(t, id, s.using(blocks, func() error { return s.d.HostFunc(f) }))
 }
 
-// Pass enqueues a function that later work, synchronize included, does not
+// HostFuncNoWait enqueues a function that later work, synchronize included, does not
 // wait for: it is handed over when s gets there.
 //
 // Contract: H3, M12.
-func (s *Stream) Pass(t *Thread, token uint64) error {
-	if err := s.admit(t, "pass"); err != nil {
+func (s *Stream) HostFuncNoWait(t *Thread, token uint64) error {
+	if err := s.checkEnqueue(t, "pass"); err != nil {
 		return err
 	}
 	return s.settle(t, 0, s.d.HostFunc(driver.HostFunc{Token: token, Sink: s, Passing: true}))
 }
 
-// blocks begins the use of every block that holds the start of a range.
-func (s *Stream) blocks(what string, lists ...[]Range) []*Block {
+// beginUses begins the use of every block that holds the start of a range.
+func (s *Stream) beginUses(what string, lists ...[]Range) []*Block {
 	m := &s.dev.rt.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []*Block
 	for _, list := range lists {
 		for _, r := range list {
-			if b := m.space.Find(r.Start); b != nil {
-				b.begin(s, what)
+			if b := m.blocks.Find(r.Start); b != nil {
+				b.beginUse(s, what)
 				found = append(found, b)
 			}
 		}
@@ -156,7 +156,7 @@ func (s *Stream) blocks(what string, lists ...[]Range) []*Block {
 //
 // Contract: A8.
 func (s *Stream) Abort(t *Thread) (int, error) {
-	if err := s.open(t, "abort"); err != nil {
+	if err := s.checkOpen(t, "abort"); err != nil {
 		return 0, err
 	}
 	sim := s.dev.rt.sim
@@ -187,11 +187,11 @@ type reportSink struct {
 }
 
 func (r reportSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	return r.q.put(level, ticket{token: token, stream: r.s, c: c, queue: r.q})
+	return r.q.push(level, readyFunc{token: token, stream: r.s, c: c, queue: r.q})
 }
 
 func (r reportSink) Drop(token uint64) *park.Parker {
-	return r.q.put(0, ticket{token: token, stream: r.s, drop: true, queue: r.q})
+	return r.q.push(0, readyFunc{token: token, stream: r.s, drop: true, queue: r.q})
 }
 
 // Report enqueues a function for the report queue s is subscribed to. With
@@ -203,7 +203,7 @@ func (r reportSink) Drop(token uint64) *park.Parker {
 //
 // Contract: A10.
 func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
-	if err := s.admit(t, "report"); err != nil {
+	if err := s.checkEnqueue(t, "report"); err != nil {
 		return err
 	}
 	q.reported.Add(1) // before the look at the subscription, or Unused could miss it
@@ -231,7 +231,7 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
 //
 // Contract: A10.
 func (s *Stream) Subscribe(t *Thread, q *Queue) error {
-	if err := s.open(t, "subscribe"); err != nil {
+	if err := s.checkOpen(t, "subscribe"); err != nil {
 		return err
 	}
 	q.mu.Lock()
@@ -258,7 +258,7 @@ func (s *Stream) Subscribe(t *Thread, q *Queue) error {
 //
 // Contract: A10. Source: CANN runtime API, aclrtLaunchHostFunc.
 func (s *Stream) UseRuntimeThreads(t *Thread) error {
-	if err := s.open(t, "launch host function"); err != nil {
+	if err := s.checkOpen(t, "launch host function"); err != nil {
 		return err
 	}
 	if !s.queue.CompareAndSwap(nil, runtimeThreads) && s.queue.Load() != runtimeThreads {
@@ -285,7 +285,7 @@ func (s *Stream) ReportQueue() *Queue {
 //
 // Contract: A10.
 func (s *Stream) Unsubscribe(t *Thread, q *Queue) error {
-	if err := s.open(t, "unsubscribe"); err != nil {
+	if err := s.checkOpen(t, "unsubscribe"); err != nil {
 		return err
 	}
 	if !s.leaveQueue(q) {

@@ -187,7 +187,7 @@ func MemFreeHome(addr uint64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, raise(r.FreeHome(caller(), addr))
+	return 0, raise(r.FreeOnAllocStream(caller(), addr))
 }
 
 // MemAwaitCalls waits for the work that is enqueued on a device, whose functions

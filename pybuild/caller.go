@@ -119,7 +119,7 @@ func register() *hal.Thread {
 // enlist gives the calling thread a slot.
 func enlist() *hal.Thread {
 	t := hal.NewThread()
-	t.WaitsOutside, t.Bound = true, true
+	t.WaitsItself, t.Bound = true, true
 	var slot int32
 	if n := len(freeSlots); n > 0 {
 		slot = freeSlots[n-1]

@@ -96,7 +96,7 @@ func ContextDestroy(id int64) (zero int64, err error) {
 		return 0, err
 	}
 	t := caller()
-	if err := c.Destroyable(t); err != nil {
+	if err := c.CheckDestroy(t); err != nil {
 		return 0, raise(err)
 	}
 	return 0, end(t, c)
@@ -108,7 +108,7 @@ func end(t *hal.Thread, c *hal.Context) error {
 		return raise(err)
 	}
 	if await(p, driver.Forever) == 0 {
-		c.Keep() // a signal handler raised
+		c.UndoRelease() // a signal handler raised
 		return nil
 	}
 	c.End()

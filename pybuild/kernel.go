@@ -124,7 +124,7 @@ func StreamLaunch(id, functionID int64, modes, data string) (misplaced int64, er
 		if mode == '-' || r.Size == 0 {
 			continue
 		}
-		if mode >= 'a' && !s.Reaches(r) {
+		if mode >= 'a' && !s.CanUse(r) {
 			return 1, nil
 		}
 		if mode |= 'a' - 'A'; mode != 'w' {

@@ -47,7 +47,7 @@ func StreamPass(id, token int64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return enqueued(t, s, s.Pass(t, uint64(token)))
+	return enqueued(t, s, s.HostFuncNoWait(t, uint64(token)))
 }
 
 // StreamReaches returns 1 if n bytes lie in one block that the runtime knows and
@@ -58,7 +58,7 @@ func StreamReaches(id int64, addr, n uint64) (yes int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return truth(s.Reaches(hal.Range{Start: addr, Size: n})), nil
+	return truth(s.CanUse(hal.Range{Start: addr, Size: n})), nil
 }
 
 // accesses reads the text form of ranges.

@@ -69,9 +69,9 @@ func whoCalls() driver.Caller {
 			return t.ID, t.Serves()
 		},
 		Stuck: func(token uint64) (stuck, interrupted bool) {
-			t := funcs.Runs(token)
+			t := funcs.Runner(token)
 			if t == nil {
-				return funcs.Held() != "", false // no thread is left to take it
+				return funcs.DescribeBusy() != "", false // no thread is left to take it
 			}
 			tids.Lock()
 			tid := tids.of[t]

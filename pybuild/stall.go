@@ -75,7 +75,7 @@ type watch struct {
 // newWatch returns the watch over a wait, nil where the backend cannot tell what
 // it waits for.
 func newWatch(r *hal.Runtime, p driver.Point) *watch {
-	if r == nil || !r.Graphed() {
+	if r == nil || !r.ReportsWaits() {
 		return nil
 	}
 	w := &watch{rt: r, wait: blocked{point: p}}
@@ -88,7 +88,7 @@ func newWatch(r *hal.Runtime, p driver.Point) *watch {
 
 // firstSlice returns how long a wait goes without looking at anything.
 func firstSlice(r *hal.Runtime, limit int64) int64 {
-	if limit < 0 && r != nil && r.Stepped() {
+	if limit < 0 && r != nil && r.Deterministic() {
 		return steppedNS
 	}
 	return sliceNS
@@ -110,7 +110,7 @@ func (w *watch) due() bool {
 		return false
 	}
 	most := calmMost
-	if w.rt.Stepped() {
+	if w.rt.Deterministic() {
 		most = calmMostStepped
 	}
 	if w.calm >= most {

@@ -116,7 +116,7 @@ func (p *program) call(s *hal.Stream, pass bool) {
 	p.mu.Unlock()
 	enqueue := s.HostFunc
 	if pass {
-		enqueue = s.Pass
+		enqueue = s.HostFuncNoWait
 	}
 	if p.failed(enqueue(p.me, token)) {
 		p.mu.Lock()
@@ -172,7 +172,7 @@ func (p *program) device(d *hal.Device) {
 		p.wait("stream", func() (bool, error) { return s.Synchronize(p.me, limit) })
 	}
 	for _, s := range []*hal.Stream{a, b} {
-		if !s.Special() {
+		if !s.IsDefault() {
 			p.failed(s.Close(p.me))
 		}
 	}

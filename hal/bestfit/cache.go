@@ -179,16 +179,3 @@ func (p *Cache) SetLimit(device int, bytes uint64) {
 	p.limits[device] = bytes
 	p.mu.Unlock()
 }
-
-// Devices returns the devices that the pool holds memory of.
-func (p *Cache) Devices() (devices []int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for d, total := range p.totals {
-		if total > 0 {
-			devices = append(devices, d)
-		}
-	}
-	slices.Sort(devices)
-	return devices
-}

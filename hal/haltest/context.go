@@ -242,7 +242,7 @@ var contextCases = []testCase{
 		last, err := d.ReleasePrimary(k.Me, false)
 		require.NoError(k, err)
 		require.Nil(k, last)
-		require.ErrorIs(k, a.Destroyable(k.Me), hal.ErrInvalidValue)
+		require.ErrorIs(k, a.CheckDestroy(k.Me), hal.ErrInvalidValue)
 		last, err = d.ReleasePrimary(k.Me, false)
 		require.NoError(k, err)
 		require.Same(k, a, last)
