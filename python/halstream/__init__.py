@@ -151,7 +151,8 @@ def strict(on: bool = True) -> None:
     """Turn strict mode on or off: dialects show only what the packages have that they mirror.
 
     What their classes inherit from the core, `call` or `launch` for instance,
-    then raises AttributeError, and guards of paddle and mindspore make a stream
+    and what their modules have beyond the mirrored ones, `acl.constants` for
+    instance, then raises AttributeError, and guards of paddle and mindspore make a stream
     current for the whole process. A program that passes in this mode uses
     nothing that the mirrored package lacks. The environment variable
     ``HALSTREAM_STRICT=1`` turns it on from the start.

@@ -1,13 +1,16 @@
-"""Strict mode: the classes of a dialect show only what the mirrored package has."""
+"""Strict mode: the classes and modules of a dialect show only what the mirrored package has."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import halstream as hs
 import pytest
+from halstream._dialects._not_built import public_names
 
 Child = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -123,3 +126,77 @@ print("done")
 """
     )
     assert done.stdout == "called\n" * 5 + "done\n", done.stdout + done.stderr
+
+
+DIALECTS = ("torch", "paddle", "mindspore", "cupy", "cupyx", "acl")
+
+# Public names of the real modules, as they are in the wheels (torch: as their sources say).
+REAL: dict[str, str] = json.loads((Path(__file__).parents[1] / "signatures" / "modules.json").read_text())["names"]
+
+# Names of the real packages that those wheels do not have.
+OTHER_BUILDS = {"paddle.base.core.get_cuda_device_count"}  # for GPUs
+
+PUBLIC = """
+import importlib, json, pkgutil
+import halstream as hs
+{first}
+found = {{}}
+package = importlib.import_module("halstream.{dialect}")
+modules = [info.name for info in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+for name in [package.__name__, *(n for n in modules if not any(p.startswith("_") for p in n.split(".")[1:]))]:
+    module = importlib.import_module(name)
+    {second}
+    found[name.removeprefix("halstream.")] = [n for n in dir(module) if not n.startswith("_")]
+    for public in getattr(module, "__all__", ()):
+        getattr(module, public)
+    exec(f"from {{name}} import *")
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("env", "first", "second"), WAYS.values(), ids=WAYS.keys())
+def test_modules_show_no_name_that_the_mirrored_module_lacks(
+    child: Child, dialect: str, env: dict[str, str], first: str, second: str
+) -> None:
+    done = child(PUBLIC.format(dialect=dialect, first=first, second=second), env=env)
+    found: dict[str, list[str]] = json.loads(done.stdout or "{}")
+    assert found, done.stderr
+    for module, names in found.items():
+        real = set(REAL[module].split()) if dialect != "acl" else set(public_names(module) or ())
+        assert {name for name in set(names) - real if f"{module}.{name}" not in OTHER_BUILDS} == set(), module
+        assert names or module in EMPTY, f"{module} shows nothing"
+
+
+# Real modules of which only private names are mirrored, and one that pyACL does not have.
+EMPTY = {"paddle.framework", "paddle.base.framework", "mindspore.common.api", "acl.constants"}
+
+
+def test_hidden_names_of_modules_raise_and_mirrored_ones_work(child: Child) -> None:
+    done = child(
+        """
+import halstream as hs
+from halstream.torch import cuda
+from halstream.paddle import device
+from halstream.acl import constants, rt
+assert hasattr(cuda, "Callable") and constants.ACL_DEVICE == 0  # not in strict mode
+hs.strict()
+for module, name in ((cuda, "Callable"), (device, "convert_to_place"), (constants, "ACL_DEVICE")):
+    assert name not in dir(module)
+    try:
+        getattr(module, name)
+    except AttributeError as exc:
+        assert name in str(exc) and "strict mode" in str(exc), exc
+    else:
+        raise SystemExit(f"{module} shows {name}")
+cuda.Stream().synchronize()
+assert cuda.__name__ == "halstream.torch.cuda" and cuda.__doc__
+assert rt.get_device_count()[1] == 0
+assert str(device("cpu")) == "cpu"  # a module that can be called
+hs.strict(False)
+assert hasattr(cuda, "Callable") and constants.ACL_DEVICE == 0
+assert str(device("cpu")) == "cpu"
+print("done")
+"""
+    )
+    assert done.stdout == "done\n", done.stdout + done.stderr

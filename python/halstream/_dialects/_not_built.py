@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, NoReturn
 
+from .._core._strict import strict
 from .._errors import NotSupportedError
 
 __all__ = ["Errors", "attribute_error", "is_not_built", "names", "not_built", "public_names"]
@@ -67,7 +68,7 @@ def public_names(owner: str) -> Mapping[str, str] | None:
 
 
 def not_built(module: str, errors: Errors = _ERRORS) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a dialect's module.
+    """Return the ``__getattr__`` of a dialect's public module, and register it for strict mode.
 
     Parameters
     ----------
@@ -84,6 +85,7 @@ def not_built(module: str, errors: Errors = _ERRORS) -> Callable[[str], Any]:
         that the mirrored module lacks a plain AttributeError.
     """
     mirrored = module.removeprefix(f"{_PACKAGE}.")
+    strict.add_module(module)
 
     def __getattr__(name: str) -> Any:
         kind = (public_names(mirrored) or {}).get(name)

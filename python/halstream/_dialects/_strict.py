@@ -1,14 +1,16 @@
-"""Strict mode: a dialect's classes show only the names of the package that it mirrors.
+"""Strict mode: a dialect's classes and modules show only the names of the package that it mirrors.
 
 The classes inherit from the core's, whose names programs could use by mistake
-without noticing that the program is no longer portable. In strict mode such a
-name raises AttributeError, except in the package's own code.
+without noticing that the program is no longer portable, and the modules have the
+names that they import. In strict mode such a name raises AttributeError, except
+in the package's own code.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 from .._core._strict import strict
@@ -17,6 +19,14 @@ from ._not_built import public_names
 __all__ = ["turn"]
 
 _PACKAGE = __name__.partition(".")[0]
+
+
+def _called_by_package() -> bool:
+    """Return whether code of this package asks for the attribute, through Python's import machinery perhaps."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "importlib._bootstrap":
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == _PACKAGE
 
 
 class _Hidden:
@@ -30,8 +40,7 @@ class _Hidden:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         owner = type(instance) if owner is None else owner
-        caller = sys._getframe(1).f_globals.get("__name__", "")
-        if caller.partition(".")[0] != _PACKAGE and self.name not in _names(owner):
+        if not _called_by_package() and self.name not in _names(owner):
             raise AttributeError(
                 f"{owner.__name__!r} has no attribute {self.name!r} in strict mode: the package that "
                 f"{self.cls.__module__} mirrors does not have it. It belongs to {_PACKAGE}'s core; "
@@ -96,9 +105,52 @@ def _show(cls: type) -> None:
         del cls.__dir__
 
 
+class _StrictModule(ModuleType):
+    """What the class of a dialect's public module inherits from in strict mode."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__all__" and not _called_by_package():
+            # Also of a module without it, which a star import would ask for each name that it has.
+            names = vars(self).get(name) or [public for public in vars(self) if not public.startswith("_")]
+            return _mirrored(self.__name__, names)
+        found = super().__getattribute__(name)
+        if name.startswith("_") or _called_by_package():
+            return found
+        module = self.__name__
+        if name not in _mirrored(module, (name,)):
+            mirrored = module.removeprefix(f"{_PACKAGE}.")
+            raise AttributeError(f"module {module!r} has no attribute {name!r} in strict mode: {mirrored} has none")
+        return found
+
+    def __dir__(self) -> list[str]:
+        names = list(super().__dir__())
+        return [*(name for name in names if name.startswith("_")), *_mirrored(self.__name__, names)]
+
+
+def _mirrored(module: str, names: Iterable[str]) -> list[str]:
+    """Return those of some names that the mirrored module has."""
+    listed = public_names(module.removeprefix(f"{_PACKAGE}.")) or {}
+    return [name for name in names if name in listed]
+
+
+def _hide_module(name: str) -> None:
+    module = sys.modules[name]
+    if not isinstance(module, _StrictModule):
+        module.__class__ = type(_StrictModule.__name__, (_StrictModule, type(module)), {})
+
+
+def _show_module(name: str) -> None:
+    module = sys.modules.get(name)
+    if isinstance(module, _StrictModule):
+        module.__class__ = type(module).__bases__[1]
+
+
 def turn(on: bool) -> None:
-    """Turn strict mode on or off for all classes, also for those of dialects imported later."""
+    """Turn strict mode on or off for all dialects, also for what is imported later."""
     strict.enabled = on
     strict.hide = _hide if on else None
+    strict.hide_module = _hide_module if on else None
     for cls in list(strict.classes):
         (_hide if on else _show)(cls)
+    for name in list(strict.modules):
+        (_hide_module if on else _show_module)(name)

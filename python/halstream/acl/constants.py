@@ -1,12 +1,13 @@
 """ACL's numbers: event, stream and callback constants, and every error code.
 
-pyACL itself exports none; programs define their own from the C headers.
+pyACL itself exports none; programs define their own from the C headers. Strict mode hides them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .._dialects._not_built import not_built
 from ._codes import BY_NAME
 
 ACL_MAJOR_VERSION: Final = 1
@@ -152,6 +153,9 @@ ACL_BF16: Final = 27
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> int: ...
+
+else:
+    __getattr__ = not_built(__name__)
 
 
 globals().update(BY_NAME)

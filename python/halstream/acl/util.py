@@ -11,12 +11,13 @@ import math
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _native
 from .._core._interop import backend_name
+from .._dialects._not_built import not_built
 from .._memory import DEVICE, kind_of
 from . import _table
 from ._call import command as _command
@@ -142,3 +143,7 @@ def ptr_to_bytes(pointer: int, size: int, /) -> bytes:
         return b""
     _check_visible(pointer, size)
     return ctypes.string_at(pointer, size)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = not_built(__name__)

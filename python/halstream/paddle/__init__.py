@@ -7,6 +7,15 @@ from . import base, cuda, device, framework
 from ._dtype import TYPES, dtype, get_default_dtype, set_default_dtype
 from ._functions import *  # noqa: F403
 from ._functions import __all__ as _functions
+from ._places import (
+    CPUPlace,
+    CUDAPinnedPlace,
+    CUDAPlace,
+    CustomPlace,
+    IPUPlace,
+    XPUPinnedPlace,
+    XPUPlace,
+)
 from ._tensor import Size, Tensor
 from .device import (
     Event,
@@ -25,15 +34,6 @@ from .device import (
     is_compiled_with_xpu,
     set_default_device,
     set_device,
-)
-from .places import (
-    CPUPlace,
-    CUDAPinnedPlace,
-    CUDAPlace,
-    CustomPlace,
-    IPUPlace,
-    XPUPinnedPlace,
-    XPUPlace,
 )
 
 #: The release that is mirrored.

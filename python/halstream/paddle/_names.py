@@ -10,7 +10,7 @@ import halstream
 
 from .._core import _current
 from ._place import Place
-from .places import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, custom_types, is_custom
+from ._places import CPUPlace, CUDAPinnedPlace, CUDAPlace, CustomPlace, custom_types, is_custom
 
 _BUILT_IN = re.compile(r"(gpu|dcu|xpu):\d+")
 

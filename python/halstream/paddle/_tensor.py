@@ -17,8 +17,8 @@ from ._dtype import dtype, get_default_dtype, of, to_numpy
 from ._methods import Methods
 from ._names import convert_to_place, device_to_place, expected_place
 from ._place import Place
+from ._places import CPUPlace
 from ._printing import text
-from .places import CPUPlace
 
 _names = itertools.count()
 

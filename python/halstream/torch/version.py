@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from ._errors import not_built as _not_built
+
 __all__ = ["__version__", "cuda", "debug", "git_version", "hip", "xpu"]
 
 __version__ = "2.15.0"
@@ -10,3 +15,6 @@ debug = False
 git_version = "Unknown"
 hip: str | None = None
 xpu: str | None = None
+
+
+__getattr__: Callable[[str], Any] = _not_built(__name__)

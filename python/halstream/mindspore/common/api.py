@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ... import _core as core
+from ..._dialects._not_built import not_built
 
 
 class _PyNativeExecutor:
@@ -14,3 +17,6 @@ class _PyNativeExecutor:
 
 
 _pynative_executor = _PyNativeExecutor()
+
+if not TYPE_CHECKING:
+    __getattr__ = not_built(__name__)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._dialects._not_built import not_built
 from .tensor import Tensor
 
 __all__ = ["Parameter"]
@@ -95,3 +96,7 @@ class Parameter(Tensor):
 
 def _copy(source: Any, *, out: Any) -> None:
     np.copyto(out, source, casting="unsafe")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = not_built(__name__)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..._dialects._not_built import attribute_error
+from ..._dialects._not_built import attribute_error, not_built
 from ..._dialects._operate import SCALARS, copy_into, product
 from ..._dialects._tensor import Contents
 from ..._errors import NotSupportedError
@@ -269,3 +269,7 @@ def tensor(
 ) -> Tensor:
     """`mindspore.tensor` of 2.10."""
     return Tensor(input_data, dtype, shape, init, const_arg)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = not_built(__name__)

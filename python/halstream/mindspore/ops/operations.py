@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from ..._dialects._not_built import not_built
 from ..common.tensor import Tensor
 from . import _functions
 
@@ -54,3 +56,7 @@ class Sub(_Operation):
     """`mindspore.ops.operations.Sub` of 2.10."""
 
     _function = staticmethod(_functions.sub)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = not_built(__name__)

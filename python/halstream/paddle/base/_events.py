@@ -8,7 +8,7 @@ from typing import Any
 from ... import _core as core
 from ..._core import _current
 from .._errors import ERRORS, incompatible
-from ..places import CUDAPlace, CustomPlace, is_custom
+from .._places import CUDAPlace, CustomPlace, is_custom
 
 LIBRARY = "paddle.base.libpaddle."
 

@@ -14,8 +14,8 @@ from ... import _core as core
 from ..._core import _current
 from ..._dialects._stream import DialectStream
 from .._errors import ERRORS, incompatible
+from .._places import CUDAPlace, CustomPlace
 from .._shared import shared
-from ..places import CUDAPlace, CustomPlace
 from ._events import LIBRARY, CUDAEvent, CustomDeviceEvent, take_device, wrong_operand
 
 S = TypeVar("S", bound="BaseStream")

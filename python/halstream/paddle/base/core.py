@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _core as core
 from ..._core import _current
 from ..._dialects._adapt import raising
+from ..._dialects._not_built import not_built
 from .._errors import ERRORS, EnforceNotMet, incompatible
 from .._place import Place
-from ..places import (
+from .._places import (
     CPUPlace,
     CUDAPinnedPlace,
     CUDAPlace,
@@ -151,3 +152,7 @@ def _set_current_custom_device_stream(device_type: str, device_id: int = -1, str
 def _synchronize_custom_device(device_type: str, device_id: int) -> None:
     """`paddle.base.core._synchronize_custom_device` of 3.3; -1 is the current device."""
     core.synchronize(custom_ordinal(device_type, device_id))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = not_built(__name__)

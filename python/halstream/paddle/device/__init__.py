@@ -14,8 +14,8 @@ from ..._dialects._not_built import not_built
 from .._names import convert_to_place, device_to_paddle
 from .._names import device_to_place as device_to_place
 from .._names import extract_device_id as extract_device_id
-from ..places import IPUPlace as _IPUPlace
-from ..places import XPUPlace as _XPUPlace
+from .._places import IPUPlace as _IPUPlace
+from .._places import XPUPlace as _XPUPlace
 from . import cpu as cpu
 from . import cuda as cuda
 from . import custom_device as custom_device

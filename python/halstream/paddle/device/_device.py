@@ -7,7 +7,7 @@ from typing import Any
 from ..._core import _current
 from .._names import device_to_place, enter, name_of
 from .._place import Place
-from ..places import is_custom
+from .._places import is_custom
 
 _TYPES = ("cpu", "gpu", "cuda", "xpu")
 

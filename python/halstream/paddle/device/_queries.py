@@ -13,12 +13,12 @@ from ..._memory import memory_info
 from .._errors import ERRORS
 from .._names import device_to_paddle, expected_place, extract_device_id
 from .._place import Place
+from .._places import custom_types, is_custom
 from ..base.core import get_all_custom_device_type as get_all_custom_device_type
 from ..base.core import is_compiled_with_cuda as is_compiled_with_cuda
 from ..base.core import is_compiled_with_custom_device as is_compiled_with_custom_device
 from ..base.core import is_compiled_with_rocm as is_compiled_with_rocm
 from ..base.core import is_compiled_with_xpu as is_compiled_with_xpu
-from ..places import custom_types, is_custom
 
 # The types that 3.3 knows to be custom devices, registered or not.
 _CUSTOM_MODULES = (

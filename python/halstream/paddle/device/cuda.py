@@ -17,10 +17,10 @@ from ..._dialects._adapt import raising
 from ..._dialects._not_built import not_built
 from .._errors import ERRORS, VisibleDeprecationWarning
 from .._names import convert_to_place, extract_device_id
+from .._places import CUDAPlace
 from ..base._events import CUDAEvent as Event
 from ..base._streams import CUDAStream as Stream
 from ..base.core import _set_current_stream as _set_current_stream
-from ..places import CUDAPlace
 from ._memory import (
     empty_cache,
     max_memory_allocated,

@@ -13,10 +13,10 @@ from ..._dialects._adapt import raising
 from ..._dialects._not_built import not_built
 from .._errors import ERRORS
 from .._names import expected_place
+from .._places import CustomPlace, custom_types
 from ..base._events import CustomDeviceEvent as Event
 from ..base._events import custom_ordinal
 from ..base._streams import CustomDeviceStream as Stream
-from ..places import CustomPlace, custom_types
 from ._memory import empty_cache, figure, reset
 from ._queries import DeviceProperties
 from ._queries import get_device_properties as _properties

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any, ClassVar, TextIO
 
+from .._errors import not_built as _not_built
 from ..memory_hook import MemoryHook
 
 __all__ = ["DebugPrintHook"]
@@ -41,3 +43,6 @@ class DebugPrintHook(MemoryHook):
     def free_postprocess(self, **kwargs: Any) -> None:
         """Print what went back to its pool."""
         self._print("free", kwargs)
+
+
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, ClassVar, TextIO
 
 from ...._sites import ROOT
+from .._errors import not_built as _not_built
 from ..memory_hook import MemoryHook
 
 __all__ = ["LineProfileHook"]
@@ -88,3 +90,6 @@ def _readable(nbytes: float) -> str:
             return f"{nbytes:.2f}{unit}B"
         nbytes /= 1024
     return f"{nbytes:.2f}ZB"
+
+
+__getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -6,10 +6,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import _core as core
-from .._core import _current, _interop
-from . import _accelerator_memory as memory
-from ._accelerator_memory import (
+from ... import _core as core
+from ..._core import _current, _interop
+from .._device import device, existing, in_range
+from .._errors import dialect_errors
+from .._errors import not_built as _not_built
+from .._streams import CpuStream, Stream
+from ..cuda import device_count, is_available
+from . import memory
+from .memory import (
     empty_cache,
     empty_host_cache,
     get_memory_info,
@@ -22,11 +27,6 @@ from ._accelerator_memory import (
     reset_accumulated_memory_stats,
     reset_peak_memory_stats,
 )
-from ._device import device, existing, in_range
-from ._errors import dialect_errors
-from ._errors import not_built as _not_built
-from ._streams import CpuStream, Stream
-from .cuda import device_count, is_available
 
 __all__ = [
     "current_accelerator",

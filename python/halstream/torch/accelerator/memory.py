@@ -6,11 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from .._core import _current
-from ._device import device, is_device
-from ._errors import not_built as _not_built
-from .cuda import memory as figures
-from .cuda.memory import empty_cache as empty_cache
+from ..._core import _current
+from .._device import device, is_device
+from .._errors import not_built as _not_built
+from ..cuda import memory as figures
+from ..cuda.memory import empty_cache as empty_cache
 
 __all__ = [
     "empty_cache",
@@ -86,4 +86,4 @@ def reset_accumulated_memory_stats(device_index: Any = None, /) -> None:
     figures.reset_accumulated_memory_stats(index_of(device_index, optional=True))
 
 
-__getattr__: Callable[[str], Any] = _not_built("halstream.torch.accelerator.memory")
+__getattr__: Callable[[str], Any] = _not_built(__name__)
