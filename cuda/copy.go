@@ -19,13 +19,15 @@ import (
 const stagedMost = 32 << 20
 
 // Copy implements driver.Stream.
-func (s *Stream) Copy(c driver.Copy) (driver.Point, error) {
+func (s *Stream) Copy(c driver.Copy) (_ driver.Point, err error) {
 	const doing = "copy"
 	d := s.dev
 	if err := s.beginEnqueue(doing); err != nil {
 		return nil, err
 	}
 	defer s.endEnqueue()
+	f := s.follow(c.Tag, nil)
+	defer func() { f.end(d.drv, err) }()
 	size := c.Width * c.Height
 	switch {
 	case c.To != driver.OnDevice && c.From != driver.OnDevice:
@@ -148,12 +150,14 @@ func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
 }
 
 // Fill implements driver.Stream.
-func (s *Stream) Fill(f driver.Fill) error {
+func (s *Stream) Fill(f driver.Fill) (err error) {
 	const doing = "fill"
 	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
 	defer s.endEnqueue()
+	op := s.follow(f.Tag, nil)
+	defer func() { op.end(s.dev.drv, err) }()
 	if f.On != driver.OnDevice {
 		fill := func() {
 			C.hs_host_fill(C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size))
@@ -165,7 +169,9 @@ func (s *Stream) Fill(f driver.Fill) error {
 
 // Native implements driver.Stream. It runs on a thread of ours: the driver has
 // few for functions, and a long one would hold those of other streams up.
-func (s *Stream) Native(n driver.Native) error {
+func (s *Stream) Native(n driver.Native) (err error) {
+	f := s.follow(n.Tag, nil)
+	defer func() { f.end(s.dev.drv, err) }()
 	work := func() {
 		if n.Before != nil {
 			n.Before()

@@ -27,6 +27,8 @@ type Driver struct {
 	devices []*Device
 	poller  *poller
 	pinned  pinned
+	// sequenced is called with the tag of each operation whose place is settled.
+	sequenced func(driver.Tag)
 }
 
 // loading keeps two threads from filling the table of functions at once, and
@@ -59,7 +61,8 @@ func Open(path string) (*Driver, error) {
 		return nil, absent("the driver shows no device; look at CUDA_VISIBLE_DEVICES, or choose HALSTREAM_BACKEND=host")
 	}
 	open.Add(1)
-	return &Driver{version: version, devices: make([]*Device, count), poller: newPoller()}, nil
+	return &Driver{version: version, devices: make([]*Device, count), poller: newPoller(),
+		sequenced: func(driver.Tag) {}}, nil
 }
 
 // Symbols returns the names of the driver's functions that the backend knows.
@@ -176,6 +179,7 @@ func (d *Driver) Enable(from, to int) error {
 var (
 	_ driver.Driver       = (*Driver)(nil)
 	_ driver.VendorDriver = (*Driver)(nil)
+	_ driver.Sequencer    = (*Driver)(nil)
 	_ driver.Device       = (*Device)(nil)
 	_ driver.VendorDevice = (*Device)(nil)
 	_ driver.Stream       = (*Stream)(nil)

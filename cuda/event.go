@@ -23,6 +23,7 @@ type Event struct {
 	opts driver.EventOptions
 	cur  atomic.Pointer[mark]
 	set  atomic.Pointer[word] // of a settable event, from its first use
+	turn turn
 
 	waitsMu sync.Mutex
 	waits   []*point // behind the waits that streams may not have passed

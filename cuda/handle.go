@@ -12,7 +12,8 @@ const handleClosed = 1 << 32
 
 // beginEnqueue admits an operation of the calling thread until endEnqueue. It
 // refuses work on a lost device, on another thread's own stream, and on a stream
-// that was closed: the driver may have given the handle to a new one.
+// that was closed: the driver may have given the handle to a new one. One operation
+// may be enqueued as part of another.
 func (s *Stream) beginEnqueue(doing string) error {
 	if err := s.usable(doing); err != nil {
 		return err

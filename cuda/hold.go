@@ -175,7 +175,9 @@ func (s *Stream) task(doing, title string, work, drop func()) error {
 }
 
 // HostFunc implements driver.Stream.
-func (s *Stream) HostFunc(f driver.HostFunc) error {
+func (s *Stream) HostFunc(f driver.HostFunc) (err error) {
+	op := s.follow(f.Tag, nil)
+	defer func() { op.end(s.dev.drv, err) }()
 	h := &held{what: C.HS_HOLD, title: fmt.Sprintf("function %d", f.Token)}
 	if f.Passing {
 		h.what = C.HS_PASS
@@ -212,7 +214,9 @@ func (e ending) Complete(err *driver.Error) (kept bool) {
 }
 
 // Gate implements driver.Stream.
-func (s *Stream) Gate(id uint64, _ driver.Tag) (driver.Gate, error) {
+func (s *Stream) Gate(id uint64, tag driver.Tag) (_ driver.Gate, err error) {
+	f := s.follow(tag, nil)
+	defer func() { f.end(s.dev.drv, err) }()
 	h := &held{what: C.HS_GATE, title: fmt.Sprintf("gate %d", id), run: func() {}, drop: func() {}}
 	if err := s.hold(h, "gate"); err != nil {
 		return nil, err

@@ -111,13 +111,15 @@ type function struct {
 func (f *function) Threads() int { return f.threads }
 
 // Launch implements driver.VendorStream.
-func (s *Stream) Launch(l driver.Launch) error {
+func (s *Stream) Launch(l driver.Launch) (err error) {
 	const doing = "launch"
 	d := s.dev
 	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
 	defer s.endEnqueue()
+	f := s.follow(l.Tag, nil)
+	defer func() { f.end(d.drv, err) }()
 	spec := C.hs_launch{
 		function: l.Function.(*function).h,
 		shared:   C.uint32_t(l.Shared),

@@ -40,6 +40,8 @@ type Stream struct {
 	enqueuing atomic.Int64 // threads that enqueue, and whether the stream was closed: see beginEnqueue
 	users     atomic.Int64 // of the handle, and whether it was closed: see enter
 
+	turn turn
+
 	mu      sync.Mutex
 	failure *driver.Error
 	kept    []keptMark
@@ -104,12 +106,14 @@ func (s *Stream) note(place uint64) {
 }
 
 // Record implements driver.Stream.
-func (s *Stream) Record(e driver.Event, _ driver.Tag) error {
+func (s *Stream) Record(e driver.Event, tag driver.Tag) (err error) {
 	if err := s.beginEnqueue("record"); err != nil {
 		return err
 	}
 	defer s.endEnqueue()
 	ev := e.(*Event)
+	f := s.follow(tag, &ev.turn)
+	defer func() { f.end(s.dev.drv, err) }()
 	if err := ev.record(s); err != nil {
 		return err
 	}
@@ -122,12 +126,14 @@ func (s *Stream) Record(e driver.Event, _ driver.Tag) error {
 
 // Nop implements driver.Stream: the driver has no operation that does nothing,
 // but recording an event that nobody looks at is one.
-func (s *Stream) Nop(driver.Tag) error {
+func (s *Stream) Nop(tag driver.Tag) (err error) {
 	const doing = "nop"
 	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
 	defer s.endEnqueue()
+	f := s.follow(tag, nil)
+	defer func() { f.end(s.dev.drv, err) }()
 	m, err := s.dev.newMark(eventDisableTiming, doing)
 	if err != nil {
 		return err

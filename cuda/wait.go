@@ -13,12 +13,15 @@ import (
 )
 
 // Reset implements driver.Stream.
-func (s *Stream) Reset(e driver.Event, _ driver.Tag) error {
+func (s *Stream) Reset(e driver.Event, tag driver.Tag) (err error) {
 	if err := s.beginEnqueue("reset event"); err != nil {
 		return err
 	}
 	defer s.endEnqueue()
-	return s.setWord(e.(*Event), 0, "reset event")
+	ev := e.(*Event)
+	f := s.follow(tag, &ev.turn)
+	defer func() { f.end(s.dev.drv, err) }()
+	return s.setWord(ev, 0, "reset event")
 }
 
 func (s *Stream) setWord(e *Event, value uint32, doing string) error {
@@ -30,7 +33,7 @@ func (s *Stream) setWord(e *Event, value uint32, doing string) error {
 }
 
 // Wait implements driver.Stream.
-func (s *Stream) Wait(e driver.Event, limit int64, _ driver.Tag) error {
+func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
 	const doing = "wait event"
 	d := s.dev
 	if err := s.beginEnqueue(doing); err != nil {
@@ -38,6 +41,8 @@ func (s *Stream) Wait(e driver.Event, limit int64, _ driver.Tag) error {
 	}
 	defer s.endEnqueue()
 	ev := e.(*Event)
+	f := s.follow(tag, &ev.turn)
+	defer func() { f.end(d.drv, err) }()
 	if ev.opts.Settable || limit != driver.Forever {
 		if err := s.waitSlow(ev, limit, doing); err != nil {
 			return err
@@ -95,7 +100,7 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 }
 
 // WaitStream implements driver.Stream.
-func (s *Stream) WaitStream(o driver.Stream, _ driver.Tag) error {
+func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
 	const doing = "wait stream"
 	other := o.(*Stream)
 	if other == s {
@@ -108,6 +113,8 @@ func (s *Stream) WaitStream(o driver.Stream, _ driver.Tag) error {
 	if err := other.dev.usable(doing); err != nil {
 		return err
 	}
+	f := s.follow(tag, &other.turn)
+	defer func() { f.end(s.dev.drv, err) }()
 	tail := other.behind()
 	if tail == nil && !other.enter() {
 		tail = other.end() // closed meanwhile

@@ -40,8 +40,8 @@ func Open(drv driver.Driver, threads int) (*Runtime, error) {
 	rt := &Runtime{drv: drv, Funcs: newQueue(threads)}
 	rt.sim, _ = drv.(driver.Simulator)
 	rt.vendor, _ = drv.(driver.VendorDriver)
-	if rt.sim != nil {
-		rt.sim.OnSequence(rt.listeners.notifier.sequence)
+	if q, ok := drv.(driver.Sequencer); ok {
+		q.OnSequence(rt.listeners.notifier.sequence)
 	}
 	for i := range drv.DeviceCount() {
 		d, err := drv.Open(i)

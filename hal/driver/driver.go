@@ -45,6 +45,15 @@ type Driver interface {
 	Close()
 }
 
+// Sequencer is implemented by drivers that report the order in which operations
+// took their places on their streams, and with their events.
+type Sequencer interface {
+	// OnSequence sets what is called with the tag of each operation that has one,
+	// once, at the moment from which every later operation comes after it. It is
+	// called with the driver's locks held, so it neither blocks nor calls back.
+	OnSequence(f func(Tag))
+}
+
 // Device creates the objects that live on it.
 type Device interface {
 	// Name is the hardware's own name.

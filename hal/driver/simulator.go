@@ -11,10 +11,7 @@ type Simulator interface {
 	// Executions returns the notes since the last call, in the order of the
 	// operations' ends. Operations without a tag are not in them.
 	Executions() []Execution
-	// OnSequence sets what is called with the tag of each operation that has one,
-	// once, at the moment from which every later operation comes after it. It is
-	// called with the driver's locks held, so it neither blocks nor calls back.
-	OnSequence(f func(Tag))
+	Sequencer
 
 	// SetSchedule begins a new run under a schedule: "parallel", or the text of
 	// a deterministic one. It fails with InvalidValue for one that does not

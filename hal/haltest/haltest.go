@@ -90,7 +90,7 @@ func (c testCase) clause() string { return c.name[:strings.IndexByte(c.name, '_'
 
 func cases() []testCase {
 	var all []testCase
-	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, lifetimeCases, deviceCases, observeCases, contextCases,
+	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, lifetimeCases, deviceCases, observeCases, sequenceCases, contextCases,
 		memoryCases, poolCases, copyCases, workCases, kernelCases, vendorCases, lostCases} {
 		all = append(all, part...)
 	}
