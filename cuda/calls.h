@@ -86,6 +86,9 @@ hs_status hs_hold(CUcontext ctx, CUstream stream, hs_door *door, int what, hs_sl
 /* Sets the word at dev to value, or waits until it is at least value. */
 hs_status hs_word_write(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint32_t value);
 hs_status hs_word_wait(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint32_t value);
+/* Sets the 64 bits at dev to value, or waits until they meet a condition, by the
+ * driver's number; the condition of a write is -1. */
+hs_status hs_value(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint64_t value, int condition);
 void hs_open(hs_slot *slot, uint32_t value);
 uint32_t hs_reached(hs_slot *slot);
 

@@ -225,6 +225,16 @@ hs_status hs_word_wait(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint32_t
     HS_ONE(ctx, cuStreamBatchMemOp_v2, stream, 1, &op, 0);
 }
 
+hs_status hs_value(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint64_t value, int condition)
+{
+    CUstreamBatchMemOpParams op = {0};
+    op.word.operation = condition < 0 ? HS_OP_WRITE_64 : HS_OP_WAIT_64;
+    op.word.address = dev;
+    op.word.flags = condition < 0 ? 0 : (uint32_t)condition;
+    op.word.value = value;
+    HS_ONE(ctx, cuStreamBatchMemOp_v2, stream, 1, &op, 0);
+}
+
 void hs_open(hs_slot *slot, uint32_t value) { atomic_store_explicit(&slot->hold, value, memory_order_release); }
 
 uint32_t hs_reached(hs_slot *slot) { return atomic_load_explicit(&slot->reached, memory_order_acquire); }

@@ -67,6 +67,8 @@ enum {
     HS_NOT_SUPPORTED = 801,
     HS_OP_WAIT_32 = 1,
     HS_OP_WRITE_32 = 2,
+    HS_OP_WAIT_64 = 4,
+    HS_OP_WRITE_64 = 5,
     HS_WAIT_GEQ = 0,
 };
 

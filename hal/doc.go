@@ -170,6 +170,10 @@
 //   - M18: A pool divides its memory and merges neighbours that are free. Of live
 //     blocks no two share a byte. Sizes that grow reserve no more than is in use at
 //     one time.
+//   - M19: A stream writes 64 bits of device or pinned memory, and waits until they
+//     are at least a value (by the sign of the difference), equal to it, or have a
+//     bit that is set in both or in neither. They are looked at when the stream gets
+//     there, and again after every change, also one that the program makes by itself.
 //
 // # Kernel
 //
@@ -204,6 +208,8 @@
 //     is reported, unless an operation that is ordered before changed it.
 //   - V4: Where functions can be watched, bytes of their arguments that changed
 //     count as written, and are marked as observed.
+//   - V5: Work behind a wait for a value comes after what precedes the writes by
+//     streams that can have ended the wait.
 //
 // # Stall
 //

@@ -36,7 +36,7 @@ type Operation struct {
 	// wait of the host is its begin: it covers only operations with lower numbers.
 	Seq uint64
 	// Kind of what is enqueued: record, wait, wait stream, reset, nop, delay,
-	// gate, call, report, copy, fill, native, launch, allocate, free. Kind of what the
+	// gate, call, report, copy, fill, native, launch, allocate, free, write value, wait value. Kind of what the
 	// host does: see Host.
 	Kind    string
 	Stream  *Stream
@@ -44,7 +44,8 @@ type Operation struct {
 	Event   *Event // record, wait, reset, and what the host does with events
 	Version uint64 // of the event: the one made by a record, or bound by a wait
 	Other   *Stream
-	Token   uint64 // host functions
+	Token   uint64       // host functions
+	Value   *ValueAccess // write value, wait value
 	Reads   []Range
 	Writes  []Range
 	// Site is where the program made the call, as the function given to

@@ -137,6 +137,13 @@ type Stream interface {
 	Fill(f Fill) error
 	// Native enqueues a call of a C function.
 	Native(n Native) error
+	// WriteValue enqueues a write of 64 bits. A backend that cannot fails with
+	// NotSupported, as in WaitValue.
+	WriteValue(v Value) error
+	// WaitValue makes later work start after the 64 bits were found to meet the
+	// condition. They are looked at when the stream gets there, and again after
+	// every change, whoever makes it.
+	WaitValue(v Value) error
 	// Last returns the place of the operation enqueued last.
 	Last() uint64
 	// Mark returns the place at which all work before this call is done, that

@@ -12,6 +12,7 @@ const (
 	NeedOrder                // the legacy order: all streams it names come to an end
 	NeedFunction             // a function that was handed over ends
 	NeedReport               // a thread of the program takes a function and ends it
+	NeedValue                // a value in memory changes
 )
 
 // Place is the Seq-th operation of a stream, which is named by its device and

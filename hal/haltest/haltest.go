@@ -56,6 +56,8 @@ const (
 	Unbounded
 	// Handles: the vendor's library knows the streams by numbers.
 	Handles
+	// Values: streams write values in memory and wait for them.
+	Values
 	// Pair: there are two devices. Run finds that out itself.
 	Pair
 	// Loses: a device can be made to fail for good. Run finds that out itself.
@@ -91,7 +93,7 @@ func (c testCase) clause() string { return c.name[:strings.IndexByte(c.name, '_'
 func cases() []testCase {
 	var all []testCase
 	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, lifetimeCases, deviceCases, observeCases, sequenceCases, contextCases,
-		memoryCases, poolCases, copyCases, workCases, kernelCases, vendorCases, lostCases} {
+		memoryCases, valueCases, poolCases, copyCases, workCases, kernelCases, vendorCases, lostCases} {
 		all = append(all, part...)
 	}
 	return all

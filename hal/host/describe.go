@@ -70,6 +70,10 @@ func (s *Stream) head(depth int) string {
 		return "a record of event " + name(o.ref.(*Event).opts.ID)
 	case opReset:
 		return "a reset of event " + name(o.ref.(*Event).opts.ID)
+	case opWriteValue:
+		return "a write of a value"
+	case opWaitValue:
+		return o.ref.(*valueOp).describe()
 	}
 	return "an empty operation"
 }

@@ -30,6 +30,7 @@ type engine struct {
 	executed  []driver.Execution
 	// onSequence is called with the tag of each operation that is put on a stream.
 	onSequence func(driver.Tag)
+	values     values
 	// closed says that the backend was closed: no operation is taken any more.
 	closed bool
 }
@@ -92,6 +93,7 @@ func (e *engine) add(s *Stream, o *op) {
 	s.q.push(o)
 	if !parallel {
 		e.sched.Added(s, o.kind.String())
+		e.checkValues()
 	}
 	if s.state == sched.Idle {
 		s.dev.activate(s)
@@ -131,7 +133,17 @@ func (e *engine) advance(s *Stream) {
 			g.parked = s
 			return
 		}
+	case opWaitValue:
+		if v := o.ref.(*valueOp); !v.met() {
+			e.awaitValue(s)
+			return
+		}
 	}
+	e.ready(s)
+}
+
+// ready gives a stream whose head operation can run to the scheduler.
+func (e *engine) ready(s *Stream) {
 	s.stopTimer()
 	s.state = sched.Ready
 	e.sched.Ready(s)
@@ -151,6 +163,9 @@ func (e *engine) run(s *Stream) {
 		e.stamp(o)
 	case opReset:
 		o.ref.(*Event).set = false
+	case opWriteValue:
+		v := o.ref.(*valueOp)
+		atomic.StoreUint64(v.at(), v.Value.Value)
 	case opCall, opReport:
 		s.state = sched.Running
 		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, s))
@@ -184,7 +199,7 @@ func (e *engine) finish(s *Stream) {
 	if e.following && o.tag != 0 {
 		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.began, Ended: e.clock.Now()})
 	}
-	ep, droppedEpochs := o.ep, s.droppedEpochs
+	ep, droppedEpochs, changed := o.ep, s.droppedEpochs, o.kind.changes()
 	s.q.pop()
 	done := s.completed.Add(uint64(1 + s.skip))
 	s.skip, s.droppedEpochs = 0, nil
@@ -203,6 +218,9 @@ func (e *engine) finish(s *Stream) {
 	}
 	for _, ep := range droppedEpochs {
 		e.left(ep, 1)
+	}
+	if changed {
+		e.checkValues()
 	}
 }
 

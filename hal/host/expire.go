@@ -63,6 +63,8 @@ func (s *Stream) leaveList() {
 		v.parked = without(v.parked, s)
 	case opGate:
 		o.ref.(*gate).parked = nil
+	case opWaitValue:
+		s.eng.values.waiting = without(s.eng.values.waiting, s)
 	}
 }
 

@@ -67,6 +67,11 @@ func (s *Stream) need() driver.Need {
 			return driver.NeedStream
 		}
 		return driver.NeedEvent
+	case opWaitValue:
+		if v := o.ref.(*valueOp); v.shared || v.met() {
+			return driver.NeedNothing // another process may write it, or somebody did
+		}
+		return driver.NeedValue
 	}
 	return driver.NeedNothing
 }
@@ -99,6 +104,8 @@ func (s *Stream) busy() driver.Busy {
 		b.On = []driver.Place{place{o.on, o.arg}.name()}
 	case driver.NeedOrder:
 		b.On = s.before()
+	case driver.NeedValue:
+		b.Number = o.ref.(*valueOp).Addr
 	}
 	return b
 }
@@ -137,6 +144,10 @@ func (o *op) words() string {
 		return "a report"
 	case opWork:
 		return title(o.ref.(work))
+	case opWriteValue:
+		return "a write of a value"
+	case opWaitValue:
+		return o.ref.(*valueOp).words()
 	}
 	return "an empty operation"
 }

@@ -102,6 +102,7 @@ func (d *Driver) DeviceCount() int { return d.count }
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}}
 	dev.default_ = &Stream{eng: d.eng, dev: dev, level: driver.Levels - 1, ordered: true, legacy: true}
+	dev.pinned = d.pinned
 	dev.memory = newRegion(fmt.Sprintf("memory of device %d", ordinal), d.memory)
 	d.devices = append(d.devices, dev)
 	return dev, nil
@@ -117,6 +118,7 @@ type Device struct {
 	busy     int     // engines at work
 	resting  []*resting
 	memory   *region
+	pinned   *region             // of the driver
 	backlog  prio.Queue[*Stream] // streams whose operation waits for an engine
 }
 

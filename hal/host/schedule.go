@@ -87,5 +87,6 @@ func (d *Driver) Run() driver.Run {
 
 // String returns the kind in a word.
 func (k opKind) String() string {
-	return [...]string{"nop", "record", "wait", "wait", "reset", "gate", "call", "pass", "report", "report", "work"}[k]
+	return [...]string{"nop", "record", "wait", "wait", "reset", "gate", "call", "pass", "report", "report", "work",
+		"write value", "wait value"}[k]
 }

@@ -22,6 +22,8 @@ const (
 	opReport // the same two for functions that the program's own threads take
 	opReportPass
 	opWork // for an engine
+	opWriteValue
+	opWaitValue
 )
 
 // op is an operation on a stream; a million pending ones must fit in memory.
@@ -31,7 +33,7 @@ type op struct {
 	arg   uint64  // wait: place; record: own place; call: token
 	on    *Stream // wait: whose place; record: own stream
 	ep    *epoch  // for streams in the legacy order
-	ref   any     // *Event, *gate, driver.Sink or work
+	ref   any     // *Event, *gate, driver.Sink, work or *valueOp
 	limit int64   // wait: nanoseconds from when it is the head, or driver.Forever
 }
 

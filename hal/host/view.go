@@ -7,6 +7,15 @@ import (
 
 // point is a schedule point of the calling thread. The lock is held.
 func (e *engine) point(why sched.Reason, s *Stream, done func() bool, limit int64) {
+	if why != sched.Ended && !e.parallel.Load() {
+		e.checkValues()
+		if reached := done; reached != nil {
+			done = func() bool {
+				e.checkValues() // the program may have written them meanwhile
+				return reached()
+			}
+		}
+	}
 	if s == nil {
 		e.sched.Point(why, nil, done, limit)
 		return

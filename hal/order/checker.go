@@ -15,6 +15,7 @@ type Checker struct {
 	all                []*device // in the order of their first use
 	lines              map[*hal.Stream]*line
 	events             map[*hal.Event]*event
+	values             map[uint64]*valueCell // by address
 	threads            map[uint64]*thread
 	ended              *endedThreads
 	lastEndedKnowledge knowledge // of the thread that ended last
@@ -50,6 +51,7 @@ func New() *Checker {
 		devices: map[*hal.Device]*device{},
 		lines:   map[*hal.Stream]*line{},
 		events:  map[*hal.Event]*event{},
+		values:  map[uint64]*valueCell{},
 		threads: map[uint64]*thread{},
 		ended:   &endedThreads{},
 		slots:   slots{next: 1},
@@ -69,6 +71,8 @@ const (
 	function // work that may turn out to access more than it says
 	allocate
 	free
+	writeValue
+	waitValue
 	mark // a place on a stream, only while operations are held
 	syncStream
 	syncEvent
@@ -87,6 +91,7 @@ const (
 var kinds = map[string]kind{
 	"record": record, "wait": wait, "wait stream": waitStream, "reset": reset,
 	"call": function, "native": function, "launch": function, "report": function, "allocate": allocate, "free": free,
+	"write value": writeValue, "wait value": waitValue,
 	"synchronize stream": syncStream, "synchronize event": syncEvent, "synchronize device": syncDevice,
 	"synchronize memory": syncMemory, "wait memory": waitMemory,
 	"query stream": queryStream, "query event": queryEvent, "host read": access, "host write": access,
@@ -138,7 +143,7 @@ func (c *Checker) Handle(op hal.Operation) {
 		c.handleHost(k, t, &op)
 	case op.Stream != nil:
 		s := c.line(op.Stream)
-		if c.held > 0 || k == wait && c.early(&op) {
+		if c.held > 0 || k == wait && c.early(&op) || k == waitValue && len(c.waitOn(s, t, &op).enders()) == 0 {
 			c.hold(s, t, k, &op)
 		} else {
 			c.enqueue(s, t, k, &op)

@@ -17,6 +17,10 @@
 //     enqueued so far on the other stream (S6). A wait for a Future event passes
 //     by the first record after the latest reset (A2); operations behind a wait whose
 //     record was not enqueued yet are held until it is.
+//   - A wait for a value comes after the writes of streams that can have ended it:
+//     after what all of those know that meet its condition and that no write known
+//     to the stream has replaced. Where there is none yet, operations behind it are
+//     held until there is one. What the host writes by itself orders nothing.
 //   - The legacy default stream and the ordered streams of its device (S5).
 //     Waits alone make no barrier of it: a wait for a completed event is never
 //     enqueued.

@@ -96,10 +96,15 @@ func (c *Checker) enqueue(s *line, t *thread, k kind, op *hal.Operation) {
 			c.event(op.Event).push(p)
 		case allocate:
 			c.addFrees(&g, op.Writes)
+		case writeValue:
+			p = &point{line: s}
+			c.writeOn(op.Value, p)
+		case waitValue:
+			c.passed(&g, c.waitOn(s, t, op), op)
 		}
 	}
 	var in *info
-	if k == function || len(op.Reads)+len(op.Writes) > 0 {
+	if k.accesses(op) {
 		in = c.newInfo(k, t, s, op)
 	}
 	c.perform(s, t.knowledge, k, op, p, in)
@@ -151,6 +156,12 @@ func (c *Checker) addFrees(g *gather, blocks []hal.Range) {
 	}
 }
 
+// accesses reports whether an operation works on memory. A wait for a value only
+// looks at bytes that others are to change meanwhile.
+func (k kind) accesses(op *hal.Operation) bool {
+	return k == function || k != waitValue && len(op.Reads)+len(op.Writes) > 0
+}
+
 // perform is the operation itself: s knows all that comes before it.
 func (c *Checker) perform(s *line, t knowledge, k kind, op *hal.Operation, p *point, in *info) {
 	c.tick(s, t)
@@ -173,6 +184,11 @@ func (c *Checker) perform(s *line, t knowledge, k kind, op *hal.Operation, p *po
 	case reset:
 		e := c.event(op.Event)
 		e.set, e.known = nil, true
+	case writeValue:
+		c.reach(p, s)
+		c.written(op.Value)
+	case allocate:
+		c.forgetValues(op.Writes)
 	}
 	if in == nil {
 		return

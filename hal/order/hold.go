@@ -11,7 +11,8 @@ type item struct {
 	needs []*point  // that it comes after
 	met   int       // of those, how many are known
 	event *event    // Future event that it waits for
-	point *point    // that it makes: of a record, or a mark
+	value *valueWait
+	point *point // that it makes: of a record, or a mark
 	info  *info
 }
 
@@ -45,17 +46,22 @@ func (c *Checker) hold(s *line, t *thread, k kind, op *hal.Operation) {
 		} else if l := s.dev.legacy; s.ordered && l != nil {
 			it.needs = append(it.needs, c.placeOn(l))
 		}
-		if k == record {
+		switch k {
+		case record:
 			it.point = &point{version: op.Version, line: s}
 			c.event(op.Event).push(it.point)
-		}
-		if k == allocate {
+		case writeValue:
+			it.point = &point{line: s}
+			c.writeOn(op.Value, it.point)
+		case waitValue:
+			it.value = c.waitOn(s, t, op)
+		case allocate:
 			for _, r := range op.Writes {
 				c.forceOver(s, pieceOf(r))
 			}
 		}
 	}
-	if k == function || len(op.Reads)+len(op.Writes) > 0 {
+	if k.accesses(op) {
 		it.info = c.newInfo(k, t, s, op)
 	}
 	c.put(s, it)
@@ -111,13 +117,16 @@ func (it *item) missing() *point {
 }
 
 func (it *item) ready() bool {
-	return it.missing() == nil && (it.event == nil || it.event.set != nil)
+	return it.missing() == nil && (it.event == nil || it.event.set != nil) &&
+		(it.value == nil || len(it.value.enders()) > 0)
 }
 
 // await makes the first missing point of s's first held operation look at s again.
 func (s *line) await(it *item) {
 	if p := it.missing(); p != nil {
 		p.waiting = append(p.waiting, s)
+	} else if it.value != nil {
+		it.value.cell.waiting = append(it.value.cell.waiting, s)
 	} else {
 		it.event.waiting = append(it.event.waiting, s)
 	}
@@ -156,6 +165,8 @@ func (c *Checker) release(s *line, it *item) {
 		}
 	case allocate:
 		c.addFrees(&g, op.Writes)
+	case waitValue:
+		c.passed(&g, it.value, op)
 	}
 	c.perform(s, it.host, it.kind, &it.op, it.point, it.info)
 }

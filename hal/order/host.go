@@ -66,6 +66,7 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 			}
 			c.table.clear(pieceOf(r))
 		}
+		c.forgetValues(op.Writes)
 	case closeStream:
 		if s := c.lines[op.Stream]; s != nil {
 			c.closeLine(s)

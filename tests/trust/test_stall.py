@@ -12,6 +12,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
+from halstream._memory._stream_values import EQUAL, wait_value, write_value
 from halstream.testing import Gate
 from stall_help import LIMIT, Looks, in_thread, looks, schedule  # noqa: F401
 
@@ -53,6 +54,19 @@ def test_W1_a_gate_that_nobody_opens() -> None:
             "nobody is left who could open it", "Open the gate",
         )  # fmt: skip
     s.synchronize(timeout=LIMIT)
+
+
+@pytest.mark.usefixtures("schedule")
+def test_W1_a_value_that_nobody_writes() -> None:
+    s, cell = hs.Stream(), hs.zeros(1, np.uint64)
+    wait_value(s, cell.ptr, 1, EQUAL)
+    with pytest.raises(hs.StallError) as exc:
+        s.synchronize()
+    chain(exc, "the first is", f"a wait for the value at {cell.ptr:#x}", "nobody is left who could write it")
+    other = hs.Stream()
+    write_value(other, cell.ptr, 1)
+    s.synchronize(timeout=LIMIT)
+    other.synchronize(timeout=LIMIT)
 
 
 @pytest.mark.usefixtures("schedule")

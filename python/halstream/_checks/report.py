@@ -77,6 +77,7 @@ def _what(f: Finding, access: Access) -> str:
         "copy": f"a copy of {_bytes(access.nbytes)}" if access.nbytes else "a copy",
         "fill": f"a fill of {_bytes(access.nbytes)}" if access.nbytes else "a fill",
         "call": f"function {access.function}" if access.function else "a function",
+        "write value": "the write of a value",
         "native": f"native function {access.function}" if access.function else "a native function",
     }
     return f"{names.get(access.kind, access.kind)} {does} {on}"

@@ -25,7 +25,7 @@ from .._errors import StallError
 from .._runtime import runtime
 from . import blocked as _blocked
 from . import waiters as _waiters
-from .waiters import EVENT, FUNCTION, GATE, ORDER, REPORT, STREAM, Node, Picture
+from .waiters import EVENT, FUNCTION, GATE, ORDER, REPORT, STREAM, VALUE, Node, Picture
 
 __all__ = ["asked"]
 
@@ -221,6 +221,11 @@ class _Chain:
                 "a wait for an event of this kind waits for a record in the future"
             )
             self.advice = "Record the event before the host waits for a stream that waits for it."
+        elif node.need == VALUE:
+            self.lines.append(
+                f"the value at {node.number:#x} is not what the stream waits for, and nobody is left who could write it"
+            )
+            self.advice = "Write the value before the wait, or from a thread or a stream that does not wait itself."
         return None
 
     def _head(self, node: Node) -> str:

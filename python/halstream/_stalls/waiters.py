@@ -16,7 +16,7 @@ from .blocked import Block
 __all__ = ["Node", "Picture", "Running", "take"]
 
 # Needs of the operation at the head of a stream; the same numbers are in hal/driver/graph.go.
-NOTHING, GATE, EVENT, STREAM, ORDER, FUNCTION, REPORT = range(7)
+NOTHING, GATE, EVENT, STREAM, ORDER, FUNCTION, REPORT, VALUE = range(8)
 
 #: A stream: its device and its number there.
 Name = tuple[int, int]
@@ -119,7 +119,7 @@ class Picture:
     def stream_needs(self, name: Name) -> tuple[bool, list[Any]]:
         """Return the same for a stream."""
         node = self.streams.get(name)
-        if node is None or node.need in (NOTHING, GATE, EVENT):
+        if node is None or node.need in (NOTHING, GATE, EVENT, VALUE):
             return True, []
         if node.need in (STREAM, ORDER):
             return False, [*node.on]

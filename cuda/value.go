@@ -1,0 +1,50 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import "halstream/hal/driver"
+
+// Numbers of the driver's attributes for operations on values of 64 bits, and for
+// the condition that a bit is set in neither.
+const (
+	attributeValues64   = 122
+	attributeMissingBit = 123
+)
+
+// noCondition is that of a write.
+const noCondition = -1
+
+// WriteValue implements driver.Stream.
+func (s *Stream) WriteValue(v driver.Value) error { return s.value(v, noCondition, "write value") }
+
+// WaitValue implements driver.Stream.
+func (s *Stream) WaitValue(v driver.Value) error {
+	const doing = "wait value"
+	if v.Condition == driver.MissingBit && s.dev.attribute(attributeMissingBit) == 0 {
+		return driver.Errorf(driver.NotSupported, doing, "%s cannot wait for a bit that is set in neither value", s.dev.title())
+	}
+	return s.value(v, C.int(v.Condition), doing)
+}
+
+func (s *Stream) value(v driver.Value, condition C.int, doing string) error {
+	d := s.dev
+	if err := s.beginEnqueue(doing); err != nil {
+		return err
+	}
+	defer s.endEnqueue()
+	if !d.memops() || d.attribute(attributeValues64) == 0 {
+		return driver.Errorf(driver.NotSupported, doing,
+			"it needs stream memory operations of 64 bits, which %s or its driver has not (CUDA 11.7 has them)", d.title())
+	}
+	dev := C.CUdeviceptr(v.Addr) // the same where addresses are unified
+	if v.On == driver.Pinned {
+		status := C.hs_host_device(d.ctx(), C.uint64_t(v.Addr), &dev)
+		if status != 0 && C.hs_code(status) != codeNotSupported {
+			return d.check(status, doing)
+		}
+	}
+	return s.did(C.hs_value(d.ctx(), s.h, dev, C.uint64_t(v.Value), condition), doing)
+}

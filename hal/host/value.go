@@ -1,0 +1,126 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"halstream/hal/driver"
+	"halstream/hal/host/sched"
+)
+
+// valueOp is a write of 64 bits, or a wait for them.
+type valueOp struct {
+	driver.Value
+	// shared memory lies outside the runtime's own: other processes may map it.
+	shared bool
+}
+
+// at is where the value lies. The block that holds it is kept while the operation
+// is pending.
+func (v *valueOp) at() *uint64 { return *(**uint64)(unsafe.Pointer(&v.Addr)) }
+
+func (v *valueOp) found() uint64 { return atomic.LoadUint64(v.at()) }
+
+func (v *valueOp) met() bool { return v.Condition.Met(v.found(), v.Value.Value) }
+
+func (v *valueOp) words() string { return fmt.Sprintf("a wait for the value at %#x", v.Addr) }
+
+func (v *valueOp) describe() string {
+	return fmt.Sprintf("%s, which is %d, to be %v %d", v.words(), v.found(), v.Condition, v.Value.Value)
+}
+
+// values are the streams whose head operation waits for a value in memory. What
+// streams write is noticed at once. What the program writes by itself is noticed
+// when it calls the runtime under a deterministic schedule, and otherwise by a
+// timer, which runs while there are such streams.
+type values struct {
+	waiting []*Stream
+	armed   bool
+	// unseen counts the looks of the timer in a row that found a condition met
+	// under a deterministic schedule, whose next schedule point had not come.
+	unseen int
+}
+
+// valueTick is how often the timer looks.
+const valueTick = time.Millisecond
+
+// unseenMost is after how many looks the device goes on by itself: the program
+// waits for it outside the runtime.
+const unseenMost = 50
+
+// WriteValue implements driver.Stream.
+func (s *Stream) WriteValue(v driver.Value) error {
+	return s.eng.submit(s, &op{kind: opWriteValue, tag: v.Tag, ref: &valueOp{Value: v}})
+}
+
+// WaitValue implements driver.Stream.
+func (s *Stream) WaitValue(v driver.Value) error {
+	w := &valueOp{Value: v, shared: v.On == driver.Pinned && !s.dev.pinned.owns(v.Addr)}
+	return s.eng.submit(s, &op{kind: opWaitValue, tag: v.Tag, ref: w})
+}
+
+// awaitValue blocks s, whose head operation waits for a value. The lock is held.
+func (e *engine) awaitValue(s *Stream) {
+	e.values.waiting = append(e.values.waiting, s)
+	e.armValues()
+}
+
+func (e *engine) armValues() {
+	if !e.values.armed {
+		e.values.armed = true
+		e.real.After(int64(valueTick), e.lookAtValues)
+	}
+}
+
+// checkValues lets the streams go on whose value is what they wait for. The lock
+// is held.
+func (e *engine) checkValues() {
+	if len(e.values.waiting) == 0 {
+		return
+	}
+	e.values.waiting = slices.DeleteFunc(e.values.waiting, func(s *Stream) bool {
+		if !s.q.front().ref.(*valueOp).met() {
+			return false
+		}
+		e.ready(s)
+		return true
+	})
+}
+
+// lookAtValues is what the timer does.
+func (e *engine) lookAtValues() {
+	e.Lock()
+	defer e.Unlock()
+	e.values.armed = false
+	if e.closed {
+		return
+	}
+	met := slices.IndexFunc(e.values.waiting, func(s *Stream) bool { return s.q.front().ref.(*valueOp).met() })
+	switch {
+	case met < 0:
+		e.values.unseen = 0
+	case e.parallel.Load() || e.values.unseen >= unseenMost:
+		e.checkValues()
+		e.values.unseen = 0
+	default:
+		// The threads that wait look again at their own schedule point: a run must
+		// not depend on when the timer fires.
+		e.values.unseen++
+		e.point(sched.Ended, e.values.waiting[met], nil, 0)
+	}
+	if len(e.values.waiting) > 0 {
+		e.armValues()
+	}
+}
+
+// changes reports whether an operation may have changed memory.
+func (k opKind) changes() bool {
+	switch k {
+	case opWriteValue, opWork, opCall, opReport:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+"""Values in memory that streams write and wait for."""
+
+from __future__ import annotations
+
+from .. import _native
+from .._core._stream import Stream
+from ._copies import _failed
+
+__all__ = ["ANY_BIT", "AT_LEAST", "EQUAL", "MISSING_BIT", "wait_value", "write_value"]
+
+#: What must hold of the 64 bits found and the value waited for; the same numbers are in hal/driver/value.go.
+AT_LEAST, EQUAL, ANY_BIT, MISSING_BIT = range(4)
+
+
+def write_value(stream: Stream, address: int, value: int) -> None:
+    """Enqueue a write of 64 bits.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream that writes.
+    address : int
+        A multiple of 8, in pinned memory or memory of the stream's device.
+    value : int
+        From 0 to ``2**64 - 1``.
+
+    Raises
+    ------
+    InvalidValueError
+        If the address is another one.
+    WrongDeviceError
+        If it is memory of another device.
+    NotSupportedError
+        If the device cannot.
+
+    Notes
+    -----
+    Contract M19, V5. Source: CUDA driver API, cuStreamWriteValue64.
+    """
+    try:
+        _native.stream_write_value(stream._id, address, value)
+    except Exception as exc:
+        raise _failed(stream, exc, "write_value") from None
+
+
+def wait_value(stream: Stream, address: int, value: int, condition: int) -> None:
+    """Make later work of a stream wait until the 64 bits at an address meet a condition.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream that waits.
+    address : int
+        As for `write_value`.
+    value : int
+        From 0 to ``2**64 - 1``.
+    condition : int
+        `AT_LEAST` (by the sign of the difference), `EQUAL`, `ANY_BIT` (set in both)
+        or `MISSING_BIT` (set in neither).
+
+    Raises
+    ------
+    InvalidValueError
+        If the address is another one, or the condition is none.
+    WrongDeviceError
+        If it is memory of another device.
+    NotSupportedError
+        If the device cannot.
+
+    Notes
+    -----
+    Contract M19, V5. Source: CUDA driver API, cuStreamWaitValue64.
+    """
+    try:
+        _native.stream_wait_value(stream._id, address, value, condition)
+    except Exception as exc:
+        raise _failed(stream, exc, "wait_value") from None
