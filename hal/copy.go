@@ -4,13 +4,15 @@ package hal
 #include <stdint.h>
 #include <stdlib.h>
 
-static uint64_t hs_room(uint64_t size) {
-	void *room = malloc(size);
-	if (room == NULL) abort();
-	return (uint64_t)(uintptr_t)room;
+// Called by the thread that enqueues a copy; ends the process if there is no memory.
+static uint64_t hs_stage_alloc(uint64_t size) {
+	void *buffer = malloc(size);
+	if (buffer == NULL) abort();
+	return (uint64_t)(uintptr_t)buffer;
 }
 
-static void hs_give(uint64_t room) { free((void *)(uintptr_t)room); }
+// Called by the same thread if the copy was not enqueued after all.
+static void hs_stage_free(uint64_t buffer) { free((void *)(uintptr_t)buffer); }
 */
 import "C"
 
@@ -19,8 +21,8 @@ import (
 	"halstream/hal/pages"
 )
 
-// maxStaged is the size up to which a copy from pageable memory takes the
-// source within the call, as the vendors do; a larger one returns when it is done.
+// maxStaged is the size up to which a copy from pageable memory reads the source
+// within the call, as the vendors' do; a larger copy returns when it is done.
 const maxStaged = 64 << 10
 
 // CopySpec describes a copy of Height rows of Width bytes each, with
@@ -31,8 +33,8 @@ type CopySpec struct {
 	Width, Height      uint64
 }
 
-// overlap reports whether source and target share bytes. The rows of one may
-// lie in the gaps of the other.
+// overlap reports whether source and target, which span from and to bytes, share
+// any. The rows of one may lie in the gaps of the other.
 func (c CopySpec) overlap(to, from uint64) bool {
 	if c.Dst >= c.Src+from || c.Src >= c.Dst+to {
 		return false
@@ -46,10 +48,10 @@ func (c CopySpec) overlap(to, from uint64) bool {
 }
 
 // Copy enqueues a copy. Pinned and device sources are read when the stream
-// gets there; up to 64 KiB of a pageable source are read within the call. The
-// result, if not nil, is the point the caller must wait for before it returns:
-// copies into pageable memory, and larger ones from it, are not asynchronous.
-// An abort drops them like others, and Failure reports it.
+// reaches the copy; a pageable source of up to 64 KiB is read within the call.
+// The result, if not nil, is the point that the caller must wait for before it
+// returns: copies into pageable memory, and larger ones from it, are not
+// asynchronous. An abort drops these, too, and Failure then reports it.
 //
 // # Errors
 //   - [ErrInvalidValue]: a range leaves its block, is not mapped or was freed,
@@ -113,7 +115,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	if s.listened() {
 		o := Operation{Kind: "copy", Thread: t,
 			Reads: rows(c.Src, c.SrcPitch, c.Width, c.Height), Writes: rows(c.Dst, c.DstPitch, c.Width, c.Height)}
-		if spec.Release != 0 { // staged already, by the caller
+		if spec.Release != 0 { // the calling thread has read the source already
 			rt.notifyHost(Operation{Kind: "host read", Thread: t, Reads: o.Reads})
 			o.Reads = nil
 		}
@@ -151,7 +153,8 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 //     or a range that is not in one block of device or pinned memory.
 //   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
-// Contract: M8, M11. Source: CUDA driver API, cuMemsetD8Async and its sisters.
+// Contract: M8, M11. Source: CUDA driver API, cuMemsetD8Async, cuMemsetD16Async and
+// cuMemsetD32Async.
 func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uint64) error {
 	const op = "fill"
 	if err := s.checkEnqueue(t, op); err != nil {
@@ -187,32 +190,32 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	}))
 }
 
-// stage copies the pageable source of a copy, size bytes, into memory that is
-// given back when the copy is done.
+// stage copies the pageable source of a copy, size bytes, into a buffer that the
+// backend frees when the copy is done.
 func (s *Stream) stage(c *driver.Copy, size uint64) error {
-	room := uint64(0)
-	if from := s.dev.vendor; from != nil {
+	buffer := uint64(0)
+	if vendor := s.dev.vendor; vendor != nil {
 		var err error
-		if room, err = from.Stage(size); err != nil {
+		if buffer, err = vendor.Stage(size); err != nil {
 			return err
 		}
 		c.From = driver.Pinned
 	} else {
-		room = uint64(C.hs_room(C.uint64_t(size)))
+		buffer = uint64(C.hs_stage_alloc(C.uint64_t(size)))
 	}
-	if !pages.Read(room, c.Src, size) {
-		s.unstage(room)
+	if !pages.Read(buffer, c.Src, size) {
+		s.unstage(buffer)
 		return accessError("copy", "source", c.Src, size, false)
 	}
-	c.Src, c.Release = room, room
+	c.Src, c.Release = buffer, buffer
 	return nil
 }
 
-// unstage gives the memory of stage back where no copy was enqueued.
-func (s *Stream) unstage(room uint64) {
-	if from := s.dev.vendor; from != nil {
-		from.Unstage(room)
+// unstage frees a buffer of stage if the copy was not enqueued.
+func (s *Stream) unstage(buffer uint64) {
+	if vendor := s.dev.vendor; vendor != nil {
+		vendor.Unstage(buffer)
 	} else {
-		C.hs_give(C.uint64_t(room))
+		C.hs_stage_free(C.uint64_t(buffer))
 	}
 }

@@ -8,30 +8,32 @@ import (
 	"halstream/hal/driver"
 )
 
-// EventKind says how an event behaves before its first record and after it.
+// EventKind is the behaviour of an event before its first record and after it.
 type EventKind uint8
 
 const (
-	// Standard events are CUDA's: never recorded is done, and waiting for it
-	// does nothing.
+	// Standard events are CUDA's: one that was never recorded is complete, and
+	// waiting for it does nothing.
 	Standard EventKind = iota
-	// Future events make a wait wait for the next record; they stay set until
-	// a Reset (AscendCL, CreateEventWithFlag).
+	// Future events make a wait that was enqueued before their record wait for
+	// it; they stay set until a Reset (AscendCL, CreateEventWithFlag).
 	Future
-	// Recorded events refuse a wait before the first record, and answer a
-	// query before it with pending (AscendCL, CreateEvent).
+	// Recorded events refuse a wait before the first record, and are pending
+	// until then (AscendCL, CreateEvent).
 	Recorded
 )
 
-// EventOptions says what kind of event to make; the zero value is the default.
+// EventOptions are the properties of a new event. The zero value is the default.
 type EventOptions struct {
-	Timing       bool
+	// Timing makes the event keep the time of its latest record.
+	Timing bool
+	// BlockingSync asks for a sleeping rather than a spinning wait.
 	BlockingSync bool
 	Kind         EventKind
 	// NotWaitable events cannot be waited for by a stream.
 	NotWaitable bool
-	// Interprocess events may be shared with other processes, so they have no
-	// timing. Sharing itself is not supported yet.
+	// Interprocess events could be shared with other processes, so they have no
+	// timing. Sharing them is not supported yet.
 	Interprocess bool
 }
 
@@ -41,7 +43,7 @@ type Event struct {
 	rt      *Runtime
 	id      uint64
 	opts    EventOptions
-	mu      sync.Mutex // for binding
+	mu      sync.Mutex // guards the first binding
 	bound   atomic.Pointer[boundEvent]
 	version atomic.Uint64
 	closed  atomic.Bool
@@ -53,6 +55,12 @@ type boundEvent struct {
 }
 
 // NewEvent makes an event. With d nil it belongs to the device of its first record.
+//
+// # Errors
+//   - [ErrInvalidValue]: no event has this kind, or the event would be both
+//     interprocess and timed.
+//   - [ErrWrongDevice]: d belongs to another Runtime.
+//   - [ErrInHostFunction].
 //
 // Contract: E1, E7.
 func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error) {
@@ -73,7 +81,7 @@ func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error
 	return e, nil
 }
 
-// bind returns the driver's event, made on d if there is none yet.
+// bind returns the backend's event, made on d if there is none yet.
 func (e *Event) bind(d *Device) (driver.Event, error) {
 	if e.closed.Load() {
 		return nil, closedError("record", "event")
@@ -85,7 +93,7 @@ func (e *Event) bind(d *Device) (driver.Event, error) {
 	return e.bindSlow(d)
 }
 
-// bindSlow is bind for an event that is not known to be bound to d.
+// bindSlow is bind for an event that is not bound to d yet.
 func (e *Event) bindSlow(d *Device) (driver.Event, error) {
 	if e.rt != d.rt {
 		return nil, e.otherRuntime("record")
@@ -99,8 +107,8 @@ func (e *Event) bindSlow(d *Device) (driver.Event, error) {
 				return nil, driver.Errorf(driver.InvalidValue, "create event",
 					"an event for other processes cannot have timing; make it without one of the two")
 			}
-			// Under the lock, since a backend makes an event without a call of its
-			// library: that follows at the first record.
+			// The lock may be held here: a backend calls its library for an event
+			// only at the first record.
 			made, err := d.d.NewEvent(driver.EventOptions{
 				Timing: e.opts.Timing, BlockingSync: e.opts.BlockingSync,
 				Settable: e.opts.Kind == Future, Counted: e.opts.Kind != Standard, ID: e.id,
@@ -120,8 +128,8 @@ func (e *Event) bindSlow(d *Device) (driver.Event, error) {
 	return b.d, nil
 }
 
-// waitable returns the backend's event for a wait, nil for an event that counts as
-// complete.
+// waitable returns the backend's event for a wait on a stream of d, nil if the
+// event counts as complete.
 func (e *Event) waitable(d *Device) (driver.Event, error) {
 	const op = "wait event"
 	if e.closed.Load() {
@@ -189,8 +197,8 @@ func (e *Event) checkOpen(t *Thread, op string) error {
 	return nil
 }
 
-// Query reports whether the latest record is done. Never recorded is done for
-// Standard events and pending for the other kinds. It never blocks.
+// Query reports whether the latest record is done. An event that was never
+// recorded is done if it is a Standard one, and pending if not. Query never blocks.
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 //
@@ -203,7 +211,7 @@ func (e *Event) Query(t *Thread) (bool, error) {
 }
 
 // QueryInternal is Query for the runtime's own purposes: listeners see it marked
-// as internal, since the program learned nothing from it.
+// as internal, since the program does not get the answer.
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 func (e *Event) QueryInternal(t *Thread) (bool, error) {
@@ -226,7 +234,7 @@ func (e *Event) query(t *Thread, internal bool) (bool, error) {
 }
 
 // Synchronize blocks until the latest record is done, for at most limit
-// nanoseconds, and reports whether it is. Never recorded is done.
+// nanoseconds, and reports whether it is. An event that was never recorded is done.
 //
 // # Errors: [ErrClosed], [ErrInHostFunction], [ErrDeviceLost].
 //
@@ -239,7 +247,9 @@ func (e *Event) Synchronize(t *Thread, limit int64) (bool, error) {
 	return e.Device().waitResult(p.Wait(limit))
 }
 
-// Point returns the point that the latest record stands for, nil if there is none.
+// Point returns the point of the latest record, nil if there is none.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
 func (e *Event) Point(t *Thread) (driver.Point, error) {
 	if err := e.checkOpen(t, "synchronize event"); err != nil {
 		return nil, err
@@ -291,7 +301,7 @@ func (e *Event) Elapsed(t *Thread, end *Event) (float64, error) {
 	return float64(ns) / 1e6, err
 }
 
-// Time returns when the latest record was done, nanoseconds of the device's clock.
+// Time returns when the latest record was done, in nanoseconds of the device's clock.
 //
 // # Errors: as for Elapsed.
 //
@@ -309,10 +319,11 @@ func (e *Event) Time(t *Thread) (int64, error) {
 	return e.bound.Load().d.Time()
 }
 
-// WaitsPending returns how many enqueued waits for e have not been passed.
+// WaitsPending returns how many enqueued waits for e are not done.
 //
 // # Errors
 //   - [ErrNotSupported]: e is a Standard event.
+//   - [ErrClosed], [ErrInHostFunction].
 //
 // Contract: A5.
 func (e *Event) WaitsPending(t *Thread) (int, error) {
@@ -329,10 +340,10 @@ func (e *Event) WaitsPending(t *Thread) (int, error) {
 	return 0, nil
 }
 
-// ID is the event's number in texts; it is never used again.
+// ID returns the event's number in texts, which is not reused.
 func (e *Event) ID() uint64 { return e.id }
 
-// Options returns how the event was made.
+// Options returns the options the event was made with.
 func (e *Event) Options() EventOptions { return e.opts }
 
 // Device returns the event's device, nil before the first record of an event
@@ -352,7 +363,7 @@ func (e *Event) Version() uint64 { return e.version.Load() }
 // Closed reports whether Close was called.
 func (e *Event) Closed() bool { return e.closed.Load() }
 
-// Describe returns which operation the latest record stands for.
+// Describe returns a text that names the operation of the latest record.
 func (e *Event) Describe() string {
 	if b := e.bound.Load(); b != nil {
 		return b.d.Describe()
@@ -360,7 +371,8 @@ func (e *Event) Describe() string {
 	return "an event that was never recorded"
 }
 
-// Close ends the use of e. Enqueued waits keep the points they wait for. Closing again does nothing.
+// Close ends the use of e. Enqueued waits still wait for the record they are bound
+// to. Closing again does nothing.
 //
 // # Errors: [ErrInHostFunction].
 //

@@ -10,51 +10,52 @@ import (
 	"halstream/hal/park"
 )
 
-// Inspector is notified of what operations found in memory. Its functions are
-// called as listeners are, after these were notified of the operation. One that
-// is nil costs nothing.
+// Inspector is notified of contents of memory that changed where a program may not
+// expect it. Its functions are called like listeners, after these were notified of
+// the operation. A function that is nil costs nothing.
 type Inspector struct {
-	// Source: copy id was enqueued, and whether the pinned memory r that it reads
-	// changes until it runs is reported by Refilled.
+	// Source is called when copy id, which reads the pinned memory r, was enqueued.
+	// Refilled reports whether r changes before the copy runs.
 	Source func(id uint32, r Range)
-	// Refilled: when copy id ran, the pinned memory r that it reads had other
-	// contents than when it was enqueued.
+	// Refilled is called when copy id ran and the pinned memory r that it reads did
+	// not have the contents any more that it had when the copy was enqueued.
 	Refilled func(id uint32, r Range)
-	// Observed: function id changed these bytes, which it said it only reads.
-	// Asked for only under a schedule that runs one operation at a time.
+	// Observed is called when function id changed bytes that were declared as only
+	// read. It needs a schedule that runs one operation at a time.
 	Observed func(id uint32, changed []Range)
 }
 
 // SetInspector sets the inspector, nil for none. It is used only while there are
-// listeners; operations enqueued before keep the one they had.
+// listeners. Operations that were enqueued before keep the previous inspector.
 func (rt *Runtime) SetInspector(i *Inspector) { rt.inspector.Store(i) }
 
-// watchSource returns what a copy from pinned memory calls before it reads, and what
-// is to be called once the listeners know of the copy; both nil without an
-// inspector that wants it.
-func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64) (before, then func()) {
+// watchSource returns what a copy from pinned memory calls right before it reads,
+// and what is called after the listeners were notified of the copy; both are nil
+// without an inspector for such copies.
+func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64) (before, afterNotify func()) {
 	i := rt.inspector.Load()
 	if i == nil || i.Refilled == nil {
 		return nil, nil
 	}
 	source := Range{c.Src, span}
 	if i.Source != nil {
-		then = func() { i.Source(id, source) }
+		afterNotify = func() { i.Source(id, source) }
 	}
 	sum := c.sum()
 	return func() {
 		if c.sum() != sum {
 			rt.callInOrder(func() { i.Refilled(id, source) })
 		}
-	}, then
+	}, afterNotify
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maxSummed bounds how much is summed in one go: the collector waits meanwhile.
+// maxSummed bounds the bytes that one call of crc32.Update sums: the call cannot be
+// preempted, so Go's garbage collector waits for its end.
 const maxSummed = 256 << 10
 
-// sum is a checksum of the rows that the copy reads.
+// sum returns a checksum of the rows that the copy reads.
 func (c CopySpec) sum() (sum uint32) {
 	for row := range c.Height {
 		sum = addSum(sum, Range{c.Src + row*c.SrcPitch, c.Width})
@@ -62,6 +63,7 @@ func (c CopySpec) sum() (sum uint32) {
 	return sum
 }
 
+// addSum returns sum continued over the bytes of a range.
 func addSum(sum uint32, r Range) uint32 {
 	for b := contents(r); len(b) > 0; {
 		n := min(len(b), maxSummed)
@@ -71,24 +73,24 @@ func addSum(sum uint32, r Range) uint32 {
 	return sum
 }
 
-// contents is the memory of a range, which the host can read.
+// contents returns the memory of a range, which the host can read.
 func contents(r Range) []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&r.Start)), r.Size)
 }
 
-// watch finds out which of the bytes that a function said it reads it changes.
+// watch finds which bytes a function changes that were declared as only read.
 type watch struct {
 	rt     *Runtime
 	id     uint32
 	reads  []Range
 	report func(uint32, []Range)
 	before []snapshot
-	ids    uint32 // of operations, when the function began
+	ids    uint32 // the number of operations when the function began
 }
 
-// newWatch returns the watch for a function with these reads, nil without an
-// inspector that wants it, and under a schedule where other work may change the
-// same bytes meanwhile.
+// newWatch returns the watch of a function with these declared reads. It returns nil
+// without an inspector for functions, and under a schedule where other work may
+// change the same bytes at the same time.
 func (rt *Runtime) newWatch(id uint32, reads []Range) *watch {
 	i := rt.inspector.Load()
 	if i == nil || i.Observed == nil || len(reads) == 0 {
@@ -110,8 +112,8 @@ func (w *watch) begin() {
 	}
 }
 
-// end is called when it has run. What it changed counts only if the host did
-// nothing meanwhile, which could have been the one who changed it.
+// end is called when the function has run. It reports changes only if the host made
+// no call meanwhile, since a change could be the host's otherwise.
 func (w *watch) end() {
 	if w.rt.listeners.ids.Load() != w.ids {
 		return
@@ -128,16 +130,17 @@ func (w *watch) end() {
 }
 
 const (
-	// copyMost is the size up to which a snapshot keeps the contents themselves.
+	// maxCopied is the size up to which a snapshot keeps the contents themselves.
 	maxCopied = 64 << 10
-	// pieces is how many checksums it keeps of anything larger.
+	// maxPieces is the greatest number of checksums kept of a larger range.
 	maxPieces = 4 << 10
-	// gapMost is how many unchanged bytes between two changed ones count as
-	// changed: numbers that are written seldom change in every byte.
+	// maxGap is the number of unchanged bytes between changed ones that still count
+	// as changed: a number that is overwritten rarely changes in every byte.
 	maxGap = 8
 )
 
-// snapshot is what is kept of a range to find out later what changed in it.
+// snapshot keeps the contents of a range, or checksums of its pieces, to find later
+// what changed in it.
 type snapshot struct {
 	r    Range
 	copy []byte
@@ -145,6 +148,7 @@ type snapshot struct {
 	size uint64 // of a piece
 }
 
+// takeSnapshot returns a snapshot of a readable range.
 func takeSnapshot(r Range) snapshot {
 	if r.Size <= maxCopied {
 		return snapshot{r: r, copy: bytes.Clone(contents(r)), size: 1}
@@ -156,11 +160,12 @@ func takeSnapshot(r Range) snapshot {
 	return p
 }
 
+// sum returns the checksum of the piece that begins at an offset.
 func (p *snapshot) sum(at uint64) uint32 {
 	return addSum(0, Range{p.r.Start + at, min(p.size, p.r.Size-at)})
 }
 
-// changed returns the pieces whose contents are not what they were.
+// changed returns the parts of the range whose contents differ from the snapshot.
 func (p *snapshot) changed() []Range {
 	var found []Range
 	differs := func(i int) bool { return p.sum(uint64(i)*p.size) != p.sums[i] }
@@ -188,7 +193,7 @@ func (p *snapshot) changed() []Range {
 	return found
 }
 
-// watchSink is the sink of a function that is watched.
+// watchSink is the driver.Sink of a watched function.
 type watchSink struct {
 	s *Stream
 	w *watch

@@ -5,37 +5,38 @@ import (
 	"sync"
 )
 
-// notifier hands operations to the listeners in the order in which the backend
-// put them on its streams, whichever threads enqueued them.
+// notifier passes operations to the listeners in the order in which the backend
+// enqueued them on its streams, whichever threads made the calls.
 //
-// An operation is announced before the backend gets it, with all that listeners
-// want to know but its place. The backend sequences it when its place is settled,
-// under its own lock. From then on any thread may deliver it: one at a time does,
-// with no lock held, and the others leave what they have to it. So a thread that
-// is delayed between two of these steps delays no other one.
+// An operation is announced before the backend gets it, complete except for its
+// sequence number. The backend sequences it, under its own lock, when its place on
+// the stream is final. From then on any thread may deliver it. One thread at a time
+// delivers, with no lock held; the others add to the list it works on. So a thread
+// that is delayed between two of these steps delays no other one.
 type notifier struct {
-	mu        sync.Mutex // held for a handful of instructions, never with a callback
+	mu        sync.Mutex // held for a few instructions only, never across a callback
 	announced []Operation
 	sequenced []Operation // to be delivered
 	spare     []Operation // the storage of the list delivered last
 	seq       uint64
-	// delivering says that a thread delivers: it will look at sequenced again.
+	// delivering is set while a thread delivers; that thread takes what is added to
+	// sequenced meanwhile.
 	delivering bool
 }
 
-// maxBacklog is how many operations may wait for the thread that delivers before
-// those who add more give it time.
+// maxBacklog is the number of operations waiting for delivery above which threads
+// that add more yield to the thread that delivers.
 const maxBacklog = 4096
 
-// announce adds an operation that the backend is about to get.
+// announce adds an operation that is about to be given to the backend.
 func (n *notifier) announce(o Operation) {
 	n.mu.Lock()
 	n.announced = append(n.announced, o)
 	n.mu.Unlock()
 }
 
-// sequence settles the place of an announced operation; of another one it does
-// nothing. A backend calls it under its locks.
+// sequence gives an announced operation its number in the order; for an id that is
+// not announced it does nothing. Backends call it under their locks.
 func (n *notifier) sequence(id uint32) {
 	n.mu.Lock()
 	if o, ok := n.take(id); ok {
@@ -52,8 +53,8 @@ func (n *notifier) sequence(id uint32) {
 	n.mu.Unlock()
 }
 
-// take removes an announced operation: of one for each thread that enqueues, so
-// there are few.
+// take removes an announced operation. The search is short: each thread announces
+// at most one operation at a time.
 func (n *notifier) take(id uint32) (Operation, bool) {
 	for i := range n.announced {
 		if n.announced[i].ID == id {
@@ -68,6 +69,8 @@ func (n *notifier) take(id uint32) (Operation, bool) {
 	return Operation{}, false
 }
 
+// add appends an operation whose place is final to those to deliver. The caller
+// holds mu.
 func (n *notifier) add(o Operation) {
 	if o.Seq == 0 {
 		n.seq++
@@ -76,7 +79,7 @@ func (n *notifier) add(o Operation) {
 	n.sequenced = append(n.sequenced, o)
 }
 
-// number returns the next place in the order, for an operation that is notified later.
+// number returns the next number in the order, for an operation that is added later.
 func (n *notifier) number() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,26 +87,26 @@ func (n *notifier) number() uint64 {
 	return n.seq
 }
 
-// push adds an operation of the host, which has its place at once.
+// push adds an operation of the host, whose place in the order is this call.
 func (n *notifier) push(o Operation) {
 	n.mu.Lock()
 	n.add(o)
 	n.mu.Unlock()
 }
 
-// drop forgets an announced operation that the backend refused.
+// drop removes an announced operation that the backend refused.
 func (n *notifier) drop(id uint32) {
 	n.mu.Lock()
 	n.take(id)
 	n.mu.Unlock()
 }
 
-// deliver calls notify with each operation that has its place, in order. Where
-// another thread does so already, that one takes these, too.
+// deliver calls notify with each sequenced operation, in order. If another thread
+// does so already, that thread delivers these operations as well.
 func (n *notifier) deliver(notify func(*Operation)) {
 	n.mu.Lock()
 	if n.delivering {
-		// Bounded, since that thread may itself wait for this one, in a listener.
+		// Bounded, since a listener on that thread may wait for this thread.
 		for tries := 0; len(n.sequenced) > maxBacklog && tries < 100; tries++ {
 			n.mu.Unlock()
 			runtime.Gosched()
@@ -129,8 +132,8 @@ func (n *notifier) deliver(notify func(*Operation)) {
 	n.mu.Unlock()
 }
 
-// call notifies of a list of operations. A listener that panics takes the rest of
-// the list with it, but others can deliver afterwards.
+// call notifies of a list of operations. If a listener panics, the rest of the list
+// is lost, but other threads can deliver afterwards.
 func (n *notifier) call(list []Operation, notify func(*Operation)) {
 	done := false
 	defer func() {

@@ -9,7 +9,7 @@ import (
 )
 
 // listeners are the functions and logs that are notified of operations. Without
-// any, an operation costs one atomic load.
+// any, they cost an operation one atomic load.
 type listeners struct {
 	notifier notifier
 	mu       sync.Mutex
@@ -18,22 +18,23 @@ type listeners struct {
 	sites    atomic.Pointer[func() uint32]
 }
 
-// listenerSet is the set of listeners at one time; it is replaced, never changed.
+// listenerSet is an immutable set of listeners; a change replaces the whole set.
 type listenerSet struct {
 	functions []*func(Operation)
 	logs      []*Log
-	timed     bool // a log wants times
+	timed     bool // a log records times
 }
 
-// Operation is what listeners are notified of: a call that enqueued work, or one
-// of the host that matters for the order of operations.
+// Operation is what listeners are notified of: a call that enqueued work, or an
+// action of the host that matters for the order of operations.
 type Operation struct {
-	// ID is the number of the operation, never 0 and not used again before it
-	// wraps around; executions are reported by it.
+	// ID is the number of the operation, which also identifies its execution. It is
+	// never 0, and is reused only after all 32-bit numbers were.
 	ID uint32
-	// Seq is the place of the operation in the order of all: of two on one stream,
-	// or of two on one event, the one with the lower number came first. That of a
-	// wait of the host is its begin: it covers only operations with lower numbers.
+	// Seq is the place of the operation in the order of all operations: of two on
+	// one stream, or on one event, the one with the lower number came first. A wait
+	// of the host has the number of its begin: it waits only for operations with
+	// lower numbers.
 	Seq uint64
 	// Kind of what is enqueued: record, wait, wait stream, reset, nop, delay,
 	// gate, call, report, copy, fill, native, launch, allocate, free, write value, wait value. Kind of what the
@@ -48,8 +49,8 @@ type Operation struct {
 	Value   *ValueAccess // write value, wait value
 	Reads   []Range
 	Writes  []Range
-	// Site is where the program made the call, as the function given to
-	// Runtime.SetSites returned it; 0 without one.
+	// Site identifies where the program made the call: the result of the function
+	// given to Runtime.SetSites, 0 without one.
 	Site uint32
 	// Host says that nothing was enqueued: synchronize stream, synchronize
 	// event, synchronize device, synchronize memory and wait memory (the host, or
@@ -58,11 +59,11 @@ type Operation struct {
 	// stream, new event, close stream, close event, open gate. Listeners are
 	// notified afterwards. The Stream of what concerns a device is its legacy one.
 	Host bool
-	// Internal marks what the runtime did of its own accord.
+	// Internal marks what the runtime did without a call of the program.
 	Internal bool
 
-	time        int64  // of the call, while a log wants times
-	afterNotify func() // called right after the listeners
+	time        int64  // of the call, while a log records times
+	afterNotify func() // called after the listeners, if not nil
 }
 
 // Range is a range of bytes, Size long.
@@ -70,9 +71,9 @@ type Range struct{ Start, Size uint64 }
 
 // Listen calls f for every operation until stop is called: in the order of the
 // operations on each stream and on each event, one call at a time, and with no
-// lock held. The calling thread is one that is in a call of the runtime, in
-// general the one that made the operation; a call whose operations another thread
-// is about to deliver does not wait for that.
+// lock held. The calling thread is any thread that is in a call of the runtime,
+// usually the one that made the operation. A call does not wait until another
+// thread has delivered its operations.
 //
 // Contract: O1, O5.
 func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
@@ -103,8 +104,9 @@ func (l *listeners) change(f func(*listenerSet)) {
 	l.current.Store(a)
 }
 
-// SetSites sets the function that returns where the program makes a call; nil for
-// none. It is called on the caller's thread, and only while there are listeners.
+// SetSites sets the function that returns a number for the place where the program
+// makes a call, nil for none. It runs on the caller's thread, and only while there
+// are listeners.
 func (rt *Runtime) SetSites(f func() uint32) {
 	if f == nil {
 		rt.listeners.sites.Store(nil)
@@ -118,9 +120,9 @@ func (rt *Runtime) listened() bool { return rt.listeners.current.Load() != nil }
 
 func (s *Stream) listened() bool { return s.dev.rt.listened() }
 
-// announce prepares the notification of an operation that s is about to give to
-// the backend, and returns its number; settle ends it. Its caller has seen that
-// there are listeners.
+// announce prepares the notification of an operation that s is about to give to the
+// backend, and returns its ID; settle completes the notification. There are
+// listeners: the caller has checked that.
 func (s *Stream) announce(o Operation) uint32 {
 	o.Stream = s
 	rt := s.dev.rt
@@ -129,25 +131,27 @@ func (s *Stream) announce(o Operation) uint32 {
 	return o.ID
 }
 
-// notify notifies the listeners of an operation on s at once, whatever the backend
-// does with it afterwards, and returns its number.
+// notify notifies the listeners of an operation on s at once, whether or not the
+// backend accepts it afterwards, and returns its ID.
 func (s *Stream) notify(o Operation) uint32 {
 	o.Stream = s
 	return s.dev.rt.notify(o)
 }
 
-// endAnnounce ends what announce began: the backend has answered.
+// endAnnounce delivers an announced operation, or drops it if the backend refused it.
 func (l *listeners) endAnnounce(id uint32, err error) {
 	if err != nil {
 		l.notifier.drop(id)
 	} else {
-		l.notifier.sequence(id) // unless the backend did
+		l.notifier.sequence(id) // does nothing if the backend has called it
 	}
 	l.deliver()
 }
 
+// deliver notifies the listeners of all operations that have their place in the order.
 func (l *listeners) deliver() { l.notifier.deliver(l.notify) }
 
+// notify passes an operation to every listener.
 func (l *listeners) notify(o *Operation) {
 	if a := l.current.Load(); a != nil && o.Kind != "" {
 		for _, g := range a.logs {
@@ -162,13 +166,14 @@ func (l *listeners) notify(o *Operation) {
 	}
 }
 
-// callInOrder calls f after the listeners were notified of all operations that have
-// their place by now.
+// callInOrder calls f after the listeners were notified of all operations that
+// already have their place in the order.
 func (rt *Runtime) callInOrder(f func()) {
 	rt.listeners.notifier.push(Operation{afterNotify: f})
 	rt.listeners.deliver()
 }
 
+// number returns the next ID of an operation.
 func (l *listeners) number() uint32 {
 	for {
 		if id := l.ids.Add(1); id != 0 {
@@ -177,6 +182,7 @@ func (l *listeners) number() uint32 {
 	}
 }
 
+// site returns the number of the place where the program makes the current call.
 func (l *listeners) site() uint32 {
 	if f := l.sites.Load(); f != nil {
 		return (*f)()
@@ -184,8 +190,8 @@ func (l *listeners) site() uint32 {
 	return 0
 }
 
-// fillIn adds to an operation what is known of every call, on the thread that
-// makes it.
+// fillIn adds the ID, the site and the time to an operation, on the thread that makes
+// the call.
 func (rt *Runtime) fillIn(o *Operation) {
 	l := &rt.listeners
 	if o.ID == 0 {
@@ -199,6 +205,7 @@ func (rt *Runtime) fillIn(o *Operation) {
 	}
 }
 
+// notify notifies the listeners of an operation at once, and returns its ID.
 func (rt *Runtime) notify(o Operation) uint32 {
 	rt.fillIn(&o)
 	rt.listeners.notifier.push(o)
@@ -206,7 +213,7 @@ func (rt *Runtime) notify(o Operation) uint32 {
 	return o.ID
 }
 
-// notifyHost notifies the listeners of something the host did.
+// notifyHost notifies the listeners of an action of the host.
 func (rt *Runtime) notifyHost(o Operation) {
 	if rt.listened() {
 		o.Host = true
@@ -215,11 +222,11 @@ func (rt *Runtime) notifyHost(o Operation) {
 }
 
 // HostAccess notifies the listeners that the calling thread reads or writes memory
-// itself, without a call of the runtime.
+// directly.
 //
 // # Errors
-//   - [ErrInHostFunction]: called by a function that runs on a stream; such a
-//     function says what it works on when it is enqueued.
+//   - [ErrInHostFunction]: called by a function that runs on a stream; what
+//     such a function reads and writes is declared when it is enqueued.
 //
 // Contract: M14.
 func (rt *Runtime) HostAccess(t *Thread, r Range, write bool) error {
@@ -256,8 +263,8 @@ func (rt *Runtime) observe(p driver.Point, o Operation) driver.Point {
 	if !rt.listened() {
 		return p
 	}
-	o.Site = rt.listeners.site() // the wait ends on a thread that does not know the caller
-	// Numbered now: it waits for what was enqueued before, not for what follows.
+	o.Site = rt.listeners.site() // now, since the wait may end on another thread
+	// Numbered now, since it waits only for what is enqueued already.
 	o.ID = rt.listeners.number()
 	o.Seq = rt.listeners.notifier.number()
 	return &observedPoint{Point: p, rt: rt, o: o}
@@ -266,19 +273,19 @@ func (rt *Runtime) observe(p driver.Point, o Operation) driver.Point {
 // Missing implements driver.Placed.
 func (p *observedPoint) Missing() []driver.Place { return driver.Missing(p.Point) }
 
-// Log collects operations. It costs less than a listener that keeps them: it
-// stores few fields of each, in pieces that are never copied.
+// Log collects operations. It costs less than a listener that stores them: it keeps
+// few fields of each, in pieces that are never copied.
 type Log struct {
 	mu   sync.Mutex
 	full [][]Logged
 	last []Logged
 	stop func()
-	// clock is nil unless times are wanted: looking at it costs as much as the rest.
+	// clock is nil in a log without times: reading it costs as much as everything else.
 	clock func() int64
 }
 
-// Logged is an operation and, in a log with times, when it was called. It is kept
-// small, since there may be many.
+// Logged is an operation and, in a log with times, the time of the call. The struct
+// is small, since a log may hold many.
 type Logged struct {
 	kind     string
 	stream   *Stream
@@ -294,7 +301,7 @@ type Logged struct {
 	internal bool
 }
 
-// When returns the time of the call, nanoseconds of Runtime.Now; 0 in a log without
+// When returns the time of the call in nanoseconds of Runtime.Now, 0 in a log without
 // times.
 func (e *Logged) When() int64 { return e.when }
 
@@ -308,10 +315,11 @@ func (e *Logged) Operation() Operation {
 	return o
 }
 
-// logPieceSize is how many operations are kept in one piece.
+// logPieceSize is the number of operations in one piece.
 const logPieceSize = 512
 
-// Log begins to collect operations, with times if wanted.
+// Log begins to collect operations, with their times if times is set. The program
+// ends the log with Stop.
 //
 // Contract: O1, O5.
 func (rt *Runtime) Log(times bool) *Log {
@@ -335,6 +343,7 @@ func (rt *Runtime) Log(times bool) *Log {
 	return g
 }
 
+// add appends an operation.
 func (g *Log) add(o *Operation) {
 	var when int64
 	if g.clock != nil {
@@ -355,7 +364,7 @@ func (g *Log) add(o *Operation) {
 	g.mu.Unlock()
 }
 
-// Take returns, in pieces, what was collected since the last call.
+// Take returns the operations collected since the last call, in pieces.
 func (g *Log) Take() [][]Logged {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -367,5 +376,5 @@ func (g *Log) Take() [][]Logged {
 	return pieces
 }
 
-// Stop ends the log.
+// Stop ends the collection. Take still returns what was collected.
 func (g *Log) Stop() { g.stop() }

@@ -8,24 +8,27 @@ import (
 	"halstream/hal/pages"
 )
 
-// extent is a range that an operation works on, and what it is to it.
+// extent is a range that an operation accesses, with its role in the operation:
+// "source" or "target".
 type extent struct {
 	role       string
 	addr, size uint64
 }
 
-// maxExtents is how many ranges one operation has at most.
+// maxExtents is the greatest number of ranges that one operation has.
 const maxExtents = 2
 
-// acquire finds the blocks that ranges lie in, nil for pageable memory, and
-// begins their use on s by what. An address that the runtime does not know may
-// be memory of another library of the process: the backend's library is asked,
-// with no lock held, and such memory counts as a block for this operation only.
+// acquire stores in blocks the block that contains each range, nil for pageable
+// memory, and marks those blocks as used on s by the operation that what names.
+//
+// An address in no block may be memory that another library of the process
+// allocated: the backend's library is queried, with no lock held, and such memory
+// counts as a block for this operation only.
 func (s *Stream) acquire(op, what string, ranges []extent, blocks []*Block) error {
 	rt := s.dev.rt
 	m := &rt.memory
 	var foreign [maxExtents]*Block
-	for asked := rt.vendor == nil; ; asked = true {
+	for queried := rt.vendor == nil; ; queried = true {
 		m.mu.Lock()
 		missing := false
 		var err error
@@ -35,7 +38,7 @@ func (s *Stream) acquire(op, what string, ranges []extent, blocks []*Block) erro
 				missing = missing || foreign[i] == nil
 			}
 		}
-		if missing && !asked {
+		if missing && !queried {
 			m.mu.Unlock()
 			for i, r := range ranges {
 				if blocks[i] == nil {
@@ -61,8 +64,8 @@ func (s *Stream) acquire(op, what string, ranges []extent, blocks []*Block) erro
 	}
 }
 
-// checkRange checks that a range lies in its block, or if that is nil outside
-// everything the runtime knows: in pageable memory.
+// checkRange rejects a range that leaves its block, or, with b nil, a range that
+// is not pageable memory because it touches memory of the runtime.
 func (rt *Runtime) checkRange(op string, r extent, b *Block) error {
 	if b != nil {
 		if left := b.Start + b.Size - r.addr; r.size > left {
@@ -70,7 +73,8 @@ func (rt *Runtime) checkRange(op string, r extent, b *Block) error {
 				"the %s, %d bytes at %#x, ends %d bytes behind its block of %d bytes at %#x",
 				r.role, r.size, r.addr, r.size-left, b.Size, b.Start)
 		}
-		if b.foreign { // a library may know more around registered memory than what was registered
+		// A library may report more memory around a registered range than was registered.
+		if b.foreign {
 			return rt.checkNoOverlap(op, r)
 		}
 		return nil
@@ -89,7 +93,7 @@ func (rt *Runtime) checkRange(op string, r extent, b *Block) error {
 	return nil
 }
 
-// checkNoOverlap refuses a range outside every block that runs into one.
+// checkNoOverlap rejects a range that begins outside every block and ends in one.
 func (rt *Runtime) checkNoOverlap(op string, r extent) error {
 	if other := rt.memory.blocks.Overlapping(r.addr, r.size); other != nil {
 		return driver.Errorf(driver.InvalidValue, op,
@@ -98,14 +102,14 @@ func (rt *Runtime) checkNoOverlap(op string, r extent) error {
 	return nil
 }
 
-// foreignBlockAt returns the memory of another library that holds an address, nil if
-// the backend's library knows none. No lock is held.
+// foreignBlockAt returns the memory of another library that contains an address, nil
+// if the backend's library reports none. The caller holds no lock.
 func (rt *Runtime) foreignBlockAt(addr uint64) *Block {
-	where, start, size, ordinal, known := rt.vendor.Probe(addr)
-	if !known || where == driver.Pageable || rt.isFreed(addr) {
+	where, start, size, ordinal, found := rt.vendor.Probe(addr)
+	if !found || where == driver.Pageable || rt.isFreed(addr) {
 		return nil
 	}
-	if size == 0 { // it cannot tell where the allocation ends
+	if size == 0 { // the library does not report the end of the allocation
 		start, size = addr, math.MaxUint64-addr
 	}
 	b := &Block{Start: start, Size: size, Kind: Pinned, foreign: true}
@@ -118,8 +122,9 @@ func (rt *Runtime) foreignBlockAt(addr uint64) *Block {
 	return b
 }
 
-// isFreed reports whether an address lies in memory that the program has given
-// back and that the runtime still holds: the library knows it, nobody may use it.
+// isFreed reports whether an address lies in memory that the program freed and the
+// runtime has not returned to the library yet: the library still reports it as
+// allocated, but no operation may use it.
 func (rt *Runtime) isFreed(addr uint64) bool {
 	m := &rt.memory
 	m.mu.Lock()
@@ -136,20 +141,20 @@ func (rt *Runtime) isFreed(addr uint64) bool {
 	return false
 }
 
-// span is how many bytes from the first to the last byte of the rows; false if
-// they do not fit behind addr in any memory.
+// span returns the number of bytes from the first byte of the first row to the last
+// byte of the last one, and whether addresses from addr on can have that many.
 func span(addr, pitch, width, height uint64) (uint64, bool) {
 	high, low := bits.Mul64(pitch, height-1)
 	n, carry := bits.Add64(low, width, 0)
-	_, past := bits.Add64(addr, n, 0)
-	return n, high == 0 && carry == 0 && past == 0
+	_, overflow := bits.Add64(addr, n, 0)
+	return n, high == 0 && carry == 0 && overflow == 0
 }
 
-// maxRows bounds how many rows of a copy listeners see one by one; of more, they
-// see one range that includes the gaps.
+// maxRows is the greatest number of rows that listeners see as ranges of their own;
+// of a copy with more rows they see one range that includes the gaps.
 const maxRows = 4096
 
-// rows returns the ranges of the rows, one range where nothing lies between them.
+// rows returns the ranges of the rows, one range if there are no gaps between them.
 func rows(addr, pitch, width, height uint64) []Range {
 	if pitch == width || height == 1 || height > maxRows {
 		n, _ := span(addr, pitch, width, height)
@@ -162,8 +167,8 @@ func rows(addr, pitch, width, height uint64) []Range {
 	return ranges
 }
 
-// checkAccess rejects a range of pageable memory of which a page is not mapped, or
-// cannot be read or, with write, written: using it would end the process.
+// checkAccess rejects a range of pageable memory with a page that is not mapped, or
+// that cannot be read or, with write, written: an access would end the process.
 func checkAccess(op, role string, addr, size uint64, write bool) error {
 	if write && pages.Writable(addr, size) || !write && pages.Readable(addr, size) {
 		return nil
@@ -180,8 +185,8 @@ func accessError(op, role string, addr, size uint64, write bool) *Error {
 		"the %s, %d bytes at %#x, is not %s memory of this process", role, size, addr, access)
 }
 
-// CheckMemory rejects a range of addresses of which a page is not mapped or
-// cannot be read.
+// CheckMemory rejects a range of addresses with a page that is not mapped or
+// cannot be read. op names the call in the error.
 //
 // # Errors
 //   - [ErrInvalidValue]: a part of the range is not mapped, or cannot be read.
@@ -191,8 +196,8 @@ func CheckMemory(op string, addr, size uint64) error {
 	return checkAccess(op, "memory", addr, size, false)
 }
 
-// CanUse reports whether a range lies in one block that the runtime knows, of the
-// stream's device or pinned.
+// CanUse reports whether a range lies in one block of the runtime that is either
+// pinned or on the stream's device.
 //
 // Contract: D4, M11.
 func (s *Stream) CanUse(r Range) bool {

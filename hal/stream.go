@@ -7,18 +7,18 @@ import (
 	"halstream/hal/driver"
 )
 
-// StreamOptions says what kind of stream to make; the zero value is the
+// StreamOptions are the properties of a new stream. The zero value is the
 // default: least urgent, ordered with the legacy default stream.
 type StreamOptions struct {
 	// Priority: lower is more urgent, clamped to Device.GreatestPriority and 0.
 	Priority int
 	// NonBlocking streams take no part in the order with the legacy default stream.
 	NonBlocking bool
-	// BlockHost makes every call that enqueues return after completion.
+	// BlockHost makes every call that enqueues wait until the work is done.
 	BlockHost bool
 }
 
-// Stream is an ordered line of work on a device.
+// Stream is a queue of work on a device, done in the order in which it was enqueued.
 type Stream struct {
 	dev       *Device
 	d         driver.Stream
@@ -26,7 +26,7 @@ type Stream struct {
 	level     uint8
 	opts      StreamOptions
 	isDefault bool // a default stream, which cannot be closed
-	external  bool // another library's
+	external  bool // created by another library
 	ctx       *Context
 	closed    atomic.Bool
 	failures  atomic.Uint64
@@ -74,10 +74,10 @@ func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
 func (s *Stream) Device() *Device { return s.dev }
 
 // Index returns the stream's number on its device: 0 for the legacy default
-// stream, never used again for the others.
+// stream; the numbers of other streams are not reused.
 func (s *Stream) Index() uint64 { return s.index }
 
-// Options returns how the stream was made, with the clamped priority.
+// Options returns the options the stream was made with, the priority clamped.
 func (s *Stream) Options() StreamOptions { return s.opts }
 
 // IsDefault reports whether this is a default stream, which cannot be closed.
@@ -101,7 +101,7 @@ func (s *Stream) Failures() uint64 { return s.failures.Load() }
 // Closed reports whether Close was called.
 func (s *Stream) Closed() bool { return s.closed.Load() }
 
-// Describe says what is pending and what the head operation waits for.
+// Describe returns a text that names what is pending and what the head operation waits for.
 //
 // Contract: O2.
 func (s *Stream) Describe() string { return s.d.Describe() + s.dev.rt.Funcs.DescribeBusy() }
@@ -185,7 +185,7 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 func (s *Stream) Wait(t *Thread, e *Event) error { return s.WaitLimited(t, e, driver.Forever) }
 
 // WaitLimited is Wait with a limit in nanoseconds; when it passes first the
-// stream goes on and keeps an [ErrTimeout] for its next synchronize or query.
+// stream continues, and its next synchronize or query returns an [ErrTimeout].
 //
 // Contract: A6.
 func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
@@ -251,7 +251,7 @@ func (s *Stream) done(t *Thread, kind string) (bool, error) {
 	return done, err
 }
 
-// Done is Query but for the stream's errors, which stay for the next synchronize
+// Done is Query except that it leaves the stream's errors for the next synchronize
 // or query.
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
@@ -262,12 +262,12 @@ func (s *Stream) Done(t *Thread) (bool, error) {
 	return s.done(t, "query stream")
 }
 
-// Idle reports whether all work enqueued on s so far is done. It is for
-// housekeeping: listeners are not notified, and a closed stream answers, too.
+// Idle reports whether all work enqueued on s so far is done. It is for internal
+// purposes: listeners are not notified, and s may be closed.
 func (s *Stream) Idle() bool { return s.d.Point().Wait(0) }
 
-// workDone reports whether all work of s is known to be done. It is no schedule
-// point and calls no vendor's library, so it may be called under locks.
+// workDone reports whether all work of s is known to be done. It is not a schedule
+// point and does not call a vendor's library, so it may be called under locks.
 func (s *Stream) workDone() bool {
 	return s.d.Reached(s.d.Last())
 }
@@ -284,7 +284,7 @@ func (s *Stream) TryFinish(t *Thread) (bool, error) {
 }
 
 // Synchronize blocks until all work enqueued on s before the call is done, for
-// at most limit nanoseconds (0 only looks), and reports whether it is.
+// at most limit nanoseconds (0 does not block), and reports whether it is.
 //
 // # Errors
 //   - [ErrClosed], [ErrInHostFunction].
@@ -306,6 +306,8 @@ func (s *Stream) Synchronize(t *Thread, limit int64) (bool, error) {
 }
 
 // Point returns the point at which all work enqueued on s so far is done.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
 func (s *Stream) Point(t *Thread) (driver.Point, error) {
 	if err := s.checkOpen(t, "synchronize"); err != nil {
 		return nil, err
@@ -321,7 +323,8 @@ func (s *Stream) observe(t *Thread, p driver.Point) driver.Point {
 	return s.dev.rt.observe(p, Operation{Kind: "synchronize stream", Stream: s, Thread: t})
 }
 
-// dropFailure hands back the token of an error that can no longer be reported.
+// dropFailure returns the token of an error that no call can report any more to
+// the threads that run functions, which free what belongs to it.
 func (s *Stream) dropFailure() {
 	if err := s.d.Failure(); err != nil && err.Token != 0 {
 		if p := s.Drop(err.Token); p != nil {
@@ -374,7 +377,7 @@ func (s *Stream) Close(t *Thread) error {
 
 func (s *Stream) close() {
 	if s.closed.CompareAndSwap(false, true) {
-		s.dev.handles.remove(s) // the library may use the number again at once
+		s.dev.handles.remove(s) // the library may reuse the number at once
 		s.leaveQueue(s.queue.Load())
 		s.dropFailure()
 		s.d.Close()
