@@ -1,9 +1,6 @@
 package pybuild
 
 import (
-	"sync"
-	"sync/atomic"
-
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/order"
@@ -12,58 +9,8 @@ import (
 // Bits of the flags of CheckStart; the same numbers are in _checks/sanitize.py.
 const checkObserve = 1
 
-// check is the one check of a process: a checker that follows the runtime, and
-// what people want to know of its reports besides.
-type check struct {
-	flags   int64
-	checker *order.Checker
-	stop    func()
-	rt      *hal.Runtime
-
-	mu      sync.Mutex
-	last    *hal.Thread // the latest that is known
-	id      uint32      // of the latest operation
-	found   []finding
-	taken   int64
-	streams map[streamKey]uint32 // where they were made
-	blocks  map[uint64]uint32    // where live memory was allocated, by its start
-	sizes   [sizesKept]size
-	events  [eventsKept]*hal.Event
-	past    order.Stats // of checkers before, on other backends
-
-	seen atomic.Uint64 // reports collected, as the checker counts them
-}
-
-const (
-	// sizesKept is for how many operations it is known how much they move.
-	sizesKept = 1 << 14
-	// eventsKept is how many events of the latest records are known.
-	eventsKept = 1 << 10
-	// streamsKept bounds for how many streams it is known where they were made.
-	streamsKept = 1 << 16
-)
-
-type size struct {
-	id    uint32
-	bytes uint64
-}
-
-type streamKey struct {
-	device int
-	index  uint64
-}
-
-// finding is a report with the memory it is about.
-type finding struct {
-	order.Report
-	kind          hal.MemoryKind
-	start, size   uint64 // of the block, or of what an operation works on
-	site          uint32 // where the block was allocated
-	first, second uint64 // bytes that the operations move
-}
-
-// checking is nil unless a check is on.
-var checking *check
+// checking is the one check of the process, nil while there is none.
+var checking *order.Session
 
 // CheckStart begins to look for accesses that nothing orders. The runtime need
 // not be open yet. Flag 1 asks for what functions write without saying so,
@@ -73,7 +20,7 @@ func CheckStart(flags int64) (zero int64, err error) {
 	if checking != nil {
 		return 0, raise(driver.Errorf(driver.InvalidValue, "start check", "a check is on already; stop it first"))
 	}
-	checking = &check{flags: flags, streams: map[streamKey]uint32{}, blocks: map[uint64]uint32{}}
+	checking = order.NewSession(flags&checkObserve != 0)
 	positions++
 	if rt != nil {
 		followCheck(rt)
@@ -87,7 +34,7 @@ func CheckStop() (zero int64, err error) {
 	if checking == nil {
 		return 0, nil
 	}
-	checking.leave()
+	checking.Stop()
 	checking = nil
 	if positions--; rt != nil {
 		setSites(rt)
@@ -98,11 +45,8 @@ func CheckStop() (zero int64, err error) {
 // CheckFlags changes the flags of the check that is on.
 func CheckFlags(flags int64) (zero int64, err error) {
 	defer guard(&err)
-	if c := checking; c != nil && c.flags != flags {
-		c.flags = flags
-		if c.checker != nil && c.rt.Name() == "host" {
-			c.inspect()
-		}
+	if checking != nil {
+		checking.Observe(flags&checkObserve != 0)
 	}
 	return 0, nil
 }
@@ -110,142 +54,9 @@ func CheckFlags(flags int64) (zero int64, err error) {
 // followCheck makes the check, if one is on, follow a runtime.
 func followCheck(r *hal.Runtime) {
 	setSites(r)
-	if checking == nil {
-		return
+	if checking != nil {
+		checking.Follow(r)
 	}
-	checking.leave()
-	checking.follow(r)
-}
-
-func (c *check) follow(r *hal.Runtime) {
-	checker := order.New()
-	c.rt, c.checker = r, checker
-	c.seen.Store(0)
-	c.stop = r.Listen(func(o hal.Operation) { c.handle(checker, o) })
-	c.inspect()
-}
-
-// inspect asks for what the flags want to be found when operations run.
-func (c *check) inspect() {
-	checker := c.checker
-	i := &hal.Inspector{Source: checker.Source, Refilled: func(id uint32, source hal.Range) {
-		checker.Refilled(id, source)
-		c.collect(checker, nil)
-	}}
-	if c.flags&checkObserve != 0 && c.rt.Name() == "host" { // elsewhere the host sees no device's memory
-		i.Observed = func(id uint32, changed []hal.Range) {
-			checker.Observed(id, changed)
-			c.collect(checker, nil)
-		}
-	}
-	c.rt.SetInspector(i)
-}
-
-// leave ends what follow began.
-func (c *check) leave() {
-	if c.checker == nil {
-		return
-	}
-	c.rt.SetInspector(nil)
-	c.stop()
-	c.finish()
-	s := c.checker.Stats()
-	c.past.Operations += s.Operations
-	c.past.Reports += s.Reports
-	c.past.Dropped += s.Dropped
-	c.checker = nil
-}
-
-// handle is told every operation, on any thread.
-func (c *check) handle(checker *order.Checker, o hal.Operation) {
-	c.mu.Lock()
-	if o.Thread != nil {
-		c.last = o.Thread
-	} else {
-		o.Thread = c.last // what the garbage collector gives back is given back on some thread
-	}
-	c.id = o.ID
-	switch o.Kind {
-	case "record":
-		c.events[o.Event.ID()%eventsKept] = o.Event
-	case "copy", "fill":
-		if len(o.Writes) > 0 {
-			c.sizes[o.ID%sizesKept] = size{o.ID, o.Writes[0].Size}
-		}
-	case "new stream":
-		if len(c.streams) == streamsKept {
-			clear(c.streams)
-		}
-		c.streams[streamKey{o.Stream.Device().Ordinal(), o.Stream.Index()}] = o.Site
-	case "new memory", "allocate":
-		for _, r := range o.Writes {
-			c.blocks[r.Start] = o.Site
-		}
-	}
-	c.mu.Unlock()
-	checker.Handle(o)
-	if checker.Found() != c.seen.Load() {
-		c.collect(checker, &o)
-	}
-	if o.Kind == "free memory" {
-		c.mu.Lock()
-		for _, r := range o.Writes {
-			delete(c.blocks, r.Start)
-		}
-		c.mu.Unlock()
-	}
-}
-
-// collect takes new reports while what they are about still exists. o is the
-// operation that brought them, nil if it is not known.
-func (c *check) collect(checker *order.Checker, o *hal.Operation) {
-	n := checker.Found()
-	for _, r := range checker.Take() {
-		f := finding{Report: r}
-		at := r.Range.Start
-		f.kind, f.start, f.size, _ = c.rt.Lookup(at)
-		if f.kind == hal.Pageable && o != nil {
-			for _, list := range [][]hal.Range{o.Reads, o.Writes} {
-				for _, a := range list {
-					if at-a.Start < a.Size {
-						f.start, f.size = a.Start, a.Size
-					}
-				}
-			}
-			if o.Kind == "free" { // it is not known any more
-				f.kind = hal.DeviceMemory
-			}
-		}
-		c.mu.Lock()
-		if !c.stands(f.Reason.Record) {
-			f.Reason.Record = nil
-		}
-		f.site = c.blocks[f.start]
-		for i, a := range []order.Access{r.First, r.Second} {
-			if s := c.sizes[a.ID%sizesKept]; s.id == a.ID {
-				*[]*uint64{&f.first, &f.second}[i] = s.bytes
-			}
-		}
-		c.found = append(c.found, f)
-		c.mu.Unlock()
-	}
-	c.seen.Store(n)
-}
-
-// stands reports whether a record is still its event's latest one, so that a
-// wait for the event now is a wait for it.
-func (c *check) stands(record *order.Note) bool {
-	if record == nil || record.Event == 0 {
-		return false
-	}
-	e := c.events[record.Event%eventsKept]
-	return e != nil && e.ID() == record.Event && e.Version() == record.Version && !e.Closed() &&
-		e.Options().Kind != hal.Future && !e.Options().NotWaitable
-}
-
-func (c *check) finish() {
-	c.checker.Finish()
-	c.collect(c.checker, nil)
 }
 
 // CheckTake returns what was found since the last call: a list of findingRecord.
@@ -253,23 +64,10 @@ func (c *check) finish() {
 func CheckTake(finish int64) (findings string, err error) {
 	defer guard(&err)
 	list := []findingRecord{}
-	c := checking
-	if c == nil {
-		return encode(list), nil
-	}
-	if c.checker != nil {
-		if finish != 0 {
-			c.checker.Finish()
+	if checking != nil {
+		for _, f := range checking.Take(finish != 0) {
+			list = append(list, findingRecordOf(&f))
 		}
-		c.collect(c.checker, nil)
-	}
-	c.mu.Lock()
-	found := c.found
-	c.found = nil
-	c.taken += int64(len(found))
-	c.mu.Unlock()
-	for i := range found {
-		list = append(list, found[i].record())
 	}
 	return encode(list), nil
 }
@@ -281,18 +79,52 @@ func CheckFound() (n int64, err error) {
 	if checking == nil {
 		return 0, nil
 	}
-	checking.mu.Lock()
-	defer checking.mu.Unlock()
-	return int64(len(checking.found)), nil
+	return int64(checking.Found()), nil
 }
 
-// CheckForget says that a range is no longer the memory it was: what worked on
-// it has nothing to do with what will.
+// CheckForget says that a range of pageable memory may be allocated again.
 func CheckForget(addr, n uint64) (zero int64, err error) {
 	defer guard(&err)
-	if c := checking; c != nil && c.checker != nil {
-		c.checker.Handle(hal.Operation{ID: c.id, Kind: "new memory", Host: true, Thread: caller(),
-			Writes: []hal.Range{{Start: addr, Size: n}}})
+	if checking != nil {
+		checking.Forget(caller(), hal.Range{Start: addr, Size: n})
 	}
 	return 0, nil
+}
+
+// CheckMade returns where streams and live memory were made since the start: a list
+// of madeRecord.
+func CheckMade() (made string, err error) {
+	defer guard(&err)
+	list := []madeRecord{}
+	if checking != nil {
+		for _, o := range checking.Origins() {
+			list = append(list, madeRecord(o))
+		}
+	}
+	return encode(list), nil
+}
+
+// CheckStats returns what the check has seen and what it keeps: a checkRecord.
+func CheckStats() (counts string, err error) {
+	defer guard(&err)
+	var s order.Stats
+	if checking != nil {
+		s = checking.Stats()
+	}
+	return encode(checkRecord{s.Operations, s.Reports, s.Dropped, s.Streams, s.Events, s.Pieces, s.Threads}), nil
+}
+
+func findingRecordOf(f *order.Finding) findingRecord {
+	return findingRecord{
+		Category: string(f.Category), Pairs: f.Count, Range: rangeRecord(f.Range),
+		BlockKind: int(f.Kind), Block: rangeRecord(f.Block), BlockSite: f.BlockSite,
+		Why: string(f.Reason.Why), Memory: string(f.Reason.Memory), Devices: f.Reason.Devices,
+		First: accessRecordOf(f.First, f.FirstSize), Second: accessRecordOf(f.Second, f.SecondSize),
+		Wait: (*noteRecord)(f.Reason.Wait), Record: (*noteRecord)(f.Reason.Record),
+	}
+}
+
+func accessRecordOf(a order.Access, size uint64) accessRecord {
+	return accessRecord{ID: a.ID, Kind: a.Kind, Device: a.Device, Stream: a.Stream, Thread: a.Thread, Site: a.Site,
+		Token: a.Token, Write: a.Write, Observed: a.Seen, Host: a.Host, Unknown: a.Unknown, Size: size}
 }

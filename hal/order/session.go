@@ -1,0 +1,331 @@
+package order
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal"
+)
+
+const (
+	// sizesKept is of how many operations a session remembers how much they move.
+	sizesKept = 1 << 14
+	// eventsKept is of how many events a session remembers the latest record.
+	eventsKept = 1 << 10
+	// streamsKept bounds of how many streams a session remembers where they were made.
+	streamsKept = 1 << 16
+)
+
+// Finding is a report with what was known of its memory when it was found. By the
+// time somebody reads the report the memory may have been freed.
+type Finding struct {
+	Report
+	// Kind is the kind of the memory.
+	Kind hal.MemoryKind
+	// Block is the block of memory that contains Range. Of memory that the runtime
+	// does not know it is what the second operation works on, as far as that is known.
+	Block hal.Range
+	// BlockSite is where Block was allocated, 0 if that is not known.
+	BlockSite uint32
+	// FirstSize and SecondSize are the bytes that the operations move, 0 for
+	// operations that move none and those too old to be remembered.
+	FirstSize, SecondSize uint64
+}
+
+// Origin is where the program made a stream or a block of memory.
+type Origin struct {
+	// Kind is "stream" or "memory".
+	Kind string
+	// Device is the ordinal of a stream's device.
+	Device int
+	// Number is a stream's index on its device, or the address of memory.
+	Number uint64
+	// Site is where it was made, as the function of [hal.Runtime.SetSites] gave it.
+	Site uint32
+}
+
+// Session checks what a program does with a runtime, and with those that it uses
+// later, and collects the reports together with what people ask about them: which
+// memory it was, where it was allocated, how much the operations moved.
+//
+// Follow, Observe and Stop are called by one thread at a time; the other methods
+// may be called by any thread at any time. A session is the inspector of the
+// runtime that it follows (see [hal.Runtime.SetInspector]).
+type Session struct {
+	now atomic.Pointer[following] // nil while no runtime is followed
+
+	mu         sync.Mutex
+	observe    bool
+	lastThread *hal.Thread // that made a call
+	lastID     uint32      // of an operation
+	found      []Finding
+	streams    map[streamName]uint32 // the sites where they were made
+	blocks     map[uint64]uint32     // the sites where live memory was allocated, by its start
+	sizes      [sizesKept]operationSize
+	events     [eventsKept]*hal.Event
+	past       Stats // of the runtimes followed before
+}
+
+// following is the part of a session that is about one runtime.
+type following struct {
+	session   *Session
+	rt        *hal.Runtime
+	checker   *Checker
+	stop      func()
+	collected atomic.Uint64 // reports, as Checker.Found counts them
+}
+
+type operationSize struct {
+	id    uint32
+	bytes uint64
+}
+
+type streamName struct {
+	device int
+	index  uint64
+}
+
+// NewSession returns a session that follows no runtime yet. With observe it reports
+// also what functions write without declaring it; see [Session.Observe].
+func NewSession(observe bool) *Session {
+	return &Session{observe: observe, streams: map[streamName]uint32{}, blocks: map[uint64]uint32{}}
+}
+
+// Follow checks rt from now on, and the runtime followed so far no longer. What was
+// found stays.
+func (s *Session) Follow(rt *hal.Runtime) {
+	s.Stop()
+	f := &following{session: s, rt: rt, checker: New()}
+	s.now.Store(f)
+	f.stop = rt.Listen(f.handle)
+	f.inspect()
+}
+
+// Observe sets whether functions are watched for writes that they do not declare. It
+// takes a schedule that runs one operation at a time, on the host backend.
+func (s *Session) Observe(on bool) {
+	s.mu.Lock()
+	changed := s.observe != on
+	s.observe = on
+	s.mu.Unlock()
+	if f := s.now.Load(); f != nil && changed {
+		f.inspect()
+	}
+}
+
+// Stop ends the check of the runtime. Waits for a record that was not enqueued are
+// given up, and the reports found stay until they are taken.
+func (s *Session) Stop() {
+	f := s.now.Load()
+	if f == nil {
+		return
+	}
+	f.rt.SetInspector(nil)
+	f.stop()
+	f.checker.Finish()
+	f.collect(nil)
+	counts := f.checker.Stats()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.past = s.past.plus(counts)
+	s.now.Store(nil)
+}
+
+// Take returns what was found since the last call. With finish, operations held
+// back by a wait for a record that was never enqueued are checked first, as if it
+// had been enqueued last.
+func (s *Session) Take(finish bool) []Finding {
+	if f := s.now.Load(); f != nil {
+		if finish {
+			f.checker.Finish()
+		}
+		f.collect(nil)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.found
+	s.found = nil
+	return found
+}
+
+// Found returns how many findings wait to be taken. Take may return more: refills,
+// and what operations held back did, are looked for there.
+func (s *Session) Found() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.found)
+}
+
+// Origins returns where streams, and memory that is alive, were made since the
+// session began, in no particular order.
+func (s *Session) Origins() []Origin {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	origins := make([]Origin, 0, len(s.streams)+len(s.blocks))
+	for name, site := range s.streams {
+		origins = append(origins, Origin{"stream", name.device, name.index, site})
+	}
+	for start, site := range s.blocks {
+		origins = append(origins, Origin{Kind: "memory", Number: start, Site: site})
+	}
+	return origins
+}
+
+// Stats returns what the session has seen and what it keeps. Operations, Reports
+// and Dropped count all runtimes that it followed.
+func (s *Session) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var counts Stats
+	if f := s.now.Load(); f != nil {
+		counts = f.checker.Stats()
+	}
+	return counts.plus(s.past)
+}
+
+// plus adds the counts that go on over several runtimes.
+func (s Stats) plus(other Stats) Stats {
+	s.Operations += other.Operations
+	s.Reports += other.Reports
+	s.Dropped += other.Dropped
+	return s
+}
+
+// Forget says that a range of pageable memory was freed and may be allocated again:
+// work on it so far has nothing to do with later work. t is the calling thread.
+func (s *Session) Forget(t *hal.Thread, r hal.Range) {
+	f := s.now.Load()
+	if f == nil {
+		return
+	}
+	s.mu.Lock()
+	id := s.lastID
+	s.mu.Unlock()
+	f.checker.Handle(hal.Operation{ID: id, Kind: "new memory", Host: true, Thread: t, Writes: []hal.Range{r}})
+}
+
+// inspect asks the runtime for what can be seen only when operations run.
+func (f *following) inspect() {
+	f.session.mu.Lock()
+	observe := f.session.observe
+	f.session.mu.Unlock()
+	i := &hal.Inspector{Source: f.checker.Source, Refilled: func(id uint32, source hal.Range) {
+		f.checker.Refilled(id, source)
+		f.collect(nil)
+	}}
+	if observe && f.rt.Name() == "host" { // the host does not see the memory of other devices
+		i.Observed = func(id uint32, changed []hal.Range) {
+			f.checker.Observed(id, changed)
+			f.collect(nil)
+		}
+	}
+	f.rt.SetInspector(i)
+}
+
+// handle is the listener: it may be called on any thread.
+func (f *following) handle(o hal.Operation) {
+	s := f.session
+	s.mu.Lock()
+	s.remember(&o)
+	s.mu.Unlock()
+	f.checker.Handle(o)
+	if f.checker.Found() != f.collected.Load() {
+		f.collect(&o)
+	}
+	if o.Kind == "free memory" { // after the reports about it
+		s.mu.Lock()
+		for _, r := range o.Writes {
+			delete(s.blocks, r.Start)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// remember keeps what later reports will need of an operation; the caller holds mu.
+func (s *Session) remember(o *hal.Operation) {
+	if o.Thread != nil {
+		s.lastThread = o.Thread
+	} else {
+		o.Thread = s.lastThread // finalizers free objects on some thread that called before
+	}
+	s.lastID = o.ID
+	switch o.Kind {
+	case "record":
+		s.events[o.Event.ID()%eventsKept] = o.Event
+	case "copy", "fill":
+		if len(o.Writes) > 0 {
+			s.sizes[o.ID%sizesKept] = operationSize{o.ID, o.Writes[0].Size}
+		}
+	case "new stream":
+		if len(s.streams) == streamsKept {
+			clear(s.streams)
+		}
+		s.streams[streamName{o.Stream.Device().Ordinal(), o.Stream.Index()}] = o.Site
+	case "new memory", "allocate":
+		for _, r := range o.Writes {
+			s.blocks[r.Start] = o.Site
+		}
+	}
+}
+
+// collect takes new reports from the checker while what they are about still
+// exists. o is the operation that brought them, nil if it is not known.
+func (f *following) collect(o *hal.Operation) {
+	n := f.checker.Found()
+	for _, r := range f.checker.Take() {
+		found := Finding{Report: r}
+		found.Kind, found.Block = f.memory(r.Range.Start, o)
+		f.session.add(found)
+	}
+	f.collected.Store(n)
+}
+
+// memory returns the kind and the block of the memory at an address.
+func (f *following) memory(address uint64, o *hal.Operation) (hal.MemoryKind, hal.Range) {
+	kind, start, size, _ := f.rt.Lookup(address)
+	block := hal.Range{Start: start, Size: size}
+	if kind != hal.Pageable || o == nil {
+		return kind, block
+	}
+	for _, list := range [][]hal.Range{o.Reads, o.Writes} {
+		for _, a := range list {
+			if address-a.Start < a.Size {
+				block = a
+			}
+		}
+	}
+	if o.Kind == "free" { // the runtime has forgotten it already
+		kind = hal.DeviceMemory
+	}
+	return kind, block
+}
+
+// add keeps a finding.
+func (s *Session) add(f Finding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.latest(f.Reason.Record) {
+		f.Reason.Record = nil
+	}
+	f.BlockSite = s.blocks[f.Block.Start]
+	f.FirstSize, f.SecondSize = s.sizeOf(f.First.ID), s.sizeOf(f.Second.ID)
+	s.found = append(s.found, f)
+}
+
+func (s *Session) sizeOf(id uint32) uint64 {
+	if kept := s.sizes[id%sizesKept]; kept.id == id {
+		return kept.bytes
+	}
+	return 0
+}
+
+// latest reports whether a record is still the latest one of its event, so that a
+// wait for the event now would be a wait for this record.
+func (s *Session) latest(record *Note) bool {
+	if record == nil || record.Event == 0 {
+		return false
+	}
+	e := s.events[record.Event%eventsKept]
+	return e != nil && e.ID() == record.Event && e.Version() == record.Version && !e.Closed() &&
+		e.Options().Kind != hal.Future && !e.Options().NotWaitable
+}
