@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"hal/host":       {"hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio"},
 	"hal":            {"hal/addrmap", "hal/bestfit", "hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio"},
 	"hal/order":      {"hal"},
-	"hal/stall":      {"hal"},
+	"hal/stall":      {"hal", "hal/driver"},
 	"hal/haltest":    {"hal", "hal/driver"},
 	"cuda":           {"hal", "hal/driver", "hal/park"},
 	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/stall"},

@@ -65,7 +65,7 @@ const heldLimit = 2_000_000_000
 
 func (w *roomWait) wait(p driver.Point) (done bool) {
 	limit := int64(driver.Forever)
-	if len(gateSites) > 0 {
+	if blockedAt.AnyGate() {
 		limit = heldLimit
 	}
 	if p.Wait(0) {

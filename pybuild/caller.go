@@ -55,6 +55,7 @@ import (
 
 	"halstream/hal"
 	"halstream/hal/driver"
+	"halstream/hal/stall"
 )
 
 // sliceNS is how long a wait goes without looking for signals that did not end it.
@@ -172,8 +173,8 @@ func await(p driver.Point, limit int64) int64 {
 // handler raised, or the wait was found to have no end.
 func outside(p driver.Point, limit int64) (done, raised bool) {
 	r := rt
-	var w *watch
-	most := firstSlice(r, limit)
+	var w *stall.Wait
+	most := stall.Slice(r, limit, sliceNS)
 	end := deadlineAfter(limit)
 	state := C.gil_release()
 	full := deadlineAfter(most) // the end of this slice, however often signals end it early
@@ -194,7 +195,7 @@ func outside(p driver.Point, limit int64) (done, raised bool) {
 		}
 		if signaled && full.left() > 0 {
 			if interrupted(&state, nil) {
-				w.leave()
+				w.End()
 				return false, true
 			}
 			rest = full.left()
@@ -202,25 +203,25 @@ func outside(p driver.Point, limit int64) (done, raised bool) {
 		}
 		full, rest = deadlineAfter(most), most
 		if limit < 0 && w == nil {
-			w = newWatch(r, p)
+			w = beginWait(r, p)
 		}
 		if interrupted(&state, w) {
-			w.leave()
+			w.End()
 			return false, true
 		}
 	}
-	w.leave() // before it waits for Python's lock: it is blocked no more
+	w.End() // before it waits for Python's lock: it is blocked no more
 	C.gil_acquire(state)
 	return done, false
 }
 
-func interrupted(state *unsafe.Pointer, w *watch) bool {
-	due := w.due()
+func interrupted(state *unsafe.Pointer, w *stall.Wait) bool {
+	due := w.Due()
 	s := *state
 	answer := C.gil_interrupted(&s, C.int(truth(due)))
 	*state = s
 	if due {
-		w.answered(answer == C.STALL_MAYBE)
+		w.Answered(answer == C.STALL_MAYBE)
 	}
 	return answer == C.STALL_RAISED
 }

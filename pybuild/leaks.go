@@ -1,11 +1,6 @@
 package pybuild
 
-import (
-	"cmp"
-	"slices"
-
-	"halstream/hal/stall"
-)
+import "halstream/hal/stall"
 
 // LeaksStart begins to note what is made and given up, and returns a handle.
 func LeaksStart() (handle int64, err error) {
@@ -33,14 +28,9 @@ func LeaksTake(handle int64) (list string, err error) {
 		return "", err
 	}
 	alive := []objectRecord{}
-	for _, o := range l.Alive() {
+	for _, o := range append(l.Alive(), blockedAt.Gates()...) {
 		alive = append(alive, objectRecord(o))
 	}
-	first := len(alive)
-	for number, site := range gateSites {
-		alive = append(alive, objectRecord{Kind: "gate", Number: number, Site: site})
-	}
-	slices.SortFunc(alive[first:], func(a, b objectRecord) int { return cmp.Compare(a.Number, b.Number) })
 	return encode(alive), nil
 }
 

@@ -194,6 +194,35 @@ type busyRecord struct {
 	On      []placeRecord `json:"on"`
 }
 
+// heldRecord is a thread that is blocked by something else than the runtime.
+type heldRecord struct {
+	Ident uint64 `json:"ident"`
+	Owner uint64 `json:"owner"` // the only thread that can let it go on, 0 if several could
+}
+
+// runningRecord is a thread that runs a function of a stream.
+type runningRecord struct {
+	Ident  uint64 `json:"ident"`
+	Token  uint64 `json:"token"`
+	Report bool   `json:"report"` // the function was taken from a report queue
+}
+
+// graphRecord is who waits for whom at a moment.
+type graphRecord struct {
+	Blocked []waitRecord    `json:"blocked"`
+	Streams []busyRecord    `json:"streams"`
+	Held    []heldRecord    `json:"held"`
+	Running []runningRecord `json:"running"`
+	Others  bool            `json:"others"` // somebody who is not in the graph may act
+}
+
+// partyRecord is a thread or a stream of a graph.
+type partyRecord struct {
+	Thread uint64 `json:"thread"` // 0 for a stream
+	Device int    `json:"device"`
+	Stream uint64 `json:"stream"`
+}
+
 // encode returns the JSON of a record or of a list of records.
 func encode(records any) string {
 	text, err := json.Marshal(records)

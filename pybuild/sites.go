@@ -29,10 +29,11 @@ func Positions(change int64) (wanted int64, err error) {
 }
 
 func setSites(r *hal.Runtime) {
-	keepRecent(r, positions > 0)
 	if positions > 0 {
-		r.SetSites(func() uint32 { return uint32(C.halstream_site()) })
+		blockedAt.Follow(r)
+		r.SetSites(site)
 	} else {
+		blockedAt.Follow(nil)
 		r.SetSites(nil)
 	}
 }

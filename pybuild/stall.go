@@ -5,146 +5,25 @@ package pybuild
 import "C"
 
 import (
-	"slices"
-	"sync"
+	"encoding/json"
 
 	"halstream/hal"
 	"halstream/hal/driver"
+	"halstream/hal/stall"
 )
 
-const (
-	// steppedNS is how long a slice of a wait is where devices move only during
-	// calls: what is stuck there is to be told within 0.1 s.
-	steppedNS = 10_000_000
-	// calmMost is for how many slices nothing must have moved before Python is
-	// asked whether anything still can.
-	calmMost        = 3
-	calmMostStepped = 1
-	// restMost is how many slices are let go by after Python has found somebody
-	// who can still act, and between two looks at functions.
-	restMost = 4
-)
+// waits are the waits of host threads that have no limit.
+var waits stall.Waits
 
-// blocked is a wait of a host thread that has no limit.
-type blocked struct {
-	ident uint64
-	self  *C.halstream_thread
-	point driver.Point
-	queue *hal.Queue // it waits for a report there
-}
-
-// waiting are those waits. It has a lock of its own, since they end without Python's.
-var waiting struct {
-	sync.Mutex
-	list []*blocked
-}
-
-// enroll notes a wait of the calling thread.
-func enroll(b *blocked) {
-	b.ident, b.self = uint64(C.halstream_ident()), C.halstream_this()
-	waiting.Lock()
-	waiting.list = append(waiting.list, b)
-	waiting.Unlock()
-}
-
-// missing returns the places that it waits for and that were not reached.
-func (b *blocked) missing() []driver.Place {
-	if b.queue != nil {
-		return nil
-	}
-	return driver.Missing(b.point)
-}
-
-// ended reports whether the thread is about to go on.
-func (b *blocked) ended() bool {
-	if b.queue != nil {
-		return b.queue.Waiting() > 0
-	}
-	return len(driver.Missing(b.point)) == 0
-}
-
-// watch decides during a wait when Python is asked whether it can ever end.
-type watch struct {
-	rt   *hal.Runtime
-	wait blocked
-	mark uint64
-	calm int
-	rest int
-}
-
-// newWatch returns the watch over a wait, nil where the backend cannot tell what
-// it waits for.
-func newWatch(r *hal.Runtime, p driver.Point) *watch {
-	if r == nil || !r.ReportsWaits() {
-		return nil
-	}
-	w := &watch{rt: r, wait: blocked{point: p}}
+// beginWait lists a wait of the calling thread.
+func beginWait(r *hal.Runtime, p driver.Point) *stall.Wait {
+	self := C.halstream_this()
+	who := stall.Waiter{Thread: uint64(C.halstream_ident()), Point: p,
+		Active: func() bool { return self.handling != 0 }}
 	if reports, ok := p.(reported); ok {
-		w.wait.queue = reports.q
+		who.Reports = reports.q
 	}
-	enroll(&w.wait)
-	return w
-}
-
-// firstSlice returns how long a wait goes without looking at anything.
-func firstSlice(r *hal.Runtime, limit int64) int64 {
-	if limit < 0 && r != nil && r.Deterministic() {
-		return steppedNS
-	}
-	return sliceNS
-}
-
-// due reports after a slice in vain whether Python is to be asked.
-func (w *watch) due() bool {
-	if w == nil {
-		return false
-	}
-	quiet, mark := w.rt.Quiet()
-	if !quiet || mark != w.mark {
-		w.mark, w.calm = mark, 0
-	} else {
-		w.calm++
-	}
-	if w.rest > 0 {
-		w.rest--
-		return false
-	}
-	most := calmMost
-	if w.rt.Deterministic() {
-		most = calmMostStepped
-	}
-	if w.calm >= most {
-		return true
-	}
-	if quiet {
-		return false
-	}
-	// Other streams move, but this thread may wait for a function that waits for it.
-	w.rest = restMost
-	for _, b := range w.rt.Busy() {
-		if b.Need == driver.NeedFunction {
-			return true
-		}
-	}
-	return false
-}
-
-// answered takes note of what Python said.
-func (w *watch) answered(maybe bool) {
-	w.rest = 0
-	if !maybe {
-		w.rest = restMost
-	}
-}
-
-// leave takes the wait out of the list: the thread is blocked no more.
-func (w *watch) leave() {
-	if w == nil {
-		return
-	}
-	waiting.Lock()
-	defer waiting.Unlock()
-	waiting.list = slices.DeleteFunc(waiting.list, func(b *blocked) bool { return b == &w.wait })
+	return waits.Begin(r, who)
 }
 
 // stuckInPython reports whether the function with this token, which runs, waits
@@ -187,16 +66,11 @@ func StallState() (state string, err error) {
 
 // StallWaits returns the waits of host threads that have no limit, but for those
 // whose thread is about to go on: a list of waitRecord.
-func StallWaits() (waits string, err error) {
+func StallWaits() (waiting string, err error) {
 	defer guard(&err)
-	waiting.Lock()
-	defer waiting.Unlock()
 	list := []waitRecord{}
-	for _, b := range waiting.list {
-		if b.self.handling != 0 || b.ended() {
-			continue
-		}
-		list = append(list, waitRecord{b.ident, b.queue != nil, placeRecords(b.missing())})
+	for _, b := range waits.Blocked() {
+		list = append(list, waitRecord{b.Thread, b.Report, placeRecords(b.On)})
 	}
 	return encode(list), nil
 }
@@ -210,7 +84,36 @@ func StallGraph() (streams string, err error) {
 	}
 	for _, b := range rt.Busy() {
 		list = append(list, busyRecord{placeRecord{b.At.Device, b.At.Stream}, b.Title, b.Pending, b.Head,
-			int(b.Need), b.Number, siteOf(b), placeRecords(b.On)})
+			int(b.Need), b.Number, blockedAt.Of(b), placeRecords(b.On)})
+	}
+	return encode(list), nil
+}
+
+// StallStuck returns who can never go on, the thread start and whom it waits for
+// among them, empty if start may go on: a list of partyRecord. graph is a graphRecord.
+func StallStuck(graph string, start uint64) (stuck string, err error) {
+	defer guard(&err)
+	var r graphRecord
+	if err := json.Unmarshal([]byte(graph), &r); err != nil {
+		return "", raise(driver.Errorf(driver.InvalidValue, "find stall", "%s", err))
+	}
+	g := stall.Graph{Others: r.Others}
+	for _, b := range r.Blocked {
+		g.Blocked = append(g.Blocked, stall.Blocked{Thread: b.Ident, Report: b.Report, On: places(b.On)})
+	}
+	for _, b := range r.Streams {
+		g.Streams = append(g.Streams, driver.Busy{At: places([]placeRecord{b.At})[0], Need: driver.Need(b.Need),
+			Number: b.Number, On: places(b.On)})
+	}
+	for _, h := range r.Held {
+		g.Held = append(g.Held, stall.Held{Thread: h.Ident, By: h.Owner})
+	}
+	for _, f := range r.Running {
+		g.Running = append(g.Running, stall.Running{Thread: f.Ident, Token: f.Token, Report: f.Report})
+	}
+	list := []partyRecord{}
+	for _, p := range g.Stuck(start) {
+		list = append(list, partyRecord(p))
 	}
 	return encode(list), nil
 }
@@ -221,4 +124,12 @@ func placeRecords(list []driver.Place) []placeRecord {
 		records = append(records, placeRecord{p.Device, p.Stream})
 	}
 	return records
+}
+
+func places(records []placeRecord) []driver.Place {
+	list := make([]driver.Place, 0, len(records))
+	for _, r := range records {
+		list = append(list, driver.Place{Device: r.Device, Stream: r.Stream})
+	}
+	return list
 }

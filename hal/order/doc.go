@@ -9,6 +9,9 @@
 // other are reported. The result depends on the program's calls alone, not on
 // the schedule: no operation needs to run.
 //
+// A [Session] runs a checker over the runtimes of a program and keeps what people ask
+// about its reports.
+//
 // # What orders
 //
 //   - Work on one stream, and what one host thread does, in the order of the calls.

@@ -1,5 +1,10 @@
-// Package stall finds waits that can never end: who may still act, who waits for
-// whom, and what a program made and did not give up.
+// Package stall finds waits that can never end, and what a program made and did not
+// give up.
+//
+// [Waits] lists the threads that wait and says when it is time for one of them to look
+// closer; [Acting] finds threads of the process that may still act; a [Graph] of who
+// waits for whom tells which of them can never go on; [Sites] knows where the program
+// enqueued what they wait for; and [Leaks] lists what is alive.
 package stall
 
 import (

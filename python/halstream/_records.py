@@ -20,13 +20,17 @@ __all__ = [
     "ExecutionRecord",
     "FindingRecord",
     "FrameRecord",
+    "GraphRecord",
+    "HeldRecord",
     "MadeRecord",
     "NoteRecord",
     "ObjectRecord",
     "OperationRecord",
+    "PartyRecord",
     "PlaceRecord",
     "Range",
     "RangeRecord",
+    "RunningRecord",
     "StateRecord",
     "StepRecord",
     "ThreadRecord",
@@ -243,6 +247,39 @@ class BusyRecord(TypedDict):
     on: list[PlaceRecord]
 
 
+class HeldRecord(TypedDict):
+    """A thread that is blocked by something else than the runtime."""
+
+    ident: int
+    owner: int  #: the only thread that can let it go on, 0 if several could
+
+
+class RunningRecord(TypedDict):
+    """A thread that runs a function of a stream."""
+
+    ident: int
+    token: int
+    report: bool  #: the function was taken from a report queue
+
+
+class GraphRecord(TypedDict):
+    """Who waits for whom at a moment."""
+
+    blocked: list[WaitRecord]
+    streams: list[BusyRecord]
+    held: list[HeldRecord]
+    running: list[RunningRecord]
+    others: bool  #: somebody who is not in the graph may act
+
+
+class PartyRecord(TypedDict):
+    """A thread or a stream of a graph."""
+
+    thread: int  #: 0 for a stream
+    device: int
+    stream: int
+
+
 def decode(text: object) -> Any:
     """Return the record, or the list of records, of a text of the extension."""
     import json  # not at import, which stays fast
@@ -250,11 +287,11 @@ def decode(text: object) -> Any:
     return json.loads(str(text))
 
 
-def encode(values: list[int]) -> str:
-    """Return the text of a list of numbers that a function of the extension takes."""
+def encode(value: object) -> str:
+    """Return the text of a record, or of a list of numbers, that a function of the extension takes."""
     import json
 
-    return json.dumps(values)
+    return json.dumps(value)
 
 
 def ranges(records: Iterable[RangeRecord]) -> tuple[Range, ...]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .. import _native
 from .._core import _context, _hostfunc
-from .._records import BusyRecord, PlaceRecord, StateRecord, WaitRecord, decode
+from .._records import BusyRecord, GraphRecord, PartyRecord, PlaceRecord, StateRecord, WaitRecord, decode, encode
 from . import actors as _actors
 from . import blocked as _blocked
 from .blocked import Block
@@ -63,8 +63,10 @@ class Picture:
         self.quiet = state["quiet"]
         #: Functions that were handed over and that no thread has taken.
         self.waiting = state["waiting"]
-        self.waits = _waits()
-        self.streams = _streams()
+        self.wait_records: list[WaitRecord] = decode(_native.stall_waits())
+        self.waits = {one["ident"]: Wait(one["report"], _names(one["on"])) for one in self.wait_records}
+        self.stream_records: list[BusyRecord] = decode(_native.stall_graph())
+        self.streams = {node.name: node for node in map(_node, self.stream_records)}
         frames = sys._current_frames()
         frames.pop(me, None)  # with it the dictionary would hold itself
         self.frames = frames
@@ -106,52 +108,25 @@ class Picture:
     def _moving(self) -> bool:
         return any(node.need == NOTHING for node in self.streams.values()) or not self.quiet
 
-    def thread_needs(self, ident: int) -> tuple[bool, list[Any]]:
-        """Return whether a thread goes on when any other can act, and else what all must go on."""
-        wait = self.waits.get(ident)
-        if wait is not None:
-            return wait.report, [*wait.on]
-        block = self.blocks.get(ident)
-        if block is None:
-            return True, []  # it may act; or it is none of the threads there are
-        return not block.owner, [block.owner] if block.owner else []
-
-    def stream_needs(self, name: Name) -> tuple[bool, list[Any]]:
-        """Return the same for a stream."""
-        node = self.streams.get(name)
-        if node is None or node.need in (NOTHING, GATE, EVENT, VALUE):
-            return True, []
-        if node.need in (STREAM, ORDER):
-            return False, [*node.on]
-        runs = (self.calls if node.need == FUNCTION else self.reports).get(node.number)
-        return (True, []) if runs is None else (False, [runs])
-
     def hopeless(self, start: int, native: bool = False) -> set[Any]:
         """Return the threads (by number) and streams (by name) that can never go on.
 
-        Of those that the thread `start` waits for, directly or not. Each needs
-        something from another one of them, or from anybody where nobody can act.
-        With `native` also those that only a native thread could let go on.
+        They are `start` and those that it waits for, directly or not; none if `start`
+        may go on. With `native` also those that only a native thread could let go on.
         """
-        if not self.someone and (native or not self.native):
-            return {start, *self.waits, *self.blocks, *self.streams}
-        needs: dict[Any, tuple[bool, list[Any]]] = {}
-        pending: list[Any] = [start]
-        while pending:
-            one = pending.pop()
-            if one not in needs:
-                needs[one] = self.stream_needs(one) if isinstance(one, tuple) else self.thread_needs(one)
-                pending += needs[one][1]
-        stuck = {one for one, (anybody, _) in needs.items() if not anybody}
-        order = [*reversed(needs)]  # what is waited for comes before who waits
-        changed = True
-        while changed:
-            changed = False
-            for one in order:
-                if one in stuck and not any(other in stuck for other in needs[one][1]):
-                    stuck.discard(one)
-                    changed = True
-        return stuck
+        graph: GraphRecord = {
+            "blocked": self.wait_records,
+            "streams": self.stream_records,
+            "held": [{"ident": ident, "owner": block.owner} for ident, block in self.blocks.items()],
+            "running": [
+                {"ident": ident, "token": token, "report": report}
+                for report, threads in ((False, self.calls), (True, self.reports))
+                for token, ident in threads.items()
+            ],
+            "others": self.someone or (bool(self.native) and not native),
+        }
+        stuck: list[PartyRecord] = decode(_native.stall_stuck(encode(graph), start))
+        return {one["thread"] or (one["device"], one["stream"]) for one in stuck}
 
 
 def take(me: int) -> Picture:
@@ -195,18 +170,14 @@ def _names(places: list[PlaceRecord]) -> tuple[Name, ...]:
     return tuple((place["device"], place["stream"]) for place in places)
 
 
-def _waits() -> dict[int, Wait]:
-    records: list[WaitRecord] = decode(_native.stall_waits())
-    return {one["ident"]: Wait(one["report"], _names(one["on"])) for one in records}
-
-
-def _streams() -> dict[Name, Node]:
-    records: list[BusyRecord] = decode(_native.stall_graph())
-    nodes = [
-        Node(
-            _names([one["at"]])[0], one["title"], one["pending"], one["head"], one["need"], one["number"], one["site"],
-            _names(one["on"]),
-        )
-        for one in records
-    ]  # fmt: skip
-    return {node.name: node for node in nodes}
+def _node(record: BusyRecord) -> Node:
+    return Node(
+        _names([record["at"]])[0],
+        record["title"],
+        record["pending"],
+        record["head"],
+        record["need"],
+        record["number"],
+        record["site"],
+        _names(record["on"]),
+    )
