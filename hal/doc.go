@@ -174,6 +174,9 @@
 //     are at least a value (by the sign of the difference), equal to it, or have a
 //     bit that is set in both or in neither. They are looked at when the stream gets
 //     there, and again after every change, also one that the program makes by itself.
+//   - M20: A tensor of another library is taken as its description says; one that
+//     no memory can have is refused with the field that is wrong, and so is one on a
+//     device that the backend cannot reach.
 //
 // # Kernel
 //

@@ -98,6 +98,36 @@ uint64_t halstream_lend(int64_t token, uint64_t data, uint64_t type, uint64_t de
     return (uint64_t)(uintptr_t)l;
 }
 
+/* Called by Go with Python's lock held. */
+void halstream_read(uint64_t address, int is_versioned, halstream_fields *to)
+{
+    const tensor *t;
+    *to = (halstream_fields){0};
+    if (is_versioned) {
+        const versioned *v = (const versioned *)(uintptr_t)address;
+        to->major = v->major;
+        to->minor = v->minor;
+        if (v->major != 1) return; /* what follows is laid out in another way */
+        to->deleter = (uint64_t)(uintptr_t)v->deleter;
+        to->flags = v->flags;
+        t = &v->t;
+    } else {
+        const managed *m = (const managed *)(uintptr_t)address;
+        to->deleter = (uint64_t)(uintptr_t)m->deleter;
+        t = &m->t;
+    }
+    to->data = (uint64_t)(uintptr_t)t->data;
+    to->shape = (uint64_t)(uintptr_t)t->shape;
+    to->strides = (uint64_t)(uintptr_t)t->strides;
+    to->offset = t->byte_offset;
+    to->type = t->device.type;
+    to->id = t->device.id;
+    to->ndim = t->ndim;
+    to->code = t->dtype.code;
+    to->bits = t->dtype.bits;
+    to->lanes = t->dtype.lanes;
+}
+
 /* Called by Go, on any thread: leaves the token for halstream_returned. */
 void halstream_give_back(int64_t token)
 {

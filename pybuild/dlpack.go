@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"halstream/hal"
 	"halstream/hal/driver"
 )
 
@@ -68,6 +69,45 @@ func DlpackAddress(which int64) (addr uint64, err error) {
 		return uint64(C.halstream_capsule_end()), nil
 	}
 	return uint64(C.halstream_returned_count()), nil
+}
+
+// DlpackTensor returns what the managed tensor at an address says: a tensorRecord.
+func DlpackTensor(addr uint64, versioned bool) (tensor string, err error) {
+	defer guard(&err)
+	var is C.int
+	if versioned {
+		is = 1
+	}
+	var f C.halstream_fields
+	C.halstream_read(C.uint64_t(addr), is, &f)
+	x, err := hal.CheckTensor(hal.TensorFields{
+		Major: uint32(f.major), Minor: uint32(f.minor), Data: uint64(f.data), Offset: uint64(f.offset),
+		Dimensions: int32(f.ndim), Shape: uint64(f.shape), Strides: uint64(f.strides),
+		Code: uint8(f.code), Bits: uint8(f.bits), Lanes: uint16(f.lanes),
+	})
+	if err != nil {
+		return "", raise(err)
+	}
+	r := tensorRecord{Deleter: uint64(f.deleter), Flags: uint64(f.flags), Type: int32(f._type), ID: int32(f.id),
+		Start: x.Start, Size: x.Size, Code: uint32(f.code), Bits: uint32(f.bits), Shape: append([]int64{}, x.Shape...)}
+	if x.Strides != nil {
+		r.Strides = &x.Strides
+	}
+	return encode(r), nil
+}
+
+// DlpackCheckDevice fails for a device of DLPack's whose memory the backend's
+// devices cannot work on.
+func DlpackCheckDevice(kind, number int64) (zero int64, err error) {
+	defer guard(&err)
+	r, err := backend()
+	if err != nil {
+		return 0, err
+	}
+	if int64(int32(kind)) != kind || int64(int32(number)) != number {
+		return 0, raise(driver.Errorf(driver.InvalidValue, "import", "there is no device %d of DLPack's type %d", number, kind))
+	}
+	return 0, raise(r.CheckTensorDevice(int32(kind), int32(number)))
 }
 
 // MemPending returns how many streams have pending operations on the block

@@ -231,3 +231,17 @@ func encode(records any) string {
 	}
 	return string(text)
 }
+
+// tensorRecord is a tensor of another library.
+type tensorRecord struct {
+	Deleter uint64   `json:"deleter"` // address of the function that takes it back, 0 for none
+	Flags   uint64   `json:"flags"`
+	Type    int32    `json:"type"` // of the device, by the numbers of DLPack
+	ID      int32    `json:"id"`   // of the device
+	Start   uint64   `json:"start"`
+	Size    uint64   `json:"size"` // bytes
+	Code    uint32   `json:"code"` // of the elements' type, and its bits
+	Bits    uint32   `json:"bits"`
+	Shape   []int64  `json:"shape"`
+	Strides *[]int64 `json:"strides"` // in elements, none in C order
+}

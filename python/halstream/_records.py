@@ -124,6 +124,21 @@ class CallRecord(TypedDict):
     stream: int  #: number of the stream in the run, 0 for none
 
 
+class TensorRecord(TypedDict):
+    """A tensor of another library."""
+
+    deleter: int  #: address of the function that takes it back, 0 for none
+    flags: int
+    type: int  #: of the device, by the numbers of DLPack
+    id: int  #: of the device
+    start: int
+    size: int  #: bytes
+    code: int  #: of the elements' type, and its bits
+    bits: int
+    shape: list[int]
+    strides: list[int] | None  #: in elements, none in C order
+
+
 class BlockRecord(TypedDict):
     """The block of memory that contains an address."""
 

@@ -15,7 +15,7 @@ from .._core._interop import backend_name
 from .._core._lookup import PAGEABLE, lookup
 from .._core._reap import GiveBack, drain, lent
 from .._core._stream import Stream
-from .._errors import InvalidValueError, NotSupportedError
+from .._errors import InvalidValueError
 from .._runtime import runtime
 from ._array import Array, asarray, empty
 from ._blocks import Memory
@@ -26,13 +26,7 @@ from ._exchange import READ_ONLY, Exchange, ExchangeError, tokens
 
 __all__ = ["BorrowedMemory", "from_dlpack"]
 
-# Names of DLPack's device types that a user may meet.
-_DEVICES = {
-    1: "the CPU", 2: "a CUDA device", 3: "pinned memory of CUDA", 4: "an OpenCL device",
-    7: "a Vulkan device", 8: "a Metal device", 10: "a ROCm device", 11: "pinned memory of ROCm",
-    13: "managed memory of CUDA", 14: "a oneAPI device",
-}  # fmt: skip
-_HOST_TYPES = {1, 3, 11, 13}
+# Device types of DLPack.
 # Of CUDA's: what a kernel of the device that is named may work on.
 _CUDA_TYPES = {2, 13}
 _STREAM_TYPES = {2, 10, 13}  # whose producers take the consumer's stream
@@ -129,25 +123,10 @@ def _request(source: Any, stream: Stream | None) -> Any:
 
 
 def _check_device(kind: int, ident: int) -> None:
-    backend = backend_name()
-    where = _DEVICES.get(kind, f"a device of DLPack's type {kind}")
-    if backend == "cuda":
-        if kind not in _HOST_TYPES | _CUDA_TYPES:
-            raise ExchangeError(
-                f"the tensor is on {where} (number {ident}), whose memory CUDA devices cannot "
-                "reach; copy it to the host first",
-                operation="import",
-            )
-        if kind in _CUDA_TYPES:
-            ordinal(ident)  # another numbering than this process's would name none
-    elif backend != "host":
-        raise NotSupportedError(f"importing tensors on the {backend} backend is not built yet", operation="import")
-    elif kind not in _HOST_TYPES:
-        raise ExchangeError(
-            f"the tensor is on {where} (number {ident}), and devices of the host backend see "
-            "the memory of the host only; copy it there first",
-            operation="import",
-        )
+    try:
+        _native.dlpack_check_device(kind, ident)
+    except InvalidValueError as exc:
+        raise _native.error(exc, {"invalid_value": ExchangeError}) from None
 
 
 def from_dlpack(source: Any, /, *, device: Any = None, copy: bool | None = None, stream: Stream | None = None) -> Array:

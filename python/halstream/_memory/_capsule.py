@@ -5,21 +5,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import math
-import struct
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _native
+from .._errors import InvalidValueError
+from .._records import TensorRecord, decode
 from ._exchange import NAME, VERSIONED, ExchangeError
 
 __all__ = ["Tensor", "delete", "open_capsule", "read", "use"]
 
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
-
-_TENSOR = struct.Struct("=Qiii2BHQQQ")
-_MANAGED_DELETER = 56  # behind the tensor and the context
-_VERSIONED_HEAD = struct.Struct("=II8xQQ")
 
 
 class Tensor(NamedTuple):
@@ -33,10 +30,7 @@ class Tensor(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any
     strides: tuple[int, ...] | None  # in elements, None if in C order
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * int(self.dtype.itemsize)
+    nbytes: int
 
 
 class _Api(NamedTuple):
@@ -94,83 +88,32 @@ def read(name: bytes, address: int) -> Tensor:
     ExchangeError
         If its version or element type is unknown, or its description is not valid.
     """
-    flags, at = 0, address
-    if name == VERSIONED:
-        major, minor, deleter, flags = _VERSIONED_HEAD.unpack(ctypes.string_at(address, 32))
-        if major != 1:
-            raise ExchangeError(
-                f"the tensor has version {major}.{minor} of DLPack; 1 is understood",
-                operation="import",
-            )
-        at += 32
-    else:
-        (deleter,) = struct.unpack("=Q", ctypes.string_at(address + _MANAGED_DELETER, 8))
-    data, kind, ident, ndim, code, bits, lanes, shape_at, strides_at, offset = _TENSOR.unpack(
-        ctypes.string_at(at, _TENSOR.size)
+    try:
+        tensor: TensorRecord = decode(_native.dlpack_tensor(address, name == VERSIONED))
+    except InvalidValueError as exc:
+        raise _native.error(exc, {"invalid_value": ExchangeError}) from None
+    strides = tensor["strides"]
+    return Tensor(
+        address,
+        tensor["deleter"],
+        tensor["flags"],
+        (tensor["type"], tensor["id"]),
+        tensor["start"],
+        tuple(tensor["shape"]),
+        _dtype(tensor["code"], tensor["bits"]),
+        None if strides is None else tuple(strides),
+        tensor["size"],
     )
-    if not 0 <= ndim <= _MOST_DIMENSIONS:
-        raise _bad(f"it has {ndim} dimensions; 0 to {_MOST_DIMENSIONS} are possible")
-    if ndim and not shape_at:
-        raise _bad(f"it has {ndim} dimensions, and the address of their lengths is NULL")
-    shape = _numbers(shape_at, ndim)
-    strides = _numbers(strides_at, ndim) if strides_at else None
-    if min(shape, default=0) < 0:
-        raise _bad(f"its shape {shape} has a negative length")
-    if strides is not None and _in_order(shape, strides):
-        strides = None
-    dtype = _dtype(code, bits, lanes)
-    tensor = Tensor(address, deleter, flags, (kind, ident), data + offset, shape, dtype, strides)
-    if tensor.nbytes:
-        low, high = _extent(tensor)
-        if not data or low < 0 or high > _ADDRESSES:
-            raise _bad(f"its bytes, from {data:#x} with an offset of {offset:#x}, do not lie in memory")
-    return tensor
 
 
-#: More dimensions than any library has; each costs a read of foreign memory.
-_MOST_DIMENSIONS = 64
-#: User space ends far below; what lies beyond is no address of any memory.
-_ADDRESSES = 1 << 63
-
-
-def _bad(why: str) -> ExchangeError:
-    return ExchangeError(f"the capsule's tensor is not valid: {why}", operation="import")
-
-
-def _extent(tensor: Tensor) -> tuple[int, int]:
-    """Return the address of the lowest byte and that behind the highest."""
-    size = int(tensor.dtype.itemsize)
-    if tensor.strides is None:
-        return tensor.ptr, tensor.ptr + tensor.nbytes
-    steps = [(n - 1) * step * size for n, step in zip(tensor.shape, tensor.strides, strict=True)]
-    low = tensor.ptr + sum(step for step in steps if step < 0)
-    return low, tensor.ptr + sum(step for step in steps if step > 0) + size
-
-
-def _numbers(address: int, count: int) -> tuple[int, ...]:
-    if count == 0:
-        return ()
-    return struct.unpack(f"={count}q", ctypes.string_at(address, 8 * count))
-
-
-def _in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    step = 1
-    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if length != 1 and stride != step:
-            return 0 in shape
-        step *= length
-    return True
-
-
-def _dtype(code: int, bits: int, lanes: int) -> Any:
+def _dtype(code: int, bits: int) -> Any:
     with contextlib.suppress(TypeError):
-        if lanes == 1 and bits % 8 == 0:
-            if code in _KINDS:
-                return np.dtype(f"{_KINDS[code]}{bits // 8}")
-            if (code, bits) == (4, 16):
-                return np.dtype("bfloat16")  # known while the package ml_dtypes is loaded
+        if code in _KINDS:
+            return np.dtype(f"{_KINDS[code]}{bits // 8}")
+        if (code, bits) == (4, 16):
+            return np.dtype("bfloat16")  # known while the package ml_dtypes is loaded
     raise ExchangeError(
-        f"NumPy has no dtype for DLPack's element type (code {code}, {bits} bits, {lanes} lanes)",
+        f"NumPy has no dtype for DLPack's element type (code {code}, {bits} bits)",
         operation="import",
     )
 
