@@ -8,24 +8,24 @@ import (
 	"halstream/hal/driver"
 )
 
-// MemoryKind says what a block of memory is.
+// MemoryKind is the kind of a block of memory.
 type MemoryKind uint8
 
 const (
-	// Pageable memory is the program's own; the runtime knows nothing of it.
+	// Pageable memory is host memory of the program that was not registered.
 	Pageable MemoryKind = iota
-	// Pinned memory is the host's, and a device reads it when the stream gets there.
+	// Pinned memory is host memory that devices can access.
 	Pinned
 	// DeviceMemory belongs to a device.
 	DeviceMemory
 )
 
-// String returns the kind in words.
+// String returns the kind as texts of errors name it.
 func (k MemoryKind) String() string {
 	return [...]string{"pageable host memory", "pinned host memory", "device memory"}[k]
 }
 
-// Block is memory that the runtime knows.
+// Block is a range of memory that was allocated by the runtime or registered with it.
 type Block struct {
 	Start, Size  uint64
 	Kind         MemoryKind
@@ -33,20 +33,21 @@ type Block struct {
 	dev          *Device
 	pooled       bool           // from the device's pool
 	registered   bool           // the program's own memory, pinned
-	foreign      bool           // another library's, known for one operation
+	foreign      bool           // of another library; exists for one operation only
 	module       driver.Module  // of which this is the code
-	onReturn     func()         // for borrowed memory: tells its library
+	onReturn     func()         // for borrowed memory: notifies its library
 	chunk        *bestfit.Chunk // of the pool, for a pooled block
 	allocStream  *Stream        // in whose order a pooled block was allocated
 	inOrder      bool           // Release frees it in the order of its stream
 	freed        bool
-	countedFreed bool   // does not count as allocated any more; its pool's lock guards it
-	freedAt      uint64 // place of home: for a pooled block, where it was freed
+	countedFreed bool   // does not count as allocated any more; the pool's mu guards it
+	freedAt      uint64 // of a pooled block: the place of allocStream at which it was freed
 	users        []use
-	recorded     []*Stream // that use it without saying so: see RecordStream
+	recorded     []*Stream // streams of RecordStream
 }
 
-// location says where the block lies, to a backend: pageable memory has none.
+// location returns where the block lies, for a backend. Pageable memory has a nil
+// block.
 func (b *Block) location() (driver.Where, int) {
 	switch {
 	case b == nil:
@@ -57,24 +58,25 @@ func (b *Block) location() (driver.Where, int) {
 	return driver.Pinned, -1
 }
 
-// use is the last operation of a stream that works on a block.
+// use is the last operation of a stream that accesses a block.
 type use struct {
 	stream *Stream
 	place  uint64
-	calls  int // that are about to enqueue such an operation
-	what   string
+	calls  int    // in progress that are about to enqueue such an operation
+	what   string // names the operation in errors
 }
 
-// memoryState is the memory of a runtime: one map of all blocks, by address.
+// memoryState is the memory of a runtime.
 type memoryState struct {
 	mu     sync.Mutex
 	blocks addrmap.Map[*Block]
-	// deferred are freed blocks that pending operations still work on.
+	// deferred are freed blocks that pending operations still use.
 	deferred deferred
 }
 
-// beginUse notes that a call is about to enqueue work on b, so that b is not given
-// back before end tells which operation it became.
+// beginUse records that a call is about to enqueue work on b. The memory of b is not
+// reused before endUse has recorded the place of that work, and the work is done.
+// The caller holds the memory's lock.
 func (b *Block) beginUse(s *Stream, what string) {
 	for i := range b.users {
 		if b.users[i].stream == s {
@@ -83,8 +85,8 @@ func (b *Block) beginUse(s *Stream, what string) {
 			return
 		}
 	}
-	// Forget the streams that are past their last use, or a block that many
-	// streams take turns with would remember them all.
+	// Forget the uses that are done, or the list would grow with each stream that
+	// uses the block.
 	kept := b.users[:0]
 	for _, u := range b.users {
 		if !u.reached() {
@@ -94,6 +96,8 @@ func (b *Block) beginUse(s *Stream, what string) {
 	b.users = append(kept, use{s, 0, 1, what})
 }
 
+// endUse records the place of the operation of beginUse. The caller holds the
+// memory's lock.
 func (b *Block) endUse(s *Stream, place uint64) {
 	for i := range b.users {
 		if u := &b.users[i]; u.stream == s {
@@ -104,10 +108,12 @@ func (b *Block) endUse(s *Stream, place uint64) {
 	}
 }
 
+// reached reports whether the operation is known to be done.
 func (u use) reached() bool { return u.calls == 0 && u.stream.d.Reached(u.place) }
 
-// using runs enqueue, which puts one operation that works on blocks (nil ones
-// are left out) on s. No lock is held meanwhile.
+// using calls enqueue, which enqueues on s the one operation for which beginUse was
+// called on blocks, and then endUse on each of them. Nil blocks are skipped. No lock
+// is held during the call.
 func (s *Stream) using(blocks []*Block, enqueue func() error) error {
 	var place uint64
 	err := enqueue()
@@ -126,8 +132,9 @@ func (s *Stream) using(blocks []*Block, enqueue func() error) error {
 	return err
 }
 
-// requestExact asks for exact answers about the operation enqueued last if the host may
-// be told that it still works on one of the blocks.
+// requestExact asks the backend to track exactly when the operation enqueued last is
+// done if one of the blocks is pinned: FreeHost fails while an operation uses such a
+// block.
 func (s *Stream) requestExact(blocks []*Block) {
 	for _, b := range blocks {
 		if b != nil && b.Kind == Pinned {
@@ -149,6 +156,7 @@ func (b *Block) pendingUse() *use {
 	return nil
 }
 
+// describe returns the kind of the block as texts of errors name it.
 func (b *Block) describe() string {
 	switch {
 	case b.registered:
@@ -159,16 +167,18 @@ func (b *Block) describe() string {
 	return b.Kind.String()
 }
 
-// refresh lets the backend ask how far the streams are that somebody looked at
-// in vain. It may call the vendor's library, so no lock is held.
+// refresh makes the backend update which places of its streams are reached, for the
+// streams of which a place was queried and not reached. It may call the vendor's
+// library, so the caller holds no lock.
 func (rt *Runtime) refresh() {
 	if rt.vendor != nil {
 		rt.vendor.Refresh()
 	}
 }
 
-// refreshRounds is how often those look whose answer depends on places being reached:
-// where the backend has to ask, the first look says what it has to ask for.
+// refreshRounds is how often a caller queries whether places are reached, with a
+// refresh before each round. A vendor's backend needs two rounds: only the first one
+// marks the streams that the second refresh updates.
 func (rt *Runtime) refreshRounds() int {
 	if rt.vendor != nil {
 		return 2
@@ -176,6 +186,8 @@ func (rt *Runtime) refreshRounds() int {
 	return 1
 }
 
+// giveBack returns the memory of a block that nothing uses any more to where it came
+// from. The caller holds no lock.
 func (rt *Runtime) giveBack(b *Block) {
 	switch {
 	case b.module != nil:
@@ -187,7 +199,7 @@ func (rt *Runtime) giveBack(b *Block) {
 	case b.Kind == Pinned:
 		rt.drv.FreeHost(b.Start)
 	case b.pooled:
-		// Its stream's place, 0 for none, was noted when it was freed.
+		// freedAt is 0 if no stream has to reach a place before others use the memory.
 		b.dev.pool.free(b.dev, b.chunk, b.allocStream, b.freedAt)
 	default:
 		b.dev.d.Free(b.Start)
@@ -195,7 +207,7 @@ func (rt *Runtime) giveBack(b *Block) {
 	}
 }
 
-// Blocks returns how many blocks of memory are live.
+// Blocks returns the number of blocks of memory that are not freed.
 //
 // Contract: M2.
 func (rt *Runtime) Blocks() int {
@@ -204,8 +216,9 @@ func (rt *Runtime) Blocks() int {
 	return rt.memory.blocks.Len()
 }
 
-// Lookup returns the kind, the start and the size of the block that holds an
-// address, and the ordinal of its device, -1 for the host.
+// Lookup returns the kind, the start and the size of the block that contains an
+// address, and the ordinal of its device, -1 for the host. An address in no block is
+// Pageable memory of size 0.
 func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ordinal int) {
 	rt.memory.mu.Lock()
 	defer rt.memory.mu.Unlock()
@@ -220,7 +233,7 @@ func (rt *Runtime) Lookup(addr uint64) (kind MemoryKind, start, size uint64, ord
 	return b.Kind, b.Start, b.Size, ordinal
 }
 
-// pendingUses returns what is pending on the block that holds addr.
+// pendingUses returns the pending operations that use the block that contains addr.
 func (rt *Runtime) pendingUses(addr uint64) (found []use) {
 	rt.refresh()
 	for range rt.refreshRounds() {
@@ -232,6 +245,7 @@ func (rt *Runtime) pendingUses(addr uint64) (found []use) {
 	return found
 }
 
+// pendingOnce is pendingUses without a refresh.
 func (rt *Runtime) pendingOnce(addr uint64) []use {
 	m := &rt.memory
 	m.mu.Lock()
@@ -249,8 +263,8 @@ func (rt *Runtime) pendingOnce(addr uint64) []use {
 	return found
 }
 
-// MemoryUsers returns the streams with pending operations on the block that
-// holds addr; none for memory that the runtime does not know.
+// MemoryUsers returns the streams with pending operations on the block that contains
+// addr; none for an address in no block.
 func (rt *Runtime) MemoryUsers(addr uint64) []*Stream {
 	var streams []*Stream
 	for _, u := range rt.pendingUses(addr) {
@@ -259,8 +273,8 @@ func (rt *Runtime) MemoryUsers(addr uint64) []*Stream {
 	return streams
 }
 
-// MemoryPoint returns the point at which all operations that are enqueued so
-// far on the block that holds addr are done, nil if none is pending.
+// MemoryPoint returns the point at which all operations that are enqueued so far and
+// use the block that contains addr are done, nil if none is pending.
 //
 // # Errors
 //   - [ErrInHostFunction].
@@ -282,7 +296,7 @@ func (rt *Runtime) MemoryPoint(t *Thread, addr uint64) (driver.Point, error) {
 	return rt.observe(ps, o), nil
 }
 
-// wholeBlock is the block that holds addr, as listeners see it.
+// wholeBlock returns the range of the block that contains addr, for listeners.
 func (rt *Runtime) wholeBlock(addr uint64) []Range {
 	if !rt.listened() {
 		return nil
@@ -292,8 +306,8 @@ func (rt *Runtime) wholeBlock(addr uint64) []Range {
 }
 
 // WaitMemory makes work enqueued on s after this call start only when the
-// operations that are pending on the block that holds addr are done. Streams
-// that were closed since are waited for, too.
+// pending operations that use the block that contains addr are done, including those
+// on streams that were closed meanwhile.
 //
 // # Errors: as for Wait.
 //
@@ -315,7 +329,7 @@ func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
 			return err
 		}
 	}
-	// What is done already was not waited for, but is ordered as well.
+	// Work that was done already is ordered before later work of s as well.
 	s.dev.rt.notifyHost(Operation{Kind: "wait memory", Stream: s, Thread: t, Reads: s.dev.rt.wholeBlock(addr)})
 	return nil
 }

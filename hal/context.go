@@ -7,9 +7,9 @@ import (
 	"halstream/hal/driver"
 )
 
-// Context is a set of streams of a device with a default stream of its own,
-// current per host thread. Its streams take work only from threads where it is
-// current, and have no implicit order with other streams (AscendCL).
+// Context is a set of streams of a device with its own default stream (AscendCL).
+// Each host thread has a current context. Streams of a context accept work only from
+// threads on which it is current, and have no implicit order with other streams.
 type Context struct {
 	dev            *Device
 	primary        bool
@@ -17,10 +17,10 @@ type Context struct {
 	ended          atomic.Bool
 	mu             sync.Mutex
 	streams        map[*Stream]struct{}
-	sizeAfterSweep int // how many streams were left after the latest sweep
+	sizeAfterSweep int // number of streams that the latest sweep kept
 }
 
-// primary is the one context of a device that its users share by counting.
+// primary is the one context of a device that is shared by counting its users.
 type primary struct {
 	mu   sync.Mutex
 	ctx  *Context
@@ -41,6 +41,8 @@ func (d *Device) newContext(isPrimary bool) (*Context, error) {
 
 // NewContext makes a context of d and makes it current on t.
 //
+// # Errors: [ErrInHostFunction].
+//
 // Contract: A1.
 func (d *Device) NewContext(t *Thread) (*Context, error) {
 	if err := t.checkCaller("create context"); err != nil {
@@ -55,6 +57,8 @@ func (d *Device) NewContext(t *Thread) (*Context, error) {
 
 // UsePrimary makes the primary context of d current on t and counts one more
 // user of it.
+//
+// # Errors: [ErrInHostFunction].
 //
 // Contract: A9.
 func (d *Device) UsePrimary(t *Thread) (*Context, error) {
@@ -77,8 +81,8 @@ func (d *Device) UsePrimary(t *Thread) (*Context, error) {
 	return t.ctx, nil
 }
 
-// use counts one more user of the primary context, which made becomes if there
-// is none yet. It returns nil where there is neither.
+// use counts one more user of the primary context and returns it. If there is none
+// yet, made becomes the primary context; if made is nil, too, use returns nil.
 func (p *primary) use(made *Context) *Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,12 +95,13 @@ func (p *primary) use(made *Context) *Context {
 	return p.ctx
 }
 
-// ReleasePrimary counts one user of the primary context less; with force all
-// of them. It returns the context after the last release: the caller waits for
-// its Point and then calls End.
+// ReleasePrimary counts one user of the primary context less, with force all of
+// them. After the last release it returns the context: the caller waits for its
+// Point and then calls End.
 //
 // # Errors
 //   - [ErrInvalidValue]: it has no users.
+//   - [ErrInHostFunction].
 //
 // Contract: A9.
 func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
@@ -119,7 +124,8 @@ func (d *Device) ReleasePrimary(t *Thread, force bool) (*Context, error) {
 	return c, nil
 }
 
-// UndoRelease undoes the release of the last user, for a caller whose wait was interrupted.
+// UndoRelease undoes the release of the last user, for a caller whose wait for the
+// context was interrupted.
 func (c *Context) UndoRelease() {
 	p := &c.dev.primary
 	p.mu.Lock()
@@ -147,6 +153,7 @@ func (t *Thread) Context() (*Context, error) {
 //
 // # Errors
 //   - [ErrClosed]: c was destroyed.
+//   - [ErrInHostFunction].
 //
 // Contract: A1.
 func (t *Thread) SetContext(c *Context) error {
@@ -160,7 +167,7 @@ func (t *Thread) SetContext(c *Context) error {
 	return nil
 }
 
-// check refuses work from a thread on which c is not current.
+// check rejects work from a thread on which c is not current.
 func (c *Context) check(t *Thread, op string) error {
 	if t == nil || t.ctx == nil || t.ctx.ended.Load() {
 		return driver.Errorf(driver.NoContext, op, "this thread has no current context; set a device or a context first")
@@ -181,6 +188,8 @@ func (c *Context) Device() *Device { return c.dev }
 func (c *Context) DefaultStream() *Stream { return c.def }
 
 // NewStream makes a stream of the context.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
 //
 // Contract: A1.
 func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
@@ -208,6 +217,8 @@ func (c *Context) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 // Point returns the point at which all work enqueued on the context's streams
 // so far is done.
 //
+// # Errors: [ErrClosed], [ErrInHostFunction].
+//
 // Contract: A1.
 func (c *Context) Point(t *Thread) (driver.Point, error) {
 	if err := t.checkCaller("synchronize context"); err != nil {
@@ -219,6 +230,7 @@ func (c *Context) Point(t *Thread) (driver.Point, error) {
 	return c.point(), nil
 }
 
+// point is Point, and forgets the closed streams whose work is done.
 func (c *Context) point() driver.Point {
 	var ps driver.Points
 	for _, s := range c.streamList() {
@@ -234,11 +246,11 @@ func (c *Context) point() driver.Point {
 	return ps
 }
 
-// minSweep is below how many streams a sweep is not worth its time.
+// minSweep is the number of streams below which a sweep costs more than it saves.
 const minSweep = 16
 
 // sweep forgets the closed streams whose work is done. It runs when the number of
-// streams has doubled, so that each stream costs the same. The caller holds mu.
+// streams has doubled, which makes its cost per stream constant. The caller holds mu.
 func (c *Context) sweep() {
 	for s := range c.streams {
 		if s.closed.Load() && s.workDone() {
@@ -248,8 +260,8 @@ func (c *Context) sweep() {
 	c.sizeAfterSweep = len(c.streams)
 }
 
-// streamList returns the context's streams, those that were closed with work pending
-// included.
+// streamList returns the context's streams, including those that were closed while
+// work was pending.
 func (c *Context) streamList() []*Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,6 +277,7 @@ func (c *Context) streamList() []*Stream {
 // # Errors
 //   - [ErrInvalidValue]: c is a primary context.
 //   - [ErrClosed]: c was destroyed.
+//   - [ErrInHostFunction].
 //
 // Contract: A1.
 func (c *Context) CheckDestroy(t *Thread) error {
@@ -298,24 +311,24 @@ func (c *Context) End() {
 	}
 }
 
-// Thread is a host thread as the runtime knows it: an explicit token, since
-// goroutines have no identity and the system's thread numbers are used again.
-// A Thread is used by one thread at a time. Calls take nil for a caller that
-// has no per-thread state and runs no host functions.
+// Thread identifies a host thread in calls. It is an explicit token, since
+// goroutines have no identity and the system reuses the numbers of threads. A Thread
+// is used by one thread at a time. A caller that needs no per-thread state and runs
+// no host functions passes nil.
 type Thread struct {
-	// ID is never used again.
+	// ID is not reused.
 	ID uint64
-	// WaitsItself says that this caller waits for host-blocking streams
-	// itself, because only it knows how to be interrupted (Stream.BlocksHost).
+	// WaitsItself is set if this caller waits for host-blocking streams itself, in a
+	// way that signals can interrupt (Stream.BlocksHost).
 	WaitsItself bool
-	// Bound says that all calls of this Thread come from one of the system's
-	// threads, whose default stream a vendor's library may know.
+	// Bound is set if all calls with this Thread come from one thread of the system,
+	// so that it can use the per-thread default stream of a vendor's library.
 	Bound bool
 
 	inFunction bool // a host function runs on this thread
 	running    readyFunc
-	// outer are functions of report queues inside which t took running; empty
-	// for the threads that serve a Runtime's own queue.
+	// outerFuncs are functions of report queues that run on t and inside of which t
+	// took running; empty for threads that serve a Runtime's own queue.
 	outerFuncs []readyFunc
 	serves     atomic.Pointer[Queue] // whose functions it takes
 	ctx        *Context
@@ -328,7 +341,8 @@ var threadIDs atomic.Uint64
 // NewThread returns the token of a new host thread.
 func NewThread() *Thread { return &Thread{ID: threadIDs.Add(1)} }
 
-// Device returns the thread's current device, rt's first one at the beginning.
+// Device returns the thread's current device, the first one of rt if SetDevice was
+// not called.
 //
 // Contract: D2.
 func (t *Thread) Device(rt *Runtime) *Device {
@@ -338,7 +352,7 @@ func (t *Thread) Device(rt *Runtime) *Device {
 	return t.current
 }
 
-// Serves reports whether the thread takes functions of streams.
+// Serves reports whether the thread takes functions of a queue.
 func (t *Thread) Serves() bool { return t.serves.Load() != nil }
 
 // SetDevice makes d current on this thread.
@@ -346,8 +360,8 @@ func (t *Thread) Serves() bool { return t.serves.Load() != nil }
 // Contract: D2.
 func (t *Thread) SetDevice(d *Device) { t.current = d }
 
-// Retire ends the thread: its per-thread default streams are closed (their
-// work completes) and it is no longer the user of a context.
+// Retire ends the use of t when its thread ends: the per-thread default streams are
+// closed (their work completes), and t has no current context any more.
 //
 // Contract: S5.
 func (t *Thread) Retire() {

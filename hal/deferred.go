@@ -9,20 +9,21 @@ import (
 	"halstream/hal/driver"
 )
 
-// deferred are blocks that were freed while pending operations use them. A block
-// is in the heap of one stream whose point it waits for; once that is reached it
-// moves on to another that it waits for, or is given back. So a look costs what
-// was reached, however many blocks wait.
+// deferred holds blocks that were freed while pending operations use them. A block is
+// in the heap of one stream on which an operation uses it. When that operation is
+// done the block moves to the heap of another such stream, or its memory is returned.
+// So the cost of a search depends on the operations that are done, not on the number
+// of blocks.
 type deferred struct {
 	heaps     map[*Stream]*useHeap
 	streams   []*Stream           // those with a heap, by age
-	undecided []*Block            // calls are about to enqueue work on them
-	done      []*Block            // nothing uses them any more
+	undecided []*Block            // that calls are about to enqueue work on
+	done      []*Block            // that no operation uses any more
 	space     addrmap.Map[*Block] // those of the runtime's own memory, by address
 	bytes     uint64
 }
 
-// waiting is a block and the point it waits for.
+// waiting is a block and the place of a stream that it waits for.
 type waiting struct {
 	place uint64
 	block *Block
@@ -42,7 +43,8 @@ func (h *useHeap) Pop() any {
 	return last
 }
 
-// add defers a block that was taken out of the map. The memory's lock is held.
+// add defers a block that was removed from the map. The caller holds the memory's
+// lock, as for the other methods.
 func (d *deferred) add(b *Block) {
 	d.bytes += b.Size
 	if b.ownMemory() {
@@ -51,10 +53,10 @@ func (d *deferred) add(b *Block) {
 	d.wait(b)
 }
 
-// ownMemory reports whether the block is memory of the runtime's own.
+// ownMemory reports whether the runtime allocated the memory of the block.
 func (b *Block) ownMemory() bool { return b.module == nil && b.onReturn == nil && !b.registered }
 
-// wait puts a block where it waits for its next use.
+// wait puts a block into the list or heap that it belongs to now.
 func (d *deferred) wait(b *Block) {
 	for _, u := range b.users {
 		if u.calls > 0 {
@@ -79,7 +81,7 @@ func (d *deferred) wait(b *Block) {
 	heap.Push(h, waiting{u.place, b})
 }
 
-// take removes and returns at most most blocks that nothing uses any more.
+// take removes and returns at most most blocks that no operation uses any more.
 func (d *deferred) take(most int) (found []*Block) {
 	undecided := d.undecided
 	d.undecided = nil
@@ -118,14 +120,15 @@ func (d *deferred) take(most int) (found []*Block) {
 	return found
 }
 
-// maxReap bounds how many freed blocks a call that frees or allocates gives back:
-// more than one, so that they do not pile up, and few, so that no call is slow.
+// maxReap is the greatest number of freed blocks whose memory a call that frees or
+// allocates returns: more than one, so that their number does not grow, and few, so
+// that no call takes long.
 const maxReap = 16
 
-// reap gives back at most most freed blocks that no operation uses any more.
+// reap returns the memory of at most most freed blocks that no operation uses any more.
 func (rt *Runtime) reap(most int) {
 	if rt.ended.Load() {
-		return // the driver is closed, and with it went all that it held
+		return // closing the driver has freed all memory
 	}
 	rt.refresh()
 	m := &rt.memory
@@ -137,14 +140,15 @@ func (rt *Runtime) reap(most int) {
 	}
 }
 
-// reapAll is reap for calls that need the room.
+// reapAll is reap without a bound, for calls that need the memory.
 func (rt *Runtime) reapAll() {
 	for range rt.refreshRounds() {
 		rt.reap(math.MaxInt)
 	}
 }
 
-// pendingFrees returns the points that freed blocks wait for.
+// pendingFrees returns the points at which the operations that use freed blocks are
+// done.
 func (rt *Runtime) pendingFrees() (points driver.Points) {
 	m := &rt.memory
 	m.mu.Lock()
@@ -168,7 +172,8 @@ func (rt *Runtime) pendingFrees() (points driver.Points) {
 	return points
 }
 
-// countShortage counts an allocation that ran out of memory at first.
+// countShortage counts an allocation that failed for lack of memory, or that waited
+// for freed memory.
 func (p *pool) countShortage(failed, waited bool) {
 	p.mu.Lock()
 	if failed {
@@ -180,7 +185,8 @@ func (p *pool) countShortage(failed, waited bool) {
 	p.mu.Unlock()
 }
 
-// outOfMemoryError is the error of an allocation without room, with what pending work keeps.
+// outOfMemoryError is e with the size that was asked for and the size of the freed
+// memory that pending work still uses.
 func (rt *Runtime) outOfMemoryError(op string, size uint64, e *Error) error {
 	m := &rt.memory
 	m.mu.Lock()

@@ -19,7 +19,7 @@ type Device struct {
 	primary primary
 	pool    pool
 	levels  int
-	// vendor is the driver's device, where that is one of a vendor's library.
+	// vendor is d if it is the device of a vendor's library, else nil.
 	vendor  driver.VendorDevice
 	handles handles
 }
@@ -30,12 +30,13 @@ func (d *Device) Ordinal() int { return d.ordinal }
 // Name returns the hardware's name.
 func (d *Device) Name() string { return d.d.Name() }
 
-// Used reports whether a stream of the device was created or its default stream
-// returned.
+// Used reports whether a stream of the device was created, its default stream was
+// returned, or memory was allocated on it.
 func (d *Device) Used() bool { return d.used.Load() }
 
-// GreatestPriority is the priority of the most urgent streams there can be; the
-// least is 0. A device may have fewer levels.
+// GreatestPriority is the priority of the most urgent streams, the least number; the
+// least urgent streams have 0. A device may have fewer levels: see
+// Device.GreatestPriority.
 const GreatestPriority = 1 - driver.Levels
 
 // GreatestPriority returns the priority of the device's most urgent streams.
@@ -43,7 +44,8 @@ const GreatestPriority = 1 - driver.Levels
 // Contract: S7.
 func (d *Device) GreatestPriority() int { return 1 - d.levels }
 
-// Legacy returns the legacy default stream without counting as a use.
+// Legacy returns the legacy default stream. Unlike DefaultStream it does not make
+// the device count as used.
 func (d *Device) Legacy() *Stream { return d.legacy }
 
 // DefaultStream returns the legacy default stream.
@@ -56,6 +58,10 @@ func (d *Device) DefaultStream() *Stream {
 
 // PerThreadStream returns the calling thread's default stream of the device,
 // which takes part in the legacy order like any ordered stream.
+//
+// # Errors
+//   - [ErrInvalidValue]: t is nil.
+//   - [ErrInHostFunction].
 //
 // Contract: S5.
 func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
@@ -80,8 +86,8 @@ func (d *Device) PerThreadStream(t *Thread) (*Stream, error) {
 	return s, nil
 }
 
-// newPerThreadStream returns the vendor's per-thread default stream where there is one, which
-// other libraries of the process use, too; else a new stream.
+// newPerThreadStream returns the per-thread default stream of the vendor's library,
+// which other libraries of the process use as well, or a new stream if there is none.
 func (d *Device) newPerThreadStream(t *Thread) (*Stream, error) {
 	if d.vendor == nil || !t.Bound {
 		return d.newStream(StreamOptions{}, nil)
@@ -114,6 +120,8 @@ func (d *Device) Synchronize(t *Thread, limit int64) (bool, error) {
 }
 
 // Point returns the point at which all work enqueued so far is done.
+//
+// # Errors: [ErrInHostFunction].
 func (d *Device) Point(t *Thread) (driver.Point, error) {
 	if err := t.checkCaller("synchronize device"); err != nil {
 		return nil, err
@@ -121,10 +129,15 @@ func (d *Device) Point(t *Thread) (driver.Point, error) {
 	return d.rt.observe(d.d.Point(), Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
 }
 
-// Describe says which streams are pending and why.
+// Describe returns a text that names the pending streams and what they wait for.
 func (d *Device) Describe() string { return d.d.Describe() }
 
-// Abort drops the work of all streams that has not started.
+// Abort drops the work of all streams that has not started, and returns the number of
+// operations dropped.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend cannot.
+//   - [ErrInHostFunction].
 //
 // Contract: A8.
 func (d *Device) Abort(t *Thread) (int, error) {
@@ -138,9 +151,9 @@ func (d *Device) Abort(t *Thread) (int, error) {
 	return sim.AbortDevice(d.d), nil
 }
 
-// Lost returns the error that made the device useless, nil while it can be used.
-// Whoever waited without a stream's Failure asks for it: points of a device that
-// was lost are reached, though their work was not done.
+// Lost returns the error with which the device failed for good, nil while it works.
+// Callers that wait for a point check it afterwards: points of a lost device count
+// as reached although their work was not done.
 func (d *Device) Lost() error {
 	if d.vendor != nil {
 		if err := d.vendor.Lost(); err != nil {
@@ -150,7 +163,7 @@ func (d *Device) Lost() error {
 	return nil
 }
 
-// waitResult returns the result of a wait: an error if the device was lost meanwhile.
+// waitResult returns reached, or the error of a device that was lost meanwhile.
 func (d *Device) waitResult(reached bool) (bool, error) {
 	if err := d.Lost(); err != nil {
 		return false, err
@@ -158,10 +171,10 @@ func (d *Device) waitResult(reached bool) (bool, error) {
 	return reached, nil
 }
 
-// Fact returns a fact about the device as text: see driver.VendorDevice.
+// Fact returns a property of the device as text. driver.VendorDevice lists the names.
 //
 // # Errors
-//   - [ErrNotSupported]: the backend does not know it.
+//   - [ErrNotSupported]: the backend has no such property.
 //   - [ErrInHostFunction].
 func (d *Device) Fact(t *Thread, name string) (string, error) {
 	const op = "device fact"
@@ -174,10 +187,12 @@ func (d *Device) Fact(t *Thread, name string) (string, error) {
 	return "", driver.Errorf(driver.NotSupported, op, "the %s backend does not know %q of its devices", d.rt.Name(), name)
 }
 
-// CanAccess reports whether device d can use memory of device o where it lies.
-// Copies between the two work in either case.
+// CanAccess reports whether device d can access memory of device o directly. Copies
+// between the two work in either case.
 //
-// # Errors: [ErrInHostFunction].
+// # Errors
+//   - [ErrWrongDevice]: o belongs to another Runtime.
+//   - [ErrInHostFunction].
 func (d *Device) CanAccess(t *Thread, o *Device) (bool, error) {
 	if err := t.checkCaller("peer access"); err != nil {
 		return false, err
@@ -191,10 +206,12 @@ func (d *Device) CanAccess(t *Thread, o *Device) (bool, error) {
 	return d == o, nil
 }
 
-// EnableAccess lets device d use memory of device o; again does nothing.
+// EnableAccess lets device d access memory of device o directly. Calling it again
+// does nothing.
 //
 // # Errors
-//   - [ErrNotSupported]: it cannot.
+//   - [ErrNotSupported]: d cannot.
+//   - [ErrWrongDevice]: o belongs to another Runtime.
 //   - [ErrInHostFunction].
 func (d *Device) EnableAccess(t *Thread, o *Device) error {
 	const op = "enable peer access"
@@ -214,8 +231,8 @@ func (d *Device) EnableAccess(t *Thread, o *Device) error {
 		d.rt.Name())
 }
 
-// handles finds the open streams of a device, those of other libraries left out,
-// by the numbers that the vendor's library gave them.
+// handles finds the open streams of a device by their handle of the vendor's library.
+// Streams that other libraries created are not in it.
 type handles struct {
 	mu sync.Mutex
 	of map[uint64]*Stream
@@ -252,8 +269,8 @@ func (h *handles) find(number uint64) *Stream {
 	return h.of[number]
 }
 
-// Handle returns the number by which the vendor's library knows the stream, and
-// whether it does.
+// Handle returns the handle of the stream in the vendor's library, and whether it has
+// one.
 func (s *Stream) Handle() (uint64, bool) {
 	if h, ok := s.d.(driver.VendorStream); ok {
 		return h.Handle(), true
@@ -261,24 +278,24 @@ func (s *Stream) Handle() (uint64, bool) {
 	return 0, false
 }
 
-// External reports whether the stream is another library's: closing it leaves
-// that library's alone.
+// External reports whether another library created the stream. Closing s does not
+// close the stream of that library.
 func (s *Stream) External() bool { return s.external }
 
-// The largest handle that means the legacy default stream, and the one that means
-// the caller's own.
+// The largest handle that means the legacy default stream, and the handle of the
+// caller's per-thread default stream.
 const (
 	maxLegacyHandle = 1
 	perThreadHandle = 2
 )
 
-// External returns the stream with a handle of the vendor's: the open stream of
-// this runtime that has it, or one that stands for another library's. Who made
-// that one keeps it alive for as long as it is used here.
+// External returns the stream with a handle of the vendor's library: the open stream
+// of this runtime that has it, or a new Stream for the stream of another library,
+// which must stay open for as long as the new one is used.
 //
 // # Errors
 //   - [ErrNotSupported]: the backend's streams have no handles.
-//   - [ErrInvalidHandle]: the vendor's library does not know it.
+//   - [ErrInvalidHandle]: the vendor's library has no such stream.
 //   - [ErrWrongDevice]: it belongs to another device.
 //   - [ErrInHostFunction].
 //

@@ -35,6 +35,7 @@ func otherRuntimeError(op, what string) *Error {
 		"%s belongs to another Runtime; only objects of one Runtime can be ordered with each other", what)
 }
 
+// closedError rejects the use of a closed object.
 func closedError(op, what string) *Error {
 	return driver.Errorf(driver.Closed, op, "the %s is closed; create a new one", what)
 }

@@ -2,13 +2,13 @@ package hal
 
 import "halstream/hal/bestfit"
 
-// figures are bytes of memory and their peaks.
+// figures count bytes of memory and keep the peaks of the counts.
 type figures struct {
 	used, active, reserved             uint64
 	usedPeak, activePeak, reservedPeak uint64
 }
 
-// take counts bytes that are given out.
+// take counts bytes that are allocated.
 func (f *figures) take(n uint64) {
 	f.used += n
 	f.active += n
@@ -22,7 +22,7 @@ func (f *figures) reserve(n uint64) {
 	f.reservedPeak = max(f.reservedPeak, f.reserved)
 }
 
-// resetPeaks makes peaks start from what is held now.
+// resetPeaks makes peaks start again from the current counts.
 func (f *figures) resetPeaks(used, reserved bool) {
 	if used {
 		f.usedPeak, f.activePeak = f.used, f.active
@@ -32,21 +32,22 @@ func (f *figures) resetPeaks(used, reserved bool) {
 	}
 }
 
-// MemoryStats are the figures of a device's memory, in bytes, each block rounded
-// up to a multiple of 512: of the stream-ordered pool, and of blocks without a stream.
+// MemoryStats counts the memory of a device in bytes, each block rounded up to a
+// multiple of 512: blocks of the stream-ordered pool and blocks without a stream.
 type MemoryStats struct {
-	// Allocated is what the program holds: a block counts until it is freed.
+	// Allocated is the memory that the program holds: a block counts until it is freed.
 	Allocated, AllocatedPeak uint64
-	// Active is Allocated and what was freed while pending work still uses it.
+	// Active is Allocated and the freed memory that pending work still uses.
 	Active, ActivePeak uint64
-	// Reserved is what is taken from the device: Active, and what the pool keeps.
+	// Reserved is the memory taken from the device: Active and the free memory of the
+	// pool.
 	Reserved, ReservedPeak uint64
-	// OutOfMemory counts allocations that failed, Retries those that waited for
-	// freed memory which pending work still used.
+	// OutOfMemory counts the allocations that failed, Retries those that waited for
+	// freed memory that pending work still used.
 	OutOfMemory, Retries uint64
 }
 
-// MemoryStats returns the figures of the device's memory.
+// MemoryStats returns the counts of the device's memory.
 //
 // Contract: M15.
 func (d *Device) MemoryStats() MemoryStats {
@@ -57,7 +58,7 @@ func (d *Device) MemoryStats() MemoryStats {
 		d.pool.failures, d.pool.retries}
 }
 
-// ResetMemoryPeaks makes peaks of the device's figures start from what is held now.
+// ResetMemoryPeaks makes the peaks of MemoryStats start again from the current counts.
 //
 // Contract: M15.
 func (d *Device) ResetMemoryPeaks(allocated, reserved bool) {
@@ -66,17 +67,18 @@ func (d *Device) ResetMemoryPeaks(allocated, reserved bool) {
 	d.pool.mu.Unlock()
 }
 
-// ResetMemoryCounts makes the counts of failed and repeated allocations start from 0.
+// ResetMemoryCounts makes OutOfMemory and Retries of MemoryStats start again from 0.
 func (d *Device) ResetMemoryCounts() {
 	d.pool.mu.Lock()
 	d.pool.failures, d.pool.retries = 0, 0
 	d.pool.mu.Unlock()
 }
 
-// CountOutOfMemory counts an allocation that was refused by a limit above the device's.
+// CountOutOfMemory counts an allocation that failed because of a limit which is not
+// the device's, such as the limit of a pool of the program.
 func (d *Device) CountOutOfMemory() { d.pool.countShortage(true, false) }
 
-// countAlloc counts a new block that is not the pool's.
+// countAlloc counts a new block that does not belong to the pool.
 func (p *pool) countAlloc(size uint64) {
 	p.mu.Lock()
 	p.all.take(bestfit.RoundUp(size))
@@ -84,13 +86,13 @@ func (p *pool) countAlloc(size uint64) {
 	p.mu.Unlock()
 }
 
-// Disown counts the block as freed: the program refers to it no more, but functions
-// that are pending on streams do. Release follows when they have ended.
+// Disown counts the block as freed, for an owner that has dropped it while pending
+// functions still refer to it. The owner calls Release when they have ended.
 //
 // Contract: M15.
 func (b *Block) Disown() { b.countFreed() }
 
-// countFreed counts a block that was freed, once; pending work may still use it.
+// countFreed counts a block as freed, once. Pending work may still use it.
 func (b *Block) countFreed() {
 	if b.dev == nil || b.module != nil || b.foreign {
 		return
@@ -109,7 +111,8 @@ func (b *Block) countFreed() {
 	}
 }
 
-// countReturned counts a plain block that goes back to the device.
+// countReturned counts a block that does not belong to the pool and was returned to
+// the device.
 func (p *pool) countReturned(size uint64) {
 	n := bestfit.RoundUp(size)
 	p.mu.Lock()
@@ -118,7 +121,7 @@ func (p *pool) countReturned(size uint64) {
 	p.mu.Unlock()
 }
 
-// PoolStats returns what the stream-ordered pool holds.
+// PoolStats returns the counts of the stream-ordered pool.
 //
 // Contract: M7, M15.
 func (d *Device) PoolStats() PoolStats {
@@ -129,12 +132,12 @@ func (d *Device) PoolStats() PoolStats {
 	return PoolStats{f.used, f.reserved, f.usedPeak, f.reservedPeak, p.threshold}
 }
 
-// TrimPool gives memory that the pool keeps back to the device, down to least bytes.
+// TrimPool returns free memory of the pool to the device until least bytes are left.
 //
 // Contract: M7.
 func (d *Device) TrimPool(least uint64) { d.pool.trim(d, least) }
 
-// SetPoolThreshold says how many bytes the pool keeps when they are free.
+// SetPoolThreshold sets how many free bytes the pool keeps.
 //
 // Contract: M7.
 func (d *Device) SetPoolThreshold(bytes uint64) {
@@ -145,7 +148,7 @@ func (d *Device) SetPoolThreshold(bytes uint64) {
 	p.trim(d, bytes)
 }
 
-// ResetPoolPeaks makes peaks of the pool start from what is held now.
+// ResetPoolPeaks makes the peaks of PoolStats start again from the current counts.
 func (d *Device) ResetPoolPeaks(used, reserved bool) {
 	p := &d.pool
 	p.mu.Lock()

@@ -2,6 +2,7 @@ package hal
 
 import "halstream/hal/driver"
 
+// checkSize rejects a size that is not positive.
 func checkSize(op string, size int64) error {
 	if size <= 0 {
 		return driver.Errorf(driver.InvalidValue, op, "the size is %d bytes; ask for one or more", size)
@@ -13,14 +14,17 @@ func checkSize(op string, size int64) error {
 //
 // # Errors
 //   - [ErrInvalidValue]: size is not positive.
-//   - [ErrOutOfMemory]: there is no room; the text has the figures.
+//   - [ErrOutOfMemory]: there is not enough memory; the text has the numbers.
 //   - [ErrInHostFunction].
 //
 // Contract: M1, H3.
 func (d *Device) Alloc(t *Thread, size int64) (*Block, error) { return d.AllocWait(t, size, nil) }
 
-// AllocWait is Alloc that, before it fails, waits with wait for memory that was
-// freed and is still in use. wait is given the point, and reports whether it is reached.
+// AllocWait is Alloc that, before it fails for lack of memory, calls wait with the
+// point at which pending work has stopped using freed memory. wait reports whether
+// the point was reached; then AllocWait tries again. A nil wait is not called.
+//
+// # Errors: as for Alloc.
 //
 // Contract: M16.
 func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
@@ -47,16 +51,17 @@ func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) 
 	return b, nil
 }
 
-// allocWithRetry runs alloc. When there is no memory it gives back what was freed and
-// is no longer in use, and what pools keep; then it waits for what was freed and
-// is still in use, if the caller can. d is nil for memory of the host.
+// allocWithRetry calls alloc. If that runs out of memory, it calls alloc again after
+// it returned to d the freed memory that is no longer in use and what the pool keeps,
+// and once more after wait, if that is not nil, has waited for the freed memory that
+// is still in use. d is nil for memory of the host.
 func (rt *Runtime) allocWithRetry(d *Device, op string, size uint64, wait func(driver.Point) bool, alloc func() error) error {
 	rt.reap(maxReap)
 	err := alloc()
 	if !isOutOfMemory(err) {
 		return err
 	}
-	again := func() error { // reapAll and trim ask the backend how far its streams are
+	again := func() error {
 		rt.reapAll()
 		if d != nil {
 			d.pool.trim(d, 0)
@@ -83,11 +88,13 @@ func (rt *Runtime) allocWithRetry(d *Device, op string, size uint64, wait func(d
 	return err
 }
 
+// isOutOfMemory reports whether err is an error of kind OutOfMemory.
 func isOutOfMemory(err error) bool {
 	e, ok := err.(*Error)
 	return ok && e.Kind == driver.OutOfMemory
 }
 
+// addBlock adds a new block to the map.
 func (rt *Runtime) addBlock(b *Block) {
 	b.rt = rt
 	rt.memory.mu.Lock()
@@ -105,6 +112,8 @@ func (rt *Runtime) AllocHost(t *Thread, size int64) (*Block, error) {
 }
 
 // AllocHostWait is AllocHost that waits as Device.AllocWait does.
+//
+// # Errors: as for Device.Alloc.
 //
 // Contract: M16.
 func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
@@ -133,7 +142,7 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 //
 // # Errors
 //   - [ErrInvalidValue]: the range is empty, not mapped, or shares bytes with
-//     memory that the runtime knows.
+//     memory of the runtime or registered memory.
 //   - [ErrInHostFunction].
 //
 // Contract: M10.
@@ -172,7 +181,8 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 	return driver.Errorf(driver.InvalidValue, op, "it shares bytes with %s at %#x", other.describe(), other.Start)
 }
 
-// liveBlockAt removes the block that starts at addr from the map.
+// liveBlockAt returns the block that starts at addr and fits what op may free, which
+// what names in the error. The caller holds the memory's lock.
 func (rt *Runtime) liveBlockAt(op string, addr uint64, fits func(*Block) bool, what string) (*Block, error) {
 	b := rt.memory.blocks.Find(addr)
 	switch {
@@ -190,7 +200,8 @@ func (rt *Runtime) liveBlockAt(op string, addr uint64, fits func(*Block) bool, w
 	return b, nil
 }
 
-// ownsAddress reports whether an address lies where the runtime's memory lies.
+// ownsAddress reports whether an address lies in a range reserved for memory of the
+// runtime, allocated or not.
 func (rt *Runtime) ownsAddress(addr uint64) bool {
 	if rt.drv.OwnsHost(addr) {
 		return true
@@ -203,8 +214,8 @@ func (rt *Runtime) ownsAddress(addr uint64) bool {
 	return false
 }
 
-// Free gives device memory back. No later operation may name it; pending ones
-// that do complete first, and only then is it used again.
+// Free frees device memory. No later operation may use it; pending operations that
+// use it complete, and only then is the memory reused.
 //
 // # Errors
 //   - [ErrInvalidValue]: addr is not the start of a live block of device memory.
@@ -228,7 +239,8 @@ func (rt *Runtime) Free(t *Thread, addr uint64) error {
 	return err
 }
 
-// noteFreed counts a block that was freed, and tells the listeners.
+// noteFreed counts a block that was freed and notifies the listeners, unless err says
+// that it was not freed.
 func (rt *Runtime) noteFreed(t *Thread, b *Block, err error) {
 	if err != nil {
 		return
@@ -243,12 +255,12 @@ func (rt *Runtime) noteFreed(t *Thread, b *Block, err error) {
 	}
 }
 
-// FreeHost gives pinned memory back. With force, pending operations that work
-// on it complete first; without, they make the call fail.
+// FreeHost frees pinned memory. If pending operations use it, the call fails; with
+// force it does not, and the memory is reused when they are done.
 //
 // # Errors
 //   - [ErrInvalidValue]: addr is not the start of pinned memory of this runtime.
-//   - [ErrNotReady]: a pending operation works on it; the text names it.
+//   - [ErrNotReady]: a pending operation uses it; the text names the operation.
 //   - [ErrInHostFunction].
 //
 // Contract: M10.
@@ -268,6 +280,7 @@ func (rt *Runtime) UnregisterHost(t *Thread, addr uint64) error {
 		"registered memory", false)
 }
 
+// unpin frees or unregisters pinned memory for op: see liveBlockAt and FreeHost.
 func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bool, what string, force bool) error {
 	if err := t.checkCaller(op); err != nil {
 		return err
@@ -286,6 +299,7 @@ func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bo
 	return err
 }
 
+// unpinOnce is unpin without a refresh.
 func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, what string, force bool) (*Block, error) {
 	m := &rt.memory
 	m.mu.Lock()
@@ -303,8 +317,8 @@ func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, wha
 	return b, nil
 }
 
-// deferFree takes a block out of the map and keeps it until nothing uses it any
-// more. The memory's lock is held.
+// deferFree removes a block from the map and keeps its memory until no operation
+// uses it any more. The caller holds the memory's lock.
 func (rt *Runtime) deferFree(b *Block) {
 	b.freed = true
 	for _, s := range b.recorded {
@@ -314,7 +328,8 @@ func (rt *Runtime) deferFree(b *Block) {
 	rt.memory.deferred.add(b)
 }
 
-// MemoryInfo returns the free and total bytes of the device.
+// MemoryInfo returns the free and total bytes of the device, or the error of the
+// vendor's library.
 //
 // Contract: M1.
 func (d *Device) MemoryInfo() (free, total uint64, err error) {

@@ -10,8 +10,8 @@ import (
 type Module struct {
 	dev *Device
 	d   driver.Module
-	// code is what pending launches work on: it is given back as a block is, when
-	// none is pending any more.
+	// code counts the pending launches as uses of a block, so that the module is
+	// unloaded when none is pending any more.
 	code   *Block
 	closed atomic.Bool
 }
@@ -23,12 +23,13 @@ type Function struct {
 	d      driver.Function
 }
 
-// LoadModule loads a program: the text of an assembler, or a binary, as the
-// vendor's library takes them. Text ends with NUL.
+// LoadModule loads a program: assembler text or a binary, in a format of the vendor's
+// library. Text ends with NUL.
 //
 // # Errors
 //   - [ErrNotSupported]: the backend runs no programs.
-//   - [ErrInvalidValue]: the program has mistakes; the text has the compiler's words.
+//   - [ErrInvalidValue]: the program has mistakes; the text contains the compiler's
+//     messages.
 //   - [ErrInHostFunction].
 //
 // Contract: K2, H3. Source: CUDA driver API, cuModuleLoadDataEx.
@@ -72,8 +73,8 @@ func (m *Module) Function(name string) (*Function, error) {
 	return &Function{m, name, f}, nil
 }
 
-// Close gives the module up. Launches that are pending still run; closing again
-// does nothing.
+// Close ends the use of the module. Pending launches still run. Closing again does
+// nothing.
 //
 // # Errors: [ErrInHostFunction].
 //
@@ -94,14 +95,15 @@ func (m *Module) Close(t *Thread) error {
 	return nil
 }
 
-// Threads returns how many threads a block may have.
+// Threads returns the greatest number of threads that a block may have.
 func (f *Function) Threads() int { return f.d.Threads() }
 
-// LaunchSpec says how a function is launched.
+// LaunchSpec is the configuration of a launch.
 type LaunchSpec struct {
-	// Grid is the number of blocks, Block that of threads in each, both from 1.
+	// Grid is the number of blocks and Block the number of threads in each, for three
+	// dimensions; each is at least 1.
 	Grid, Block [3]uint32
-	// Shared is the bytes of dynamic shared memory.
+	// Shared is the size of the dynamic shared memory in bytes.
 	Shared uint32
 	// Args are the arguments, each at the start of driver.Cell bytes. They are
 	// taken within the call.
@@ -110,7 +112,7 @@ type LaunchSpec struct {
 	Cooperative bool
 }
 
-// check refuses what no device can run.
+// check rejects a configuration with which f cannot be launched.
 func (spec *LaunchSpec) check(f *Function) error {
 	const op = "launch"
 	threads := uint64(1)
@@ -119,7 +121,8 @@ func (spec *LaunchSpec) check(f *Function) error {
 			return driver.Errorf(driver.InvalidValue, op,
 				"the grid is %v and the block %v; each dimension is 1 or more", spec.Grid, spec.Block)
 		}
-		// Three factors of 32 bits may not fit; two that are bounded do.
+		// The product is bounded at each step, since three factors of 32 bits could
+		// overflow.
 		threads = min(threads*uint64(spec.Block[i]), 1<<31)
 	}
 	if most := f.d.Threads(); threads > uint64(most) {
@@ -133,15 +136,16 @@ func (spec *LaunchSpec) check(f *Function) error {
 	return nil
 }
 
-// Launch enqueues a run of a function. reads and writes say what it works on;
-// blocks it names are not given back before it has ended.
+// Launch enqueues a run of a function. reads and writes are the ranges it accesses;
+// the memory of blocks in them is not reused before the run has ended.
 //
 // # Errors
 //   - [ErrInvalidValue]: a dimension is 0, a block has more threads than the
-//     function can have, or the arguments are no cells.
+//     function can have, or the size of the arguments is not a multiple of
+//     driver.Cell.
 //   - [ErrWrongDevice]: f belongs to another device than s.
 //   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-//   - What the device says to a launch that cannot run.
+//   - The error of the device for a launch that cannot run.
 //
 // Contract: K1, K2, D4, M11, H3. Source: CUDA driver API, cuLaunchKernel.
 func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes []Range) error {
@@ -175,7 +179,8 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	}))
 }
 
-// beginLaunch notes a launch that s is about to enqueue, unless the module is closed.
+// beginLaunch counts a launch that s is about to enqueue, and reports false if the
+// module is closed.
 func (m *Module) beginLaunch(s *Stream) bool {
 	memory := &m.dev.rt.memory
 	memory.mu.Lock()

@@ -9,34 +9,35 @@ import (
 	"halstream/hal/driver"
 )
 
-// pool is the stream-ordered memory of a device. Freed memory is given out again
-// on the stream that it was freed on at once, since what is enqueued there comes
-// after the free, and on others once the point of the free is reached. The pool
-// divides what it got from the device, and merges neighbours that are free.
+// pool is the stream-ordered memory of a device. On the stream on which it was freed,
+// memory can be allocated again at once, since work enqueued there is ordered after
+// the free; on other streams when the place of the free is reached. The pool divides
+// the segments that it takes from the device, and merges free neighbours.
 type pool struct {
 	mu        sync.Mutex
-	ready     bestfit.Bin // free for everybody
+	ready     bestfit.Bin // free on every stream
 	ordered   map[*Stream]*streamBin
-	bins      []*streamBin // those of ordered, by age: a run under a schedule takes them in one order
+	bins      []*streamBin // those of ordered by age, so that runs under a schedule repeat
 	segments  addrmap.Map[*bestfit.Segment]
-	idle      bestfit.SegmentList // that are ready as a whole, the one free for longest first
+	idle      bestfit.SegmentList // that are ready as a whole, the one freed first at the head
 	order     uint64              // counts frees
 	own       figures             // of the pool
 	all       figures             // of the pool and of blocks without a stream
 	threshold uint64
-	limited   bool // a threshold was set; without, everything is kept
+	limited   bool // a threshold was set; without one all free memory is kept
 	failures  uint64
 	retries   uint64
 }
 
-// streamBin holds free chunks that belong to one stream until the point of their
-// free is reached.
+// streamBin holds chunks freed on one stream, which only that stream may use before
+// the place of the free is reached.
 type streamBin struct {
 	bestfit.Bin
 	stream *Stream
 }
 
-// PoolStats is what the stream-ordered pool of a device holds, in bytes.
+// PoolStats counts the memory of the stream-ordered pool of a device in bytes. Peaks
+// are those since the latest Device.ResetPoolPeaks.
 type PoolStats struct{ Used, Reserved, UsedPeak, ReservedPeak, Threshold uint64 }
 
 // AllocAsync returns size bytes of device memory that work enqueued on s from
@@ -49,8 +50,9 @@ func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
 	return s.AllocAsyncWait(t, size, nil)
 }
 
-// AllocAsyncWait is AllocAsync that, before it fails, waits with wait for memory that
-// was freed and is still in use. wait is told the point, and reports whether it is reached.
+// AllocAsyncWait is AllocAsync that waits for freed memory as Device.AllocWait does.
+//
+// # Errors: as for AllocAsync.
 //
 // Contract: M16.
 func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
@@ -77,13 +79,13 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 		id = s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
 	if last := s.d.Last(); !s.d.Reached(last) {
-		// The block may be one that pending work of s still works on for its former owner.
+		// Pending work of s may still use this memory as a block that was freed before.
 		b.users = []use{{stream: s, place: last, what: "work from before its allocation"}}
 	}
 	d.rt.addBlock(b)
 	if d.rt.Deterministic() {
-		// In the stream's order, and always, whether the block is new or not: the
-		// operations of a run must not depend on what earlier runs left.
+		// Always, also if the memory is new: the operations of a run must not depend on
+		// earlier runs.
 		return b, s.overwrite(b, id)
 	}
 	return b, nil
@@ -119,8 +121,8 @@ func (p *pool) alloc(s *Stream, n uint64) (*bestfit.Chunk, error) {
 	return c, nil
 }
 
-// reuse takes a free chunk that s may have now, and reports whether there are
-// some that it may not have yet.
+// reuse takes a free chunk that s may use now, and reports whether there are chunks
+// that it may use only later.
 func (p *pool) reuse(s *Stream, n uint64) (c *bestfit.Chunk, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +144,7 @@ func (p *pool) reuse(s *Stream, n uint64) (c *bestfit.Chunk, held bool) {
 	return c, false
 }
 
-// take takes n bytes of a free chunk.
+// take takes n bytes of a free chunk out of its bin. The caller holds mu.
 func (p *pool) take(c *bestfit.Chunk, n uint64) {
 	b := c.Bin()
 	if b == &p.ready && c.Whole() {
@@ -158,15 +160,15 @@ func (p *pool) take(c *bestfit.Chunk, n uint64) {
 	p.all.take(n)
 }
 
-// put adds a free chunk to a bin.
+// put adds a free chunk to a bin. The caller holds mu.
 func (p *pool) put(b *bestfit.Bin, c *bestfit.Chunk) {
 	if c = b.Add(c); b == &p.ready && c.Whole() {
 		p.idle.Append(c)
 	}
 }
 
-// advance moves the chunks whose free point is reached to those that everybody
-// may have, and reports whether some are left.
+// advance moves the chunks for which the place of their free is reached to ready, and
+// reports whether others are left. The caller holds mu.
 func (p *pool) advance() bool {
 	kept := p.bins[:0]
 	for _, b := range p.bins {
@@ -186,14 +188,15 @@ func (p *pool) advance() bool {
 	return len(kept) > 0
 }
 
-// dropBin forgets the empty bin of a stream.
+// dropBin forgets the empty bin of a stream. The caller holds mu.
 func (p *pool) dropBin(b *bestfit.Bin) {
 	i := slices.IndexFunc(p.bins, func(o *streamBin) bool { return &o.Bin == b })
 	delete(p.ordered, p.bins[i].stream)
 	p.bins = slices.Delete(p.bins, i, i+1)
 }
 
-// free makes a chunk free at a place of a stream; nil is no stream: it is free for everybody.
+// free frees a chunk at a place of a stream; with s nil every stream may use it at
+// once.
 func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
 	p.mu.Lock()
 	p.own.active -= c.Size
@@ -221,7 +224,8 @@ func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
 	}
 }
 
-// removeIdle takes an idle segment out of the pool; its memory is the caller's to give back.
+// removeIdle removes an idle segment from the pool and returns its address. The caller
+// holds mu, and returns the memory to the device afterwards.
 func (p *pool) removeIdle(c *bestfit.Chunk) uint64 {
 	p.idle.Remove(c)
 	p.ready.Remove(c)
@@ -231,8 +235,9 @@ func (p *pool) removeIdle(c *bestfit.Chunk) uint64 {
 	return c.Start
 }
 
-// makeRoom gives idle segments back before a larger one is taken, at most as many
-// bytes as that has: so a program whose blocks grow does not reserve the sum of them.
+// makeRoom returns idle segments to the device before a larger one of n bytes is
+// taken, at most n bytes of them. So a program whose blocks grow does not reserve the
+// sum of their sizes.
 func (p *pool) makeRoom(d *Device, n uint64) {
 	var back []uint64
 	p.mu.Lock()
@@ -246,8 +251,8 @@ func (p *pool) makeRoom(d *Device, n uint64) {
 	}
 }
 
-// FreeAsync gives memory of AllocAsync back at this point of s. All work on it
-// must be ordered before.
+// FreeAsync frees memory of AllocAsync in the order of s. All work that uses it must
+// be ordered before.
 //
 // # Errors
 //   - [ErrInvalidValue]: addr is not the start of a live stream-ordered block of
@@ -257,11 +262,15 @@ func (p *pool) makeRoom(d *Device, n uint64) {
 // Contract: M7, M15. Source: CUDA driver API, cuMemFreeAsync.
 func (s *Stream) FreeAsync(t *Thread, addr uint64) error { return s.freeAsync(t, addr, nil) }
 
-// FreeBlockAsync is FreeAsync of a block, which is not another one at its address.
+// FreeBlockAsync is FreeAsync of b. It does not free another block that has the
+// address of b now.
+//
+// # Errors: as for FreeAsync, and [ErrInvalidValue] if b was freed already.
 //
 // Contract: M2, M7.
 func (s *Stream) FreeBlockAsync(t *Thread, b *Block) error { return s.freeAsync(t, 0, b) }
 
+// freeAsync is FreeAsync of the block at addr, or of only if that is not nil.
 func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	const op = "free in stream order"
 	if err := s.checkEnqueue(t, op); err != nil {
@@ -289,7 +298,7 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	return nil
 }
 
-// freeInOrder ends a block that is not in the map any more, at this point of s.
+// freeInOrder frees a block that was removed from the map, in the order of s.
 func (s *Stream) freeInOrder(t *Thread, b *Block) {
 	b.countFreed()
 	if s.listened() {
@@ -298,8 +307,9 @@ func (s *Stream) freeInOrder(t *Thread, b *Block) {
 	s.dev.pool.free(s.dev, b.chunk, s, s.d.Mark())
 }
 
-// trim gives idle segments back to the device until at most least bytes are
-// kept; what is free but not reached yet stays, and so do parts of segments in use.
+// trim returns idle segments to the device until at most least free bytes are kept.
+// It keeps chunks for which the place of the free is not reached yet, and free parts
+// of segments in use.
 func (p *pool) trim(d *Device, least uint64) {
 	d.rt.refresh()
 	for range d.rt.refreshRounds() {
@@ -314,8 +324,8 @@ func (p *pool) trim(d *Device, least uint64) {
 	}
 }
 
-// takeExcess takes out what trim gives back, and reports whether there was more
-// that it could not.
+// takeExcess removes the segments that trim returns, and reports whether more could
+// be returned when places of streams are reached.
 func (p *pool) takeExcess(least uint64) (back []uint64, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -326,8 +336,8 @@ func (p *pool) takeExcess(least uint64) (back []uint64, held bool) {
 	return back, held && p.own.reserved-p.own.active > least
 }
 
-// drain gives all idle segments back to the device, whose driver is closed next.
-// What pending work may still be at stays.
+// drain returns all idle segments to the device, whose driver is closed next, unless
+// pending work may still use memory of the pool.
 func (p *pool) drain(d *Device) {
 	if d.d.Pending() > 0 {
 		return
@@ -345,7 +355,8 @@ func (p *pool) holds(addr uint64) bool {
 	return p.segments.Find(addr) != nil
 }
 
-// pendingFrees adds the last free point of each stream that the pool waits for.
+// pendingFrees appends, for each stream with chunks that only it may use, the point
+// after which other streams may use all of them.
 func (p *pool) pendingFrees(points driver.Points) driver.Points {
 	p.mu.Lock()
 	var last []use

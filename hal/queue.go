@@ -11,37 +11,37 @@ import (
 	"halstream/hal/prio"
 )
 
-// funcSpinNS is how long a thread that waits for a function spins before it
-// sleeps: waking a sleeping thread costs microseconds.
+// funcSpinNS is the time that a thread which waits for a function spins before it
+// sleeps, since waking a sleeping thread costs microseconds.
 const funcSpinNS = 20_000
 
-// readyFunc is a function whose turn has come.
+// readyFunc is a function that its stream has reached.
 type readyFunc struct {
 	token  uint64
 	stream *Stream
-	c      driver.Completer // nil when the stream does not wait for the end
-	drop   bool             // the function, or its error, is not needed any more
-	watch  *watch           // nil unless what it changes is observed
+	c      driver.Completer // nil if the stream does not wait for the end
+	drop   bool             // the function will not run, or its error cannot be reported
+	watch  *watch           // nil unless its changes of memory are observed
 	queue  *Queue           // the report queue that counts it, else nil
 }
 
-// Queue hands functions whose turn has come to the threads that run them, the
-// most urgent stream's first. The runtime's own queue has threads that start
-// and end as needed; a report queue is served by the threads that call Next.
+// Queue holds the functions that streams have reached until threads take them, those
+// of the most urgent streams first. The runtime's own queue is served by threads
+// that start and end as needed, a report queue by the threads that call Next.
 type Queue struct {
 	mu        sync.Mutex
 	ready     prio.Queue[readyFunc]
 	idle      []*park.Parker
-	workers   []*Thread // that take functions; what each runs is guarded by mu
-	switching int       // threads that end a function and take the next at once
-	threads   int       // started and not ended
+	workers   []*Thread // that take functions; mu guards their running
+	switching int       // threads between the end of a function and the next one
+	threads   int       // started and not ended; for the runtime's own queue
 	limit     int
 	closed    bool
 	reports   bool
 	streams   int     // subscribed to this report queue
 	dev       *Device // of the subscribed streams
 	// reported counts reports from their enqueue until they have ended or were
-	// dropped: a backend may hand one over after its stream has completed.
+	// dropped, since a backend may pass one on after its stream has completed.
 	reported atomic.Int64
 }
 
@@ -49,12 +49,13 @@ func newQueue(limit int) *Queue {
 	return &Queue{limit: limit}
 }
 
+// push adds a function, and returns the parker of a thread to wake, nil for none.
 func (q *Queue) push(level uint8, k readyFunc) *park.Parker {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ready.Push(level, k)
-	// A thread between two functions takes one without being woken, and without another
-	// thread being woken to compete for it.
+	// A thread between two functions takes one itself: no other thread is woken to
+	// compete for it.
 	if n := len(q.idle); n > 0 && q.ready.Len() > q.switching {
 		p := q.idle[n-1]
 		q.idle = q.idle[:n-1]
@@ -77,23 +78,24 @@ func (s *Stream) Drop(token uint64) *park.Parker {
 type Task struct {
 	// Token is the function to run, 0 for none.
 	Token uint64
-	// Drop means: forget the function, it will not run; or it ran, and its error
-	// was its stream's when that was closed, so that no call returns it any more.
+	// Drop means that the function of Token will not run; or that it has run and its
+	// error, which its closed stream had kept, will not be returned by any call.
+	// Whatever belongs to the token can be freed.
 	Drop bool
-	// Spawn asks the caller to start one more thread; it is counted already.
+	// Spawn asks the caller to start one more thread, which is counted already.
 	Spawn bool
 	// End means that the thread must end: the queue is closed, or has too many threads.
 	End bool
 }
 
-// Start counts one more thread that serves the queue.
+// Start counts one more thread that serves the queue. The caller starts it.
 func (q *Queue) Start() {
 	q.mu.Lock()
 	q.threads++
 	q.mu.Unlock()
 }
 
-// Stop counts one less, for a thread that could not be started.
+// Stop undoes Start for a thread that could not be started.
 func (q *Queue) Stop() {
 	q.mu.Lock()
 	q.threads--
@@ -106,10 +108,9 @@ func (t *Thread) ServesOther(q *Queue) bool {
 	return s != nil && s != q
 }
 
-// Next takes the next function, waiting at most limit nanoseconds for it. Each
-// one that is taken is ended by a call of Done on the same thread. A function of
-// a report queue may call Next of a report queue in turn; Done ends the one that
-// was taken last.
+// Next takes the next function, waiting at most limit nanoseconds for it. The caller
+// runs it and then calls Done on the same thread. A function taken from a report
+// queue may itself call Next of a report queue; Done ends the one taken last.
 //
 // # Errors
 //   - [ErrInHostFunction]: called by a function that runs on a stream.
@@ -123,8 +124,8 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 	return q.take(t, limit), nil
 }
 
-// take is Next after its check of the thread. The lock is held, and released
-// when it returns.
+// take is Next after the check of the thread. The caller holds mu, which take
+// releases.
 func (q *Queue) take(t *Thread, limit int64) Task {
 	if t.serves.Load() != q && !q.reports {
 		t.serves.Store(q)
@@ -142,7 +143,7 @@ func (q *Queue) take(t *Thread, limit int64) Task {
 			} else {
 				k.endReport()
 			}
-			// One thread is always kept free: this one may be busy for long.
+			// Keep one thread free, since the function of this one may take long.
 			if !q.reports && len(q.idle) == 0 && q.threads < q.limit && !q.closed {
 				q.threads++
 				task.Spawn = true
@@ -169,13 +170,13 @@ func (q *Queue) take(t *Thread, limit int64) Task {
 		q.mu.Lock()
 		if !got && !q.removeIdle(p) {
 			q.mu.Unlock()
-			p.Park(driver.Forever, 0) // it was chosen meanwhile: its permit follows
+			p.Park(driver.Forever, 0) // push has chosen this thread: Unpark follows
 			q.mu.Lock()
 			got = true
 		}
 		park.Put(p)
 		if !got {
-			// Nothing for the whole limit: one spare thread is enough.
+			// There was no function within the limit: one spare thread is enough.
 			end := !q.reports && len(q.idle) > 0
 			if end {
 				q.threads--
@@ -194,7 +195,8 @@ func (k readyFunc) endReport() {
 	}
 }
 
-// removeWorker removes a thread that ends from those that serve the queue.
+// removeWorker removes a thread that ends from those that serve the queue. The caller
+// holds mu.
 func (q *Queue) removeWorker(t *Thread) {
 	t.serves.Store(nil)
 	for i, o := range q.workers {
@@ -205,7 +207,8 @@ func (q *Queue) removeWorker(t *Thread) {
 	}
 }
 
-// removeIdle removes a thread from the idle ones and reports whether it was there.
+// removeIdle removes a thread from the idle ones and reports whether it was one. The
+// caller holds mu.
 func (q *Queue) removeIdle(p *park.Parker) bool {
 	for i, o := range q.idle {
 		if o == p {
@@ -216,10 +219,9 @@ func (q *Queue) removeIdle(p *park.Parker) bool {
 	return false
 }
 
-// Done ends the function that t took last. failed says that it raised. err, if
-// not nil, becomes the stream's error; Done reports unreported if it did not,
-// because the stream has an earlier one or is closed, so that no call will ever
-// return err.
+// Done ends the function that t took last; failed means that it raised an error.
+// err, if not nil, becomes the stream's error. If the stream has an earlier error or
+// is closed, no call can return err, and unreported is true.
 //
 // Contract: H1, H2.
 func (q *Queue) Done(t *Thread, failed bool, err *Error) (unreported bool) {
@@ -227,7 +229,7 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) (unreported bool) {
 	return q.end(t, failed, err)
 }
 
-// end is Done with the lock held, which it releases.
+// end is Done. The caller holds mu, which end releases.
 func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 	k := t.running
 	t.running = readyFunc{}
@@ -249,14 +251,15 @@ func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 	}
 	kept := k.c != nil && k.c.Complete(err)
 	if kept && k.stream.closed.Load() {
-		// Whoever takes the error from the closed stream first disposes of it.
+		// Either this thread or the one that closes the stream takes the error; the
+		// one that does frees what belongs to it.
 		kept = k.stream.d.Failure() != err
 	}
 	return err != nil && !kept
 }
 
-// DoneNext is Done followed by Next without waiting: the function that the
-// stream of the ended one comes to is taken here, and no other thread woken.
+// DoneNext is Done followed by Next without waiting. If the stream reaches its next
+// function at once, this thread takes it, and no other thread is woken.
 //
 // Contract: H1, H2.
 func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) (task Task, unreported bool) {
@@ -268,7 +271,7 @@ func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) (task Task, unrepor
 	return q.take(t, 0), unreported
 }
 
-// Close ends the threads that wait in Next, and those that call it later.
+// Close makes calls of Next, waiting and later ones, return that the thread ends.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
@@ -280,8 +283,8 @@ func (q *Queue) Close() {
 	}
 }
 
-// DescribeBusy returns a text that names the functions on all threads when none is free,
-// else "".
+// DescribeBusy returns a text that names the functions on all threads if functions
+// wait and no thread is free, "" if not.
 //
 // Contract: H5.
 func (q *Queue) DescribeBusy() string {
@@ -305,7 +308,8 @@ func (q *Queue) DescribeBusy() string {
 		"raise HALSTREAM_HOST_THREADS or let functions end", q.limit, strings.Join(holders, ", "), q.ready.Len())
 }
 
-// settled reports whether no function will be taken before one has ended.
+// settled reports whether no thread will take a function before another function
+// has ended.
 func (q *Queue) settled() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

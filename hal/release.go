@@ -16,13 +16,14 @@ func (b *Block) Freed() bool {
 	return b.freed
 }
 
-// ReleaseInOrder makes Release free a stream-ordered block as Stream.FreeAsync
-// does: at this point of its stream, whatever other streams do with it.
+// ReleaseInOrder makes Release free a stream-ordered block as Stream.FreeAsync does:
+// in the order of its stream, without waiting for uses on other streams.
 func (b *Block) ReleaseInOrder() { b.inOrder = true }
 
-// RecordStream says that work of s uses the block which does not say so itself:
-// once freed the block waits for what is enqueued on s by then, also when s was
-// closed meanwhile. Its own stream needs no such call.
+// RecordStream declares that work on s uses the block, for work enqueued without
+// ranges of its accesses. When the block is freed, its memory is not reused before
+// the work enqueued on s by then is done, also if s was closed meanwhile. The stream
+// that the block was allocated on needs no such call.
 //
 // Contract: M17. Source: torch.Tensor.record_stream.
 func (b *Block) RecordStream(s *Stream) {
@@ -37,14 +38,16 @@ func (b *Block) RecordStream(s *Stream) {
 	m.mu.Unlock()
 }
 
-// Recorded reports whether RecordStream named a stream.
+// Recorded reports whether RecordStream was called with another stream than the one
+// the block was allocated on.
 func (b *Block) Recorded() bool {
 	b.rt.memory.mu.Lock()
 	defer b.rt.memory.mu.Unlock()
 	return b.recorded != nil
 }
 
-// addUse notes that the work of s up to place uses the block.
+// addUse records that the work of s up to place uses the block. The caller holds the
+// memory's lock.
 func (b *Block) addUse(s *Stream, place uint64) {
 	for i := range b.users {
 		if u := &b.users[i]; u.stream == s {
@@ -55,10 +58,10 @@ func (b *Block) addUse(s *Stream, place uint64) {
 	b.users = append(b.users, use{stream: s, place: place, what: "work of a recorded stream"})
 }
 
-// Release frees a block for its owner. Operations that are pending on it complete
-// first. Stream-ordered memory is given out again on its stream at once, unless
-// other streams use it, and elsewhere when the point that its stream has reached
-// at this call is done. A block that was freed already is left alone.
+// Release frees a block for its owner. Pending operations that use it complete first.
+// Stream-ordered memory can be allocated again on its stream at once, unless other
+// streams use it, and on other streams when the work that is now enqueued on its
+// stream is done. A block that was freed already is not freed again.
 //
 // # Errors: [ErrInHostFunction].
 //
@@ -82,7 +85,7 @@ func (b *Block) Release(t *Thread) error {
 	m.mu.Lock()
 	if others := b.recorded; len(others) > 0 {
 		m.mu.Unlock()
-		for _, s := range others { // exact answers about this point of the streams
+		for _, s := range others { // track exactly when the work enqueued by now is done
 			if k, ok := s.d.(driver.VendorStream); ok {
 				k.Keep()
 			}
@@ -95,7 +98,7 @@ func (b *Block) Release(t *Thread) error {
 	}
 	if b.pooled {
 		b.freedAt = b.allocStream.d.Last()
-		// Its stream gets it back at once.
+		// Later work of its stream is ordered after these uses.
 		b.users = slices.DeleteFunc(b.users, func(u use) bool { return u.stream == b.allocStream && u.calls == 0 })
 	}
 	rt.deferFree(b)
@@ -105,17 +108,18 @@ func (b *Block) Release(t *Thread) error {
 	return nil
 }
 
-// Borrow returns a block that stands for memory of another library, which is to be
-// told when it may have it back: returned is called, with no lock held, once the
-// block was released and no operation that was enqueued by then uses the memory.
+// Borrow returns a block for memory of another library. returned is called once, with
+// no lock held, when the block was released and no operation that was enqueued by
+// then uses the memory any more.
 //
 // Contract: M17.
 func (rt *Runtime) Borrow(addr, size uint64, returned func()) *Block {
 	return &Block{Start: addr, Size: size, rt: rt, onReturn: returned}
 }
 
+// releaseBorrowed is Release of a block of Borrow.
 func (rt *Runtime) releaseBorrowed(b *Block) {
-	if rt.ended.Load() { // nothing runs any more
+	if rt.ended.Load() { // no operation runs any more
 		if !b.freed {
 			b.freed = true
 			b.onReturn()
@@ -129,7 +133,7 @@ func (rt *Runtime) releaseBorrowed(b *Block) {
 		b.freed = true
 		if known := m.blocks.Find(b.Start); known != nil {
 			for _, u := range known.users {
-				if u.calls > 0 { // the operation that a call is about to enqueue
+				if u.calls > 0 { // a call is about to enqueue an operation: the next one
 					u.place = max(u.place, u.stream.d.Last()+1)
 				}
 				b.addUse(u.stream, u.place)
@@ -144,7 +148,8 @@ func (rt *Runtime) releaseBorrowed(b *Block) {
 	rt.reap(maxReap)
 }
 
-// FreeOnAllocStream frees stream-ordered memory at the point of the stream it was taken on.
+// FreeOnAllocStream frees stream-ordered memory in the order of the stream that it was
+// allocated on.
 //
 // # Errors: as for Stream.FreeAsync.
 //
@@ -166,11 +171,12 @@ func (rt *Runtime) FreeOnAllocStream(t *Thread, addr uint64) error {
 	return b.allocStream.FreeAsync(t, addr)
 }
 
-// ReleaseOn is Release of a stream-ordered block at this point of s instead of
-// its own stream.
+// ReleaseOn is Release of a stream-ordered block in the order of s instead of the
+// stream that it was allocated on.
 //
 // # Errors
-//   - [ErrInvalidValue]: s is on another device.
+//   - [ErrInvalidValue]: s is on another device, or the block is not stream-ordered
+//     or was freed already.
 //   - [ErrInHostFunction], [ErrClosed], [ErrWrongContext], [ErrNoContext].
 func (s *Stream) ReleaseOn(t *Thread, b *Block) error {
 	const op = "free in stream order"
@@ -190,10 +196,11 @@ func (s *Stream) ReleaseOn(t *Thread, b *Block) error {
 	return b.Release(t)
 }
 
-// ReclaimSome gives back a few of the blocks that were freed and are no longer in use.
+// ReclaimSome returns the memory of a few of the freed blocks that are no longer in
+// use. It takes a short time only.
 func (rt *Runtime) ReclaimSome() { rt.reap(maxReap) }
 
-// Reclaim gives back what was freed and is no longer in use.
+// Reclaim returns the memory of all freed blocks that are no longer in use.
 func (d *Device) Reclaim() {
 	d.rt.reapAll()
 	d.pool.mu.Lock()
@@ -201,7 +208,7 @@ func (d *Device) Reclaim() {
 	d.pool.mu.Unlock()
 }
 
-// remove takes a live block out of the map, and reports whether it was there.
+// remove removes a block from the map, and reports false if it was freed already.
 func (rt *Runtime) remove(b *Block) bool {
 	rt.memory.mu.Lock()
 	defer rt.memory.mu.Unlock()
@@ -213,8 +220,8 @@ func (rt *Runtime) remove(b *Block) bool {
 	return true
 }
 
-// DeferredPoint returns the point at which all blocks of a device that were freed
-// can be given back, those of pools included; nil if none waits.
+// DeferredPoint returns the point at which no pending work uses freed memory of the
+// device any more, memory of its pool included; nil if none uses any now.
 //
 // Contract: M16.
 func (d *Device) DeferredPoint() driver.Point {
@@ -225,12 +232,12 @@ func (d *Device) DeferredPoint() driver.Point {
 	return points
 }
 
-// Free is Release for an owner who may be told that the block cannot be freed:
-// pinned memory that pending operations work on.
+// Free is Release that fails for a block which was freed already, and for pinned
+// memory that pending operations use.
 //
 // # Errors
 //   - [ErrInvalidValue]: the block was freed already.
-//   - [ErrNotReady]: pending operations work on pinned memory.
+//   - [ErrNotReady]: the block is pinned memory that pending operations use.
 //   - [ErrInHostFunction].
 //
 // Contract: M2, M10.
@@ -248,11 +255,13 @@ func (b *Block) Free(t *Thread) error {
 	return b.Release(t)
 }
 
+// alreadyFreed is the error of a second free.
 func (b *Block) alreadyFreed(op string) error {
 	return driver.Errorf(driver.InvalidValue, op, "the block of %d bytes at %#x was freed already", b.Size, b.Start)
 }
 
-// overwrite overwrites a block, as the operation of s that is its allocation.
+// overwrite enqueues on s that a new block is overwritten. id is the ID of the
+// allocation that listeners were notified of.
 func (s *Stream) overwrite(b *Block, id uint32) error {
 	m := &s.dev.rt.memory
 	m.mu.Lock()
@@ -264,5 +273,5 @@ func (s *Stream) overwrite(b *Block, id uint32) error {
 	})
 }
 
-// maxOverwrite bounds how much of a block is overwritten.
+// maxOverwrite is the greatest number of bytes of a block that are overwritten.
 const maxOverwrite = 64 << 20

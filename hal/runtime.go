@@ -22,20 +22,24 @@ type Runtime struct {
 	inspector atomic.Pointer[Inspector]
 	// Funcs is the queue from which threads take the functions on streams.
 	Funcs *Queue
-	// live counts streams and events that are not closed.
+	// live counts the streams and events that are not closed.
 	live   atomic.Int64
 	ended  atomic.Bool
 	memory memoryState
-	// sim and vendor are the driver, where its devices are simulated, or it is one
-	// of a vendor's library.
+	// sim is drv if its devices are simulated, vendor is drv if it is the driver of a
+	// vendor's library; else they are nil.
 	sim      driver.Simulator
 	vendor   driver.VendorDriver
 	eventIDs atomic.Uint64
 	gateIDs  atomic.Uint64
 }
 
-// Open makes a runtime of a driver. threads bounds how many threads may run
-// functions at once.
+// Open makes a runtime of a driver, which the runtime closes. threads bounds how many
+// threads may run functions at once.
+//
+// # Errors
+//   - [ErrAbsent]: the driver has no device.
+//   - The error of the driver for a device that it cannot open.
 func Open(drv driver.Driver, threads int) (*Runtime, error) {
 	rt := &Runtime{drv: drv, Funcs: newQueue(threads)}
 	rt.sim, _ = drv.(driver.Simulator)
@@ -63,7 +67,8 @@ func Open(drv driver.Driver, threads int) (*Runtime, error) {
 	return rt, nil
 }
 
-// Opener opens a backend, or says with a BackendAbsent error why it cannot be used.
+// Opener opens a backend. If the backend cannot be used it returns an error of kind
+// BackendAbsent whose text gives the reason.
 type Opener func() (driver.Driver, error)
 
 var (
@@ -72,8 +77,8 @@ var (
 	ranks     = map[string]int{}
 )
 
-// Register adds a backend under a name. Of those that can be used, "auto"
-// takes the one with the lowest rank. It panics if the name is taken.
+// Register adds a backend under a name. "auto" opens the usable backend with the
+// lowest rank. Register panics if the name is taken.
 func Register(name string, rank int, open Opener) {
 	openersMu.Lock()
 	defer openersMu.Unlock()
@@ -87,13 +92,13 @@ func init() {
 	Register("host", 100, func() (driver.Driver, error) { return host.Open(host.Options{}) })
 }
 
-// OpenBackend opens a backend by name; "auto" takes the first by rank that can
-// be used; Skipped then returns why those before it could not.
+// OpenBackend opens a backend by name. "auto" opens the first by rank that can be
+// used; Skipped then returns why those before it could not.
 //
 // # Errors
-//   - [ErrAbsent]: it cannot be used here; the text says why.
+//   - [ErrAbsent]: it cannot be used here; the text gives the reason.
 //   - [ErrInvalidValue]: no backend has this name, or a setting of the backend is
-//     invalid. "auto" does not replace that error by what other backends lack.
+//     invalid. "auto" reports such a setting at once, too.
 //
 // Contract: D3.
 func OpenBackend(name string, threads int) (*Runtime, error) {
@@ -127,7 +132,7 @@ func OpenBackend(name string, threads int) (*Runtime, error) {
 			}
 		}
 		if errors.Is(err, ErrInvalidValue) {
-			return nil, err // a mistake of the user's, not a backend that is absent
+			return nil, err // a wrong setting, which the user must see
 		}
 		text := err.Error()
 		if e, ok := err.(*Error); ok {
@@ -147,7 +152,7 @@ func (rt *Runtime) Name() string { return rt.drv.Name() }
 // Contract: D3.
 func (rt *Runtime) Skipped() []string { return rt.skipped }
 
-// Devices returns how many devices there are.
+// Devices returns the number of devices.
 //
 // Contract: D1.
 func (rt *Runtime) Devices() int { return len(rt.devices) }
@@ -167,12 +172,12 @@ func (rt *Runtime) Device(ordinal int) (*Device, error) {
 	return rt.devices[ordinal], nil
 }
 
-// Live returns how many streams and events are not closed.
+// Live returns the number of streams and events that are not closed.
 //
 // Contract: L5.
 func (rt *Runtime) Live() int { return int(rt.live.Load()) }
 
-// Pending returns how many operations are enqueued and not done.
+// Pending returns the number of operations that are enqueued and not done.
 func (rt *Runtime) Pending() (n int) {
 	for range rt.refreshRounds() {
 		rt.refresh()
@@ -188,8 +193,8 @@ func (rt *Runtime) Pending() (n int) {
 }
 
 // Close ends the runtime: threads that wait for functions are released, work
-// that has not started is dropped, and copies, fills and native functions that
-// run are waited for, since they use memory that goes with the runtime. Closing
+// that has not started is dropped, and copies, fills and native functions that run
+// are waited for, since they access memory that is freed with the runtime. Closing
 // again does nothing.
 //
 // Contract: L6.
@@ -211,7 +216,7 @@ func (rt *Runtime) Close() {
 // # Errors
 //   - [ErrNotSupported]: the backend's order cannot be chosen.
 //   - [ErrInvalidValue]: no schedule has this text.
-//   - [ErrNotReady]: work is pending; the text says what.
+//   - [ErrNotReady]: work is pending; the text names it.
 //   - [ErrInHostFunction].
 //
 // Contract: X1.
@@ -227,8 +232,8 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 	if err := rt.sim.SetSchedule(text, c); err != nil {
 		return err
 	}
-	// What a run reads before it is written must not depend on what earlier runs
-	// left: memory that is taken of a device anew is overwritten.
+	// What a run reads before it writes it must not depend on earlier runs. Memory
+	// that the pool takes from the device is overwritten, so the pool begins empty.
 	rt.reapAll()
 	for _, d := range rt.devices {
 		d.pool.trim(d, 0)
@@ -252,7 +257,8 @@ func (rt *Runtime) Schedule() string {
 	return "parallel"
 }
 
-// Run returns what happened since a deterministic schedule was set.
+// Run returns the calls and the operations that ran since a deterministic schedule
+// was set, in order.
 //
 // Contract: X1.
 func (rt *Runtime) Run() driver.Run {
@@ -262,9 +268,11 @@ func (rt *Runtime) Run() driver.Run {
 	return driver.Run{}
 }
 
+// processStart is the origin of the clock of Now where no device is simulated.
 var processStart = time.Now()
 
-// Now returns nanoseconds of the clock that operations are timed with.
+// Now returns the time of operations, in nanoseconds of the simulated device's clock
+// or else of a monotonic one.
 func (rt *Runtime) Now() int64 {
 	if rt.sim != nil {
 		return rt.sim.Now()
@@ -272,23 +280,23 @@ func (rt *Runtime) Now() int64 {
 	return int64(time.Since(processStart))
 }
 
-// FollowExecution switches on or off that the backend notes when operations
-// run, for those that have listeners.
+// FollowExecution switches on or off that the backend records when operations begin
+// and end. It records only operations that have listeners.
 //
 // # Errors
-//   - [ErrNotSupported]: the backend does not note it.
+//   - [ErrNotSupported]: the backend cannot record it.
 //
 // Contract: O6.
 func (rt *Runtime) FollowExecution(on bool) error {
 	if rt.sim == nil {
 		return driver.Errorf(driver.NotSupported, "follow execution",
-			"the %s backend does not note when operations run", rt.Name())
+			"the %s backend does not record when operations run", rt.Name())
 	}
 	rt.sim.Follow(on)
 	return nil
 }
 
-// Executions returns when operations ran, since the last call.
+// Executions returns the begins and ends of operations recorded since the last call.
 //
 // Contract: O6.
 func (rt *Runtime) Executions() []driver.Execution {
@@ -298,15 +306,15 @@ func (rt *Runtime) Executions() []driver.Execution {
 	return nil
 }
 
-// ReportsWaits reports whether the backend knows what its streams wait for.
+// ReportsWaits reports whether the backend can list what its streams wait for (Busy).
 func (rt *Runtime) ReportsWaits() bool {
 	return rt.sim != nil
 }
 
-// Quiet reports whether nothing of the runtime moves by itself: no stream can,
-// and no thread is about to take a function. What functions do that run is not
-// looked at. Two calls that return the same mark had the same work pending at
-// the same places.
+// Quiet reports whether the runtime makes no progress by itself: every pending stream
+// waits for something, and no thread is about to take a function. Functions that run
+// are not considered. If two calls return the same mark, the same operations were
+// pending at both.
 //
 // Contract: W1, W2.
 func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
@@ -317,8 +325,8 @@ func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
 	return quiet && rt.Funcs.settled(), mark
 }
 
-// Busy returns all streams with pending work, and what each waits for; none
-// where the backend does not know.
+// Busy returns all streams with pending work, and what each waits for. It returns
+// none if the backend cannot list them (ReportsWaits).
 //
 // Contract: W1, W2.
 func (rt *Runtime) Busy() []driver.Busy {

@@ -6,6 +6,8 @@ import (
 )
 
 // Nop enqueues an operation that does nothing.
+//
+// # Errors: [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 func (s *Stream) Nop(t *Thread) error {
 	if err := s.checkEnqueue(t, "nop"); err != nil {
 		return err
@@ -21,6 +23,7 @@ func (s *Stream) Nop(t *Thread) error {
 //
 // # Errors
 //   - [ErrNotSupported]: the backend cannot.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 func (s *Stream) Delay(t *Thread, ns int64) error {
 	if err := s.checkEnqueue(t, "delay"); err != nil {
 		return err
@@ -36,6 +39,7 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 //
 // # Errors
 //   - [ErrNotSupported]: the backend cannot.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
 // Contract: O3.
 func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
@@ -54,7 +58,7 @@ func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 }
 
 // Native enqueues a call of the C function at fn, void f(void *), with arg.
-// reads and writes say what it works on.
+// reads and writes are the ranges it accesses.
 //
 // # Errors
 //   - [ErrInvalidValue]: fn is 0.
@@ -83,10 +87,9 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 	return s.settle(t, id, s.using(blocks, func() error { return s.d.Native(spec) }))
 }
 
-// HostFunc enqueues a function: when s gets there, a thread that serves the
-// runtime's queue receives token, and later work waits until it reports the end.
-//
-// A report queue that s is subscribed to receives reports only, never these.
+// HostFunc enqueues a function: when s reaches it, a thread that serves the runtime's
+// queue receives token, and later work waits until that thread reports the end. A
+// report queue that s is subscribed to does not receive it: it receives reports only.
 //
 // # Errors
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
@@ -94,8 +97,10 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 // Contract: H1, H3, A10.
 func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t, token, nil, nil) }
 
-// HostFuncOn is HostFunc for a function that says what it reads and writes.
-// Blocks it works on are not given back before it has ended.
+// HostFuncOn is HostFunc for a function with declared accesses. The memory of blocks
+// it accesses is not reused before it has ended.
+//
+// # Errors: as for HostFunc.
 //
 // Contract: H1, H3, M11.
 func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) error {
@@ -119,8 +124,10 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) erro
 	return s.settle(t, id, s.using(blocks, func() error { return s.d.HostFunc(f) }))
 }
 
-// HostFuncNoWait enqueues a function that later work, synchronize included, does not
-// wait for: it is handed over when s gets there.
+// HostFuncNoWait enqueues a function whose end neither later work nor a synchronize
+// waits for: a thread receives token when s reaches it.
+//
+// # Errors: as for HostFunc.
 //
 // Contract: H3, M12.
 func (s *Stream) HostFuncNoWait(t *Thread, token uint64) error {
@@ -130,7 +137,8 @@ func (s *Stream) HostFuncNoWait(t *Thread, token uint64) error {
 	return s.settle(t, 0, s.d.HostFunc(driver.HostFunc{Token: token, Sink: s, Passing: true}))
 }
 
-// beginUses begins the use of every block that holds the start of a range.
+// beginUses marks every block that contains the start of a range as used on s by the
+// operation that what names, and returns those blocks.
 func (s *Stream) beginUses(what string, lists ...[]Range) []*Block {
 	m := &s.dev.rt.memory
 	m.mu.Lock()
@@ -147,8 +155,8 @@ func (s *Stream) beginUses(what string, lists ...[]Range) []*Block {
 	return found
 }
 
-// Abort drops the pending work of s but for what already runs, and returns how
-// many operations it was. A thread blocked in Synchronize gets [ErrAborted].
+// Abort drops the pending work of s except what already runs, and returns the number
+// of operations dropped. A thread blocked in Synchronize gets [ErrAborted].
 //
 // # Errors
 //   - [ErrNotSupported]: the backend cannot.
@@ -166,8 +174,8 @@ func (s *Stream) Abort(t *Thread) (int, error) {
 	return sim.AbortStream(s.d), nil
 }
 
-// runtimeThreads stands in a stream's queue for the threads of the runtime, for
-// a stream for which UseRuntimeThreads was called.
+// runtimeThreads is the queue of a stream for which UseRuntimeThreads was called. It
+// stays empty: such functions go to the runtime's own queue.
 var runtimeThreads = newQueue(0)
 
 // NewReportQueue returns a queue for functions of subscribed streams. Functions
@@ -180,16 +188,18 @@ func NewReportQueue() *Queue {
 	return q
 }
 
-// reportSink sends functions to a report queue.
+// reportSink is the driver.Sink that adds functions to a report queue.
 type reportSink struct {
 	s *Stream
 	q *Queue
 }
 
+// Ready implements driver.Sink.
 func (r reportSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
 	return r.q.push(level, readyFunc{token: token, stream: r.s, c: c, queue: r.q})
 }
 
+// Drop implements driver.Sink.
 func (r reportSink) Drop(token uint64) *park.Parker {
 	return r.q.push(0, readyFunc{token: token, stream: r.s, drop: true, queue: r.q})
 }
@@ -206,7 +216,7 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
 	if err := s.checkEnqueue(t, "report"); err != nil {
 		return err
 	}
-	q.reported.Add(1) // before the look at the subscription, or Unused could miss it
+	q.reported.Add(1) // before the check of the subscription, or Unused could miss it
 	if s.queue.Load() != q {
 		q.reported.Add(-1)
 		return driver.Errorf(driver.NotSubscribed, "report", "no thread is subscribed to stream %d", s.index)
@@ -225,6 +235,7 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
 // Subscribe sends the reports of s to q, which serves streams of one device.
 //
 // # Errors
+//   - [ErrClosed], [ErrInHostFunction].
 //   - [ErrNotSubscribed]: s already has a queue, or its functions run on the
 //     runtime's threads (UseRuntimeThreads).
 //   - [ErrWrongDevice]: q serves streams of another device.
@@ -250,10 +261,11 @@ func (s *Stream) Subscribe(t *Thread, q *Queue) error {
 	return nil
 }
 
-// UseRuntimeThreads settles that the functions of s run on the runtime's own
-// threads: from now on Subscribe is refused. Calling it again does nothing.
+// UseRuntimeThreads makes the functions of s run on the runtime's own threads: from
+// now on Subscribe is refused. Calling it again does nothing.
 //
 // # Errors
+//   - [ErrClosed], [ErrInHostFunction].
 //   - [ErrNotSubscribed]: s is subscribed to a report queue.
 //
 // Contract: A10. Source: CANN runtime API, aclrtLaunchHostFunc.
@@ -281,6 +293,7 @@ func (s *Stream) ReportQueue() *Queue {
 // Unsubscribe undoes Subscribe.
 //
 // # Errors
+//   - [ErrClosed], [ErrInHostFunction].
 //   - [ErrNotSubscribed]: q does not serve s.
 //
 // Contract: A10.
