@@ -1,9 +1,9 @@
-/* What Go calls: one operation of a backend, one C function.
+/* The functions that Go calls: one for each operation of the backend.
  *
  * A goroutine stays on its thread during a C call, so the current context is
- * looked up, set and restored within one. Each function is called by any thread,
- * with no lock of Go's held, and gives Python's lock up while the driver works.
- * The result packs the driver's code and which of its functions gave it. */
+ * looked up, set and restored within one. Each function may be called by any thread,
+ * with no lock of Go's held, and releases Python's lock while the driver works.
+ * The result packs the driver's code and the number of the function that returned it. */
 #ifndef HALSTREAM_CUDA_CALLS_H
 #define HALSTREAM_CUDA_CALLS_H
 
@@ -15,18 +15,18 @@ typedef int64_t hs_status; /* code | number of the function << 32 */
 
 static inline int32_t hs_code(hs_status s) { return (int32_t)(s & 0xffffffff); }
 
-/* Whether a context cannot be used any more after a code: those that the vendor's
- * text calls so, and failures of the memory or the links. */
+/* Whether a context is unusable after a code: those for which the vendor's
+ * documentation says so, and failures of the memory or the links. */
 int hs_lasting(int32_t code);
 
-/* A number of the calling thread, while it lives. */
+/* A number that identifies the calling thread while it lives. */
 uintptr_t hs_self(void);
 
-/* A slot is words in pinned memory that the host and a stream share. */
+/* A slot is two words in pinned memory that the host and a stream share. */
 typedef struct {
     _Atomic uint32_t reached; /* written by the stream when it gets there */
-    _Atomic uint32_t hold;    /* written by the host to let the stream go on */
-    char apart[56];           /* two streams do not share a line of the cache */
+    _Atomic uint32_t hold;    /* written by the host to let the stream continue */
+    char padding[56];         /* two slots do not share a cache line */
 } hs_slot;
 
 /* Devices. */
@@ -59,30 +59,31 @@ hs_status hs_wait(CUcontext ctx, CUstream stream, CUevent event);
 /* Records event on the stream that is waited for, which may be of another context. */
 hs_status hs_wait_stream(CUcontext ctx, CUstream stream, CUcontext of, CUstream other, CUevent event);
 hs_status hs_elapsed(CUcontext ctx, CUevent start, CUevent end, float *ms);
-/* Waits until the event is done or limit nanoseconds (< 0: none, but it returns
- * from time to time) are over, and returns what the last query said. It looks
- * without a pause for spin nanoseconds, then sleeps between two looks. A signal that
- * interrupts such a sleep ends a limited wait, if the thread asked package park for
- * that; one that comes during a look does not. */
+/* Polls the event until it is done or limit nanoseconds (< 0: no limit, but it
+ * returns from time to time) have passed, and returns the result of the last query.
+ * It polls without a pause for spin nanoseconds, then sleeps between two queries. A
+ * signal that interrupts such a sleep ends a limited wait if the thread asked package
+ * park for that; one that arrives during a query does not. */
 hs_status hs_await(CUcontext ctx, CUevent event, int64_t limit, int64_t spin);
 /* The same for all work of a stream. */
 hs_status hs_await_stream(CUcontext ctx, CUstream stream, int64_t limit, int64_t spin);
 
-/* Whom the driver's thread asks before it touches a slot: once closed is set and
- * nobody is inside, nobody will. */
+/* Protects slots from functions on the driver's thread: they check closed and count
+ * themselves in inside, so once closed is set and inside is 0 none touches a slot. */
 typedef struct {
     _Atomic int32_t closed, inside;
-} hs_door;
-hs_door *hs_door_new(void);
-/* Closes it and returns when nobody is inside. The door itself stays. */
-void hs_door_close(hs_door *door);
+} hs_guard;
+hs_guard *hs_guard_new(void);
+/* Sets closed and returns when inside is 0. The guard itself is never freed, since
+ * functions that run later still read it. */
+void hs_guard_close(hs_guard *guard);
 
-/* Slots. A stream that comes to hs_hold writes value to the slot's word "reached"
- * and stays until the host has put value into "hold"; pass writes only, gate only
- * waits. Without a door the stream does it itself by one call; with one, a function
- * does it on the driver's thread. dev is the slot's address for devices. */
+/* Slots. A stream that reaches hs_hold writes value to the slot's word "reached" and
+ * waits until the host has written value to "hold"; HS_PASS only writes, HS_GATE only
+ * waits. Without a guard these are memory operations of the stream; with one, a
+ * function on the driver's thread does it. dev is the slot's address for devices. */
 enum { HS_HOLD, HS_PASS, HS_GATE };
-hs_status hs_hold(CUcontext ctx, CUstream stream, hs_door *door, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value);
+hs_status hs_hold(CUcontext ctx, CUstream stream, hs_guard *guard, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value);
 /* Sets the word at dev to value, or waits until it is at least value. */
 hs_status hs_word_write(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint32_t value);
 hs_status hs_word_wait(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint32_t value);
@@ -92,11 +93,11 @@ hs_status hs_value(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint64_t val
 void hs_open(hs_slot *slot, uint32_t value);
 uint32_t hs_reached(hs_slot *slot);
 
-/* Looks at slots until one of n has its value in "reached", *poke differs from
- * poked, or limit nanoseconds are over. Returns the number of the first, or -1. */
+/* Polls n slots until one has its value in "reached", *wakeups differs from
+ * seen_wakeups, or limit nanoseconds have passed. Returns the index of the slot, or -1. */
 typedef struct { hs_slot *slot; uint32_t value; } hs_watch;
-int hs_poll(const hs_watch *list, int n, const uint32_t *poke, uint32_t poked, int64_t limit);
-enum { HS_POLL_SPIN = 20000 }; /* how long it looks without a pause, nanoseconds */
+int hs_poll(const hs_watch *list, int n, const uint32_t *wakeups, uint32_t seen_wakeups, int64_t limit);
+enum { HS_POLL_SPIN = 20000 }; /* for how many nanoseconds it polls without a pause */
 
 /* Memory. */
 hs_status hs_pool_new(CUdevice device, CUcontext ctx, CUmemoryPool *pool);
@@ -135,14 +136,14 @@ typedef struct {
     uint32_t grid[3], block[3], shared;
     int cooperative, count;
 } hs_launch;
-/* args are count values, each at the start of a cell. */
+/* args are count values, cell bytes apart. */
 hs_status hs_launch_kernel(CUcontext ctx, CUstream stream, const hs_launch *launch, const void *args, int cell);
 
-/* Lets other threads run for a moment. Returns 1 if a signal has come that ends the
- * caller's wait. */
-int hs_breathe(void);
+/* Sleeps for 5 microseconds with Python's lock released. Returns 1 if the caller's
+ * wait must end because a signal has interrupted the sleep. */
+int hs_pause(void);
 
-/* Work of the host's own, which the driver would do while the caller waits. */
+/* Work on host memory, for threads of this package. */
 void hs_host_copy(uint64_t dst, uint64_t src, uint64_t dpitch, uint64_t spitch, uint64_t width, uint64_t height);
 void hs_host_fill(uint64_t dst, uint64_t count, uint32_t value, int size);
 void hs_host_native(uint64_t fn, uint64_t arg);

@@ -25,7 +25,7 @@ hs_status hs_pool_new(CUdevice device, CUcontext ctx, CUmemoryPool *pool)
     props.location.id = device;
     *pool = 0;
     HS_STEP(status, cuMemPoolCreate, pool, &props);
-    /* Otherwise each synchronize would give the memory back to the system. */
+    /* With the default threshold each synchronize would release unused memory. */
     uint64_t all = UINT64_MAX;
     HS_STEP(status, cuMemPoolSetAttribute, *pool, POOL_RELEASE_THRESHOLD, &all);
     if (status != 0 && *pool != 0) {
@@ -117,7 +117,7 @@ hs_status hs_probe(CUcontext ctx, CUdeviceptr address, uint32_t *type, int *ordi
     void *data[] = {type, ordinal, &base, &bytes, pool};
     hs_frame frame;
     hs_status status = hs_enter(&frame, ctx);
-    /* Memory that the driver does not know leaves zeros and is no error. */
+    /* For memory that the driver does not know it writes zeros and returns success. */
     HS_STEP(status, cuPointerGetAttributes, hs_api.cuMemPoolCreate != NULL ? 5 : 4, attributes, data, address);
     *start = base;
     *size = bytes;
@@ -129,7 +129,7 @@ hs_status hs_copy_async(CUcontext ctx, CUstream stream, const hs_copy *c)
     hs_frame frame;
     hs_status status = hs_enter(&frame, ctx);
     if (c->to != c->from && c->height > 1) {
-        /* Rows between two devices need no access of one to the other this way. */
+        /* A copy of each row works without peer access, which cuMemcpy2D needs. */
         for (uint64_t i = 0; i < c->height; i++)
             HS_STEP(status, cuMemcpyPeerAsync, c->dst + i * c->dpitch, c->to, c->src + i * c->spitch, c->from,
                     c->width, stream);

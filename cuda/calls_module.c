@@ -30,7 +30,7 @@ hs_status hs_function(CUcontext ctx, CUmodule module, const char *name, CUfuncti
 
 hs_status hs_launch_kernel(CUcontext ctx, CUstream stream, const hs_launch *l, const void *args, int cell)
 {
-    /* The driver takes the values within the call. */
+    /* The driver copies the values during the call. */
     void *params[l->count + 1];
     for (int i = 0; i < l->count; i++) params[i] = (char *)args + (size_t)i * (size_t)cell;
     if (hs_api.cuLaunchKernelEx != NULL) {

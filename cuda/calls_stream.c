@@ -81,8 +81,8 @@ static int sleep_ns(int64_t ns)
 /* Of package park, which is part of every program that links this package. */
 extern int hs_park_signaled(void) __attribute__((weak));
 
-/* The pauses between two looks grow with the time waited, so that a wait costs
- * little of a processor and ends at most a small part of it too late. */
+/* The pauses between two queries grow with the time waited, so that a long wait uses
+ * little processor time and ends late by a small part of its length at most. */
 static int64_t pause_after(int64_t waited, int64_t most)
 {
     int64_t ns = waited / 16;
@@ -92,7 +92,7 @@ static int64_t pause_after(int64_t waited, int64_t most)
 
 enum { LONGEST_PAUSE = 200000 };
 
-int hs_breathe(void)
+int hs_pause(void)
 {
     void *lock = hs_unlock();
     int ended = sleep_ns(5000) && hs_park_signaled && hs_park_signaled();
@@ -100,7 +100,7 @@ int hs_breathe(void)
     return ended;
 }
 
-/* Asks the driver about an event, or a stream, until it is done. */
+/* Queries an event, or a stream, until it is done; see hs_await. */
 static hs_status await(CUcontext ctx, CUevent event, CUstream stream, int64_t limit, int64_t spin)
 {
     hs_frame frame;
@@ -136,43 +136,43 @@ hs_status hs_await_stream(CUcontext ctx, CUstream stream, int64_t limit, int64_t
     return await(ctx, 0, stream, limit, spin);
 }
 
-/* What the driver's thread is given where the stream cannot hold itself. The slot
- * may have another user by the time it is called, so the value is here. */
+/* The argument of do_hold. The slot may have another user by the time that runs, so
+ * it holds the value as well. */
 typedef struct {
-    hs_door *door;
+    hs_guard *guard;
     hs_slot *slot;
     uint32_t value;
     int what;
 } hs_visit;
 
-hs_door *hs_door_new(void)
+hs_guard *hs_guard_new(void)
 {
-    hs_door *door = calloc(1, sizeof *door);
-    if (door == NULL) abort();
-    return door;
+    hs_guard *guard = calloc(1, sizeof *guard);
+    if (guard == NULL) abort();
+    return guard;
 }
 
-void hs_door_close(hs_door *door)
+void hs_guard_close(hs_guard *guard)
 {
-    atomic_store(&door->closed, 1);
-    while (atomic_load(&door->inside) > 0) sleep_ns(5000);
+    atomic_store(&guard->closed, 1);
+    while (atomic_load(&guard->inside) > 0) sleep_ns(5000);
 }
 
-/* Called once by the driver, on its own thread. No cu* call is legal here. It
- * blocks on purpose: what is behind it on the stream starts when it returns. */
+/* Called once by the driver, on its own thread, where no cu* call is legal. It
+ * blocks on purpose: later work on the stream starts when it returns. */
 static void do_hold(void *data)
 {
     hs_visit visit = *(hs_visit *)data;
     free(data);
-    atomic_fetch_add(&visit.door->inside, 1);
-    if (!atomic_load(&visit.door->closed)) {
+    atomic_fetch_add(&visit.guard->inside, 1);
+    if (!atomic_load(&visit.guard->closed)) {
         if (visit.what != HS_GATE) atomic_store_explicit(&visit.slot->reached, visit.value, memory_order_release);
         int64_t start = now_ns();
-        while (visit.what != HS_PASS && !atomic_load(&visit.door->closed) &&
+        while (visit.what != HS_PASS && !atomic_load(&visit.guard->closed) &&
                (int32_t)(atomic_load_explicit(&visit.slot->hold, memory_order_acquire) - visit.value) < 0)
             sleep_ns(pause_after(now_ns() - start, LONGEST_PAUSE));
     }
-    atomic_fetch_sub(&visit.door->inside, 1);
+    atomic_fetch_sub(&visit.guard->inside, 1);
 }
 
 static hs_status visit(CUcontext ctx, CUstream stream, hs_visit *data)
@@ -180,12 +180,12 @@ static hs_status visit(CUcontext ctx, CUstream stream, hs_visit *data)
     HS_ONE(ctx, cuLaunchHostFunc, stream, do_hold, data);
 }
 
-hs_status hs_hold(CUcontext ctx, CUstream stream, hs_door *door, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value)
+hs_status hs_hold(CUcontext ctx, CUstream stream, hs_guard *guard, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value)
 {
-    if (door != NULL) {
+    if (guard != NULL) {
         hs_visit *data = malloc(sizeof *data);
         if (data == NULL) abort();
-        *data = (hs_visit){door, slot, value, what};
+        *data = (hs_visit){guard, slot, value, what};
         hs_status status = visit(ctx, stream, data);
         if (status != 0) free(data);
         return status;
@@ -239,13 +239,13 @@ void hs_open(hs_slot *slot, uint32_t value) { atomic_store_explicit(&slot->hold,
 
 uint32_t hs_reached(hs_slot *slot) { return atomic_load_explicit(&slot->reached, memory_order_acquire); }
 
-int hs_poll(const hs_watch *list, int n, const uint32_t *poke, uint32_t poked, int64_t limit)
+int hs_poll(const hs_watch *list, int n, const uint32_t *wakeups, uint32_t seen_wakeups, int64_t limit)
 {
     int64_t start = now_ns();
     for (;;) {
         for (int i = 0; i < n; i++)
             if (atomic_load_explicit(&list[i].slot->reached, memory_order_acquire) == list[i].value) return i;
-        if (__atomic_load_n(poke, __ATOMIC_ACQUIRE) != poked) return -1;
+        if (__atomic_load_n(wakeups, __ATOMIC_ACQUIRE) != seen_wakeups) return -1;
         int64_t waited = now_ns() - start;
         if (waited >= limit) return -1;
         if (waited < HS_POLL_SPIN) relax();

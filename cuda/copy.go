@@ -12,11 +12,10 @@ import (
 	"halstream/hal/driver"
 )
 
-// stagedMost is the size up to which a copy from or to pageable memory goes
-// through pinned memory of ours. The driver's own way may make the caller wait
-// for the stream, where no limit and no signal can end the wait; a larger copy
-// takes it all the same.
-const stagedMost = 32 << 20
+// maxStaged is the size in bytes up to which a copy from or to pageable memory goes
+// through pinned memory of this package. For larger ones the driver stages, which may
+// block the caller until the stream is done; no limit and no signal ends that wait.
+const maxStaged = 32 << 20
 
 // Copy implements driver.Stream.
 func (s *Stream) Copy(c driver.Copy) (_ driver.Point, err error) {
@@ -34,7 +33,7 @@ func (s *Stream) Copy(c driver.Copy) (_ driver.Point, err error) {
 		return nil, s.hostCopy(c)
 	case c.Release != 0:
 		return nil, s.copyFromStage(c)
-	case c.From == driver.Pageable && size <= stagedMost:
+	case c.From == driver.Pageable && size <= maxStaged:
 		addr, err := d.Stage(size)
 		if err != nil {
 			return nil, err
@@ -46,7 +45,7 @@ func (s *Stream) Copy(c driver.Copy) (_ driver.Point, err error) {
 			return nil, err
 		}
 		return nil, nil
-	case c.To == driver.Pageable && size <= stagedMost:
+	case c.To == driver.Pageable && size <= maxStaged:
 		return nil, s.copyToStage(c)
 	}
 	if c.Before != nil {
@@ -78,11 +77,11 @@ func (s *Stream) copy(c driver.Copy, doing string) error {
 		}
 		rows.to, rows.from = to.ctx(), from.ctx()
 	}
-	return s.did(C.hs_copy_async(s.dev.ctx(), s.h, &rows), doing)
+	return s.enqueuedOne(C.hs_copy_async(s.dev.ctx(), s.h, &rows), doing)
 }
 
-// copyFromStage copies from memory of Stage, and gives it back when that is done.
-// On an error it is still the caller's.
+// copyFromStage copies from memory of Stage, which is released when the copy is done.
+// On an error the caller still owns it.
 func (s *Stream) copyFromStage(c driver.Copy) error {
 	const doing = "copy"
 	if err := s.copy(c, doing); err != nil {
@@ -95,11 +94,11 @@ func (s *Stream) copyFromStage(c driver.Copy) error {
 	if s.dev.lost.Load() != nil {
 		return err // no copy reads it any more
 	}
-	return nil // out of events nobody can tell when the copy is done: the stage stays
+	return nil // without an event the end of the copy is not seen: the stage is not freed
 }
 
-// copyToStage copies to pinned memory, from where the host takes it in stream
-// order: whether or not somebody waits for it to the end.
+// copyToStage copies to pinned memory, and from there on a host thread in stream
+// order, so that the copy completes whether or not a thread waits for it.
 func (s *Stream) copyToStage(c driver.Copy) error {
 	const doing = "copy"
 	d := s.dev
@@ -113,13 +112,13 @@ func (s *Stream) copyToStage(c driver.Copy) error {
 		d.Unstage(addr)
 		return err
 	}
-	land := func() {
+	take := func() {
 		hostCopy(target, addr, pitch, c.Width, c.Width, c.Height)
 		d.Unstage(addr)
 	}
-	err = s.task(doing, "the end of a copy to pageable memory", land, func() { d.Unstage(addr) })
+	err = s.task(doing, "the end of a copy to pageable memory", take, func() { d.Unstage(addr) })
 	if err != nil {
-		// The stage is in use until the first half of the copy is done.
+		// The copy to the stage is pending.
 		if p, lost := s.point(doing); lost == nil {
 			d.staged.add(p, addr)
 		}
@@ -127,8 +126,8 @@ func (s *Stream) copyToStage(c driver.Copy) error {
 	return err
 }
 
-// hostCopy copies between two places of the host in stream order. The driver
-// would do it while the caller waits.
+// hostCopy copies between two ranges of host memory in stream order, on a host
+// thread: the driver would block the caller meanwhile.
 func (s *Stream) hostCopy(c driver.Copy) error {
 	work := func() {
 		if c.Before != nil {
@@ -164,11 +163,11 @@ func (s *Stream) Fill(f driver.Fill) (err error) {
 		}
 		return s.task(doing, "a fill of pinned memory", fill, func() {})
 	}
-	return s.did(C.hs_fill(s.dev.ctx(), s.h, C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size)), doing)
+	return s.enqueuedOne(C.hs_fill(s.dev.ctx(), s.h, C.uint64_t(f.Dst), C.uint64_t(f.Count), C.uint32_t(f.Value), C.int(f.Size)), doing)
 }
 
-// Native implements driver.Stream. It runs on a thread of ours: the driver has
-// few for functions, and a long one would hold those of other streams up.
+// Native implements driver.Stream. The function runs on a thread of this package: the
+// driver has few threads for functions, so a long one would delay other streams.
 func (s *Stream) Native(n driver.Native) (err error) {
 	f := s.follow(n.Tag, nil)
 	defer func() { f.end(s.dev.drv, err) }()
@@ -186,14 +185,14 @@ func (s *Stream) Native(n driver.Native) (err error) {
 
 // Stage implements driver.VendorDevice.
 func (d *Device) Stage(size uint64) (uint64, error) {
-	d.staged.collect(d, collectMost)
+	d.staged.collect(d, maxCollect)
 	return d.drv.AllocHost(size)
 }
 
 // Unstage implements driver.VendorDevice.
 func (d *Device) Unstage(addr uint64) { d.drv.FreeHost(addr) }
 
-// staged is pinned memory that copies under way read or write.
+// staged is pinned memory that copies in flight read or write.
 type staged struct {
 	mu   sync.Mutex
 	list []staging
@@ -204,8 +203,8 @@ type staging struct {
 	addr  uint64
 }
 
-// collectMost bounds how many are looked at in one call.
-const collectMost = 8
+// maxCollect bounds how many copies are queried in one call.
+const maxCollect = 8
 
 func (p *staged) add(at *point, addr uint64) {
 	p.mu.Lock()
@@ -213,8 +212,7 @@ func (p *staged) add(at *point, addr uint64) {
 	p.mu.Unlock()
 }
 
-// collect gives back what is no longer in use, and looks at most at as many as
-// it is told.
+// collect frees memory that is no longer in use. It queries at most most copies.
 func (p *staged) collect(d *Device, most int) {
 	p.mu.Lock()
 	n := min(most, len(p.list))
@@ -230,5 +228,5 @@ func (p *staged) collect(d *Device, most int) {
 	}
 }
 
-// drain gives back what is no longer in use at the end.
+// drain frees all memory that is no longer in use, when the device is closed.
 func (p *staged) drain(d *Device) { p.collect(d, math.MaxInt) }

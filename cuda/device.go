@@ -28,15 +28,15 @@ type Device struct {
 
 	live    atomic.Pointer[live]
 	lost    atomic.Pointer[driver.Error]
-	ended   atomic.Bool // the driver was closed: nothing is started any more
+	ended   atomic.Bool // the driver was closed
 	marks   [eventFlavours]marks
 	slots   slots
 	streams registry
-	past    past
+	freed   freedRanges
 	sizes   sync.Map // of the blocks in use, by address
 	staged  staged
-	refused refused
-	working atomic.Int64 // tasks of the host's under way
+	unfreed unfreed
+	working atomic.Int64 // tasks on host threads that are in flight
 	modules modules
 }
 
@@ -45,9 +45,9 @@ type live struct {
 	ctx      C.CUcontext
 	greatest int         // priority of the most urgent streams
 	memops   atomic.Bool // whether streams write and wait for words, as far as is known
-	door     *C.hs_door  // of functions on the driver's thread
+	guard    *C.hs_guard // of functions on the driver's thread
 	pool     C.CUmemoryPool
-	internal C.CUstream // on which memory is allocated and given back
+	internal C.CUstream // on which memory is allocated and freed
 	base     *mark      // the zero of the events' times
 	delay    atomic.Pointer[driver.Function]
 }
@@ -69,44 +69,44 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 }
 
 // start retains the primary context and what the backend needs in it. Threads
-// that come at once each do it, and all but the first undo theirs: none of them
-// may wait for another here, for it might hold Python's lock.
+// that call at the same time each do it, and all but the first undo theirs: none
+// may wait for another here, since it may hold Python's lock.
 func (d *Device) start(doing string) error {
 	if d.ended.Load() {
-		return driver.Errorf(driver.Closed, doing, "the backend was given up; use the one that took its place")
+		return driver.Errorf(driver.Closed, doing, "the backend was closed; use the one that replaced it")
 	}
-	l := &live{door: C.hs_door_new()}
+	l := &live{guard: C.hs_guard_new()}
 	if err := check(C.hs_retain(d.dev, &l.ctx), doing); err != nil {
-		return d.unstarted(l, err)
+		return d.undoStart(l, err)
 	}
 	var least, greatest C.int
 	if err := check(C.hs_priorities(l.ctx, &least, &greatest), doing); err != nil {
-		return d.unstarted(l, err)
+		return d.undoStart(l, err)
 	}
 	l.greatest = int(greatest)
 	if err := check(C.hs_stream_new(l.ctx, nonBlockingStream, greatest, &l.internal), doing); err != nil {
-		return d.unstarted(l, err)
+		return d.undoStart(l, err)
 	}
 	l.base = &mark{dev: d}
 	l.base.refs.Store(1)
 	if err := check(C.hs_event_new(l.ctx, 0, &l.base.event), doing); err != nil {
-		return d.unstarted(l, err)
+		return d.undoStart(l, err)
 	}
 	if err := check(C.hs_record(l.ctx, l.base.event, l.internal), doing); err != nil {
-		return d.unstarted(l, err)
+		return d.undoStart(l, err)
 	}
-	// Older drivers and some devices have no pools; memory is allocated the old way then.
+	// Older drivers and some devices have no pools; memory comes from cuMemAlloc then.
 	if d.attribute(attributePools) != 0 && hasPools() {
 		if s := C.hs_pool_new(d.dev, l.ctx, &l.pool); s != 0 {
 			l.pool = 0
 			if err := check(s, doing); lasting(err.Code) {
-				return d.unstarted(l, err)
+				return d.undoStart(l, err)
 			}
 		}
 	}
 	l.memops.Store(C.hs_has(C.HS_cuStreamBatchMemOp_v2) != 0)
 	if !d.live.CompareAndSwap(nil, l) {
-		_ = d.unstarted(l, nil)
+		_ = d.undoStart(l, nil)
 	}
 	return nil
 }
@@ -117,9 +117,9 @@ func hasPools() bool {
 		C.hs_has(C.HS_cuMemAllocFromPoolAsync) != 0 && C.hs_has(C.HS_cuMemFreeAsync) != 0
 }
 
-// unstarted gives back what a start has got so far.
-func (d *Device) unstarted(l *live, cause *driver.Error) error {
-	// What is refused once may be done the second time; there is no third way.
+// undoStart releases what a start has acquired so far.
+func (d *Device) undoStart(l *live, cause *driver.Error) error {
+	// A call that failed for a passing reason succeeds the second time.
 	if l.pool != 0 && C.hs_pool_destroy(l.ctx, l.pool) != 0 {
 		C.hs_pool_destroy(l.ctx, l.pool)
 	}
@@ -152,27 +152,31 @@ func (d *Device) usable(doing string) error {
 	return nil
 }
 
-// gone reports whether nothing can be asked any more.
-func (d *Device) gone() bool { return d.lost.Load() != nil || d.ended.Load() }
+// unusable reports whether the driver answers no call about the device any more.
+func (d *Device) unusable() bool { return d.lost.Load() != nil || d.ended.Load() }
 
-func (d *Device) at() *live        { return d.live.Load() }
+func (d *Device) state() *live     { return d.live.Load() }
 func (d *Device) ctx() C.CUcontext { return d.live.Load().ctx }
 func (d *Device) memops() bool     { return d.live.Load().memops.Load() }
 func (d *Device) base() *mark      { return d.live.Load().base }
 func (d *Device) opened() bool     { return d.live.Load() != nil && d.lost.Load() == nil }
 func (d *Device) title() string    { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
 func (d *Device) probe() error {
-	_, err := d.answer(C.hs_stream_query(d.ctx(), d.at().internal), "look at device")
+	_, err := d.answer(C.hs_stream_query(d.ctx(), d.state().internal), "look at device")
 	return err
 }
-func (d *Device) Name() string          { return d.name }
+
+// Name implements driver.Device.
+func (d *Device) Name() string { return d.name }
+
+// Legacy implements driver.Device.
 func (d *Device) Legacy() driver.Stream { return d.legacy }
 
-// usualLevels is how many priorities the driver tells apart where it tells any.
+// usualLevels is how many priorities the driver distinguishes where it has any.
 const usualLevels = 6
 
-// Priorities implements driver.VendorDevice. The driver tells its range only within a
-// context, which this does not make; it clamps what is outside of the range.
+// Priorities implements driver.VendorDevice. The driver reports its range only within
+// a context, which this does not create; it clamps priorities outside of the range.
 func (d *Device) Priorities() int {
 	if d.attribute(attributePriorities) == 0 {
 		return 1
@@ -180,7 +184,7 @@ func (d *Device) Priorities() int {
 	return usualLevels
 }
 
-// spin is how long a host thread that waits looks without a pause, nanoseconds.
+// spin is for how many nanoseconds a host thread that waits polls without a pause.
 func (d *Device) spin(flags uint8) int64 {
 	if flags&eventBlockingSync != 0 {
 		return 0
@@ -188,8 +192,9 @@ func (d *Device) spin(flags uint8) int64 {
 	return 30_000
 }
 
-// Point implements driver.Device: all work of the context, that of other
-// libraries included, where the driver can tell; else all that it was given here.
+// Point implements driver.Device. It covers all work of the context, that of other
+// libraries included, if the driver has cuCtxRecordEvent; else that of the streams
+// of this process that halstream knows.
 func (d *Device) Point() driver.Point {
 	const doing = "synchronize device"
 	if !d.opened() {
@@ -324,7 +329,7 @@ func (d *Device) close() {
 	if d.live.Load() == nil {
 		return
 	}
-	if !d.calm(closeLimit) {
+	if !d.awaitTasks(closeLimit) {
 		// A native function still runs: its memory must not go from under it.
 		d.live.Store(nil)
 		return
@@ -335,26 +340,25 @@ func (d *Device) close() {
 	}
 	d.staged.drain(d)
 	d.trimMarks(0)
-	d.freeAgain()
+	d.retryFrees()
 	d.slots.mu.Lock()
-	d.slots.gone = true
+	d.slots.released = true
 	d.slots.mu.Unlock()
-	C.hs_door_close(d.at().door)
+	C.hs_guard_close(d.state().guard)
 	for _, addr := range d.slots.slabs {
 		C.hs_host_free(d.ctx(), C.uint64_t(addr))
 	}
 }
 
-// release gives the context up.
+// release releases the context.
 func (d *Device) release() {
 	d.ended.Store(true)
 	if l := d.live.Swap(nil); l != nil {
-		_ = d.unstarted(l, nil)
+		_ = d.undoStart(l, nil)
 	}
 }
 
-// registry is the streams of a device, those that were closed with work pending
-// included.
+// registry holds the streams of a device, including closed ones with pending work.
 type registry struct {
 	mu   sync.Mutex
 	list []*Stream
@@ -372,23 +376,23 @@ func (r *registry) all() []*Stream {
 	return append([]*Stream(nil), r.list...)
 }
 
-// sweep forgets the closed streams whose work is done.
+// sweep removes the closed streams whose work is done.
 func (r *registry) sweep() {
-	gone := map[*Stream]bool{}
+	done := map[*Stream]bool{}
 	for _, s := range r.all() {
 		if tail := s.end(); tail != nil && tail.Wait(0) {
-			s.look()
-			gone[s] = true
+			s.queryKept()
+			done[s] = true
 		}
 	}
-	if len(gone) == 0 {
+	if len(done) == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := r.list[:0]
 	for _, s := range r.list {
-		if !gone[s] {
+		if !done[s] {
 			kept = append(kept, s)
 		}
 	}

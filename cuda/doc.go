@@ -2,14 +2,14 @@
 // driver, which is loaded at run time.
 //
 // Nothing is linked and no toolkit is needed. The C half finds the driver's
-// functions (symbols.c) and makes one C function of each operation (calls_*.c):
-// it gives Python's lock up, makes the device's primary context current, calls,
-// and restores what was current. The Go half keeps what the driver does not:
-// which events can be used again (mark.go), which functions of the program a
-// stream has reached (hold.go, poller.go), and whether the device is lost
-// (errors.go).
+// functions (symbols.c) and has one C function for each operation (calls_*.c):
+// it releases Python's lock, makes the device's primary context current, calls the
+// driver, and restores the context that was current. The Go half keeps the state that
+// the driver does not report: which of its events can be recorded again (mark.go),
+// which held operations the streams have reached (hold.go, poller.go), the order of
+// operations for listeners (turn.go), and whether the device is lost (errors.go).
 //
 // The rules of order are the driver's own: a record, a wait and a query are one
-// call each. Only the program's functions need more: a stream cannot run them,
-// so it tells that it got there and waits (see [held]).
+// call each. Only functions of the program need more, since a stream cannot run them:
+// it writes that it has reached the function and waits (see [held]).
 package cuda

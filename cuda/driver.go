@@ -15,7 +15,8 @@ import (
 	"halstream/hal/driver"
 )
 
-// LeastVersion is the oldest driver that will do: CUDA 11.2.
+// LeastVersion is the oldest driver that is supported, as cuDriverGetVersion gives
+// it: CUDA 11.2.
 const LeastVersion = 11020
 
 // libraryVariable names the library to load instead of the system's.
@@ -32,7 +33,7 @@ type Driver struct {
 }
 
 // loading keeps two threads from filling the table of functions at once, and
-// open counts the drivers that use it.
+// open counts the drivers that use the table.
 var (
 	loading sync.Mutex
 	open    atomic.Int64
@@ -65,7 +66,7 @@ func Open(path string) (*Driver, error) {
 		sequenced: func(driver.Tag) {}}, nil
 }
 
-// Symbols returns the names of the driver's functions that the backend knows.
+// Symbols returns the names of the driver's functions that the backend looks up.
 func Symbols() []string {
 	names := make([]string, C.HS_COUNT)
 	for i := range names {
@@ -97,16 +98,16 @@ func load(path string) (int, error) {
 	}
 	outcome := C.hs_load(file, LeastVersion, inUse, &version, text, room)
 	loading.Unlock()
-	words := C.GoString(text)
+	detail := C.GoString(text)
 	major, minor := version/1000, version%1000/10
 	switch outcome {
 	case C.HS_LOADED:
 		return int(version), nil
 	case C.HS_NO_LIBRARY:
 		if path != "" {
-			return 0, absent("%s cannot be loaded (%s); let %s name a CUDA driver, or unset it", path, words, libraryVariable)
+			return 0, absent("%s cannot be loaded (%s); let %s name a CUDA driver, or unset it", path, detail, libraryVariable)
 		}
-		return 0, absent("no NVIDIA driver is installed (%s); install the GPU's driver, or choose HALSTREAM_BACKEND=host", words)
+		return 0, absent("no NVIDIA driver is installed (%s); install the GPU's driver, or choose HALSTREAM_BACKEND=host", detail)
 	case C.HS_OTHER:
 		return 0, absent("%s is not the CUDA driver that this process uses already; "+
 			"choose HALSTREAM_BACKEND=host first, or start another process", which)
@@ -114,12 +115,12 @@ func load(path string) (int, error) {
 		return 0, absent("%s is of CUDA %d.%d, and %d.%d is the oldest that will do; update the GPU's driver",
 			which, major, minor, LeastVersion/1000, LeastVersion%1000/10)
 	case C.HS_LACKS:
-		return 0, absent("%s (CUDA %d.%d) lacks the function %s; reinstall the GPU's driver", which, major, minor, words)
+		return 0, absent("%s (CUDA %d.%d) lacks the function %s; reinstall the GPU's driver", which, major, minor, detail)
 	}
 	if path != "" {
-		return 0, absent("%s is no CUDA driver: %s; let %s name one, or unset it", which, words, libraryVariable)
+		return 0, absent("%s is no CUDA driver: %s; let %s name one, or unset it", which, detail, libraryVariable)
 	}
-	return 0, absent("%s is no CUDA driver: %s; reinstall the GPU's driver", which, words)
+	return 0, absent("%s is no CUDA driver: %s; reinstall the GPU's driver", which, detail)
 }
 
 // Name implements driver.Driver.
@@ -134,9 +135,9 @@ func (d *Driver) Close() {
 	d.poller.close()
 	for _, dev := range d.devices {
 		if dev != nil {
-			// Nobody attends to the held places any more: a stream that came to one
+			// The poller runs no held operation any more: a stream that reached one
 			// would stay there, and freeing pinned memory waits for all streams.
-			d.poller.abandon(dev)
+			d.poller.dropHeld(dev)
 			dev.close()
 		}
 	}

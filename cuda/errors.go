@@ -11,7 +11,7 @@ import (
 	"halstream/hal/driver"
 )
 
-// The driver's codes that need a treatment of their own.
+// The driver's codes that this package handles.
 const (
 	codeOutOfMemory   = 2
 	codeDeinitialized = 4
@@ -21,8 +21,7 @@ const (
 	codeNotSupported  = 801
 )
 
-// kinds are the portable names of the driver's codes; those that are missing
-// are Unknown.
+// kinds maps the driver's codes to portable kinds; other codes are Unknown.
 var kinds = map[int]driver.Kind{
 	1: driver.InvalidValue, codeOutOfMemory: driver.OutOfMemory,
 	3: driver.BackendAbsent, codeDeinitialized: driver.Closed,
@@ -39,10 +38,10 @@ var kinds = map[int]driver.Kind{
 	907: driver.Capture, 908: driver.Capture,
 }
 
-// lasting reports whether no call on a device succeeds after a code.
+// lasting reports whether every later call on a device fails after a code.
 func lasting(code int) bool { return C.hs_lasting(C.int32_t(code)) != 0 }
 
-// advice says what to do about a code, for those where the name does not.
+// advice says what to do about a code whose name does not say it.
 var advice = map[int]string{
 	codeOutOfMemory:   "free memory, or what other processes hold on the device",
 	codeDeinitialized: "the driver shuts down; end the work before the process ends",
@@ -60,8 +59,8 @@ var advice = map[int]string{
 	999:               "the driver's state is broken; see the system's log, and restart the process",
 }
 
-// check turns the result of a call into an error; doing says what it was for.
-// It is the one place where the driver's codes become errors.
+// check converts the result of a call to an error, nil if it succeeded; doing says
+// what the call was for.
 func check(s C.hs_status, doing string) *driver.Error {
 	if s == 0 {
 		return nil
@@ -90,11 +89,11 @@ func failed(s C.hs_status, doing string) *driver.Error {
 	return e
 }
 
-// codeText returns the driver's name of a code, and its words.
+// codeText returns the driver's name and description of a code.
 func codeText(code int) (name, text string) {
 	var n, t *C.char
 	C.hs_error_text(C.int32_t(code), &n, &t)
-	name, text = fmt.Sprintf("error %d", code), "the driver has no words for it"
+	name, text = fmt.Sprintf("error %d", code), "the driver does not describe it"
 	if n != nil {
 		name = C.GoString(n)
 	}
@@ -104,7 +103,7 @@ func codeText(code int) (name, text string) {
 	return name, text
 }
 
-// check is check for a call on the device: an error that lasts makes it lost.
+// check is like the function check, and makes the device lost if the error is lasting.
 func (d *Device) check(s C.hs_status, doing string) error {
 	if s == 0 {
 		return nil
@@ -116,7 +115,7 @@ func (d *Device) check(s C.hs_status, doing string) error {
 	return e
 }
 
-// Lost implements driver.VendorDevice: the error after which no call succeeds.
+// Lost implements driver.VendorDevice.
 func (d *Device) Lost() *driver.Error {
 	if d.lost.Load() == nil {
 		return nil
@@ -124,7 +123,7 @@ func (d *Device) Lost() *driver.Error {
 	return d.lostError("synchronize")
 }
 
-// lostError is what every call on a lost device answers.
+// lostError returns the error of a call on a lost device.
 func (d *Device) lostError(doing string) *driver.Error {
 	e := *d.lost.Load()
 	e.Text = fmt.Sprintf("the device is lost since %s: %s; restart the process to use it again", e.Op, e.Text)
@@ -132,12 +131,12 @@ func (d *Device) lostError(doing string) *driver.Error {
 	return &e
 }
 
-// lose makes a device lost, unless it is already, and returns the first cause.
-// Functions that have not been handed over are dropped: the driver runs none
-// of what is pending.
+// lose makes a device lost, unless it is already, and returns an error with the first
+// cause. Functions that were not handed over are dropped: the driver runs no pending
+// work.
 func (d *Device) lose(cause *driver.Error) error {
 	if d.lost.CompareAndSwap(nil, cause) {
-		d.drv.poller.abandon(d)
+		d.drv.poller.dropHeld(d)
 	}
 	return d.lostError(cause.Op)
 }

@@ -15,9 +15,9 @@ import (
 	"halstream/hal/driver"
 )
 
-// Event is an event of the program. Its mark is recorded again and again by the
-// driver's rules; only where somebody on the host still looks at the latest
-// record does the next one take another mark.
+// Event is an event of the program. Records use the same mark again, as the driver
+// allows; only while something on the host still refers to the latest record does the
+// next one take another mark.
 type Event struct {
 	dev  *Device
 	opts driver.EventOptions
@@ -26,7 +26,7 @@ type Event struct {
 	turn turn
 
 	waitsMu sync.Mutex
-	waits   []*point // behind the waits that streams may not have passed
+	waits   []*point // behind the enqueued waits that may be pending
 }
 
 func (o flagsOf) bits() uint8 {
@@ -51,8 +51,8 @@ func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
 	return &Event{dev: d, opts: o}, nil
 }
 
-// latest returns the mark of the latest record with a share of it, nil if there
-// is none.
+// latest returns the mark of the latest record with a reference for the caller, nil
+// if there is none.
 func (e *Event) latest() *mark {
 	for {
 		m := e.cur.Load()
@@ -63,7 +63,7 @@ func (e *Event) latest() *mark {
 			if e.cur.Load() == m {
 				return m
 			}
-			m.release() // it was given up meanwhile, and may be another event's
+			m.release() // it was replaced meanwhile, and may belong to another event
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (e *Event) latest() *mark {
 func (e *Event) record(s *Stream) error {
 	d := e.dev
 	m := e.latest()
-	if m != nil && m.refs.Load() == 2 { // the event's share and this one
+	if m != nil && m.refs.Load() == 2 { // the event's reference and this one
 		defer m.release()
 		return d.check(C.hs_record(d.ctx(), m.event, s.h), "record")
 	}
@@ -106,7 +106,7 @@ func (e *Event) Query() (bool, error) {
 	return e.dev.answer(C.hs_event_query(e.dev.ctx(), m.event), "query event")
 }
 
-// answer turns the result of a query into one.
+// answer converts the result of a query: whether the work is done, or an error.
 func (d *Device) answer(s C.hs_status, doing string) (bool, error) {
 	if C.hs_code(s) == codeNotReady {
 		return false, nil
@@ -194,7 +194,7 @@ func (e *Event) word(doing string) (*word, error) {
 		return nil, err
 	}
 	if !e.set.CompareAndSwap(nil, w) {
-		w.dev.slots.give(w.slot) // nothing was told of it
+		w.dev.slots.give(w.slot) // no stream uses it yet
 	}
 	return e.set.Load(), nil
 }
@@ -204,11 +204,11 @@ type wordPoint struct{ w *word }
 
 // Wait implements driver.Point.
 func (p *wordPoint) Wait(limit int64) bool {
-	var poke C.uint32_t
+	var wakeups C.uint32_t
 	watch := C.hs_watch{slot: p.w.slot.p, value: 1}
 	for clock := stopwatch(); ; {
 		left := limit - clock()
-		if C.hs_poll(&watch, 1, &poke, 0, C.int64_t(max(0, min(left, sliceNS)))) == 0 || p.w.dev.lost.Load() != nil {
+		if C.hs_poll(&watch, 1, &wakeups, 0, C.int64_t(max(0, min(left, sliceNS)))) == 0 || p.w.dev.lost.Load() != nil {
 			return true
 		}
 		if left <= 0 {
@@ -222,7 +222,7 @@ func (e *Event) Close() {
 	if m := e.cur.Swap(nil); m != nil {
 		m.release()
 	}
-	e.dev.trimMarks(mostSpare)
+	e.dev.trimMarks(maxSpare)
 }
 
 // Describe implements driver.Event.
@@ -241,7 +241,7 @@ func (e *Event) Describe() string {
 	return fmt.Sprintf("the latest record of event %d %s", e.opts.ID, state)
 }
 
-// stopwatch returns a function that tells the nanoseconds since now.
+// stopwatch returns a function that returns the nanoseconds since this call.
 func stopwatch() func() int64 {
 	start := time.Now()
 	return func() int64 { return int64(time.Since(start)) }

@@ -41,7 +41,7 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 		return nil, driver.Errorf(driver.WrongDevice, doing,
 			"stream %#x belongs to another device or context than device %d", handle, d.ordinal)
 	}
-	level := min(max(0, int(priority)-d.at().greatest), d.Priorities()-1)
+	level := min(max(0, int(priority)-d.state().greatest), d.Priorities()-1)
 	made := &Stream{dev: d, h: C.CUstream(handle), level: uint8(level), external: true,
 		ordered: flags&nonBlockingStream == 0}
 	d.streams.add(made)
@@ -49,32 +49,33 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 }
 
 // PerThread implements driver.VendorDevice. The handle means another stream on
-// each thread, so the others look at a mark that is kept behind its work.
+// each thread, so other threads query a mark that is recorded behind its work.
 func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) {
 	if err := d.usable("per-thread default stream"); err != nil {
 		return nil, err
 	}
-	s := &Stream{dev: d, h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, own: C.hs_self()}
+	s := &Stream{dev: d, h: perThreadHandle, id: o.ID, level: o.Level, ordered: true, external: true, owner: C.hs_self()}
 	d.streams.add(s)
 	return s, nil
 }
 
-// usable refuses work on a lost device, and on another thread's own stream.
+// usable refuses work on a lost device, and on another thread's default stream.
 func (s *Stream) usable(doing string) error {
 	if err := s.dev.usable(doing); err != nil {
 		return err
 	}
-	if s.own != 0 && s.own != C.hs_self() {
+	if s.owner != 0 && s.owner != C.hs_self() {
 		return driver.Errorf(driver.InvalidHandle, doing,
 			"this is the per-thread default stream of another thread; give it work on that thread, or use a stream of your own")
 	}
 	return nil
 }
 
-// counted notes one more operation that the driver has accepted.
-func (s *Stream) counted() {
+// countOne counts an operation that the driver has accepted. On a per-thread default
+// stream it records a mark behind it.
+func (s *Stream) countOne() {
 	s.enqueued.Add(1)
-	if s.own == 0 {
+	if s.owner == 0 {
 		return
 	}
 	if p, err := s.point("keep place"); err == nil {
@@ -88,16 +89,17 @@ func (s *Stream) counted() {
 	}
 }
 
-// behind returns the point to look at instead of the handle, nil if the handle
-// can be used: of a closed stream, and of a stream that is another thread's own.
-func (s *Stream) behind() *point {
+// endWithoutHandle returns a point behind all work of a stream whose handle the
+// calling thread cannot use, because the stream is closed or is another thread's
+// default stream; nil if the handle can be used.
+func (s *Stream) endWithoutHandle() *point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tail != nil || s.own == 0 || s.own == C.hs_self() {
+	if s.tail != nil || s.owner == 0 || s.owner == C.hs_self() {
 		return s.tail
 	}
 	if s.last == nil {
-		return s.nowhere()
+		return s.reachedPoint()
 	}
 	return s.last.share()
 }
@@ -109,8 +111,8 @@ func (s *Stream) end() *point {
 	return s.tail
 }
 
-// nowhere is a point that is reached.
-func (s *Stream) nowhere() *point {
+// reachedPoint returns a point of s that is reached.
+func (s *Stream) reachedPoint() *point {
 	p := &point{stream: s, mark: &mark{dev: s.dev}}
 	p.state.Store(reached)
 	return p

@@ -1,4 +1,4 @@
-/* The frame of a call: Python's lock given up, the right context current. */
+/* The frame of a driver call: Python's lock released, the device's context current. */
 #ifndef HALSTREAM_CUDA_FRAME_H
 #define HALSTREAM_CUDA_FRAME_H
 
@@ -28,11 +28,11 @@ static inline hs_status hs_enter(hs_frame *f, CUcontext ctx)
     return 0;
 }
 
-/* Ends it: the caller has the context that it had. */
+/* Ends it: restores the context that was current, and takes Python's lock again. */
 static inline hs_status hs_leave(hs_frame *f, hs_status status)
 {
     if (f->changed) {
-        /* The call has its own result, unless this tells that the device is lost. */
+        /* The result of the call counts, unless this failure means a lost device. */
         CUresult code = HS_CALL(cuCtxSetCurrent, f->before);
         if (status == 0 && hs_lasting(code)) status = HS_STATUS(cuCtxSetCurrent, code);
     }
@@ -40,7 +40,7 @@ static inline hs_status hs_leave(hs_frame *f, hs_status status)
     return status;
 }
 
-/* Calls one function of the driver in a frame of its own. */
+/* Calls one function of the driver in a frame, and returns its status. */
 #define HS_ONE(ctx, name, ...) \
     do { \
         hs_frame frame; \
@@ -52,7 +52,7 @@ static inline hs_status hs_leave(hs_frame *f, hs_status status)
         return hs_leave(&frame, status); \
     } while (0)
 
-/* Within a frame: does the next step if all before succeeded. */
+/* Within a frame: calls a function of the driver if all before it have succeeded. */
 #define HS_STEP(status, name, ...) \
     do { \
         if ((status) == 0) { \

@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* Of the extension; absent in Go's own tests, where there is no lock. A call of
- * the driver may wait for the launch queue, or for a lock of the driver's that a
- * thread holds which waits for Python's: so that lock is released meanwhile. */
+/* Defined by the extension; absent in Go's own tests, where there is no such lock. A
+ * call of the driver may wait for room in the launch queue, or for a lock of the
+ * driver's whose holder waits for Python's lock, so that one is released meanwhile. */
 extern void *halstream_unlock(void) __attribute__((weak));
 extern void halstream_relock(void *state) __attribute__((weak));
 

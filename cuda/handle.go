@@ -38,9 +38,9 @@ func (s *Stream) endEnqueue() {
 }
 
 // enter keeps the handle alive until leave, and reports false if the stream was
-// closed: then its tail is there. Any thread may look how far a stream is while
-// another closes it, and the driver may give the number to a new stream at once,
-// whose answers would be taken for this one's.
+// closed: then its tail is set. Any thread may query a stream while another closes
+// it, and the driver may give the same handle to a new stream at once, whose answers
+// would be taken for this one's.
 func (s *Stream) enter() bool {
 	for {
 		n := s.users.Load()
@@ -59,7 +59,7 @@ func (s *Stream) leave() {
 	}
 }
 
-// shut lets nobody enter any more. The last one inside gives the handle back.
+// shut refuses later calls of enter. The last thread that leaves destroys the stream.
 func (s *Stream) shut() {
 	if s.users.Add(handleClosed) == handleClosed {
 		s.destroy()
@@ -67,7 +67,7 @@ func (s *Stream) shut() {
 }
 
 func (s *Stream) destroy() {
-	if !s.dev.gone() && !s.external {
+	if !s.dev.unusable() && !s.external {
 		_ = s.dev.check(C.hs_stream_destroy(s.dev.ctx(), s.h), "close stream")
 	}
 }

@@ -14,24 +14,25 @@ import (
 	"halstream/hal/driver"
 )
 
-// slot is words of pinned memory that the host and one stream share, and the
-// value that the next use writes there. Values only grow, so that what an
-// earlier use left behind is never taken for an answer.
+// slot is a pair of words in pinned memory that the host and one stream share, with
+// the value that the next use writes there. Values only grow, so the value of an
+// earlier use is never taken for that of the present one.
 type slot struct {
 	p     *C.hs_slot
 	dev   C.CUdeviceptr
 	value uint32
 }
 
-// slots are those of a device that nobody uses.
+// slots holds the unused slots of a device.
 type slots struct {
 	mu    sync.Mutex
 	spare []*slot
 	slabs []uint64
-	gone  bool // with the device's memory
+	// released says that the memory of the slots was freed with the device's.
+	released bool
 }
 
-// slabSlots is how many slots are made at once.
+// slabSlots is how many slots are allocated at once.
 const slabSlots = 1024
 
 func (p *slots) give(s *slot) {
@@ -40,8 +41,8 @@ func (p *slots) give(s *slot) {
 	p.mu.Unlock()
 }
 
-// takeSlot returns a slot that nobody uses. A stream may still have to pass the
-// gate that it was last: its value is less than any that comes.
+// takeSlot returns an unused slot. A stream may still be waiting for the gate that
+// used it last: any later value opens that gate as well.
 func (d *Device) takeSlot(doing string) (*slot, error) {
 	p := &d.slots
 	p.mu.Lock()
@@ -75,26 +76,26 @@ func (d *Device) takeSlot(doing string) (*slot, error) {
 	return fresh[0], nil
 }
 
-// slotAt makes a pointer of an address that is not Go's.
+// slotAt converts an address outside of Go's heap to a pointer.
 func slotAt(addr uintptr) *C.hs_slot { return *(**C.hs_slot)(unsafe.Pointer(&addr)) }
 
-// held is a place on a stream that the host takes part in: a function of the
-// program, a gate, work that the driver would make the caller wait for. The
-// stream writes that it got there and, unless it only passes, stays until the
-// host has done its part.
+// held is an operation on a stream that needs the host: a function of the program,
+// a gate, or work during which the driver would block the caller. The stream writes
+// that it has reached the operation and, unless that is HS_PASS, waits until the
+// host has completed it.
 type held struct {
 	s     *Stream
 	what  C.int // HS_HOLD, HS_PASS or HS_GATE
 	slot  *slot
 	value uint32
-	// run is called once when the stream got there, by the poller: it may not
-	// block. drop is called instead when the stream never will.
+	// run is called once by the poller when the stream has reached the operation: it
+	// must not block. drop is called instead when the stream never will.
 	run, drop func()
-	// title says what it is, for texts.
+	// title describes the operation in texts.
 	title string
 
-	flying bool // its call of the driver is under way; guarded by the poller
-	opened atomic.Bool
+	inFlight bool // its call of the driver has not returned; guarded by the poller
+	opened   atomic.Bool
 }
 
 // hold enqueues h. If it fails neither run nor drop is called.
@@ -112,55 +113,56 @@ func (s *Stream) hold(h *held, doing string) error {
 	h.s, h.slot, h.value = s, slot, slot.value
 	p := d.drv.poller
 	p.add(h)
-	enqueue := func(door *C.hs_door) C.hs_status {
-		return C.hs_hold(d.ctx(), s.h, door, h.what, slot.p, slot.dev, C.uint32_t(h.value))
+	enqueue := func(guard *C.hs_guard) C.hs_status {
+		return C.hs_hold(d.ctx(), s.h, guard, h.what, slot.p, slot.dev, C.uint32_t(h.value))
 	}
 	var status C.hs_status
 	if d.memops() {
 		status = enqueue(nil)
 	}
 	if !d.memops() || C.hs_code(status) == codeNotSupported {
-		// Not every device can, and none tells: the driver's thread does it then.
-		d.at().memops.Store(false)
-		status = enqueue(d.at().door)
+		// There is no attribute for it, so the first failed call tells. From then on
+		// functions on the driver's thread hold the streams.
+		d.state().memops.Store(false)
+		status = enqueue(d.state().guard)
 	}
 	err = d.check(status, doing)
 	if err == nil {
-		s.counted()
+		s.countOne()
 	}
-	if p.landed(h, err == nil) {
-		return nil // its run is called, or was
+	if p.added(h, err == nil) {
+		return nil // run was called, or will be
 	}
 	if err == nil {
-		err = d.usable(doing) // lost while the call was under way
+		err = d.usable(doing) // lost while the call was in flight
 	}
 	return err
 }
 
-// open lets the stream go on. A function may end after its device was closed.
+// open lets the stream continue. A function may end after its device was closed.
 func (h *held) open() {
 	p := &h.s.dev.slots
 	p.mu.Lock()
-	if !p.gone {
+	if !p.released {
 		C.hs_open(h.slot.p, C.uint32_t(h.value))
 	}
 	p.mu.Unlock()
 }
 
-// end lets the stream go on. h is not used any more.
+// end lets the stream continue and releases the slot; h must not be used afterwards.
 func (h *held) end() {
 	h.open()
 	h.s.dev.slots.give(h.slot)
 }
 
-// task enqueues work of the host's own, which runs on a thread of ours.
+// task enqueues work that runs on a thread of this package while the stream waits.
 func (s *Stream) task(doing, title string, work, drop func()) error {
 	h := &held{what: C.HS_HOLD, title: title, drop: drop}
 	d := s.dev
 	h.run = func() {
 		d.working.Add(1)
 		if d.lost.Load() != nil {
-			// Whoever waited may have been told already.
+			// A wait for this work may have ended with the loss already.
 			d.working.Add(-1)
 			drop()
 			return
@@ -187,7 +189,7 @@ func (s *Stream) HostFunc(f driver.HostFunc) (err error) {
 		if f.Passing {
 			s.dev.slots.give(h.slot)
 		} else {
-			c = ending{h}
+			c = completer{h}
 		}
 		if w := f.Sink.Ready(f.Token, s.level, c); w != nil {
 			w.Unpark()
@@ -201,15 +203,15 @@ func (s *Stream) HostFunc(f driver.HostFunc) (err error) {
 	return s.hold(h, "call")
 }
 
-// ending tells a stream that the function it is held by has ended.
-type ending struct{ h *held }
+// completer completes the function that holds a stream.
+type completer struct{ h *held }
 
 // Complete implements driver.Completer.
-func (e ending) Complete(err *driver.Error) (kept bool) {
+func (c completer) Complete(err *driver.Error) (kept bool) {
 	if err != nil {
-		kept = e.h.s.fail(err)
+		kept = c.h.s.fail(err)
 	}
-	e.h.end()
+	c.h.end()
 	return kept
 }
 
@@ -229,7 +231,7 @@ type gate struct {
 	id uint64
 }
 
-// Number is the gate's, for reports.
+// Number returns the gate's number, for reports.
 func (g gate) Number() uint64 { return g.id }
 
 // Open implements driver.Gate.
@@ -244,13 +246,13 @@ func (g gate) Open() {
 func (g gate) Opened() bool { return g.h.opened.Load() }
 
 // word is a number in pinned memory that streams set and wait for. Its slot is
-// not used again: nobody can tell when the last of them has passed.
+// not used again, since it is not known when the last stream has stopped waiting.
 type word struct {
 	dev  *Device
 	slot *slot
 }
 
-// newWord returns one that is 0.
+// newWord returns a word with the value 0. It fails with NotSupported.
 func (d *Device) newWord(doing string) (*word, error) {
 	if !d.memops() {
 		return nil, driver.Errorf(driver.NotSupported, doing,

@@ -18,9 +18,9 @@ const (
 	eventFlavours      = 4
 )
 
-// mark is one of the driver's events, shared by those who look at its latest
-// record. When the last of them lets go it is used again, even while its work
-// is pending: streams that wait for it were bound when they were told to.
+// mark is an event of the driver with a reference count: several points and streams
+// refer to its latest record. When the count is 0 it can be recorded again, even
+// while its work is pending: cuStreamWaitEvent binds to the record at the call.
 type mark struct {
 	dev   *Device
 	event C.CUevent
@@ -28,7 +28,7 @@ type mark struct {
 	refs  atomic.Int32
 }
 
-// hold takes a share, and reports false if nobody had one any more.
+// hold adds a reference, and reports false if the count was 0.
 func (m *mark) hold() bool {
 	for {
 		n := m.refs.Load()
@@ -47,15 +47,15 @@ func (m *mark) release() {
 	}
 }
 
-// marks are events that nobody uses, of one device and one flavour. Making one
-// takes a lock of the driver's that all threads want.
+// marks is a pool of unused marks of one device and one set of flags. Creating an
+// event takes a lock of the driver's for which all threads compete.
 type marks struct {
 	mu    sync.Mutex
 	spare []*mark
 }
 
-// mostSpare bounds how many unused events a device keeps of each flavour.
-const mostSpare = 4096
+// maxSpare bounds how many unused marks a device keeps of each set of flags.
+const maxSpare = 4096
 
 func (p *marks) put(m *mark) {
 	p.mu.Lock()
@@ -75,20 +75,20 @@ func (p *marks) take() *mark {
 	return m
 }
 
-// surplus takes out what is too much.
+// surplus removes and returns the marks beyond most.
 func (p *marks) surplus(most int) []*mark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.spare) <= most {
 		return nil
 	}
-	gone := append([]*mark(nil), p.spare[most:]...)
+	removed := append([]*mark(nil), p.spare[most:]...)
 	clear(p.spare[most:])
 	p.spare = p.spare[:most]
-	return gone
+	return removed
 }
 
-// newMark returns an event that nobody else uses.
+// newMark returns a mark with one reference.
 func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
 	m := d.marks[flags].take()
 	if m == nil {
@@ -101,7 +101,7 @@ func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
 	return m, nil
 }
 
-// trimMarks gives events beyond most of each flavour back to the driver.
+// trimMarks destroys the driver's events beyond most of each set of flags.
 func (d *Device) trimMarks(most int) {
 	for i := range d.marks {
 		for _, m := range d.marks[i].surplus(most) {
@@ -110,8 +110,8 @@ func (d *Device) trimMarks(most int) {
 	}
 }
 
-// point is a mark that host threads wait for, and what is known once it is
-// reached: that its stream has come to a place.
+// point is a mark that host threads wait for. Once it is reached, so is a place of
+// its stream.
 type point struct {
 	mark   *mark
 	stream *Stream // nil for a whole device
@@ -123,17 +123,17 @@ type point struct {
 // States of a point.
 const (
 	waiting uint32 = iota
-	watched        // the collector gives the mark back if nobody waits to the end
+	watched        // a finalizer releases the mark if no wait is ever successful
 	reached
 )
 
-// newPoint makes a point of a mark whose share it takes over.
+// newPoint returns a point that takes over a reference to m.
 func newPoint(m *mark, s *Stream, place uint64) *point {
 	return &point{mark: m, stream: s, place: place, spin: s.dev.spin(m.flags)}
 }
 
-// Wait implements driver.Point. A device that is lost has reached every point:
-// Lost says that nothing came of it.
+// Wait implements driver.Point. Every point of a lost device is reached: Lost
+// reports that the work was not done.
 func (p *point) Wait(limit int64) bool {
 	if p.state.Load() == reached {
 		return true
@@ -142,15 +142,15 @@ func (p *point) Wait(limit int64) bool {
 	if !m.hold() {
 		return true // another thread found it reached
 	}
-	if p.state.Load() == reached { // and the mark is somebody else's by now
+	if p.state.Load() == reached { // the mark may have another user by now
 		m.release()
 		return true
 	}
 	d := m.dev
 	for {
-		if d.gone() {
+		if d.unusable() {
 			m.release()
-			return d.calm(limit) && p.arrive()
+			return d.awaitTasks(limit) && p.finish()
 		}
 		var s C.hs_status
 		if limit == 0 {
@@ -161,9 +161,9 @@ func (p *point) Wait(limit int64) bool {
 		switch code := int(C.hs_code(s)); {
 		case code == 0:
 			m.release()
-			return p.arrive()
+			return p.finish()
 		case code != codeNotReady:
-			// Of the event, not of the work: wait for the work in another way.
+			// The query itself failed, not the work.
 			if d.check(s, "synchronize"); d.lost.Load() == nil {
 				m.release()
 				return p.fallBack(s)
@@ -178,30 +178,30 @@ func (p *point) Wait(limit int64) bool {
 	}
 }
 
-// fallBack ends a wait that the driver refused: the stream keeps the error.
+// fallBack ends a wait whose query failed: the error becomes the stream's.
 func (p *point) fallBack(s C.hs_status) bool {
 	if p.stream != nil {
 		p.stream.fail(failed(s, "synchronize"))
 	}
-	return p.arrive()
+	return p.finish()
 }
 
-// arrive notes that the point was reached.
-func (p *point) arrive() bool {
+// finish makes the point reached, and the place of its stream. It returns true.
+func (p *point) finish() bool {
 	if p.drop() && p.stream != nil {
-		p.stream.note(p.place)
+		p.stream.setReached(p.place)
 	}
 	return true
 }
 
-// share returns a point of the same place with a share of the mark of its own: it
-// stays a point of that place when p is dropped because later work took its place.
-// The collector gives the share back if nobody waits to the end.
+// share returns a point at the same place with a reference of its own: it remains
+// valid when p is dropped because the stream has later work. A finalizer releases
+// the reference if no wait is ever successful.
 func (p *point) share() *point {
 	if !p.mark.hold() {
 		return p
 	}
-	if p.state.Load() == reached { // and the mark is somebody else's by now
+	if p.state.Load() == reached { // the mark may have another user by now
 		p.mark.release()
 		return p
 	}
@@ -211,7 +211,7 @@ func (p *point) share() *point {
 	return q
 }
 
-// drop lets go of the mark, once, and reports whether it was this call.
+// drop releases the mark, once, and reports whether this call did.
 func (p *point) drop() bool {
 	for {
 		before := p.state.Load()
@@ -225,28 +225,28 @@ func (p *point) drop() bool {
 	}
 }
 
-// rest is the point at which a stream has nothing to do.
-type rest struct {
+// idlePoint is the point at which a stream is idle. It needs no event.
+type idlePoint struct {
 	stream *Stream
 	place  uint64
 }
 
 // Wait implements driver.Point.
-func (r *rest) Wait(limit int64) bool {
+func (r *idlePoint) Wait(limit int64) bool {
 	s := r.stream
 	d := s.dev
 	for {
-		if d.gone() {
-			return d.calm(limit)
+		if d.unusable() {
+			return d.awaitTasks(limit)
 		}
 		if s.reached.Load() > r.place {
 			return true
 		}
-		if tail := s.behind(); tail != nil {
+		if tail := s.endWithoutHandle(); tail != nil {
 			return tail.Wait(limit)
 		}
 		if !s.enter() {
-			continue // closed meanwhile: there is a point behind it
+			continue // closed meanwhile: endWithoutHandle has its point now
 		}
 		status := C.hs_await_stream(d.ctx(), s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
 		s.leave()
@@ -260,27 +260,28 @@ func (r *rest) Wait(limit int64) bool {
 			s.fail(failed(status, "synchronize"))
 			return true
 		}
-		s.note(r.place)
+		s.setReached(r.place)
 		return true
 	}
 }
 
-// calm waits until nothing of ours works on memory of the program for a device
-// that was lost: the driver does no more, and the program may give it back.
-func (d *Device) calm(limit int64) bool {
+// awaitTasks waits until no task on a host thread uses memory of the program for a
+// device that was lost: the driver itself does no more work, so afterwards the program
+// may free the memory. It reports false after limit nanoseconds, or after a signal.
+func (d *Device) awaitTasks(limit int64) bool {
 	clock := stopwatch()
 	for d.working.Load() > 0 {
 		if limit >= 0 && clock() >= limit {
 			return false
 		}
-		if C.hs_breathe() != 0 && limit >= 0 {
+		if C.hs_pause() != 0 && limit >= 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// reachedPoint is one behind which there is nothing.
+// reachedPoint is a point that is always reached.
 type reachedPoint struct{}
 
 func (reachedPoint) Wait(int64) bool { return true }

@@ -13,16 +13,16 @@ import (
 	"halstream/hal/driver"
 )
 
-// Alloc implements driver.Device. The memory comes from a pool of our own, in
-// the order of a stream that nothing ever holds: the plain calls may wait for
-// all work of the device, and that may wait for the caller.
+// Alloc implements driver.Device. The memory comes from a pool of this device, in the
+// order of a stream that is never blocked: cuMemAlloc may wait for all work of the
+// device, and that work may wait for the caller.
 func (d *Device) Alloc(size uint64) (uint64, error) {
 	const doing = "allocate"
 	if err := d.usable(doing); err != nil {
 		return 0, err
 	}
-	l := d.at()
-	d.freeAgain()
+	l := d.state()
+	d.retryFrees()
 	var addr C.CUdeviceptr
 	allocate := func() C.hs_status {
 		if l.pool == 0 {
@@ -32,8 +32,8 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 	}
 	s := allocate()
 	if C.hs_code(s) == codeOutOfMemory && l.pool != 0 {
-		// What was freed may not be back yet, and what is may be kept in pieces.
-		if err := d.settleInternal(doing); err != nil {
+		// Frees may be pending on the internal stream, and the pool may be fragmented.
+		if err := d.syncInternal(doing); err != nil {
 			return 0, err
 		}
 		C.hs_pool_trim(l.ctx, l.pool)
@@ -50,26 +50,26 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		return 0, err
 	}
 	if l.pool != 0 {
-		if err := d.settleInternal(doing); err != nil {
+		if err := d.syncInternal(doing); err != nil {
 			C.hs_free_pool(l.ctx, addr, l.internal)
 			return 0, err
 		}
 	}
-	d.past.remove(uint64(addr), size)
+	d.freed.remove(uint64(addr), size)
 	d.sizes.Store(uint64(addr), size)
 	return uint64(addr), nil
 }
 
-// settleInternal waits until the internal stream has done what it was told: from
-// then on any stream may use the memory.
-func (d *Device) settleInternal(doing string) error {
-	l := d.at()
+// syncInternal waits for the internal stream: afterwards any stream may use the
+// memory that was allocated on it.
+func (d *Device) syncInternal(doing string) error {
+	l := d.state()
 	for {
 		s := C.hs_stream_query(l.ctx, l.internal)
 		if done, err := d.answer(s, doing); done || err != nil {
 			return err
 		}
-		C.hs_breathe()
+		C.hs_pause()
 	}
 }
 
@@ -79,80 +79,80 @@ func (d *Device) Free(addr uint64) {
 		return // with the device its memory is lost
 	}
 	if size, ok := d.sizes.LoadAndDelete(addr); ok {
-		d.past.add(addr, size.(uint64))
+		d.freed.add(addr, size.(uint64))
 	}
-	if d.at().pool == 0 {
-		d.refused.add(addr)
-		d.freeAgain()
+	if d.state().pool == 0 {
+		d.unfreed.add(addr)
+		d.retryFrees()
 		return
 	}
-	d.freeAgain()
+	d.retryFrees()
 	if d.free(addr) != nil && d.opened() {
-		d.refused.add(addr)
+		d.unfreed.add(addr)
 	}
 }
 
 func (d *Device) free(addr uint64) error {
-	l := d.at()
+	l := d.state()
 	if l.pool == 0 {
 		return d.check(C.hs_free(l.ctx, C.CUdeviceptr(addr)), "free")
 	}
 	return d.check(C.hs_free_pool(l.ctx, C.CUdeviceptr(addr), l.internal), "free")
 }
 
-// refused is memory that the driver did not take back, or was not asked to: without
-// pools the call waits for all work of the device, and that may wait for the caller.
-type refused struct {
+// unfreed is memory whose free has failed or is deferred: without pools the call waits
+// for all work of the device, and that work may wait for the caller.
+type unfreed struct {
 	mu   sync.Mutex
 	list []uint64
 }
 
-func (u *refused) add(addr uint64) {
+func (u *unfreed) add(addr uint64) {
 	u.mu.Lock()
 	u.list = append(u.list, addr)
 	u.mu.Unlock()
 }
 
-func (u *refused) empty() bool {
+func (u *unfreed) empty() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.list) == 0
 }
 
-// freeAgain offers it once more.
-func (d *Device) freeAgain() {
-	if d.refused.empty() || d.at().pool == 0 && d.Pending() > 0 {
+// retryFrees frees the memory of unfreed again.
+func (d *Device) retryFrees() {
+	if d.unfreed.empty() || d.state().pool == 0 && d.Pending() > 0 {
 		return
 	}
-	d.refused.mu.Lock()
-	list := d.refused.list
-	d.refused.list = nil
-	d.refused.mu.Unlock()
+	d.unfreed.mu.Lock()
+	list := d.unfreed.list
+	d.unfreed.list = nil
+	d.unfreed.mu.Unlock()
 	for _, addr := range list {
 		if d.opened() && d.free(addr) != nil {
-			d.refused.add(addr)
+			d.unfreed.add(addr)
 		}
 	}
 }
 
-// Info implements driver.Device. What the pool keeps for later is free.
+// Info implements driver.Device. Memory that the pool keeps for later counts as free.
 func (d *Device) Info() (free, total uint64, err error) {
 	const doing = "memory info"
 	if err := d.usable(doing); err != nil {
 		return 0, 0, err
 	}
-	l := d.at()
+	l := d.state()
 	var unused, all, kept C.uint64_t
 	if err := d.check(C.hs_info(l.ctx, &unused, &all), doing); err != nil {
 		return 0, 0, err
 	}
 	if l.pool != 0 {
-		if err := d.settleInternal(doing); err != nil {
+		if err := d.syncInternal(doing); err != nil {
 			return 0, 0, err
 		}
 		s := C.hs_pool_kept(l.ctx, l.pool, &kept)
 		if C.hs_code(s) == codeNotSupported {
-			s, kept = 0, 0 // what the pool keeps counts as taken then
+			s, kept = 0, 0 // what the pool keeps counts as allocated then
 		}
 		if err := d.check(s, doing); err != nil {
 			return 0, 0, err
@@ -161,29 +161,28 @@ func (d *Device) Info() (free, total uint64, err error) {
 	return uint64(unused + kept), uint64(all), nil
 }
 
-// Owns implements driver.Device: what is in use, hal knows itself.
-func (d *Device) Owns(addr uint64) bool { return d.past.has(addr) }
+// Owns implements driver.Device for freed memory: hal keeps the blocks in use.
+func (d *Device) Owns(addr uint64) bool { return d.freed.has(addr) }
 
-// past is where memory of ours was that is free now. What other libraries have
-// beside it is not ours, though the driver maps both at once.
-type past struct {
+// freedRanges are the addresses of blocks that were allocated here and freed since.
+// Memory of other libraries may lie between them, in the same mapping of the driver.
+type freedRanges struct {
 	mu   sync.Mutex
-	list []stretch // by address; none touches the next
+	list []addressRange // by address; none touches the next
 }
 
-type stretch struct{ start, end uint64 }
+type addressRange struct{ start, end uint64 }
 
-// mostPast bounds the list: beyond it the oldest addresses may be taken for
-// memory of nobody.
-const mostPast = 1 << 14
+// maxFreed bounds the list: beyond it the lowest addresses are forgotten.
+const maxFreed = 1 << 14
 
-// at returns the first stretch that ends behind addr.
-func (p *past) at(addr uint64) int {
+// at returns the index of the first range that ends behind addr.
+func (p *freedRanges) at(addr uint64) int {
 	return sort.Search(len(p.list), func(i int) bool { return p.list[i].end > addr })
 }
 
-// add notes that a range was freed.
-func (p *past) add(start, size uint64) {
+// add adds a range that was freed.
+func (p *freedRanges) add(start, size uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	end := start + size
@@ -192,32 +191,32 @@ func (p *past) add(start, size uint64) {
 	for ; j < len(p.list) && p.list[j].start <= end; j++ {
 		start, end = min(start, p.list[j].start), max(end, p.list[j].end)
 	}
-	p.list = slices.Replace(p.list, i, j, stretch{start, end})
-	if len(p.list) > mostPast {
+	p.list = slices.Replace(p.list, i, j, addressRange{start, end})
+	if len(p.list) > maxFreed {
 		p.list = slices.Delete(p.list, 0, 1)
 	}
 }
 
-// remove notes that a range is in use again.
-func (p *past) remove(start, size uint64) {
+// remove removes a range that is in use again.
+func (p *freedRanges) remove(start, size uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	end := start + size
 	i := p.at(start)
 	j := i
-	var rest []stretch
+	var rest []addressRange
 	for ; j < len(p.list) && p.list[j].start < end; j++ {
 		if s := p.list[j]; s.start < start {
-			rest = append(rest, stretch{s.start, start})
+			rest = append(rest, addressRange{s.start, start})
 		}
 		if s := p.list[j]; s.end > end {
-			rest = append(rest, stretch{end, s.end})
+			rest = append(rest, addressRange{end, s.end})
 		}
 	}
 	p.list = slices.Replace(p.list, i, j, rest...)
 }
 
-func (p *past) has(addr uint64) bool {
+func (p *freedRanges) has(addr uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := p.at(addr)
@@ -230,15 +229,15 @@ const (
 	memoryDevice = 2
 )
 
-// Probe implements driver.VendorDriver. Of memory from a pool of ours that is alive hal
-// knows itself: to others it is none, whatever the driver still keeps there.
+// Probe implements driver.VendorDriver. Memory from a pool of this package is unknown
+// here: hal keeps its blocks in use, and its freed memory stays mapped.
 func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ordinal int, known bool) {
 	pools := map[C.CUmemoryPool]bool{}
 	var any *Device
 	for _, dev := range d.devices {
 		if dev.opened() {
 			any = dev
-			pools[dev.at().pool] = true
+			pools[dev.state().pool] = true
 		}
 	}
 	if any == nil || d.pinned.owns(addr) {

@@ -27,7 +27,7 @@ type module struct {
 	h   C.CUmodule
 }
 
-// logSize is how much of the compiler's words is kept.
+// logSize bounds the compiler's log, in bytes.
 const logSize = 8 << 10
 
 // Load implements driver.VendorDevice.
@@ -36,7 +36,7 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
-	// The driver reads text up to a NUL; whoever gives text as a binary may have none.
+	// The driver reads text up to a NUL, and an image may come without one.
 	code := C.CBytes(append(slices.Clip(image), 0))
 	defer C.free(code)
 	log := (*C.char)(C.calloc(1, logSize))
@@ -44,8 +44,8 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 	m := &module{dev: d}
 	if err := d.check(C.hs_module_load(d.ctx(), code, &m.h, log, logSize), doing); err != nil {
 		e := *err.(*driver.Error)
-		if words := strings.TrimSpace(C.GoString(log)); words != "" {
-			e.Text += "\n" + words
+		if text := strings.TrimSpace(C.GoString(log)); text != "" {
+			e.Text += "\n" + text
 		}
 		return nil, &e
 	}
@@ -81,15 +81,15 @@ func (m *module) Function(name string) (driver.Function, error) {
 func (m *module) Close() {
 	ms := &m.dev.modules
 	ms.mu.Lock()
-	_, there := ms.list[m]
+	_, found := ms.list[m]
 	delete(ms.list, m)
 	ms.mu.Unlock()
-	if there && m.dev.opened() {
+	if found && m.dev.opened() {
 		_ = m.dev.check(C.hs_module_unload(m.dev.ctx(), m.h), "unload module")
 	}
 }
 
-// unload closes all programs.
+// unload unloads all programs.
 func (p *modules) unload(d *Device) {
 	p.mu.Lock()
 	list := p.list
@@ -132,10 +132,10 @@ func (s *Stream) Launch(l driver.Launch) (err error) {
 		spec.cooperative = 1
 	}
 	args := unsafe.Pointer(unsafe.SliceData(l.Args))
-	return s.did(C.hs_launch_kernel(d.ctx(), s.h, &spec, args, driver.Cell), doing)
+	return s.enqueuedOne(C.hs_launch_kernel(d.ctx(), s.h, &spec, args, driver.Cell), doing)
 }
 
-// delayPTX is a kernel that is busy for a number of nanoseconds.
+// delayPTX is a kernel that spins for a number of nanoseconds.
 const delayPTX = `.version 6.0
 .target sm_50
 .address_size 64
@@ -169,13 +169,13 @@ func (s *Stream) Delay(ns int64, tag driver.Tag) error {
 	return s.Launch(driver.Launch{Function: f, Grid: one, Block: one, Args: args, Tag: tag})
 }
 
-// delayFunction loads the kernel at its first use. Of threads that come at once
-// each may load it; one of the modules is used.
+// delayFunction loads the kernel at its first use. Threads that call at the same time
+// may each load it; one of the modules is used.
 func (d *Device) delayFunction() (driver.Function, error) {
 	if err := d.usable("delay"); err != nil {
 		return nil, err
 	}
-	l := d.at()
+	l := d.state()
 	if f := l.delay.Load(); f != nil {
 		return *f, nil
 	}

@@ -13,9 +13,9 @@ import (
 	"halstream/hal/driver"
 )
 
-// pinned is host memory that all devices read late. What is given back is kept
-// for the next who asks: the driver's call to free it may wait for all work of
-// the device, and that may wait for the caller.
+// pinned is a pool of page-locked host memory, which devices access in stream order.
+// Freed blocks are kept for later allocations: the driver's call to free one may wait
+// for all work of the device, and that work may wait for the caller.
 type pinned struct {
 	mu    sync.Mutex
 	slabs []slab // by address
@@ -24,11 +24,11 @@ type pinned struct {
 
 type slab struct{ start, size uint64 }
 
-// leastSlab is the smallest piece that the driver is asked for.
+// leastSlab is the smallest size that is allocated from the driver, in bytes.
 const leastSlab = 4 << 10
 
-// room returns what a size is rounded up to, so that pieces fit again: at most
-// an eighth more, in whole pages.
+// room rounds a size up, so that freed blocks fit later requests: at most an eighth
+// more, in whole pages.
 func room(size uint64) uint64 {
 	if size <= leastSlab {
 		return leastSlab
@@ -37,7 +37,7 @@ func room(size uint64) uint64 {
 	return (size + step - 1) / step * step
 }
 
-// anyDevice returns one whose context can be used for what belongs to none.
+// anyDevice returns a device whose context can be used for calls about host memory.
 func (d *Driver) anyDevice(doing string) (*Device, error) {
 	for _, dev := range d.devices {
 		if dev != nil && dev.opened() {
@@ -130,28 +130,27 @@ func (d *Driver) FreeHost(addr uint64) {
 // OwnsHost implements driver.Driver.
 func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owns(addr) }
 
-// drain gives what is kept back to the system. It may take as long as the work
-// of the devices does.
+// drain frees the unused blocks. It may block until the devices' work is done.
 func (p *pinned) drain(d *Driver) {
 	p.mu.Lock()
-	var gone []uint64
+	var removed []uint64
 	for _, list := range p.spare {
-		gone = append(gone, list...)
+		removed = append(removed, list...)
 	}
 	p.spare = nil
-	for _, addr := range gone {
+	for _, addr := range removed {
 		i := p.index(addr) - 1
 		p.slabs = append(p.slabs[:i], p.slabs[i+1:]...)
 	}
 	p.mu.Unlock()
-	if len(gone) == 0 {
-		return // also of a driver of which no device could be opened
+	if len(removed) == 0 {
+		return // without this a driver of which no device could be opened would fail
 	}
 	dev, err := d.anyDevice("free pinned memory")
 	if err != nil {
 		return
 	}
-	for _, addr := range gone {
+	for _, addr := range removed {
 		_ = dev.check(C.hs_host_free(dev.ctx(), C.uint64_t(addr)), "free pinned memory")
 	}
 }
@@ -166,9 +165,9 @@ func (d *Driver) Register(addr, size uint64) error {
 	return dev.check(C.hs_register(dev.ctx(), C.uint64_t(addr), C.uint64_t(size)), doing)
 }
 
-// Unregister implements driver.Driver. What is refused is tried once more, on
-// another device if the first was lost: nobody could do it later, and the
-// program's memory would stay pinned.
+// Unregister implements driver.Driver. A call that failed is tried once more, on
+// another device if the first was lost: there is no later occasion, and the memory
+// of the program would stay pinned.
 func (d *Driver) Unregister(addr uint64) error {
 	const doing = "unregister memory"
 	var failed error

@@ -14,46 +14,47 @@ import (
 	"halstream/hal/park"
 )
 
-// poller is the one thread that sees which held places the streams have come
-// to. It looks at words in pinned memory, in C, without a pause at first and
-// less and less often later, and sleeps while no stream holds any.
+// poller is the thread that runs held operations when their streams reach them. It
+// polls words in pinned memory, in C, at first without a pause and then less and
+// less often, and sleeps while no stream has a held operation.
 type poller struct {
 	mu      sync.Mutex
-	active  map[*Stream]struct{} // with held places
+	active  map[*Stream]struct{} // streams with held operations
 	running bool
 	closed  bool
 
-	poke   *C.uint32_t // changes when there is something new to look at
-	asleep atomic.Bool
-	bed    *park.Parker
-	ended  chan struct{}
+	wakeups *C.uint32_t // changes when the list of held operations has changed
+	asleep  atomic.Bool
+	parker  *park.Parker
+	ended   chan struct{}
 
-	watch *C.hs_watch // what the thread looks at, in C's memory
+	watch *C.hs_watch // the words that are polled, in C's memory
 	room  int
 }
 
 func newPoller() *poller {
 	return &poller{
-		active: map[*Stream]struct{}{},
-		poke:   (*C.uint32_t)(C.calloc(1, C.sizeof_uint32_t)),
-		bed:    park.Get(),
-		ended:  make(chan struct{}),
+		active:  map[*Stream]struct{}{},
+		wakeups: (*C.uint32_t)(C.calloc(1, C.sizeof_uint32_t)),
+		parker:  park.Get(),
+		ended:   make(chan struct{}),
 	}
 }
 
-// sliceNS is how long it looks before it asks whether a device was lost.
+// sliceNS is for how many nanoseconds it polls before it queries whether a device
+// was lost.
 const sliceNS = 50_000_000
 
-// add begins the enqueue of h. It is listed before the driver is called: two
-// threads may call for one stream in the other order than they are listed in,
-// so as many places as were ever under way at once are looked at.
+// add begins the enqueue of h. It is listed before the driver is called, and two
+// threads may call the driver for one stream in another order than they are listed
+// in, so as many operations as were ever in flight at once are polled.
 func (p *poller) add(h *held) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := h.s
-	h.flying = true
-	s.flying++
-	s.mostFlying = max(s.mostFlying, s.flying)
+	h.inFlight = true
+	s.inFlight++
+	s.maxInFlight = max(s.maxInFlight, s.inFlight)
 	s.holds = append(s.holds, h)
 	p.active[s] = struct{}{}
 	if !p.running && !p.closed {
@@ -62,30 +63,29 @@ func (p *poller) add(h *held) {
 	}
 }
 
-// landed ends the enqueue of h. It reports false if h was not enqueued, or the
-// device was lost meanwhile: then h is forgotten. It reports true if the stream
-// has come to h.
-func (p *poller) landed(h *held, ok bool) bool {
+// added ends the enqueue of h, whose call of the driver has succeeded if ok. It
+// reports whether h is enqueued; otherwise h is removed. If the stream has reached h
+// already, h is enqueued whatever the call has returned.
+func (p *poller) added(h *held, ok bool) bool {
 	p.mu.Lock()
 	s := h.s
-	h.flying = false
-	s.flying--
+	h.inFlight = false
+	s.inFlight--
 	if !ok || s.dev.lost.Load() != nil {
-		// Still in the list, unless the stream has come to it already: then it was
-		// enqueued, and its slot is in use, whatever the call has answered.
+		// It is in no list any more if the stream has reached it: then its slot is in use.
 		ok = !p.remove(h)
 	}
 	p.mu.Unlock()
 	if ok {
 		p.wake()
 	} else {
-		h.open() // for a thread of the driver's that waits
+		h.open() // a function on the driver's thread may wait for it
 		s.dev.slots.give(h.slot)
 	}
 	return ok
 }
 
-// remove takes h out of its stream's list and reports whether it was there.
+// remove removes h from its stream's list and reports whether it was there.
 func (p *poller) remove(h *held) bool {
 	s := h.s
 	for i, o := range s.holds {
@@ -104,31 +104,31 @@ func (p *poller) remove(h *held) bool {
 }
 
 func (p *poller) wake() {
-	atomic.AddUint32((*uint32)(p.poke), 1)
+	atomic.AddUint32((*uint32)(p.wakeups), 1)
 	if p.asleep.Swap(false) {
-		p.bed.Unpark()
+		p.parker.Unpark()
 	}
 }
 
-// opened forgets a gate that was opened.
+// opened removes a gate that was opened.
 func (p *poller) opened(h *held) {
 	p.mu.Lock()
-	there := p.remove(h)
+	found := p.remove(h)
 	p.mu.Unlock()
-	if there {
+	if found {
 		h.s.dev.slots.give(h.slot)
 		p.wake()
 	}
 }
 
-// collect lists the places that streams may come to next.
+// collect lists the operations that streams may reach next.
 func (p *poller) collect() []*held {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []*held
 	for s := range p.active {
 		for i, h := range s.holds {
-			if i >= s.mostFlying {
+			if i >= s.maxInFlight {
 				break
 			}
 			if h.what != C.HS_GATE {
@@ -153,54 +153,54 @@ func (p *poller) collect() []*held {
 func (p *poller) work() {
 	defer close(p.ended)
 	for {
-		poked := atomic.LoadUint32((*uint32)(p.poke))
+		wakeupsSeen := atomic.LoadUint32((*uint32)(p.wakeups))
 		list := p.collect()
 		limit := int64(sliceNS)
 		if len(list) == 0 {
 			limit = int64(C.HS_POLL_SPIN)
 		}
-		i := int(C.hs_poll(p.watch, C.int(len(list)), p.poke, C.uint32_t(poked), C.int64_t(limit)))
+		i := int(C.hs_poll(p.watch, C.int(len(list)), p.wakeups, C.uint32_t(wakeupsSeen), C.int64_t(limit)))
 		switch {
 		case i >= 0:
 			p.arrived(list[i:])
-		case atomic.LoadUint32((*uint32)(p.poke)) != poked:
+		case atomic.LoadUint32((*uint32)(p.wakeups)) != wakeupsSeen:
 		case p.over():
 			return
 		case len(list) > 0:
 			ask(list)
 		default:
 			p.asleep.Store(true)
-			if atomic.LoadUint32((*uint32)(p.poke)) == poked {
-				p.bed.Park(-1, 0)
+			if atomic.LoadUint32((*uint32)(p.wakeups)) == wakeupsSeen {
+				p.parker.Park(-1, 0)
 			}
 			p.asleep.Store(false)
 		}
 	}
 }
 
-// over reports whether close was called; abandon drops what is left then.
+// over reports whether close was called.
 func (p *poller) over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.closed
 }
 
-// arrived runs what the streams have come to.
+// arrived runs the operations that their streams have reached.
 func (p *poller) arrived(list []*held) {
 	for _, h := range list {
 		if uint32(C.hs_reached(h.slot.p)) != h.value {
 			continue
 		}
 		p.mu.Lock()
-		there := p.remove(h)
+		found := p.remove(h)
 		p.mu.Unlock()
-		if there {
+		if found {
 			h.run()
 		}
 	}
 }
 
-// ask finds out whether a device was lost: no stream of it comes to anything then.
+// ask queries whether a device was lost: its streams reach no operation any more.
 func ask(list []*held) {
 	asked := map[*Device]bool{}
 	for _, h := range list {
@@ -211,21 +211,21 @@ func ask(list []*held) {
 	}
 }
 
-// abandon drops all held places of a device that was lost, or is being closed.
-// Its streams pass those that they have not come to.
-func (p *poller) abandon(d *Device) {
+// dropHeld drops all held operations of a device that was lost, or is being closed,
+// and opens them for streams that reach them later.
+func (p *poller) dropHeld(d *Device) {
 	p.mu.Lock()
-	var gone []*held
+	var dropped []*held
 	for s := range p.active {
 		if s.dev != d {
 			continue
 		}
 		kept := s.holds[:0:0]
 		for _, h := range s.holds {
-			if h.flying {
-				kept = append(kept, h) // its own call ends it
+			if h.inFlight {
+				kept = append(kept, h) // the thread that enqueues it removes it
 			} else {
-				gone = append(gone, h)
+				dropped = append(dropped, h)
 			}
 		}
 		if s.holds = kept; len(kept) == 0 {
@@ -233,14 +233,14 @@ func (p *poller) abandon(d *Device) {
 		}
 	}
 	p.mu.Unlock()
-	for _, h := range gone {
+	for _, h := range dropped {
 		h.drop()
-		h.open() // for a thread of the driver's that waits
+		h.open() // a function on the driver's thread may wait for it
 	}
 	p.wake()
 }
 
-// close ends the thread, whether or not streams still hold something.
+// close ends the thread, whether or not streams have held operations.
 func (p *poller) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -252,7 +252,7 @@ func (p *poller) close() {
 	}
 }
 
-// titles returns what a stream comes to next, at most that many.
+// titles describes the first held operations of a stream, at most most of them.
 func (p *poller) titles(s *Stream, most int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

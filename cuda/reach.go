@@ -12,18 +12,18 @@ func (s *Stream) Last() uint64 { return s.enqueued.Load() }
 
 // Mark implements driver.Stream.
 func (s *Stream) Mark() uint64 {
-	s.counted()
+	s.countOne()
 	place := s.enqueued.Load()
 	s.Keep()
 	return place
 }
 
-// Keep implements driver.VendorStream. Where the driver refuses the mark, Reached is
-// true later than it could be. So it is on the legacy default stream, where a mark
-// would make all blocking streams wait for each other.
+// Keep implements driver.VendorStream. If the driver refuses the mark, Reached becomes
+// true later than it could. No mark is recorded on the legacy default stream, where it
+// would make all ordered streams wait for each other.
 func (s *Stream) Keep() {
 	d := s.dev
-	if s.h == legacyHandle || d.usable("keep place") != nil || s.behind() != nil {
+	if s.h == legacyHandle || d.usable("keep place") != nil || s.endWithoutHandle() != nil {
 		return
 	}
 	if !s.enter() {
@@ -41,19 +41,19 @@ func (s *Stream) Keep() {
 	}
 	s.mu.Lock()
 	s.kept = append(s.kept, keptMark{place, m})
-	many := len(s.kept) > mostKept
+	many := len(s.kept) > maxKept
 	s.mu.Unlock()
 	if many {
-		s.look()
+		s.queryKept()
 	}
 }
 
-// mostKept is how many marks a stream keeps without looking which were reached.
-const mostKept = 64
+// maxKept is how many marks a stream keeps before it queries which were reached.
+const maxKept = 64
 
 // Reached implements driver.Stream.
 func (s *Stream) Reached(place uint64) bool {
-	if s.reached.Load() >= place || s.dev.gone() {
+	if s.reached.Load() >= place || s.dev.unusable() {
 		return true
 	}
 	for {
@@ -66,7 +66,7 @@ func (s *Stream) Reached(place uint64) bool {
 
 // At implements driver.Stream.
 func (s *Stream) At(place uint64) driver.Point {
-	if tail := s.behind(); tail != nil {
+	if tail := s.endWithoutHandle(); tail != nil {
 		return tail
 	}
 	s.mu.Lock()
@@ -80,8 +80,8 @@ func (s *Stream) At(place uint64) driver.Point {
 	return s.Point()
 }
 
-// look asks the driver which kept marks were reached, in their order.
-func (s *Stream) look() {
+// queryKept queries which kept marks were reached, in their order.
+func (s *Stream) queryKept() {
 	d := s.dev
 	for {
 		s.mu.Lock()
@@ -95,13 +95,13 @@ func (s *Stream) look() {
 		if !held {
 			return
 		}
-		done := s.reached.Load() >= first.place || d.gone()
+		done := s.reached.Load() >= first.place || d.unusable()
 		if !done {
 			done, _ = d.answer(C.hs_event_query(d.ctx(), first.mark.event), "look at place")
 			done = done || d.lost.Load() != nil
 		}
 		if done {
-			s.note(first.place)
+			s.setReached(first.place)
 			s.mu.Lock()
 			mine := len(s.kept) > 0 && s.kept[0] == first
 			if mine {
@@ -120,14 +120,14 @@ func (s *Stream) look() {
 	}
 }
 
-// refresh finds out how far the stream is, if somebody wants to know.
+// refresh queries how far the stream is if Reached has answered false since.
 func (s *Stream) refresh() {
-	s.look()
+	s.queryKept()
 	wanted := s.wanted.Load()
 	if s.reached.Load() >= wanted {
 		return
 	}
-	if tail := s.behind(); tail != nil {
+	if tail := s.endWithoutHandle(); tail != nil {
 		tail.Wait(0)
 		return
 	}
@@ -156,7 +156,7 @@ func (d *Driver) Refresh() {
 	}
 }
 
-// countWait notes that s was told to wait for e.
+// countWait adds a wait of s for e, which was just enqueued, to the event's count.
 func (s *Stream) countWait(e *Event) error {
 	p, err := s.point("wait event")
 	if err != nil {

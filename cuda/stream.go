@@ -14,16 +14,16 @@ import (
 	"halstream/hal/driver"
 )
 
-// The driver's numbers of streams that exist without being made, and its flag.
+// The driver's handles of its predefined streams, and its flag for a new stream.
 const (
 	legacyHandle      = 1
 	perThreadHandle   = 2
 	nonBlockingStream = 1
 )
 
-// Stream is a stream of the driver. It counts what it was given, and keeps how
-// much of that is known to be done: from queries and waits of the program, and
-// from marks where somebody needs to know of a single operation.
+// Stream is a stream of the driver. It counts the operations that were enqueued, and
+// how many of them are known to be done: from queries and waits of the program, and
+// from marks where the state of a single operation is needed.
 type Stream struct {
 	dev      *Device
 	h        C.CUstream
@@ -31,26 +31,26 @@ type Stream struct {
 	level    uint8
 	external bool
 	ordered  bool
-	own      C.uintptr_t // the thread whose default stream this is, 0 for others
+	owner    C.uintptr_t // the thread whose default stream this is, 0 for others
 
 	enqueued atomic.Uint64 // operations the driver has accepted
 	reached  atomic.Uint64 // those known to be done
-	wanted   atomic.Uint64 // the place somebody asked for in vain
+	wanted   atomic.Uint64 // the latest place for which Reached has answered false
 
 	enqueuing atomic.Int64 // threads that enqueue, and whether the stream was closed: see beginEnqueue
-	users     atomic.Int64 // of the handle, and whether it was closed: see enter
+	users     atomic.Int64 // threads that use the handle, and whether it was closed: see enter
 
 	turn turn
 
 	mu      sync.Mutex
 	failure *driver.Error
 	kept    []keptMark
-	tail    *point // of a closed stream: all of its work
-	last    *point // of a thread's own stream: its work so far
+	tail    *point // of a closed stream: behind all of its work
+	last    *point // of a per-thread default stream: behind its work so far
 
-	// Of the poller, and guarded by it.
-	holds              []*held
-	flying, mostFlying int
+	// Guarded by the poller.
+	holds                 []*held
+	inFlight, maxInFlight int
 }
 
 // keptMark stands for the operation at a place.
@@ -70,7 +70,7 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	if o.Ordered {
 		flags = 0
 	}
-	priority := d.at().greatest + int(o.Level)
+	priority := d.state().greatest + int(o.Level)
 	if err := d.check(C.hs_stream_new(d.ctx(), C.uint32_t(flags), C.int(priority), &s.h), doing); err != nil {
 		return nil, err
 	}
@@ -86,17 +86,18 @@ func (s *Stream) Made() driver.StreamOptions {
 	return driver.StreamOptions{Level: s.level, Ordered: s.ordered}
 }
 
-// did ends a call that enqueued one operation.
-func (s *Stream) did(status C.hs_status, doing string) error {
+// enqueuedOne checks the result of a call of the driver that enqueues one operation,
+// and counts it.
+func (s *Stream) enqueuedOne(status C.hs_status, doing string) error {
 	if err := s.dev.check(status, doing); err != nil {
 		return err
 	}
-	s.counted()
+	s.countOne()
 	return nil
 }
 
-// note keeps that the operations up to a place are done.
-func (s *Stream) note(place uint64) {
+// setReached makes the operations up to a place count as done.
+func (s *Stream) setReached(place uint64) {
 	for {
 		before := s.reached.Load()
 		if before >= place || s.reached.CompareAndSwap(before, place) {
@@ -117,15 +118,15 @@ func (s *Stream) Record(e driver.Event, tag driver.Tag) (err error) {
 	if err := ev.record(s); err != nil {
 		return err
 	}
-	s.counted()
+	s.countOne()
 	if ev.opts.Settable {
 		return s.setWord(ev, 1, "record")
 	}
 	return nil
 }
 
-// Nop implements driver.Stream: the driver has no operation that does nothing,
-// but recording an event that nobody looks at is one.
+// Nop implements driver.Stream. The driver has no empty operation, so it records an
+// event that is not used otherwise.
 func (s *Stream) Nop(tag driver.Tag) (err error) {
 	const doing = "nop"
 	if err := s.beginEnqueue(doing); err != nil {
@@ -139,7 +140,7 @@ func (s *Stream) Nop(tag driver.Tag) (err error) {
 		return err
 	}
 	defer m.release()
-	return s.did(C.hs_record(s.dev.ctx(), m.event, s.h), doing)
+	return s.enqueuedOne(C.hs_record(s.dev.ctx(), m.event, s.h), doing)
 }
 
 // Query implements driver.Stream.
@@ -149,7 +150,7 @@ func (s *Stream) Query() (bool, error) {
 	if err := d.usable(doing); err != nil {
 		return false, err
 	}
-	if tail := s.behind(); tail != nil {
+	if tail := s.endWithoutHandle(); tail != nil {
 		return tail.Wait(0), nil
 	}
 	if !s.enter() {
@@ -159,7 +160,7 @@ func (s *Stream) Query() (bool, error) {
 	place := s.enqueued.Load()
 	done, err := d.answer(C.hs_stream_query(d.ctx(), s.h), doing)
 	if done {
-		s.note(place)
+		s.setReached(place)
 	}
 	return done, err
 }
@@ -167,14 +168,14 @@ func (s *Stream) Query() (bool, error) {
 // Point implements driver.Stream.
 func (s *Stream) Point() driver.Point {
 	const doing = "synchronize"
-	if tail := s.behind(); tail != nil {
+	if tail := s.endWithoutHandle(); tail != nil {
 		return tail
 	}
 	if s.ordered && s.dev.opened() {
-		// A mark behind work of an ordered stream would wait for what the legacy
-		// default stream was given since: the host must not.
+		// A record on an ordered stream would wait for the work that was enqueued on
+		// the legacy default stream since: the host must not wait for that.
 		if done, err := s.dev.answer(C.hs_stream_query(s.dev.ctx(), legacyHandle), doing); !done && err == nil {
-			return &rest{s, s.enqueued.Load()}
+			return &idlePoint{s, s.enqueued.Load()}
 		}
 	}
 	if !s.enter() {
@@ -206,7 +207,6 @@ func (s *Stream) point(doing string) (*point, error) {
 	return newPoint(m, s, place), nil
 }
 
-// fail keeps the first error of the stream.
 // fail makes err the stream's error unless it has one, and reports whether it did.
 func (s *Stream) fail(err *driver.Error) bool {
 	s.mu.Lock()
@@ -230,8 +230,8 @@ func (s *Stream) Failure() *driver.Error {
 	return err
 }
 
-// Close implements driver.Stream. The driver lets pending work finish. Where
-// another thread enqueues at this moment, that thread closes the handle.
+// Close implements driver.Stream. Pending work still runs. If another thread
+// enqueues at this moment, that thread closes the handle.
 func (s *Stream) Close() {
 	if s.h == legacyHandle {
 		return
@@ -241,20 +241,20 @@ func (s *Stream) Close() {
 	}
 }
 
-// closeHandle records a mark behind all work, which tells when it is done, and
-// gives the handle back. No thread enqueues any more.
+// closeHandle records a mark behind all work, by which its completion is seen later,
+// and releases the handle. No thread enqueues any more.
 func (s *Stream) closeHandle() {
-	tail := s.behind()
+	tail := s.endWithoutHandle()
 	if tail == nil {
 		var err error
 		if tail, err = s.point("close stream"); err != nil {
-			if !s.dev.gone() {
-				// Nobody could tell when its work is done: it stays as it is, to be
-				// asked, until its context goes.
+			if !s.dev.unusable() {
+				// Without a mark only the handle tells when the work is done, so it
+				// stays until the context is released.
 				return
 			}
-			tail = s.nowhere()
-			s.note(s.enqueued.Load())
+			tail = s.reachedPoint()
+			s.setReached(s.enqueued.Load())
 		}
 	}
 	s.mu.Lock()
@@ -282,12 +282,12 @@ func (s *Stream) Describe() string {
 	}
 	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, max(1, s.enqueued.Load()-s.reached.Load()))
 	if holds := s.dev.drv.poller.titles(s, 4); len(holds) > 0 {
-		text += "; of the host's doing it comes to " + strings.Join(holds, ", ") + " next"
+		text += "; its next operations that need the host are " + strings.Join(holds, ", ")
 	}
 	return text
 }
 
-// forget lets go of the marks that the stream keeps.
+// forget releases the marks that the stream keeps.
 func (s *Stream) forget() {
 	s.mu.Lock()
 	kept, tail, last := s.kept, s.tail, s.last

@@ -25,16 +25,16 @@ int hs_has(int number) { return *place(&hs_api, number) != NULL; }
 /* The newest form of cuGetProcAddress, of drivers from 12.0. */
 typedef CUresult (*resolver)(const char *base, void **found, int version, uint64_t flags, int *status);
 
-/* A symbol by its full name cannot have another form than ours, so this is asked
- * first. The driver's own look-up comes second, for shims that export nothing
- * else: it is asked for the version whose form we know, never for a newer one. */
+/* dlsym comes first, since a symbol's full name fixes its parameters. The driver's
+ * own look-up comes second, for shims that export nothing else: it is asked for the
+ * version whose parameters are declared here, never for a newer one. */
 static void *find(void *library, resolver resolve, int number, int version)
 {
     if (rows[number].version > version) return NULL;
     void *found = dlsym(library, rows[number].symbol);
     if (found == NULL && resolve != NULL) {
         int status = 1;
-        /* It succeeds without having found anything. */
+        /* It may return success and report in status that it has found nothing. */
         if (resolve(rows[number].base, &found, rows[number].version, 0, &status) != 0 || status != 0) found = NULL;
     }
     return found;
@@ -89,7 +89,7 @@ int hs_load(const char *path, int least, int in_use, int *version, char *text, s
         }
         *place(&table, i) = found;
     }
-    /* In use the table is the same already, and others read it. */
+    /* A table in use is equal already, and other threads read it. */
     if (!in_use) hs_api = table;
     current = library;
     return HS_LOADED;

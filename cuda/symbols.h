@@ -9,7 +9,8 @@
 typedef int32_t CUresult;
 typedef int32_t CUdevice;
 typedef uint64_t CUdeviceptr;
-/* Handles are numbers: 1 and 2 are streams, and no pointer of Go's may be one. */
+/* Handles are integers, not pointers: 1 and 2 are predefined streams, and Go's
+ * collector must not take a handle for an address in its heap. */
 typedef uintptr_t CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUmemoryPool;
 typedef void (*CUhostFn)(void *data);
 
@@ -72,9 +73,9 @@ enum {
     HS_WAIT_GEQ = 0,
 };
 
-/* X(symbol, base name and version for cuGetProcAddress, must it be there, parameters).
- * A base name differs from its symbol where the symbol has a suffix that only
- * names a newer form of the same function. */
+/* X(symbol, base name and version for cuGetProcAddress, whether it is required,
+ * parameters). A base name differs from its symbol where the symbol has a suffix that
+ * only names a newer form of the same function. */
 #define HS_SYMBOLS(X) \
     X(cuInit, "cuInit", 2000, 1, (unsigned flags)) \
     X(cuDriverGetVersion, "cuDriverGetVersion", 2020, 1, (int *version)) \
@@ -171,14 +172,13 @@ extern hs_api_table hs_api;
 /* Calls a function of the library; one that it lacks is not supported. */
 #define HS_CALL(name, ...) (hs_api.name ? hs_api.name(__VA_ARGS__) : HS_NOT_SUPPORTED)
 
-/* What loading ended with. */
+/* Results of hs_load. */
 enum { HS_LOADED, HS_NO_LIBRARY, HS_NOT_DRIVER, HS_TOO_OLD, HS_LACKS, HS_OTHER };
 
 /* Opens the library at path, or by its usual names if path is NULL, and fills the
- * table. Called once at a time, by any thread. On failure text says what failed:
- * the loader's words, or the symbol that is missing. While in_use is not 0 the table
- * is in use, and another library than its own is refused. A library that was opened
- * stays for the life of the process. */
+ * table. May be called by any thread, but not by two at the same time. On failure text
+ * is the loader's message, or the symbol that is missing. While in_use is not 0 a
+ * library other than the table's is refused. A library is never unloaded. */
 int hs_load(const char *path, int least, int in_use, int *version, char *text, size_t size);
 
 /* The name of a function of the table. */

@@ -40,7 +40,7 @@ func (s *Stream) follow(tag driver.Tag, also *turn) followed {
 	if tag == 0 {
 		return f
 	}
-	for clock := stopwatch(); ; C.hs_breathe() {
+	for clock := stopwatch(); ; C.hs_pause() {
 		// Both or none: two streams that wait for each other must not hold one each.
 		if also == nil || also.try() {
 			if s.turn.try() {

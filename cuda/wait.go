@@ -29,7 +29,7 @@ func (s *Stream) setWord(e *Event, value uint32, doing string) error {
 	if err != nil {
 		return err
 	}
-	return s.did(C.hs_word_write(s.dev.ctx(), s.h, w.slot.dev, C.uint32_t(value)), doing)
+	return s.enqueuedOne(C.hs_word_write(s.dev.ctx(), s.h, w.slot.dev, C.uint32_t(value)), doing)
 }
 
 // Wait implements driver.Stream.
@@ -52,7 +52,7 @@ func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
 		if m == nil {
 			return nil // never recorded: nothing to wait for
 		}
-		err := s.did(C.hs_wait(d.ctx(), s.h, m.event), doing)
+		err := s.enqueuedOne(C.hs_wait(d.ctx(), s.h, m.event), doing)
 		m.release()
 		if err != nil {
 			return err
@@ -64,8 +64,8 @@ func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
 	return nil
 }
 
-// waitSlow waits for a settable event, or with a limit: then the host looks on
-// the stream's behalf, and lets it go on.
+// waitSlow waits for a settable event, or with a limit: then a host thread waits on
+// behalf of the stream, which is held meanwhile.
 func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 	var w *word
 	if e.opts.Settable {
@@ -74,14 +74,14 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 			return err
 		}
 		if limit == driver.Forever {
-			return s.did(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing)
+			return s.enqueuedOne(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing)
 		}
 	}
 	var at driver.Point = &wordPoint{w}
 	if w == nil {
 		at = e.Point()
 	}
-	forget := func() {
+	release := func() {
 		if p, ok := at.(*point); ok {
 			p.drop()
 		}
@@ -92,9 +92,9 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 				e.opts.ID, time.Duration(limit)))
 		}
 	}
-	err := s.task(doing, fmt.Sprintf("wait for event %d with a limit", e.opts.ID), look, forget)
+	err := s.task(doing, fmt.Sprintf("wait for event %d with a limit", e.opts.ID), look, release)
 	if err != nil {
-		forget()
+		release()
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
 	}
 	f := s.follow(tag, &other.turn)
 	defer func() { f.end(s.dev.drv, err) }()
-	tail := other.behind()
+	tail := other.endWithoutHandle()
 	if tail == nil && !other.enter() {
 		tail = other.end() // closed meanwhile
 	}
@@ -124,10 +124,10 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
 			return nil
 		}
 		defer tail.mark.release()
-		if tail.state.Load() == reached { // another owner may use the mark by now
+		if tail.state.Load() == reached { // the mark may have another user by now
 			return nil
 		}
-		return s.did(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
+		return s.enqueuedOne(C.hs_wait(s.dev.ctx(), s.h, tail.mark.event), doing)
 	}
 	defer other.leave()
 	m, err := other.dev.newMark(eventDisableTiming, doing)
@@ -135,5 +135,5 @@ func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) (err error) {
 		return err
 	}
 	defer m.release()
-	return s.did(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing)
+	return s.enqueuedOne(C.hs_wait_stream(s.dev.ctx(), s.h, other.dev.ctx(), other.h, m.event), doing)
 }
