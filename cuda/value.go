@@ -14,7 +14,7 @@ const (
 	attributeMissingBit = 123
 )
 
-// noCondition is that of a write.
+// noCondition is the condition of a write.
 const noCondition = -1
 
 // WriteValue implements driver.Stream.
@@ -29,12 +29,14 @@ func (s *Stream) WaitValue(v driver.Value) error {
 	return s.value(v, C.int(v.Condition), doing)
 }
 
-func (s *Stream) value(v driver.Value, condition C.int, doing string) error {
+func (s *Stream) value(v driver.Value, condition C.int, doing string) (err error) {
 	d := s.dev
 	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
 	defer s.endEnqueue()
+	f := s.follow(v.Tag, nil)
+	defer func() { f.end(d.drv, err) }()
 	if !d.memops() || d.attribute(attributeValues64) == 0 {
 		return driver.Errorf(driver.NotSupported, doing,
 			"it needs stream memory operations of 64 bits, which %s or its driver has not (CUDA 11.7 has them)", d.title())
@@ -46,5 +48,5 @@ func (s *Stream) value(v driver.Value, condition C.int, doing string) error {
 			return d.check(status, doing)
 		}
 	}
-	return s.did(C.hs_value(d.ctx(), s.h, dev, C.uint64_t(v.Value), condition), doing)
+	return s.enqueuedOne(C.hs_value(d.ctx(), s.h, dev, C.uint64_t(v.Value), condition), doing)
 }

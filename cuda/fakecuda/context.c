@@ -1,4 +1,4 @@
-/* Contexts, which of them a thread has, and their errors. */
+/* Contexts, which of them is current on a thread, and their errors. */
 #include "fakecuda.h"
 
 static _Thread_local struct thread self;
@@ -7,7 +7,8 @@ struct thread *this_thread(void) {
     return &self;
 }
 
-/* What is on top of this thread's stack, or 201. A poisoned one gives its code. */
+/* Returns the context on top of this thread's stack; fails with 201 without one, and
+ * with the code of a poisoned one. */
 CUresult current_context(struct context **context) {
     if (self.depth == 0)
         return INVALID_CONTEXT;
@@ -41,8 +42,8 @@ void wake_all(struct context *context) {
     pthread_cond_broadcast(&context->job_added);
 }
 
-/* The first code counts. What is pending goes without having run; streams of
- * other contexts that wait for it wait for ever, as the place is never reached. */
+/* Only the first code has an effect. Pending work is dropped; streams of other contexts
+ * that wait for it block for ever, since its place is never reached. */
 void poison(struct context *context, CUresult code) {
     if (atomic_load(&context->error) != SUCCESS)
         return;
@@ -69,8 +70,8 @@ static struct context *context_new(int device) {
     pthread_cond_init(&context->job_added, NULL);
     context->handle = table_put(&state.contexts, context);
     context->legacy = stream_new(context, 0, LEAST_PRIORITY, false);
-    /* Two more that callers never see: for events of the whole context, and for
-     * events that the whole context waits for. */
+    /* Two internal streams: for events recorded on the whole context, and for events
+     * that the whole context waits for. */
     context->fence = stream_new(context, 1, LEAST_PRIORITY, false);
     context->gate = stream_new(context, 1, LEAST_PRIORITY, false);
     return context;
@@ -83,7 +84,7 @@ void context_unref(struct context *context) {
     free(context);
 }
 
-/* Takes everything of a context away. Nothing of it is pending, or it is poisoned. */
+/* Frees all objects of a context. It has no pending work, or it is poisoned. */
 static void context_drop(struct context *context) {
     poison(context, CONTEXT_IS_DESTROYED);
     for (size_t i = 0; i < state.events.count; i++) {
@@ -111,8 +112,8 @@ static void context_drop(struct context *context) {
     context_unref(context);
 }
 
-/* Ends a context when no thread of ours uses its memory any more. A host function
- * may go on; what comes after it is dropped. */
+/* Destroys a context when no thread of this library uses its memory any more. A host
+ * function may continue; later work is dropped. */
 static void context_end(struct context *context) {
     poison(context, CONTEXT_IS_DESTROYED);
     for (bool touching = true; touching;) {
@@ -167,7 +168,7 @@ API cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     struct context *context = d->context;
     context->refs++;
     synchronize_context(context);
-    /* Somebody may have retained it while this thread waited. */
+    /* Another thread may have retained it while this one waited. */
     if (d->context == context && d->retained == 0)
         context_end(context);
     context_unref(context);
@@ -185,7 +186,7 @@ API cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active
     return end(SUCCESS);
 }
 
-/* Which context a thread has is the thread's affair: a poisoned one may be set. */
+/* A poisoned context may be made current. */
 API cuCtxSetCurrent(CUcontext context) {
     BEGIN(cuCtxSetCurrent, context);
     if (context == 0) {

@@ -1,4 +1,4 @@
-/* What tests steer: counts of calls, faults, slow calls, settings. */
+/* What tests control: counts of calls, faults, slow calls, settings. */
 #include "fakecuda.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static const int versions[FN_COUNT] = {
 #undef FUNCTION
 };
 static unsigned long long counts[FN_COUNT], absent;
-static atomic_ullong illegal; /* its calls take no lock */
+static atomic_ullong illegal; /* counted without the lock */
 static atomic_long slow[FN_COUNT];
 static struct fault *faults[FN_COUNT];
 static atomic_bool forked;
@@ -172,7 +172,7 @@ static void read_list(const char *variable, bool is_fault) {
     free(list);
 }
 
-/* With the lock, or before there is a second thread. */
+/* Called with the lock held, or before there is a second thread. */
 void read_settings(void) {
     struct settings *s = &state.settings;
     s->devices = (int)number("FAKECUDA_DEVICES", 2);
@@ -212,7 +212,7 @@ static void reset(void) {
     read_settings();
 }
 
-/* Does one command; 0, or -1 when it is none or names what is not there. */
+/* Executes one command. Returns 0, or -1 if it is unknown or names an unknown object. */
 CONTROL int fakecuda_control(const char *command) {
     char copy[256], *rest = copy, *words[4] = {NULL};
     snprintf(copy, sizeof copy, "%s", command);
@@ -254,7 +254,7 @@ static size_t live_contexts(void) {
     return live;
 }
 
-/* Those that somebody made; every device has one of its own. */
+/* Pools that were created; every device has a default pool besides. */
 static size_t live_pools(void) {
     size_t live = table_live(&state.pools);
     for (int i = 0; i < state.device_count; i++)
@@ -293,7 +293,7 @@ CONTROL unsigned long long fakecuda_count(const char *name) {
     return found;
 }
 
-/* Tells this library from a driver. */
+/* By its presence a caller distinguishes this library from a driver. */
 CONTROL int fakecuda_is_fake(void) {
     return 1;
 }

@@ -1,4 +1,4 @@
-/* Copies and fills: what the call does itself, and what the stream does later. */
+/* Copies and fills: the part during the call, and the part in stream order. */
 #include "fakecuda.h"
 
 /* The struct of cuMemcpy2DAsync_v2, as callers lay it out. */
@@ -22,16 +22,16 @@ _Static_assert(sizeof(struct plane) == 128, "the layout of CUDA_MEMCPY2D");
 
 enum direction { ANY, TO_DEVICE, TO_HOST, ON_DEVICE };
 
-/* How long the call takes part. */
+/* How long the call blocks. */
 enum until { GIVEN, DONE };
 
 static uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch) {
     return (height - 1) * pitch + width;
 }
 
-/* Small copies from pageable memory are taken at the call; of big ones the call
- * waits for the stream; those to pageable memory and between two places of the
- * host are done when the call returns. */
+/* The source of a small copy from pageable memory is read during the call; that of a
+ * large one, too, but the call first waits for the stream. Copies to pageable memory,
+ * and those between two ranges of host memory, are done when the call returns. */
 static CUresult copy(CUstream handle, struct copy what, enum direction direction, enum until until) {
     struct stream *stream;
     CUresult code;

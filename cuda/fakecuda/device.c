@@ -1,4 +1,4 @@
-/* Init, and what devices say about themselves. */
+/* Initialization, and attributes of devices. */
 #include "fakecuda.h"
 
 #include <stdio.h>
@@ -128,7 +128,7 @@ API cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
         *value = state.devices[device].number + 1;
         return end(SUCCESS);
     case 115:
-        /* An attribute that a driver is too old for is a wrong value to it. */
+        /* For a driver that is too old for an attribute it is an invalid value. */
         if (state.settings.version < 11020)
             return end(INVALID_VALUE);
         *value = state.settings.pools;

@@ -32,7 +32,7 @@ static void stamp(struct event *event) {
         event->nanoseconds = now();
 }
 
-/* Called when a stream gets to a record, unless a later one has replaced it. */
+/* Called when a stream reaches a record, unless a later record has replaced it. */
 void event_reached(struct stream *stream, struct operation *operation) {
     struct event *event = operation->event;
     if (event->on != stream || event->seq != operation->seq)
@@ -41,7 +41,7 @@ void event_reached(struct stream *stream, struct operation *operation) {
     forget_place(event);
 }
 
-/* Events of a poisoned context give its code. */
+/* Calls on events of a poisoned context fail with its code. */
 static CUresult find_event(CUevent handle, struct event **event) {
     *event = table_get(&state.events, handle);
     return *event == NULL ? INVALID_HANDLE : atomic_load(&(*event)->context->error);
@@ -74,7 +74,7 @@ API cuEventDestroy_v2(CUevent handle) {
     return end(SUCCESS);
 }
 
-/* Puts a record at the end of a stream; on an idle stream it is done at once. */
+/* Enqueues a record; on an idle stream it is done at once. */
 static CUresult record(struct event *event, struct stream *stream, struct operation *operation) {
     event->recorded = true;
     if (operation == NULL && stream_idle(stream)) {
@@ -173,7 +173,7 @@ API cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent stop) {
     return end(elapsed(milliseconds, start, stop));
 }
 
-/* Records all work that a context has. */
+/* Makes an event stand for all work enqueued in a context. */
 API cuCtxRecordEvent(CUcontext context_handle, CUevent handle) {
     BEGIN(cuCtxRecordEvent, context_handle);
     struct context *context;
@@ -191,7 +191,7 @@ API cuCtxRecordEvent(CUcontext context_handle, CUevent handle) {
     return end(record(event, context->fence, operation));
 }
 
-/* Makes all later work of a context wait, that of streams to come included. */
+/* Makes all later work of a context wait, including that of streams created later. */
 API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
     BEGIN(cuCtxWaitEvent, context_handle);
     struct context *context;

@@ -1,7 +1,7 @@
-/* What the thread of a stream does for each operation. */
+/* How the thread of a stream executes each operation. */
 #include "fakecuda.h"
 
-/* Where a copy finds its bytes; memory that went in the meantime is a fault. */
+/* Finds the bytes of a copy; memory that was freed in the meantime is a fault. */
 static char *bytes_at(uint64_t address, uint64_t size, bool pageable) {
     if (pageable)
         return (char *)(uintptr_t)address;
@@ -58,7 +58,7 @@ CUresult execute(struct stream *stream, struct operation *operation) {
     case FREE:
         pthread_mutex_lock(&state.lock);
         struct block *block = block_by_id(operation->block);
-        /* Memory that its stream has taken again has another id. */
+        /* A block that was allocated again in stream order has another id. */
         if (block != NULL && block->freeing)
             pool_block_freed(block);
         pthread_mutex_unlock(&state.lock);

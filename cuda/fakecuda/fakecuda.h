@@ -26,7 +26,7 @@
 typedef int CUresult;
 typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
-/* Opaque to callers; 0, 1 and 2 are streams that are not in a table. */
+/* Opaque to callers; 0, 1 and 2 are the predefined streams, which are in no table. */
 typedef uint64_t CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUmemoryPool;
 
 #define API __attribute__((visibility("default"))) CUresult
@@ -81,8 +81,8 @@ enum {
 
 /* ---- Objects ---- */
 
-/* A table of objects. A handle is made of its kind and a slot; the slot freed
- * last is used next, so that handles of closed objects come back soonest. */
+/* A table of objects. A handle consists of the table's kind and a slot; the slot freed
+ * last is used next, so that handles of closed objects are reused as soon as possible. */
 struct table {
     uint64_t kind;
     void **items;
@@ -92,7 +92,7 @@ struct table {
 
 struct stream;
 
-/* A place in a stream: reached when so many of its operations are done. */
+/* A place in a stream: reached when that many of its operations are done. */
 struct point {
     struct stream *stream;
     uint64_t seq;
@@ -112,7 +112,7 @@ struct context {
     uint64_t id;
     int device, refs;
     unsigned peers; /* bit per device whose memory its kernels may use */
-    atomic_int error; /* the first sticky code, or why it is gone */
+    atomic_int error; /* the first sticky code, or the code of calls after it was destroyed */
     struct stream *streams; /* all that are open or still have work */
     struct stream *legacy, *fence, *gate;
     struct job *jobs, *last_job;
@@ -151,14 +151,14 @@ struct pool;
 /* An allocation. The table of blocks is ordered by address. */
 struct block {
     uint64_t address, size; /* of registered memory: rounded to pages */
-    uint64_t start, asked; /* what the caller named */
+    uint64_t start, asked; /* as the caller gave them */
     uint64_t id;
     enum where where;
     int device;
     struct context *context;
     struct pool *pool;
-    bool freeing; /* given back in stream order, and the stream is not there yet */
-    bool freed; /* in its pool, of no use to anybody */
+    bool freeing; /* freed in stream order, and the stream has not reached the free */
+    bool freed; /* free, in its pool */
     struct point freed_at;
     unsigned flags;
 };
@@ -168,8 +168,8 @@ struct device {
     int error; /* outlives the context: a lost device stays lost */
     int retained;
     struct context *context;
-    uint64_t base, size, used; /* the range that callers see, which nobody can touch */
-    char *bytes; /* the same memory where only this library looks */
+    uint64_t base, size, used; /* the range that callers see, which is inaccessible */
+    char *bytes; /* the same memory, mapped for this library */
     struct hole *holes;
     size_t hole_count, hole_room;
     struct pool *pool;
@@ -249,11 +249,11 @@ struct state {
 extern struct state state;
 extern atomic_bool ended; /* the process is ending: no thread may do more */
 
-/* What a thread has. */
+/* The state of a thread. */
 struct thread {
     CUcontext stack[STACK_DEPTH];
     int depth;
-    uint64_t generation; /* of reset; all above is void where it is another */
+    uint64_t generation; /* of reset; the fields above are invalid if it differs */
     bool hosting; /* it runs a host function */
     struct stream *own[MAX_DEVICES]; /* its default streams */
 };
@@ -270,8 +270,8 @@ static inline CUresult end(CUresult code) {
     return code;
 }
 
-/* Starts a call: counts it, fails it where a test asked for that, takes the
- * lock. handle is an object whose context a sticky fault falls on, or 0. */
+/* Begins a call: takes the lock, counts the call, and fails it if a test has requested
+ * that. handle is an object whose context a sticky fault poisons, or 0. */
 #define BEGIN(name, handle) \
     do { \
         CUresult begun_ = begin(FN_##name, (uint64_t)(handle)); \
@@ -279,7 +279,7 @@ static inline CUresult end(CUresult code) {
             return begun_; \
     } while (0)
 
-/* Leaves a call, which has begun, when code is not success. */
+/* Returns from a call that has begun if code is not success. */
 #define TRY(code) \
     do { \
         CUresult tried_ = (code); \
@@ -294,7 +294,7 @@ void table_drop(struct table *table, uint64_t handle);
 size_t table_live(const struct table *table);
 void table_clear(struct table *table);
 
-/* context.c: with the lock. */
+/* context.c: called with the lock held. */
 struct thread *this_thread(void);
 CUresult current_context(struct context **context);
 CUresult healthy_context(CUcontext handle, struct context **context);
@@ -305,7 +305,7 @@ void wake_all(struct context *context);
 void drop_contexts(void);
 void context_unref(struct context *context);
 
-/* work.c: queues of streams and their threads; with the lock. */
+/* work.c: queues of streams and their threads; called with the lock held. */
 struct stream *stream_new(struct context *context, unsigned flags, int priority, bool blocking);
 void stream_ref(struct stream *stream);
 void stream_unref(struct stream *stream);
@@ -320,23 +320,23 @@ CUresult wait_streams(struct context *context, bool only_blocking);
 void drop_operations(struct stream *stream);
 int start_thread(void *(*body)(void *), void *argument, size_t stack);
 
-/* stream.c: with the lock. */
+/* stream.c: called with the lock held. */
 CUresult find_stream(CUstream handle, struct stream **stream);
 
-/* execute.c: without the lock; a sticky code when the operation failed. */
+/* execute.c: called without the lock; returns a sticky code if the operation failed. */
 CUresult execute(struct stream *stream, struct operation *operation);
 CUresult run_memory_ops(struct stream *stream, const struct operation *operation);
 CUresult run_kernel(struct stream *stream, const struct launch *launch);
 
-/* hostfunc.c: without the lock. */
+/* hostfunc.c: called without the lock. */
 CUresult run_host_function(struct stream *stream, struct job *job);
 
-/* event.c: with the lock. */
+/* event.c: called with the lock held. */
 void event_unref(struct event *event);
 void event_reached(struct stream *stream, struct operation *operation);
 uint64_t now(void);
 
-/* memory.c: with the lock. */
+/* memory.c: called with the lock held. */
 CUresult open_devices(void);
 void close_devices(void);
 struct block *find_block(uint64_t address, uint64_t size);
@@ -349,7 +349,7 @@ void add_block(struct block *block);
 void remove_block(struct block *block);
 uint64_t bytes_in_use(void);
 
-/* pool.c: with the lock. */
+/* pool.c: called with the lock held. */
 CUresult pool_new(int device, struct pool **pool);
 void pool_drop_all(void);
 void pool_block_freed(struct block *block);
@@ -358,7 +358,7 @@ void pools_synchronized(int device);
 int pool_device(const struct pool *pool);
 CUmemoryPool pool_handle(const struct pool *pool);
 
-/* module.c: with the lock. */
+/* module.c: called with the lock held. */
 void drop_modules(struct context *context);
 
 /* kernels.c */

@@ -1,7 +1,7 @@
-/* Every function that the library exports: its symbol, the name and version
- * that cuGetProcAddress_v2 knows it by. The version is also the first of a
- * driver that has the function. The file is included several times, each time
- * with another meaning of FUNCTION. */
+/* Every exported function: its symbol, and the name and version by which
+ * cuGetProcAddress_v2 finds it. The version is also that of the oldest driver that has
+ * the function. The file is included several times, each time with another definition of
+ * FUNCTION. */
 FUNCTION(cuInit, "cuInit", 2000)
 FUNCTION(cuDriverGetVersion, "cuDriverGetVersion", 2020)
 FUNCTION(cuGetProcAddress_v2, "cuGetProcAddress", 12000)

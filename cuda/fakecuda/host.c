@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #define PAGE 4096ull
-#define REPORTED (2ull << 20) /* free memory is told in pages of devices */
+#define REPORTED (2ull << 20) /* free memory is reported in device pages */
 
 API cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
     BEGIN(cuMemAlloc_v2, 0);
@@ -20,8 +20,7 @@ API cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
     return end(SUCCESS);
 }
 
-/* Waits for all work of the context that has the memory, other than for memory
- * of a pool. */
+/* Waits for all work of the context that owns the memory, unless it is a pool's. */
 API cuMemFree_v2(CUdeviceptr address) {
     BEGIN(cuMemFree_v2, 0);
     struct context *context;
@@ -36,7 +35,7 @@ API cuMemFree_v2(CUdeviceptr address) {
         pool_block_freed(block);
         return end(SUCCESS);
     }
-    block->freeing = true; /* while this thread waits, nobody else may give it back */
+    block->freeing = true; /* no other thread may free it while this one waits */
     uint64_t id = block->id;
     TRY(synchronize_context(block->context));
     block = block_by_id(id);
@@ -108,7 +107,7 @@ API cuMemHostAlloc(void **address, size_t size, unsigned int flags) {
     return end(SUCCESS);
 }
 
-/* Waits for the work of every context, since any may use the memory. */
+/* Waits for the work of every context, since each of them may use the memory. */
 static CUresult give_up(void *address, enum where where, CUresult otherwise) {
     struct context *context;
     CUresult code = current_context(&context);
@@ -139,7 +138,7 @@ API cuMemFreeHost(void *address) {
     return end(give_up(address, PINNED_MEMORY, INVALID_VALUE));
 }
 
-/* Whether a range of the process is mapped, and may be written if that is asked. */
+/* Whether a range of the process is mapped, and writable where that is required. */
 static bool usable(uint64_t start, uint64_t stop, bool write, bool *mapped) {
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[512], permissions[8];

@@ -48,8 +48,8 @@ static void unlist(struct context *context, struct job *job) {
     }
 }
 
-/* Called by the thread of a stream, which the function holds. One that has not
- * started when the context is poisoned never does. */
+/* Called by the thread of a stream, and returns when the function has ended. A function
+ * that has not started when the context is poisoned never does. */
 CUresult run_host_function(struct stream *stream, struct job *job) {
     struct context *context = stream->context;
     pthread_mutex_lock(&state.lock);

@@ -1,4 +1,4 @@
-/* Reads just enough of PTX and of binaries to know their functions. */
+/* Parses PTX and binaries as far as their functions require. */
 #include "kernels.h"
 
 #include <ctype.h>
@@ -26,7 +26,7 @@ static bool is_name(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
 
-/* ".u64" and the like; 0 when it is none. */
+/* Returns the size of a type such as ".u64", 0 for any other text. */
 static unsigned size_of_type(const char *type) {
     if (type[0] != '.' || strchr("usbf", type[1]) == NULL)
         return 0;
@@ -62,7 +62,7 @@ static CUresult complain(const char *text, const char *at, const char *what, cha
     return INVALID_PTX;
 }
 
-/* The newest PTX of a driver, ten times. */
+/* Ten times the version of the newest PTX that a driver accepts. */
 static int newest_ptx(int version) {
     static const struct { int driver, ptx; } newest[] = {
         {13020, 92}, {13010, 91}, {13000, 90}, {12090, 88}, {12080, 87}, {12050, 85},
@@ -114,7 +114,7 @@ static bool contains(const char *bytes, size_t size, const char *what) {
     return memmem(bytes, size, what, strlen(what)) != NULL;
 }
 
-/* As the header says, with the text that may stand behind it in a made-up one. */
+/* The size by the header, with the text that may follow in an image made for tests. */
 static size_t size_of_binary(const char *bytes) {
     uint64_t sections;
     uint16_t section_size, section_count;

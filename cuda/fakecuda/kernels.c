@@ -1,9 +1,9 @@
-/* The kernels that there are. They run on the thread of the stream. */
+/* The available kernels. They run on the thread of the stream. */
 #include "kernels.h"
 
 #include <time.h>
 
-/* Where a kernel of the context finds an array; NULL is a fault. */
+/* Returns the bytes of an array for a kernel of the context; NULL is a fault. */
 static void *array(struct context *context, uint64_t address, uint64_t count, uint64_t width) {
     if (address % width != 0)
         return NULL;
@@ -20,7 +20,7 @@ static float float_of(uint64_t argument) {
     return value;
 }
 
-/* Takes so many nanoseconds, or until the context is lost. */
+/* Lasts for a number of nanoseconds, or until the context is poisoned. */
 static CUresult run_delay(struct context *context, const uint64_t *arguments) {
     uint64_t start = now();
     while (now() - start < arguments[0] && atomic_load(&context->error) == SUCCESS) {
@@ -79,7 +79,7 @@ static CUresult run_saxpy(struct context *context, const uint64_t *arguments) {
     return SUCCESS;
 }
 
-/* Fails as a kernel with a mistake does, with the code that it is given. */
+/* Fails like a defective kernel, with the code of its argument. */
 static CUresult run_fault(struct context *context, const uint64_t *arguments) {
     (void)context;
     return (CUresult)(uint32_t)arguments[0];

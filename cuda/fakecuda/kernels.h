@@ -1,4 +1,4 @@
-/* Kernels: C functions that programs reach by their names in PTX. */
+/* Kernels: C functions that programs launch by their names in PTX. */
 #ifndef FAKECUDA_KERNELS_H
 #define FAKECUDA_KERNELS_H
 
@@ -10,8 +10,8 @@ struct grid {
     uint32_t grid[3], block[3];
 };
 
-/* run gets each argument in the low bytes of a number. It returns a sticky code
- * where a device would fault. */
+/* run gets each argument in the low bytes of a word. It returns a sticky code where a
+ * device would fault. */
 struct kernel {
     const char *name;
     const char *sizes; /* of the parameters: a digit each */
@@ -35,7 +35,7 @@ struct module {
     struct function *functions;
 };
 
-/* image.c: fills the list of functions; the error is in words when it is 218. */
+/* image.c: fills the list of functions. With error 218 it also writes a message. */
 CUresult read_image(struct module *module, const void *image, char *words, size_t length);
 
 #endif

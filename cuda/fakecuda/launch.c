@@ -1,4 +1,4 @@
-/* Launches: what is wrong with one is told at the call, faults come later. */
+/* Launches: invalid parameters fail the call, faults of the kernel occur when it runs. */
 #include "kernels.h"
 
 #define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
@@ -87,7 +87,7 @@ static CUresult launch(const struct request *r) {
         return INVALID_HANDLE;
     if ((code = check_shape(r)) != SUCCESS)
         return code;
-    /* There is no C function for this entry. */
+    /* No C function implements this entry. */
     if (function->kernel == NULL)
         return NOT_SUPPORTED;
     struct launch what = {.kernel = function->kernel};
@@ -118,7 +118,7 @@ API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned
     return end(launch(&r));
 }
 
-/* As callers lay them out. */
+/* The layout that callers use. */
 struct attribute {
     int id, padding;
     union {

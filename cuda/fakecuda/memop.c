@@ -1,4 +1,4 @@
-/* Stream memory operations: a stream writes a number, or waits for one. */
+/* Stream memory operations: a stream writes a word, or waits for a value. */
 #include "fakecuda.h"
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 enum { WAIT_32 = 1, WRITE_32 = 2, FLUSH = 3, WAIT_64 = 4, WRITE_64 = 5, BARRIER = 6 };
 enum { GEQ = 0, EQ = 1, AND = 2, NOR = 3, FLUSH_FLAG = 1 << 30 };
 
-/* One entry of the batch, as callers lay it out. */
+/* One entry of the batch, in the layout that callers use. */
 struct parameters {
     int operation;
     uint32_t flush_flags;
@@ -40,8 +40,8 @@ static bool holds(const struct memory_op *op, const void *at) {
                       : ~(seen | value) != 0;
 }
 
-/* Looks often at first; one that is held for long must not take a processor
- * from the tests. Ends when the context is poisoned. */
+/* Polls often at first and then less, since a long wait must not use a processor that
+ * tests need. Ends when the context is poisoned. */
 static void wait_until(struct context *context, const struct memory_op *op, const void *at) {
     uint64_t start = now(), waited;
     while (!holds(op, at) && atomic_load(&context->error) == SUCCESS) {

@@ -1,5 +1,5 @@
-/* Where memory is. What callers get as addresses of a device is a range that
- * nobody may touch; the bytes are in a file that is mapped somewhere else. */
+/* Memory. The device addresses that callers get are in an inaccessible range; the bytes
+ * are in a file that is mapped at other addresses. */
 #include "fakecuda.h"
 
 #include <sys/mman.h>
@@ -83,7 +83,8 @@ static struct device *device_of(uint64_t address) {
     return NULL;
 }
 
-/* bad: it lies where only a device has memory, or runs over the end of a block. */
+/* bad: it lies in a device's address range outside of a block, or crosses the end of
+ * one. */
 enum where classify(uint64_t address, uint64_t size, bool *bad) {
     const struct block *block = find_block(address, size);
     *bad = false;
@@ -94,15 +95,15 @@ enum where classify(uint64_t address, uint64_t size, bool *bad) {
     return UNKNOWN_MEMORY;
 }
 
-/* Where the bytes are, for kernels of a context (NULL: for copies, which may go
- * to every device). NULL when a device may not touch them. */
+/* Returns the bytes of an address, for kernels of a context (NULL: for copies, which may
+ * access every device). NULL if the device has no access to them. */
 void *reach(struct context *context, uint64_t address, uint64_t size) {
     const struct block *block = find_block(address, size);
     if (block == NULL)
         return NULL;
     if (block->where != DEVICE_MEMORY)
         return (void *)(uintptr_t)address;
-    /* Access between devices that contexts allow is not for memory of pools. */
+    /* Peer access that is enabled between contexts does not include memory of pools. */
     if (context != NULL && block->device != context->device &&
         (block->pool != NULL || !(context->peers & 1u << block->device)))
         return NULL;
@@ -204,7 +205,8 @@ static bool take(struct device *device, uint64_t size, uint64_t *offset) {
 
 static void give_back(struct device *device, uint64_t offset, uint64_t size) {
     device->used -= size;
-    /* Whole pages go back to the machine; for little it is not worth the call. */
+    /* Returns whole pages to the system; for small blocks the call costs more than it
+     * saves. */
     uint64_t first = (offset + 4095) / 4096 * 4096, last = (offset + size) / 4096 * 4096;
     if (size >= 1 << 20)
         madvise(device->bytes + first, last - first, MADV_REMOVE);
@@ -234,7 +236,7 @@ static void give_back(struct device *device, uint64_t offset, uint64_t size) {
 }
 
 
-/* Takes device memory; a pool's belongs to no context. */
+/* Allocates device memory; that of a pool belongs to no context. */
 CUresult allocate(struct context *context, uint64_t size, struct pool *pool, struct block **found) {
     int number = pool != NULL ? pool_device(pool) : context->device;
     struct device *device = &state.devices[number];
@@ -259,7 +261,7 @@ CUresult allocate(struct context *context, uint64_t size, struct pool *pool, str
     return SUCCESS;
 }
 
-/* Gives a block up, whatever it is. */
+/* Frees a block of any kind. */
 void release(struct block *block) {
     remove_block(block);
     if (block->where == DEVICE_MEMORY)

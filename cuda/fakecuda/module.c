@@ -5,7 +5,8 @@
 
 enum { INFO_LOG = 3, INFO_LOG_SIZE = 4, ERROR_LOG = 5, ERROR_LOG_SIZE = 6 };
 
-/* Writes a text to a log of the caller, and how long it is over its size. */
+/* Writes a text to the caller's log buffer, and replaces the buffer's size by the
+ * text's. */
 static void write_log(unsigned count, const int *options, void **values, int log, const char *text) {
     char *buffer = NULL;
     void **size = NULL;

@@ -1,4 +1,4 @@
-/* What memory an address is. */
+/* Attributes of addresses. */
 #include "fakecuda.h"
 
 enum {
@@ -6,7 +6,7 @@ enum {
     IS_MANAGED = 8, DEVICE_ORDINAL = 9, RANGE_START = 11, RANGE_SIZE = 12, MAPPED = 13, MEMPOOL_HANDLE = 17,
 };
 
-/* Whether the attribute is 4 bytes; the others are 8, and flags 1. */
+/* Whether the attribute has 4 bytes; the others have 8, and flags 1. */
 static size_t size_of(int attribute) {
     switch (attribute) {
     case MEMORY_TYPE:
@@ -28,7 +28,7 @@ static size_t size_of(int attribute) {
     return 0;
 }
 
-/* false when such memory has no such attribute. */
+/* false if this kind of memory does not have the attribute. */
 static bool attribute_of(const struct block *block, int attribute, uint64_t address, uint64_t *value) {
     *value = 0;
     switch (attribute) {
@@ -96,7 +96,7 @@ API cuPointerGetAttributes(unsigned int count, const int *attributes, void **dat
     return end(SUCCESS);
 }
 
-/* Where a test can read the bytes behind an address; NULL if it is none. */
+/* Returns where a test can read the bytes of an address; NULL for an unknown address. */
 CONTROL void *fakecuda_host(unsigned long long address) {
     pthread_mutex_lock(&state.lock);
     void *bytes = reach(NULL, address, 1);

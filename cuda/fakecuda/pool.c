@@ -1,11 +1,11 @@
-/* Memory in stream order. A block given back on a stream is what the next
- * allocation of its size there gets, before the stream is that far. */
+/* Memory in stream order. A block freed on a stream is given to the next allocation of
+ * its size there, even before the stream has reached the free. */
 #include "fakecuda.h"
 
 enum { REUSE_FIRST = 1, REUSE_LAST = 3, THRESHOLD = 4, RESERVED, RESERVED_HIGH, USED, USED_HIGH };
 
 struct pool {
-    struct pool *next; /* all of them, those that are destroyed but have blocks included */
+    struct pool *next; /* all pools, including destroyed ones that still have blocks */
     CUmemoryPool handle;
     int device;
     bool destroyed;
@@ -62,7 +62,7 @@ static void give_back(struct block *block) {
     free(pool);
 }
 
-/* Called when nothing before the free is pending any more. */
+/* Called when the stream has reached the free. */
 void pool_block_freed(struct block *block) {
     struct pool *pool = block->pool;
     if (pool == NULL) {
@@ -80,7 +80,7 @@ void pool_block_freed(struct block *block) {
         give_back(block);
 }
 
-/* Gives free blocks of a pool back until no more than so much is reserved. */
+/* Releases free blocks of a pool until at most so many bytes are reserved. */
 static bool trim(struct pool *pool, uint64_t keep) {
     bool any = false;
     for (size_t i = state.block_count; i-- > 0 && pool->reserved > keep;) {
@@ -101,7 +101,7 @@ bool pools_give_back(int device) {
     return any;
 }
 
-/* A thread has waited for something of the device. */
+/* Called when a thread has synchronized with the device. */
 void pools_synchronized(int device) {
     for (struct pool *pool = all; pool != NULL; pool = pool->next)
         if (pool->device == device && !pool->destroyed && pool->reserved > pool->threshold)
@@ -120,8 +120,8 @@ static CUresult default_pool(int device, struct pool **pool) {
 
 /* ---- Allocation ---- */
 
-/* A block of just this size that the stream may use: one given back there, or
- * one that is free. */
+/* Returns a block of exactly this size that the stream may use: one freed on the stream,
+ * or an unused one. */
 static struct block *used_before(struct pool *pool, uint64_t size, const struct stream *stream) {
     struct block *found = NULL;
     for (size_t i = 0; i < state.block_count; i++) {
@@ -241,7 +241,7 @@ API cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) {
     return end(pool_of_device(pool, device));
 }
 
-/* The part of CUmemPoolProps that matters. */
+/* The fields of CUmemPoolProps that are read. */
 struct properties {
     int kind, handles, location, device;
 };
@@ -261,7 +261,7 @@ API cuMemPoolCreate(CUmemoryPool *handle, const struct properties *properties) {
     return end(SUCCESS);
 }
 
-/* Takes a pool by its handle; the call has begun. */
+/* Finds a pool by its handle. The lock is held. */
 #define FIND(pool, number) \
     TRY(supported()); \
     struct pool *pool = table_get(&state.pools, number); \

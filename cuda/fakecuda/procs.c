@@ -1,8 +1,8 @@
-/* cuGetProcAddress_v2. It sees the functions without their types, so nothing
- * else may stand here. */
+/* cuGetProcAddress_v2. It declares the functions without their types, so it is the only
+ * function in this file. */
 #include "fakecuda.h"
 
-#define cuGetProcAddress_v2 itself /* has its type below */
+#define cuGetProcAddress_v2 itself /* declared below */
 #define FUNCTION(name, base, version) extern CUresult name(void);
 #include "functions.h"
 #undef FUNCTION
@@ -16,8 +16,8 @@ static const struct { const char *base; int version; void *address; } functions[
 #undef FUNCTION
 };
 
-/* A name that is found with a version that is too new for the asker gives
- * status 2, one that the driver lacks status 1; the call succeeds in any case. */
+/* The status is 2 for a name whose version is newer than requested, and 1 for one that
+ * the driver lacks; the call succeeds in any case. */
 API cuGetProcAddress_v2(const char *symbol, void **found, int version, uint64_t flags, int *status) {
     BEGIN(cuGetProcAddress_v2, 0);
     if (symbol == NULL || found == NULL || flags > 2)

@@ -13,7 +13,7 @@ static void thread_ends(void *value) {
     for (int i = 0; i < MAX_DEVICES; i++) {
         struct stream *stream = thread->own[i];
         thread->own[i] = NULL;
-        /* After a reset what is here was given up there. */
+        /* A reset has freed the streams of the generation before. */
         if (stream == NULL || thread->generation != reset_count())
             continue;
         if (!stream->closed)
@@ -48,8 +48,8 @@ static CUresult own_stream(struct context *context, struct stream **found) {
     return SUCCESS;
 }
 
-/* A stream by its handle, or by the numbers that mean one of the current
- * context. That of a poisoned context gives its code. */
+/* Finds a stream by its handle, or by a predefined handle in the current context. Fails
+ * with the code of a poisoned context. */
 CUresult find_stream(CUstream handle, struct stream **stream) {
     struct context *context;
     CUresult code;
@@ -183,7 +183,7 @@ API cuStreamGetDevice(CUstream handle, CUdevice *device) {
     return end(SUCCESS);
 }
 
-/* Nothing here captures. */
+/* Capture is not implemented. */
 API cuStreamIsCapturing(CUstream handle, int *status) {
     BEGIN(cuStreamIsCapturing, handle);
     struct stream *stream;

@@ -1,6 +1,6 @@
 #include "fakecuda.h"
 
-/* Handles look like addresses, but none is one: whoever follows one crashes. */
+/* Handles look like addresses but are not: a caller that dereferences one crashes. */
 #define SLOT_SHIFT 6
 #define KIND_SHIFT 40
 

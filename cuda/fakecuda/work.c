@@ -1,4 +1,4 @@
-/* Streams as queues: each has a thread, which does one operation at a time. */
+/* Streams as queues: each has a thread, which executes one operation at a time. */
 #include "fakecuda.h"
 
 static void *serve(void *argument);
@@ -61,7 +61,7 @@ static void unlink_stream(struct stream *stream) {
     stream_unref(stream);
 }
 
-/* Its work still runs; its thread takes it off the list after that. */
+/* Pending work still runs; afterwards the stream's thread removes it from the list. */
 void stream_close(struct stream *stream) {
     if (stream->handle != 0)
         table_drop(&state.streams, stream->handle);
@@ -125,7 +125,7 @@ void drop_operations(struct stream *stream) {
     }
 }
 
-/* Legacy work and that of blocking streams take turns in the order of the calls. */
+/* Work of the legacy stream and of blocking streams is ordered by the calls. */
 static void keep_legacy_order(struct stream *stream, struct operation *operation) {
     struct context *context = stream->context;
     if (stream->blocking)
@@ -137,7 +137,7 @@ static void keep_legacy_order(struct stream *stream, struct operation *operation
             operation_after(operation, s, s->enqueued);
 }
 
-/* Whether an operation given now could be done at once. */
+/* Whether an operation enqueued now could run at once. */
 bool stream_idle(struct stream *stream) {
     struct context *context = stream->context;
     if (stream->completed < stream->enqueued)
@@ -151,7 +151,7 @@ bool stream_idle(struct stream *stream) {
     return true;
 }
 
-/* Blocks while the stream has as many pending operations as it may have. */
+/* Blocks while the launch queue of the stream is full. */
 CUresult make_room(struct stream *stream) {
     struct context *context = stream->context;
     CUresult code = atomic_load(&context->error);
@@ -170,7 +170,8 @@ CUresult make_room(struct stream *stream) {
     return code;
 }
 
-/* Takes the operation over. With wait it returns when the operation is done. */
+/* Enqueues an operation and takes ownership of it. With wait it returns when the
+ * operation is done. */
 CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
     if (!stream->started) {
         if (start_thread(serve, stream, 512 << 10) != 0) {
@@ -201,7 +202,7 @@ CUresult wait_point(struct stream *stream, uint64_t seq) {
     return code;
 }
 
-/* Waits for what the streams of a context have now. */
+/* Waits for the work that is enqueued on the streams of a context now. */
 CUresult wait_streams(struct context *context, bool only_blocking) {
     struct operation all = {0};
     for (struct stream *s = context->streams; s != NULL; s = s->next)
@@ -276,7 +277,7 @@ static void step(struct stream *stream) {
     operation_free(operation);
 }
 
-/* The list of the context keeps the stream until its thread takes it off. */
+/* The list of the context owns the stream until its thread removes it. */
 static void *serve(void *argument) {
     struct stream *stream = argument;
     pthread_mutex_lock(&state.lock);
