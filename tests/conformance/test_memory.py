@@ -216,6 +216,7 @@ def test_M2_collected_by_many_threads_at_once() -> None:
     assert memory.memory_info()[0] >= before
 
 
+@pytest.mark.usefixtures("settled_memory")
 def test_M7_a_stream_gets_back_at_once_what_was_freed_on_it(hold: Hold) -> None:
     s = hs.Stream()
     hold(s)
@@ -226,6 +227,7 @@ def test_M7_a_stream_gets_back_at_once_what_was_freed_on_it(hold: Hold) -> None:
     assert memory.PooledMemory(5000, s).ptr == address
 
 
+@pytest.mark.usefixtures("settled_memory")
 def test_M7_other_streams_get_it_when_the_free_is_reached(hold: Hold) -> None:
     s, other = hs.Stream(), hs.Stream()
     gate = hold(s)
@@ -239,6 +241,7 @@ def test_M7_other_streams_get_it_when_the_free_is_reached(hold: Hold) -> None:
     assert memory.PooledMemory(6000, other).ptr == address
 
 
+@pytest.mark.usefixtures("settled_memory")
 def test_M7_a_free_on_the_default_stream_comes_after_blocking_streams(hold: Hold) -> None:
     blocking, free = hs.Stream(), hs.Stream(non_blocking=True)
     a = memory.PooledMemory(7000, blocking)

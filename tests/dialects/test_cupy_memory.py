@@ -204,6 +204,7 @@ def test_copies_between_devices(block: int) -> None:
 
 
 @pytest.mark.row(73)
+@pytest.mark.usefixtures("settled_memory")
 def test_pools_by_handle() -> None:
     props = runtime.MemPoolProps(
         runtime.cudaMemAllocationTypePinned,

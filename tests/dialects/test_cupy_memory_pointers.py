@@ -190,6 +190,7 @@ def test_memory_in_stream_order_outlives_its_stream() -> None:
     assert cuda.malloc_async(0).ptr == 0
 
 
+@pytest.mark.usefixtures("settled_memory")
 def test_memory_freed_in_stream_order_comes_back_there(hold: Any) -> None:
     first, second = Stream(non_blocking=True), Stream(non_blocking=True)
     gate = hold(first)

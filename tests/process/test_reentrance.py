@@ -139,3 +139,47 @@ def test_two_threads_give_each_kept_block_back_once(child: Child) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "done\n"
+
+
+def test_a_finalizer_may_call_the_runtime_while_its_thread_loads_it(child: Child) -> None:
+    done = child(
+        """
+    import gc
+    import sys
+
+    import halstream as hs
+
+    made = []
+
+    class Dropped:
+        def __del__(self):
+            stream = hs.Stream()
+            stream.nop()
+            stream.synchronize()
+            made.append(stream)
+
+    class Collect:
+        # Asked where the extension is: its import has begun.
+        def find_spec(self, name, path=None, target=None):
+            if name == "halstream._halstream":
+                sys.meta_path.remove(self)
+                dropped = Dropped()
+                dropped.itself = dropped
+                del dropped
+                gc.collect()
+
+    sys.meta_path.insert(0, Collect())
+    stream = hs.Stream()
+    assert len(made) == 1
+    stream.call(print, "called")
+    stream.synchronize()
+    event = hs.Event()
+    made[0].record(event)
+    stream.wait(event)
+    stream.synchronize()
+    print("done")
+    """,
+        timeout=30.0,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "called\ndone\n"

@@ -44,7 +44,8 @@ _ext: Any = None
 _told = False
 # Calls before which nothing may be opened.
 _CHOOSING = frozenset({"pybuild_UseBackend", "pybuild_Version"})
-_loading = threading.Lock()
+# A finalizer or a signal handler may run while its thread loads, and may call the extension.
+_loading = threading.RLock()
 
 
 def _load() -> Any:
@@ -70,6 +71,7 @@ def _load() -> Any:
                         if type(value) is _Later:
                             setattr(module, key, getattr(ext, value.camel))
             ext.pybuild_StallHook(id(_endless))
+            fresh = _ext is None  # unless a call from a finalizer has done all this meanwhile
             _ext = ext
     if fresh:
         for begin in settings:
