@@ -116,23 +116,15 @@ func adopt(r *hal.Runtime) {
 
 // Backend returns the name of the backend in use.
 func Backend() (name string, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return "", err
-	}
-	return r.Name(), nil
+	return onRuntime(func(r *hal.Runtime) (string, error) { return r.Name(), nil })
 }
 
 // BackendPassed returns why other backends were not taken, where the first usable
 // one was asked for: a list of texts.
 func BackendPassed() (reasons string, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return "", err
-	}
-	return encode(append([]string{}, r.Skipped()...)), nil
+	return onRuntime(func(r *hal.Runtime) (string, error) {
+		return encode(append([]string{}, r.Skipped()...)), nil
+	})
 }
 
 // UseBackend changes the backend. No stream or event may be alive but the streams

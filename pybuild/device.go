@@ -2,6 +2,7 @@ package pybuild
 
 import "halstream/hal"
 
+// device returns a device of the runtime, which is opened if no call has done so.
 func device(ordinal int64) (*hal.Device, error) {
 	r, err := backend()
 	if err != nil {
@@ -13,56 +14,33 @@ func device(ordinal int64) (*hal.Device, error) {
 
 // DeviceCount returns the number of devices.
 func DeviceCount() (n int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	return int64(r.Devices()), nil
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return int64(r.Devices()), nil })
 }
 
 // DeviceName returns the hardware's name.
 func DeviceName(ordinal int64) (name string, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return "", err
-	}
-	return d.Name(), nil
+	return onDevice(ordinal, func(d *hal.Device) (string, error) { return d.Name(), nil })
 }
 
 // DeviceUsed returns 1 once a stream of the device was made or asked for.
 func DeviceUsed(ordinal int64) (used int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	return truth(d.Used()), nil
+	return onDevice(ordinal, func(d *hal.Device) (int64, error) { return truth(d.Used()), nil })
 }
 
 // DeviceGreatestPriority returns the priority of the most urgent streams.
 func DeviceGreatestPriority(ordinal int64) (priority int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	return int64(d.GreatestPriority()), nil
+	return onDevice(ordinal, func(d *hal.Device) (int64, error) { return int64(d.GreatestPriority()), nil })
 }
 
 // DeviceSync waits for all work enqueued on the device so far; 1 if it is done.
 func DeviceSync(ordinal, limit int64) (done int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	p, err := d.Point(caller())
-	if err != nil {
-		return 0, raise(err)
-	}
-	return outcome(d, await(p, limit))
+	return onDevice(ordinal, func(d *hal.Device) (int64, error) {
+		p, err := d.Point(caller())
+		if err != nil {
+			return 0, err
+		}
+		return outcome(d, await(p, limit))
+	})
 }
 
 // outcome is what a wait for work of a device answers, done being what await
@@ -77,21 +55,13 @@ func outcome(d *hal.Device, done int64) (int64, error) {
 
 // DeviceAbort drops the work of the device that has not started.
 func DeviceAbort(ordinal int64) (n int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	dropped, err := d.Abort(caller())
-	return int64(dropped), raise(err)
+	return onDevice(ordinal, func(d *hal.Device) (int64, error) {
+		dropped, err := d.Abort(caller())
+		return int64(dropped), err
+	})
 }
 
 // DeviceDescribe says which streams are pending and why.
 func DeviceDescribe(ordinal int64) (text string, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return "", err
-	}
-	return d.Describe(), nil
+	return onDevice(ordinal, func(d *hal.Device) (string, error) { return d.Describe(), nil })
 }

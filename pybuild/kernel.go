@@ -20,24 +20,21 @@ var functionIDs = map[*hal.Module]map[string]int64{}
 // ModuleLoad loads a program on a device: the text of an assembler, or "hex:" and
 // the digits of a binary.
 func ModuleLoad(ordinal int64, image string) (id int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	program := append([]byte(image), 0)
-	if digits, binary := strings.CutPrefix(image, binaryPrefix); binary {
-		if program, err = hex.DecodeString(digits); err != nil {
-			return 0, raise(driver.Errorf(driver.InvalidValue, "load module", "no binary in hexadecimal digits: %s", err))
+	return onDevice(ordinal, func(d *hal.Device) (id int64, err error) {
+		program := append([]byte(image), 0)
+		if digits, binary := strings.CutPrefix(image, binaryPrefix); binary {
+			if program, err = hex.DecodeString(digits); err != nil {
+				return 0, driver.Errorf(driver.InvalidValue, "load module", "no binary in hexadecimal digits: %s", err)
+			}
+		} else if image == "" {
+			program = nil
 		}
-	} else if image == "" {
-		program = nil
-	}
-	m, err := d.LoadModule(caller(), program)
-	if err != nil {
-		return 0, raise(err)
-	}
-	return insert(m), nil
+		m, err := d.LoadModule(caller(), program)
+		if err != nil {
+			return 0, err
+		}
+		return insert(m), nil
+	})
 }
 
 // ModuleFunction returns the id of a function of a module, the same one each
@@ -74,21 +71,9 @@ func dropFunctions(m *hal.Module) {
 	delete(functionIDs, m)
 }
 
-func function(id int64, op string) (*hal.Function, error) {
-	if f, ok := find(id).(*hal.Function); ok {
-		return f, nil
-	}
-	return nil, unknown(id, op, "kernel")
-}
-
 // FunctionThreads returns how many threads a block of a function may have.
 func FunctionThreads(id int64) (most int64, err error) {
-	defer guard(&err)
-	f, err := function(id, "threads")
-	if err != nil {
-		return 0, err
-	}
-	return int64(f.Threads()), nil
+	return on(id, "threads", "kernel", func(f *hal.Function) (int64, error) { return int64(f.Threads()), nil })
 }
 
 // StreamLaunch enqueues a run of a function and returns 0; 1, and nothing is
@@ -100,41 +85,37 @@ func FunctionThreads(id int64) (most int64, err error) {
 // behind it that the kernel reads (r), writes (w) or both (b). A capital letter
 // says that the caller has looked where the memory is.
 func StreamLaunch(id, functionID int64, modes, data string) (misplaced int64, err error) {
-	defer guard(&err)
 	const op = "launch"
-	t := caller()
-	s, err := stream(t, id, op)
-	if err != nil {
-		return 0, err
-	}
-	f, err := function(functionID, op)
-	if err != nil {
-		return 0, err
-	}
-	spec, err := launchSpec(modes, data)
-	if err != nil {
-		return 0, raise(err)
-	}
-	var room [4]hal.Range
-	reads, writes := room[:0:2], room[2:2:4]
-	for i := range len(modes) {
-		mode := modes[i]
-		cell := spec.Args[i*driver.Cell:]
-		r := hal.Range{Start: binary.LittleEndian.Uint64(cell), Size: binary.LittleEndian.Uint64(cell[8:])}
-		if mode == '-' || r.Size == 0 {
-			continue
+	return onStream(id, op, func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		f, err := lookup[*hal.Function](functionID, op, "kernel")
+		if err != nil {
+			return 0, err
 		}
-		if mode >= 'a' && !s.CanUse(r) {
-			return 1, nil
+		spec, err := launchSpec(modes, data)
+		if err != nil {
+			return 0, err
 		}
-		if mode |= 'a' - 'A'; mode != 'w' {
-			reads = append(reads, r)
+		var room [4]hal.Range
+		reads, writes := room[:0:2], room[2:2:4]
+		for i := range len(modes) {
+			mode := modes[i]
+			cell := spec.Args[i*driver.Cell:]
+			r := hal.Range{Start: binary.LittleEndian.Uint64(cell), Size: binary.LittleEndian.Uint64(cell[8:])}
+			if mode == '-' || r.Size == 0 {
+				continue
+			}
+			if mode >= 'a' && !s.CanUse(r) {
+				return 1, nil
+			}
+			if mode |= 'a' - 'A'; mode != 'w' {
+				reads = append(reads, r)
+			}
+			if mode != 'r' {
+				writes = append(writes, r)
+			}
 		}
-		if mode != 'r' {
-			writes = append(writes, r)
-		}
-	}
-	return enqueued(t, s, s.Launch(t, f, spec, reads, writes))
+		return enqueued(t, s, s.Launch(t, f, spec, reads, writes))
+	})
 }
 
 // launchHead is the bytes in front of the arguments of a launch.

@@ -7,28 +7,17 @@ import (
 
 // MemAlloc returns the address of size bytes of device memory.
 func MemAlloc(ordinal, size int64) (addr uint64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	var w roomWait
-	b, err := d.AllocWait(caller(), size, w.wait)
-	if err != nil {
-		return w.failedAddress(err)
-	}
-	return b.Start, nil
+	return onDevice(ordinal, func(d *hal.Device) (uint64, error) {
+		return addressOf(allocated(func(wait waiter) (*hal.Block, error) { return d.AllocWait(caller(), size, wait) }))
+	})
 }
 
 // MemFree gives device memory back.
 func MemFree(addr uint64) (zero int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	t := caller()
-	return 0, raise(slow(sizeAt(r, addr), func() error { return r.Free(t, addr) }))
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		t := caller()
+		return 0, slow(sizeAt(r, addr), func() error { return r.Free(t, addr) })
+	})
 }
 
 // sizeAt returns the size of the block that holds an address.
@@ -51,164 +40,106 @@ const slowAt = 4 << 20
 
 // MemAllocAsync returns the address of size bytes in the order of a stream.
 func MemAllocAsync(id, size int64) (addr uint64, err error) {
-	defer guard(&err)
-	t := caller()
-	s, err := stream(t, id, "allocate in stream order")
-	if err != nil {
-		return 0, err
-	}
-	var w roomWait
-	b, err := s.AllocAsyncWait(t, size, w.wait)
-	if err != nil {
-		return w.failedAddress(err)
-	}
-	return b.Start, nil
+	return onStream(id, "allocate in stream order", func(t *hal.Thread, s *hal.Stream) (uint64, error) {
+		return addressOf(allocated(func(wait waiter) (*hal.Block, error) { return s.AllocAsyncWait(t, size, wait) }))
+	})
 }
 
 // MemFreeAsync gives memory back in the order of a stream.
 func MemFreeAsync(id int64, addr uint64) (zero int64, err error) {
-	defer guard(&err)
-	t := caller()
-	s, err := stream(t, id, "free in stream order")
-	if err != nil {
-		return 0, err
-	}
-	return 0, raise(s.FreeAsync(t, addr))
+	return onStream(id, "free in stream order", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		return nothing(s.FreeAsync(t, addr))
+	})
 }
 
 // MemFreeBytes returns how many bytes of the device's memory are free.
 func MemFreeBytes(ordinal int64) (n uint64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	n, _, err = d.MemoryInfo()
-	return n, raise(err)
+	return onDevice(ordinal, func(d *hal.Device) (n uint64, err error) {
+		n, _, err = d.MemoryInfo()
+		return n, err
+	})
 }
 
 // MemTotalBytes returns how many bytes of memory the device has.
 func MemTotalBytes(ordinal int64) (n uint64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	_, n, err = d.MemoryInfo()
-	return n, raise(err)
+	return onDevice(ordinal, func(d *hal.Device) (n uint64, err error) {
+		_, n, err = d.MemoryInfo()
+		return n, err
+	})
 }
 
 // MemLookup returns the block that contains an address: a blockRecord.
 func MemLookup(addr uint64) (block string, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return "", err
-	}
-	kind, start, size, ordinal := r.Lookup(addr)
-	return encode(blockRecord{int(kind), start, size, ordinal}), nil
+	return onRuntime(func(r *hal.Runtime) (string, error) {
+		kind, start, size, ordinal := r.Lookup(addr)
+		return encode(blockRecord{int(kind), start, size, ordinal}), nil
+	})
 }
 
 // MemKind returns the kind of memory at an address, numbered as in blockRecord.
 func MemKind(addr uint64) (kind int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	found, _, _, _ := r.Lookup(addr)
-	return int64(found), nil
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		found, _, _, _ := r.Lookup(addr)
+		return int64(found), nil
+	})
 }
 
 // PoolStat returns a figure of the stream-ordered pool, bytes: 0 used, 1
 // reserved, 2 highest used, 3 highest reserved, 4 threshold.
 func PoolStat(ordinal, which int64) (n uint64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	p := d.PoolStats()
-	return figure("pool statistics", which, p.Used, p.Reserved, p.UsedPeak, p.ReservedPeak, p.Threshold)
+	return onDevice(ordinal, func(d *hal.Device) (uint64, error) {
+		p := d.PoolStats()
+		return figure("pool statistics", which, p.Used, p.Reserved, p.UsedPeak, p.ReservedPeak, p.Threshold)
+	})
 }
 
 // PoolTrim gives kept memory back to the device, down to least bytes.
 func PoolTrim(ordinal int64, least uint64) (zero int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	d.TrimPool(least)
-	return 0, nil
+	return onDevice(ordinal, func(d *hal.Device) (int64, error) {
+		d.TrimPool(least)
+		return 0, nil
+	})
 }
 
 // PoolThreshold says how many free bytes the pool keeps.
 func PoolThreshold(ordinal int64, bytes uint64) (zero int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	d.SetPoolThreshold(bytes)
-	return 0, nil
+	return onDevice(ordinal, func(d *hal.Device) (int64, error) {
+		d.SetPoolThreshold(bytes)
+		return 0, nil
+	})
 }
 
 // PoolResetPeaks makes peaks of the pool start anew.
 func PoolResetPeaks(ordinal int64, used, reserved bool) (zero int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	d.ResetPoolPeaks(used, reserved)
-	return 0, nil
+	return onDevice(ordinal, func(d *hal.Device) (int64, error) {
+		d.ResetPoolPeaks(used, reserved)
+		return 0, nil
+	})
 }
 
 // HostAlloc returns the address of size bytes of pinned memory.
 func HostAlloc(size int64) (addr uint64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	var w roomWait
-	b, err := r.AllocHostWait(caller(), size, w.wait)
-	if err != nil {
-		return w.failedAddress(err)
-	}
-	return b.Start, nil
+	return onRuntime(func(r *hal.Runtime) (uint64, error) {
+		return addressOf(allocated(func(wait waiter) (*hal.Block, error) { return r.AllocHostWait(caller(), size, wait) }))
+	})
 }
 
 // HostFree gives pinned memory back; no pending operation may work on it.
 func HostFree(addr uint64) (zero int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	t := caller()
-	return 0, raise(slow(sizeAt(r, addr), func() error { return r.FreeHost(t, addr, false) }))
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		t := caller()
+		return 0, slow(sizeAt(r, addr), func() error { return r.FreeHost(t, addr, false) })
+	})
 }
 
 // HostRegister makes memory of the program pinned.
 func HostRegister(addr uint64, size int64) (zero int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	return 0, raise(r.RegisterHost(caller(), addr, size))
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.RegisterHost(caller(), addr, size)) })
 }
 
 // HostUnregister makes it pageable again.
 func HostUnregister(addr uint64) (zero int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	return 0, raise(r.UnregisterHost(caller(), addr))
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.UnregisterHost(caller(), addr)) })
 }
 
 // StreamCopy enqueues a copy of n bytes. It waits where the vendors' calls do,
@@ -226,37 +157,29 @@ func StreamCopyRows(id int64, dst, dpitch, src, spitch, width, height uint64) (z
 }
 
 func copyRows(id int64, c hal.CopySpec) (zero int64, err error) {
-	defer guard(&err)
-	t := caller()
-	s, err := stream(t, id, "copy")
-	if err != nil {
-		return 0, err
-	}
-	p, err := s.Copy(t, c)
-	if err == nil && p != nil {
+	return onStream(id, "copy", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		p, err := s.Copy(t, c)
+		if err != nil || p == nil {
+			return enqueued(t, s, err)
+		}
 		if await(p, driver.Forever) == 0 {
 			return 0, nil // a handler of a signal raised
 		}
-		if err = s.Failure(); err != nil { // an abort may have dropped the copy
-			return 0, raise(err)
+		if err := s.Failure(); err != nil { // an abort may have dropped the copy
+			return 0, err
 		}
 		return lost(s, 1)
-	}
-	return enqueued(t, s, err)
+	})
 }
 
 // StreamFill enqueues count elements of size bytes, each set to value.
 func StreamFill(id int64, dst, value uint64, size int64, count uint64) (zero int64, err error) {
-	defer guard(&err)
-	t := caller()
-	s, err := stream(t, id, "fill")
-	if err != nil {
-		return 0, err
-	}
-	if size < 0 || size > 8 || value > 1<<32-1 {
-		return 0, raise(driver.Errorf(driver.InvalidValue, "fill", "a value has at most 4 bytes"))
-	}
-	return enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
+	return onStream(id, "fill", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		if size < 0 || size > 8 || value > 1<<32-1 {
+			return 0, driver.Errorf(driver.InvalidValue, "fill", "a value has at most 4 bytes")
+		}
+		return enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
+	})
 }
 
 // MemCheck fails if the process has no readable memory in a range of addresses.

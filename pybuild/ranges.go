@@ -11,54 +11,39 @@ import (
 // StreamNative enqueues a call of the C function at fn with arg. ranges says
 // what it reads and writes: "r:address:size w:address:size ...".
 func StreamNative(id int64, fn, arg uint64, ranges string) (zero int64, err error) {
-	defer guard(&err)
-	t := caller()
-	s, err := stream(t, id, "call native")
-	if err != nil {
-		return 0, err
-	}
-	reads, writes, err := accesses(ranges)
-	if err != nil {
-		return 0, err
-	}
-	return enqueued(t, s, s.Native(t, fn, arg, reads, writes))
+	return onStream(id, "call native", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		reads, writes, err := accesses(ranges)
+		if err != nil {
+			return 0, err
+		}
+		return enqueued(t, s, s.Native(t, fn, arg, reads, writes))
+	})
 }
 
 // StreamCallOn is StreamCall for a function that says what it works on.
 func StreamCallOn(id, token int64, ranges string) (zero int64, err error) {
-	defer guard(&err)
-	t := caller()
-	s, err := stream(t, id, "call")
-	if err != nil {
-		return 0, err
-	}
-	reads, writes, err := accesses(ranges)
-	if err != nil {
-		return 0, err
-	}
-	return enqueued(t, s, s.HostFuncOn(t, uint64(token), reads, writes))
+	return onStream(id, "call", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		reads, writes, err := accesses(ranges)
+		if err != nil {
+			return 0, err
+		}
+		return enqueued(t, s, s.HostFuncOn(t, uint64(token), reads, writes))
+	})
 }
 
 // StreamPass enqueues a function that later work does not wait for.
 func StreamPass(id, token int64) (zero int64, err error) {
-	defer guard(&err)
-	t := caller()
-	s, err := stream(t, id, "pass")
-	if err != nil {
-		return 0, err
-	}
-	return enqueued(t, s, s.HostFuncNoWait(t, uint64(token)))
+	return onStream(id, "pass", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		return enqueued(t, s, s.HostFuncNoWait(t, uint64(token)))
+	})
 }
 
 // StreamReaches returns 1 if n bytes lie in one block that the runtime knows and
 // work of the stream can use.
 func StreamReaches(id int64, addr, n uint64) (yes int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "launch")
-	if err != nil {
-		return 0, err
-	}
-	return truth(s.CanUse(hal.Range{Start: addr, Size: n})), nil
+	return onStream(id, "launch", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
+		return truth(s.CanUse(hal.Range{Start: addr, Size: n})), nil
+	})
 }
 
 // accesses reads the text form of ranges.

@@ -164,84 +164,62 @@ var deterministic bool
 
 // ScheduleSet begins a new run under a schedule.
 func ScheduleSet(text string) (zero int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
+	return onRuntime(func(r *hal.Runtime) (_ int64, err error) {
+		t := caller()
+		if err := refreshEnviron(); err != nil {
+			return 0, err
+		}
+		unlocked(func() { err = r.SetSchedule(t, text, whoCalls()) })
+		deterministic = r.Schedule() != "parallel"
 		return 0, err
-	}
-	t := caller()
-	if err := refreshEnviron(); err != nil {
-		return 0, raise(err)
-	}
-	unlocked(func() { err = r.SetSchedule(t, text, whoCalls()) })
-	deterministic = r.Schedule() != "parallel"
-	return 0, raise(err)
+	})
 }
 
 // ScheduleGet returns the schedule in force.
 func ScheduleGet() (text string, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return "", err
-	}
-	return r.Schedule(), nil
+	return onRuntime(func(r *hal.Runtime) (string, error) { return r.Schedule(), nil })
 }
 
 // ScheduleOrder returns what happened since the run began: a list of stepRecord.
 func ScheduleOrder() (steps string, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return "", err
-	}
-	list := []stepRecord{}
-	for _, s := range r.Run().Steps {
-		list = append(list, stepRecord{s.Call, s.Stream, s.Op, uint32(s.Tag)})
-	}
-	return encode(list), nil
+	return onRuntime(func(r *hal.Runtime) (string, error) {
+		list := []stepRecord{}
+		for _, s := range r.Run().Steps {
+			list = append(list, stepRecord{s.Call, s.Stream, s.Op, uint32(s.Tag)})
+		}
+		return encode(list), nil
+	})
 }
 
 // ScheduleCalls returns the host's calls since the run began: a list of callRecord.
 func ScheduleCalls() (calls string, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return "", err
-	}
-	list := []callRecord{}
-	for _, c := range r.Run().Calls {
-		list = append(list, callRecord{c.Thread, c.Kind, c.Stream})
-	}
-	return encode(list), nil
+	return onRuntime(func(r *hal.Runtime) (string, error) {
+		list := []callRecord{}
+		for _, c := range r.Run().Calls {
+			list = append(list, callRecord{c.Thread, c.Kind, c.Stream})
+		}
+		return encode(list), nil
+	})
 }
 
 // ScheduleFingerprint returns 16 digits that stand for what each thread called.
 func ScheduleFingerprint() (digits string, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return "", err
-	}
-	threads := map[uint32]uint64{}
-	for _, c := range r.Run().Calls {
-		h := fnv.New64a()
-		fmt.Fprintf(h, "%d %s %d %d", c.Thread, c.Kind, c.Stream, threads[c.Thread])
-		threads[c.Thread] = h.Sum64()
-	}
-	var sum uint64
-	for _, h := range threads { // the threads' turns do not count
-		sum += h
-	}
-	return fmt.Sprintf("%016x", sum), nil
+	return onRuntime(func(r *hal.Runtime) (string, error) {
+		threads := map[uint32]uint64{}
+		for _, c := range r.Run().Calls {
+			h := fnv.New64a()
+			fmt.Fprintf(h, "%d %s %d %d", c.Thread, c.Kind, c.Stream, threads[c.Thread])
+			threads[c.Thread] = h.Sum64()
+		}
+		var sum uint64
+		for _, h := range threads { // the threads' turns do not count
+			sum += h
+		}
+		return fmt.Sprintf("%016x", sum), nil
+	})
 }
 
 // ScheduleSteps returns how many calls and operations the run has so far.
 func ScheduleSteps() (n int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	return int64(len(r.Run().Steps)), nil
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return int64(len(r.Run().Steps)), nil })
 }

@@ -16,16 +16,13 @@ var positions int64
 // Positions adds one who wants to know where the program makes its calls, or
 // with -1 takes one off, and returns how many are left.
 func Positions(change int64) (wanted int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	if positions += change; positions < 0 {
-		positions = 0
-	}
-	setSites(r)
-	return positions, nil
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		if positions += change; positions < 0 {
+			positions = 0
+		}
+		setSites(r)
+		return positions, nil
+	})
 }
 
 func setSites(r *hal.Runtime) {

@@ -34,86 +34,63 @@ func StreamHandle(id int64) (handle int64, err error) {
 // StreamExternal returns the id of the stream with a handle of the vendor's: of an
 // open stream of this runtime that has it, or a new one for another library's.
 func StreamExternal(ordinal, handle int64) (id int64, err error) {
-	defer guard(&err)
-	d, err := device(ordinal)
-	if err != nil {
-		return 0, err
-	}
-	s, err := d.External(caller(), uint64(handle))
-	if err != nil {
-		return 0, raise(err)
-	}
-	if s == d.Legacy() {
-		return legacyIDs[ordinal], nil
-	}
-	if own, ok := handledIDs[s]; ok {
-		return own, nil
-	}
-	id = insert(s)
-	if s.PerThread() {
-		ownIDs[s] = id
-	}
-	return id, nil
+	return onDevice(ordinal, func(d *hal.Device) (id int64, err error) {
+		s, err := d.External(caller(), uint64(handle))
+		if err != nil {
+			return 0, err
+		}
+		if s == d.Legacy() {
+			return legacyIDs[ordinal], nil
+		}
+		if own, ok := handledIDs[s]; ok {
+			return own, nil
+		}
+		id = insert(s)
+		if s.PerThread() {
+			ownIDs[s] = id
+		}
+		return id, nil
+	})
 }
 
 // StreamForeign returns 1 for a stream of StreamExternal that another library
 // made: closing it leaves that library's alone.
 func StreamForeign(id int64) (foreign int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "foreign")
-	if err != nil {
-		return 0, err
-	}
-	return truth(s.External()), nil
+	return onStream(id, "foreign", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
+		return truth(s.External()), nil
+	})
 }
 
 // StreamDevice returns the ordinal of the stream's device.
 func StreamDevice(id int64) (ordinal int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "device")
-	if err != nil {
-		return 0, err
-	}
-	return int64(s.Device().Ordinal()), nil
+	return onStream(id, "device", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
+		return int64(s.Device().Ordinal()), nil
+	})
 }
 
 // StreamIndex returns the small number of the stream on its device.
 func StreamIndex(id int64) (index int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "index")
-	if err != nil {
-		return 0, err
-	}
-	return int64(s.Index()), nil
+	return onStream(id, "index", func(_ *hal.Thread, s *hal.Stream) (int64, error) { return int64(s.Index()), nil })
 }
 
 // StreamPriority returns the clamped priority.
 func StreamPriority(id int64) (priority int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "priority")
-	if err != nil {
-		return 0, err
-	}
-	return int64(s.Options().Priority), nil
+	return onStream(id, "priority", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
+		return int64(s.Options().Priority), nil
+	})
 }
 
 // StreamFlags returns the flags the stream was made with.
 func StreamFlags(id int64) (flags int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "flags")
-	if err != nil {
-		return 0, err
-	}
-	o := s.Options()
-	return truth(o.NonBlocking)*nonBlocking | truth(o.BlockHost)*blockHost, nil
+	return onStream(id, "flags", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
+		o := s.Options()
+		return truth(o.NonBlocking)*nonBlocking | truth(o.BlockHost)*blockHost, nil
+	})
 }
 
 // StreamFailures returns how many functions on the stream raised.
 func StreamFailures(id int64) (n int64, err error) {
-	defer guard(&err)
-	s, err := stream(caller(), id, "failures")
-	if err != nil {
-		return 0, err
-	}
-	return int64(s.Failures()), nil
+	return onStream(id, "failures", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
+		return int64(s.Failures()), nil
+	})
 }

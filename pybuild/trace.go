@@ -10,48 +10,30 @@ func TraceStart() (handle int64, err error) { return startLog(false) }
 func TraceStartTimed() (handle int64, err error) { return startLog(true) }
 
 func startLog(times bool) (handle int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	return insert(r.Log(times)), nil
-}
-
-func findTrace(handle int64) (*hal.Log, error) {
-	if t, ok := find(handle).(*hal.Log); ok {
-		return t, nil
-	}
-	return nil, unknown(handle, "trace", "trace")
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return insert(r.Log(times)), nil })
 }
 
 // TraceTake returns the operations that a log has gathered since the last call: a
 // list of operationRecord.
 func TraceTake(handle int64) (operations string, err error) {
-	defer guard(&err)
-	t, err := findTrace(handle)
-	if err != nil {
-		return "", err
-	}
-	list := []operationRecord{}
-	for _, piece := range t.Take() {
-		for i := range piece {
-			list = append(list, recordOf(&piece[i]))
+	return on(handle, "trace", "trace", func(l *hal.Log) (string, error) {
+		list := []operationRecord{}
+		for _, piece := range l.Take() {
+			for i := range piece {
+				list = append(list, recordOf(&piece[i]))
+			}
 		}
-	}
-	return encode(list), nil
+		return encode(list), nil
+	})
 }
 
 // TraceStop ends a log and forgets it.
 func TraceStop(handle int64) (zero int64, err error) {
-	defer guard(&err)
-	t, err := findTrace(handle)
-	if err != nil {
-		return 0, err
-	}
-	t.Stop()
-	remove(handle)
-	return 0, nil
+	return on(handle, "trace", "trace", func(l *hal.Log) (int64, error) {
+		l.Stop()
+		remove(handle)
+		return 0, nil
+	})
 }
 
 func recordOf(entry *hal.Logged) operationRecord {
@@ -84,54 +66,33 @@ func rangeRecords(list []hal.Range) []rangeRecord {
 
 // ExecutedStart begins to note when operations run.
 func ExecutedStart() (zero int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	return 0, raise(r.FollowExecution(true))
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.FollowExecution(true)) })
 }
 
 // RuntimeNow returns nanoseconds of the clock that operations are timed with.
 func RuntimeNow() (ns int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	return r.Now(), nil
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return r.Now(), nil })
 }
 
 // ExecutedTake returns what ran since the last call: a list of executionRecord.
 func ExecutedTake() (executions string, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return "", err
-	}
-	list := []executionRecord{}
-	for _, x := range r.Executions() {
-		list = append(list, executionRecord{uint64(x.Tag), x.Began, x.Ended})
-	}
-	return encode(list), nil
+	return onRuntime(func(r *hal.Runtime) (string, error) {
+		list := []executionRecord{}
+		for _, x := range r.Executions() {
+			list = append(list, executionRecord{uint64(x.Tag), x.Began, x.Ended})
+		}
+		return encode(list), nil
+	})
 }
 
 // ExecutedStop ends it.
 func ExecutedStop() (zero int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	return 0, raise(r.FollowExecution(false))
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.FollowExecution(false)) })
 }
 
 // HostAccess tells that the host reads, or with write writes, n bytes.
 func HostAccess(addr, n uint64, write int64) (zero int64, err error) {
-	defer guard(&err)
-	r, err := backend()
-	if err != nil {
-		return 0, err
-	}
-	return 0, raise(r.HostAccess(caller(), hal.Range{Start: addr, Size: n}, write != 0))
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		return nothing(r.HostAccess(caller(), hal.Range{Start: addr, Size: n}, write != 0))
+	})
 }
