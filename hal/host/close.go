@@ -8,10 +8,11 @@ import (
 	"halstream/hal/park"
 )
 
-// closeLimit is how long Close waits for work that runs already.
+// closeLimit is how long Close waits for running work.
 const closeLimit = 2 * time.Second
 
-// closed is the scheduler of an engine that was stopped: it runs nothing.
+// closed is the scheduler of an engine that was closed: it implements sched.Scheduler
+// and runs nothing.
 type closed struct{}
 
 func (closed) Attach(sched.Runner)                                  {}
@@ -31,9 +32,9 @@ func errClosed(doing string) error {
 }
 
 // Close implements driver.Driver. Work that has not started is dropped, and
-// threads that wait for it go on. A copy, a fill or a native function that runs
-// uses memory of the devices, so Close waits for its end; where that does not
-// come within closeLimit, the memory stays mapped until the process ends.
+// threads that wait for it continue. A copy, a fill or a native function that runs
+// uses memory of the devices, so Close waits for its end; if that takes longer than
+// closeLimit, the memory stays mapped until the process ends.
 func (d *Driver) Close() {
 	e := d.eng
 	e.Lock()
@@ -122,8 +123,8 @@ func (d *Driver) waitForEngines(deadline time.Time) bool {
 	return true
 }
 
-// releaseThreads lets the threads go on that wait for a stream which a function
-// of the program still holds: nobody may be left to end it.
+// releaseThreads wakes the threads that wait for a stream which a function of the
+// program still holds: no thread may be left to complete that function.
 func (e *engine) releaseThreads(s *Stream) {
 	for _, w := range s.waiting {
 		e.unpark(w.parker)
@@ -131,8 +132,8 @@ func (e *engine) releaseThreads(s *Stream) {
 	s.waiting = nil
 }
 
-// activeStreams returns the streams with work, as a list of its own: streams that
-// move change the list of the device.
+// activeStreams returns the streams with work, as a copy: streams that move change
+// the list of the device.
 func (d *Device) activeStreams() []*Stream {
 	var streams []*Stream
 	for s := d.active; s != nil; s = s.next {

@@ -1,26 +1,26 @@
 package host
 
-// What operations cost, in nanoseconds.
+// The virtual time that operations take under a deterministic schedule.
 const (
-	costLeast = 1_000  // of every operation
-	costCall  = 10_000 // of a function
-	bytesPer  = 10     // bytes of a copy or fill in a nanosecond
+	minCostNS  = 1_000  // of every operation
+	callCostNS = 10_000 // of a function
+	bytesPerNS = 10     // bytes of a copy or fill in a nanosecond
 )
 
 func cost(o *op) int64 {
 	switch o.kind {
 	case opCall, opPass, opReport, opReportPass:
-		return costCall
+		return callCostNS
 	case opWork:
 		switch w := o.ref.(work).(type) {
 		case delayWork:
 			return w.ns
 		case *copyWork:
-			return costLeast + int64(w.Width*w.Height/bytesPer)
+			return minCostNS + int64(w.Width*w.Height/bytesPerNS)
 		case *fillWork:
-			return costLeast + int64(w.Count*uint64(w.Size)/bytesPer)
+			return minCostNS + int64(w.Count*uint64(w.Size)/bytesPerNS)
 		}
-		return costCall
+		return callCostNS
 	}
-	return costLeast
+	return minCostNS
 }

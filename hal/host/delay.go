@@ -5,8 +5,7 @@ package host
 #include <stdint.h>
 #include <time.h>
 
-// Called on an engine's thread, with no lock held. Signals only cut the sleep
-// into pieces.
+// Called on an engine's thread, with no lock held. It sleeps on after a signal.
 static void hs_delay(int64_t ns) {
 	struct timespec left = {ns / 1000000000, ns % 1000000000};
 	while (nanosleep(&left, &left) != 0 && errno == EINTR) {}

@@ -7,8 +7,8 @@ import (
 	"halstream/hal/host/sched"
 )
 
-// chainMost bounds how far a description follows who waits for whom.
-const chainMost = 4
+// maxChain bounds how far a description follows who waits for whom.
+const maxChain = 4
 
 func name(id uint64) string { return fmt.Sprint(id) }
 
@@ -23,7 +23,7 @@ func (s *Stream) title() string {
 func (s *Stream) Describe() string {
 	s.eng.Lock()
 	defer s.eng.Unlock()
-	return s.describe(chainMost)
+	return s.describe(maxChain)
 }
 
 func (s *Stream) describe(depth int) string {
@@ -34,7 +34,7 @@ func (s *Stream) describe(depth int) string {
 		s.title(), s.submitted.Load()-s.completed.Load(), s.head(depth))
 }
 
-// head says what the head operation of a busy stream is and waits for.
+// head says what the head operation of a stream with work is, and what it waits for.
 func (s *Stream) head(depth int) string {
 	o := s.q.front()
 	if o.ep != nil && !o.ep.open {
@@ -100,8 +100,8 @@ func (d *Device) Describe() string {
 	d.eng.Lock()
 	defer d.eng.Unlock()
 	var parts []string
-	for s := d.active; s != nil && len(parts) < chainMost; s = s.next {
-		parts = append(parts, s.describe(chainMost))
+	for s := d.active; s != nil && len(parts) < maxChain; s = s.next {
+		parts = append(parts, s.describe(maxChain))
 	}
 	if len(parts) == 0 {
 		return fmt.Sprintf("device %d is idle", d.ordinal)
@@ -113,7 +113,7 @@ func (d *Device) Describe() string {
 func (v *Event) Describe() string {
 	v.eng.Lock()
 	defer v.eng.Unlock()
-	return v.describe(chainMost)
+	return v.describe(maxChain)
 }
 
 func (v *Event) describe(depth int) string {

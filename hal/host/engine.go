@@ -83,7 +83,7 @@ func (e *engine) add(s *Stream, o *op) {
 	if parallel && s.state == sched.Idle && (ep == nil || ep.open) && o.kind == opRecord {
 		s.completed.Add(1)
 		e.stamp(o)
-		e.passed(o.tag)
+		e.completedAtEnqueue(o.tag)
 		return
 	}
 	o.ep = ep

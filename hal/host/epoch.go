@@ -1,9 +1,9 @@
 package host
 
-// An epoch is a run of submissions between two changes of side: either work of
-// the legacy default stream or work of the streams that are ordered with it.
-// Epochs of a device form a list; one opens when all before it are done. So
-// the legacy barrier costs the same with one stream and with ten thousand.
+// An epoch is a sequence of enqueued operations that lie between two barriers of the
+// legacy order: either work of the legacy default stream, or work of the streams that
+// are ordered with it. The epochs of a device form a list; one opens when all before
+// it are done. So the cost of a barrier does not depend on the number of streams.
 type epoch struct {
 	legacy  bool
 	open    bool
@@ -23,7 +23,7 @@ func (d *Device) join(s *Stream) *epoch {
 		return last
 	}
 	if last.pending == 0 && last.open {
-		last.legacy = s.legacy // nothing to wait for: change side in place
+		last.legacy = s.legacy // no work to wait for: use the same epoch for the other side
 		return last
 	}
 	last.next = &epoch{legacy: s.legacy}
@@ -31,7 +31,7 @@ func (d *Device) join(s *Stream) *epoch {
 	return d.last
 }
 
-// left counts n operations of ep done and opens the epochs behind it.
+// left counts n operations of ep as done, and opens the epochs behind it.
 func (e *engine) left(ep *epoch, n int) {
 	ep.pending -= n
 	for ep.pending == 0 && ep.open && ep.next != nil {

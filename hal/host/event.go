@@ -100,7 +100,7 @@ const awakeNS = 20_000
 // reached.
 func (p point) Wait(limit int64) bool {
 	e := p.eng
-	if e.known(p.at) {
+	if e.completeByDefinition(p.at) {
 		return true
 	}
 	e.Lock()

@@ -27,8 +27,8 @@ func (s *Stream) stopTimer() {
 	}
 }
 
-// expireLocked lets the stream go on if the wait at place seq still blocks it:
-// the timer may have fired while something else ended the wait. The caller
+// expireLocked ends the wait at place seq with a Timeout error if it still blocks the
+// stream: the timer may have fired while something else ended the wait. The caller
 // holds mu.
 func (e *engine) expireLocked(s *Stream, seq uint64) {
 	if s.timer == nil || s.state != sched.Stalled || s.completed.Load()+1 != seq {
@@ -77,8 +77,8 @@ func without(list []*Stream, s *Stream) []*Stream {
 	return list
 }
 
-// AbortStream implements driver.Simulator. What an engine or a host function
-// already works on ends in its own time.
+// AbortStream implements driver.Simulator. An operation that an engine or a host
+// function already runs is not interrupted.
 func (d *Driver) AbortStream(s driver.Stream) int {
 	d.eng.Lock()
 	defer d.eng.Unlock()
@@ -113,7 +113,7 @@ func (s *Stream) abort() int {
 		case sched.Queued:
 			s.dev.backlog.Remove(s.level, func(o *Stream) bool { return o == s })
 		}
-		// As an empty operation it can run wherever the stream stands.
+		// As an empty operation it can run whatever the stream waits for.
 		s.undo(head)
 		head.kind, head.ref, head.on = opNop, nil, nil
 		n++
@@ -125,7 +125,7 @@ func (s *Stream) abort() int {
 	return n
 }
 
-// undo takes back what an operation that will not run has announced elsewhere.
+// undo reverts what enqueuing an operation that will not run has changed elsewhere.
 func (s *Stream) undo(o *op) {
 	switch o.kind {
 	case opCall, opPass, opReport, opReportPass:
@@ -137,7 +137,7 @@ func (s *Stream) undo(o *op) {
 	case opWork:
 		s.drop(o.ref.(work))
 	case opRecord:
-		// Streams that wait for the record go on: the work before it was dropped.
+		// Streams that wait for the record continue: the work before it was dropped.
 		s.eng.stamp(o)
 	}
 }

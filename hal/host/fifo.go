@@ -41,7 +41,7 @@ func (q *fifo) push(o *op) {
 func (q *fifo) front() *op { return &q.first.ops[q.head] }
 
 func (q *fifo) pop() {
-	q.first.ops[q.head] = op{} // let the collector have what it points to
+	q.first.ops[q.head] = op{} // the collector must not keep what it points to
 	q.head++
 	q.n--
 	if q.n == 0 {

@@ -29,18 +29,18 @@ func (d *Driver) Executions() []driver.Execution {
 	return done
 }
 
-// passed notes an operation that was complete when it was enqueued.
-func (e *engine) passed(tag driver.Tag) {
+// completedAtEnqueue notes an operation that was complete when it was enqueued.
+func (e *engine) completedAtEnqueue(tag driver.Tag) {
 	if e.following && tag != 0 {
 		now := e.clock.Now()
 		e.executed = append(e.executed, driver.Execution{Tag: tag, Began: now, Ended: now})
 	}
 }
 
-// OnSequence implements driver.Simulator.
+// OnSequence implements driver.Sequencer.
 func (d *Driver) OnSequence(f func(driver.Tag)) { d.eng.onSequence = f }
 
-// sequenced reports an operation that has its place. The lock is held.
+// sequenced reports an operation whose place is settled. The lock is held.
 func (e *engine) sequenced(tag driver.Tag) {
 	if tag != 0 && e.onSequence != nil {
 		e.onSequence(tag)

@@ -82,7 +82,7 @@ func (s *Stream) busy() driver.Busy {
 		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.completed.Load() + 1},
 		Title:   s.title(),
 		Pending: s.submitted.Load() - s.completed.Load(),
-		Head:    o.words(),
+		Head:    o.description(),
 		Tag:     o.tag,
 		Need:    s.need(),
 	}
@@ -122,8 +122,8 @@ func (s *Stream) before() []driver.Place {
 	return places
 }
 
-// words says what an operation is.
-func (o *op) words() string {
+// description says what an operation is.
+func (o *op) description() string {
 	switch o.kind {
 	case opRecord:
 		return "a record of event " + name(o.ref.(*Event).opts.ID)
@@ -147,7 +147,7 @@ func (o *op) words() string {
 	case opWriteValue:
 		return "a write of a value"
 	case opWaitValue:
-		return o.ref.(*valueOp).words()
+		return o.ref.(*valueOp).description()
 	}
 	return "an empty operation"
 }

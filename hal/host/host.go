@@ -1,11 +1,11 @@
 // Package host is the built-in device: real asynchronous streams without any
 // hardware.
 //
-// A stream is a queue and a counter of what is done. It has no thread: when its
-// head operation can run, the stream is handed to the scheduler, and whoever
-// the scheduler chooses runs it. Operations that take time run on engines, a
-// bounded number of threads; functions of the program are handed over as
-// tokens and run elsewhere.
+// A stream is a queue and a counter of completed operations. It has no thread: when
+// its head operation can run, the stream is given to the scheduler, which runs it on
+// a thread of its choice. Operations that take time run on engines, a bounded number
+// of threads; functions of the program are handed over as tokens and run on threads
+// of the program.
 package host
 
 import (
@@ -19,7 +19,7 @@ import (
 	"halstream/hal/prio"
 )
 
-// Options says what the host backend shows. The zero value is the default.
+// Options configures the host backend. The zero value is the default.
 type Options struct {
 	// Devices is their number; 0 means HALSTREAM_HOST_DEVICES or 2.
 	Devices int
@@ -30,9 +30,9 @@ type Options struct {
 	// Memory bounds each device's memory, and the pinned memory, in bytes; 0 means
 	// HALSTREAM_HOST_MEMORY or half of the machine's.
 	Memory uint64
-	// Scheduler decides what runs next; nil means Parallel.
+	// Scheduler decides which stream runs next; nil means the parallel one.
 	Scheduler sched.Scheduler
-	// Clock tells the time; nil means RealTime.
+	// Clock is the devices' clock; nil means RealTime.
 	Clock sched.Clock
 }
 

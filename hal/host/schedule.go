@@ -15,7 +15,7 @@ func (d *Driver) SetSchedule(text string, c driver.Caller) error {
 	if err != nil && text != "parallel" {
 		return err
 	}
-	next, err := sched.New(text, sched.Options{Caller: c, Stall: stall, Tick: aloneTick})
+	next, err := sched.New(text, sched.Options{Caller: c, Stall: stall, Tick: unattendedTick})
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (d *Driver) SetSchedule(text string, c driver.Caller) error {
 	}
 	for _, dev := range d.devices {
 		if s := dev.active; s != nil {
-			why := s.describe(chainMost)
+			why := s.describe(maxChain)
 			e.Unlock()
 			return driver.Errorf(driver.NotReady, "set schedule",
 				"a schedule begins with no work pending, but %s; synchronize first", why)
@@ -42,19 +42,19 @@ func (d *Driver) SetSchedule(text string, c driver.Caller) error {
 	return nil
 }
 
-// use makes a scheduler the engine's. The lock is held, or nobody has the
+// use sets the engine's scheduler. The lock is held, or no other thread uses the
 // engine yet.
 func (e *engine) use(s sched.Scheduler, text string) {
 	e.sched, e.clock, e.spec = s, s.Clock(e.real), text
 	e.parallel.Store(s.Parallel())
 }
 
-// aloneTick is how often a deterministic schedule looks whether the program
+// unattendedTick is how often a deterministic schedule looks whether the program
 // waits for the device outside the runtime.
-var aloneTick = 50 * time.Millisecond
+var unattendedTick = 50 * time.Millisecond
 
-// stallLimit is how long a function may run before it is taken as waiting for
-// the host.
+// stallLimit returns how long a function may run before it counts as waiting for the
+// host. It fails with InvalidValue.
 func stallLimit() (time.Duration, error) {
 	text := os.Getenv("HALSTREAM_STALL_S")
 	if text == "" {

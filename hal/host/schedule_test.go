@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	host.Hasten()
+	host.ShortenUnattendedTick()
 	goleak.VerifyTestMain(m)
 }
 

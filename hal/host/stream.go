@@ -7,7 +7,7 @@ import (
 	"halstream/hal/host/sched"
 )
 
-// The kinds of operations.
+// opKind is the kind of an operation.
 type opKind uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	opWaitValue
 )
 
-// op is an operation on a stream; a million pending ones must fit in memory.
+// op is an operation on a stream. It is small, since a stream may have a million.
 type op struct {
 	kind  opKind
 	tag   driver.Tag
@@ -93,10 +93,10 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	o := op{kind: opWait, tag: tag, arg: v.at.seq, on: v.at.on, ref: v, limit: limit}
 	if v.opts.Settable {
 		o.kind = opWaitSet
-	} else if v.at.on == nil || v.at.on == s || e.known(v.at) {
-		// What it stands for is done, or before us in this very stream.
+	} else if v.at.on == nil || v.at.on == s || e.completeByDefinition(v.at) {
+		// The record is complete, or earlier on the same stream.
 		e.sequenced(tag)
-		e.passed(tag)
+		e.completedAtEnqueue(tag)
 		e.point(sched.Enqueued, s, nil, 0)
 		return nil
 	}
@@ -106,10 +106,10 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	return nil
 }
 
-// known reports whether a wait for a place is complete by definition. Under a
+// completeByDefinition reports whether a wait for a place enqueues nothing. Under a
 // deterministic schedule none is: which operations there are, and so their
 // numbers, must not depend on the order in which they run.
-func (e *engine) known(at place) bool { return e.parallel.Load() && at.reached() }
+func (e *engine) completeByDefinition(at place) bool { return e.parallel.Load() && at.reached() }
 
 // WaitStream implements driver.Stream.
 func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
@@ -121,11 +121,11 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 		return errClosed("wait stream")
 	}
 	if s != t {
-		if at := t.mark(); !e.known(at) {
+		if at := t.mark(); !e.completeByDefinition(at) {
 			e.add(s, &op{kind: opWait, tag: tag, arg: at.seq, on: at.on, limit: driver.Forever})
 		} else {
 			e.sequenced(tag)
-			e.passed(tag)
+			e.completedAtEnqueue(tag)
 		}
 	}
 	e.point(sched.Enqueued, s, nil, 0)
@@ -223,6 +223,6 @@ func (s *Stream) Point() driver.Point {
 	return point{s.eng, at}
 }
 
-// Close implements driver.Stream: the queue empties itself, the collector does
-// the rest.
+// Close implements driver.Stream. Pending work still runs; then the collector frees
+// the stream.
 func (s *Stream) Close() {}

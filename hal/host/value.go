@@ -26,10 +26,10 @@ func (v *valueOp) found() uint64 { return atomic.LoadUint64(v.at()) }
 
 func (v *valueOp) met() bool { return v.Condition.Met(v.found(), v.Value.Value) }
 
-func (v *valueOp) words() string { return fmt.Sprintf("a wait for the value at %#x", v.Addr) }
+func (v *valueOp) description() string { return fmt.Sprintf("a wait for the value at %#x", v.Addr) }
 
 func (v *valueOp) describe() string {
-	return fmt.Sprintf("%s, which is %d, to be %v %d", v.words(), v.found(), v.Condition, v.Value.Value)
+	return fmt.Sprintf("%s, which is %d, to be %v %d", v.description(), v.found(), v.Condition, v.Value.Value)
 }
 
 // values are the streams whose head operation waits for a value in memory. What

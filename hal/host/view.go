@@ -33,9 +33,9 @@ func (e *engine) Run(stream sched.Stream) (onEngine bool) {
 	return s.state == sched.Running && s.q.front().kind == opWork
 }
 
-// inlineMostStep is the size up to which a copy or fill runs within Step. Larger
-// ones let other threads of the program run meanwhile.
-const inlineMostStep = 1 << 20
+// maxInlineStep is the size in bytes up to which a copy or fill runs within Step.
+// Larger ones run on an engine, so that other threads of the program can run meanwhile.
+const maxInlineStep = 1 << 20
 
 // Step implements sched.Runner.
 func (e *engine) Step(stream sched.Stream, began int64) {
@@ -43,7 +43,7 @@ func (e *engine) Step(stream sched.Stream, began int64) {
 	s.began = began
 	switch o := s.q.front(); o.kind {
 	case opPass:
-		// What it lets go of must not happen at a time of its own choice.
+		// Work behind it must not run before it has ended: its thread decides when.
 		o.kind = opCall
 	case opWork:
 		switch w := o.ref.(work).(type) {
@@ -52,12 +52,12 @@ func (e *engine) Step(stream sched.Stream, began int64) {
 			e.advance(s)
 			return
 		case *copyWork:
-			if w.Width*w.Height <= inlineMostStep {
+			if w.Width*w.Height <= maxInlineStep {
 				e.runInline(s, w.copyAll)
 				return
 			}
 		case *fillWork:
-			if w.Count*uint64(w.Size) <= inlineMostStep {
+			if w.Count*uint64(w.Size) <= maxInlineStep {
 				e.runInline(s, func() { w.run() })
 				return
 			}
@@ -152,8 +152,8 @@ func (s *Stream) holder() *Stream {
 	return best
 }
 
-// firstOrdered returns a stream with work that the idle legacy default stream
-// stands for, nil for another idle stream.
+// firstOrdered returns a stream with work that a synchronize of the legacy default
+// stream would wait for, nil if s is another stream.
 func (d *Device) firstOrdered(s *Stream) *Stream {
 	if !s.legacy {
 		return nil

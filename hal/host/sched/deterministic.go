@@ -7,18 +7,18 @@ import (
 	"halstream/hal/park"
 )
 
-// queriesMost is how often in a row a stream may be asked in vain before what
-// is asked for runs: every schedule is fair to this bound.
-const queriesMost = 64
+// maxQueries is how many queries in a row may find a stream pending before its head
+// operation runs: this bounds the unfairness of every schedule.
+const maxQueries = 64
 
 // deterministic moves the device only at schedule points, one operation at a
 // time, as its policy says. So a program with one thread runs the same way each
 // time.
 //
-// The thread at a schedule point chooses and runs. While a function of the
-// program runs on its own thread, or a long piece of work on an engine, that
-// thread waits for its end with no lock held; a function that needs the host to
-// go on is left to itself after a while.
+// The thread at a schedule point chooses and runs operations. While a function of the
+// program runs on its own thread, or long work on an engine, that thread waits for
+// its end with no lock held; it stops waiting for a function that itself waits for
+// the host.
 type deterministic struct {
 	r      Runner
 	policy policy
@@ -27,45 +27,45 @@ type deterministic struct {
 	stall  time.Duration
 	tick   time.Duration
 
-	lanes   []*lane // by number-1
-	byOwn   map[Stream]*lane
-	keys    uint32
-	ready   int // lanes in the policy
-	steps   []driver.Step
-	calls   []driver.Call
-	threads map[uint64]uint32 // their numbers in the run
-	waits   map[uint64]place  // what each thread waited for in its last call
-	asked   map[Stream]int    // queries in a row that found it busy, and nothing ran
+	streams  []*streamRun // by number-1
+	byStream map[Stream]*streamRun
+	keys     uint32
+	ready    int // streams that the policy holds
+	steps    []driver.Step
+	calls    []driver.Call
+	threads  map[uint64]uint32 // their numbers in the run
+	waits    map[uint64]place  // what each thread waited for in its last call
+	queries  map[Stream]int    // queries in a row that found it pending while nothing ran
 
 	added string // kind of the operation that the present call enqueued
 
-	moving bool // a thread chooses and runs
-	alone  bool // it is the device's own
-	flight *flight
-	waiter *park.Parker   // the thread that waits for the flight
-	idle   []*park.Parker // threads that wait and have nothing to run
-	stop   chan struct{}
-	closed bool
-	chain  []place // see needed
+	dispatching bool // a thread chooses and runs operations
+	unattended  bool // that thread is the scheduler's own
+	inFlight    *inFlight
+	waiter      *park.Parker   // the thread that waits for inFlight
+	idle        []*park.Parker // threads that wait and have nothing to run
+	stop        chan struct{}
+	closed      bool
+	chain       []place // see needed
 }
 
-// lane is what a run knows of a stream.
-type lane struct {
+// streamRun is the state of a stream in the present run.
+type streamRun struct {
 	s        Stream
 	number   uint32
-	base     uint64   // operations done before the run
-	keys     []uint32 // of its operations, in the order of the calls
-	key      uint32   // of the head, once it is ready
+	base     uint64   // operations completed before the run
+	keys     []uint32 // the numbers of the calls that enqueued its operations
+	key      uint32   // that of the head operation, once it is ready
 	priority uint64   // under pct
-	spent    int64    // time that the delay at its head has taken
+	spent    int64    // nanoseconds of the delay at its head that have passed
 }
 
 // head is the number of the head operation.
-func (l *lane) head() uint32 { return uint32(l.s.Completed()-l.base) + 1 }
+func (l *streamRun) head() uint32 { return uint32(l.s.Completed()-l.base) + 1 }
 
 func newDeterministic(text string, o Options) (*deterministic, error) {
 	d := &deterministic{caller: o.Caller, clock: &virtual{}, stall: o.Stall, tick: o.Tick, stop: make(chan struct{}),
-		byOwn: map[Stream]*lane{}, threads: map[uint64]uint32{}, waits: map[uint64]place{}, asked: map[Stream]int{}}
+		byStream: map[Stream]*streamRun{}, threads: map[uint64]uint32{}, waits: map[uint64]place{}, queries: map[Stream]int{}}
 	var err error
 	if d.policy, err = newPolicy(text, d); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func newDeterministic(text string, o Options) (*deterministic, error) {
 // Attach implements Scheduler.
 func (d *deterministic) Attach(r Runner) {
 	d.r = r
-	go d.moveAlone()
+	go d.runUnattended()
 }
 
 // Close implements Scheduler. Threads that wait in a schedule point leave it.
@@ -111,11 +111,11 @@ func (d *deterministic) Run() driver.Run { return driver.Run{Steps: d.steps, Cal
 
 // Added implements Scheduler.
 func (d *deterministic) Added(s Stream, kind string) {
-	l := d.byOwn[s]
+	l := d.byStream[s]
 	if l == nil {
-		l = &lane{s: s, number: uint32(len(d.lanes)) + 1, base: s.Enqueued() - 1}
-		d.lanes = append(d.lanes, l)
-		d.byOwn[s] = l
+		l = &streamRun{s: s, number: uint32(len(d.streams)) + 1, base: s.Enqueued() - 1}
+		d.streams = append(d.streams, l)
+		d.byStream[s] = l
 	}
 	d.keys++
 	l.keys = append(l.keys, d.keys)
@@ -124,7 +124,7 @@ func (d *deterministic) Added(s Stream, kind string) {
 
 // Ready implements Scheduler.
 func (d *deterministic) Ready(s Stream) {
-	l := d.byOwn[s]
+	l := d.byStream[s]
 	l.key = l.keys[l.head()-1]
 	l.spent = 0
 	d.ready++
@@ -147,7 +147,7 @@ func (d *deterministic) wakeIdle() {
 // Point implements Scheduler.
 func (d *deterministic) Point(why Reason, s Stream, done func() bool, limit int64) {
 	if why == Ended {
-		if d.flight != nil && d.flight.landed() && d.waiter != nil {
+		if d.inFlight != nil && d.inFlight.completed() && d.waiter != nil {
 			d.r.Wake(d.waiter)
 			d.waiter = nil
 		}
@@ -163,21 +163,21 @@ func (d *deterministic) Point(why Reason, s Stream, done func() bool, limit int6
 		d.block(s, done, limit)
 		return
 	}
-	if d.moving || again {
+	if d.dispatching || again {
 		return
 	}
 	if s == nil || why != Queried && why != Blocked {
-		d.move(s, nil, false, driver.Forever)
+		d.dispatch(s, nil, false, driver.Forever)
 		return
 	}
 	if !s.Pending() {
-		delete(d.asked, s)
+		delete(d.queries, s)
 	} else {
-		d.asked[s]++
+		d.queries[s]++
 	}
-	if d.move(s, done, false, driver.Forever) && d.asked[s] > queriesMost {
+	if d.dispatch(s, done, false, driver.Forever) && d.queries[s] > maxQueries {
 		steps := len(d.steps)
-		d.move(s, func() bool { return len(d.steps) > steps }, true, driver.Forever)
+		d.dispatch(s, func() bool { return len(d.steps) > steps }, true, driver.Forever)
 	}
 }
 
@@ -191,9 +191,9 @@ func (d *deterministic) block(s Stream, done func() bool, limit int64) {
 				return
 			}
 		}
-		if !d.moving {
+		if !d.dispatching {
 			now := d.clock.now
-			if !d.move(s, done, true, left) || done() {
+			if !d.dispatch(s, done, true, left) || done() {
 				return
 			}
 			if limit > 0 {
@@ -223,7 +223,7 @@ func (d *deterministic) block(s Stream, done func() bool, limit int64) {
 	}
 }
 
-// leave takes a thread out of the idle ones and reports whether it was there.
+// leave removes a thread from the idle ones and reports whether it was there.
 func (d *deterministic) leave(w *park.Parker) bool {
 	for i, p := range d.idle {
 		if p == w {
@@ -234,31 +234,31 @@ func (d *deterministic) leave(w *park.Parker) bool {
 	return false
 }
 
-// move runs what the policy chooses until it lets the host go on, or done. It
-// returns false if the call shall end at once.
-func (d *deterministic) move(s Stream, done func() bool, forced bool, limit int64) bool {
-	d.moving = true
-	goOn := d.moves(s, done, forced, limit)
-	d.moving = false
+// dispatch runs the operations that the policy chooses, until it chooses none or done
+// reports true. It returns false if the call must end at once.
+func (d *deterministic) dispatch(s Stream, done func() bool, forced bool, limit int64) bool {
+	d.dispatching = true
+	proceed := d.dispatchLoop(s, done, forced, limit)
+	d.dispatching = false
 	d.wakeIdle()
-	return goOn
+	return proceed
 }
 
-func (d *deterministic) moves(s Stream, done func() bool, forced bool, limit int64) bool {
+func (d *deterministic) dispatchLoop(s Stream, done func() bool, forced bool, limit int64) bool {
 	end := time.Now().Add(time.Duration(limit))
 	last := d.clock.now + limit
-	c := choice{forced: forced, needed: func() *lane { return d.needed(s) }}
+	c := choice{forced: forced, needed: func() *streamRun { return d.needed(s) }}
 	for {
-		if d.flight != nil {
+		if d.inFlight != nil {
 			left := int64(driver.Forever)
 			if limit > 0 {
 				left = max(0, int64(time.Until(end)))
 			}
-			landed, goOn := d.land(left)
-			if !goOn {
+			ended, proceed := d.awaitInFlight(left)
+			if !proceed {
 				return false
 			}
-			if !landed {
+			if !ended {
 				return true
 			}
 		}
@@ -280,9 +280,9 @@ func (d *deterministic) moves(s Stream, done func() bool, forced bool, limit int
 	}
 }
 
-// fits reports whether the head of l ends before a time. A delay that does not
-// takes the time until then and stays.
-func (d *deterministic) fits(l *lane, last int64) bool {
+// fits reports whether the head of l ends before a time. A longer delay is advanced to
+// that time and stays at the head.
+func (d *deterministic) fits(l *streamRun, last int64) bool {
 	o := l.s.Head()
 	if !o.Delay || d.clock.now+o.Cost-l.spent <= last {
 		return true

@@ -13,10 +13,10 @@ type place struct {
 	seq uint64
 }
 
-// needed finds a ready lane that must run before the head operation of s can
-// end; nil if there is none. The chain of streams that wait for one another is
-// kept: most of it is the same at the next call, and it may be long.
-func (d *deterministic) needed(s Stream) *lane {
+// needed returns a ready stream that must move before the head operation of s can
+// complete; nil if there is none. The chain of streams that wait for one another is
+// kept, since it may be long and changes little between two calls.
+func (d *deterministic) needed(s Stream) *streamRun {
 	if s == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (d *deterministic) needed(s Stream) *lane {
 			last := d.chain[n-1].on
 			switch last.State() {
 			case Ready:
-				return d.byOwn[last]
+				return d.byStream[last]
 			case Stalled, Idle:
 				next = last.Holder()
 			default:
@@ -48,8 +48,8 @@ func (d *deterministic) needed(s Stream) *lane {
 	}
 }
 
-// note keeps a call of the program, once for a wait that looks in slices, and
-// reports whether it is such another look.
+// note records a call of the program, once for a wait that consists of slices, and
+// reports whether it is a later slice.
 func (d *deterministic) note(why Reason, s Stream, thread uint64, limit int64) bool {
 	number := d.threads[thread]
 	if number == 0 {
@@ -58,7 +58,7 @@ func (d *deterministic) note(why Reason, s Stream, thread uint64, limit int64) b
 	}
 	c := driver.Call{Thread: number, Kind: why.String()}
 	if s != nil {
-		if l := d.byOwn[s]; l != nil {
+		if l := d.byStream[s]; l != nil {
 			c.Stream = l.number
 		}
 	}
@@ -107,15 +107,15 @@ func (d *deterministic) fire(t *virtualTimer) {
 	d.r.Lock()
 }
 
-// Where the program waits for the device without asking the runtime (for a flag
-// that a function sets, say), the device goes on by itself, as real ones do,
-// once no thread of the program has done anything for a while.
-const aloneTicks = 5
+// unattendedTicks is after how many quiet ticks the device moves without a call. The
+// program may wait for the device outside the runtime, for instance for a flag that a
+// function sets, and real devices move without calls.
+const unattendedTicks = 5
 
-func (d *deterministic) moveAlone() {
+func (d *deterministic) runUnattended() {
 	tick := time.NewTicker(d.tick)
 	defer tick.Stop()
-	calm, seen := 0, 0
+	ticks, seen := 0, 0
 	for {
 		select {
 		case <-d.stop:
@@ -123,22 +123,22 @@ func (d *deterministic) moveAlone() {
 		case <-tick.C:
 		}
 		d.r.Lock()
-		quiet := len(d.steps) == seen && !d.moving && len(d.idle) == 0 && (d.ready > 0 || len(d.clock.timers) > 0)
+		quiet := len(d.steps) == seen && !d.dispatching && len(d.idle) == 0 && (d.ready > 0 || len(d.clock.timers) > 0)
 		seen = len(d.steps)
 		d.r.Unlock()
 		if !quiet || !d.caller.Asleep() {
-			calm = 0
+			ticks = 0
 			continue
 		}
-		if calm++; calm < aloneTicks {
+		if ticks++; ticks < unattendedTicks {
 			continue
 		}
-		calm = 0
+		ticks = 0
 		d.r.Lock()
-		if len(d.steps) == seen && !d.moving {
-			d.alone = true
-			d.move(nil, nil, true, driver.Forever)
-			d.alone = false
+		if len(d.steps) == seen && !d.dispatching {
+			d.unattended = true
+			d.dispatch(nil, nil, true, driver.Forever)
+			d.unattended = false
 		}
 		d.r.Unlock()
 	}

@@ -40,7 +40,7 @@ type State uint8
 
 // The states.
 const (
-	// Idle streams have no work.
+	// Idle streams have no pending work.
 	Idle State = iota
 	// Stalled streams have a head operation that waits for something.
 	Stalled
@@ -57,9 +57,9 @@ type Op struct {
 	Tag driver.Tag
 	// Token is that of a function which holds the stream, 0 for everything else.
 	Token uint64
-	// Report functions are taken by threads of the program, whenever they ask.
+	// Report functions are run by threads of the program when they poll for them.
 	Report bool
-	// Delay operations take time and do nothing.
+	// Delay operations do nothing for a time.
 	Delay bool
 	// Cost is the virtual time that the operation takes, nanoseconds.
 	Cost int64
@@ -72,16 +72,16 @@ type Stream interface {
 	Level() uint8
 	// State says what the stream does.
 	State() State
-	// Enqueued is how many operations the stream was ever given, and Completed
-	// how many of them are done. Completed may be read without the lock.
+	// Enqueued returns how many operations were ever enqueued, and Completed how many
+	// of them are done. Completed may be called without the lock.
 	Enqueued() uint64
 	Completed() uint64
 	// Head describes the head operation. The stream is not idle.
 	Head() Op
-	// HandsOver reports whether running the head operation only gives it to
-	// another thread.
+	// HandsOver reports whether Runner.Run only starts the head operation on another
+	// thread.
 	HandsOver() bool
-	// Pending reports whether a query of the stream can find work pending.
+	// Pending reports whether a query of the stream would find pending work.
 	Pending() bool
 	// Holder returns a stream that must move before this one can, nil if there is
 	// none or it waits for something else.
@@ -104,11 +104,10 @@ type Scheduler interface {
 	// Parallel reports whether streams advance on their own, without schedule
 	// points.
 	Parallel() bool
-	// Added notes that an operation was put on a stream, before the stream moves;
-	// kind says in a word which. A parallel scheduler is not called. The lock is
-	// held.
+	// Added is called when an operation was enqueued, before the stream moves; kind
+	// names it. A parallel scheduler is not called. The lock is held.
 	Added(s Stream, kind string)
-	// Ready notes that a stream's head operation can run. The lock is held.
+	// Ready is called when a stream's head operation can run. The lock is held.
 	Ready(s Stream)
 	// Point is called by a host thread with the lock held, and returns with it
 	// held. s is the stream the reason is about, or nil. done is nil but for
@@ -124,17 +123,17 @@ type Scheduler interface {
 	Unlocked()
 	// Run returns what happened since Attach. The lock is held.
 	Run() driver.Run
-	// Close ends the scheduler's threads. The lock is not held. Streams that were
-	// ready may be run by somebody else afterwards.
+	// Close ends the scheduler's threads. The lock is not held. Afterwards the
+	// runner may run streams that were ready.
 	Close()
 }
 
-// Runner is what the engine gives to a scheduler.
+// Runner is the engine as a scheduler sees it.
 type Runner interface {
 	// Lock takes the lock under which streams move; it is held for a handful
 	// of instructions only.
 	Lock()
-	// Unlock releases it and wakes whoever has something to do now.
+	// Unlock releases it and wakes the threads that can proceed now.
 	Unlock()
 	// Wake unparks a thread once the lock is released. The lock is held.
 	Wake(p *park.Parker)
@@ -166,14 +165,14 @@ type Timer interface {
 	Stop() bool
 }
 
-// Options is what a deterministic scheduler needs besides its text.
+// Options configures a deterministic scheduler besides its text.
 type Options struct {
 	Caller driver.Caller
 	// Stall is how long a function may run before it counts as waiting for the
 	// host.
 	Stall time.Duration
-	// Tick is how often the scheduler looks whether the program waits for the
-	// device outside the runtime.
+	// Tick is the interval at which the scheduler checks whether the program waits for
+	// the device outside the runtime.
 	Tick time.Duration
 }
 

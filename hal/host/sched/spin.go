@@ -18,8 +18,8 @@ static void hs_spin_relax(void) {
 #endif
 }
 
-// Called by the pump with no lock held. Looks for at most spin_ns at *word and
-// returns 1 if it is positive and still is leave_ns later, else 0.
+// Called by the thread that runs streams, with no lock held. Polls *word for at most
+// spin_ns and returns 1 if it is positive and still is leave_ns later, else 0.
 static int hs_spin(int32_t *word, int64_t spin_ns, int64_t leave_ns) {
 	int64_t start = hs_spin_now(), seen = 0;
 	for (;;) {
@@ -38,9 +38,9 @@ static int hs_spin(int32_t *word, int64_t spin_ns, int64_t leave_ns) {
 */
 import "C"
 
-// spin looks for a short while whether word becomes positive and stays so. It
-// is C: a goroutine that spins keeps one of Go's processors from the threads
-// that call in.
+// spin polls word for forNS nanoseconds and reports whether it became positive and
+// stayed so for leaveNS. It is in C, since a goroutine that spins occupies one of
+// Go's processors, which threads that call from Python need.
 func spin(word *int32, forNS, leaveNS int64) bool {
 	return C.hs_spin((*C.int32_t)(word), C.int64_t(forNS), C.int64_t(leaveNS)) == 1
 }

@@ -10,8 +10,8 @@ import (
 
 // Bounds of the numbers in a schedule's text.
 const (
-	depthMost = 64
-	holdsMost = 1 << 20
+	maxDepth = 64
+	maxHolds = 1 << 20
 )
 
 // newPolicy reads the text of a deterministic schedule:
@@ -50,8 +50,8 @@ func newPolicy(text string, d *deterministic) (policy, error) {
 	case "random":
 		return &random{source: rand.NewPCG(numbers[0], 1)}, nil
 	case "pct":
-		if numbers[1] < 1 || numbers[1] > depthMost {
-			return nil, wrong("the depth is 1 to " + strconv.Itoa(depthMost))
+		if numbers[1] < 1 || numbers[1] > maxDepth {
+			return nil, wrong("the depth is 1 to " + strconv.Itoa(maxDepth))
 		}
 		return newPCT(numbers[0], numbers[1], numbers[2]), nil
 	case "starve":
@@ -60,11 +60,11 @@ func newPolicy(text string, d *deterministic) (policy, error) {
 		}
 		return &starve{number: uint32(numbers[0])}, nil
 	case "holds":
-		rules := map[opName]until{}
+		rules := map[opName]release{}
 		if len(fields) == 1 {
 			for _, part := range strings.Split(fields[0], ",") {
 				op, u, ok := readHold(part)
-				if !ok || len(rules) == holdsMost {
+				if !ok || len(rules) == maxHolds {
 					return nil, wrong(part + " is not of the form 1.2>3.4 or 1.2>h5")
 				}
 				rules[op] = u
@@ -72,10 +72,10 @@ func newPolicy(text string, d *deterministic) (policy, error) {
 		}
 		return &holds{rules: rules, d: d}, nil
 	}
-	return &inOrder{}, nil
+	return &fifo{}, nil
 }
 
-func readHold(text string) (op opName, u until, ok bool) {
+func readHold(text string) (op opName, u release, ok bool) {
 	left, right, found := strings.Cut(text, ">")
 	op, ok = readName(left)
 	if !found || !ok {

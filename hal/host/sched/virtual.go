@@ -25,7 +25,7 @@ func (c *virtual) Now() int64 { return c.now }
 // After implements Clock. The scheduler makes the call when it moves the time.
 func (c *virtual) After(ns int64, f func()) Timer {
 	at := c.now + ns
-	if at < c.now { // beyond the end of time
+	if at < c.now { // overflow
 		at = math.MaxInt64
 	}
 	t := &virtualTimer{c, at, f}
