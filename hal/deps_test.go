@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"hal/prio":       {},
 	"hal/driver":     {"hal/park"},
 	"hal/host/sched": {"hal/driver", "hal/park", "hal/prio"},
-	"hal/host":       {"hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio"},
+	"hal/host":       {"hal/bestfit", "hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio"},
 	"hal":            {"hal/addrmap", "hal/bestfit", "hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio"},
 	"hal/order":      {"hal"},
 	"hal/stall":      {"hal", "hal/driver"},

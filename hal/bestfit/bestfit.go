@@ -27,7 +27,7 @@ type Segment struct {
 type Chunk struct {
 	Start, Size uint64
 	// Place and Order belong to the user: the point of the stream at which the
-	// chunk becomes free, and when it was freed, a number used once. Merged chunks
+	// chunk becomes free, and when it was freed, a number above 0 that is used once. Merged chunks
 	// keep the larger ones. Of one size the chunk with the larger Order goes first.
 	Place, Order uint64
 
@@ -171,6 +171,16 @@ func (b *Bin) Fit(size uint64) (best *Chunk) {
 		}
 	}
 	return best
+}
+
+// Depth returns how many chunks Fit looks at, at most.
+func (b *Bin) Depth() int { return b.root.depth() }
+
+func (c *Chunk) depth() int {
+	if c == nil {
+		return 0
+	}
+	return 1 + max(c.left.depth(), c.right.depth())
 }
 
 // cut divides a tree into the chunks that come before a size and an order, and the others.

@@ -1,11 +1,11 @@
 package host
 
 import (
-	"sort"
 	"sync"
 	"syscall"
 	"unsafe"
 
+	"halstream/hal/bestfit"
 	"halstream/hal/driver"
 )
 
@@ -18,9 +18,6 @@ const backAt = 1 << 20
 // hugeAt is the size from which the system is asked for large pages.
 const hugeAt = 4 << 20
 
-// extent is a range of a region.
-type extent struct{ start, size uint64 }
-
 // region is a range of addresses of the process, off Go's heap, that blocks
 // are cut from. Nothing else of the process ever lies in it, so an address
 // tells whose memory it is, also after the block was freed.
@@ -30,8 +27,9 @@ type region struct {
 	limit uint64
 	bytes []byte
 	base  uint64
-	free  []extent          // by address, never two that touch
-	used  map[uint64]uint64 // size by address
+	free  bestfit.Bin               // never two chunks that touch
+	used  map[uint64]*bestfit.Chunk // by address
+	frees uint64                    // how many there were
 	inUse uint64
 	// unmapped says that the region has ended; releasing counts the blocks whose
 	// pages are being given back without the lock.
@@ -40,7 +38,7 @@ type region struct {
 }
 
 func newRegion(what string, limit uint64) *region {
-	return &region{what: what, limit: limit, used: map[uint64]uint64{}}
+	return &region{what: what, limit: limit, used: map[uint64]*bestfit.Chunk{}}
 }
 
 // reserve maps the region at its first use: only what is touched takes memory.
@@ -59,7 +57,7 @@ func (r *region) reserve() error {
 	}
 	r.bytes = b
 	r.base = uint64(uintptr(unsafe.Pointer(&b[0])))
-	r.free = []extent{{r.base, r.limit}}
+	r.freed(bestfit.NewChunk(r.base, r.limit))
 	return nil
 }
 
@@ -71,28 +69,18 @@ func (r *region) alloc(size uint64) (uint64, error) {
 	}
 	need := (size + align - 1) &^ (align - 1)
 	// The smallest range that fits keeps the large ones whole.
-	best := -1
-	for i, e := range r.free {
-		if e.size >= need && (best < 0 || e.size < r.free[best].size) {
-			best = i
-			if e.size == need {
-				break
-			}
-		}
-	}
-	if best < 0 || need < size {
+	c := r.free.Fit(need)
+	if c == nil || need < size {
 		return 0, driver.Errorf(driver.OutOfMemory, "allocate",
 			"%d bytes of %s asked for, %d of %d free%s; free some, or raise HALSTREAM_HOST_MEMORY",
 			size, r.what, r.limit-r.inUse, r.limit, r.split(need))
 	}
-	e := &r.free[best]
-	addr := e.start
-	e.start += need
-	e.size -= need
-	if e.size == 0 {
-		r.free = append(r.free[:best], r.free[best+1:]...)
+	r.free.Remove(c)
+	if rest := c.Split(need); rest != nil {
+		r.free.Add(rest)
 	}
-	r.used[addr] = need
+	addr := c.Start
+	r.used[addr] = c
 	r.inUse += need
 	if need >= hugeAt {
 		// Large pages: walking through small ones costs a copy a third of its speed.
@@ -115,7 +103,8 @@ func (r *region) release(addr uint64) {
 		r.mu.Unlock()
 		return
 	}
-	size := r.used[addr]
+	c := r.used[addr]
+	size := c.Size
 	delete(r.used, addr)
 	r.releasing.Add(1)
 	defer r.releasing.Done()
@@ -136,18 +125,14 @@ func (r *region) release(addr uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inUse -= size
-	i := sort.Search(len(r.free), func(i int) bool { return r.free[i].start > addr })
-	r.free = append(r.free, extent{})
-	copy(r.free[i+1:], r.free[i:])
-	r.free[i] = extent{addr, size}
-	if i+1 < len(r.free) && addr+size == r.free[i+1].start {
-		r.free[i].size += r.free[i+1].size
-		r.free = append(r.free[:i+1], r.free[i+2:]...)
-	}
-	if i > 0 && r.free[i-1].start+r.free[i-1].size == addr {
-		r.free[i-1].size += r.free[i].size
-		r.free = append(r.free[:i], r.free[i+1:]...)
-	}
+	r.freed(c)
+}
+
+// freed makes a chunk free, as a part of its neighbours that are.
+func (r *region) freed(c *bestfit.Chunk) {
+	r.frees++
+	c.Order = r.frees // from 1: the bin finds chunks by it
+	r.free.Add(c)
 }
 
 func (r *region) owns(addr uint64) bool {
@@ -172,6 +157,6 @@ func (r *region) unmap() {
 	defer r.mu.Unlock()
 	if r.bytes != nil {
 		_ = syscall.Munmap(r.bytes)
-		r.bytes, r.free = nil, nil
+		r.bytes, r.free = nil, bestfit.Bin{}
 	}
 }

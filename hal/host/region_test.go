@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +14,18 @@ import (
 
 	"halstream/hal/driver"
 )
+
+// extent is a range of a region that is free.
+type extent struct{ start, size uint64 }
+
+// extents returns the free ranges of a region by address.
+func extents(r *region) (list []extent) {
+	for c := range r.free.All() {
+		list = append(list, extent{c.Start, c.Size})
+	}
+	slices.SortFunc(list, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
+	return list
+}
 
 type piece struct{ addr, size, room uint64 }
 
@@ -42,7 +56,7 @@ func TestRegionsHandOutRangesThatNeverOverlap(t *testing.T) {
 					require.ErrorContains(t, err, fmt.Sprintf("%d bytes", size))
 					require.ErrorContains(t, err, fmt.Sprintf("%d of %d free", limit-used, uint64(limit)))
 					largest := uint64(0)
-					for _, e := range r.free {
+					for _, e := range extents(r) {
 						largest = max(largest, e.size)
 					}
 					require.Less(t, largest, need, "there was room")
@@ -59,11 +73,12 @@ func TestRegionsHandOutRangesThatNeverOverlap(t *testing.T) {
 			free, total := r.info()
 			require.Equal(t, []uint64{limit - used, limit}, []uint64{free, total})
 			var sum uint64
-			for i, e := range r.free {
+			ranges := extents(r)
+			for i, e := range ranges {
 				sum += e.size
 				require.NotZero(t, e.size)
 				if i > 0 {
-					require.Less(t, r.free[i-1].start+r.free[i-1].size, e.start, "neighbours were not joined")
+					require.Less(t, ranges[i-1].start+ranges[i-1].size, e.start, "neighbours were not joined")
 				}
 			}
 			if r.bytes != nil {
@@ -74,7 +89,7 @@ func TestRegionsHandOutRangesThatNeverOverlap(t *testing.T) {
 			r.release(p.addr)
 		}
 		if r.bytes != nil {
-			require.Equal(t, []extent{{r.base, limit}}, r.free, "one piece is left")
+			require.Equal(t, []extent{{r.base, limit}}, extents(r), "one piece is left")
 		}
 	})
 }
@@ -142,7 +157,53 @@ func TestRegionsServeManyThreads(t *testing.T) {
 	for text := range wrong {
 		t.Error(text)
 	}
-	require.Equal(t, []extent{{r.base, r.limit}}, r.free)
+	require.Equal(t, []extent{{r.base, r.limit}}, extents(r))
+}
+
+// hold returns a region of which so many blocks are held, each behind a free one.
+func hold(t testing.TB, held int) *region {
+	r := newRegion("test memory", 64<<30)
+	t.Cleanup(r.unmap)
+	var back []uint64
+	for i := range held {
+		addr, err := r.alloc(align * uint64(1+i%1000))
+		require.NoError(t, err)
+		back = append(back, addr)
+		_, err = r.alloc(align)
+		require.NoError(t, err)
+	}
+	for _, addr := range back {
+		r.release(addr)
+	}
+	return r
+}
+
+func TestAllocationLooksAtFewOfManyBlocks(t *testing.T) {
+	for _, held := range []int{100, 10_000, 100_000} {
+		r := hold(t, held)
+		require.Equal(t, held+1, r.free.Len())
+		// A tree that is balanced at random is hardly ever deeper than three times
+		// the logarithm of what it holds, and never four times in a lifetime.
+		most := 4 * bits.Len(uint(held))
+		require.LessOrEqual(t, r.free.Depth(), most, "%d blocks", held)
+	}
+}
+
+func BenchmarkAllocate(b *testing.B) {
+	for _, held := range []int{100, 10_000, 100_000} {
+		b.Run(fmt.Sprint(held), func(b *testing.B) {
+			r := hold(b, held)
+			i := uint64(0)
+			for b.Loop() {
+				i++
+				addr, err := r.alloc(align * (1 + i%1000))
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.release(addr)
+			}
+		})
+	}
 }
 
 func TestTheMemoryLimitIsChecked(t *testing.T) {
