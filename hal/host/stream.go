@@ -106,9 +106,10 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	return nil
 }
 
-// completeByDefinition reports whether a wait for a place enqueues nothing. Under a
-// deterministic schedule none is: which operations there are, and so their
-// numbers, must not depend on the order in which they run.
+// completeByDefinition reports whether a wait for a place enqueues nothing, because the
+// place is reached. Under a deterministic schedule every wait is enqueued: which
+// operations there are, and so their numbers, must not depend on the order in which
+// they run.
 func (e *engine) completeByDefinition(at place) bool { return e.parallel.Load() && at.reached() }
 
 // WaitStream implements driver.Stream.

@@ -5,8 +5,8 @@ import "halstream/hal"
 // info is an operation that accesses memory.
 type info struct {
 	stamp
-	knowledge knowledge // but for its own stamp
-	line      *line     // nil for accesses by the host
+	clocks   clocks    // but for its own stamp
+	timeline *timeline // nil for accesses by the host
 
 	id, site uint32
 	token    uint64
@@ -14,23 +14,22 @@ type info struct {
 	arrival  uint64 // in the order of the calls
 	name     string
 	kind     kind
-	ready    bool // stamp and knowledge are set
+	ready    bool // stamp and clocks are set
 	raced    bool // is in a report
-	weight   int  // what remembering it costs
+	weight   int  // words of its clock that late counts for it
 }
 
-func (c *Checker) newInfo(k kind, t *thread, l *line, op *hal.Operation) *info {
+func (c *Checker) newInfo(k kind, t *thread, l *timeline, op *hal.Operation) *info {
 	c.arrival++
 	return &info{
-		line: l, id: op.ID, site: op.Site, token: op.Token, thread: t.id,
+		timeline: l, id: op.ID, site: op.Site, token: op.Token, thread: t.id,
 		arrival: c.arrival, name: op.Kind, kind: k,
 	}
 }
 
-// after reports whether o comes after the operation of e, of which the checker
-// heard earlier.
+// after reports whether o comes after the operation of e, which was handled earlier.
 func (o *info) after(e *entry) bool {
-	return e.slot == o.slot || o.knowledge[strict].knows(e.stamp)
+	return e.slot == o.slot || o.clocks[strict].covers(e.stamp)
 }
 
 // entry is an access in a cell.
@@ -52,8 +51,8 @@ type cell struct {
 }
 
 const (
-	writesMost   = 32 // all but the first are in reports
-	readsScanned = 16 // up to so many reads are compared one by one
+	maxWrites       = 32 // all but the first are in reports
+	maxScannedReads = 16 // up to so many reads are compared one by one
 )
 
 func newCell() *cell {
@@ -89,14 +88,14 @@ func equalEntries(a, b []entry) bool {
 	return true
 }
 
-// visit compares an access with those of a cell, reports the pairs without an
-// order, and puts it in their place.
+// visit compares an access with those of a cell, reports the unordered pairs, and
+// replaces the accesses that it supersedes.
 func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 	n := 0
 	for i := range cl.writes {
 		e := &cl.writes[i]
 		if o.after(e) {
-			if write || c.floor.knows(e.stamp) {
+			if write || c.floor.covers(e.stamp) {
 				continue
 			}
 		} else {
@@ -132,23 +131,23 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 		cl.reads = cl.reads[:n]
 		cl.reindex()
 	}
-	if len(cl.writes) >= writesMost {
+	if len(cl.writes) >= maxWrites {
 		cl.writes = append(cl.writes[:0], cl.writes[1:]...)
 	}
 	cl.writes = append(cl.writes, entry{o.stamp, o, seen})
 }
 
-// read adds a read in the place of those that come before it: who is ordered
-// with it is ordered with them.
+// read adds a read and removes those that come before it: a later operation that comes
+// after it comes after them.
 func (c *Checker) read(cl *cell, e entry) {
 	if n := len(cl.reads); n > 0 && cl.reads[n-1].slot == e.slot {
 		cl.reads[n-1] = e
 		return
 	}
-	if len(cl.reads) < readsScanned || len(cl.reads) >= cl.prune {
+	if len(cl.reads) < maxScannedReads || len(cl.reads) >= cl.prune {
 		n := 0
 		for i := range cl.reads {
-			if f := &cl.reads[i]; !e.info.after(f) && !c.floor.knows(f.stamp) {
+			if f := &cl.reads[i]; !e.info.after(f) && !c.floor.covers(f.stamp) {
 				if n != i {
 					cl.reads[n] = *f
 				}
@@ -170,7 +169,7 @@ func (c *Checker) read(cl *cell, e entry) {
 
 // reindex rebuilds the index of the reads, if there are many.
 func (c *cell) reindex() {
-	if len(c.reads) < readsScanned {
+	if len(c.reads) < maxScannedReads {
 		c.index, c.prune = nil, 0
 		return
 	}
@@ -197,7 +196,7 @@ func (c *cell) drop(floor *vector) {
 	for _, list := range []*[]entry{&c.writes, &c.reads} {
 		kept := (*list)[:0]
 		for _, e := range *list {
-			if !floor.knows(e.stamp) {
+			if !floor.covers(e.stamp) {
 				kept = append(kept, e)
 			}
 		}

@@ -10,29 +10,31 @@ import (
 // Checker checks the operations of a program. Its methods may be called from any
 // thread, hold its lock for a moment only, and call no other code.
 type Checker struct {
-	mu                 sync.Mutex
-	devices            map[*hal.Device]*device
-	all                []*device // in the order of their first use
-	lines              map[*hal.Stream]*line
-	events             map[*hal.Event]*event
-	values             map[uint64]*valueCell // by address
-	threads            map[uint64]*thread
-	ended              *endedThreads
-	lastEndedKnowledge knowledge // of the thread that ended last
-	latest             struct {  // the ones of the last call, to save a look-up
-		stream *hal.Stream
-		line   *line
-		id     uint64
-		thread *thread
+	mu              sync.Mutex
+	devices         map[*hal.Device]*device
+	all             []*device // in the order of their first use
+	timelines       map[*hal.Stream]*timeline
+	events          map[*hal.Event]*event
+	values          map[uint64]*valueCell // by address
+	threads         map[uint64]*thread
+	ended           *endedThreads
+	lastEndedClocks clocks   // of the thread that ended last
+	latest          struct { // the ones of the last call, to save a look-up
+		stream   *hal.Stream
+		timeline *timeline
+		id       uint64
+		thread   *thread
 	}
 
 	slots slots
-	// called is what any host thread knew at any call: the real-time order.
+	// called is the union of the clocks of all host threads at their calls: the
+	// real-time order.
 	called *vector
-	// floor is what every host thread knows: no later operation is unordered with it.
+	// floor is what the clock of every host thread covers: every later operation comes
+	// after it.
 	floor *vector
-	held  int     // lines with operations that wait for a record to come
-	work  []*line // held lines that may go on
+	held  int         // streams with operations that wait for a later record
+	work  []*timeline // such streams that may have become ready
 
 	table   table
 	late    late
@@ -40,22 +42,22 @@ type Checker struct {
 
 	count   int    // operations
 	arrival uint64 // of accesses
-	next    int    // when to tidy up
-	kept    struct{ lines, events, pieces int }
+	next    int    // the count of operations at which tidy runs next
+	kept    struct{ timelines, events, pieces int }
 	found   atomic.Uint64
 }
 
 // New returns a checker that has seen no operation.
 func New() *Checker {
 	return &Checker{
-		devices: map[*hal.Device]*device{},
-		lines:   map[*hal.Stream]*line{},
-		events:  map[*hal.Event]*event{},
-		values:  map[uint64]*valueCell{},
-		threads: map[uint64]*thread{},
-		ended:   &endedThreads{},
-		slots:   slots{next: 1},
-		next:    tidyEach,
+		devices:   map[*hal.Device]*device{},
+		timelines: map[*hal.Stream]*timeline{},
+		events:    map[*hal.Event]*event{},
+		values:    map[uint64]*valueCell{},
+		threads:   map[uint64]*thread{},
+		ended:     &endedThreads{},
+		slots:     slots{next: 1},
+		next:      tidyEach,
 	}
 }
 
@@ -63,12 +65,12 @@ func New() *Checker {
 type kind uint8
 
 const (
-	other kind = iota // enqueued work without any meaning for the order
+	other kind = iota // enqueued work that orders only its own stream
 	record
 	wait
 	waitStream
 	reset
-	function // work that may turn out to access more than it says
+	function // work that may access more than it declares
 	allocate
 	free
 	writeValue
@@ -99,7 +101,7 @@ var kinds = map[string]kind{
 	"close stream": closeStream, "close event": closeEvent,
 }
 
-// kindOf spares the most frequent operations the look-up.
+// kindOf looks a name up; the most frequent ones without the map.
 func kindOf(name string) kind {
 	switch name {
 	case "copy", "fill", "nop":
@@ -133,7 +135,7 @@ func (c *Checker) Handle(op hal.Operation) {
 		return
 	}
 	t := c.thread(op.Thread)
-	t.knowledge[timed] = c.called
+	t.clocks[timed] = c.called
 	if s := t.pendingSync; s != nil {
 		t.pendingSync = nil
 		c.synchronize(t, s, op.Seq, strict)
@@ -142,7 +144,7 @@ func (c *Checker) Handle(op hal.Operation) {
 	case op.Host:
 		c.handleHost(k, t, &op)
 	case op.Stream != nil:
-		s := c.line(op.Stream)
+		s := c.timeline(op.Stream)
 		if c.held > 0 || k == wait && c.early(&op) || k == waitValue && len(c.waitOn(s, t, &op).enders()) == 0 {
 			c.hold(s, t, k, &op)
 		} else {
@@ -152,9 +154,9 @@ func (c *Checker) Handle(op hal.Operation) {
 			t.pendingSync = s // the call returns when its work is done
 		}
 	}
-	c.called = t.knowledge[timed]
+	c.called = t.clocks[timed]
 	if len(c.threads) == 1 && c.held == 0 {
-		c.floor = t.knowledge[strict]
+		c.floor = t.clocks[strict]
 	}
 	c.mu.Unlock()
 }
@@ -163,7 +165,7 @@ func (c *Checker) Handle(op hal.Operation) {
 // wait for was never enqueued, as if it had been enqueued last. Call it before the last Take.
 func (c *Checker) Finish() {
 	c.mu.Lock()
-	for _, s := range c.heldLines() {
+	for _, s := range c.heldTimelines() {
 		c.force(s, nil)
 	}
 	c.settle()
@@ -176,13 +178,13 @@ type Stats struct {
 	Streams    int // known and not closed
 	Events     int
 	Threads    int
-	Slots      int // places in the clocks
+	Slots      int // components of the clocks
 	Pieces     int // byte ranges with different accesses
 	Held       int // streams whose work waits for a record that was not enqueued
 	Reports    int // different ones
-	Repeats    int // found again
-	Dropped    int // beyond the most that are kept
-	Unknown    int // observed accesses of operations too old to be remembered
+	Repeats    int // pairs that were reported already
+	Dropped    int // reports beyond the limit
+	Unknown    int // observed accesses of operations that are not remembered any more
 }
 
 // Stats returns what the checker has seen and what it keeps.
@@ -190,7 +192,7 @@ func (c *Checker) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return Stats{
-		Operations: c.count, Streams: len(c.lines), Events: len(c.events), Threads: len(c.threads),
+		Operations: c.count, Streams: len(c.timelines), Events: len(c.events), Threads: len(c.threads),
 		Slots: int(c.slots.next) - 1, Pieces: c.table.n, Held: c.held,
 		Reports: len(c.reports.seen), Repeats: c.reports.repeats, Dropped: c.reports.dropped,
 		Unknown: c.late.unknown,

@@ -2,9 +2,8 @@
 //
 // A [Checker] handles every operation that listeners of package hal see, in their
 // order, and keeps a vector clock for each stream and each host thread: up to which
-// operation of every other one its next operation is ordered. In this package a
-// stream or thread "knows" an operation that its clock covers; an operation happens
-// before another if the other knows it. Two accesses to the
+// operation of every other one its next operation is ordered. An operation happens
+// before another if the clock of the other covers it. Two accesses to the
 // same bytes, at least one of them a write, of which neither happens before the
 // other are reported. The result depends on the program's calls alone, not on
 // the schedule: no operation needs to run.
@@ -15,7 +14,8 @@
 // # What orders
 //
 //   - Work on one stream, and what one host thread does, in the order of the calls.
-//   - An enqueued operation comes after everything that its calling thread knows.
+//   - An enqueued operation comes after everything that its calling thread's clock
+//     covers.
 //   - A wait binds to the version of the event at its call (E3), or to the work
 //     enqueued so far on the other stream (S6). A wait for a Future event passes
 //     by the first record after the latest reset (A2); operations behind a wait whose
@@ -31,21 +31,21 @@
 //   - Memory that is allocated in stream order comes after the point where its
 //     former owner freed it, since elsewhere it is not allocated again before (M7).
 //
-// A thread that calls the runtime for the first time knows what all other threads
-// know by then, since one of them started it.
+// The clock of a thread that calls the runtime for the first time covers what those
+// of all other threads cover by then, since one of them started it.
 //
 // # What does not order
 //
 // A query that returned true orders what follows it, but the program worked
 // only because it did; and calls of several host threads come in some order
 // without anything that the runtime could see. Pairs that only these order are
-// reported apart ([ByQuery], [ByTiming]). A gate orders nothing: any
-// thread may open it.
+// reported in categories of their own ([ByQuery], [ByTiming]). A gate orders nothing:
+// any thread may open it.
 //
 // # What is kept
 //
 // For each range, the accesses that no later one supersedes: the last writes and
 // the last read of every stream. So every byte with an unordered pair is in some
-// report, but not every such pair is. What all host threads know is forgotten, and
-// the slots of closed streams in the clocks are used again.
+// report, but not every such pair is. Accesses that the clocks of all host threads
+// cover are forgotten, and the slots of closed streams in the clocks are used again.
 package order

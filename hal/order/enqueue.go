@@ -2,27 +2,28 @@ package order
 
 import "halstream/hal"
 
-// point is a place on a stream with what was known there: of a record, or of
-// the work enqueued so far. While operations are held it may not be known yet.
+// point is a place on a stream with its clocks: that of a record, or behind the work
+// enqueued so far. While operations are held its clocks may not be computed yet.
 type point struct {
 	stamp
-	knowledge knowledge
-	version   uint64 // of the event, for records
-	line      *line
-	done      bool
-	waiting   []*line // held ones
+	clocks   clocks
+	version  uint64 // of the event, for records
+	timeline *timeline
+	done     bool
+	waiting  []*timeline // streams whose first held operation waits for it
 }
 
-// event is what records have made of an event.
+// event is the state of an event.
 type event struct {
 	future bool
 	latest [3]*point // the newest record first; older ones may be synchronized with
-	// Future events only: what the first record since the reset made known, nil
-	// if there was none; known unless the event is older than the checker.
+	// Future events only: the first record since the reset, nil if there was none;
+	// known says that set is valid, which it is not while the checker has seen neither
+	// a record nor a reset of the event.
 	set     *point
 	known   bool
-	ever    knowledge // what any record made known
-	waiting []*line
+	ever    clocks // the union of the clocks of all records
+	waiting []*timeline
 }
 
 func (c *Checker) event(e *hal.Event) *event {
@@ -34,7 +35,7 @@ func (c *Checker) event(e *hal.Event) *event {
 	return found
 }
 
-// at returns the record that made a version, nil if it was before our time.
+// at returns the record that made a version, nil if the checker has not seen it.
 func (e *event) at(version uint64) *point {
 	var best *point
 	for _, p := range e.latest {
@@ -58,12 +59,12 @@ func (c *Checker) early(op *hal.Operation) bool {
 	return e.future && e.set == nil && (e.known || op.Version == 0)
 }
 
-// enqueue takes an operation whose predecessors are all known.
-func (c *Checker) enqueue(s *line, t *thread, k kind, op *hal.Operation) {
-	g := gather{knowledge: &s.knowledge}
-	if s.seen != t.knowledge {
-		g.addAll(t.knowledge)
-		s.seen = t.knowledge
+// enqueue handles an operation whose predecessors were all performed.
+func (c *Checker) enqueue(s *timeline, t *thread, k kind, op *hal.Operation) {
+	g := gather{clocks: &s.clocks}
+	if s.seen != t.clocks {
+		g.addAll(t.clocks)
+		s.seen = t.clocks
 	}
 	var p *point
 	switch k {
@@ -76,14 +77,14 @@ func (c *Checker) enqueue(s *line, t *thread, k kind, op *hal.Operation) {
 		if !e.future {
 			p = e.at(op.Version)
 		}
-		if p != nil && p.line != s {
-			g.add(p.stamp, p.knowledge)
-			s.noteWait(op, p.line, p.seq)
+		if p != nil && p.timeline != s {
+			g.add(p.stamp, p.clocks)
+			s.noteWait(op, p.timeline, p.seq)
 		}
 	case waitStream:
 		if o := op.Other; o != nil && o != op.Stream {
-			from := c.line(o)
-			c.addLine(&g, from, op.Seq)
+			from := c.timeline(o)
+			c.addTimeline(&g, from, op.Seq)
 			s.noteWait(op, from, from.seq)
 		}
 	default:
@@ -92,12 +93,12 @@ func (c *Checker) enqueue(s *line, t *thread, k kind, op *hal.Operation) {
 		}
 		switch k {
 		case record:
-			p = &point{version: op.Version, line: s}
+			p = &point{version: op.Version, timeline: s}
 			c.event(op.Event).push(p)
 		case allocate:
 			c.addFrees(&g, op.Writes)
 		case writeValue:
-			p = &point{line: s}
+			p = &point{timeline: s}
 			c.writeOn(op.Value, p)
 		case waitValue:
 			c.passed(&g, c.waitOn(s, t, op), op)
@@ -107,33 +108,33 @@ func (c *Checker) enqueue(s *line, t *thread, k kind, op *hal.Operation) {
 	if k.accesses(op) {
 		in = c.newInfo(k, t, s, op)
 	}
-	c.perform(s, t.knowledge, k, op, p, in)
+	c.perform(s, t.clocks, k, op, p, in)
 }
 
 // legacyOrder makes s come after what the rule of the legacy default stream
 // says (S5).
-func (c *Checker) legacyOrder(g *gather, s *line) {
+func (c *Checker) legacyOrder(g *gather, s *timeline) {
 	d := s.dev
 	if s.legacy {
 		for i, o := range d.dirty {
-			g.add(o.stamp, o.knowledge)
+			g.add(o.stamp, o.clocks)
 			o.dirty = false
 			d.dirty[i] = nil
 		}
 		d.dirty = d.dirty[:0]
 		g.addAll(d.pastOrdered)
-		d.pastOrdered = knowledge{}
+		d.pastOrdered = clocks{}
 		return
 	}
 	if l := d.legacy; l != nil && l.seq != s.legacySeen {
-		g.add(l.stamp, l.knowledge)
+		g.add(l.stamp, l.clocks)
 		s.legacySeen = l.seq
 	}
 }
 
-// addLine adds the work that was enqueued on s before the operation with number
+// addTimeline adds the work that was enqueued on s before the operation with number
 // seq; of the legacy default stream that includes the streams ordered with it.
-func (c *Checker) addLine(g *gather, s *line, seq uint64) {
+func (c *Checker) addTimeline(g *gather, s *timeline, seq uint64) {
 	g.add(s.asOf(seq))
 	if s.legacy {
 		for _, o := range s.dev.dirty {
@@ -149,7 +150,7 @@ func (c *Checker) addFrees(g *gather, blocks []hal.Range) {
 		c.table.over(pieceOf(r), func(cl *cell, _ piece) {
 			for i := range cl.writes {
 				if o := cl.writes[i].info; o.kind == free {
-					g.add(o.stamp, o.knowledge)
+					g.add(o.stamp, o.clocks)
 				}
 			}
 		})
@@ -162,8 +163,8 @@ func (k kind) accesses(op *hal.Operation) bool {
 	return k == function || k != waitValue && len(op.Reads)+len(op.Writes) > 0
 }
 
-// perform is the operation itself: s knows all that comes before it.
-func (c *Checker) perform(s *line, t knowledge, k kind, op *hal.Operation, p *point, in *info) {
+// perform performs an operation: the clocks of s cover all that comes before it.
+func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *point, in *info) {
 	c.tick(s, t)
 	if s.ordered && !s.legacy && !s.dirty {
 		s.dirty = true
@@ -173,7 +174,7 @@ func (c *Checker) perform(s *line, t knowledge, k kind, op *hal.Operation, p *po
 	if len(c.threads) == 1 {
 		s.places = 0
 	} else {
-		s.recent[s.places%len(s.recent)] = place{op.Seq, s.stamp, s.knowledge}
+		s.recent[s.places%len(s.recent)] = place{op.Seq, s.stamp, s.clocks}
 		s.places++
 	}
 	switch k {
@@ -193,7 +194,7 @@ func (c *Checker) perform(s *line, t knowledge, k kind, op *hal.Operation, p *po
 	if in == nil {
 		return
 	}
-	in.stamp, in.knowledge, in.ready = s.stamp, s.knowledge, true
+	in.stamp, in.clocks, in.ready = s.stamp, s.clocks, true
 	if k == function {
 		c.late.remember(in)
 	}
@@ -206,39 +207,39 @@ func (c *Checker) perform(s *line, t knowledge, k kind, op *hal.Operation, p *po
 }
 
 // reach makes p stand for what s has done so far.
-func (c *Checker) reach(p *point, s *line) {
-	p.stamp, p.knowledge, p.line, p.done = s.stamp, s.knowledge, s, true
+func (c *Checker) reach(p *point, s *timeline) {
+	p.stamp, p.clocks, p.timeline, p.done = s.stamp, s.clocks, s, true
 	c.work = append(c.work, p.waiting...)
 	p.waiting = nil
 }
 
-// signal makes a record set its event. A wait passes by the first record since
-// the reset; if several come in no order, only what they all know is certain.
+// signal makes a record set its event. A wait ends with the first record since the
+// reset; if several are unordered, only what the clocks of all cover is certain.
 func (c *Checker) signal(e *event, p *point) {
 	if !e.future {
 		return
 	}
 	e.known = true
-	g := gather{knowledge: &e.ever}
-	g.add(p.stamp, p.knowledge)
+	g := gather{clocks: &e.ever}
+	g.add(p.stamp, p.clocks)
 	switch was := e.set; {
 	case was == nil:
 		e.set = p
-	case was.slot == p.slot && was.slot != 0, was.slot != 0 && p.knowledge[strict].knows(was.stamp):
+	case was.slot == p.slot && was.slot != 0, was.slot != 0 && p.clocks[strict].covers(was.stamp):
 		// The first one comes first.
 	default:
-		e.set = &point{knowledge: was.all().common(p.all()), line: p.line, done: true}
+		e.set = &point{clocks: was.all().common(p.all()), timeline: p.timeline, done: true}
 	}
 	c.work = append(c.work, e.waiting...)
 	e.waiting = nil
 }
 
-// all is what is known at p, p included.
-func (p *point) all() knowledge {
+// all returns the clocks at p, with p itself.
+func (p *point) all() clocks {
 	if p.slot == 0 {
-		return p.knowledge
+		return p.clocks
 	}
-	return p.knowledge.with(p.stamp)
+	return p.clocks.with(p.stamp)
 }
 
 func pieceOf(r hal.Range) piece {

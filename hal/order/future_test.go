@@ -182,7 +182,7 @@ func TestAFutureEventOlderThanTheCheckerIsSet(t *testing.T) {
 	k.none()
 }
 
-// What the host knows is forgotten, but not while an operation is held that was
+// What the clock of the host covers is forgotten, but not while an operation is held that was
 // enqueued before the host knew it.
 func TestHeldOperationsAreComparedWithWhatTheHostKnowsSince(t *testing.T) {
 	k := newKit(t)
@@ -197,7 +197,7 @@ func TestHeldOperationsAreComparedWithWhatTheHostKnowsSince(t *testing.T) {
 	k.one(Race, r, w)
 }
 
-// A host that knows a stream to be done knows what that waited for, first.
+// A thread that has seen a stream done comes after all that the stream waited for.
 func TestWhatIsDoneIsPerformedBehindWhatItNeeds(t *testing.T) {
 	k := newKit(t)
 	c, b, e := k.free(), k.free(), k.event(hal.Future)

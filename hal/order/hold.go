@@ -2,31 +2,31 @@ package order
 
 import "halstream/hal"
 
-// item is an operation that is held: something that it comes after is not known
-// yet, because a wait for a Future event came before the record (A2).
-type item struct {
-	op    hal.Operation
-	kind  kind
-	host  knowledge // of the calling thread
-	needs []*point  // that it comes after
-	met   int       // of those, how many are known
-	event *event    // Future event that it waits for
-	value *valueWait
-	point *point // that it makes: of a record, or a mark
-	info  *info
+// heldOp is an operation that is held: the clocks of something that it comes after are
+// not computed yet, because a wait for a Future event came before the record (A2).
+type heldOp struct {
+	op        hal.Operation
+	kind      kind
+	host      clocks   // of the calling thread
+	needs     []*point // points that it comes after
+	satisfied int      // how many of them are done
+	event     *event   // Future event that it waits for
+	value     *valueWait
+	point     *point // the point that it makes, for a record, a mark or a write of a value
+	info      *info
 }
 
-// hold takes an operation while others are held. What it comes after is noted
-// now, as places on streams; it is performed when they are known.
-func (c *Checker) hold(s *line, t *thread, k kind, op *hal.Operation) {
-	it := &item{op: *op, kind: k, host: t.knowledge}
+// hold handles an operation while others are held. The points that it comes after are
+// determined now; it is performed when they are done.
+func (c *Checker) hold(s *timeline, t *thread, k kind, op *hal.Operation) {
+	it := &heldOp{op: *op, kind: k, host: t.clocks}
 	switch k {
 	case wait:
 		if op.Event == nil {
 			break
 		}
 		if e := c.event(op.Event); !e.future {
-			if p := e.at(op.Version); p != nil && p.line != s {
+			if p := e.at(op.Version); p != nil && p.timeline != s {
 				it.needs = append(it.needs, p)
 			}
 		} else if e.known || op.Version == 0 {
@@ -34,7 +34,7 @@ func (c *Checker) hold(s *line, t *thread, k kind, op *hal.Operation) {
 		}
 	case waitStream:
 		if op.Other != nil && op.Other != op.Stream {
-			from := c.line(op.Other)
+			from := c.timeline(op.Other)
 			it.needs = append(it.needs, c.placeOn(from))
 			if from.legacy {
 				it.needs = c.ordered(it.needs, from.dev, s)
@@ -48,10 +48,10 @@ func (c *Checker) hold(s *line, t *thread, k kind, op *hal.Operation) {
 		}
 		switch k {
 		case record:
-			it.point = &point{version: op.Version, line: s}
+			it.point = &point{version: op.Version, timeline: s}
 			c.event(op.Event).push(it.point)
 		case writeValue:
-			it.point = &point{line: s}
+			it.point = &point{timeline: s}
 			c.writeOn(op.Value, it.point)
 		case waitValue:
 			it.value = c.waitOn(s, t, op)
@@ -68,8 +68,8 @@ func (c *Checker) hold(s *line, t *thread, k kind, op *hal.Operation) {
 	c.settle()
 }
 
-// put adds an item to its stream, and performs it if nothing holds it.
-func (c *Checker) put(s *line, it *item) {
+// put adds an operation to its stream, and performs it if nothing holds it.
+func (c *Checker) put(s *timeline, it *heldOp) {
 	if len(s.queue) == 0 && it.ready() {
 		c.release(s, it)
 		return
@@ -82,47 +82,47 @@ func (c *Checker) put(s *line, it *item) {
 }
 
 // placeOn returns the place on a stream at which its work so far is done.
-func (c *Checker) placeOn(s *line) *point {
+func (c *Checker) placeOn(s *timeline) *point {
 	if len(s.queue) == 0 {
-		return &point{stamp: s.stamp, knowledge: s.knowledge, line: s, done: true}
+		return &point{stamp: s.stamp, clocks: s.clocks, timeline: s, done: true}
 	}
 	if last := s.queue[len(s.queue)-1]; last.point != nil {
 		return last.point
 	}
-	p := &point{line: s}
-	s.queue = append(s.queue, &item{kind: mark, point: p})
+	p := &point{timeline: s}
+	s.queue = append(s.queue, &heldOp{kind: mark, point: p})
 	return p
 }
 
-// ordered adds the places on the streams that are in order with the legacy
-// default stream, but for one, that it does not know of.
-func (c *Checker) ordered(list []*point, d *device, but *line) []*point {
-	for _, o := range d.lines {
+// ordered adds the places on the streams that are ordered with the legacy default
+// stream and have work that it is not ordered after yet, except on one stream.
+func (c *Checker) ordered(list []*point, d *device, but *timeline) []*point {
+	for _, o := range d.timelines {
 		if o.ordered && !o.legacy && o != but && (o.dirty || len(o.queue) > 0) {
 			list = append(list, c.placeOn(o))
 		}
 	}
-	return append(list, &point{knowledge: d.pastOrdered, done: true})
+	return append(list, &point{clocks: d.pastOrdered, done: true})
 }
 
-// missing returns the first place that is not known yet, nil if there is none.
-func (it *item) missing() *point {
-	for it.met < len(it.needs) && it.needs[it.met].done {
-		it.met++
+// missing returns the first point that is not done yet, nil if there is none.
+func (it *heldOp) missing() *point {
+	for it.satisfied < len(it.needs) && it.needs[it.satisfied].done {
+		it.satisfied++
 	}
-	if it.met < len(it.needs) {
-		return it.needs[it.met]
+	if it.satisfied < len(it.needs) {
+		return it.needs[it.satisfied]
 	}
 	return nil
 }
 
-func (it *item) ready() bool {
+func (it *heldOp) ready() bool {
 	return it.missing() == nil && (it.event == nil || it.event.set != nil) &&
 		(it.value == nil || len(it.value.enders()) > 0)
 }
 
 // await makes the first missing point of s's first held operation look at s again.
-func (s *line) await(it *item) {
+func (s *timeline) await(it *heldOp) {
 	if p := it.missing(); p != nil {
 		p.waiting = append(p.waiting, s)
 	} else if it.value != nil {
@@ -132,36 +132,36 @@ func (s *line) await(it *item) {
 	}
 }
 
-// release performs an operation that all is known for.
-func (c *Checker) release(s *line, it *item) {
+// release performs an operation whose points are done, or that is forced.
+func (c *Checker) release(s *timeline, it *heldOp) {
 	if it.kind == mark {
 		c.reach(it.point, s)
 		return
 	}
-	g := gather{knowledge: &s.knowledge}
+	g := gather{clocks: &s.clocks}
 	g.addAll(it.host)
 	for _, p := range it.needs {
 		if p.done {
-			g.add(p.stamp, p.knowledge)
+			g.add(p.stamp, p.clocks)
 		} else {
-			g.add(p.line.stamp, p.line.knowledge) // forced: rather an order too many than a false report
+			g.add(p.timeline.stamp, p.timeline.clocks) // forced: assuming an order that does not exist avoids a false report
 		}
 	}
 	switch op := &it.op; it.kind {
 	case wait:
 		if e := it.event; e != nil {
 			if p := e.set; p != nil {
-				g.add(p.stamp, p.knowledge)
-				s.noteWait(op, p.line, p.seq)
+				g.add(p.stamp, p.clocks)
+				s.noteWait(op, p.timeline, p.seq)
 			} else {
 				g.addAll(e.ever) // forced: some record was enqueued
 			}
 		} else if len(it.needs) > 0 {
-			s.noteWait(op, it.needs[0].line, it.needs[0].seq)
+			s.noteWait(op, it.needs[0].timeline, it.needs[0].seq)
 		}
 	case waitStream:
 		if len(it.needs) > 0 {
-			s.noteWait(op, it.needs[0].line, it.needs[0].seq)
+			s.noteWait(op, it.needs[0].timeline, it.needs[0].seq)
 		}
 	case allocate:
 		c.addFrees(&g, op.Writes)
@@ -185,8 +185,8 @@ func (c *Checker) settle() {
 	}
 }
 
-// pop performs the first held operation of s, whatever is known.
-func (c *Checker) pop(s *line) {
+// pop performs the first held operation of s, ready or forced.
+func (c *Checker) pop(s *timeline) {
 	it := s.queue[0]
 	s.queue[0] = nil
 	s.queue = s.queue[1:]
@@ -200,10 +200,10 @@ func (c *Checker) pop(s *line) {
 	}
 }
 
-// force performs the held operations of s, all or while more says so: the
-// program knows that they are done, so what they waited for has come. What they
-// need of other streams is performed first.
-func (c *Checker) force(s *line, more func(*item) bool) {
+// force performs held operations of s, all or while more reports true: the program has
+// seen that they are done, so the records that they waited for were enqueued. The
+// operations of other streams that they come after are performed first.
+func (c *Checker) force(s *timeline, more func(*heldOp) bool) {
 	if s.forcing {
 		return
 	}
@@ -222,23 +222,23 @@ func (c *Checker) force(s *line, more func(*item) bool) {
 	}
 }
 
-func (c *Checker) forcePoint(p *point) { c.force(p.line, func(*item) bool { return !p.done }) }
+func (c *Checker) forcePoint(p *point) { c.force(p.timeline, func(*heldOp) bool { return !p.done }) }
 
-func (c *Checker) forceInfo(o *info) { c.force(o.line, func(*item) bool { return !o.ready }) }
+func (c *Checker) forceInfo(o *info) { c.force(o.timeline, func(*heldOp) bool { return !o.ready }) }
 
 // forceBefore forces what was enqueued on s before the operation with number seq.
-func (c *Checker) forceBefore(s *line, seq uint64) {
-	c.force(s, func(it *item) bool { return it.kind == mark || it.op.Seq < seq })
+func (c *Checker) forceBefore(s *timeline, seq uint64) {
+	c.force(s, func(it *heldOp) bool { return it.kind == mark || it.op.Seq < seq })
 }
 
 // forceOver forces the streams, but for one, that hold an access to a range: the
 // memory is given out again, so they are done.
-func (c *Checker) forceOver(but *line, p piece) {
-	for _, s := range c.heldLines() {
+func (c *Checker) forceOver(but *timeline, p piece) {
+	for _, s := range c.heldTimelines() {
 		if s == but {
 			continue
 		}
-		last := (*item)(nil)
+		last := (*heldOp)(nil)
 		for _, it := range s.queue {
 			for _, list := range [][]hal.Range{it.op.Reads, it.op.Writes} {
 				for _, r := range list {
@@ -249,17 +249,17 @@ func (c *Checker) forceOver(but *line, p piece) {
 			}
 		}
 		if last != nil {
-			c.force(s, func(*item) bool { return !last.info.ready })
+			c.force(s, func(*heldOp) bool { return !last.info.ready })
 		}
 	}
 }
 
-// heldLines returns the streams with held operations, in the order of the
+// heldTimelines returns the streams with held operations, in the order of the
 // devices' streams.
-func (c *Checker) heldLines() []*line {
-	var found []*line
+func (c *Checker) heldTimelines() []*timeline {
+	var found []*timeline
 	for _, d := range c.all {
-		for _, s := range d.lines {
+		for _, s := range d.timelines {
 			if len(s.queue) > 0 {
 				found = append(found, s)
 			}
@@ -270,7 +270,7 @@ func (c *Checker) heldLines() []*line {
 
 // heldInfo returns a held operation with accesses by its number.
 func (c *Checker) heldInfo(id uint32) *info {
-	for _, s := range c.heldLines() {
+	for _, s := range c.heldTimelines() {
 		for _, it := range s.queue {
 			if it.info != nil && it.info.id == id {
 				return it.info

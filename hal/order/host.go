@@ -2,18 +2,18 @@ package order
 
 import "halstream/hal"
 
-// handleHost takes what a host thread did without enqueuing anything.
+// handleHost handles an operation by which a host thread enqueued nothing.
 func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 	from := strict
 	if k == queryStream || k == queryEvent {
 		if !op.Internal {
-			from = asked
+			from = queried
 		}
 	}
 	switch k {
 	case syncStream, queryStream:
 		if op.Stream != nil {
-			c.synchronize(t, c.line(op.Stream), op.Seq, from)
+			c.synchronize(t, c.timeline(op.Stream), op.Seq, from)
 		}
 	case syncEvent, queryEvent:
 		if op.Event != nil {
@@ -30,31 +30,31 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 				c.settle()
 			}
 		}
-		c.knowMemory(&t.knowledge, op.Reads)
+		c.addMemory(&t.clocks, op.Reads)
 	case waitMemory:
 		if op.Stream != nil {
-			c.knowMemory(&c.line(op.Stream).knowledge, op.Reads)
+			c.addMemory(&c.timeline(op.Stream).clocks, op.Reads)
 		}
 	case access:
 		c.accessed(t, op)
 	}
 }
 
-// knowMemory adds all operations on some bytes: they were waited for, or found done.
-func (c *Checker) knowMemory(k *knowledge, blocks []hal.Range) {
-	g := gather{knowledge: k}
+// addMemory adds all operations on some bytes: they were waited for, or found done.
+func (c *Checker) addMemory(k *clocks, blocks []hal.Range) {
+	g := gather{clocks: k}
 	for _, r := range blocks {
 		c.table.over(pieceOf(r), func(cl *cell, _ piece) {
 			for _, list := range [][]entry{cl.writes, cl.reads} {
 				for _, e := range list {
-					g.add(e.stamp, e.info.knowledge)
+					g.add(e.stamp, e.info.clocks)
 				}
 			}
 		})
 	}
 }
 
-// handleLifetime takes calls that create or release memory, streams and events.
+// handleLifetime handles the creation and release of memory, streams and events.
 func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 	switch k {
 	case newMemory, freeMemory:
@@ -68,8 +68,8 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 		}
 		c.forgetValues(op.Writes)
 	case closeStream:
-		if s := c.lines[op.Stream]; s != nil {
-			c.closeLine(s)
+		if s := c.timelines[op.Stream]; s != nil {
+			c.closeTimeline(s)
 		}
 	case closeEvent:
 		delete(c.events, op.Event)
@@ -78,11 +78,11 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 
 // synchronize makes t come after the work that was enqueued on s before the
 // operation with number seq.
-func (c *Checker) synchronize(t *thread, s *line, seq uint64, from int) {
+func (c *Checker) synchronize(t *thread, s *timeline, seq uint64, from int) {
 	if c.held > 0 {
 		c.forceBefore(s, seq)
 		if s.legacy {
-			for _, o := range s.dev.lines {
+			for _, o := range s.dev.timelines {
 				if o.ordered {
 					c.forceBefore(o, seq)
 				}
@@ -90,8 +90,8 @@ func (c *Checker) synchronize(t *thread, s *line, seq uint64, from int) {
 		}
 		c.settle()
 	}
-	g := gather{knowledge: &t.knowledge, from: from}
-	c.addLine(&g, s, seq)
+	g := gather{clocks: &t.clocks, from: from}
+	c.addTimeline(&g, s, seq)
 }
 
 func (c *Checker) synchronizeEvent(t *thread, e *event, version uint64, from int) {
@@ -103,19 +103,19 @@ func (c *Checker) synchronizeEvent(t *thread, e *event, version uint64, from int
 		c.forcePoint(p)
 		c.settle()
 	}
-	g := gather{knowledge: &t.knowledge, from: from}
-	g.add(p.stamp, p.knowledge)
+	g := gather{clocks: &t.clocks, from: from}
+	g.add(p.stamp, p.clocks)
 }
 
 func (c *Checker) synchronizeDevice(t *thread, d *device, seq uint64) {
 	if c.held > 0 {
-		for _, s := range d.lines {
+		for _, s := range d.timelines {
 			c.forceBefore(s, seq)
 		}
 		c.settle()
 	}
-	g := gather{knowledge: &t.knowledge}
-	for _, s := range d.lines {
+	g := gather{clocks: &t.clocks}
+	for _, s := range d.timelines {
 		if s.slot != 0 {
 			g.add(s.asOf(seq))
 		}
@@ -123,15 +123,15 @@ func (c *Checker) synchronizeDevice(t *thread, d *device, seq uint64) {
 	g.addAll(d.past)
 }
 
-// accessed takes accesses by the host, in the order of its thread.
+// accessed handles accesses by the host, in the order of its thread.
 func (c *Checker) accessed(t *thread, op *hal.Operation) {
 	if t.slot == 0 {
-		t.stamp = c.slots.take(t.knowledge[strict], &t.knowledge)
+		t.stamp = c.slots.take(t.clocks[strict], &t.clocks)
 	}
 	t.seq++
-	t.knowledge = t.knowledge.with(t.stamp)
+	t.clocks = t.clocks.with(t.stamp)
 	in := c.newInfo(access, t, nil, op)
-	in.stamp, in.knowledge, in.ready = t.stamp, t.knowledge, true
+	in.stamp, in.clocks, in.ready = t.stamp, t.clocks, true
 	for _, r := range op.Reads {
 		c.touch(in, pieceOf(r), false, false)
 	}
@@ -140,8 +140,8 @@ func (c *Checker) accessed(t *thread, op *hal.Operation) {
 	}
 }
 
-// closeLine forgets a stream once nothing of it is held.
-func (c *Checker) closeLine(s *line) {
+// closeTimeline removes a stream once none of its operations is held.
+func (c *Checker) closeTimeline(s *timeline) {
 	s.closed = true
 	if len(s.queue) == 0 {
 		c.forget(s)
@@ -151,28 +151,28 @@ func (c *Checker) closeLine(s *line) {
 // tidyEach is the greatest number of operations between two runs of tidy.
 const tidyEach = 4096
 
-// tidy forgets ended threads, closed streams and events, and accesses that all
-// threads know. A table is scanned only when its size has doubled, so that the cost
-// for each operation stays the same.
+// tidy removes ended threads, closed streams and events, and accesses that the clocks
+// of all threads cover. A table is scanned only when its size has doubled, so that the
+// cost of each operation is constant on average.
 func (c *Checker) tidy() {
 	c.next = c.count + tidyEach
 	for _, id := range c.ended.take() {
 		if h := c.threads[id]; h != nil {
 			delete(c.threads, id)
-			c.lastEndedKnowledge = h.knowledge
+			c.lastEndedClocks = h.clocks
 			if h.slot != 0 {
-				c.slots.give(h.stamp, h.knowledge)
+				c.slots.give(h.stamp, h.clocks)
 			}
 		}
 	}
 	c.latest.thread = nil
-	if len(c.lines) > 2*c.kept.lines+64 {
-		for stream, s := range c.lines {
+	if len(c.timelines) > 2*c.kept.timelines+64 {
+		for stream, s := range c.timelines {
 			if stream.Closed() && !s.closed {
-				c.closeLine(s)
+				c.closeTimeline(s)
 			}
 		}
-		c.kept.lines = len(c.lines)
+		c.kept.timelines = len(c.timelines)
 	}
 	if len(c.events) > 2*c.kept.events+256 {
 		for e := range c.events {
@@ -187,9 +187,9 @@ func (c *Checker) tidy() {
 		first := true
 		for _, h := range c.threads {
 			if first {
-				floor, first = h.knowledge[strict], false
+				floor, first = h.clocks[strict], false
 			} else {
-				floor = common(floor, h.knowledge[strict])
+				floor = common(floor, h.clocks[strict])
 			}
 		}
 		c.floor = floor

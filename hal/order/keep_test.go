@@ -85,13 +85,13 @@ func TestASlotIsUsedAgainOnlyBehindItsLastOwner(t *testing.T) {
 
 func TestManyStreamsThatNobodySynchronizes(t *testing.T) {
 	k := newKit(t)
-	for i := range slotsMost + 500 {
+	for i := range maxSlots + 500 {
 		s := k.free()
 		k.write(s, is(uint64(i)*8, uint64(i)*8+8))
 		k.host("close stream", k.me, hal.Operation{Stream: s})
 	}
 	k.none()
-	require.LessOrEqual(t, k.c.Stats().Slots, slotsMost)
+	require.LessOrEqual(t, k.c.Stats().Slots, maxSlots)
 }
 
 // The new owner of a slot has its former owner's stamps. It must then know what
@@ -105,13 +105,13 @@ func TestASlotThatIsTakenAwayKeepsWhatItKnew(t *testing.T) {
 	k.host("close stream", k.me, hal.Operation{Stream: x})
 	z := k.free()
 	k.do(hal.Operation{Kind: "nop", Stream: z})
-	for range slotsMost - 4 {
+	for range maxSlots - 4 {
 		k.do(hal.Operation{Kind: "nop", Stream: k.free()})
 	}
-	require.Equal(t, slotsMost-1, k.c.Stats().Slots)
+	require.Equal(t, maxSlots-1, k.c.Stats().Slots)
 	y := k.free()
 	k.do(hal.Operation{Kind: "nop", Stream: y})
-	require.Equal(t, slotsMost-1, k.c.Stats().Slots)
+	require.Equal(t, maxSlots-1, k.c.Stats().Slots)
 	k.waitStream(z, y)
 	k.wait(z, e, 1)
 	k.read(z, is(0, 10))

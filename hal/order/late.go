@@ -2,19 +2,18 @@ package order
 
 import "halstream/hal"
 
-// lateMost is how many operations back an observed access is accepted; a power of
-// two.
-const lateMost = 1 << 17
+// maxLate is how many operations back an observed access is accepted; a power of two.
+const maxLate = 1 << 17
 
-// lateWords bounds the words of their clocks.
-const lateWords = 1 << 24
+// maxLateWords bounds the words of their clocks.
+const maxLateWords = 1 << 24
 
-// late remembers operations of which more may become known when they run.
+// late remembers operations whose accesses may be observed when they run.
 type late struct {
 	ops     []*info // by the low bits of their numbers
 	first   uint32  // no number before it is remembered
 	words   int
-	last    *vector // counted
+	last    *vector // the clock that was counted last
 	sources map[uint32]*source
 	queue   []uint32 // of their numbers
 	refills []refill
@@ -23,9 +22,9 @@ type late struct {
 
 // source is a copy whose source may change before it runs.
 type source struct {
-	info  *info
-	host  *vector // what the host knew at the call
-	legit bool    // something ordered before the copy was still to write there
+	info     *info
+	host     *vector // the clock of the calling thread
+	expected bool    // an operation ordered before the copy may have been about to write there
 }
 
 type refill struct {
@@ -33,42 +32,42 @@ type refill struct {
 	piece
 }
 
-// remember keeps o, which may turn out to write more than it said.
+// remember keeps o, which may write more than it declares.
 func (l *late) remember(o *info) {
 	if l.ops == nil {
-		l.ops = make([]*info, lateMost)
+		l.ops = make([]*info, maxLate)
 		l.first = o.id
 	}
-	for l.words > lateWords || o.id-l.first >= lateMost {
+	for l.words > maxLateWords || o.id-l.first >= maxLate {
 		if o.id-l.first >= 1<<31 {
-			return // handled too late
+			return // its number is older than all that are remembered
 		}
-		if p := &l.ops[l.first%lateMost]; *p != nil {
+		if p := &l.ops[l.first%maxLate]; *p != nil {
 			l.words -= (*p).weight
 			*p = nil
 		}
 		l.first++
 	}
-	if v := o.knowledge[strict]; v != l.last {
+	if v := o.clocks[strict]; v != l.last {
 		l.last = v
 		o.weight = len(v.span())
 		l.words += o.weight
 	}
-	l.ops[o.id%lateMost] = o
+	l.ops[o.id%maxLate] = o
 }
 
 func (l *late) find(id uint32) *info {
 	if l.ops != nil {
-		if o := l.ops[id%lateMost]; o != nil && o.id == id {
+		if o := l.ops[id%maxLate]; o != nil && o.id == id {
 			return o
 		}
 	}
 	return nil
 }
 
-// Observed declares that the operation id, a function, also wrote these bytes: their
-// contents were compared. It may be called from any thread, any time after
-// Handle.
+// Observed declares that the operation id, a function, also wrote these bytes, as a
+// comparison of their contents has shown. It may be called from any thread, at any
+// time after Handle.
 func (c *Checker) Observed(id uint32, writes []hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +88,7 @@ func (c *Checker) Observed(id uint32, writes []hal.Range) {
 	}
 }
 
-// visitLate is visit for a write that becomes known after later accesses.
+// visitLate is visit for a write that is observed after later accesses were handled.
 func (c *Checker) visitLate(cl *cell, o *info, p piece) {
 	covered := false
 	n := 0
@@ -107,7 +106,7 @@ func (c *Checker) visitLate(cl *cell, o *info, p piece) {
 	}
 	clear(cl.writes[n:])
 	cl.writes = cl.writes[:n]
-	covered = covered || n >= writesMost // it is in a report then
+	covered = covered || n >= maxWrites // it is in a report then
 	n = 0
 	for _, e := range cl.reads {
 		switch {
@@ -133,29 +132,29 @@ func (o *info) before(e *entry) bool {
 	if e.slot == o.slot {
 		return e.seq > o.seq
 	}
-	return e.info.knowledge[strict].knows(o.stamp)
+	return e.info.clocks[strict].covers(o.stamp)
 }
 
 func (c *Checker) conflictLate(e *entry, o *info, write bool, p piece) {
 	category := Race
 	for _, w := range []struct {
-		world    int
+		notion   int
 		category Category
-	}{{timed, ByTiming}, {asked, ByQuery}} {
-		if o.knowledge[w.world].knows(e.stamp) || e.info.knowledge[w.world].knows(o.stamp) {
+	}{{timed, ByTiming}, {queried, ByQuery}} {
+		if o.clocks[w.notion].covers(e.stamp) || e.info.clocks[w.notion].covers(o.stamp) {
 			category = w.category
 		}
 	}
-	c.pair(category, half{e.info, write, e.seen}, half{o, true, true}, p)
+	c.pair(category, participant{e.info, write, e.seen}, participant{o, true, true}, p)
 }
 
-// Source declares, right after Handle of a copy, that the copy's source r will be compared with what it was at
-// the call; see Refilled.
+// Source declares, right after Handle of a copy, that the copy's source r will be
+// compared with its contents at the call; see Refilled.
 func (c *Checker) Source(id uint32, r hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := pieceOf(r)
-	s := &source{legit: c.held > 0}
+	s := &source{expected: c.held > 0}
 	c.table.over(p, func(cl *cell, _ piece) {
 		for i := range cl.reads {
 			if cl.reads[i].info.id == id {
@@ -163,14 +162,14 @@ func (c *Checker) Source(id uint32, r hal.Range) {
 			}
 		}
 	})
-	if s.info == nil && !s.legit {
+	if s.info == nil && !s.expected {
 		return
 	}
 	if s.info != nil {
 		if h := c.threads[s.info.thread]; h != nil {
-			s.host = h.knowledge[strict]
+			s.host = h.clocks[strict]
 		}
-		s.legit = s.legit || c.explained(s, p)
+		s.expected = s.expected || c.explained(s, p)
 	}
 	l := &c.late
 	if l.sources == nil {
@@ -183,13 +182,13 @@ func (c *Checker) Source(id uint32, r hal.Range) {
 	}
 }
 
-// explained reports whether a write that comes before a copy, and was not known
-// to be done at its call, may have changed the source.
+// explained reports whether a write that comes before a copy, and may have been pending
+// at its call, may have changed the source.
 func (c *Checker) explained(s *source, p piece) bool {
 	found := false
 	c.table.over(p, func(cl *cell, _ piece) {
 		for i := range cl.writes {
-			if e := &cl.writes[i]; s.info.after(e) && !s.info.before(e) && !s.host.knows(e.stamp) {
+			if e := &cl.writes[i]; s.info.after(e) && !s.info.before(e) && !s.host.covers(e.stamp) {
 				found = true
 			}
 		}
@@ -197,10 +196,9 @@ func (c *Checker) explained(s *source, p piece) bool {
 	return found
 }
 
-// Refilled declares that the source of the copy id was not the same when it ran as
-// at the call. That is reported with the next Take, unless an operation that is
-// ordered before the copy wrote there meanwhile, or who did is in a report
-// already.
+// Refilled declares that the source of the copy id had other contents when the copy ran
+// than at the call. That is reported with the next Take, unless an operation that is
+// ordered before the copy wrote there meanwhile, or the copy is in a report already.
 func (c *Checker) Refilled(id uint32, r hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +208,7 @@ func (c *Checker) Refilled(id uint32, r hal.Range) {
 		return
 	}
 	delete(c.late.sources, id)
-	if p := pieceOf(r); !s.legit && !c.explained(s, p) {
+	if p := pieceOf(r); !s.expected && !c.explained(s, p) {
 		c.late.refills = append(c.late.refills, refill{s, p})
 	}
 }

@@ -65,7 +65,7 @@ func TestObservedWritesOfUnknownOperationsAreCounted(t *testing.T) {
 	require.Equal(t, 1, k.c.Stats().Unknown)
 	s := k.free()
 	first := k.call(s)
-	k.id += lateMost
+	k.id += maxLate
 	second := k.call(s)
 	k.read(k.free(), is(0, 10))
 	k.c.Observed(first, is(0, 10))

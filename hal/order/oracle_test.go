@@ -10,32 +10,32 @@ import (
 // enqueued: a graph drawn by the rules of the contract alone, without clocks.
 type node struct {
 	id     uint32
-	before [worlds][]*node // what orders it, beyond the world before
+	before [notions][]*node // what orders it, beyond the notion before
 	range_ hal.Range
 	writes bool
 	reads  hal.Range // of copies, which do both
-	past   [worlds]map[*node]bool
+	past   [notions]map[*node]bool
 }
 
-func (n *node) comesAfter(world int, list ...*node) {
+func (n *node) comesAfter(notion int, list ...*node) {
 	for _, p := range list {
 		if p != nil {
-			n.before[world] = append(n.before[world], p)
+			n.before[notion] = append(n.before[notion], p)
 		}
 	}
 }
 
-// all returns everything that happens before n in a world.
-func (n *node) all(world int) map[*node]bool {
-	if n.past[world] != nil {
-		return n.past[world]
+// all returns everything that happens before n in a notion.
+func (n *node) all(notion int) map[*node]bool {
+	if n.past[notion] != nil {
+		return n.past[notion]
 	}
 	past := map[*node]bool{}
-	n.past[world] = past
-	for w := strict; w <= world; w++ {
+	n.past[notion] = past
+	for w := strict; w <= notion; w++ {
 		for _, p := range n.before[w] {
 			past[p] = true
-			for q := range p.all(world) {
+			for q := range p.all(notion) {
 				past[q] = true
 			}
 		}
@@ -206,7 +206,7 @@ func (o *oracle) conflicts() (map[conflict]Category, map[conflict][]hal.Range) {
 			p := conflict{min(a.id, b.id), max(a.id, b.id)}
 			where[p] = ranges
 			switch {
-			case a.linked(b, asked):
+			case a.linked(b, queried):
 				kinds[p] = ByQuery
 			case a.linked(b, timed):
 				kinds[p] = ByTiming
@@ -218,4 +218,4 @@ func (o *oracle) conflicts() (map[conflict]Category, map[conflict][]hal.Range) {
 	return kinds, where
 }
 
-func (n *node) linked(o *node, world int) bool { return n.all(world)[o] || o.all(world)[n] }
+func (n *node) linked(o *node, notion int) bool { return n.all(notion)[o] || o.all(notion)[n] }

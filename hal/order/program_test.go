@@ -151,12 +151,12 @@ func (p *play) tell(n *node, kind string, op hal.Operation, thread int) uint32 {
 
 // done makes n a call that returned when all of list was done. Future events
 // without which it never would are recorded first.
-func (p *play) done(s step, world int, list func() []*node) *node {
+func (p *play) done(s step, notion int, list func() []*node) *node {
 	for _, e := range p.o.blocked(list()) {
 		p.step(step{what: stepFutureRecord, thread: s.thread, event: e})
 	}
 	n := p.o.host(s.thread)
-	n.comesAfter(world, list()...)
+	n.comesAfter(notion, list()...)
 	return n
 }
 
@@ -254,10 +254,10 @@ func (p *play) hostStep(s step) {
 		n := p.done(s, strict, func() []*node { return p.o.onDevice(d) })
 		p.tell(n, "synchronize device", hal.Operation{Stream: p.device(d).Legacy(), Host: true}, s.thread)
 	case stepQuery:
-		n := p.done(s, asked, work)
+		n := p.done(s, queried, work)
 		p.tell(n, "query stream", hal.Operation{Stream: stream, Host: true}, s.thread)
 	case stepQueryEvent:
-		n := p.done(s, asked, record)
+		n := p.done(s, queried, record)
 		p.tell(n, "query event", hal.Operation{Event: e, Version: p.version[e], Host: true}, s.thread)
 	case stepHost:
 		n := p.o.host(s.thread)

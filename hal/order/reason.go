@@ -4,10 +4,10 @@ import "halstream/hal"
 
 // waitNote is a wait of a stream for another one, up to an operation there.
 type waitNote struct {
-	own  uint32 // the operation that it was
-	line *line
-	upTo uint32
-	note Note
+	own      uint32 // the operation that it was
+	timeline *timeline
+	upTo     uint32
+	note     Note
 }
 
 // recordNote is a record on a stream.
@@ -16,7 +16,7 @@ type recordNote struct {
 	note Note
 }
 
-func (l *line) note(op *hal.Operation) Note {
+func (l *timeline) note(op *hal.Operation) Note {
 	n := Note{ID: op.ID, Site: op.Site, Device: l.dev.ordinal, Stream: l.stream.Index()}
 	if op.Event != nil {
 		n.Event, n.Version = op.Event.ID(), op.Version
@@ -24,13 +24,13 @@ func (l *line) note(op *hal.Operation) Note {
 	return n
 }
 
-// noteWait remembers the wait that op is, before it is counted.
-func (l *line) noteWait(op *hal.Operation, from *line, upTo uint32) {
+// noteWait remembers the wait op; it is called before l's stamp is advanced for it.
+func (l *timeline) noteWait(op *hal.Operation, from *timeline, upTo uint32) {
 	l.waits[l.nwaits%uint(len(l.waits))] = waitNote{l.seq + 1, from, upTo, from.note(op)}
 	l.nwaits++
 }
 
-func (l *line) noteRecord(op *hal.Operation) {
+func (l *timeline) noteRecord(op *hal.Operation) {
 	l.records[l.nrecord%uint(len(l.records))] = recordNote{l.seq, l.note(op)}
 	l.nrecord++
 }
@@ -38,13 +38,13 @@ func (l *line) noteRecord(op *hal.Operation) {
 // lastWait returns the latest wait of o's stream before o for the stream of a,
 // or else for any other.
 func lastWait(a, o *info) (found *waitNote, same bool) {
-	l := o.line
+	l := o.timeline
 	for i := range min(l.nwaits, uint(len(l.waits))) {
 		w := &l.waits[(l.nwaits-1-i)%uint(len(l.waits))]
 		if w.own >= o.seq {
 			continue
 		}
-		if w.line == a.line {
+		if w.timeline == a.timeline {
 			return w, true
 		}
 		if found == nil {
@@ -57,7 +57,7 @@ func lastWait(a, o *info) (found *waitNote, same bool) {
 // firstRecord returns the first record behind a on its stream that is still
 // remembered.
 func firstRecord(a *info) *Note {
-	l := a.line
+	l := a.timeline
 	for i := min(l.nrecord, uint(len(l.records))); i > 0; i-- {
 		if r := &l.records[(l.nrecord-i)%uint(len(l.records))]; r.own > a.seq {
 			note := r.note
@@ -78,26 +78,26 @@ func reason(a, o *info) Reason {
 	case a.kind == allocate:
 		r.Memory = Unallocated
 	}
-	if a.line == nil {
+	if a.timeline == nil {
 		r.Why = HostThreads
 		return r
 	}
 	r.Record = firstRecord(a)
-	if o.line == nil {
+	if o.timeline == nil {
 		r.Why = NotSynchronized
-		if o.knowledge[strict].upTo(a.slot) > 0 {
+		if o.clocks[strict].upTo(a.slot) > 0 {
 			r.Why = SynchronizedEarlier
 		}
 		return r
 	}
-	r.Devices = a.line.dev != o.line.dev
+	r.Devices = a.timeline.dev != o.timeline.dev
 	w, same := lastWait(a, o)
 	switch {
 	case same && w.note.Event != 0:
 		r.Why = OlderRecord
 	case same:
 		r.Why = EarlierWork
-	case !r.Devices && (a.line.legacy && !o.line.ordered || o.line.legacy && !a.line.ordered):
+	case !r.Devices && (a.timeline.legacy && !o.timeline.ordered || o.timeline.legacy && !a.timeline.ordered):
 		r.Why = NonBlocking
 	case w != nil:
 		r.Why = OtherStream

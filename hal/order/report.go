@@ -10,9 +10,8 @@ const (
 	Race Category = "race"
 	// ByQuery: they are ordered only because a query happened to return true.
 	ByQuery Category = "by query only"
-	// ByTiming: they are ordered only by the time at which different host
-	// threads made their calls; whatever ordered the threads, the runtime did
-	// not see it.
+	// ByTiming: they are ordered only by the time at which different host threads
+	// made their calls; the runtime did not see what ordered the threads, if anything.
 	ByTiming Category = "by host timing only"
 	// Refill: the source of a copy changed between the call and the copy, and
 	// nothing that is ordered before the copy did it.
@@ -142,11 +141,11 @@ func (a *side) before(b *side) bool {
 }
 
 const (
-	// reportsMost is how many different reports are kept.
-	reportsMost = 10_000
-	// alikeMost is how many of them may be about the same two calls of the
-	// program, made on other streams: they must not use up the room of others.
-	alikeMost = 64
+	// maxReports is how many different reports are kept.
+	maxReports = 10_000
+	// maxAlike is how many of them may be about the same two calls of the program,
+	// made on other streams, so that these leave room for others.
+	maxAlike = 64
 )
 
 // reports collects what was found.
@@ -158,8 +157,8 @@ type reports struct {
 	dropped int
 }
 
-// Take returns what was found since the last call, each pair of sites, kinds
-// and streams once for all times.
+// Take returns the reports found since the last call. Each pair of sites, kinds and
+// streams is reported once.
 func (c *Checker) Take() []Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,12 +171,11 @@ func (c *Checker) Take() []Report {
 	return out
 }
 
-// Found returns how many different reports there were so far, at the price of
-// one atomic load.
+// Found returns how many different reports there were so far. It costs one atomic load.
 func (c *Checker) Found() uint64 { return c.found.Load() }
 
-// known counts a report that was made before, or that there is no room for, and
-// returns whether it was.
+// known reports whether a report was made before, or is beyond the limit, and counts
+// it then.
 func (c *Checker) known(key *pair, first, second uint32, p piece) bool {
 	if key.b.before(&key.a) {
 		key.a, key.b = key.b, key.a
@@ -185,7 +183,7 @@ func (c *Checker) known(key *pair, first, second uint32, p piece) bool {
 	all := &c.reports
 	old := all.seen[*key]
 	switch {
-	case old == nil && (len(all.seen) >= reportsMost || all.alike[key.calls()] >= alikeMost):
+	case old == nil && (len(all.seen) >= maxReports || all.alike[key.calls()] >= maxAlike):
 		all.dropped++
 	case old == nil:
 		return false
@@ -215,27 +213,27 @@ func (c *Checker) add(key pair, r Report, p piece) {
 	c.found.Add(1)
 }
 
-// conflict is called for two accesses of which the one of e does not happen
-// before that of o for certain.
+// conflict reports two accesses of which that of e does not happen before that of o
+// by what the runtime guarantees.
 func (c *Checker) conflict(e *entry, o *info, earlierWrites, write, seen bool, p piece) {
 	category := Race
 	switch {
-	case o.knowledge[asked].knows(e.stamp):
+	case o.clocks[queried].covers(e.stamp):
 		category = ByQuery
-	case o.knowledge[timed].knows(e.stamp):
+	case o.clocks[timed].covers(e.stamp):
 		category = ByTiming
 	}
-	c.pair(category, half{e.info, earlierWrites, e.seen}, half{o, write, seen}, p)
+	c.pair(category, participant{e.info, earlierWrites, e.seen}, participant{o, write, seen}, p)
 }
 
-// half is one side of a pair.
-type half struct {
+// participant is one access of a pair.
+type participant struct {
 	*info
 	write, seen bool
 }
 
 // pair reports two accesses in the order of their calls.
-func (c *Checker) pair(category Category, a, o half, p piece) {
+func (c *Checker) pair(category Category, a, o participant, p piece) {
 	a.raced, o.raced = true, true
 	if o.arrival < a.arrival {
 		a, o = o, a
@@ -251,8 +249,8 @@ func (c *Checker) pair(category Category, a, o half, p piece) {
 
 func (o *info) side() side {
 	s := side{site: o.site, kind: o.name, device: -1}
-	if o.line != nil {
-		s.device, s.stream = o.line.dev.ordinal, o.line.stream.Index()
+	if o.timeline != nil {
+		s.device, s.stream = o.timeline.dev.ordinal, o.timeline.stream.Index()
 	}
 	return s
 }
@@ -261,6 +259,6 @@ func (o *info) access(write, seen bool) Access {
 	s := o.side()
 	return Access{
 		ID: o.id, Kind: o.name, Device: s.device, Stream: s.stream, Thread: o.thread, Site: o.site,
-		Token: o.token, Write: write, Seen: seen, Host: o.line == nil,
+		Token: o.token, Write: write, Seen: seen, Host: o.timeline == nil,
 	}
 }

@@ -157,7 +157,7 @@ func TestSession_forgetsMemoryThatMayBeAllocatedAgain(t *testing.T) {
 	session.Forget(p.me, hal.Range{Start: block.Start, Size: 64}) // nothing is followed
 }
 
-// A session may be asked while the program runs on other threads.
+// A session may be queried while the program runs on other threads.
 func TestSession_isAskedWhileTheProgramRuns(t *testing.T) {
 	session := order.NewSession(true)
 	p := newProgram(t, session)

@@ -1,41 +1,42 @@
 package order
 
-// slotsMost is how many slots there may be before those of closed streams are used
+// maxSlots is how many slots there may be before those of closed streams are used
 // again even though the host did not synchronize with them.
-const slotsMost = 4096
+const maxSlots = 4096
 
 // slots allocates the slots of the clocks.
 type slots struct {
 	next  uint32
-	spare []stamp   // of closed streams and threads, with the last operation there
-	look  int       // where the last one was looked for
-	past  knowledge // what they knew
+	spare []stamp // of closed streams and threads, with the last operation there
+	look  int     // index at which the last search ended
+	past  clocks  // the union of their clocks
 }
 
-// give takes the slot of what was closed, whose last operation was at and knew k.
-func (s *slots) give(at stamp, k knowledge) {
+// give returns the slot of a closed stream or thread, whose last operation was at with
+// the clocks k.
+func (s *slots) give(at stamp, k clocks) {
 	s.spare = append(s.spare, at)
-	g := gather{knowledge: &s.past}
+	g := gather{clocks: &s.past}
 	g.add(at, k)
 }
 
-// take returns a slot for a line that begins behind what by knows. A used slot
-// goes on counting, so what is known of its former owner stays true; and the
-// new one comes after it, since by knows the former one's last operation. When
-// there are too many slots the new owner is taken to come after all that was
-// ever closed: accesses may then go unreported, but none is reported wrongly.
-func (s *slots) take(by *vector, into *knowledge) stamp {
+// take returns a slot for a stream or thread that begins behind what by covers. A
+// used slot continues its count, so clocks that cover its former owner stay valid; and
+// the new owner comes after the former one, since by covers that one's last operation.
+// When there are too many slots the new owner counts as ordered after everything that
+// was ever closed: accesses may then go unreported, but none is reported wrongly.
+func (s *slots) take(by *vector, into *clocks) stamp {
 	for range min(len(s.spare), 16) {
 		s.look = (s.look + 1) % len(s.spare)
-		if at := s.spare[s.look]; by.knows(at) {
+		if at := s.spare[s.look]; by.covers(at) {
 			s.remove(s.look)
 			return at
 		}
 	}
-	if s.next >= slotsMost && len(s.spare) > 0 {
+	if s.next >= maxSlots && len(s.spare) > 0 {
 		at := s.spare[0]
 		s.remove(0)
-		g := gather{knowledge: into}
+		g := gather{clocks: into}
 		g.add(at, s.past)
 		return at
 	}

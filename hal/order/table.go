@@ -14,8 +14,8 @@ type seg struct {
 	cell *cell
 }
 
-// chunkMost is how many ranges a chunk holds before it is split.
-const chunkMost = 128
+// maxChunk is how many ranges a chunk holds before it is split.
+const maxChunk = 128
 
 // table is the ranges that were accessed, by address, never two that overlap.
 // They lie in chunks, so that a new one moves few of them.
@@ -111,7 +111,7 @@ func (t *table) each(p piece, visit func(*cell, piece)) {
 	t.spare = keep(list)
 }
 
-// over calls visit for every part of p that was accessed.
+// over calls visit for every part of p that was accessed before.
 func (t *table) over(p piece, visit func(*cell, piece)) {
 	for ci, si := t.find(p.start); ci < len(t.chunks); ci, si = ci+1, 0 {
 		for _, s := range t.chunks[ci][si:] {
@@ -153,7 +153,7 @@ func (t *table) clear(p piece) {
 	t.spare = keep(list)
 }
 
-// keep returns the room of a list for the next one.
+// keep returns the storage of a list for the next one.
 func keep(list []seg) []seg {
 	if cap(list) > 1024 {
 		return nil
@@ -191,7 +191,7 @@ func (t *table) splice(ci, si, n int, list []seg) {
 		}
 		si = len(t.chunks[ci])
 	}
-	// What lies in the chunks behind goes first.
+	// First remove the replaced ranges that lie in the chunks behind.
 	here := min(n, len(t.chunks[ci])-si)
 	last := ci + 1
 	for n -= here; n > 0; {
@@ -206,9 +206,9 @@ func (t *table) splice(ci, si, n int, list []seg) {
 	}
 	segs := slices.Replace(t.chunks[ci], si, si+here, list...)
 	var parts [][]seg
-	for len(segs) > chunkMost {
-		parts = append(parts, slices.Clone(segs[:chunkMost/2]))
-		segs = segs[chunkMost/2:]
+	for len(segs) > maxChunk {
+		parts = append(parts, slices.Clone(segs[:maxChunk/2]))
+		segs = segs[maxChunk/2:]
 	}
 	switch {
 	case len(parts) > 0:
@@ -228,7 +228,7 @@ func (t *table) splice(ci, si, n int, list []seg) {
 	t.firsts = slices.Replace(t.firsts, ci, last, firsts...)
 }
 
-// sweep drops what is known to all, and returns how many ranges are left.
+// sweep removes the accesses that floor covers, and returns how many ranges are left.
 func (t *table) sweep(floor *vector) int {
 	var all []seg
 	for _, segs := range t.chunks {
@@ -241,7 +241,7 @@ func (t *table) sweep(floor *vector) int {
 	all = compact(all)
 	*t = table{n: len(all)}
 	for len(all) > 0 {
-		k := min(len(all), chunkMost/2)
+		k := min(len(all), maxChunk/2)
 		t.chunks = append(t.chunks, slices.Clone(all[:k]))
 		t.firsts = append(t.firsts, all[0].start)
 		all = all[k:]
@@ -249,7 +249,7 @@ func (t *table) sweep(floor *vector) int {
 	return t.n
 }
 
-// sorted reports whether the table is as it should be; for tests.
+// sorted reports whether the table's invariants hold; for tests.
 func (t *table) sorted() bool {
 	n, end := 0, uint64(0)
 	for i, segs := range t.chunks {

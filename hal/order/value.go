@@ -4,14 +4,14 @@ import (
 	"halstream/hal"
 )
 
-// signalsMost bounds how many writes of one value are remembered. A wait that an
+// maxSignals bounds how many writes of one value are remembered. A wait that an
 // older one could have ended counts as ended by a later one.
-const signalsMost = 64
+const maxSignals = 64
 
 // valueCell is what streams have written to a value in memory.
 type valueCell struct {
 	writes  []valueWrite // in the order of the calls
-	waiting []*line      // held ones
+	waiting []*timeline  // streams whose first held operation waits for a write here
 }
 
 type valueWrite struct {
@@ -22,9 +22,9 @@ type valueWrite struct {
 // valueWait is a wait of a stream for a value.
 type valueWait struct {
 	hal.ValueAccess
-	cell *valueCell
-	line *line
-	host knowledge // of the calling thread
+	cell     *valueCell
+	timeline *timeline
+	host     clocks // of the calling thread
 }
 
 func (c *Checker) valueCell(addr uint64) *valueCell {
@@ -37,20 +37,20 @@ func (c *Checker) valueCell(addr uint64) *valueCell {
 }
 
 // waitOn returns what a wait of s for a value waits for.
-func (c *Checker) waitOn(s *line, t *thread, op *hal.Operation) *valueWait {
-	return &valueWait{*op.Value, c.valueCell(op.Value.Addr), s, t.knowledge}
+func (c *Checker) waitOn(s *timeline, t *thread, op *hal.Operation) *valueWait {
+	return &valueWait{*op.Value, c.valueCell(op.Value.Addr), s, t.clocks}
 }
 
 // writeOn adds a write that p stands for.
 func (c *Checker) writeOn(v *hal.ValueAccess, p *point) {
 	cl := c.valueCell(v.Addr)
-	if len(cl.writes) == signalsMost {
+	if len(cl.writes) == maxSignals {
 		cl.writes = append(cl.writes[:0], cl.writes[1:]...)
 	}
 	cl.writes = append(cl.writes, valueWrite{v.Value, p})
 }
 
-// written makes the streams that wait for a value look again.
+// written lets the streams that wait for a value be checked again.
 func (c *Checker) written(v *hal.ValueAccess) {
 	cl := c.valueCell(v.Addr)
 	c.work = append(c.work, cl.waiting...)
@@ -58,7 +58,7 @@ func (c *Checker) written(v *hal.ValueAccess) {
 }
 
 // enders returns the writes that can have ended the wait: those which meet its
-// condition and were not overwritten, as far as the stream knows, by one that does
+// condition and were not overwritten, as far as the clock of the stream covers, by one that does
 // not.
 func (w *valueWait) enders() (found []*point) {
 	for i, one := range w.cell.writes {
@@ -74,18 +74,18 @@ func (w *valueWait) overwritten(i int) bool {
 	for _, later := range w.cell.writes[i+1:] {
 		p := later.point
 		if p.done && !w.Condition.Met(later.value, w.Value) &&
-			(p.slot == first.slot || p.knowledge[strict].knows(first.stamp)) && w.knows(p.stamp) {
+			(p.slot == first.slot || p.clocks[strict].covers(first.stamp)) && w.covers(p.stamp) {
 			return true
 		}
 	}
 	return false
 }
 
-func (w *valueWait) knows(at stamp) bool {
-	return at.slot == w.line.slot || w.line.knowledge[strict].knows(at) || w.host[strict].knows(at)
+func (w *valueWait) covers(at stamp) bool {
+	return at.slot == w.timeline.slot || w.timeline.clocks[strict].covers(at) || w.host[strict].covers(at)
 }
 
-// passed makes the stream of a wait, which knows g, come after the writes that can
+// passed makes the stream of a wait, to whose clocks g adds, come after the writes that can
 // have ended it: after what all of them know, since any may have been the one.
 func (c *Checker) passed(g *gather, w *valueWait, op *hal.Operation) {
 	enders := w.enders()
@@ -95,13 +95,13 @@ func (c *Checker) passed(g *gather, w *valueWait, op *hal.Operation) {
 		// false report.
 		c.table.over(pieceOf(hal.Range{Start: w.Addr, Size: 8}), func(cl *cell, _ piece) {
 			for _, e := range cl.writes {
-				g.add(e.stamp, e.info.knowledge)
+				g.add(e.stamp, e.info.clocks)
 			}
 		})
 	case 1:
-		if p := enders[0]; p.line != w.line {
-			g.add(p.stamp, p.knowledge)
-			w.line.noteWait(op, p.line, p.seq)
+		if p := enders[0]; p.timeline != w.timeline {
+			g.add(p.stamp, p.clocks)
+			w.timeline.noteWait(op, p.timeline, p.seq)
 		}
 	default:
 		common := enders[0].all()

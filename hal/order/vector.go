@@ -2,17 +2,17 @@ package order
 
 // The three notions of order, each containing the one before.
 const (
-	strict = iota // what the runtime guarantees
-	asked         // and what queries answered
-	timed         // and the order in which the host threads made their calls
-	worlds
+	strict  = iota // what the runtime guarantees
+	queried        // and what follows from the answers of queries
+	timed          // and from the order in which the host threads made their calls
+	notions
 )
 
 // stamp names an operation: the seq-th of a slot. A slot is the component of one
 // stream or host thread in the clocks. Slot 0 is unused.
 type stamp struct{ slot, seq uint32 }
 
-// vector is a vector clock: for each slot, up to which operation it is known. It is
+// vector is a vector clock: for each slot, up to which operation it covers. It is
 // never changed once two places refer to it, so equal pointers mean equal vectors.
 type vector struct {
 	n     []uint32
@@ -29,12 +29,12 @@ func newVector(n int) *vector {
 	return v
 }
 
-// knows reports whether an operation is known; one of slot 0 never is.
-func (v *vector) knows(s stamp) bool {
+// covers reports whether v covers an operation; no clock covers one of slot 0.
+func (v *vector) covers(s stamp) bool {
 	return v != nil && int(s.slot) < len(v.n) && v.n[s.slot] >= s.seq && s.slot != 0
 }
 
-// upTo returns how far the work of a slot is known.
+// upTo returns up to which operation of a slot v covers.
 func (v *vector) upTo(slot uint32) uint32 {
 	if v == nil || int(slot) >= len(v.n) {
 		return 0
@@ -55,9 +55,9 @@ func (v *vector) raise(other *vector) {
 	}
 }
 
-// with returns v with one stamp more.
+// with returns v with s added.
 func (v *vector) with(s stamp) *vector {
-	if v.knows(s) {
+	if v.covers(s) {
 		return v
 	}
 	n := int(s.slot) + 1
@@ -72,7 +72,7 @@ func (v *vector) with(s stamp) *vector {
 	return out
 }
 
-// merged returns what a and b know together, one of the two if it contains the other.
+// merged returns the union of a and b, one of the two if it contains the other.
 func merged(a, b *vector) *vector {
 	switch {
 	case a == b || b == nil:
@@ -99,7 +99,7 @@ func (v *vector) contains(other *vector) bool {
 	return true
 }
 
-// common returns what a and b both know.
+// common returns what both a and b cover.
 func common(a, b *vector) *vector {
 	if a == nil || b == nil || a == b {
 		if a == b {
@@ -114,16 +114,16 @@ func common(a, b *vector) *vector {
 	return out
 }
 
-// knowledge is a clock for each of the three notions of order. While they do not
+// clocks is a vector clock for each of the three notions of order. While they do not
 // differ they are one vector.
-type knowledge [worlds]*vector
+type clocks [notions]*vector
 
-func (k *knowledge) same() bool { return k[strict] == k[asked] && k[asked] == k[timed] }
+func (k *clocks) same() bool { return k[strict] == k[queried] && k[queried] == k[timed] }
 
-// with returns k with one stamp more in each notion of order.
-func (k knowledge) with(s stamp) knowledge {
-	var out knowledge
-	for w := range worlds {
+// with returns k with s added in each notion of order.
+func (k clocks) with(s stamp) clocks {
+	var out clocks
+	for w := range notions {
 		if w > 0 && k[w] == k[w-1] {
 			out[w] = out[w-1]
 		} else {
@@ -133,10 +133,10 @@ func (k knowledge) with(s stamp) knowledge {
 	return out
 }
 
-// common returns what both know, for each notion of order.
-func (k knowledge) common(o knowledge) knowledge {
-	var out knowledge
-	for w := range worlds {
+// common returns what both cover, for each notion of order.
+func (k clocks) common(o clocks) clocks {
+	var out clocks
+	for w := range notions {
 		if w > 0 && k[w] == k[w-1] && o[w] == o[w-1] {
 			out[w] = out[w-1]
 		} else {
@@ -146,20 +146,20 @@ func (k knowledge) common(o knowledge) knowledge {
 	return out
 }
 
-// gather adds to a knowledge, beginning with the notion from.
+// gather adds operations to clocks, beginning with the notion from.
 type gather struct {
-	knowledge *knowledge
-	from      int
-	fresh     bool // no other place refers to the one vector of all notions
+	clocks *clocks
+	from   int
+	fresh  bool // no other place refers to the one vector of all notions
 }
 
-// add adds an operation and what it knew. Knowing an operation means knowing
-// all it knew, so for one that is known already there is nothing to do.
-func (g *gather) add(at stamp, k knowledge) {
-	d := g.knowledge
+// add adds an operation and its clocks. A clock that covers an operation covers all
+// that comes before it, so nothing changes for one that is covered already.
+func (g *gather) add(at stamp, k clocks) {
+	d := g.clocks
 	if g.from == strict && d.same() && k.same() {
 		v := d[strict]
-		if v.knows(at) {
+		if v.covers(at) {
 			return
 		}
 		if g.fresh && at.slot != 0 && max(len(k[strict].span()), int(at.slot)+1) <= len(v.n) {
@@ -169,16 +169,16 @@ func (g *gather) add(at stamp, k knowledge) {
 		}
 		v = join(v, at, k[strict])
 		g.fresh = at.slot != 0
-		*d = knowledge{v, v, v}
+		*d = clocks{v, v, v}
 		return
 	}
 	g.fresh = false
 	was := *d
-	for w := g.from; w < worlds; w++ {
+	for w := g.from; w < notions; w++ {
 		switch {
 		case w > g.from && was[w] == was[w-1] && k[w] == k[w-1]:
 			d[w] = d[w-1]
-		case !was[w].knows(at):
+		case !was[w].covers(at):
 			d[w] = join(was[w], at, k[w])
 		}
 		if w > 0 && d[w] != d[w-1] && d[w] != nil && d[w-1] != nil && d[w-1].contains(d[w]) {
@@ -195,8 +195,8 @@ func (v *vector) span() []uint32 {
 	return v.n
 }
 
-// addAll adds a whole knowledge.
-func (g *gather) addAll(k knowledge) { g.add(stamp{}, k) }
+// addAll adds all that k covers.
+func (g *gather) addAll(k clocks) { g.add(stamp{}, k) }
 
 func join(v *vector, at stamp, k *vector) *vector {
 	if at.slot == 0 {
