@@ -301,10 +301,12 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 // freeInOrder frees a block that was removed from the map, in the order of s.
 func (s *Stream) freeInOrder(t *Thread, b *Block) {
 	b.countFreed()
+	// Before the listeners are called: what they enqueue comes after the free.
+	place := s.d.Mark()
 	if s.listened() {
 		s.notify(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
 	}
-	s.dev.pool.free(s.dev, b.chunk, s, s.d.Mark())
+	s.dev.pool.free(s.dev, b.chunk, s, place)
 }
 
 // trim returns idle segments to the device until at most least free bytes are kept.

@@ -33,6 +33,27 @@ func (k *Kit) emptyPool(ordinal int) *hal.Device {
 }
 
 var poolCases = []testCase{
+	{"M7_a_free_does_not_wait_for_what_a_listener_enqueues", Memory | Gates, func(k *Kit) {
+		s, d := k.Stream(ordinary), k.Device(0)
+		b, err := s.AllocAsync(k.Me, small)
+		require.NoError(k, err)
+		k.Sync(s)
+		var gate driver.Gate
+		stop := k.RT.Listen(func(o hal.Operation) {
+			if o.Kind == "free" && gate == nil {
+				gate, err = s.Gate(k.Me)
+			}
+		})
+		freed := s.FreeAsync(k.Me, b.Start)
+		stop()
+		require.NoError(k, freed)
+		require.NoError(k, err)
+		require.NotNil(k, gate)
+		defer gate.Open()
+		if p := d.DeferredPoint(); p != nil {
+			require.True(k, p.Wait(int64(Limit)), "the free is behind the gate")
+		}
+	}},
 	{"M7_a_stream_gets_back_at_once_what_was_freed_on_it", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		hold := Hold(k, s).Started()
