@@ -23,12 +23,12 @@ var rt *hal.Runtime
 // wait in the extension stay there.
 var over atomic.Bool
 
-// streamIDs and threadIDs are the ids of each device's default streams.
+// legacyIDs and perThreadIDs are the ids of each device's default streams.
 var legacyIDs, perThreadIDs []int64
 
 func init() {
-	// A thread of Python that calls in needs a processor of Go's at once, also
-	// while the pump and the engines have theirs.
+	// A Python thread that calls the extension must get a processor of the Go scheduler
+	// at once, also while the pump and the engines keep theirs busy.
 	runtime.GOMAXPROCS(runtime.NumCPU() + 4)
 	// The heap is small and short-lived events fill it: collect less often.
 	debug.SetGCPercent(400)
@@ -44,9 +44,9 @@ func init() {
 // does. That thread lets others call meanwhile.
 var opening chan struct{}
 
-// alone waits until no other thread opens a backend, and keeps others from it
-// until done is called.
-func alone() (done func()) {
+// lockOpening waits until no other thread opens a backend; none does until unlock is
+// called.
+func lockOpening() (unlock func()) {
 	for opening != nil {
 		ended := opening
 		unlocked(func() { <-ended })
@@ -68,7 +68,7 @@ func backend() (*hal.Runtime, error) {
 	}
 	caller()
 	if rt == nil {
-		defer alone()()
+		defer lockOpening()()
 		if rt == nil { // no other thread has opened it meanwhile
 			name := getenv("HALSTREAM_BACKEND")
 			if name == "" {
@@ -133,7 +133,7 @@ func BackendPassed() (reasons string, err error) {
 func UseBackend(name, kept string, dry int64) (done int64, err error) {
 	defer guard(&err)
 	caller()
-	defer alone()()
+	defer lockOpening()()
 	var ids []int64
 	if err := json.Unmarshal([]byte(kept), &ids); err != nil {
 		return 0, raise(driver.Errorf(driver.InvalidValue, "use backend", "the streams to close are no list of ids: %s", err))
@@ -167,9 +167,9 @@ func UseBackend(name, kept string, dry int64) (done int64, err error) {
 	return 1, nil
 }
 
-// unused says why a runtime cannot be given up together with a number of its
-// streams, nil if it can. The caller frees memory that it keeps after a look at
-// the streams only.
+// unused returns why a runtime cannot be closed, nil if it can; so many streams of it
+// may be open. With streamsOnly blocks of memory may be, too: the caller frees those
+// that it keeps once it knows that nothing else is in the way.
 func unused(r *hal.Runtime, streams int, streamsOnly bool) error {
 	if r == nil {
 		return nil
@@ -207,10 +207,10 @@ func Threads() (n int64, err error) {
 // Goroutines returns how many goroutines there are, for tests of leaks.
 func Goroutines() int64 { return int64(runtime.NumGoroutine()) }
 
-// Shutdown waits at most limit nanoseconds for all pending work, sends the
-// threads that run functions away, and returns how many operations were left.
-// Again, as when the package was imported twice, it does nothing: a call that
-// gives Python's lock up does not get it back any more.
+// Shutdown waits at most limit nanoseconds for all pending work, ends the threads
+// that run functions, and returns how many operations were left. A second call, as
+// of a package that was imported twice, does nothing: a thread that releases Python's
+// lock now does not get it back.
 func Shutdown(limit int64) (left int64, err error) {
 	defer guard(&err)
 	if rt == nil || over.Load() {

@@ -36,7 +36,8 @@ func BlockNewHost(size int64) (id int64, err error) {
 // roomWait waits for freed memory that pending work still uses.
 type roomWait struct{ raised bool }
 
-// heldLimit bounds the wait while a gate is closed: its opener may be the caller.
+// heldLimit bounds the wait in nanoseconds while a gate is closed: the calling thread may
+// be the one that would open it.
 const heldLimit = 2_000_000_000
 
 func (w *roomWait) wait(p driver.Point) (done bool) {
@@ -131,7 +132,7 @@ func BlockFreeAsync(id, stream_ int64) (zero int64, err error) {
 	})
 }
 
-// BlockRecord says that work of a stream uses a block.
+// BlockRecord keeps a block from being reused before the work enqueued on a stream is done.
 func BlockRecord(id, stream_ int64) (zero int64, err error) {
 	return onStream(stream_, "record stream", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
 		b, err := lookup[*hal.Block](id, "record stream", blockName)
@@ -144,14 +145,14 @@ func BlockRecord(id, stream_ int64) (zero int64, err error) {
 }
 
 // BlockBorrow returns the id of a block that stands for another library's memory.
-// Once it was released and nothing uses the memory, DlpackReturned tells token.
+// Once it was released and no pending work uses the memory, DlpackReturned returns token.
 func BlockBorrow(addr, size uint64, token int64) (id int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) {
 		return insert(r.Borrow(addr, size, func() { giveBack(token) })), nil
 	})
 }
 
-// MemReclaim gives back some of what was freed and is no longer in use.
+// MemReclaim gives some freed memory that no pending work uses any more back to its pool.
 func MemReclaim() (zero int64, err error) {
 	defer guard(&err)
 	if rt != nil {

@@ -14,7 +14,7 @@ var checking *order.Session
 
 // CheckStart begins to look for accesses that nothing orders. The runtime need
 // not be open yet. Flag 1 asks for what functions write without saying so,
-// under deterministic schedules. There is one check at a time.
+// under deterministic schedules. Only one check can be on.
 func CheckStart(flags int64) (zero int64, err error) {
 	defer guard(&err)
 	if checking != nil {
@@ -28,7 +28,8 @@ func CheckStart(flags int64) (zero int64, err error) {
 	return 0, nil
 }
 
-// CheckStop ends it; reports that were not taken are lost. Again does nothing.
+// CheckStop ends the check; reports that were not taken are lost. Without a check it does
+// nothing.
 func CheckStop() (zero int64, err error) {
 	defer guard(&err)
 	if checking == nil {
@@ -72,8 +73,7 @@ func CheckTake(finish int64) (findings string, err error) {
 	return encode(list), nil
 }
 
-// CheckFound returns how many reports wait to be taken, but for some that only
-// CheckTake finds.
+// CheckFound returns how many reports CheckTake would return; it may find more.
 func CheckFound() (n int64, err error) {
 	defer guard(&err)
 	if checking == nil {

@@ -8,18 +8,18 @@
  * version and no flags. */
 typedef struct {
     int32_t type, id;
-} device_of;
+} tensor_device;
 
 typedef struct {
     uint8_t code, bits;
     uint16_t lanes;
-} type_of;
+} tensor_type;
 
 typedef struct {
     void *data;
-    device_of device;
+    tensor_device device;
     int32_t ndim;
-    type_of dtype;
+    tensor_type dtype;
     int64_t *shape, *strides;
     uint64_t byte_offset;
 } tensor;
@@ -38,47 +38,48 @@ typedef struct versioned {
     tensor t;
 } versioned;
 
-/* One allocation: this, then shape and strides. It is its own note that the
- * tensor came back, so that a deleter needs no memory. */
-typedef struct lent {
+/* A tensor that another library uses, followed by its shape and strides in the same
+ * allocation. When it is deleted it becomes an entry of the list `returned`, so that
+ * a deleter allocates nothing. */
+typedef struct exported {
     union {
         managed m;
         versioned v;
     } as;
-    struct lent *next;
+    struct exported *next;
     int64_t token;
     int64_t lengths[];
-} lent;
+} exported;
 
-static _Atomic(lent *) back;
-static _Atomic(uint64_t) count; /* notes that were left and not taken */
+static _Atomic(exported *) returned;
+static _Atomic(uint64_t) returned_count; /* entries of that list */
 
 /* A consumer calls a deleter on any thread, with or without Python's lock, also
- * while the interpreter ends: it calls nothing and leaves a note. */
-static void leave(lent *l)
+ * while the interpreter ends: it only appends to a list. */
+static void push_returned(exported *l)
 {
-    l->next = atomic_load(&back);
-    while (!atomic_compare_exchange_weak(&back, &l->next, l)) {}
-    atomic_fetch_add(&count, 1);
+    l->next = atomic_load(&returned);
+    while (!atomic_compare_exchange_weak(&returned, &l->next, l)) {}
+    atomic_fetch_add(&returned_count, 1);
 }
 
-static void end_managed(managed *m) { leave((lent *)m); }
-static void end_versioned(versioned *v) { leave((lent *)v); }
+static void delete_managed(managed *m) { push_returned((exported *)m); }
+static void delete_versioned(versioned *v) { push_returned((exported *)v); }
 
-/* Called by Go. Returns the address of a tensor in C order, 0 without memory. */
-uint64_t halstream_lend(int64_t token, uint64_t data, uint64_t type, uint64_t device, uint64_t flags,
+/* Called by Go. Returns the address of a new tensor in C order, 0 if there is no memory for it. */
+uint64_t halstream_export_tensor(int64_t token, uint64_t data, uint64_t type, uint64_t device, uint64_t flags,
                         int is_versioned, const int64_t *shape, int32_t ndim)
 {
-    lent *l = malloc(sizeof *l + 2 * (size_t)ndim * sizeof(int64_t));
+    exported *l = malloc(sizeof *l + 2 * (size_t)ndim * sizeof(int64_t));
     if (l == NULL) return 0;
     l->next = NULL;
     l->token = token;
     tensor *t;
     if (is_versioned) {
-        l->as.v = (versioned){.major = 1, .context = l, .deleter = end_versioned, .flags = flags};
+        l->as.v = (versioned){.major = 1, .context = l, .deleter = delete_versioned, .flags = flags};
         t = &l->as.v.t;
     } else {
-        l->as.m = (managed){.context = l, .deleter = end_managed};
+        l->as.m = (managed){.context = l, .deleter = delete_managed};
         t = &l->as.m.t;
     }
     *t = (tensor){
@@ -99,15 +100,15 @@ uint64_t halstream_lend(int64_t token, uint64_t data, uint64_t type, uint64_t de
 }
 
 /* Called by Go with Python's lock held. */
-void halstream_read(uint64_t address, int is_versioned, halstream_fields *to)
+void halstream_read_tensor(uint64_t address, int is_versioned, halstream_tensor_fields *to)
 {
     const tensor *t;
-    *to = (halstream_fields){0};
+    *to = (halstream_tensor_fields){0};
     if (is_versioned) {
         const versioned *v = (const versioned *)(uintptr_t)address;
         to->major = v->major;
         to->minor = v->minor;
-        if (v->major != 1) return; /* what follows is laid out in another way */
+        if (v->major != 1) return; /* the layout of the rest is not known */
         to->deleter = (uint64_t)(uintptr_t)v->deleter;
         to->flags = v->flags;
         t = &v->t;
@@ -128,39 +129,39 @@ void halstream_read(uint64_t address, int is_versioned, halstream_fields *to)
     to->lanes = t->dtype.lanes;
 }
 
-/* Called by Go, on any thread: leaves the token for halstream_returned. */
-void halstream_give_back(int64_t token)
+/* Called by Go on any thread: appends a token for halstream_pop_token. */
+void halstream_push_token(int64_t token)
 {
-    lent *l = malloc(sizeof *l);
-    if (l == NULL) return; /* the owner is kept: a leak, but no wrong answer */
+    exported *l = malloc(sizeof *l);
+    if (l == NULL) return; /* the owner is never freed: a leak, but no memory is used after it was freed */
     l->token = token;
-    leave(l);
+    push_returned(l);
 }
 
-/* Called by Go with Python's lock held, so by one thread at a time. Returns the
- * token of a tensor that came back and forgets the tensor, 0 if there is none. */
-int64_t halstream_returned(void)
+/* Called by Go with Python's lock held, so by one thread at a time. Frees a tensor
+ * whose deleter was called and returns its token, 0 if there is none. */
+int64_t halstream_pop_token(void)
 {
-    lent *l = atomic_load(&back);
-    while (l != NULL && !atomic_compare_exchange_weak(&back, &l, l->next)) {}
+    exported *l = atomic_load(&returned);
+    while (l != NULL && !atomic_compare_exchange_weak(&returned, &l, l->next)) {}
     if (l == NULL) return 0;
     int64_t token = l->token;
     free(l);
-    atomic_fetch_sub(&count, 1);
+    atomic_fetch_sub(&returned_count, 1);
     return token;
 }
 
-/* Where the number of notes stands, for a look that costs no call. */
-uint64_t halstream_returned_count(void) { return (uint64_t)(uintptr_t)&count; }
+/* The address of the number of such tensors, which Python reads without a call. */
+uint64_t halstream_pending_tokens(void) { return (uint64_t)(uintptr_t)&returned_count; }
 
 /* Python's functions, by the names the process that loads us has; absent in
  * Go's own tests. */
 extern int PyCapsule_IsValid(void *capsule, const char *name) __attribute__((weak));
 extern void *PyCapsule_GetPointer(void *capsule, const char *name) __attribute__((weak));
 
-/* Called by Python, with its lock held, for a capsule that is collected. One
- * that a consumer took has another name by then, and is the consumer's. */
-static void end_capsule(void *capsule)
+/* The destructor of capsules; Python's lock is held. A consumer renames a capsule
+ * and owns its tensor from then on. */
+static void destroy_capsule(void *capsule)
 {
     if (PyCapsule_IsValid == NULL || PyCapsule_GetPointer == NULL) return;
     if (PyCapsule_IsValid(capsule, "dltensor")) {
@@ -172,4 +173,4 @@ static void end_capsule(void *capsule)
     }
 }
 
-uint64_t halstream_capsule_end(void) { return (uint64_t)(uintptr_t)&end_capsule; }
+uint64_t halstream_capsule_destructor(void) { return (uint64_t)(uintptr_t)&destroy_capsule; }

@@ -5,7 +5,7 @@ import (
 	"halstream/hal/stall"
 )
 
-// LeaksStart begins to note what is made and given up, and returns a handle.
+// LeaksStart begins to track what is made, closed and freed, and returns a handle.
 func LeaksStart() (handle int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) { return insert(stall.Track(r)), nil })
 }
@@ -22,7 +22,7 @@ func LeaksTake(handle int64) (list string, err error) {
 	})
 }
 
-// LeaksStop ends it.
+// LeaksStop ends what LeaksStart began.
 func LeaksStop(handle int64) (zero int64, err error) {
 	return on(handle, "list what is alive", "list", func(l *stall.Leaks) (int64, error) {
 		l.Stop()

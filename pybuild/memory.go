@@ -72,7 +72,7 @@ func MemTotalBytes(ordinal int64) (n uint64, err error) {
 func MemLookup(addr uint64) (block string, err error) {
 	return onRuntime(func(r *hal.Runtime) (string, error) {
 		kind, start, size, ordinal := r.Lookup(addr)
-		return encode(blockRecord{int(kind), start, size, ordinal}), nil
+		return blockRecord{int(kind), start, size, ordinal}.text(), nil
 	})
 }
 

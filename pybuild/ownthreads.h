@@ -1,11 +1,12 @@
-/* The threads that the extension itself has started, by the system's numbers. */
+/* Threads that the extension itself has started. */
 #ifndef HALSTREAM_OWNTHREADS_H
 #define HALSTREAM_OWNTHREADS_H
 
 #include <stdint.h>
 
-/* Returns 1 for a thread of Go's, or of C code linked with it. It is found only in
- * a library that was linked with --wrap=pthread_create. */
+/* Returns 1 if the Go runtime, or C code linked with it, started the thread with this
+ * number of the system. It takes a library linked with --wrap=pthread_create; in
+ * others it returns 0. */
 int halstream_own_thread(int32_t tid);
 
 #endif /* HALSTREAM_OWNTHREADS_H */

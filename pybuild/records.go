@@ -1,6 +1,9 @@
 package pybuild
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // Everything that crosses the boundary to Python as more than a number or a plain
 // text is JSON. The structs of this file are its records; the same records are in
@@ -72,7 +75,7 @@ type stepRecord struct {
 	Call      uint32 `json:"call"`      // number of the host's call, 0 for an operation
 	Stream    uint32 `json:"stream"`    // number of the operation's stream in the run
 	Operation uint32 `json:"operation"` // number of the operation on its stream
-	ID        uint32 `json:"id"`        // of the operation in a log, 0 where nobody listened
+	ID        uint32 `json:"id"`        // of the operation in a log, 0 without listeners
 }
 
 // callRecord is a call that the host made in a run under a schedule.
@@ -88,6 +91,17 @@ type blockRecord struct {
 	Start  uint64 `json:"start"`
 	Size   uint64 `json:"size"`
 	Device int    `json:"device"` // ordinal, -1 for memory of the host
+}
+
+// text is encode for a record that each launch of a kernel asks for: without
+// reflection it takes a fifth of the time.
+func (r blockRecord) text() string {
+	b := append(make([]byte, 0, 96), `{"kind":`...)
+	b = strconv.AppendInt(b, int64(r.Kind), 10)
+	b = strconv.AppendUint(append(b, `,"start":`...), r.Start, 10)
+	b = strconv.AppendUint(append(b, `,"size":`...), r.Size, 10)
+	b = strconv.AppendInt(append(b, `,"device":`...), int64(r.Device), 10)
+	return string(append(b, '}'))
 }
 
 // objectRecord is an object that the program made and has not closed or freed.
@@ -213,7 +227,7 @@ type graphRecord struct {
 	Streams []busyRecord    `json:"streams"`
 	Held    []heldRecord    `json:"held"`
 	Running []runningRecord `json:"running"`
-	Others  bool            `json:"others"` // somebody who is not in the graph may act
+	Others  bool            `json:"others"` // a thread that is not in the graph may act
 }
 
 // partyRecord is a thread or a stream of a graph.

@@ -22,15 +22,15 @@ import (
 	"halstream/hal/driver"
 )
 
-// tids are the system's numbers of the threads that called, by Thread.ID, and
-// slots the threads by their slot, for those who have no lock of Python's.
+// tids are the system's numbers of the threads that have called, and those threads by
+// their slot, for readers that do not hold Python's lock.
 var tids struct {
 	sync.Mutex
 	of     map[*hal.Thread]int32
 	bySlot map[uint32]*hal.Thread
 }
 
-// keepTid notes the calling thread.
+// keepTid adds the calling thread to tids.
 func keepTid(slot int32, t *hal.Thread) {
 	tids.Lock()
 	defer tids.Unlock()
@@ -48,10 +48,11 @@ func dropTid(slot int32, t *hal.Thread) {
 	delete(tids.bySlot, uint32(slot))
 }
 
-// reaping says that the runtime itself gives an object up.
+// reaping is true while an object is closed whose owner was garbage collected, which is
+// no call of the program.
 var reaping bool
 
-// whoCalls says to the host device who calls.
+// whoCalls returns how the host device waits for and finds out about calling threads.
 func whoCalls() driver.Caller {
 	funcs := rt.Funcs
 	return driver.Caller{
@@ -81,39 +82,39 @@ func whoCalls() driver.Caller {
 				return certain, raised
 			}
 			// A function may also wait for threads that it uses itself, and they are busy.
-			return idle.since() && (waits || waitsForever(tid)) && lookedAt.longEnough(token), false
+			return usage.nearlyIdle() && (waits || waitsForever(tid)) && suspected.lasts(token), false
 		},
 		Asleep: asleep,
 	}
 }
 
-// uncertainMost is for how long a function must be seen to wait, where it may be
-// for others than the host.
-const uncertainMost = 30 * time.Millisecond
+// uncertainLimit is for how long a function must be seen waiting before it counts as stuck,
+// where it may wait for other threads than those that wait for it.
+const uncertainLimit = 30 * time.Millisecond
 
-// sight is since when a function is seen to wait.
-type sight struct {
+// suspicion is since when a function has been seen waiting.
+type suspicion struct {
 	token uint64
 	since time.Time
 }
 
-var lookedAt sight
+var suspected suspicion
 
-func (s *sight) longEnough(token uint64) bool {
+func (s *suspicion) lasts(token uint64) bool {
 	if s.token != token {
-		*s = sight{token, time.Now()}
+		*s = suspicion{token, time.Now()}
 	}
-	return time.Since(s.since) >= uncertainMost
+	return time.Since(s.since) >= uncertainLimit
 }
 
-// processor is how much processor time this process had used at a moment.
-type processor struct{ used, at time.Duration }
+// processorUsage is how much processor time this process had used at a moment.
+type processorUsage struct{ used, at time.Duration }
 
-var idle processor
+var usage processorUsage
 
-// since reports whether the process has used less than a quarter of one
+// nearlyIdle reports whether the process has used less than a quarter of one
 // processor since the last call.
-func (p *processor) since() bool {
+func (p *processorUsage) nearlyIdle() bool {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return true
@@ -159,7 +160,7 @@ func asleep() bool {
 	return true
 }
 
-// deterministic says that operations run during calls only.
+// deterministic is true under a schedule in which operations run only during calls.
 var deterministic bool
 
 // ScheduleSet begins a new run under a schedule.

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CPython's functions, by name as in caller.go. The last two are no part of the
- * stable interface; without them the slower way is taken. */
+/* CPython's functions, by name as in caller.go. The last two are not in
+ * the stable ABI; where they are missing, attributes of the frame are read instead. */
 typedef void object;
 extern void *PyThreadState_Get(void) __attribute__((weak));
 extern object *PyThreadState_GetFrame(void *state) __attribute__((weak));
@@ -20,7 +20,7 @@ extern void PyErr_Clear(void) __attribute__((weak));
 extern object *PyFrame_GetBack(object *frame) __attribute__((weak));
 extern int PyFrame_GetLasti(object *frame) __attribute__((weak));
 
-/* Frames that are kept of a stack, from the innermost. */
+/* How many frames of a stack are kept, from the innermost on. */
 enum { DEPTH = 64 };
 
 typedef struct {
@@ -30,8 +30,8 @@ typedef struct {
 } site;
 
 typedef struct {
-    object *code; /* a reference: the address must not be used again */
-    int place;    /* of the instruction, to tell stacks apart */
+    object *code; /* a reference, so that no other code object gets this address */
+    int instruction;    /* its number in the code, by which stacks differ */
     int line;
 } frame;
 
@@ -44,7 +44,7 @@ static uint32_t frame_count, frame_room;
 static uint32_t *slots;
 static uint32_t slot_room;
 
-static object *back(object *f)
+static object *outer_frame(object *f)
 {
     if (PyFrame_GetBack) return PyFrame_GetBack(f);
     object *b = PyObject_GetAttrString(f, "f_back");
@@ -52,7 +52,7 @@ static object *back(object *f)
     return b;
 }
 
-static int place_of(object *f) { return PyFrame_GetLasti ? PyFrame_GetLasti(f) : PyFrame_GetLineNumber(f); }
+static int instruction_of(object *f) { return PyFrame_GetLasti ? PyFrame_GetLasti(f) : PyFrame_GetLineNumber(f); }
 
 static int grow(void **list, uint32_t *room, uint32_t need, size_t size)
 {
@@ -66,7 +66,7 @@ static int grow(void **list, uint32_t *room, uint32_t need, size_t size)
     return 1;
 }
 
-/* Makes room in the table for one more. */
+/* Makes room in the hash table for one more site; returns 0 without memory. */
 static int grow_slots(void)
 {
     if (slot_room && site_count * 2 < slot_room) return 1;
@@ -84,15 +84,15 @@ static int grow_slots(void)
     return 1;
 }
 
-/* Keeps a new stack; the references to the code objects become the table's. */
-static uint32_t keep(uint64_t hash, object **stack, object **codes, int *places, int n)
+/* Adds a stack, with references to its code objects, and returns its number; 0 without memory. */
+static uint32_t add_site(uint64_t hash, object **stack, object **codes, int *instructions, int n)
 {
     if (!grow_slots() || !grow((void **)&sites, &site_room, site_count + 1, sizeof *sites) ||
         !grow((void **)&frames, &frame_room, frame_count + (uint32_t)n, sizeof *frames)) return 0;
     site s = {hash, frame_count, (uint32_t)n};
     for (int i = 0; i < n; i++) {
         Py_IncRef(codes[i]);
-        frames[frame_count++] = (frame){codes[i], places[i], PyFrame_GetLineNumber(stack[i])};
+        frames[frame_count++] = (frame){codes[i], instructions[i], PyFrame_GetLineNumber(stack[i])};
     }
     sites[site_count++] = s;
     uint32_t i = (uint32_t)hash & (slot_room - 1);
@@ -101,12 +101,12 @@ static uint32_t keep(uint64_t hash, object **stack, object **codes, int *places,
     return site_count;
 }
 
-static int same(const site *s, object **codes, const int *places, int n)
+static int same(const site *s, object **codes, const int *instructions, int n)
 {
     if (s->count != (uint32_t)n) return 0;
     for (int i = 0; i < n; i++) {
         const frame *f = &frames[s->first + (uint32_t)i];
-        if (f->code != codes[i] || (i > 0 && f->place != places[i])) return 0;
+        if (f->code != codes[i] || (i > 0 && f->instruction != instructions[i])) return 0;
     }
     return 1;
 }
@@ -116,19 +116,19 @@ uint32_t halstream_site(void)
     if (!PyThreadState_GetFrame || !PyObject_GetAttrString || halstream_self.released || halstream_self.slot == 0)
         return 0;
     object *stack[DEPTH], *codes[DEPTH];
-    int places[DEPTH], n = 0;
+    int instructions[DEPTH], n = 0;
     uint64_t hash = 14695981039346656037u;
     object *f = PyThreadState_GetFrame(PyThreadState_Get());
     while (f != NULL && n < DEPTH) {
         stack[n] = f;
         codes[n] = PyFrame_GetCode(f);
-        places[n] = place_of(f);
+        instructions[n] = instruction_of(f);
         hash = (hash ^ (uint64_t)(uintptr_t)codes[n]) * 1099511628211u;
         /* Of the innermost, which is the package's own, the function is enough: CPython 3.11 is at
          * another instruction there once it has specialized the call. */
-        if (n > 0) hash = (hash ^ (uint64_t)(unsigned)places[n]) * 1099511628211u;
+        if (n > 0) hash = (hash ^ (uint64_t)(unsigned)instructions[n]) * 1099511628211u;
         n++;
-        f = back(f);
+        f = outer_frame(f);
     }
     if (f != NULL) Py_DecRef(f);
     hash ^= hash >> 32; /* the low bits choose the slot */
@@ -136,13 +136,13 @@ uint32_t halstream_site(void)
     if (slot_room) {
         for (uint32_t i = (uint32_t)hash & (slot_room - 1); slots[i]; i = (i + 1) & (slot_room - 1)) {
             const site *s = &sites[slots[i] - 1];
-            if (s->hash == hash && same(s, codes, places, n)) {
+            if (s->hash == hash && same(s, codes, instructions, n)) {
                 found = slots[i];
                 break;
             }
         }
     }
-    if (!found && n) found = keep(hash, stack, codes, places, n);
+    if (!found && n) found = add_site(hash, stack, codes, instructions, n);
     for (int i = 0; i < n; i++) {
         Py_DecRef(codes[i]);
         Py_DecRef(stack[i]);
@@ -151,7 +151,7 @@ uint32_t halstream_site(void)
 }
 
 /* Appends the text of an attribute as a JSON string, "?" if it has none. */
-static void put(FILE *out, object *code, const char *name, const char *other)
+static void write_string(FILE *out, object *code, const char *name, const char *other)
 {
     object *value = PyObject_GetAttrString(code, name);
     if (value == NULL && other != NULL) {
@@ -185,9 +185,9 @@ char *halstream_site_text(uint32_t number)
     for (uint32_t i = 0; i < s.count; i++) {
         frame f = frames[s.first + i];
         fputs(i ? ",{\"file\":" : "{\"file\":", out);
-        put(out, f.code, "co_filename", NULL);
+        write_string(out, f.code, "co_filename", NULL);
         fprintf(out, ",\"line\":%d,\"function\":", f.line);
-        put(out, f.code, "co_qualname", "co_name"); /* the first since 3.11 */
+        write_string(out, f.code, "co_qualname", "co_name"); /* the first since 3.11 */
         fputc('}', out);
     }
     fputc(']', out);

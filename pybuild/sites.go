@@ -10,11 +10,10 @@ import (
 	"halstream/hal"
 )
 
-// positions is how many want to know where operations come from.
+// positions counts the users of call sites; while there are none, sites cost nothing.
 var positions int64
 
-// Positions adds one who wants to know where the program makes its calls, or
-// with -1 takes one off, and returns how many are left.
+// Positions adds change to the number of users of call sites, and returns the sum.
 func Positions(change int64) (wanted int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) {
 		if positions += change; positions < 0 {

@@ -42,7 +42,7 @@ int halstream_stall_ask(void)
     return STALL_NO;
 }
 
-int halstream_stall_ask_anyhow(int64_t token)
+int halstream_stall_ask_function(int64_t token)
 {
     if (!PyGILState_Ensure || halstream_self.slot == 0) return STALL_NO;
     int32_t released = halstream_self.released;

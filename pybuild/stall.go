@@ -26,32 +26,29 @@ func beginWait(r *hal.Runtime, p driver.Point) *stall.Wait {
 	return waits.Begin(r, who)
 }
 
-// stuckInPython reports whether the function with this token, which runs, waits
-// for something that only another thread can give it, and whether none but the
-// host threads that wait for it are there to do so; or that a signal handler
-// raised meanwhile.
+// stuckInPython asks Python about the running function with this token: whether it
+// waits for another thread, whether it is certain that no thread can end this wait but
+// those that wait for the function, and whether a signal handler raised meanwhile.
 func stuckInPython(token uint64) (waits, certain, raised bool) {
 	if over.Load() {
 		return false, false, false
 	}
-	answer := C.halstream_stall_ask_anyhow(C.int64_t(token))
+	answer := C.halstream_stall_ask_function(C.int64_t(token))
 	return answer >= C.STALL_MAYBE, answer == C.STALL_CERTAIN, answer == C.STALL_RAISED
 }
 
-// StallHook sets what is asked whether a wait can ever end: the address of a
-// Python callable, to which a reference is kept, or 0. It is called without arguments by the
-// thread that waits. If it raises, the wait ends so; if it returns true it is
-// called again soon.
+// StallHook sets the Python callable that is asked whether a wait can ever end, by its
+// address; 0 for none. It is called without arguments by the thread that waits. If it
+// raises, the wait raises; if it returns 1 it is called again soon.
 func StallHook(object uint64) (zero int64, err error) {
 	defer guard(&err)
 	C.halstream_stall_hook(C.uint64_t(object))
 	return 0, nil
 }
 
-// StallAsked returns the token of the function that the hook is asked about: does
-// it wait for something that only another thread can give it (1), and can only
-// those that wait for it (2)? 0: the hook is
-// asked about the wait of its own thread.
+// StallAsked returns the token of the function that the hook is asked about, or 0 if it
+// is asked about the wait of its own thread. About a function it returns 1 if that
+// waits for another thread, 2 if only threads that wait for the function could help.
 func StallAsked() int64 { return int64(C.halstream_stall_asked()) }
 
 // StallState returns whether anything can happen without another call: a stateRecord.

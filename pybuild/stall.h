@@ -7,24 +7,25 @@
 /* What the callable of halstream_stall_hook may answer. */
 enum { STALL_RAISED = -1, STALL_NO = 0, STALL_MAYBE = 1, STALL_CERTAIN = 2 };
 
-/* Sets the callable and keeps a reference to it; 0 for none. */
+/* Sets the Python callable that is asked, 0 for none, and takes a reference to it. */
 void halstream_stall_hook(uint64_t callable);
 
-/* Calls it, with Python's lock held: STALL_RAISED with Python's exception set,
- * STALL_MAYBE if it wants to be called again soon. */
+/* Asks whether the calling thread's wait can ever end; Python's lock is held.
+ * STALL_RAISED: it raised, and Python's exception is set. STALL_MAYBE: ask again soon. */
 int halstream_stall_ask(void);
 
-/* The same about a function that runs, for a thread that may or may not hold the
- * lock; an exception is dropped. A thread that never called is told STALL_NO. */
-int halstream_stall_ask_anyhow(int64_t token);
+/* Asks whether the running function with this token waits for another thread. The
+ * calling thread may or may not hold Python's lock. On a thread that has not called
+ * the extension before the answer is STALL_NO. */
+int halstream_stall_ask_function(int64_t token);
 
-/* The token of the function that this thread asks about, 0 for its own wait. */
+/* The token of the function that the calling thread asks about, 0 for its own wait. */
 int64_t halstream_stall_asked(void);
 
 /* The calling thread as threading.get_ident() names it. */
 uint64_t halstream_ident(void);
 
-/* What the extension keeps of the calling thread. */
+/* The extension's state of the calling thread. */
 struct halstream_thread *halstream_this(void);
 
 #endif /* HALSTREAM_STALL_H */

@@ -64,7 +64,7 @@ func rangeRecords(list []hal.Range) []rangeRecord {
 	return records
 }
 
-// ExecutedStart begins to note when operations run.
+// ExecutedStart begins to record when operations run.
 func ExecutedStart() (zero int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.FollowExecution(true)) })
 }
@@ -85,12 +85,12 @@ func ExecutedTake() (executions string, err error) {
 	})
 }
 
-// ExecutedStop ends it.
+// ExecutedStop ends what ExecutedStart began.
 func ExecutedStop() (zero int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.FollowExecution(false)) })
 }
 
-// HostAccess tells that the host reads, or with write writes, n bytes.
+// HostAccess notifies listeners that the host reads, or with write writes, n bytes.
 func HostAccess(addr, n uint64, write int64) (zero int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) {
 		return nothing(r.HostAccess(caller(), hal.Range{Start: addr, Size: n}, write != 0))

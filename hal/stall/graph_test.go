@@ -31,6 +31,9 @@ func TestGraph_findsWhoCanNeverGoOn(t *testing.T) {
 		"a gate that somebody else may open": {
 			stall.Graph{Streams: []driver.Busy{{At: at(1), Need: driver.NeedGate}}, Others: true}, nil,
 		},
+		"a value in memory that somebody else may write": {
+			stall.Graph{Streams: []driver.Busy{{At: at(1), Need: driver.NeedValue}}, Others: true}, nil,
+		},
 		"a stream that waits for another one that waits for it": {
 			stall.Graph{Others: true, Streams: []driver.Busy{
 				{At: at(1), Need: driver.NeedStream, On: []driver.Place{at(2)}},

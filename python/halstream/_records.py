@@ -6,7 +6,8 @@ the names and types of the fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any, TypedDict
 
 __all__ = [
@@ -113,7 +114,7 @@ class StepRecord(TypedDict):
     call: int  #: number of the host's call, 0 for an operation
     stream: int  #: number of the operation's stream in the run
     operation: int  #: number of the operation on its stream
-    id: int  #: of the operation in a log, 0 where nobody listened
+    id: int  #: of the operation in a log, 0 without listeners
 
 
 class CallRecord(TypedDict):
@@ -284,7 +285,7 @@ class GraphRecord(TypedDict):
     streams: list[BusyRecord]
     held: list[HeldRecord]
     running: list[RunningRecord]
-    others: bool  #: somebody who is not in the graph may act
+    others: bool  #: a thread that is not in the graph may act
 
 
 class PartyRecord(TypedDict):
@@ -297,9 +298,14 @@ class PartyRecord(TypedDict):
 
 def decode(text: object) -> Any:
     """Return the record, or the list of records, of a text of the extension."""
+    return _decoder()(text)[0]
+
+
+@functools.cache
+def _decoder() -> Callable[[object], tuple[Any, int]]:
     import json  # not at import, which stays fast
 
-    return json.loads(str(text))
+    return json.JSONDecoder().raw_decode  # type: ignore[return-value]
 
 
 def encode(value: object) -> str:

@@ -1,1 +1,1 @@
-"""The sanitizer: what is looked for, and how it is told."""
+"""The sanitizer: what is looked for, and how it is reported."""

@@ -168,8 +168,8 @@ def _statements(frames: tuple[Frame, ...]) -> Iterator[_source.Statement]:
             yield here
 
 
-def _near(site: int, places: Iterable[Frame]) -> tuple[Frame, ...]:
-    """Return the frames of a site from the function on that one of the places is in."""
+def _frames_up_to(site: int, places: Iterable[Frame]) -> tuple[Frame, ...]:
+    """Return the frames of a site, without those inside the function that contains one of the places."""
     frames = _sites.program_frames(site)
     working = {frame[::2] for frame in places}
     first = next((i for i, frame in enumerate(frames) if frame[::2] in working), 0)
@@ -181,7 +181,7 @@ class Made:
 
     def __init__(self, records: Iterable[MadeRecord]) -> None:
         self._sites: dict[tuple[int, int], int] = {}
-        # By site: the streams made there; of memory only that there is some.
+        # The streams made at each site, and the sites where memory was made.
         self._streams: dict[int, list[tuple[int, int]]] = {}
         self._memory: set[int] = set()
         for made in records:
@@ -206,13 +206,13 @@ class Made:
 
     def memory(self, site: int, near: Iterable[Frame]) -> str:
         """Return the name that memory got in a function that one of the places is in."""
-        frames = _near(site, near)
+        frames = _frames_up_to(site, near)
         places = self._places(frames, self._memory)
         place = places.index(site) if len(places) > 1 and site in places else -1
         return _name(frames, max(1, len(places)), place)
 
     def _places(self, frames: tuple[Frame, ...], sites: Iterable[int]) -> list[int]:
-        """Return the sites that these frames led to, in the order in which they were come to."""
+        """Return the sites that these frames led to, in the order in which they were first reached."""
         return sorted(s for s in sites if frames and _sites.program_frames(s)[-len(frames) :] == frames)
 
 

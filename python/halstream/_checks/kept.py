@@ -1,9 +1,9 @@
 """Memory that the runtime does not know, kept while a sanitizer is on.
 
 NumPy's memory comes from the C library, which gives an address out again at
-once: the runtime does not see that it is other memory then. So the owners of
-what functions work on are kept for a while, and let go together, with a word to
-the checker.
+once, and the runtime cannot see that it was freed between. So the owners of what
+functions work on are kept for a while. When they are released, the checker is told
+to forget the accesses to their memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BYTES_LEAST = 64 << 20
 
 
 class _Limits:
-    """How much is kept, and at how much of it to look for what can go."""
+    """How much is kept, and from how much on unused memory is released."""
 
     nbytes = 0
     kept_most = _KEPT_LEAST
@@ -54,25 +54,25 @@ def keep(buffer: Any) -> None:
         _kept[id(owner)] = owner, start, nbytes
         _limits.nbytes += nbytes
         if len(_kept) > _limits.kept_most or _limits.nbytes > _limits.bytes_most:
-            _let_go()
+            _release_unused()
 
 
-def _let_go() -> None:
-    """Let go of what nobody else refers to."""
+def _release_unused() -> None:
+    """Release the owners that nothing else refers to."""
     for key in list(_kept):
         # The table's tuple is one, the argument the other.
         if sys.getrefcount(_kept[key][0]) <= 2:
             _, start, nbytes = _kept[key]
             _native.check_forget(start, nbytes)
             del _kept[key]
-    # What stays is in use: the next look is worth its time when there is as much again.
+    # What stays is in use: looking again is worth its time when there is twice as much.
     _limits.nbytes = sum(entry[2] for entry in _kept.values())
     _limits.kept_most = max(_KEPT_LEAST, 2 * len(_kept))
     _limits.bytes_most = max(_BYTES_LEAST, 2 * _limits.nbytes)
 
 
 def forget() -> None:
-    """Let go of everything: nobody compares any more."""
+    """Release everything, as the last sanitizer has ended."""
     with _lock:
         _kept.clear()
         _limits.nbytes = 0

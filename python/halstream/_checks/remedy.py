@@ -11,7 +11,7 @@ __all__ = ["Remedy", "remedy", "stream_label", "stream_name"]
 
 
 class _Words(NamedTuple):
-    """How a dialect says it: {a} is the first stream, {b} the second, {e} an event."""
+    """The code for each case in a dialect: {a} is the first stream, {b} the second, {e} an event, {x} the memory."""
 
     order: str = "{b}.wait_event({a}.record_event())"
     wait: str = "{b}.wait_event({e})"
@@ -116,11 +116,11 @@ def stream_name(f: Finding, access: Access) -> str:
 
 
 def _own_name(f: Finding, access: Access) -> str:
-    """Return what the program calls the stream of an access, '' if that is not known or another's."""
+    """Return what the program calls the stream of an access, '' if that is not known or names the other stream."""
     name = _found_name(f, access)
     other = f.second if access is f.first else f.first
-    apart = not other.host and (other.device, other.stream) != (access.device, access.stream)
-    return "" if apart and name == _found_name(f, other) else name
+    different = not other.host and (other.device, other.stream) != (access.device, access.stream)
+    return "" if different and name == _found_name(f, other) else name
 
 
 def _found_name(f: Finding, access: Access) -> str:

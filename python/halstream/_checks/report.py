@@ -147,8 +147,8 @@ class Report:
     """What was found; empty is false.
 
     Its length and its items are the races and the refills. What only a query
-    or the timing of host threads orders is apart, in `by_query` and
-    `by_host_timing`: it never raises or warns.
+    or the timing of host threads orders is in `by_query` and
+    `by_host_timing` instead: it never raises or warns.
 
     Attributes
     ----------
@@ -228,8 +228,8 @@ class Report:
             if n:
                 parts.append(f"{n} {one if n == 1 else more}")
         text = ", ".join(parts) or "no unordered access"
-        apart = ((self.suppressed, "suppressed"), (self.dropped, "more not kept"))
-        more = ", ".join(f"{n} {what}" for n, what in apart if n)
+        counts = ((self.suppressed, "suppressed"), (self.dropped, "more not kept"))
+        more = ", ".join(f"{n} {what}" for n, what in counts if n)
         return f"{text} ({more})" if more else text
 
     def __str__(self) -> str:

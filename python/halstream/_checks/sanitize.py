@@ -44,7 +44,7 @@ class UnorderedAccessWarning(UserWarning):
 
 
 class _Scope:
-    """What is found from its start on goes to its report, unless a later one is open."""
+    """An open `sanitize`: it takes what is found while no later one is open."""
 
     def __init__(self, rules: Iterable[Rule], observe: bool) -> None:
         self.rules = Rules(rules)
@@ -68,7 +68,7 @@ def _open(scope: _Scope) -> None:
     importlib.import_module("halstream._memory._array")  # without it array arguments say nothing
     _native.check_found()  # loads the extension, which may begin a scope for the process
     with _lock:
-        collect()  # what was found so far belongs to the others
+        collect()  # what was found so far belongs to the scopes that are open
         flags = _OBSERVE if any(s.observe for s in (*_scopes, scope)) else 0
         if _scopes:
             _native.check_flags(flags)
@@ -305,7 +305,7 @@ def _at_exit() -> None:
     scope, _Process.scope = _Process.scope, None
     if scope is None:
         return
-    # What is pending shall run first, and be looked at.
+    # Pending work runs first, so that its accesses are checked.
     atexit.unregister(_hostfunc._at_exit)
     _hostfunc._at_exit()
     try:
@@ -319,7 +319,7 @@ def _at_exit() -> None:
         for finding in report:
             try:
                 _warn(finding)
-            except UnorderedAccessWarning as exc:  # warnings are errors, but nobody is left to catch it
+            except UnorderedAccessWarning as exc:  # warnings are errors, but at exit nothing catches one
                 print(exc, file=sys.stderr)
     elif len(report) > _Process.raised or _Process.mode == "1":
         print(report, file=sys.stderr)

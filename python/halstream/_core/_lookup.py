@@ -14,6 +14,7 @@ __all__ = ["DEVICE", "PAGEABLE", "PINNED", "address_of", "kind_of", "lookup", "r
 PAGEABLE, PINNED, DEVICE = 0, 1, 2
 
 _mem_kind = _native.raw("mem_kind")
+_mem_lookup = _native.raw("mem_lookup")
 
 
 def lookup(address: int) -> tuple[int, int, int, int]:
@@ -22,7 +23,10 @@ def lookup(address: int) -> tuple[int, int, int, int]:
     Kind is 0 for memory the runtime does not know, 1 for pinned, 2 for device
     memory; the device is -1 for memory of the host.
     """
-    block: BlockRecord = decode(_native.mem_lookup(address))
+    try:
+        block: BlockRecord = decode(_mem_lookup(address))
+    except RuntimeError as exc:
+        raise _native.error(exc) from None
     return block["kind"], block["start"], block["size"], block["device"]
 
 

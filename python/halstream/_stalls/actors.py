@@ -1,4 +1,4 @@
-"""What may still act although no thread of the program does anything now."""
+"""What may still act although every thread that runs Python code waits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from .. import _native, _sites
 from .._records import ThreadRecord, decode, encode
 
-__all__ = ["alarm", "bystander", "native_threads", "unseen"]
+__all__ = ["belongs_to_tool", "idle_thread_exists", "native_threads", "signal_may_come"]
 
 # Packages whose threads and handlers watch a program and have no part in it. All
 # others may be the program's own, also where they are installed.
@@ -23,10 +23,10 @@ _TOOLS = frozenset(
     }
 )  # fmt: skip
 
-# What those are made of, as programs may be, too.
+# Libraries that those are made of; programs may use them, too.
 _PARTS = frozenset({"tornado", "zmq"})
 
-# Signals that ask the program to end; a handler for them is no hope for a wait.
+# Signals that ask the program to end; a handler for them ends no wait.
 _ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _TIMERS = {
     signal.SIGALRM: signal.ITIMER_REAL,
@@ -35,7 +35,7 @@ _TIMERS = {
 }
 
 
-def bystander(ident: int, frame: FrameType) -> bool:
+def belongs_to_tool(ident: int, frame: FrameType) -> bool:
     """Return True for a thread of a tool, such as a progress bar's or a test runner's.
 
     Nothing but the tool and the standard library is on its stack.
@@ -52,7 +52,7 @@ def bystander(ident: int, frame: FrameType) -> bool:
     return root is not None and _of_tool(root)
 
 
-def unseen(frames: Container[int], me: int) -> bool:
+def idle_thread_exists(frames: Container[int], me: int) -> bool:
     """Return True if a thread exists that runs no Python code now, but may.
 
     Parameters
@@ -71,12 +71,12 @@ def unseen(frames: Container[int], me: int) -> bool:
             if thread.is_alive():
                 return True
         elif os.path.exists(f"/proc/self/task/{thread.native_id}") or not os.path.exists("/proc/self/task"):
-            return True  # one of another language, whose end Python does not hear of
+            return True  # a native thread, of whose end Python is not notified
     return False
 
 
 def native_threads(frames: Iterable[int]) -> list[str]:
-    """Return the threads that may act and that Python does not know, a text for each.
+    """Return the names of the threads that may act and that Python does not know.
 
     `frames` are the numbers of the threads that run Python code.
 
@@ -98,7 +98,7 @@ def native_threads(frames: Iterable[int]) -> list[str]:
     return found
 
 
-def alarm() -> bool:
+def signal_may_come() -> bool:
     """Return True if the program has a handler for a signal that may come by itself."""
     for number in signal.valid_signals() - _ENDS:
         handler = signal.getsignal(number)

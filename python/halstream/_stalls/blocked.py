@@ -1,7 +1,7 @@
-"""What a Python thread waits for, told from where it stands.
+"""What a Python thread waits for, as its innermost frame shows.
 
-Only waits that no clock ends count, and only those that can be told for certain
-from the thread's own frame: `threading`'s, `queue`'s and `concurrent.futures`'
+Only waits without a time limit count, and only those that are certain from the
+thread's own frame: `threading`'s, `queue`'s and `concurrent.futures`'
 waits, and locks that the program takes itself. A thread of which nothing is
 certain may go on at any time.
 """

@@ -1,8 +1,8 @@
-"""What a program made and did not give up: streams, events, memory, gates, unfinished work.
+"""What a program made and did not close or free: streams, events, memory, gates, unfinished work.
 
 What is alive is known only from the moment on when `tracking` or `snapshot` was
 first called. With ``HALSTREAM_LEAKS=1`` in the environment that is the start of
-the runtime, and what is left is told on stderr when the program ends.
+the runtime, and what is left is printed to stderr when the program ends.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ def report(since: Snapshot | None = None) -> list[str]:
 
 
 def at_exit() -> None:
-    """Track from now on, and tell on stderr what is left when the program ends."""
+    """Track from now on, and print what is left to stderr when the program ends."""
     tracking()
-    atexit.register(_tell)
+    atexit.register(_print)
 
 
-def _tell() -> None:
+def _print() -> None:
     try:
         lines = report()
     except HalError:
@@ -102,7 +102,7 @@ def _tell() -> None:
 
 
 def _settle() -> None:
-    """Let go of what nobody has any more."""
+    """Release what has no reference any more."""
     gc.collect()
     _base.drain()
 

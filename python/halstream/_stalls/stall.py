@@ -1,10 +1,9 @@
-"""Waits that can never end, told instead of waited for.
+"""Waits that can never end: they raise instead of hanging.
 
-The extension asks, from time to time and only while nothing of the runtime moves
-by itself, whether a wait of the host that has no limit can still end. It can as
-long as some thread of the program could do something about it. The answer is
-certain or it is no answer: `StallError` is raised only where each of those who
-could help waits for another one of them.
+From time to time, and only while nothing of the runtime moves by itself, the
+extension asks whether a wait of the host that has no limit can still end. It can as
+long as some thread of the program may act. `StallError` is raised only where it is
+certain that none may: each thread or stream that could help waits for another one.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from .waiters import EVENT, FUNCTION, GATE, ORDER, REPORT, STREAM, VALUE, Node, 
 
 __all__ = ["asked"]
 
-# A finding counts when two looks agree, which lie no further apart than this.
+# A stall is reported when two looks at most this far apart find the same.
 _AGREE_S = 2.0
 
-# For how long only native threads must be able to help before a warning says so.
+# How long native threads must be the only ones that could help before a warning says so.
 _WARN_S = 2.0
 
-# How often a thread leaves it to another one, which is in a better place, to tell.
-_POLITE = 5
+# How often a thread leaves it to a better one, such as the main thread, to raise the error.
+_DEFER_MOST = 5
 
 
 class _Suspicion:
@@ -90,7 +89,7 @@ def _judge(me: int) -> tuple[str, bool]:
         return "", False
     if known is None or known.text != text or time.monotonic() - known.since > _AGREE_S:
         _suspicions[me] = _Suspicion(text)
-        # A gate that nobody has any more opens when it is collected.
+        # A gate without references opens when it is collected.
         gc.collect()
         while reap:
             _native.reap(reap.pop())
@@ -102,7 +101,7 @@ def _judge(me: int) -> tuple[str, bool]:
             known.warned = True
             _warn(text, native)
         return "", False
-    if better and known.deferred < _POLITE:
+    if better and known.deferred < _DEFER_MOST:
         known.deferred += 1
         known.since = time.monotonic()
         _suspicions[me] = known
@@ -111,7 +110,7 @@ def _judge(me: int) -> tuple[str, bool]:
 
 
 def _warn(text: str, native: list[str]) -> None:
-    """Warn of a wait that only threads could end of which Python knows nothing."""
+    """Warn of a wait that only threads unknown to Python could end."""
     at: Any = sys._getframe()
     while at.f_back is not None and _sites.is_own(at.f_code.co_filename):
         at = at.f_back
@@ -125,9 +124,9 @@ def _warn(text: str, native: list[str]) -> None:
 
 
 def _look(me: int) -> tuple[str, bool, list[str]]:
-    """Return why thread `me` can never go on, '' if it may, and whether another thread should tell.
+    """Return why thread `me` can never go on, '' if it may, and whether another thread should raise that.
 
-    And the native threads that could still help it, of which it is not known whether they will.
+    The third value are the native threads that may still help it.
     """
     picture = _waiters.take(me)
     if me not in picture.waits:
@@ -279,7 +278,7 @@ class _Chain:
     def _others(self) -> list[str]:
         """Return the lines of threads that wait and are not part of the chain."""
         picture = self.picture
-        if picture.someone:
+        if picture.anyone_may_act:
             return []
         lines, self.lines, advice = self.lines, [], self.advice
         for ident in [*picture.waits, *picture.blocks]:
@@ -291,5 +290,5 @@ class _Chain:
         return found
 
 
-# How many threads that are not on the way itself a text names.
+# How many threads outside the chain a text names.
 _SHOWN = 8

@@ -55,7 +55,7 @@ class Running(NamedTuple):
 
 
 class Picture:
-    """The threads and streams, as long as the caller keeps Python's lock."""
+    """Who waits for whom; valid as long as the caller keeps Python's lock."""
 
     def __init__(self, me: int) -> None:
         self.me = me
@@ -74,25 +74,25 @@ class Picture:
         self.reports: dict[int, int] = {}
         self.running: dict[int, Running] = {}
         self.blocks: dict[int, Block] = {}
-        #: Those that may do something by themselves; a text for each.
+        #: Threads that may act by themselves: the name of each.
         self.actors: dict[int, str] = {}
         for ident, frame in frames.items():
-            self._look(ident, frame)
-        #: True if there is somebody who may do something that nothing here tells of.
-        self.unforeseen = bool(self.actors) or _actors.unseen(frames, me) or _actors.alarm()
-        #: Threads that may act, but of which Python knows nothing; a text for each.
+            self._classify(ident, frame)
+        #: True if a thread or a signal handler may do something that this picture does not show.
+        self.others_may_act = bool(self.actors) or _actors.idle_thread_exists(frames, me) or _actors.signal_may_come()
+        #: Threads that Python does not know, which may act: the name of each.
         self.native = _actors.native_threads(frames)
-        #: True if anything can happen that nobody waits for, native threads left out.
-        self.someone = self.unforeseen or self._moving()
+        #: The same, or if work of the device moves by itself. Native threads do not count.
+        self.anyone_may_act = self.others_may_act or self._moving()
 
-    def _look(self, ident: int, frame: FrameType) -> None:
+    def _classify(self, ident: int, frame: FrameType) -> None:
         found = _task(frame)
         if found is not None:
-            ours, running, report = found
+            outermost, running, report = found
             if running is not None:
                 self.running[ident] = running
                 (self.reports if report else self.calls)[running.token] = ident
-            elif ours and not report:
+            elif outermost and not report:
                 self.blocks[ident] = Block("is idle", idle=True)
                 return
         if ident in self.waits:
@@ -102,7 +102,7 @@ class Picture:
             block = _blocked.calling(found[1].function, found[1].args, ident)
         if block is not None:
             self.blocks[ident] = block
-        elif found is not None or not _actors.bystander(ident, frame):
+        elif found is not None or not _actors.belongs_to_tool(ident, frame):
             self.actors[ident] = _blocked.thread_name(ident)
 
     def _moving(self) -> bool:
@@ -112,7 +112,7 @@ class Picture:
         """Return the threads (by number) and streams (by name) that can never go on.
 
         They are `start` and those that it waits for, directly or not; none if `start`
-        may go on. With `native` also those that only a native thread could let go on.
+        may go on. With `native` those count, too, that only a native thread could help.
         """
         graph: GraphRecord = {
             "blocked": self.wait_records,
@@ -123,7 +123,7 @@ class Picture:
                 for report, threads in ((False, self.calls), (True, self.reports))
                 for token, ident in threads.items()
             ],
-            "others": self.someone or (bool(self.native) and not native),
+            "others": self.anyone_may_act or (bool(self.native) and not native),
         }
         stuck: list[PartyRecord] = decode(_native.stall_stuck(encode(graph), start))
         return {one["thread"] or (one["device"], one["stream"]) for one in stuck}
@@ -144,7 +144,7 @@ def function_waits(token: int, me: int) -> int:
     ident = picture.calls.get(token)
     if ident is None or ident not in picture.blocks:
         return 0
-    return 1 if picture.unforeseen or picture.native else 2
+    return 1 if picture.others_may_act or picture.native else 2
 
 
 def _task(frame: FrameType) -> tuple[bool, Running | None, bool] | None:
