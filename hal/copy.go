@@ -193,7 +193,7 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 // stage copies the pageable source of a copy, size bytes, into a buffer that the
 // backend frees when the copy is done.
 func (s *Stream) stage(c *driver.Copy, size uint64) error {
-	buffer := uint64(0)
+	var buffer uint64
 	if vendor := s.dev.vendor; vendor != nil {
 		var err error
 		if buffer, err = vendor.Stage(size); err != nil {

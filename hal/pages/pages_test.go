@@ -56,7 +56,7 @@ func TestAddressesWithoutMemory(t *testing.T) {
 func TestAFileEndsBeforeItsMapping(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
 	require.NoError(t, err)
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	page := os.Getpagesize()
 	require.NoError(t, f.Truncate(int64(page)))
 	for _, count := range []int{2, 99} {

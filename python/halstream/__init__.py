@@ -111,7 +111,13 @@ __all__ = [
 
 
 def backend() -> str:
-    """Return the name of the backend in use: ``'host'``, ``'cuda'`` or ``'ascend'``."""
+    """Return the name of the backend in use: ``'host'``, ``'cuda'`` or ``'ascend'``.
+
+    Raises
+    ------
+    BackendAbsentError
+        If no backend can be used.
+    """
     try:
         return str(_native.backend())
     except RuntimeError as exc:

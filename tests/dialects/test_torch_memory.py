@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from halstream.torch import accelerator, cuda
 
-pytestmark = [pytest.mark.dialect("torch"), pytest.mark.usefixtures("backend")]
+pytestmark = [pytest.mark.dialect("torch"), pytest.mark.usefixtures("backend", "settled_memory")]
 
 LIMIT = 10.0
 MIB = 1 << 20
@@ -58,7 +58,6 @@ def array(stream: Any, nbytes: int = MIB) -> Any:
 
 @pytest.mark.row(23)
 @pytest.mark.parametrize("how", ["free", "drop"])
-@pytest.mark.usefixtures("settled_memory")
 def test_memory_that_another_stream_uses_is_not_handed_out(how: str, hold: Hold) -> None:
     mine, other = cuda.Stream(), cuda.Stream()
     first = array(mine)
@@ -77,7 +76,6 @@ def test_memory_that_another_stream_uses_is_not_handed_out(how: str, hold: Hold)
     assert third.ptr == address
 
 
-@pytest.mark.usefixtures("settled_memory")
 def test_without_record_stream_the_own_stream_gets_it_at_once(hold: Hold) -> None:
     mine, other = cuda.Stream(), cuda.Stream()
     first = array(mine)
@@ -89,7 +87,6 @@ def test_without_record_stream_the_own_stream_gets_it_at_once(hold: Hold) -> Non
     assert array(mine).ptr == address
 
 
-@pytest.mark.usefixtures("settled_memory")
 def test_what_counts_is_the_stream_when_the_memory_is_freed(hold: Hold) -> None:
     mine, other = cuda.Stream(), cuda.Stream()
     early, late = array(mine), array(mine)
@@ -107,7 +104,6 @@ def test_what_counts_is_the_stream_when_the_memory_is_freed(hold: Hold) -> None:
 
 
 @pytest.mark.row(24)
-@pytest.mark.usefixtures("settled_memory")
 def test_a_view_speaks_for_the_whole_block(hold: Hold) -> None:
     mine, other = cuda.Stream(), cuda.Stream()
     first = array(mine)
@@ -124,7 +120,6 @@ def test_a_view_speaks_for_the_whole_block(hold: Hold) -> None:
     assert array(mine).ptr == address
 
 
-@pytest.mark.usefixtures("settled_memory")
 def test_several_streams_are_waited_for(hold: Hold) -> None:
     mine, others = cuda.Stream(), [cuda.Stream(), cuda.Stream()]
     first = array(mine)
@@ -142,7 +137,6 @@ def test_several_streams_are_waited_for(hold: Hold) -> None:
     assert array(mine).ptr == address
 
 
-@pytest.mark.usefixtures("settled_memory")
 def test_memory_without_a_stream_is_kept_for_the_streams_it_names(hold: Hold) -> None:
     other = cuda.Stream()
     first = hs.empty(MIB, np.uint8, 0)
@@ -330,7 +324,6 @@ def test_the_summary_names_every_figure() -> None:
 
 
 @pytest.mark.row(57)
-@pytest.mark.usefixtures("settled_memory")
 @pytest.mark.parametrize("device", [None, 0, "cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0")], ids=str)
 def test_mem_get_info(device: Any) -> None:
     free, total = cuda.mem_get_info(device)

@@ -68,7 +68,15 @@ def submit(
     reads: Iterable[Any] = (),
     writes: Iterable[Any] = (),
 ) -> None:
-    """Enqueue a function; see `Stream.call`."""
+    """Enqueue a function; see `Stream.call`.
+
+    Raises
+    ------
+    TypeError
+        If `function` cannot be called, or what `reads` or `writes` names has no memory.
+    HalError
+        If the stream takes no more work: it is closed, or its device is lost.
+    """
     if not callable(function):
         raise TypeError(f"call() takes a function, not {type(function).__name__}")
     account = ""
@@ -87,7 +95,13 @@ def enqueue(
     checked: bool,
     account: str,
 ) -> None:
-    """Enqueue a function whose arguments are as it gets them, with an account of what it works on."""
+    """Enqueue a function whose arguments are as it gets them, with an account of what it works on.
+
+    Raises
+    ------
+    HalError
+        If the stream takes no more work: it is closed, or its device is lost.
+    """
     token = 0
     try:
         if not _started:

@@ -108,7 +108,19 @@ def cuda_stream(stream: Stream) -> tuple[int, int]:
 
 
 def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | None) -> S:
-    """Return a stream in a class for an object with ``__cuda_stream__``; see `Stream`."""
+    """Return a stream in a class for an object with ``__cuda_stream__``; see `Stream`.
+
+    Raises
+    ------
+    TypeError
+        If the object has no ``__cuda_stream__``.
+    InvalidValueError
+        If its answer is no version and handle, or of an unknown version.
+    InvalidHandleError
+        If no live stream has the handle.
+    NotSupportedError
+        If it is a stream of CUDA and another backend is in use.
+    """
     own = getattr(source, "_id", None)
     if own is not None and hasattr(source, "_ordinal"):
         return cls._wrap(source)
@@ -181,7 +193,13 @@ def _find(handle: int, first: int) -> int:
 
 
 def default_id(per_thread: bool) -> int:
-    """Return the id of the current device's legacy, or the caller's per-thread, default stream."""
+    """Return the id of the current device's legacy, or the caller's per-thread, default stream.
+
+    Raises
+    ------
+    BackendAbsentError
+        If no backend can be used.
+    """
     try:
         return int(_stream_default(_current.current_device(), per_thread))
     except RuntimeError as exc:
@@ -189,7 +207,13 @@ def default_id(per_thread: bool) -> int:
 
 
 def idle(stream: Stream) -> bool:
-    """Return True if no work is pending; an error stays for the stream's next synchronize."""
+    """Return True if no work is pending; an error stays for the stream's next synchronize.
+
+    Raises
+    ------
+    ClosedError
+        If the stream is closed.
+    """
     try:
         return bool(_stream_done(stream._id))
     except RuntimeError as exc:
@@ -200,6 +224,11 @@ def new_raw(ordinal: int, *, priority: int = 0, non_blocking: bool = False) -> i
     """Make a stream that belongs to no Python object; return its raw handle.
 
     It lives until `close_raw`. Wrap it with `Stream.from_handle`.
+
+    Raises
+    ------
+    InvalidDeviceError
+        If the device does not exist.
     """
     try:
         ident = _native.stream_new(ordinal, priority, NON_BLOCKING if non_blocking else 0, 0)

@@ -31,7 +31,13 @@ def lookup(address: int) -> tuple[int, int, int, int]:
 
 
 def kind_of(address: int) -> int:
-    """Return `PAGEABLE`, `PINNED` or `DEVICE` for the memory at an address."""
+    """Return `PAGEABLE`, `PINNED` or `DEVICE` for the memory at an address.
+
+    Raises
+    ------
+    BackendAbsentError
+        If no backend can be used.
+    """
     try:
         return _mem_kind(address)
     except RuntimeError as exc:
@@ -39,7 +45,13 @@ def kind_of(address: int) -> int:
 
 
 def register(address: int, nbytes: int) -> None:
-    """Make memory of the program pinned until `unregister`."""
+    """Make memory of the program pinned until `unregister`.
+
+    Raises
+    ------
+    InvalidValueError
+        If the range is no memory of the program, or registered already.
+    """
     try:
         _native.host_register(address, nbytes)
     except OverflowError as exc:

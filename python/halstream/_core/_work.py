@@ -49,6 +49,15 @@ class Work(Base):
         reads, writes : iterable of buffers
             What it works on. Without, array arguments count as read.
 
+        Raises
+        ------
+        TypeError
+            If `function` cannot be called.
+        NotSupportedError
+            If an argument is memory of a vendor's device.
+        ClosedError
+            If the stream is closed.
+
         Notes
         -----
         Contract H1, H2, H3, M11.
@@ -64,7 +73,13 @@ class Work(Base):
         writes: Iterable[Any] = (),
         **kwargs: Any,
     ) -> None:
-        """Like `call`, but the next `synchronize` of the stream raises the exception."""
+        """Like `call`, but the next `synchronize` of the stream raises the exception.
+
+        Raises
+        ------
+        TypeError, NotSupportedError, ClosedError
+            As for `call`.
+        """
         _hostfunc.submit(self, function, args, kwargs, True, reads, writes)
 
     def call_native(
@@ -150,14 +165,28 @@ class Work(Base):
             raise self._fail(exc, "launch") from None
 
     def nop(self) -> None:
-        """Enqueue an operation that does nothing."""
+        """Enqueue an operation that does nothing.
+
+        Raises
+        ------
+        ClosedError
+            If the stream is closed.
+        """
         try:
             _stream_nop(self._id)
         except RuntimeError as exc:
             raise self._fail(exc, "nop") from None
 
     def delay(self, seconds: float) -> None:
-        """Enqueue an operation that keeps the stream (and an engine) busy for a time."""
+        """Enqueue an operation that keeps the stream (and an engine) busy for a time.
+
+        Raises
+        ------
+        InvalidValueError
+            If `seconds` is not from 0 to 86400.
+        ClosedError
+            If the stream is closed.
+        """
         if not 0 <= seconds <= 86400:
             raise InvalidValueError(f"delay takes 0 to 86400 seconds, not {seconds!r}")
         try:

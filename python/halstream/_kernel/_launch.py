@@ -46,6 +46,11 @@ class Loaded(NamedTuple):
         """Enqueue a launch with arguments of the usual kinds; for others do nothing and return False.
 
         Where the arguments' memory is, the extension looks.
+
+        Raises
+        ------
+        HalError
+            If an argument's memory is of another device, or the driver refuses the launch.
         """
         # A sanitizer wants to be shown the arguments one by one.
         if self.era is not _cache.era or shape.threads > self.threads or _hostfunc.keep is not None:

@@ -44,7 +44,13 @@ class Wrong(Exception):
 
 
 def parse(signature: str | Sequence[str]) -> tuple[Parameter, ...]:
-    """Return the parameters that a signature declares; see `Kernel`."""
+    """Return the parameters that a signature declares; see `Kernel`.
+
+    Raises
+    ------
+    InvalidValueError
+        If a parameter is no type and name, or its type is unknown.
+    """
     if isinstance(signature, str):
         signature = signature.split(",") if signature.strip() else []
     found = []
@@ -88,7 +94,13 @@ def _limits(dtype: Any) -> tuple[int, int]:
 
 
 def scalar(parameter: Parameter, value: Any) -> Any:
-    """Return a scalar in the declared dtype, if that loses nothing of its kind."""
+    """Return a scalar in the declared dtype, if that loses nothing of its kind.
+
+    Raises
+    ------
+    Wrong
+        If the value is no number that the type holds.
+    """
     dtype = parameter.dtype
     # What most launches give, at a third of the price: it needs no look at an overflow.
     kind = type(value)

@@ -133,7 +133,13 @@ class Array(Exchange):
         return Array(self._memory, self.ptr + number * row, self.shape[1:], self.dtype)
 
     def reshape(self, *shape: Any) -> Array:
-        """Return a view of another shape with as many elements."""
+        """Return a view of another shape with as many elements.
+
+        Raises
+        ------
+        InvalidValueError
+            If the new shape has another number of elements.
+        """
         wanted = shape_of(shape[0] if len(shape) == 1 else shape)
         if math.prod(wanted) != self.size:
             raise InvalidValueError(f"{self.size} elements do not make an array of shape {wanted}")
@@ -347,6 +353,13 @@ def pinned_empty(shape: Any, dtype: Any = float) -> Any:
 
     Copies from it are asynchronous: it must stay as it is until the stream
     got there. The memory is given back with the last view of it.
+
+    Raises
+    ------
+    InvalidValueError
+        If the type holds Python objects, or a length is negative.
+    OutOfMemoryError
+        With the bytes asked for and the bytes free.
     """
     wanted, kind = shape_of(shape), np.dtype(dtype)
     if kind.hasobject:

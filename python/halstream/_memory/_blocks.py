@@ -30,7 +30,15 @@ _MOST = 2**63 - 1
 
 
 def checked_size(nbytes: int) -> int:
-    """Return a size as an int that the extension takes."""
+    """Return a size as an int that the extension takes.
+
+    Raises
+    ------
+    OutOfMemoryError
+        If it is past 64 bits.
+    TypeError
+        If it is no whole number.
+    """
     size = operator.index(nbytes)
     if size > _MOST:
         raise OutOfMemoryError(f"out of memory. Tried to allocate {size} bytes: no memory has so many")

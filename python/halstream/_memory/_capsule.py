@@ -64,7 +64,15 @@ _USED = {NAME: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}
 
 
 def open_capsule(capsule: Any) -> tuple[bytes, int]:
-    """Return the name and the address of a capsule that nobody has consumed."""
+    """Return the name and the address of a capsule that nobody has consumed.
+
+    Raises
+    ------
+    TypeError
+        If it is no capsule.
+    ExchangeError
+        If it was consumed already, or is none of DLPack's.
+    """
     api = _api()
     if type(capsule).__name__ != "PyCapsule":
         raise TypeError(f"__dlpack__() gave a {type(capsule).__name__}, not a capsule")

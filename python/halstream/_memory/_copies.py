@@ -67,7 +67,15 @@ def _failed(stream: Any, exc: Exception, operation: str) -> BaseException:
 
 
 def copy_rows(stream: Stream, dst: int, dst_pitch: int, src: int, src_pitch: int, width: int, height: int) -> None:
-    """Enqueue a copy of `height` rows of `width` bytes, the rows a pitch apart; see `copy`."""
+    """Enqueue a copy of `height` rows of `width` bytes, the rows a pitch apart; see `copy`.
+
+    Raises
+    ------
+    InvalidValueError
+        If a row is longer than the distance between rows, or memory is not known.
+    ClosedError
+        If the stream is closed.
+    """
     try:
         _native.stream_copy_rows(stream._id, dst, dst_pitch, src, src_pitch, width, height)
     except Exception as exc:
@@ -88,6 +96,13 @@ def copy_blocking(dst: int, src: int, nbytes: int, device: Any = None) -> None:
 
 def fill(stream: Stream, dst: int, value: int, itemsize: int, count: int) -> None:
     """Enqueue `count` elements of 1, 2 or 4 bytes, each set to `value`.
+
+    Raises
+    ------
+    InvalidValueError
+        If the memory is not known, or smaller than that.
+    ClosedError
+        If the stream is closed.
 
     Notes
     -----

@@ -59,7 +59,13 @@ def _capsules() -> _Capsules:
 
 
 def check_not_lent(memory: object) -> None:
-    """Refuse to free memory that a consumer of a capsule still uses."""
+    """Refuse to free memory that a consumer of a capsule still uses.
+
+    Raises
+    ------
+    ExchangeError
+        If another library still uses the memory.
+    """
     take_back()
     if any(owner is memory for owner in lent.values()):
         raise ExchangeError(

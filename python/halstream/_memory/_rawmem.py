@@ -71,6 +71,11 @@ def check_direction(dst: int, src: int, dst_on_device: bool, src_on_device: bool
     """Refuse a copy whose addresses are not where its caller says.
 
     Pinned memory passes for either, as devices reach it.
+
+    Raises
+    ------
+    InvalidValueError
+        If an address is not of the kind that the direction says.
     """
     for role, address, on_device in (("target", dst, dst_on_device), ("source", src, src_on_device)):
         kind = kind_of(address)
@@ -112,13 +117,25 @@ def open_pool(device: int) -> int:
 
 
 def close_pool(handle: int) -> None:
-    """Give a handle of `open_pool` up."""
+    """Give a handle of `open_pool` up.
+
+    Raises
+    ------
+    InvalidHandleError
+        If `open_pool` did not return the handle.
+    """
     if _devices.pop(handle, None) is None:
         raise InvalidHandleError(f"{handle:#x} is no pool that was created", operation="close pool")
 
 
 def pool_device(handle: int) -> int:
-    """Return the device of a pool."""
+    """Return the device of a pool.
+
+    Raises
+    ------
+    InvalidHandleError
+        If it is no handle of a pool.
+    """
     device = _devices.get(handle)
     if device is None:
         device = handle - _FIRST

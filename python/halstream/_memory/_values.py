@@ -13,7 +13,13 @@ __all__ = ["element_bytes", "shape_of"]
 
 
 def element_bytes(value: Any, dtype: Any) -> bytes:
-    """Return the bytes of one value in a dtype that can hold it."""
+    """Return the bytes of one value in a dtype that can hold it.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is more than one value, or none that the type holds.
+    """
     scalar = np.asarray(value)
     if scalar.ndim:
         raise InvalidValueError(f"fill() takes one value, not {scalar.size}; use copy_from()")
@@ -26,7 +32,15 @@ def element_bytes(value: Any, dtype: Any) -> bytes:
 
 
 def shape_of(shape: Any) -> tuple[int, ...]:
-    """Return a shape given as a length or as lengths, all of them integers >= 0."""
+    """Return a shape given as a length or as lengths, all of them integers >= 0.
+
+    Raises
+    ------
+    InvalidValueError
+        If a length is negative.
+    TypeError
+        If a length is no whole number.
+    """
     lengths = (shape,) if not isinstance(shape, (tuple, list)) else tuple(shape)
     wanted = tuple(operator.index(n) for n in lengths)
     if any(n < 0 for n in wanted):
