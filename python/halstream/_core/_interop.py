@@ -157,11 +157,11 @@ def from_cuda_stream(cls: type[S], source: Any, device: Device | int | str | Non
 
 
 def external(handle: int, ordinal: int) -> tuple[int, int, Owner | None]:
-    """Return id, device and owner of the stream with a raw handle, whose device it tells itself.
+    """Return id, device and owner of the stream with a raw handle; the device is found from the handle.
 
-    A stream of the runtime itself has no owner here: it stays its maker's. One of
-    another library of the process is known to the runtime for as long as somebody
-    holds the owner; the stream itself is left alone.
+    A stream of the runtime has no owner here: its maker closes it. A stream of another
+    library stays registered with the runtime while the owner is alive, and is not
+    destroyed with it.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def enable_peer(ordinal: int, peer: int) -> None:
 
 
 def fact(ordinal: int, name: str, default: str | None = None) -> str:
-    """Return a fact that a vendor's device tells about itself; `default`, if given, where it cannot.
+    """Return a property of a vendor's device; `default`, if given, where the driver does not have it.
 
     The names are those of `driver.Informant`: ``'uuid'``, ``'pci'``, ``'attribute:16'``.
     """
