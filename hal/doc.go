@@ -164,7 +164,9 @@
 //     as reserved until its memory is back at the device.
 //     The figures of a device count all of its blocks.
 //   - M16: An allocation that could have memory which was freed and is still in use
-//     waits for it before it fails; so does emptying a pool.
+//     waits for it before it fails; so does emptying a pool. While a stream waits
+//     for the host, whose thread may be the one that allocates, it waits for 2
+//     seconds at most, and the error says so.
 //   - M17: A block that is freed waits for what is enqueued by then on the streams
 //     that were recorded for it, also where they were closed since.
 //   - M18: A pool divides its memory and merges neighbours that are free. Of live

@@ -34,21 +34,37 @@ func BlockNewHost(size int64) (id int64, err error) {
 }
 
 // roomWait waits for freed memory that pending work still uses.
-type roomWait struct{ raised bool }
+type roomWait struct{ raised, held bool }
 
-// heldLimit bounds the wait in nanoseconds while a gate is closed: the calling thread may
-// be the one that would open it.
+// heldLimit bounds the wait, in nanoseconds, while a stream waits for the host: for a gate, a value
+// or a record that may be the caller's to come. Another thread has so long.
 const heldLimit = 2_000_000_000
+
+// awaitsHost reports whether a stream waits for something that the calling thread
+// may be about to do.
+func awaitsHost() bool {
+	if blockedAt.AnyGate() {
+		return true
+	}
+	for _, b := range rt.Busy() {
+		switch b.Need {
+		case driver.NeedGate, driver.NeedEvent, driver.NeedValue, driver.NeedReport:
+			return true
+		}
+	}
+	return false
+}
 
 func (w *roomWait) wait(p driver.Point) (done bool) {
 	limit := int64(driver.Forever)
-	if blockedAt.AnyGate() {
-		limit = heldLimit
-	}
 	if p.Wait(0) {
 		return true
 	}
+	if awaitsHost() {
+		limit = heldLimit
+	}
 	done, w.raised = outside(p, limit)
+	w.held = !done && limit == heldLimit
 	return done
 }
 
@@ -64,7 +80,13 @@ func allocated(allocate func(waiter) (*hal.Block, error)) (*hal.Block, error) {
 		return b, nil
 	}
 	if w.raised {
-		err = nil
+		return nil, nil
+	}
+	if e, ok := err.(*hal.Error); ok && w.held {
+		told := *e
+		told.Text += "; a stream waits for the host (a gate, a value, a record or a report), and " +
+			"did not go on within 2 s: let it go on before the allocation, or from another thread"
+		err = &told
 	}
 	return nil, err
 }

@@ -281,3 +281,38 @@ def test_X7_a_later_run_does_not_see_what_an_earlier_one_left() -> None:
         with hs.testing.schedule("latest"):
             results.append(program())
     assert results[0] == results[1] == results[2]
+
+
+HELD = """
+    import threading
+    import halstream as hs, numpy as np
+    from halstream._memory._stream_values import EQUAL, wait_value
+    s = hs.Stream()
+    flag = hs.pinned_empty(1, np.uint64)
+    flag[0] = 0
+    x = hs.zeros(1 << 20, np.uint8)
+    hs.synchronize()
+    {hold}
+    x.fill(1, s)
+    del x
+"""
+
+
+@pytest.mark.needs("host-settings")
+@pytest.mark.parametrize("hold", ["gate = hs.testing.Gate(s)", "wait_value(s, flag.ctypes.data, 1, EQUAL)"])
+def test_M16_behind_what_only_the_host_lets_go_on_it_fails_and_says_so(child: Child, hold: str) -> None:
+    done = child(
+        HELD.format(hold=hold)
+        + """
+    try:
+        hs.empty(1 << 20, np.uint8)
+    except hs.OutOfMemoryError as exc:
+        assert "a stream waits for the host" in str(exc), exc
+    else:
+        raise SystemExit("it had memory")
+    gate.open() if "gate" in globals() else flag.fill(1)
+    hs.empty(1 << 20, np.uint8)
+    """,
+        env={"HALSTREAM_HOST_MEMORY": str(1 << 20)},
+    )
+    assert done.returncode == 0, done.stderr
