@@ -15,7 +15,7 @@ from ._blocks import BaseMemory, Memory, concrete, stream_of
 from ._errors import size_t
 from ._limits import limit, parse
 from ._pointer import MemoryPointer, here
-from .memory_hook import tell
+from .memory_hook import call_hooks
 
 Allocator = Callable[[int], MemoryPointer]
 _block_address = _native.raw("block_address")
@@ -74,7 +74,7 @@ class PooledMemory(BaseMemory):
         """Give it back to the arena it was taken from; again does nothing."""
         pool, self._block = self._block, None
         if pool is not None:
-            with self._told():
+            with self._hooked_free():
                 _native.reap(self._ident)
 
     def _waits_for(self, stream: Any) -> bool:
@@ -90,16 +90,16 @@ class PooledMemory(BaseMemory):
             reap.append(self._ident)
             return
         self._block = None
-        with self._told():
+        with self._hooked_free():
             reap.append(self._ident)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _hooked_free(self) -> Iterator[None]:
         given = {"device_id": self.device_id, "mem_size": self.size, "mem_ptr": self.ptr}
         self.ptr = 0
-        tell("free_preprocess", **given, pmem_id=id(self))
+        call_hooks("free_preprocess", **given, pmem_id=id(self))
         yield
-        tell("free_postprocess", **given, pmem_id=id(self))
+        call_hooks("free_postprocess", **given, pmem_id=id(self))
 
 
 class MemoryPool:
@@ -113,14 +113,14 @@ class MemoryPool:
         self._limited: set[int] = set()
 
     def _alloc(self, size: int) -> MemoryPointer:
-        told = {"device_id": _current.current_device(), "mem_size": size}
-        tell("alloc_preprocess", **told)
+        details = {"device_id": _current.current_device(), "mem_size": size}
+        call_hooks("alloc_preprocess", **details)
         ptr = 0
         try:
             block = self._allocator(size)
             ptr = block.ptr
         finally:
-            tell("alloc_postprocess", **told, mem_ptr=ptr)
+            call_hooks("alloc_postprocess", **details, mem_ptr=ptr)
         return block
 
     def _take(self, device: int, stream: int, nbytes: int) -> PooledMemory:
@@ -140,14 +140,14 @@ class MemoryPool:
         nbytes = _pools.rounded(wanted)
         if not _pools.thread.hooks:
             return MemoryPointer(self._take(device, stream, nbytes), 0)
-        told = {"device_id": device, "size": wanted, "mem_size": nbytes}
-        tell("malloc_preprocess", **told)
+        details = {"device_id": device, "size": wanted, "mem_size": nbytes}
+        call_hooks("malloc_preprocess", **details)
         ptr = ident = 0
         try:
             memory = self._take(device, stream, nbytes)
             ptr, ident = memory.ptr, id(memory)
         finally:
-            tell("malloc_postprocess", **told, mem_ptr=ptr, pmem_id=ident)
+            call_hooks("malloc_postprocess", **details, mem_ptr=ptr, pmem_id=ident)
         return MemoryPointer(memory, 0)
 
     def free_all_blocks(self, stream: Any = None) -> None:

@@ -60,7 +60,7 @@ class MemoryHook:
         """After memory went back to its pool."""
 
 
-def tell(what: str, **kwargs: Any) -> None:
+def call_hooks(what: str, **kwargs: Any) -> None:
     """Call one function of every hook of this thread."""
     for hook in list(thread.hooks.values()):
         getattr(hook, what)(**kwargs)
