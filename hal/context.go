@@ -27,6 +27,7 @@ type primary struct {
 	uses int
 }
 
+// newContext makes a context with its default stream.
 func (d *Device) newContext(isPrimary bool) (*Context, error) {
 	c := &Context{dev: d, primary: isPrimary, streams: map[*Stream]struct{}{}}
 	def, err := d.newStream(StreamOptions{}, c)

@@ -79,7 +79,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	from, fit := span(c.Src, c.SrcPitch, c.Width, c.Height)
 	if !fits || !fit {
 		return nil, driver.Errorf(driver.InvalidValue, op,
-			"%d rows of %d bytes with pitches of %d and %d bytes exceed every address space", c.Height, c.Width, c.DstPitch, c.SrcPitch)
+			"%d rows of %d bytes with pitches of %d and %d bytes exceed the address space", c.Height, c.Width, c.DstPitch, c.SrcPitch)
 	}
 	if c.overlap(to, from) {
 		return nil, driver.Errorf(driver.InvalidValue, op,
@@ -170,7 +170,7 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 		return nil
 	}
 	if count > 1<<62/uint64(size) {
-		return driver.Errorf(driver.InvalidValue, op, "%d elements are more than any memory has", count)
+		return driver.Errorf(driver.InvalidValue, op, "%d elements exceed the address space", count)
 	}
 	n := count * uint64(size)
 	blocks := []*Block{nil}

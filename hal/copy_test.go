@@ -35,7 +35,7 @@ func TestCopiesOfRowsOverlapWhereTheyShareBytes(t *testing.T) {
 	})
 }
 
-func TestSpansThatNoMemoryHas(t *testing.T) {
+func TestSpanRejectsRangesBeyondTheAddressSpace(t *testing.T) {
 	for _, c := range [][4]uint64{
 		{1, 1 << 33, 4, 1<<31 + 1}, {1, 1 << 63, 4, 3}, {1, 1<<64 - 1, 1<<64 - 1, 2}, {1 << 63, 1, 1 << 63, 1},
 	} {

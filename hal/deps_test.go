@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// allowed says which packages of this module each package may import.
+// allowed lists the packages of this module that each package may import.
 var allowed = map[string][]string{
 	"hal/addrmap":    {},
 	"hal/bestfit":    {"hal/driver"},
@@ -30,8 +30,8 @@ var allowed = map[string][]string{
 	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/stall"},
 }
 
-// TestImports keeps the layers apart: backends know the interfaces only, and
-// nothing below the extension knows Python.
+// TestImports checks that packages import only the layers below them: backends the
+// interfaces, and nothing but the extension Python.
 func TestImports(t *testing.T) {
 	root := ".."
 	for dir, may := range allowed {

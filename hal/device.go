@@ -146,7 +146,7 @@ func (d *Device) Abort(t *Thread) (int, error) {
 	}
 	sim := d.rt.sim
 	if sim == nil {
-		return 0, driver.Errorf(driver.NotSupported, "abort device", "the %s backend cannot", d.rt.Name())
+		return 0, driver.Errorf(driver.NotSupported, "abort device", "the %s backend cannot drop enqueued work", d.rt.Name())
 	}
 	return sim.AbortDevice(d.d), nil
 }
@@ -184,7 +184,7 @@ func (d *Device) Fact(t *Thread, name string) (string, error) {
 	if d.vendor != nil {
 		return d.vendor.Fact(name)
 	}
-	return "", driver.Errorf(driver.NotSupported, op, "the %s backend does not know %q of its devices", d.rt.Name(), name)
+	return "", driver.Errorf(driver.NotSupported, op, "the %s backend has no property %q of its devices", d.rt.Name(), name)
 }
 
 // CanAccess reports whether device d can access memory of device o directly. Copies
@@ -227,7 +227,7 @@ func (d *Device) EnableAccess(t *Thread, o *Device) error {
 	if p := d.rt.vendor; p != nil {
 		return p.Enable(d.ordinal, o.ordinal)
 	}
-	return driver.Errorf(driver.NotSupported, op, "devices of the %s backend do not use each other's memory; copy it",
+	return driver.Errorf(driver.NotSupported, op, "devices of the %s backend cannot access each other's memory; copy it",
 		d.rt.Name())
 }
 

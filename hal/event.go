@@ -49,6 +49,7 @@ type Event struct {
 	closed  atomic.Bool
 }
 
+// boundEvent is the backend's event, which belongs to one device.
 type boundEvent struct {
 	dev *Device
 	d   driver.Event
@@ -68,7 +69,7 @@ func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error
 		return nil, err
 	}
 	if o.Kind > Recorded {
-		return nil, driver.Errorf(driver.InvalidValue, "create event", "no event is of kind %d", o.Kind)
+		return nil, driver.Errorf(driver.InvalidValue, "create event", "there is no kind %d of events", o.Kind)
 	}
 	e := &Event{rt: rt, id: rt.eventIDs.Add(1), opts: o}
 	if d != nil {
@@ -140,7 +141,7 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 	}
 	if e.opts.NotWaitable {
 		return nil, driver.Errorf(driver.NotSupported, op,
-			"event %d was made without the ability to be waited for by a stream", e.id)
+			"event %d was made as one that no stream can wait for", e.id)
 	}
 	if e.opts.Kind != Future && e.version.Load() == 0 {
 		if e.opts.Kind == Recorded {
@@ -187,6 +188,7 @@ func (s *Stream) Reset(t *Thread, e *Event) error {
 	return s.settle(t, id, s.d.Reset(d, id))
 }
 
+// checkOpen rejects a closed event, and calls from inside a function on a stream.
 func (e *Event) checkOpen(t *Thread, op string) error {
 	if err := t.checkCaller(op); err != nil {
 		return err

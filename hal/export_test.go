@@ -2,10 +2,10 @@ package hal
 
 import "halstream/hal/driver"
 
-// BackendStream returns the backend's half of a stream.
+// BackendStream returns the backend's stream of s.
 func BackendStream(s *Stream) driver.Stream { return s.d }
 
-// ContextStreams returns how many streams a context remembers.
+// ContextStreams returns the number of streams that a context keeps.
 func ContextStreams(c *Context) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"halstream/hal/driver"
 )
 
-// bytesAt is memory of the host device as the host sees it.
+// bytesAt returns memory of the host device.
 func bytesAt(addr uint64, n int) []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), n)
 }
@@ -20,8 +20,9 @@ type found struct {
 	ranges []hal.Range
 }
 
-// inspected is a runtime with an inspector, a stream, and what the inspector was told.
-func inspected(t *testing.T) (rt *hal.Runtime, me *hal.Thread, s *hal.Stream, told *[]found) {
+// inspected returns a runtime with an inspector, a stream, and the reports of the
+// inspector.
+func inspected(t *testing.T) (rt *hal.Runtime, me *hal.Thread, s *hal.Stream, reports *[]found) {
 	rt, err := hal.OpenBackend("host", 4)
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
@@ -30,24 +31,24 @@ func inspected(t *testing.T) (rt *hal.Runtime, me *hal.Thread, s *hal.Stream, to
 	require.NoError(t, err)
 	s, err = dev.NewStream(me, hal.StreamOptions{NonBlocking: true})
 	require.NoError(t, err)
-	told = new([]found)
+	reports = new([]found)
 	rt.SetInspector(&hal.Inspector{
-		Refilled: func(id uint32, r hal.Range) { *told = append(*told, found{id, []hal.Range{r}}) },
-		Observed: func(id uint32, changed []hal.Range) { *told = append(*told, found{id, changed}) },
+		Refilled: func(id uint32, r hal.Range) { *reports = append(*reports, found{id, []hal.Range{r}}) },
+		Observed: func(id uint32, changed []hal.Range) { *reports = append(*reports, found{id, changed}) },
 	})
-	return rt, me, s, told
+	return rt, me, s, reports
 }
 
-// TestARefilledSourceIsFound is about copies from pinned memory that changes
-// between the call and the copy.
-func TestARefilledSourceIsFound(t *testing.T) {
+// TestChangedPinnedSourceIsReported changes pinned memory between the call of a copy
+// and its execution.
+func TestChangedPinnedSourceIsReported(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		size int64
 		rows uint64
 	}{{"short", 64, 1}, {"for an engine", 64 << 10, 1}, {"of rows", 64, 4}, {"large enough to be shared", 2 << 20, 1}} {
 		t.Run(c.name, func(t *testing.T) {
-			rt, me, s, told := inspected(t)
+			rt, me, s, reports := inspected(t)
 			var last uint32
 			defer rt.Listen(func(o hal.Operation) { last = o.ID })()
 			pinned, err := rt.AllocHost(me, c.size)
@@ -80,25 +81,25 @@ func TestARefilledSourceIsFound(t *testing.T) {
 				return id
 			}
 			copied(-1)
-			require.Empty(t, *told, "nothing changed")
+			require.Empty(t, *reports, "nothing changed")
 			id := copied(int(width) - 1)
 			span := pitch*(c.rows-1) + width
-			require.Equal(t, []found{{id, []hal.Range{{Start: pinned.Start, Size: span}}}}, *told)
+			require.Equal(t, []found{{id, []hal.Range{{Start: pinned.Start, Size: span}}}}, *reports)
 			require.Equal(t, source[:width], bytesAt(target.Start, int(width)), "the copy still copies")
 			if c.rows > 1 {
 				copied(int(width))
-				require.Len(t, *told, 1, "what lies between the rows does not count")
+				require.Len(t, *reports, 1, "what lies between the rows does not count")
 			}
 			rt.SetInspector(nil)
 			copied(0)
-			require.Len(t, *told, 1, "nobody asks")
+			require.Len(t, *reports, 1, "nobody asks")
 		})
 	}
 }
 
-// TestADroppedCopyIsNotInspected: an abort ends what the copy was to do.
-func TestADroppedCopyIsNotInspected(t *testing.T) {
-	rt, me, s, told := inspected(t)
+// TestDroppedCopyIsNotReported aborts the stream before the copy runs.
+func TestDroppedCopyIsNotReported(t *testing.T) {
+	rt, me, s, reports := inspected(t)
 	defer rt.Listen(func(hal.Operation) {})()
 	pinned, err := rt.AllocHost(me, 64)
 	require.NoError(t, err)
@@ -117,13 +118,13 @@ func TestADroppedCopyIsNotInspected(t *testing.T) {
 	gate.Open()
 	_, err = s.Synchronize(me, driver.Forever)
 	require.NoError(t, err)
-	require.Empty(t, *told)
+	require.Empty(t, *reports)
 }
 
-// TestWhatAFunctionChangesIsFound is about functions that write where they said
-// that they read.
-func TestWhatAFunctionChangesIsFound(t *testing.T) {
-	rt, me, s, told := inspected(t)
+// TestUndeclaredWritesOfAFunctionAreReported runs functions that write to ranges
+// declared as only read.
+func TestUndeclaredWritesOfAFunctionAreReported(t *testing.T) {
+	rt, me, s, reports := inspected(t)
 	defer rt.Listen(func(hal.Operation) {})()
 	const small, large = 1 << 10, 1 << 20
 	dev, err := rt.Device(0)
@@ -156,18 +157,18 @@ func TestWhatAFunctionChangesIsFound(t *testing.T) {
 	}
 	a, b := bytesAt(one.Start, small), bytesAt(two.Start, large)
 	run(func() { a[3]++ })
-	require.Empty(t, *told, "under parallel nobody can say who changed it")
+	require.Empty(t, *reports, "under parallel nobody can say who changed it")
 
 	require.NoError(t, rt.SetSchedule(me, "fifo", driver.Caller{}))
 	run(func() {})
-	require.Empty(t, *told)
+	require.Empty(t, *reports)
 	run(func() { a[3]++; a[8]++; a[100]++ })
-	require.Equal(t, []hal.Range{{Start: one.Start + 3, Size: 6}, {Start: one.Start + 100, Size: 1}}, (*told)[0].ranges)
+	require.Equal(t, []hal.Range{{Start: one.Start + 3, Size: 6}, {Start: one.Start + 100, Size: 1}}, (*reports)[0].ranges)
 	run(func() { b[large-1]++ })
-	last := (*told)[1].ranges
+	last := (*reports)[1].ranges
 	require.Len(t, last, 1)
 	require.Equal(t, two.Start+large, last[0].Start+last[0].Size)
 	require.LessOrEqual(t, last[0].Size, uint64(large/1024), "a piece of it, not all")
 	run(func() { a[0]++; _ = rt.HostAccess(nil, hal.Range{Start: 1, Size: 1}, true) })
-	require.Len(t, *told, 2, "the host did something meanwhile")
+	require.Len(t, *reports, 2, "the host did something meanwhile")
 }

@@ -178,7 +178,7 @@ func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
 		}
 		_ = rt.drv.Unregister(addr)
 	}
-	return driver.Errorf(driver.InvalidValue, op, "it shares bytes with %s at %#x", other.describe(), other.Start)
+	return driver.Errorf(driver.InvalidValue, op, "the range shares bytes with %s at %#x", other.describe(), other.Start)
 }
 
 // liveBlockAt returns the block that starts at addr and fits what op may free, which
@@ -188,7 +188,7 @@ func (rt *Runtime) liveBlockAt(op string, addr uint64, fits func(*Block) bool, w
 	switch {
 	case b == nil && rt.ownsAddress(addr):
 		return nil, driver.Errorf(driver.InvalidValue, op,
-			"%#x is no live block: it was freed already, or never allocated", addr)
+			"no block is allocated at %#x: it was freed already, or never allocated", addr)
 	case b == nil:
 		return nil, driver.Errorf(driver.InvalidValue, op, "%#x is not memory of this runtime", addr)
 	case b.Start != addr:

@@ -89,6 +89,7 @@ func (rt *Runtime) Listen(f func(Operation)) (stop func()) {
 	}
 }
 
+// change replaces the listeners by the set that f makes of a copy of them.
 func (l *listeners) change(f func(*listenerSet)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -45,6 +45,7 @@ type Queue struct {
 	reported atomic.Int64
 }
 
+// newQueue makes a queue for at most limit threads, 0 for a report queue.
 func newQueue(limit int) *Queue {
 	return &Queue{limit: limit}
 }

@@ -88,7 +88,7 @@ func (rt *Runtime) checkRange(op string, r extent, b *Block) error {
 	}
 	if rt.ownsAddress(r.addr + r.size - 1) {
 		return driver.Errorf(driver.InvalidValue, op,
-			"the %s, %d bytes at %#x, runs into memory of a device", r.role, r.size, r.addr)
+			"the %s, %d bytes at %#x, extends into memory of a device", r.role, r.size, r.addr)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (rt *Runtime) checkRange(op string, r extent, b *Block) error {
 func (rt *Runtime) checkNoOverlap(op string, r extent) error {
 	if other := rt.memory.blocks.Overlapping(r.addr, r.size); other != nil {
 		return driver.Errorf(driver.InvalidValue, op,
-			"the %s runs from %#x into a block at %#x", r.role, r.addr, other.Start)
+			"the %s begins at %#x, outside of any block, and extends into the block at %#x", r.role, r.addr, other.Start)
 	}
 	return nil
 }
@@ -176,6 +176,8 @@ func checkAccess(op, role string, addr, size uint64, write bool) error {
 	return accessError(op, role, addr, size, write)
 }
 
+// accessError is the error of memory that this process cannot read or, with write,
+// write.
 func accessError(op, role string, addr, size uint64, write bool) *Error {
 	access := "readable"
 	if write {

@@ -10,7 +10,8 @@ import (
 	"halstream/hal/host"
 )
 
-// hookedDriver is the host backend whose streams call before right before each record.
+// hookedDriver is the host backend with streams that call before right before each
+// record.
 type hookedDriver struct {
 	driver.Driver
 	driver.Simulator
@@ -58,10 +59,10 @@ func (s *hookedStream) gate(t *testing.T) driver.Gate {
 	return g
 }
 
-// TestE4_the_version_counts_only_records_that_the_backend_has looks at an event while
-// another thread is in the middle of its first record: who sees the new version
-// must see the record pending, not the event as it was before.
-func TestE4_the_version_counts_only_records_that_the_backend_has(t *testing.T) {
+// TestE4_version_grows_only_when_the_backend_has_the_record looks at an event while
+// another thread is in the middle of its first record: once the new version can be
+// seen, a query must find the record pending.
+func TestE4_version_grows_only_when_the_backend_has_the_record(t *testing.T) {
 	inner, err := host.Open(host.Options{})
 	require.NoError(t, err)
 	drv := &hookedDriver{Driver: inner, Simulator: inner}
@@ -96,9 +97,9 @@ func TestE4_the_version_counts_only_records_that_the_backend_has(t *testing.T) {
 	require.True(t, done)
 }
 
-// TestO1_what_the_backend_refuses_is_not_seen fails a record in the backend, with and
+// TestO1_refused_operations_are_not_notified fails a record in the backend, with and
 // without a listener.
-func TestO1_what_the_backend_refuses_is_not_seen(t *testing.T) {
+func TestO1_refused_operations_are_not_notified(t *testing.T) {
 	inner, err := host.Open(host.Options{})
 	require.NoError(t, err)
 	drv := &hookedDriver{Driver: inner, Simulator: inner, before: func() {}, refuse: hal.ErrOutOfMemory}
@@ -124,9 +125,9 @@ func TestO1_what_the_backend_refuses_is_not_seen(t *testing.T) {
 	require.Equal(t, []string{"record"}, seen)
 }
 
-// TestO1_the_backend_decides_the_order delays a thread between its record and the
+// TestO1_listeners_see_the_order_of_the_backend delays a thread between its record and the
 // return of the backend, and records on the same stream from another one meanwhile.
-func TestO1_the_backend_decides_the_order(t *testing.T) {
+func TestO1_listeners_see_the_order_of_the_backend(t *testing.T) {
 	inner, err := host.Open(host.Options{})
 	require.NoError(t, err)
 	drv := &hookedDriver{Driver: inner, Simulator: inner, before: func() {}}

@@ -184,7 +184,7 @@ func (s *Stream) ReleaseOn(t *Thread, b *Block) error {
 		return err
 	}
 	if !b.pooled || b.dev != s.dev {
-		return driver.Errorf(driver.InvalidValue, op, "it is no stream-ordered memory of the stream's device")
+		return driver.Errorf(driver.InvalidValue, op, "the block is not stream-ordered memory of the stream's device")
 	}
 	if b.Freed() {
 		return b.alreadyFreed(op)

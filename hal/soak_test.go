@@ -18,7 +18,8 @@ import (
 
 var soakOperations = flag.Int("soak", 40_000, "operations of TestSoak; make soak asks for millions")
 
-// soakSlot is a stream that many threads use, and how many functions it accepted and ran.
+// soakSlot is a stream that many threads use, with the numbers of functions that it
+// accepted and ran.
 type soakSlot struct {
 	stream        atomic.Pointer[hal.Stream]
 	accepted, ran atomic.Int64

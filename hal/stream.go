@@ -52,6 +52,7 @@ func (d *Device) NewStream(t *Thread, o StreamOptions) (*Stream, error) {
 	return s, nil
 }
 
+// newStream makes a stream of d, or of a context of d if ctx is not nil.
 func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
 	d.used.Store(true)
 	o.Priority = min(0, max(d.GreatestPriority(), o.Priority))
@@ -187,6 +188,8 @@ func (s *Stream) Wait(t *Thread, e *Event) error { return s.WaitLimited(t, e, dr
 // WaitLimited is Wait with a limit in nanoseconds; when it passes first the
 // stream continues, and its next synchronize or query returns an [ErrTimeout].
 //
+// # Errors: as for Wait.
+//
 // Contract: A6.
 func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 	if err := s.checkEnqueue(t, "wait event"); err != nil {
@@ -243,6 +246,7 @@ func (s *Stream) Query(t *Thread) (bool, error) {
 	return s.done(t, "query stream")
 }
 
+// done is the query itself; kind is what listeners see if the answer is true.
 func (s *Stream) done(t *Thread, kind string) (bool, error) {
 	done, err := s.d.Query()
 	if done && s.listened() {
@@ -375,6 +379,7 @@ func (s *Stream) Close(t *Thread) error {
 	return nil
 }
 
+// close is Close without its checks, also for default streams.
 func (s *Stream) close() {
 	if s.closed.CompareAndSwap(false, true) {
 		s.dev.handles.remove(s) // the library may reuse the number at once

@@ -10,21 +10,22 @@ import (
 	"halstream/hal/pages"
 )
 
-// TensorFields is what another library says of a tensor, in the words of DLPack.
+// TensorFields are the fields of DLPack's description of a tensor, as another library
+// filled them in.
 type TensorFields struct {
 	// Major and Minor are the version, 0 for the form that has none.
 	Major, Minor uint32
 	// Data plus Offset is the address of the first element.
 	Data, Offset uint64
-	// Shape and Strides are addresses of so many numbers of 64 bits as there are
-	// dimensions; without Strides the elements are in C order.
+	// Shape and Strides are addresses of one number of 64 bits for each dimension.
+	// Strides may be 0: the elements are in C order then.
 	Dimensions     int32
 	Shape, Strides uint64
 	Code, Bits     uint8
 	Lanes          uint16
 }
 
-// Tensor is a tensor of another library whose description can be true.
+// Tensor is the checked description of a tensor of another library.
 type Tensor struct {
 	Start, Size uint64 // of the elements, in bytes
 	Shape       []int64
@@ -32,18 +33,19 @@ type Tensor struct {
 }
 
 const (
-	tensorMajor = 1 // the version of DLPack that is understood
-	// dimensionsMost is more than any library has.
-	dimensionsMost = 64
-	// addressesEnd is where addresses of memory have ended for certain.
+	tensorMajor = 1 // the supported version of DLPack
+	// maxDimensions is above the limit of every library.
+	maxDimensions = 64
+	// addressesEnd is above every address of memory.
 	addressesEnd = 1 << 63
 )
 
+// tensorError is the error of a description that is not valid.
 func tensorError(format string, args ...any) *Error {
 	return driver.Errorf(driver.InvalidValue, "import", "the capsule's tensor is not valid: "+format, args...)
 }
 
-// CheckTensor returns the tensor that f describes. Its memory is not looked at.
+// CheckTensor returns the tensor that f describes. It does not access its elements.
 //
 // # Errors
 //   - [ErrInvalidValue]: another version, a description that cannot be true of any
@@ -55,8 +57,8 @@ func CheckTensor(f TensorFields) (*Tensor, error) {
 		return nil, driver.Errorf(driver.InvalidValue, "import",
 			"the tensor has version %d.%d of DLPack; %d is understood", f.Major, f.Minor, tensorMajor)
 	}
-	if f.Dimensions < 0 || f.Dimensions > dimensionsMost {
-		return nil, tensorError("it has %d dimensions; 0 to %d are possible", f.Dimensions, dimensionsMost)
+	if f.Dimensions < 0 || f.Dimensions > maxDimensions {
+		return nil, tensorError("it has %d dimensions; 0 to %d are possible", f.Dimensions, maxDimensions)
 	}
 	if f.Dimensions > 0 && f.Shape == 0 {
 		return nil, tensorError("it has %d dimensions, and the address of their lengths is NULL", f.Dimensions)
@@ -152,35 +154,35 @@ func (t *Tensor) within(item uint64) bool {
 	return fits && below <= t.Start && carry == 0 && end <= addressesEnd
 }
 
-// The device types of DLPack that are told apart.
+// The device types of DLPack that CheckTensorDevice treats differently.
 const (
-	tensorOnHost         = 1
-	tensorOnCUDA         = 2
-	tensorInCUDAPinned   = 3
-	tensorInROCmPinned   = 11
-	tensorInCUDAManaged  = 13
-	tensorTypesNamedMost = 15
+	tensorOnHost        = 1
+	tensorOnCUDA        = 2
+	tensorInCUDAPinned  = 3
+	tensorInROCmPinned  = 11
+	tensorInCUDAManaged = 13
+	tensorTypesNamed    = 15
 )
 
-var tensorDevices = [tensorTypesNamedMost]string{
+var tensorDevices = [tensorTypesNamed]string{
 	1: "the CPU", 2: "a CUDA device", 3: "pinned memory of CUDA", 4: "an OpenCL device",
 	7: "a Vulkan device", 8: "a Metal device", 10: "a ROCm device", 11: "pinned memory of ROCm",
 	13: "managed memory of CUDA", 14: "a oneAPI device",
 }
 
-// CheckTensorDevice rejects a tensor on a device of DLPack's whose memory the
-// devices of the runtime cannot work on.
+// CheckTensorDevice rejects a tensor whose memory the devices of the runtime cannot
+// access. kind and number are DLPack's of the tensor's device.
 //
 // # Errors
 //   - [ErrInvalidValue]: another kind of device.
-//   - [ErrInvalidDevice]: a CUDA device of another number than there are.
+//   - [ErrInvalidDevice]: there is no CUDA device with this number.
 //   - [ErrNotSupported]: the backend takes no tensors.
 //
 // Contract: M20.
 func (rt *Runtime) CheckTensorDevice(kind, number int32) error {
 	const op = "import"
 	name := ""
-	if kind >= 0 && kind < tensorTypesNamedMost {
+	if kind >= 0 && kind < tensorTypesNamed {
 		name = tensorDevices[kind]
 	}
 	if name == "" {

@@ -12,12 +12,12 @@ import (
 	"halstream/hal/host"
 )
 
-// vendor is the host backend with what a vendor's library adds to one: it knows
-// memory of others, has to be asked how far its streams are, stages copies, and
-// its streams have handles.
+// vendor is the host backend with the properties of a vendor's library: it finds
+// memory of other libraries, learns of completed work only in Refresh, stages copies,
+// and its streams have handles.
 type vendor struct {
 	*host.Driver
-	foreign   []foreign // what Probe knows
+	foreign   []foreign // what Probe finds
 	probes    atomic.Int32
 	refreshes atomic.Int32
 	devices   []*vendorDevice
@@ -32,7 +32,7 @@ type foreign struct {
 type vendorDevice struct {
 	*host.Device
 	of       *vendor
-	staged   map[uint64]bool // whether it was taken by a copy
+	staged   map[uint64]bool // addresses; true if a copy uses the buffer
 	next     uint64
 	lost     *driver.Error
 	external int
@@ -43,8 +43,8 @@ type vendorStream struct {
 	*host.Stream
 	dev      *vendorDevice
 	handle   uint64
-	known    uint64 // what Reached answers from
-	asked    bool
+	known    uint64 // the place up to which Reached is true
+	asked    bool   // Reached was false since the latest Refresh
 	kept     int
 	lastCopy driver.Copy
 	refuse   error
@@ -173,7 +173,7 @@ func (s *vendorStream) Copy(c driver.Copy) (driver.Point, error) {
 	return s.Stream.Copy(c)
 }
 
-// own is a point that only this backend makes.
+// own is a point type that only this backend returns.
 type own struct{ driver.Point }
 
 func (v *vendor) stream(t *testing.T, rt *hal.Runtime, o hal.StreamOptions) (*hal.Stream, *vendorStream) {
@@ -194,99 +194,7 @@ func synchronized(t *testing.T, s *hal.Stream) {
 	require.True(t, done)
 }
 
-func TestMemoryOfOthersIsAskedForAndUsed(t *testing.T) {
-	rt, v := openVendor(t)
-	s, drv := v.stream(t, rt, hal.StreamOptions{})
-	d := s.Device()
-	b, err := d.Alloc(nil, 256)
-	require.NoError(t, err)
-	other, err := v.devices[1].Alloc(256) // the library's, not the runtime's
-	require.NoError(t, err)
-	far, err := rt.Device(1)
-	require.NoError(t, err)
-	_, err = s.Copy(nil, hal.CopySpec{Dst: b.Start, Src: other, Width: 256})
-	require.ErrorIs(t, err, hal.ErrInvalidValue, "nobody knows it")
-
-	v.foreign = []foreign{{driver.OnDevice, other, 256, 1}}
-	p, err := s.Copy(nil, hal.CopySpec{Dst: b.Start, Src: other, Width: 256})
-	require.NoError(t, err)
-	require.Nil(t, p, "it is not pageable memory")
-	require.Equal(t, []any{driver.OnDevice, 0, driver.OnDevice, 1},
-		[]any{drv.lastCopy.To, drv.lastCopy.DstDevice, drv.lastCopy.From, drv.lastCopy.SrcDevice})
-	_, err = s.Copy(nil, hal.CopySpec{Dst: other + 200, Src: b.Start, Width: 57})
-	require.ErrorIs(t, err, hal.ErrInvalidValue)
-	require.ErrorContains(t, err, "ends 1 bytes behind its block of 256 bytes")
-	require.NoError(t, s.Fill(nil, other, 1, 1, 256))
-	require.ErrorIs(t, rt.Free(nil, other), hal.ErrInvalidValue, "it is not the runtime's to give back")
-	require.Zero(t, far.PoolStats().Used)
-
-	v.foreign[0].size, v.foreign[0].where = 100, driver.Pinned
-	require.NoError(t, s.Fill(nil, other, 1, 1, 100))
-	v.foreign[0].where = driver.Pageable
-	require.ErrorIs(t, s.Fill(nil, other, 1, 1, 100), hal.ErrInvalidValue)
-	synchronized(t, s)
-
-	before := v.probes.Load()
-	_, err = s.Copy(nil, hal.CopySpec{Dst: b.Start, Src: b.Start + 128, Width: 128})
-	require.NoError(t, err)
-	require.Equal(t, before, v.probes.Load(), "what the runtime knows it does not ask for")
-	synchronized(t, s)
-	require.NoError(t, rt.Free(nil, b.Start))
-}
-
-func TestMemoryThatWasGivenBackIsNotTakenForThatOfOthers(t *testing.T) {
-	rt, v := openVendor(t)
-	s, _ := v.stream(t, rt, hal.StreamOptions{NonBlocking: true})
-	d := s.Device()
-	pooled, err := s.AllocAsync(nil, 512)
-	require.NoError(t, err)
-	dying, err := d.Alloc(nil, 256)
-	require.NoError(t, err)
-	gate, err := s.Gate(nil)
-	require.NoError(t, err)
-	require.NoError(t, s.Fill(nil, dying.Start, 0, 1, 256))
-	require.NoError(t, s.FreeAsync(nil, pooled.Start))
-	require.NoError(t, rt.Free(nil, dying.Start))
-	// The library still has both: one is kept in the pool, the other in use.
-	v.foreign = []foreign{{driver.OnDevice, pooled.Start, 512, 0}, {driver.OnDevice, dying.Start, 256, 0}}
-	for _, addr := range []uint64{pooled.Start, dying.Start + 255} {
-		err := s.Fill(nil, addr, 0, 1, 1)
-		require.ErrorIs(t, err, hal.ErrInvalidValue)
-		require.ErrorContains(t, err, "freed or never allocated")
-	}
-	gate.Open()
-	synchronized(t, s)
-}
-
-func TestSmallPageableSourcesAreStagedByTheDevice(t *testing.T) {
-	rt, v := openVendor(t)
-	s, drv := v.stream(t, rt, hal.StreamOptions{})
-	b, err := s.Device().Alloc(nil, 256)
-	require.NoError(t, err)
-	mine := programMemory(t, 256)
-	p, err := s.Copy(nil, hal.CopySpec{Dst: b.Start, Src: mine, Width: 256})
-	require.NoError(t, err)
-	require.Nil(t, p)
-	require.Equal(t, driver.Pinned, drv.lastCopy.From)
-	require.Equal(t, drv.lastCopy.Src, drv.lastCopy.Release)
-	require.Equal(t, map[uint64]bool{drv.lastCopy.Release: true}, v.devices[0].staged)
-
-	drv.refuse = driver.Errorf(driver.Unknown, "copy", "refused")
-	_, err = s.Copy(nil, hal.CopySpec{Dst: b.Start, Src: mine, Width: 256})
-	require.ErrorContains(t, err, "refused")
-	require.Len(t, v.devices[0].staged, 1, "what was staged for a copy that was refused is given back")
-	drv.refuse = nil
-
-	p, err = s.Copy(nil, hal.CopySpec{Dst: mine, Src: b.Start, Width: 256})
-	require.NoError(t, err)
-	require.IsType(t, own{}, p, "the backend's point is the one to wait for")
-	require.True(t, p.Wait(int64(10*time.Second)))
-	require.Equal(t, driver.Pageable, drv.lastCopy.To)
-	require.Equal(t, -1, drv.lastCopy.DstDevice)
-	require.NoError(t, rt.Free(nil, b.Start))
-}
-
-// What the tests do not use of a vendor's library is absent.
+// The tests use none of what follows.
 
 func absent(doing string) error {
 	return driver.Errorf(driver.NotSupported, doing, "the imitated library has none")

@@ -169,7 +169,7 @@ func (s *Stream) Abort(t *Thread) (int, error) {
 	}
 	sim := s.dev.rt.sim
 	if sim == nil {
-		return 0, driver.Errorf(driver.NotSupported, "abort", "the %s backend cannot", s.dev.rt.Name())
+		return 0, driver.Errorf(driver.NotSupported, "abort", "the %s backend cannot drop enqueued work", s.dev.rt.Name())
 	}
 	return sim.AbortStream(s.d), nil
 }
@@ -275,7 +275,7 @@ func (s *Stream) UseRuntimeThreads(t *Thread) error {
 	}
 	if !s.queue.CompareAndSwap(nil, runtimeThreads) && s.queue.Load() != runtimeThreads {
 		return driver.Errorf(driver.NotSubscribed, "launch host function",
-			"the functions of stream %d go to the thread that is subscribed to it", s.index)
+			"the functions of stream %d run on the thread that is subscribed to it", s.index)
 	}
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"halstream/hal"
 )
 
-// TestAStreamReachesWhatItsDeviceCanUse is about ranges, told apart by where they
-// lie: within one block, and on which device.
-func TestAStreamReachesWhatItsDeviceCanUse(t *testing.T) {
+// TestCanUseAcceptsRangesWithinOneBlock tries ranges inside of one block, beyond it,
+// and on another device.
+func TestCanUseAcceptsRangesWithinOneBlock(t *testing.T) {
 	rt, err := hal.OpenBackend("host", 1)
 	require.NoError(t, err)
 	defer rt.Close()

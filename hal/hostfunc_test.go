@@ -12,7 +12,7 @@ import (
 
 // TestH3_every_call_with_a_thread_is_refused_inside_a_function calls each exported
 // method that takes a *hal.Thread and returns an error, with the thread of a
-// function that runs: a call that forgets the check does not stay unseen.
+// function that runs, so that a new method without the check fails the test.
 func TestH3_every_call_with_a_thread_is_refused_inside_a_function(t *testing.T) {
 	rt, err := hal.OpenBackend("host", 1)
 	require.NoError(t, err)
