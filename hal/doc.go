@@ -26,8 +26,8 @@
 //   - S6: Waiting for a stream waits for the work enqueued on it so far, not
 //     for what comes later; a stream that waits for itself does nothing.
 //   - S7: A lower number is more urgent. Priorities outside the range are
-//     clamped. Among ready work the most urgent stream goes first, on hardware
-//     as far as it heeds that.
+//     clamped. Among ready work the most urgent stream goes first; hardware may
+//     treat that as a hint.
 //   - S8: Every wait of the host takes a limit. When it passes first nothing is
 //     cancelled, and the stream can be waited for again.
 //   - S9: A stream that blocks the host returns from each enqueue when the work
@@ -74,8 +74,8 @@
 //   - L4: An event outlives the stream it was recorded on.
 //   - L5: Nothing is left of streams and events that were closed.
 //   - L6: Closing the runtime drops work that has not started and waits for copies,
-//     fills and native functions that run. Blocked threads go on, and streams of a
-//     closed runtime refuse work.
+//     fills and native functions that run. Blocked threads return, and streams of
+//     a closed runtime refuse work.
 //
 // # Device
 //
@@ -89,7 +89,7 @@
 //     before the call, and for no other device.
 //   - D6: A device that fails for good stays lost: waits for it end, each call
 //     fails at once with the first cause, and functions that were pending are
-//     dropped. Other devices go on.
+//     dropped. Other devices keep working.
 //
 // # Observation
 //
@@ -136,13 +136,13 @@
 //   - M1: Device memory is aligned to 256 bytes and lies in a range of addresses
 //     of its device. When there is no room the error names the bytes asked for
 //     and the bytes free.
-//   - M2: Freed memory cannot be named any more: freeing it again, an address
-//     inside a block and memory of others are errors. Work that is pending on
-//     it completes first.
+//   - M2: Freed memory cannot be used any more. Freeing it again is an error, and
+//     so is freeing an address inside a block or memory that the runtime did not
+//     allocate. Pending work that uses the memory completes first.
 //   - M3: A copy runs in stream order. Each range must lie in one live block, or
 //     be memory of the program of which every page can be read (a source) or
 //     written (a target); source and target do not overlap.
-//   - M4: A pinned or device source is read when the stream gets there.
+//   - M4: A pinned or device source is read when the stream reaches the copy.
 //   - M5: Of a pageable source up to 64 KiB are taken within the call; a larger
 //     copy from pageable memory, and every copy to it, returns when it is done.
 //   - M6: A blocking copy is an operation of the legacy default stream.
@@ -174,11 +174,11 @@
 //     one time.
 //   - M19: A stream writes 64 bits of device or pinned memory, and waits until they
 //     are at least a value (by the sign of the difference), equal to it, or have a
-//     bit that is set in both or in neither. They are looked at when the stream gets
-//     there, and again after every change, also one that the program makes by itself.
-//   - M20: A tensor of another library is taken as its description says; one that
-//     no memory can have is refused with the field that is wrong, and so is one on a
-//     device that the backend cannot reach.
+//     bit that is set in both or in neither. They are checked when the stream
+//     reaches the wait, and again after every change, including changes by the host.
+//   - M20: A tensor of another library is used as it is described. A description that
+//     cannot be true is refused and the wrong field named; so is a tensor on a device
+//     whose memory the backend cannot access.
 //
 // # Kernel
 //
@@ -192,7 +192,7 @@
 //   - X1: Under a deterministic schedule the device moves only at calls of the
 //     runtime and while the host is blocked in one, one operation at a time,
 //     functions included: a program with one thread does the same each time.
-//   - X2: Each schedule does what its name says.
+//   - X2: Each schedule chooses among ready operations as its documentation says.
 //   - X3: Every schedule is fair: what the host is blocked for runs, and after 64
 //     queries in a row that were answered "pending" what they ask for runs.
 //   - X4: Time is virtual: each operation has a cost, and nothing sleeps.
@@ -200,8 +200,8 @@
 //     program waits for the device outside the runtime, the device goes on.
 //   - X7: Under a deterministic schedule memory is overwritten when it is given out:
 //     what an earlier run left there cannot hide that this one reads too early.
-//   - X6: A schedule begins with no work pending; a text that is none is refused.
-//     Other threads may call while the schedule changes.
+//   - X6: A schedule begins with no work pending; a text that names no schedule is
+//     refused. Other threads may call while the schedule changes.
 //
 // # Accesses
 //
