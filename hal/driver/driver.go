@@ -14,8 +14,8 @@ import "halstream/hal/park"
 // Levels is the number of stream priorities that the core distinguishes.
 const Levels = 8
 
-// Tag is the number that the core gives an operation somebody follows, 0 else.
-// A backend that notes when operations run names them by their tags.
+// Tag is the number that the core gives an operation that listeners follow, 0 for
+// others. A backend that reports when operations ran identifies them by their tags.
 type Tag = uint32
 
 // Forever as a limit means: wait without one.
@@ -32,7 +32,7 @@ type Driver interface {
 	// AllocHost returns the address of size bytes of host memory that devices can
 	// read and write when a stream gets there (pinned memory).
 	AllocHost(size uint64) (uint64, error)
-	// FreeHost gives pinned memory back.
+	// FreeHost frees pinned memory.
 	FreeHost(addr uint64)
 	// OwnsHost reports whether an address lies where pinned memory lies, under the
 	// same rule as Device.Owns.
@@ -40,8 +40,8 @@ type Driver interface {
 	// Register makes memory of the program pinned; Unregister undoes it.
 	Register(addr, size uint64) error
 	Unregister(addr uint64) error
-	// Close gives up what the driver holds. No object of it is used afterwards,
-	// but for calls that are in progress: they fail or have no effect.
+	// Close releases the driver's resources. No object of it is used afterwards,
+	// except by calls that are in progress: they fail or have no effect.
 	Close()
 }
 
@@ -68,7 +68,7 @@ type Device interface {
 	// Addresses are numbers: what they point to may not be reachable from the host.
 	// It fails with OutOfMemory.
 	Alloc(size uint64) (uint64, error)
-	// Free gives a block back. Nothing uses it any more.
+	// Free frees a block that no pending work uses.
 	Free(addr uint64)
 	// Info returns the free and the total bytes.
 	Info() (free, total uint64, err error)
@@ -159,10 +159,10 @@ type Stream interface {
 	Query() (bool, error)
 	// Point returns the point at which all work enqueued so far is done.
 	Point() Point
-	// Failure returns the first error since it was last asked, and forgets it.
-	// The error of a device that was lost stays.
+	// Failure returns the first error since the last call and clears it, nil if there
+	// was none. The error of a lost device is not cleared.
 	Failure() *Error
-	// Close gives the stream up; pending work still runs.
+	// Close releases the stream; pending work still runs.
 	Close()
 	// Describe says what is pending and what the head operation waits for.
 	Describe() string
@@ -179,9 +179,9 @@ type Event interface {
 	Elapsed(end Event) (int64, error)
 	// Time returns when the latest record was done, nanoseconds of the device's clock.
 	Time() (int64, error)
-	// WaitsPending returns how many enqueued waits have not been passed.
+	// WaitsPending returns how many enqueued waits for it are pending.
 	WaitsPending() int
-	// Close gives the event up; enqueued waits keep their points.
+	// Close releases the event; enqueued waits keep their points.
 	Close()
 	// Describe says where the event stands.
 	Describe() string
@@ -203,7 +203,7 @@ type HostFunc struct {
 	Sink Sink
 	// Passing functions do not hold the stream: later work starts at once.
 	Passing bool
-	// Report functions are taken by threads of the program, whenever they ask.
+	// Report functions are run by threads of the program when they poll for them.
 	Report bool
 	// Tag is the operation's number.
 	Tag Tag
@@ -222,14 +222,14 @@ type Sink interface {
 // Completer receives the end of a host function.
 type Completer interface {
 	// Complete ends the function. It reports whether err, if not nil, became the
-	// stream's error; it does not while an earlier one waits to be asked for.
+	// stream's error; it does not while Failure has an earlier one to return.
 	Complete(err *Error) (kept bool)
 }
 
 // Gate is a held place on a stream.
 type Gate interface {
-	// Open lets the stream go on; again is a no-op. It may be called from
-	// anywhere, host functions included.
+	// Open lets the stream continue; later calls do nothing. It may be called from
+	// any thread, and by host functions.
 	Open()
 	// Opened reports whether Open was called.
 	Opened() bool

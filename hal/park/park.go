@@ -25,15 +25,15 @@ var (
 	made uint64
 )
 
-// Made returns how many parkers were ever created. Those given back with Put
-// are used again, so that it stops growing in a program that gives them back.
+// Made returns how many parkers were ever created. Those returned with Put are used
+// again, so the number stops growing in a program that returns all of them.
 func Made() uint64 {
 	mu.Lock()
 	defer mu.Unlock()
 	return made
 }
 
-// Get returns a parker without a permit; give it back with Put.
+// Get returns a parker without a permit; return it with Put.
 func Get() *Parker {
 	mu.Lock()
 	if n := len(free); n > 0 {
@@ -47,18 +47,18 @@ func Get() *Parker {
 	return &Parker{C.hs_park_new()}
 }
 
-// Put gives a parker back. No Unpark of it may be under way or to come.
+// Put returns a parker for use by later calls of Get. No Unpark of it may be in
+// flight or follow.
 func Put(p *Parker) {
 	mu.Lock()
 	free = append(free, p)
 	mu.Unlock()
 }
 
-// EndOnSignal settles whether a Park with a limit ends without a permit when a
-// signal handler has run on this thread, so that its caller can react to it, and
-// reports whether one has ended so since it was last called. The caller must be
-// locked to its thread, as one is that C has called. Elsewhere than on Linux no
-// Park ends so.
+// EndOnSignal sets whether a limited wait of this thread ends without a permit when a
+// signal handler has run on the thread, so that its caller can react to it. It reports
+// whether one has ended so since the last call. The caller must be locked to its
+// thread, as a call from C is. On systems other than Linux no Park ends so.
 func EndOnSignal(on bool) (ended bool) {
 	var n C.int
 	if on {
@@ -67,10 +67,9 @@ func EndOnSignal(on bool) (ended bool) {
 	return C.hs_park_end_on_signal(n) == 2
 }
 
-// Park blocks until a permit comes or limit nanoseconds are over (negative: no
-// limit), or a signal as EndOnSignal says, and reports whether it took a permit.
-// It spins for spin nanoseconds
-// before it sleeps.
+// Park blocks until there is a permit, limit nanoseconds have passed (negative: no
+// limit), or a signal ends it as EndOnSignal says, and reports whether it took a
+// permit. It spins for spin nanoseconds before it sleeps.
 func (p *Parker) Park(limit, spin int64) bool {
 	if atomic.CompareAndSwapInt32((*int32)(&p.c.state), 1, 0) {
 		return true

@@ -6,8 +6,8 @@ import "math/bits"
 // Levels is the number of levels; 0 is served first.
 const Levels = 8
 
-// Queue holds values by level. The zero value is empty. It is not safe for
-// concurrent use: its owner has a lock anyway.
+// Queue holds values by level. The zero value is empty. It is not safe for concurrent
+// use.
 type Queue[T any] struct {
 	rings [Levels]ring[T]
 	mask  uint8
@@ -41,11 +41,12 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
-// Remove takes out the oldest value of a level that fits, if there is one.
+// Remove removes the oldest value of a level for which fits returns true, and reports
+// whether there was one.
 func (q *Queue[T]) Remove(level uint8, fits func(T) bool) bool {
 	r := &q.rings[level]
 	found := false
-	// Each value is taken out and, but for the one, put back: order is kept.
+	// Popping and pushing each value but the removed one keeps the order.
 	for range r.n {
 		v := r.pop()
 		if !found && fits(v) {
