@@ -172,16 +172,13 @@ func (d *Device) Name() string { return d.name }
 // Legacy implements driver.Device.
 func (d *Device) Legacy() driver.Stream { return d.legacy }
 
-// usualLevels is how many priorities the driver distinguishes where it has any.
-const usualLevels = 6
-
 // Priorities implements driver.VendorDevice. The driver reports its range only within
 // a context, which this does not create; it clamps priorities outside of the range.
 func (d *Device) Priorities() int {
 	if d.attribute(attributePriorities) == 0 {
 		return 1
 	}
-	return usualLevels
+	return 6 // as many as drivers distinguish
 }
 
 // spin is for how many nanoseconds a host thread that waits polls without a pause.

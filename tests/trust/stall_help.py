@@ -75,3 +75,22 @@ def in_thread(function: Callable[..., Any], *args: Any) -> threading.Thread:
     thread = threading.Thread(target=function, args=args)
     thread.start()
     return thread
+
+
+def chain(exc: pytest.ExceptionInfo[hs.StallError], *words: str) -> str:
+    """Check that words come in this order in the text of an error; return the text."""
+    text = str(exc.value)
+    at = 0
+    for word in words:
+        found = text.find(word, at)
+        assert found >= 0, f"{word!r} is not behind the words before it in:\n{text}"
+        at = found + len(word)
+    return text
+
+
+def place(file: str, word: str) -> str:
+    """Return file and line of the (only) line of a file that ends with a comment."""
+    with open(file) as lines:
+        found = [number for number, line in enumerate(lines, 1) if line.rstrip().endswith("# " + word)]
+    assert len(found) == 1, word
+    return f"{file}:{found[0]}"

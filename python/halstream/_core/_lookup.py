@@ -22,6 +22,11 @@ def lookup(address: int) -> tuple[int, int, int, int]:
 
     Kind is 0 for memory the runtime does not know, 1 for pinned, 2 for device
     memory; the device is -1 for memory of the host.
+
+    Raises
+    ------
+    BackendAbsentError
+        If no backend can be used.
     """
     try:
         block: BlockRecord = decode(_mem_lookup(address))
