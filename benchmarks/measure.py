@@ -25,6 +25,8 @@ MOST = 2000  # calls in a batch: a backlog that grows without end would be anoth
 ASLEEP_S = 0.005  # after so long without work no worker of any peer is still awake
 WOKEN = 40  # calls after such a pause
 
+SIZES = {"4m": 4_000_000, "64m": 64_000_000}  # of the large copies
+
 Env = dict[str, Any]
 
 
@@ -127,6 +129,26 @@ class Sheet:
             self.put("function_delay", statistics.median(delays(call, wait, 300, 0)), way)
             self.put_woken("function_delay", statistics.median(delays(call, wait, WOKEN, ASLEEP_S)), way)
 
+    def copies(
+        self, size: str, statement: str, env: Env, before: str, handing: str = "", turns: int = 0, way: str = ""
+    ) -> None:
+        """Note a copy and its completion, alone and in turn with NumPy's copy of its own arrays of that size.
+
+        `handing` is the part of the statement that hands the copy over.
+        """
+        import numpy as np
+
+        count = turns or {"4m": 300, "64m": 40}[size]
+        row = f"copy_{size}"
+        with self.attempt(row):
+            self.single(row, statement, env, before, way, count)
+            if handing:
+                self.single(f"handover_{size}", handing, env, before, way, count)
+            source, target = np.ones(SIZES[size], np.uint8), np.zeros(SIZES[size], np.uint8)
+            both = {**env, "copyto": np.copyto, "np_to": target, "np_from": source}
+            own, numpy = alternate(statement, "copyto(np_to, np_from)", both, count)
+            self.put(f"{row}_numpy", own / numpy, way)
+
     def rate(self, row: str, run: Callable[[int], Any], count: int, way: str = "", rounds: int = 3) -> None:
         """Note how many operations per second `run(count)` does, completion included."""
         with self.attempt(row):
@@ -206,6 +228,18 @@ def singles(statement: str, env: Env, before: str, count: int) -> list[float]:
     with quiet():
         inner(max(1, count // 10), clock)
         return [(taken - empty) / 1000 for taken in inner(count, clock)]
+
+
+def alternate(first: str, second: str, env: Env, count: int) -> tuple[float, float]:
+    """Return the medians of two statements that take turns, in microseconds."""
+    timers = [timeit.Timer(statement, globals=env) for statement in (first, second)]
+    taken: tuple[list[float], list[float]] = ([], [])
+    with quiet():
+        for _ in range(count + 2):
+            for timer, times in zip(timers, taken, strict=True):
+                times.append(timer.timeit(1))
+    first_median, second_median = (statistics.median(times[2:]) * 1e6 for times in taken)
+    return first_median, second_median
 
 
 def delays(call: Callable[[Callable[[], None]], Any], wait: Callable[[], Any], count: int, pause: float) -> list[float]:

@@ -41,9 +41,14 @@ def cell(values: list[float] | None) -> str:
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
+def values_of(row: Row, found: Figures) -> list[float] | None:
+    """Return a peer's figures for a row."""
+    return found.get(row.name) or found.get(row.of)
+
+
 def leader(row: Row, peers: dict[str, Figures], names: tuple[str, ...]) -> tuple[str, float] | None:
     """Return name and median of the best of some peers."""
-    medians = {name: statistics.median(peers[name][row.name]) for name in names if peers[name].get(row.name)}
+    medians = {name: statistics.median(found) for name in names if (found := values_of(row, peers[name]))}
     if not medians:
         return None
     pick = max if row.more else min
@@ -58,6 +63,11 @@ def tables(results: dict[str, Any]) -> str:
     woken = {name: figures(results, name, "woken") for name in (OWN, *ALL)}
     for name, rows in results["once"].items():
         warm[name].update(rows)
+    floors = figures(results, "floor", "woken")
+    for name in ("round_trip", "handoff"):
+        if name in floors and name in woken[OWN]:
+            lowest = statistics.median(floors[name])
+            warm[OWN][f"{name}_floor"] = [value / lowest for value in woken[OWN][name]]
     own = [["", "unit", "to reach", OWN, "÷ best peer", "reached", "woken ³", "best peer, woken ³"]]
     others = [["", "unit", *(titles[name] for name in ALL)]]
     for row in ROWS:
@@ -113,6 +123,10 @@ def notes(results: dict[str, Any]) -> str:
         "- ³ After 5 ms without work, so that a sleeping thread must be woken (asyncio: its loop in another "
         "thread). A host thread that waits helps, so only where it polls, and for a Python function, must "
         "halstream's own worker wake up. " + floor(results),
+        "- ⁴ In steady state: each event is dropped before the next one is made. OpenCL's markers and asyncio's "
+        "futures are fresh in every row; for IREE it is a new fence at the last point of a timeline, or a new "
+        "semaphore, whichever is faster, and nothing is submitted.",
+        "- ⁵ `''.isascii()` in the same process.",
     ]
     own = results["sheets"].get(OWN, [])
     numpy = "loads" if results["numpy"] else "does not load"
@@ -141,7 +155,8 @@ def floor(results: dict[str, Any]) -> str:
     return (
         f"The machine's own floor after the same pause, in µs: a thread of C that sleeps on a condition variable runs "
         f"{cell(asleep['handoff'])} after it is signalled, the signal itself takes {cell(asleep['nop'])}, an empty "
-        f"call of Python {cell(asleep['python'])}; there and back without a pause {cell(warm['round_trip'])}."
+        f"call of Python {cell(asleep['python'])}; there and back {cell(asleep['round_trip'])}, and without a pause "
+        f"{cell(warm['round_trip'])}."
     )
 
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
-from ..measure import WOKEN, Sheet, per_call, quiet, resident
+from ..measure import SIZES, WOKEN, Sheet, per_call, resident
 
-SIZES = {"4m": 4_000_000, "64m": 64_000_000}
-TURNS = {"4m": 300, "64m": 40}
+HELD = 100_000  # blocks, of 256 bytes
 
 
 def measure(sheet: Sheet) -> None:
@@ -37,6 +35,14 @@ def measure(sheet: Sheet) -> None:
     sheet.batch("copy_1k_array", "d.copy_from(p, s)", env, "s.synchronize()")
     sheet.batch("pool", "free(i, alloc(i, 4096))", env, "s.synchronize()")
     sheet.batch("pool_object", "Pooled(4096, s).free()", env, "s.synchronize()")
+    with sheet.attempt("pool_held"):
+        alone = per_call("free(i, alloc(i, 4096))", env, "s.synchronize()")
+        held = [env["alloc"](env["i"], 256) for _ in range(HELD)]
+        beside = per_call("free(i, alloc(i, 4096))", env, "s.synchronize()")
+        for block in held:
+            env["free"](env["i"], block)
+        s.synchronize()
+        sheet.put("pool_held", beside / alone)
     with sheet.attempt("native"):
         # An empty function of C that every machine has: void f(void *), free of NULL.
         env["f"] = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p).value
@@ -50,34 +56,19 @@ def measure(sheet: Sheet) -> None:
 
 
 def copies(sheet: Sheet, name: str, size: int) -> None:
-    """Time a pinned copy alone, as the peers' is; then in turn with NumPy's copy of its own arrays."""
+    """Time a copy from pinned memory."""
     import halstream as hs
     import numpy as np
 
     s = hs.Stream()
     pinned, there = hs.pinned_empty(size, np.uint8), hs.empty(size, np.uint8)
-    source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
     pinned[:] = 1
     there.copy_from(pinned, s)
     env = {"s": s, "d": there, "p": pinned}
-    sheet.single(f"copy_{name}", "d.copy_from(p, s); s.synchronize()", env, "s.synchronize()", count=TURNS[name])
+    sheet.copies(name, "d.copy_from(p, s); s.synchronize()", env, "s.synchronize()", "d.copy_from(p, s)")
     if name == "64m":
-        sheet.single("handover_64m", "d.copy_from(p, s)", env, "s.synchronize()", count=TURNS[name])
         # A stream with work needs nobody to be woken.
-        sheet.single("handover_busy", "d.copy_from(p, s)", env, "s.synchronize(); d.copy_from(p, s)", count=TURNS[name])
-    clock = time.perf_counter
-    times: dict[str, list[float]] = {"own": [], "numpy": []}
-    with quiet():
-        for _ in range(TURNS[name]):
-            start = clock()
-            np.copyto(target, source)
-            times["numpy"].append(clock() - start)
-            start = clock()
-            there.copy_from(pinned, s)
-            s.synchronize()
-            times["own"].append(clock() - start)
-    middle = {way: statistics.median(values) * 1e6 for way, values in times.items()}
-    sheet.put(f"copy_{name}_numpy", middle["own"] / middle["numpy"])
+        sheet.single("handover_busy", "d.copy_from(p, s)", env, "s.synchronize(); d.copy_from(p, s)", count=40)
 
 
 def calls(s: Any, x: Any, y: Any, count: int) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..measure import Sheet
+from ..measure import SIZES, Sheet
 
 MARKER, KERNEL = "marker", "empty kernel"
 
@@ -49,6 +49,7 @@ def measure(sheet: Sheet) -> None:
     # The nearest to a function in stream order; the queue does not wait for it.
     sheet.rate("functions_rate", lambda n: callbacks(cl, q, n), 500)
     sheet.delay(lambda f: callback(cl, q, f), lambda: settle(q))
+    sheet.rate("stream1_rate", lambda n: fill(cl, [q], n), 20_000)
     sheet.rate("streams8_rate", lambda n: fill(cl, queues, n // 8), 16_000)
     with sheet.attempt("nop"):
         kernel = cl.Program(context, "kernel void nop() {}").build().nop
@@ -65,7 +66,7 @@ def memory(sheet: Sheet, cl: Any, context: Any, q: Any) -> None:
     import numpy as np
 
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
-    for name, size in {"1k": 1024, "4m": 4_000_000, "64m": 64_000_000}.items():
+    for name, size in {"1k": 1024, **SIZES}.items():
         with sheet.attempt(f"copy_{name}"):
             source, target = (cl.Buffer(context, flags, size) for _ in range(2))
             mapped, _ = cl.enqueue_map_buffer(q, source, cl.map_flags.WRITE, 0, (size,), np.uint8)
@@ -77,10 +78,7 @@ def memory(sheet: Sheet, cl: Any, context: Any, q: Any) -> None:
                 if size == 1024:
                     sheet.batch("copy_1k", statement, env, "q.finish()", way)
                     continue
-                sheet.single(
-                    f"copy_{name}", f"{statement}; q.finish()", env, "q.finish()", way, 300 if name == "4m" else 40
-                )
-                sheet.single(f"handover_{name}", f"{statement}; q.flush()", env, "q.finish()", way, 40)
+                sheet.copies(name, f"{statement}; q.finish()", env, "q.finish()", f"{statement}; q.flush()", way=way)
 
 
 pending: list[Any] = []

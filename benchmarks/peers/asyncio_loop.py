@@ -41,7 +41,11 @@ def measure(sheet: Sheet) -> None:
     record = "loop.call_soon(loop.create_future().set_result, None)"
     sheet.batch("record", record, env, "drain()", SAME)
     sheet.batch("nop", "loop.call_soon(nop)", env, "drain()", SAME)
-    sheet.batch("query", "finished.done()", env, way=SAME)
+    event = asyncio.Event()
+    event.set()
+    env["event"] = event
+    sheet.batch("query", "finished.done()", env, way="future")
+    sheet.batch("query", "event.is_set()", env, way="event")
 
     async def wait_for_finished(loop: Any) -> None:
         await finished
@@ -57,6 +61,7 @@ def measure(sheet: Sheet) -> None:
     with sheet.attempt("function_delay"):
         sheet.put("function_delay", statistics.median(delays(loop.call_soon, drain, 300, 0)), SAME)
     sheet.rate("functions_rate", lambda n: fill(loop.call_soon, n, drain), 50_000, SAME)
+    sheet.rate("stream1_rate", lambda n: fill(loop.call_soon, n, drain), 100_000, SAME)
     # Eight streams are eight tasks of one loop; the ready list is one, so this is the row above.
     sheet.rate("streams8_rate", lambda n: fill(loop.call_soon, n, drain), 80_000, SAME)
     loop.close()
@@ -131,6 +136,7 @@ def beside(sheet: Sheet) -> None:
     sheet.round_trip("wait()", env, "wait()", OTHER)
     sheet.idle_cpu("wait()", env)
     sheet.delay(call, wait, OTHER)
+    sheet.single("function_lock", "wait()", env, way=OTHER)
     call(loop.stop)
     thread.join()
     loop.close()

@@ -54,7 +54,7 @@ static double median(double *values, int count) {
 
 int main(void) {
   struct timespec pause = {0, 5000000};
-  double wake[ROUNDS], call[ROUNDS], ping[PINGS];
+  double wake[ROUNDS], call[ROUNDS], back[ROUNDS], ping[PINGS];
   pthread_t thread;
   if (pthread_create(&thread, NULL, answer, NULL))
     return 1;
@@ -64,6 +64,7 @@ int main(void) {
     pass(0);
     call[i] = now() - start;
     take(0);
+    back[i] = now() - start;
     wake[i] = woke - start;
   }
   for (int i = 0; i < PINGS; i++) {
@@ -72,6 +73,6 @@ int main(void) {
     take(0);
     ping[i] = now() - start;
   }
-  printf("%.3f %.3f %.3f\n", median(wake, ROUNDS), median(call, ROUNDS), median(ping, PINGS));
+  printf("%.3f %.3f %.3f %.3f\n", median(wake, ROUNDS), median(call, ROUNDS), median(back, ROUNDS), median(ping, PINGS));
   return 0;
 }

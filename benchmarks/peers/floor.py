@@ -31,8 +31,9 @@ PEER = Peer("floor", "floor", "", prepare=prepare)
 def measure(sheet: Sheet) -> None:
     """Run the compiled program; time a call that does nothing after the same pause."""
     output = subprocess.run([os.environ[BINARY]], check=True, capture_output=True, text=True, timeout=60).stdout
-    wake, signal, ping = map(float, output.split())
+    wake, signal, back, ping = map(float, output.split())
     sheet.put_woken("handoff", wake)
     sheet.put_woken("nop", signal)
+    sheet.put_woken("round_trip", back)
     sheet.put("round_trip", ping)
     sheet.asleep("python", "nothing()", {"nothing": int})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import tracemalloc
 from typing import Any
 
-from ..measure import Sheet, beside_thread
+from ..measure import Sheet, beside_thread, quiet, resident
 from ..peer import Peer
 
 PEER = Peer("halstream", "halstream", "halstream", parts=("_many", "_memory"))
@@ -27,26 +29,45 @@ def measure(sheet: Sheet) -> None:
         s.synchronize()
 
     # First, while nothing that was freed can be used again.
+    with sheet.attempt("event_bytes"):
+        sheet.put("event_bytes", event_bytes(s))
     sheet.pending(lambda n: pile(s, n), release, 1_000_000)
     # The stream stays idle: a record there is complete when the call returns.
     sheet.batch("record", "s.record_event(e)", env)
     sheet.asleep("record", "s.record_event(e)", env, "s.synchronize()")
     sheet.batch("record_new", "s.record_event()", env)
+    divide(sheet, "record_new_reused", "record_new", "record")
+    with sheet.attempt("record_new_busy"):
+        gate = hs.testing.Gate(s)
+        sheet.batch("record_new_busy", "s.record_event()", env)
+        release()
     sheet.batch("nop", "s.nop()", env, "s.synchronize()")
     sheet.asleep("nop", "s.nop()", env, "s.synchronize()")
     sheet.batch("query", "e.query()", env)
+    sheet.batch("query_idle", "s.query()", env)
     sheet.batch("sync_idle", "s.synchronize()", env)
+    sheet.batch("builtin", "text.isascii()", {"text": ""})
+    for row in ("query", "query_idle", "sync_idle"):
+        divide(sheet, f"{row}_builtin", row, "builtin")
     sheet.round_trip("s.nop(); s.synchronize()", env, count=3000)
     sheet.idle_cpu("s.nop(); s.synchronize()", env)
     # The host only looks, so a worker must do it.
     sheet.single("handoff", "s.nop()\nwhile not s.query(): pass", env)
     sheet.single("cross", "s.nop(); s.record_event(e); s2.wait_event(e); s2.synchronize()", env, "s.synchronize()")
+    cross = "s.nop(); s2.wait_event(s.record_event()); s2.synchronize()"
+    sheet.single("cross_new", cross, env, "s.synchronize()")
+    sheet.hops(lambda n: fresh_hops(s, s2, n), row="hop_new")
     f = s2.record_event()
     sheet.hops(lambda n: hops(s, s2, e, f, n))
     with sheet.attempt("hop_run"):
         sheet.put("hop_run", gated_hops(hs.testing.Gate, s, s2, e, f))
     sheet.delay(s.call, s.synchronize)
+    lock = threading.Lock()
+    lock.acquire()
+    sheet.single("function_lock", "call(lock.release); lock.acquire()", {"call": s.call, "lock": lock})
     sheet.rate("functions_rate", lambda n: calls(s, n), 50_000)
+    divide(sheet, "functions_asyncio", "functions_rate")
+    sheet.rate("stream1_rate", lambda n: fill([s], n), 100_000)
     streams = [cuda.Stream() for _ in range(8)]
     sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 200_000)
     sheet.batch("with_stream", "with s: pass", env)
@@ -56,6 +77,26 @@ def measure(sheet: Sheet) -> None:
             figures = beside_thread(statement, env, "s.synchronize()")
             for index, kind in enumerate(("median", "mean")):
                 sheet.put(f"{row}_{kind}", figures["busy"][index] / figures["quiet"][index])
+
+
+def divide(sheet: Sheet, row: str, above: str, below: str = "") -> None:
+    """Note a row as another one, or as the ratio of two, unless they are missing."""
+    with sheet.attempt(row):
+        sheet.put(row, sheet.rows[above][""] / (sheet.rows[below][""] if below else 1))
+
+
+def event_bytes(s: Any) -> float:
+    """Return the memory of a recorded event, less what Python's allocators gave for it."""
+    count = 100_000
+    with quiet():
+        before = resident()
+        events = [s.record_event() for _ in range(count)]
+        taken = (resident() - before) / count
+        tracemalloc.start()
+        events = [s.record_event() for _ in range(count // 10)]
+        traced, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return taken - traced / len(events)
 
 
 def calls(s: Any, count: int) -> None:
@@ -99,6 +140,16 @@ def hops(s: Any, s2: Any, e: Any, f: Any, count: int) -> None:
     s.nop()
     submit(s, s2, e, f, count)
     s.synchronize()
+
+
+def fresh_hops(s: Any, s2: Any, count: int) -> None:
+    """Submit a chain with a fresh event for each hop, and wait for its end."""
+    s.nop()
+    here, there = s, s2
+    for _ in range(count):
+        there.wait_event(here.record_event())
+        here, there = there, here
+    here.synchronize()
 
 
 def gated_hops(gate_class: Any, s: Any, s2: Any, e: Any, f: Any) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..measure import Sheet
+from ..measure import SIZES, Sheet
 from ..peer import Peer
 
 PEER = Peer("iree", "IREE", "iree.runtime", ("iree-base-runtime==3.13.0",))
@@ -69,6 +69,9 @@ def measure(sheet: Sheet) -> None:
     for row in ("record", "nop"):
         sheet.batch(row, "s.nop()", env, "s.synchronize()", most=500)
         sheet.single(row, "s.nop()", env, "s.synchronize()", "idle")
+    env |= {"fence": rt.HalFence.create_at, "new": device.create_semaphore}
+    sheet.batch("record_new", "fence(timeline, s.point)", env, way="fence")
+    sheet.batch("record_new", "new(0)", env, way="semaphore")
     sheet.batch("query", "timeline.query()", env)
     sheet.batch("sync_idle", "s.synchronize()", env)
     sheet.round_trip("s.nop(); s.synchronize()", env)
@@ -76,8 +79,9 @@ def measure(sheet: Sheet) -> None:
     sheet.single("handoff", "s.nop()\nwhile timeline.query() < s.point: pass", env)
     sheet.single("cross", "s.nop(); s2.after(timeline, s.point); s2.synchronize()", env)
     sheet.hops(lambda n: hops(s, s2, n), rounds=3)
+    sheet.rate("stream1_rate", lambda n: fill(streams[:1], n), 20_000)
     sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 4000)
-    for name, size in {"1k": 1024, "4m": 4_000_000, "64m": 64_000_000}.items():
+    for name, size in {"1k": 1024, **SIZES}.items():
         with sheet.attempt(f"copy_{name}"):
             kind, usage = rt.MemoryType.DEVICE_LOCAL | rt.MemoryType.HOST_VISIBLE, rt.BufferUsage.DEFAULT
             source, target = (device.allocator.allocate_buffer(kind, usage, size) for _ in range(2))
@@ -87,9 +91,7 @@ def measure(sheet: Sheet) -> None:
             if size == 1024:
                 sheet.batch("copy_1k", "copy()", env, "s.synchronize()", most=500)
                 continue
-            count = 300 if name == "4m" else 40
-            sheet.single(f"copy_{name}", "copy(); s.synchronize()", env, "s.synchronize()", count=count)
-            sheet.single(f"handover_{name}", "copy()", env, "s.synchronize()", count=40)
+            sheet.copies(name, "copy(); s.synchronize()", env, "s.synchronize()", "copy()")
 
 
 def hops(s: Stream, s2: Stream, count: int) -> None:

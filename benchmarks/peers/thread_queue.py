@@ -8,10 +8,11 @@ round trip.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from ..measure import Sheet
+from ..measure import SIZES, Sheet
 from ..peer import Peer
 
 PEER = Peer("thread_queue", "thread + queue", "")
@@ -71,6 +72,8 @@ def measure(sheet: Sheet) -> None:
     # A record is an Event that the worker sets.
     sheet.batch("record", "put(done.set)", env, "wait()")
     sheet.asleep("record", "put(done.set)", env, "wait()")
+    env["Event"] = threading.Event
+    sheet.batch("record_new", "put(Event().set)", env, "wait()")
     sheet.batch("nop", "put(nop)", env, "wait()")
     sheet.asleep("nop", "put(nop)", env, "wait()")
     done.set()
@@ -81,9 +84,23 @@ def measure(sheet: Sheet) -> None:
     sheet.single("cross", "put(ready.release); put2(ready.acquire); s2.synchronize()", env, "wait()")
     sheet.hops(lambda n: hops(s, s2, n), rounds=3)
     sheet.delay(s.put, s.synchronize)
+    sheet.single("function_lock", "put(ready.release); ready.acquire()", env)
     sheet.rate("functions_rate", lambda n: fill([s], n), 50_000)
+    sheet.rate("stream1_rate", lambda n: fill([s], n), 100_000)
     streams = [Stream() for _ in range(8)]
     sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 80_000)
+    for name, size in SIZES.items():
+        with sheet.attempt(f"copy_{name}"):
+            copy = copier(size)
+            sheet.copies(name, "put(copy); wait()", {**env, "copy": copy}, "wait()", "put(copy)")
+
+
+def copier(size: int) -> Callable[[], None]:
+    """Return a function that copies between two of NumPy's arrays."""
+    import numpy as np
+
+    source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
+    return lambda: np.copyto(target, source)
 
 
 def put_many(s: Stream, count: int) -> None:
