@@ -1,17 +1,11 @@
 package host
 
-/*
-#include <stdint.h>
-#include <string.h>
-
-static void hs_slice(uint64_t dst, uint64_t src, uint64_t size) {
-	memcpy((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, size);
-}
-*/
+// #include "copy.h"
 import "C"
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
@@ -21,13 +15,25 @@ const (
 	// shareLeast is the size from which a copy is cut into slices, which the
 	// engine and the threads that wait for it take in turn.
 	shareLeast = 1 << 20
-	// sliceMost bounds a slice: a thread that waits looks at its limit between two.
-	sliceMost  = 4 << 20
+	// sliceMost bounds a slice: a thread that waits looks at its limit between two,
+	// and at the end one thread may wait for the slice of another.
+	sliceMost  = 1 << 20
 	sliceLeast = 256 << 10
 	// soonNS is how long a thread that took part looks for the end of the last
 	// slices before it sleeps: waking it would take as long as one of them.
 	soonNS = 50_000
 )
+
+// streamingFrom is the size from which copies use streaming stores.
+var streamingFrom = uint64(C.hs_streaming_from())
+
+// streaming says whether a copy of that size uses streaming stores.
+func streaming(size uint64) C.int {
+	if size > streamingFrom {
+		return 1
+	}
+	return 0
+}
 
 // share is how far a shared copy is.
 type share struct {
@@ -41,22 +47,13 @@ func (w *copyWork) shared() bool {
 	return w.Height == 1 && w.Width >= shareLeast && w.Release == 0 && w.Before == nil
 }
 
-// runShared copies slices until none is left or stop says so, and reports
-// whether it copied the last one of all.
-func (w *copyWork) runShared(stop func() bool) bool {
+// runShared copies slices until none is left or limit nanoseconds are over
+// (negative: no limit), and reports whether it copied the last one of all.
+func (w *copyWork) runShared(limit int64) bool {
 	slice := min(max(w.Width/16, sliceLeast), sliceMost)
-	for stop == nil || !stop() {
-		from := w.share.taken.Add(slice) - slice
-		if from >= w.Width {
-			return false
-		}
-		n := min(slice, w.Width-from)
-		C.hs_slice(C.uint64_t(w.Dst+from), C.uint64_t(w.Src+from), C.uint64_t(n))
-		if w.share.done.Add(n) == w.Width {
-			return true
-		}
-	}
-	return false
+	return C.hs_copy_slices((*C.uint64_t)(unsafe.Pointer(&w.share.taken)), (*C.uint64_t)(unsafe.Pointer(&w.share.done)),
+		C.uint64_t(w.Dst), C.uint64_t(w.Src), C.uint64_t(w.Width), C.uint64_t(slice), streaming(w.Width),
+		C.int64_t(limit)) == 1
 }
 
 // share lets the thread that waits for p take part in the copies that run on
@@ -69,17 +66,19 @@ func (e *engine) share(p point, limit int64) (reached bool, soon int64) {
 	}
 	s := p.at.on
 	clock := RealTime()
-	end := clock.Now() + limit
-	stop := func() bool { return limit != driver.Forever && clock.Now() >= end }
-	for s.state == sched.Running && !stop() {
+	left := limit
+	for s.state == sched.Running && left != 0 {
 		w, ok := s.q.front().ref.(*copyWork)
 		if !ok || !w.shared() || w.share.taken.Load() >= w.Width {
 			break
 		}
 		soon = soonNS
 		e.Unlock()
-		done := w.runShared(stop)
+		done := w.runShared(left)
 		e.Lock()
+		if limit != driver.Forever {
+			left = max(0, limit-clock.Now())
+		}
 		if done {
 			e.finish(s)
 			e.advance(s)

@@ -4,15 +4,15 @@ package host
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "copy.h"
 
-static void hs_copy(uint64_t dst, uint64_t src, uint64_t dpitch, uint64_t spitch, uint64_t width, uint64_t height) {
-	char *to = (char *)(uintptr_t)dst;
-	const char *from = (const char *)(uintptr_t)src;
+static void hs_copy(uint64_t dst, uint64_t src, uint64_t dpitch, uint64_t spitch, uint64_t width, uint64_t height,
+                    int streaming) {
 	if (height == 1 || (dpitch == width && spitch == width)) {
-		memcpy(to, from, width * height);
+		hs_copy_bytes(dst, src, width * height, streaming);
 		return;
 	}
-	for (uint64_t i = 0; i < height; i++) memcpy(to + i * dpitch, from + i * spitch, width);
+	for (uint64_t i = 0; i < height; i++) hs_copy_bytes(dst + i * dpitch, src + i * spitch, width, 0);
 }
 
 static void hs_fill(uint64_t dst, uint64_t count, uint32_t value, int size) {
@@ -63,7 +63,7 @@ type copyWork struct {
 
 func (w *copyWork) run() bool {
 	if w.shared() {
-		return w.runShared(nil)
+		return w.runShared(driver.Forever)
 	}
 	w.copyAll()
 	return true
@@ -75,7 +75,7 @@ func (w *copyWork) copyAll() {
 		w.Before()
 	}
 	C.hs_copy(C.uint64_t(w.Dst), C.uint64_t(w.Src), C.uint64_t(w.DstPitch), C.uint64_t(w.SrcPitch),
-		C.uint64_t(w.Width), C.uint64_t(w.Height))
+		C.uint64_t(w.Width), C.uint64_t(w.Height), streaming(w.Width*w.Height))
 	if w.Release != 0 {
 		C.hs_free(C.uint64_t(w.Release))
 	}

@@ -1,0 +1,23 @@
+// Copies of the host device; see copy.go.
+#ifndef HALSTREAM_HOST_COPY_H
+#define HALSTREAM_HOST_COPY_H
+
+#include <stdint.h>
+
+// hs_streaming_from returns the size from which a copy uses streaming stores,
+// UINT64_MAX where the processor has none that are known to pay.
+uint64_t hs_streaming_from(void);
+
+// hs_copy_bytes copies between two ranges that do not overlap. With streaming
+// stores the bytes are visible to every thread that synchronizes with the caller
+// afterwards, as with memcpy. Called on any thread, with no lock held.
+void hs_copy_bytes(uint64_t dst, uint64_t src, uint64_t size, int streaming);
+
+// hs_copy_slices copies slices of a range that several threads share, until none
+// is left or limit_ns (< 0: no limit) is over, and returns 1 on the thread that
+// copied the last byte of all, else 0. *taken counts the bytes that some thread
+// copies or has copied, *done those that are copied.
+int hs_copy_slices(uint64_t *taken, uint64_t *done, uint64_t dst, uint64_t src, uint64_t width, uint64_t slice,
+                   int streaming, int64_t limit_ns);
+
+#endif

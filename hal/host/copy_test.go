@@ -1,0 +1,111 @@
+package host
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"halstream/hal/driver"
+)
+
+// setStreamingFrom changes from which size copies use streaming stores, where the
+// processor has them, and returns a function that restores it.
+func setStreamingFrom(size uint64) (restore func()) {
+	before := streamingFrom
+	if before != ^uint64(0) {
+		streamingFrom = size
+	}
+	return func() { streamingFrom = before }
+}
+
+func address(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// numbered returns bytes that differ from their neighbours and from 0xff.
+func numbered(size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i*7+i>>8) % 251
+	}
+	return b
+}
+
+// checkCopied verifies target[at:at+size] and that all around it is still 0xff.
+func checkCopied(t require.TestingT, target []byte, at int, source []byte) {
+	end := at + len(source)
+	require.True(t, slices.Equal(source, target[at:end]), "the bytes differ")
+	for i, b := range target {
+		if i < at || i >= end {
+			require.Equal(t, byte(0xff), b, "byte %d outside the copy was written", i)
+		}
+	}
+}
+
+func TestStreamingStoresCopyExactlyTheRange(t *testing.T) {
+	defer setStreamingFrom(0)()
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 3000).Draw(t, "size")
+		from, at := rapid.IntRange(0, 130).Draw(t, "from"), rapid.IntRange(0, 130).Draw(t, "at")
+		source := numbered(from + size)
+		target := slices.Repeat([]byte{0xff}, at+size+130)
+		w := &copyWork{Copy: driver.Copy{
+			Dst: address(target) + uint64(at), Src: address(source) + uint64(from), Width: uint64(size), Height: 1,
+		}}
+		w.copyAll()
+		checkCopied(t, target, at, source[from:])
+		runtime.KeepAlive(source)
+	})
+}
+
+func TestASharedCopyEndsOnceAndCopiesEveryByte(t *testing.T) {
+	for name, from := range map[string]uint64{"streaming": 0, "plain": ^uint64(0)} {
+		t.Run(name, func(t *testing.T) {
+			defer setStreamingFrom(from)()
+			const size, at = 5<<20 + 1234, 77
+			source, target := numbered(size), slices.Repeat([]byte{0xff}, at+size+130)
+			for range 5 {
+				clear(target[at : at+size])
+				w := &copyWork{Copy: driver.Copy{Dst: address(target) + at, Src: address(source), Width: size, Height: 1}}
+				require.True(t, w.shared())
+				var threads sync.WaitGroup
+				var mu sync.Mutex
+				ended := 0
+				for range 4 {
+					threads.Go(func() {
+						if w.runShared(driver.Forever) {
+							mu.Lock()
+							ended++
+							mu.Unlock()
+						}
+					})
+				}
+				threads.Wait()
+				require.Equal(t, 1, ended, "threads that ended the copy")
+				checkCopied(t, target, at, source)
+			}
+			runtime.KeepAlive(source)
+		})
+	}
+}
+
+func TestASharedCopyTakesNoSliceAfterItsLimit(t *testing.T) {
+	source, target := numbered(2<<20), make([]byte, 2<<20)
+	w := &copyWork{Copy: driver.Copy{Dst: address(target), Src: address(source), Width: 2 << 20, Height: 1}}
+	require.False(t, w.runShared(0))
+	require.Zero(t, w.share.taken.Load())
+	require.True(t, w.runShared(1<<62), "a limit that is not over")
+	require.True(t, slices.Equal(source, target))
+}
+
+func TestOnlyCopiesThatDoNotFitTheCacheUseStreamingStores(t *testing.T) {
+	defer setStreamingFrom(1000)()
+	if streamingFrom != 1000 {
+		t.Skip("this processor has no streaming stores that are used")
+	}
+	require.Zero(t, streaming(1000))
+	require.EqualValues(t, 1, streaming(1001))
+}
