@@ -3,6 +3,7 @@ package haltest
 import (
 	"encoding/binary"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,25 @@ var copyCases = []testCase{
 			k.Sync(s)
 			require.Equal(k, pattern(int(size), 9), out)
 			require.Equal(k, byte(0xee), k.Read(a)[size-1])
+		}
+	}},
+	{"M3_large_copies_move_every_byte_and_no_other", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		const guard = 200
+		// Below and above the size from which copies are cut and shared.
+		for _, size := range []int64{1<<20 - 1, 1<<20 + 1, 1_300_003} {
+			h, in := k.Pinned(size + guard)
+			back, out := k.Pinned(size + guard)
+			b := k.Alloc(0, size+guard)
+			copy(in, pattern(int(size+guard), 3))
+			k.Fill(s, b, 0xee)
+			k.Copy(s, b.Start+77, h.Start+31, uint64(size))
+			k.Copy(s, back.Start, b.Start, uint64(size+guard))
+			k.Sync(s)
+			require.True(k, slices.Equal(in[31:31+size], out[77:77+size]), "%d bytes differ", size)
+			for _, rest := range [][]byte{out[:77], out[77+size:]} {
+				require.Equal(k, slices.Repeat([]byte{0xee}, len(rest)), rest, "around %d bytes", size)
+			}
 		}
 	}},
 	{"M3_ranges_lie_in_one_block", Memory, func(k *Kit) {

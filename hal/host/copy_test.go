@@ -45,7 +45,7 @@ func checkCopied(t require.TestingT, target []byte, at int, source []byte) {
 	}
 }
 
-func TestStreamingStoresCopyExactlyTheRange(t *testing.T) {
+func TestM3_streaming_stores_copy_exactly_the_range(t *testing.T) {
 	defer setStreamingFrom(0)()
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 3000).Draw(t, "size")
@@ -61,7 +61,7 @@ func TestStreamingStoresCopyExactlyTheRange(t *testing.T) {
 	})
 }
 
-func TestASharedCopyEndsOnceAndCopiesEveryByte(t *testing.T) {
+func TestM3_a_shared_copy_ends_once_and_copies_every_byte(t *testing.T) {
 	for name, from := range map[string]uint64{"streaming": 0, "plain": ^uint64(0)} {
 		t.Run(name, func(t *testing.T) {
 			defer setStreamingFrom(from)()
@@ -73,11 +73,12 @@ func TestASharedCopyEndsOnceAndCopiesEveryByte(t *testing.T) {
 				require.True(t, w.shared())
 				var threads sync.WaitGroup
 				var mu sync.Mutex
-				ended := 0
+				ended, copied := 0, uint64(0)
 				for range 4 {
 					threads.Go(func() {
 						if w.runShared(driver.Forever) {
 							mu.Lock()
+							copied = w.share.done.Load()
 							ended++
 							mu.Unlock()
 						}
@@ -85,6 +86,7 @@ func TestASharedCopyEndsOnceAndCopiesEveryByte(t *testing.T) {
 				}
 				threads.Wait()
 				require.Equal(t, 1, ended, "threads that ended the copy")
+				require.EqualValues(t, size, copied, "bytes that were copied when it ended")
 				checkCopied(t, target, at, source)
 			}
 			runtime.KeepAlive(source)
@@ -92,7 +94,7 @@ func TestASharedCopyEndsOnceAndCopiesEveryByte(t *testing.T) {
 	}
 }
 
-func TestASharedCopyTakesNoSliceAfterItsLimit(t *testing.T) {
+func TestM3_a_shared_copy_takes_no_slice_after_its_limit(t *testing.T) {
 	source, target := numbered(2<<20), make([]byte, 2<<20)
 	w := &copyWork{Copy: driver.Copy{Dst: address(target), Src: address(source), Width: 2 << 20, Height: 1}}
 	require.False(t, w.runShared(0))
@@ -101,7 +103,7 @@ func TestASharedCopyTakesNoSliceAfterItsLimit(t *testing.T) {
 	require.True(t, slices.Equal(source, target))
 }
 
-func TestOnlyCopiesThatDoNotFitTheCacheUseStreamingStores(t *testing.T) {
+func TestM3_only_copies_that_do_not_fit_the_cache_use_streaming_stores(t *testing.T) {
 	defer setStreamingFrom(1000)()
 	if streamingFrom != 1000 {
 		t.Skip("this processor has no streaming stores that are used")
