@@ -242,16 +242,27 @@ func (e *engine) stamp(o *op) {
 	}
 }
 
-// start gives an engine to the stream, or queues it for one.
+// assigned is a running operation that an engine has not begun yet.
+type assigned struct {
+	stream *Stream
+	work   work
+}
+
+// start gives an engine to the stream, or queues it for one. An engine that is about
+// to look for work is preferred: starting another one costs the caller more.
 func (e *engine) start(s *Stream) {
 	d := s.dev
+	w := s.q.front().ref.(work)
+	if d.leaving > len(d.next) && d.backlog.Len() == 0 {
+		d.next = append(d.next, assigned{s, w})
+		return
+	}
 	if d.busy == e.engines {
 		s.state = sched.Queued
 		d.backlog.Push(s.level, s)
 		return
 	}
 	d.busy++
-	w := s.q.front().ref.(work)
 	if n := len(d.resting); n > 0 {
 		r := d.resting[n-1]
 		d.resting = d.resting[:n-1]
@@ -299,16 +310,23 @@ func (e *engine) rest(d *Device, r *resting) (*Stream, work) {
 // work runs engine operations of a device, the most urgent stream's first,
 // until none comes for a while.
 func (e *engine) work(d *Device, s *Stream, w work) {
+	defer yieldToWaker()()
 	for {
 		done := w.run()
 		e.Lock()
 		if done {
 			e.finish(s)
 			e.advance(s)
+		} else {
+			d.leaving--
 		}
-		next, ok := d.backlog.Pop()
 		var r *resting
-		if ok {
+		var next *Stream
+		if len(d.next) > 0 {
+			next, w = d.next[0].stream, d.next[0].work
+			d.next = slices.Delete(d.next, 0, 1)
+		} else if queued, ok := d.backlog.Pop(); ok {
+			next = queued
 			next.state = sched.Running
 			if e.following {
 				next.began = e.clock.Now()

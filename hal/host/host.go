@@ -116,10 +116,14 @@ type Device struct {
 	last     *epoch  // of the legacy order, the one that takes new work
 	active   *Stream // list of streams with work
 	busy     int     // engines at work
-	resting  []*resting
-	memory   *region
-	pinned   *region             // of the driver
-	backlog  prio.Queue[*Stream] // streams whose operation waits for an engine
+	// leaving says how many of these have no more to do, as a thread that took part
+	// has ended their copy, and are about to look for work. next is for them.
+	leaving int
+	next    []assigned
+	resting []*resting
+	memory  *region
+	pinned  *region             // of the driver
+	backlog prio.Queue[*Stream] // streams whose operation waits for an engine
 }
 
 // Name implements driver.Device.

@@ -80,6 +80,7 @@ func (e *engine) share(p point, limit int64) (reached bool, soon int64) {
 			left = max(0, limit-clock.Now())
 		}
 		if done {
+			s.dev.leaving++
 			e.finish(s)
 			e.advance(s)
 			e.point(sched.Ended, s, nil, 0)
