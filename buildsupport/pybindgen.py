@@ -24,6 +24,7 @@ HEAD = r"""
 #include <string.h>
 #include "halstream_go.h"
 #include "caller.h"
+#include "calls.h"
 
 /* Keep in step with errorPrefix and errorRecord in pybuild/records.go. */
 static PyObject *refused(void)
@@ -58,6 +59,38 @@ static PyObject *wrong_count(const char *name, int want, Py_ssize_t got)
 """
 
 TAIL = r"""
+/* The functions that the C classes of streams and events call. */
+#define CALL_1(name, function) \
+    static int64_t call_##name(int64_t a) { return halstream_enter() ? (refused(), 0) : function(a); }
+#define CALL_2(name, function) \
+    static int64_t call_##name(int64_t a, int64_t b) { return halstream_enter() ? (refused(), 0) : function(a, b); }
+#define CALL_3(name, function) \
+    static int64_t call_##name(int64_t a, int64_t b, int64_t c) \
+    { \
+        return halstream_enter() ? (refused(), 0) : function(a, b, c); \
+    }
+CALL_1(stream_status, pybuild_StreamStatus)
+CALL_1(stream_nop, pybuild_StreamNop)
+CALL_2(stream_record, pybuild_StreamRecord)
+CALL_3(stream_record_new, pybuild_StreamRecordNew)
+CALL_2(stream_wait_event, pybuild_StreamWaitEvent)
+CALL_2(stream_wait_stream, pybuild_StreamWaitStream)
+CALL_1(stream_query, pybuild_StreamQuery)
+CALL_2(stream_sync, pybuild_StreamSync)
+CALL_1(event_query, pybuild_EventQuery)
+CALL_2(event_sync, pybuild_EventSync)
+CALL_2(event_recorded, pybuild_EventRecorded)
+CALL_2(event_new, pybuild_EventNew)
+CALL_2(reap_events, pybuild_ReapEvents)
+
+static const halstream_calls calls = {
+    sizeof(halstream_calls), &halstream_slow, &halstream_plain, &halstream_devices, &halstream_recorded,
+    &halstream_running, halstream_inside,
+    call_stream_status, call_stream_nop, call_stream_record, call_stream_record_new, call_stream_wait_event,
+    call_stream_wait_stream, call_stream_query, call_stream_sync, call_event_query, call_event_sync,
+    call_event_recorded, call_event_new, call_reap_events,
+};
+
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};
 
 /* The one Go runtime of a process keeps one set of threads, handles and pending
@@ -74,6 +107,12 @@ PyMODINIT_FUNC PyInit_%(name)s(void)
     PyObject *state = PyDict_New();
     if (state == NULL || PyModule_AddObject(m, "process_state", state) < 0) {
         Py_XDECREF(state);
+        Py_DECREF(m);
+        return NULL;
+    }
+    PyObject *capsule = PyCapsule_New((void *)&calls, HALSTREAM_CALLS, NULL);
+    if (capsule == NULL || PyModule_AddObject(m, "calls", capsule) < 0) {
+        Py_XDECREF(capsule);
         Py_DECREF(m);
         return NULL;
     }

@@ -353,6 +353,10 @@ func (t *Thread) Device(rt *Runtime) *Device {
 	return t.current
 }
 
+// Inside reports whether a function of a stream runs on the thread: it may call
+// nothing of the runtime (H3).
+func (t *Thread) Inside() bool { return t.inFunction }
+
 // Serves reports whether the thread takes functions of a queue.
 func (t *Thread) Serves() bool { return t.serves.Load() != nil }
 

@@ -19,15 +19,16 @@ var allowed = map[string][]string{
 	"hal/pages":      {},
 	"hal/park":       {},
 	"hal/prio":       {},
-	"hal/driver":     {"hal/park"},
+	"hal/status":     {},
+	"hal/driver":     {"hal/park", "hal/status"},
 	"hal/host/sched": {"hal/driver", "hal/park", "hal/prio"},
-	"hal/host":       {"hal/bestfit", "hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio"},
-	"hal":            {"hal/addrmap", "hal/bestfit", "hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio"},
+	"hal/host":       {"hal/bestfit", "hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio", "hal/status"},
+	"hal":            {"hal/addrmap", "hal/bestfit", "hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio", "hal/status"},
 	"hal/order":      {"hal"},
 	"hal/stall":      {"hal", "hal/driver"},
 	"hal/haltest":    {"hal", "hal/driver"},
 	"cuda":           {"hal", "hal/driver", "hal/park"},
-	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/stall"},
+	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/stall", "hal/status"},
 }
 
 // TestImports checks that packages import only the layers below them: backends the

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/status"
 )
 
 // listeners are the functions and logs that are notified of operations. Without
@@ -14,6 +15,7 @@ type listeners struct {
 	notifier notifier
 	mu       sync.Mutex
 	current  atomic.Pointer[listenerSet]
+	words    *atomic.Uint32 // the runtime's
 	ids      atomic.Uint32
 	sites    atomic.Pointer[func() uint32]
 }
@@ -100,8 +102,11 @@ func (l *listeners) change(f func(*listenerSet)) {
 	f(a)
 	a.timed = slices.ContainsFunc(a.logs, func(g *Log) bool { return g.clock != nil })
 	if len(a.functions) == 0 && len(a.logs) == 0 {
-		a = nil
+		l.current.Store(nil)
+		l.words.And(^uint32(status.Listened))
+		return
 	}
+	l.words.Or(status.Listened) // before it is notified, so that no operation is missed
 	l.current.Store(a)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/host"
+	"halstream/hal/status"
 )
 
 // Runtime is one opened backend with its devices.
@@ -31,7 +32,9 @@ type Runtime struct {
 	sim      driver.Simulator
 	vendor   driver.VendorDriver
 	eventIDs atomic.Uint64
-	gateIDs  atomic.Uint64
+	// words has a bit for each reason why calls need the core, see Status.
+	words   *atomic.Uint32
+	gateIDs atomic.Uint64
 }
 
 // Open makes a runtime of a driver, which the runtime closes. threads bounds how many
@@ -41,8 +44,10 @@ type Runtime struct {
 //   - [ErrAbsent]: the driver has no device.
 //   - The error of the driver for a device that it cannot open.
 func Open(drv driver.Driver, threads int) (*Runtime, error) {
-	rt := &Runtime{drv: drv, Funcs: newQueue(threads)}
+	rt := &Runtime{drv: drv, Funcs: newQueue(threads), words: status.NewWord()}
+	rt.listeners.words = rt.words
 	rt.sim, _ = drv.(driver.Simulator)
+	rt.noteSchedule()
 	rt.vendor, _ = drv.(driver.VendorDriver)
 	if q, ok := drv.(driver.Sequencer); ok {
 		q.OnSequence(rt.listeners.notifier.sequence)
@@ -202,6 +207,7 @@ func (rt *Runtime) Close() {
 	if !rt.ended.CompareAndSwap(false, true) {
 		return
 	}
+	rt.words.Or(status.Ended)
 	rt.Funcs.Close()
 	for _, d := range rt.devices {
 		d.pool.drain(d)
@@ -229,7 +235,10 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 		return driver.Errorf(driver.NotSupported, op, "schedules need the host device, and the backend in use is %s: "+
 			"its hardware chooses the order; set HALSTREAM_BACKEND=host", rt.Name())
 	}
-	if err := rt.sim.SetSchedule(text, c); err != nil {
+	rt.words.Or(status.Stepped) // before the backend changes, so that no call is missed
+	err := rt.sim.SetSchedule(text, c)
+	rt.noteSchedule()
+	if err != nil {
 		return err
 	}
 	// What a run reads before it writes it must not depend on earlier runs. Memory

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"halstream/hal/driver"
+	"halstream/hal/status"
 )
 
 // StreamOptions are the properties of a new stream. The zero value is the
@@ -28,6 +29,7 @@ type Stream struct {
 	isDefault bool // a default stream, which cannot be closed
 	external  bool // created by another library
 	ctx       *Context
+	words     *status.Stream // nil where the backend has none
 	closed    atomic.Bool
 	failures  atomic.Uint64
 	queue     atomic.Pointer[Queue]
@@ -67,6 +69,7 @@ func (d *Device) newStream(o StreamOptions, ctx *Context) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.keepStatus()
 	d.handles.add(s)
 	return s, nil
 }
@@ -382,6 +385,7 @@ func (s *Stream) Close(t *Thread) error {
 // close is Close without its checks, also for default streams.
 func (s *Stream) close() {
 	if s.closed.CompareAndSwap(false, true) {
+		s.noteClosed()
 		s.dev.handles.remove(s) // the library may reuse the number at once
 		s.leaveQueue(s.queue.Load())
 		s.dropFailure()

@@ -1,4 +1,5 @@
 #include "caller.h"
+#include "calls.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,6 +9,11 @@
 
 _Thread_local halstream_thread halstream_self;
 static halstream_thread nobody;
+static uint32_t always = 1; /* until a backend is in use, and after the end */
+uint32_t *halstream_slow = &always;
+int64_t halstream_plain, halstream_devices;
+int32_t halstream_running;
+halstream_place halstream_recorded;
 halstream_thread *halstream_caller = &nobody;
 int halstream_forked;
 static atomic_int over;
@@ -16,7 +22,13 @@ static atomic_int over;
 extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern void PyEval_RestoreThread(void *state) __attribute__((weak));
 
-void halstream_end(void) { atomic_store(&over, 1); }
+int halstream_inside(void) { return halstream_self.inside; }
+
+void halstream_end(void)
+{
+    halstream_slow = &always;
+    atomic_store(&over, 1);
+}
 
 void *halstream_unlock(void)
 {
@@ -55,7 +67,11 @@ static void thread_ends(void *value)
     while (!atomic_compare_exchange_weak(&ended, &n->next, n)) {}
 }
 
-static void forked(void) { halstream_forked = 1; }
+static void forked(void)
+{
+    halstream_forked = 1;
+    halstream_slow = &always;
+}
 
 __attribute__((constructor)) static void prepare(void)
 {

@@ -12,6 +12,7 @@ typedef struct halstream_thread {
     int32_t slot; /* index in pybuild's table of threads, 0 before the first call */
     int32_t released; /* how often the thread has released Python's lock, each within the other */
     int32_t tid; /* the system's number of the thread, since its first call */
+    int32_t inside; /* 1 while the thread runs a function of a stream */
     int32_t handling; /* 1 while a wait of the thread runs handlers of signals */
 } halstream_thread;
 

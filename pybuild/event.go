@@ -25,17 +25,21 @@ func EventNew(ordinal, flags int64) (id int64, err error) {
 			return 0, err
 		}
 	}
-	e, err := r.NewEvent(t, d, hal.EventOptions{
+	e, err := r.NewEvent(t, d, eventOptions(flags))
+	if err != nil {
+		return 0, raise(err)
+	}
+	return insert(e), nil
+}
+
+func eventOptions(flags int64) hal.EventOptions {
+	return hal.EventOptions{
 		Timing:       flags&timing != 0,
 		BlockingSync: flags&blockingSync != 0,
 		Interprocess: flags&interprocess != 0,
 		NotWaitable:  flags&notWaitable != 0,
 		Kind:         hal.EventKind(flags >> kindShift),
-	})
-	if err != nil {
-		return 0, raise(err)
 	}
-	return insert(e), nil
 }
 
 // EventFlags returns the flags the event was made with.

@@ -68,6 +68,7 @@ func HostNext(token int64, failure string, limit int64) (packed int64, err error
 	if task == (hal.Task{}) && err == nil && !unreported {
 		unlocked(func() { task, err = q.Next(t, limit) })
 	}
+	noteInside(t)
 	if err != nil {
 		return 0, raise(err)
 	}

@@ -52,6 +52,9 @@ func insert(object any) int64 {
 		if _, handled := s.Handle(); handled {
 			handledIDs[s] = id
 		}
+		if w := s.Status(); w != nil {
+			w.ID.Store(uint64(id))
+		}
 	}
 	return id
 }
@@ -79,8 +82,13 @@ func remove(id int64) {
 	if object == nil {
 		return
 	}
-	if s, ok := object.(*hal.Stream); ok && handledIDs[s] == id {
-		delete(handledIDs, s)
+	if s, ok := object.(*hal.Stream); ok {
+		if handledIDs[s] == id {
+			delete(handledIDs, s)
+		}
+		if w := s.Status(); w != nil {
+			w.ID.Store(0)
+		}
 	}
 	slot := id >> lowBits & (1<<slotBits - 1)
 	entries[slot].object = nil

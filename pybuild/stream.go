@@ -113,7 +113,9 @@ func StreamRecord(id, eventID int64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return enqueued(t, s, s.Record(t, e))
+	err = s.Record(t, e)
+	notePlace(e)
+	return enqueued(t, s, err)
 }
 
 // StreamWaitEvent makes later work wait for an event.

@@ -39,8 +39,13 @@ except ModuleNotFoundError:  # CPython 3.10; pytest brings it
     import tomli as tomllib  # type: ignore[no-redef]
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from build_backend import find_c_compiler  # noqa: E402
+from buildsupport.handles import compile_handles  # noqa: E402
+
 ENTRIES = ROOT / "tools" / "mutants.toml"
 TABLE = ROOT / "docs" / "mutants.md"
+HANDLES = Path("python", "halstream", "_core", "_handles.abi3.so")
 FEWEST = 75
 # A fault may make a test hang. The limits of the tests end it long before this one.
 LIMIT = 240
@@ -68,9 +73,14 @@ class Mutant:
     clause: str
     after: str = ""  # `old` is looked for behind this text only
 
+    @property
+    def handles(self) -> bool:
+        """True for a file of the base classes in C, which the tests of Python see once it is compiled."""
+        return Path(self.file).name.startswith("_handles")
+
     def groups(self) -> list[tuple[str, ...]]:
         """Return where tests of the clause are: Go packages and the names to run, or Python files."""
-        if not self.file.endswith((".go", ".c", ".h")):
+        if not self.file.endswith((".go", ".c", ".h")) or self.handles:
             files = files_of(self.clause)
             return [("pytest", *files)] if files else []
         if self.file.startswith("cuda/"):
@@ -172,7 +182,7 @@ def copy_tree(target: Path) -> None:
     """Copy what git knows or would add, the built extension and the look-alike driver."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-    built = [*(ROOT / "python").rglob("_halstream*.so"), *(ROOT / "build" / "fakecuda").glob("*.so")]
+    built = [*(ROOT / "python").rglob("_ha*.abi3.so"), *(ROOT / "build" / "fakecuda").glob("*.so")]
     names += [str(p.relative_to(ROOT)) for p in built]
     for name in filter(None, names):
         source = ROOT / name
@@ -233,16 +243,20 @@ def try_mutant(mutant: Mutant, tree: Path) -> tuple[bool, str]:
         path.write_text(mutant.apply(original))
         if mutant.file.endswith(".py"):
             compile(path.read_text(), mutant.file, "exec")
+        if mutant.handles:
+            compile_handles(tree, find_c_compiler(), tree / HANDLES)
         for group in mutant.groups():
             code, output = run(command(group, [mutant.clause]), tree)
             if code:
                 break
     except ValueError as exc:
         return False, f"does not apply: {exc}"
-    except SyntaxError as exc:
+    except (SyntaxError, SystemExit) as exc:
         return False, f"does not compile: {exc}"
     finally:
         path.write_text(original)
+        if mutant.handles:
+            shutil.copy2(ROOT / HANDLES, tree / HANDLES)
     if code == 0:
         return False, "not detected"
     if "[build failed]" in output or "[setup failed]" in output:

@@ -31,6 +31,7 @@ Written by tools/stubs.py, one function a line.
 from typing import Any
 
 process_state: dict[str, Any]
+calls: Any  # a capsule with the functions that the C classes call
 
 '''
 

@@ -89,6 +89,7 @@ func (e *engine) add(s *Stream, o *op) {
 	o.ep = ep
 	if ep != nil {
 		ep.pending++
+		s.dev.noteOrder()
 	}
 	s.q.push(o)
 	if !parallel {
@@ -214,10 +215,10 @@ func (e *engine) finish(s *Stream) {
 		}
 	}
 	if ep != nil {
-		e.left(ep, 1)
+		e.left(s.dev, ep, 1)
 	}
 	for _, ep := range droppedEpochs {
-		e.left(ep, 1)
+		e.left(s.dev, ep, 1)
 	}
 	if changed {
 		e.checkValues()

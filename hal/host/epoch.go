@@ -32,7 +32,7 @@ func (d *Device) join(s *Stream) *epoch {
 }
 
 // left counts n operations of ep as done, and opens the epochs behind it.
-func (e *engine) left(ep *epoch, n int) {
+func (e *engine) left(d *Device, ep *epoch, n int) {
 	ep.pending -= n
 	for ep.pending == 0 && ep.open && ep.next != nil {
 		ep = ep.next
@@ -42,5 +42,19 @@ func (e *engine) left(ep *epoch, n int) {
 		for _, s := range parked {
 			e.advance(s)
 		}
+	}
+	d.noteOrder()
+}
+
+// noteOrder keeps the word by which C code sees whether the legacy order can hold
+// up a new operation of an ordered stream.
+func (d *Device) noteOrder() {
+	last := d.last
+	var held uint32
+	if !last.open || last.legacy && last.pending > 0 {
+		held = 1
+	}
+	if d.order.Load() != held {
+		d.order.Store(held)
 	}
 }

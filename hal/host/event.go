@@ -6,6 +6,7 @@ import (
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 	"halstream/hal/park"
+	"halstream/hal/status"
 )
 
 // place is the n-th operation of a stream.
@@ -28,6 +29,24 @@ type Event struct {
 	set      bool  // settable events: recorded and not reset
 	parked   []*Stream
 	waits    int
+}
+
+// Recorded implements driver.StatusEvent.
+func (v *Event) Recorded() {
+	v.eng.Lock()
+	v.recorded = true
+	v.eng.Unlock()
+}
+
+// Place implements driver.StatusEvent.
+func (v *Event) Place() (*status.Stream, uint64) {
+	v.eng.Lock()
+	at := v.at
+	v.eng.Unlock()
+	if at.on == nil {
+		return nil, 0
+	}
+	return at.on.words, at.seq
 }
 
 // Query implements driver.Event.

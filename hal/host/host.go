@@ -13,10 +13,12 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 	"halstream/hal/prio"
+	"halstream/hal/status"
 )
 
 // Options configures the host backend. The zero value is the default.
@@ -100,8 +102,10 @@ func (d *Driver) DeviceCount() int { return d.count }
 
 // Open implements driver.Driver.
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
-	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}}
-	dev.default_ = &Stream{eng: d.eng, dev: dev, level: driver.Levels - 1, ordered: true, legacy: true}
+	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}, order: status.NewWord()}
+	dev.default_ = dev.newStream()
+	dev.default_.level, dev.default_.ordered, dev.default_.legacy = driver.Levels-1, true, true
+	dev.default_.words.Special.Or(status.Bound)
 	dev.pinned = d.pinned
 	dev.memory = newRegion(fmt.Sprintf("memory of device %d", ordinal), d.memory)
 	d.devices = append(d.devices, dev)
@@ -113,9 +117,10 @@ type Device struct {
 	eng      *engine
 	ordinal  int
 	default_ *Stream
-	last     *epoch  // of the legacy order, the one that takes new work
-	active   *Stream // list of streams with work
-	busy     int     // engines at work
+	last     *epoch         // of the legacy order, the one that takes new work
+	order    *atomic.Uint32 // not 0 while a new operation of an ordered stream may have to wait for the legacy one's
+	active   *Stream        // list of streams with work
+	busy     int            // engines at work
 	// leaving says how many of these have no more to do, as a thread that took part
 	// has ended their copy, and are about to look for work. next is for them.
 	leaving int
@@ -136,7 +141,22 @@ func (d *Device) Legacy() driver.Stream { return d.default_ }
 
 // NewStream implements driver.Device.
 func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
-	return &Stream{eng: d.eng, dev: d, id: o.ID, level: o.Level, ordered: o.Ordered}, nil
+	s := d.newStream()
+	s.id, s.level, s.ordered = o.ID, o.Level, o.Ordered
+	if s.ordered {
+		s.words.Order = d.order
+	}
+	return s, nil
+}
+
+// newStream returns a stream with words of its own, which go to a later one when
+// nothing refers to the stream any more: as long as it has work, its device does.
+func (d *Device) newStream() *Stream {
+	w := status.New(d.ordinal)
+	s := &Stream{eng: d.eng, dev: d, words: w, submitted: &w.Submitted, completed: &w.Completed}
+	s.first = w.Submitted.Load()
+	runtime.AddCleanup(s, (*status.Stream).Free, w)
+	return s
 }
 
 // NewEvent implements driver.Device.

@@ -5,6 +5,7 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
+	"halstream/hal/status"
 )
 
 // opKind is the kind of an operation.
@@ -47,9 +48,11 @@ type Stream struct {
 	legacy  bool
 
 	// The n-th operation is done when completed >= n. Both are written under
-	// the lock and may be read without it.
-	submitted atomic.Uint64
-	completed atomic.Uint64
+	// the lock and may be read without it, by C code, too: they are in words.
+	submitted *atomic.Uint64
+	completed *atomic.Uint64
+	words     *status.Stream
+	first     uint64 // what both were when the stream was made: others have had the words before
 
 	state         sched.State
 	q             fifo
@@ -189,13 +192,21 @@ func (s *Stream) Complete(err *driver.Error) (kept bool) {
 }
 
 // fail makes err the stream's error unless it has one, and reports whether it did.
-func (s *Stream) fail(err *driver.Error) bool { return s.failure.CompareAndSwap(nil, err) }
+// The lock is held.
+func (s *Stream) fail(err *driver.Error) bool {
+	kept := s.failure.CompareAndSwap(nil, err)
+	s.words.Special.Or(status.Failed)
+	return kept
+}
 
 // Failure implements driver.Stream.
 func (s *Stream) Failure() *driver.Error {
 	if s.failure.Load() == nil {
 		return nil
 	}
+	s.eng.Lock()
+	defer s.eng.Unlock()
+	s.words.Special.And(^uint32(status.Failed))
 	return s.failure.Swap(nil)
 }
 
@@ -223,6 +234,9 @@ func (s *Stream) Point() driver.Point {
 	s.eng.Unlock()
 	return point{s.eng, at}
 }
+
+// Status implements driver.StatusStream.
+func (s *Stream) Status() *status.Stream { return s.words }
 
 // Close implements driver.Stream. Pending work still runs; then the collector frees
 // the stream.

@@ -82,10 +82,10 @@ func (s *Stream) Level() uint8 { return s.level }
 func (s *Stream) State() sched.State { return s.state }
 
 // Enqueued implements sched.Stream.
-func (s *Stream) Enqueued() uint64 { return s.submitted.Load() }
+func (s *Stream) Enqueued() uint64 { return s.submitted.Load() - s.first }
 
 // Completed implements sched.Stream.
-func (s *Stream) Completed() uint64 { return s.completed.Load() }
+func (s *Stream) Completed() uint64 { return s.completed.Load() - s.first }
 
 // Head implements sched.Stream.
 func (s *Stream) Head() sched.Op {

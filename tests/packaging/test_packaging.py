@@ -114,43 +114,52 @@ def test_an_absent_backend_is_named(child: Child, name: str) -> None:
     assert name in done.stdout and "HALSTREAM_BACKEND=host" in done.stdout
 
 
-def extension() -> Path:
-    """Return the extension that this Python imports."""
-    found = sorted(Path(halstream.__file__).parent.glob("_halstream*.so"))
-    assert [p.name for p in found] == ["_halstream.abi3.so"]
+EXTENSIONS = ("_halstream", "_core/_handles")
+
+
+def extension(name: str) -> Path:
+    """Return one of the extensions that this Python imports."""
+    package = Path(halstream.__file__).parent
+    found = sorted(package.glob(f"{name}*.so"))
+    assert [str(p.relative_to(package)) for p in found] == [f"{name}.abi3.so"]
     return found[0]
 
 
-def readelf(*options: str) -> str:
-    """Return what readelf says about the extension."""
+def readelf(name: str, *options: str) -> str:
+    """Return what readelf says about an extension."""
     if sys.platform != "linux" or shutil.which("readelf") is None:
         pytest.skip("readelf is needed")
-    done = subprocess.run(["readelf", "--wide", *options, str(extension())], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["readelf", "--wide", *options, str(extension(name))], capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 
-def test_extension_needs_libc_only() -> None:
-    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf("--dynamic"))
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_extension_needs_libc_only(name: str) -> None:
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf(name, "--dynamic"))
     assert needed
     # The loader itself: where thread-local variables are found.
     assert [name for name in needed if name != "libc.so.6" and not name.startswith("ld-linux")] == []
 
 
-def test_extension_needs_no_newer_glibc() -> None:
-    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", readelf("--version-info"))
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_extension_needs_no_newer_glibc(name: str) -> None:
+    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", readelf(name, "--version-info"))
     assert versions
     assert max((int(a), int(b)) for a, b in versions) <= (2, 34)
 
 
-def test_extension_gives_one_name() -> None:
-    names = re.findall(r"(?m)GLOBAL\s+DEFAULT\s+\d+\s+(PyInit_\w+)$", readelf("--dyn-syms"))
-    assert names == ["PyInit__halstream"]
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_extension_gives_one_name(name: str) -> None:
+    names = re.findall(r"(?m)GLOBAL\s+DEFAULT\s+\d+\s+(PyInit_\w+)$", readelf(name, "--dyn-syms"))
+    assert names == [f"PyInit_{name.rpartition('/')[2]}"]
 
 
 def test_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     wanted = {f"halstream/{p.relative_to(PACKAGE)}" for p in sources()}
-    assert names == wanted | {"halstream/_halstream.abi3.so"}
+    assert names == wanted | {f"halstream/{name}.abi3.so" for name in EXTENSIONS}
     assert {"halstream/py.typed", "halstream/_halstream.pyi", "halstream/_native/_functions.pyi"} <= names
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from .. import _native
 from .._errors import KINDS, ForkError, WaitTimeoutError
@@ -83,6 +83,10 @@ class Base:
         if expected is not None and not isinstance(operand, expected):
             return self._wrong_type(operation, operand, expected)
         return _native.error(exc, self._errors)
+
+    def _raise(self, exc: BaseException, operation: str, operand: object) -> NoReturn:
+        """Raise what this class makes of an error of the core; the C half of the class calls it."""
+        raise self._fail(exc, operation, operand) from None
 
     def _synchronize(self, function: Callable[[int, int], int], timeout: float | None) -> None:
         try:

@@ -17,6 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _stack
+from ._handles import current_device as current_device
+from ._handles import current_stream as current_stream
 from ._stack import Entry, in_task, inside, taken_out, with_setting, without_settings
 from ._strict import strict as _strict
 
@@ -29,33 +31,6 @@ _thread = _stack.thread
 _process = _stack.process
 # Building the tuple directly costs half of what the class's constructor does.
 _make = tuple.__new__
-
-
-def current_device() -> int:
-    """Return the ordinal of the calling task's current device."""
-    entry = _top.get()
-    own = _thread.own
-    if entry is not None:
-        key = own.key
-        while entry is not None:
-            if entry[3] >= 0 and entry[0] is key:
-                return entry[3]
-            entry = entry[4]
-    device = own.device
-    return _process.device if device is None else device
-
-
-def current_stream(ordinal: int) -> Stream | None:
-    """Return the stream that is current on a device, None for its default stream."""
-    entry = _top.get()
-    own = _thread.own
-    if entry is not None:
-        key = own.key
-        while entry is not None:
-            if entry[1] == ordinal and entry[0] is key:
-                return entry[2]
-            entry = entry[4]
-    return own.streams.get(ordinal) or _process.streams.get(ordinal)
 
 
 def process_device() -> tuple[int, str]:

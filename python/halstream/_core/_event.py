@@ -1,4 +1,4 @@
-"""Event: a point on a stream."""
+"""Event: a point on a stream. `EventBase`, written in C, has its hot methods."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import operator
 from typing import Any, ClassVar, TypeVar
 
 from .. import _native
-from . import _current
+from . import _current, _handles
 from ._base import BLOCKING_SYNC, INTERPROCESS, REAP_AT, TIMING, Base, drain, reap, repr_after_fork
 from ._device import Device, ordinal
 from ._stream import Stream
@@ -20,7 +20,7 @@ _event_query = _native.raw("event_query")
 _event_sync = _native.raw("event_sync")
 
 
-class Event(Base):
+class Event(_handles.EventBase, Base):
     """A point on a stream; wait for it, ask for it, measure time between two.
 
     Parameters
@@ -50,8 +50,6 @@ class Event(Base):
     _stream_class: ClassVar[type[Stream]] = Stream
     # True where record() without a stream looks only at the current device (torch).
     _record_here: ClassVar[bool] = False
-    # False for a wrapper of an event that is closed by its handle.
-    _owned = True
 
     def __init__(
         self,
@@ -94,85 +92,50 @@ class Event(Base):
         self._owned = False
         return self.handle
 
-    def _create(self, ordinal: int, flags: int) -> None:
-        if len(reap) >= REAP_AT:
+    # Each of these is the whole of the method of `EventBase` without the underscore, or of the
+    # one whose name it begins with, which gives it the calls that it cannot answer alone.
+
+    def _create_event(self, ordinal: int, flags: int) -> None:
+        if len(reap) + _handles.dropped_count() >= REAP_AT:
             drain()
         try:
             self._id = _event_new(ordinal, flags)
         except RuntimeError as exc:
             raise self._fail(exc, "create event") from None
 
-    def record(self, stream: Any = None) -> None:
-        """Record on a stream; None is the current stream of the event's device.
-
-        An event without a device yet takes the current device's stream.
-
-        Raises
-        ------
-        WrongDeviceError
-            If the stream is on another device than the event.
-        TypeError
-            If `stream` is no stream.
-        ClosedError
-            If the event or the stream is closed.
-        """
+    def _record(self, stream: Any = None) -> None:
         if stream is None:
             try:
                 where = -1 if self._record_here else self._ordinal
             except RuntimeError as exc:
                 raise self._fail(exc, "record") from None
-            stream = self._stream_class._current(_current.current_device() if where < 0 else where)
+            here = self._stream_class._current(_current.current_device() if where < 0 else where)
+            _handles.EventBase.record(self, here)
+            return
         try:
             _stream_record(stream._id, self._id)
         except Exception as exc:
             other = self._adopt(stream, Stream)
             if other is None:
                 raise self._fail(exc, "record", stream, Stream) from None
-            Event.record(self, other)
+            Event._record(self, other)
 
-    def wait(self, stream: Any = None) -> None:
-        """Make later work of a stream (None: the current one) wait for this event.
-
-        Raises
-        ------
-        TypeError
-            If `stream` is no stream.
-        ClosedError
-            If the event or the stream is closed.
-        """
+    def _wait(self, stream: Any = None) -> None:
         if stream is None:
-            stream = self._stream_class._current(_current.current_device())
+            _handles.EventBase.wait(self, self._stream_class._current(_current.current_device()))
+            return
         try:
             _stream_wait_event(stream._id, self._id)
         except Exception as exc:
             raise self._fail(exc, "wait", stream, Stream) from None
 
-    def query(self) -> bool:
-        """Return True if the latest record is done, or there is none; never blocks.
-
-        Raises
-        ------
-        ClosedError
-            If the event is closed.
-        """
+    def _query(self) -> bool:
         try:
             return bool(_event_query(self._id))
         except RuntimeError as exc:
             raise self._fail(exc, "query") from None
 
-    def synchronize(self, timeout: float | None = None) -> None:
-        """Block until the latest record is done.
-
-        Parameters
-        ----------
-        timeout : float or None
-            Seconds; None waits for ever.
-
-        Raises
-        ------
-        WaitTimeoutError
-            When the limit comes first; the work goes on.
-        """
+    def _synchronize_event(self, timeout: float | None = None) -> None:
         self._synchronize(_event_sync, timeout)
 
     def elapsed(self, end: Any) -> float:
@@ -211,6 +174,9 @@ class Event(Base):
     @property
     def _ordinal(self) -> int:
         """Ordinal of the device, -1 before the first record of an unbound event."""
+        plain = self._plain
+        if plain is not None:
+            return plain[1]
         return int(_native.event_device(self._id))
 
     @property
@@ -225,17 +191,23 @@ class Event(Base):
     @property
     def _made_with(self) -> int:
         """The TIMING, BLOCKING_SYNC and INTERPROCESS bits of its creation."""
+        plain = self._plain
+        if plain is not None:
+            return plain[2]
         return int(_native.event_flags(self._id))
 
     @property
     def recorded(self) -> bool:
         """True once `record` was called."""
+        plain = self._plain
+        if plain is not None:
+            return plain[0]
         return bool(_native.event_version(self._id))
 
     @property
     def closed(self) -> bool:
         """True after `close`."""
-        return not _native.is_open(self._id)
+        return self._plain is None and not _native.is_open(self._id)
 
     def close(self) -> None:
         """Give the event up; waits already enqueued keep their point. Idempotent."""
@@ -249,15 +221,11 @@ class Event(Base):
         other = object.__new__(cls)
         other._id = self._id
         kept: E = self.__dict__.setdefault("_transferred", other)
-        if kept is not other:
+        if kept is other:
+            self._owned = False
+        else:
             del other._id  # another thread was first; this object may close nothing
         return kept
-
-    def __del__(self) -> None:
-        state = self.__dict__
-        ident = state.get("_id")
-        if ident is not None and reap is not None and "_transferred" not in state and self._owned:
-            reap.append(ident)
 
     @repr_after_fork
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import _native
 from .._runtime import collected
+from . import _handles
 
 __all__ = ["REAP_AT", "drain", "lent", "reap", "take_back"]
 
@@ -57,7 +58,8 @@ class GiveBack:
 
 def drain() -> None:
     """Close, in id order, the native objects whose Python owners are gone."""
-    while reap or lent:
+    while True:
+        reap.extend(_handles.dropped())
         if reap:
             _close(reap)
         if lent:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
 
 from .._runtime import State, runtime
+from . import _handles
 
 if TYPE_CHECKING:
     from . import Stream
@@ -41,6 +42,7 @@ class Settings:
     def reset(self) -> None:
         self.key.retired = True
         self.key = Key()
+        _handles.forget()
         self.device = None
         self.streams.clear()
         self.soft.clear()
@@ -117,6 +119,7 @@ class _Process(State):
 process = runtime.add("current", _Process())
 innermost: ContextVar[Entry | None] = ContextVar("halstream_current", default=None)
 thread = _Thread()
+_handles.stack(innermost, Entry, lambda: thread.own, process)
 
 
 def in_task() -> bool:

@@ -1,17 +1,18 @@
 """Stream: a line of work on a device.
 
-The dialects subclass it. What a dialect changes goes through the class attributes `_errors`,
-`_event_class` and `_event_flags` and the hook `_wrong_type`; the rest is here.
+`StreamBase`, written in C, has its hot methods. The dialects subclass it. What a dialect
+changes goes through the class attributes `_errors`, `_event_class` and `_event_flags` and
+the hook `_wrong_type`; the rest is here.
 """
 
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .. import _native
 from .._errors import InvalidValueError
-from . import _current, _interop
+from . import _current, _handles, _interop
 from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap, repr_after_fork
 from ._device import Device, in_use, ordinal
 from ._stream_properties import StreamProperties
@@ -27,12 +28,11 @@ _stream_wait_event = _native.raw("stream_wait_event")
 _stream_wait_stream = _native.raw("stream_wait_stream")
 _stream_query = _native.raw("stream_query")
 _stream_sync = _native.raw("stream_sync")
-_event_new = _native.raw("event_new")
 _enter = _current.enter
 _leave = _current.leave
 
 
-class Stream(StreamProperties):
+class Stream(_handles.StreamBase, StreamProperties):
     """A line of work on a device; work on it runs in the order of the calls.
 
     Parameters
@@ -84,21 +84,20 @@ class Stream(StreamProperties):
 
     def _create(self, ordinal: int, priority: int, flags: int, context: int = 0) -> None:
         """Make a new native stream that this object owns."""
-        if len(reap) >= REAP_AT:
+        if len(reap) + _handles.dropped_count() >= REAP_AT:
             drain()
         level = max(-(2**31), min(2**31 - 1, operator.index(priority)))
         try:
-            self._id = _native.stream_new(ordinal, level, flags, context)
+            ident = _native.stream_new(ordinal, level, flags, context)
         except RuntimeError as exc:
             raise self._fail(exc, "create stream") from None
-        self._ordinal = ordinal
-        self._owner = Owner(self._id)
+        self._bind(ident, ordinal)
+        self._owner = Owner(ident)
         in_use.add(ordinal)
 
     def _attach(self, ident: int, ordinal: int, owner: Owner | None = None) -> None:
         """Make this object a wrapper of a native stream that exists already."""
-        self._id = ident
-        self._ordinal = ordinal
+        self._bind(ident, ordinal)
         self._owner = owner
         in_use.add(ordinal)
 
@@ -204,46 +203,21 @@ class Stream(StreamProperties):
 
     # -- order ------------------------------------------------------------
 
-    @overload
-    def record(self, event: None = None) -> Event: ...
-    @overload
-    def record(self, event: E) -> E: ...
-    def record(self, event: Any = None) -> Any:
-        """Mark the point that the stream has reached; None makes a new event.
+    # Each of these is the whole of the method of `StreamBase` without the underscore, which
+    # gives it the calls that it cannot answer alone.
 
-        Parameters
-        ----------
-        event : Event or None
-            Overwritten if it was recorded before. An event that was made
-            without a device takes the stream's.
-
-        Returns
-        -------
-        Event
-            `event`, or the new one.
-
-        Raises
-        ------
-        WrongDeviceError
-            If the event belongs to another device.
-        TypeError
-            If `event` is no event.
-        ClosedError
-            If the stream or the event is closed.
-
-        Notes
-        -----
-        Contract E3, E4, E7.
-        """
+    def _record(self, event: Any = None) -> Any:
         if event is None:
             event = self._new_event()
+            _handles.StreamBase.record(self, event)
+            return event
         try:
             _stream_record(self._id, event._id)
         except Exception as exc:
             other = self._adopt(event, self._core_event)
             if other is None:
                 raise self._fail(exc, "record", event, self._core_event) from None
-            Stream.record(self, other)
+            Stream._record(self, other)
         return event
 
     def wait(self, other: Any) -> None:
@@ -268,72 +242,28 @@ class Stream(StreamProperties):
         else:
             self.wait_event(other)
 
-    def wait_event(self, event: Any) -> None:
-        """Make later work wait for the latest record of an event.
-
-        Raises
-        ------
-        TypeError
-            If `event` is no event.
-        ClosedError
-            If the stream or the event is closed.
-        """
+    def _wait_event(self, event: Any) -> None:
         try:
             _stream_wait_event(self._id, event._id)
         except Exception as exc:
             other = self._adopt(event, self._core_event)
             if other is None:
                 raise self._fail(exc, "wait_event", event, self._core_event) from None
-            Stream.wait_event(self, other)
+            Stream._wait_event(self, other)
 
-    def wait_stream(self, stream: Any) -> None:
-        """Make later work wait for the work enqueued on another stream so far.
-
-        Raises
-        ------
-        TypeError
-            If `stream` is no stream.
-        ClosedError
-            If either stream is closed.
-        """
+    def _wait_stream(self, stream: Any) -> None:
         try:
             _stream_wait_stream(self._id, stream._id)
         except Exception as exc:
             raise self._fail(exc, "wait_stream", stream, Stream) from None
 
-    def query(self) -> bool:
-        """Return True if all work enqueued so far is done; never blocks.
-
-        Raises
-        ------
-        HalError
-            The first error of the stream, once; `ClosedError` if it is closed.
-        """
+    def _query(self) -> bool:
         try:
             return bool(_stream_query(self._id))
         except RuntimeError as exc:
             raise self._fail(exc, "query") from None
 
-    def synchronize(self, timeout: float | None = None) -> None:
-        """Block until all work enqueued before the call is done.
-
-        Parameters
-        ----------
-        timeout : float or None
-            Seconds; None waits for ever.
-
-        Raises
-        ------
-        WaitTimeoutError
-            When the limit comes first. The work goes on; the text names the
-            stream and what its head operation waits for.
-        Exception
-            The first exception of a function given to `call_checked`, once.
-
-        Notes
-        -----
-        Contract S4. Ctrl-C raises `KeyboardInterrupt` within 0.1 s.
-        """
+    def _synchronize_stream(self, timeout: float | None = None) -> None:
         if timeout is None:
             try:
                 _stream_sync(self._id, -1)
@@ -359,11 +289,11 @@ class Stream(StreamProperties):
 
     # -- protocols --------------------------------------------------------
 
-    def __enter__(self: S) -> S:
+    def _enter(self: S) -> S:
         _enter(self)
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
+    def _leave(self) -> None:
         _leave(self)
 
     @repr_after_fork
@@ -372,13 +302,11 @@ class Stream(StreamProperties):
         return f"<halstream.Stream {number} on {_native.backend()}:{self._ordinal}>"
 
     def _new_event(self) -> Event:
-        if len(reap) >= REAP_AT:
-            drain()
         event = object.__new__(self._event_class)
-        try:
-            event._id = _event_new(-1, self._event_flags)
-        except RuntimeError as exc:
-            raise self._fail(exc, "create event") from None
+        event._create(-1, self._event_flags)
+        cls = type(self)
+        if cls._new_event is Stream._new_event:
+            _handles.remember(cls, self._event_class, self._event_flags)
         return event
 
 

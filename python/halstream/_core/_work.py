@@ -164,14 +164,7 @@ class Work(Base):
         except HalError as exc:
             raise self._fail(exc, "launch") from None
 
-    def nop(self) -> None:
-        """Enqueue an operation that does nothing.
-
-        Raises
-        ------
-        ClosedError
-            If the stream is closed.
-        """
+    def _nop(self) -> None:
         try:
             _stream_nop(self._id)
         except RuntimeError as exc:

@@ -71,6 +71,7 @@ def _load() -> Any:
                         if type(value) is _Later:
                             setattr(module, key, getattr(ext, value.camel))
             ext.pybuild_StallHook(id(_endless))
+            importlib.import_module("._core._handles", _PACKAGE).connect(ext.calls)
             fresh = _ext is None  # unless a call from a finalizer has done all this meanwhile
             _ext = ext
     if fresh:

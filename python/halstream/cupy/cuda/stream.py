@@ -118,11 +118,17 @@ class _BaseStream(core.Stream):
 
     def _create(self, ordinal: int, priority: int, flags: int, context: int = 0) -> None:
         super()._create(ordinal, priority, flags, context)
+        self._keep()
         self.ptr, self.device_id = self.handle, ordinal
 
     def _attach(self, ident: int, ordinal: int, owner: Any = None) -> None:
         super()._attach(ident, ordinal, owner)
+        self._keep()
         self.ptr, self.device_id = self.handle, ordinal
+
+    def _keep(self) -> None:
+        """Hide the `Resolved` attributes of the class: this object knows its stream."""
+        vars(self).update({name: getattr(core.Stream, name).__get__(self) for name in ("_id", "_ordinal")})
 
     @classmethod
     def _current(cls, ordinal: int) -> Any:

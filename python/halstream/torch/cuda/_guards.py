@@ -6,15 +6,13 @@ from typing import Any, Literal
 
 from ... import _core as core
 from ..._core import _current
+from ..._core._handles import GuardBase
 from .._device import device_index, existing, in_range
 from ._build import wrap
 from .streams import Stream
 
-_enter = _current.enter
-_leave = _current.leave
 
-
-class StreamContext:
+class StreamContext(GuardBase):
     """torch.cuda.StreamContext (2.15): makes a stream and its device current.
 
     Unlike torch's it belongs to the task, not to the thread, and one object
@@ -24,30 +22,15 @@ class StreamContext:
 
     __module__ = "halstream.torch.cuda"
 
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-        self.idx: int = _current.current_device()
-        self._before: tuple[int, core.Stream | None] | None = None
-        self._there: tuple[int, core.Stream | None] | None = None
-        self._entered: core.Stream | None = None
-
-    def __enter__(self) -> None:
+    def _other_stream(self) -> Stream:
+        """Return the stream of an object that is none of this package."""
         stream = self.stream
-        if stream is None:
-            return
-        if not isinstance(stream, core.Stream):
-            _ = stream.device  # what torch asks for first, and names when it is not there
-            stream = _from_parts(stream.stream_id, stream.device_index, stream.device_type)
-        here, there = _current.current_device(), stream._ordinal
-        self._before = here, _current.current_stream(here)
-        if here != there:
-            self._there = there, _current.current_stream(there)
-        _enter(stream)
-        self._entered = stream
+        _ = stream.device  # what torch asks for first, and names when it is not there
+        return _from_parts(stream.stream_id, stream.device_index, stream.device_type)
 
-    def __exit__(self, type: Any, value: Any, traceback: Any) -> None:
-        if self.stream is not None:
-            _leave(self._entered)
+    def _leave(self) -> None:
+        """End a context that was not entered."""
+        _current.leave()
 
     @property
     def src_prev_stream(self) -> Stream | None:

@@ -82,9 +82,8 @@ def event_synchronize(self: Event, timeout: float | None = None) -> None:
 
 def event_del(self: Event) -> None:
     """The end of an event, watched."""
-    if "_id" in self.__dict__ and self.handle:
+    if hasattr(self, "_id") and self.handle:
         _notify("event_deletion", self.handle)
-    core.Event.__del__(self)
 
 
 _WATCHED: dict[type, dict[str, Any]] = {
@@ -101,11 +100,14 @@ _WATCHED: dict[type, dict[str, Any]] = {
         "__del__": event_del,
     },
 }
-_PLAIN = {cls: {name: getattr(cls, name) for name in methods} for cls, methods in _WATCHED.items()}
+_PLAIN = {cls: {name: getattr(cls, name, None) for name in methods} for cls, methods in _WATCHED.items()}
 
 
 def rebind() -> None:
     """Give the classes the watched or the plain methods, as the switches stand."""
     for cls, methods in (_WATCHED if _observe.active() else _PLAIN).items():
         for name, method in methods.items():
-            setattr(cls, name, method)
+            if method is not None:
+                setattr(cls, name, method)
+            elif name in vars(cls):
+                delattr(cls, name)

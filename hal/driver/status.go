@@ -1,0 +1,20 @@
+package driver
+
+import "halstream/hal/status"
+
+// StatusStream is implemented by streams whose state C code of the process may
+// read without a call.
+type StatusStream interface {
+	// Status returns the stream's words, always the same ones.
+	Status() *status.Stream
+}
+
+// StatusEvent is implemented by events of devices whose streams are StatusStreams.
+type StatusEvent interface {
+	// Recorded makes known that an event without a record was recorded, without a
+	// call, on a stream that had no work: the record is done.
+	Recorded()
+	// Place returns the place that the latest record stands for, by the words of its
+	// stream; nil if there is no record, or one made known by Recorded.
+	Place() (w *status.Stream, place uint64)
+}

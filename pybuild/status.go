@@ -1,0 +1,94 @@
+package pybuild
+
+/*
+#include "caller.h"
+#include "calls.h"
+
+static void halstream_use(void *word) { halstream_slow = word; }
+static int64_t *halstream_ids(int64_t address) { return (int64_t *)(uintptr_t)address; }
+*/
+import "C"
+
+import (
+	"slices"
+	"unsafe"
+
+	"halstream/hal"
+)
+
+// useStatus makes the word of a runtime the one by which C code sees whether calls
+// need the core.
+func useStatus(r *hal.Runtime) {
+	C.halstream_devices = C.int64_t(r.Devices())
+	C.halstream_use(unsafe.Pointer(r.Status()))
+}
+
+// plainEvents returns how many open events only the C classes know: they were never
+// recorded, or on streams without work.
+func plainEvents() int { return int(C.halstream_plain) }
+
+// noteInside tells C code whether the calling thread runs a function of a stream.
+func noteInside(t *hal.Thread) {
+	inside := C.int32_t(truth(t.Inside()))
+	C.halstream_running += inside - C.halstream_caller.inside
+	C.halstream_caller.inside = inside
+}
+
+// notePlace tells C code which place an event stands for.
+func notePlace(e *hal.Event) {
+	w, place := e.Place()
+	C.halstream_recorded.words = (*C.halstream_status)(unsafe.Pointer(w))
+	C.halstream_recorded.place = C.uint64_t(place)
+}
+
+// StreamStatus returns the address of the words of a stream, 0 where there are none.
+func StreamStatus(id int64) (address int64, err error) {
+	defer guard(&err)
+	if s, ok := find(id).(*hal.Stream); ok && s.Status() != nil {
+		return int64(uintptr(unsafe.Pointer(s.Status()))), nil
+	}
+	return 0, nil
+}
+
+// StreamRecordNew makes an event as EventNew does, records it and returns its id.
+func StreamRecordNew(id, ordinal, flags int64) (eventID int64, err error) {
+	defer guard(&err)
+	eventID, err = EventNew(ordinal, flags)
+	if err != nil {
+		return 0, err
+	}
+	if _, err = StreamRecord(id, eventID); err != nil {
+		_ = closeAs(nil, eventID)
+		return 0, err
+	}
+	return eventID, nil
+}
+
+// EventRecorded makes an event that was recorded, without a call, on a stream of a
+// device that had no work.
+func EventRecorded(ordinal, flags int64) (id int64, err error) {
+	defer guard(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	e, err := rt.NewRecordedEvent(caller(), d, eventOptions(flags))
+	if err != nil {
+		return 0, raise(err)
+	}
+	return insert(e), nil
+}
+
+// ReapEvents is Reap for count ids, which lie at an address: those of events that
+// were collected since the last call.
+func ReapEvents(address, count int64) (zero int64, err error) {
+	defer guard(&err)
+	ids := slices.Clone(unsafe.Slice((*int64)(C.halstream_ids(C.int64_t(address))), count))
+	slices.Sort(ids)
+	for _, id := range ids {
+		if _, e := Reap(id); e != nil {
+			err = e
+		}
+	}
+	return 0, err
+}

@@ -1,0 +1,191 @@
+/* The module _handles: the base classes of Stream and Event, written in C.
+ *
+ * Why C: the calls that programs make most find nothing to do. An event is done, a
+ * stream is idle, a new event is recorded where no work is pending. Python's code
+ * took 0.1 to 1.5 microseconds to find that out, nearly all of it for frames, for
+ * entering Go and for objects that nobody asks for again. The core keeps a few words
+ * of every stream where C code can read them (hal/status/status.h), and the methods
+ * here answer from those.
+ *
+ * They decide nothing themselves: an answer is given here only where it follows from
+ * the words, as long as no listener, no deterministic schedule and no function of a
+ * stream is involved. Every other call goes to the core (`handles_calls`), or to the
+ * method of Python's class that has the same name with an underscore before it, which
+ * is the whole of the call. Errors are made by Python's code alone.
+ *
+ * Why a module of its own: the extension starts Go's threads when it is loaded, which
+ * happens at the first call; the classes are needed when the package is imported, and
+ * a process that only imported it may fork.
+ *
+ * Python's lock is held everywhere here, and guards all that is not read from the words. */
+#include "_handles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t not_loaded = 1, *slow = &not_loaded;
+halstream_calls handles_calls = {.slow = &slow};
+PyTypeObject *handles_stream, *handles_event;
+static PyTypeObject *guard;
+PyObject *handles_raise;
+
+PyObject *handles_python(PyObject *self, PyObject *name, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    if (n == 0 && keywords == NULL) return PyObject_CallMethodObjArgs(self, name, NULL);
+    if (n == 1 && keywords == NULL) return PyObject_CallMethodObjArgs(self, name, args[0], NULL);
+    PyObject *method = PyObject_GetAttr(self, name), *result = NULL, *named = NULL;
+    PyObject *positional = PyTuple_New(n);
+    if (method == NULL || positional == NULL) goto end;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_INCREF(args[i]);
+        PyTuple_SetItem(positional, i, args[i]);
+    }
+    if (keywords != NULL) {
+        named = PyDict_New();
+        if (named == NULL) goto end;
+        for (Py_ssize_t i = 0; i < PyTuple_Size(keywords); i++)
+            if (PyDict_SetItem(named, PyTuple_GetItem(keywords, i), args[n + i]) < 0) goto end;
+    }
+    result = PyObject_Call(method, positional, named);
+end:
+    Py_XDECREF(method);
+    Py_XDECREF(positional);
+    Py_XDECREF(named);
+    return result;
+}
+
+PyObject *handles_failed(PyObject *self, const char *operation, PyObject *operand)
+{
+    if (!PyErr_ExceptionMatches(PyExc_RuntimeError)) return NULL;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *word = PyUnicode_FromString(operation);
+    PyObject *none = word == NULL ? NULL
+                                  : PyObject_CallMethodObjArgs(self, handles_raise, value, word,
+                                                               operand == NULL ? Py_None : operand, NULL);
+    Py_XDECREF(word);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return none;
+}
+
+/* Ids of events that were collected: a finalizer may run anywhere, so it only adds to this list. */
+static struct {
+    int64_t *ids;
+    size_t count, room;
+} dropped;
+
+/* Calls that make events close the dropped ones from this number on; REAP_AT in _reap.py. */
+#define REAP_AT 32
+
+void handles_drop(int64_t id)
+{
+    if (dropped.count == dropped.room) {
+        size_t room = dropped.room ? 2 * dropped.room : 2 * REAP_AT;
+        int64_t *ids = realloc(dropped.ids, room * sizeof *ids);
+        if (ids == NULL) return; /* the event stays open */
+        dropped.ids = ids;
+        dropped.room = room;
+    }
+    dropped.ids[dropped.count++] = id;
+}
+
+void handles_reap(void)
+{
+    if (dropped.count < REAP_AT || !handles_fast()) return;
+    int64_t ids[REAP_AT];
+    while (dropped.count > 0) {
+        size_t n = dropped.count < REAP_AT ? dropped.count : REAP_AT;
+        dropped.count -= n;
+        memcpy(ids, dropped.ids + dropped.count, n * sizeof *ids);
+        handles_calls.reap_events((int64_t)(uintptr_t)ids, (int64_t)n);
+        PyErr_Clear(); /* only a function of a stream may not close, and none runs here */
+    }
+}
+
+static PyObject *take_dropped(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *list = PyList_New(0);
+    if (list == NULL) return NULL;
+    while (dropped.count > 0) {
+        PyObject *id = PyLong_FromLongLong(dropped.ids[dropped.count - 1]);
+        if (id == NULL || PyList_Append(list, id) < 0) {
+            Py_XDECREF(id);
+            Py_DECREF(list);
+            return NULL;
+        }
+        dropped.count--;
+        Py_DECREF(id);
+    }
+    return list;
+}
+
+static PyObject *count_dropped(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromSize_t(dropped.count);
+}
+
+static PyObject *connect(PyObject *module, PyObject *capsule)
+{
+    (void)module;
+    const halstream_calls *calls = PyCapsule_GetPointer(capsule, HALSTREAM_CALLS);
+    if (calls == NULL) return NULL;
+    if (calls->size < sizeof *calls) {
+        PyErr_SetString(PyExc_ImportError, "the extension of halstream is older than its classes; build both again");
+        return NULL;
+    }
+    handles_calls = *calls;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"connect", connect, METH_O, "connect($module, calls, /)\n--\n\nUse the functions of the extension from now on.\n"},
+    {"dropped", take_dropped, METH_NOARGS,
+     "dropped($module, /)\n--\n\nReturn the ids of events that were collected since the last call.\n"},
+    {"dropped_count", count_dropped, METH_NOARGS,
+     "dropped_count($module, /)\n--\n\nReturn how many ids `dropped` would return.\n"},
+    {"remember", stream_remember, METH_VARARGS,
+     "remember($module, stream, event, flags, /)\n--\n\n"
+     "Let streams of a class make new events of another class without asking Python's code.\n"},
+    {"stack", context_stack, METH_VARARGS,
+     "stack($module, innermost, entry, settings, process, /)\n--\n\n"
+     "Say where the current device and the current streams are kept.\n"},
+    {"forget", context_forget, METH_NOARGS,
+     "forget($module, /)\n--\n\nForget the key of the thread that asked last; it may have another one now.\n"},
+    {"current_device", context_device, METH_NOARGS,
+     "current_device($module, /)\n--\n\nReturn the ordinal of the calling task's current device.\n"},
+    {"current_stream", context_current, METH_O,
+     "current_stream($module, ordinal, /)\n--\n\n"
+     "Return the stream that is current on a device, None for its default stream.\n"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_handles", "The base classes of Stream and Event.", -1, functions, NULL, NULL, NULL, NULL,
+};
+
+static int add_type(PyObject *module, PyTypeObject **type, PyType_Spec *spec, const char *name)
+{
+    *type = (PyTypeObject *)PyType_FromSpec(spec);
+    if (*type == NULL) return -1;
+    Py_INCREF(*type);
+    return PyModule_AddObject(module, name, (PyObject *)*type);
+}
+
+PyMODINIT_FUNC PyInit__handles(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    handles_raise = PyUnicode_InternFromString("_raise");
+    if (module != NULL && handles_raise != NULL && handles_event_names() == 0 && handles_stream_names() == 0 &&
+        handles_context_names() == 0 && handles_guard_names() == 0 &&
+        add_type(module, &handles_stream, &handles_stream_spec, "StreamBase") == 0 &&
+        add_type(module, &handles_event, &handles_event_spec, "EventBase") == 0 &&
+        add_type(module, &guard, &handles_guard_spec, "GuardBase") == 0)
+        return module;
+    Py_XDECREF(module);
+    return NULL;
+}

@@ -1,0 +1,118 @@
+/* What the parts of the module _handles share; _handles.c says what it is for. */
+#ifndef HALSTREAM_HANDLES_H
+#define HALSTREAM_HANDLES_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "calls.h"
+
+/* Of the extension. Until that is loaded only `slow` is there, and says that nothing else may be used. */
+extern halstream_calls handles_calls;
+
+typedef struct {
+    PyObject_HEAD
+    int64_t id;                    /* 0: none was given, or a subclass finds it otherwise */
+    int32_t ordinal;               /* of the device, while there is an id */
+    const halstream_status *words; /* NULL: not looked for, or there are none */
+    bool looked;                   /* for the words */
+} Stream;
+
+/* What the core knows of an event. */
+enum {
+    EMPTY,  /* the object stands for no event */
+    PLAIN,  /* nothing: it was never recorded, or on a stream that had no work */
+    SHARED, /* it has an id there, which no other object has */
+    CORE    /* Python's code has seen the id: other objects may record it, too */
+};
+
+typedef struct {
+    PyObject_HEAD
+    int64_t id;                    /* SHARED, CORE */
+    const halstream_status *words; /* SHARED: of the stream of the latest record, NULL: ask the core */
+    uint64_t place;                /* of the latest record on it */
+    int32_t ordinal;               /* PLAIN, SHARED: of the device, -1 before the first record */
+    uint16_t flags;                /* PLAIN, SHARED: of its creation */
+    uint8_t state;
+    bool recorded;                 /* PLAIN */
+    bool lent;                     /* it is not closed with this object */
+} Event;
+
+extern PyTypeObject *handles_stream, *handles_event;
+extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec;
+
+/* Names of attributes. */
+extern PyObject *handles_raise;
+
+int handles_stream_names(void);
+int handles_event_names(void);
+int handles_context_names(void);
+int handles_guard_names(void);
+
+/* Functions of the module, and methods that another file than that of their type has. */
+PyObject *stream_remember(PyObject *module, PyObject *args);
+PyObject *stream_enter(PyObject *self, PyObject *unused);
+PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *context_stack(PyObject *module, PyObject *args);
+PyObject *context_forget(PyObject *module, PyObject *unused);
+PyObject *context_device(PyObject *module, PyObject *unused);
+PyObject *context_current(PyObject *module, PyObject *ordinal);
+
+/* Calls self.NAME(*args, **keywords). */
+PyObject *handles_python(PyObject *self, PyObject *name, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
+/* Gives the exception of a call of the core to self._raise, which raises what the object's class makes
+ * of it. Other exceptions, of handlers of signals, stay. */
+PyObject *handles_failed(PyObject *self, const char *operation, PyObject *operand);
+/* Takes note of the id of an event that was collected. */
+void handles_drop(int64_t id);
+/* Closes those events, if there are many. */
+void handles_reap(void);
+
+/* Makes the core know an event, whose id Python's code is about to see; 0 with an exception if it cannot. */
+int64_t event_expose(Event *event);
+/* Records an event on a stream for which `stream_fast` holds; -1 with an exception. 1: only Python's
+ * code can tell what happens. */
+int event_record_on(Event *event, Stream *stream);
+/* Returns a new event of a class, PLAIN and not recorded. */
+Event *event_fresh(PyTypeObject *type, int flags);
+/* Returns 1 if the event is known to be done, 0 if it is known not to be, -1 if only the core can tell. */
+int event_done(const Event *event);
+
+/* The calling thread may have an answer without the core's help: no listener, no schedule and no
+ * function of a stream is to be considered. */
+static inline bool handles_fast(void)
+{
+    if (__atomic_load_n(*handles_calls.slow, __ATOMIC_ACQUIRE) != 0) return false;
+    return *handles_calls.running == 0 || !handles_calls.inside();
+}
+
+const halstream_status *stream_words(Stream *stream);
+
+/* The words of an open stream with nothing special about it, NULL if it is none. */
+static inline const halstream_status *stream_fast(Stream *stream)
+{
+    if (!handles_fast()) return NULL;
+    const halstream_status *w = stream->looked ? stream->words : stream_words(stream);
+    if (w == NULL || w->id != (uint64_t)stream->id || __atomic_load_n(&w->special, __ATOMIC_ACQUIRE)) return NULL;
+    return w;
+}
+
+/* All work is done and no error waits to be reported, which the core notes before it counts the work. */
+static inline bool words_idle(const halstream_status *w)
+{
+    uint64_t done = __atomic_load_n(&w->completed, __ATOMIC_ACQUIRE);
+    return done == __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE);
+}
+
+static inline bool words_special(const halstream_status *w) { return __atomic_load_n(&w->special, __ATOMIC_ACQUIRE) != 0; }
+
+/* A record that is made now would be done at once. */
+static inline bool words_record_done(const halstream_status *w)
+{
+    return words_idle(w) && (w->order == NULL || __atomic_load_n(w->order, __ATOMIC_ACQUIRE) == 0);
+}
+
+#endif /* HALSTREAM_HANDLES_H */

@@ -1,0 +1,296 @@
+/* EventBase: the half of an event's class that answers without the core where it can. */
+#include "_handles.h"
+
+static PyObject *name_record, *name_wait, *name_query, *name_synchronize, *name_create;
+
+int handles_event_names(void)
+{
+    name_record = PyUnicode_InternFromString("_record");
+    name_wait = PyUnicode_InternFromString("_wait");
+    name_query = PyUnicode_InternFromString("_query");
+    name_synchronize = PyUnicode_InternFromString("_synchronize_event");
+    name_create = PyUnicode_InternFromString("_create_event");
+    return name_record && name_wait && name_query && name_synchronize && name_create ? 0 : -1;
+}
+
+/* Flags of creation with which an event needs the core from its first moment on; the rest is BLOCKING_SYNC. */
+#define TIMING 1
+#define ALWAYS_CORE (~(1 | 2))
+
+static void become_plain(Event *e, bool recorded)
+{
+    if (e->state == SHARED) handles_drop(e->id); /* waits that are enqueued keep their place */
+    if (e->state != PLAIN) ++*handles_calls.plain;
+    e->state = PLAIN;
+    e->id = 0;
+    e->words = NULL;
+    e->recorded = recorded;
+}
+
+static void become_shared(Event *e, int64_t id)
+{
+    if (e->state == PLAIN) --*handles_calls.plain;
+    e->state = SHARED;
+    e->id = id;
+    e->words = NULL;
+}
+
+static void forget(Event *e)
+{
+    if (e->state == PLAIN) --*handles_calls.plain;
+    if (e->state >= SHARED && !e->lent) handles_drop(e->id);
+    e->state = EMPTY;
+}
+
+Event *event_fresh(PyTypeObject *type, int flags)
+{
+    Event *e = (Event *)PyType_GenericAlloc(type, 0);
+    if (e == NULL) return NULL;
+    e->ordinal = -1;
+    e->flags = (uint16_t)flags;
+    become_plain(e, false);
+    return e;
+}
+
+int event_done(const Event *e)
+{
+    if (e->state == PLAIN) return 1;
+    if (e->state != SHARED || e->words == NULL) return -1;
+    return __atomic_load_n(&e->words->completed, __ATOMIC_ACQUIRE) >= e->place;
+}
+
+int64_t event_expose(Event *e)
+{
+    if (e->state == PLAIN) {
+        int64_t id = e->recorded ? handles_calls.event_recorded(e->ordinal, e->flags)
+                                 : handles_calls.event_new(e->ordinal, e->flags);
+        if (id == 0) return 0;
+        if (e->state == PLAIN) become_shared(e, id);
+        else handles_drop(id); /* a call inside made it known */
+    }
+    e->state = CORE;
+    return e->id;
+}
+
+int event_record_on(Event *e, Stream *s)
+{
+    const halstream_status *w = s->words;
+    const halstream_calls *calls = &handles_calls;
+    if (e->state == EMPTY) return 1;
+    if (e->state == CORE) {
+        calls->stream_record(s->id, e->id);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (e->ordinal >= 0 && e->ordinal != w->ordinal) return 1; /* of another device */
+    if (!(e->flags & TIMING) && words_record_done(w)) {
+        become_plain(e, true);
+        e->ordinal = w->ordinal;
+        return 0;
+    }
+    if (e->state == PLAIN) {
+        int64_t id = calls->stream_record_new(s->id, e->ordinal, e->flags);
+        if (id == 0) return -1;
+        become_shared(e, id);
+    } else {
+        calls->stream_record(s->id, e->id);
+        if (PyErr_Occurred()) return -1;
+    }
+    e->ordinal = w->ordinal;
+    e->words = calls->recorded->words;
+    e->place = calls->recorded->place;
+    return 0;
+}
+
+/* The one argument of a method, NULL if it is left out or the call needs Python's code. */
+static PyObject *only(PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    return n == 1 && keywords == NULL ? args[0] : NULL;
+}
+
+static PyObject *event_record(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    PyObject *stream = only(args, n, keywords);
+    if (stream != NULL && PyObject_TypeCheck(stream, handles_stream) && stream_fast((Stream *)stream) != NULL) {
+        int answer = event_record_on((Event *)self, (Stream *)stream);
+        if (answer == 0) Py_RETURN_NONE;
+        if (answer < 0) return handles_failed(self, "record", stream);
+    }
+    return handles_python(self, name_record, args, n, keywords);
+}
+
+static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    PyObject *stream = only(args, n, keywords);
+    Event *e = (Event *)self;
+    if (stream != NULL && e->state != EMPTY && PyObject_TypeCheck(stream, handles_stream) &&
+        stream_fast((Stream *)stream) != NULL) {
+        if (event_done(e) == 1) Py_RETURN_NONE;
+        handles_calls.stream_wait_event(((Stream *)stream)->id, e->id);
+        if (!PyErr_Occurred()) Py_RETURN_NONE;
+        return handles_failed(self, "wait", stream);
+    }
+    return handles_python(self, name_wait, args, n, keywords);
+}
+
+static PyObject *event_query(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    Event *e = (Event *)self;
+    if (e->state != EMPTY && handles_fast()) {
+        int done = event_done(e);
+        if (done < 0) {
+            done = (int)handles_calls.event_query(e->id);
+            if (PyErr_Occurred()) return handles_failed(self, "query", NULL);
+        }
+        return PyBool_FromLong(done);
+    }
+    return handles_python(self, name_query, NULL, 0, NULL);
+}
+
+static PyObject *event_synchronize(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    Event *e = (Event *)self;
+    if (n == 0 && keywords == NULL && e->state != EMPTY && handles_fast()) {
+        if (event_done(e) == 1) Py_RETURN_NONE;
+        handles_calls.event_sync(e->id, -1);
+        if (!PyErr_Occurred()) Py_RETURN_NONE;
+        return handles_failed(self, "synchronize", NULL);
+    }
+    return handles_python(self, name_synchronize, args, n, keywords);
+}
+
+static PyObject *event_create(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    Event *e = (Event *)self;
+    if (n == 2 && keywords == NULL && handles_fast() && e->state == EMPTY) {
+        long ordinal = PyLong_AsLong(args[0]), flags = PyLong_AsLong(args[1]);
+        if (PyErr_Occurred()) return NULL;
+        if (ordinal >= -1 && ordinal < *handles_calls.devices && !(flags & ALWAYS_CORE)) {
+            handles_reap();
+            e->ordinal = (int32_t)ordinal;
+            e->flags = (uint16_t)flags;
+            e->lent = false;
+            become_plain(e, false);
+            Py_RETURN_NONE;
+        }
+    }
+    return handles_python(self, name_create, args, n, keywords);
+}
+
+static PyObject *get_id(PyObject *self, void *unused)
+{
+    (void)unused;
+    Event *e = (Event *)self;
+    if (e->state == EMPTY)
+        return PyErr_Format(PyExc_AttributeError, "%R object has no attribute '_id'", (PyObject *)Py_TYPE(self));
+    int64_t id = event_expose(e);
+    return id == 0 ? handles_failed(self, "create event", NULL) : PyLong_FromLongLong(id);
+}
+
+static int set_id(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    Event *e = (Event *)self;
+    long long id = 0;
+    if (value != NULL) {
+        id = PyLong_AsLongLong(value);
+        if (id == -1 && PyErr_Occurred()) return -1;
+    }
+    if (e->state == PLAIN) --*handles_calls.plain;
+    e->state = value == NULL ? EMPTY : CORE;
+    e->id = id;
+    return 0;
+}
+
+static PyObject *get_owned(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(!((Event *)self)->lent);
+}
+
+static int set_owned(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    int owned = value == NULL ? 1 : PyObject_IsTrue(value);
+    if (owned < 0) return -1;
+    ((Event *)self)->lent = !owned;
+    return 0;
+}
+
+/* What is known without the core, None if that has to be asked. */
+static PyObject *get_plain(PyObject *self, void *unused)
+{
+    (void)unused;
+    Event *e = (Event *)self;
+    if ((e->state != PLAIN && e->state != SHARED) || !handles_fast()) Py_RETURN_NONE;
+    bool recorded = e->state == SHARED || e->recorded;
+    return Py_BuildValue("(NiI)", PyBool_FromLong(recorded), (int)e->ordinal, (unsigned)e->flags);
+}
+
+static void event_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    forget((Event *)self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+#define KEYWORDS(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"record", KEYWORDS(event_record),
+     "record($self, stream=None)\n--\n\n"
+     "Record on a stream; None is the current stream of the event's device.\n\n"
+     "An event without a device yet takes the current device's stream.\n\n"
+     "Parameters\n----------\n"
+     "stream : Stream or None\n\n"
+     "Raises\n------\n"
+     "WrongDeviceError\n    If the stream is on another device than the event.\n"
+     "TypeError\n    If `stream` is no stream.\n"
+     "ClosedError\n    If the event or the stream is closed.\n"},
+    {"wait", KEYWORDS(event_wait),
+     "wait($self, stream=None)\n--\n\n"
+     "Make later work of a stream (None: the current one) wait for this event.\n\n"
+     "Parameters\n----------\n"
+     "stream : Stream or None\n\n"
+     "Raises\n------\n"
+     "TypeError\n    If `stream` is no stream.\n"
+     "ClosedError\n    If the event or the stream is closed.\n"},
+    {"query", event_query, METH_NOARGS,
+     "query($self)\n--\n\n"
+     "Return True if the latest record is done, or there is none; never blocks.\n\n"
+     "Returns\n-------\nbool\n\n"
+     "Raises\n------\n"
+     "ClosedError\n    If the event is closed.\n"},
+    {"synchronize", KEYWORDS(event_synchronize),
+     "synchronize($self, timeout=None)\n--\n\n"
+     "Block until the latest record is done.\n\n"
+     "Parameters\n----------\n"
+     "timeout : float or None\n    Seconds; None waits for ever.\n\n"
+     "Raises\n------\n"
+     "WaitTimeoutError\n    When the limit comes first; the work goes on.\n"},
+    {"_create", KEYWORDS(event_create),
+     "_create($self, ordinal, flags)\n--\n\n"
+     "Make a new event of a device (-1: that of its first record), which this object closes.\n"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef attributes[] = {
+    {"_id", get_id, set_id, "The runtime's number of the event.", NULL},
+    {"_owned", get_owned, set_owned, "False for a wrapper of an event that is closed by its handle.", NULL},
+    {"_plain", get_plain, NULL,
+     "Whether it was recorded, its device and flags, if that can be told without the core; else None.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "The half of an event that is written in C; see `Event`."},
+    {Py_tp_dealloc, event_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},
+    {0, NULL},
+};
+
+PyType_Spec handles_event_spec = {
+    "halstream._core._handles.EventBase", sizeof(Event), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots,
+};
