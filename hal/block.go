@@ -32,7 +32,9 @@ type Block struct {
 	rt           *Runtime
 	dev          *Device
 	pooled       bool           // from the device's pool
-	registered   bool           // the program's own memory, pinned
+	registered   bool           // not allocated by the runtime, but pinned by it
+	byProgram    bool           // registered by RegisterHost, and not unregistered since
+	shares       int            // that keep it registered
 	foreign      bool           // of another library; exists for one operation only
 	module       driver.Module  // of which this is the code
 	onReturn     func()         // for borrowed memory: notifies its library
@@ -159,6 +161,8 @@ func (b *Block) pendingUse() *use {
 // describe returns the kind of the block as texts of errors name it.
 func (b *Block) describe() string {
 	switch {
+	case b.registered && !b.byProgram:
+		return "shared host memory"
 	case b.registered:
 		return "registered host memory"
 	case b.pooled:

@@ -179,6 +179,10 @@
 //   - M20: A tensor of another library is used as it is described. A description that
 //     cannot be true is refused and the wrong field named; so is a tensor on a device
 //     whose memory the backend cannot access.
+//   - M21: Memory that another library shares is registered until its last share
+//     ends, and longer if the program registered it. The program unregisters only
+//     what it registered itself; then the memory stays registered until the last
+//     share ends. A range that overlaps a block without lying in it is refused.
 //
 // # Kernel
 //

@@ -138,49 +138,6 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 	return b, nil
 }
 
-// RegisterHost makes memory of the program pinned until UnregisterHost.
-//
-// # Errors
-//   - [ErrInvalidValue]: the range is empty, not mapped, or shares bytes with
-//     memory of the runtime or registered memory.
-//   - [ErrInHostFunction].
-//
-// Contract: M10.
-func (rt *Runtime) RegisterHost(t *Thread, addr uint64, size int64) error {
-	const op = "register memory"
-	if err := t.checkCaller(op); err != nil {
-		return err
-	}
-	if err := checkSize(op, size); err != nil {
-		return err
-	}
-	if rt.ownsAddress(addr) || rt.ownsAddress(addr+uint64(size)-1) {
-		return driver.Errorf(driver.InvalidValue, op, "%d bytes at %#x are memory of this runtime", size, addr)
-	}
-	shared := func() *Block { return rt.memory.blocks.Overlapping(addr, uint64(size)) }
-	m := &rt.memory
-	m.mu.Lock()
-	other := shared()
-	m.mu.Unlock()
-	if other == nil {
-		if err := rt.drv.Register(addr, uint64(size)); err != nil {
-			return err
-		}
-		// Another thread may have registered the same bytes meanwhile.
-		m.mu.Lock()
-		if other = shared(); other == nil {
-			m.blocks.Insert(addr, uint64(size), &Block{Start: addr, Size: uint64(size), Kind: Pinned, registered: true})
-		}
-		m.mu.Unlock()
-		if other == nil {
-			rt.notifyHost(Operation{Kind: "new memory", Thread: t, Writes: []Range{{addr, uint64(size)}}})
-			return nil
-		}
-		_ = rt.drv.Unregister(addr)
-	}
-	return driver.Errorf(driver.InvalidValue, op, "the range shares bytes with %s at %#x", other.describe(), other.Start)
-}
-
 // liveBlockAt returns the block that starts at addr and fits what op may free, which
 // what names in the error. The caller holds the memory's lock.
 func (rt *Runtime) liveBlockAt(op string, addr uint64, fits func(*Block) bool, what string) (*Block, error) {
@@ -240,9 +197,9 @@ func (rt *Runtime) Free(t *Thread, addr uint64) error {
 }
 
 // noteFreed counts a block that was freed and notifies the listeners, unless err says
-// that it was not freed.
+// that it was not freed or there is no block.
 func (rt *Runtime) noteFreed(t *Thread, b *Block, err error) {
-	if err != nil {
+	if err != nil || b == nil {
 		return
 	}
 	b.countFreed()
@@ -270,16 +227,6 @@ func (rt *Runtime) FreeHost(t *Thread, addr uint64, force bool) error {
 		"pinned memory of the runtime", force)
 }
 
-// UnregisterHost makes registered memory pageable again.
-//
-// # Errors: as for FreeHost.
-//
-// Contract: M10.
-func (rt *Runtime) UnregisterHost(t *Thread, addr uint64) error {
-	return rt.unpin(t, "unregister memory", addr, func(b *Block) bool { return b.registered },
-		"registered memory", false)
-}
-
 // unpin frees or unregisters pinned memory for op: see liveBlockAt and FreeHost.
 func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bool, what string, force bool) error {
 	if err := t.checkCaller(op); err != nil {
@@ -299,7 +246,8 @@ func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bo
 	return err
 }
 
-// unpinOnce is unpin without a refresh.
+// unpinOnce is unpin without a refresh. The block is nil if it stays registered,
+// because it is shared.
 func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, what string, force bool) (*Block, error) {
 	m := &rt.memory
 	m.mu.Lock()
@@ -312,6 +260,12 @@ func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, wha
 		return nil, driver.Errorf(driver.NotReady, op,
 			"%s at %#x is in use by %s, which is pending on stream %d of device %d; synchronize that stream first",
 			b.describe(), addr, u.what, u.stream.index, u.stream.dev.ordinal)
+	}
+	if b.registered {
+		b.byProgram = false
+		if b.shares > 0 {
+			return nil, nil // it stays registered until the last share ends
+		}
 	}
 	rt.deferFree(b)
 	return b, nil

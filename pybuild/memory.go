@@ -142,6 +142,28 @@ func HostUnregister(addr uint64) (zero int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.UnregisterHost(caller(), addr)) })
 }
 
+// HostShare keeps host memory of another library registered until HostUnshare. It
+// returns the id of the share, 0 for memory that the runtime allocated.
+func HostShare(addr, size uint64) (id int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		s, err := r.ShareHost(caller(), addr, size)
+		if s == nil {
+			return 0, err
+		}
+		return insert(s), nil
+	})
+}
+
+// HostUnshare ends a share. It does nothing for one that has ended.
+func HostUnshare(id int64) (zero int64, err error) {
+	defer guard(&err)
+	if s, ok := find(id).(*hal.Share); ok {
+		remove(id)
+		s.End(caller())
+	}
+	return 0, nil
+}
+
 // StreamCopy enqueues a copy of n bytes. It waits where the vendors' calls do,
 // for copies into pageable memory and larger ones from it.
 func StreamCopy(id int64, dst, src, n uint64) (zero int64, err error) {

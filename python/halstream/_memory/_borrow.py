@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import threading
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,6 @@ from .._core._lookup import PAGEABLE, lookup
 from .._core._reap import GiveBack, drain, lent
 from .._core._stream import Stream
 from .._errors import InvalidValueError
-from .._runtime import runtime
 from ._array import Array, asarray, empty
 from ._blocks import Memory
 from ._capsule import Tensor, delete, open_capsule, read, use
@@ -26,8 +23,7 @@ from ._exchange import READ_ONLY, Exchange, ExchangeError, tokens
 
 __all__ = ["BorrowedMemory", "from_dlpack"]
 
-# Device types of DLPack.
-# Of CUDA's: what a kernel of the device that is named may work on.
+# Device types of DLPack: those that kernels of the named CUDA device can access.
 _CUDA_TYPES = {2, 13}
 _STREAM_TYPES = {2, 10, 13}  # whose producers take the consumer's stream
 
@@ -40,7 +36,7 @@ class BorrowedMemory(Memory):
 
     __slots__ = ("device", "foreign", "readonly")
 
-    def __init__(self, tensor: Tensor, device: int, registered: int, foreign: bool = False) -> None:
+    def __init__(self, tensor: Tensor, device: int, share: int, foreign: bool = False) -> None:
         self.ptr = 0
         self.device = device
         self.foreign = foreign
@@ -48,7 +44,7 @@ class BorrowedMemory(Memory):
         self.nbytes = tensor.nbytes
         token = next(tokens)
         self._id = _native.block_borrow(tensor.ptr, tensor.nbytes, token)
-        lent[token] = GiveBack(functools.partial(_give_back, tensor, registered))
+        lent[token] = GiveBack(functools.partial(_give_back, tensor, share))
         self.ptr = tensor.ptr
 
     def free(self) -> None:
@@ -57,47 +53,22 @@ class BorrowedMemory(Memory):
         drain()
 
 
-def _give_back(tensor: Tensor, registered: int) -> None:
-    if registered:
-        _unregister(registered)
+def _give_back(tensor: Tensor, share: int) -> None:
+    if share:
+        _native.host_unshare(share)
     delete(tensor)
 
 
-# Memory of the host that was made known to the runtime: start -> uses. Tensors
-# may share it.
-_registered: dict[int, int] = runtime.keep("memory of other libraries", {})
-_lock = threading.RLock()
+def _share(tensor: Tensor) -> int | None:
+    """Keep borrowed memory registered; return the id of the share, 0 for none.
 
-
-def _register(tensor: Tensor) -> int | None:
-    """Make borrowed memory known; return the block to forget, 0 for none.
-
-    None says that it shares bytes with other blocks without being part of one.
+    None says that the memory overlaps a block without lying in it, or cannot be
+    registered.
     """
-    with _lock:
-        kind, start, size, _ = lookup(tensor.ptr)
-        if kind == PAGEABLE:
-            try:
-                _native.host_register(tensor.ptr, tensor.nbytes)
-            except InvalidValueError:
-                return None
-            start = tensor.ptr
-            _registered[start] = 0
-        elif tensor.ptr + tensor.nbytes > start + size:
-            return None
-        if start not in _registered:
-            return 0  # the runtime's own
-        _registered[start] += 1
-        return start
-
-
-def _unregister(start: int) -> None:
-    with _lock:
-        _registered[start] -= 1
-        if not _registered[start]:
-            del _registered[start]
-            with contextlib.suppress(InvalidValueError):  # by hand, or the backend was changed
-                _native.host_unregister(start)
+    try:
+        return _native.host_share(tensor.ptr, tensor.nbytes)
+    except InvalidValueError:
+        return None
 
 
 def _request(source: Any, stream: Stream | None) -> Any:
@@ -184,10 +155,10 @@ def from_dlpack(source: Any, /, *, device: Any = None, copy: bool | None = None,
     known = on_device or (kind != PAGEABLE and owner >= 0)
     where = owner if device is None and known else ordinal(device)
     stays = tensor.strides is None and (owner < 0 or owner == where) and (host or on_device)
-    registered: int | None = None
+    share: int | None = None
     if stays and not copy:
-        registered = _register(tensor) if host else 0
-    if registered is None:
+        share = _share(tensor) if host else 0
+    if share is None:
         if copy is False:
             raise ExchangeError(
                 "the tensor cannot be shared: it is not in C order, is on another device"
@@ -196,9 +167,12 @@ def from_dlpack(source: Any, /, *, device: Any = None, copy: bool | None = None,
                 operation="import",
             )
         return _copy_here(tensor, where, stream) if on_device else _copy(tensor, where, stream)
+    # In this order: the memory is registered before the capsule counts as used, and what
+    # owns the tensor is made last. If a signal raised in between, the deleter would be
+    # called twice in any other order.
     use(capsule, name)
     # What the runtime gave out itself keeps its own account of the work on it.
-    memory = BorrowedMemory(tensor, where, registered, on_device and kind == PAGEABLE)
+    memory = BorrowedMemory(tensor, where, share, on_device and kind == PAGEABLE)
     return Array(memory, tensor.ptr, tensor.shape, tensor.dtype)
 
 
