@@ -274,9 +274,8 @@ func (e *engine) start(s *Stream) {
 	go e.work(d, s, w)
 }
 
-// resting is an engine without work. It spins for as long as the pump does and
-// then sleeps for a while before it ends: starting one costs more than most
-// operations.
+// resting is an engine without work. It looks for work, and then sleeps for a while
+// before it ends: starting one costs more than most operations.
 type resting struct {
 	parker *park.Parker
 	stream *Stream // set by who wakes it
@@ -287,14 +286,22 @@ type resting struct {
 const (
 	// lingerNS is how long an engine stays without work.
 	lingerNS = 100_000_000
-	// lookNS is how long it looks for work before it sleeps.
-	lookNS = 50_000
+	// lookNS is how long it looks for work before it sleeps, at least. It looks for
+	// twice as long as its last work took, up to lookMostNS: a program that copies,
+	// and works on what it copied, comes back after about that time, and waking an
+	// engine would cost it a part of what sharing the copy saves.
+	lookNS     = 50_000
+	lookMostNS = 200_000
 )
 
-// rest waits for work and returns it, nil when none came. The engine is in the
+// lookFor is how long an engine looks for work after work that took so long.
+func lookFor(took int64) int64 { return min(max(2*took, lookNS), lookMostNS) }
+
+// rest waits for work and returns it, nil when none came. It looks for some time
+// before it sleeps. The engine is in the
 // device's list, with the lock released since.
-func (e *engine) rest(d *Device, r *resting) (*Stream, work) {
-	woken := r.parker.Park(lingerNS, lookNS)
+func (e *engine) rest(d *Device, r *resting, look int64) (*Stream, work) {
+	woken := r.parker.Park(lingerNS, look)
 	e.Lock()
 	s, w := r.stream, r.work
 	if s == nil {
@@ -312,8 +319,11 @@ func (e *engine) rest(d *Device, r *resting) (*Stream, work) {
 // until none comes for a while.
 func (e *engine) work(d *Device, s *Stream, w work) {
 	defer yieldToWaker()()
+	clock := RealTime()
 	for {
+		began := clock.Now()
 		done := w.run()
+		took := clock.Now() - began
 		e.Lock()
 		if done {
 			e.finish(s)
@@ -342,7 +352,7 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 		e.Unlock()
 		s = next
 		if r != nil {
-			if s, w = e.rest(d, r); s == nil {
+			if s, w = e.rest(d, r, lookFor(took)); s == nil {
 				return
 			}
 		}

@@ -45,3 +45,9 @@ func TestM12_work_goes_to_an_engine_that_is_about_to_look_for_it(t *testing.T) {
 	require.Zero(t, d.leaving)
 	e.Unlock()
 }
+
+func TestAnEngineLooksForWorkAsLongAsItsLastWorkLetsExpect(t *testing.T) {
+	for took, want := range map[int64]int64{0: lookNS, 10_000: lookNS, 60_000: 120_000, 5_000_000: lookMostNS} {
+		require.Equal(t, want, lookFor(took), "after %d ns", took)
+	}
+}
