@@ -40,7 +40,7 @@ OPERATIONS = {
     "with": "`with stream:`",
 }
 COUNTED = 100
-ADDED_US = 0.6  # what an operation may cost above the raw call
+ADDED_US = 0.30  # what an operation may cost above the raw call
 ROUNDS, BATCH = 31, 400
 
 
