@@ -79,7 +79,8 @@ contract: build
 	$(BIN)/python tools/contract.py
 
 # Puts faults into copies of the tree, one at a time; a test must fail for each. For
-# example MUTANTS="--write" for docs/mutants.md, or a part of a fault's name.
+# example MUTANTS="--write" for docs/mutants.md, "--build" to verify only that every
+# fault compiles, or a part of a fault's name.
 mutants: build
 	$(BIN)/python tools/mutants.py $(MUTANTS)
 

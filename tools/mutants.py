@@ -1,6 +1,6 @@
 """Shows that the tests detect faults: puts one fault at a time into a copy of the tree.
 
-Usage: python tools/mutants.py [--check [--fix] | --write] [--jobs N] [part of a name ...]
+Usage: python tools/mutants.py [--check [--fix] | --build | --write] [--jobs N] [part of a name ...]
 
 Each entry of tools/mutants.toml names a file, a piece of its text that occurs
 once, what to put in its place, and the clause of the contract that this
@@ -9,7 +9,9 @@ on the unchanged copy, or their failing would prove nothing.
 
 ``--check`` only verifies that every entry applies exactly once, which takes
 less than a second; with ``--fix`` an entry whose text has moved to one other
-file follows it. ``--write`` writes the table of the results to docs/mutants.md.
+file follows it. ``--build`` verifies that every entry compiles, which takes minutes;
+a run without options does so, too: a fault that does not compile is never counted
+as detected. ``--write`` writes the table of the results to docs/mutants.md.
 
 Exit code 1 when a fault is not detected, when an entry does not apply to the
 text, or when there are fewer than `FEWEST`.
@@ -18,6 +20,7 @@ text, or when there are fewer than `FEWEST`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import os
 import queue
@@ -29,6 +32,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -235,33 +239,64 @@ def unfit(mutants: list[Mutant], tree: Path) -> str:
     return ""
 
 
-def try_mutant(mutant: Mutant, tree: Path) -> tuple[bool, str]:
-    """Return whether the fault was detected, and by which test or why not."""
+@contextlib.contextmanager
+def fault(mutant: Mutant, tree: Path) -> Iterator[str]:
+    """Put a fault into the copy; give why the file does not compile with it, '' if it does."""
     path = tree / mutant.file
     original = path.read_text()
     try:
         path.write_text(mutant.apply(original))
-        if mutant.file.endswith(".py"):
-            compile(path.read_text(), mutant.file, "exec")
-        if mutant.handles:
-            compile_handles(tree, find_c_compiler(), tree / HANDLES)
-        for group in mutant.groups():
-            code, output = run(command(group, [mutant.clause]), tree)
-            if code:
-                break
-    except ValueError as exc:
-        return False, f"does not apply: {exc}"
-    except (SyntaxError, SystemExit) as exc:
-        return False, f"does not compile: {exc}"
+        yield build_error(mutant, tree)
     finally:
         path.write_text(original)
         if mutant.handles:
             shutil.copy2(ROOT / HANDLES, tree / HANDLES)
+
+
+def build_error(mutant: Mutant, tree: Path) -> str:
+    """Return why the file of a fault, or the Go package that it belongs to, does not compile; '' if it does."""
+    try:
+        if mutant.file.endswith(".py"):
+            compile((tree / mutant.file).read_text(), mutant.file, "exec")
+            return ""
+        if mutant.handles:
+            compile_handles(tree, find_c_compiler(), tree / HANDLES)
+            return ""
+    except (SyntaxError, SystemExit) as exc:
+        return str(exc)
+    code, output = run(["go", "build", "-o", os.devnull, f"./{Path(mutant.file).parent}"], tree)
+    if code == 0:
+        return ""
+    lines = output.strip().splitlines()
+    return next((line for line in lines if re.search(r"\.(go|c|h):\d+:", line)), lines[-1] if lines else str(code))
+
+
+def try_build(mutant: Mutant, tree: Path) -> tuple[bool, str]:
+    """Return whether the copy compiles with the fault in it, and why not."""
+    try:
+        with fault(mutant, tree) as error:
+            return not error, f"does not compile: {error}" if error else "compiles"
+    except ValueError as exc:
+        return False, f"does not apply: {exc}"
+
+
+def try_mutant(mutant: Mutant, tree: Path) -> tuple[bool, str]:
+    """Return whether the fault was detected, and by which test or why not."""
+    try:
+        with fault(mutant, tree) as error:
+            if error:  # without running a test: one that builds something itself would fail, too
+                return False, f"does not compile: {error}"
+            for group in mutant.groups():
+                code, output = run(command(group, [mutant.clause]), tree)
+                if code:
+                    break
+    except ValueError as exc:
+        return False, f"does not apply: {exc}"
     if code == 0:
         return False, "not detected"
     if "[build failed]" in output or "[setup failed]" in output:
-        error = [line for line in output.splitlines() if re.search(r"\.(go|c|h):\d+:", line)]
-        return False, f"does not compile: {error[0] if error else output.strip()}"
+        error_lines = [line for line in output.splitlines() if re.search(r"\.(go|c|h):\d+:", line)]
+        return False, f"does not compile: {error_lines[0] if error_lines else output.strip()}"
     if code != 124 and not OWN_FAILURE.search(output):
         return False, f"test did not run: {output.strip().splitlines()[-1] if output.strip() else code}"
     return True, detector(mutant, output)
@@ -278,7 +313,9 @@ def detector(mutant: Mutant, output: str) -> str:
     return str(failed[-1]).rpartition("::")[2] if failed else "the end of its process, or the time limit"
 
 
-def try_all(mutants: list[Mutant], trees: list[Path]) -> list[tuple[Mutant, bool, str, float]]:
+def try_all(
+    mutants: list[Mutant], trees: list[Path], attempt_one: Callable[[Mutant, Path], tuple[bool, str]] = try_mutant
+) -> list[tuple[Mutant, bool, str, float]]:
     """Try every fault, one in each copy of the tree at a time."""
     free: queue.SimpleQueue[Path] = queue.SimpleQueue()
     for tree in trees:
@@ -289,14 +326,16 @@ def try_all(mutants: list[Mutant], trees: list[Path]) -> list[tuple[Mutant, bool
         tree = free.get()
         begin = time.monotonic()
         try:
-            caught, words = try_mutant(mutant, tree)
+            good, words = attempt_one(mutant, tree)
         finally:
             free.put(tree)
         took = time.monotonic() - begin
         with printing:
-            outcome = f"detected by {words}" if caught else words.upper()
+            outcome = words if good else words.upper()
+            if good and attempt_one is try_mutant:
+                outcome = f"detected by {words}"
             print(f"{mutant.clause:4} {mutant.name:60} {outcome} ({took:.1f} s)", flush=True)
-        return mutant, caught, words, took
+        return mutant, good, words, took
 
     with ThreadPoolExecutor(len(trees)) as pool:
         return list(pool.map(attempt, mutants))
@@ -317,6 +356,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="only verify that every entry applies")
     parser.add_argument("--fix", action="store_true", help="with --check: let entries follow text that moved")
+    parser.add_argument("--build", action="store_true", help="only verify that every entry compiles")
     parser.add_argument("--write", action="store_true", help="write docs/mutants.md")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("words", nargs="*", help="parts of the names of entries")
@@ -335,6 +375,11 @@ def main() -> int:
         trees = [Path(folder, str(number)) for number in range(max(1, min(options.jobs, len(chosen))))]
         for tree in trees:
             copy_tree(tree)
+        if options.build:
+            built = try_all(chosen, trees, try_build)
+            failed = sum(not compiles for _, compiles, _, _ in built)
+            print(f"mutants: {len(built) - failed} of {len(built)} compile, {time.monotonic() - begin:.0f} s")
+            return 1 if wrong or failed else 0
         if why := unfit(chosen, trees[0]):
             print(f"mutants: {why}")
             return 1
