@@ -1,4 +1,4 @@
-"""What programs use to test their stream code."""
+"""Tools for tests of stream code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Gate:
     -----
     Contract H3: opening is the one call that a function on a stream may make.
     As a context manager the gate opens on leaving, also after an exception. A
-    gate that is collected unopened opens, so that nothing hangs for ever.
+    gate that is collected unopened opens, so that no stream stays blocked.
 
     Examples
     --------

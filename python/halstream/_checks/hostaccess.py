@@ -1,4 +1,4 @@
-"""Accesses of the host to memory, which the runtime cannot see by itself."""
+"""Accesses of the host to memory, which the runtime cannot observe by itself."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ACCESSES = {"r": (0,), "w": (1,), "rw": (0, 1)}
 
 
 def host_access(buffer: Any, mode: str = "r") -> None:
-    """Say that the calling thread reads or writes a buffer itself.
+    """Declare that the calling thread reads or writes a buffer itself.
 
     Copies that wait and `Array.numpy` say so by themselves. For the sanitizer
-    and traces; costs little when nobody looks.
+    and traces; cheap while neither is on.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def host_access(buffer: Any, mode: str = "r") -> None:
     TypeError
         If the buffer has no memory.
     CallInHostFunctionError
-        In a function on a stream, which says what it works on when it is enqueued.
+        In a function on a stream, whose accesses are declared when it is enqueued.
     """
     accesses = _ACCESSES.get(mode) if isinstance(mode, str) else None
     if accesses is None:

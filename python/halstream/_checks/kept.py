@@ -2,8 +2,8 @@
 
 NumPy's memory comes from the C library, which gives an address out again at
 once, and the runtime cannot see that it was freed between. So the owners of what
-functions work on are kept for a while. When they are released, the checker is told
-to forget the accesses to their memory.
+functions work on are kept for a while. When they are released, the checker drops
+the recorded accesses to their memory.
 """
 
 from __future__ import annotations

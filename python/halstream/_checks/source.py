@@ -1,4 +1,4 @@
-"""What a line of a program calls things: names for reports, from its source.
+"""Names of streams, events and buffers in reports, read from the source line of a program.
 
 Nothing here is certain: a report that finds no name says ``stream 3``.
 """

@@ -1,4 +1,4 @@
-"""Suppressions: files that name reports nobody wants to see.
+"""Suppression files: rules for reports that the sanitizer leaves out.
 
 One rule per line; what follows a ``#`` at the start of a line, or behind a
 space, is a comment. A rule is ``KIND:PATH``, ``KIND:PATH:LINE`` or
@@ -37,7 +37,7 @@ class Rule(NamedTuple):
     path: str
     line: int  #: 0 for any
     function: str  #: '' for any
-    origin: str  #: where the rule stands, for people
+    origin: str  #: where the rule was read, for messages
 
     def fits(self, kind: str, frames: Iterable[tuple[str, int, str]]) -> bool:
         """Return True if a report of a kind has a frame (file, line, function) that fits."""

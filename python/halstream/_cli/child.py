@@ -21,13 +21,13 @@ from .._schedules.block import Schedule
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
 from . import script as _script
-from .onset import at_opening
+from .opening import at_opening
 
 __all__ = ["main"]
 
 
 class _Watch:
-    """What is put in force when the script opens the runtime: a schedule, a log, the sanitizer."""
+    """Starts a schedule, a log and the sanitizer when the script opens the runtime."""
 
     def __init__(self, spec: str, trace: bool, sanitize: bool) -> None:
         self._spec, self._trace, self._sanitize = spec, trace, sanitize
@@ -79,7 +79,7 @@ def main(argv: Sequence[str]) -> int:
     """
     request, script, args = json.loads(argv[0]), argv[1], argv[2:]
     watch = _Watch(request["spec"], request["trace"], request["sanitize"])
-    gc.disable()  # what it closes would be closed at another place each time
+    gc.disable()  # objects would be closed at another point of each run
     at_opening(watch.begin)
     outcome = _script.run(script, args)
     if watch.refused is not None:

@@ -1,7 +1,7 @@
-"""Running a script again and again, each time in a fresh process.
+"""Running a script repeatedly, each time in a new process.
 
-What a script leaves in its modules would be found by its next run in the same
-process; in a process of its own every run starts alike.
+State that a script leaves in its modules would change its next run in the same
+process; in a new process every run starts from the same state.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Children:
         Look for unordered accesses, too.
     limit : float
         Seconds that one run may take.
-    told : function
+    announce : function
         Called with the spec before each run.
 
     Attributes
@@ -56,17 +56,17 @@ class Children:
         args: Sequence[str],
         sanitize: bool,
         limit: float,
-        told: Callable[[str], object] = lambda spec: None,
+        announce: Callable[[str], object] = lambda spec: None,
     ) -> None:
         self._script, self._args = script, list(args)
-        self._sanitize, self._limit, self._told = sanitize, limit, told
+        self._sanitize, self._limit, self._announce = sanitize, limit, announce
         self._stacks: dict[str, int] = {}
         self._texts = [""]
         self.output = ""
 
     def __call__(self, spec: str, trace: bool = False) -> Execution:
         """Run the script under a spec, with its output kept back."""
-        self._told(spec)
+        self._announce(spec)
         with tempfile.TemporaryDirectory(prefix="halstream-") as folder:
             answer, output = Path(folder, "answer"), Path(folder, "output")
             with output.open("wb") as sink:
@@ -77,7 +77,7 @@ class Children:
         return execution
 
     def attached(self, spec: str) -> tuple[Execution, int]:
-        """Run the script under a spec on our own terminal, without a limit; return its exit code, too."""
+        """Run the script under a spec on this process's terminal, without a limit; return its exit code, too."""
         with tempfile.TemporaryDirectory(prefix="halstream-") as folder:
             answer = Path(folder, "answer")
             process = subprocess.Popen(self._command(spec, False, answer), env=_environment())
@@ -121,7 +121,7 @@ class Children:
                 process.wait()
 
     def _execution(self, spec: str, code: int | None, answer: Path) -> Execution:
-        """Return what a run answered; one that did not has failed, unless it ended well."""
+        """Return the result of a run; a run without one has failed unless its exit code is 0."""
         try:
             found = json.loads(answer.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -156,7 +156,7 @@ class Children:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a run: what Python draws by lot is the same in all."""
+    """Return the environment of a run: Python's random choices, such as hash seeds, are the same in all."""
     return {"PYTHONHASHSEED": "0", **os.environ}
 
 

@@ -17,7 +17,7 @@ from . import script as _script
 
 __all__ = ["app"]
 
-# Before typer puts its own in: scripts end with tracebacks as Python prints them.
+# Before typer installs its own hook: tracebacks of scripts are printed as Python does.
 _HOOK = sys.excepthook
 
 app: typer.Typer = typer.Typer(
@@ -29,7 +29,7 @@ app: typer.Typer = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# From the script's name on everything is the script's.
+# All arguments from the script's name on belong to the script.
 _SCRIPT: dict[str, Any] = {"allow_interspersed_args": False}
 
 Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="Python program to run.", show_default=False)]

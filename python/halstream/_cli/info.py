@@ -1,4 +1,4 @@
-"""What `halstream info` tells: versions, backends, devices, the environment."""
+"""The report of `halstream info`: versions, backends, devices, the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording everything that passes the runtime while a program runs."""
+"""Recording the operations and annotations of a program while it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .. import _native
 from .._errors import HalError, NotSupportedError
 from .._records import ExecutionRecord, OperationRecord, decode
 from .._traces import annotations as _annotations
-from .onset import at_opening
+from .opening import at_opening
 
 __all__ = ["Recording"]
 
@@ -20,8 +20,8 @@ _DRAIN_S = 2.0
 class Recording:
     """A log of operations, from where they were made to when they ran.
 
-    It begins when the runtime is opened, and anew when its backend is changed,
-    for which nothing of before may be alive.
+    It begins when the runtime is opened, and restarts when its backend is changed,
+    which is possible only while no object of the runtime is alive.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Recording:
         self._cancel = at_opening(self._begin)
 
     def _begin(self) -> None:
-        with contextlib.suppress(HalError):  # no backend: the program will be told
+        with contextlib.suppress(HalError):  # no backend: the program gets the error itself
             self._handle = _native.trace_start_timed()
             _annotations.record()
             _native.positions(1)

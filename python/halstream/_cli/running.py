@@ -1,4 +1,4 @@
-"""What `halstream run` and `halstream replay` do."""
+"""The commands `halstream run` and `halstream replay`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .._schedules.token import Token
 from .._stalls import leaks as _leaks
 from . import script as _script
 from .children import UNKNOWN, CannotRunError, Children
-from .onset import at_opening
+from .opening import at_opening
 
 __all__ = ["CannotRunError", "explore", "plain", "replay", "replay_command"]
 
@@ -37,7 +37,7 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool) -> i
     sanitize : bool
         Say which accesses are unordered.
     leaks : bool
-        Say at the end of the process what the script made and did not give up.
+        Report at the end of the process the objects that the script made and did not release.
 
     Returns
     -------
@@ -122,13 +122,13 @@ def explore(
         task = progress.add_task("fifo", total=settings.schedules)
         begun = 0
 
-        def told(spec: str) -> None:
+        def announce(spec: str) -> None:
             nonlocal begun
             name = spec if len(spec) <= 40 else f"{spec[:37]}..."
             progress.update(task, description=name, completed=min(begun, settings.schedules))
             begun += 1
 
-        children = Children(script, args, sanitize, limit, told)
+        children = Children(script, args, sanitize, limit, announce)
         found, explored = search(children, settings)
     if found is None:
         write(_passed(explored))
@@ -164,7 +164,7 @@ def replay(
     sanitize: bool,
     say: Callable[[str], None],
 ) -> int:
-    """Run a script under the schedule of a token, on our own terminal.
+    """Run a script under the schedule of a token, on this process's terminal.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Running a program the way ``python script.py`` does, inside a process of ours."""
+"""Running a program as ``python script.py`` does, within the process of a command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 __all__ = ["Outcome", "check", "print_exception", "run"]
 
-#: What a shell makes of a program that Ctrl-C ended.
+#: The exit code that a shell reports for a program that Ctrl-C ended.
 INTERRUPTED = 130
 
 

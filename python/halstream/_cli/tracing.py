@@ -1,4 +1,4 @@
-"""What `halstream trace` does: runs a script and writes a trace of it."""
+"""The command `halstream trace`: runs a script and writes a trace of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def trace(script: str, args: Sequence[str], output: str | None, say: Callable[[s
             say(f"the script has run, but its trace cannot be written to {path}: {exc.strerror or exc}")
             return outcome.code or 2
     if executed is None:
-        say("this backend does not tell when operations run: the trace shows when they were enqueued")
+        say("this backend does not report when operations run: the trace shows when they were enqueued")
     say(f"{sum(not one['host'] for one in operations)} operations; the trace is in {path}, for {_VIEWER}")
     return outcome.code
 

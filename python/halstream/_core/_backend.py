@@ -30,4 +30,4 @@ def change(name: str) -> None:
     runtime.reset()
     drain()
     if name == "auto":
-        _native.tell_passed()
+        _native.log_fallback()

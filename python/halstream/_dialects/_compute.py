@@ -1,4 +1,4 @@
-"""Functions of NumPy over device memory: what a dialect's few tensor operations stand on.
+"""NumPy functions on device memory, the basis of the dialects' tensor operations.
 
 An operation is one function on a stream. It reads and writes blocks of the
 stream-ordered pool, which stay as they are until no stream works on them. On a
@@ -26,7 +26,7 @@ from . import _numbered
 
 __all__ = ["check_room", "compute", "new", "read", "upload"]
 
-#: Bytes above which the room for a tensor is looked for before the host makes its contents.
+#: Bytes above which free memory is checked before the host makes a tensor's contents.
 _LARGE = 16 << 20
 
 
@@ -74,7 +74,7 @@ def compute(stream: Stream, function: Callable[..., Any], out: Array, *inputs: A
     """Enqueue ``function(*inputs, out=out)``; arrays arrive as NumPy arrays.
 
     An exception of the function is raised by the next synchronize of the stream,
-    or if it is not `checked` goes where those of `Stream.call` go.
+    or if it is not `checked` reported as those of `Stream.call` are.
 
     Notes
     -----
@@ -90,13 +90,13 @@ def compute(stream: Stream, function: Callable[..., Any], out: Array, *inputs: A
             given = [v._borrowed(stream) if isinstance(v, Array) else v for v in inputs]
             enqueue(_run, function, out._borrowed(stream), *given, reads=reads, writes=(out,))
         else:
-            # It may change a part of `out` only, so all of it is brought.
+            # The function may change a part of `out` only, so all of it is copied first.
             staged: dict[tuple[Any, ...], Any] = {}
             result = _staged(stream, out, staged)
             given = [_staged(stream, v, staged) if isinstance(v, Array) else v for v in inputs]
             reads = [value for value in staged.values() if value.nbytes]
             enqueue(_run, function, result, *given, reads=reads, writes=(result,))
-            # Pinned memory stays, whoever refers to it, until the work on it is done.
+            # Pinned memory stays allocated until the work on it has completed, also when it is dropped.
             out.copy_from(result, stream)
             kept = [v for v in (out, *inputs) if isinstance(v, Array) and not v._memory._waits_for(stream)]
             if kept:
@@ -106,11 +106,11 @@ def compute(stream: Stream, function: Callable[..., Any], out: Array, *inputs: A
 
 
 def _staged(stream: Stream, array: Array, staged: dict[tuple[Any, ...], Any]) -> Any:
-    """Return pinned memory that has an array's contents when the stream gets there."""
+    """Return pinned memory into which a copy of an array is enqueued."""
     key = array.ptr, array.shape, array.dtype
     found = staged.get(key)
     if found is None:
-        # A view, as an extension's dtype is not told by the array interface.
+        # A view of bytes, as the array interface cannot describe dtypes of extensions.
         found = staged[key] = pinned_empty(array.shape, array.dtype).view(array.dtype)
         if array.nbytes:
             array.copy_to(found, stream)
@@ -121,7 +121,7 @@ def _run(function: Callable[..., Any], out: Any, *inputs: Any) -> None:
     try:
         function(*inputs, out=out)
     except BaseException as exc:
-        # Who looks at the error later must not see the arrays: their memory may be in other use.
+        # The traceback must not keep the arrays reachable: their memory may be reused.
         traceback.clear_frames(exc.__traceback__)
         raise
     finally:

@@ -1,4 +1,4 @@
-"""Where the elements of a tensor lie in its memory: views by index, transposition and shape."""
+"""The positions of a tensor's elements in its memory: views by index, transposition and shape."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Layout(NamedTuple):
         return tuple(np.shape(found))
 
     def _probe(self) -> Any:
-        # Nothing reads through it: only addresses, shapes and strides are asked for.
+        # Nothing reads through it: only addresses, shapes and strides are used.
         one = np.zeros((), np.dtype((np.void, self.itemsize)))
         return np.lib.stride_tricks.as_strided(one, self.shape, self.strides, writeable=False)
 

@@ -1,8 +1,8 @@
-"""The public names of the mirrored packages: what a dialect has not built yet says so by its name.
+"""The public names of the mirrored packages, and placeholders for those not built yet.
 
 A class or a function that is not built can be imported and raises when it is
-used, so that a program can import what it may never use. A value, and whatever
-is asked of a module, a class or an object, raises an error that is an
+used, so that a program can import what it may never use. A value, and an
+attribute of a module, a class or an object, raises an error that is an
 AttributeError, too: ``hasattr`` is False and ``getattr`` returns its default.
 
 Each dialect lists the names in ``names.txt``: ``[module or class]``, then the names
@@ -80,7 +80,7 @@ def not_built(module: str, errors: Errors = _ERRORS) -> Callable[[str], Any]:
     Returns
     -------
     callable
-        It returns what stands for a class, function or module of the mirrored
+        It returns a placeholder for a class, function or module of the mirrored
         module. For a value it raises the attribute error of ``errors``, for a name
         that the mirrored module lacks a plain AttributeError.
     """
@@ -124,7 +124,7 @@ def attribute_error(path: str, name: str, errors: Errors = _ERRORS) -> BaseExcep
 
 
 def is_not_built(found: object) -> bool:
-    """Return whether an object only stands for a name that is not built."""
+    """Return whether an object is a placeholder for a name that is not built."""
     return "_stands_for" in getattr(found, "__dict__", ())
 
 

@@ -13,7 +13,7 @@ S = TypeVar("S", bound=Stream)
 
 
 class _Kept(State):
-    """Streams by number, for as long as somebody has them, and those kept for each device."""
+    """Streams by number while they are alive, and those kept for each device."""
 
     def __init__(self) -> None:
         # A number is never used again, so a stream that was closed is not found.
@@ -35,7 +35,7 @@ _kept = runtime.add("numbered streams", _Kept())
 
 
 def remember(stream: Stream) -> None:
-    """Let `find` find a stream for as long as an object of it is alive."""
+    """Make a stream available to `find` for as long as an object of it is alive."""
     owner = stream._owner
     if owner is not None:
         _kept.owners[stream._ordinal, stream.index] = owner
@@ -60,7 +60,7 @@ def communication(cls: type[S], ordinal: int) -> S:
     """Return a new object for the one stream that a device keeps for communication."""
     stream = _kept.communication.get(ordinal)
     if stream is None:
-        # Of two threads that get here at once, one's stream is kept.
+        # If two threads get here at once, the stream of one of them is kept.
         stream = _kept.communication.setdefault(ordinal, Stream(ordinal, non_blocking=True))
         remember(stream)
     new = cls.__new__(cls)
@@ -69,10 +69,10 @@ def communication(cls: type[S], ordinal: int) -> S:
 
 
 def transfer(ordinal: int) -> Stream:
-    """Return the stream on which the runtime brings contents from the host to a device.
+    """Return the stream on which the runtime copies contents from the host to a device.
 
-    No work of the program is ever on it, so nothing that a program holds can
-    hold these copies.
+    No work of the program is ever on it, so no pending work of the program can
+    delay these copies.
     """
     stream = _kept.transfers.get(ordinal)
     if stream is None:

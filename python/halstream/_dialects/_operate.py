@@ -1,4 +1,4 @@
-"""Operators on tensors: types and shapes are settled at the call, the rest on the stream."""
+"""Operators on tensors: types and shapes are determined at the call, the elements are computed on the stream."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T", bound=Contents)
 __all__ = ["SCALARS", "binary", "change", "copy_into", "product", "reduce", "unary"]
 
 COMPARE = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal))
-# What NumPy refuses for bool, and what gives the same result.
+# Operations that NumPy refuses for bool, and those that give the same result.
 _OF_BOOL = {np.subtract: np.logical_xor, np.floor_divide: np.logical_and}
 _NOT_OF_BOOL = frozenset((np.remainder, np.power))
-# Whose other operand may be a list of numbers.
+# Operations whose other operand may be a list of numbers.
 _WITH_LISTS = frozenset((np.add, np.subtract, np.floor_divide))
 _BITWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 SCALARS = (bool, int, float, complex, np.number, np.bool_)

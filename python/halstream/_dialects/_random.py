@@ -10,7 +10,7 @@ from .._runtime import State
 
 
 class Random(State):
-    """A generator with a seed; `state` is what it goes on from."""
+    """A generator with a seed; `state` determines the numbers that follow."""
 
     def __init__(self) -> None:
         self._generator = np.random.default_rng()
@@ -18,7 +18,7 @@ class Random(State):
         self._imported = self.snapshot()
 
     def reseed(self, seed: int) -> None:
-        """Start anew from a seed."""
+        """Restart from a seed."""
         self.seed = seed
         self._generator = np.random.default_rng(seed & (2**64 - 1))
 

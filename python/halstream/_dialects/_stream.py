@@ -17,4 +17,4 @@ class DialectStream(core.Stream):
         def record_event(self, event: Any = None) -> Any:
             """Mark the point that the stream has reached; None makes a new event. See `halstream.Stream.record`."""
     else:
-        record_event = core.Stream.record  # the very function: one call less
+        record_event = core.Stream.record  # the same function object: one call less

@@ -22,7 +22,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def _called_by_package() -> bool:
-    """Return whether code of this package asks for the attribute, through Python's import machinery perhaps."""
+    """Return whether code of this package reads the attribute, directly or through the import machinery."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__") == "importlib._bootstrap":
         frame = frame.f_back
@@ -30,7 +30,7 @@ def _called_by_package() -> bool:
 
 
 class _Hidden:
-    """Stands on a dialect's class for a name that the mirrored class does not have."""
+    """Hides, on a dialect's class, a name that the mirrored class does not have."""
 
     def __init__(self, cls: type, name: str) -> None:
         self.cls = cls
@@ -64,7 +64,7 @@ def _listed(cls: type) -> Mapping[str, str] | None:
 
 
 def _names(cls: type) -> frozenset[str]:
-    """Return the public names of the nearest mirrored class that a class is or inherits from."""
+    """Return the public names of the first mirrored class in a class's method resolution order."""
     for base in cls.__mro__:
         names = _listed(base)
         if names is not None:
@@ -106,7 +106,7 @@ def _show(cls: type) -> None:
 
 
 class _StrictModule(ModuleType):
-    """What the class of a dialect's public module inherits from in strict mode."""
+    """The base of the classes of a dialect's public modules in strict mode."""
 
     def __getattribute__(self, name: str) -> Any:
         if name == "__all__" and not _called_by_package():

@@ -1,4 +1,4 @@
-"""What the tensors of several dialects are: memory of a device, a layout, and work enqueued on it."""
+"""The base of the tensors of several dialects: device memory, a layout, and work enqueued on it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ T = TypeVar("T", bound="Contents")
 class Storage:
     """The memory that a tensor and its views share, and the stream that wrote it last.
 
-    What comes from the host stays there until its first use on a device: until
-    then the choice of device is open.
+    Contents from the host stay there until their first use on a device, so that
+    the device can be chosen until then.
     """
 
     __slots__ = ("array", "host", "stream")
@@ -32,7 +32,7 @@ class Storage:
         self.stream = stream
 
     def block(self, ordinal: int) -> Array:
-        """Return the memory on a device, where the contents are brought now if need be."""
+        """Return the memory on a device; contents still on the host are copied there first."""
         if self.array is None:
             self.array, self.stream = upload(self.host, ordinal)
             self.host = None
@@ -49,7 +49,7 @@ class Contents:
     # -- how tensors are made ---------------------------------------------
 
     def _hold(self, host: Any) -> None:
-        """Become a tensor of a NumPy array, which nobody else may change."""
+        """Initialize the tensor with a NumPy array, which it then owns."""
         self._own(Storage(host), Layout.whole(host.shape, host.dtype.itemsize), host.dtype)
 
     def _own(self, storage: Storage, layout: Layout, dtype: Any) -> None:
@@ -57,7 +57,7 @@ class Contents:
 
     @classmethod
     def _of(cls: type[T], host: Any) -> T:
-        """Return a tensor that starts with a copy of a NumPy array."""
+        """Return a tensor with a copy of a NumPy array as its contents."""
         made = object.__new__(cls)
         made._hold(cls._initial(host))
         return made
@@ -68,7 +68,7 @@ class Contents:
         return np.array(host, order="C")
 
     def _make(self, function: Callable[..., Any], shape: Any, dtype: Any, *inputs: Any) -> None:
-        """Become the result of a function that the current stream runs."""
+        """Initialize the tensor as the result of a function that the current stream runs."""
         stream = self._current_stream()
         array = new(tuple(shape), np.dtype(dtype), stream)
         self._own(
@@ -110,7 +110,7 @@ class Contents:
     # -- work --------------------------------------------------------------
 
     def _ordinal(self) -> int:
-        """Return the device that the contents are on, or go to."""
+        """Return the device that the contents are on, or will be copied to."""
         return _current.current_device()
 
     def _current_stream(self) -> core.Stream:
@@ -128,7 +128,7 @@ class Contents:
         return Array(whole._memory, whole.ptr + layout.offset, layout.shape, self._dtype)
 
     def _operand(self) -> tuple[Array, tuple[Layout, int] | None]:
-        """Return the memory that an operation touches, and how to see the elements in it."""
+        """Return the memory that an operation accesses, and the layout of the elements in it."""
         layout = self._layout
         if layout.contiguous:
             return self._block(), None
@@ -138,7 +138,7 @@ class Contents:
         return Array(whole._memory, whole.ptr + start, (count,), self._dtype), (layout, start)
 
     def _change(self, function: Callable[..., Any], *inputs: Any) -> None:
-        """Let the current stream write the contents anew."""
+        """Enqueue a function that rewrites the contents on the current stream."""
         self._enqueue(function, inputs)
 
     def _enqueue(self, function: Callable[..., Any], inputs: tuple[Any, ...]) -> None:

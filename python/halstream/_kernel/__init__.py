@@ -214,7 +214,7 @@ class Kernel:
 
 
 class _Launch(ctypes.Structure):
-    """What a native host form is given; it keeps the arrays alive."""
+    """The arguments of a native host form; keeps the arrays alive."""
 
     _fields_ = (
         ("grid", ctypes.c_uint32 * 3),
@@ -254,7 +254,7 @@ def _form(cuda: str | bytes | None) -> tuple[bytes | None, str]:
 
 
 def _usual(parameter: Parameter, value: Any, stream: Work) -> bool:
-    """Return True for the arrays that most launches are given, where nothing is wrong with them."""
+    """Return True for valid arguments of the most common kind, which need no further check."""
     kind = type(value)
     if kind is Array:
         memory = value._memory
@@ -278,7 +278,7 @@ def _array(parameter: Parameter, value: Any, stream: Work) -> Any:
     if value is None:
         return None
     if _usual(parameter, value, stream):
-        return value  # all else is told apart here
+        return value  # every other kind of argument is checked here
     if not isinstance(value, (Array, np.ndarray, _memory.Memory)):
         hint = "; from_dlpack() makes an Array of it" if hasattr(value, "__dlpack__") else ""
         raise Wrong(f"it takes an Array or a NumPy array in pinned memory, not {type(value).__name__}{hint}")
@@ -312,7 +312,7 @@ def _array(parameter: Parameter, value: Any, stream: Work) -> Any:
 
 
 def _account(reads: Sequence[Any], writes: Sequence[Any]) -> str:
-    """Return what `_hostfunc.ranges` does, for arrays that were looked at already."""
+    """Return what `_hostfunc.ranges` does, for arrays that were checked already."""
     if _hostfunc.keep is not None or any(type(array) is not Array for array in (*reads, *writes)):
         return _hostfunc.ranges(reads, writes)
     parts = [f"r:{array.ptr}:{array.nbytes}" for array in reads]

@@ -29,7 +29,7 @@ _NO_ENTRY = 500
 
 _ENTRIES = re.compile(rb"\.entry\s+([A-Za-z_$%][\w$]*)")
 
-# What the extension takes a program with, as its strings are text.
+# The encoding in which the extension receives a program, as its strings are text.
 _BINARY = "hex:"
 
 _stream_launch = _native.raw("stream_launch")
@@ -45,14 +45,14 @@ class Loaded(NamedTuple):
     def launch(self, kernel: Kernel, stream: Work, shape: Shape, args: tuple[Any, ...]) -> bool:
         """Enqueue a launch with arguments of the usual kinds; for others do nothing and return False.
 
-        Where the arguments' memory is, the extension looks.
+        The extension checks where the arguments' memory is.
 
         Raises
         ------
         HalError
             If an argument's memory is of another device, or the driver refuses the launch.
         """
-        # A sanitizer wants to be shown the arguments one by one.
+        # A sanitizer needs the arguments one by one.
         if self.era is not _cache.era or shape.threads > self.threads or _hostfunc.keep is not None:
             return False
         packer = kernel._packer
@@ -116,7 +116,7 @@ def launch(
 def _cell(kernel: Kernel, number: int, value: Any) -> bytes:
     """Return an argument in the bytes that a device expects, filled up to a cell.
 
-    Behind an address stand the bytes that are there, which the extension reads.
+    For an address the extension reads the bytes that are there.
     """
     if kernel.parameters[number].pointer:
         address, size = (0, 0) if value is None or not value.nbytes else _memory.address_of(value)
@@ -140,18 +140,18 @@ def _load(kernel: Kernel, ordinal: int) -> Loaded:
     facts = device_facts(ordinal)
     capability = facts["major"], facts["minor"]
     # PTX, as every driver takes it that is not older than the compiler. A binary
-    # for exactly this device is the way with those that are.
+    # for exactly this device works with an older driver.
     source = kernel._form == "source"
     program = kernel.compile(_nvrtc.virtual(*capability) if source else "")
     try:
         return _function(kernel, ordinal, program)
     except HalError as exc:
         if not source or exc.code != _PTX_TOO_NEW or not _nvrtc.target(*capability).startswith("sm_"):
-            raise _told(exc, kernel, ordinal, capability) from None
+            raise _explained(exc, kernel, ordinal, capability) from None
     try:
         return _function(kernel, ordinal, kernel.compile(_nvrtc.target(*capability)))
     except HalError as exc:
-        raise _told(exc, kernel, ordinal, capability) from None
+        raise _explained(exc, kernel, ordinal, capability) from None
 
 
 def _function(kernel: Kernel, ordinal: int, program: _nvrtc.Compiled) -> Loaded:
@@ -165,8 +165,8 @@ def _function(kernel: Kernel, ordinal: int, program: _nvrtc.Compiled) -> Loaded:
     return Loaded(function, int(_native.function_threads(function)), era)
 
 
-def _told(exc: HalError, kernel: Kernel, ordinal: int, capability: tuple[int, int]) -> HalError:
-    """Return the driver's refusal of a program with what it means for the kernel."""
+def _explained(exc: HalError, kernel: Kernel, ordinal: int, capability: tuple[int, int]) -> HalError:
+    """Return the error for a program that the driver refused, with the reason for this kernel."""
     device = f"device {ordinal}"
     kind: type[HalError] = type(exc)
     if exc.code == _BAD_PTX:
@@ -192,9 +192,9 @@ def _told(exc: HalError, kernel: Kernel, ordinal: int, capability: tuple[int, in
 
 
 def forget() -> None:
-    """Give the modules up (change of backend)."""
+    """Unload the modules (change of backend)."""
     with _cache.lock:
         modules, _cache.modules, _cache.era = list(_cache.modules.values()), {}, object()
     for module in modules:
-        with contextlib.suppress(HalError):  # the backend may be gone already
+        with contextlib.suppress(HalError):  # the backend may be closed already
             _native.close(module)

@@ -1,6 +1,6 @@
 """NVRTC, NVIDIA's compiler as a library: found, called, and its results kept on disk.
 
-It needs no GPU: what it makes is for the architecture that it is told.
+It needs no GPU: the architecture to compile for is an argument.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 from .._errors import BackendAbsentError, CompileError, InvalidValueError, NotSupportedError
 
-# One more whenever what a file of the cache holds changes.
+# Version of the cache's file format.
 _FORMAT = 1
 
 # Newest first. The PyPI packages of CUDA 13 share one folder, those of 12 have one each.
 _SONAMES = ("libnvrtc.so.13", "libnvrtc.so.12")
 _FOLDERS = ("cu13/lib", "cuda_nvrtc/lib")
 
-# Options that bring in files whose contents the source does not tell.
+# Options that include files whose contents are not part of the source.
 _INCLUDES = re.compile(r"-I|--include-path|-include|--pre-include")
 
 _COMPILATION = 6  # the program has errors; the log names them
@@ -106,7 +106,7 @@ def _load(path: Path, architecture: str) -> Compiled | None:
 
 
 def _store(path: Path, made: Compiled) -> None:
-    """Write a result; whoever reads meanwhile finds nothing or all of it."""
+    """Write a result atomically: a concurrent reader finds nothing or all of it."""
     head = json.dumps([made.entry, hashlib.sha256(made.code).hexdigest()]).encode()
     temporary = ""
     try:

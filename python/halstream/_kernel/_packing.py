@@ -1,4 +1,4 @@
-"""What a launch is given: its size, and arguments of the usual kinds in the bytes that a device takes."""
+"""The size of a launch, and its arguments packed into the bytes that a device takes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _size(kernel: str, what: str, given: Any, most: Sequence[int]) -> tuple[int,
 
 
 class _Rule(NamedTuple):
-    """What is usual for a parameter."""
+    """The arguments of a parameter that `Packer` packs."""
 
     scalar: Any  #: NumPy's class of a scalar; None for a pointer
     dtype: Any  #: of a pointer's array; None if any will do
@@ -113,7 +113,7 @@ class _Rule(NamedTuple):
 
 
 class Packer:
-    """A signature made ready. It packs arguments of the usual kinds, and tells no errors.
+    """A compiled signature. It packs common kinds of arguments and reports no errors.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Packer:
         """Return the arguments as hexadecimal digits of `CELL` bytes each; None if one is unusual.
 
         Of an array that is its address and its size. Whether a device can use
-        the memory there is not looked at.
+        the memory there is not checked.
         """
         rules, pack = self._rules, self._pack
         if pack is None or len(args) != len(rules):

@@ -36,7 +36,7 @@ class Parameter(NamedTuple):
 
 
 class Wrong(Exception):
-    """What is wrong with an argument, and the class that says so."""
+    """What is wrong with an argument, and the exception class for it."""
 
     def __init__(self, text: str, error: Any = KernelArgumentError) -> None:
         super().__init__(text)
@@ -102,7 +102,7 @@ def scalar(parameter: Parameter, value: Any) -> Any:
         If the value is no number that the type holds.
     """
     dtype = parameter.dtype
-    # What most launches give, at a third of the price: it needs no look at an overflow.
+    # The common case, three times as fast: no overflow is possible.
     kind = type(value)
     if (kind is float and dtype.kind == "f" and -_SMALL <= value <= _SMALL) or kind is dtype.type:
         return dtype.type(value)

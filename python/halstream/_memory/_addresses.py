@@ -1,4 +1,4 @@
-"""Memory by address, for dialects whose programs hold plain numbers."""
+"""Memory by address, for dialects whose programs refer to memory by number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .._core._stream import Stream
 from .._errors import HalError
 from ._blocks import allocate, checked_size
 
-__all__ = ["alloc", "alloc_host", "alloc_in_order", "free", "free_at_home", "free_host", "free_in_order"]
+__all__ = ["alloc", "alloc_host", "alloc_in_order", "free", "free_host", "free_in_order", "free_on_own_stream"]
 
 
 def alloc(ordinal: int, nbytes: int) -> int:
@@ -59,7 +59,7 @@ def free_host(address: int) -> None:
 def alloc_in_order(stream: Stream, nbytes: int) -> int:
     """Return the address of memory that work enqueued on the stream from now on may use.
 
-    It is to be given to `free_in_order` or `free_at_home`.
+    It is to be given to `free_in_order` or `free_on_own_stream`.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def free_in_order(stream: Stream, address: int) -> None:
         raise stream._fail(exc, "free") from None
 
 
-def free_at_home(address: int) -> None:
+def free_on_own_stream(address: int) -> None:
     """Give memory of `alloc_in_order` back at the point that its own stream has reached.
 
     Raises

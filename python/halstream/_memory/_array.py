@@ -153,7 +153,7 @@ class Array(Exchange):
         Parameters
         ----------
         source : buffer
-            Contiguous. A pinned one must stay as it is until the stream got there.
+            Contiguous. A pinned one must stay unchanged until the copy has run.
         stream : Stream or None
             None is the current stream of the array's device.
 
@@ -234,7 +234,7 @@ class Array(Exchange):
         return stream
 
     def record_stream(self, stream: Stream) -> None:
-        """Say that a stream uses the memory; see `Memory.record_stream`. Views share it."""
+        """Declare that a stream uses the memory; see `Memory.record_stream`. Views share it."""
         self._memory.record_stream(stream)
 
     def _exposed(self) -> tuple[Memory, int, tuple[int, ...], Any]:
@@ -289,7 +289,7 @@ def empty(shape: Any, dtype: Any = float, device: Any = None, stream: Stream | N
     device : Device, int, str or None
         None is the stream's device, or the current one.
     stream : Stream or None
-        Given, the memory is taken and given back in its order (contract M7).
+        If given, the memory is allocated and freed in its order (contract M7).
 
     Raises
     ------
@@ -339,7 +339,7 @@ def asarray(source: Any, dtype: Any = None, device: Any = None, stream: Stream |
             stream = Stream._current(array._memory.device)
         kind, *_ = _lookup.lookup(host.__array_interface__["data"][0])
         if kind == PINNED:
-            host = host.copy()  # pinned memory would be read late
+            host = host.copy()  # pinned memory would be read when the copy runs, not now
         array.copy_from(host, stream)
     return array
 
@@ -351,8 +351,8 @@ def _place(device: Any, stream: Stream | None) -> int:
 def pinned_empty(shape: Any, dtype: Any = float) -> Any:
     """Return a NumPy array in pinned memory, with any contents.
 
-    Copies from it are asynchronous: it must stay as it is until the stream
-    got there. The memory is given back with the last view of it.
+    Copies from it are asynchronous: it must stay unchanged until the copy
+    has run. The memory is given back with the last view of it.
 
     Raises
     ------
@@ -371,7 +371,7 @@ def pinned_empty(shape: Any, dtype: Any = float) -> Any:
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str]:
-    """Return the arguments as a function gets them, and what it reads by their account."""
+    """Return the arguments as a function receives them, and the memory that it reads through them."""
     ranges: list[str] = []
     given = tuple(_argument(value, ranges) for value in args)
     if kwargs:

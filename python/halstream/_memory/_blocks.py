@@ -1,4 +1,4 @@
-"""Blocks of memory, of devices and of the host, that the runtime knows."""
+"""Blocks of memory of devices and of the host that the runtime allocated."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def checked_size(nbytes: int) -> int:
 def allocate(device: int, make: Callable[..., int], *args: Any) -> int:
     """Return what `make` returns for new memory: its id, or its address.
 
-    Functions that are pending on streams hold their arguments. When there is no
-    room otherwise, they are waited for.
+    Functions that are pending on streams keep their arguments alive. When memory is
+    short, the call waits for them.
 
     Raises
     ------
@@ -73,10 +73,10 @@ def allocate(device: int, make: Callable[..., int], *args: Any) -> int:
 
 
 class Hold:
-    """Keeps a block for what functions on streams see of it, when its owner is gone.
+    """Keeps a block alive for the views of functions on streams after its owner was collected.
 
     The block counts as freed from then on, as the program refers to it no more, and is
-    given back when the last view of a function is gone.
+    given back when the last view of a function is collected.
     """
 
     __slots__ = ("ident",)
@@ -89,12 +89,12 @@ class Hold:
             reap.append(self.ident)
 
 
-#: Those of the live blocks that functions were given, by the blocks' ids.
+#: The holds of live blocks that functions were given, by the blocks' ids.
 _holds: dict[int, Hold] = runtime.keep("memory that functions on streams see", {})
 
 
 class Memory(Exchange):
-    """A block of bytes; given back when the last reference is gone.
+    """A block of bytes; freed when it is collected.
 
     Work that is pending on it completes first: giving it back never disturbs
     an operation that was enqueued before.
@@ -122,7 +122,7 @@ class Memory(Exchange):
         self.ptr = _block_address(ident)
 
     def free(self) -> None:
-        """Give it back now. No later call may name it; again does nothing.
+        """Free it now. No later call may name it; a second call does nothing.
 
         Raises
         ------
@@ -142,18 +142,18 @@ class Memory(Exchange):
             _holds.pop(self._id, None)
 
     def _for_functions(self) -> object:
-        """Return what the views that functions on streams get have to refer to."""
+        """Return the object that the views given to functions on streams must keep alive."""
         return self
 
     def _waits_for(self, stream: Stream) -> bool:
-        """Return True if the memory stays as it is for known work of a stream, also when it is dropped."""
+        """Return True if, once dropped, the memory stays valid until known work of a stream has completed."""
         return False
 
     def record_stream(self, stream: Stream) -> None:
-        """Say that a stream uses it: once freed, it waits for what is on the stream by then.
+        """Declare that a stream uses it: once freed, it is reused only after the work then on the stream.
 
-        For work that does not say what it reads and writes, on another stream
-        than the memory's own.
+        For work whose accesses are not declared, on another stream than the
+        memory's own.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Memory(Exchange):
 
 
 class OwnedMemory(Memory):
-    """Memory of a device that the runtime gives back, and not before the work that it knows of is done."""
+    """Memory of a device that the runtime frees, after the work that it knows of has completed."""
 
     __slots__ = ()
 
@@ -254,8 +254,8 @@ class DeviceMemory(OwnedMemory):
 class PooledMemory(OwnedMemory):
     """Memory of a device in the order of a stream: work enqueued there later may use it.
 
-    Given back at the point that the stream has reached when it is freed. Work
-    on other streams must be ordered with the stream by events. What is dropped
+    Freed at the point that the stream has reached at the call of `free`. Work
+    on other streams must be ordered with the stream by events. Memory collected
     without `free` waits for known work on other streams, too.
 
     Raises
@@ -307,7 +307,7 @@ class PooledMemory(OwnedMemory):
 
 
 class PinnedMemory(Memory):
-    """Host memory that copies read when the stream gets there, not at the call.
+    """Page-locked host memory: copies read it when they run, not at the call.
 
     `free` fails with `NotReadyError` while a pending operation works on it.
 

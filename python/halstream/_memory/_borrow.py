@@ -72,7 +72,7 @@ def _share(tensor: Tensor) -> int | None:
 
 
 def _request(source: Any, stream: Stream | None) -> Any:
-    """Return a capsule of another library's tensor, ordered before our stream."""
+    """Return a capsule of another library's tensor, ordered before the given stream."""
     try:
         kind, ident = source.__dlpack_device__()
         kind, ident = int(kind), int(ident or 0)  # paddle has None for the CPU's number
@@ -125,19 +125,19 @@ def from_dlpack(source: Any, /, *, device: Any = None, copy: bool | None = None,
 
     Notes
     -----
-    Shared memory of the host counts as pinned while it is borrowed: a stream
-    reads it when it gets there. It goes back to its owner when the last view
-    is gone and the work on it is done. On a vendor's backend memory of its
+    Shared memory of the host counts as pinned while it is borrowed: work on
+    streams reads it when it runs. It is given back to its owner when the last view
+    was collected and the work on it has completed. On a vendor's backend memory of its
     devices is shared; what lies on the host is copied.
 
     Examples
     --------
     >>> import halstream as hs, numpy as np
-    >>> theirs = np.zeros(4)
-    >>> ours = hs.from_dlpack(theirs)
-    >>> ours.fill(2.0)
+    >>> array = np.zeros(4)
+    >>> shared = hs.from_dlpack(array)
+    >>> shared.fill(2.0)
     >>> hs.synchronize()
-    >>> theirs
+    >>> array
     array([2., 2., 2., 2.])
     """
     drain()

@@ -1,4 +1,4 @@
-"""What a capsule of DLPack says of the tensor in it."""
+"""Reading of DLPack capsules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 
 
 class Tensor(NamedTuple):
-    """What a capsule says."""
+    """The tensor that a capsule describes."""
 
     address: int  # of the managed tensor, which its deleter takes
     deleter: int
@@ -64,7 +64,7 @@ _USED = {NAME: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}
 
 
 def open_capsule(capsule: Any) -> tuple[bytes, int]:
-    """Return the name and the address of a capsule that nobody has consumed.
+    """Return the name and the address of a capsule that was not consumed yet.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def open_capsule(capsule: Any) -> tuple[bytes, int]:
 
 
 def read(name: bytes, address: int) -> Tensor:
-    """Return what a capsule says of its tensor.
+    """Return the description of a capsule's tensor.
 
     Raises
     ------

@@ -19,7 +19,7 @@ _stream_fill = _native.raw("stream_fill")
 def copy(stream: Stream, dst: int, src: int, nbytes: int, *owners: object) -> None:
     """Enqueue a copy of bytes between addresses.
 
-    Pinned and device sources are read when the stream gets there. Up to 64 KiB
+    Pinned and device sources are read when the copy runs. Up to 64 KiB
     of a pageable source are taken within the call; a larger copy from
     pageable memory, and every copy to it, returns when it is done. Such a
     copy reports the stream's first error, as `synchronize` does.

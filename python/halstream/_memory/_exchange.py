@@ -85,7 +85,7 @@ def _type_code(dtype: Any) -> int:
 
 
 class Exchange:
-    """What other libraries ask of an object with memory."""
+    """The protocols by which other libraries read an object's memory."""
 
     __slots__ = ()
 
@@ -251,7 +251,7 @@ class Exchange:
 
 
 class _Shown:
-    """The array interface alone, so that NumPy takes no other way to the memory."""
+    """An object with the array interface only, so that NumPy uses no other protocol."""
 
     def __init__(self, owner: Exchange) -> None:
         self.owner = owner
@@ -327,6 +327,6 @@ def _order_by_number(ptr: int, stream: Any, device: tuple[int, int]) -> None:
     try:
         consumer = Stream.from_handle(handle, ordinal)
     except InvalidHandleError:
-        _mem_wait(ptr, -1)  # a stream of another library: it cannot be made to wait from here
+        _mem_wait(ptr, -1)  # a stream of another library, on which this runtime cannot enqueue a wait
     else:
         _stream_wait_mem(consumer._id, ptr)

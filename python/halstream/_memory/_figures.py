@@ -1,4 +1,4 @@
-"""Figures of a device's memory and of its stream-ordered pool."""
+"""Statistics of a device's memory and of its stream-ordered pool."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def pool_stats(device: Any = None) -> dict[str, int]:
 
 
 def _settle(where: int) -> None:
-    """Give back what nobody refers to and no pending work needs."""
+    """Free memory that is unreferenced and that no pending work needs."""
     drain()
     _native.mem_settle(where, 0)
 

@@ -1,4 +1,4 @@
-"""Caching pools over memory that their user supplies, and what a memory layer remembers per thread.
+"""Caching pools over memory that their user supplies, and settings of memory per thread.
 
 The extension divides, merges and counts; a pool here supplies its memory and
 owns every segment of it, in use or not.
@@ -202,16 +202,16 @@ class Pool:
 
 
 class _Thread(threading.local):
-    """What a thread chose for its memory."""
+    """A thread's settings for memory."""
 
     def __init__(self) -> None:
-        self.hooks: dict[str, Any] = {}  # told of every allocation and free
+        self.hooks: dict[str, Any] = {}  # called for every allocation and free
         self.may_wait = True  # False: waits of the host that copies imply are refused
         self.chosen: dict[Choice[Any], Any] = {}
 
 
 class Choice(Generic[T]):
-    """A setting of the process that a thread may override for a while."""
+    """A setting of the process that a thread may override within a context."""
 
     def __init__(self, value: T) -> None:
         self._value = value

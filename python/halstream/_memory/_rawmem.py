@@ -27,7 +27,7 @@ __all__ = [
 
 
 class OrderedMemory(PooledMemory):
-    """Memory in the order of a stream, which it goes back in also when it is collected.
+    """Memory in the order of a stream; also freed in that order when it is collected.
 
     It keeps the stream itself alive, but no object for it.
     """
@@ -117,7 +117,7 @@ def open_pool(device: int) -> int:
 
 
 def close_pool(handle: int) -> None:
-    """Give a handle of `open_pool` up.
+    """Close a handle of `open_pool`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the caller of an array function gave: a shape, the value of one element."""
+"""Checks of the arguments of array functions: a shape, the value of one element."""
 
 from __future__ import annotations
 

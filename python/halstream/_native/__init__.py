@@ -41,7 +41,7 @@ _check_interpreter()
 _PACKAGE = __name__.rpartition(".")[0]
 
 _ext: Any = None
-_told = False
+_fallback_logged = False
 # Calls before which nothing may be opened.
 _CHOOSING = frozenset({"pybuild_UseBackend", "pybuild_Version"})
 # A finalizer or a signal handler may run while its thread loads, and may call the extension.
@@ -68,7 +68,7 @@ def _load() -> Any:
             for name, module in list(sys.modules.items()):
                 if name.startswith(_PACKAGE):
                     for key, value in list(vars(module).items()):
-                        if type(value) is _Later:
+                        if type(value) is _Deferred:
                             setattr(module, key, getattr(ext, value.camel))
             ext.pybuild_StallHook(id(_endless))
             importlib.import_module("._core._handles", _PACKAGE).connect(ext.calls)
@@ -163,21 +163,21 @@ def process_state() -> dict[str, Any]:
 
 
 def _open(first: str) -> Any:
-    """Return the extension for a call; the first one opens the backend, of which this tells.
+    """Return the extension for a call; log the fallback if this call opens the backend.
 
-    Unless that call is what chooses the backend.
+    Nothing is logged for a call that chooses the backend.
     """
     fresh = _ext is None
     ext = _load()
     if fresh and first not in _CHOOSING and os.environ.get("HALSTREAM_BACKEND", "auto") in ("", "auto"):
-        tell_passed()
+        log_fallback()
     return ext
 
 
-def tell_passed() -> None:
+def log_fallback() -> None:
     """Log, once in a process, why the automatic choice of a backend fell back to the host."""
-    global _told
-    if _told:
+    global _fallback_logged
+    if _fallback_logged:
         return
     try:
         passed: list[str] = decode(_ext.pybuild_BackendPassed())
@@ -185,7 +185,7 @@ def tell_passed() -> None:
             return
     except RuntimeError:
         return  # the call that opens the backend raises it, too
-    _told = True
+    _fallback_logged = True
     import logging  # not at import, which stays fast
 
     reasons = "; ".join(passed)
@@ -193,7 +193,7 @@ def tell_passed() -> None:
 
 
 def replace(name: str, function: Callable[..., Any]) -> None:
-    """Put a function in the place of one of the extension's, for all calls to come."""
+    """Replace a function of the extension for all later calls."""
     ext, key = _load(), _camel(name)
     own = getattr(ext, key)
     for module in [m for n, m in list(sys.modules.items()) if n.startswith(_PACKAGE)]:
@@ -203,12 +203,12 @@ def replace(name: str, function: Callable[..., Any]) -> None:
     setattr(ext, key, function)
 
 
-#: Returns whether a wait can ever end; set by halstream, as what finds out stands above this module.
+#: Returns whether a wait can ever end; set by `halstream`, as the search for stalls imports this module.
 judge_wait: Callable[[], int] | None = None
 
 
 def _endless() -> int:
-    """Answer the extension, which asks whether a wait can ever end; 0 if it can, or nobody knows."""
+    """Called by the extension: return 0 if a wait can end or that is not known."""
     return 0 if judge_wait is None or sys.is_finalizing() else judge_wait()
 
 
@@ -217,7 +217,7 @@ def _camel(name: str) -> str:
     return "pybuild_" + "".join(part.capitalize() for part in name.split("_"))
 
 
-class _Later:
+class _Deferred:
     """Stands for a function of the extension until that is loaded."""
 
     __slots__ = ("camel",)
@@ -245,7 +245,7 @@ else:
         To be kept in a global variable of a module of this package, where it is
         replaced when the extension is loaded.
         """
-        return _Later(name) if _ext is None else getattr(_ext, _camel(name))
+        return _Deferred(name) if _ext is None else getattr(_ext, _camel(name))
 
     def __getattr__(name: str) -> Any:
         """Return a function of the extension that raises the core's errors."""

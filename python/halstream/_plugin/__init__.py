@@ -1,1 +1,1 @@
-"""What the plugin of pytest does with a test."""
+"""Implementation of the pytest plugin."""

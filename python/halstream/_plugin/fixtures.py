@@ -1,4 +1,4 @@
-"""Contents of arrays that fixtures of wider scope gave, so that each run of a test finds what the first one found.
+"""Restores the contents of arrays from fixtures of wider scope before each further run of a test.
 
 A module's fixture is set up once. Without this an array that the first, correct
 run has filled would show later runs the right values whatever their schedule.

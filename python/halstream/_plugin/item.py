@@ -1,4 +1,4 @@
-"""What the plugin of pytest does with one test: many runs, one report."""
+"""Runs one test many times and reports it once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _explore(runs: Runs, settings: Settings) -> Outcome:
     failure = found.execution.failure
     assert failure is not None
     if failure.search and not found.difference and _debugging(runs):
-        # Now that the schedule is known: with the debugger.
+        # Run the failing schedule again with the debugger.
         runs.execute(found.execution.spec, interact=True)
         if runs.last.failure == failure:
             outcome = runs.last
@@ -92,7 +92,7 @@ def _replay(runs: Runs, token: Token) -> Outcome:
     try:
         execution = runs(token.spec, trace=True)
         if used(execution) and stale(token, execution.fingerprint):
-            # What the first run of a process makes (caches, pools), later ones find.
+            # Later runs use the caches and pools that the first run of a process fills.
             execution = runs(token.spec, trace=True)
     except Stop:
         return runs.last
@@ -110,7 +110,7 @@ def _replay(runs: Runs, token: Token) -> Outcome:
 
 
 def _fail(outcome: Outcome, why: str) -> None:
-    """Let a test that passed fail: what it ran under is not what was asked for."""
+    """Make a passed test fail: it did not run under the requested schedule."""
     report = outcome.report("call")
     if report is not None and report.passed and not hasattr(report, "wasxfail"):
         report.outcome = "failed"

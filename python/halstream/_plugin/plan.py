@@ -1,4 +1,4 @@
-"""What the plugin of pytest shall do with a test: from options, ini keys and markers to one plan."""
+"""The plan for a test: options, ini keys and markers combined."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAGS = ("sanitize", "leaks")
 
 @dataclass(frozen=True)
 class Plan:
-    """What shall be done with a test."""
+    """How a test is to be run."""
 
     schedules: int = 0  #: 0: it runs as always
     depth: int = 3
@@ -36,7 +36,7 @@ class Plan:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether the test runs unchanged."""
         return not (self.schedules or self.token or self.sanitize or self.leaks)
 
 

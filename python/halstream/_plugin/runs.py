@@ -1,4 +1,4 @@
-"""Runs one test of pytest again and again: setup, call and teardown, each time as if it were the first."""
+"""Runs one pytest test repeatedly: setup, call and teardown, each time from the same state."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 
 from .. import _native
 from .._errors import HalError, ScheduleError
-from .._schedules.afresh import Afresh
 from .._schedules.block import Schedule, pending
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
+from .._schedules.isolation import RunIsolation
 from .fixtures import Contents
 from .plan import STREAMS, TIMER, Plan, Streams
 
@@ -49,7 +49,7 @@ class Outcome:
     failure: Failure | None = None
     expected: bool = False  #: it failed as it should (xfail)
     skipped: bool = False
-    final: bool = False  #: the failure says all there is to say, whatever the schedule
+    final: bool = False  #: the failure does not depend on the schedule
     streams: Streams = field(default_factory=Streams)
     properties: list[tuple[str, object]] = field(default_factory=list)
 
@@ -77,7 +77,7 @@ class Runs:
         self.durations: dict[str, float] = {}
         self.last = Outcome()
         self.begun = 0.0
-        self._afresh = Afresh()
+        self._isolation = RunIsolation()
         self._contents = Contents()
         self._stack = contextlib.ExitStack()
         self._wider = False
@@ -92,7 +92,7 @@ class Runs:
         manager.register(self, name="halstream-runs")
         self._stack.callback(manager.unregister, self)
         if self.plan.schedules or self.plan.token:
-            self._stack.enter_context(self._afresh)
+            self._stack.enter_context(self._isolation)
         self._stack.enter_context(self._reports_held_back())
         info = getattr(self.item, "_fixtureinfo", None)
         for definitions in info.name2fixturedefs.values() if info is not None else ():
@@ -114,7 +114,7 @@ class Runs:
         before = self._steps()
         yield
         self._wider = self._wider or self._steps() != before
-        self._afresh.keep()
+        self._isolation.keep()
         self._keep_contents(fixturedef)
         if self.plan.leaks:
             self._leaks = _leaks_snapshot()
@@ -162,7 +162,7 @@ class Runs:
 
     def execute(self, spec: str, trace: bool = False, interact: bool = False) -> Execution:
         """Run the test once; `last` has what it gave."""
-        self._afresh.begin()
+        self._isolation.begin()
         self._contents.restore()
         try:
             with contextlib.ExitStack() as stack:
@@ -176,7 +176,7 @@ class Runs:
             return replace(ran, failure=self.last.failure, trace=tuple(lines), kept=self.last)
         finally:
             self._block = None
-            self._afresh.end()
+            self._isolation.end()
 
     def once(self) -> None:
         """Run the test as always, with what else the plan asks for."""
@@ -280,7 +280,7 @@ class Runs:
         return []
 
     def _fail(self, why: str) -> None:
-        """Fail the phase with a text that says all there is to say; '' is none."""
+        """Fail the phase with a text instead of a traceback; '' leaves it as it is."""
         if why:
             self.last.final = True
             pytest.fail(why, pytrace=False)
@@ -352,7 +352,7 @@ class _HeldBack:
 
 
 def _refusal(block: Schedule) -> str:
-    """Begin a block; return why it cannot be, '' if it can."""
+    """Begin a block; return why it cannot begin, '' if it did."""
     try:
         block.__enter__()
     except HalError as exc:
@@ -368,7 +368,7 @@ def is_skip(exc: BaseException) -> bool:
 
 
 def _forget_subtests(item: pytest.Item) -> None:
-    """Let pytest forget how many subtests failed in earlier runs (pytest 9)."""
+    """Clear pytest's count of subtests that failed in earlier runs (pytest 9)."""
     module = sys.modules.get("_pytest.subtests")
     key = getattr(module, "failed_subtests_key", None)
     counts = item.config.stash.get(key, None) if key is not None else None

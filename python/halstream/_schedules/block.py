@@ -1,4 +1,4 @@
-"""Running a block of a program under a schedule, and leaving nothing of it behind."""
+"""Running a block of a program under a schedule, without work that remains pending after it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Schedule:
             self.spec = spec_text(*parse_spec(what))
         else:
             raise TypeError(f"schedule() takes a str or a Token, not {type(what).__name__}")
-        #: Whether the order is not wanted of a run that passes; it is long.
+        #: Whether to leave out the order of a run that passes, as it is long.
         self.lean = False
         self._before = ""
         self._inside = False
@@ -73,7 +73,7 @@ class Schedule:
         except ScheduleError as wrong:
             if exc is None:
                 raise
-            add_note(exc, f"({wrong})")  # what ended the block matters more, above all Ctrl-C
+            add_note(exc, f"({wrong})")  # the exception that ended the block takes precedence, above all Ctrl-C
         assert self._ran is not None
         if self.expected is not None and (why := stale(self.expected, self._ran.fingerprint)):
             if exc is None:
@@ -200,7 +200,7 @@ def begin(spec: str) -> None:
 
 
 def vendor_text() -> str:
-    """Say that schedules need the host device, and what to do."""
+    """Return the error text: schedules need the host device, and how to select it."""
     return (
         f"schedules need the host device, and the backend in use is {_native.backend()!r}: "
         "set HALSTREAM_BACKEND=host or call halstream.use_backend('host'). The sanitizer works on every backend"
@@ -284,7 +284,7 @@ def pending(limit: float) -> str:
 
 
 def _forget_errors() -> None:
-    """Let the default streams, which outlive the run, forget errors that nobody was told of."""
+    """Clear unreported errors of the default streams, which outlive the run."""
     for ordinal in _devices():
         for own in (0, 1):
             try:

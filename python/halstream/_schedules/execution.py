@@ -17,15 +17,15 @@ class Failure:
     """How a run failed: two failures that are equal are taken for the same one."""
 
     type: str
-    place: str = ""  #: of an assertion: where it stands
+    place: str = ""  #: of an assertion: its place in the source
     text: str = field(default="", compare=False)
-    #: Whether other schedules are worth trying: a report of the sanitizer or a
-    #: time limit says what there is to say.
+    #: Whether other schedules are worth trying: a report of the sanitizer and a
+    #: time limit are complete by themselves.
     search: bool = field(default=True, compare=False)
 
     @classmethod
     def of(cls, exc: BaseException, search: bool = True) -> Failure:
-        """Return what an exception that ended a run looks like."""
+        """Return the failure that an exception which ended a run stands for."""
         kind = type(exc)
         place = ""
         if isinstance(exc, AssertionError) or kind.__name__ == "Failed":
@@ -60,7 +60,7 @@ class Execution:
     trace : tuple of OperationRecord
         The log of the run, where it was asked for.
     kept : object
-        What the runner wants to find again, such as the exception.
+        What the runner stores with the run, such as the exception.
     """
 
     spec: str
@@ -107,7 +107,7 @@ class Execution:
 
 
 def first_difference(first: Execution, second: Execution) -> str:
-    """Return, in a sentence, where two runs under one schedule part."""
+    """Return, in a sentence, the first difference of two runs under one schedule."""
     return (
         _calls_differ(first.calls.splitlines(), second.calls.splitlines())
         or _order_differs(first.items, second.items)

@@ -47,7 +47,7 @@ def place_of(stack: str) -> Frame | None:
 
 
 class Step(NamedTuple):
-    """A thing that happened in a run, with what is known of it."""
+    """An operation or a call of the host in a run, with its place, stream and bytes."""
 
     item: str
     stream: str  #: in words, 'host' for a call of the host
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The thing in a sentence: ``the call on stream 2 at app.py:40``."""
+        """The step in a phrase: ``the call on stream 2 at app.py:40``."""
         where = f" at {self.place}" if self.place else ""
         if self.stream == "host":
             return f"the host's {self.what}{where}"
@@ -67,7 +67,7 @@ class Step(NamedTuple):
 
 
 def explain(found: Found, replay: str, text: Callable[[int], str] | None = None) -> str:
-    """Return what there is to say about a schedule that fails.
+    """Return the explanation of a schedule that fails.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def nondeterminism(found: Found) -> str:
         f"the program is not deterministic by itself: two runs under the schedule "
         f"{found.differs or found.original} differ. "
         f"{found.difference[:1].upper()}{found.difference[1:]}. Random numbers, times, threads of the program, and "
-        "what one run leaves for the next are usual causes; until that is gone a schedule cannot be replayed"
+        "what one run leaves for the next are usual causes; until they are removed a schedule cannot be replayed"
     )
 
 
@@ -214,7 +214,7 @@ class _View:
         return sorted(found, key=lambda name: abs(place[name] - place[item]))[:_NEAR]
 
     def sentence(self, hold: Hold) -> str:
-        """Say what the order of a held operation and the end of its hold means."""
+        """Return a sentence on the order of a held operation and the step that ends its hold."""
         own, end = self.step(f"{hold.stream}.{hold.number}"), self.step(_target(hold))
         if hold.until:
             return f"It fails when {end.short} runs before {own.short}: nothing orders them."

@@ -13,10 +13,10 @@ from .. import _native
 from .._errors import NondeterminismError, ScheduleError, UnorderedAccessError
 from .._records import OperationRecord, decode
 from .._runtime import runtime
-from .afresh import Afresh
 from .block import Schedule, add_note
 from .execution import Execution, Failure
 from .explain import explain, nondeterminism
+from .isolation import RunIsolation
 from .search import Explored, Settings, search, used
 
 __all__ = ["Explored", "explore", "is_failure", "traced"]
@@ -99,8 +99,8 @@ def explore(
         raise TypeError("explore() takes a plain function: give lambda: asyncio.run(...)")
     _exploring.append(function)
     try:
-        with Afresh() as afresh:
-            found, explored = search(_Program(function, afresh, sanitize), settings)
+        with RunIsolation() as isolation:
+            found, explored = search(_Program(function, isolation, sanitize), settings)
     finally:
         _exploring.clear()
     if found is None:
@@ -126,17 +126,17 @@ _exploring: list[Callable[[], object]] = runtime.keep("explorations", [])
 class _Program:
     """Runs a function under specs, for `search`."""
 
-    def __init__(self, function: Callable[[], object], afresh: Afresh, sanitize: bool) -> None:
+    def __init__(self, function: Callable[[], object], isolation: RunIsolation, sanitize: bool) -> None:
         self._function = function
-        self._afresh = afresh
+        self._isolation = isolation
         self._sanitize = sanitize
 
     def __call__(self, spec: str, trace: bool = False) -> Execution:
-        self._afresh.begin()
+        self._isolation.begin()
         try:
             return self._run(spec, trace)
         finally:
-            self._afresh.end()
+            self._isolation.end()
 
     def _run(self, spec: str, trace: bool) -> Execution:
         block = Schedule(spec)
@@ -168,7 +168,7 @@ class _Program:
 
 @contextlib.contextmanager
 def traced() -> Iterator[list[OperationRecord]]:
-    """Give a list that has, after the block, the operations that were made in it."""
+    """Yield a list that holds, after the block, the operations enqueued in it."""
     operations: list[OperationRecord] = []
     _native.positions(1)
     try:
@@ -183,7 +183,7 @@ def traced() -> Iterator[list[OperationRecord]]:
 
 
 def is_failure(exc: BaseException) -> bool:
-    """Whether an exception says that the program failed; the others end the exploration."""
+    """Whether an exception is a failure of the program; any other ends the exploration."""
     if isinstance(exc, Exception):
         unittest = sys.modules.get("unittest")
         return unittest is None or not isinstance(exc, unittest.SkipTest)
@@ -191,7 +191,7 @@ def is_failure(exc: BaseException) -> bool:
 
 
 def failure_of(exc: BaseException, search: bool = True) -> Failure:
-    """Return how a run failed, and whether other schedules are worth a look."""
+    """Return how a run failed, and whether other schedules are worth trying."""
     text: Any = str(exc) if type(exc).__name__ == "Failed" else ""
     ended = text.startswith("Timeout") and "timeout" in text.lower()
     return Failure.of(exc, search=search and not (ended or isinstance(exc, UnorderedAccessError)))

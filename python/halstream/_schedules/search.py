@@ -1,4 +1,4 @@
-"""Runs a program under many schedules and says what makes it fail."""
+"""Search for a schedule that makes a program fail."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Found:
         Where two runs under one schedule parted, if they did: the program is
         not deterministic by itself.
     differs : str
-        Spec of those two runs where it is another one than that of `execution`.
+        Spec of those two runs if it differs from that of `execution`.
     """
 
     execution: Execution
@@ -159,7 +159,7 @@ class _Search:
             return found
         again = self.run(failing.spec, trace=True)
         if not again.same(failing):
-            # The first run may have made what all later ones find: caches, pools.
+            # The first run may have filled caches and pools that all later runs use.
             third = self.run(failing.spec, trace=True)
             if third.failure is None or not third.same(again):
                 kept = next((e for e in (third, again) if e.failure is not None), failing)
@@ -176,9 +176,9 @@ class _Search:
     def _by_itself(self, found: Found) -> bool:
         """Whether runs differ for another reason than the schedule.
 
-        What passed under fifo must pass again, or it fails for what earlier
-        runs left; and what failed must fail after that, too. Both are asked
-        twice, for what fails by chance.
+        A program that passed under fifo must pass again, or state that earlier runs
+        left makes it fail; the failing schedule must fail after that, too. Both
+        are checked twice, to find failures by chance.
         """
         before = [found.execution] if found.execution.spec == "fifo" else [self.fifo, found.execution]
         for execution in before * 2:

@@ -27,11 +27,11 @@ Holds = tuple[Hold, ...]
 
 
 class Spent(Exception):
-    """The budget is used up."""
+    """The budget is exhausted."""
 
 
 class Budget:
-    """How many runs and seconds may be spent; asked before each run.
+    """How many runs and seconds may be spent; checked before each run.
 
     Parameters
     ----------

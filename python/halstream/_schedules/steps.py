@@ -1,4 +1,4 @@
-"""Which line of a log belongs to which item of an order, and what the streams are called."""
+"""Matches the lines of a log with the items of an order, and names the streams."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def labels(execution: Execution, lines: Mapping[int, Line]) -> dict[int, str]:
 def host_calls(execution: Execution, lines: Mapping[int, Line]) -> dict[int, Line]:
     """Return the line of the log for each call of the host that has one.
 
-    The log tells of a thread's calls in the order in which they were made, but
-    not of queries that found work pending, nor of waits that ended otherwise;
-    and a wait is a query first, which may be all of it.
+    The log has a thread's calls in the order in which they were made, without
+    queries that found work pending and waits that failed. A wait begins with a
+    query, and is no more than that where the work has completed.
     """
     calls: dict[int, list[_Call]] = defaultdict(list)
     for number, text in enumerate(execution.calls.splitlines(), 1):
         thread, _, rest = text.partition(" ")
         kind, _, stream = rest.rpartition(" ")
         calls[int(thread)].append(_Call(number, kind if kind in _WAITS else _ENQUEUE, int(stream)))
-    told: dict[int, list[Line]] = defaultdict(list)
+    logged: dict[int, list[Line]] = defaultdict(list)
     for number in sorted(lines):
         if _kind(lines[number]):
-            told[lines[number].thread].append(lines[number])
+            logged[lines[number].thread].append(lines[number])
     streams: dict[tuple[int, int], int] = {}
     for item, number in execution.ids.items():
         line = lines.get(number)
@@ -53,7 +53,7 @@ def host_calls(execution: Execution, lines: Mapping[int, Line]) -> dict[int, Lin
             streams.setdefault((line.device, line.stream), int(item.partition(".")[0]))
     found: dict[int, Line] = {}
     # Threads are numbered by their first call.
-    for mine, own in zip(sorted(calls), told.values(), strict=False):
+    for mine, own in zip(sorted(calls), logged.values(), strict=False):
         _match(calls[mine], own, streams, found)
     return found
 
@@ -65,22 +65,22 @@ class _Call(NamedTuple):
 
 
 def _match(
-    calls: list[_Call], told: list[Line], streams: Mapping[tuple[int, int], int], found: dict[int, Line]
+    calls: list[_Call], logged: list[Line], streams: Mapping[tuple[int, int], int], found: dict[int, Line]
 ) -> None:
-    """Match the calls of a thread with the lines that tell of them."""
-    enqueued = [line for line in told if _kind(line) == _ENQUEUE]
+    """Match the calls of a thread with their lines."""
+    enqueued = [line for line in logged if _kind(line) == _ENQUEUE]
     own = [call for call in calls if call.kind == _ENQUEUE]
     if len(own) == len(enqueued):
         found.update({call.number: line for call, line in zip(own, enqueued, strict=True)})
     else:
-        # Some calls are not told of: at least the stream must be the same.
+        # Some calls are not in the log: require at least the same stream.
         left: dict[int, deque[Line]] = defaultdict(deque)
         for line in enqueued:
             left[streams.get((line.device, line.stream), 0)].append(line)
         for call in own:
             if left[call.stream]:
                 found[call.number] = left[call.stream].popleft()
-    waits = deque(line for line in told if _kind(line) != _ENQUEUE)
+    waits = deque(line for line in logged if _kind(line) != _ENQUEUE)
     others = [call for call in calls if call.kind != _ENQUEUE]
     for call, following in zip(others, [*others[1:], None], strict=False):
         first = call.kind == _QUERY and following is not None and following.kind == _SYNCHRONIZE
@@ -100,7 +100,7 @@ def _may_be(call: _Call, line: Line, streams: Mapping[tuple[int, int], int]) -> 
 
 
 def _kind(line: Line) -> str:
-    """Return the class of calls that a line tells of, '' for what is no schedule point."""
+    """Return the class of call that a line records, '' if it is no schedule point."""
     if line.host:
         first = line.kind.partition(" ")[0]
         return line.kind if line.kind == _OPEN else first if first in _WAITS else ""

@@ -29,10 +29,10 @@ KINDS: dict[str, tuple[tuple[str, int, int], ...]] = {
     "starve": (("stream", 1, 2**31 - 1),),
 }
 
-#: What a program may write, for messages.
+#: The forms that a program may give, for messages.
 FORMS = "fifo, earliest, latest, random(seed), pct(seed, depth), starve(stream), or a token"
 
-# Steps of a program that nobody has counted.
+# The number of steps assumed for a program that has not run yet.
 _STEPS = 100
 _MOST_HOLDS = 4096
 _MOST = 2**31 - 1
@@ -73,7 +73,7 @@ def spec_text(kind: str, parameters: Parameters) -> str:
 
 
 def parse_spec(text: str) -> tuple[str, Parameters]:
-    """Take a schedule that a program or a user wrote apart.
+    """Parse a schedule that a program or a user gave.
 
     Parameters
     ----------

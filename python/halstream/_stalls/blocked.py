@@ -1,4 +1,4 @@
-"""What a Python thread waits for, as its innermost frame shows.
+"""Determine from its innermost frame what a Python thread waits for.
 
 Only waits without a time limit count, and only those that are certain from the
 thread's own frame: `threading`'s, `queue`'s and `concurrent.futures`'
@@ -39,7 +39,7 @@ class Block(NamedTuple):
 
     what: str  #: for "it ...", such as 'waits in Event.wait()'
     owner: int = 0  #: the one thread that can end it; 0: any other thread can
-    idle: bool = False  #: it waits for work, and belongs to no part of the program
+    idle: bool = False  #: it is an idle worker thread that waits for work
 
 
 def blocked(frame: FrameType, ident: int) -> Block | None:
@@ -74,7 +74,7 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
 
 
 def calling(function: Any, args: Any, ident: int) -> Block | None:
-    """Return what a thread waits for that has called a function and is nowhere inside."""
+    """Return the wait of a thread that is inside a call of a built-in function."""
     owner = getattr(function, "__self__", None)
     if args or not isinstance(function, BuiltinMethodType) or not _called(type(owner), function.__name__):
         return None

@@ -1,4 +1,4 @@
-"""Ranges and marks that a program names: kept while a trace is recorded, otherwise free."""
+"""Ranges and marks that a program names: stored while a trace is recorded, otherwise without cost."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _now() -> int:
 
 
 def _keep(what: _Open, end: int, thread: str) -> None:
-    # A range that began before the recording did has no place on its clock.
+    # A range that began before the recording has no start time in it.
     if _recorder.found is not None and what.begin >= 0:
         _recorder.found.append(Annotation(what.text, thread, what.begin, end))
 

@@ -9,7 +9,7 @@ from .._records import ExecutionRecord, OperationRecord, Range, ranges
 
 __all__ = ["POOL", "Line", "other_name", "parse", "parse_executed", "size", "title"]
 
-#: Told when memory changes hands in stream order; nothing of it is enqueued.
+#: Kinds of lines about stream-ordered allocation and free, which enqueue nothing.
 POOL = frozenset({"allocate", "free"})
 
 

@@ -59,7 +59,7 @@ def build(
         As `_native.trace_take` gives them.
     executed : iterable of ExecutionRecord or None
         As `_native.executed_take` gives them; None if the backend
-        does not tell.
+        does not report it.
     text_of_site : callable
         Gives the stack of a site, as `_native.position_text` does.
 
@@ -218,7 +218,7 @@ class _Writer:
     def _site(self, site: int) -> tuple[int, int]:
         """Return the numbers of a site's place and stack, 0 where nothing is known."""
         stack_of_site = _sites.parse(self._text_of_site(site))
-        # What runs the program is of no interest.
+        # Frames of the code that runs the program are left out.
         program = itertools.takewhile(lambda frame: frame.file != _RUNNER, stack_of_site)
         frames = tuple(_sites.Frame(_encodable(file), line, _encodable(function)) for file, line, function in program)
         found = 0, 0

@@ -1,4 +1,4 @@
-"""Which operation ends each wait, and what a stream that stands still waits for."""
+"""Which operation ends each wait, and what a blocked stream waits for."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .log import POOL, Line, other_name
 
 __all__ = ["Releases"]
 
-# A stream that stands still for less than this waits for nothing that the
-# program could change: it is the runtime's own time.
+# A shorter gap between operations is overhead of the runtime, not a wait that
+# the program could avoid.
 _NOTICEABLE_NS = 10_000
 
 

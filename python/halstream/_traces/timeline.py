@@ -1,7 +1,7 @@
-"""What a log of operations says about time: slices on tracks, flows, lifetimes.
+"""The timeline of a log of operations: slices on tracks, flows, lifetimes.
 
 Pure functions over the records that `_native.trace_take` and `_native.executed_take`
-give; what writes a trace (`_perfetto`) only spells the result.
+give; `perfetto` only encodes the result.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def lay_out(
         As `_native.trace_take` gives them.
     executed : iterable of ExecutionRecord or None
         As `_native.executed_take` gives them; None on a backend that does not
-        tell: operations are instants at their calls then.
+        report them: operations are instants at their calls then.
     tick : callable, optional
         Called now and then, for a display of progress.
     """
@@ -141,7 +141,7 @@ def _nothing() -> None:
 
 
 def _slice(track: int, category: str, line: Line, begin: int, end: int | None) -> Slice:
-    """Return the slice of what a line tells."""
+    """Return the slice of a line."""
     made = Slice(track, category, title(line), begin, end, line.id, line.site)
     made.args = {"kind": line.kind, "id": line.id, "thread": line.thread}
     if line.event:
@@ -200,7 +200,7 @@ def _stream(track: int, operations: list[Line], times: Times, releases: Releases
         free = max(begin, ended)
         yield _slice(track, "stream", line, begin, free)
     newest = max((line.id for *_, line in ran), default=0)
-    # What has no times but others behind it do did nothing, or was dropped.
+    # An operation without times before others that have some did nothing, or was dropped.
     left = [line for line in operations if line.id > newest]
     if left:
         since = max(free, left[0].time)
@@ -288,11 +288,11 @@ def _memory(timeline: Timeline, log: list[Line], ends: _Ends) -> None:
     lanes: dict[str, list[tuple[float, int]]] = {}  # when each is free again
     for life in sorted(_lives(log, ends), key=lambda life: (life.begin, life.line.id)):
         device = life.line.device
-        # Pinned memory is of no device, and not every log tells whose other memory is.
+        # Pinned memory is of no device, and not every log has the device of other memory.
         group = f"device {device}" if device >= 0 else "memory"
         counter = timeline.track(group, f"{group} bytes in use", "bytes")
         changes.setdefault(counter, []).append((life.begin, life.nbytes))
-        # Blocks live side by side: each takes a lane that no other one is on.
+        # Lifetimes overlap: each block takes a row that no other one uses at the time.
         busy = lanes.setdefault(group, [])
         lane = heapq.heappop(busy)[1] if busy and busy[0][0] <= life.begin else len(busy)
         heapq.heappush(busy, (math.inf if life.end is None else life.end, lane))

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 _handles = itertools.count(0x10000, 0x10)
-#: Address and size that a data buffer stands for, by its handle.
+#: Address and size of each data buffer, by its handle.
 _buffers: dict[int, tuple[int, int]] = runtime.keep("acl data buffers", {})
 
 _SIZES = {
@@ -49,7 +49,7 @@ _SIZES = {
 
 @command("hh", home="acl")
 def create_data_buffer(pointer: int, size: int, /) -> int:
-    """aclCreateDataBuffer: handle of an address and a size; the memory stays the caller's."""
+    """aclCreateDataBuffer: handle of an address and a size; the caller keeps ownership of the memory."""
     handle = next(_handles)
     _buffers[handle] = pointer, size
     return handle
@@ -70,7 +70,7 @@ def destroy_data_buffer(handle: int, /) -> int:
 
 @command("hhh", home="acl")
 def update_data_buffer(handle: int, pointer: int, size: int, /) -> int:
-    """aclUpdateDataBuffer: let it stand for other memory."""
+    """aclUpdateDataBuffer: set another address and size."""
     _known(handle)
     _buffers[handle] = pointer, size
     return 0

@@ -68,11 +68,11 @@ class Session:
         Raises
         ------
         InvalidValueError
-            If nobody uses it. Ending for everyone what nobody began succeeds once.
+            If the runtime has no users. The first forced end without users succeeds.
         """
         with self._lock:
             if not self.users and (self._ended or not everyone):
-                raise InvalidValueError("nobody uses the runtime any more")
+                raise InvalidValueError("the runtime has no users any more")
             self.users = 0 if everyone else self.users - 1
             if not self.users:
                 self._ended = True

@@ -114,7 +114,7 @@ def _default() -> Stream:
 def priority(of: _core.Stream) -> int:
     """Return a stream's priority, 0 highest to 7.
 
-    It is what the creator asked for, also where the device tells fewer apart.
+    It is the priority that the program gave, also if the device has fewer levels.
     """
     level = of.priority  # refuses a closed one
     asked = of.asked if isinstance(of, Stream) else None

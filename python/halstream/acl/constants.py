@@ -29,7 +29,7 @@ ACL_STREAM_WAIT_VALUE_EQ: Final = 1
 ACL_STREAM_WAIT_VALUE_AND: Final = 2
 ACL_STREAM_WAIT_VALUE_NOR: Final = 3
 
-# Facts that get_device_info tells.
+# Kinds of values that get_device_info returns.
 ACL_DEV_ATTR_AICPU_CORE_NUM: Final = 1
 ACL_DEV_ATTR_AICORE_CORE_NUM: Final = 101
 ACL_DEV_ATTR_CUBE_CORE_NUM: Final = 102

@@ -92,7 +92,7 @@ def numpy_contiguous_to_ptr(array: Any, /) -> tuple[int, Any]:
 
 
 def ptr_to_numpy(pointer: int, shape: tuple[int, ...], npy_type: int, /) -> Any:
-    """ptr_to_numpy: a writable view of memory that somebody else owns."""
+    """ptr_to_numpy: a writable view of memory, without ownership."""
     _deprecated("ptr_to_numpy", "ptr_to_bytes")
     try:
         pointer, lengths = operator.index(pointer), tuple(map(operator.index, shape))

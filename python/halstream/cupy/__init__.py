@@ -2,7 +2,7 @@
 
 ``from halstream.cupy import cuda`` stands for ``from cupy import cuda``. Of the
 arrays there is what programs about streams use. Names of the package that are not
-built yet, kernels above all, say so when they are used.
+built yet, above all kernels, raise when they are used.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def accepts(other: Any) -> bool:
     Raises
     ------
     TypeError
-        Nobody can compute with it: arrays of NumPy, lists, texts.
+        No operand supports it: NumPy arrays, lists, texts.
     """
     if isinstance(other, (BaseArray, *_SCALARS)):
         return True

@@ -1,4 +1,4 @@
-"""What arrays of device memory are made of: description, exchange, copies to and from the host."""
+"""The base class of device arrays: description, exchange, copies to and from the host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def consumer(stream: Any) -> Any:
         raise ValueError(f"On CUDA stream must be -1 or a handle, not {stream!r}")
     if stream == 0:
         warnings.warn("Stream 0 is ambiguous in DLPack; say 1 for the default stream.", stacklevel=3)
-    # A new stream that nobody uses stands for no order.
+    # A new stream without work stands for no order.
     return Stream(non_blocking=True) if stream == -1 else Handle.find(stream)
 
 
@@ -39,7 +39,7 @@ def check_order(order: Any) -> None:
 
 
 class BaseArray:
-    """Typed device memory: what it says of itself, and its copies."""
+    """Typed device memory: its description and its copies."""
 
     __array_priority__ = 100
     __array_ufunc__ = None
@@ -144,7 +144,7 @@ class BaseArray:
         return np.asfortranarray(target) if out is None and order == "F" else target
 
     def set(self, arr: Any, stream: Any = None) -> None:
-        """Copy an array of the host here in stream order; a pinned one is read only then."""
+        """Copy an array of the host here in stream order; a pinned one is read when the copy runs."""
         if not isinstance(arr, np.ndarray):
             raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
         if self.dtype != arr.dtype:

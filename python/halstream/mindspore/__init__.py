@@ -1,6 +1,6 @@
-"""`mindspore` 2.10 as its stream programs see it: streams, choice of device, a few tensors.
+"""The part of `mindspore` 2.10 that stream programs use: streams, choice of device, a few tensors.
 
-The devices of the host backend go by the target 'CPU' until `set_device` or
+The target of the host backend's devices is 'CPU' until `set_device` or
 `set_context` chooses 'GPU' or 'Ascend'.
 """
 

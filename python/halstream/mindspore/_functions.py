@@ -15,8 +15,8 @@ class StreamCtx:
     """`mindspore.hal.StreamCtx` of 2.10.
 
     Differences: it makes the stream current for the calling task only (in strict
-    mode for the process, as mindspore's does); entering one object twice restores
-    both times what stood before.
+    mode for the process, as mindspore's does); after entering one object twice,
+    each exit restores what was current before its enter.
     """
 
     ctx_attr = True
@@ -59,7 +59,7 @@ class StreamCtx:
 
 
 def current_stream() -> Stream:
-    """`mindspore.hal.current_stream` of 2.10; the very object where this dialect set it."""
+    """`mindspore.hal.current_stream` of 2.10; the same object if this dialect set it."""
     return Stream._current(_current.current_device())
 
 

@@ -1,4 +1,4 @@
-"""Memory statistics of mindspore.hal and mindspore.runtime 2.10: the pool that tensors live in.
+"""Memory statistics of mindspore.hal and mindspore.runtime 2.10: the pool of the tensors' memory.
 
 Differences: the host device has a pool, where mindspore's CPU shows zeros; no
 block is kept for parameters or freed eagerly.

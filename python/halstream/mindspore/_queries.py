@@ -32,7 +32,7 @@ def usable(function: str, name: object) -> str:
         )
     if not _target.usable(_one_of(function, name)):
         raise ValueError(
-            f"For 'hal.{function}', the backend {name} is not available; hal.is_available tells which are."
+            f"For 'hal.{function}', the backend {name} is not available; hal.is_available returns which are."
         )
     return name
 

@@ -1,4 +1,4 @@
-"""Settings of mindspore.runtime 2.10 that choose nothing here, and memory pools of one's own."""
+"""Settings of mindspore.runtime 2.10 that choose nothing here, and memory pools of the program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _set: set[str] = runtime.keep("mindspore's settings", set())
 
 
 def forget() -> None:
-    """Let the settings be made again (tests)."""
+    """Clear the settings, so that they can be made again (tests)."""
     _set.clear()
 
 

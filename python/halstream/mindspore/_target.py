@@ -1,4 +1,4 @@
-"""Device targets of mindspore 2.10: which name the devices of this process go by."""
+"""Device targets of mindspore 2.10: the target name of this process's devices."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def target() -> str:
 
 
 def usable(name: str) -> bool:
-    """Return True if streams of this process may live on a target.
+    """Return True if this process may make streams on a target.
 
-    The host backend answers to each of the three names until one is chosen;
+    The host backend accepts each of the three names until one is chosen;
     from then on it is like a build of mindspore for that target.
     """
     if name in ("CPU", target()):

@@ -1,4 +1,4 @@
-"""`mindspore.context` of 2.10: what stream programs set and read there."""
+"""`mindspore.context` of 2.10: the settings that stream programs use."""
 
 from __future__ import annotations
 

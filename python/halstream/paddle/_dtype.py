@@ -57,7 +57,7 @@ TYPES: dict[str, dtype] = {name: dtype(name) for name in _NUMBERS}
 
 
 class _Default(State):
-    """The type of floats that come without one."""
+    """The type of floats given without one."""
 
     name = "float32"
 

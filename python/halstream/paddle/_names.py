@@ -63,7 +63,7 @@ def enter(place: object) -> None:
 def _chosen(place: object) -> tuple[int, str]:
     if isinstance(place, Place):
         if place._kind in ("cpu", "gpu_pinned"):
-            # Memory of the host: the ordinal of other dialects stays as it is.
+            # Memory of the host: the current device of other dialects does not change.
             return _current.current_device(), place._kind
         if place._kind in ("gpu", "custom"):
             return place._index, label_of(place)
@@ -74,7 +74,7 @@ def _chosen(place: object) -> tuple[int, str]:
 
 
 def no_device() -> TypeError:
-    """Return the error for a place that has no streams; a CPU has none (2.16, choice 6)."""
+    """Return the error for a place that has no streams; a CPU has none."""
     return TypeError(f"device should be gpu, xpu, {','.join(custom_types())}")
 
 

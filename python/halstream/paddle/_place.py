@@ -1,4 +1,4 @@
-"""Place: the base class of the paddle dialect's places, and what tensors will answer."""
+"""Place: the base class of the paddle dialect's places."""
 
 from __future__ import annotations
 

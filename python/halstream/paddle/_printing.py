@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# As paddle.set_printoptions has them: digits, when parts are left out, and what stays of them.
+# As paddle.set_printoptions has them: digits, the size from which parts are left out, and how many items remain.
 _PRECISION, _THRESHOLD, _EDGE = 8, 1000, 3
 _INDENT = 7
 

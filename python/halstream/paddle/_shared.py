@@ -11,17 +11,17 @@ from .._runtime import runtime
 
 S = TypeVar("S", bound=Stream)
 
-# Ids are never used again, so an entry that is gone stays gone.
+# Ids are never reused, so a removed entry is never needed again.
 _objects: WeakValueDictionary[tuple[type, int], Any] = runtime.keep("paddle's base objects", WeakValueDictionary())
-# A lock that its holder may take again: a signal handler may ask, too.
+# A reentrant lock, as a signal handler may call `shared`, too.
 _lock = threading.RLock()
 
 
 def shared(cls: type[S], stream: Stream) -> S:
     """Return the one living object of `cls` for a native stream.
 
-    The first one stays the one while anybody holds it; if there is none and
-    `stream` is of the class, it becomes the one.
+    The first object stays the shared one while it is referenced; if there is none and
+    `stream` is of the class, it becomes the shared one.
     """
     key = cls, stream._id
     with _lock:

@@ -1,4 +1,4 @@
-"""`paddle.Tensor` of 3.3, as far as stream programs go: NumPy on the current stream."""
+"""`paddle.Tensor` of 3.3, the part that stream programs use: NumPy on the current stream."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Tensor(Methods, Contents):
 
     @classmethod
     def _at(cls, host: Any, place: Any) -> Tensor:
-        """Return a tensor of a NumPy array that nobody else may change, on a place."""
+        """Return a tensor on a place that owns a NumPy array."""
         self: Tensor = object.__new__(cls)
         self._hold(host)
         self._place = place
@@ -99,7 +99,7 @@ class Tensor(Methods, Contents):
             super()._make(function, shape, kind, *inputs)
 
     def _make_at(self, place: Any, function: Any, shape: Any, kind: Any, *inputs: Any) -> None:
-        """Become the result of a function on a place that has streams."""
+        """Initialize the tensor as the result of a function on a place that has streams."""
         self._place = place
         super()._make(function, shape, kind, *inputs)
 
@@ -133,7 +133,7 @@ class Tensor(Methods, Contents):
 
     @property
     def name(self) -> str:
-        """A name, given at the first question."""
+        """A name, chosen at the first use."""
         found: str = self.__dict__.setdefault("_name", "")
         if not found:
             found = self.__dict__["_name"] = f"generated_tensor_{next(_names)}"
@@ -226,7 +226,7 @@ class Tensor(Methods, Contents):
     # -- copies ---------------------------------------------------------------
 
     def astype(self, dtype: Any) -> Tensor:
-        """`paddle.Tensor.astype` of 3.3: itself if it has the type already."""
+        """`paddle.Tensor.astype` of 3.3: the tensor itself if it has the type already."""
         wanted = to_numpy(dtype)
         if wanted == self._dtype:
             return self

@@ -1,4 +1,4 @@
-"""torch._C (2.15): the few entries that programs reach for by name."""
+"""torch._C (2.15): the private functions that programs use by name."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _parse(text: str, index: int | None) -> tuple[str, int | None]:
 
 
 def device_index(where: Any, optional: bool = False, allow_cpu: bool = False) -> int:
-    """Return the number that a device argument means; nothing says yet that it exists.
+    """Return the number that a device argument means, without a check that the device exists.
 
     An int passes unchecked. With `optional` everything that names no index is
     the current device.

@@ -39,7 +39,7 @@ class OutOfMemoryError(CoreOutOfMemoryError):
 
 
 def _worded(make: Callable[..., BaseException], words: str, number: int = 0) -> Callable[..., BaseException]:
-    """Say a kind of failure in torch's words; ``{}`` stands for the core's text."""
+    """Return a function that words a kind of failure as torch does; ``{}`` stands for the core's text."""
 
     def worded(text: str = "", *, code: int = 0, operation: str = "") -> BaseException:
         return make(words.format(text), code=code or number, operation=operation)

@@ -136,6 +136,6 @@ class CpuEvent(Event):
         return Device("cpu")
 
 
-# Whoever looks at the type of such an event sees torch's name.
+# The type has the name that it has in torch.
 CpuEvent.__name__ = CpuEvent.__qualname__ = Event.__name__
 Stream._event_class = Event

@@ -1,4 +1,4 @@
-"""How the streams of the dialect come to be, and the words of their errors."""
+"""Construction of the dialect's streams, and the texts of their errors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def device_argument(caller: str, given: Any) -> device:
 
 
 def mismatch(failed: BaseException, words: str, event: object, stream: object) -> BaseException:
-    """Say in torch's words that an event was recorded on another device's stream."""
+    """Return torch's error for an event recorded on another device's stream."""
     if not (isinstance(failed, WrongDeviceError) and isinstance(event, core.Event) and isinstance(stream, core.Stream)):
         return failed
     text = words.format(event._ordinal, stream._ordinal)

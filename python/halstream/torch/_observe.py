@@ -1,7 +1,7 @@
 """Observation of streams and events: warnings about host waits, and callbacks.
 
 Two switches that a dialect may offer: a warning or an error for every stream that
-the host waits for, and callbacks on the life of streams and events. Both concern
+the host waits for, and callbacks for the use of streams and events. Both concern
 the calls that are made through the dialect that offers them.
 """
 
@@ -70,7 +70,7 @@ def check_host_wait(text: str, error: Callable[[str], BaseException] = HalError)
 
 
 def listen(kind: str, callback: Callable[..., object]) -> None:
-    """Add a callback; it stays for the life of the process and runs once `start` was called."""
+    """Add a callback; it stays until the process ends and runs once `start` was called."""
     _callbacks[kind].append(callback)
 
 

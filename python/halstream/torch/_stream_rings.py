@@ -1,7 +1,7 @@
-"""Pooled streams: rings that hand the same streams out again and again (torch).
+"""Pooled streams: rings of streams that are given out in turn, as in torch.
 
 There is one ring for each device and priority. Its streams are non-blocking,
-are made when their turn first comes, and the runtime never closes them. Two requests that
+are made at their first use, and the runtime never closes them. Two requests that
 are a whole ring apart share a stream, as on the real device: that two pooled
 streams are independent is a hint, never a promise.
 """
@@ -24,7 +24,7 @@ SIZE = 32
 
 
 class _Ring:
-    """The streams of one device and priority, and whose turn it is."""
+    """The streams of one device and priority, and the position of the next one."""
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
@@ -46,7 +46,7 @@ class _Rings(State):
             yield from list(ring.streams.values())
 
     def snapshot(self) -> dict[tuple[int, int], int]:
-        """Return whose turn it is in each ring."""
+        """Return the position of the next stream in each ring."""
         turns = {}
         for key, ring in list(self.rings.items()):
             turns[key] = turn = next(ring.turn)
@@ -65,7 +65,7 @@ _rings = runtime.add("torch's stream rings", _Rings()).rings
 
 
 def take(ordinal: int, priority: int) -> Owner:
-    """Return the next stream of a ring; whoever holds the owner keeps the stream alive.
+    """Return the next stream of a ring and its owner; a reference to the owner keeps the stream alive.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def take(ordinal: int, priority: int) -> Owner:
         slot = next(ring.turn) % SIZE
         owner = ring.streams.get(slot)
         if owner is not None and not _native.is_open(owner.ident):
-            # Somebody closed it, for all who share it: the place is free again.
+            # The program closed the shared stream: its position is free again.
             ring.streams.pop(slot, None)
             owner = None
         if owner is None:

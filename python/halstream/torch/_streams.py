@@ -21,7 +21,7 @@ class Stream(DialectStream):
 
     An id or a handle that names no live stream fails here, not at its first
     use; `synchronize` takes an optional time limit; `stream_id` is the handle.
-    Closing one, which torch cannot, closes it for all who got it from the pool.
+    Closing one, which torch cannot, closes it for all objects of the same pooled stream.
     """
 
     __module__ = "halstream.torch"
@@ -70,7 +70,7 @@ class Stream(DialectStream):
 
     @property
     def device(self) -> Device:  # type: ignore[override]
-        """The device the stream lives on."""
+        """The device that the stream belongs to."""
         return Device("cuda", self._ordinal)
 
     @core.repr_after_fork
@@ -109,7 +109,7 @@ Stream.__new__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 class CpuStream(Stream):
     """torch.Stream of device ``'cpu'``: always done, and without events."""
 
-    _id = -1  # names no stream: the core refuses whatever is asked of it
+    _id = -1  # names no stream: the core refuses every operation on it
 
     closed = False
 
@@ -179,5 +179,5 @@ class CpuStream(Stream):
         return hash((CPU, 0, -1))
 
 
-# Whoever looks at the type of such a stream sees torch's name.
+# The type has the name that it has in torch.
 CpuStream.__name__ = CpuStream.__qualname__ = Stream.__name__

@@ -1,7 +1,7 @@
 """torch.cpu (2.15): names that do nothing, so that device-agnostic code can call them.
 
 As in torch these streams order nothing: all work of the host is done when the
-call returns. Use `cuda` for streams that run behind the host's back.
+call returns. Use `cuda` for asynchronous streams.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of the host in stream order: on a subscribed thread, or on the runtime's own."""
+"""Host functions in stream order: on a subscribed thread, or on a thread of the runtime."""
 
 from __future__ import annotations
 

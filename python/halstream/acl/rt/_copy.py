@@ -87,9 +87,9 @@ def _copy_async(dst: int, dst_max: int, src: int, count: int, kind: int, handle:
 
 @command("hhhhih")
 def memcpy_async(dst: int, dst_max: int, src: int, count: int, kind: int, handle: int, /) -> int:
-    """aclrtMemcpyAsync: pinned and device memory are read when the stream gets there.
+    """aclrtMemcpyAsync: pinned and device memory are read when the copy runs.
 
-    A copy of pageable host memory is done on return, or its source was taken.
+    A copy of pageable host memory is done on return, or its source was read.
     """
     return _copy_async(dst, dst_max, src, count, kind, handle)
 

@@ -104,7 +104,7 @@ def query_event_status(handle: int, /) -> tuple[int, int]:
 @command("h", (0,))
 def query_event_wait_status(handle: int, /) -> tuple[int, int]:
     """aclrtQueryEventWaitStatus: (0 if every wait for the event has passed, else 1; ret)."""
-    marker = _no(event(handle), True, "tell who waits for it")
+    marker = _no(event(handle), True, "track who waits for it")
     return 1 if _context.waits_pending(marker) else 0, 0
 
 

@@ -43,7 +43,7 @@ def get_task_id_from_exception_info(info: int, /) -> int:
 
 
 def get_stream_id_from_exception_info(info: int, /) -> int:
-    """aclrtGetStreamIdFromExceptionInfo: 0xFFFFFFFF where the failure does not tell."""
+    """aclrtGetStreamIdFromExceptionInfo: 0xFFFFFFFF if the failure has no stream."""
     return _field(info, "stream_id")
 
 

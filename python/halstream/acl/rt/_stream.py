@@ -82,7 +82,7 @@ def _forget(handle: int) -> int:
 
 @command("h")
 def stream_abort(handle: int, /) -> int:
-    """aclrtStreamAbort: drop the pending work; who waits for the stream gets 107023."""
+    """aclrtStreamAbort: drop the pending work; waits for the stream return 107023."""
     abort(stream(handle))
     return 0
 

@@ -31,7 +31,7 @@ def stream_of(stream: Any) -> core.Stream:
 
 
 def concrete(stream: core.Stream) -> core.Stream:
-    """Return the calling thread's own stream for the one that stands for it in every thread."""
+    """Return the calling thread's stream for the per-thread default stream, any other as it is."""
     if getattr(stream, "ptr", 0) != 2:
         return stream
     found: core.Stream = core.Device(stream._ordinal).per_thread_stream
@@ -58,7 +58,7 @@ class BaseMemory:
         return self.ptr
 
     def _waits_for(self, stream: core.Stream) -> bool:
-        """Return True if the memory stays as it is for known work of a stream, also when it is dropped."""
+        """Return True if, once dropped, the memory stays valid until known work of a stream has completed."""
         return False
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -125,7 +125,7 @@ class MemoryAsync(BaseMemory):
     """cupy.cuda.MemoryAsync (14.2.0): memory in stream order.
 
     Difference: always given back on its own stream, also when the stream's
-    object is gone; there it is the stream that is current then.
+    object was collected; in cupy on the stream that is current then.
     """
 
     __slots__ = ("stream_ref",)

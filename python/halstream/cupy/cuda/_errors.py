@@ -1,4 +1,4 @@
-"""CUDARuntimeError, and how the core's failures become it."""
+"""CUDARuntimeError, and the conversion of the core's failures to it."""
 
 from __future__ import annotations
 
@@ -136,6 +136,6 @@ DeviceSynchronized.__module__ = "halstream.cupyx"
 
 
 def check_may_wait() -> None:
-    """Raise where the thread said that nothing may wait for a device."""
+    """Raise if the thread disallowed waits for devices."""
     if not thread.may_wait:
         raise DeviceSynchronized("Device is being synchronized")

@@ -1,4 +1,4 @@
-"""Event and the time between two."""
+"""Event, and the time between two events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._handles import Handle
 
 
 class _Handle:
-    """`ptr`: asked of the core at the first use, an ordinary attribute from then on."""
+    """`ptr`: requested from the core at the first use, an ordinary attribute from then on."""
 
     def __get__(self, event: Any, owner: type) -> Any:
         if event is None:
@@ -58,7 +58,7 @@ class Event(core.Event):
 
     @classmethod
     def find(cls, handle: Any) -> Event:
-        """Return the event of a raw handle; it stays its maker's."""
+        """Return the event of a raw handle, without ownership of it."""
         return cls.from_handle(intptr(handle))
 
 

@@ -16,7 +16,7 @@ Free = Callable[[int, int], object]
 
 
 class FunctionMemory(BaseMemory):
-    """Memory that a function gave; another one takes it when it is collected."""
+    """Memory that one function allocated, and another one frees when it is collected."""
 
     __slots__ = ("_owner",)
 
@@ -27,13 +27,13 @@ class FunctionMemory(BaseMemory):
         self.ptr = intptr(malloc(size, self.device_id) or 0)
 
     def __del__(self) -> None:
-        # At the end of the process the memory goes with it.
+        # At the end of the process its memory is freed anyway.
         if getattr(self, "ptr", 0) and not _ending():
             self._block(self.ptr, self.device_id)
 
 
 class PythonFunctionAllocator:
-    """cupy.cuda.PythonFunctionAllocator (14.2.0): memory that two functions give and take."""
+    """cupy.cuda.PythonFunctionAllocator (14.2.0): memory that two functions allocate and free."""
 
     def __init__(self, malloc_func: Malloc, free_func: Free) -> None:
         self._malloc, self._free = malloc_func, free_func

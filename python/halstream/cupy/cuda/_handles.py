@@ -1,4 +1,4 @@
-"""Streams that are known by a raw handle."""
+"""Streams identified by a raw handle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PER_THREAD_DEFAULT = int(os.environ.get("CUPY_CUDA_PER_THREAD_DEFAULT_STREAM", "
 
 
 class Handle(core.Stream):
-    """A stream known by its raw handle, with this dialect's errors."""
+    """A stream identified by its raw handle, with this dialect's errors."""
 
     _errors = ERRORS
 

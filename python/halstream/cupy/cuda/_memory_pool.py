@@ -1,4 +1,4 @@
-"""MemoryPool, and what it raises."""
+"""MemoryPool and its exceptions."""
 
 from __future__ import annotations
 

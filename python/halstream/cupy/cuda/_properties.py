@@ -1,4 +1,4 @@
-"""cupy.cuda.runtime: what devices answer about themselves, by number and by name."""
+"""cupy.cuda.runtime: attributes of devices, by number and by name."""
 
 from __future__ import annotations
 

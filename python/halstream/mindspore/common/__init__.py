@@ -1,4 +1,4 @@
-"""`mindspore.common`: the part that stream programs reach for."""
+"""`mindspore.common`: the part that stream programs use."""
 
 from __future__ import annotations
 

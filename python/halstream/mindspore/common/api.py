@@ -1,4 +1,4 @@
-"""`mindspore.common.api`: the private full drain that programs and tests call."""
+"""`mindspore.common.api`: the private device synchronization that programs and tests call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..._dialects._not_built import not_built
 
 
 class _PyNativeExecutor:
-    """What stands behind `_pynative_executor`."""
+    """The class of `_pynative_executor`."""
 
     def sync(self) -> None:
         """Block until all work enqueued on the current device is done."""

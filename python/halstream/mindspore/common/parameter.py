@@ -46,7 +46,7 @@ class Parameter(Tensor):
 
     @property
     def name(self) -> str:
-        """The name that cells and files know the parameter by."""
+        """The parameter's name in cells and files."""
         return self._name
 
     @name.setter

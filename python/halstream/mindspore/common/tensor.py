@@ -1,4 +1,4 @@
-"""`mindspore.Tensor` of 2.10, as far as stream programs go: NumPy on the current stream."""
+"""`mindspore.Tensor` of 2.10, the part that stream programs use: NumPy on the current stream."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The base streams and events of paddle 3.3: what its wrappers keep in ``stream_base``.
 
-There is one living object for each stream, so that ``is`` and ``==`` tell
-streams apart. Objects of the wrapper classes are accepted wherever base
-objects are (spec 2.16, choice 12).
+There is one living object for each stream, so that ``is`` and ``==`` compare
+streams. Objects of the wrapper classes are accepted wherever base
+objects are.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BaseStream(DialectStream):
 
     @property
     def place(self) -> Any:
-        """Where the stream lives."""
+        """The device of the stream."""
         raise NotImplementedError
 
     def _wrong_type(self, operation: str, operand: object, expected: type) -> TypeError:

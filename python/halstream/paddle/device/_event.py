@@ -25,7 +25,7 @@ def _start(
     self._open(place, event_flags(enable_timing, blocking, interprocess))
 
 
-# So that the text for a wrong call names what was called.
+# The error text of a wrong call names this function.
 _start.__qualname__ = "Event.__init__"
 
 

@@ -31,7 +31,7 @@ def figure(ordinal: int, name: str) -> int:
 
 @raising(ERRORS)
 def reset(ordinal: int, *, used: bool = True, reserved: bool = True) -> None:
-    """Let peaks of a device start from what is held now."""
+    """Reset peaks of a device to what is held now."""
     _memory.reset_memory_peaks(ordinal, allocated=used, reserved=reserved)
 
 

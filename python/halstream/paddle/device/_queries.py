@@ -1,4 +1,4 @@
-"""What paddle.device tells about builds and devices."""
+"""Queries of paddle.device about builds and devices."""
 
 from __future__ import annotations
 

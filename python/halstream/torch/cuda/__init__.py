@@ -1,7 +1,7 @@
 """torch.cuda (2.15): streams, events, devices and memory. Tensors, kernels and graphs are missing.
 
 Here `is_available` is True on every machine, for the host backend needs no
-device; `halstream.backend` tells which backend the streams live on.
+device; `halstream.backend` returns the backend of the streams.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How `streams` reads its arguments and asks the core."""
+"""Parsing of the arguments of `streams`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def wrap(cls: type[S], index: int, priority: int, kwargs: dict[str, Any]) -> S:
     """Build a stream from the arguments that torch does not document.
 
     Three parts, of which any is not zero, name a stream of torch; otherwise
-    `stream_ptr` is the handle of a foreign one; without either the pool gives one.
+    `stream_ptr` is the handle of a foreign one; without either the next stream of the pool.
     """
     for name in kwargs:
         if name not in _HIDDEN:

@@ -1,4 +1,4 @@
-"""torch.cuda._gpu_trace (2.15): callbacks on the life of streams and events.
+"""torch.cuda._gpu_trace (2.15): callbacks for the use of streams and events.
 
 They run once ``torch._C._activate_gpu_trace()`` was called, for calls that
 are made through the torch dialect. Kernels are not watched.
@@ -30,7 +30,7 @@ def register_callback_for_event_creation(cb: Callable[[int], None]) -> None:
 
 
 def register_callback_for_event_deletion(cb: Callable[[int], None]) -> None:
-    """Call ``cb(event)`` when a recorded event dies."""
+    """Call ``cb(event)`` when a recorded event is destroyed."""
     _observe.listen("event_deletion", cb)
 
 

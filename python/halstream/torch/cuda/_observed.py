@@ -81,7 +81,7 @@ def event_synchronize(self: Event, timeout: float | None = None) -> None:
 
 
 def event_del(self: Event) -> None:
-    """The end of an event, watched."""
+    """Destruction of an event, watched."""
     if hasattr(self, "_id") and self.handle:
         _notify("event_deletion", self.handle)
 
@@ -104,7 +104,7 @@ _PLAIN = {cls: {name: getattr(cls, name, None) for name in methods} for cls, met
 
 
 def rebind() -> None:
-    """Give the classes the watched or the plain methods, as the switches stand."""
+    """Install the watched or the plain methods on the classes, as the switches demand."""
     for cls, methods in (_WATCHED if _observe.active() else _PLAIN).items():
         for name, method in methods.items():
             if method is not None:

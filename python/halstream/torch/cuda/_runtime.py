@@ -1,4 +1,4 @@
-"""Runtime names of torch.cuda (2.15): cudart, its errors, and the watch over host waits."""
+"""Runtime names of torch.cuda (2.15): cudart, its errors, and the debug mode for host waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of the figures that torch.cuda.memory_stats has, and what of them is never counted."""
+"""The names of the statistics of torch.cuda.memory_stats, and those that are always 0."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
 def caching_allocator_delete(mem_ptr: int) -> None:
     """torch.cuda.caching_allocator_delete (2.15): in the order of the memory's stream."""
     if mem_ptr:
-        _addresses.free_at_home(mem_ptr)
+        _addresses.free_on_own_stream(mem_ptr)
         _observe.notify("memory_deallocation", mem_ptr)
 
 

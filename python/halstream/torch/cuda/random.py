@@ -14,7 +14,7 @@ from .._errors import not_built as _not_built
 
 __all__ = ["initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all"]
 
-# What a generator starts with there.
+# The initial seed of torch's generators.
 _DEFAULT = 67280421310721
 
 

@@ -39,8 +39,8 @@ class Stream(GenericStream):
     def __cuda_stream__(self) -> tuple[int, int]:
         """torch.cuda.Stream.__cuda_stream__ (2.15): protocol version and handle.
 
-        Raises on another backend where a CUDA driver is loadable, for the
-        library that asked would give the number to the driver.
+        Raises on another backend if a CUDA driver can be loaded, as the consumer
+        would pass the handle to that driver.
         """
         return shared(self)
 

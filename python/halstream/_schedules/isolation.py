@@ -1,4 +1,4 @@
-"""What lets the runs of one program start alike, one after the other in a process."""
+"""Isolation of runs: every run of a program in one process starts from the same state."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from .._core import _base
 from .._memory import _pools
 from .._runtime import runtime
 
-__all__ = ["Afresh"]
+__all__ = ["RunIsolation"]
 
 
-class Afresh:
+class RunIsolation:
     """A context for several runs of a program; call `begin` and `end` around each.
 
-    The choices of current streams and devices, and whose turn it is in the
-    rings of pooled streams, are what they were when the context began, or at
-    the last `keep`; pools of memory are empty. Within a run the garbage
-    collector does not run by itself: what it closes would otherwise be closed
-    at another place each time.
+    Each run starts with the current streams and devices, and the positions in the
+    rings of pooled streams, that held when the context began, or at the last
+    `keep`; pools of memory are empty. Automatic garbage collection is off within
+    a run: objects would otherwise be closed at another point of each run.
     """
 
     def __init__(self) -> None:
@@ -28,9 +27,9 @@ class Afresh:
         self._frozen = False
         self._enabled = False
 
-    def __enter__(self) -> Afresh:
-        # A collection after each run shall look at what that run made only. A
-        # program that froze its objects itself keeps them so.
+    def __enter__(self) -> RunIsolation:
+        # Frozen, the objects of before are not searched by the collection after each
+        # run. A program that froze its objects itself keeps them frozen.
         _empty_pools()
         self._frozen = gc.get_freeze_count() == 0
         if self._frozen:
@@ -51,17 +50,17 @@ class Afresh:
             gc.unfreeze()
 
     def keep(self) -> None:
-        """Take what holds now as what later runs begin with."""
+        """Save the present state as the one that later runs start from."""
         self._kept = runtime.snapshot()
 
     def begin(self) -> None:
-        """Put back what later runs begin with."""
+        """Restore the saved state before a run."""
         runtime.restore(self._kept)
         _base.drain()
         gc.disable()
 
     def end(self) -> None:
-        """End a run: what it left in reference cycles is collected."""
+        """End a run: collect the reference cycles it left and empty the pools."""
         if self._enabled:
             gc.enable()
         gc.collect()
@@ -70,5 +69,5 @@ class Afresh:
 
 
 def _empty_pools() -> None:
-    # What a pool keeps of one run would be no allocation in the next.
+    # A block that a pool cached in one run would save the next run an allocation.
     _pools.reset()

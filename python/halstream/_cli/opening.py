@@ -1,7 +1,7 @@
-"""Doing something as soon as the runtime is opened, and not before.
+"""Actions that run when the runtime is opened.
 
 A program chooses its backend by its environment until the first use of the
-runtime, or by `use_backend`. What watches a program must not decide that for it.
+runtime, or by `use_backend`. A tool that observes a program must not make that choice for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def at_opening(action: Callable[[], object]) -> Callable[[], None]:
     Returns
     -------
     callable
-        Takes it back.
+        Removes the action.
     """
     _install()
     _actions.append(action)
@@ -38,7 +38,7 @@ def at_opening(action: Callable[[], object]) -> Callable[[], None]:
 
 
 def _install() -> None:
-    """Put functions of our own before the two that open a runtime."""
+    """Wrap the two functions that open a runtime."""
     global _installed
     if _installed:
         return
@@ -63,7 +63,7 @@ def _install() -> None:
         finally:
             choosing = False
             native._load = load
-            native.use_backend = changing  # looking it up has put the bare one there
+            native.use_backend = changing  # the lookup has stored the unwrapped one there
         if not dry:
             _act()
         return result
