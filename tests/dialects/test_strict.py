@@ -130,7 +130,7 @@ print("done")
 
 DIALECTS = ("torch", "paddle", "mindspore", "cupy", "cupyx", "acl")
 
-# Public names of the real modules, as they are in the wheels (torch: as their sources say).
+# Public names of the real modules, as tests/signatures/generate.py reads them from the wheels.
 REAL: dict[str, str] = json.loads((Path(__file__).parents[1] / "signatures" / "modules.json").read_text())["names"]
 
 # Names of the real packages that those wheels do not have.

@@ -1,7 +1,8 @@
 """Every mirrored name has the signature that the real package has.
 
 ``<package>.json`` holds what the package declares: kinds, parameters with kind
-and default, bases, aliases, values of constants. ``differences.json`` lists
+and default, bases, aliases, values of constants; ``generate.py`` reads them from
+the installed package. ``differences.json`` lists
 optional parameters that halstream adds, and by name or pattern what is different
 on purpose and what is not there, each with its reason; an entry that no name
 needs any more is an error, too.
