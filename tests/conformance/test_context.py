@@ -215,14 +215,14 @@ def test_A6_a_wait_with_a_limit_lets_the_stream_go_on_with_an_error(context: Con
     assert s.query()
 
 
-def test_A6_a_wait_that_is_met_in_time_leaves_no_error(context: Context) -> None:
+def test_A6_a_wait_that_ends_in_time_leaves_no_error(context: Context) -> None:
     a, s, e = context.stream(), context.stream(), context.event(KIND_FUTURE)
     _context.wait_limited(s, e, 60)
     a.record(e)
     s.synchronize(timeout=LIMIT)
 
 
-def test_A6_the_limit_begins_when_the_stream_comes_to_the_wait(context: Context) -> None:
+def test_A6_the_limit_begins_when_the_wait_is_at_the_head_of_its_stream(context: Context) -> None:
     limit = 0.2
     a, s, e, before = context.stream(), context.stream(), context.event(KIND_FUTURE), context.event()
     gate = hs.testing.Gate(s)
@@ -320,7 +320,7 @@ def test_A9_release_with_force_ends_it_for_all() -> None:
     on_thread(work)
 
 
-def test_A10_reports_run_on_the_thread_that_asks(context: Context) -> None:
+def test_A10_callbacks_run_on_the_thread_that_calls_process_report(context: Context) -> None:
     s, queue, ran = context.stream(), ReportQueue(), []
     queue.subscribe(s)
     s.nop()

@@ -100,7 +100,7 @@ def test_M3_source_and_target_do_not_overlap() -> None:
     s.synchronize(timeout=LIMIT)
 
 
-def test_M4_a_pinned_source_is_read_when_the_stream_gets_there(hold: Hold) -> None:
+def test_M4_a_pinned_source_is_read_when_the_copy_runs(hold: Hold) -> None:
     s, source = hs.Stream(), pinned(pattern(1000, 1))
     target = hs.empty(1000, np.uint8)
     gate = hold(s)
@@ -345,7 +345,7 @@ def test_S4_a_copy_that_waits_reports_the_first_error() -> None:
     s.synchronize(timeout=LIMIT)
 
 
-def test_M14_the_host_tells_what_it_reads_and_writes(device: hs.Device) -> None:
+def test_M14_the_host_declares_what_it_reads_and_writes(device: hs.Device) -> None:
     own, on_device = np.ones(8), hs.empty(8)
     address = own.__array_interface__["data"][0]
     log = _native.trace_start()

@@ -42,7 +42,7 @@ def test_D1_the_ordinal_of_a_device_cannot_be_assigned() -> None:
 
 
 @pytest.mark.needs("host-settings")
-def test_D1_the_host_backend_shows_as_many_devices_as_asked_for(child: Callable[..., Any]) -> None:
+def test_D1_the_host_backend_has_as_many_devices_as_requested(child: Callable[..., Any]) -> None:
     for asked in ("1", "5"):
         done = child(
             "import halstream as hs; print(hs.device_count())",
@@ -72,7 +72,7 @@ def test_D2_a_device_context_restores_what_stood_before() -> None:
 
 
 @pytest.mark.parametrize("name", ["cuda", "ascend"])
-def test_D3_an_absent_backend_says_why(name: str, child: Callable[..., Any]) -> None:
+def test_D3_an_absent_backend_has_a_reason(name: str, child: Callable[..., Any]) -> None:
     done = child(
         """
         import halstream as hs

@@ -203,7 +203,7 @@ def test_H4_pending_functions_run_after_close(hold: Hold) -> None:
     assert ran == list(range(10))
 
 
-def test_H4_pending_functions_run_after_the_last_reference_is_gone(hold: Hold) -> None:
+def test_H4_pending_functions_run_after_the_stream_was_collected(hold: Hold) -> None:
     s, ran, done = hs.Stream(), [], threading.Event()
     gate = hs.testing.Gate(s)
     s.call(ran.append, 1)
@@ -232,7 +232,7 @@ def test_H5_below_the_limit_there_is_a_thread_for_the_next_function() -> None:
         s.synchronize(timeout=LIMIT)
 
 
-def test_H5_at_the_limit_the_most_urgent_goes_first_and_holders_are_named(child: Child) -> None:
+def test_H5_at_the_limit_the_most_urgent_runs_first_and_holders_are_named(child: Child) -> None:
     done = child(
         """
         import threading, halstream as hs
@@ -273,7 +273,7 @@ def look_at_the_frames_of_other_threads() -> None:
             at = at.f_back
 
 
-def test_arguments_are_let_go_though_somebody_looked_at_the_frame() -> None:
+def test_arguments_are_released_although_the_frame_was_inspected() -> None:
     class Argument:
         pass
 
@@ -321,7 +321,7 @@ def test_H2_exceptions_of_checked_functions_of_a_closed_stream_are_reported(unra
     assert sorted(report.message for report in unraisable) == ["after the close", "kept by the stream"]
 
 
-def test_H2_checked_exceptions_that_nobody_asked_for_keep_nothing_alive(unraisable: list[Any]) -> None:
+def test_H2_checked_exceptions_that_are_not_read_keep_no_objects_alive(unraisable: list[Any]) -> None:
     class Held:
         pass
 

@@ -40,7 +40,7 @@ def floats(count: int = 8) -> hs.Array:
 # -- launching on the host device -------------------------------------------
 
 
-def test_M11_a_launch_says_what_it_reads_and_writes_and_runs_in_stream_order(kernel: hs.Kernel, hold: Hold) -> None:
+def test_M11_a_launch_reports_what_it_reads_and_writes_and_runs_in_stream_order(kernel: hs.Kernel, hold: Hold) -> None:
     s, x, y = hs.Stream(), floats(), floats()
     s.synchronize(timeout=LIMIT)
     gate = hold(s)

@@ -85,7 +85,7 @@ def test_a_wrong_option_and_a_wrong_architecture_are_refused(kernel: hs.Kernel, 
         hs.Kernel(SOURCE, name="saxpy", signature="", options="--such").compile("sm_80")
 
 
-def test_the_cache_is_used_and_told_apart_by_source_options_and_architecture(
+def test_the_cache_is_used_by_source_options_and_architecture(
     kernel: hs.Kernel, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def same(**changes: Any) -> hs.Kernel:
@@ -146,7 +146,7 @@ def test_what_is_compiled_for_a_device(nvrtc: None, monkeypatch: pytest.MonkeyPa
         _nvrtc.target(6, 1)
 
 
-def test_without_nvrtc_the_error_says_what_to_install(child: Any, tmp_path: Path) -> None:
+def test_without_nvrtc_the_error_names_what_to_install(child: Any, tmp_path: Path) -> None:
     done = child(
         """
         import importlib.util, sys

@@ -27,7 +27,7 @@ TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
 
 
 @pytest.mark.parametrize("dtype", [*TYPES, "float64", "complex64", "complex128"])
-def test_a_scalar_is_packed_as_the_long_way_packs_it_or_not_at_all(dtype: str) -> None:
+def test_a_scalar_is_packed_as_the_general_path_packs_it_or_not_at_all(dtype: str) -> None:
     kernel = hs.Kernel(host=print, signature=f"{dtype} a")
     taken = 0
     for number in NUMBERS:
@@ -40,7 +40,7 @@ def test_a_scalar_is_packed_as_the_long_way_packs_it_or_not_at_all(dtype: str) -
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_what_is_no_such_scalar_is_left_to_the_long_way(dtype: str) -> None:
+def test_other_values_are_left_to_the_general_path(dtype: str) -> None:
     parameters = parse(f"{dtype} a")
     refused = 0
     for number in NUMBERS:
@@ -52,7 +52,7 @@ def test_what_is_no_such_scalar_is_left_to_the_long_way(dtype: str) -> None:
     assert refused > 5
 
 
-def test_an_array_is_packed_as_address_and_size_and_told_apart_by_what_is_done_to_it() -> None:
+def test_an_array_is_packed_as_address_and_size_with_a_letter_for_its_access() -> None:
     x, pinned = hs.empty(6, np.float32), hs.pinned_empty(3, np.float32)
     packer = _packing.Packer(parse("in float32 *a, out void *b, inout float32 *c, in int8 *d, uint8 e"))
     assert packer.modes == "rwbr-"
@@ -79,11 +79,11 @@ def fixed(array: Any) -> Any:
         ("in float32 *x", lambda: 5),
     ],
 )
-def test_an_array_out_of_the_ordinary_is_left_to_the_long_way(signature: str, make: Callable[[], Any]) -> None:
+def test_an_unusual_array_is_left_to_the_general_path(signature: str, make: Callable[[], Any]) -> None:
     assert _packing.Packer(parse(signature)).pack((make(),)) is None
 
 
-def test_a_freed_array_is_left_to_the_long_way() -> None:
+def test_a_freed_array_is_left_to_the_general_path() -> None:
     x = hs.empty(4, np.float32)
     packer = _packing.Packer(parse("in float32 *x"))
     assert packer.pack((x,)) is not None
@@ -91,7 +91,7 @@ def test_a_freed_array_is_left_to_the_long_way() -> None:
     assert packer.pack((x,)) is None
 
 
-def test_a_size_that_was_launched_before_is_still_told_from_what_only_equals_it() -> None:
+def test_a_cached_launch_size_is_not_used_for_values_that_only_equal_it() -> None:
     assert _packing.shape_of("k", 1, (1, 2)) is _packing.shape_of("k", 1, (1, 2))
     for grid, block in ((1.0, 1), (1, (1.0, 2)), (1, (1, 2.0))):
         with pytest.raises(hs.KernelArgumentError, match="is one to three integers"):

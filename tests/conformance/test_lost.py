@@ -58,7 +58,7 @@ PROGRAM = """
 """
 
 
-def test_D6_a_lost_device_holds_nobody_up(
+def test_D6_a_lost_device_blocks_no_wait(
     child: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     done = child(PROGRAM, env={"HALSTREAM_BACKEND": "cuda", "HALSTREAM_CUDA_LIBRARY": fake_driver.require()})

@@ -20,7 +20,7 @@ Child = Callable[..., Any]
 pytestmark = pytest.mark.usefixtures("backend")
 
 
-def test_M1_blocks_are_aligned_apart_and_of_their_device() -> None:
+def test_M1_blocks_are_aligned_disjoint_and_of_their_device() -> None:
     blocks = [memory.DeviceMemory(n, device) for n in (1, 255, 256, 4097) for device in (0, 1)]
     ends = sorted((b.ptr, b.ptr + b.nbytes) for b in blocks)
     assert all(b.ptr % 256 == 0 for b in blocks)
@@ -34,7 +34,7 @@ def test_M1_blocks_are_aligned_apart_and_of_their_device() -> None:
 
 
 @pytest.mark.needs("host-settings")
-def test_M1_running_out_names_the_bytes_asked_for_and_free(child: Child) -> None:
+def test_M1_out_of_memory_errors_name_the_bytes_requested_and_free(child: Child) -> None:
     done = child(
         """
         import halstream as hs, numpy as np
@@ -242,7 +242,7 @@ def test_M7_other_streams_get_it_when_the_free_is_reached(hold: Hold) -> None:
 
 
 @pytest.mark.usefixtures("settled_memory")
-def test_M7_a_free_on_the_default_stream_comes_after_blocking_streams(hold: Hold) -> None:
+def test_M7_a_free_on_the_default_stream_is_ordered_after_blocking_streams(hold: Hold) -> None:
     blocking, free = hs.Stream(), hs.Stream(non_blocking=True)
     a = memory.PooledMemory(7000, blocking)
     address = a.ptr
@@ -266,7 +266,7 @@ def test_M7_memory_of_another_device_is_not_freed_on_a_stream() -> None:
         hs.empty(3, device=1, stream=s)
 
 
-def test_M7_the_pool_tells_and_trims_what_it_keeps() -> None:
+def test_M7_the_pool_reports_and_trims_what_it_keeps() -> None:
     s = hs.Stream(device=1)
     memory.trim_pool(1)
     start = memory.pool_stats(1)

@@ -236,7 +236,7 @@ def test_a_signal_handler_may_allocate_while_memory_is_drained(hold: Hold) -> No
     stream.synchronize(timeout=LIMIT)
 
 
-def test_a_capsule_that_nobody_took_gives_its_memory_back() -> None:
+def test_an_unconsumed_capsule_frees_its_memory() -> None:
     before = figures()
     array = hs.empty(MIB, np.uint8)
     capsule = array.__dlpack__(max_version=(1, 0))
@@ -300,7 +300,7 @@ HELD = """
 
 @pytest.mark.needs("host-settings")
 @pytest.mark.parametrize("hold", ["gate = hs.testing.Gate(s)", "wait_value(s, flag.ctypes.data, 1, EQUAL)"])
-def test_M16_behind_what_only_the_host_lets_go_on_it_fails_and_says_so(child: Child, hold: str) -> None:
+def test_M16_an_allocation_behind_work_that_waits_for_the_host_fails_with_the_reason(child: Child, hold: str) -> None:
     done = child(
         HELD.format(hold=hold)
         + """

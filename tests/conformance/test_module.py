@@ -71,7 +71,7 @@ def program(name: str, code: str = PTX, signature: str = FILL) -> hs.Kernel:
 # -- K1: order and arguments --------------------------------------------------
 
 
-def test_K1_a_kernel_runs_when_its_stream_gets_there_and_the_host_does_not_wait(hold: Hold) -> None:
+def test_K1_a_kernel_runs_in_stream_order_and_the_host_does_not_wait(hold: Hold) -> None:
     s, fill, x = hs.Stream(), fill_kernel(), hs.zeros(8, np.uint32)
     hs.synchronize(0, timeout=LIMIT)
     first, last = hs.pinned_empty(8, np.uint32), hs.pinned_empty(8, np.uint32)
@@ -207,7 +207,7 @@ def test_K2_the_host_device_loads_no_programs() -> None:
 
 
 @pytest.mark.needs("kernels")
-def test_K2_a_mistake_in_a_program_is_told_with_the_compilers_words() -> None:
+def test_K2_an_error_in_a_program_is_raised_with_the_compilers_text() -> None:
     s, x = hs.Stream(), hs.zeros(4, np.uint32)
     hs.synchronize(0, timeout=LIMIT)
     wrong = program("fill_u32", PTX.replace("setp.ge.u32", "syntax_error_here"))
@@ -219,7 +219,7 @@ def test_K2_a_mistake_in_a_program_is_told_with_the_compilers_words() -> None:
 
 
 @pytest.mark.needs("kernels")
-def test_K2_a_mistake_in_a_source_is_told_with_the_compilers_words() -> None:
+def test_K2_an_error_in_a_source_is_raised_with_the_compilers_text() -> None:
     source = 'extern "C" __global__ void fill_u32(unsigned *x, unsigned v, unsigned n) { y[0] = v; }'
     x = hs.empty(4, np.uint32)
     exc = refused(hs.Stream(), hs.CompileError, "does not compile", program("fill_u32", source), 1, 4, x, 1, 4)
@@ -228,6 +228,6 @@ def test_K2_a_mistake_in_a_source_is_told_with_the_compilers_words() -> None:
 
 
 @pytest.mark.needs("kernels")
-def test_K2_a_kernel_that_the_program_has_not_is_told_with_those_that_it_has() -> None:
+def test_K2_the_error_for_a_missing_kernel_lists_the_kernels_of_the_program() -> None:
     words = "no kernel 'other'; it has fill_u32, nothing"
     refused(hs.Stream(), hs.HalError, words, program("other"), 1, 4, hs.empty(4, np.uint32), 1, 4)

@@ -47,7 +47,7 @@ def test_O1_a_trace_has_every_operation_with_its_stream_thread_and_version(hold:
     assert ran == [1]
 
 
-def test_O1_what_is_refused_is_not_told() -> None:
+def test_O1_refused_operations_are_not_reported() -> None:
     s, far = hs.Stream(), hs.Event(device=1)
     closed = hs.Stream()
     closed.close()
@@ -61,7 +61,7 @@ def test_O1_what_is_refused_is_not_told() -> None:
     assert trace.operations == []
 
 
-def test_O2_a_stream_says_what_its_head_waits_for(hold: Hold) -> None:
+def test_O2_a_stream_reports_what_its_head_waits_for(hold: Hold) -> None:
     a, b = hs.Stream(), hs.Stream()
     assert "idle" in a.describe()
     gate = hold(a)
@@ -111,7 +111,7 @@ def test_O3_a_gate_opens_when_its_context_is_left_also_by_an_exception() -> None
 
 
 @pytest.mark.parametrize("wrong", [None, 1, "stream", object()])
-def test_O3_a_gate_stands_on_a_stream(wrong: Any) -> None:
+def test_O3_a_gate_holds_its_stream(wrong: Any) -> None:
     with pytest.raises(TypeError):
         hs.testing.Gate(wrong)
 
@@ -189,7 +189,7 @@ def test_O5_a_log_has_what_the_host_does_and_where(hold: Hold) -> None:
 
 
 @pytest.mark.needs("times")
-def test_O6_operations_tell_when_they_ran(device: hs.Device) -> None:
+def test_O6_operations_report_when_they_ran(device: hs.Device) -> None:
     from halstream import _native
 
     log = _native.trace_start()

@@ -80,7 +80,7 @@ def test_X1_nothing_moves_between_two_calls(under: Under, settle: Callable[[], N
     assert seen == [1]
 
 
-def test_X1_a_thread_that_waits_goes_on_when_another_opens_the_gate(under: Under) -> None:
+def test_X1_a_waiting_thread_continues_when_another_opens_the_gate(under: Under) -> None:
     under("latest")
     a = hs.Stream()
     gate = Gate(a)
@@ -102,7 +102,7 @@ def test_X1_a_thread_that_waits_goes_on_when_another_opens_the_gate(under: Under
     [("fifo", "abab"), ("latest", "bbaa"), ("starve 1", "bbaa"), ("starve 2", "aabb"), ("holds 1.1>2.2", "bbaa"),
      ("holds 2.1>1.2", "aabb")],
 )  # fmt: skip
-def test_X2_each_schedule_does_what_its_name_says(under: Under, schedule: str, want: str) -> None:
+def test_X2_each_schedule_has_the_order_of_its_name(under: Under, schedule: str, want: str) -> None:
     seen: list[str] = []
     under(schedule)
     two_streams(seen)
@@ -134,7 +134,7 @@ def test_X2_earliest_runs_what_is_urgent_first(under: Under) -> None:
 
 
 @pytest.mark.parametrize("schedule", ["latest", "starve 1", "holds 1.1>9.9"])
-def test_X3_what_is_asked_for_again_and_again_runs(under: Under, schedule: str) -> None:
+def test_X3_work_that_is_polled_repeatedly_runs(under: Under, schedule: str) -> None:
     under(schedule)
     a = hs.Stream()
     a.nop()
@@ -172,7 +172,7 @@ def test_X5_a_function_that_waits_for_the_host_does_not_hold_it_up(under: Under)
     a.synchronize(timeout=LIMIT)
 
 
-def test_X5_the_device_goes_on_where_the_program_waits_outside_the_runtime(under: Under) -> None:
+def test_X5_the_device_continues_while_the_program_waits_outside_the_runtime(under: Under) -> None:
     under("latest")
     a, ran = hs.Stream(), threading.Event()
     a.call(ran.set)

@@ -49,7 +49,7 @@ def test_S2_a_held_stream_holds_no_other(hold: Hold) -> None:
     assert not a.query()
 
 
-def test_S2_many_held_streams_starve_nobody(hold: Hold) -> None:
+def test_S2_many_held_streams_do_not_delay_other_streams(hold: Hold) -> None:
     # More closed gates than there are engines or threads.
     for _ in range(200):
         hold(hs.Stream())
@@ -59,7 +59,7 @@ def test_S2_many_held_streams_starve_nobody(hold: Hold) -> None:
     assert b.query()
 
 
-def test_S2_functions_that_block_starve_nobody() -> None:
+def test_S2_functions_that_block_do_not_delay_other_streams() -> None:
     let_go = threading.Event()
     blocked = [hs.Stream() for _ in range(12)]
     free, ran = hs.Stream(), threading.Event()
@@ -198,7 +198,7 @@ def test_S5_earlier_work_of_a_blocking_stream_does_not_wait_for_later_default_wo
     s.synchronize(timeout=LIMIT)
 
 
-def test_S5_default_streams_of_two_devices_are_apart(hold: Hold) -> None:
+def test_S5_default_streams_of_two_devices_are_independent(hold: Hold) -> None:
     hold(hs.Device(0).default_stream)
     other = hs.Stream(device=1)
     other.nop()
@@ -249,7 +249,7 @@ def test_S7_priorities_are_clamped_and_lower_is_more_urgent() -> None:
         assert hs.Stream(priority=asked).priority == got
 
 
-def test_S7_the_most_urgent_ready_function_goes_first(child: Child) -> None:
+def test_S7_the_most_urgent_ready_function_runs_first(child: Child) -> None:
     # One thread for functions; while it is taken, three more become ready.
     done = child(
         """

@@ -20,7 +20,7 @@ GUARDS = {
 
 @pytest.mark.parametrize("strict", ["1", "0", ""], ids=["strict", "0", "unset"])
 @pytest.mark.parametrize("guard", GUARDS.values(), ids=GUARDS.keys())
-def test_T4_in_strict_mode_a_guard_is_seen_by_other_threads(child: Child, guard: str, strict: str) -> None:
+def test_T4_in_strict_mode_a_guard_applies_to_other_threads(child: Child, guard: str, strict: str) -> None:
     done = child(
         guard
         + f"""

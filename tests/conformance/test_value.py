@@ -116,7 +116,7 @@ def test_M19_it_holds_under_schedules(spec: str) -> None:
 
 
 @pytest.mark.needs("schedules")
-def test_M19_the_device_goes_on_where_the_program_waits_outside_the_runtime() -> None:
+def test_M19_the_device_continues_while_the_program_waits_outside_the_runtime() -> None:
     with schedule("latest"):
         (number, address), s, ran = cell(), hs.Stream(), threading.Event()
         wait_value(s, address, 1, EQUAL)

@@ -51,7 +51,7 @@ def trace(*calls: Callable[[], object]) -> list[tuple[str, Any, Any]]:
 # -- M11: accounts -----------------------------------------------------------
 
 
-def test_M11_copies_and_fills_tell_exactly_what_they_touch(s: hs.Stream) -> None:
+def test_M11_copies_and_fills_report_exactly_the_bytes_they_access(s: hs.Stream) -> None:
     a, b = hs.empty(100, np.uint8), hs.empty(100, np.uint8)
     seen = trace(
         lambda: b[10:20].copy_from(a[50:60], s),
@@ -97,7 +97,7 @@ def test_M11_functions_read_their_array_arguments(s: hs.Stream) -> None:
     assert seen[-1][2] == ((start, 48), (a.ptr + 20, 4))
 
 
-def test_M11_a_native_function_tells_what_it_is_told(s: hs.Stream) -> None:
+def test_M11_a_native_function_reports_the_accesses_declared_for_it(s: hs.Stream) -> None:
     (a, at), (b, bt) = seen_array(4, np.int32), seen_array(4, np.int32)
     nothing = FUNCTION(lambda _: None)
     seen = trace(
@@ -113,7 +113,7 @@ def test_M11_a_native_function_tells_what_it_is_told(s: hs.Stream) -> None:
     ]
 
 
-def test_M11_what_a_function_says_it_uses_is_not_given_back(s: hs.Stream, hold: Hold) -> None:
+def test_M11_memory_declared_by_a_function_is_not_freed_under_it(s: hs.Stream, hold: Hold) -> None:
     pinned = memory.PinnedMemory(100)
     gate = hold(s)
     s.call(int, writes=[pinned])

@@ -115,7 +115,7 @@ def test_programs_that_no_device_can_run(run_program: Program) -> None:
     )
 
 
-def test_a_forked_child_is_told_and_the_parent_goes_on(run_program: Program) -> None:
+def test_a_forked_child_gets_an_error_and_the_parent_keeps_working(run_program: Program) -> None:
     run_program(
         """
         import os, sys, warnings

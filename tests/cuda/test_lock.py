@@ -215,7 +215,7 @@ assert len(total) == 8 and min(total) > 0, total
     assert done.stderr == ""
 
 
-def test_ctrl_c_ends_a_wait_and_the_work_goes_on(run_program: Program) -> None:
+def test_ctrl_c_ends_a_wait_and_not_the_work(run_program: Program) -> None:
     run_program(
         HEAD
         + """
@@ -250,7 +250,7 @@ for name, wait in waits.items():
     )
 
 
-def test_exit_drops_functions_that_are_held_and_says_so(run_program: Program) -> None:
+def test_exit_drops_functions_that_are_held_and_reports_it(run_program: Program) -> None:
     done = run_program(
         HEAD
         + """

@@ -86,7 +86,7 @@ assert ran == [] and (target == 0).all()
     assert done.stderr == ""
 
 
-def test_what_was_pending_is_let_go_and_nobody_is_told_of_it(run_program: Program) -> None:
+def test_pending_work_of_a_lost_device_is_dropped_without_callbacks(run_program: Program) -> None:
     done = run_program(
         PENDING
         + """
@@ -144,7 +144,7 @@ assert driver.count("total") == before
     )
 
 
-def test_the_other_device_goes_on(run_program: Program) -> None:
+def test_the_other_device_keeps_working(run_program: Program) -> None:
     run_program(
         PENDING
         + """

@@ -48,7 +48,7 @@ def test_memory_that_is_given_up_under_pending_work(run_program: Program, settin
 
 
 @pytest.mark.parametrize("settings", PATHS)
-def test_no_memory_left_is_told_with_figures(run_program: Program, settings: dict[str, Any]) -> None:
+def test_out_of_memory_errors_have_figures(run_program: Program, settings: dict[str, Any]) -> None:
     run_program(
         """
         import gc

@@ -88,7 +88,7 @@ def test_sizes_and_policies_that_cannot_be(memory: Memory) -> None:
 
 
 @pytest.mark.row(47)
-def test_null_is_freed_by_nobody(memory: Memory) -> None:
+def test_freeing_null_is_refused(memory: Memory) -> None:
     assert rt.free(0) == 100000
     assert rt.free_host(0) == 100000
     assert rt.free(-1) == rt.free_host(2**64 - 1) == 107000

@@ -137,7 +137,7 @@ def test_a_value_of_device_memory_and_one_that_the_host_writes(cell):
     ok(rt.free(pointer))
 
 
-def test_a_value_is_looked_at_when_the_stream_gets_there(cell, hold, settle):
+def test_a_value_is_read_when_the_wait_runs(cell, hold, settle):
     writer, waiter = streams(2)
     ok(rt.value_write(cell, 1, 0, writer))
     finish(writer)

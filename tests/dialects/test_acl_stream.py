@@ -108,7 +108,7 @@ def test_force_drops_the_work(hold):
 
 
 @pytest.mark.needs("abort")
-def test_abort_wakes_who_waits(hold, settle):
+def test_abort_ends_waits_for_the_stream(hold, settle):
     (stream,) = streams(1)
     seen: list[int] = []
     hold(core(stream))

@@ -363,7 +363,7 @@ def test_elapsed_of_a_pending_event_is_an_error(say: Any, hold: Hold) -> None:
         say.elapsed(start, end)
 
 
-def test_priorities_say_which_is_more_urgent(say: Any) -> None:
+def test_lower_priorities_are_more_urgent(say: Any) -> None:
     normal, urgent = say.stream(priority=say.normal), say.stream(priority=say.urgent)
     assert say.priority(normal) == say.normal
     assert say.priority(urgent) == say.urgent

@@ -245,7 +245,7 @@ def test_the_limit_of_the_environment_in_a_new_process(child: Any) -> None:
 # -- the texts of errors ----------------------------------------------------
 
 
-def test_an_error_says_what_the_package_says_and_why() -> None:
+def test_an_error_has_the_packages_text_and_the_reason() -> None:
     with pytest.raises(runtime.CUDARuntimeError) as info:
         runtime.streamSynchronize(999999)
     error: Any = info.value

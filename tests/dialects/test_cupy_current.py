@@ -200,7 +200,7 @@ def test_streams_of_other_dialects(backend: str) -> None:
     assert get_current_stream() == theirs, "only use() is forgotten"
 
 
-def test_null_is_the_default_stream_of_the_asked_device(backend: str) -> None:
+def test_null_is_the_default_stream_of_the_requested_device(backend: str) -> None:
     import halstream as hs
 
     with cuda.Device(1):

@@ -238,7 +238,7 @@ def test_new_thread_starts_on_device_0(backend: str) -> None:
     assert seen == [0]
 
 
-def test_what_is_not_built_says_so(backend: str) -> None:
+def test_names_that_are_not_built_raise(backend: str) -> None:
     for name in ("cublas_handle", "cusparse_handle"):
         with pytest.raises(hs.NotSupportedError):
             getattr(Device(0), name)

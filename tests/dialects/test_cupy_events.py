@@ -221,7 +221,7 @@ def test_none_is_no_event(backend: str) -> None:
 
 
 @pytest.mark.parametrize("number", [987654321, -5])
-def test_dead_handles(backend: str, number: int) -> None:
+def test_handles_of_destroyed_events(backend: str, number: int) -> None:
     s = Stream()
     for call in (lambda: s.wait_event(Named(number)), lambda: Event().record(Named(number))):
         with pytest.raises(runtime.CUDARuntimeError) as info:

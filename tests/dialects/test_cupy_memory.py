@@ -174,7 +174,7 @@ def test_rows(block: int) -> None:
 
 
 @pytest.mark.row(67)
-def test_addresses_know_their_owner(pinned: int) -> None:
+def test_the_owner_of_an_address_is_found(pinned: int) -> None:
     with Device(1):
         block = runtime.malloc(64)
     found = runtime.pointerGetAttributes(block + 5)

@@ -15,7 +15,7 @@ from halstream.cupy.cuda import Device, MemoryPointer, PinnedMemoryPointer, Stre
 pytestmark = [pytest.mark.dialect("cupy"), pytest.mark.usefixtures("backend")]
 
 
-def test_what_an_array_says_of_itself() -> None:
+def test_attributes_of_an_array() -> None:
     a = cp.zeros((3, 4), np.int16)
     assert isinstance(a, cp.ndarray) and isinstance(a.data, MemoryPointer)
     assert (a.shape, a.ndim, a.size, a.nbytes, a.itemsize) == ((3, 4), 2, 12, 24, 2)
@@ -103,7 +103,7 @@ def test_out_is_backed_by_pinned_memory() -> None:
     assert cupyx.zeros_pinned(3).tolist() == [0] * 3
 
 
-def test_set_reads_pinned_memory_when_the_stream_gets_there(hold: Any) -> None:
+def test_set_reads_pinned_memory_when_the_copy_runs(hold: Any) -> None:
     stream = Stream(non_blocking=True)
     source = cupyx.zeros_pinned(4)
     a = cp.ones(4)

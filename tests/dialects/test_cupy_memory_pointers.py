@@ -191,7 +191,7 @@ def test_memory_in_stream_order_outlives_its_stream() -> None:
 
 
 @pytest.mark.usefixtures("settled_memory")
-def test_memory_freed_in_stream_order_comes_back_there(hold: Any) -> None:
+def test_memory_freed_in_stream_order_is_reused_on_that_stream(hold: Any) -> None:
     first, second = Stream(non_blocking=True), Stream(non_blocking=True)
     gate = hold(first)
     mem = cuda.MemoryAsync(3000, first)

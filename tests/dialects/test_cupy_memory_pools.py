@@ -167,7 +167,7 @@ def test_no_room_on_the_device(pool: MemoryPool) -> None:
     assert pool.malloc(UNIT).ptr
 
 
-def test_a_pool_survives_the_collector_anywhere(pool: MemoryPool) -> None:
+def test_garbage_collection_at_any_point_does_not_break_a_pool(pool: MemoryPool) -> None:
     class Knot:
         def __init__(self) -> None:
             self.me, self.mem = self, pool.malloc(UNIT)

@@ -310,7 +310,7 @@ def test_the_depth_of_a_profile_is_limited() -> None:
     assert len(report.getvalue().splitlines()) == 2
 
 
-def test_benchmark_uses_the_function_that_stands_in_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_benchmark_looks_up_the_elapsed_time_function_in_cupy_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     from halstream.cupyx import profiler
 
     monkeypatch.setattr(cuda, "get_elapsed_time", lambda start, end: 2500.0)

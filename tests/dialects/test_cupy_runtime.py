@@ -284,7 +284,7 @@ def test_devices(backend: str) -> None:
     assert isinstance(properties["name"], bytes) and properties["multiProcessorCount"] > 0
 
 
-def test_what_is_not_built_says_so(stream: int) -> None:
+def test_names_that_are_not_built_raise(stream: int) -> None:
     calls = (
         lambda: runtime.streamBeginCapture(stream),
         lambda: runtime.graphInstantiate(1),

@@ -44,7 +44,7 @@ def test_set_cur_stream_and_back() -> None:
     assert hal.current_stream() == hal.default_stream()
 
 
-def test_the_very_object_that_was_set_comes_back() -> None:
+def test_current_stream_returns_the_same_object_that_was_set() -> None:
     s1 = hal.Stream()
     hal.set_cur_stream(s1)
     assert hal.current_stream() is s1
@@ -60,7 +60,7 @@ def test_a_context_makes_its_stream_current() -> None:
 
 
 @pytest.mark.row(15)
-def test_a_context_brings_back_what_was_current() -> None:
+def test_a_context_restores_the_previous_stream() -> None:
     previous = hal.Stream()
     hal.set_cur_stream(previous)
     with hal.StreamCtx(hal.Stream()):
@@ -264,7 +264,7 @@ def test_the_current_stream_is_one_for_all_dialects() -> None:
     assert hal.current_stream().handle == core.handle
 
 
-def test_current_streams_of_two_devices_are_apart() -> None:
+def test_current_streams_of_two_devices_are_independent() -> None:
     if hs.device_count() < 2:
         pytest.skip("needs two devices")
     with hs.Device(1):

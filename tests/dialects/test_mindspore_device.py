@@ -173,7 +173,7 @@ def test_set_device_shows_in_the_context(args: tuple[Any, ...], target: str, num
     """)
 
 
-def test_streams_live_on_the_device_that_was_set() -> None:
+def test_streams_are_on_the_device_that_was_set() -> None:
     fresh("""
         ms.set_device("Ascend", 1)
         s = hal.Stream()

@@ -279,7 +279,7 @@ def test_the_host_may_stand_between_two_streams(hold: Hold) -> None:
 
 
 @pytest.mark.row(102)
-def test_a_side_stream_saves_while_the_current_one_goes_on(hold: Hold) -> None:
+def test_a_side_stream_copies_while_the_current_stream_computes(hold: Hold) -> None:
     saved: list[int] = []
     saver = hal.Stream()
     gate = hold(saver)

@@ -53,7 +53,7 @@ def test_a_second_positional_argument_is_refused() -> None:
 
 
 @pytest.mark.row(25)
-def test_unknown_keywords_are_swallowed() -> None:
+def test_unknown_keywords_are_ignored() -> None:
     s = hal.Stream(device=0, foo=1)
     assert s.id > 0
     assert s.device_id == 0
@@ -184,7 +184,7 @@ def test_comparing_with_anything_else_raises() -> None:
 
 
 @pytest.mark.row(42)
-def test_identity_is_looked_at_first_and_equal_streams_are_one_key() -> None:
+def test_identity_is_compared_first_and_equal_streams_are_one_key() -> None:
     s = hal.Stream()
     assert s in [s, 1]
     assert {s: 1}[hal.Stream(stream=s)] == 1

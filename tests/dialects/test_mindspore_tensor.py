@@ -94,7 +94,7 @@ def test_reading_waits_for_the_stream_that_made_the_contents(read: Any, hold: Ho
     assert other.query() is False
 
 
-def test_what_comes_from_the_host_is_there_whatever_streams_wait_for(hold: Hold) -> None:
+def test_contents_from_the_host_are_copied_at_once_also_while_streams_are_blocked(hold: Hold) -> None:
     big = np.arange(100_000.0)
     a = Tensor(big)
     s1, s2 = hal.Stream(), hal.Stream()
@@ -131,7 +131,7 @@ def test_a_product_of_a_matrix_and_a_vector_on_two_streams() -> None:
 
 
 @pytest.mark.row(11)
-def test_a_product_in_place_is_seen_behind_its_event(hold: Hold, ascend: None) -> None:
+def test_a_product_in_place_is_visible_after_its_event(hold: Hold, ascend: None) -> None:
     @ms.jit
     def plus_two(x: Tensor) -> Tensor:
         return x + 2
@@ -289,7 +289,7 @@ def test_cells_and_operations_as_objects() -> None:
         nn.Cell()()
 
 
-def test_the_first_error_of_a_stream_comes_with_the_contents() -> None:
+def test_reading_contents_raises_the_first_error_of_the_stream() -> None:
     def fail(*, out: Any) -> None:
         raise MemoryError("no room for it")
 

@@ -158,7 +158,7 @@ def test_each_single_reset_leaves_the_other_peak(module: Any, blocking: bool) ->
 
 
 @pytest.mark.row(95)
-def test_empty_cache_gives_back_what_nobody_uses() -> None:
+def test_empty_cache_frees_unused_memory() -> None:
     kept = ops.ones(LARGE)
     held = [ops.ones(LARGE) for _ in range(3)]
     hal.synchronize()
@@ -285,7 +285,7 @@ def test_before_the_device_is_used(child: Callable[..., Any]) -> None:
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 
-def test_an_unused_device_is_told_to_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unused_device_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     from halstream.mindspore.hal import _memory
 
     monkeypatch.setattr(_memory, "in_use", set())

@@ -102,7 +102,7 @@ def test_a_write_to_a_part_waits_for_its_stream(hold: Hold) -> None:
     assert view.tolist() == [9, 4, 5], "reading waits for the stream that wrote the memory last"
 
 
-def test_iteration_and_what_python_asks_of_numbers() -> None:
+def test_iteration_and_number_protocols() -> None:
     x = six()
     assert [row.tolist() for row in x] == [[0, 1, 2], [3, 4, 5]]
     assert [float(v) for v in x[0]] == [0, 1, 2]
@@ -183,7 +183,7 @@ def test_copies_are_tensors_of_their_own() -> None:
         x.to(1)
 
 
-def test_move_to_waits_only_if_it_is_asked_to(hold: Hold, on_target: OnTarget) -> None:
+def test_move_to_waits_only_with_blocking(hold: Hold, on_target: OnTarget) -> None:
     on_target("CPU")
     s, x = hal.Stream(), six()
     gate = hold(s)

@@ -39,7 +39,7 @@ def test_types_of_new_tensors(data: Any, dtype: str, shape: tuple[int, ...]) -> 
         assert type(t.shape) is tuple
 
 
-def test_a_type_is_asked_for() -> None:
+def test_a_requested_type_is_used() -> None:
     for source in (np.ones((2, 2)), [[1, 1], [1, 1]], Tensor(np.ones((2, 2)))):
         t = Tensor(source, ms.float32)
         assert t.dtype is ms.float32 is ms.dtype.float32

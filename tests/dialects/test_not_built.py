@@ -81,7 +81,7 @@ def test_five_dialects_list_the_names_of_their_packages() -> None:
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("owner", [*MODULES, *MAKERS])
-def test_every_name_is_built_or_says_that_it_is_not(owner: str) -> None:
+def test_every_name_is_built_or_raises_not_built(owner: str) -> None:
     where = MAKERS[owner]() if owner in MAKERS else module(owner)
     wrong = []
     for name, kind in LISTED[owner].items():
@@ -164,7 +164,7 @@ def test_a_program_may_import_what_it_does_not_use() -> None:
     assert callable(concat)
 
 
-def test_what_is_asked_of_a_class_that_is_not_built() -> None:
+def test_attributes_of_a_class_that_is_not_built() -> None:
     from halstream.torch.cuda import CUDAGraph
 
     with pytest.raises(NotImplementedError, match=r"^torch\.cuda\.CUDAGraph is not built yet$"):
@@ -187,7 +187,7 @@ def test_values_are_absent_to_feature_tests(name: str) -> None:
         exec(f"from halstream.{dialect} import {last}")
 
 
-def test_a_module_that_is_built_is_imported_when_it_is_asked_for() -> None:
+def test_a_built_module_is_imported_at_its_first_use() -> None:
     from halstream.mindspore import device_context
 
     built = device_context.cpu

@@ -191,7 +191,7 @@ def test_the_torch_like_spelling() -> None:
 
 
 @pytest.mark.row(53)
-def test_an_exception_restores_and_goes_on() -> None:
+def test_a_guard_restores_the_stream_and_propagates_exceptions() -> None:
     s = device.Stream("gpu:0")
     with pytest.raises(KeyError), device.stream_guard(s):
         assert here() is s
@@ -223,7 +223,7 @@ def test_a_guard_is_its_threads_own() -> None:
         assert in_thread(here).handle == 0
 
 
-def test_guards_of_two_tasks_do_not_meet() -> None:
+def test_guards_of_two_tasks_are_independent() -> None:
     async def one(s: device.Stream, mine: asyncio.Event, others: asyncio.Event) -> bool:
         with device.stream_guard(s):
             mine.set()
@@ -337,7 +337,7 @@ def test_the_base_guard_restores_after_an_exception() -> None:
     assert here().handle == 0
 
 
-def test_the_old_layer_says_what_took_its_place() -> None:
+def test_the_deprecated_layer_names_its_replacement() -> None:
     for call in (
         device.cuda.current_stream,
         device.cuda.synchronize,

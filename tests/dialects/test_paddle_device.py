@@ -59,7 +59,7 @@ def test_the_cpu_can_be_chosen() -> None:
         ("CPU", "cpu"),
     ],
 )
-def test_get_device_tells_what_was_chosen(name: str, told: str) -> None:
+def test_get_device_returns_the_chosen_device(name: str, told: str) -> None:
     place = device.set_device(name)
     assert device.get_device() == told
     assert paddle.framework._current_expected_place() == place
@@ -147,7 +147,7 @@ def test_the_cpu_leaves_the_device_of_other_dialects() -> None:
     assert hs.current_device() == hs.Device(1)
 
 
-def test_a_device_chosen_by_another_dialect_is_seen() -> None:
+def test_a_device_chosen_by_another_dialect_is_current() -> None:
     paddle.set_device(f"{CUSTOM}:0")
     with hs.Device(1):
         assert paddle.get_device() == f"{CUSTOM}:1"

@@ -53,7 +53,7 @@ def elapsed_or_error(start: Any, end: Any, stream: Any) -> Any:
         return exc
 
 
-def test_a_bool_that_comes_first_is_the_timing() -> None:
+def test_a_bool_as_first_argument_is_enable_timing() -> None:
     s = device.Stream("gpu:0")
     timed = elapsed_or_error(device.Event(True), device.Event(True, blocking=True), s)
     assert isinstance(timed, float)
@@ -306,7 +306,7 @@ def test_elapsed_time_waits_for_the_end(hold: Any) -> None:
     assert found
 
 
-def test_a_custom_device_keeps_time_without_being_asked() -> None:
+def test_events_of_a_custom_device_always_record_times() -> None:
     paddle.set_device(CUSTOM)
     s = device.Stream()
     for start, end in (
@@ -319,7 +319,7 @@ def test_a_custom_device_keeps_time_without_being_asked() -> None:
         assert start.elapsed_time(end) >= 0
 
 
-def test_a_gpu_keeps_no_time_unless_asked() -> None:
+def test_events_of_a_gpu_record_times_only_with_enable_timing() -> None:
     s = device.Stream("gpu:0")
     start, end = s.record_event(), s.record_event()
     with pytest.raises(OSError) as caught:

@@ -100,7 +100,7 @@ def test_what_is_no_device_is_a_value_error(name: str, wrong: Any) -> None:
             getattr(layer, name)(wrong)
 
 
-def test_a_peak_is_reset_for_the_current_device_whatever_is_said() -> None:
+def test_reset_peak_memory_stats_ignores_its_device_argument() -> None:
     for number in (0, 1):
         array(hs.Stream(number))._memory.free()
     device.reset_peak_memory_stats("what is said is ignored")

@@ -209,7 +209,7 @@ def test_timing_of_a_region() -> None:
     assert start.elapsed_time(end) >= 5
 
 
-def test_a_library_takes_the_live_current_stream() -> None:
+def test_a_library_uses_the_current_stream_of_the_call() -> None:
     s = device.Stream("gpu:0")
     outside = device.current_stream("gpu:0").stream_base.cuda_stream
     with device.stream_guard(s):

@@ -45,7 +45,7 @@ def test_the_lists_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.row(93)
-def test_a_type_with_one_device_stands_alone() -> None:
+def test_a_type_with_one_device_is_listed_without_an_ordinal() -> None:
     code = (
         "import halstream.paddle as p\nprint(p.device.get_available_custom_device(), p.device.get_available_device())"
     )
@@ -237,7 +237,7 @@ def test_places_can_be_copied_and_pickled() -> None:
             assert type(other) is type(place)
 
 
-def test_what_places_tell() -> None:
+def test_queries_of_places() -> None:
     gpu, custom = paddle.CUDAPlace(1), paddle.CustomPlace(CUSTOM, 1)
     assert gpu.get_device_id() == gpu.gpu_device_id() == 1
     assert custom.get_device_id() == custom.custom_device_id() == 1

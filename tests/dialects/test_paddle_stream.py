@@ -232,7 +232,7 @@ def test_the_hash_stays_and_is_that_of_every_wrapper() -> None:
     assert hash(device.Stream()) != first
 
 
-def test_the_base_is_one_object_while_anybody_holds_it() -> None:
+def test_the_base_is_one_object_while_it_is_referenced() -> None:
     s = device.Stream("gpu:0")
     base = s.stream_base
     assert s.stream_base is base

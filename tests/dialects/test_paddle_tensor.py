@@ -186,7 +186,7 @@ def test_element_types() -> None:
         paddle.set_default_dtype("int32")
 
 
-def test_assignment_makes_new_tensors_and_methods_with_a_bar_change_them() -> None:
+def test_assignment_operators_make_new_tensors_and_underscore_methods_work_in_place() -> None:
     x = same = paddle.to_tensor([4.0, 6.0])
     x += 2
     x /= 2
@@ -241,7 +241,7 @@ def test_wrong_arguments() -> None:
     assert (x == None, x != None, x == "a") == (False, True, False)  # noqa: E711
 
 
-def test_what_python_asks_of_tensors() -> None:
+def test_python_protocols_of_tensors() -> None:
     x = six()
     assert [row.tolist() for row in x] == [[0, 1, 2], [3, 4, 5]]
     assert (len(x), 3.0 in x, int(x[1, 0]), float(x[0, 1]), bool(x[0, 1])) == (2, True, 3, 1.0, True)

@@ -92,7 +92,7 @@ def test_device_queries_agree(name: str) -> None:
             query(wrong)
 
 
-def test_what_a_host_device_says_about_itself(backend: str) -> None:
+def test_properties_of_a_host_device(backend: str) -> None:
     if backend != "host":
         pytest.skip("about host devices")
     facts = cuda.get_device_properties(1)
@@ -115,7 +115,7 @@ def test_there_is_always_a_device() -> None:
 
 
 @pytest.mark.row(34)
-def test_a_forked_child_is_told_to_spawn(child: Callable[..., Any]) -> None:
+def test_a_forked_child_gets_an_error_that_names_spawn(child: Callable[..., Any]) -> None:
     done = child(
         """
         import os, warnings

@@ -68,7 +68,7 @@ def test_elapsed_time_around_a_sleep(make: Any) -> None:
 
 
 @pytest.mark.row(12)
-def test_the_handle_of_an_event_comes_with_its_first_record() -> None:
+def test_an_event_gets_its_handle_at_its_first_record() -> None:
     e = cuda.Event()
     assert e.cuda_event == e.event_id == 0
     assert e._as_parameter_.value is None

@@ -58,7 +58,7 @@ def array(stream: Any, nbytes: int = MIB) -> Any:
 
 @pytest.mark.row(23)
 @pytest.mark.parametrize("how", ["free", "drop"])
-def test_memory_that_another_stream_uses_is_not_handed_out(how: str, hold: Hold) -> None:
+def test_memory_that_another_stream_uses_is_not_allocated_again(how: str, hold: Hold) -> None:
     mine, other = cuda.Stream(), cuda.Stream()
     first = array(mine)
     address = first.ptr
@@ -104,7 +104,7 @@ def test_what_counts_is_the_stream_when_the_memory_is_freed(hold: Hold) -> None:
 
 
 @pytest.mark.row(24)
-def test_a_view_speaks_for_the_whole_block(hold: Hold) -> None:
+def test_record_stream_of_a_view_applies_to_the_whole_block(hold: Hold) -> None:
     mine, other = cuda.Stream(), cuda.Stream()
     first = array(mine)
     address = first.ptr
@@ -270,7 +270,7 @@ def test_callbacks_on_the_allocator(child: Callable[..., Any]) -> None:
 # -- figures ------------------------------------------------------------------
 
 
-def test_nothing_is_told_before_the_first_use(child: Callable[..., Any]) -> None:
+def test_figures_are_0_before_the_first_use(child: Callable[..., Any]) -> None:
     done = child(
         """
         from halstream.torch import accelerator, cuda
@@ -339,7 +339,7 @@ def test_mem_get_info(device: Any) -> None:
         cuda.mem_get_info(cuda.device_count())
 
 
-def test_the_deprecated_names_say_so() -> None:
+def test_deprecated_names_warn() -> None:
     keep = array(cuda.Stream())
     for call in (cuda.memory_cached, cuda.max_memory_cached):
         with pytest.warns(FutureWarning, match="memory_reserved"):

@@ -159,7 +159,7 @@ def test_ranges_are_free_without_a_trace() -> None:
     nvtx.range_end(number)
 
 
-def test_a_forked_child_knows_that_it_is_one(child: Any) -> None:
+def test_a_forked_child_reports_is_in_bad_fork(child: Any) -> None:
     program = """
         import os, sys, warnings
         from halstream.torch import cuda

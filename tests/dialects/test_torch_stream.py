@@ -42,7 +42,7 @@ def test_a_new_stream_is_not_the_default_stream() -> None:
 
 
 @pytest.mark.row(5, 6)
-def test_query_says_whether_work_is_pending(hold: Hold) -> None:
+def test_query_returns_whether_work_is_complete(hold: Hold) -> None:
     s = cuda.Stream()
     assert s.query() is True
     gate = hold(s)
@@ -97,7 +97,7 @@ def test_cuda_stream_protocol_refuses_where_a_driver_would_take_the_number(
 
 
 @pytest.mark.row(16)
-def test_a_generic_stream_lives_on_the_current_device() -> None:
+def test_a_generic_stream_is_on_the_current_device() -> None:
     assert torch.Stream("cuda").device_index == cuda.current_device() == 0
     with cuda.device(1):
         assert torch.Stream("cuda").device_index == cuda.current_device() == 1
@@ -274,7 +274,7 @@ def test_an_int_is_the_index_of_the_accelerator() -> None:
 
 
 @pytest.mark.row(81)
-def test_the_pool_hands_streams_out_again() -> None:
+def test_the_pool_gives_out_streams_in_turn() -> None:
     streams = [cuda.Stream() for _ in range(200)]
     assert len(set(streams)) == 32
     assert streams[0] == streams[32] and streams[0] != streams[31]

@@ -57,7 +57,7 @@ def matches(wanted: str, line: str) -> bool:
 
 
 @pytest.mark.parametrize(("page", "failures"), [("README.md", 1), ("docs/tutorial.md", 4)])
-def test_commands_print_what_the_page_says(page: str, failures: int, tmp_path: Path, backend: str) -> None:
+def test_commands_print_the_output_on_the_page(page: str, failures: int, tmp_path: Path, backend: str) -> None:
     if backend != "host":
         pytest.skip(f"{backend}: its hardware chooses the order")
     token, failed = "", []

@@ -35,7 +35,7 @@ def test_the_last_release_destroys_the_context(start: Start) -> None:
     assert live == [0] * 5 and driver.cuDevicePrimaryCtxRelease_v2(0) == INVALID_CONTEXT
 
 
-def test_state_says_whether_a_context_is_there(start: Start) -> None:
+def test_state_returns_whether_a_context_exists(start: Start) -> None:
     driver, flags, active = start(), c_uint(), c_int(-1)
     assert driver.cuDevicePrimaryCtxGetState(0, byref(flags), byref(active)) == 0 and active.value == 0
     driver.context()

@@ -123,7 +123,7 @@ def test_a_full_queue_blocks_its_own_stream_only(start: Start) -> None:
     assert driver.cuStreamSynchronize(other) == 0 and word.value == 1
 
 
-def test_poison_says_whether_it_found_a_context(start: Start) -> None:
+def test_poison_returns_whether_it_found_a_context(start: Start) -> None:
     driver = start()
     assert [driver.control("poison 0 700"), driver.control("poison 7 700")] == [-1, -1]
     driver.context()

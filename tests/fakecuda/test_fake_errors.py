@@ -41,7 +41,7 @@ def test_the_first_code_stays(cuda: Driver) -> None:
     assert cuda.cuCtxSynchronize() == 700
 
 
-def test_pending_work_goes_without_having_run(cuda: Driver) -> None:
+def test_pending_work_is_dropped_without_running(cuda: Driver) -> None:
     """Spec 6.5."""
     stream, word, event = cuda.stream(), Word(cuda), cuda.event()
     gate = cuda.hold(stream)

@@ -172,7 +172,7 @@ def test_creating_and_recording_by_number_need_a_context(cuda: Driver) -> None:
     assert cuda.cuEventRecord(event, 0) == INVALID_CONTEXT
 
 
-def test_one_event_stands_for_all_work_of_a_context(cuda: Driver) -> None:
+def test_one_event_covers_all_work_of_a_context(cuda: Driver) -> None:
     """Spec 3.3: cuCtxRecordEvent."""
     context, event, gates = cuda.asked("cuCtxGetCurrent"), cuda.event(), []
     for _ in range(2):

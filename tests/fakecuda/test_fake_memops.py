@@ -38,9 +38,7 @@ class Op(ctypes.Structure):
         (NOR, 2**32 - 2, 1, 0),
     ],
 )
-def test_a_wait_goes_on_when_its_condition_holds(
-    cuda: Driver, how: int, value: int, too_early: int, enough: int
-) -> None:
+def test_a_wait_ends_when_its_condition_holds(cuda: Driver, how: int, value: int, too_early: int, enough: int) -> None:
     """Spec 4: GEQ is cyclic; NOR is ~(*addr | value) != 0."""
     stream, word, passed = cuda.stream(), Word(cuda), Word(cuda)
     word.value = too_early

@@ -83,7 +83,7 @@ def test_holes_are_joined(start: Start) -> None:
     assert driver.memory(4 * MB) == parts[0]
 
 
-def test_info_tells_pages_of_the_device(cuda: Driver) -> None:
+def test_memory_info_counts_pages_of_the_device(cuda: Driver) -> None:
     free, total = info(cuda)
     assert total == 1 << 30 >= free
     cuda.memory(3 * MB)

@@ -43,7 +43,7 @@ def test_memory_may_be_used_by_later_work_at_once(cuda: Driver) -> None:
     assert cuda.cuStreamSynchronize(stream) == 0 and cuda.read(memory, 100) == b"\5" * 100
 
 
-def test_a_free_comes_in_stream_order_and_does_not_wait(cuda: Driver) -> None:
+def test_a_free_takes_effect_in_stream_order_and_does_not_wait(cuda: Driver) -> None:
     """Spec 3.7: earlier work of the stream still has the memory."""
     stream = cuda.stream()
     memory = cuda.made("cuMemAllocAsync", 100, stream)
@@ -91,7 +91,7 @@ def test_a_pool_gives_back_at_a_synchronize(cuda: Driver) -> None:
     assert cuda.cuStreamSynchronize(stream) == 0 and figure(cuda, pool, RESERVED) == 0
 
 
-def test_a_pool_keeps_what_the_threshold_says(cuda: Driver) -> None:
+def test_a_pool_keeps_as_many_bytes_as_its_threshold(cuda: Driver) -> None:
     stream, pool = cuda.stream(), pool_of(cuda)
     keep(cuda, pool)
     memory = cuda.made("cuMemAllocAsync", MB, stream)
@@ -122,7 +122,7 @@ def test_what_pools_keep_is_given_back_before_memory_ends(start: Start) -> None:
     assert driver.cuMemAllocAsync(byref(c_uint64()), 1, stream) == OUT_OF_MEMORY
 
 
-def test_a_pool_of_ones_own_lives_as_long_as_its_memory(cuda: Driver) -> None:
+def test_a_created_pool_exists_as_long_as_its_memory(cuda: Driver) -> None:
     """Spec 6.10: destroy returns at once."""
     stream = cuda.stream()
     pool = cuda.made("cuMemPoolCreate", byref(Props(1, 0, 1, 0)))

@@ -22,12 +22,12 @@ from fakecuda_help import (
 Start = Callable[..., Driver]
 
 
-def test_the_library_says_what_it_is(loaded: Driver) -> None:
+def test_the_library_identifies_itself_as_the_look_alike(loaded: Driver) -> None:
     assert loaded.lib.fakecuda_is_fake() == 1
 
 
 @pytest.mark.parametrize("version", [11020, 12000, 12090, 13000])
-def test_the_version_is_told_before_init(start: Start, version: int) -> None:
+def test_the_version_is_available_before_init(start: Start, version: int) -> None:
     """Spec 3.1: cuDriverGetVersion works before cuInit."""
     assert start(init=False, version=version).asked("cuDriverGetVersion", type=c_int) == version
 
@@ -121,7 +121,7 @@ def test_proc_address_finds_by_base_and_version(start: Start) -> None:
     assert address(driver, "cuNoSuchThing", 12000) == (None, 1)
 
 
-def test_proc_address_gives_the_newest_form_that_was_asked_for(start: Start) -> None:
+def test_proc_address_returns_the_requested_version_of_a_function(start: Start) -> None:
     """Spec 1.4, trap 1: the version picks the ABI."""
     driver = start(init=False)
     assert address(driver, "cuEventElapsedTime", 12000)[0] == exported(driver, "cuEventElapsedTime")

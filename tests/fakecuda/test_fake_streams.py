@@ -149,7 +149,7 @@ def test_priorities_are_clamped(cuda: Driver, asked: int, given: int) -> None:
     assert cuda.asked("cuStreamGetPriority", stream, type=c_int) == given
 
 
-def test_flags_are_told(cuda: Driver) -> None:
+def test_flags_of_a_stream_are_returned(cuda: Driver) -> None:
     assert [cuda.asked("cuStreamGetFlags", cuda.stream(f), type=c_uint) for f in (0, 1)] == [0, 1]
     assert cuda.cuStreamCreate(byref(c_uint64()), 2) == INVALID_VALUE
 

@@ -39,7 +39,7 @@ def program(bench: Any, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_without_a_driver_it_says_so_in_one_sentence() -> None:
+def test_without_a_driver_the_message_is_one_sentence() -> None:
     done = subprocess.run(
         [sys.executable, str(TOOL), "--library", "/nowhere/libcuda.so.1"],
         capture_output=True,
@@ -131,7 +131,7 @@ def test_results_of_tests_are_counted_with_reasons(steps: Any, tmp_path: Path) -
     assert (failed, skipped) == (["a::bad"], {"no schedules": 1})
 
 
-def test_a_suite_that_is_cut_off_tells_what_it_had(steps: Any) -> None:
+def test_a_suite_that_is_interrupted_reports_its_results_so_far(steps: Any) -> None:
     text = "tests/a.py::test_x PASSED [ 1%]\ntests/a.py::test_y FAILED [ 2%]\ntests/a.py::test_z[1] "
     counts, failed, _ = steps._so_far(text)
     assert counts == {"passed": 1, "failed": 1}

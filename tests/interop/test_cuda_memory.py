@@ -124,7 +124,7 @@ def test_the_array_interface_of_cuda(hold: Hold) -> None:
     assert pending.__cuda_array_interface__["stream"] is None
 
 
-def test_lent_memory_lives_until_the_capsule_is_given_back() -> None:
+def test_exported_memory_is_kept_until_the_capsule_is_released() -> None:
     ours = hs.asarray(np.arange(100.0))
     memory, address = ours._memory, ours.ptr
     capsule = ours.__dlpack__(stream=1)
@@ -155,7 +155,7 @@ def test_another_librarys_tensor_is_shared_and_stays_on_its_device(device: int, 
     assert ours.numpy(s).tolist() == theirs.read()
 
 
-def test_the_producer_is_asked_for_our_stream(library: Make) -> None:
+def test_the_producer_receives_the_consumers_stream(library: Make) -> None:
     theirs, s = Tensor(library(), np.arange(4.0)), hs.Stream()
     first = hs.from_dlpack(theirs, stream=s)
     second = hs.from_dlpack(theirs)
@@ -165,7 +165,7 @@ def test_the_producer_is_asked_for_our_stream(library: Make) -> None:
     assert first.ptr == second.ptr == third.ptr
 
 
-def test_it_goes_back_after_the_work_on_it_and_not_before(hold: Hold, library: Make) -> None:
+def test_imported_memory_is_released_after_the_work_on_it_and_not_before(hold: Hold, library: Make) -> None:
     theirs = Tensor(library(), np.arange(4.0))
     ours, target, s = hs.from_dlpack(theirs), hs.empty(4), hs.Stream(non_blocking=True)
     gate = hold(s)
@@ -181,7 +181,7 @@ def test_it_goes_back_after_the_work_on_it_and_not_before(hold: Hold, library: M
     assert theirs.read() == [9.0] * 4
 
 
-def test_views_keep_it_and_by_hand_it_goes_back_at_once(library: Make) -> None:
+def test_views_keep_imported_memory_and_free_releases_it_at_once(library: Make) -> None:
     theirs = Tensor(library(), np.arange(4.0))
     part = hs.from_dlpack(theirs)[1:3]
     settle()
@@ -251,7 +251,7 @@ def test_a_device_that_this_process_does_not_have_is_refused(library: Make) -> N
 
 
 @pytest.mark.parametrize("kind", [8, 10, 99])
-def test_memory_of_other_makers_is_refused_before_it_is_asked_for(kind: int, library: Make) -> None:
+def test_memory_of_other_vendors_is_refused_before_its_capsule_is_requested(kind: int, library: Make) -> None:
     class Elsewhere(Tensor):
         def __dlpack_device__(self) -> tuple[int, int]:
             return kind, 0
@@ -265,7 +265,7 @@ def test_memory_of_other_makers_is_refused_before_it_is_asked_for(kind: int, lib
 # -- among our own ----------------------------------------------------------------
 
 
-def test_our_own_array_is_shared_and_ordered(hold: Hold) -> None:
+def test_an_array_of_the_runtime_is_shared_and_ordered(hold: Hold) -> None:
     gate, ours = held(hold)
     s = hs.Stream(non_blocking=True)
     same = hs.from_dlpack(ours, stream=s)

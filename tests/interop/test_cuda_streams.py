@@ -29,7 +29,7 @@ def test_a_stream_is_the_drivers_own(hold: Hold, library: Make) -> None:
     assert library().query(s.handle) == 0
 
 
-def test_others_wait_for_our_work_by_the_drivers_events(hold: Hold, library: Make) -> None:
+def test_foreign_streams_wait_for_work_of_the_runtime_by_driver_events(hold: Hold, library: Make) -> None:
     theirs, s = library(), hs.Stream(non_blocking=True)
     stream, event = theirs.stream(), c_void_p()
     theirs.check(theirs.call("cuEventCreate", byref(event), 2))
@@ -64,7 +64,7 @@ def test_a_stream_of_another_library_takes_work_of_every_kind(flags: int, librar
     theirs.destroy(handle)
 
 
-def test_its_work_and_ours_are_in_the_order_of_the_calls(library: Make) -> None:
+def test_work_of_both_libraries_on_a_foreign_stream_runs_in_call_order(library: Make) -> None:
     theirs = library()
     handle = theirs.stream()
     s, x = hs.Stream.from_handle(handle), hs.empty(4, np.uint8)
@@ -96,7 +96,7 @@ def test_a_stream_that_its_maker_destroyed_is_named(library: Make) -> None:
         hs.Stream.from_handle(handle)
 
 
-def test_a_stream_tells_its_device_itself(library: Make) -> None:
+def test_the_device_of_a_foreign_stream_is_read_from_the_stream(library: Make) -> None:
     far = library(1)
     handle = far.stream()
     for asked in (None, 0, 1):
@@ -111,13 +111,13 @@ def test_a_stream_tells_its_device_itself(library: Make) -> None:
     far.destroy(handle)
 
 
-def test_our_own_handle_gives_our_own_stream() -> None:
+def test_the_handle_of_a_stream_of_the_runtime_gives_that_stream() -> None:
     s = hs.Stream(device=1)
     again = hs.Stream.from_cuda_stream(Theirs(s.handle))
     assert again == s and again.device == hs.Device(1)
 
 
-def test_ours_wait_for_theirs_and_theirs_for_ours(library: Make, hold: Hold) -> None:
+def test_own_and_foreign_streams_wait_for_each_other(library: Make, hold: Hold) -> None:
     theirs = library()
     handle = theirs.stream()
     foreign, ours, last = hs.Stream.from_handle(handle), hs.Stream(), hs.Stream(non_blocking=True)
@@ -164,7 +164,7 @@ def test_the_default_streams_are_the_drivers(hold: Hold, library: Make) -> None:
     assert library().query(1) == 0
 
 
-def test_work_that_another_library_puts_on_our_stream_counts(library: Make, hold: Hold) -> None:
+def test_work_that_another_library_enqueues_on_a_stream_is_waited_for(library: Make, hold: Hold) -> None:
     theirs, held, s = library(), hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     event = c_void_p()
     theirs.check(theirs.call("cuEventCreate", byref(event), 2))

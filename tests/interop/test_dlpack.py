@@ -102,7 +102,7 @@ def test_memory_in_stream_order_is_shown_after_its_former_owners_work(hold: Hold
     assert seen
 
 
-def test_among_our_own_a_stream_is_ordered_and_the_host_does_not_wait(hold: Hold) -> None:
+def test_between_arrays_of_the_runtime_streams_are_ordered_and_the_host_does_not_wait(hold: Hold) -> None:
     ours, a, b = hs.zeros(4), hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     hs.synchronize()
     gate = hold(a)
@@ -190,7 +190,7 @@ def test_what_is_read_only_stays_so() -> None:
 
 
 @pytest.mark.needs("host")
-def test_a_copy_shares_nothing_and_says_so() -> None:
+def test_a_copy_shares_no_memory_and_has_the_flag_of_a_copy() -> None:
     ours = hs.asarray(np.arange(4.0))
     theirs = np.from_dlpack(ours, copy=True)
     ours.fill(0.0)
@@ -229,7 +229,7 @@ def test_a_round_trip_names_the_same_memory_and_device() -> None:
 
 
 @pytest.mark.needs("host")
-def test_an_empty_tensor_can_be_handed_over_both_ways() -> None:
+def test_an_empty_tensor_can_be_exported_and_imported() -> None:
     assert np.from_dlpack(hs.empty((0, 3), "i4")).shape == (0, 3)
     ours = hs.from_dlpack(np.empty((2, 0), "f4"))
     assert ours.shape == (2, 0) and ours.dtype == np.float32
@@ -284,7 +284,7 @@ class Elsewhere:
 
 @pytest.mark.needs("host")
 @pytest.mark.parametrize(("kind", "words"), [(2, "a CUDA device"), (8, "Metal"), (99, "type 99")])
-def test_a_tensor_on_another_kind_of_device_is_refused_before_it_is_asked_for(kind: int, words: str) -> None:
+def test_a_tensor_on_another_kind_of_device_is_refused_before_its_capsule_is_requested(kind: int, words: str) -> None:
     with pytest.raises(BufferError, match=words):
         hs.from_dlpack(Elsewhere(kind))
 

@@ -60,7 +60,7 @@ def test_the_producer_lives_as_long_as_the_array_and_its_views() -> None:
 
 
 @pytest.mark.needs("host")
-def test_a_borrowed_tensor_goes_back_after_the_work_on_it_and_not_before(hold: Hold) -> None:
+def test_a_borrowed_tensor_is_released_after_the_work_on_it_and_not_before(hold: Hold) -> None:
     class Watched(np.ndarray):
         pass
 
@@ -80,7 +80,7 @@ def test_a_borrowed_tensor_goes_back_after_the_work_on_it_and_not_before(hold: H
     assert watched() is None
 
 
-def test_a_capsule_that_nobody_consumes_gives_the_memory_back() -> None:
+def test_a_capsule_that_is_never_consumed_frees_the_memory() -> None:
     ours = hs.zeros(3)
     memory = weakref.ref(ours._memory)
     capsule = ours.__dlpack__()
@@ -123,7 +123,7 @@ def test_a_tensor_that_sticks_out_of_borrowed_memory_is_copied() -> None:
 
 
 @pytest.mark.needs("host")
-def test_lent_memory_cannot_be_freed() -> None:
+def test_exported_memory_cannot_be_freed() -> None:
     for memory in (_memory.DeviceMemory(64), _memory.PinnedMemory(64), _memory.PooledMemory(64, hs.Stream())):
         view = np.from_dlpack(memory)
         assert view.dtype == np.uint8 and view.shape == (64,)
@@ -155,7 +155,7 @@ def test_a_consumer_may_give_a_tensor_back_on_any_thread() -> None:
 
 
 @pytest.mark.needs("host")
-def test_borrowed_memory_can_be_given_back_by_hand() -> None:
+def test_borrowed_memory_can_be_released_explicitly() -> None:
     class Watched(np.ndarray):
         pass
 

@@ -38,7 +38,7 @@ class Attribute:
     __cuda_stream__ = (0, 2)
 
 
-def test_a_stream_says_its_handle() -> None:
+def test_a_stream_returns_its_handle() -> None:
     s = hs.Stream()
     assert s.__cuda_stream__() == (0, s.handle)
     assert hs.Device(0).default_stream.__cuda_stream__() == (0, 0)
@@ -46,7 +46,7 @@ def test_a_stream_says_its_handle() -> None:
 
 
 @pytest.mark.needs("host")
-def test_with_a_cuda_driver_streams_of_the_host_are_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_cuda_driver_streams_of_the_host_are_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_interop, "cuda_driver_loadable", lambda: True)
     s = hs.Stream()
     with pytest.raises(hs.NotSupportedError, match="cuda backend"):
@@ -56,7 +56,7 @@ def test_with_a_cuda_driver_streams_of_the_host_are_not_handed_over(monkeypatch:
     assert hs.Stream.from_cuda_stream(s) is s  # our own needs no driver
 
 
-def test_a_stream_goes_out_and_comes_back_the_same() -> None:
+def test_a_stream_that_is_exported_and_imported_is_the_same() -> None:
     s = hs.Stream(device=1)
     back = hs.Stream.from_cuda_stream(Theirs(s.__cuda_stream__()))
     assert back == s and hash(back) == hash(s) and back.device == hs.Device(1)
@@ -66,7 +66,7 @@ def test_a_stream_goes_out_and_comes_back_the_same() -> None:
 
 
 @pytest.mark.parametrize(("answer", "handle"), [((0, 0), 0), ((0, 1), 0), ((0, 2), 2), ([0, 2], 2)])
-def test_default_streams_are_those_of_the_device_asked_for(answer: Any, handle: int) -> None:
+def test_default_streams_are_those_of_the_requested_device(answer: Any, handle: int) -> None:
     s = hs.Stream.from_cuda_stream(Theirs(answer), 1)
     assert s.handle == handle and s.device == hs.Device(1)
 

@@ -20,7 +20,7 @@ def driver_of_others() -> bool:
     return hs.backend() != "cuda" and _interop.cuda_driver_loadable()
 
 
-def test_cupy_takes_our_stream_and_gives_it_back(library: Library) -> None:
+def test_cupy_imports_a_stream_and_exports_the_same_one(library: Library) -> None:
     cupy = library("cupy")
     s = hs.Stream(non_blocking=True)
     if driver_of_others():
@@ -55,7 +55,7 @@ def test_the_mirror_of_cupy_takes_the_same_objects(library: Library) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Stream", "ExternalStream"])
-def test_torch_and_our_streams_on_a_gpu(gpu: None, library: Library, kind: str) -> None:
+def test_torch_and_halstream_streams_on_a_gpu(gpu: None, library: Library, kind: str) -> None:
     torch = library("torch")
     if kind == "Stream":
         theirs = torch.cuda.Stream()
@@ -65,7 +65,7 @@ def test_torch_and_our_streams_on_a_gpu(gpu: None, library: Library, kind: str) 
         assert torch.cuda.ExternalStream(s.handle).cuda_stream == s.handle
 
 
-def test_numba_and_our_streams_on_a_gpu(gpu: None, library: Library) -> None:
+def test_numba_and_halstream_streams_on_a_gpu(gpu: None, library: Library) -> None:
     cuda = library("numba.cuda")
     s = hs.Stream()
     assert cuda.external_stream(s.handle).handle.value == s.handle

@@ -52,7 +52,7 @@ def peer(request: pytest.FixtureRequest, library: Library) -> Any:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4,), (2, 3), (1, 2, 1)])
-def test_a_tensor_of_our_memory_shares_it(peer: Any, dtype: str, shape: tuple[int, ...]) -> None:
+def test_a_tensor_of_halstream_memory_shares_it(peer: Any, dtype: str, shape: tuple[int, ...]) -> None:
     values = (np.arange(np.prod(shape)) % 2).reshape(shape).astype(dtype)
     ours = hs.asarray(values)
     theirs = peer.take(ours)
@@ -98,7 +98,7 @@ def test_a_tensor_is_made_after_the_pending_work(peer: Any, hold: Hold) -> None:
     np.testing.assert_array_equal(seen[0], np.full(4, 7.0))
 
 
-def test_memory_lives_until_the_last_tensor_is_gone_on_whatever_thread(peer: Any) -> None:
+def test_memory_is_kept_until_the_last_tensor_is_collected_on_any_thread(peer: Any) -> None:
     gc.collect()
     _base.drain()
     before = len(_reap.lent)
@@ -116,7 +116,7 @@ def test_memory_lives_until_the_last_tensor_is_gone_on_whatever_thread(peer: Any
     assert len(_reap.lent) == before
 
 
-def test_their_memory_lives_until_our_array_is_gone(peer: Any) -> None:
+def test_foreign_memory_is_kept_until_the_array_is_collected(peer: Any) -> None:
     arrays = [hs.from_dlpack(peer.make(np.full(1 << 16, i, "f4"))) for i in range(16)]
     gc.collect()
     assert [float(a.numpy()[-1]) for a in arrays] == list(range(16))

@@ -53,7 +53,7 @@ def test_a_listed_import_passes(tool: Any, tmp_path: Path) -> None:
     assert problems(tool, tmp_path, {("p.a", "p.b"): "slow"}, a="def f():\n    from . import b", b="") == []
 
 
-def test_a_listed_import_that_is_gone_is_found(tool: Any, tmp_path: Path) -> None:
+def test_a_listed_import_that_no_longer_exists_is_reported(tool: Any, tmp_path: Path) -> None:
     (problem,) = problems(tool, tmp_path, {("p.a", "p.b"): "slow"}, a="from . import b", b="")
     assert "which it does not" in problem
 

@@ -54,7 +54,7 @@ def test_version_is_one_number() -> None:
     assert metadata.version("halstream") == version
 
 
-def test_extension_knows_its_version(child: Child) -> None:
+def test_the_extension_has_the_version_of_the_package(child: Child) -> None:
     done = child("from halstream import _halstream as ext; print(ext.pybuild_Version())")
     assert (done.returncode, done.stdout.strip()) == (0, halstream.__version__), done.stderr
 

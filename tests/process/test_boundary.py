@@ -205,14 +205,14 @@ def test_functions_run_after_the_package_was_imported_again(child: Child) -> Non
     assert done.stderr == ""
 
 
-def test_leaving_a_sanitizer_that_was_not_entered_says_so() -> None:
+def test_leaving_a_sanitizer_that_was_not_entered_raises() -> None:
     import halstream as hs
 
     with pytest.raises(RuntimeError, match=r"with sanitize\(\)"):
         hs.sanitize().__exit__(None, None, None)
 
 
-def test_a_function_after_the_end_of_the_main_thread_runs_or_says_why_not(child: Child) -> None:
+def test_a_function_after_the_end_of_the_main_thread_runs_or_reports_why_not(child: Child) -> None:
     # CPython 3.12.0 to 3.12.2 start no thread once the main thread has ended.
     done = child(
         """

@@ -123,7 +123,7 @@ def test_exit_waits_for_pending_functions(child: Child) -> None:
     assert done.stderr == ""
 
 
-def test_exit_drops_what_cannot_end_and_says_how_much(child: Child) -> None:
+def test_exit_drops_work_that_cannot_end_and_reports_how_much(child: Child) -> None:
     done = child(
         """
         import time, sys, atexit

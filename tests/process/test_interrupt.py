@@ -57,7 +57,7 @@ INTERRUPTED = """
         "hs.Device(0).default_stream.synchronize()",
     ],
 )
-def test_ctrl_c_ends_a_wait_and_the_work_goes_on(child: Child, wait: str) -> None:
+def test_ctrl_c_ends_a_wait_and_not_the_work(child: Child, wait: str) -> None:
     if "default_stream" in wait:
         wait = "hs.Device(0).default_stream.nop(); " + wait
     done = child(INTERRUPTED.format(wait=wait))

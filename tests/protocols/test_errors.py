@@ -101,7 +101,7 @@ def test_the_log_of_a_compile_error_survives() -> None:
     assert pickle.loads(pickle.dumps(error)).log == "line 1"
 
 
-def test_a_process_pool_hands_a_dialects_error_on(child: Any, tmp_path: Any) -> None:
+def test_a_process_pool_propagates_a_dialects_error(child: Any, tmp_path: Any) -> None:
     (tmp_path / "work.py").write_text("def fail():\n    from halstream.torch import cuda\n    cuda.Stream(99)\n")
     done = child(
         """

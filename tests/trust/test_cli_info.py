@@ -42,7 +42,7 @@ def test_info_names_version_backends_and_devices(cli: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["cuda", "ascend"])
-def test_info_says_why_a_backend_is_absent(cli: Any, name: str) -> None:
+def test_info_has_the_reason_why_a_backend_is_absent(cli: Any, name: str) -> None:
     (backend,) = (b for b in told(cli, NO_DRIVER)["backends"] if b["name"] == name)
     assert (backend["usable"], backend["devices"]) == (False, [])
     assert name in backend["reason"]
@@ -72,12 +72,12 @@ def test_info_lists_every_environment_variable(cli: Any) -> None:
     assert variables["HALSTREAM_HOST_DEVICE"]["meaning"] == "not a variable that halstream reads"
 
 
-def test_info_says_whether_nvrtc_was_found(nvrtc: None, cli: Any) -> None:
+def test_info_has_whether_nvrtc_was_found(nvrtc: None, cli: Any) -> None:
     nvrtc = told(cli)["nvrtc"]
     assert nvrtc["found"] and re.fullmatch(r"\d+\.\d+", nvrtc["version"]) and "nvrtc" in nvrtc["library"]
 
 
-def test_info_in_words_has_the_same(cli: Any) -> None:
+def test_info_as_text_has_the_same(cli: Any) -> None:
     done = cli("info", env={"HALSTREAM_HOST_DEVICES": "1"})
     assert (done.returncode, done.stderr) == (0, "")
     for text in (hs.__version__, "host device 0", "GiB", "absent: ", "HALSTREAM_HOST_DEVICES", "NVRTC"):
@@ -85,7 +85,7 @@ def test_info_in_words_has_the_same(cli: Any) -> None:
 
 
 @pytest.mark.parametrize("package", ["typer", "rich"])
-def test_without_the_extra_a_sentence_says_what_to_install(cli: Any, hide: Hide, package: str) -> None:
+def test_without_the_extra_the_message_names_what_to_install(cli: Any, hide: Hide, package: str) -> None:
     done = cli("info", env=hide(package))
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()

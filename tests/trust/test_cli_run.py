@@ -139,7 +139,7 @@ def test_a_script_that_fails_in_any_order(cli: Any) -> None:
         ("import os; os._exit(5)", "exit code 5"),
     ],
 )
-def test_a_process_that_dies_is_a_failure(cli: Any, body: str, text: str) -> None:
+def test_a_process_that_crashes_is_a_failure(cli: Any, body: str, text: str) -> None:
     cli.script(f"import halstream as hs\nhs.Stream().nop()\n{body}")
     done = cli("run", "--schedules", "5", "prog.py")
     assert done.returncode == 1
@@ -170,7 +170,7 @@ def test_a_script_that_ends_its_process_well_is_refused(cli: Any) -> None:
         assert "os._exit" in done.stderr
 
 
-def test_a_script_that_is_not_deterministic_is_told_so(cli: Any) -> None:
+def test_a_script_that_is_not_deterministic_is_reported_as_such(cli: Any) -> None:
     cli.script(
         """
         import os
@@ -325,7 +325,7 @@ def test_without_the_stall_doctor_the_limit_ends_it(cli: Any) -> None:
     assert (done.returncode, "time limit" in done.stdout, "StallError" in done.stdout) == (1, True, False)
 
 
-def test_what_is_left_is_told_on_request(cli: Any) -> None:
+def test_leaks_are_reported_on_request(cli: Any) -> None:
     cli.script("import halstream as hs\ns = hs.Stream()\nhs.Stream().close()")
     assert cli("run", "prog.py").stderr == ""
     done = cli("run", "--leaks", "prog.py")

@@ -86,7 +86,7 @@ def test_times_are_those_of_the_clock(cli: Any) -> None:
         assert again - after <= slice.begin - first <= end - before, slice.name
 
 
-def test_the_trace_goes_beside_us_under_the_scripts_name(cli: Any) -> None:
+def test_the_trace_is_in_the_working_folder_under_the_scripts_name(cli: Any) -> None:
     (cli.folder / "sub").mkdir()
     cli.script("import halstream as hs; hs.Stream().nop()", "sub/job.py")
     assert cli("trace", "sub/job.py").returncode == 0
@@ -156,7 +156,7 @@ def test_where_a_trace_cannot_be_written_nothing_runs(cli: Any, place: str) -> N
 
 
 @pytest.mark.parametrize(("end", "code"), [("0", 2), ("3", 3)])
-def test_a_full_disk_is_told_after_the_script(cli: Any, end: str, code: int) -> None:
+def test_a_full_disk_is_reported_after_the_script(cli: Any, end: str, code: int) -> None:
     if not Path("/dev/full").exists():
         pytest.fail("this test needs /dev/full, which every Linux has")
     cli.script(f"import halstream as hs, sys; hs.Stream().nop(); print('ran'); sys.exit({end})")

@@ -81,7 +81,7 @@ def test_a_call_of_the_host_has_its_line() -> None:
     assert "the host's call that enqueued the call of 64 bytes at /else/where/app.py:40" in shown
 
 
-def test_a_call_that_is_in_no_log_goes_by_its_number() -> None:
+def test_a_call_that_is_in_no_log_is_named_by_its_number() -> None:
     execution = Execution("holds 1.1>h1", "h1 1.1#9", "1 query 1\n", "0" * 16, 2, Failure("LookupError"))
     shown = text(Found(execution, execution, original="latest", shrunk=Shrunk((), None, 1, 1, 0.0, True)))
     assert "the operation on stream 1 (operation 1 of stream 1)" in shown
@@ -105,7 +105,7 @@ def test_several_holds_each_have_a_sentence() -> None:
         ({"shrunk": Shrunk((), None, 3, 1, 0.0, True)}, "in 1 run and 0.0 s: no list of held operations fails"),
     ],
 )
-def test_what_could_not_be_shrunk_says_why(changes: dict[str, Any], words: str) -> None:
+def test_the_explanation_of_an_unshrunk_schedule_has_the_reason(changes: dict[str, Any], words: str) -> None:
     shown = text(found((), **changes))
     assert words in shown
     assert "It fails when" not in shown
@@ -113,7 +113,7 @@ def test_what_could_not_be_shrunk_says_why(changes: dict[str, Any], words: str) 
     assert "copy of 64 bytes" in shown
 
 
-def test_an_incomplete_result_says_that_fewer_may_do() -> None:
+def test_an_incomplete_result_is_reported_as_possibly_not_minimal() -> None:
     shown = text(found(shrunk=Shrunk((Hold(1, 2, 2, 1),), None, 3, 200, 20.0, False)))
     assert "the whole budget, so fewer may do" in shown
 
@@ -177,12 +177,12 @@ def test_calls_and_lines_are_matched_in_their_order() -> None:
     assert kinds("1 nop 1,1 work 2,1 enqueue 0,1 query 1", *lines)[4] == 4
 
 
-def test_calls_that_no_line_tells_of_do_not_shift_the_others() -> None:
+def test_calls_without_a_log_line_do_not_shift_the_others() -> None:
     lines = (line(1, "nop", 5), line(2, "copy", 6))
     assert kinds("1 nop 1,1 nop 2,1 work 2", *lines)[1] == 1
     assert kinds("1 query 2,1 nop 1,1 work 2", *lines) == {2: 1, 3: 2}
 
 
-def test_threads_keep_their_calls_apart() -> None:
+def test_calls_of_threads_are_matched_separately() -> None:
     lines = (line(1, "nop", 5, thread=40), line(2, "nop", 6, thread=9), line(3, "record", 5, thread=40))
     assert kinds("1 nop 1,2 nop 2,1 record 1", *lines) == {1: 1, 2: 2, 3: 3}

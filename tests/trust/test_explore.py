@@ -152,7 +152,7 @@ def test_a_failure_without_streams_is_just_raised() -> None:
     assert shown(caught.value) == "'missing'"
 
 
-def test_a_failure_under_fifo_says_that_no_other_order_is_needed() -> None:
+def test_a_failure_under_fifo_is_explained_without_another_order() -> None:
     def function() -> None:
         hs.Stream().nop()
         raise LookupError("always")
@@ -162,7 +162,7 @@ def test_a_failure_under_fifo_says_that_no_other_order_is_needed() -> None:
     assert "It fails under fifo" in shown(caught.value)
 
 
-def test_a_function_that_differs_from_run_to_run_is_said_to() -> None:
+def test_a_function_that_differs_from_run_to_run_is_reported() -> None:
     runs = itertools.count()
 
     def function() -> None:
@@ -176,7 +176,7 @@ def test_a_function_that_differs_from_run_to_run_is_said_to() -> None:
     assert isinstance(caught.value.__cause__, LookupError)
 
 
-def test_a_failure_that_does_not_come_again_is_said_to_be_chance() -> None:
+def test_a_failure_that_does_not_repeat_is_reported_as_chance() -> None:
     runs = itertools.count()
 
     def function() -> None:

@@ -96,7 +96,7 @@ def test_what_was_made_before_the_tracking_is_not_known() -> None:
     assert not before.closed
 
 
-def test_circles_of_references_are_collected_first() -> None:
+def test_reference_cycles_are_collected_first() -> None:
     since = _leaks.snapshot()
     stream = hs.Stream()
     stream.me = stream  # type: ignore[attr-defined]
@@ -154,7 +154,7 @@ def test_the_report_at_exit(child: Child) -> None:
     assert "10 bytes of device 0" in done.stderr
 
 
-def test_nothing_is_told_at_exit_where_nothing_is_left(child: Child) -> None:
+def test_nothing_is_printed_at_exit_without_leaks(child: Child) -> None:
     source = """
         import halstream as hs
         s = hs.Stream()
@@ -166,7 +166,7 @@ def test_nothing_is_told_at_exit_where_nothing_is_left(child: Child) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_forked_child_tells_nothing(child: Child) -> None:
+def test_a_forked_child_reports_no_leaks(child: Child) -> None:
     done = child(
         """
         import os, sys

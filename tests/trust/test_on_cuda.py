@@ -82,7 +82,7 @@ def test_a_trace_has_launches_with_their_memory() -> None:
     assert [(o.kind, o.reads, o.writes) for o in trace.operations] == [("launch", (), at), ("launch", at, ())]
 
 
-def test_a_recorded_trace_shows_when_operations_were_enqueued_and_says_so(cli: Any) -> None:
+def test_a_trace_without_execution_times_shows_enqueue_times_and_reports_it(cli: Any) -> None:
     cli.script(
         """
         import halstream as hs
@@ -114,7 +114,7 @@ def test_leaks_are_listed_at_exit(child: Callable[..., Any]) -> None:
     assert "80 bytes of pinned memory" in done.stderr
 
 
-def test_there_are_no_schedules_and_the_error_names_the_way_out() -> None:
+def test_schedules_are_refused_and_the_error_names_the_alternative() -> None:
     with pytest.raises(hs.NotSupportedError, match="HALSTREAM_BACKEND=host"), schedule("fifo"):
         pass
     s = hs.Stream()  # nothing is changed by the attempt

@@ -224,7 +224,7 @@ def test_without_times_operations_are_moments_of_their_calls_and_flows_stay(log:
     assert trace.counters == {}
 
 
-def test_blocks_live_from_allocation_to_free(log: Log) -> None:
+def test_slices_of_blocks_last_from_allocation_to_free(log: Log) -> None:
     log.add("new memory", 10, writes=((4096, 100),), host=True)
     log.add("new memory", 20, writes=((8192, 50),), host=True)
     log.add("free memory", 30, writes=((4096, 100),), host=True)
@@ -242,7 +242,7 @@ def test_blocks_live_from_allocation_to_free(log: Log) -> None:
     assert sorted(len(row) for row in rows) == [1, 2], "a lane is used again once it is free"
 
 
-def test_memory_freed_in_stream_order_is_in_use_until_the_stream_gets_there(log: Log) -> None:
+def test_memory_freed_in_stream_order_is_in_use_until_the_free_takes_effect(log: Log) -> None:
     log.add("allocate", 10, stream=2, writes=((4096, 100),))
     log.add("copy", 11, (20, 90), stream=2, writes=((4096, 100),))
     log.add("free", 12, stream=2, writes=((4096, 100),))
@@ -292,7 +292,7 @@ def test_large_logs_are_written_in_pieces_that_belong_together(log: Log) -> None
     assert [s.place for s in trace.on("device 0 / stream 1")] == [("/p.py", i + 1, "f") for i in range(5_000)]
 
 
-def test_without_the_package_the_text_says_what_to_install(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
+def test_without_the_package_the_error_names_what_to_install(monkeypatch: pytest.MonkeyPatch, log: Log) -> None:
     monkeypatch.setitem(__import__("sys").modules, "perfetto.protos.perfetto.trace", None)
     with pytest.raises(ImportError, match=r"pip install 'halstream\[cli\]'"):
         build(log.operations, log.executed, str)

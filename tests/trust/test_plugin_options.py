@@ -58,7 +58,7 @@ def test_no_halstream_switches_it_off(run: Runner) -> None:
     result.assert_outcomes(passed=1)
 
 
-def test_help_and_markers_tell_of_it(run: Runner) -> None:
+def test_help_and_markers_list_the_plugin(run: Runner) -> None:
     result = run("", "--help")
     result.stdout.fnmatch_lines(
         [f"*--stream-{name}*" for name in ("schedules=N", "depth=N", "seed=N", "replay=TOKEN", "sanitize", "leaks")]
@@ -80,7 +80,7 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
     return dict(Counter(line.partition(" ")[0] for line in ran(result)))
 
 
-def test_a_marker_goes_before_both(run: Runner) -> None:
+def test_a_marker_overrides_the_command_line_and_the_ini_file(run: Runner) -> None:
     source = """
     import sys
     def note(name, streams):
@@ -177,7 +177,7 @@ def test_a_stale_token_fails_a_test_that_passes_with_it(run: Runner) -> None:
     changed.stdout.fnmatch_lines(["token hs1-holds-* is stale: the program's operations changed*explore again*"])
 
 
-def test_a_stale_token_is_said_beside_a_failure(run: Runner) -> None:
+def test_a_stale_token_is_reported_with_the_failure(run: Runner) -> None:
     words = command(run("def test_race(): race()", "--stream-schedules=10"))
     changed = run("def test_race(): hs.Stream().nop(); race()", *words)
     changed.assert_outcomes(failed=1)
@@ -193,7 +193,7 @@ def test_replay_runs_a_test_once_and_a_plain_one_as_always(run: Runner) -> None:
     assert ran(result) == ["fifo", "fifo"]
 
 
-def test_the_vendors_backends_are_refused_with_a_way_out(run: Runner) -> None:
+def test_vendor_backends_are_refused_and_the_error_names_the_alternative(run: Runner) -> None:
     run.pytester.makeconftest(
         """
         import halstream as hs

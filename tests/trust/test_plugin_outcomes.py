@@ -74,7 +74,7 @@ def test_subtests_are_reported_once(run: Runner) -> None:
     assert sum(line.startswith("It fails when") for line in result.outlines) == 1
 
 
-def test_a_test_that_is_not_deterministic_is_said_to_be_so(run: Runner) -> None:
+def test_a_test_that_is_not_deterministic_is_reported_as_such(run: Runner) -> None:
     source = """
     import itertools
     count = itertools.count()

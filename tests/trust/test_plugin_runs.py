@@ -306,7 +306,7 @@ def test_items_that_are_no_functions_run_as_always(pytester: pytest.Pytester, ru
     counted(run(source, "--stream-schedules=5", "--doctest-modules"), passed=1)
 
 
-def test_the_fixture_tells_what_the_test_runs_under(run: Runner) -> None:
+def test_the_fixture_has_the_schedule_of_the_run(run: Runner) -> None:
     source = """
     def test_one(streams):
         right()

@@ -53,7 +53,7 @@ def test_a_replay_of_what_the_sanitizer_found_sanitizes(run: Runner) -> None:
     run.again(*words).assert_outcomes(failed=1)
 
 
-def test_the_marker_asks_for_the_sanitizer_alone(run: Runner) -> None:
+def test_the_marker_turns_on_the_sanitizer_only(run: Runner) -> None:
     source = f"""
     {UNORDERED}
     @pytest.mark.streams(sanitize=True)

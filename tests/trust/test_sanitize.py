@@ -65,7 +65,7 @@ def test_it_can_warn_once_for_each(backend: str) -> None:
     assert (caught[0].filename, caught[0].lineno) == (__file__, race.__code__.co_firstlineno + 5)
 
 
-def test_it_can_collect_and_be_looked_at_before_the_end(backend: str) -> None:
+def test_reports_can_be_collected_and_read_before_the_end(backend: str) -> None:
     with hs.sanitize(on="collect") as report:
         assert not report
         for _ in range(2):
@@ -83,7 +83,7 @@ def test_an_exception_of_the_block_wins_and_takes_the_report_along(backend: str)
     assert "own" in shown and "1 unordered access" in shown
 
 
-def test_what_is_found_goes_to_the_block_that_began_last(backend: str) -> None:
+def test_reports_belong_to_the_innermost_sanitize_block(backend: str) -> None:
     with hs.sanitize(on="collect") as outer:
         with hs.sanitize(on="collect") as inner:
             race()
@@ -151,7 +151,7 @@ def test_what_it_is_given_is_checked(backend: str) -> None:
         hs.sanitize(suppressions="nowhere.txt")
 
 
-def test_a_second_check_is_refused_and_a_stopped_one_is_gone(backend: str) -> None:
+def test_a_second_check_is_refused_and_a_stopped_one_has_no_state(backend: str) -> None:
     with hs.sanitize():
         with pytest.raises(hs.InvalidValueError, match="a check is on already"):
             _native.check_start(0)
@@ -317,7 +317,7 @@ def test_V3_memory_that_work_before_the_copy_fills_is_no_refill(backend: str, ho
         t.synchronize(timeout=LIMIT)
 
 
-def test_a_declared_refill_is_a_race_and_told_once(backend: str, hold: Callable[[Any], Any]) -> None:
+def test_a_declared_refill_is_a_race_and_reported_once(backend: str, hold: Callable[[Any], Any]) -> None:
     s = hs.Stream(non_blocking=True)
     x, staging = hs.empty(16, np.uint8), hs.pinned_empty(16, np.uint8)
     staging[:] = 1
@@ -332,7 +332,7 @@ def test_a_declared_refill_is_a_race_and_told_once(backend: str, hold: Callable[
 
 
 @pytest.mark.needs("abort")
-def test_dropped_copies_are_not_looked_at(backend: str, hold: Callable[[Any], Any]) -> None:
+def test_dropped_copies_are_not_checked(backend: str, hold: Callable[[Any], Any]) -> None:
     s = hs.Stream(non_blocking=True)
     x, staging = hs.empty(16, np.uint8), hs.pinned_empty(16, np.uint8)
     staging[:] = 1

@@ -60,7 +60,7 @@ def test_the_host(backend: str, name: str) -> None:
     check(HOST[name][0], *HOST[name][1])
 
 
-def test_V2_threads_whose_order_the_runtime_cannot_see_are_listed_apart(backend: str) -> None:
+def test_V2_threads_whose_order_the_runtime_cannot_observe_are_listed_separately(backend: str) -> None:
     s = hs.Stream(non_blocking=True)
     staging = hs.pinned_empty(16, np.uint8)
     x = hs.empty(16, np.uint8)
@@ -83,7 +83,7 @@ def test_V2_threads_whose_order_the_runtime_cannot_see_are_listed_apart(backend:
     assert not report and "host threads" in found.text and not found.fix
 
 
-def test_what_a_new_thread_does_comes_after_what_was(backend: str) -> None:
+def test_accesses_of_a_new_thread_are_ordered_after_earlier_ones(backend: str) -> None:
     a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     x = hs.empty(16, np.uint8)
 
@@ -124,7 +124,7 @@ def test_memory_that_another_library_takes_is_waited_for(backend: str, pending: 
     a.synchronize(timeout=LIMIT)
 
 
-def test_without_a_listener_nobody_is_asked(backend: str) -> None:
+def test_without_a_listener_accesses_are_not_reported(backend: str) -> None:
     hs.host_access(bytearray(8), "w")
     hs.host_access(np.empty((0, 3)), "r")
 
@@ -192,7 +192,7 @@ def test_host_access_of_a_view_is_from_its_lowest_to_its_highest_byte(
     ]
 
 
-def test_V2_what_only_a_query_orders_is_listed_apart(backend: str) -> None:
+def test_V2_accesses_ordered_only_by_a_query_are_listed_separately(backend: str) -> None:
     writer, reader = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     block = hs.zeros(16, np.uint8, stream=writer)
     writer.synchronize(timeout=LIMIT)

@@ -25,7 +25,7 @@ def test_a_stream_given_by_its_handle_is_named(backend: str, tmp_path: Path) -> 
     assert not run(tmp_path / "mended.py", mended(source, found))
 
 
-def test_default_streams_of_two_devices_are_told_apart(backend: str, tmp_path: Path) -> None:
+def test_default_streams_of_two_devices_have_different_names(backend: str, tmp_path: Path) -> None:
     source = """
         import halstream as hs
         from halstream.torch import cuda

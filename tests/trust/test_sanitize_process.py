@@ -41,7 +41,7 @@ def test_1_reports_at_the_end_and_leaves_the_exit_code(child: Child) -> None:
     assert "KeyError: 'own'" in done.stderr and "1 unordered access" in done.stderr
 
 
-def test_an_ordered_program_says_nothing(child: Child) -> None:
+def test_an_ordered_program_prints_nothing(child: Child) -> None:
     done = run(child, RACE.replace("    x.fill(2", "    b.wait(a.record())\n    x.fill(2"), "1")
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -112,7 +112,7 @@ def test_raise_in_the_dialect_that_never_raises(child: Child) -> None:
     assert done.returncode == 1 and "UnorderedAccessError" in done.stderr
 
 
-def test_raise_tells_at_the_end_what_came_after_the_last_wait(child: Child) -> None:
+def test_raise_reports_at_the_end_what_happened_after_the_last_wait(child: Child) -> None:
     done = run(child, RACE, "raise")
     assert done.returncode == 0 and done.stderr.startswith("halstream: 1 unordered access")
 

@@ -32,7 +32,7 @@ PLAIN = """
 """
 
 
-def test_a_report_says_who_did_what_where_and_what_to_do(backend: str, tmp_path: Path) -> None:
+def test_a_report_names_operations_places_and_the_remedy(backend: str, tmp_path: Path) -> None:
     path = tmp_path / "pipeline.py"
     report = run(path, PLAIN)
     (found,) = report

@@ -28,7 +28,7 @@ def test_V5_what_is_before_the_write_is_ordered_and_what_is_behind_it_is_not() -
     assert f"{y.ptr:#x}" in str(report) or "y" in str(report)
 
 
-def test_V5_a_wait_that_comes_before_the_write() -> None:
+def test_V5_a_wait_enqueued_before_the_write() -> None:
     a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     x, flag = hs.empty(4, np.uint8), hs.zeros(1, np.uint64)
     with hs.sanitize():

@@ -304,7 +304,7 @@ def test_what_ended_a_block_is_not_hidden_by_work_that_does_not_end(monkeypatch:
 
 
 @pytest.mark.parametrize("spec", ["latest", "random 1"])
-def test_ctrl_c_during_a_function_comes_out_as_itself(spec: str) -> None:
+def test_ctrl_c_during_a_function_is_raised_unchanged(spec: str) -> None:
     def interrupted() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.3)

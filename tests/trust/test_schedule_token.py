@@ -111,7 +111,7 @@ def signed(body: str) -> str:
         (signed("hs1-random-" + "9" * 6000 + "-1a2b3c4d"), "..."),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_token_is_said(text: str, reason: str) -> None:
+def test_errors_in_a_token_are_named(text: str, reason: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         Token.parse(text)
     assert reason in str(caught.value)
@@ -131,7 +131,7 @@ def test_what_is_wrong_with_a_token_is_said(text: str, reason: str) -> None:
         ("holds 1.2>h3, 2.1>1.4", "holds 1.2>h3,2.1>1.4"),
     ],
 )
-def test_schedules_are_written_as_calls_or_as_words(text: str, spec: str) -> None:
+def test_schedules_can_be_written_as_calls_or_as_words(text: str, spec: str) -> None:
     assert spec_text(*parse_spec(text)) == spec
 
 
@@ -153,7 +153,7 @@ def test_schedules_are_written_as_calls_or_as_words(text: str, spec: str) -> Non
         ("holds 1.1>1.2", "of a stream for itself"),
     ],
 )
-def test_what_is_wrong_with_a_schedule_is_said(text: str, reason: str) -> None:
+def test_errors_in_a_schedule_are_named(text: str, reason: str) -> None:
     with pytest.raises(ScheduleError) as caught:
         parse_spec(text)
     assert reason in str(caught.value)

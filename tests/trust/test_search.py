@@ -34,7 +34,7 @@ def wrong(device: Device) -> None:
     assert seen == [1, 2]
 
 
-def test_a_program_that_is_right_runs_under_as_many_schedules_as_asked_for() -> None:
+def test_a_correct_program_runs_under_as_many_schedules_as_requested() -> None:
     run = Program(right)
     found, explored = search(run, Settings(50))
     assert found is None
@@ -127,7 +127,7 @@ def counting(program: Callable[[Device, int], None]) -> Program:
     return Program(lambda device: program(device, next(count)))
 
 
-def test_a_failure_that_does_not_come_again_is_said_to_be_not_deterministic() -> None:
+def test_a_failure_that_does_not_repeat_is_reported_as_not_deterministic() -> None:
     def program(device: Device, count: int) -> None:
         device.op("a")
         assert count != 0
@@ -188,7 +188,7 @@ def test_what_only_the_first_run_does_is_allowed_for() -> None:
     assert len(found.execution.calls.splitlines()) == 1
 
 
-def test_a_failure_that_says_it_all_is_not_run_again() -> None:
+def test_a_failure_that_does_not_depend_on_the_schedule_is_not_run_again() -> None:
     run = Program(lambda device: None)
 
     def program(spec: str, trace: bool = False) -> Execution:

@@ -25,7 +25,7 @@ Child = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.mark.usefixtures("schedule")
-def test_W1_a_gate_that_nobody_opens() -> None:
+def test_W1_a_gate_that_is_never_opened() -> None:
     s = hs.Stream()
     with Gate(s):  # made
         s.nop()
@@ -41,7 +41,7 @@ def test_W1_a_gate_that_nobody_opens() -> None:
 
 
 @pytest.mark.usefixtures("schedule")
-def test_W1_a_value_that_nobody_writes() -> None:
+def test_W1_a_value_that_is_never_written() -> None:
     s, cell = hs.Stream(), hs.zeros(1, np.uint64)
     wait_value(s, cell.ptr, 1, EQUAL)
     with pytest.raises(hs.StallError) as exc:
@@ -93,7 +93,7 @@ def test_W1_a_function_that_wants_a_lock_of_the_waiting_thread() -> None:
 
 
 @pytest.mark.usefixtures("schedule")
-def test_W1_a_circle_through_a_lock_with_an_owner_while_another_thread_works(looks: Looks) -> None:  # noqa: F811
+def test_W1_a_cycle_through_a_lock_with_an_owner_is_reported_while_another_thread_works(looks: Looks) -> None:  # noqa: F811
     s, lock, over = hs.Stream(), threading.RLock(), threading.Event()
     other = in_thread(over.wait, LIMIT)  # it could do anything when its time is over
 
@@ -130,7 +130,7 @@ def test_W1_a_function_that_joins_the_thread_that_waits_for_it() -> None:
     s.synchronize(timeout=LIMIT)
 
 
-def test_W1_a_circle_is_told_while_other_streams_run() -> None:
+def test_W1_a_cycle_is_reported_while_other_streams_run() -> None:
     stop = threading.Event()
     busy, s, lock = hs.Stream(), hs.Stream(), threading.RLock()
 
@@ -166,7 +166,7 @@ def test_W1_a_circle_is_told_while_other_streams_run() -> None:
     ids=["event", "queue", "barrier", "semaphore"],
 )
 @pytest.mark.usefixtures("schedule")
-def test_W1_a_function_that_waits_for_what_comes_after_the_wait(make: Any, name: str) -> None:
+def test_W1_a_function_that_waits_for_work_after_the_wait(make: Any, name: str) -> None:
     _, wait, let_go = make()
     s = hs.Stream()
     s.call(lambda: wait())
@@ -199,7 +199,7 @@ def test_W1_two_threads_that_wait_and_a_third_that_joins_them() -> None:
 
 
 @pytest.mark.usefixtures("schedule")
-def test_W1_the_main_thread_is_told_first() -> None:
+def test_W1_the_stall_is_raised_on_the_main_thread_first() -> None:
     s = hs.Stream()
     gate = Gate(s)
     done: list[int] = []

@@ -168,7 +168,7 @@ def look(function: Callable[[World], None], world: World, until: bool) -> _block
 
 
 @pytest.mark.parametrize("function", BLOCKED, ids=lambda function: function.__name__)
-def test_a_wait_that_no_clock_ends_is_told(world: World, function: Callable[[World], None]) -> None:
+def test_a_wait_without_a_time_limit_is_reported(world: World, function: Callable[[World], None]) -> None:
     words, owner = BLOCKED[function]
     found = look(function, world, True)
     assert found is not None
@@ -246,7 +246,7 @@ def test_a_thread_that_may_go_on_is_let_be(world: World, function: Callable[[Wor
     assert look(function, world, False) is None
 
 
-def test_a_wait_that_was_ended_is_told_no_more(world: World) -> None:
+def test_a_wait_that_was_ended_is_not_reported(world: World) -> None:
     # Notified, but not running yet: this thread keeps Python's lock in between.
     thread = threading.Thread(target=world.event.wait, daemon=True)
     thread.start()

@@ -98,7 +98,7 @@ os._exit(0)
     assert done.stdout.startswith("warned"), done.stderr
 
 
-def test_W1_idle_threads_of_libraries_and_watchdogs_are_no_hope(child: Child) -> None:
+def test_W1_idle_threads_of_libraries_and_watchdogs_cannot_end_a_wait(child: Child) -> None:
     done = child(
         """
         import faulthandler

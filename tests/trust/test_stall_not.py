@@ -289,7 +289,7 @@ def test_W2_a_loop_of_asyncio(looks: Looks) -> None:  # noqa: F811
     assert not any(looks.verdicts)
 
 
-def test_W2_a_gate_in_a_circle_of_references_opens(looks: Looks) -> None:  # noqa: F811
+def test_W2_a_gate_in_a_reference_cycle_opens(looks: Looks) -> None:  # noqa: F811
     s = hs.Stream()
 
     class Keeper:
