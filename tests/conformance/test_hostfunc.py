@@ -302,7 +302,7 @@ def test_H2_each_exception_of_a_checked_function_is_raised_or_reported_once(unra
         s.call_checked(broken, str(i))
     with pytest.raises(LookupError, match=r"^0$"):
         s.synchronize(timeout=LIMIT)
-    wait_for_dispatch()
+    dispatch_until(lambda: len(unraisable) >= 4)
     assert sorted(report.message for report in unraisable) == ["1", "2", "3", "4"]
 
 
@@ -314,10 +314,7 @@ def test_H2_exceptions_of_checked_functions_of_a_closed_stream_are_reported(unra
     with hs.testing.Gate(s):
         s.call_checked(broken, "after the close")
         s.close()
-    wait_for_dispatch()
-    deadline = time.monotonic() + LIMIT
-    while len(unraisable) < 2 and time.monotonic() < deadline:
-        wait_for_dispatch()
+    dispatch_until(lambda: len(unraisable) >= 2)
     assert sorted(report.message for report in unraisable) == ["after the close", "kept by the stream"]
 
 
@@ -337,16 +334,20 @@ def test_H2_checked_exceptions_that_are_not_read_keep_no_objects_alive(unraisabl
     s.record().synchronize(timeout=LIMIT)
     s.close()
     del held
-    deadline = time.monotonic() + LIMIT
-    while (len(unraisable) < 3 or alive() is not None) and time.monotonic() < deadline:
-        wait_for_dispatch()
+
+    def all_reported() -> bool:
         gc.collect()
+        return len(unraisable) >= 3 and alive() is None
+
+    dispatch_until(all_reported)
     assert len(unraisable) == 3
     assert alive() is None
 
 
-def wait_for_dispatch() -> None:
-    """Return when a dispatcher thread has taken what was handed to it before."""
+def dispatch_until(reached: Callable[[], bool]) -> None:
+    """Run functions until something holds; a dispatcher reports exceptions when it asks for the next one."""
     probe = hs.Stream(non_blocking=True)
-    probe.call(int)
-    probe.synchronize(timeout=LIMIT)
+    deadline = time.monotonic() + LIMIT
+    while not reached() and time.monotonic() < deadline:
+        probe.call(int)
+        probe.synchronize(timeout=LIMIT)
