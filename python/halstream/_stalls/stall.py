@@ -34,15 +34,15 @@ _AGREE_S = 2.0
 # How long native threads must be the only ones that could help before a warning says so.
 _WARN_S = 2.0
 
-# How often a thread leaves it to a better one, such as the main thread, to raise the error.
-_DEFER_MOST = 5
+# For how long a thread leaves it to a better one, such as the main thread, to raise the error.
+_DEFER_S = 0.5
 
 
 class _Suspicion:
     """What a thread's last look found."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.deferred = text, 0
+        self.text = text
         self.first = self.since = time.monotonic()
         self.warned = False
 
@@ -101,8 +101,7 @@ def _judge(me: int) -> tuple[str, bool]:
             known.warned = True
             _warn(text, native)
         return "", False
-    if better and known.deferred < _DEFER_MOST:
-        known.deferred += 1
+    if better and time.monotonic() - known.first < _DEFER_S:
         known.since = time.monotonic()
         _suspicions[me] = known
         return "", True
