@@ -43,8 +43,9 @@ type Event struct {
 	rt      *Runtime
 	id      uint64
 	opts    EventOptions
-	mu      sync.Mutex // guards the first binding
-	bound   atomic.Pointer[boundEvent]
+	mu      sync.Mutex                 // guards the first binding
+	bound   atomic.Pointer[boundEvent] // to made, once that is there
+	made    boundEvent
 	version atomic.Uint64
 	closed  atomic.Bool
 }
@@ -73,12 +74,17 @@ func (rt *Runtime) NewEvent(t *Thread, d *Device, o EventOptions) (*Event, error
 	}
 	e := &Event{rt: rt, id: rt.eventIDs.Add(1), opts: o}
 	if d != nil {
-		if _, err := e.bind(d); err != nil {
+		if d.rt != rt {
+			return nil, e.otherRuntime("record")
+		}
+		if err := e.make(d); err != nil {
 			return nil, err
 		}
 	}
 	rt.live.Add(1)
-	rt.notifyHost(Operation{Kind: "new event", Event: e, Thread: t})
+	if rt.listened() {
+		rt.notifyHost(Operation{Kind: "new event", Event: e, Thread: t})
+	}
 	return e, nil
 }
 
@@ -104,21 +110,12 @@ func (e *Event) bindSlow(d *Device) (driver.Event, error) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if b = e.bound.Load(); b == nil {
-			if e.opts.Interprocess && e.opts.Timing {
-				return nil, driver.Errorf(driver.InvalidValue, "create event",
-					"an event for other processes cannot have timing; make it without one of the two")
-			}
 			// The lock may be held here: a backend calls its library for an event
 			// only at the first record.
-			made, err := d.d.NewEvent(driver.EventOptions{
-				Timing: e.opts.Timing, BlockingSync: e.opts.BlockingSync,
-				Settable: e.opts.Kind == Future, Counted: e.opts.Kind != Standard, ID: e.id,
-			})
-			if err != nil {
+			if err := e.make(d); err != nil {
 				return nil, err
 			}
-			b = &boundEvent{d, made}
-			e.bound.Store(b)
+			b = &e.made
 		}
 	}
 	if b.dev != d {
@@ -127,6 +124,24 @@ func (e *Event) bindSlow(d *Device) (driver.Event, error) {
 				"an event is recorded on streams of its own device", e.id, b.dev.ordinal, d.ordinal)
 	}
 	return b.d, nil
+}
+
+// make makes the backend's event on d. No other thread does so meanwhile.
+func (e *Event) make(d *Device) error {
+	if e.opts.Interprocess && e.opts.Timing {
+		return driver.Errorf(driver.InvalidValue, "create event",
+			"an event for other processes cannot have timing; make it without one of the two")
+	}
+	made, err := d.d.NewEvent(driver.EventOptions{
+		Timing: e.opts.Timing, BlockingSync: e.opts.BlockingSync,
+		Settable: e.opts.Kind == Future, Counted: e.opts.Kind != Standard, ID: e.id,
+	})
+	if err != nil {
+		return err
+	}
+	e.made = boundEvent{d, made}
+	e.bound.Store(&e.made)
+	return nil
 }
 
 // waitable returns the backend's event for a wait on a stream of d, nil if the
@@ -388,7 +403,9 @@ func (e *Event) Close(t *Thread) error {
 			b.d.Close()
 		}
 		e.rt.live.Add(-1)
-		e.rt.notifyHost(Operation{Kind: "close event", Event: e, Thread: t})
+		if e.rt.listened() {
+			e.rt.notifyHost(Operation{Kind: "close event", Event: e, Thread: t})
+		}
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func (rt *Runtime) NewRecordedEvent(t *Thread, d *Device, o EventOptions) (*Even
 }
 
 // Place returns the place that the latest record stands for, by the words of its
-// stream; nil where C code cannot tell whether it is done.
+// stream; nil where C code cannot tell whether it is done. The caller made the
+// record, and no other thread makes one meanwhile.
 func (e *Event) Place() (*status.Stream, uint64) {
 	if b := e.bound.Load(); b != nil {
 		if known, ok := b.d.(driver.StatusEvent); ok {

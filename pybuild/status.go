@@ -53,15 +53,28 @@ func StreamStatus(id int64) (address int64, err error) {
 // StreamRecordNew makes an event as EventNew does, records it and returns its id.
 func StreamRecordNew(id, ordinal, flags int64) (eventID int64, err error) {
 	defer guard(&err)
-	eventID, err = EventNew(ordinal, flags)
+	t := caller()
+	s, err := stream(t, id, "record")
 	if err != nil {
 		return 0, err
 	}
-	if _, err = StreamRecord(id, eventID); err != nil {
-		_ = closeAs(nil, eventID)
+	d := s.Device()
+	if ordinal >= 0 && ordinal != int64(d.Ordinal()) {
+		if d, err = device(ordinal); err != nil {
+			return 0, err
+		}
+	}
+	e, err := rt.NewEvent(t, d, eventOptions(flags))
+	if err != nil {
+		return 0, raise(err)
+	}
+	err = s.Record(t, e)
+	notePlace(e)
+	if _, err = enqueued(t, s, err); err != nil {
+		_ = e.Close(nil)
 		return 0, err
 	}
-	return eventID, nil
+	return insert(e), nil
 }
 
 // EventRecorded makes an event that was recorded, without a call, on a stream of a
@@ -80,15 +93,21 @@ func EventRecorded(ordinal, flags int64) (id int64, err error) {
 }
 
 // ReapEvents is Reap for count ids, which lie at an address: those of events that
-// were collected since the last call.
+// were collected since the last call, of the standard kind.
 func ReapEvents(address, count int64) (zero int64, err error) {
 	defer guard(&err)
+	caller()
 	ids := slices.Clone(unsafe.Slice((*int64)(C.halstream_ids(C.int64_t(address))), count))
 	slices.Sort(ids)
+	reaping = true // the collector decides when: no call of the program
+	defer func() { reaping = false }()
 	for _, id := range ids {
-		if _, e := Reap(id); e != nil {
-			err = e
+		if e, ok := find(id).(*hal.Event); ok {
+			if err := e.Close(nil); err != nil {
+				return 0, raise(err)
+			}
+			remove(id)
 		}
 	}
-	return 0, err
+	return 0, nil
 }

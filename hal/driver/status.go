@@ -15,6 +15,7 @@ type StatusEvent interface {
 	// call, on a stream that had no work: the record is done.
 	Recorded()
 	// Place returns the place that the latest record stands for, by the words of its
-	// stream; nil if there is no record, or one made known by Recorded.
+	// stream; nil if there is no record, or one made known by Recorded. It is called
+	// by the thread that made the record, while no other one makes a record.
 	Place() (w *status.Stream, place uint64)
 }

@@ -40,13 +40,10 @@ func (v *Event) Recorded() {
 
 // Place implements driver.StatusEvent.
 func (v *Event) Place() (*status.Stream, uint64) {
-	v.eng.Lock()
-	at := v.at
-	v.eng.Unlock()
-	if at.on == nil {
+	if v.at.on == nil {
 		return nil, 0
 	}
-	return at.on.words, at.seq
+	return v.at.on.words, v.at.seq
 }
 
 // Query implements driver.Event.
