@@ -1,6 +1,6 @@
 """The core: the only classes that hold ids of the extension, in one place to import."""
 
-from ._base import BLOCK_HOST, BLOCKING_SYNC, INTERPROCESS, NON_BLOCKING, TIMING, drain, repr_after_fork
+from ._base import BLOCK_HOST, BLOCKING_SYNC, INTERPROCESS, NON_BLOCKING, TIMING, drain
 from ._device import Device, device_count, ordinal, synchronize
 from ._event import Event
 from ._stream import Stream
@@ -17,6 +17,5 @@ __all__ = [
     "device_count",
     "drain",
     "ordinal",
-    "repr_after_fork",
     "synchronize",
 ]

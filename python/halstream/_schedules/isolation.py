@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from types import TracebackType
 from typing import Any
 
 from .._core import _base
@@ -38,12 +37,7 @@ class RunIsolation:
         self.keep()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         if self._enabled:
             gc.enable()
         if self._frozen:

@@ -42,7 +42,6 @@ class Event(core.Event):
             f"For '{name}', the argument '{argument}' should be {expected.__name__}, but got {type(operand)}."
         )
 
-    @core.repr_after_fork
     def __repr__(self) -> str:
         if self.closed:
             return "Event(closed)"  # mindspore's cannot be closed

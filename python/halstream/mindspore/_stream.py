@@ -115,7 +115,6 @@ class Stream(DialectStream):
     def __hash__(self) -> int:
         return super().__hash__()
 
-    @core.repr_after_fork
     def __repr__(self) -> str:
         if not self.init_finished:
             return ""

@@ -72,23 +72,12 @@ def _unary(name: str, function: Any, inexact: bool = False) -> Callable[..., Any
     return operate
 
 
-def _tensors(name: str, function: Any) -> Callable[..., Any]:
+def _tensors(name: str, function: Any, enqueue: Callable[..., Any] = binary) -> Callable[..., Any]:
     def operate(self: Any, y: Any, name: str | None = None) -> Any:
         """Enqueue the operation of this name on two tensors."""
         check_tensor(title, "y", 1, y)
         check_types(self, y)
-        return binary(title, function, self, y)
-
-    title = name
-    return operate
-
-
-def _in_place(name: str, function: Any) -> Callable[..., Any]:
-    def operate(self: Any, y: Any, name: str | None = None) -> Any:
-        """Enqueue a change of the contents by another tensor."""
-        check_tensor(title, "y", 1, y)
-        check_types(self, y)
-        return change(title, function, self, y)
+        return enqueue(title, function, self, y)
 
     title = name
     return operate
@@ -148,10 +137,10 @@ class Methods(Contents):
     maximum: Callable[..., Any] = _tensors("maximum", np.maximum)
     minimum: Callable[..., Any] = _tensors("minimum", np.minimum)
     equal: Callable[..., Any] = _tensors("equal", np.equal)
-    add_: Callable[..., Any] = _in_place("add_", np.add)
-    subtract_: Callable[..., Any] = _in_place("subtract_", np.subtract)
-    multiply_: Callable[..., Any] = _in_place("multiply_", np.multiply)
-    divide_: Callable[..., Any] = _in_place("divide_", np.true_divide)
+    add_: Callable[..., Any] = _tensors("add_", np.add, change)
+    subtract_: Callable[..., Any] = _tensors("subtract_", np.subtract, change)
+    multiply_: Callable[..., Any] = _tensors("multiply_", np.multiply, change)
+    divide_: Callable[..., Any] = _tensors("divide_", np.true_divide, change)
 
     def matmul(self, y: Any, transpose_x: bool = False, transpose_y: bool = False, name: str | None = None) -> Any:
         """`paddle.matmul` of 3.3."""

@@ -80,7 +80,6 @@ class Event(core.Event):
         """Raw handle, 0 before the first record."""
         return self.handle
 
-    @core.repr_after_fork
     def __repr__(self) -> str:
         if self.closed:
             return "torch.Event closed"

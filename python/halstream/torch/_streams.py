@@ -73,7 +73,6 @@ class Stream(DialectStream):
         """The device that the stream belongs to."""
         return Device("cuda", self._ordinal)
 
-    @core.repr_after_fork
     def __repr__(self) -> str:
         number = "closed" if self.closed else self.stream_id
         return f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={number}"

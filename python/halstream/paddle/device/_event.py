@@ -79,7 +79,6 @@ class Event(core.Event):
             end_event.synchronize()
         return self.elapsed(end_event)
 
-    @core.repr_after_fork
     def __repr__(self) -> str:
         return f"Event(device={self.device}, event_base={self.event_base})"
 

@@ -97,7 +97,6 @@ class Stream(DialectStream):
     def __hash__(self) -> int:
         return super().__hash__()
 
-    @core.repr_after_fork
     def __repr__(self) -> str:
         handle = 0 if self.closed else self.handle
         return f"<paddle.device.Stream device={self.device} stream={handle:#x}>"

@@ -67,7 +67,6 @@ class Stream(GenericStream):
     def __hash__(self) -> int:
         return super().__hash__()
 
-    @core.repr_after_fork
     def __repr__(self) -> str:
         handle = "closed" if self.closed else f"{self.handle:#x}"
         return f"<torch.cuda.Stream device={self.device} cuda_stream={handle}>"
@@ -147,7 +146,6 @@ class Event(GenericEvent):
     def _as_parameter_(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self.handle)
 
-    @core.repr_after_fork
     def __repr__(self) -> str:
         if self.closed:
             return "<torch.cuda.Event closed>"
