@@ -60,9 +60,13 @@ def parameters(value: Any, static: Any) -> list[list[str | None]] | None:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return None
-    return [
+    found = [
         [p.name, p.kind.name, None if p.default is p.empty else repr(p.default)] for p in signature.parameters.values()
     ]
+    if found and found[0][0] == "self":
+        # Methods written in C take the object by position only; callers never pass it by name.
+        found[0][1] = inspect.Parameter.POSITIONAL_OR_KEYWORD.name
+    return found
 
 
 def is_special(name: str) -> bool:

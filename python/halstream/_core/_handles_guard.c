@@ -174,7 +174,7 @@ static PyGetSetDef attributes[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "The half of a context of a stream that is written in C."},
+    {Py_tp_doc, "GuardBase(stream)\n--\n\nThe half of a context of a stream that is written in C."},
     {Py_tp_init, guard_init},
     {Py_tp_traverse, guard_traverse},
     {Py_tp_clear, guard_clear},
