@@ -27,6 +27,7 @@ type Driver struct {
 	version int
 	devices []*Device
 	poller  *poller
+	reports atomic.Int64 // handed to threads of the program, and not ended
 	pinned  pinned
 	// sequenced is called with the tag of each operation whose place is settled.
 	sequenced func(driver.Tag)

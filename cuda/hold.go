@@ -189,7 +189,10 @@ func (s *Stream) HostFunc(f driver.HostFunc) (err error) {
 		if f.Passing {
 			s.dev.slots.give(h.slot)
 		} else {
-			c = completer{h}
+			if f.Report {
+				s.dev.drv.reports.Add(1)
+			}
+			c = completer{h, f.Report}
 		}
 		if w := f.Sink.Ready(f.Token, s.level, c); w != nil {
 			w.Unpark()
@@ -204,12 +207,18 @@ func (s *Stream) HostFunc(f driver.HostFunc) (err error) {
 }
 
 // completer completes the function that holds a stream.
-type completer struct{ h *held }
+type completer struct {
+	h      *held
+	report bool
+}
 
 // Complete implements driver.Completer.
 func (c completer) Complete(err *driver.Error) (kept bool) {
 	if err != nil {
 		kept = c.h.s.fail(err)
+	}
+	if c.report {
+		c.h.s.dev.drv.reports.Add(-1)
 	}
 	c.h.end()
 	return kept

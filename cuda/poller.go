@@ -121,6 +121,20 @@ func (p *poller) opened(h *held) {
 	}
 }
 
+// anyGate reports whether a stream has a gate that was not opened.
+func (p *poller) anyGate() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.active {
+		for _, h := range s.holds {
+			if h.what == C.HS_GATE {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // collect lists the operations that streams may reach next.
 func (p *poller) collect() []*held {
 	p.mu.Lock()

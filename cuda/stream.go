@@ -40,6 +40,8 @@ type Stream struct {
 	enqueuing atomic.Int64 // threads that enqueue, and whether the stream was closed: see beginEnqueue
 	users     atomic.Int64 // threads that use the handle, and whether it was closed: see enter
 
+	hostWait atomic.Uint64 // place of the latest wait for a value or a settable event
+
 	turn turn
 
 	mu      sync.Mutex

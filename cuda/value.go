@@ -48,5 +48,11 @@ func (s *Stream) value(v driver.Value, condition C.int, doing string) (err error
 			return d.check(status, doing)
 		}
 	}
-	return s.enqueuedOne(C.hs_value(d.ctx(), s.h, dev, C.uint64_t(v.Value), condition), doing)
+	if err := s.enqueuedOne(C.hs_value(d.ctx(), s.h, dev, C.uint64_t(v.Value), condition), doing); err != nil {
+		return err
+	}
+	if condition != noCondition {
+		s.awaitsHostAt(s.enqueued.Load())
+	}
+	return nil
 }

@@ -74,7 +74,11 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 			return err
 		}
 		if limit == driver.Forever {
-			return s.enqueuedOne(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing)
+			if err := s.enqueuedOne(C.hs_word_wait(s.dev.ctx(), s.h, w.slot.dev, 1), doing); err != nil {
+				return err
+			}
+			s.awaitsHostAt(s.enqueued.Load())
+			return nil
 		}
 	}
 	var at driver.Point = &wordPoint{w}

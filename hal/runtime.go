@@ -334,6 +334,24 @@ func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
 	return quiet && rt.Funcs.settled(), mark
 }
 
+// AwaitsHost reports whether a stream waits for something that only a thread of the
+// program can end: a gate, a wait for a value or for a settable event, a report. A
+// thread that may be the one that has to act must not wait for streams without a limit.
+//
+// Contract: M16.
+func (rt *Runtime) AwaitsHost() bool {
+	if rt.vendor != nil {
+		return rt.vendor.AwaitsHost()
+	}
+	for _, b := range rt.Busy() {
+		switch b.Need {
+		case driver.NeedGate, driver.NeedEvent, driver.NeedValue, driver.NeedReport:
+			return true
+		}
+	}
+	return false
+}
+
 // Busy returns all streams with pending work, and what each waits for. It returns
 // none if the backend cannot list them (ReportsWaits).
 //

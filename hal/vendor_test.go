@@ -81,6 +81,8 @@ func (v *vendor) Probe(addr uint64) (driver.Where, uint64, uint64, int, bool) {
 	return driver.Pageable, 0, 0, -1, false
 }
 
+func (v *vendor) AwaitsHost() bool { return false }
+
 func (v *vendor) Refresh() {
 	v.refreshes.Add(1)
 	for _, d := range v.devices {

@@ -43,16 +43,7 @@ const heldLimit = 2_000_000_000
 // awaitsHost reports whether a stream waits for something that the calling thread
 // may be about to do.
 func awaitsHost() bool {
-	if blockedAt.AnyGate() {
-		return true
-	}
-	for _, b := range rt.Busy() {
-		switch b.Need {
-		case driver.NeedGate, driver.NeedEvent, driver.NeedValue, driver.NeedReport:
-			return true
-		}
-	}
-	return false
+	return blockedAt.AnyGate() || rt.AwaitsHost()
 }
 
 func (w *roomWait) wait(p driver.Point) (done bool) {

@@ -11,6 +11,10 @@ type VendorDriver interface {
 	// was asked for in vain; Reached answers from what the last Refresh found. No
 	// lock of the caller's may be held.
 	Refresh()
+	// AwaitsHost reports whether a stream has reached, or may reach next, something
+	// that only a thread of the program can end: a gate, a wait for a value or for a
+	// settable event, a report. No lock of the caller's may be held.
+	AwaitsHost() bool
 	// CanAccess reports whether device from can use memory of device to.
 	CanAccess(from, to int) (bool, error)
 	// Enable lets device from use memory of device to; again does nothing.

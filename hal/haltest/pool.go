@@ -3,6 +3,7 @@ package haltest
 import (
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -285,6 +286,41 @@ var poolCases = []testCase{
 		got := d.MemoryStats()
 		require.Equal(k, []uint64{1, 0}, []uint64{got.Retries - before.Retries, got.OutOfMemory - before.OutOfMemory})
 		require.NoError(k, k.RT.Free(k.Me, b.Start))
+	}},
+	// Only then does an allocation wait with a limit.
+	{"M16_waits_for_the_host_are_found", Memory | Values | Unbounded, func(k *Kit) {
+		s, h := k.Stream(ordinary), k.Alloc(0, 8)
+		require.NoError(k, s.WriteValue(k.Me, h.Start, 1))
+		k.Sync(s)
+		require.False(k, k.RT.AwaitsHost(), "nothing is pending")
+		require.NoError(k, s.WaitValue(k.Me, h.Start, 1, driver.Equal))
+		hold := Hold(k, s).Started()
+		require.False(k, k.RT.AwaitsHost(), "the wait has ended, a function runs behind it")
+		require.NoError(k, s.WaitValue(k.Me, h.Start, 2, driver.Equal))
+		hold.Release()
+		require.Eventually(k, k.RT.AwaitsHost, Limit, time.Millisecond, "the value is 1")
+		k.Fill(s, k.Alloc(0, small), 1)
+		other := k.Stream(ordinary)
+		require.NoError(k, other.WriteValue(k.Me, h.Start, 2))
+		k.Sync(other, s)
+		require.False(k, k.RT.AwaitsHost())
+		if k.Has(Gates) {
+			g, err := s.Gate(k.Me)
+			require.NoError(k, err)
+			require.Eventually(k, k.RT.AwaitsHost, Limit, time.Millisecond, "the gate is closed")
+			g.Open()
+			k.Sync(s)
+			require.False(k, k.RT.AwaitsHost())
+		}
+	}},
+	{"M16_waits_for_a_later_record_are_found", Memory | Contexts | Unbounded, func(k *Kit) {
+		s, other := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(future)
+		require.NoError(k, s.Wait(k.Me, e))
+		require.Eventually(k, k.RT.AwaitsHost, Limit, time.Millisecond, "the event is not recorded")
+		require.NoError(k, other.Record(k.Me, e))
+		k.Sync(s, other)
+		require.False(k, k.RT.AwaitsHost())
 	}},
 	{"M17_a_recorded_stream_is_waited_for_also_when_it_was_closed", Memory, func(k *Kit) {
 		d := k.emptyPool(0)

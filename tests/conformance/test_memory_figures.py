@@ -290,7 +290,7 @@ HELD = """
     s = hs.Stream()
     flag = hs.pinned_empty(1, np.uint64)
     flag[0] = 0
-    x = hs.zeros(1 << 20, np.uint8)
+    x = hs.zeros(6 << 20, np.uint8)
     hs.synchronize()
     {hold}
     x.fill(1, s)
@@ -298,21 +298,20 @@ HELD = """
 """
 
 
-@pytest.mark.needs("host-settings")
 @pytest.mark.parametrize("hold", ["gate = hs.testing.Gate(s)", "wait_value(s, flag.ctypes.data, 1, EQUAL)"])
 def test_M16_an_allocation_behind_work_that_waits_for_the_host_fails_with_the_reason(child: Child, hold: str) -> None:
     done = child(
         HELD.format(hold=hold)
         + """
     try:
-        hs.empty(1 << 20, np.uint8)
+        hs.empty(6 << 20, np.uint8)
     except hs.OutOfMemoryError as exc:
         assert "a stream waits for the host" in str(exc), exc
     else:
         raise SystemExit("it had memory")
     gate.open() if "gate" in globals() else flag.fill(1)
-    hs.empty(1 << 20, np.uint8)
+    hs.empty(6 << 20, np.uint8)
     """,
-        env={"HALSTREAM_HOST_MEMORY": str(1 << 20)},
+        env={"HALSTREAM_HOST_MEMORY": str(8 << 20), "FAKECUDA_MEMORY": str(8 << 20)},
     )
     assert done.returncode == 0, done.stderr
