@@ -353,12 +353,11 @@ func (t *Thread) Device(rt *Runtime) *Device {
 	return t.current
 }
 
-// Inside reports whether a function of a stream runs on the thread: it may call
-// nothing of the runtime (H3).
-func (t *Thread) Inside() bool { return t.inFunction }
-
 // Serves reports whether the thread takes functions of a queue.
 func (t *Thread) Serves() bool { return t.serves.Load() != nil }
+
+// Queue returns the queue whose functions the thread takes, nil if there is none.
+func (t *Thread) Queue() *Queue { return t.serves.Load() }
 
 // SetDevice makes d current on this thread.
 //

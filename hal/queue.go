@@ -31,7 +31,7 @@ type readyFunc struct {
 type Queue struct {
 	mu        sync.Mutex
 	ready     prio.Queue[readyFunc]
-	idle      []*park.Parker
+	idle      []idler
 	workers   []*Thread // that take functions; mu guards their running
 	switching int       // threads between the end of a function and the next one
 	threads   int       // started and not ended; for the runtime's own queue
@@ -40,6 +40,8 @@ type Queue struct {
 	reports   bool
 	streams   int     // subscribed to this report queue
 	dev       *Device // of the subscribed streams
+	// pressure is not 0 while functions wait and no thread is free; nil without a user.
+	pressure *atomic.Uint32
 	// reported counts reports from their enqueue until they have ended or were
 	// dropped, since a backend may pass one on after its stream has completed.
 	reported atomic.Int64
@@ -57,12 +59,18 @@ func (q *Queue) push(level uint8, k readyFunc) *park.Parker {
 	q.ready.Push(level, k)
 	// A thread between two functions takes one itself: no other thread is woken to
 	// compete for it.
-	if n := len(q.idle); n > 0 && q.ready.Len() > q.switching {
-		p := q.idle[n-1]
-		q.idle = q.idle[:n-1]
-		return p
+	n := len(q.idle)
+	if n == 0 || q.ready.Len() <= q.switching {
+		q.press()
+		return nil
 	}
-	return nil
+	w := q.idle[n-1]
+	q.idle = q.idle[:n-1]
+	if w.seat != nil {
+		k, _ = q.ready.Pop()
+		q.give(w, k)
+	}
+	return w.p
 }
 
 // Ready implements driver.Sink: functions of a stream go to the runtime's queue.
@@ -87,6 +95,8 @@ type Task struct {
 	Spawn bool
 	// End means that the thread must end: the queue is closed, or has too many threads.
 	End bool
+	// Sit means that there is no function, and that the thread is to wait in its seat.
+	Sit bool
 }
 
 // Start counts one more thread that serves the queue. The caller starts it.
@@ -122,33 +132,40 @@ func (q *Queue) Next(t *Thread, limit int64) (Task, error) {
 		return Task{}, err
 	}
 	q.mu.Lock()
-	return q.take(t, limit), nil
+	return q.take(t, limit, nil), nil
 }
 
-// take is Next after the check of the thread. The caller holds mu, which take
-// releases.
-func (q *Queue) take(t *Thread, limit int64) Task {
+// begin makes t the thread that runs the function of k. The caller holds mu.
+func (q *Queue) begin(t *Thread, k readyFunc) Task {
+	task := Task{Token: k.token, Drop: k.drop}
+	if !k.drop {
+		if t.running.stream != nil {
+			t.outerFuncs = append(t.outerFuncs, t.running)
+		}
+		t.running = k
+		t.inFunction = !q.reports
+	} else {
+		k.endReport()
+	}
+	// One thread is always kept free: this one may be busy for long.
+	if !q.reports && len(q.idle) == 0 && q.threads < q.limit && !q.closed {
+		q.threads++
+		task.Spawn = true
+	}
+	q.press()
+	return task
+}
+
+// take is Next after the check of the thread, or NextOrSit with a seat. The caller
+// holds mu, which take releases.
+func (q *Queue) take(t *Thread, limit int64, seat *Seat) Task {
 	if t.serves.Load() != q && !q.reports {
 		t.serves.Store(q)
 		q.workers = append(q.workers, t)
 	}
 	for {
 		if k, ok := q.ready.Pop(); ok {
-			task := Task{Token: k.token, Drop: k.drop}
-			if !k.drop {
-				if t.running.stream != nil {
-					t.outerFuncs = append(t.outerFuncs, t.running)
-				}
-				t.running = k
-				t.inFunction = !q.reports
-			} else {
-				k.endReport()
-			}
-			// Keep one thread free, since the function of this one may take long.
-			if !q.reports && len(q.idle) == 0 && q.threads < q.limit && !q.closed {
-				q.threads++
-				task.Spawn = true
-			}
+			task := q.begin(t, k)
 			q.mu.Unlock()
 			if k.watch != nil && !k.drop {
 				k.watch.begin()
@@ -160,12 +177,20 @@ func (q *Queue) take(t *Thread, limit int64) Task {
 			q.mu.Unlock()
 			return Task{End: true}
 		}
+		if seat != nil {
+			*seat.given = Given{}
+			q.idle = append(q.idle, idler{seat.parker, t, seat})
+			q.press()
+			q.mu.Unlock()
+			return Task{Sit: true}
+		}
 		if limit == 0 {
 			q.mu.Unlock()
 			return Task{}
 		}
 		p := park.Get()
-		q.idle = append(q.idle, p)
+		q.idle = append(q.idle, idler{p: p, t: t})
+		q.press()
 		q.mu.Unlock()
 		got := p.Park(limit, funcSpinNS)
 		q.mu.Lock()
@@ -212,7 +237,7 @@ func (q *Queue) removeWorker(t *Thread) {
 // caller holds mu.
 func (q *Queue) removeIdle(p *park.Parker) bool {
 	for i, o := range q.idle {
-		if o == p {
+		if o.p == p {
 			q.idle = append(q.idle[:i], q.idle[i+1:]...)
 			return true
 		}
@@ -250,26 +275,8 @@ func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 	if failed {
 		k.stream.failures.Add(1)
 	}
-	kept := k.c != nil && k.c.Complete(err)
-	if kept && k.stream.closed.Load() {
-		// Either this thread or the one that closes the stream takes the error; the
-		// one that does frees what belongs to it.
-		kept = k.stream.d.Failure() != err
-	}
+	kept := k.stream.keeps(k.c != nil && k.c.Complete(err), err)
 	return err != nil && !kept
-}
-
-// DoneNext is Done followed by Next without waiting. If the stream reaches its next
-// function at once, this thread takes it, and no other thread is woken.
-//
-// Contract: H1, H2.
-func (q *Queue) DoneNext(t *Thread, failed bool, err *Error) (task Task, unreported bool) {
-	q.mu.Lock()
-	q.switching++
-	unreported = q.end(t, failed, err)
-	q.mu.Lock()
-	q.switching--
-	return q.take(t, 0), unreported
 }
 
 // Close makes calls of Next, waiting and later ones, return that the thread ends.
@@ -279,8 +286,8 @@ func (q *Queue) Close() {
 	idle := q.idle
 	q.idle = nil
 	q.mu.Unlock()
-	for _, p := range idle {
-		p.Unpark()
+	for _, w := range idle {
+		w.p.Unpark()
 	}
 }
 

@@ -113,6 +113,7 @@ func adopt(r *hal.Runtime) {
 	}
 	followCheck(r)
 	useStatus(r)
+	usePressure(r)
 }
 
 // Backend returns the name of the backend in use.

@@ -27,55 +27,8 @@ func HostEnded() (zero int64, err error) {
 	return 0, nil
 }
 
-// Bits of what HostNext returns, below the token; the same numbers are in
-// _core/_hostfunc.py.
-const (
-	hostSpawn      = 1 << iota // start one more thread: this one may be busy for long
-	hostDrop                   // forget the function, or the error that it ended with
-	hostUnreported             // the failure given to this call will not be raised by any other
-	hostEnd                    // end this thread
-	hostShift      = iota
-)
-
-// HostNext ends the function that has token (0: none) and returns the next
-// one, shifted left by hostShift, with the bits above. It returns 0 when none came
-// within limit nanoseconds. failure is empty,
-// or how the function failed: '!' and the text to raise it at the stream's next
-// synchronize, '?' and the text to count it only.
-func HostNext(token int64, failure string, limit int64) (packed int64, err error) {
-	defer guard(&err)
-	t := caller()
-	q := rt.Funcs
-	if t.ServesOther(q) {
-		return hostEnd, nil // the backend was changed
-	}
-	var task hal.Task
-	var unreported bool
-	switch {
-	case token != 0 && deterministic:
-		// A thread waits for this end, and needs Python's lock next.
-		unlocked(func() {
-			task, unreported = q.DoneNext(t, failure != "", failed(token, failure))
-			if task == (hal.Task{}) && !unreported {
-				task, err = q.Next(t, limit)
-			}
-		})
-	case token != 0:
-		task, unreported = q.DoneNext(t, failure != "", failed(token, failure))
-	default:
-		task, err = q.Next(t, 0)
-	}
-	if task == (hal.Task{}) && err == nil && !unreported {
-		unlocked(func() { task, err = q.Next(t, limit) })
-	}
-	noteInside(t)
-	if err != nil {
-		return 0, raise(err)
-	}
-	return int64(task.Token)<<hostShift | truth(task.Spawn)*hostSpawn | truth(task.Drop)*hostDrop |
-		truth(unreported)*hostUnreported | truth(task.End)*hostEnd, nil
-}
-
+// failed returns the error of a function that failed: its number if it was checked,
+// and '!' or '?' with its text; nil if it is only counted.
 func failed(token int64, failure string) *hal.Error {
 	text, checked := strings.CutPrefix(failure, "!")
 	if !checked {

@@ -27,13 +27,6 @@ func useStatus(r *hal.Runtime) {
 // recorded, or on streams without work.
 func plainEvents() int { return int(C.halstream_plain) }
 
-// noteInside tells C code whether the calling thread runs a function of a stream.
-func noteInside(t *hal.Thread) {
-	inside := C.int32_t(truth(t.Inside()))
-	C.halstream_running += inside - C.halstream_caller.inside
-	C.halstream_caller.inside = inside
-}
-
 // notePlace tells C code which place an event stands for.
 func notePlace(e *hal.Event) {
 	w, place := e.Place()

@@ -33,6 +33,8 @@ type Simulator interface {
 	Quiet() (quiet bool, mark uint64)
 	// Busy returns all streams with pending work.
 	Busy() []Busy
+	// SealBursts seals every burst that may still grow.
+	SealBursts()
 
 	// AbortStream and AbortDevice drop what has not started and return how many
 	// operations it was.

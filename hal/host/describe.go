@@ -31,7 +31,7 @@ func (s *Stream) describe(depth int) string {
 		return s.title() + " is idle"
 	}
 	return fmt.Sprintf("%s has %d operation(s) pending; first is %s",
-		s.title(), s.submitted.Load()-s.completed.Load(), s.head(depth))
+		s.title(), s.pending(), s.head(depth))
 }
 
 // head says what the head operation of a stream with work is, and what it waits for.

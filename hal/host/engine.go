@@ -68,15 +68,19 @@ func (e *engine) submit(s *Stream, o *op) error {
 		return errClosed(o.kind.String())
 	}
 	e.add(s, o)
-	e.sched.Point(sched.Enqueued, s, nil, 0)
+	e.submitted(s)
 	e.Unlock()
 	return nil
 }
+
+// submitted is the schedule point after an operation was put on s. The lock is held.
+func (e *engine) submitted(s *Stream) { e.sched.Point(sched.Enqueued, s, nil, 0) }
 
 // add puts *o on a stream. It takes a pointer since operations are large, and
 // most records are done before one is stored.
 func (e *engine) add(s *Stream, o *op) {
 	e.sequenced(o.tag)
+	s.seal()
 	ep := s.dev.join(s)
 	s.submitted.Add(1)
 	parallel := e.parallel.Load()
@@ -201,8 +205,12 @@ func (e *engine) finish(s *Stream) {
 		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.began, Ended: e.clock.Now()})
 	}
 	ep, droppedEpochs, changed := o.ep, s.droppedEpochs, o.kind.changes()
+	if s.q.n == 1 {
+		s.seal()
+	}
+	size := o.size()
 	s.q.pop()
-	done := s.completed.Add(uint64(1 + s.skip))
+	done := s.completed.Add(uint64(size + s.skip))
 	s.skip, s.droppedEpochs = 0, nil
 	for len(s.waiting) > 0 && s.waiting[0].seq <= done {
 		w := s.waiting.pop()

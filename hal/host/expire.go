@@ -96,17 +96,25 @@ func (s *Stream) abort() int {
 			break
 		}
 	}
+	s.seal()
 	rest := s.q.drop()
-	n := len(rest)
+	n := 0
 	for i := range rest {
+		n += rest[i].size()
 		s.undo(&rest[i])
 		if ep := rest[i].ep; ep != nil {
 			s.droppedEpochs = append(s.droppedEpochs, ep)
 		}
 	}
 	s.skip += n
+	head := s.q.front()
+	if b := head.burst(); b != nil && s.state == sched.Running {
+		if cut := b.Cut(); cut > 0 {
+			n += int(cut)
+			e.unpark(b.Drop(head.arg))
+		}
+	}
 	if s.state == sched.Stalled || s.state == sched.Ready || s.state == sched.Queued {
-		head := s.q.front()
 		switch s.state {
 		case sched.Stalled:
 			s.leaveList()
@@ -114,9 +122,11 @@ func (s *Stream) abort() int {
 			s.dev.backlog.Remove(s.level, func(o *Stream) bool { return o == s })
 		}
 		// As an empty operation it can run whatever the stream waits for.
+		size := head.size()
 		s.undo(head)
 		head.kind, head.ref, head.on = opNop, nil, nil
-		n++
+		n += size
+		s.skip += size - 1
 		if s.state != sched.Ready {
 			e.advance(s)
 		}

@@ -16,7 +16,7 @@ func (d *Driver) Quiet() (quiet bool, mark uint64) {
 			if quiet && s.need() == driver.NeedNothing {
 				quiet = false
 			}
-			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.completed.Load(), s.submitted.Load()} {
+			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.completed.Load(), s.submitted.Load(), s.pending()} {
 				mark = (mark ^ n) * prime
 			}
 		}
@@ -81,7 +81,7 @@ func (s *Stream) busy() driver.Busy {
 	b := driver.Busy{
 		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.completed.Load() + 1},
 		Title:   s.title(),
-		Pending: s.submitted.Load() - s.completed.Load(),
+		Pending: s.pending(),
 		Head:    o.description(),
 		Tag:     o.tag,
 		Need:    s.need(),

@@ -61,6 +61,9 @@ type Stream struct {
 	began         int64       // when the head operation was started, while that is followed
 	timer         sched.Timer // of the head operation, a wait with a limit
 	waiting       waiters
+	growing       driver.Burst // at the end of q, until it is sealed
+	grows         atomic.Bool  // growing is not nil
+	growingAt     int          // index in the device's list of the streams for which it is not
 	failure       atomic.Pointer[driver.Error]
 	prev          *Stream // the device's list of streams with work
 	next          *Stream
@@ -75,6 +78,7 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 		e.Unlock()
 		return errClosed("record")
 	}
+	s.seal()
 	seq := s.submitted.Load() + 1
 	v.at = place{s, seq}
 	v.recorded = true
@@ -145,6 +149,7 @@ func (s *Stream) mark() place {
 			s.eng.add(s, &op{kind: opNop})
 		}
 	}
+	s.seal()
 	return place{s, s.submitted.Load()}
 }
 
@@ -240,4 +245,4 @@ func (s *Stream) Status() *status.Stream { return s.words }
 
 // Close implements driver.Stream. Pending work still runs; then the collector frees
 // the stream.
-func (s *Stream) Close() {}
+func (s *Stream) Close() { s.SealBurst() }

@@ -125,7 +125,10 @@ func (s *Stream) Native(n driver.Native) error {
 }
 
 // Last implements driver.Stream.
-func (s *Stream) Last() uint64 { return s.submitted.Load() }
+func (s *Stream) Last() uint64 {
+	s.SealBurst() // what is enqueued next has the next place
+	return s.submitted.Load()
+}
 
 // Mark implements driver.Stream. Where the legacy order would hold later work up,
 // an empty operation stands for it.
@@ -137,6 +140,7 @@ func (s *Stream) Mark() uint64 {
 			e.add(s, &op{kind: opNop})
 		}
 	}
+	s.seal()
 	place := s.submitted.Load()
 	e.point(sched.Enqueued, s, nil, 0)
 	e.Unlock()

@@ -1,8 +1,8 @@
-"""Python functions on streams: the token table and the dispatcher threads.
+"""Python functions on streams: what pybuild/dispatch.c does not do itself.
 
-A stream carries a token, never a Python object. When it reaches the token a
-dispatcher thread takes it, runs the function and reports the outcome, in the
-same call of the extension that takes the next token.
+A stream carries a token, never a Python object. The extension has the table of
+functions and the loop of the threads that run them, and calls back for what is
+rare: errors, new threads, and calls whose arguments have to be looked at.
 """
 
 from __future__ import annotations
@@ -12,51 +12,62 @@ import functools
 import itertools
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import _native
 from .._errors import ForkError, HalError
-from .._runtime import runtime
+from . import _handles
 from ._lookup import address_of
 
 if TYPE_CHECKING:
     from ._work import Work
 
-# Bits of what host_next returns, below the token; the same numbers are in pybuild/hostfunc.go.
-_SPAWN = 1  # start one more thread: this one may be busy for long
-_DROP = 2  # forget the function, or the exception that it ended with
-_UNREPORTED = 4  # the failure given to this call will not be raised by any other
-_END = 8  # end this thread
-_SHIFT = 4
-_FLAGS = (1 << _SHIFT) - 1
-
-# A dispatcher that had nothing to do for so many waits ends, unless it is the spare.
-_IDLE_NS = 2_000_000_000
-
 #: Why a thread that the core had asked for could not be started last, "" while all could.
 refused = ""
 
-# Replaced by those of the process when the first thread is started.
-_tokens = itertools.count(1)
-_tasks: dict[int, tuple[Callable[..., object], tuple[Any, ...], dict[str, Any], bool]] = runtime.keep(
-    "functions on streams", {}
-)
-# Exceptions of checked functions that are their stream's error, by token; a
-# synchronize raises them.
+# Exceptions of checked functions that are their stream's error, by number; a
+# synchronize raises them. Replaced by those of the process when the first thread is started.
 _raised: dict[int, BaseException] = _native.checked
 _stream_call = _native.raw("stream_call")
 _stream_call_on = _native.raw("stream_call_on")
-_host_next = _native.raw("host_next")
 _started = False
+# The functions of dispatch.c and dispatchcall.c, once there is a thread; see _install.
+_c: Any = None
 _names = itertools.count(1)
 
-# Set by _array.py, for which NumPy must be loaded: turns arrays among the
-# arguments into what the function gets, and says what memory they are.
+# Set by set_arguments: turns arrays among the arguments into what the function gets,
+# and says what memory they are.
 arguments: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any], str]] | None = None
+# The types of arguments for which it must be asked.
+special: tuple[type, ...] = ()
+
+#: The class whose methods the extension replaces by its own; set by _work.py.
+stream_class: type | None = None
+# The parameters of those methods.
+_SIGNATURES: Final = MappingProxyType(
+    {
+        "call": "function, /, *args, reads=(), writes=(), **kwargs",
+        "call_checked": "function, /, *args, reads=(), writes=(), **kwargs",
+        "call_many": "calls, /",
+    }
+)
 
 # Set while a sanitizer is on: is given what functions on streams work on.
 keep: Callable[[Any], None] | None = None
+
+
+def set_arguments(
+    function: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any], str]], *types: type
+) -> None:
+    """Have `function` look at the arguments of calls among which there are objects of `types`."""
+    global arguments, special
+    # What a proxy refers to may be one of them.
+    arguments, special = function, (*types, weakref.ProxyType, weakref.CallableProxyType)
+    if _c is not None:
+        _c.set_special(special)
 
 
 def submit(
@@ -87,6 +98,22 @@ def submit(
     enqueue(stream, function, args, kwargs, checked, account)
 
 
+def submit_many(stream: Work, calls: Iterable[Any]) -> None:
+    """Enqueue several functions; see `Stream.call_many`."""
+    given = []
+    for index, one in enumerate(calls):
+        function, *args = (one,) if callable(one) or not isinstance(one, tuple) or not one else one
+        if not callable(function):
+            raise TypeError(
+                f"call_many() takes functions and tuples of a function and its arguments, not {type(one).__name__} "
+                f"(element {index}); nothing was enqueued"
+            )
+        arrays: tuple[tuple[Any, ...], dict[str, Any], str] = (tuple(args), {}, "")
+        given.append((function, arrays if arguments is None or not args else arguments(tuple(args), {})))
+    for function, (args_, kwargs, account) in given:
+        enqueue(stream, function, args_, kwargs, False, account)
+
+
 def enqueue(
     stream: Work,
     function: Callable[..., object],
@@ -106,14 +133,14 @@ def enqueue(
     try:
         if not _started:
             _start()  # first: on a blocking stream the call returns when the function has run
-        token = next(_tokens)
-        _tasks[token] = (function, args, kwargs, checked)
+        token = _c.task(function, (*args, *kwargs.values()), tuple(kwargs), checked)
         if account:
             _stream_call_on(stream._id, token, account)
         else:
             _stream_call(stream._id, token)
     except RuntimeError as exc:
-        _tasks.pop(token, None)
+        if token:
+            _c.discard(token)
         raise stream._fail(exc, "call") from None
 
 
@@ -121,17 +148,32 @@ def hold(stream: Work, *objects: object) -> None:
     """Keep objects alive until the work enqueued so far is done; nothing waits for it."""
     if not _started:
         _start()
-    token = next(_tokens)
-    _tasks[token] = (_nothing, objects, {}, False)
-    _native.stream_pass(stream._id, token)
+    token = _c.task(None, objects, (), 0)
+    try:
+        _native.stream_pass(stream._id, token)
+    except BaseException:
+        _c.discard(token)
+        raise
 
 
 def pending() -> bool:
     """Return True while functions, and so their arguments, wait for their turn."""
-    return bool(_tasks)
+    return _c is not None and _c.pending() > 0
 
 
-def _nothing(*_: object) -> None:
+def function_of(token: int) -> Any:
+    """Return the function that a token of the core stands for now, None if it has ended."""
+    return None if _c is None else _c.function_of(token)
+
+
+def running() -> dict[int, tuple[int, Any, tuple[Any, ...]]]:
+    """Return what the threads run for streams: by thread, the token, the function and its arguments."""
+    if _c is None:
+        return {}
+    return {ident: (token, function, args) for ident, token, function, args in _c.running() if token}
+
+
+def _nothing() -> None:
     pass
 
 
@@ -154,13 +196,13 @@ def _start() -> None:
     HalError
         If Python cannot start one; the next call tries again.
     """
-    global _started, _tasks, _tokens, _raised
+    global _started, _raised
     # A thread of the process serves every copy of this module, so that the tables
     # outlive a second import of the package.
     state = _native.process_state()
-    _tasks = state.setdefault("tasks", _tasks)
-    _tokens = state.setdefault("tokens", _tokens)
     _raised = _native.checked = state.setdefault("raised", _raised)
+    if _c is None:
+        _install()
     _native.host_started()
     if not _thread():
         raise HalError(
@@ -170,12 +212,38 @@ def _start() -> None:
             operation="call",
         )
     _started = True
+    _c.set_started(1)
+
+
+def _install() -> None:
+    """Exchange functions with the extension, whose methods take the place of those of streams."""
+    global _c
+    assert stream_class is not None
+    table: dict[str, Any] = {
+        "class": stream_class,
+        "handle": _handles.StreamBase,
+        "spawn": _thread,
+        "report": _report_number,
+        "unreported": _report_unraised,
+        "nothing": _nothing,
+    }
+    for name, signature in _SIGNATURES.items():
+        function = vars(stream_class)[name]
+        table[f"slow_{name}"] = function
+        table[f"doc_{name}"] = f"{name}($self, {signature})\n--\n\n{function.__doc__}"
+    _native.dispatch_install(id(table))
+    for name in _SIGNATURES:
+        setattr(stream_class, name, table[name])
+    _c = SimpleNamespace(**table)
+    _c.set_special(special)
 
 
 def restart() -> None:
     """Forget the dispatchers: the backend was changed, which sends them away."""
     global _started
     _started = False
+    if _c is not None:
+        _c.set_started(0)
     _report_raised()
 
 
@@ -197,47 +265,18 @@ def _thread() -> bool:
 
 
 def _dispatch() -> None:
-    """Take tokens and run their functions until told to end."""
-    token, error = 0, ""
-    while True:
-        packed = _host_next(token, error, _IDLE_NS)
-        if packed > _FLAGS and not packed & _FLAGS:  # most often: a function, and nothing else
-            token = packed >> _SHIFT
-            error = _perform(token)
-            continue
-        if packed & _UNREPORTED:
-            _unraisable(_raised.pop(token, None))
-        token, error = 0, ""
-        if packed & _SPAWN:
-            _thread()
-        if packed & _DROP:
-            # It was aborted before its turn; or it has run, and its stream was closed
-            # before anybody asked for the exception.
-            if _tasks.pop(packed >> _SHIFT, None) is None:
-                _unraisable(_raised.pop(packed >> _SHIFT, None))
-        elif packed >> _SHIFT:
-            token = packed >> _SHIFT
-            error = _perform(token)
-        if packed & _END:
-            return
+    """Run the functions of streams until told to end."""
+    _c.dispatch()
 
 
-def _perform(task: int) -> str:
-    """Run the function of a token; return the text of its error for the core.
+def _report_number(number: int, function: Callable[..., object], exc: BaseException) -> str:
+    """Hand an exception to where it belongs; `number` is that of a checked function's, else 0."""
+    return _report(number, function, exc, number != 0)
 
-    In a frame of its own. Whoever looks at the variables of a frame, as debuggers and
-    the stall report do, leaves a copy of them in it up to Python 3.12, and the frame
-    of a dispatcher would keep the arguments for as long as the thread sleeps.
-    """
-    function, args, kwargs, checked = _tasks.pop(task)
-    try:
-        function(*args, **kwargs)
-        return ""
-    except BaseException as exc:
-        return _report(task, function, exc, checked)
-    finally:
-        # The traceback of an error that somebody keeps refers to this frame.
-        del function, args, kwargs
+
+def _report_unraised(number: int) -> None:
+    """Report an exception that no call will raise any more."""
+    _unraisable(_raised.pop(number, None))
 
 
 def _report(token: int, function: Callable[..., object], exc: BaseException, checked: bool) -> str:

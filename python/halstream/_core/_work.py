@@ -82,6 +82,30 @@ class Work(Base):
         """
         _hostfunc.submit(self, function, args, kwargs, True, reads, writes)
 
+    def call_many(self, calls: Iterable[Callable[..., object] | tuple[Any, ...]], /) -> None:
+        """Enqueue several Python functions in one step; each of them is like one of `call`.
+
+        Many short functions cost less so. Other threads' work on the stream
+        comes before all of them or after all of them, but for streams whose
+        operations a schedule, a listener or another backend takes one by one.
+
+        Parameters
+        ----------
+        calls : iterable of callable or tuple
+            A function without arguments, or a tuple of a function and its
+            arguments. Nothing is enqueued unless all of them are.
+
+        Raises
+        ------
+        TypeError
+            For an element that is neither.
+
+        Notes
+        -----
+        Contract H1, H2, H3, H6.
+        """
+        _hostfunc.submit_many(self, calls)
+
     def call_native(
         self,
         function: Any,
@@ -186,6 +210,9 @@ class Work(Base):
             _native.stream_delay(self._id, int(seconds * 1e9))
         except RuntimeError as exc:
             raise self._fail(exc, "delay") from None
+
+
+_hostfunc.stream_class = Work
 
 
 def native_address(function: Any) -> int | None:

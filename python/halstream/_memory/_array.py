@@ -396,4 +396,4 @@ def _argument(value: Any, ranges: list[str]) -> Any:
     return value
 
 
-_hostfunc.arguments = _arguments
+_hostfunc.set_arguments(_arguments, Array, np.ndarray)

@@ -241,7 +241,7 @@ class _Chain:
             return picture.running[runs].function
         if node.need == REPORT:
             return ReportQueue._tasks.get(node.number)
-        return _hostfunc._tasks.get(node.number, (None,))[0]
+        return _hostfunc.function_of(node.number)
 
     def _function(self, node: Node) -> Any:
         """Add who should run the function at the head of a stream; return the thread that does."""

@@ -23,7 +23,7 @@ Name = tuple[int, int]
 
 _PROCESS: CodeType = _context.ReportQueue.process.__code__
 #: The functions whose frames tell what a thread that runs functions of streams does.
-_TAKERS = (_hostfunc._dispatch.__code__, _hostfunc._perform.__code__, _PROCESS)
+_TAKERS = (_hostfunc._dispatch.__code__, _PROCESS)
 
 
 class Node(NamedTuple):
@@ -70,6 +70,7 @@ class Picture:
         frames = sys._current_frames()
         frames.pop(me, None)  # with it the dictionary would hold itself
         self.frames = frames
+        self.performed = _hostfunc.running()
         self.calls: dict[int, int] = {}  #: token -> the thread that runs it
         self.reports: dict[int, int] = {}
         self.running: dict[int, Running] = {}
@@ -86,7 +87,7 @@ class Picture:
         self.anyone_may_act = self.others_may_act or self._moving()
 
     def _classify(self, ident: int, frame: FrameType) -> None:
-        found = _task(frame)
+        found = _task(ident, frame, self.performed)
         if found is not None:
             outermost, running, report = found
             if running is not None:
@@ -147,7 +148,9 @@ def function_waits(token: int, me: int) -> int:
     return 1 if picture.others_may_act or picture.native else 2
 
 
-def _task(frame: FrameType) -> tuple[bool, Running | None, bool] | None:
+def _task(
+    ident: int, frame: FrameType, performed: dict[int, tuple[int, Any, tuple[Any, ...]]]
+) -> tuple[bool, Running | None, bool] | None:
     """Return what a thread that takes functions from streams does, None for other threads.
 
     Whether nothing else is on its stack above, the function that it runs, if any,
@@ -158,12 +161,13 @@ def _task(frame: FrameType) -> tuple[bool, Running | None, bool] | None:
         at = at.f_back
     if at is None:
         return None
+    if at.f_code is not _PROCESS:
+        running = performed.get(ident)
+        return at is frame, running and Running(*running), False
     names = at.f_locals
-    report = at.f_code is _PROCESS
     if "function" not in names:
-        return at is frame, None, report
-    token = names["token"] if report else names["task"]
-    return at is frame, Running(token, names["function"], () if report else names["args"]), report
+        return at is frame, None, True
+    return at is frame, Running(names["token"], names["function"], ()), True
 
 
 def _names(places: list[PlaceRecord]) -> tuple[Name, ...]:

@@ -1,0 +1,324 @@
+#include "dispatch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "_cgo_export.h"
+#include "caller.h"
+#include "calls.h"
+
+static object *hooks[HOOKS];
+static object *id_name;
+/* Types whose objects are not given to functions as they are; a tuple or NULL. */
+static object *special;
+/* A dispatcher was started. */
+static int started;
+
+object *halstream_hook(int which) { return hooks[which]; }
+
+/* The layout of every object begins so. */
+static void *type_of(object *o) { return ((void **)o)[1]; }
+
+/* Reports whether arguments are given to a function as they are. */
+static int plain(object *const *v, intptr_t n)
+{
+    intptr_t types = special ? PyTuple_Size(special) : 0;
+    for (intptr_t i = 0; i < n; i++)
+        for (intptr_t k = 0; k < types; k++)
+            if (PyType_IsSubtype(type_of(v[i]), PyTuple_GetItem(special, k))) return 0;
+    return 1;
+}
+
+/* Reports whether none of the names is one of call's own parameters. */
+static int given(object *names)
+{
+    for (intptr_t i = 0, n = names ? PyTuple_Size(names) : 0; i < n; i++) {
+        object *name = PyTuple_GetItem(names, i);
+        if (!PyUnicode_CompareWithASCIIString(name, "reads") || !PyUnicode_CompareWithASCIIString(name, "writes"))
+            return 0;
+    }
+    return 1;
+}
+
+/* Objects of this type begin as handle_object; see _core/_handles.h. */
+static object *handle_type;
+
+typedef struct {
+    void *head[2]; /* of every object */
+    int64_t id;    /* 0 if the object's class finds it otherwise */
+} handle_object;
+
+/* Returns the id of a stream, or -1 without an exception. */
+static int64_t id_of(object *stream)
+{
+    if (handle_type != NULL && PyType_IsSubtype(type_of(stream), handle_type)) {
+        int64_t own = ((handle_object *)stream)->id;
+        if (own != 0) return own;
+    }
+    object *value = PyObject_GetAttr(stream, id_name);
+    long long id = value ? PyLong_AsLongLong(value) : -1;
+    if (value != NULL) Py_DecRef(value);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return -1;
+    }
+    return id;
+}
+
+/* Enqueues a list of calls, which it takes over. Returns 0 with nothing enqueued, and
+ * the calls freed, where only the way through Python's half knows what is to be done. */
+static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count)
+{
+    int64_t id = id_of(stream);
+    if (id >= 0 && halstream_burst_add(id, first, end, count)) return 1;
+    hs_burst *b = id >= 0 ? halstream_burst_new(first, end, count) : NULL;
+    if (b == NULL) {
+        while (first != NULL) {
+            hs_call *next = first->next;
+            halstream_call_free(first);
+            first = next;
+        }
+        return 0;
+    }
+    int growing = 0;
+    if (!halstream_enter()) growing = halstreamHostFuncs(id, b->token, (GoUint64 *)&b->word);
+    if (growing == 0) {
+        halstream_burst_free(b);
+        return 0;
+    }
+    if (growing == 2) halstream_burst_grows(id, b);
+    return 1;
+}
+
+static object *vector(object *f, object *const *v, intptr_t n, object *names)
+{
+    if (PyObject_Vectorcall) return PyObject_Vectorcall(f, v, (size_t)n, names);
+    object *args = PyTuple_New(n), *keywords = names ? PyDict_New() : NULL, *result = NULL;
+    for (intptr_t i = 0; args != NULL && i < n; i++) {
+        Py_IncRef(v[i]);
+        PyTuple_SetItem(args, i, v[i]);
+    }
+    for (intptr_t i = 0, k = keywords ? PyTuple_Size(names) : 0; i < k; i++)
+        PyDict_SetItem(keywords, PyTuple_GetItem(names, i), v[n + i]);
+    if (args != NULL && !PyErr_Occurred()) result = PyObject_Call(f, args, keywords);
+    if (args != NULL) Py_DecRef(args);
+    if (keywords != NULL) Py_DecRef(keywords);
+    return result;
+}
+
+/* Calls the Python function that a method of this file stands for. */
+static object *slowly(int which, object *self, object *const *v, intptr_t n, object *names)
+{
+    intptr_t all = n + (names ? PyTuple_Size(names) : 0);
+    object **given = malloc((size_t)(all + 1) * sizeof *given);
+    if (given == NULL) return PyErr_NoMemory();
+    given[0] = self;
+    memcpy(given + 1, v, (size_t)all * sizeof *given);
+    object *result = vector(hooks[which], given, n + 1, names);
+    free(given);
+    return result;
+}
+
+static object *call_one(object *self, object *const *v, intptr_t n, object *names, int checked)
+{
+    if (n > 0 && started && !halstream_self.inside && PyCallable_Check(v[0]) && given(names)) {
+        intptr_t count = n - 1 + (names ? PyTuple_Size(names) : 0);
+        if (plain(v + 1, count)) {
+            hs_call *c = halstream_call_new(v[0], v + 1, count, names, checked);
+            if (c != NULL && enqueue(self, c, &c->next, 1)) return none();
+        }
+    }
+    return slowly(checked ? HOOK_CHECKED : HOOK_CALL, self, v, n, names);
+}
+
+static object *call(object *self, object *const *v, intptr_t n, object *names)
+{
+    return call_one(self, v, n, names, 0);
+}
+
+static object *call_checked(object *self, object *const *v, intptr_t n, object *names)
+{
+    return call_one(self, v, n, names, 1);
+}
+
+/* Makes the call of one element of call_many's list; NULL for one that is not plain. */
+static hs_call *element(object *one)
+{
+    if (PyCallable_Check(one)) return halstream_call_new(one, NULL, 0, NULL, 0);
+    if (!PyType_IsSubtype(type_of(one), PyTuple_Type)) return NULL;
+    intptr_t n = PyTuple_Size(one) - 1;
+    if (n < 0) return NULL;
+    object *few[8], **values = n <= 8 ? few : malloc((size_t)n * sizeof *values);
+    if (values == NULL) return NULL;
+    for (intptr_t i = 0; i < n; i++) values[i] = PyTuple_GetItem(one, i + 1);
+    object *function = PyTuple_GetItem(one, 0);
+    hs_call *c = NULL;
+    if (PyCallable_Check(function) && plain(values, n)) c = halstream_call_new(function, values, n, NULL, 0);
+    if (values != few) free(values);
+    return c;
+}
+
+/* Reports whether an object is a list or a tuple, which is not used up by a look at it. */
+static int is_list(object *o)
+{
+    return PyType_IsSubtype(type_of(o), PyList_Type) || PyType_IsSubtype(type_of(o), PyTuple_Type);
+}
+
+static object *call_many(object *self, object *const *v, intptr_t n, object *names)
+{
+    if (n == 1 && names == NULL && started && !halstream_self.inside && is_list(v[0])) {
+        object *iterator = PyObject_GetIter(v[0]), *one;
+        hs_call *first = NULL, **end = &first;
+        uint64_t count = 0;
+        int all = iterator != NULL;
+        while (all && (one = PyIter_Next(iterator)) != NULL) {
+            hs_call *c = element(one);
+            Py_DecRef(one);
+            if (c == NULL) {
+                all = 0;
+                break;
+            }
+            *end = c;
+            end = &c->next;
+            count++;
+        }
+        if (iterator != NULL) Py_DecRef(iterator);
+        if (PyErr_Occurred()) {
+            PyErr_Clear();
+            all = 0;
+        }
+        if (all && count > 0 && count <= BURST_MOST / 2) {
+            if (enqueue(self, first, end, count)) return none();
+        } else {
+            while (first != NULL) {
+                hs_call *next = first->next;
+                halstream_call_free(first);
+                first = next;
+            }
+        }
+    }
+    return slowly(HOOK_MANY, self, v, n, names);
+}
+
+/* Makes a burst of one call for Python's half: (function or None, arguments, keywords'
+ * names, checked). Returns its token. */
+static object *new_task(object *self, object *const *v, intptr_t n)
+{
+    (void)self;
+    if (n != 4) return PyErr_Format(PyExc_TypeError, "task takes 4 arguments (%zd given)", n);
+    intptr_t count = PyTuple_Size(v[1]);
+    long long checked = PyLong_AsLongLong(v[3]);
+    if (count < 0 || PyErr_Occurred()) return NULL;
+    object **values = malloc((size_t)(count + 1) * sizeof *values);
+    if (values == NULL) return PyErr_NoMemory();
+    for (intptr_t i = 0; i < count; i++) values[i] = PyTuple_GetItem(v[1], i);
+    object *names = PyTuple_Size(v[2]) > 0 ? v[2] : NULL;
+    hs_call *c = halstream_call_new(v[0] == none_object ? NULL : v[0], values, count, names, checked != 0);
+    free(values);
+    hs_burst *b = c ? halstream_burst_new(c, &c->next, BURST_SEALED | 1) : NULL;
+    if (b == NULL) {
+        if (c != NULL) halstream_call_free(c);
+        return PyErr_NoMemory();
+    }
+    return PyLong_FromLongLong(b->token);
+}
+
+/* Frees a burst that no stream has taken. */
+static object *discard(object *self, object *token)
+{
+    (void)self;
+    hs_burst *b = halstream_burst_find(PyLong_AsLongLong(token));
+    if (PyErr_Occurred()) return NULL;
+    if (b != NULL) halstream_burst_free(b);
+    return none();
+}
+
+static object *pending(object *self, object *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromLongLong(halstream_calls_pending);
+}
+
+static object *set_started(object *self, object *value)
+{
+    (void)self;
+    started = PyLong_AsLongLong(value) != 0;
+    return PyErr_Occurred() ? NULL : none();
+}
+
+/* Sets the tuple of types whose objects have to be looked at by Python's half. */
+static object *set_special(object *self, object *types)
+{
+    (void)self;
+    Py_IncRef(types);
+    if (special != NULL) Py_DecRef(special);
+    special = types;
+    return none();
+}
+
+static method functions[] = {
+    {"dispatch", halstream_dispatch, METH_NOARGS, NULL},
+    {"running", halstream_performed, METH_NOARGS, NULL},
+    {"pending", pending, METH_NOARGS, NULL},
+    {"function_of", halstream_function_of, METH_O, NULL},
+    {"discard", discard, METH_O, NULL},
+    {"set_started", set_started, METH_O, NULL},
+    {"set_special", set_special, METH_O, NULL},
+    {"task", new_task, METH_FASTCALL, NULL},
+};
+
+static struct {
+    const char *name;
+    void *function;
+    const char *hook; /* the Python function that it stands for */
+    const char *doc;  /* the key of its signature and docstring */
+} methods[] = {
+    {"call", call, "slow_call", "doc_call"},
+    {"call_checked", call_checked, "slow_call_checked", "doc_call_checked"},
+    {"call_many", call_many, "slow_call_many", "doc_call_many"},
+};
+
+static const char *const names_of_hooks[HOOKS] = {"spawn", "report", "unreported", "nothing",
+                                                  "slow_call", "slow_call_checked", "slow_call_many"};
+
+int halstream_dispatch_install(uint64_t hooks_table)
+{
+    object *table = (object *)(uintptr_t)hooks_table;
+    if (!PyDescr_NewMethod) return 0;
+    if (id_name == NULL) id_name = PyUnicode_InternFromString("_id");
+    for (int i = 0; i < HOOKS; i++) {
+        object *hook = PyDict_GetItemString(table, names_of_hooks[i]);
+        if (hook == NULL) {
+            PyErr_Format(PyExc_TypeError, "there is no %s", names_of_hooks[i]);
+            return -1;
+        }
+        Py_IncRef(hook);
+        if (hooks[i] != NULL) Py_DecRef(hooks[i]);
+        hooks[i] = hook;
+    }
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        object *f = PyCFunction_NewEx(&functions[i], NULL, NULL);
+        if (f == NULL || PyDict_SetItemString(table, functions[i].name, f) < 0) return -1;
+        Py_DecRef(f);
+    }
+    if (handle_type == NULL) {
+        handle_type = PyDict_GetItemString(table, "handle");
+        if (handle_type != NULL) Py_IncRef(handle_type);
+    }
+    object *type = PyDict_GetItemString(table, "class");
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        object *text = PyDict_GetItemString(table, methods[i].doc);
+        const char *doc = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+        method *m = calloc(1, sizeof *m); /* the descriptor refers to it for ever */
+        if (doc == NULL || m == NULL) return -1;
+        m->name = methods[i].name;
+        m->function = methods[i].function;
+        m->flags = METH_FASTCALL | METH_KEYWORDS;
+        m->doc = strdup(doc);
+        object *descriptor = PyDescr_NewMethod(type, m);
+        if (descriptor == NULL || PyDict_SetItemString(table, methods[i].name, descriptor) < 0) return -1;
+        Py_DecRef(descriptor);
+    }
+    return 0;
+}
