@@ -68,6 +68,7 @@ def measure(sheet: Sheet) -> None:
     sheet.rate("functions_rate", lambda n: calls(s, n), 50_000)
     divide(sheet, "functions_asyncio", "functions_rate")
     sheet.rate("stream1_rate", lambda n: fill([s], n), 100_000)
+    sheet.rate("stream1_batches", lambda n: fill_batches(s, n), 100_000)
     streams = [cuda.Stream() for _ in range(8)]
     sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 200_000)
     sheet.batch("with_stream", "with s: pass", env)
@@ -97,6 +98,18 @@ def event_bytes(s: Any) -> float:
         traced, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     return taken - traced / len(events)
+
+
+def fill_batches(s: Any, count: int) -> None:
+    """Enqueue `count` empty functions, 1,000 at a time, and wait."""
+
+    def function() -> None:
+        pass
+
+    batch = [function] * 1000
+    for _ in range(count // 1000):
+        s.call_many(batch)
+    s.synchronize()
 
 
 def calls(s: Any, count: int) -> None:
