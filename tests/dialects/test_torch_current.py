@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -374,3 +376,22 @@ def test_raw_getters() -> None:
         assert torch._C._cuda_getCurrentRawStream(1) == s.cuda_stream
         assert torch._C._cuda_getCurrentRawStream(0) == 0
         assert torch._C._cuda_getCurrentStream(1) == (s.stream_id, 1, 1)
+
+
+def test_a_stream_context_takes_one_stream_and_holds_it_while_it_lives() -> None:
+    s = cuda.Stream()
+    context = cuda.StreamContext(stream=s)
+    assert context.stream is s
+    with pytest.raises(TypeError):
+        cuda.StreamContext()  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        cuda.StreamContext(s, s)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        context.__exit__()  # type: ignore[call-arg]
+    with pytest.raises(IndexError):
+        context.__exit__(None, None, None)
+    alive = weakref.ref(context)
+    context.itself = context
+    del context
+    gc.collect()
+    assert alive() is None
