@@ -19,22 +19,25 @@ from pathlib import Path
 
 SETUP = """
 import time
+begin = time.monotonic() + {delay}
 import halstream as hs
 import numpy as np
 from halstream.torch import cuda
 s = cuda.Stream()
-size = 64_000_000
-p, d = hs.pinned_empty(size, np.uint8), hs.empty(size, np.uint8)
+p, d = hs.pinned_empty({size}, np.uint8), hs.empty({size}, np.uint8)
 p[:] = 1
 def function(): pass
+d.copy_from(p, s)
+s.synchronize()
+time.sleep(begin - time.monotonic())
 """
-#: What is run, for each row: a statement, and the pause after it.
+#: What is run, for each row: a statement, the pause after it, and the bytes of a copy.
 ROWS = {
-    "copy": ("d.copy_from(p, s); s.synchronize()", 0),
-    "function": ("s.call(function); s.synchronize()", 0.005),
-    "round_trip": ("s.nop(); s.synchronize()", 0.005),
+    "copy": ("d.copy_from(p, s); s.synchronize()", 0, 64_000_000),
+    "function": ("s.call(function); s.synchronize()", 0.005, 1024),
+    "round_trip": ("s.nop(); s.synchronize()", 0.005, 1024),
 }
-SECONDS = 4
+DELAY, SECONDS = 3, 8  # when imports and first calls are over, and when it ends
 WIDTH, HEIGHT, LEAST = 1000, 16, 0.005  # pixels; the least share that is drawn
 COLOURS = {"python": "#9ecae1", "go": "#fdae6b", "kernel": "#bdbdbd", "c": "#a1d99b"}
 
@@ -49,30 +52,16 @@ class Frame:
     below: dict[str, Frame] = field(default_factory=dict)
 
 
-def record(statement: str, pause: float) -> str:
+def record(statement: str, pause: float, size: int) -> str:
     """Run a statement for some seconds under perf and return the stacks as text."""
-    loop = (
-        f"end = time.monotonic() + {SECONDS}\nwhile time.monotonic() < end:\n    {statement}\n    time.sleep({pause})\n"
-    )
-    program = SETUP + (loop if pause else loop.replace(f"\n    time.sleep({pause})", ""))
+    lines = [f"end = time.monotonic() + {SECONDS - DELAY}", "while time.monotonic() < end:", f"    {statement}"]
+    if pause:
+        lines.append(f"    time.sleep({pause})")
+    program = SETUP.format(delay=DELAY, size=size) + "\n".join(lines)
     with tempfile.TemporaryDirectory() as folder:
         data = str(Path(folder) / "perf.data")
-        perf = [
-            "perf",
-            "record",
-            "-q",
-            "-F",
-            "1999",
-            "-g",
-            "-e",
-            "cpu-clock",
-            "-o",
-            data,
-            sys.executable,
-            "-c",
-            program,
-        ]
-        subprocess.run(perf, check=True)
+        perf = ["perf", "record", "-q", "-F", "9999", "-D", str(DELAY * 1000), "-g", "-e", "cpu-clock", "-o", data]
+        subprocess.run([*perf, sys.executable, "-c", program], check=True)
         script = ["perf", "script", "-i", data, "-F", "comm,tid,ip,sym,dso"]
         return subprocess.run(script, check=True, capture_output=True, text=True).stdout
 
@@ -94,7 +83,8 @@ def fold(text: str) -> Frame:
         found = [re.match(r"\s*[0-9a-f]+ (.+?) \((.+)\)$", line) for line in lines[1:]]
         frame = root
         frame.samples += bool(lines)
-        for match in reversed([one for one in found if one]):
+        # C without frame pointers leaves frames that have no name.
+        for match in reversed([one for one in found if one and one[1] != "[unknown]"]):
             name = match[1].split("+0x")[0]
             frame = frame.below.setdefault(name, Frame(name, kind_of(name, match[2])))
             frame.samples += 1
@@ -138,9 +128,9 @@ def main() -> None:
     parser.add_argument("row", choices=sorted(ROWS))
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
-    statement, pause = ROWS[options.row]
+    statement, pause, size = ROWS[options.row]
     title = f"{statement}{', then 5 ms of pause' if pause else ''}: processor time of all threads"
-    options.file.write_text(draw(fold(record(statement, pause)), title))
+    options.file.write_text(draw(fold(record(statement, pause, size)), title))
 
 
 if __name__ == "__main__":
