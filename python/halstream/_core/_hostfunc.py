@@ -99,7 +99,15 @@ def submit(
 
 
 def submit_many(stream: Work, calls: Iterable[Any]) -> None:
-    """Enqueue several functions; see `Stream.call_many`."""
+    """Enqueue several functions; see `Stream.call_many`.
+
+    Raises
+    ------
+    TypeError
+        If an element is no function and no tuple that begins with one; then nothing is enqueued.
+    HalError
+        If the stream takes no more work: it is closed, or its device is lost.
+    """
     given = []
     for index, one in enumerate(calls):
         function, *args = (one,) if callable(one) or not isinstance(one, tuple) or not one else one

@@ -35,7 +35,7 @@ _AGREE_S = 2.0
 _WARN_S = 2.0
 
 # For how long a thread leaves it to a better one, such as the main thread, to raise the error.
-_DEFER_S = 0.5
+_DEFER_S = 2.0
 
 
 class _Suspicion:
