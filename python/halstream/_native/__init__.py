@@ -63,7 +63,7 @@ def _load() -> Any:
     with _loading:
         fresh = _ext is None
         if fresh:
-            ext = importlib.import_module("._halstream", _PACKAGE)
+            ext = _import_extension()
             # Hot calls must not pay for the detour that brought them here.
             for name, module in list(sys.modules.items()):
                 if name.startswith(_PACKAGE):
@@ -78,6 +78,30 @@ def _load() -> Any:
         for begin in settings:
             begin()
     return _ext
+
+
+# Signals that a thread's own instructions cause, and the one by which Go's scheduler interrupts threads.
+_SIGNALS_OF_THREADS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS", "SIGURG")
+
+
+def _import_extension() -> Any:
+    """Import the extension so that the runtime's own threads leave signals to the program's threads.
+
+    They keep the mask that the importing thread has now. The kernel gives a process's
+    signal to any thread that does not block it, and one that a thread of the runtime
+    gets interrupts no wait of the main thread: Ctrl-C would be seen when that has ended.
+    """
+    try:
+        import signal
+
+        others = signal.valid_signals() - {getattr(signal, name) for name in _SIGNALS_OF_THREADS}
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, others)
+    except (ImportError, AttributeError):  # Windows has no masks
+        return importlib.import_module("._halstream", _PACKAGE)
+    try:
+        return importlib.import_module("._halstream", _PACKAGE)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # What the runtime needs when it starts: Go ends the process where it gets less.
