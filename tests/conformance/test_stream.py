@@ -264,7 +264,7 @@ def test_S7_the_most_urgent_ready_function_runs_first(child: Child) -> None:
         for s in streams.values():
             # The streams of a driver need a moment to come to their functions.
             for _ in range(1_000_000):
-                if "it comes to function" not in s.describe():
+                if "that need the host" not in s.describe():
                     break
         let_go.set()
         for s in streams.values():
