@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -91,4 +92,35 @@ func TestX6_a_change_of_the_schedule_leaves_no_parker_behind(t *testing.T) {
 		}
 	}
 	require.Less(t, park.Made()-before, uint64(changes/2), "each change of the schedule keeps a parker")
+}
+
+func TestX7_a_schedule_begins_with_an_empty_pool(t *testing.T) {
+	drv, err := host.Open(host.Options{Devices: 1})
+	require.NoError(t, err)
+	rt, err := hal.Open(drv, 4)
+	require.NoError(t, err)
+	defer rt.Close()
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	me := hal.NewThread()
+	for run := range 3 {
+		require.NoError(t, rt.SetSchedule(me, "latest", driver.Caller{}))
+		s, err := dev.NewStream(me, hal.StreamOptions{NonBlocking: true})
+		require.NoError(t, err)
+		g, err := s.Gate(me)
+		require.NoError(t, err)
+		// Behind the gate nothing of this run has written yet.
+		b, err := s.AllocAsync(me, 8)
+		require.NoError(t, err)
+		addr := b.Start
+		value := **(**uint64)(unsafe.Pointer(&addr)) // the memory is not Go's, so its address may be a number
+		assert.Equal(t, uint64(1<<64-1), value, "run %d reads what an earlier one left", run)
+		require.NoError(t, s.Fill(me, b.Start, 7, 4, 2))
+		require.NoError(t, s.FreeAsync(me, b.Start))
+		g.Open()
+		_, err = s.Synchronize(me, driver.Forever)
+		require.NoError(t, err)
+		require.NoError(t, s.Close(me))
+		require.NoError(t, rt.SetSchedule(me, "parallel", driver.Caller{}))
+	}
 }
