@@ -59,10 +59,10 @@ var sequenceCases = []testCase{
 			assert.NoError(k, from.Record(me, e))
 		}
 		record(k.Me) // listeners do not see a wait for an event that was never recorded
-		inThreads(2, func(thread int) {
+		inThreads(3, func(thread int) {
 			me := hal.NewThread()
 			for range rounds {
-				if thread == 0 {
+				if thread != 0 {
 					record(me)
 					continue
 				}
