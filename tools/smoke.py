@@ -37,10 +37,12 @@ def main(wheel):
             print(f"skipped CPython {version}: not installed", flush=True)
             continue
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([python, "-m", "venv", folder], check=True)
+            # By the pip of this interpreter: some distributions take ensurepip out of theirs.
+            subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
             inside = f"{folder}/bin/python"
+            pip = [sys.executable, "-m", "pip", "--python", inside]
             # Wheels only: the smoke test must not compile anything.
-            command = [inside, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", str(wheel)]
+            command = [*pip, "install", "--quiet", "--only-binary", ":all:", str(wheel)]
             subprocess.run(command, check=True)
             subprocess.run([inside, "-c", CALL], check=True, cwd=folder)
             called += 1
