@@ -34,6 +34,7 @@ type Runtime struct {
 	eventIDs atomic.Uint64
 	// words has a bit for each reason why calls need the core, see Status.
 	words   *atomic.Uint32
+	changes scheduleChanges
 	gateIDs atomic.Uint64
 }
 
@@ -47,7 +48,11 @@ func Open(drv driver.Driver, threads int) (*Runtime, error) {
 	rt := &Runtime{drv: drv, Funcs: newQueue(threads), words: status.NewWord()}
 	rt.listeners.words = rt.words
 	rt.sim, _ = drv.(driver.Simulator)
-	rt.noteSchedule()
+	if rt.sim == nil {
+		rt.words.Or(status.Foreign)
+	} else if rt.sim.Deterministic() {
+		rt.words.Or(status.Stepped)
+	}
 	rt.vendor, _ = drv.(driver.VendorDriver)
 	if q, ok := drv.(driver.Sequencer); ok {
 		q.OnSequence(rt.listeners.notifier.sequence)
@@ -235,9 +240,9 @@ func (rt *Runtime) SetSchedule(t *Thread, text string, c driver.Caller) error {
 		return driver.Errorf(driver.NotSupported, op, "schedules need the host device, and the backend in use is %s: "+
 			"its hardware chooses the order; set HALSTREAM_BACKEND=host", rt.Name())
 	}
-	rt.words.Or(status.Stepped) // before the backend changes, so that no call is missed
+	rt.beginSchedule() // before the backend changes, so that no call is missed
 	err := rt.sim.SetSchedule(text, c)
-	rt.noteSchedule()
+	rt.endSchedule()
 	if err != nil {
 		return err
 	}

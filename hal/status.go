@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"halstream/hal/driver"
@@ -64,13 +65,27 @@ func (e *Event) Place() (*status.Stream, uint64) {
 // enter the core then.
 func (rt *Runtime) Status() *atomic.Uint32 { return rt.words }
 
-// noteSchedule sets the bits that the backend and its schedule give.
-func (rt *Runtime) noteSchedule() {
-	if rt.sim == nil {
-		rt.words.Or(status.Foreign)
-	} else if rt.sim.Deterministic() {
-		rt.words.Or(status.Stepped)
-	} else {
+// scheduleChanges counts the calls that are about to change the schedule.
+type scheduleChanges struct {
+	mu sync.Mutex
+	n  int
+}
+
+// beginSchedule makes calls enter the core while the schedule changes.
+func (rt *Runtime) beginSchedule() {
+	rt.changes.mu.Lock()
+	defer rt.changes.mu.Unlock()
+	rt.changes.n++
+	rt.words.Or(status.Stepped)
+}
+
+// endSchedule ends beginSchedule. While another thread changes the schedule the bit
+// stays set: its schedule may be in force before it gets here.
+func (rt *Runtime) endSchedule() {
+	rt.changes.mu.Lock()
+	defer rt.changes.mu.Unlock()
+	rt.changes.n--
+	if rt.changes.n == 0 && !rt.sim.Deterministic() {
 		rt.words.And(^uint32(status.Stepped))
 	}
 }

@@ -146,6 +146,40 @@ func TestO1_the_word_of_a_runtime_says_who_wants_to_see_calls(t *testing.T) {
 	require.EqualValues(t, status.Ended, word.Load())
 }
 
+// changedBeside is a host backend that calls functions before and after its schedule
+// changes to a deterministic one.
+type changedBeside struct {
+	*host.Driver
+	before, after func()
+}
+
+func (d *changedBeside) SetSchedule(text string, c driver.Caller) error {
+	if text == "parallel" {
+		return d.Driver.SetSchedule(text, c)
+	}
+	d.before()
+	err := d.Driver.SetSchedule(text, c)
+	d.after()
+	return err
+}
+
+func TestX6_no_call_is_missed_where_two_threads_change_the_schedule(t *testing.T) {
+	built, err := host.Open(host.Options{Devices: 1})
+	require.NoError(t, err)
+	drv := &changedBeside{Driver: built}
+	rt, err := hal.Open(drv, 1)
+	require.NoError(t, err)
+	defer rt.Close()
+	drv.before = func() { require.NoError(t, rt.SetSchedule(nil, "parallel", driver.Caller{})) }
+	seen := uint32(0)
+	drv.after = func() { seen = rt.Status().Load() }
+	require.NoError(t, rt.SetSchedule(nil, "fifo", driver.Caller{}))
+	require.EqualValues(t, status.Stepped, seen, "the schedule is in force, and C code answers calls")
+	require.EqualValues(t, status.Stepped, rt.Status().Load())
+	require.NoError(t, rt.SetSchedule(nil, "parallel", driver.Caller{}))
+	require.Zero(t, rt.Status().Load())
+}
+
 func TestL3_words_of_a_stream_with_work_go_to_no_other_one(t *testing.T) {
 	rt, d := openStatus(t)
 	s := newStream(t, d, hal.StreamOptions{})

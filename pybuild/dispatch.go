@@ -55,11 +55,12 @@ func halstreamHostNext(ended, number int64, failure *C.char) int64 {
 	var unreported bool
 	switch {
 	case ended != 0:
-		text := ""
-		if failure != nil {
+		text, raised := "", failure != nil
+		if raised {
 			text = C.GoString(failure)
 		}
-		end := func() { task, unreported = q.DoneOrSit(t, failure != nil, failed(number, text), seats[t]) }
+		failure, seat := failed(number, text), seats[t] // seats only with Python's lock
+		end := func() { task, unreported = q.DoneOrSit(t, raised, failure, seat) }
 		if deterministic {
 			unlocked(end) // a thread waits for this end, and needs Python's lock next
 		} else {

@@ -69,7 +69,7 @@ static int64_t id_of(object *stream)
  * the calls freed, where only the way through Python's half knows what is to be done. */
 static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count)
 {
-    int64_t id = id_of(stream);
+    int64_t id = halstream_forked ? -1 : id_of(stream); /* nobody runs what a forked child adds */
     if (id >= 0 && halstream_burst_add(id, first, end, count)) return 1;
     hs_burst *b = id >= 0 ? halstream_burst_new(first, end, count) : NULL;
     if (b == NULL) {

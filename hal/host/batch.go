@@ -6,15 +6,18 @@ package host
 #include <sched.h>
 #endif
 
-// Called on the thread that it concerns. A thread of the batch policy gets its share
-// of the processors, but does not interrupt the thread that wakes it. Where the system
-// does not permit it nothing changes.
-static void hs_batch(int on) {
+// Changes the calling thread's policy from the usual one to the batch policy, or back,
+// and reports whether it did. It leaves other policies, which the program has chosen,
+// and the system may not permit a change. A thread of the batch policy gets its share
+// of the processors, but does not interrupt the thread that wakes it.
+static int hs_batch(int on) {
 #ifdef __linux__
 	struct sched_param p = {0};
-	sched_setscheduler(0, on ? SCHED_BATCH : SCHED_OTHER, &p);
+	if (sched_getscheduler(0) != (on ? SCHED_OTHER : SCHED_BATCH)) return 0;
+	return sched_setscheduler(0, on ? SCHED_BATCH : SCHED_OTHER, &p) == 0;
 #else
 	(void)on;
+	return 0;
 #endif
 }
 */
@@ -29,9 +32,11 @@ import "runtime"
 // has used up its slice of time, milliseconds later.
 func yieldToWaker() (end func()) {
 	runtime.LockOSThread()
-	C.hs_batch(1)
+	changed := C.hs_batch(1) == 1
 	return func() {
-		C.hs_batch(0)
+		if changed {
+			C.hs_batch(0)
+		}
 		runtime.UnlockOSThread()
 	}
 }

@@ -5,13 +5,18 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal/driver"
 )
 
-const policyBatch = 3 // of linux/sched.h
+// Policies of linux/sched.h.
+const (
+	policyBatch = 3
+	policyIdle  = 5
+)
 
 // policy returns the scheduling policy of the calling thread.
 func policy() uintptr {
@@ -47,4 +52,20 @@ func TestAThreadThatWasAnEngineIsAsBefore(t *testing.T) {
 	require.EqualValues(t, policyBatch, policy())
 	end()
 	require.Equal(t, before, policy())
+}
+
+func TestM12_a_policy_that_the_program_has_chosen_stays(t *testing.T) {
+	seen := make(chan [3]uintptr)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with its policy
+		var priority int32
+		syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, 0, policyIdle, uintptr(unsafe.Pointer(&priority)))
+		before := policy()
+		end := yieldToWaker()
+		during := policy()
+		end()
+		seen <- [3]uintptr{before, during, policy()}
+	}()
+	found := <-seen
+	require.Equal(t, [3]uintptr{policyIdle, policyIdle, policyIdle}, found)
 }
