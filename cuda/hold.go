@@ -155,7 +155,8 @@ func (h *held) end() {
 	h.s.dev.slots.give(h.slot)
 }
 
-// task enqueues work that runs on a thread of this package while the stream waits.
+// task enqueues work that runs on a thread of this package while the stream waits, and
+// that may use memory of the program.
 func (s *Stream) task(doing, title string, work, drop func()) error {
 	h := &held{what: C.HS_HOLD, title: title, drop: drop}
 	d := s.dev

@@ -96,7 +96,15 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 				e.opts.ID, time.Duration(limit)))
 		}
 	}
-	err := s.task(doing, fmt.Sprintf("wait for event %d with a limit", e.opts.ID), look, release)
+	// It is no task: the wait for an event of a lost device waits for tasks.
+	h := &held{what: C.HS_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
+	h.run = func() {
+		go func() {
+			look()
+			h.end()
+		}()
+	}
+	err := s.hold(h, doing)
 	if err != nil {
 		release()
 	}

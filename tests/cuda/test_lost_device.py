@@ -261,3 +261,24 @@ def test_a_device_lost_without_memory_operations(run_program: Program) -> None:
         "until(lambda: not any(thing() for thing in things), 'the end of the dropped functions')\n",
         FAKECUDA_MEMOPS="0",
     )
+
+
+def test_a_wait_with_a_limit_that_a_stream_is_in_ends_with_the_loss(run_program: Program) -> None:
+    run_program(
+        """
+import halstream as hs
+from halstream._core import _context
+from halstream.testing import Gate
+from look_alike import LIMIT, error, fault, until
+
+s, t, other = hs.Stream(), hs.Stream(), hs.Stream()
+gate = Gate(s)
+event = s.record()
+_context.wait_limited(t, event, 1000.0)
+until(lambda: "that need the host" not in t.describe(), "the wait with a limit")
+fault(other)
+for function in (t.synchronize, event.synchronize, hs.synchronize):
+    assert type(error(function, timeout=LIMIT)) is hs.DeviceLostError
+gate.open()
+"""
+    )
