@@ -96,7 +96,7 @@ def enter(
     switch_device: bool = True,
     *,
     ordinal: int | None = None,
-    forget_soft: bool = False,
+    forget_transient: bool = False,
 ) -> None:
     """Make `stream` current until the matching `leave`.
 
@@ -107,15 +107,15 @@ def enter(
         True also makes the stream's device current.
     ordinal : int or None
         The device whose current stream it becomes; None is its own.
-    forget_soft : bool
+    forget_transient : bool
         True: leaving returns to what the nearest context of that device set,
-        as if no soft `set_stream` had happened since, and keeps what was set
+        as if no transient `set_stream` had happened since, and keeps what was set
         inside for other devices (cupy).
     """
     top = _top.get()
     if ordinal is None:
         ordinal = stream._ordinal
-    restore = _without_soft(top, ordinal) if forget_soft else top
+    restore = _without_transient(top, ordinal) if forget_transient else top
     _top.set(
         _make(
             Entry,
@@ -126,7 +126,7 @@ def enter(
                 ordinal if switch_device else -1,
                 top,
                 True,
-                forget_soft,
+                forget_transient,
                 restore,
                 "",
             ),
@@ -280,7 +280,7 @@ def set_stream(
     *,
     ordinal: int | None = None,
     process: bool = False,
-    soft: bool = False,
+    transient: bool = False,
 ) -> None:
     """Change the current stream of the stream's device.
 
@@ -297,7 +297,7 @@ def set_stream(
     process : bool
         True: outside a context, the change holds for every task and thread
         that has not set its own (paddle and mindspore).
-    soft : bool
+    transient : bool
         True: the next context of the device forgets the change (cupy).
     """
     if ordinal is None:
@@ -309,12 +309,12 @@ def set_stream(
             _top.set(without_settings(top, ordinal))
     elif (top is not None and top[0] is own.key) or in_task():
         device = ordinal if switch_device else -1
-        _top.set(with_setting(top, ordinal, stream, device, soft))
+        _top.set(with_setting(top, ordinal, stream, device, transient))
         return
-    if soft:
-        own.soft.add(ordinal)
+    if transient:
+        own.transient.add(ordinal)
     else:
-        own.soft.discard(ordinal)
+        own.transient.discard(ordinal)
     if process:
         _process.streams[ordinal] = stream
         own.streams.pop(ordinal, None)
@@ -329,10 +329,10 @@ def reset() -> None:
     _process.reset()
 
 
-def _without_soft(top: Entry | None, ordinal: int) -> Entry | None:
-    """Return the stack without what soft settings made current on a device.
+def _without_transient(top: Entry | None, ordinal: int) -> Entry | None:
+    """Return the stack without what transient settings made current on a device.
 
-    What contexts set stays. A soft setting outside any context is forgotten
+    What contexts set stays. A transient setting outside any context is forgotten
     at once, for the context about to begin hides it anyway.
     """
     own = _thread.own
@@ -345,8 +345,8 @@ def _without_soft(top: Entry | None, ordinal: int) -> Entry | None:
                 break
             found = True
         entry = entry[4]
-    if entry is None and ordinal in own.soft:
-        own.soft.discard(ordinal)
+    if entry is None and ordinal in own.transient:
+        own.transient.discard(ordinal)
         own.streams.pop(ordinal, None)
     if not found:
         return top
@@ -367,9 +367,9 @@ def _set_stream_again(setting: Entry) -> None:
     """Repeat the stream of a setting; one without a stream hides what stands below it."""
     top = _top.get()
     if top is not None and top[0] is _thread.own.key:
-        _top.set(with_setting(top, setting.ordinal, setting.stream, -1, setting.soft))
+        _top.set(with_setting(top, setting.ordinal, setting.stream, -1, setting.transient))
     elif setting.stream is not None:
-        set_stream(setting.stream, False, ordinal=setting.ordinal, soft=setting.soft)
+        set_stream(setting.stream, False, ordinal=setting.ordinal, transient=setting.transient)
     else:
         _thread.own.streams.pop(setting.ordinal, None)
-        _thread.own.soft.discard(setting.ordinal)
+        _thread.own.transient.discard(setting.ordinal)

@@ -27,7 +27,8 @@ static uint32_t not_loaded = 1, *slow = &not_loaded;
 halstream_calls handles_calls = {.slow = &slow};
 PyTypeObject *handles_stream, *handles_event;
 static PyTypeObject *guard;
-PyObject *handles_raise;
+#define DEFINE_NAME(name, text) PyObject *name_##name;
+HANDLES_NAMES(DEFINE_NAME)
 
 PyObject *handles_python(PyObject *self, PyObject *name, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
@@ -62,7 +63,7 @@ PyObject *handles_failed(PyObject *self, const char *operation, PyObject *operan
     PyErr_NormalizeException(&type, &value, &traceback);
     PyObject *word = PyUnicode_FromString(operation);
     PyObject *none = word == NULL ? NULL
-                                  : PyObject_CallMethodObjArgs(self, handles_raise, value, word,
+                                  : PyObject_CallMethodObjArgs(self, name_raise, value, word,
                                                                operand == NULL ? Py_None : operand, NULL);
     Py_XDECREF(word);
     Py_XDECREF(type);
@@ -176,12 +177,18 @@ static int add_type(PyObject *module, PyTypeObject **type, PyType_Spec *spec, co
     return PyModule_AddObject(module, name, (PyObject *)*type);
 }
 
+static int intern_names(void)
+{
+#define INTERN_NAME(name, text) \
+    if ((name_##name = PyUnicode_InternFromString(text)) == NULL) return -1;
+    HANDLES_NAMES(INTERN_NAME)
+    return 0;
+}
+
 PyMODINIT_FUNC PyInit__handles(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    handles_raise = PyUnicode_InternFromString("_raise");
-    if (module != NULL && handles_raise != NULL && handles_event_names() == 0 && handles_stream_names() == 0 &&
-        handles_context_names() == 0 && handles_guard_names() == 0 &&
+    if (module != NULL && intern_names() == 0 &&
         add_type(module, &handles_stream, &handles_stream_spec, "StreamBase") == 0 &&
         add_type(module, &handles_event, &handles_event_spec, "EventBase") == 0 &&
         add_type(module, &guard, &handles_guard_spec, "GuardBase") == 0)

@@ -38,19 +38,21 @@ typedef struct {
     uint16_t flags;                /* PLAIN, SHARED: of its creation */
     uint8_t state;
     bool recorded;                 /* PLAIN */
-    bool lent;                     /* it is not closed with this object */
+    bool borrowed;                 /* it is not closed with this object */
 } Event;
 
 extern PyTypeObject *handles_stream, *handles_event;
 extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec;
 
-/* Names of attributes. */
-extern PyObject *handles_raise;
-
-int handles_stream_names(void);
-int handles_event_names(void);
-int handles_context_names(void);
-int handles_guard_names(void);
+/* Names of attributes and methods, as strings that Python has interned: name_wait is "_wait". */
+#define HANDLES_NAMES(NAME)                                                                                            \
+    NAME(create, "_create_event") NAME(device, "device") NAME(empty, "") NAME(enter, "_enter") NAME(get, "get") NAME(key, "key") \
+    NAME(leave, "_leave") NAME(nop, "_nop") NAME(ordinal, "_ordinal") NAME(other, "_other_stream")                     \
+    NAME(query, "_query") NAME(raise, "_raise") NAME(record, "_record") NAME(set, "set") NAME(streams, "streams")      \
+    NAME(synchronize_event, "_synchronize_event") NAME(synchronize_stream, "_synchronize_stream")                      \
+    NAME(wait, "_wait") NAME(wait_event, "_wait_event") NAME(wait_stream, "_wait_stream")
+#define DECLARE_NAME(name, text) extern PyObject *name_##name;
+HANDLES_NAMES(DECLARE_NAME)
 
 /* Functions of the module, and methods that another file than that of their type has. */
 PyObject *stream_remember(PyObject *module, PyObject *args);

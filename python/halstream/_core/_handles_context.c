@@ -10,34 +10,16 @@ extern int PyContextVar_Get(PyObject *variable, PyObject *otherwise, PyObject **
 extern PyObject *PyContextVar_Set(PyObject *variable, PyObject *value) __attribute__((weak));
 
 /* Places in an entry; the class is `_stack.Entry`. */
-enum { KEY, ORDINAL, STREAM, DEVICE, BELOW, CONTEXT, SOFT, RESTORE, LABEL, FIELDS };
+enum { KEY, ORDINAL, STREAM, DEVICE, BELOW, CONTEXT, TRANSIENT, RESTORE, LABEL, FIELDS };
 
 static PyObject *innermost, *settings, *process; /* the variable, the function that returns a thread's, the process's */
 static PyTypeObject *entry_type;
-static PyObject *name_get, *name_set, *name_key, *name_device, *name_streams, *name_enter, *name_leave, *empty, *minus_one;
 
 /* The settings of the thread that asked last. A thread's number is never given again. */
 static struct {
     uint64_t thread;
     PyObject *own, *key, *streams;
 } last;
-
-int handles_context_names(void)
-{
-    name_get = PyUnicode_InternFromString("get");
-    name_set = PyUnicode_InternFromString("set");
-    name_key = PyUnicode_InternFromString("key");
-    name_device = PyUnicode_InternFromString("device");
-    name_streams = PyUnicode_InternFromString("streams");
-    name_enter = PyUnicode_InternFromString("_enter");
-    name_leave = PyUnicode_InternFromString("_leave");
-    empty = PyUnicode_InternFromString("");
-    minus_one = PyLong_FromLong(-1);
-    return name_get && name_set && name_key && name_device && name_streams && name_enter && name_leave && empty &&
-                   minus_one
-               ? 0
-               : -1;
-}
 
 PyObject *context_forget(PyObject *module, PyObject *unused)
 {
@@ -127,7 +109,7 @@ PyObject *stream_enter(PyObject *self, PyObject *unused)
         return NULL;
     }
     /* Each SetItem takes a reference. */
-    PyObject *values[FIELDS] = {last.key, ordinal, self, ordinal, top, Py_True, Py_False, top, empty};
+    PyObject *values[FIELDS] = {last.key, ordinal, self, ordinal, top, Py_True, Py_False, top, name_empty};
     for (int i = 0; i < FIELDS; i++) {
         Py_INCREF(values[i]);
         PyTuple_SetItem(entry, i, values[i]);

@@ -1,18 +1,6 @@
 /* EventBase: the half of an event's class that answers without the core where it can. */
 #include "_handles.h"
 
-static PyObject *name_record, *name_wait, *name_query, *name_synchronize, *name_create;
-
-int handles_event_names(void)
-{
-    name_record = PyUnicode_InternFromString("_record");
-    name_wait = PyUnicode_InternFromString("_wait");
-    name_query = PyUnicode_InternFromString("_query");
-    name_synchronize = PyUnicode_InternFromString("_synchronize_event");
-    name_create = PyUnicode_InternFromString("_create_event");
-    return name_record && name_wait && name_query && name_synchronize && name_create ? 0 : -1;
-}
-
 /* Flags of creation with which an event needs the core from its first moment on; the rest is BLOCKING_SYNC. */
 #define TIMING 1
 #define ALWAYS_CORE (~(1 | 2))
@@ -38,7 +26,7 @@ static void become_shared(Event *e, int64_t id)
 static void forget(Event *e)
 {
     if (e->state == PLAIN) --*handles_calls.plain;
-    if (e->state >= SHARED && !e->lent) handles_drop(e->id);
+    if (e->state >= SHARED && !e->borrowed) handles_drop(e->id);
     e->state = EMPTY;
 }
 
@@ -156,7 +144,7 @@ static PyObject *event_synchronize(PyObject *self, PyObject *const *args, Py_ssi
         if (!PyErr_Occurred()) Py_RETURN_NONE;
         return handles_failed(self, "synchronize", NULL);
     }
-    return handles_python(self, name_synchronize, args, n, keywords);
+    return handles_python(self, name_synchronize_event, args, n, keywords);
 }
 
 static PyObject *event_create(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
@@ -169,7 +157,7 @@ static PyObject *event_create(PyObject *self, PyObject *const *args, Py_ssize_t 
             handles_reap();
             e->ordinal = (int32_t)ordinal;
             e->flags = (uint16_t)flags;
-            e->lent = false;
+            e->borrowed = false;
             become_plain(e, false);
             Py_RETURN_NONE;
         }
@@ -196,7 +184,11 @@ static int set_id(PyObject *self, PyObject *value, void *unused)
         id = PyLong_AsLongLong(value);
         if (id == -1 && PyErr_Occurred()) return -1;
     }
-    if (e->state == PLAIN) --*handles_calls.plain;
+    if (value != NULL) {
+        forget(e); /* as an event that is made again with __init__ */
+    } else if (e->state == PLAIN) {
+        --*handles_calls.plain;
+    }
     e->state = value == NULL ? EMPTY : CORE;
     e->id = id;
     return 0;
@@ -205,7 +197,7 @@ static int set_id(PyObject *self, PyObject *value, void *unused)
 static PyObject *get_owned(PyObject *self, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(!((Event *)self)->lent);
+    return PyBool_FromLong(!((Event *)self)->borrowed);
 }
 
 static int set_owned(PyObject *self, PyObject *value, void *unused)
@@ -213,7 +205,7 @@ static int set_owned(PyObject *self, PyObject *value, void *unused)
     (void)unused;
     int owned = value == NULL ? 1 : PyObject_IsTrue(value);
     if (owned < 0) return -1;
-    ((Event *)self)->lent = !owned;
+    ((Event *)self)->borrowed = !owned;
     return 0;
 }
 
@@ -268,7 +260,8 @@ static PyMethodDef methods[] = {
      "Parameters\n----------\n"
      "timeout : float or None\n    Seconds; None waits for ever.\n\n"
      "Raises\n------\n"
-     "WaitTimeoutError\n    When the limit comes first; the work goes on.\n"},
+     "WaitTimeoutError\n    When the limit comes first; the work goes on.\n"
+     "ClosedError\n    If the event is closed.\n"},
     {"_create", KEYWORDS(event_create),
      "_create($self, ordinal, flags)\n--\n\n"
      "Make a new event of a device (-1: that of its first record), which this object closes.\n"},
@@ -279,7 +272,7 @@ static PyGetSetDef attributes[] = {
     {"_id", get_id, set_id, "The runtime's number of the event.", NULL},
     {"_owned", get_owned, set_owned, "False for a wrapper of an event that is closed by its handle.", NULL},
     {"_plain", get_plain, NULL,
-     "Whether it was recorded, its device and flags, if that can be told without the core; else None.", NULL},
+     "Whether it was recorded, its device and flags, if they are known without the core; else None.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

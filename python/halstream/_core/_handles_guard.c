@@ -10,16 +10,6 @@ typedef struct {
     PyObject *there, *there_stream; /* the same of the stream's device, if that is another one */
 } Guard;
 
-static PyObject *name_other, *name_leave, *name_ordinal;
-
-int handles_guard_names(void)
-{
-    name_other = PyUnicode_InternFromString("_other_stream");
-    name_leave = PyUnicode_InternFromString("_leave");
-    name_ordinal = PyUnicode_InternFromString("_ordinal");
-    return name_other && name_leave && name_ordinal ? 0 : -1;
-}
-
 static void put(PyObject **place, PyObject *value)
 {
     PyObject *before = *place;
@@ -52,6 +42,11 @@ static PyObject *guard_enter(PyObject *self, PyObject *unused)
     if (stream == NULL || !PyObject_TypeCheck(stream, handles_stream)) {
         stream = handles_python(self, name_other, NULL, 0, NULL);
         if (stream == NULL) return NULL;
+        if (!PyObject_TypeCheck(stream, handles_stream)) { /* of a subclass that overrides the method */
+            PyErr_Format(PyExc_TypeError, "_other_stream() returned %R, which is no stream", stream);
+            Py_DECREF(stream);
+            return NULL;
+        }
     } else {
         Py_INCREF(stream); /* code that runs meanwhile may replace it */
     }

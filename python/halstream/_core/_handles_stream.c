@@ -1,19 +1,6 @@
 /* StreamBase: the half of a stream's class that answers without the core where it can. */
 #include "_handles.h"
 
-static PyObject *name_record, *name_wait_event, *name_wait_stream, *name_query, *name_synchronize, *name_nop;
-
-int handles_stream_names(void)
-{
-    name_record = PyUnicode_InternFromString("_record");
-    name_wait_event = PyUnicode_InternFromString("_wait_event");
-    name_wait_stream = PyUnicode_InternFromString("_wait_stream");
-    name_query = PyUnicode_InternFromString("_query");
-    name_synchronize = PyUnicode_InternFromString("_synchronize_stream");
-    name_nop = PyUnicode_InternFromString("_nop");
-    return name_record && name_wait_event && name_wait_stream && name_query && name_synchronize && name_nop ? 0 : -1;
-}
-
 const halstream_status *stream_words(Stream *s)
 {
     if (s->id > 0) {
@@ -139,7 +126,7 @@ static PyObject *stream_synchronize(PyObject *self, PyObject *const *args, Py_ss
         if (!PyErr_Occurred()) Py_RETURN_NONE;
         return handles_failed(self, "synchronize", NULL);
     }
-    return handles_python(self, name_synchronize, args, n, keywords);
+    return handles_python(self, name_synchronize_stream, args, n, keywords);
 }
 
 static PyObject *stream_nop(PyObject *self, PyObject *unused)
@@ -232,7 +219,11 @@ static PyMethodDef methods[] = {
      "    stream and what its head operation waits for.\n"
      "Exception\n    The first exception of a function given to `call_checked`, once.\n\n"
      "Notes\n-----\nContract S4. Ctrl-C raises `KeyboardInterrupt` within 0.1 s.\n"},
-    {"nop", stream_nop, METH_NOARGS, "nop($self)\n--\n\nEnqueue an operation that does nothing.\n"},
+    {"nop", stream_nop, METH_NOARGS,
+     "nop($self)\n--\n\n"
+     "Enqueue an operation that does nothing.\n\n"
+     "Raises\n------\n"
+     "ClosedError\n    If the stream is closed.\n"},
     {"__enter__", stream_enter, METH_NOARGS, "__enter__($self)\n--\n\nMake the stream and its device current.\n"},
     {"__exit__", (PyCFunction)(void (*)(void))stream_exit, METH_FASTCALL,
      "__exit__($self, *exc_info)\n--\n\nRestore what was current before.\n"},

@@ -30,14 +30,14 @@ class Key:
 class Settings:
     """What a thread chose outside any context."""
 
-    __slots__ = ("__weakref__", "device", "key", "soft", "streams")
+    __slots__ = ("__weakref__", "device", "key", "streams", "transient")
 
     def __init__(self) -> None:
         # An object, not the thread's number: numbers are used again.
         self.key = Key()
         self.device: int | None = None
         self.streams: dict[int, Stream] = {}
-        self.soft: set[int] = set()  # devices whose entry in `streams` is soft
+        self.transient: set[int] = set()  # devices whose entry in `streams` is transient
 
     def reset(self) -> None:
         self.key.retired = True
@@ -45,7 +45,7 @@ class Settings:
         _handles.forget()
         self.device = None
         self.streams.clear()
-        self.soft.clear()
+        self.transient.clear()
 
 
 class _Thread(threading.local):
@@ -67,7 +67,7 @@ class Entry(NamedTuple):
     context: bool  # True for a context: leaving it removes the entry and the settings above it
     # True for cupy's use(), which the next context forgets, and for cupy's
     # contexts, which undo nothing but the stream of their device.
-    soft: bool
+    transient: bool
     restore: Entry | None  # top of the stack after leaving
     label: str = ""  # name the device was chosen by, "" for none (paddle)
 
@@ -98,7 +98,7 @@ class _Process(State):
         own = thread.own
         return (
             innermost.get(),
-            (own.device, dict(own.streams), set(own.soft)),
+            (own.device, dict(own.streams), set(own.transient)),
             (self.device, self.label, dict(self.streams), self.blocking, self.memory_limit),
         )
 
@@ -106,11 +106,11 @@ class _Process(State):
         top, chosen, process = saved
         own = thread.own
         innermost.set(top)
-        own.device, streams, soft = chosen
+        own.device, streams, transient = chosen
         own.streams.clear()
         own.streams.update(streams)
-        own.soft.clear()
-        own.soft.update(soft)
+        own.transient.clear()
+        own.transient.update(transient)
         self.device, self.label, streams, self.blocking, self.memory_limit = process
         self.streams.clear()
         self.streams.update(streams)
@@ -166,7 +166,7 @@ def with_setting(
     ordinal: int,
     stream: Stream | None,
     device: int,
-    soft: bool,
+    transient: bool,
     label: str = "",
 ) -> Entry:
     """Return the stack with a setting above the innermost context.
@@ -187,7 +187,7 @@ def with_setting(
         below = below[4]
     for entry in reversed(kept):
         below = entry._replace(below=below)
-    return Entry(key, ordinal, stream, device, below, False, soft, None, label)
+    return Entry(key, ordinal, stream, device, below, False, transient, None, label)
 
 
 def without_settings(top: Entry | None, ordinal: int) -> Entry | None:

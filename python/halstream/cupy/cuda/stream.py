@@ -48,11 +48,11 @@ class _BaseStream(core.Stream):
 
     def use(self: S) -> S:
         """Make it current on the current device, until the next ``with`` ends."""
-        _current.set_stream(self, False, ordinal=self._here(), soft=True)
+        _current.set_stream(self, False, ordinal=self._here(), transient=True)
         return self
 
     def __enter__(self: S) -> S:
-        _current.enter(self, False, ordinal=self._here(), forget_soft=True)
+        _current.enter(self, False, ordinal=self._here(), forget_transient=True)
         return self
 
     def __exit__(self, *args: object) -> None:
