@@ -17,9 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _stack
+from ._handles import Entry
 from ._handles import current_device as current_device
 from ._handles import current_stream as current_stream
-from ._stack import Entry, in_task, inside, taken_out, with_setting, without_settings
+from ._stack import in_task, inside, taken_out, with_setting, without_settings
 from ._strict import strict as _strict
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 _top = _stack.innermost
 _thread = _stack.thread
 _process = _stack.process
-# Building the tuple directly costs half of what the class's constructor does.
-_make = tuple.__new__
 
 
 def process_device() -> tuple[int, str]:
@@ -116,22 +115,8 @@ def enter(
     if ordinal is None:
         ordinal = stream._ordinal
     restore = _without_transient(top, ordinal) if forget_transient else top
-    _top.set(
-        _make(
-            Entry,
-            (
-                _thread.own.key,
-                ordinal,
-                stream,
-                ordinal if switch_device else -1,
-                top,
-                True,
-                forget_transient,
-                restore,
-                "",
-            ),
-        )
-    )
+    device = ordinal if switch_device else -1
+    _top.set(Entry(_thread.own.key, ordinal, stream, device, top, True, forget_transient, restore))
 
 
 def enter_device(ordinal: int, label: str = "") -> None:
@@ -200,8 +185,8 @@ def leave(stream: Stream | None = None, *, device: int | None = None) -> None:
         If this thread is in no such context.
     """
     top = _top.get()
-    if top is not None and top[5] and top[2] is stream and stream is not None and top[0] is _thread.own.key:
-        _top.set(top[7])
+    if top is not None and top.context and top.stream is stream and stream is not None and top.key is _thread.own.key:
+        _top.set(top.restore)
         return
     _leave_entry(top, _find(top, stream, device))
 
@@ -226,7 +211,7 @@ def leave_device(ordinal: int | None = None) -> None:
     while entry is not None and entry is not left:
         if entry.ordinal >= 0:
             kept.append(entry)
-        entry = entry[4]
+        entry = entry.below
     if _leave_entry(top, left):
         for setting in reversed(kept):
             _set_stream_again(setting)
@@ -237,13 +222,13 @@ def _find(top: Entry | None, stream: Stream | None, device: int | None) -> Entry
     key = _thread.own.key
     entry = top
     while entry is not None:
-        if entry[5] and (entry[0] is key or entry[0].retired):
+        if entry.context and (entry.key is key or entry.key.retired):
             if stream is not None:
-                if entry[2] is stream:
+                if entry.stream is stream:
                     return entry
-            elif device is None or (entry[2] is None and entry[3] == device):
+            elif device is None or (entry.stream is None and entry.device == device):
                 return entry
-        entry = entry[4]
+        entry = entry.below
     raise IndexError("leaving a stream context that this thread has not entered")
 
 
@@ -253,12 +238,12 @@ def _leave_entry(top: Entry | None, left: Entry) -> bool:
     entry = top
     while entry is not None and entry is not left:
         above.append(entry)
-        entry = entry[4]
-    if any(entry[5] for entry in above):
+        entry = entry.below
+    if any(entry.context for entry in above):
         _top.set(taken_out(top, left))
         return False
-    _top.set(left[7])
-    if left[6]:
+    _top.set(left.restore)
+    if left.transient:
         for setting in reversed(above):
             _set_again(setting, left)
     return True
@@ -268,7 +253,7 @@ def set_device(ordinal: int) -> None:
     """Change the current device; undone when the innermost context, or else the task, ends."""
     top = _top.get()
     own = _thread.own
-    if (top is not None and top[0] is own.key) or in_task():
+    if (top is not None and top.key is own.key) or in_task():
         _top.set(with_setting(top, -1, None, ordinal, False))
     else:
         own.device = ordinal
@@ -307,7 +292,7 @@ def set_stream(
     if process and not inside(top, own.key):
         if top is not None:
             _top.set(without_settings(top, ordinal))
-    elif (top is not None and top[0] is own.key) or in_task():
+    elif (top is not None and top.key is own.key) or in_task():
         device = ordinal if switch_device else -1
         _top.set(with_setting(top, ordinal, stream, device, transient))
         return
@@ -340,18 +325,18 @@ def _without_transient(top: Entry | None, ordinal: int) -> Entry | None:
     found = False
     entry = top
     while entry is not None:
-        if entry[1] == ordinal and entry[0] is key:
-            if entry[5] or not entry[6]:
+        if entry.ordinal == ordinal and entry.key is key:
+            if entry.context or not entry.transient:
                 break
             found = True
-        entry = entry[4]
+        entry = entry.below
     if entry is None and ordinal in own.transient:
         own.transient.discard(ordinal)
         own.streams.pop(ordinal, None)
     if not found:
         return top
     chosen = own.streams.get(ordinal) or _process.streams.get(ordinal)
-    stream = chosen if entry is None else entry[2]
+    stream = chosen if entry is None else entry.stream
     return with_setting(top, ordinal, stream, -1, False)
 
 
@@ -366,7 +351,7 @@ def _set_again(setting: Entry, left: Entry) -> None:
 def _set_stream_again(setting: Entry) -> None:
     """Repeat the stream of a setting; one without a stream hides what stands below it."""
     top = _top.get()
-    if top is not None and top[0] is _thread.own.key:
+    if top is not None and top.key is _thread.own.key:
         _top.set(with_setting(top, setting.ordinal, setting.stream, -1, setting.transient))
     elif setting.stream is not None:
         set_stream(setting.stream, False, ordinal=setting.ordinal, transient=setting.transient)

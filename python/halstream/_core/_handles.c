@@ -25,8 +25,7 @@
 
 static uint32_t not_loaded = 1, *slow = &not_loaded;
 halstream_calls handles_calls = {.slow = &slow};
-PyTypeObject *handles_stream, *handles_event;
-static PyTypeObject *guard;
+PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices;
 #define DEFINE_NAME(name, text) PyObject *name_##name;
 HANDLES_NAMES(DEFINE_NAME)
 
@@ -153,15 +152,16 @@ static PyMethodDef functions[] = {
      "remember($module, stream, event, flags, /)\n--\n\n"
      "Let streams of a class make new events of another class without asking Python's code.\n"},
     {"stack", context_stack, METH_VARARGS,
-     "stack($module, innermost, entry, settings, process, /)\n--\n\n"
+     "stack($module, innermost, settings, process, /)\n--\n\n"
      "Say where the current device and the current streams are kept.\n"},
-    {"forget", context_forget, METH_NOARGS,
-     "forget($module, /)\n--\n\nForget the key of the thread that asked last; it may have another one now.\n"},
     {"current_device", context_device, METH_NOARGS,
      "current_device($module, /)\n--\n\nReturn the ordinal of the calling task's current device.\n"},
     {"current_stream", context_current, METH_O,
      "current_stream($module, ordinal, /)\n--\n\n"
      "Return the stream that is current on a device, None for its default stream.\n"},
+    {"guards", guard_class, METH_O, "guards($module, class, /)\n--\n\nLet `stream` make objects of a class of guards.\n"},
+    {"stream", (PyCFunction)(void (*)(void))guard_of, METH_FASTCALL | METH_KEYWORDS,
+     "stream($module, stream)\n--\n\ntorch.cuda.stream (2.15): None changes nothing.\n"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -191,7 +191,9 @@ PyMODINIT_FUNC PyInit__handles(void)
     if (module != NULL && intern_names() == 0 &&
         add_type(module, &handles_stream, &handles_stream_spec, "StreamBase") == 0 &&
         add_type(module, &handles_event, &handles_event_spec, "EventBase") == 0 &&
-        add_type(module, &guard, &handles_guard_spec, "GuardBase") == 0)
+        add_type(module, &handles_guard, &handles_guard_spec, "GuardBase") == 0 &&
+        add_type(module, &handles_entry, &handles_entry_spec, "Entry") == 0 &&
+        add_type(module, &handles_choices, &handles_choices_spec, "ChoicesBase") == 0)
         return module;
     Py_XDECREF(module);
     return NULL;

@@ -41,14 +41,35 @@ typedef struct {
     bool borrowed;                 /* it is not closed with this object */
 } Event;
 
-extern PyTypeObject *handles_stream, *handles_event;
-extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec;
+/* One element of the stack of current streams; `_handles_entry.c` says what its fields are. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *key, *stream, *below, *restore, *label; /* never NULL */
+    PyObject *token; /* of the context variable, NULL if Python's code made the entry */
+    int ordinal, device;
+    bool context, transient;
+} Entry;
+
+/* What a thread, or the process, chose outside any context. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *key, *device, *streams; /* never NULL; the last is a dictionary */
+} Choices;
+
+/* What was current before a guard was entered: a device and its stream, and the same of the
+ * entered stream's device, if that is another one; NULL where there is nothing. */
+typedef struct {
+    PyObject *here, *here_stream, *there, *there_stream;
+} Before;
+
+extern PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices;
+extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, handles_entry_spec, handles_choices_spec;
 
 /* Names of attributes and methods, as strings that Python has interned: name_wait is "_wait". */
 #define HANDLES_NAMES(NAME)                                                                                            \
-    NAME(create, "_create_event") NAME(device, "device") NAME(empty, "") NAME(enter, "_enter") NAME(get, "get") NAME(key, "key") \
+    NAME(create, "_create_event") NAME(empty, "") NAME(enter, "_enter") NAME(get, "get")                 \
     NAME(leave, "_leave") NAME(nop, "_nop") NAME(ordinal, "_ordinal") NAME(other, "_other_stream")                     \
-    NAME(query, "_query") NAME(raise, "_raise") NAME(record, "_record") NAME(set, "set") NAME(streams, "streams")      \
+    NAME(query, "_query") NAME(raise, "_raise") NAME(record, "_record") NAME(set, "set")                               \
     NAME(synchronize_event, "_synchronize_event") NAME(synchronize_stream, "_synchronize_stream")                      \
     NAME(wait, "_wait") NAME(wait_event, "_wait_event") NAME(wait_stream, "_wait_stream")
 #define DECLARE_NAME(name, text) extern PyObject *name_##name;
@@ -59,9 +80,15 @@ PyObject *stream_remember(PyObject *module, PyObject *args);
 PyObject *stream_enter(PyObject *self, PyObject *unused);
 PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *context_stack(PyObject *module, PyObject *args);
-PyObject *context_forget(PyObject *module, PyObject *unused);
 PyObject *context_device(PyObject *module, PyObject *unused);
 PyObject *context_current(PyObject *module, PyObject *ordinal);
+PyObject *guard_class(PyObject *module, PyObject *class);
+PyObject *guard_of(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
+
+/* Makes a stream current as stream_enter does, and notes what was before; -1 with an exception. */
+int context_enter(Stream *stream, Before *before);
+void before_clear(Before *before);
+Entry *entry_new(PyObject *key, PyObject *stream, PyObject *below, PyObject *restore, PyObject *label);
 
 /* Calls self.NAME(*args, **keywords). */
 PyObject *handles_python(PyObject *self, PyObject *name, PyObject *const *args, Py_ssize_t n, PyObject *keywords);

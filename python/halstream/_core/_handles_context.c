@@ -1,52 +1,41 @@
 /* The current device and stream: what `_current` does when nothing unusual is on the stack.
  *
- * The stack is Python's (`_stack`): entries are tuples in a context variable, so each task of
- * asyncio has its own. What is here reads and makes the same entries without a frame. */
+ * The stack is a context variable, so each task of asyncio has its own. What is here reads
+ * and makes the same entries as `_current` without a frame. */
 #include "_handles.h"
 
 /* CPython's functions for context variables are not in the stable interface; every version from
  * 3.10 on has them. Where one has not, the variable's methods do the same. */
 extern int PyContextVar_Get(PyObject *variable, PyObject *otherwise, PyObject **value) __attribute__((weak));
 extern PyObject *PyContextVar_Set(PyObject *variable, PyObject *value) __attribute__((weak));
+extern int PyContextVar_Reset(PyObject *variable, PyObject *token) __attribute__((weak));
 
-/* Places in an entry; the class is `_stack.Entry`. */
-enum { KEY, ORDINAL, STREAM, DEVICE, BELOW, CONTEXT, TRANSIENT, RESTORE, LABEL, FIELDS };
+static PyObject *innermost, *settings; /* the variable, and the function that returns a thread's choices */
+static Choices *process;
 
-static PyObject *innermost, *settings, *process; /* the variable, the function that returns a thread's, the process's */
-static PyTypeObject *entry_type;
-
-/* The settings of the thread that asked last. A thread's number is never given again. */
+/* The choices of the thread that asked last. A thread's number is never given again. */
 static struct {
     uint64_t thread;
-    PyObject *own, *key, *streams;
+    Choices *own;
 } last;
 
-PyObject *context_forget(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    PyObject *before[] = {last.own, last.key, last.streams};
-    last.thread = 0;
-    last.own = last.key = last.streams = NULL;
-    for (int i = 0; i < 3; i++) Py_XDECREF(before[i]);
-    Py_RETURN_NONE;
-}
-
-/* stack(innermost, entry, settings, process): where the current device and streams are kept. */
+/* stack(innermost, settings, process): where the current device and streams are kept. */
 PyObject *context_stack(PyObject *module, PyObject *args)
 {
-    PyObject *variable, *entry, *function, *choices;
-    if (!PyArg_ParseTuple(args, "OO!OO", &variable, &PyType_Type, &entry, &function, &choices)) return NULL;
-    PyObject *before[] = {innermost, (PyObject *)entry_type, settings, process};
+    (void)module;
+    PyObject *variable, *function, *choices;
+    if (!PyArg_ParseTuple(args, "OOO!", &variable, &function, handles_choices, &choices)) return NULL;
+    PyObject *before[] = {innermost, settings, (PyObject *)process, (PyObject *)last.own};
     Py_INCREF(variable);
-    Py_INCREF(entry);
     Py_INCREF(function);
     Py_INCREF(choices);
     innermost = variable;
-    entry_type = (PyTypeObject *)entry;
     settings = function;
-    process = choices;
+    process = (Choices *)choices;
+    last.thread = 0;
+    last.own = NULL;
     for (int i = 0; i < 4; i++) Py_XDECREF(before[i]);
-    return context_forget(module, NULL);
+    Py_RETURN_NONE;
 }
 
 /* Makes `last` the calling thread's. */
@@ -54,20 +43,17 @@ static int own_settings(void)
 {
     uint64_t thread = PyThreadState_GetID(PyThreadState_Get());
     if (thread == last.thread && last.own != NULL) return 0;
-    PyObject *own = PyObject_CallNoArgs(settings), *key = NULL, *streams = NULL;
-    if (own != NULL) key = PyObject_GetAttr(own, name_key);
-    if (key != NULL) streams = PyObject_GetAttr(own, name_streams);
-    if (streams == NULL) {
-        Py_XDECREF(own);
-        Py_XDECREF(key);
+    PyObject *own = PyObject_CallNoArgs(settings);
+    if (own == NULL) return -1;
+    if (!PyObject_TypeCheck(own, handles_choices)) {
+        PyErr_Format(PyExc_TypeError, "%R are no choices", own);
+        Py_DECREF(own);
         return -1;
     }
-    PyObject *before[] = {last.own, last.key, last.streams};
+    Choices *before = last.own;
     last.thread = thread;
-    last.own = own;
-    last.key = key;
-    last.streams = streams;
-    for (int i = 0; i < 3; i++) Py_XDECREF(before[i]);
+    last.own = (Choices *)own;
+    Py_XDECREF(before);
     /* What was let go of may have run Python's code, and another thread in it. */
     return thread == last.thread && last.own != NULL ? 0 : own_settings();
 }
@@ -80,47 +66,58 @@ static PyObject *top_get(void)
     return PyContextVar_Get(innermost, NULL, &top) < 0 ? NULL : top;
 }
 
-static int top_set(PyObject *top)
+/* Returns what undoes it, or NULL. */
+static PyObject *top_set(PyObject *top)
 {
-    PyObject *token = PyContextVar_Set ? PyContextVar_Set(innermost, top)
-                                       : PyObject_CallMethodObjArgs(innermost, name_set, top, NULL);
-    Py_XDECREF(token);
-    return token == NULL ? -1 : 0;
+    return PyContextVar_Set ? PyContextVar_Set(innermost, top) : PyObject_CallMethodObjArgs(innermost, name_set, top, NULL);
 }
 
-static PyObject *field(PyObject *entry, int which) { return PyTuple_GetItem(entry, which); }
+static Entry *entry_of(PyObject *link) { return Py_IS_TYPE(link, handles_entry) ? (Entry *)link : NULL; }
 
-static long number(PyObject *entry, int which) { return PyLong_AsLong(field(entry, which)); }
+/* Makes a stream current, in front of `top`. The thread's choices were looked up before. */
+static int push(Stream *s, PyObject *top)
+{
+    Entry *e = entry_new(last.own->key, (PyObject *)s, top, top, name_empty);
+    if (e == NULL) return -1;
+    e->ordinal = e->device = s->ordinal;
+    e->context = true;
+    e->token = top_set((PyObject *)e);
+    int failed = e->token == NULL;
+    Py_DECREF(e);
+    return failed ? -1 : 0;
+}
 
 PyObject *stream_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    Stream *s = (Stream *)self;
-    if (s->id == 0 || innermost == NULL) return handles_python(self, name_enter, NULL, 0, NULL);
+    if (((Stream *)self)->id == 0 || innermost == NULL) return handles_python(self, name_enter, NULL, 0, NULL);
     PyObject *top = top_get();
     if (top == NULL) return NULL;
-    PyObject *entry = PyType_GenericAlloc(entry_type, FIELDS);
-    PyObject *ordinal = PyLong_FromLong(s->ordinal);
-    /* Last, as the collector may have run Python's code, and another thread in it. */
-    if (entry == NULL || ordinal == NULL || own_settings() < 0) {
-        Py_DECREF(top);
-        Py_XDECREF(entry);
-        Py_XDECREF(ordinal);
-        return NULL;
-    }
-    /* Each SetItem takes a reference. */
-    PyObject *values[FIELDS] = {last.key, ordinal, self, ordinal, top, Py_True, Py_False, top, name_empty};
-    for (int i = 0; i < FIELDS; i++) {
-        Py_INCREF(values[i]);
-        PyTuple_SetItem(entry, i, values[i]);
-    }
-    int failed = top_set(entry);
-    Py_DECREF(ordinal);
+    int failed = own_settings() < 0 || push((Stream *)self, top) < 0;
     Py_DECREF(top);
-    Py_DECREF(entry);
     if (failed) return NULL;
     Py_INCREF(self);
     return self;
+}
+
+/* Puts what stood below an entry on top again. The variable's token saves what a new value
+ * takes, but is good for one use, in the very context in which the entry was made. */
+static int pop(Entry *e)
+{
+    PyObject *token = e->token;
+    e->token = NULL;
+    if (token != NULL && PyContextVar_Reset) {
+        int failed = PyContextVar_Reset(innermost, token);
+        Py_DECREF(token);
+        if (!failed) return 0;
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_RuntimeError)) return -1;
+        PyErr_Clear();
+        token = NULL;
+    }
+    Py_XDECREF(token);
+    token = top_set(e->restore);
+    Py_XDECREF(token);
+    return token == NULL ? -1 : 0;
 }
 
 PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
@@ -129,9 +126,9 @@ PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
     if (innermost == NULL) return handles_python(self, name_leave, NULL, 0, NULL);
     PyObject *top = top_get();
     if (top == NULL) return NULL;
-    bool plain = Py_IS_TYPE(top, entry_type) && field(top, STREAM) == self && field(top, CONTEXT) == Py_True;
-    if (plain && own_settings() == 0 && field(top, KEY) == last.key) {
-        int failed = top_set(field(top, RESTORE));
+    Entry *e = entry_of(top);
+    if (e != NULL && e->stream == self && e->context && own_settings() == 0 && e->key == last.own->key) {
+        int failed = pop(e);
         Py_DECREF(top);
         if (failed) return NULL;
         Py_RETURN_NONE;
@@ -140,14 +137,42 @@ PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
     return PyErr_Occurred() ? NULL : handles_python(self, name_leave, NULL, 0, NULL);
 }
 
-/* The innermost entry of this thread that sets a field, NULL if there is none; borrowed from `top`. */
-static PyObject *set_by(PyObject *top, int which, long at_least, long at_most)
+static PyObject *new_reference(PyObject *o)
 {
-    for (PyObject *entry = top; entry != Py_None; entry = field(entry, BELOW)) {
-        long value = number(entry, which);
-        if (value >= at_least && value <= at_most && field(entry, KEY) == last.key) return entry;
+    Py_XINCREF(o);
+    return o;
+}
+
+/* Returns the current device, borrowed. The thread's choices were looked up before. */
+static PyObject *device_number(PyObject *top, long *device)
+{
+    for (Entry *e = entry_of(top); e != NULL; e = entry_of(e->below)) {
+        if (e->device >= 0 && e->key == last.own->key) {
+            *device = e->device;
+            return NULL;
+        }
     }
-    return NULL;
+    return last.own->device == Py_None ? process->device : last.own->device;
+}
+
+static PyObject *device_object(PyObject *top)
+{
+    long device;
+    PyObject *found = device_number(top, &device);
+    return found == NULL ? PyLong_FromLong(device) : new_reference(found);
+}
+
+/* Returns the current stream of a device, None for its default stream, NULL with an exception. */
+static PyObject *stream_object(PyObject *top, PyObject *ordinal)
+{
+    long where = PyLong_AsLong(ordinal);
+    if (where == -1 && PyErr_Occurred()) return NULL;
+    for (Entry *e = entry_of(top); e != NULL; e = entry_of(e->below))
+        if (e->ordinal == where && e->key == last.own->key) return new_reference(e->stream);
+    PyObject *stream = PyDict_GetItemWithError(last.own->streams, ordinal);
+    if (stream == NULL && !PyErr_Occurred()) stream = PyDict_GetItemWithError(process->streams, ordinal);
+    if (stream == NULL && !PyErr_Occurred()) stream = Py_None;
+    return new_reference(stream);
 }
 
 PyObject *context_device(PyObject *module, PyObject *unused)
@@ -155,16 +180,7 @@ PyObject *context_device(PyObject *module, PyObject *unused)
     (void)module, (void)unused;
     PyObject *top = top_get();
     if (top == NULL) return NULL;
-    PyObject *device = NULL;
-    if (own_settings() == 0) {
-        PyObject *entry = top == Py_None ? NULL : set_by(top, DEVICE, 0, LONG_MAX);
-        device = entry == NULL ? PyObject_GetAttr(last.own, name_device) : field(entry, DEVICE);
-        if (entry != NULL) Py_INCREF(device);
-        if (device == Py_None) {
-            Py_DECREF(device);
-            device = PyObject_GetAttr(process, name_device);
-        }
-    }
+    PyObject *device = own_settings() == 0 ? device_object(top) : NULL;
     Py_DECREF(top);
     return device;
 }
@@ -172,26 +188,38 @@ PyObject *context_device(PyObject *module, PyObject *unused)
 PyObject *context_current(PyObject *module, PyObject *ordinal)
 {
     (void)module;
-    long where = PyLong_AsLong(ordinal);
-    if (where == -1 && PyErr_Occurred()) return NULL;
     PyObject *top = top_get();
     if (top == NULL) return NULL;
-    PyObject *stream = NULL;
-    if (own_settings() == 0) {
-        PyObject *entry = top == Py_None ? NULL : set_by(top, ORDINAL, where, where);
-        if (entry != NULL) {
-            stream = field(entry, STREAM);
-        } else {
-            stream = PyDict_GetItemWithError(last.streams, ordinal);
-            if (stream == NULL && !PyErr_Occurred()) {
-                PyObject *streams = PyObject_GetAttr(process, name_streams);
-                if (streams != NULL) stream = PyDict_GetItemWithError(streams, ordinal);
-                Py_XDECREF(streams); /* the process keeps it */
-                if (stream == NULL && !PyErr_Occurred()) stream = Py_None;
-            }
-        }
-    }
-    Py_XINCREF(stream);
+    PyObject *stream = own_settings() == 0 ? stream_object(top, ordinal) : NULL;
     Py_DECREF(top);
     return stream;
+}
+
+int context_enter(Stream *s, Before *before)
+{
+    *before = (Before){NULL, NULL, NULL, NULL};
+    /* A stream of cupy may be known by its handle only. */
+    PyObject *number = s->id ? PyLong_FromLong(s->ordinal) : PyObject_GetAttr((PyObject *)s, name_ordinal);
+    PyObject *top = number == NULL ? NULL : top_get();
+    int failed = -1;
+    if (top == NULL || own_settings() < 0 || (before->here = device_object(top)) == NULL) goto end;
+    if ((before->here_stream = stream_object(top, before->here)) == NULL) goto end;
+    int same = PyObject_RichCompareBool(before->here, number, Py_EQ);
+    if (same < 0) goto end;
+    if (!same) {
+        if ((before->there_stream = stream_object(top, number)) == NULL) goto end;
+        before->there = new_reference(number);
+    }
+    if (s->id != 0) {
+        failed = push(s, top);
+    } else {
+        PyObject *entered = handles_python((PyObject *)s, name_enter, NULL, 0, NULL);
+        if (entered != NULL) failed = 0;
+        Py_XDECREF(entered);
+    }
+end:
+    Py_XDECREF(number);
+    Py_XDECREF(top);
+    if (failed) before_clear(before);
+    return failed;
 }

@@ -1,14 +1,23 @@
 /* GuardBase: a context that makes a stream current, as a separate object (torch.cuda.StreamContext). */
 #include "_handles.h"
 
+#include <stddef.h>
+#include <structmember.h>
+
 typedef struct {
     PyObject_HEAD
     PyObject *stream;  /* as it was given */
     PyObject *idx;     /* of the device that was current when this was made */
     PyObject *entered; /* the stream that was entered, NULL before that */
-    PyObject *here, *here_stream;   /* the device that was current then, and its stream; NULL before that */
-    PyObject *there, *there_stream; /* the same of the stream's device, if that is another one */
+    Before before;     /* empty before that */
+    PyObject *attributes, *references; /* of the program: its attributes and weak references */
 } Guard;
+
+/* The class that `stream` makes objects of, and memory of those that it made. */
+#define KEPT 16
+static PyTypeObject *made;
+static Guard *kept[KEPT];
+static int kept_count;
 
 static void put(PyObject **place, PyObject *value)
 {
@@ -17,15 +26,16 @@ static void put(PyObject **place, PyObject *value)
     Py_XDECREF(before);
 }
 
-static int guard_init(PyObject *self, PyObject *args, PyObject *keywords)
+void before_clear(Before *before)
 {
-    static char *names[] = {"stream", NULL};
-    Guard *g = (Guard *)self;
-    PyObject *stream;
-    if (keywords == NULL && PyTuple_Size(args) == 1)
-        stream = PyTuple_GetItem(args, 0); /* as nearly always; parsing takes longer than all the rest */
-    else if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:StreamContext", names, &stream))
-        return -1;
+    put(&before->here, NULL);
+    put(&before->here_stream, NULL);
+    put(&before->there, NULL);
+    put(&before->there_stream, NULL);
+}
+
+static int guard_begin(Guard *g, PyObject *stream)
+{
     PyObject *device = context_device(NULL, NULL);
     if (device == NULL) return -1;
     Py_INCREF(stream);
@@ -34,50 +44,99 @@ static int guard_init(PyObject *self, PyObject *args, PyObject *keywords)
     return 0;
 }
 
+static PyObject *argument(PyObject *args, PyObject *keywords, const char *format)
+{
+    static char *names[] = {"stream", NULL};
+    PyObject *stream;
+    return PyArg_ParseTupleAndKeywords(args, keywords, format, names, &stream) ? stream : NULL;
+}
+
+static int guard_init(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    PyObject *stream;
+    if (keywords == NULL && PyTuple_Size(args) == 1)
+        stream = PyTuple_GetItem(args, 0); /* as nearly always; parsing takes longer than all the rest */
+    else if ((stream = argument(args, keywords, "O:StreamContext")) == NULL)
+        return -1;
+    return guard_begin((Guard *)self, stream);
+}
+
+/* The memory of one object of the class does for every other. */
+static bool has_size(PyObject *class)
+{
+    PyObject *size = PyObject_GetAttrString(class, "__basicsize__");
+    bool same = size != NULL && PyLong_AsSsize_t(size) == (Py_ssize_t)sizeof(Guard);
+    Py_XDECREF(size);
+    PyErr_Clear();
+    return same;
+}
+
+PyObject *guard_class(PyObject *module, PyObject *class)
+{
+    (void)module;
+    if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)class, handles_guard))
+        return PyErr_Format(PyExc_TypeError, "%R is no class of guards", class);
+    if (!has_size(class)) return PyErr_Format(PyExc_TypeError, "objects of %R are larger than a guard", class);
+    PyTypeObject *before = made;
+    while (kept_count > 0) PyObject_GC_Del(kept[--kept_count]);
+    Py_INCREF(class);
+    made = (PyTypeObject *)class;
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+static PyObject *by_name(PyObject *stream)
+{
+    return PyObject_CallFunctionObjArgs((PyObject *)made, stream, NULL);
+}
+
+PyObject *guard_of(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    (void)module;
+    if (n != 1 || keywords != NULL) {
+        if (n == 0 && keywords != NULL && PyTuple_Size(keywords) == 1) {
+            int same = PyUnicode_CompareWithASCIIString(PyTuple_GetItem(keywords, 0), "stream");
+            if (same == 0) return by_name(args[0]);
+        }
+        return PyErr_Format(PyExc_TypeError, "stream() takes exactly one argument, 'stream'");
+    }
+    if (kept_count == 0) return by_name(args[0]);
+    Guard *g = kept[--kept_count];
+    PyObject_Init((PyObject *)g, made);
+    PyObject_GC_Track((PyObject *)g);
+    if (guard_begin(g, args[0]) == 0) return (PyObject *)g;
+    Py_DECREF(g);
+    return NULL;
+}
+
+static PyObject *enter_other(Guard *g)
+{
+    PyObject *stream = handles_python((PyObject *)g, name_other, NULL, 0, NULL);
+    if (stream != NULL && !PyObject_TypeCheck(stream, handles_stream)) { /* of a subclass that overrides the method */
+        PyErr_Format(PyExc_TypeError, "_other_stream() returned %R, which is no stream", stream);
+        Py_DECREF(stream);
+        return NULL;
+    }
+    return stream;
+}
+
 static PyObject *guard_enter(PyObject *self, PyObject *unused)
 {
+    (void)unused;
     Guard *g = (Guard *)self;
     if (g->stream == Py_None) Py_RETURN_NONE;
     PyObject *stream = g->stream;
-    if (stream == NULL || !PyObject_TypeCheck(stream, handles_stream)) {
-        stream = handles_python(self, name_other, NULL, 0, NULL);
-        if (stream == NULL) return NULL;
-        if (!PyObject_TypeCheck(stream, handles_stream)) { /* of a subclass that overrides the method */
-            PyErr_Format(PyExc_TypeError, "_other_stream() returned %R, which is no stream", stream);
-            Py_DECREF(stream);
-            return NULL;
-        }
-    } else {
-        Py_INCREF(stream); /* code that runs meanwhile may replace it */
-    }
-    PyObject *here = context_device(NULL, NULL), *there = NULL, *here_stream = NULL, *there_stream = NULL, *entered = NULL;
-    int64_t id = ((Stream *)stream)->id;
-    /* A stream of cupy may be known by its handle only. */
-    PyObject *ordinal = id ? PyLong_FromLong(((Stream *)stream)->ordinal) : PyObject_GetAttr(stream, name_ordinal);
-    if (here == NULL || ordinal == NULL || (here_stream = context_current(NULL, here)) == NULL) goto end;
-    int same = PyObject_RichCompareBool(here, ordinal, Py_EQ);
-    if (same < 0) goto end;
-    if (!same) {
-        if ((there_stream = context_current(NULL, ordinal)) == NULL) goto end;
-        there = ordinal;
-        Py_INCREF(there);
-    }
-    entered = stream_enter(stream, unused);
-end:
-    Py_DECREF(stream);
-    Py_XDECREF(ordinal);
-    if (entered == NULL) {
-        Py_XDECREF(here);
-        Py_XDECREF(here_stream);
-        Py_XDECREF(there);
-        Py_XDECREF(there_stream);
+    if (stream != NULL && PyObject_TypeCheck(stream, handles_stream)) Py_INCREF(stream); /* it may be replaced meanwhile */
+    else if ((stream = enter_other(g)) == NULL) return NULL;
+    Before before;
+    if (context_enter((Stream *)stream, &before) < 0) {
+        Py_DECREF(stream);
         return NULL;
     }
-    put(&g->here, here);
-    put(&g->here_stream, here_stream);
-    put(&g->there, there);
-    put(&g->there_stream, there_stream);
-    put(&g->entered, entered);
+    Before old = g->before;
+    g->before = before;
+    before_clear(&old);
+    put(&g->entered, stream);
     Py_RETURN_NONE;
 }
 
@@ -104,8 +163,8 @@ static PyObject *pair(PyObject *device, PyObject *stream)
 
 static PyObject *get_before(PyObject *self, void *other)
 {
-    Guard *g = (Guard *)self;
-    return other == NULL ? pair(g->here, g->here_stream) : pair(g->there, g->there_stream);
+    const Before *b = &((Guard *)self)->before;
+    return other == NULL ? pair(b->here, b->here_stream) : pair(b->there, b->there_stream);
 }
 
 static PyObject *get_object(PyObject *self, void *name)
@@ -134,16 +193,20 @@ static int guard_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(g->stream);
     Py_VISIT(g->idx);
     Py_VISIT(g->entered);
-    Py_VISIT(g->here_stream);
-    Py_VISIT(g->there_stream);
+    Py_VISIT(g->before.here_stream);
+    Py_VISIT(g->before.there_stream);
+    Py_VISIT(g->attributes);
     return 0;
 }
 
 static int guard_clear(PyObject *self)
 {
     Guard *g = (Guard *)self;
-    PyObject **places[] = {&g->stream, &g->idx, &g->entered, &g->here, &g->here_stream, &g->there, &g->there_stream};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) put(places[i], NULL);
+    put(&g->stream, NULL);
+    put(&g->idx, NULL);
+    put(&g->entered, NULL);
+    put(&g->attributes, NULL);
+    before_clear(&g->before);
     return 0;
 }
 
@@ -151,8 +214,10 @@ static void guard_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    if (((Guard *)self)->references != NULL) PyObject_ClearWeakRefs(self);
     guard_clear(self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    if (type == made && kept_count < KEPT) kept[kept_count++] = (Guard *)self;
+    else ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
 
@@ -163,11 +228,18 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(Guard, attributes), READONLY, NULL},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Guard, references), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyGetSetDef attributes[] = {
     {"stream", get_object, set_object, "The stream that is made current; None changes nothing.", NULL},
     {"idx", get_object, set_object, "The device that was current when this was made.", ""},
     {"_before", get_before, NULL, "The device that was current and its stream; None before entering.", NULL},
     {"_there", get_before, NULL, "Another device of the stream and what was current there; else None.", ""},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -178,6 +250,7 @@ static PyType_Slot slots[] = {
     {Py_tp_clear, guard_clear},
     {Py_tp_dealloc, guard_dealloc},
     {Py_tp_methods, methods},
+    {Py_tp_members, members},
     {Py_tp_getset, attributes},
     {0, NULL},
 };

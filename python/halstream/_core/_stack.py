@@ -8,11 +8,12 @@ from __future__ import annotations
 import sys
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from .._runtime import State, runtime
 from . import _handles
+from ._handles import Entry
 
 if TYPE_CHECKING:
     from . import Stream
@@ -27,22 +28,19 @@ class Key:
         self.retired = False
 
 
-class Settings:
+class Settings(_handles.ChoicesBase):
     """What a thread chose outside any context."""
 
-    __slots__ = ("__weakref__", "device", "key", "streams", "transient")
+    __slots__ = ("__weakref__", "transient")
 
     def __init__(self) -> None:
         # An object, not the thread's number: numbers are used again.
         self.key = Key()
-        self.device: int | None = None
-        self.streams: dict[int, Stream] = {}
         self.transient: set[int] = set()  # devices whose entry in `streams` is transient
 
     def reset(self) -> None:
         self.key.retired = True
         self.key = Key()
-        _handles.forget()
         self.device = None
         self.streams.clear()
         self.transient.clear()
@@ -56,29 +54,12 @@ class _Thread(threading.local):
         process.threads.add(self.own)
 
 
-class Entry(NamedTuple):
-    """One element of the stack; `below` links to the next."""
-
-    key: Key
-    ordinal: int  # device whose current stream the entry sets, -1 for none
-    stream: Stream | None
-    device: int  # current device the entry sets, -1 for none
-    below: Entry | None
-    context: bool  # True for a context: leaving it removes the entry and the settings above it
-    # True for cupy's use(), which the next context forgets, and for cupy's
-    # contexts, which undo nothing but the stream of their device.
-    transient: bool
-    restore: Entry | None  # top of the stack after leaving
-    label: str = ""  # name the device was chosen by, "" for none (paddle)
-
-
-class _Process(State):
+class _Process(_handles.ChoicesBase, State):
     """What the process chose outside any context (paddle and mindspore), and every thread's settings."""
 
     def __init__(self) -> None:
         self.device = 0
         self.label = ""
-        self.streams: dict[int, Stream] = {}
         self.blocking = False
         self.memory_limit = 0
         self.threads: WeakSet[Settings] = WeakSet()
@@ -119,7 +100,7 @@ class _Process(State):
 process = runtime.add("current", _Process())
 innermost: ContextVar[Entry | None] = ContextVar("halstream_current", default=None)
 thread = _Thread()
-_handles.stack(innermost, Entry, lambda: thread.own, process)
+_handles.stack(innermost, lambda: thread.own, process)
 
 
 def in_task() -> bool:
@@ -135,10 +116,10 @@ def in_task() -> bool:
 
 def inside(top: Entry | None, key: Key) -> bool:
     """Return True if the innermost entries are this thread's and one of them is a context."""
-    while top is not None and top[0] is key:
-        if top[5]:
+    while top is not None and top.key is key:
+        if top.context:
             return True
-        top = top[4]
+        top = top.below
     return False
 
 
@@ -150,14 +131,14 @@ def taken_out(top: Entry | None, left: Entry) -> Entry | None:
         if entry is None:
             return top
         above.append(entry)
-        entry = entry[4]
-    while above and not above[-1][5]:
+        entry = entry.below
+    while above and not above[-1].context:
         above.pop()
-    below = left[7]
+    below = left.restore
     for entry in reversed(above):
         # What a later context restores must not bring the removed one back.
-        restore = below if entry[7] is entry[4] else taken_out(entry[7], left)
-        below = entry._replace(below=below, restore=restore if entry[5] else None)
+        restore = below if entry.restore is entry.below else taken_out(entry.restore, left)
+        below = entry.replaced(below=below, restore=restore if entry.context else None)
     return below
 
 
@@ -177,16 +158,16 @@ def with_setting(
     key = thread.own.key
     kept = []
     below = top
-    while below is not None and below[0] is key and not below[5]:
-        if below[1] != ordinal:
+    while below is not None and below.key is key and not below.context:
+        if below.ordinal != ordinal:
             kept.append(below)
-        elif below[3] >= 0 and device < 0:
-            kept.append(below._replace(ordinal=-1, stream=None))
+        elif below.device >= 0 and device < 0:
+            kept.append(below.replaced(ordinal=-1, stream=None))
         else:
             label = label or below.label
-        below = below[4]
+        below = below.below
     for entry in reversed(kept):
-        below = entry._replace(below=below)
+        below = entry.replaced(below=below)
     return Entry(key, ordinal, stream, device, below, False, transient, None, label)
 
 
@@ -195,16 +176,16 @@ def without_settings(top: Entry | None, ordinal: int) -> Entry | None:
     key = thread.own.key
     kept = []
     below = top
-    while below is not None and below[0] is key and not below[5]:
+    while below is not None and below.key is key and not below.context:
         if ordinal < 0:
-            entry = below._replace(device=-1, label="")
-        elif below[1] == ordinal:
-            entry = below._replace(ordinal=-1, stream=None)
+            entry = below.replaced(device=-1, label="")
+        elif below.ordinal == ordinal:
+            entry = below.replaced(ordinal=-1, stream=None)
         else:
             entry = below
-        if entry[1] >= 0 or entry[3] >= 0:
+        if entry.ordinal >= 0 or entry.device >= 0:
             kept.append(entry)
-        below = below[4]
+        below = below.below
     for entry in reversed(kept):
-        below = entry._replace(below=below)
+        below = entry.replaced(below=below)
     return below

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ... import _core as core
-from ..._core import _current
-from ..._core._handles import GuardBase
+from ..._core import _current, _handles
 from .._device import device_index, existing, in_range
 from ._build import wrap
 from .streams import Stream
 
 
-class StreamContext(GuardBase):
+class StreamContext(_handles.GuardBase):
     """torch.cuda.StreamContext (2.15): makes a stream and its device current.
 
     Unlike torch's it belongs to the task, not to the thread, and one object
@@ -20,6 +19,7 @@ class StreamContext(GuardBase):
     the body makes current are undone as well.
     """
 
+    __slots__ = ()  # it has a dictionary and weak references already
     __module__ = "halstream.torch.cuda"
 
     def _other_stream(self) -> Stream:
@@ -43,16 +43,17 @@ class StreamContext(GuardBase):
         return _named(self._there)
 
 
+# Written in C: a function of Python takes longer to call than the object to make.
+_handles.guards(StreamContext)
+stream = _handles.stream
+stream.__module__ = __name__
+
+
 def _named(saved: tuple[int, core.Stream | None] | None) -> Stream | None:
     if saved is None:
         return None
     ordinal, stream = saved
     return Stream._default(ordinal) if stream is None else Stream._wrap(stream)
-
-
-def stream(stream: Any) -> StreamContext:
-    """torch.cuda.stream (2.15): None changes nothing."""
-    return StreamContext(stream)
 
 
 def set_stream(stream: Any) -> None:
