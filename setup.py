@@ -16,6 +16,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # not there by itself when an installer runs this file
@@ -123,10 +124,26 @@ class GoExtension(build_ext):
         os.replace(shutil.copyfile(OUTPUT, target.with_suffix(".new")), target)
 
 
+class WithSources(build_py):
+    """Copies the C++ sources of the module for the real torch, which the first use compiles, into the package."""
+
+    def run(self):
+        super().run()
+        if self.editable_mode:
+            return  # the package finds them in the tree
+        target = Path(self.build_lib) / "halstream" / "torch" / "_source"
+        shutil.rmtree(target, ignore_errors=True)
+        for path in sorted((ROOT / "torch").rglob("*")):
+            if path.suffix in (".cpp", ".h", ".inc"):
+                copy = target / path.relative_to(ROOT / "torch")
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+
+
 setup(
     ext_modules=[
         Extension(name, [], py_limited_api=True) for name in ("halstream._halstream", "halstream._core._handles")
     ],
-    cmdclass={"build_ext": GoExtension},
+    cmdclass={"build_ext": GoExtension, "build_py": WithSources},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

@@ -20,6 +20,7 @@ PACKAGE = ROOT / "python" / "halstream"
 
 _COMMAND = "a command loads only what it needs, as its start is waited for"
 _TOOL = "the tool is loaded only where it was asked for"
+_MIRROR = "programs of the mirror need not load what builds and installs the module for the real torch"
 _ARRAYS = "programs of streams alone need not load NumPy"
 _COMPILER = "only kernels with a CUDA form need it"
 _PRINTS = "a finding prints itself, and what prints it names its types"
@@ -35,6 +36,14 @@ WANTED = {
     ("halstream._cli.commands", "halstream._cli.running"): _COMMAND,
     ("halstream._cli.commands", "halstream._cli.tracing"): _COMMAND,
     ("halstream._cli.commands", "halstream._schedules.search"): _COMMAND,
+    ("halstream._cli.commands", "halstream._cli.children"): _COMMAND,
+    ("halstream._cli.commands", "halstream._cli.redirecting"): _COMMAND,
+    ("halstream._cli.redirecting", "halstream.torch"): _TOOL,
+    ("halstream._cli.redirecting", "halstream.torch._redirect.module"): _TOOL,
+    ("halstream._cli.redirecting", "halstream.torch._redirect.wheel"): _TOOL,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module"): _MIRROR,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module_names"): _MIRROR,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.runtime_names"): _MIRROR,
     ("halstream._cli.running", "halstream._checks.sanitize"): _TOOL,
     ("halstream._kernel", "halstream._kernel._launch"): _COMPILER,
     ("halstream._kernel", "halstream._kernel._nvrtc"): _COMPILER,
@@ -50,6 +59,8 @@ WANTED = {
     ("halstream.cupyx", "halstream.cupyx._memory"): _ARRAYS,
     ("halstream.cupyx", "halstream.cupyx._runtime"): _ARRAYS,
     ("halstream.pytest_plugin", "halstream._plugin.item"): _TOOL,
+    ("halstream.pytest_plugin", "halstream._errors"): _TOOL,
+    ("halstream.pytest_plugin", "halstream.torch"): _TOOL,
 }
 
 #: Imports that may close a cycle.

@@ -10,6 +10,7 @@ marker asks for it.
 - ``--stream-replay=TOKEN``: run each test under the schedule of a token.
 - ``--stream-sanitize``: fail tests with unordered accesses.
 - ``--stream-leaks``: fail tests that leave streams, events, memory or work.
+- ``--stream-torch``: let tests of the real torch use ``'cuda'`` without a GPU, all tests of the session.
 
 The ini keys have the same names with underscores, and ``@pytest.mark.streams``
 takes them as keywords, without ``stream_``. The marker of a test goes before
@@ -40,6 +41,8 @@ _MARKER = (
 )
 
 
+_TORCH = "run CUDA programs of the real torch on the host device, without a GPU (halstream.torch.redirect)"
+
 #: In the stash of an item: what is wrong with its marker.
 WRONG = pytest.StashKey[str]()
 
@@ -56,8 +59,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             group.addoption(option, dest=dest, metavar=metavar, default=None, help=text)
             parser.addini(dest, text, default="")
 
+    group.addoption("--stream-torch", dest="stream_torch", action="store_true", default=None, help=_TORCH)
+    parser.addini("stream_torch", _TORCH, type="bool", default=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    # Before the first conftest: it may ask torch.cuda.is_available() when it is imported.
+    _redirect_torch(early_config, vars(early_config.known_args_namespace).get("stream_torch"))
+
+
+def _redirect_torch(config: pytest.Config, given: bool | None) -> None:
+    if not (config.getini("stream_torch") if given is None else given):
+        return
+    from ._errors import HalError
+    from .torch import redirect
+
+    try:
+        redirect()
+    except HalError as exc:
+        raise pytest.UsageError(f"--stream-torch: {exc}") from None
+
 
 def pytest_configure(config: pytest.Config) -> None:
+    _redirect_torch(config, config.getoption("stream_torch"))
     config.addinivalue_line("markers", _MARKER)
     given: dict[str, Any] = {}
     for name in _HELP:

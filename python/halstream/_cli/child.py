@@ -21,7 +21,9 @@ from .._schedules.block import Schedule
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
 from . import script as _script
+from .children import CannotRunError
 from .opening import at_opening
+from .redirecting import redirect_torch
 
 __all__ = ["main"]
 
@@ -75,12 +77,17 @@ def main(argv: Sequence[str]) -> int:
     ----------
     argv : sequence of str
         The request as JSON (``spec``, ``result``: the answer's file, ``trace``,
-        ``sanitize``), the script, and its arguments.
+        ``sanitize``, ``torch``), the script, and its arguments.
     """
     request, script, args = json.loads(argv[0]), argv[1], argv[2:]
     watch = _Watch(request["spec"], request["trace"], request["sanitize"])
     gc.disable()  # objects would be closed at another point of each run
     at_opening(watch.begin)
+    if request.get("torch"):
+        try:
+            redirect_torch(CannotRunError)
+        except CannotRunError as exc:
+            return _answer(request["result"], {"refused": str(exc)}, 2)
     outcome = _script.run(script, args)
     if watch.refused is not None:
         return _answer(request["result"], {"refused": str(watch.refused)}, 2)

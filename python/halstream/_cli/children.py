@@ -15,11 +15,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from .._records import OperationRecord
 from .._schedules.execution import Execution, Failure
 
-__all__ = ["UNKNOWN", "CannotRunError", "Children"]
+__all__ = ["UNKNOWN", "CannotRunError", "Children", "Options"]
 
 #: The fingerprint of a run that did nothing with streams, or of which nothing is known.
 UNKNOWN = "0" * 16
@@ -27,6 +28,14 @@ UNKNOWN = "0" * 16
 
 class CannotRunError(Exception):
     """A script cannot be run under schedules; the text says why."""
+
+
+class Options(NamedTuple):
+    """How a script is run."""
+
+    sanitize: bool = False  #: look for unordered accesses, too
+    torch: bool = False  #: redirect the real torch's CUDA device first
+    limit: float = 0  #: seconds that one run under a schedule may take
 
 
 class Children:
@@ -37,10 +46,7 @@ class Children:
     script : str
     args : sequence of str
         Of the script.
-    sanitize : bool
-        Look for unordered accesses, too.
-    limit : float
-        Seconds that one run may take.
+    options : Options
     announce : function
         Called with the spec before each run.
 
@@ -54,12 +60,11 @@ class Children:
         self,
         script: str,
         args: Sequence[str],
-        sanitize: bool,
-        limit: float,
+        options: Options,
         announce: Callable[[str], object] = lambda spec: None,
     ) -> None:
         self._script, self._args = script, list(args)
-        self._sanitize, self._limit, self._announce = sanitize, limit, announce
+        self._options, self._announce = options, announce
         self._stacks: dict[str, int] = {}
         self._texts = [""]
         self.output = ""
@@ -92,7 +97,8 @@ class Children:
         return self._texts[site]
 
     def _command(self, spec: str, trace: bool, answer: Path) -> list[str]:
-        request = {"spec": spec, "result": str(answer), "trace": trace, "sanitize": self._sanitize}
+        request: dict[str, Any] = {"spec": spec, "result": str(answer), "trace": trace}
+        request |= {"sanitize": self._options.sanitize, "torch": self._options.torch}
         options = [f"-W{option}" for option in sys.warnoptions]
         own = [sys.executable, "-Xfaulthandler", *options, "-m", "halstream", "_child", json.dumps(request)]
         return [*own, self._script, *self._args]
@@ -108,7 +114,7 @@ class Children:
             start_new_session=True,  # ended with all that it started
         )
         try:
-            return process.wait(self._limit)
+            return process.wait(self._options.limit)
         except subprocess.TimeoutExpired:
             # Prints the stacks of all threads.
             process.send_signal(signal.SIGABRT)
@@ -125,12 +131,12 @@ class Children:
         try:
             found = json.loads(answer.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            return Execution(spec, fingerprint=UNKNOWN, failure=_failure(code, self._limit))
+            return Execution(spec, fingerprint=UNKNOWN, failure=_failure(code, self._options.limit))
         if "refused" in found:
             raise CannotRunError(found["refused"])
         failure = found["failure"] and Failure(**found["failure"])
         if failure is None and code is None:
-            failure = _failure(code, self._limit)  # it hung after its end
+            failure = _failure(code, self._options.limit)  # it hung after its end
         operations = self._renumbered(found["trace"], found["sites"])
         return Execution(
             spec,

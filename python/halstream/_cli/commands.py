@@ -153,6 +153,9 @@ def trace(
 # -- run and replay -----------------------------------------------------------
 
 Sanitize = Annotated[bool, typer.Option("--sanitize", help="Find unordered accesses to the same bytes, too.")]
+Torch = Annotated[
+    bool, typer.Option("--torch", help="Run CUDA programs of the real torch on the host device, without a GPU.")
+]
 Stalls = Annotated[bool, typer.Option("--stalls/--no-stalls", help="End waits that can never end, and say why.")]
 
 
@@ -167,6 +170,7 @@ def run(
     depth: Annotated[int, typer.Option(help="Steps that must come in a certain order for a failure (PCT).")] = 3,
     seed: Annotated[int, typer.Option(help="Another seed gives other schedules.")] = 0,
     sanitize: Sanitize = False,
+    torch: Torch = False,
     stalls: Stalls = True,
     leaks: Annotated[
         bool, typer.Option("--leaks", help="Say at the end what SCRIPT made and did not give up (not with N).")
@@ -188,14 +192,19 @@ def run(
         os.environ["HALSTREAM_STALL"] = "0"
     if schedules is None:
         sys.excepthook = _HOOK
-        raise typer.Exit(_running.plain(script, rest, sanitize=sanitize, leaks=leaks))
+        try:
+            code = _running.plain(script, rest, sanitize=sanitize, torch=torch, leaks=leaks)
+        except _running.CannotRunError as exc:
+            fail(str(exc))
+        raise typer.Exit(code)
     if leaks:
         fail("--leaks is for a single run: leave out --schedules")
     try:
         settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
         if not timeout > 0:
             fail(f"timeout is {timeout}; give a number of seconds above 0")
-        code = _running.explore(script, rest, settings, sanitize=sanitize, limit=timeout, write=print, console=bars())
+        options = _running.Options(sanitize, torch, timeout)
+        code = _running.explore(script, rest, settings, options, write=print, console=bars())
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))
     raise typer.Exit(code)
@@ -207,6 +216,7 @@ def replay(
     script: Script,
     args: Args = None,
     sanitize: Sanitize = False,
+    torch: Torch = False,
 ) -> None:
     """Run SCRIPT under the schedule of TOKEN, to see a failure again.
 
@@ -216,10 +226,26 @@ def replay(
 
     _existing(script)
     try:
-        code = _running.replay(token, script, list(args or ()), sanitize=sanitize, say=say)
+        options = _running.Options(sanitize, torch)
+        code = _running.replay(token, script, list(args or ()), options, say=say)
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))
     raise typer.Exit(code)
+
+
+@app.command(name="build-torch")
+def build_torch() -> None:
+    """Compile the module that `run --torch` and halstream.torch.redirect() need for the installed torch.
+
+    Otherwise it is compiled at their first use on this machine.
+    """
+    from . import redirecting as _redirecting
+    from .children import CannotRunError
+
+    try:
+        _redirecting.build_module(say, CannotRunError)
+    except CannotRunError as exc:
+        fail(str(exc))
 
 
 def _existing(script: str) -> None:

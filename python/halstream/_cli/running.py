@@ -17,16 +17,17 @@ from .._schedules.search import Explored, Found, Settings, search
 from .._schedules.token import Token
 from .._stalls import leaks as _leaks
 from . import script as _script
-from .children import UNKNOWN, CannotRunError, Children
+from .children import UNKNOWN, CannotRunError, Children, Options
 from .opening import at_opening
+from .redirecting import redirect_torch
 
-__all__ = ["CannotRunError", "explore", "plain", "replay", "replay_command"]
+__all__ = ["CannotRunError", "Options", "explore", "plain", "replay", "replay_command"]
 
 # Lines of what a failing run printed.
 _MOST = 200
 
 
-def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool) -> int:
+def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leaks: bool) -> int:
     """Run a script once, in this process.
 
     Parameters
@@ -36,6 +37,8 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool) -> i
         Of the script.
     sanitize : bool
         Say which accesses are unordered.
+    torch : bool
+        Redirect the real torch's CUDA device first.
     leaks : bool
         Report at the end of the process the objects that the script made and did not release.
 
@@ -43,6 +46,11 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool) -> i
     -------
     int
         The script's exit code; where that is 0, 1 if the sanitizer found something.
+
+    Raises
+    ------
+    CannotRunError
+        If torch cannot be redirected.
     """
     stack = contextlib.ExitStack()
     tracked = False
@@ -65,6 +73,8 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool) -> i
 
     if sanitize or leaks:
         at_opening(begin)
+    if torch:
+        redirect_torch(CannotRunError)
     code = _script.run(script, args).code
     try:
         stack.close()
@@ -74,19 +84,18 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, leaks: bool) -> i
     return code
 
 
-def replay_command(token: str, script: str, args: Sequence[str], sanitize: bool) -> str:
+def replay_command(token: str, script: str, args: Sequence[str], options: Options) -> str:
     """Return what a user types to see a failure again."""
-    options = ["--sanitize"] if sanitize else []
-    return shlex.join(["halstream", "replay", *options, token, script, *args])
+    given = ["--sanitize"] * options.sanitize + ["--torch"] * options.torch
+    return shlex.join(["halstream", "replay", *given, token, script, *args])
 
 
 def explore(
     script: str,
     args: Sequence[str],
     settings: Settings,
+    options: Options,
     *,
-    sanitize: bool,
-    limit: float,
     write: Callable[[str], None],
     console: Console,
 ) -> int:
@@ -98,10 +107,7 @@ def explore(
     args : sequence of str
         Of the script.
     settings : Settings
-    sanitize : bool
-        Look for unordered accesses, too, in every run.
-    limit : float
-        Seconds that one run may take.
+    options : Options
     write : callable
         Prints text on stdout.
     console : Console
@@ -128,12 +134,12 @@ def explore(
             progress.update(task, description=name, completed=min(begun, settings.schedules))
             begun += 1
 
-        children = Children(script, args, sanitize, limit, announce)
+        children = Children(script, args, options, announce)
         found, explored = search(children, settings)
     if found is None:
         write(_passed(explored))
         return 0
-    write(_report(found, children, replay_command(str(found.token), script, args, sanitize)))
+    write(_report(found, children, replay_command(str(found.token), script, args, options)))
     return 1
 
 
@@ -160,8 +166,8 @@ def replay(
     text: str,
     script: str,
     args: Sequence[str],
+    options: Options,
     *,
-    sanitize: bool,
     say: Callable[[str], None],
 ) -> int:
     """Run a script under the schedule of a token, on this process's terminal.
@@ -179,7 +185,7 @@ def replay(
         If the script cannot be run under schedules at all.
     """
     token = Token.parse(text)
-    execution, code = Children(script, args, sanitize, limit=0).attached(token.spec)
+    execution, code = Children(script, args, options).attached(token.spec)
     known = UNKNOWN[:8] not in (token.fingerprint, execution.fingerprint[:8])
     if known and (why := stale(token, execution.fingerprint)):
         ended = f"it failed, with {execution.failure}" if execution.failure else "it passed"

@@ -3,6 +3,9 @@
 A program that says ``from halstream.torch import cuda`` finds what
 ``torch.cuda`` offers for streams, events and devices. Device type ``'cuda'``
 means the backend in use, whichever it is; see `halstream.backend`.
+
+`redirect` is another thing: it lets the real torch run its CUDA programs on
+halstream's host device.
 """
 
 from __future__ import annotations
@@ -18,18 +21,24 @@ from ._device import device as _Device
 from ._errors import AcceleratorError, OutOfMemoryError
 from ._errors import not_built as _not_built
 from ._events import Event
+from ._redirect.errors import RedirectError
+from ._redirect.redirection import Redirection, redirect, register_kernel
 from ._streams import Stream
 
 __all__ = [
     "AcceleratorError",
     "Event",
     "OutOfMemoryError",
+    "RedirectError",
+    "Redirection",
     "Stream",
     "accelerator",
     "cpu",
     "cuda",
     "device",
     "get_device_module",
+    "redirect",
+    "register_kernel",
     "version",
 ]
 

@@ -1,0 +1,31 @@
+"""The real torch in commands: its redirection, and the module that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._errors import HalError
+
+__all__ = ["build_module", "redirect_torch"]
+
+
+def redirect_torch(failure: Callable[[str], Exception]) -> None:
+    """Redirect the real torch's CUDA device; raise a `failure` with the reason if it cannot be."""
+    from ..torch import redirect
+
+    try:
+        redirect()
+    except HalError as exc:
+        raise failure(str(exc)) from None
+
+
+def build_module(say: Callable[[str], object], failure: Callable[[str], Exception]) -> None:
+    """Compile the module for the installed torch, unless it is there already."""
+    from ..torch._redirect import module, wheel
+
+    try:
+        path, new = module.build(wheel.installed())
+    except HalError as exc:
+        raise failure(str(exc)) from None
+    if not new:
+        say(f"the module for this torch is there already: {path}")

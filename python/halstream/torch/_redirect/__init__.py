@@ -1,0 +1,1 @@
+"""The real torch on halstream's streams: torch's CUDA device type is taken over."""

@@ -1,0 +1,105 @@
+"""torch.cuda.Stream and torch.cuda.Event: torch's own source over torch.Stream and torch.Event.
+
+torch defines the two classes in Python over base classes that only a CUDA build has.
+Here that source is executed once more over bases that go through the device guard of the
+module, so that texts, signatures and protocols are torch's on every kind of wheel.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from types import ModuleType
+from typing import Any
+
+__all__ = ["PRIORITIES", "bases", "streams_module"]
+
+#: Least and greatest priority of torch's pool of streams.
+PRIORITIES = (0, -3)
+
+
+@functools.cache
+def bases(torch: Any, module: Any) -> tuple[type, type]:
+    """Return the classes that stand for torch._C._CudaStreamBase and torch._C._CudaEventBase."""
+
+    class _CudaStreamBase(torch.Stream):  # type: ignore[misc]
+        """A stream of the current device, one that exists, or one of a handle made elsewhere."""
+
+        __module__ = "torch._C"
+
+        def __new__(
+            cls, priority: int = 0, stream_id: int = 0, device_index: int = 0, device_type: int = 0, stream_ptr: int = 0
+        ) -> Any:
+            if not (stream_id or device_index or device_type):
+                index = module._cuda_getDevice()
+                if stream_ptr:
+                    if priority:
+                        raise RuntimeError("Priority was explicitly set for an external stream")
+                    stream_id, device_index, device_type = module._cuda_getStreamFromExternal(stream_ptr, index)
+                else:
+                    stream_id, device_index, device_type = module.stream_new(index, priority), index, 1
+            return super().__new__(cls, stream_id=stream_id, device_index=device_index, device_type=device_type)
+
+        @property
+        def cuda_stream(self) -> int:
+            return int(module.stream_handle(self.device_index, self.stream_id))
+
+        @property
+        def priority(self) -> int:
+            return int(module.stream_priority(self.device_index, self.stream_id))
+
+        @staticmethod
+        def priority_range() -> tuple[int, int]:
+            return PRIORITIES
+
+        def is_capturing(self) -> bool:
+            return False
+
+    class _CudaEventBase(torch.Event):  # type: ignore[misc]
+        """An event of torch.cuda: its device is None until it is recorded."""
+
+        __module__ = "torch._C"
+
+        def __new__(cls, *, enable_timing: Any, blocking: Any, interprocess: Any, external: Any) -> Any:
+            timing, sleeps, shared, _ = (_flag(value) for value in (enable_timing, blocking, interprocess, external))
+            if shared:
+                raise NotImplementedError("events cannot be shared between processes: IPC is not built yet")
+            return super().__new__(cls, device="cuda", enable_timing=timing, blocking=sleeps)
+
+        @property
+        def device(self) -> Any:
+            return super().device if self.event_id else None
+
+        @property
+        def cuda_event(self) -> int:
+            return int(self.event_id)
+
+        def elapsed_time(self, other: Any) -> float:
+            if not isinstance(other, _CudaEventBase):
+                raise RuntimeError("expected other to be a torch.cuda.Event object")
+            return float(super().elapsed_time(other))
+
+        def ipc_handle(self) -> bytes:
+            raise NotImplementedError("events cannot be shared between processes: IPC is not built yet")
+
+        @classmethod
+        def from_ipc_handle(cls, device: Any, handle: Any) -> Any:
+            raise NotImplementedError("events cannot be shared between processes: IPC is not built yet")
+
+    return _CudaStreamBase, _CudaEventBase
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, int):
+        raise TypeError(f"an integer is required (got type {type(value).__name__})")
+    return bool(value)
+
+
+@functools.cache
+def streams_module(torch: Any, module: Any) -> ModuleType:
+    """Execute torch/cuda/streams.py over these base classes; the caller has put them into torch._C."""
+    spec = importlib.util.find_spec("torch.cuda.streams")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made

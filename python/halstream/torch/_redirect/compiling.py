@@ -1,0 +1,149 @@
+"""Compilation of the module: the compiler is called directly, for several files at once."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from .errors import RedirectError
+from .sources import MODULE, Compiler, files, sources
+
+__all__ = ["check_headers", "compile_module", "flags"]
+
+# What the compiler needs for one file that includes torch's headers.
+_BYTES_PER_FILE = 3 << 29
+# Lines of a compiler's output that are shown.
+_MOST = 40
+
+
+def flags(torch: Any) -> tuple[str, ...]:
+    """Return the options for each file, without folders."""
+    cxx11 = int(bool(torch._C._GLIBCXX_USE_CXX11_ABI))
+    return (
+        "-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-w",
+        f"-D_GLIBCXX_USE_CXX11_ABI={cxx11}", "-DTORCH_API_INCLUDE_EXTENSION_H", f"-DTORCH_EXTENSION_NAME={MODULE}",
+    )  # fmt: skip
+
+
+def check_headers() -> None:
+    """Raise if the headers of this Python are missing.
+
+    Raises
+    ------
+    RedirectError
+        With the package that has them.
+    """
+    include = sysconfig.get_paths()["include"]
+    if not os.path.exists(os.path.join(include, "Python.h")):
+        raise RedirectError(
+            f"the module for torch cannot be built: there is no Python.h in {include}; install the headers of this "
+            "Python (Debian, Ubuntu: `apt install python3-dev`), or a ready-made module: `pip install halstream-torch`"
+        )
+
+
+def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, say: Callable[[str], object]) -> Path:
+    """Compile all sources in a folder and link them.
+
+    Parameters
+    ----------
+    torch : module
+    compiler : Compiler
+    include : Path
+        Folder of ``halstream.h``.
+    work : Path
+        An empty folder.
+    say : function
+        Called with lines about the progress.
+
+    Returns
+    -------
+    Path
+        Of the extension module, in `work`.
+
+    Raises
+    ------
+    RedirectError
+        With the end of the compiler's output.
+    """
+    folder = sources()
+    units = sorted(folder.rglob("*.cpp"))
+    extension: Any = importlib.import_module("torch.utils.cpp_extension")
+    folders = [folder, include, *extension.include_paths("cpu"), sysconfig.get_paths()["include"]]
+    options = [*flags(torch), *(f"-I{path}" for path in folders)]
+    options += _precompiled([*compiler.command, *options], folder, work, say)
+    objects = [work / f"{number}.o" for number in range(len(units))]
+    commands = [
+        [*compiler.command, *options, "-c", str(unit), "-o", str(made)]
+        for unit, made in zip(units, objects, strict=True)
+    ]
+    _run_all(commands, [unit.name for unit in units], say)
+    target = work / f"{MODULE}.so"
+    libraries = Path(torch.__file__).parent / "lib"
+    link = [*compiler.command, "-shared", "-o", str(target), *map(str, objects), f"-L{libraries}"]
+    link += [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python")]
+    if sys.platform == "darwin":
+        link += ["-undefined", "dynamic_lookup"]
+    _run(link, "the linker")
+    return target
+
+
+def _precompiled(command: list[str], folder: Path, work: Path, say: Callable[[str], object]) -> list[str]:
+    """Compile the headers of torch that the sources include, once for all files; return the option that uses them."""
+    named: set[str] = set()
+    for path in files(folder):
+        named.update(re.findall(r"(?m)^#include (<(?:ATen|c10|torch)/[^>]+>)", path.read_text()))
+    header = work / "torch_headers.h"
+    lines = ["#include <Python.h>", *(f"#include {name}" for name in sorted(named))]
+    header.write_text("\n".join([*lines, ""]))
+    began = time.monotonic()
+    try:
+        # clang finds a file of this name, too.
+        _run([*command, "-x", "c++-header", str(header), "-o", f"{header}.gch"], "torch's headers")
+    except RedirectError:
+        Path(f"{header}.gch").unlink(missing_ok=True)
+        return []  # every file compiles them itself, and names the error
+    say(f"headers compiled, {time.monotonic() - began:.0f} s")
+    return ["-include", str(header)]
+
+
+def _run_all(commands: Sequence[list[str]], names: Sequence[str], say: Callable[[str], object]) -> None:
+    began = time.monotonic()
+    with ThreadPoolExecutor(_workers(len(commands))) as pool:
+        # The largest files take longest: first.
+        order = sorted(range(len(commands)), key=lambda i: -os.path.getsize(commands[i][-3]))
+        pending = [pool.submit(_run, commands[i], names[i]) for i in order]
+        try:
+            for count, done in enumerate(as_completed(pending), 1):
+                done.result()
+                say(f"{count} of {len(commands)} files compiled, {time.monotonic() - began:.0f} s")
+        except BaseException:
+            for one in pending:
+                one.cancel()
+            raise
+
+
+def _workers(files: int) -> int:
+    try:
+        memory = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _BYTES_PER_FILE
+    except (ValueError, OSError, AttributeError):
+        memory = 1
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(files, processors, memory))
+
+
+def _run(command: list[str], what: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        first = next((i for i, line in enumerate(lines) if "error" in line), max(0, len(lines) - _MOST))
+        shown = "\n".join(lines[first : first + _MOST])
+        raise RedirectError(f"the module for torch could not be built: {what} failed\n{shown}")

@@ -1,0 +1,175 @@
+"""The names of torch's Python modules that must not reach a GPU's driver, compiler or libraries."""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import sys
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NoReturn
+
+from .classes import streams_module
+from .errors import NotBuiltError
+from .patches import Patches
+
+__all__ = ["patch"]
+
+_GRAPHS = "CUDA graphs are not built yet in halstream: run the operations without a capture"
+_POOLS = "memory pools of torch.cuda.MemPool are not built yet in halstream: leave the pool out"
+_NO_SENSORS = "a device of halstream has no sensors: torch.cuda.{} cannot be read"
+_COMPILE = (
+    "torch.compile does not compile while halstream has torch's CUDA device: what it is given runs eagerly, "
+    "operator by operator"
+)
+_TRITON = (
+    "halstream cannot run the Triton kernel {!r}: it has no GPU. Call an equivalent of PyTorch operators instead, "
+    "or give one with halstream.torch.register_kernel({!r}, function)"
+)
+_CUDA_SOURCE = (
+    "halstream cannot compile CUDA C++: {}. Give a CPU version of each operator with "
+    "halstream.torch.register_kernel(name, function)"
+)
+
+
+def patch(torch: Any, module: Any, patches: Patches) -> None:
+    """Replace names of torch.cuda, torch.compile and of what compiles kernels; torch._C has been patched."""
+    cuda = torch.cuda
+    classes = streams_module(torch, module)
+    for owner in (cuda, cuda.streams):
+        for name in ("Stream", "Event", "ExternalStream"):
+            patches.set(owner, name, getattr(classes, name))
+    native = torch._C
+    patches.set(cuda, "_CudaDeviceProperties", native._CudaDeviceProperties)
+    patches.set(cuda, "_exchange_device", native._cuda_exchangeDevice)
+    patches.set(cuda, "_maybe_exchange_device", native._cuda_maybeExchangeDevice)
+    patches.set(cuda, "_is_in_bad_fork", native._cuda_isInBadFork)
+    patches.set(cuda, "_device_count_nvml", lambda: -1)
+    patches.set(cuda, "_raw_device_count_nvml", lambda: -1)
+    patches.set(cuda, "_raw_device_uuid_nvml", lambda: None)
+    patches.set(cuda, "_cached_device_count", None)
+    patches.set(cuda, "_initialized", False)
+    patches.set(cuda, "default_generators", ())
+    patches.set(cuda, "_get_device_properties", None)
+    for name in ("device_memory_used", "memory_usage", "utilization", "temperature", "power_draw", "clock_rate"):
+        patches.set(cuda, name, _refusal(_NO_SENSORS.format(name)))
+    _graphs(torch, patches)
+    patches.set(torch, "compile", _eager(torch, torch.compile))
+    _kernels(torch, patches)
+
+
+def _refusal(text: str) -> Callable[..., NoReturn]:
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotBuiltError(text)
+
+    return refuse
+
+
+def _refusing_class(name: str, text: str) -> type:
+    return type(name, (), {"__init__": _refusal(text), "__module__": "torch.cuda"})
+
+
+def _graphs(torch: Any, patches: Patches) -> None:
+    cuda = torch.cuda
+    for name in ("CUDAGraph", "graph"):
+        refused = _refusing_class(name, _GRAPHS)
+        patches.set(cuda, name, refused)
+        patches.set(cuda.graphs, name, refused)
+    for name in ("make_graphed_callables", "graph_pool_handle"):
+        patches.set(cuda, name, _refusal(_GRAPHS))
+        patches.set(cuda.graphs, name, _refusal(_GRAPHS))
+    for owner in (cuda, cuda.graphs):
+        patches.set(owner, "is_current_stream_capturing", torch._C._cuda_isCurrentStreamCapturing)
+    for owner in (cuda, cuda.memory):
+        patches.set(owner, "MemPool", _refusing_class("MemPool", _POOLS))
+        patches.set(owner, "use_mem_pool", _refusal(_POOLS))
+    patches.set(cuda, "GreenContext", _refusing_class("GreenContext", "a device of halstream has no SMs to divide"))
+
+
+def _eager(torch: Any, compile: Any) -> Any:
+    """Return what stands for torch.compile: it compiles nothing, and says so once."""
+    warned = False
+
+    @functools.wraps(compile)
+    def eager(model: Any = None, **options: Any) -> Any:
+        nonlocal warned
+        if not warned:
+            warned = True
+            warnings.warn(_COMPILE, UserWarning, stacklevel=2)
+            torch.compiler.set_stance("force_eager")
+        return compile(model, **options)
+
+    return eager
+
+
+# -- kernels of others --------------------------------------------------------
+
+
+def _kernels(torch: Any, patches: Patches) -> None:
+    patches.set(torch.cuda, "_compile_kernel", _refusal(_CUDA_SOURCE.format("torch.cuda._compile_kernel")))
+    whens = _WhenImported({"triton.runtime.jit": _triton(patches), "torch.utils.cpp_extension": _extensions(patches)})
+    sys.meta_path.insert(0, whens)
+    patches.set(whens, "active", True)
+
+
+def _triton(patches: Patches) -> Callable[[ModuleType], None]:
+    def change(jit: ModuleType) -> None:
+        def run(self: Any, *args: Any, grid: Any = None, warmup: bool = False, **kwargs: Any) -> NoReturn:
+            name = getattr(getattr(self, "fn", None), "__name__", "?")
+            raise NotBuiltError(_TRITON.format(name, name))
+
+        patches.set(jit.JITFunction, "run", run)
+
+    return change
+
+
+def _extensions(patches: Patches) -> Callable[[ModuleType], None]:
+    def change(extension: ModuleType) -> None:
+        load, inline = extension.load, extension.load_inline
+
+        @functools.wraps(load)
+        def checked_load(name: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+            given = [sources] if isinstance(sources, str) else list(sources)
+            found = next((str(one) for one in given if str(one).endswith((".cu", ".cuh"))), None)
+            if found is not None:
+                raise NotBuiltError(_CUDA_SOURCE.format(f"{found} of the extension {name!r}"))
+            return load(name, sources, *args, **kwargs)
+
+        @functools.wraps(inline)
+        def checked_inline(name: Any, cpp_sources: Any, cuda_sources: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if cuda_sources:
+                raise NotBuiltError(_CUDA_SOURCE.format(f"cuda_sources of the extension {name!r}"))
+            return inline(name, cpp_sources, cuda_sources, *args, **kwargs)
+
+        patches.set(extension, "load", checked_load)
+        patches.set(extension, "load_inline", checked_inline)
+
+    return change
+
+
+class _WhenImported(importlib.abc.MetaPathFinder):
+    """Calls a function with a module once it is imported; at once if it is."""
+
+    active = False
+
+    def __init__(self, actions: dict[str, Callable[[ModuleType], None]]) -> None:
+        self._actions = dict(actions)
+        for name in list(actions):
+            if name in sys.modules:
+                self._actions.pop(name)(sys.modules[name])
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if not self.active or name not in self._actions:
+            return None
+        action = self._actions.pop(name)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def executing(module: ModuleType) -> None:
+                execute(module)
+                action(module)
+
+            spec.loader.exec_module = executing  # type: ignore[method-assign]
+        return spec

@@ -1,0 +1,194 @@
+"""`redirect`: torch's CUDA device becomes halstream's host device."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from types import TracebackType
+from typing import Any
+
+from ..._core import _backend, _interop
+from . import wheel
+from .errors import RedirectError
+from .patches import Patches
+
+__all__ = ["Redirection", "redirect", "register_kernel"]
+
+
+class Redirection:
+    """What `redirect` gives: the names that are replaced, until `undo` or the end of the ``with`` block.
+
+    Attributes
+    ----------
+    already : bool
+        True if torch was redirected when `redirect` was called; `undo` does nothing then.
+    """
+
+    def __init__(self, patches: Patches, already: bool) -> None:
+        self._patches = patches
+        self.already = already
+
+    def undo(self) -> None:
+        """Give torch.cuda its own names back.
+
+        The device type itself stays halstream's until the process ends: tensors on
+        it can still be used, and another `redirect` brings the names back at once.
+        """
+        if self.already or _process.redirection is not self:
+            return
+        self._patches.undo()
+        _process.redirection = None
+
+    def __enter__(self) -> Redirection:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.undo()
+
+    def __repr__(self) -> str:
+        state = "in force" if _process.redirection is not None else "undone"
+        return f"<halstream.torch.Redirection: {state}>"
+
+
+class _Process:
+    """What holds once in a process."""
+
+    redirection: Redirection | None = None
+    pid = 0  #: of the process that took the device type over, 0 before
+
+
+_process = _Process()
+
+
+def redirect(*, instead_of_gpu: bool = False) -> Redirection:
+    """Let the real torch run its CUDA programs on halstream's host device.
+
+    From now on `torch.cuda` is available, tensors on ``'cuda'`` live in halstream's
+    memory, and every operator runs on the CPU in the order of its stream. CPU
+    tensors are not concerned. The C++ module for the installed torch is compiled
+    at the first use on a machine, or ahead by ``halstream build-torch``.
+
+    Parameters
+    ----------
+    instead_of_gpu : bool
+        Hide a GPU that this torch could use, which is refused otherwise; so does the
+        environment variable ``HALSTREAM_TORCH_INSTEAD_OF_GPU=1``.
+
+    Returns
+    -------
+    Redirection
+        Undone by its `undo`, or at the end of ``with redirect():``.
+
+    Raises
+    ------
+    RedirectError
+        If it is not possible in this process; the text says why and what to do.
+    RuntimeError
+        torch's own, in a process forked from one that had used the runtime.
+
+    Notes
+    -----
+    Call it before the first use of `torch.cuda`; ``import halstream.torch.cuda_on_host``
+    does it as well. A second call changes nothing and says so by `Redirection.already`.
+
+    Examples
+    --------
+    >>> import halstream.torch
+    >>> halstream.torch.redirect()  # doctest: +SKIP
+    <halstream.torch.Redirection: in force>
+    >>> import torch  # doctest: +SKIP
+    >>> (torch.ones(4, device="cuda") * 2).sum().item()  # doctest: +SKIP
+    8.0
+    """
+    wheel.refuse_fork()
+    if _process.redirection is not None:
+        return Redirection(Patches(), already=True)
+    torch = wheel.installed()
+    if not _process.pid:
+        wheel.refuse_used(torch)
+        wheel.refuse_gpu(torch, instead_of_gpu)
+        _use_host()
+    from . import module as _module
+    from . import module_names, runtime_names
+
+    module = _module.load(torch)
+    if not _process.pid:
+        module.install(_module.api())
+        atexit.register(module.finish)
+        _process.pid = os.getpid()
+    patches = Patches()
+    try:
+        runtime_names.patch(torch, module, patches)
+        module_names.patch(torch, module, patches)
+    except BaseException:
+        patches.undo()
+        raise
+    _process.redirection = Redirection(patches, already=False)
+    return _process.redirection
+
+
+def _use_host() -> None:
+    """Choose the host backend, unless the program uses another one already.
+
+    Raises
+    ------
+    RedirectError
+        If it does.
+    """
+    if _interop.initialized() and _interop.backend_name() != "host":
+        raise RedirectError(
+            f"the backend {_interop.backend_name()!r} is in use, and torch's operators run on the host's memory only; "
+            "call halstream.use_backend('host') first"
+        )
+    chosen = os.environ.get("HALSTREAM_BACKEND", "auto")
+    if chosen not in ("auto", "host", ""):
+        raise RedirectError(
+            f"HALSTREAM_BACKEND is {chosen!r}, and torch's operators run on the host's memory only; leave it out or "
+            "set it to 'host'"
+        )
+    if not _interop.initialized():
+        _backend.change("host")
+
+
+def redirected() -> bool:
+    """Return True while torch is redirected."""
+    return _process.redirection is not None
+
+
+def register_kernel(name: str, function: Any) -> None:
+    """Give an operator of a library the CPU function that runs it on ``'cuda'`` tensors.
+
+    Parameters
+    ----------
+    name : str
+        Of the operator, with its overload where it has several: ``"mylib::scale"``, ``"mylib::scale.out"``.
+    function : callable
+        Takes what the operator takes, with CPU tensors in place of the CUDA ones,
+        and returns what it returns. It runs in the order of the stream.
+
+    Raises
+    ------
+    RedirectError
+        If torch is not redirected.
+    """
+    from . import module as _module
+
+    module = _module.loaded()
+    if module is None or not redirected():
+        raise RedirectError("torch is not redirected: call halstream.torch.redirect() before register_kernel")
+    if not callable(function):
+        raise TypeError(f"register_kernel takes a function, not {type(function).__name__}")
+    operator, _, overload = name.partition(".")
+    if "::" not in operator:
+        raise ValueError(f"{name!r} is no name of an operator; write it with its library, for example 'mylib::scale'")
+    module.register_kernel(operator, overload, function)
+
+
+def torch_folder() -> str:
+    """Return the folder of the redirected torch with a separator at its end, '' without one."""
+    torch = sys.modules.get("torch") if _process.pid else None
+    file = getattr(torch, "__file__", None)
+    return os.path.dirname(file) + os.sep if file else ""

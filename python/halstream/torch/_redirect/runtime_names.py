@@ -1,0 +1,156 @@
+"""The functions of torch._C that a CUDA build has, over the module, and torch.cuda's names of the CUDA runtime.
+
+None of a CUDA wheel's own functions of these names is left: they would reach the
+driver of a real GPU with addresses that are not the GPU's.
+"""
+
+from __future__ import annotations
+
+import enum
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+from ..._core import _interop
+from ..._traces import annotations as _annotations
+from ..cuda._stats import complete, host_stats
+from .classes import bases
+from .errors import NotBuiltError
+from .patches import Patches
+from .properties import DeviceProperties, capability, properties
+
+__all__ = ["patch"]
+
+# Settings that torch keeps in memory of its own: they reach no driver.
+_KEPT = (
+    "_cuda_get_cudnn_benchmark_limit", "_cuda_set_cudnn_benchmark_limit", "_cuda_get_conv_benchmark_empty_cache",
+    "_cuda_tunableop_", "_cuda_record_untuned_", "_cuda_CUDAAllocator", "_cuda_memoryMetadataSupported",
+    "_cuda_getCompiledVersion",
+)  # fmt: skip
+
+_WHAT = {
+    "_cuda_jiterator_compile_and_launch_kernel": "torch.cuda.jiterator: there is no CUDA compiler",
+    "_cuda_getCurrentBlasHandle": "torch.cuda.current_blas_handle: there is no cuBLAS",
+    "_cuda_getCurrentSolverHandle": "torch.cuda.current_solver_handle: there is no cuSOLVER",
+    "_cuda_customAllocator": "torch.cuda.CUDAPluggableAllocator: memory comes from halstream's pools",
+    "_cuda_changeCurrentAllocator": "torch.cuda.memory.change_current_allocator: memory comes from halstream's pools",
+    "_device_range_start": "ranges of torch.cuda.nvtx on the device; range_push and range_pop are there",
+    "_device_range_end": "ranges of torch.cuda.nvtx on the device; range_push and range_pop are there",
+    "_cuda_cudaHostAllocator": "the address of CUDA's allocator of pinned memory",
+}
+
+
+def patch(torch: Any, module: Any, patches: Patches) -> None:
+    """Replace them all."""
+    native = torch._C
+    given = {name: getattr(module, name) for name in module.torch_c_names()}
+    names = {**_functions(torch, module), **given}
+    for name in dir(native):
+        if name.startswith("_cuda_") and name not in names and not name.startswith(_KEPT):
+            names[name] = _refusal(name)
+    stream, event = bases(torch, module)
+    names.update(_has_cuda=True, _CudaStreamBase=stream, _CudaEventBase=event, _CudaDeviceProperties=DeviceProperties)
+    for name, value in names.items():
+        patches.set(native, name, value)
+    runtime = _runtime(module)
+    ranges = SimpleNamespace(
+        rangePushA=_annotations.push, rangePop=_annotations.pop, rangeStartA=_annotations.start,
+        rangeEnd=_annotations.end, markA=_annotations.mark,
+        deviceRangeStart=_refusal("_device_range_start"), deviceRangeEnd=_refusal("_device_range_end"),
+    )  # fmt: skip
+    patches.set(native, "_cudart", runtime)
+    patches.set(native, "_nvtx", ranges)
+    patches.set(torch.cuda.nvtx, "_nvtx", ranges)
+    patches.set(torch.cuda, "_cudart", runtime)
+
+
+def _refusal(name: str) -> Any:
+    what = _WHAT.get(name, f"torch._C.{name}")
+
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotBuiltError(f"not built in halstream, whose devices have no driver of CUDA: {what}")
+
+    refuse.__name__ = name
+    return refuse
+
+
+def _functions(torch: Any, module: Any) -> dict[str, Any]:
+    """Return the functions that the module leaves to Python."""
+    debug_mode = 0
+
+    def initialise() -> None:
+        torch.cuda.default_generators = tuple(module.default_generator(i) for i in range(module._cuda_getDeviceCount()))
+        torch.cuda._get_device_properties = lambda ordinal: properties(module, ordinal)
+
+    def set_debug_mode(mode: int) -> None:
+        nonlocal debug_mode
+        debug_mode = mode
+
+    def stats(device: int) -> dict[str, Any]:
+        return complete(module._cuda_memoryStats(device))
+
+    major, minor = capability()
+    return {
+        "_cuda_init": initialise,
+        "_cuda_isInBadFork": _interop.in_forked_child,
+        "_cuda_getArchFlags": lambda: f"sm_{major}{minor}",
+        "_cuda_canDeviceAccessPeer": lambda device, peer: device != peer,
+        "_cuda_isCurrentStreamCapturing": lambda: False,
+        "_cuda_hasPrimaryContext": lambda device: True,
+        "_cuda_ipc_collect": lambda: None,
+        "_cuda_getAllocatorBackend": lambda: "native",
+        "_cuda_cudaCachingAllocator_is_enabled": lambda: True,
+        "_cuda_cudaCachingAllocator_enable": lambda value: None,
+        "_cuda_get_sync_debug_mode": lambda: debug_mode,
+        "_cuda_set_sync_debug_mode": set_debug_mode,
+        "_cuda_hostMemoryStats": host_stats,
+        "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
+        "_cuda_resetPeakHostMemoryStats": lambda: None,
+        "_cuda_memorySnapshot": lambda *args: {"segments": [], "device_traces": [], "allocator_settings": {}},
+        "_cuda_isHistoryEnabled": lambda: False,
+        "_cuda_record_memory_history": lambda *args, **kwargs: None,
+        "_cuda_record_memory_history_legacy": lambda *args, **kwargs: None,
+        "_cuda_clearCublasWorkspaces": lambda: None,
+        "_cuda_getCublasWorkspaceSize": lambda: 0,
+        "_cuda_getCublasLtWorkspaceSize": lambda: 0,
+        "_cuda_setCublasWorkspaceSize": lambda size: None,
+        "_cuda_setCublasLtWorkspaceSize": lambda size: None,
+        "_cuda_resetCublasWorkspaceSize": lambda: None,
+        "_cuda_resetCublasLtWorkspaceSize": lambda: None,
+        "_cuda_attach_out_of_memory_observer": lambda observer: None,
+    }
+
+
+class cudaError(enum.IntEnum):
+    """The codes of the CUDA runtime that torch names."""
+
+    success = 0
+    invalidValue = 1
+    memoryAllocation = 2
+    notReady = 600
+
+
+def _runtime(module: Any) -> SimpleNamespace:
+    """Return what torch.cuda.cudart() gives."""
+
+    def unregister(address: int) -> cudaError:
+        return cudaError.success
+
+    def register(address: int, size: int, flags: int) -> NoReturn:
+        raise NotBuiltError(
+            "cudaHostRegister: memory that exists already cannot be pinned; use tensor.pin_memory() instead"
+        )
+
+    def profiler() -> cudaError:
+        return cudaError.success
+
+    return SimpleNamespace(
+        cudaError=cudaError,
+        cudaGetErrorString=lambda code: cudaError(code).name,
+        cudaMemGetInfo=module.mem_get_info,
+        cudaHostRegister=register,
+        cudaHostUnregister=unregister,
+        cudaProfilerStart=profiler,
+        cudaProfilerStop=profiler,
+        cudaStreamCreate=_refusal("cudart().cudaStreamCreate"),
+        cudaStreamDestroy=_refusal("cudart().cudaStreamDestroy"),
+    )
