@@ -40,6 +40,7 @@ def inputs():
                 continue  # for tests: no part of a wheel
             if path.suffix in (".go", ".c", ".h", ".s") and not path.name.endswith("_test.go"):
                 yield path
+    yield ROOT / "python" / "halstream" / "include" / "halstream.h"
 
 
 def edit(go_file, cflags):

@@ -25,6 +25,7 @@ HEAD = r"""
 #include "halstream_go.h"
 #include "caller.h"
 #include "calls.h"
+#include "api.h"
 
 /* Keep in step with errorPrefix and errorRecord in pybuild/records.go. */
 static PyObject *refused(void)
@@ -112,6 +113,12 @@ PyMODINIT_FUNC PyInit_%(name)s(void)
     }
     PyObject *capsule = PyCapsule_New((void *)&calls, HALSTREAM_CALLS, NULL);
     if (capsule == NULL || PyModule_AddObject(m, "calls", capsule) < 0) {
+        Py_XDECREF(capsule);
+        Py_DECREF(m);
+        return NULL;
+    }
+    capsule = PyCapsule_New((void *)halstream_get_api(HALSTREAM_API_VERSION), HALSTREAM_API_CAPSULE, NULL);
+    if (capsule == NULL || PyModule_AddObject(m, "api", capsule) < 0) {
         Py_XDECREF(capsule);
         Py_DECREF(m);
         return NULL;

@@ -175,10 +175,17 @@ func (s *Stream) Native(n driver.Native) (err error) {
 		if n.Before != nil {
 			n.Before()
 		}
-		C.hs_host_native(C.uint64_t(n.Fn), C.uint64_t(n.Arg))
+		if n.Call == nil {
+			C.hs_host_native(C.uint64_t(n.Fn), C.uint64_t(n.Arg))
+		} else if err := n.Call.Run(); err != nil {
+			s.fail(err)
+		}
 		if n.After != nil {
 			n.After()
 		}
+	}
+	if n.Call != nil {
+		return s.task("call native", n.Call.Title(), work, n.Call.Drop)
 	}
 	return s.task("call native", "a native function", work, func() {})
 }

@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"hal/driver":     {"hal/park", "hal/status"},
 	"hal/host/sched": {"hal/driver", "hal/park", "hal/prio"},
 	"hal/host":       {"hal/bestfit", "hal/driver", "hal/host/sched", "hal/pages", "hal/park", "hal/prio", "hal/status"},
-	"hal":            {"hal/addrmap", "hal/bestfit", "hal/driver", "hal/host", "hal/pages", "hal/park", "hal/prio", "hal/status"},
+	"hal":            {"hal/addrmap", "hal/bestfit", "hal/driver", "hal/host", "hal/native", "hal/pages", "hal/park", "hal/prio", "hal/status"},
 	"hal/order":      {"hal"},
 	"hal/stall":      {"hal", "hal/driver"},
 	"hal/haltest":    {"hal", "hal/driver"},

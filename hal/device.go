@@ -22,7 +22,11 @@ type Device struct {
 	// vendor is d if it is the device of a vendor's library, else nil.
 	vendor  driver.VendorDevice
 	handles handles
+	failed  failedStreams
 }
+
+// Runtime returns the runtime that the device belongs to.
+func (d *Device) Runtime() *Runtime { return d.rt }
 
 // Ordinal returns the 0-based number of the device.
 func (d *Device) Ordinal() int { return d.ordinal }

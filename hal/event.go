@@ -48,6 +48,8 @@ type Event struct {
 	made    boundEvent
 	version atomic.Uint64
 	closed  atomic.Bool
+	// recordedOn is the stream of the latest record, nil without one.
+	recordedOn atomic.Pointer[Stream]
 }
 
 // boundEvent is the backend's event, which belongs to one device.
@@ -194,6 +196,17 @@ func (e *Event) query(t *Thread, internal bool) (bool, error) {
 	return done, err
 }
 
+// Failure returns the first error, not returned yet, of the stream on which e was
+// recorded last, and clears it; nil if there is none.
+//
+// Contract: C2.
+func (e *Event) Failure() error {
+	if s := e.recordedOn.Load(); s != nil {
+		return s.Failure()
+	}
+	return nil
+}
+
 // Synchronize blocks until the latest record is done, for at most limit
 // nanoseconds, and reports whether it is. An event that was never recorded is done.
 //
@@ -306,6 +319,9 @@ func (e *Event) ID() uint64 { return e.id }
 
 // Options returns the options the event was made with.
 func (e *Event) Options() EventOptions { return e.opts }
+
+// Runtime returns the runtime that the event belongs to.
+func (e *Event) Runtime() *Runtime { return e.rt }
 
 // Device returns the event's device, nil before the first record of an event
 // made without one.

@@ -41,7 +41,9 @@ type Operation struct {
 	// Kind of what is enqueued: record, wait, wait stream, reset, nop, delay,
 	// gate, call, report, copy, fill, native, launch, allocate, free, write value, wait value. Kind of what the
 	// host does: see Host.
-	Kind    string
+	Kind string
+	// Name is what the program calls the operation, "" where it has given no name.
+	Name    string
 	Stream  *Stream
 	Thread  *Thread
 	Event   *Event // record, wait, reset, and what the host does with events
@@ -51,8 +53,8 @@ type Operation struct {
 	Value   *ValueAccess // write value, wait value
 	Reads   []Range
 	Writes  []Range
-	// Site identifies where the program made the call: the result of the function
-	// given to Runtime.SetSites, 0 without one.
+	// Site identifies where the program made the call: what the program has given, or
+	// else the result of the function given to Runtime.SetSites, 0 without one.
 	Site uint32
 	// Host says that nothing was enqueued: synchronize stream, synchronize
 	// event, synchronize device, synchronize memory and wait memory (the host, or
@@ -303,6 +305,7 @@ type Log struct {
 // is small, since a log may hold many.
 type Logged struct {
 	kind     string
+	name     string
 	stream   *Stream
 	thread   *Thread
 	event    *Event
@@ -322,7 +325,7 @@ func (e *Logged) When() int64 { return e.when }
 
 // Operation returns the operation as listeners see it.
 func (e *Logged) Operation() Operation {
-	o := Operation{ID: e.id, Kind: e.kind, Stream: e.stream, Thread: e.thread, Event: e.event, Version: e.version,
+	o := Operation{ID: e.id, Kind: e.kind, Name: e.name, Stream: e.stream, Thread: e.thread, Event: e.event, Version: e.version,
 		Other: e.other, Token: e.token, Site: e.site, Host: e.host, Internal: e.internal}
 	if e.accesses != nil {
 		o.Reads, o.Writes = e.accesses[0], e.accesses[1]
@@ -372,7 +375,7 @@ func (g *Log) add(o *Operation) {
 		}
 		g.last = make([]Logged, 0, logPieceSize)
 	}
-	g.last = append(g.last, Logged{kind: o.Kind, stream: o.Stream, thread: o.Thread, event: o.Event, other: o.Other,
+	g.last = append(g.last, Logged{kind: o.Kind, name: o.Name, stream: o.Stream, thread: o.Thread, event: o.Event, other: o.Other,
 		version: o.Version, token: o.Token, when: when, id: o.ID, site: o.Site, host: o.Host, internal: o.Internal})
 	if len(o.Reads)+len(o.Writes) > 0 {
 		g.last[len(g.last)-1].accesses = &[2][]Range{o.Reads, o.Writes}

@@ -16,6 +16,9 @@ func (b *Block) Freed() bool {
 	return b.freed
 }
 
+// Device returns the device of the block, nil for memory of the host.
+func (b *Block) Device() *Device { return b.dev }
+
 // ReleaseInOrder makes Release free a stream-ordered block as Stream.FreeAsync does:
 // in the order of its stream, without waiting for uses on other streams.
 func (b *Block) ReleaseInOrder() { b.inOrder = true }

@@ -48,6 +48,23 @@ func (rt *Runtime) NewRecordedEvent(t *Thread, d *Device, o EventOptions) (*Even
 	return e, nil
 }
 
+// NoteRecorded makes known that e was recorded, without a call, on a stream of d that
+// had no work, as for [Runtime.NewRecordedEvent].
+//
+// # Errors: [ErrClosed], [ErrWrongDevice].
+//
+// Contract: E3, E4.
+func (e *Event) NoteRecorded(d *Device) error {
+	b, err := e.bind(d)
+	if err != nil {
+		return err
+	}
+	b.(driver.StatusEvent).Recorded()
+	e.recordedOn.Store(nil)
+	e.version.Add(1)
+	return nil
+}
+
 // Place returns the place that the latest record stands for, by the words of its
 // stream; nil where C code cannot tell whether it is done. The caller made the
 // record, and no other thread makes one meanwhile.

@@ -170,6 +170,9 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 		// the version counts where the record gets its place among the others.
 		e.version.Add(1)
 	}
+	if err == nil {
+		e.recordedOn.Store(s)
+	}
 	return s.settle(t, id, err)
 }
 

@@ -114,6 +114,7 @@ func adopt(r *hal.Runtime) {
 	followCheck(r)
 	useStatus(r)
 	usePressure(r)
+	useForAPI(r)
 }
 
 // Backend returns the name of the backend in use.
@@ -203,7 +204,9 @@ func Live() (n int64, err error) {
 // Threads returns how many host threads the runtime knows.
 func Threads() (n int64, err error) {
 	defer guard(&err)
-	return int64(len(threads) - 1 - len(freeSlots)), nil
+	threads.mu.Lock()
+	defer threads.mu.Unlock()
+	return int64(threads.count) - int64(len(threads.free)), nil
 }
 
 // Goroutines returns how many goroutines there are, for tests of leaks.

@@ -24,6 +24,8 @@ extern void PyEval_RestoreThread(void *state) __attribute__((weak));
 
 int halstream_inside(void) { return halstream_self.inside; }
 
+int halstream_is_over(void) { return atomic_load_explicit(&over, memory_order_acquire); }
+
 void halstream_end(void)
 {
     halstream_slow = &always;
@@ -82,12 +84,12 @@ __attribute__((constructor)) static void prepare(void)
 /* Called by Go on the thread itself, once per thread. */
 void halstream_keep(int32_t slot)
 {
-    halstream_caller->slot = slot;
-    halstream_caller->tid = (int32_t)syscall(SYS_gettid);
+    halstream_self.slot = slot;
+    halstream_self.tid = (int32_t)syscall(SYS_gettid);
     pthread_setspecific(key, (void *)(intptr_t)slot);
 }
 
-/* Called by Go; returns the slot of a thread that ended, or 0. */
+/* Called by Go, by one thread at a time; returns the slot of a thread that ended, or 0. */
 int32_t halstream_next_ended(void)
 {
     note *n = atomic_load(&ended);

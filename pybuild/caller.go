@@ -50,6 +50,8 @@ static int gil_interrupted(void **state, int ask)
 import "C"
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -68,70 +70,86 @@ func WaitSlice(ns int64) (before int64) {
 	return before
 }
 
-// threads is the table of host threads; slot 0 is nobody. Like every variable
-// of this package it is guarded by Python's lock, which is held when a function
-// of the extension begins and until it waits, or calls package hal: a backend may
-// release it around each call of its library. What was read of these variables
-// before such a call is old after it.
-var (
-	threads   = []*hal.Thread{nil}
-	freeSlots []int32
-)
+// threads is the table of host threads by slot; slot 0 is nobody. Slots are read
+// without a lock. Most other variables of this package are guarded by Python's lock,
+// which is held when a function of the extension begins and until it waits, or calls
+// package hal: a backend may release it around each call of its library. What was read
+// of these variables before such a call is old after it.
+var threads struct {
+	chunks [1 << 10]atomic.Pointer[[1 << 10]atomic.Pointer[hal.Thread]]
+	mu     sync.Mutex // guards the rest
+	count  int32
+	free   []int32
+}
+
+// thread returns the token of the thread with a slot.
+func thread(slot int32) *hal.Thread { return threads.chunks[slot>>10].Load()[slot&(1<<10-1)].Load() }
 
 // caller returns the token of the calling thread.
 func caller() *hal.Thread {
 	if slot := C.halstream_caller.slot; slot != 0 {
-		return threads[slot]
+		return thread(int32(slot))
 	}
-	return register()
+	return register(true)
 }
 
-// register makes a token for a thread that calls for the first time, and takes
-// back those of threads that ended.
-func register() *hal.Thread {
+// register makes a token for a thread that calls for the first time, and takes back
+// those of threads that ended. known says that it is one of Python's threads.
+func register(known bool) *hal.Thread {
 	var ended []*hal.Thread
+	threads.mu.Lock()
 	for {
 		slot := int32(C.halstream_next_ended())
 		if slot == 0 {
 			break
 		}
-		ended = append(ended, threads[slot])
-		dropTid(slot, threads[slot])
-		threads[slot] = nil
-		freeSlots = append(freeSlots, slot)
+		t := thread(slot)
+		ended = append(ended, t)
+		dropTid(slot, t)
+		threads.chunks[slot>>10].Load()[slot&(1<<10-1)].Store(nil)
+		threads.free = append(threads.free, slot)
 	}
-	t := enlist()
+	t := enlistLocked(known)
+	threads.mu.Unlock()
 	// Their streams are closed by a thread that is known, so that it need not
 	// hold Python's lock meanwhile.
 	for _, one := range ended {
 		one.Retire()
 	}
 	if len(ended) > 0 {
-		for s, id := range ownIDs {
+		table.mu.Lock()
+		defer table.mu.Unlock()
+		for s, id := range table.own {
 			if s.Closed() {
-				delete(ownIDs, s)
-				remove(id)
+				delete(table.own, s)
+				removeLocked(id)
 			}
 		}
 	}
 	return t
 }
 
-// enlist gives the calling thread a slot.
-func enlist() *hal.Thread {
+// enlistLocked gives the calling thread a slot. The caller holds the table's lock.
+func enlistLocked(known bool) *hal.Thread {
 	t := hal.NewThread()
 	t.WaitsItself, t.Bound = true, true
 	var slot int32
-	if n := len(freeSlots); n > 0 {
-		slot = freeSlots[n-1]
-		freeSlots = freeSlots[:n-1]
-		threads[slot] = t
+	if n := len(threads.free); n > 0 {
+		slot = threads.free[n-1]
+		threads.free = threads.free[:n-1]
 	} else {
-		slot = int32(len(threads))
-		threads = append(threads, t)
+		if threads.count == 1<<20-1 {
+			panic(driver.Errorf(driver.OutOfMemory, "call", "%d threads use the runtime", threads.count))
+		}
+		threads.count++
+		slot = threads.count
+		if chunk := &threads.chunks[slot>>10]; chunk.Load() == nil {
+			chunk.Store(new([1 << 10]atomic.Pointer[hal.Thread]))
+		}
 	}
+	threads.chunks[slot>>10].Load()[slot&(1<<10-1)].Store(t)
 	C.halstream_keep(C.int32_t(slot))
-	keepTid(slot, t)
+	keepTid(slot, t, known)
 	return t
 }
 

@@ -13,6 +13,7 @@ typedef struct halstream_thread {
     int32_t released; /* how often the thread has released Python's lock, each within the other */
     int32_t tid; /* the system's number of the thread, since its first call */
     int32_t inside; /* 1 while the thread runs a function of a stream */
+    int32_t native; /* 1 while the thread runs a native function, or its release, for halstream.h */
     int32_t handling; /* 1 while a wait of the thread runs handlers of signals */
 } halstream_thread;
 
@@ -22,6 +23,7 @@ extern int halstream_forked;
 /* The runtime has shut down: no thread may take Python's lock any more but the one
  * that ends the interpreter, which holds it. */
 void halstream_end(void);
+int halstream_is_over(void);
 
 /* For C code of backends, around what may wait: releases Python's lock if the
  * calling thread is one of Python's inside a call of the extension that holds it,

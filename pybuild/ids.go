@@ -3,6 +3,9 @@ package pybuild
 import (
 	"fmt"
 	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -16,95 +19,172 @@ const (
 	lowBits  = 4
 )
 
-type entry struct {
-	generation int64
-	object     any
-}
-
 // perThread is the entry of a device's per-thread default stream, which is
 // another stream on each thread.
 type perThread struct{ dev *hal.Device }
 
-var (
-	entries = make([]entry, 1, 1024)
-	freeIDs []int32
+// entry is a slot. Readers take no lock: they look at the id before and after the two
+// words of the object, which are those of an interface value.
+type entry struct {
+	id         atomic.Int64 // 0 while the slot is free
+	kind, data unsafe.Pointer
+	generation int64
+}
+
+const (
+	chunkBits = 10
+	chunkSize = 1 << chunkBits
 )
+
+// table finds objects by their ids. find may be called by any thread at any time,
+// insert and remove as well: also without Python's lock.
+var table struct {
+	chunks [1 << (slotBits - chunkBits)]atomic.Pointer[[chunkSize]entry]
+	mu     sync.Mutex // guards the rest, and changes of entries
+	count  int32      // slots ever used; slot 0 is none
+	free   []int32
+	// handled are the ids of streams that the vendor's library knows by a handle, by
+	// which other libraries may name them.
+	handled map[*hal.Stream]int64
+	// own are the ids of per-thread default streams that were asked for by StreamOwn,
+	// until their thread ends.
+	own map[*hal.Stream]int64
+}
+
+func init() {
+	table.count = 1
+	table.handled, table.own = map[*hal.Stream]int64{}, map[*hal.Stream]int64{}
+}
+
+// entryAt returns a slot, nil if it was never used.
+func entryAt(slot int64) *entry {
+	if c := table.chunks[slot>>chunkBits].Load(); c != nil {
+		return &c[slot&(chunkSize-1)]
+	}
+	return nil
+}
+
+// slotOf returns the slot that an id names, 0 if no id has this form.
+func slotOf(id int64) int64 {
+	if id <= 0 || id&(1<<lowBits-1) != 0 {
+		return 0
+	}
+	return id >> lowBits & (1<<slotBits - 1)
+}
 
 // insert gives an object its id. It panics, which guard turns into an error,
 // when there are more objects than slots.
 func insert(object any) int64 {
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	return insertLocked(object)
+}
+
+// insertLocked is insert; the caller holds the table's lock.
+func insertLocked(object any) int64 {
 	var slot int32
-	if n := len(freeIDs); n > 0 {
-		slot = freeIDs[n-1]
-		freeIDs = freeIDs[:n-1]
+	if n := len(table.free); n > 0 {
+		slot = table.free[n-1]
+		table.free = table.free[:n-1]
 	} else {
-		if len(entries) == 1<<slotBits {
+		if table.count == 1<<slotBits {
 			panic(driver.Errorf(driver.OutOfMemory, "create",
-				"%d streams, events and gates are alive; close some", len(entries)-1))
+				"%d streams, events and gates are alive; close some", table.count-1))
 		}
-		slot = int32(len(entries))
-		entries = append(entries, entry{generation: 1})
+		slot = table.count
+		table.count++
+		if chunk := &table.chunks[slot>>chunkBits]; chunk.Load() == nil {
+			chunk.Store(new([chunkSize]entry))
+		}
 	}
-	e := &entries[slot]
-	e.object = object
+	e := entryAt(int64(slot))
+	if e.generation == 0 {
+		e.generation = 1
+	}
 	id := (e.generation<<slotBits | int64(slot)) << lowBits
 	if s, ok := object.(*hal.Stream); ok {
 		if _, handled := s.Handle(); handled {
-			handledIDs[s] = id
+			table.handled[s] = id
 		}
 		if w := s.Status(); w != nil {
 			w.ID.Store(uint64(id))
 		}
 	}
+	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&object))
+	atomic.StorePointer(&e.kind, words[0])
+	atomic.StorePointer(&e.data, words[1])
+	e.id.Store(id) // last: from now on it is found
 	return id
 }
 
-// handledIDs are the ids of streams that the vendor's library knows by a handle,
-// by which other libraries may name them.
-var handledIDs = map[*hal.Stream]int64{}
-
 // find returns the object of an id, nil if there is none.
-func find(id int64) any {
-	slot := id >> lowBits & (1<<slotBits - 1)
-	if id < 0 || slot >= int64(len(entries)) {
+func find(id int64) (object any) {
+	slot := slotOf(id)
+	if slot == 0 {
 		return nil
 	}
-	if e := &entries[slot]; e.generation == id>>(lowBits+slotBits) && id&(1<<lowBits-1) == 0 {
-		return e.object
+	e := entryAt(slot)
+	if e == nil || e.id.Load() != id {
+		return nil
 	}
-	return nil
+	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&object))
+	kind, data := atomic.LoadPointer(&e.kind), atomic.LoadPointer(&e.data)
+	if e.id.Load() != id {
+		return nil // removed meanwhile: they may belong to different objects
+	}
+	words[0], words[1] = kind, data
+	return object
 }
 
 // remove gives an id up. It may have been given up already: who closes an object
 // may let other threads call meanwhile, which close it, too.
 func remove(id int64) {
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	removeLocked(id)
+}
+
+// removeLocked is remove; the caller holds the table's lock.
+func removeLocked(id int64) {
 	object := find(id)
 	if object == nil {
 		return
 	}
 	if s, ok := object.(*hal.Stream); ok {
-		if handledIDs[s] == id {
-			delete(handledIDs, s)
+		if table.handled[s] == id {
+			delete(table.handled, s)
 		}
 		if w := s.Status(); w != nil {
 			w.ID.Store(0)
 		}
 	}
-	slot := id >> lowBits & (1<<slotBits - 1)
-	entries[slot].object = nil
-	entries[slot].generation++
-	freeIDs = append(freeIDs, int32(slot))
+	slot := slotOf(id)
+	e := entryAt(slot)
+	e.id.Store(0) // first: from now on it is not found
+	atomic.StorePointer(&e.kind, nil)
+	atomic.StorePointer(&e.data, nil)
+	e.generation++
+	table.free = append(table.free, int32(slot))
+	forgetKnown(slot)
 }
 
-// unknown explains an id that has no object of the wanted type.
-func unknown(id int64, op, what string) error {
-	slot := id >> lowBits & (1<<slotBits - 1)
-	generation := id >> (lowBits + slotBits)
-	if id > 0 && id&(1<<lowBits-1) == 0 && slot < int64(len(entries)) && slot > 0 &&
-		generation > 0 && generation < entries[slot].generation {
-		return raise(driver.Errorf(driver.Closed, op, "the %s is closed; create a new one", what))
+// unknown explains an id that has no object of the wanted type, in the form that
+// Python reads.
+func unknown(id int64, op, what string) error { return raise(unknownError(id, op, what)) }
+
+// unknownError explains an id that has no object of the wanted type.
+func unknownError(id int64, op, what string) *hal.Error {
+	if slot := slotOf(id); slot != 0 {
+		if e := entryAt(slot); e != nil {
+			table.mu.Lock()
+			past := e.generation
+			table.mu.Unlock()
+			if generation := id >> (lowBits + slotBits); generation > 0 && generation < past {
+				return driver.Errorf(driver.Closed, op, "the %s is closed; create a new one", what)
+			}
+		}
 	}
-	return raise(driver.Errorf(driver.InvalidHandle, op, "%d is not the handle of a live %s", id, what))
+	return driver.Errorf(driver.InvalidHandle, op, "%d is not the handle of a live %s", id, what)
 }
 
 func stream(t *hal.Thread, id int64, op string) (*hal.Stream, error) {
@@ -124,6 +204,9 @@ func stream(t *hal.Thread, id int64, op string) (*hal.Stream, error) {
 
 func event(id int64, op string) (*hal.Event, error) {
 	if e, ok := find(id).(*hal.Event); ok {
+		if err := catchUp(id, e); err != nil {
+			return nil, raise(err)
+		}
 		return e, nil
 	}
 	return nil, unknown(id, op, "event")

@@ -51,8 +51,7 @@ func Reap(id int64) (zero int64, err error) {
 		return 0, nil
 	}
 	caller()
-	reaping = true // the collector decides when: no call of the program
-	defer func() { reaping = false }()
+	defer reap()() // the collector decides when: no call of the program
 	return 0, closeAs(nil, id)
 }
 

@@ -5,6 +5,7 @@ package pybuild
 
 static uint32_t self_slot(void) { return (uint32_t)halstream_self.slot; }
 static int32_t self_tid(void) { return halstream_self.tid; }
+static int32_t self_inside(void) { return halstream_self.native; }
 */
 import "C"
 
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,14 +30,20 @@ var tids struct {
 	sync.Mutex
 	of     map[*hal.Thread]int32
 	bySlot map[uint32]*hal.Thread
+	// foreign are those of them that are none of Python's.
+	foreign map[*hal.Thread]bool
 }
 
-// keepTid adds the calling thread to tids.
-func keepTid(slot int32, t *hal.Thread) {
+// keepTid adds the calling thread to tids; known says that it is one of Python's.
+func keepTid(slot int32, t *hal.Thread, known bool) {
 	tids.Lock()
 	defer tids.Unlock()
 	if tids.of == nil {
 		tids.of, tids.bySlot = map[*hal.Thread]int32{}, map[uint32]*hal.Thread{}
+		tids.foreign = map[*hal.Thread]bool{}
+	}
+	if !known {
+		tids.foreign[t] = true
 	}
 	tids.of[t] = int32(C.self_tid())
 	tids.bySlot[uint32(slot)] = t
@@ -46,11 +54,19 @@ func dropTid(slot int32, t *hal.Thread) {
 	defer tids.Unlock()
 	delete(tids.of, t)
 	delete(tids.bySlot, uint32(slot))
+	delete(tids.foreign, t)
 }
 
-// reaping is true while an object is closed whose owner was garbage collected, which is
-// no call of the program.
-var reaping bool
+// reaping is the slot of the thread that closes an object whose owner was garbage
+// collected, which is no call of the program; 0 while none does.
+var reaping atomic.Uint32
+
+// reap makes calls of this thread no calls of the program, until the function that it
+// returns is called. Python's lock is held.
+func reap() (end func()) {
+	before := reaping.Swap(uint32(C.halstream_caller.slot))
+	return func() { reaping.Store(before) }
+}
 
 // whoCalls returns how the host device waits for and finds out about calling threads.
 func whoCalls() driver.Caller {
@@ -58,11 +74,12 @@ func whoCalls() driver.Caller {
 	return driver.Caller{
 		Wait: outside,
 		Thread: func() (uint64, bool) {
-			if reaping {
+			slot := uint32(C.self_slot())
+			if slot != 0 && reaping.Load() == slot || C.self_inside() != 0 {
 				return 0, true
 			}
 			tids.Lock()
-			t := tids.bySlot[uint32(C.self_slot())]
+			t := tids.bySlot[slot]
 			tids.Unlock()
 			if t == nil {
 				return 0, false

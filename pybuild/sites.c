@@ -1,4 +1,5 @@
 #include "sites.h"
+#include "api.h"
 #include "caller.h"
 
 #include <stdio.h>
@@ -175,6 +176,7 @@ static void write_string(FILE *out, object *code, const char *name, const char *
 
 char *halstream_site_text(uint32_t number)
 {
+    if (number & SITE_GIVEN) return halstream_given_site_text(number);
     if (number == 0 || number > site_count) return NULL;
     char *text = NULL;
     size_t size;

@@ -92,8 +92,7 @@ func ReapEvents(address, count int64) (zero int64, err error) {
 	caller()
 	ids := slices.Clone(unsafe.Slice((*int64)(C.halstream_ids(C.int64_t(address))), count))
 	slices.Sort(ids)
-	reaping = true // the collector decides when: no call of the program
-	defer func() { reaping = false }()
+	defer reap()() // the collector decides when: no call of the program
 	for _, id := range ids {
 		if e, ok := find(id).(*hal.Event); ok {
 			if err := e.Close(nil); err != nil {

@@ -55,10 +55,6 @@ func StreamDefault(ordinal, ownThread int64) (id int64, err error) {
 	return legacyIDs[ordinal], nil
 }
 
-// ownIDs are the ids of per-thread default streams that were asked for by
-// StreamOwn, until their thread ends.
-var ownIDs = map[*hal.Stream]int64{}
-
 // StreamOwn returns the id of the calling thread's default stream, which stays
 // that stream on every thread.
 func StreamOwn(ordinal int64) (id int64, err error) {
@@ -71,10 +67,12 @@ func StreamOwn(ordinal int64) (id int64, err error) {
 	if err != nil {
 		return 0, raise(err)
 	}
-	id, ok := ownIDs[s]
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	id, ok := table.own[s]
 	if !ok {
-		id = insert(s)
-		ownIDs[s] = id
+		id = insertLocked(s)
+		table.own[s] = id
 	}
 	return id, nil
 }
@@ -114,6 +112,7 @@ func StreamRecord(id, eventID int64) (zero int64, err error) {
 		return 0, err
 	}
 	err = s.Record(t, e)
+	hideRecord(eventID)
 	notePlace(e)
 	return enqueued(t, s, err)
 }

@@ -42,12 +42,14 @@ func StreamExternal(ordinal, handle int64) (id int64, err error) {
 		if s == d.Legacy() {
 			return legacyIDs[ordinal], nil
 		}
-		if own, ok := handledIDs[s]; ok {
+		table.mu.Lock()
+		defer table.mu.Unlock()
+		if own, ok := table.handled[s]; ok {
 			return own, nil
 		}
-		id = insert(s)
+		id = insertLocked(s)
 		if s.PerThread() {
-			ownIDs[s] = id
+			table.own[s] = id
 		}
 		return id, nil
 	})

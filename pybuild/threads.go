@@ -22,8 +22,9 @@ func StallThreads(handles string) (list string, err error) {
 	}
 	calling := map[int]bool{}
 	tids.Lock()
-	for _, tid := range tids.of {
-		calling[int(tid)] = true
+	for t, tid := range tids.of {
+		// Threads that are none of Python's may do anything without a call.
+		calling[int(tid)] = !tids.foreign[t]
 	}
 	tids.Unlock()
 	found := []threadRecord{}

@@ -15,10 +15,10 @@ import (
 func TestAnIdIsGivenUpOnce(t *testing.T) {
 	number := must[int64](t)
 	id := number(QueueNew())
-	free := len(freeIDs)
+	free := len(table.free)
 	remove(id)
 	remove(id)
-	require.Len(t, freeIDs, free+1)
+	require.Len(t, table.free, free+1)
 	next, other := number(QueueNew()), number(QueueNew())
 	require.NotEqual(t, next, other)
 	require.NotEqual(t, id, next, "no id is given twice")

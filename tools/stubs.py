@@ -32,6 +32,7 @@ from typing import Any
 
 process_state: dict[str, Any]
 calls: Any  # a capsule with the functions that the C classes call
+api: Any  # a capsule with the functions of halstream.h
 
 '''
 

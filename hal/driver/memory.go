@@ -45,11 +45,25 @@ type Fill struct {
 	Tag Tag
 }
 
-// Native describes a call of the C function at Fn with Arg, without Python's lock.
+// Native describes a call of the C function at Fn with Arg, without Python's lock; or,
+// where Call is not nil, that call.
 type Native struct {
 	Fn, Arg uint64
+	Call    NativeCall
 	// Before and After, if not nil, are called right before and after it, on its
 	// thread, with no lock held.
 	Before, After func()
 	Tag           Tag
+}
+
+// NativeCall is a function that can fail. Exactly one of Run and Drop is called, once,
+// unless Stream.Native returns an error: then neither is.
+type NativeCall interface {
+	// Run runs it on the calling thread and returns its error, which the backend makes
+	// the stream's.
+	Run() *Error
+	// Drop says that it will not run. It may be called with locks held.
+	Drop()
+	// Title names it in texts.
+	Title() string
 }

@@ -11,8 +11,8 @@ type StatusStream interface {
 
 // StatusEvent is implemented by events of devices whose streams are StatusStreams.
 type StatusEvent interface {
-	// Recorded makes known that an event without a record was recorded, without a
-	// call, on a stream that had no work: the record is done.
+	// Recorded makes known that the event was recorded, without a call, on a stream that
+	// had no work: that record is the latest one, and done.
 	Recorded()
 	// Place returns the place that the latest record stands for, by the words of its
 	// stream; nil if there is no record, or one made known by Recorded. It is called

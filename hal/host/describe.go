@@ -138,6 +138,9 @@ func title(w work) string {
 	case *fillWork:
 		return fmt.Sprintf("a fill of %d bytes", w.Count*uint64(w.Size))
 	case *nativeWork:
+		if w.Call != nil {
+			return w.Call.Title()
+		}
 		return "a native function"
 	}
 	return "a delay"

@@ -34,7 +34,7 @@ type Event struct {
 // Recorded implements driver.StatusEvent.
 func (v *Event) Recorded() {
 	v.eng.Lock()
-	v.recorded = true
+	v.at, v.recorded = place{}, true
 	v.eng.Unlock()
 }
 

@@ -92,13 +92,22 @@ func (w *fillWork) run() bool {
 
 func (w *fillWork) short() bool { return w.Count*uint64(w.Size) <= inlineMost }
 
-type nativeWork driver.Native
+type nativeWork struct {
+	driver.Native
+	stream *Stream
+}
 
 func (w *nativeWork) run() bool {
 	if w.Before != nil {
 		w.Before()
 	}
-	C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg))
+	if w.Call == nil {
+		C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg))
+	} else if err := w.Call.Run(); err != nil {
+		w.stream.eng.Lock()
+		w.stream.fail(err) // before the operation counts as done
+		w.stream.eng.Unlock()
+	}
 	if w.After != nil {
 		w.After()
 	}
@@ -120,8 +129,7 @@ func (s *Stream) Fill(f driver.Fill) error {
 
 // Native implements driver.Stream.
 func (s *Stream) Native(n driver.Native) error {
-	w := nativeWork(n)
-	return s.eng.submit(s, &op{kind: opWork, tag: n.Tag, ref: &w})
+	return s.eng.submit(s, &op{kind: opWork, tag: n.Tag, ref: &nativeWork{n, s}})
 }
 
 // Last implements driver.Stream.
@@ -155,6 +163,9 @@ func (s *Stream) At(seq uint64) driver.Point { return point{s.eng, place{s, seq}
 
 // drop frees what a piece of work that will not run holds.
 func (s *Stream) drop(w work) {
+	if n, ok := w.(*nativeWork); ok && n.Call != nil {
+		n.Call.Drop()
+	}
 	c, ok := w.(*copyWork)
 	if !ok {
 		return

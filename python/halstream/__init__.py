@@ -46,6 +46,7 @@ from ._errors import (
 
 if TYPE_CHECKING:
     from . import testing
+    from ._capi import get_api, get_include
     from ._checks.sanitize import UnorderedAccessWarning, host_access, sanitize
     from ._kernel import Kernel
     from ._memory._array import Array, asarray, empty, pinned_empty, zeros
@@ -97,6 +98,8 @@ __all__ = [
     "devices",
     "empty",
     "from_dlpack",
+    "get_api",
+    "get_include",
     "host_access",
     "pinned_empty",
     "sanitize",
@@ -274,6 +277,8 @@ _LAZY = {
     "host_access": "_checks.sanitize",
     "sanitize": "_checks.sanitize",
     "Kernel": "_kernel",
+    "get_api": "_capi",
+    "get_include": "_capi",
     "testing": "",
     "torch": "",
     "paddle": "",

@@ -8,6 +8,7 @@ from typing import Any
 
 process_state: dict[str, Any]
 calls: Any  # a capsule with the functions that the C classes call
+api: Any  # a capsule with the functions of halstream.h
 
 def pybuild_Backend() -> str: ...
 def pybuild_BackendPassed() -> str: ...

@@ -180,6 +180,11 @@ def _switch(name: str, default: bool) -> bool:
     return value == "1" if value else default
 
 
+def extension() -> Any:
+    """Return the extension module, which is loaded if no call has done so."""
+    return _load()
+
+
 def process_state() -> dict[str, Any]:
     """Return the dictionary that stays when the package is imported a second time."""
     state: dict[str, Any] = _load().process_state

@@ -1,0 +1,75 @@
+/* What the C and the Go half of the functions of halstream.h share. */
+#ifndef HALSTREAM_API_HALF_H
+#define HALSTREAM_API_HALF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../hal/status/status.h"
+#include "../python/halstream/include/halstream.h"
+
+/* What C knows of the stream or the event in a slot of the table of objects, so that
+ * it can answer calls without entering Go. Go has the same layout in known.go. Each
+ * member is read and written atomically. */
+typedef struct halstream_known {
+    int64_t id;                    /* 0: nothing */
+    const halstream_status *words; /* of the stream; of the event's latest record, NULL: ask the core */
+    uint64_t place;                /* of that record */
+    uint32_t ahead;                /* the core does not know of the latest record, which is done */
+    int32_t ordinal;               /* of the event's device, -1 before its first record */
+    uint32_t plain;                /* C may record the event */
+    uint32_t unused;
+} halstream_known;
+
+enum { KNOWN_CHUNK_BITS = 10, KNOWN_CHUNKS = 1 << 14 };
+extern halstream_known *halstream_known_chunks[KNOWN_CHUNKS];
+/* The words of a stream that has nothing to do. */
+extern halstream_status halstream_idle_words;
+
+/* Who makes a call, for Go: the slot of the thread above, and whether it holds Python's lock. */
+enum { WHO_HOLDS = 1, WHO_SHIFT = 1 };
+
+/* What a thread keeps. It is on the heap, since a library that starts late has little
+ * room for variables of threads. */
+enum { KEPT_NAMES = 256, KEPT_TEXT = 1024 };
+typedef struct halstream_kept {
+    char error[KEPT_TEXT]; /* the text of the latest error */
+    struct {
+        const char *name, *text;
+        uint32_t number;
+    } names[KEPT_NAMES]; /* by the address of the name */
+} halstream_kept;
+
+/* Returns what the calling thread keeps, NULL without memory. */
+halstream_kept *halstream_keep_for_thread(void);
+extern _Thread_local halstream_kept *halstream_mine;
+static inline halstream_kept *halstream_kept_here(void)
+{
+    return halstream_mine ? halstream_mine : halstream_keep_for_thread();
+}
+
+/* Keeps the text of the calling thread's latest error. */
+void halstream_set_error(const char *text, size_t size);
+/* Changes with the runtime in use. */
+extern uint64_t halstream_generation;
+
+/* Names of operations as numbers, from 1; 0 for NULL and when there are too many. */
+uint32_t halstream_name(const char *name);
+const char *halstream_name_text(uint32_t number);
+
+/* Sites that halstream.h's site_new made have this bit; halstream_given_site_text is
+ * halstream_site_text for them. */
+enum { SITE_GIVEN = 1u << 31 };
+uint32_t halstream_given_site(const char *file, uint32_t line, const char *function);
+char *halstream_given_site_text(uint32_t site);
+
+/* Ids that releases of operations have closed, for the next call; returns how many were
+ * stored. */
+size_t halstream_take_late(int64_t *ids, size_t room);
+extern size_t halstream_late;
+
+/* The functions that an operation's struct becomes. */
+int halstream_run_operation(void *operation, char *text, size_t room);
+void halstream_release_operation(void *operation);
+
+#endif /* HALSTREAM_API_HALF_H */
