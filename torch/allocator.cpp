@@ -1,0 +1,220 @@
+#include "allocator.h"
+
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+namespace halstream_torch {
+
+namespace {
+
+using c10::CachingDeviceAllocator::DeviceStats;
+using c10::CachingAllocator::StatType;
+
+// The rounding of torch's caching allocator, so that memory_allocated shows the figures that a GPU shows.
+constexpr size_t smallest_block = 512;
+constexpr size_t small_pool_limit = 1 << 20;
+
+struct Block {
+  halstream_id id;
+  void* address;
+  size_t bytes;      // rounded
+  size_t requested;  // as the program asked
+  DeviceIndex device;
+  halstream_id stream;
+};
+
+struct DeviceMemory {
+  std::mutex mutex;
+  DeviceStats stats;
+};
+std::array<DeviceMemory, max_devices>& memory() {
+  static auto* all = new std::array<DeviceMemory, max_devices>();
+  return *all;
+}
+
+template <class Change>
+void each_counter(Block* block, Change change) {
+  auto& device = memory()[block->device];
+  auto pool = static_cast<size_t>(block->bytes <= small_pool_limit ? StatType::SMALL_POOL : StatType::LARGE_POOL);
+  std::lock_guard<std::mutex> lock(device.mutex);
+  for (auto kind : {static_cast<size_t>(StatType::AGGREGATE), pool}) {
+    change(device.stats.allocation[kind], 1);
+    change(device.stats.active[kind], 1);
+    change(device.stats.allocated_bytes[kind], block->bytes);
+    change(device.stats.active_bytes[kind], block->bytes);
+    change(device.stats.requested_bytes[kind], block->requested);
+  }
+}
+
+void free_block(void* context) {
+  auto* block = static_cast<Block*>(context);
+  if (!finished()) {
+    core->block_free(block->id);
+    each_counter(block, [](auto& stat, size_t amount) { stat.decrease(amount); });
+  }
+  delete block;
+}
+
+std::string megabytes(uint64_t bytes) {
+  char text[32];
+  if (bytes >= (1ull << 30)) {
+    snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1ull << 30));
+  } else {
+    snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / (1ull << 20));
+  }
+  return text;
+}
+
+[[noreturn]] void out_of_memory(size_t bytes, DeviceIndex device) {
+  uint64_t available = 0, total = 0;
+  core->device_memory(device, &available, &total);
+  int64_t allocated = 0;
+  {
+    auto& of = memory()[device];
+    std::lock_guard<std::mutex> lock(of.mutex);
+    of.stats.num_ooms++;
+    allocated = of.stats.allocated_bytes[static_cast<size_t>(StatType::AGGREGATE)].current;
+  }
+  TORCH_CHECK_WITH(
+      OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ", megabytes(bytes), ". GPU ",
+      static_cast<int>(device), " has a total capacity of ", megabytes(total), " of which ", megabytes(available),
+      " is free. Of the allocated memory ", megabytes(static_cast<uint64_t>(allocated)), " is allocated by PyTorch.");
+}
+
+Block* new_block(size_t requested, DeviceIndex device, halstream_id stream) {
+  size_t bytes = (requested + smallest_block - 1) / smallest_block * smallest_block;
+  if (bytes < requested) out_of_memory(requested, device);
+  halstream_id id = 0;
+  uint64_t address = 0;
+  int code = core->block_new(stream, bytes, &id, &address);
+  if (code == HALSTREAM_OUT_OF_MEMORY) {
+    core->memory_empty_cache(device);
+    {
+      auto& of = memory()[device];
+      std::lock_guard<std::mutex> lock(of.mutex);
+      of.stats.num_alloc_retries++;
+    }
+    code = core->block_new(stream, bytes, &id, &address);
+  }
+  if (code == HALSTREAM_OUT_OF_MEMORY) out_of_memory(requested, device);
+  check(code);
+  auto* block = new Block{id, reinterpret_cast<void*>(address), bytes, requested, device, stream};
+  each_counter(block, [](auto& stat, size_t amount) { stat.increase(amount); });
+  return block;
+}
+
+class DeviceAllocator final : public c10::DeviceAllocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    auto device = current_device();
+    c10::Device of(c10::DeviceType::CUDA, device);
+    if (bytes == 0) return {nullptr, nullptr, &free_block, of};
+    TORCH_CHECK(core != nullptr && !finished(), "the runtime below the CUDA device has ended with the process");
+    auto* block = new_block(bytes, device, current_stream(device));
+    return {block->address, block, &free_block, of};
+  }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
+    // Clones of a storage: torch's own allocator waits here, too.
+    synchronize_device(current_device());
+    std::memcpy(destination, source, bytes);
+  }
+  bool initialized() override { return core != nullptr; }
+  void emptyCache(c10::MempoolId_t) override {
+    for (int i = 0; i < device_count(); i++) check(core->memory_empty_cache(i));
+  }
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override { record_stream(data, stream); }
+
+  DeviceStats getDeviceStats(c10::DeviceIndex index) override {
+    auto& device = memory()[resolve_device(index)];
+    halstream_memory core_stats{};
+    core_stats.size = sizeof core_stats;
+    check(core->memory_stats(resolve_device(index), &core_stats));
+    std::lock_guard<std::mutex> lock(device.mutex);
+    auto stats = device.stats;
+    auto& reserved = stats.reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)];
+    reserved.current = static_cast<int64_t>(core_stats.reserved);
+    reserved.peak = static_cast<int64_t>(core_stats.reserved_peak);
+    reserved.allocated = reserved.peak;
+    reserved.freed = reserved.allocated - reserved.current;
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex index) override {
+    each_stat(index, [](auto& stat) { stat.reset_accumulated(); });
+    auto& device = memory()[resolve_device(index)];
+    std::lock_guard<std::mutex> lock(device.mutex);
+    device.stats.num_alloc_retries = 0;
+    device.stats.num_ooms = 0;
+  }
+  void resetPeakStats(c10::DeviceIndex index) override {
+    each_stat(index, [](auto& stat) { stat.reset_peak(); });
+    check(core->memory_reset_peaks(resolve_device(index)));
+  }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
+    uint64_t available = 0, total = 0;
+    check(core->device_memory(resolve_device(index), &available, &total));
+    return {available, total};
+  }
+
+ private:
+  template <class Change>
+  void each_stat(c10::DeviceIndex index, Change change) {
+    auto& device = memory()[resolve_device(index)];
+    std::lock_guard<std::mutex> lock(device.mutex);
+    auto& s = device.stats;
+    for (auto* array : {&s.allocation, &s.active, &s.allocated_bytes, &s.active_bytes, &s.requested_bytes}) {
+      for (auto& stat : *array) change(stat);
+    }
+  }
+};
+
+struct RawBlocks {
+  std::mutex mutex;
+  std::unordered_map<void*, Block*> blocks;
+};
+RawBlocks& raw_blocks() {
+  static auto* all = new RawBlocks();
+  return *all;
+}
+
+}  // namespace
+
+c10::DeviceAllocator& device_allocator() {
+  static auto* allocator = new DeviceAllocator();
+  return *allocator;
+}
+
+void install_device_allocator() { c10::SetAllocator(c10::DeviceType::CUDA, &device_allocator(), 255); }
+
+void record_stream(const c10::DataPtr& data, const c10::Stream& stream) {
+  if (data.get_deleter() != &free_block || data.get_context() == nullptr) return;
+  auto* block = static_cast<Block*>(data.get_context());
+  auto id = runtime_stream(stream);
+  if (id != block->stream) check(core->block_record_stream(block->id, id));
+}
+
+void* raw_allocate(size_t bytes, DeviceIndex device, halstream_id stream) {
+  if (bytes == 0) return nullptr;
+  auto* block = new_block(bytes, device, stream);
+  auto& all = raw_blocks();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.blocks[block->address] = block;
+  return block->address;
+}
+
+void raw_free(void* address) {
+  if (address == nullptr) return;
+  Block* block = nullptr;
+  {
+    auto& all = raw_blocks();
+    std::lock_guard<std::mutex> lock(all.mutex);
+    auto found = all.blocks.find(address);
+    TORCH_CHECK(found != all.blocks.end(), "invalid device pointer: ", address);
+    block = found->second;
+    all.blocks.erase(found);
+  }
+  free_block(block);
+}
+
+}  // namespace halstream_torch

@@ -1,0 +1,22 @@
+// Device memory for tensors: blocks of the runtime's pools, one pool for each stream.
+#pragma once
+
+#include "streams.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+namespace halstream_torch {
+
+// The allocator of the device type CUDA; never destroyed.
+c10::DeviceAllocator& device_allocator();
+void install_device_allocator();
+
+// Keeps the block that `data` owns from being given out again before `stream` has done the work enqueued until
+// the block is dropped: torch's `record_stream`. Does nothing for memory that this module did not allocate.
+void record_stream(const c10::DataPtr& data, const c10::Stream& stream);
+
+// Memory for callers without a tensor (`torch.cuda.caching_allocator_alloc`).
+void* raw_allocate(size_t bytes, DeviceIndex device, halstream_id stream);
+void raw_free(void* address);
+
+}  // namespace halstream_torch

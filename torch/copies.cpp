@@ -1,0 +1,146 @@
+#include "copies.h"
+
+#include "counters.h"
+#include "pinned.h"
+#include "sites.h"
+#include "streams.h"
+#include "task.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+namespace halstream_torch {
+
+namespace {
+
+const Operator& copy_operator() {
+  static const auto* op = new Operator(c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", ""));
+  return *op;
+}
+
+// Both sides are the same bytes in the same order: a plain copy of memory, as a GPU's copy engine makes it.
+bool same_layout(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg() &&
+      a.sizes() == b.sizes() && a.strides() == b.strides() && a.is_non_overlapping_and_dense();
+}
+
+class Copy {
+ public:
+  Copy(at::Tensor& destination, const at::Tensor& source)
+      : destination_(destination), source_(source), listening_(core->listening() != 0) {}
+
+  void within_devices();
+  void to_device(bool non_blocking);
+  void to_host(bool non_blocking);
+
+ private:
+  // Runs `to.copy_(from)` on the stream.
+  std::unique_ptr<Task> task(const at::Tensor& to, const at::Tensor& from) {
+    auto task = std::make_unique<Task>();
+    task->op = &copy_operator();
+    task->stack = {to, from, false};
+    return task;
+  }
+  void read(const at::Tensor& tensor) {
+    if (listening_) add_ranges(ranges_, tensor, HALSTREAM_READ);
+  }
+  void write(const at::Tensor& tensor) {
+    if (listening_) add_ranges(ranges_, tensor, HALSTREAM_WRITE);
+  }
+  uint32_t site() const { return listening_ ? current_site() : 0; }
+
+  at::Tensor& destination_;
+  const at::Tensor& source_;
+  bool listening_;
+  Ranges ranges_;
+};
+
+void Copy::within_devices() {
+  auto from = source_.device().index(), to = destination_.device().index();
+  auto stream = current_stream(from);
+  auto other = current_stream(to);
+  // Between devices the copy runs on the source's current stream, between two barriers with the destination's.
+  if (from != to) check(core->stream_wait_stream(stream, other));
+  read(source_);
+  write(destination_);
+  enqueue(stream, task(cpu_alias(destination_), cpu_alias(source_)), ranges_, site());
+  if (from != to) check(core->stream_wait_stream(other, stream));
+}
+
+void Copy::to_device(bool non_blocking) {
+  auto stream = current_stream(destination_.device().index());
+  write(destination_);
+  auto to = cpu_alias(destination_);
+  if (!non_blocking) {
+    read(source_);
+    host_waits("aten::copy_");
+    auto blocking = task(to, source_.detach());
+    run_and_wait(stream, *blocking, ranges_, site());
+    return;
+  }
+  if (same_layout(destination_, source_) && is_pinned(source_.const_data_ptr())) {
+    read(source_);
+    enqueue(stream, task(to, cpu_alias(source_)), ranges_, site());
+    record_pinned(source_.storage().data_ptr(), stream);
+    return;
+  }
+  // Pageable memory is staged before the call returns, and a conversion is made on the host first: the program
+  // may change the source afterwards.
+  if (listening_) {
+    Ranges host;
+    add_ranges(host, source_, HALSTREAM_READ);
+    for (const auto& range : host) {
+      auto rows = range.rows > 1 ? range.rows : 1;
+      check(core->host_access(range.start, (rows - 1) * range.pitch + range.bytes, HALSTREAM_READ));
+    }
+  }
+  enqueue(stream, task(to, source_.clone()), ranges_, site());
+}
+
+void Copy::to_host(bool non_blocking) {
+  auto stream = current_stream(source_.device().index());
+  read(source_);
+  write(destination_);
+  if (non_blocking && same_layout(destination_, source_) && is_pinned(destination_.const_data_ptr())) {
+    enqueue(stream, task(cpu_alias(destination_), cpu_alias(source_)), ranges_, site());
+    record_pinned(destination_.storage().data_ptr(), stream);
+    return;
+  }
+  // A copy to pageable memory returns when it is done, whatever non_blocking says.
+  if (!non_blocking) host_waits("aten::copy_");
+  auto blocking = task(destination_.detach(), cpu_alias(source_));
+  run_and_wait(stream, *blocking, ranges_, site());
+}
+
+}  // namespace
+
+at::Tensor& copy_(at::Tensor& destination, const at::Tensor& source, bool non_blocking) {
+  if (destination.is_same(source)) return destination;
+  for (const auto* tensor : {static_cast<const at::Tensor*>(&destination), &source}) {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        tensor->layout() == c10::kStrided && (tensor->is_cuda() || tensor->is_cpu()), "aten::copy_ with a tensor of ",
+        tensor->device(), " and layout ", tensor->layout(), " is not supported on halstream's CUDA device");
+  }
+  at::AutoDispatchBelowADInplaceOrView without_autograd;
+  at::Tensor expanded = source;
+  if (source.sizes() != destination.sizes()) {
+    auto sizes = at::infer_size(destination.sizes(), source.sizes());
+    TORCH_CHECK(
+        at::IntArrayRef(sizes) == destination.sizes(), "output with shape ", destination.sizes(),
+        " doesn't match the broadcast shape ", sizes);
+    expanded = source.expand(destination.sizes());
+  }
+  if (destination.numel() == 0) return destination;
+  counters().operators.fetch_add(1, std::memory_order_relaxed);
+  Copy copy(destination, expanded);
+  if (destination.is_cuda() && source.is_cuda()) {
+    copy.within_devices();
+  } else if (destination.is_cuda()) {
+    copy.to_device(non_blocking);
+  } else {
+    copy.to_host(non_blocking);
+  }
+  return destination;
+}
+
+}  // namespace halstream_torch

@@ -1,0 +1,11 @@
+// Copies between the host and devices, and between devices, with torch's rules about waiting.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace halstream_torch {
+
+// aten::copy_ for CUDA tensors.
+at::Tensor& copy_(at::Tensor& destination, const at::Tensor& source, bool non_blocking);
+
+}  // namespace halstream_torch

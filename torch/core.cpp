@@ -1,0 +1,49 @@
+#include "core.h"
+
+#include <c10/util/Exception.h>
+
+#include <atomic>
+
+namespace halstream_torch {
+
+const halstream_api* core = nullptr;
+static std::atomic<bool> process_is_ending{false};
+
+bool finished() noexcept { return process_is_ending.load(std::memory_order_acquire); }
+void finish() noexcept { process_is_ending.store(true, std::memory_order_release); }
+
+// cudaErrorLaunchFailure: what a fault inside a kernel gives; the context of the process survives here.
+static constexpr int32_t launch_failure = 719;
+
+void raise_error(int code) {
+  const char* text = core->error_text();
+  std::string words = text != nullptr ? text : "";
+  switch (code) {
+    case HALSTREAM_FUNCTION_FAILED:
+      throw c10::AcceleratorError(
+          {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, launch_failure,
+          "CUDA error: " + words +
+              "\nCUDA kernel errors might be asynchronously reported at some other API call, "
+              "so the stacktrace below might be incorrect.\n");
+    case HALSTREAM_OUT_OF_MEMORY:
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. ", words);
+    case HALSTREAM_FORKED:
+      TORCH_CHECK(
+          false,
+          "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
+          "'spawn' start method");
+    case HALSTREAM_NOT_SUPPORTED:
+      TORCH_CHECK_NOT_IMPLEMENTED(false, words);
+    case HALSTREAM_INVALID_VALUE:
+      TORCH_CHECK_VALUE(false, words);
+    default:
+      throw c10::AcceleratorError(
+          {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, code, "CUDA error: " + words);
+  }
+}
+
+void synchronize_stream(halstream_id stream) { check(core->stream_synchronize(stream, -1)); }
+void synchronize_device(int device) { check(core->device_synchronize(device, -1)); }
+void synchronize_event(halstream_id event) { check(core->event_synchronize(event, -1)); }
+
+}  // namespace halstream_torch

@@ -1,0 +1,29 @@
+// The runtime below this module: the function table of halstream.h, and its errors as torch's.
+#pragma once
+
+#include <halstream.h>
+
+#include <string>
+
+namespace halstream_torch {
+
+// The function table; null until `install` has been called.
+extern const halstream_api* core;
+
+// After `finish` nothing calls the runtime: destructors that run while the process ends only return.
+bool finished() noexcept;
+void finish() noexcept;
+
+// Raises the exception that torch raises for `code`, with the runtime's text of the calling thread's latest error.
+[[noreturn]] void raise_error(int code);
+
+inline void check(int code) {
+  if (__builtin_expect(code != HALSTREAM_OK, 0)) raise_error(code);
+}
+
+// The waits of `torch.cuda`. `who` is the operator or function that makes the host wait, for the counters.
+void synchronize_stream(halstream_id stream);
+void synchronize_device(int device);
+void synchronize_event(halstream_id event);
+
+}  // namespace halstream_torch

@@ -1,0 +1,100 @@
+#include "generator.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/TensorBase.h>
+
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace halstream_torch {
+
+namespace {
+
+constexpr int64_t state_bytes = 16;  // seed and offset, the size that torch's CUDA generator has
+
+class Generator final : public c10::GeneratorImpl {
+ public:
+  explicit Generator(DeviceIndex device)
+      : GeneratorImpl(c10::Device(c10::DeviceType::CUDA, device), c10::DispatchKeySet(c10::DispatchKey::CUDA)) {}
+
+  void set_current_seed(uint64_t seed) override {
+    seed_ = seed;
+    offset_ = 0;
+  }
+  void set_offset(uint64_t offset) override { offset_ = offset; }
+  uint64_t get_offset() const override { return offset_; }
+  uint64_t current_seed() const override { return seed_; }
+  uint64_t seed() override {
+    auto random = c10::detail::getNonDeterministicRandom(true);
+    set_current_seed(random);
+    return random;
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    TORCH_CHECK_TYPE(
+        state.layout() == c10::kStrided && state.device_type() == c10::DeviceType::CPU &&
+            state.dtype() == caffe2::TypeMeta::Make<uint8_t>(),
+        "RNG state must be a torch.ByteTensor");
+    TORCH_CHECK(
+        state.numel() == state_bytes || state.numel() == 8, "RNG state is wrong size: ", state.numel(),
+        " bytes, expected ", state_bytes);
+    auto* words = static_cast<const char*>(state.data());
+    std::memcpy(&seed_, words, sizeof seed_);
+    offset_ = 0;
+    if (state.numel() == state_bytes) std::memcpy(&offset_, words + sizeof seed_, sizeof offset_);
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    auto state = at::detail::empty_cpu({state_bytes}, c10::ScalarType::Byte);
+    auto* words = static_cast<char*>(state.mutable_data_ptr());
+    std::memcpy(words, &seed_, sizeof seed_);
+    std::memcpy(words + sizeof seed_, &offset_, sizeof offset_);
+    return state.getIntrusivePtr();
+  }
+  // torch counts Philox outputs in fours; one operator advances by one such step here.
+  uint64_t draw() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto offset = offset_;
+    offset_ += 4;
+    return mix(seed_ + 0x9E3779B97F4A7C15ull * (offset + 1));
+  }
+
+ private:
+  Generator* clone_impl() const override {
+    auto* copy = new Generator(device().index());
+    copy->seed_ = seed_;
+    copy->offset_ = offset_;
+    return copy;
+  }
+  // The finalizer of SplitMix64: neighbouring inputs give unrelated seeds.
+  static uint64_t mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+  }
+
+  uint64_t seed_ = c10::default_rng_seed_val;
+  uint64_t offset_ = 0;
+};
+
+std::vector<at::Generator>& generators() {
+  static auto* all = new std::vector<at::Generator>();
+  return *all;
+}
+
+}  // namespace
+
+void prepare_generators() {
+  for (DeviceIndex i = 0; i < device_count(); i++) generators().push_back(at::make_generator<Generator>(i));
+}
+
+const at::Generator& default_generator(DeviceIndex device) { return generators().at(resolve_device(device)); }
+at::Generator new_generator(DeviceIndex device) { return at::make_generator<Generator>(resolve_device(device)); }
+
+uint64_t draw_seed(const at::Generator& generator) {
+  TORCH_CHECK(
+      generator.device().is_cuda(), "Expected a 'cuda' device type for generator but found '",
+      generator.device().type(), "'");
+  return static_cast<Generator*>(generator.unsafeGetGeneratorImpl())->draw();
+}
+
+}  // namespace halstream_torch

@@ -1,0 +1,319 @@
+#include "kernel.h"
+
+#include "counters.h"
+#include "generator.h"
+#include "sites.h"
+#include "task.h"
+#include "tensors.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/op_registration/adaption.h>
+#include <c10/core/DefaultDtype.h>
+
+namespace halstream_torch {
+
+namespace {
+
+using Arguments = c10::ArrayRef<c10::IValue>;
+
+// One call of an operator, from its arguments to the task.
+class Call {
+ public:
+  Call(const Operator& op, Arguments arguments) : op_(op), arguments_(arguments) {}
+
+  void run(Stack& results);
+
+ private:
+  template <class F>
+  void each_tensor(size_t index, F f) const;
+  void look_at_arguments();
+  void look_at_tensor(size_t index, const at::Tensor& tensor);
+  void check_devices() const;
+  void find_metadata();
+  void resize_outs() const;
+  void fill_stack();
+  c10::IValue for_cpu(size_t index);
+  at::Tensor for_cpu(size_t index, const at::Tensor& tensor);
+  void push_results(Stack& results);
+  at::Tensor make_output(const Metadata::Output& output);
+  void wait_for_results(Stack& results);
+  c10::IValue upload(c10::IValue value, Ranges& ranges, Task& upload_task) const;
+
+  const Operator& op_;
+  Arguments arguments_;
+  DeviceIndex device_ = -1;
+  bool on_host_ = false;  // some tensor lies on the CPU
+  MetadataKey key_;
+  bool has_key_ = true;
+  std::shared_ptr<const Metadata> metadata_;
+  std::unique_ptr<Task> task_ = std::make_unique<Task>();
+  Ranges ranges_;
+  bool listening_ = false;
+};
+
+template <class F>
+void Call::each_tensor(size_t index, F f) const {
+  const auto& value = arguments_[index];
+  if (value.isTensor()) {
+    f(value.toTensor());
+  } else if (value.isList()) {
+    for (const auto& item : value.toListRef()) {
+      if (item.isTensor()) f(item.toTensor());
+    }
+  }
+}
+
+void Call::look_at_tensor(size_t, const at::Tensor& tensor) {
+  if (!tensor.defined()) return;
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      tensor.layout() == c10::kStrided, op_.name, " with a tensor of layout ", tensor.layout(),
+      " is not supported on halstream's CUDA device; run it on the CPU");
+  if (tensor.device().is_cuda()) {
+    if (device_ < 0) device_ = tensor.device().index();
+    if (tensor.device().index() != device_) on_host_ = true;
+  } else {
+    on_host_ = true;
+  }
+}
+
+void Call::look_at_arguments() {
+  // Numbers decide the shapes of arange and its like, but never those of pointwise operators.
+  key_.add(static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()));
+  for (size_t i = 0; i < arguments_.size(); i++) {
+    const auto& facts = op_.arguments[i];
+    const auto& value = arguments_[i];
+    if (facts.kind == ArgumentFacts::Kind::tensor || facts.kind == ArgumentFacts::Kind::tensors) {
+      each_tensor(i, [&](const at::Tensor& tensor) { look_at_tensor(i, tensor); });
+    } else if (facts.kind == ArgumentFacts::Kind::device && value.isDevice() && value.toDevice().is_cuda()) {
+      if (device_ < 0) device_ = resolve_device(value.toDevice().index());
+    }
+    bool with_numbers = facts.kind != ArgumentFacts::Kind::number || !op_.pointwise || op_.random;
+    has_key_ = has_key_ && key_.add_value(value, with_numbers);
+  }
+  if (device_ < 0) device_ = current_device();
+}
+
+void Call::check_devices() const {
+  if (!on_host_) return;
+  for (size_t i = 0; i < arguments_.size(); i++) {
+    const auto& facts = op_.arguments[i];
+    each_tensor(i, [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || (tensor.device().is_cuda() && tensor.device().index() == device_)) return;
+      bool number = tensor.device().is_cpu() && tensor.dim() == 0 && !facts.writes;
+      bool index = tensor.device().is_cpu() && op_.indexes && facts.kind == ArgumentFacts::Kind::tensors;
+      if (number || index) return;
+      const auto& argument = op_.handle.schema().arguments()[i].name();
+      at::Device common(c10::DeviceType::CUDA, device_);
+      if (op_.pointwise) {
+        TORCH_CHECK(
+            false, "Expected all tensors to be on the same device, but found at least two devices, ", common, " and ",
+            tensor.device(), "!");
+      }
+      auto method = "wrapper_CUDA_" + op_.name.substr(op_.name.find("::") + 2);
+      c10::impl::common_device_check_failure(common, tensor, method.c_str(), argument.c_str());
+    });
+  }
+}
+
+void Call::find_metadata() {
+  static const auto unknown = [] {
+    auto none = std::make_shared<Metadata>();
+    none->known = false;
+    return none;
+  }();
+  if (op_.needs_values || op_.returns.empty() && !op_.writes) {
+    metadata_ = unknown;
+    return;
+  }
+  uint64_t hash = 0;
+  if (has_key_) {
+    hash = key_.hash();
+    metadata_ = op_.metadata.find(key_, hash);
+    if (metadata_) {
+      counters().metadata_hits.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+  }
+  counters().metadata_misses.fetch_add(1, std::memory_order_relaxed);
+  metadata_ = infer(op_, arguments_);
+  if (has_key_) op_.metadata.insert(key_, hash, metadata_);
+}
+
+void Call::resize_outs() const {
+  if (!op_.has_out || !metadata_->known) return;
+  // Results come in the order of the `out=` arguments.
+  for (size_t r = 0, output = 0; r < op_.returns.size(); r++) {
+    auto index = op_.returns[r].argument;
+    if (index >= 0 && op_.arguments[index].out && arguments_[index].isTensor()) {
+      const auto& tensor = arguments_[index].toTensor();
+      const auto& wanted = metadata_->outputs[output];
+      if (tensor.defined() && wanted.defined && tensor.sizes() != at::IntArrayRef(wanted.sizes)) {
+        resize(tensor, wanted.sizes);
+      }
+    }
+    auto length = metadata_->lengths[r];
+    output += length < 0 ? 1 : static_cast<size_t>(length);
+  }
+}
+
+at::Tensor Call::for_cpu(size_t index, const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  const auto& facts = op_.arguments[index];
+  if (tensor.device().is_cuda()) {
+    if (listening_) {
+      add_ranges(ranges_, tensor, facts.out ? HALSTREAM_WRITE : facts.writes ? HALSTREAM_READ | HALSTREAM_WRITE : HALSTREAM_READ);
+    }
+    return cpu_alias(tensor);
+  }
+  // The program may change a CPU tensor before the operator runs: it takes part with its value at the call.
+  return tensor.unsafeGetTensorImpl()->is_wrapped_number() ? tensor : tensor.detach().clone();
+}
+
+c10::IValue Call::for_cpu(size_t index) {
+  const auto& value = arguments_[index];
+  if (value.isTensor()) return for_cpu(index, value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    auto items = value.toListRef();
+    list.reserve(items.size());
+    for (const auto& item : items) list.push_back(for_cpu(index, item.toTensor()));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const auto& item : value.toListRef()) {
+      list.push_back(item.isNone() ? std::nullopt : std::make_optional(for_cpu(index, item.toTensor())));
+    }
+    return list;
+  }
+  if (value.isDevice() && value.toDevice().is_cuda()) return c10::Device(c10::DeviceType::CPU);
+  return value;
+}
+
+void Call::fill_stack() {
+  auto& stack = task_->stack;
+  task_->op = &op_;
+  stack.reserve(arguments_.size() + op_.returns.size());
+  at::AutoDispatchBelowADInplaceOrView without_autograd;
+  for (size_t i = 0; i < arguments_.size(); i++) stack.push_back(for_cpu(i));
+  if (!op_.random) return;
+  bool given = op_.generator >= 0 && arguments_[op_.generator].isGenerator();
+  task_->random = true;
+  task_->seed = draw_seed(given ? arguments_[op_.generator].toGenerator() : default_generator(device_));
+}
+
+at::Tensor Call::make_output(const Metadata::Output& output) {
+  if (!output.defined) {
+    task_->outputs.emplace_back();
+    return {};
+  }
+  auto tensor = empty_like_output(output);
+  if (listening_) add_ranges(ranges_, tensor, HALSTREAM_WRITE);
+  task_->outputs.push_back(cpu_alias(tensor));
+  return tensor;
+}
+
+void Call::push_results(Stack& results) {
+  size_t output = 0;
+  for (size_t r = 0; r < op_.returns.size(); r++) {
+    const auto& facts = op_.returns[r];
+    auto length = metadata_->known ? metadata_->lengths[r] : -1;
+    if (facts.argument >= 0) {
+      results.push_back(arguments_[facts.argument]);
+      auto count = length < 0 ? 1 : static_cast<size_t>(length);
+      if (op_.makes) task_->outputs.resize(task_->outputs.size() + count);  // written in place: nothing to copy
+      output += count;
+    } else if (length < 0) {
+      results.push_back(make_output(metadata_->outputs[output++]));
+    } else {
+      c10::List<at::Tensor> list;
+      for (int i = 0; i < length; i++) list.push_back(make_output(metadata_->outputs[output++]));
+      results.push_back(std::move(list));
+    }
+  }
+  if (op_.out_variant && op_.substitute == nullptr) {
+    bool all = true;
+    for (const auto& alias : task_->outputs) all = all && alias.defined();
+    if (all) {
+      task_->into_outputs = true;
+      for (auto& alias : task_->outputs) task_->stack.push_back(alias);
+    }
+  }
+}
+
+// Copies a result that the host has into device memory, in stream order.
+c10::IValue Call::upload(c10::IValue value, Ranges& ranges, Task& upload_task) const {
+  auto one = [&](const at::Tensor& result) -> at::Tensor {
+    if (!result.defined()) return result;
+    auto tensor = empty_strided(result.sizes(), result.strides(), result.scalar_type());
+    if (listening_) add_ranges(ranges, tensor, HALSTREAM_WRITE);
+    upload_task.stack.push_back(result);
+    upload_task.outputs.push_back(cpu_alias(tensor));
+    return tensor;
+  };
+  if (value.isTensor()) return one(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const auto& item : value.toListRef()) list.push_back(one(item.toTensor()));
+    return list;
+  }
+  return value;
+}
+
+static void already_run(Stack&, uint64_t) {}
+
+void Call::wait_for_results(Stack& results) {
+  host_waits(op_.name);
+  auto stream = current_stream(device_);
+  auto site = current_site();
+  run_and_wait(stream, *task_, ranges_, site);
+  static const auto* copy_of_result = [] {
+    auto handle = c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
+    auto* op = new Operator(handle);
+    op->substitute = &already_run;
+    return op;
+  }();
+  auto upload_task = std::make_unique<Task>();
+  upload_task->op = copy_of_result;
+  Ranges written;
+  for (size_t r = 0; r < op_.returns.size(); r++) {
+    const auto& facts = op_.returns[r];
+    results.push_back(
+        facts.argument >= 0 ? arguments_[facts.argument] : upload(task_->stack[r], written, *upload_task));
+  }
+  if (!upload_task->outputs.empty()) enqueue(stream, std::move(upload_task), written, site);
+}
+
+void Call::run(Stack& results) {
+  look_at_arguments();
+  check_devices();
+  DeviceScope scope(device_);
+  find_metadata();
+  resize_outs();
+  counters().operators.fetch_add(1, std::memory_order_relaxed);
+  listening_ = core->listening() != 0;
+  fill_stack();
+  bool must_wait = op_.makes && !metadata_->known || op_.needs_values || metadata_->raised;
+  if (must_wait) {
+    wait_for_results(results);
+    return;
+  }
+  push_results(results);
+  enqueue(current_stream(device_), std::move(task_), ranges_, listening_ ? current_site() : 0);
+}
+
+}  // namespace
+
+void Kernel::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, Stack* stack) {
+  auto count = op_->arguments.size();
+  Stack results;
+  results.reserve(op_->returns.size());
+  {
+    Call call(*op_, Arguments(stack->data() + (stack->size() - count), count));
+    call.run(results);
+  }
+  stack->resize(stack->size() - count);
+  for (auto& value : results) stack->push_back(std::move(value));
+}
+
+}  // namespace halstream_torch

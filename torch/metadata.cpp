@@ -1,0 +1,187 @@
+#include "metadata.h"
+
+#include "operators.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cstring>
+
+namespace halstream_torch {
+
+namespace {
+
+uint64_t bits(double value) {
+  uint64_t word = 0;
+  std::memcpy(&word, &value, sizeof word);
+  return word;
+}
+
+uint64_t text_hash(std::string_view text) {
+  uint64_t hash = 1469598103934665603ull;  // FNV-1a
+  for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
+  return hash;
+}
+
+at::Tensor meta_of(const at::Tensor& tensor) {
+  // A CPU tensor of no dimensions takes part as a number, with its own rules of type promotion.
+  if (!tensor.defined() || (tensor.device().is_cpu() && tensor.dim() == 0)) return tensor;
+  at::Tensor meta = at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
+  auto* impl = meta.unsafeGetTensorImpl();
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+  if (tensor.is_conj()) impl->_set_conj(true);
+  if (tensor.is_neg()) impl->_set_neg(true);
+  return meta;
+}
+
+c10::IValue meta_value(const c10::IValue& value) {
+  if (value.isTensor()) return meta_of(value.toTensor());
+  if (value.isGenerator()) return {};
+  if (value.isDevice() && value.toDevice().is_cuda()) return c10::Device(c10::DeviceType::Meta);
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const auto& item : value.toListRef()) list.push_back(meta_of(item.toTensor()));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const auto& item : value.toListRef()) {
+      list.push_back(item.isNone() ? std::nullopt : std::make_optional(meta_of(item.toTensor())));
+    }
+    return list;
+  }
+  return value;
+}
+
+void add_output(Metadata& metadata, const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    metadata.outputs.push_back({{}, {}, c10::ScalarType::Float, false, 0});
+    return;
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      tensor.layout() == c10::kStrided, "a result of layout ", tensor.layout(), " is not supported");
+  Metadata::Output output{{}, {}, tensor.scalar_type(), true, 0};
+  output.sizes.append(tensor.sizes().begin(), tensor.sizes().end());
+  output.strides.append(tensor.strides().begin(), tensor.strides().end());
+  output.bytes = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size());
+  metadata.outputs.push_back(std::move(output));
+}
+
+}  // namespace
+
+void MetadataKey::add_tensor(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    add(1);
+    return;
+  }
+  auto* impl = tensor.unsafeGetTensorImpl();
+  uint64_t device = tensor.device().is_cpu() ? 1 : 0;
+  uint64_t flags = (impl->is_wrapped_number() ? 1 : 0) | (tensor.is_conj() ? 2 : 0) | (tensor.is_neg() ? 4 : 0);
+  auto dimensions = static_cast<uint64_t>(tensor.dim());
+  add(2 | static_cast<uint64_t>(tensor.scalar_type()) << 8 | device << 16 | flags << 24 | dimensions << 32);
+  for (auto size : tensor.sizes()) add(static_cast<uint64_t>(size));
+  for (auto stride : tensor.strides()) add(static_cast<uint64_t>(stride));
+}
+
+bool MetadataKey::add_value(const c10::IValue& value, bool with_numbers) {
+  if (value.isTensor()) {
+    add_tensor(value.toTensor());
+  } else if (value.isNone()) {
+    add(3);
+  } else if (value.isInt()) {
+    add(4);
+    if (with_numbers) add(static_cast<uint64_t>(value.toInt()));
+  } else if (value.isBool()) {
+    add(value.toBool() ? 6 : 5);
+  } else if (value.isDouble()) {
+    add(7);
+    if (with_numbers) add(bits(value.toDouble()));
+  } else if (value.isComplexDouble()) {
+    add(8);
+    if (with_numbers) {
+      add(bits(value.toComplexDouble().real()));
+      add(bits(value.toComplexDouble().imag()));
+    }
+  } else if (value.isList()) {
+    auto items = value.toListRef();
+    add(9 | static_cast<uint64_t>(items.size()) << 8);
+    for (const auto& item : items) {
+      if (!add_value(item, with_numbers)) return false;
+    }
+  } else if (value.isString()) {
+    add(10);
+    add(text_hash(value.toStringRef()));
+    add(value.toStringRef().size());
+  } else if (value.isDevice()) {
+    add(11 | static_cast<uint64_t>(value.toDevice().type()) << 8);
+  } else if (value.isGenerator()) {
+    add(12);
+  } else {
+    return false;  // symbolic integers, futures, objects
+  }
+  return true;
+}
+
+uint64_t MetadataKey::hash() const {
+  uint64_t hash = words_.size();
+  for (auto word : words_) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+std::shared_ptr<const Metadata> MetadataCache::find(const MetadataKey& key, uint64_t hash) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = entries_.find(hash);
+  if (found == entries_.end() || key.words() != c10::ArrayRef<uint64_t>(found->second.words)) return nullptr;
+  return found->second.metadata;
+}
+
+void MetadataCache::insert(const MetadataKey& key, uint64_t hash, std::shared_ptr<const Metadata> metadata) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (entries_.size() >= most_entries) entries_.clear();
+  entries_[hash] = {key.words().vec(), std::move(metadata)};
+}
+
+std::shared_ptr<const Metadata> infer(const Operator& op, c10::ArrayRef<c10::IValue> arguments) {
+  auto metadata = std::make_shared<Metadata>();
+  Stack stack;
+  stack.reserve(arguments.size());
+  for (const auto& value : arguments) stack.push_back(meta_value(value));
+  try {
+    // A mode that the program has set (a TorchDispatchMode) saw the operator already.
+    c10::impl::ExcludeDispatchKeyGuard without_modes(c10::python_ks);
+    at::AutoDispatchBelowADInplaceOrView without_autograd;
+    op.handle.callBoxed(stack);
+    for (const auto& value : stack) {
+      if (value.isTensor()) {
+        metadata->lengths.push_back(-1);
+        add_output(*metadata, value.toTensor());
+      } else if (value.isTensorList()) {
+        auto items = value.toListRef();
+        metadata->lengths.push_back(static_cast<int>(items.size()));
+        for (const auto& item : items) add_output(*metadata, item.toTensor());
+      } else {
+        metadata->known = false;
+      }
+    }
+  } catch (const c10::NotImplementedError&) {
+    metadata->known = false;
+  } catch (const c10::Error&) {
+    throw;
+  } catch (const std::exception&) {
+    // A meta function in Python that needs values, that is stricter than the kernels, or that found an error.
+    metadata->known = false;
+    metadata->raised = true;
+  }
+  if (!metadata->known) {
+    metadata->outputs.clear();
+    metadata->lengths.clear();
+  }
+  return metadata;
+}
+
+}  // namespace halstream_torch

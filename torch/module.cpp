@@ -1,0 +1,212 @@
+// The module `halstream_torch_device`: what the Python side calls.
+#include "allocator.h"
+#include "counters.h"
+#include "generator.h"
+#include "guard.h"
+#include "hooks.h"
+#include "pinned.h"
+#include "python_functions.h"
+#include "takeover.h"
+#include "unsupported.h"
+
+#include <c10/util/Exception.h>
+#include <torch/csrc/Generator.h>
+
+namespace halstream_torch {
+
+namespace {
+
+bool is_installed = false;
+size_t operator_count = 0;
+
+PyObject* facts() {
+  return Py_BuildValue(
+      "{s:i,s:n,s:n}", "devices", static_cast<int>(device_count()), "operators",
+      static_cast<Py_ssize_t>(operator_count), "unsupported", static_cast<Py_ssize_t>(refusals().size()));
+}
+
+PyObject* install(PyObject*, PyObject* capsule) {
+  return guarded([&]() -> PyObject* {
+    if (is_installed) return facts();
+    auto* table = static_cast<const halstream_api*>(PyCapsule_GetPointer(capsule, HALSTREAM_API_CAPSULE));
+    if (table == nullptr) return nullptr;
+    TORCH_CHECK(
+        table->version >= HALSTREAM_API_VERSION && table->size >= sizeof(halstream_api),
+        "the installed halstream is older than this module for torch: build it again with `halstream build-torch`");
+    // Meta kernels that torch has in Python.
+    PyObject* meta = PyImport_ImportModule("torch._meta_registrations");
+    if (meta == nullptr) return nullptr;
+    Py_DECREF(meta);
+    core = table;
+    prepare_streams();
+    prepare_generators();
+    install_device_allocator();
+    install_device_guard();
+    install_hooks();
+    operator_count = install_operators();
+    // After the last of Python's own functions: what is destroyed later must not call in.
+    Py_AtExit([] { finish(); });
+    is_installed = true;
+    return facts();
+  });
+}
+
+PyObject* installed(PyObject*, PyObject*) { return PyBool_FromLong(is_installed); }
+
+PyObject* finish_calls(PyObject*, PyObject*) {
+  finish();
+  Py_RETURN_NONE;
+}
+
+PyObject* stream_new(PyObject*, PyObject* args) {
+  int device = 0, priority = 0;
+  if (!PyArg_ParseTuple(args, "i|i", &device, &priority)) return nullptr;
+  return guarded([&] { return PyLong_FromLongLong(next_pool_stream(resolve_device(device), priority)); });
+}
+
+PyObject* stream_handle_of(PyObject*, PyObject* args) {
+  int device = 0;
+  long long id = 0;
+  if (!PyArg_ParseTuple(args, "iL", &device, &id)) return nullptr;
+  return guarded([&] { return PyLong_FromUnsignedLongLong(stream_handle(resolve_device(device), id)); });
+}
+
+PyObject* stream_priority(PyObject*, PyObject* args) {
+  int device = 0;
+  long long id = 0;
+  if (!PyArg_ParseTuple(args, "iL", &device, &id)) return nullptr;
+  return guarded([&] {
+    int32_t priority = 0;
+    check(core->stream_priority(runtime_stream(stream_of(resolve_device(device), id)), &priority));
+    return PyLong_FromLong(priority);
+  });
+}
+
+PyObject* generator_of(PyObject*, PyObject* args) {
+  int device = -1;
+  if (!PyArg_ParseTuple(args, "|i", &device)) return nullptr;
+  return guarded([&] { return THPGenerator_Wrap(default_generator(static_cast<DeviceIndex>(device))); });
+}
+
+PyObject* mem_get_info(PyObject*, PyObject* args) {
+  int device = -1;
+  if (!PyArg_ParseTuple(args, "|i", &device)) return nullptr;
+  return guarded([&] {
+    auto [available, total] = device_allocator().getMemoryInfo(static_cast<DeviceIndex>(device));
+    return Py_BuildValue(
+        "(KK)", static_cast<unsigned long long>(available), static_cast<unsigned long long>(total));
+  });
+}
+
+PyObject* device_name(PyObject*, PyObject* args) {
+  int device = -1;
+  if (!PyArg_ParseTuple(args, "|i", &device)) return nullptr;
+  return guarded([&] {
+    char text[256] = "";
+    check(core->device_name(resolve_device(static_cast<DeviceIndex>(device)), text, sizeof text));
+    return PyUnicode_FromString(text);
+  });
+}
+
+PyObject* pin_kind(PyObject*, PyObject* address) {
+  auto value = PyLong_AsUnsignedLongLong(address);
+  if (PyErr_Occurred()) return nullptr;
+  return guarded([&] {
+    int kind = 0;
+    int32_t device = 0;
+    check(core->memory_kind(value, &kind, &device));
+    return PyLong_FromLong(kind);
+  });
+}
+
+PyObject* counter_values(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    auto& all = counters();
+    PyObject* waits = PyDict_New();
+    if (waits == nullptr) return nullptr;
+    for (const auto& [name, times] : host_waits_by_name()) {
+      PyObject* number = PyLong_FromUnsignedLongLong(times);
+      if (number == nullptr || PyDict_SetItemString(waits, name.c_str(), number) != 0) {
+        Py_XDECREF(number);
+        Py_DECREF(waits);
+        return nullptr;
+      }
+      Py_DECREF(number);
+    }
+    return Py_BuildValue(
+        "{s:K,s:K,s:K,s:N}", "operators", static_cast<unsigned long long>(all.operators), "metadata_hits",
+        static_cast<unsigned long long>(all.metadata_hits), "metadata_misses",
+        static_cast<unsigned long long>(all.metadata_misses), "synchronized", waits);
+  });
+}
+
+PyObject* reset_counter_values(PyObject*, PyObject*) {
+  reset_counters();
+  Py_RETURN_NONE;
+}
+
+PyObject* operator_names(PyObject*, PyObject*) {
+  const auto& names = served_operators();
+  PyObject* list = PyList_New(static_cast<Py_ssize_t>(names.size()));
+  for (size_t i = 0; list != nullptr && i < names.size(); i++) {
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyUnicode_FromString(names[i].c_str()));
+  }
+  return list;
+}
+
+PyObject* unsupported_operators(PyObject*, PyObject*) {
+  const auto& all = refusals();
+  PyObject* list = PyList_New(static_cast<Py_ssize_t>(all.size()));
+  for (size_t i = 0; list != nullptr && i < all.size(); i++) {
+    PyList_SET_ITEM(
+        list, static_cast<Py_ssize_t>(i),
+        Py_BuildValue("(sss)", all[i].name.c_str(), all[i].reason.c_str(), all[i].instead.c_str()));
+  }
+  return list;
+}
+
+PyObject* torch_c_names(PyObject*, PyObject*) {
+  PyObject* list = PyList_New(0);
+  for (auto* entry = torch_c_functions; list != nullptr && entry->ml_name != nullptr; entry++) {
+    PyObject* name = PyUnicode_FromString(entry->ml_name);
+    if (name == nullptr || PyList_Append(list, name) != 0) {
+      Py_XDECREF(name);
+      Py_CLEAR(list);
+      break;
+    }
+    Py_DECREF(name);
+  }
+  return list;
+}
+
+PyMethodDef functions[] = {
+    {"install", install, METH_O, "Take over torch's CUDA device type, given halstream.get_api()."},
+    {"installed", installed, METH_NOARGS, "Whether install was called."},
+    {"finish", finish_calls, METH_NOARGS, "Make no further calls of the runtime: the process is ending."},
+    {"stream_new", stream_new, METH_VARARGS, "torch's id of the next stream of a device's pool."},
+    {"stream_handle", stream_handle_of, METH_VARARGS, "The native handle of a stream; 0 for the default one."},
+    {"stream_priority", stream_priority, METH_VARARGS, "The priority of a stream."},
+    {"default_generator", generator_of, METH_VARARGS, "The generator that a device's random operators draw from."},
+    {"mem_get_info", mem_get_info, METH_VARARGS, "Free and total bytes of a device."},
+    {"device_name", device_name, METH_VARARGS, "The runtime's name of a device."},
+    {"pin_kind", pin_kind, METH_O, "0 for pageable memory, 1 for pinned, 2 for a device's."},
+    {"counters", counter_values, METH_NOARGS, "How many operators ran, and what made the host wait."},
+    {"reset_counters", reset_counter_values, METH_NOARGS, "Set the counters to zero."},
+    {"operators", operator_names, METH_NOARGS, "Names of the operators that run on the device."},
+    {"unsupported_operators", unsupported_operators, METH_NOARGS, "Names, reasons and what to do instead."},
+    {"torch_c_names", torch_c_names, METH_NOARGS, "Names of the functions here that replace those of torch._C."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "halstream_torch_device", "torch's CUDA device type on halstream.", -1, functions,
+    nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+}  // namespace halstream_torch
+
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit_halstream_torch_device() {
+  PyObject* module = PyModule_Create(&halstream_torch::definition);
+  if (module != nullptr && PyModule_AddFunctions(module, halstream_torch::torch_c_functions) != 0) Py_CLEAR(module);
+  return module;
+}

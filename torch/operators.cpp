@@ -1,0 +1,119 @@
+#include "operators.h"
+
+#include <ATen/core/enum_tag.h>
+
+#include <unordered_set>
+
+namespace halstream_torch {
+
+namespace {
+
+bool is_tensor_type(const c10::TypePtr& type) {
+  return type->kind() == c10::TypeKind::TensorType ||
+      (type->kind() == c10::TypeKind::OptionalType &&
+       type->expectRef<c10::OptionalType>().getElementType()->kind() == c10::TypeKind::TensorType);
+}
+
+bool is_tensor_list_type(const c10::TypePtr& type) {
+  if (type->kind() == c10::TypeKind::OptionalType) {
+    return is_tensor_list_type(type->expectRef<c10::OptionalType>().getElementType());
+  }
+  return type->kind() == c10::TypeKind::ListType && is_tensor_type(type->expectRef<c10::ListType>().getElementType());
+}
+
+c10::TypeKind inner_kind(c10::TypePtr type) {
+  if (type->kind() == c10::TypeKind::OptionalType) type = type->expectRef<c10::OptionalType>().getElementType();
+  return type->kind();
+}
+
+ArgumentFacts::Kind kind_of(const c10::Argument& argument) {
+  // real_type, because a Device, for example, appears as a plain type otherwise.
+  const auto& type = argument.real_type();
+  if (is_tensor_type(type)) return ArgumentFacts::Kind::tensor;
+  if (is_tensor_list_type(type)) return ArgumentFacts::Kind::tensors;
+  if (type->kind() == c10::TypeKind::ListType &&
+      type->expectRef<c10::ListType>().getElementType()->kind() == c10::TypeKind::NumberType) {
+    return ArgumentFacts::Kind::number;
+  }
+  switch (inner_kind(type)) {
+    case c10::TypeKind::GeneratorType:
+      return ArgumentFacts::Kind::generator;
+    case c10::TypeKind::DeviceObjType:
+      return ArgumentFacts::Kind::device;
+    case c10::TypeKind::NumberType:
+    case c10::TypeKind::FloatType:
+      return ArgumentFacts::Kind::number;
+    default:
+      return ArgumentFacts::Kind::other;
+  }
+}
+
+// The overload `name.*out` that takes the same arguments and then one tensor for each result.
+std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& handle) {
+  const auto& schema = handle.schema();
+  auto& dispatcher = c10::Dispatcher::singleton();
+  static const auto* by_name = [&dispatcher] {
+    auto* all = new std::unordered_map<std::string, std::vector<c10::OperatorName>>();
+    for (auto& name : dispatcher.getAllOpNames()) (*all)[name.name].push_back(name);
+    return all;
+  }();
+  auto overloads = by_name->find(schema.name());
+  if (overloads == by_name->end()) return std::nullopt;
+  for (const auto& name : overloads->second) {
+    auto candidate = dispatcher.findSchema(name);
+    if (!candidate || !candidate->hasKernelForDispatchKey(c10::DispatchKey::CPU)) continue;
+    const auto& other = candidate->schema();
+    if (other.arguments().size() != schema.arguments().size() + schema.returns().size()) continue;
+    bool same = true;
+    for (size_t i = 0; same && i < other.arguments().size(); i++) {
+      const auto& argument = other.arguments()[i];
+      if (i < schema.arguments().size()) {
+        same = argument.name() == schema.arguments()[i].name() && *argument.type() == *schema.arguments()[i].type();
+      } else {
+        same = argument.is_out() && argument.type()->kind() == c10::TypeKind::TensorType;
+      }
+    }
+    if (same) return candidate;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
+  const auto& schema = handle.schema();
+  name = schema.name();
+  for (const auto& argument : schema.arguments()) {
+    const auto* alias = argument.alias_info();
+    ArgumentFacts facts{kind_of(argument), alias != nullptr && alias->isWrite(), argument.is_out()};
+    if (facts.kind == ArgumentFacts::Kind::generator) generator = static_cast<int>(arguments.size());
+    writes = writes || facts.writes;
+    has_out = has_out || facts.out;
+    arguments.push_back(facts);
+  }
+  bool only_tensors = true;
+  for (const auto& result : schema.returns()) {
+    ReturnFacts facts{ReturnFacts::Kind::other, -1};
+    if (is_tensor_type(result.type())) facts.kind = ReturnFacts::Kind::tensor;
+    if (is_tensor_list_type(result.type())) facts.kind = ReturnFacts::Kind::tensors;
+    only_tensors = only_tensors && facts.kind != ReturnFacts::Kind::other;
+    const auto* alias = result.alias_info();
+    if (alias != nullptr && alias->isWrite()) {
+      for (size_t i = 0; i < arguments.size() && facts.argument < 0; i++) {
+        const auto* other = schema.arguments()[i].alias_info();
+        if (other != nullptr && *other == *alias) facts.argument = static_cast<int>(i);
+      }
+    }
+    makes = makes || facts.argument < 0;
+    returns.push_back(facts);
+  }
+  pointwise = handle.hasTag(at::Tag::pointwise) || name.rfind("aten::_foreach_", 0) == 0 ||
+      name.rfind("aten::_fused_", 0) == 0;
+  random = generator >= 0 || handle.hasTag(at::Tag::nondeterministic_seeded);
+  needs_values = !only_tensors || handle.hasTag(at::Tag::dynamic_output_shape) ||
+      handle.hasTag(at::Tag::data_dependent_output);
+  indexes = name.find("index") != std::string::npos;
+  if (makes && !writes && !needs_values) out_variant = find_out_variant(handle);
+}
+
+}  // namespace halstream_torch

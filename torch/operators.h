@@ -1,0 +1,53 @@
+// What the module knows about an operator from its schema, worked out once when CUDA's kernels are replaced.
+#pragma once
+
+#include "metadata.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace halstream_torch {
+
+using torch::jit::Stack;
+
+struct ArgumentFacts {
+  enum class Kind : uint8_t { tensor, tensors, generator, device, number, other };
+  Kind kind;
+  bool writes;  // the schema marks it with "!"
+  bool out;     // an `out=` argument: written, not read
+};
+
+struct ReturnFacts {
+  enum class Kind : uint8_t { tensor, tensors, other };
+  Kind kind;
+  int argument;  // the argument that is returned, or -1 for a new value
+};
+
+struct Operator {
+  explicit Operator(const c10::OperatorHandle& handle);
+
+  c10::OperatorHandle handle;
+  std::string name;  // "aten::addmm": what reports show
+  std::vector<ArgumentFacts> arguments;
+  std::vector<ReturnFacts> returns;
+  int generator = -1;        // index of the generator's argument
+  bool writes = false;       // changes an argument
+  bool has_out = false;      // has an `out=` argument
+  bool makes = false;        // returns a new tensor
+  bool pointwise = false;    // torch's tag: numbers never change the result's shape
+  bool random = false;       // draws random numbers
+  bool needs_values = false; // the result's shape or value depends on what the tensors hold: the host must wait
+  bool indexes = false;      // takes index tensors that may lie on the CPU
+  // The kernel that writes into given tensors, if the CPU has a real one: it saves a copy of the result.
+  std::optional<c10::OperatorHandle> out_variant;
+  // What runs instead of the operator's CPU kernel, for operators that only CUDA has.
+  void (*substitute)(Stack&, uint64_t seed) = nullptr;
+  mutable MetadataCache metadata;
+};
+
+}  // namespace halstream_torch

@@ -1,0 +1,15 @@
+// Pinned host memory: blocks of the runtime that outlive the copies that use them.
+#pragma once
+
+#include "streams.h"
+
+#include <c10/core/Allocator.h>
+
+namespace halstream_torch {
+
+c10::Allocator& pinned_allocator();
+bool is_pinned(const void* address);
+// Notes that `stream` uses the pinned block that `data` owns: it is given out again only after that work.
+void record_pinned(const c10::DataPtr& data, halstream_id stream);
+
+}  // namespace halstream_torch

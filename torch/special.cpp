@@ -1,0 +1,98 @@
+// Kernels that are no calculation: factories, sizes, copies, record_stream.
+#include "allocator.h"
+#include "copies.h"
+#include "takeover.h"
+#include "tensors.h"
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+namespace halstream_torch {
+
+namespace {
+
+c10::ScalarType or_default(std::optional<c10::ScalarType> dtype) {
+  return dtype ? *dtype : c10::get_default_dtype_as_scalartype();
+}
+
+DeviceIndex or_current(std::optional<c10::Device> device) {
+  return device ? resolve_device(device->index()) : current_device();
+}
+
+void check_options(std::optional<c10::Layout> layout, std::optional<bool> pin_memory) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !layout || *layout == c10::kStrided, "tensors of layout ", layout.value_or(c10::kStrided),
+      " are not supported on halstream's CUDA device");
+  TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
+}
+
+at::Tensor empty_memory_format(
+    c10::SymIntArrayRef sizes, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
+    std::optional<c10::Device> device, std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> format) {
+  check_options(layout, pin_memory);
+  DeviceScope scope(or_current(device));
+  return empty(C10_AS_INTARRAYREF_SLOW(sizes), or_default(dtype), format);
+}
+
+at::Tensor empty_strided_symint(
+    c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, std::optional<c10::ScalarType> dtype,
+    std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin_memory) {
+  check_options(layout, pin_memory);
+  DeviceScope scope(or_current(device));
+  return empty_strided(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), or_default(dtype));
+}
+
+const at::Tensor& resize_(
+    const at::Tensor& self, c10::SymIntArrayRef sizes, std::optional<c10::MemoryFormat> format) {
+  resize(self, C10_AS_INTARRAYREF_SLOW(sizes));
+  if (format) {
+    TORCH_CHECK(*format != c10::MemoryFormat::Preserve, "Unsupported memory format", *format);
+    self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
+  }
+  return self;
+}
+
+at::Tensor& set_source_storage_offset(
+    at::Tensor& self, c10::Storage source, c10::SymInt offset, c10::SymIntArrayRef sizes,
+    c10::SymIntArrayRef strides) {
+  return set_storage(
+      self, std::move(source), offset.guard_int(__FILE__, __LINE__), C10_AS_INTARRAYREF_SLOW(sizes),
+      C10_AS_INTARRAYREF_SLOW(strides));
+}
+
+at::Tensor& set_empty(at::Tensor& self) {
+  auto dtype = self.dtype();
+  c10::Storage storage(c10::Storage::use_byte_size_t(), 0, &device_allocator(), true);
+  set_storage(self, std::move(storage), 0, {0}, {});
+  TORCH_INTERNAL_ASSERT(dtype == self.dtype());
+  return self;
+}
+
+void record_stream_of(at::Tensor& self, c10::Stream stream) { record_stream(self.storage().data_ptr(), stream); }
+
+// Attention as torch composes it of plain operators: the fused kernels are CUDA's.
+int64_t fused_sdp_choice(
+    const at::Tensor&, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, double, bool,
+    std::optional<double>, bool) {
+  return 0;
+}
+
+}  // namespace
+
+size_t install_special_kernels() {
+  static auto* library = new torch::Library(
+      torch::Library::IMPL, "aten", std::make_optional(c10::DispatchKey::CUDA), __FILE__, __LINE__);
+  library->impl("empty.memory_format", TORCH_FN(empty_memory_format));
+  library->impl("empty_strided", TORCH_FN(empty_strided_symint));
+  library->impl("resize_", TORCH_FN(resize_));
+  library->impl("set_.source_Storage_storage_offset", TORCH_FN(set_source_storage_offset));
+  library->impl("set_", TORCH_FN(set_empty));
+  library->impl("record_stream", TORCH_FN(record_stream_of));
+  library->impl("copy_", TORCH_FN(copy_));
+  library->impl("_fused_sdp_choice", TORCH_FN(fused_sdp_choice));
+  return 8;
+}
+
+}  // namespace halstream_torch

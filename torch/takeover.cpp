@@ -1,0 +1,175 @@
+#include "takeover.h"
+
+#include "kernel.h"
+#include "substitutes.h"
+#include "unsupported.h"
+
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include <unordered_set>
+
+namespace halstream_torch {
+
+namespace {
+
+using c10::DispatchKey;
+
+// Names whose own kernels already do the right thing for any device: they make views, change metadata, or call
+// operators that this module serves.
+const std::unordered_set<std::string>& left_as_they_are() {
+  static const auto* names = new std::unordered_set<std::string>{
+      "aten::_coalesced", "aten::_coalesced_", "aten::_conj", "aten::_fw_primal", "aten::_lazy_clone",
+      "aten::_has_same_storage_numel", "aten::_make_dual", "aten::_neg_view", "aten::_pin_memory", "aten::_print",
+      "aten::_reshape_alias", "aten::_reshape_copy", "aten::_resize_output", "aten::_resize_output_",
+      "aten::_to_copy", "aten::_unsafe_view", "aten::_version", "aten::alias", "aten::as_strided",
+      "aten::as_strided_", "aten::data", "aten::dense_dim", "aten::detach", "aten::detach_",
+      "aten::_efficientzerotensor", "aten::empty_like", "aten::empty_permuted", "aten::full_like", "aten::is_coalesced",
+      "aten::is_pinned", "aten::is_same_size", "aten::is_set_to", "aten::lift", "aten::lift_fresh", "aten::new_empty",
+      "aten::new_empty_strided", "aten::new_full", "aten::new_ones", "aten::new_zeros", "aten::ones_like",
+      "aten::pin_memory", "aten::rand_like", "aten::randint_like", "aten::randn_like", "aten::resize_as_",
+      "aten::sparse_dim", "aten::squeeze_", "aten::swapaxes_", "aten::swapdims_", "aten::t_", "aten::transpose_",
+      "aten::unfold", "aten::unsqueeze_", "aten::view", "aten::view_as_complex", "aten::view_as_real",
+      "aten::zeros_like", "aten::to_padded_tensor", "aten::copy", "aten::sym_size", "aten::sym_stride",
+      "aten::sym_numel", "aten::sym_storage_offset", "aten::_assert_tensor_metadata", "aten::_backward",
+      "aten::requires_grad_", "aten::retain_grad", "aten::set_data", "aten::_debug_has_internal_overlap"};
+  return *names;
+}
+
+// Served by special.cpp.
+const std::unordered_set<std::string>& served_by_hand() {
+  static const auto* names = new std::unordered_set<std::string>{
+      "aten::copy_",         "aten::empty",   "aten::empty_strided",     "aten::resize_", "aten::set_",
+      "aten::record_stream", "aten::_fused_sdp_choice"};
+  return *names;
+}
+
+bool about_other_layouts(const std::string& name) {
+  for (const char* prefix : {"aten::_sparse", "aten::sparse", "aten::_nested", "aten::_to_sparse", "aten::to_sparse",
+                             "aten::crow_indices", "aten::ccol_indices", "aten::col_indices", "aten::row_indices",
+                             "aten::values", "aten::indices", "aten::_values", "aten::_indices", "aten::_mkldnn",
+                             "aten::mkldnn_", "aten::to_mkldnn", "aten::_test", "aten::_dim"}) {
+    if (name.rfind(prefix, 0) == 0) return true;
+  }
+  return false;
+}
+
+bool makes_view(const c10::FunctionSchema& schema) {
+  for (const auto& result : schema.returns()) {
+    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
+  }
+  return false;
+}
+
+bool takes(const c10::FunctionSchema& schema, bool tensors) {
+  for (const auto& argument : schema.arguments()) {
+    auto text = argument.real_type()->str();
+    if (tensors ? text.find("Tensor") != std::string::npos : text.find("Device") != std::string::npos) return true;
+  }
+  return false;
+}
+
+enum class Treatment { leave, serve, refuse, cpu_kernel };
+
+Treatment treatment(const c10::OperatorHandle& op) {
+  const auto& schema = op.schema();
+  const auto& name = schema.name();
+  bool cuda = op.hasKernelForDispatchKey(DispatchKey::CUDA);
+  bool cpu = op.hasKernelForDispatchKey(DispatchKey::CPU);
+  bool composite = op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+      op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
+  if (!cuda && !cpu && !composite) return Treatment::leave;
+  if (served_by_hand().count(name) != 0 && (name != "aten::empty" || schema.overload_name() == "memory_format")) {
+    return Treatment::leave;
+  }
+  if (left_as_they_are().count(name) != 0 || makes_view(schema)) {
+    // A torch without CUDA has these kernels for the CPU alone; they touch no data.
+    return cuda || composite ? Treatment::leave : Treatment::cpu_kernel;
+  }
+  if (substitute_of(op) != nullptr) return Treatment::serve;
+  if (!cuda && about_other_layouts(name)) return Treatment::leave;
+  bool tensors = takes(schema, true);
+  if (!tensors && !(cuda && takes(schema, false))) return Treatment::leave;
+  if (!cuda && !cpu) {
+    // Composites that neither make nor change tensors, and random ones without a generator, call what is served.
+    Operator facts(op);
+    if (facts.needs_values && !facts.writes && !facts.makes) return Treatment::leave;
+    if (facts.random && facts.generator < 0) return Treatment::leave;
+  }
+  return cpu || composite ? Treatment::serve : Treatment::refuse;
+}
+
+class RefusingKernel final : public c10::OperatorKernel {
+ public:
+  explicit RefusingKernel(Refusal refusal) : refusal_(std::move(refusal)) {}
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, Stack*) {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        false, refusal_.name, " is not supported on halstream's CUDA device: ", refusal_.reason, "; ",
+        refusal_.instead);
+  }
+
+ private:
+  Refusal refusal_;
+};
+
+class CpuKernel final : public c10::OperatorKernel {
+ public:
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    op.callBoxedForDispatchKey(DispatchKey::CPU, *stack);
+  }
+};
+
+// torch warns about each kernel that is replaced; that is what happens here on purpose.
+class NoWarnings final : public c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+std::vector<std::string>& served_names() {
+  static auto* all = new std::vector<std::string>();
+  return *all;
+}
+
+}  // namespace
+
+const std::vector<std::string>& served_operators() { return served_names(); }
+
+size_t install_operators() {
+  NoWarnings quiet;
+  c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+  // Never destroyed: destroying it would take the kernels away while tensors still exist.
+  static auto* library =
+      new torch::Library(torch::Library::IMPL, "aten", std::make_optional(DispatchKey::CUDA), __FILE__, __LINE__);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& name : dispatcher.getAllOpNames()) {
+    if (name.name.rfind("aten::", 0) != 0) continue;
+    auto op = dispatcher.findSchema(name);
+    if (!op) continue;
+    auto full = name.name.substr(6) + (name.overload_name.empty() ? "" : "." + name.overload_name);
+    switch (treatment(*op)) {
+      case Treatment::leave:
+        break;
+      case Treatment::serve: {
+        auto facts = std::make_unique<Operator>(*op);
+        facts->substitute = substitute_of(*op);
+        library->impl(
+            full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(facts))));
+        served_names().push_back(full);
+        break;
+      }
+      case Treatment::refuse: {
+        auto refusal = refusal_of(name.name);
+        refusals().push_back(refusal);
+        library->impl(
+            full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RefusingKernel>(refusal)));
+        break;
+      }
+      case Treatment::cpu_kernel:
+        library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CpuKernel>()));
+        break;
+    }
+  }
+  install_special_kernels();
+  return served_names().size();
+}
+
+}  // namespace halstream_torch

@@ -1,0 +1,17 @@
+// Puts this module's kernels where torch looks for those of CUDA tensors.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace halstream_torch {
+
+// Registers the kernels; returns how many operators the one kernel serves.
+size_t install_operators();
+// The names of the operators that the one kernel serves.
+const std::vector<std::string>& served_operators();
+// The kernels that are written by hand (factories, copies, sizes).
+size_t install_special_kernels();
+
+}  // namespace halstream_torch

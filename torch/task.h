@@ -1,0 +1,29 @@
+// One operator on its way: CPU tensors on the device's memory, run in stream order on a thread of the runtime.
+#pragma once
+
+#include "alias.h"
+#include "operators.h"
+
+#include <exception>
+
+namespace halstream_torch {
+
+struct Task {
+  const Operator* op = nullptr;
+  Stack stack;                  // the arguments as the CPU kernel takes them
+  bool into_outputs = false;    // run the operator's out variant; the outputs are the last arguments
+  c10::SmallVector<at::Tensor, 2> outputs;  // where results go; undefined ones are not wanted
+  bool random = false;
+  uint64_t seed = 0;
+  // The caller waits: results and exceptions stay here, and the caller frees the task.
+  bool waited_for = false;
+  std::exception_ptr failure;
+};
+
+// Gives the task to the stream. The stream owns it from now on, unless it is waited for.
+void enqueue(halstream_id stream, std::unique_ptr<Task> task, const Ranges& ranges, uint32_t site);
+
+// Runs the task in stream order and waits; raises what the kernel raised. Afterwards `task.stack` has the results.
+void run_and_wait(halstream_id stream, Task& task, const Ranges& ranges, uint32_t site);
+
+}  // namespace halstream_torch

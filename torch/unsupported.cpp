@@ -1,0 +1,47 @@
+#include "unsupported.h"
+
+namespace halstream_torch {
+
+namespace {
+
+struct Rule {
+  const char* prefix;
+  const char* reason;
+  const char* instead;
+};
+
+constexpr Rule rules[] = {
+    {"aten::_cudnn_", "it calls cuDNN", "leave torch.backends.cudnn.enabled as it is: torch takes its own kernels"},
+    {"aten::cudnn_", "it calls cuDNN", "call the operator without cudnn_ in its name, or the torch.nn module"},
+    {"aten::miopen_", "it calls MIOpen", "call the operator without miopen_ in its name, or the torch.nn module"},
+    {"aten::_scaled_dot_product_", "it is a fused attention kernel for GPUs",
+     "call torch.nn.functional.scaled_dot_product_attention, which chooses a kernel that runs here"},
+    {"aten::_flash_attention_", "it is a fused attention kernel for GPUs",
+     "call torch.nn.functional.scaled_dot_product_attention"},
+    {"aten::_efficient_attention_", "it is a fused attention kernel for GPUs",
+     "call torch.nn.functional.scaled_dot_product_attention"},
+    {"aten::_triton_", "it is a Triton kernel", "call torch.nn.functional.scaled_dot_product_attention"},
+    {"aten::_nested_", "nested tensors are not supported", "use padded tensors"},
+    {"aten::_sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
+    {"aten::sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
+    {"aten::batch_norm_", "it belongs to SyncBatchNorm, which has CUDA kernels only",
+     "use torch.nn.BatchNorm1d, 2d or 3d"},
+};
+
+}  // namespace
+
+Refusal refusal_of(const std::string& name) {
+  for (const auto& rule : rules) {
+    if (name.rfind(rule.prefix, 0) == 0) return {name, rule.reason, rule.instead};
+  }
+  return {
+      name, "torch has a kernel for CUDA and none for the CPU",
+      "supply one with halstream.torch.register_kernel, or run this part on CPU tensors"};
+}
+
+std::vector<Refusal>& refusals() {
+  static auto* all = new std::vector<Refusal>();
+  return *all;
+}
+
+}  // namespace halstream_torch
