@@ -70,6 +70,11 @@ TAIL = r"""
     { \
         return halstream_enter() ? (refused(), 0) : function(a, b, c); \
     }
+#define CALL_4(name, function) \
+    static int64_t call_##name(int64_t a, int64_t b, int64_t c, int64_t d) \
+    { \
+        return halstream_enter() ? (refused(), 0) : function(a, b, c, d); \
+    }
 CALL_1(stream_status, pybuild_StreamStatus)
 CALL_1(stream_nop, pybuild_StreamNop)
 CALL_2(stream_record, pybuild_StreamRecord)
@@ -83,6 +88,8 @@ CALL_2(event_sync, pybuild_EventSync)
 CALL_2(event_recorded, pybuild_EventRecorded)
 CALL_2(event_new, pybuild_EventNew)
 CALL_2(reap_events, pybuild_ReapEvents)
+CALL_4(stream_wait_place, pybuild_StreamWaitPlace)
+CALL_4(event_placed, pybuild_EventPlaced)
 
 static const halstream_calls calls = {
     sizeof(halstream_calls), &halstream_slow, &halstream_plain, &halstream_devices, &halstream_recorded,
@@ -90,6 +97,7 @@ static const halstream_calls calls = {
     call_stream_status, call_stream_nop, call_stream_record, call_stream_record_new, call_stream_wait_event,
     call_stream_wait_stream, call_stream_query, call_stream_sync, call_event_query, call_event_sync,
     call_event_recorded, call_event_new, call_reap_events,
+    call_stream_wait_place, call_event_placed,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};

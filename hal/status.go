@@ -65,6 +65,68 @@ func (e *Event) NoteRecorded(d *Device) error {
 	return nil
 }
 
+// NewPlacedEvent makes an event as NewEvent does that was recorded without a call, at
+// a place of the timeline whose words w are. The caller has seen that no bit of
+// [Runtime.Status] was set then, and that neither a burst nor the legacy order could
+// move the place. s is the stream, nil if it was closed since.
+//
+// # Errors: as for NewEvent.
+//
+// Contract: E3, E4.
+func (rt *Runtime) NewPlacedEvent(t *Thread, d *Device, o EventOptions, s *Stream, w *status.Stream, place uint64,
+) (*Event, error) {
+	on := d.withStatus(s, w)
+	if on == nil || w.Reached(place) {
+		return rt.NewRecordedEvent(t, d, o)
+	}
+	e, err := rt.NewEvent(t, d, o)
+	if err != nil {
+		return nil, err
+	}
+	e.bound.Load().d.(driver.StatusEvent).RecordedAt(on, place)
+	e.recordedOn.Store(s)
+	e.version.Add(1)
+	return e, nil
+}
+
+// withStatus returns the backend's stream with these words: that of s, or if s is nil
+// one that was closed with work pending. If it is nil, all of its work is done.
+func (d *Device) withStatus(s *Stream, w *status.Stream) driver.Stream {
+	if s != nil && s.words == w {
+		return s.d
+	}
+	if known, ok := d.d.(driver.StatusDevice); ok {
+		return known.WithStatus(w)
+	}
+	return nil // of a backend that is in use since then
+}
+
+// WaitPlace is Wait for an event that was recorded as NewPlacedEvent says, on a stream
+// o of device d, nil if it was closed since.
+//
+// # Errors: as for Wait.
+//
+// Contract: E1, E3.
+func (s *Stream) WaitPlace(t *Thread, d *Device, o *Stream, w *status.Stream, place uint64) error {
+	if err := s.checkEnqueue(t, "wait event"); err != nil {
+		return err
+	}
+	if s.dev.rt.words.Load() != 0 { // since the caller looked
+		e, err := s.dev.rt.NewPlacedEvent(t, d, EventOptions{}, o, w, place)
+		if err != nil {
+			return err
+		}
+		err = s.Wait(t, e)
+		_ = e.Close(t)
+		return err
+	}
+	on := d.withStatus(o, w)
+	if on == nil {
+		return nil
+	}
+	return s.settle(t, 0, s.d.(driver.StatusStream).WaitPlace(on, place))
+}
+
 // Place returns the place that the latest record stands for, by the words of its
 // stream; nil where C code cannot tell whether it is done. The caller made the
 // record, and no other thread makes one meanwhile.

@@ -126,6 +126,73 @@ func TestE3_an_event_recorded_without_a_call_is_done(t *testing.T) {
 	require.True(t, w.Reached(place))
 }
 
+// TestE1_a_place_can_be_waited_for_after_its_stream_was_closed waits for a place of a
+// stream that is open, of one that was closed with work pending, and of one that ended.
+func TestE1_a_place_can_be_waited_for_after_its_stream_was_closed(t *testing.T) {
+	rt, d := openStatus(t)
+	for _, closed := range []bool{false, true} {
+		a, b := newStream(t, d, hal.StreamOptions{}), newStream(t, d, hal.StreamOptions{})
+		w, of := a.Status(), a
+		g, err := a.Gate(nil)
+		require.NoError(t, err)
+		place := w.Submitted.Load()
+		if closed {
+			require.NoError(t, a.Close(nil))
+			of = nil
+		}
+		require.NoError(t, b.WaitPlace(nil, d, of, w, place))
+		require.Contains(t, b.Describe(), "a wait for event recorded after operation 1 of stream")
+		e, err := rt.NewPlacedEvent(nil, d, hal.EventOptions{}, of, w, place)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, e.Version())
+		done, err := e.Query(nil)
+		require.NoError(t, err)
+		require.False(t, done)
+		g.Open()
+		finish(t, b)
+		done, err = e.Synchronize(nil, int64(10*time.Second))
+		require.NoError(t, err)
+		require.True(t, done)
+		require.NoError(t, b.WaitPlace(nil, d, of, w, place))
+		require.Zero(t, rt.Pending())
+	}
+}
+
+// TestE1_listeners_see_a_wait_for_a_place_as_one_for_an_event begins to listen after the
+// record was made.
+func TestE1_listeners_see_a_wait_for_a_place_as_one_for_an_event(t *testing.T) {
+	rt, d := openStatus(t)
+	a, b := newStream(t, d, hal.StreamOptions{}), newStream(t, d, hal.StreamOptions{})
+	g, err := a.Gate(nil)
+	require.NoError(t, err)
+	place := a.Status().Submitted.Load()
+	var seen []string
+	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Kind) })
+	defer stop()
+	require.NoError(t, b.WaitPlace(nil, d, a, a.Status(), place))
+	require.Equal(t, []string{"new event", "wait", "close event"}, seen)
+	g.Open()
+	finish(t, b)
+}
+
+func TestH6_the_words_say_whether_the_last_operation_grows(t *testing.T) {
+	_, d := openStatus(t)
+	s := newStream(t, d, hal.StreamOptions{})
+	g, err := s.Gate(nil)
+	require.NoError(t, err)
+	var b hal.Burst
+	require.True(t, b.Add())
+	grows, err := s.HostFuncs(nil, 1, &b)
+	require.NoError(t, err)
+	require.Equal(t, grows, s.Status().Growing.Load() != 0)
+	require.True(t, grows)
+	require.True(t, b.Add())
+	require.NoError(t, s.Nop(nil))
+	require.Zero(t, s.Status().Growing.Load())
+	require.EqualValues(t, 4, s.Status().Submitted.Load()-s.Status().Completed.Load())
+	g.Open()
+}
+
 func TestO1_the_word_of_a_runtime_says_who_wants_to_see_calls(t *testing.T) {
 	rt, _ := openStatus(t)
 	word := rt.Status()

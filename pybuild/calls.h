@@ -40,6 +40,8 @@ typedef struct halstream_calls {
     int64_t (*event_recorded)(int64_t ordinal, int64_t flags);
     int64_t (*event_new)(int64_t ordinal, int64_t flags);
     int64_t (*reap_events)(int64_t address, int64_t count);
+    int64_t (*stream_wait_place)(int64_t id, int64_t other, int64_t words, int64_t place);
+    int64_t (*event_placed)(int64_t stream, int64_t words, int64_t place, int64_t flags);
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */

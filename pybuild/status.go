@@ -5,6 +5,7 @@ package pybuild
 #include "calls.h"
 
 static void halstream_use(void *word) { halstream_slow = word; }
+static void *halstream_words(int64_t address) { return (void *)(uintptr_t)address; }
 static int64_t *halstream_ids(int64_t address) { return (int64_t *)(uintptr_t)address; }
 */
 import "C"
@@ -14,6 +15,7 @@ import (
 	"unsafe"
 
 	"halstream/hal"
+	"halstream/hal/status"
 )
 
 // useStatus makes the word of a runtime the one by which C code sees whether calls
@@ -83,6 +85,48 @@ func EventRecorded(ordinal, flags int64) (id int64, err error) {
 		return 0, raise(err)
 	}
 	return insert(e), nil
+}
+
+// statusWords returns the words at an address, the stream with an id that has them (nil
+// if it was closed since), and their device.
+func statusWords(id, address int64) (*status.Stream, *hal.Stream, *hal.Device, error) {
+	w := (*status.Stream)(C.halstream_words(C.int64_t(address)))
+	s, _ := find(id).(*hal.Stream)
+	if s != nil && s.Status() == w {
+		return w, s, s.Device(), nil
+	}
+	d, err := device(int64(w.Ordinal))
+	return w, nil, d, err
+}
+
+// EventPlaced makes an event that was recorded, without a call, at a place of the
+// stream with an id and words at an address.
+func EventPlaced(stream, words, place, flags int64) (id int64, err error) {
+	defer guard(&err)
+	w, s, d, err := statusWords(stream, words)
+	if err != nil {
+		return 0, err
+	}
+	e, err := rt.NewPlacedEvent(caller(), d, eventOptions(flags), s, w, uint64(place))
+	if err != nil {
+		return 0, raise(err)
+	}
+	return insert(e), nil
+}
+
+// StreamWaitPlace is StreamWaitEvent for an event as EventPlaced makes one.
+func StreamWaitPlace(id, other, words, place int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, "wait event")
+	if err != nil {
+		return 0, err
+	}
+	w, o, d, err := statusWords(other, words)
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.WaitPlace(t, d, o, w, uint64(place)))
 }
 
 // ReapEvents is Reap for count ids, which lie at an address: those of events that

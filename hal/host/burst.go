@@ -11,9 +11,10 @@ func (s *Stream) HostFuncs(token uint64, b driver.Burst) error {
 		return errClosed("call")
 	}
 	o := op{kind: opCall, arg: token, ref: b}
+	s.seal()
+	s.words.Growing.Store(1) // before the operation counts: C code must not take its place for a final one
 	e.add(s, &o)
 	s.growing = b
-	s.grows.Store(true)
 	if o.ep != nil {
 		s.growingAt = len(s.dev.growing)
 		s.dev.growing = append(s.dev.growing, s)
@@ -33,8 +34,8 @@ func (s *Stream) seal() {
 		return
 	}
 	s.growing = nil
-	s.grows.Store(false)
 	s.submitted.Add(b.Seal() - 1)
+	s.words.Growing.Store(0)
 	if list, i := s.dev.growing, s.growingAt; i < len(list) && list[i] == s {
 		last := len(list) - 1
 		list[i], list[last].growingAt = list[last], i
@@ -45,7 +46,7 @@ func (s *Stream) seal() {
 
 // SealBurst implements driver.Bursts.
 func (s *Stream) SealBurst() {
-	if s.grows.Load() {
+	if s.words.Growing.Load() != 0 {
 		s.eng.Lock()
 		s.seal()
 		s.eng.Unlock()

@@ -46,8 +46,11 @@ func (s *Stream) head(depth int) string {
 	switch o.kind {
 	case opWait:
 		what := "a wait for a stream"
-		if ev, ok := o.ref.(*Event); ok {
-			what = "a wait for event " + name(ev.opts.ID)
+		switch ref := o.ref.(type) {
+		case *Event:
+			what = "a wait for event " + name(ref.opts.ID)
+		case recordedPlace:
+			what = o.waitsForPlace()
 		}
 		return what + ": " + o.on.follow(depth)
 	case opWaitSet:
@@ -76,6 +79,11 @@ func (s *Stream) head(depth int) string {
 		return o.ref.(*valueOp).describe()
 	}
 	return "an empty operation"
+}
+
+// waitsForPlace describes a wait for an event without a number, by its record.
+func (o *op) waitsForPlace() string {
+	return fmt.Sprintf("a wait for event recorded after operation %d of %s", o.arg-o.on.first, o.on.title())
 }
 
 func (s *Stream) follow(depth int) string {

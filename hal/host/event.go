@@ -38,6 +38,28 @@ func (v *Event) Recorded() {
 	v.eng.Unlock()
 }
 
+// RecordedAt implements driver.StatusEvent.
+func (v *Event) RecordedAt(s driver.Stream, seq uint64) {
+	v.eng.Lock()
+	v.at, v.recorded = place{s.(*Stream), seq}, true
+	v.eng.Unlock()
+}
+
+// recordedPlace is in the operation of a wait for an event that only C code knows.
+type recordedPlace struct{}
+
+// WithStatus implements driver.StatusDevice.
+func (d *Device) WithStatus(w *status.Stream) driver.Stream {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	for s := d.active; s != nil; s = s.next {
+		if s.words == w {
+			return s
+		}
+	}
+	return nil
+}
+
 // Place implements driver.StatusEvent.
 func (v *Event) Place() (*status.Stream, uint64) {
 	if v.at.on == nil {

@@ -130,8 +130,11 @@ func (o *op) description() string {
 	case opReset:
 		return "a reset of event " + name(o.ref.(*Event).opts.ID)
 	case opWait:
-		if ev, ok := o.ref.(*Event); ok {
-			return "a wait for event " + name(ev.opts.ID)
+		switch ref := o.ref.(type) {
+		case *Event:
+			return "a wait for event " + name(ref.opts.ID)
+		case recordedPlace:
+			return o.waitsForPlace()
 		}
 		return "a wait for a stream"
 	case opWaitSet:

@@ -61,8 +61,7 @@ type Stream struct {
 	began         int64       // when the head operation was started, while that is followed
 	timer         sched.Timer // of the head operation, a wait with a limit
 	waiting       waiters
-	growing       driver.Burst // at the end of q, until it is sealed
-	grows         atomic.Bool  // growing is not nil
+	growing       driver.Burst // at the end of q, until it is sealed; words say if there is one
 	growingAt     int          // index in the device's list of the streams for which it is not
 	failure       atomic.Pointer[driver.Error]
 	prev          *Stream // the device's list of streams with work
@@ -109,6 +108,22 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 	}
 	v.waits++
 	e.add(s, &o)
+	e.point(sched.Enqueued, s, nil, 0)
+	return nil
+}
+
+// WaitPlace implements driver.StatusStream.
+func (s *Stream) WaitPlace(other driver.Stream, seq uint64) error {
+	e := s.eng
+	at := place{other.(*Stream), seq}
+	e.Lock()
+	defer e.Unlock()
+	if e.closed {
+		return errClosed("wait event")
+	}
+	if at.on != s && !e.completeByDefinition(at) {
+		e.add(s, &op{kind: opWait, arg: seq, on: at.on, ref: recordedPlace{}, limit: driver.Forever})
+	}
 	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }

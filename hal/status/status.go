@@ -44,7 +44,9 @@ type Stream struct {
 	Special   atomic.Uint32
 	Ordinal   int32
 	Order     *atomic.Uint32
-	_         [3]uint64
+	Growing   atomic.Uint32
+	_         uint32
+	_         [2]uint64
 }
 
 // Reached reports whether a place on the stream's timeline is reached.
@@ -75,6 +77,7 @@ func New(ordinal int) *Stream {
 	s := words.free[n]
 	words.free = words.free[:n]
 	s.Special.Store(0)
+	s.Growing.Store(0)
 	s.Ordinal, s.Order = int32(ordinal), nil
 	return s
 }

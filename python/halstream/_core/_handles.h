@@ -24,15 +24,15 @@ typedef struct {
 /* What the core knows of an event. */
 enum {
     EMPTY,  /* the object stands for no event */
-    PLAIN,  /* nothing: it was never recorded, or on a stream that had no work */
+    PLAIN,  /* nothing: it was never recorded, or stands for a place of a stream's timeline */
     SHARED, /* it has an id there, which no other object has */
     CORE    /* Python's code has seen the id: other objects may record it, too */
 };
 
 typedef struct {
     PyObject_HEAD
-    int64_t id;                    /* SHARED, CORE */
-    const halstream_status *words; /* SHARED: of the stream of the latest record, NULL: ask the core */
+    int64_t id;                    /* SHARED, CORE; PLAIN: of the stream that has the words */
+    const halstream_status *words; /* of the stream of the latest record; NULL: SHARED: ask the core, PLAIN: it is done */
     uint64_t place;                /* of the latest record on it */
     int32_t ordinal;               /* PLAIN, SHARED: of the device, -1 before the first record */
     uint16_t flags;                /* PLAIN, SHARED: of its creation */
@@ -105,6 +105,9 @@ int64_t event_expose(Event *event);
 /* Records an event on a stream for which `stream_fast` holds; -1 with an exception. 1: only Python's
  * code can tell what happens. */
 int event_record_on(Event *event, Stream *stream);
+/* Makes later work of a stream for which `stream_fast` holds wait for an event that is not EMPTY;
+ * -1 with an exception. */
+int event_wait_on(Event *event, Stream *stream);
 /* Returns a new event of a class, PLAIN and not recorded. */
 Event *event_fresh(PyTypeObject *type, int flags);
 /* Returns 1 if the event is known to be done, 0 if it is known not to be, -1 if only the core can tell. */
@@ -138,10 +141,12 @@ static inline bool words_idle(const halstream_status *w)
 
 static inline bool words_special(const halstream_status *w) { return __atomic_load_n(&w->special, __ATOMIC_ACQUIRE) != 0; }
 
-/* A record that is made now would be done at once. */
-static inline bool words_record_done(const halstream_status *w)
+/* A record that is made now stands for the operations that were enqueued so far, and for nothing else:
+ * the legacy default stream does not come first, and no function is added to the last operation. */
+static inline bool words_record_plain(const halstream_status *w)
 {
-    return words_idle(w) && (w->order == NULL || __atomic_load_n(w->order, __ATOMIC_ACQUIRE) == 0);
+    return __atomic_load_n(&w->growing, __ATOMIC_ACQUIRE) == 0 &&
+           (w->order == NULL || __atomic_load_n(w->order, __ATOMIC_ACQUIRE) == 0);
 }
 
 #endif /* HALSTREAM_HANDLES_H */

@@ -11,16 +11,16 @@ static void become_plain(Event *e, bool recorded)
     if (e->state != PLAIN) ++*handles_calls.plain;
     e->state = PLAIN;
     e->id = 0;
-    e->words = NULL;
+    e->words = NULL; /* done, as an event is that was never recorded */
     e->recorded = recorded;
 }
 
+/* What the words say of the event holds on. */
 static void become_shared(Event *e, int64_t id)
 {
     if (e->state == PLAIN) --*handles_calls.plain;
     e->state = SHARED;
     e->id = id;
-    e->words = NULL;
 }
 
 static void forget(Event *e)
@@ -42,22 +42,41 @@ Event *event_fresh(PyTypeObject *type, int flags)
 
 int event_done(const Event *e)
 {
-    if (e->state == PLAIN) return 1;
-    if (e->state != SHARED || e->words == NULL) return -1;
+    if (e->state != PLAIN && e->state != SHARED) return -1;
+    if (e->words == NULL) return e->state == PLAIN ? 1 : -1;
     return __atomic_load_n(&e->words->completed, __ATOMIC_ACQUIRE) >= e->place;
 }
 
-int64_t event_expose(Event *e)
+/* Makes the core know an event; 0 with an exception if it cannot. */
+static int64_t share(Event *e)
 {
     if (e->state == PLAIN) {
-        int64_t id = e->recorded ? handles_calls.event_recorded(e->ordinal, e->flags)
-                                 : handles_calls.event_new(e->ordinal, e->flags);
+        const halstream_calls *calls = &handles_calls;
+        int64_t id = event_done(e) == 0 ? calls->event_placed(e->id, (int64_t)(uintptr_t)e->words, (int64_t)e->place, e->flags)
+                     : e->recorded      ? calls->event_recorded(e->ordinal, e->flags)
+                                        : calls->event_new(e->ordinal, e->flags);
         if (id == 0) return 0;
         if (e->state == PLAIN) become_shared(e, id);
         else handles_drop(id); /* a call inside made it known */
     }
-    e->state = CORE;
     return e->id;
+}
+
+int64_t event_expose(Event *e)
+{
+    int64_t id = share(e);
+    if (id != 0) e->state = CORE;
+    return id;
+}
+
+int event_wait_on(Event *e, Stream *s)
+{
+    if (event_done(e) == 1) return 0;
+    if (e->state == PLAIN)
+        handles_calls.stream_wait_place(s->id, e->id, (int64_t)(uintptr_t)e->words, (int64_t)e->place);
+    else
+        handles_calls.stream_wait_event(s->id, e->id);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 int event_record_on(Event *e, Stream *s)
@@ -70,9 +89,14 @@ int event_record_on(Event *e, Stream *s)
         return PyErr_Occurred() ? -1 : 0;
     }
     if (e->ordinal >= 0 && e->ordinal != w->ordinal) return 1; /* of another device */
-    if (!(e->flags & TIMING) && words_record_done(w)) {
+    if (!(e->flags & TIMING) && words_record_plain(w)) {
         become_plain(e, true);
         e->ordinal = w->ordinal;
+        e->place = __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE);
+        if (__atomic_load_n(&w->completed, __ATOMIC_ACQUIRE) < e->place) {
+            e->words = w;
+            e->id = s->id;
+        }
         return 0;
     }
     if (e->state == PLAIN) {
@@ -112,9 +136,7 @@ static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t n,
     Event *e = (Event *)self;
     if (stream != NULL && e->state != EMPTY && PyObject_TypeCheck(stream, handles_stream) &&
         stream_fast((Stream *)stream) != NULL) {
-        if (event_done(e) == 1) Py_RETURN_NONE;
-        handles_calls.stream_wait_event(((Stream *)stream)->id, e->id);
-        if (!PyErr_Occurred()) Py_RETURN_NONE;
+        if (event_wait_on(e, (Stream *)stream) == 0) Py_RETURN_NONE;
         return handles_failed(self, "wait", stream);
     }
     return handles_python(self, name_wait, args, n, keywords);
@@ -140,7 +162,8 @@ static PyObject *event_synchronize(PyObject *self, PyObject *const *args, Py_ssi
     Event *e = (Event *)self;
     if (n == 0 && keywords == NULL && e->state != EMPTY && handles_fast()) {
         if (event_done(e) == 1) Py_RETURN_NONE;
-        handles_calls.event_sync(e->id, -1);
+        int64_t id = share(e);
+        if (id != 0) handles_calls.event_sync(id, -1);
         if (!PyErr_Occurred()) Py_RETURN_NONE;
         return handles_failed(self, "synchronize", NULL);
     }

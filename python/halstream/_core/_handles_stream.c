@@ -81,10 +81,8 @@ static PyObject *stream_wait_event(PyObject *self, PyObject *const *args, Py_ssi
     if (n == 1 && keywords == NULL && stream_fast((Stream *)self) != NULL &&
         PyObject_TypeCheck(args[0], handles_event)) {
         Event *e = (Event *)args[0];
-        if (event_done(e) == 1) Py_RETURN_NONE;
         if (e->state != EMPTY) {
-            handles_calls.stream_wait_event(((Stream *)self)->id, e->id);
-            if (!PyErr_Occurred()) Py_RETURN_NONE;
+            if (event_wait_on(e, (Stream *)self) == 0) Py_RETURN_NONE;
             return handles_failed(self, "wait_event", args[0]);
         }
     }
