@@ -20,6 +20,8 @@ from . import _stack
 from ._handles import Entry
 from ._handles import current_device as current_device
 from ._handles import current_stream as current_stream
+from ._handles import pop as _pop
+from ._handles import push as _push
 from ._stack import in_task, inside, taken_out, with_setting, without_settings
 from ._strict import strict as _strict
 
@@ -111,12 +113,13 @@ def enter(
         as if no transient `set_stream` had happened since, and keeps what was set
         inside for other devices (cupy).
     """
-    top = _top.get()
     if ordinal is None:
         ordinal = stream._ordinal
-    restore = _without_transient(top, ordinal) if forget_transient else top
     device = ordinal if switch_device else -1
-    _top.set(Entry(_thread.own.key, ordinal, stream, device, top, True, forget_transient, restore))
+    if not _push(stream, ordinal, device, forget_transient):
+        top = _top.get()
+        restore = _without_transient(top, ordinal)
+        _top.set(Entry(_thread.own.key, ordinal, stream, device, top, True, True, restore))
 
 
 def enter_device(ordinal: int, label: str = "") -> None:
@@ -143,7 +146,7 @@ class GuardScope:
     def enter(self, stream: Stream) -> None:
         """Make a stream current until `leave`."""
         if not _strict.enabled:
-            enter(stream, False)
+            _push(stream, stream._ordinal, -1, False)
             self._before.append(None)
             return
         ordinal = stream._ordinal
@@ -155,7 +158,8 @@ class GuardScope:
         """End what the latest `enter` began, which was given the same stream."""
         before = self._before.pop() if self._before else None
         if before is None:
-            leave(stream)
+            if not _pop(stream):
+                leave(stream)
             return
         ordinal, previous = before
         if previous is None:
@@ -184,11 +188,9 @@ def leave(stream: Stream | None = None, *, device: int | None = None) -> None:
     IndexError
         If this thread is in no such context.
     """
-    top = _top.get()
-    if top is not None and top.context and top.stream is stream and stream is not None and top.key is _thread.own.key:
-        _top.set(top.restore)
-        return
-    _leave_entry(top, _find(top, stream, device))
+    if device is not None or not _pop(stream):
+        top = _top.get()
+        _leave_entry(top, _find(top, stream, device))
 
 
 def leave_device(ordinal: int | None = None) -> None:

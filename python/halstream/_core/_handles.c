@@ -159,6 +159,13 @@ static PyMethodDef functions[] = {
     {"current_stream", context_current, METH_O,
      "current_stream($module, ordinal, /)\n--\n\n"
      "Return the stream that is current on a device, None for its default stream.\n"},
+    {"push", (PyCFunction)(void (*)(void))context_push, METH_FASTCALL,
+     "push($module, stream, ordinal, device, transient, /)\n--\n\n"
+     "Make a stream current on a device, and another device current (-1: none); False, with nothing\n"
+     "done, if a context that is transient has a setting to forget.\n"},
+    {"pop", context_pop, METH_O,
+     "pop($module, stream, /)\n--\n\n"
+     "Leave the innermost context if it is this thread's and was entered with a stream (None: any).\n"},
     {"guards", guard_class, METH_O, "guards($module, class, /)\n--\n\nLet `stream` make objects of a class of guards.\n"},
     {"stream", (PyCFunction)(void (*)(void))guard_of, METH_FASTCALL | METH_KEYWORDS,
      "stream($module, stream)\n--\n\ntorch.cuda.stream (2.15): None changes nothing.\n"},

@@ -53,7 +53,7 @@ typedef struct {
 /* What a thread, or the process, chose outside any context. */
 typedef struct {
     PyObject_HEAD
-    PyObject *key, *device, *streams; /* never NULL; the last is a dictionary */
+    PyObject *key, *device, *streams, *transient; /* never NULL; a dictionary, and a set */
 } Choices;
 
 /* What was current before a guard was entered: a device and its stream, and the same of the
@@ -82,6 +82,8 @@ PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *context_stack(PyObject *module, PyObject *args);
 PyObject *context_device(PyObject *module, PyObject *unused);
 PyObject *context_current(PyObject *module, PyObject *ordinal);
+PyObject *context_push(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *context_pop(PyObject *module, PyObject *stream);
 PyObject *guard_class(PyObject *module, PyObject *class);
 PyObject *guard_of(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
 

@@ -74,13 +74,15 @@ static PyObject *top_set(PyObject *top)
 
 static Entry *entry_of(PyObject *link) { return Py_IS_TYPE(link, handles_entry) ? (Entry *)link : NULL; }
 
-/* Makes a stream current, in front of `top`. The thread's choices were looked up before. */
-static int push(Stream *s, PyObject *top)
+/* Makes a stream current on a device, in front of `top`. The thread's choices were looked up before. */
+static int push(PyObject *stream, PyObject *top, int ordinal, int device, bool transient)
 {
-    Entry *e = entry_new(last.own->key, (PyObject *)s, top, top, name_empty);
+    Entry *e = entry_new(last.own->key, stream, top, top, name_empty);
     if (e == NULL) return -1;
-    e->ordinal = e->device = s->ordinal;
+    e->ordinal = ordinal;
+    e->device = device;
     e->context = true;
+    e->transient = transient;
     e->token = top_set((PyObject *)e);
     int failed = e->token == NULL;
     Py_DECREF(e);
@@ -93,7 +95,8 @@ PyObject *stream_enter(PyObject *self, PyObject *unused)
     if (((Stream *)self)->id == 0 || innermost == NULL) return handles_python(self, name_enter, NULL, 0, NULL);
     PyObject *top = top_get();
     if (top == NULL) return NULL;
-    int failed = own_settings() < 0 || push((Stream *)self, top) < 0;
+    int ordinal = ((Stream *)self)->ordinal;
+    int failed = own_settings() < 0 || push(self, top, ordinal, ordinal, false) < 0;
     Py_DECREF(top);
     if (failed) return NULL;
     Py_INCREF(self);
@@ -118,6 +121,45 @@ static int pop(Entry *e)
     token = top_set(e->restore);
     Py_XDECREF(token);
     return token == NULL ? -1 : 0;
+}
+
+/* A setting that the next context of a device forgets is in force there: 1, 0, or -1 with an exception. */
+static int transient_set(PyObject *top, int ordinal)
+{
+    for (Entry *e = entry_of(top); e != NULL; e = entry_of(e->below))
+        if (e->ordinal == ordinal && e->key == last.own->key) return !e->context && e->transient;
+    if (PySet_Size(last.own->transient) == 0) return 0;
+    PyObject *number = PyLong_FromLong(ordinal);
+    int found = number == NULL ? -1 : PySet_Contains(last.own->transient, number);
+    Py_XDECREF(number);
+    return found;
+}
+
+PyObject *context_push(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (n != 4) return PyErr_Format(PyExc_TypeError, "push() takes 4 arguments (%zd given)", n);
+    int ordinal = (int)PyLong_AsLong(args[1]), device = (int)PyLong_AsLong(args[2]);
+    bool transient = args[3] == Py_True;
+    PyObject *top = PyErr_Occurred() ? NULL : top_get();
+    if (top == NULL) return NULL;
+    int failed = own_settings(), other = !failed && transient ? transient_set(top, ordinal) : 0;
+    if (!failed && other == 0) failed = push(args[0], top, ordinal, device, transient);
+    Py_DECREF(top);
+    return failed || other < 0 ? NULL : PyBool_FromLong(!other);
+}
+
+PyObject *context_pop(PyObject *module, PyObject *stream)
+{
+    (void)module;
+    PyObject *top = top_get();
+    if (top == NULL) return NULL;
+    Entry *e = entry_of(top);
+    bool mine = e != NULL && e->context && (stream == Py_None || e->stream == stream);
+    int failed = mine ? own_settings() : 0;
+    if (mine && !failed && (mine = e->key == last.own->key)) failed = pop(e);
+    Py_DECREF(top);
+    return failed ? NULL : PyBool_FromLong(mine);
 }
 
 PyObject *stream_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
@@ -211,7 +253,7 @@ int context_enter(Stream *s, Before *before)
         before->there = new_reference(number);
     }
     if (s->id != 0) {
-        failed = push(s, top);
+        failed = push((PyObject *)s, top, s->ordinal, s->ordinal, false);
     } else {
         PyObject *entered = handles_python((PyObject *)s, name_enter, NULL, 0, NULL);
         if (entered != NULL) failed = 0;

@@ -172,11 +172,12 @@ static PyObject *choices_make(PyTypeObject *type, PyObject *args, PyObject *keyw
     if (self == NULL) return NULL;
     Choices *c = (Choices *)self;
     c->streams = PyDict_New();
+    c->transient = PySet_New(NULL);
     Py_INCREF(Py_None);
     c->key = Py_None;
     Py_INCREF(Py_None);
     c->device = Py_None;
-    if (c->streams == NULL) {
+    if (c->streams == NULL || c->transient == NULL) {
         Py_DECREF(self);
         return NULL;
     }
@@ -190,12 +191,13 @@ static int choices_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(c->key);
     Py_VISIT(c->device);
     Py_VISIT(c->streams);
+    Py_VISIT(c->transient);
     return 0;
 }
 
 static int choices_clear(PyObject *self)
 {
-    /* The three are read without asking whether they are there: only the streams are let go of. */
+    /* The four are read without asking whether they are there: only the streams are let go of. */
     PyDict_Clear(((Choices *)self)->streams);
     return 0;
 }
@@ -208,6 +210,7 @@ static void choices_dealloc(PyObject *self)
     Py_XDECREF(c->key);
     Py_XDECREF(c->device);
     Py_XDECREF(c->streams);
+    Py_XDECREF(c->transient);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -234,6 +237,8 @@ static PyObject *choices_get(PyObject *self, void *which)
 
 static PyMemberDef choices_members[] = {
     {"streams", T_OBJECT, offsetof(Choices, streams), READONLY, "The current streams by their devices."},
+    {"transient", T_OBJECT, offsetof(Choices, transient), READONLY,
+     "The devices whose current stream is forgotten by their next context (cupy)."},
     {NULL, 0, 0, 0, NULL},
 };
 

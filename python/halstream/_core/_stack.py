@@ -31,12 +31,11 @@ class Key:
 class Settings(_handles.ChoicesBase):
     """What a thread chose outside any context."""
 
-    __slots__ = ("__weakref__", "transient")
+    __slots__ = ("__weakref__",)
 
     def __init__(self) -> None:
         # An object, not the thread's number: numbers are used again.
         self.key = Key()
-        self.transient: set[int] = set()  # devices whose entry in `streams` is transient
 
     def reset(self) -> None:
         self.key.retired = True
