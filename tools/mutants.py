@@ -49,7 +49,7 @@ from buildsupport.handles import compile_handles  # noqa: E402
 
 ENTRIES = ROOT / "tools" / "mutants.toml"
 TABLE = ROOT / "docs" / "mutants.md"
-HANDLES = Path("python", "halstream", "_core", "_handles.abi3.so")
+HANDLES, EXTENSION = (Path("python", "halstream", f"{name}.abi3.so") for name in ("_core/_handles", "_halstream"))
 FEWEST = 75
 # A fault may make a test hang. The limits of the tests end it long before this one.
 LIMIT = 240
@@ -78,13 +78,15 @@ class Mutant:
     after: str = ""  # `old` is looked for behind this text only
 
     @property
-    def handles(self) -> bool:
-        """True for a file of the base classes in C, which the tests of Python see once it is compiled."""
-        return Path(self.file).name.startswith("_handles")
+    def module(self) -> Path | None:
+        """The compiled module through which the tests of Python see a file in C; None for every other file."""
+        if Path(self.file).name.startswith("_handles"):
+            return HANDLES
+        return EXTENSION if self.file.startswith("pybuild/") and not self.file.endswith(".go") else None
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return where tests of the clause are: Go packages and the names to run, or Python files."""
-        if not self.file.endswith((".go", ".c", ".h")) or self.handles:
+        if not self.file.endswith((".go", ".c", ".h")) or self.module:
             files = files_of(self.clause)
             return [("pytest", *files)] if files else []
         if self.file.startswith("cuda/"):
@@ -249,8 +251,8 @@ def fault(mutant: Mutant, tree: Path) -> Iterator[str]:
         yield build_error(mutant, tree)
     finally:
         path.write_text(original)
-        if mutant.handles:
-            shutil.copy2(ROOT / HANDLES, tree / HANDLES)
+        if mutant.module:
+            shutil.copy2(ROOT / mutant.module, tree / mutant.module)
 
 
 def build_error(mutant: Mutant, tree: Path) -> str:
@@ -259,12 +261,15 @@ def build_error(mutant: Mutant, tree: Path) -> str:
         if mutant.file.endswith(".py"):
             compile((tree / mutant.file).read_text(), mutant.file, "exec")
             return ""
-        if mutant.handles:
+        if mutant.module == HANDLES:
             compile_handles(tree, find_c_compiler(), tree / HANDLES)
             return ""
     except (SyntaxError, SystemExit) as exc:
         return str(exc)
-    code, output = run(["go", "build", "-o", os.devnull, f"./{Path(mutant.file).parent}"], tree)
+    words = ["go", "build", "-o", os.devnull, f"./{Path(mutant.file).parent}"]
+    if mutant.module:
+        words = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
+    code, output = run(words, tree)
     if code == 0:
         return ""
     lines = output.strip().splitlines()
@@ -304,8 +309,7 @@ def try_mutant(mutant: Mutant, tree: Path) -> tuple[bool, str]:
 
 def detector(mutant: Mutant, output: str) -> str:
     """Return the name of the test that failed first."""
-    failed = re.findall(r"--- FAIL: (\S+)", output)
-    if failed:
+    if failed := re.findall(r"--- FAIL: (\S+)", output):
         return str(max(failed, key=lambda name: name.count("/"))).removeprefix("TestConformance/")
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE) or re.findall(
         r"=== RUN +(\S*" + mutant.clause + r"_\S+)", output
@@ -331,9 +335,8 @@ def try_all(
             free.put(tree)
         took = time.monotonic() - begin
         with printing:
-            outcome = words if good else words.upper()
-            if good and attempt_one is try_mutant:
-                outcome = f"detected by {words}"
+            detected = f"detected by {words}" if attempt_one is try_mutant else words
+            outcome = detected if good else words.upper()
             print(f"{mutant.clause:4} {mutant.name:60} {outcome} ({took:.1f} s)", flush=True)
         return mutant, good, words, took
 
