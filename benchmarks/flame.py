@@ -29,7 +29,7 @@ p[:] = 1
 def function(): pass
 d.copy_from(p, s)
 s.synchronize()
-time.sleep(begin - time.monotonic())
+time.sleep(begin - time.monotonic())  # until perf begins to count
 """
 #: What is run, for each row: a statement, the pause after it, and the bytes of a copy.
 ROWS = {
@@ -55,7 +55,7 @@ class Frame:
 def record(statement: str, pause: float, size: int) -> str:
     """Run a statement for some seconds under perf and return the stacks as text."""
     lines = [f"end = time.monotonic() + {SECONDS - DELAY}", "while time.monotonic() < end:", f"    {statement}"]
-    if pause:
+    if pause:  # the row is about work after idleness
         lines.append(f"    time.sleep({pause})")
     program = SETUP.format(delay=DELAY, size=size) + "\n".join(lines)
     with tempfile.TemporaryDirectory() as folder:

@@ -234,6 +234,12 @@
 //     of the process that runs no code of the program's language may act, a
 //     warning names it.
 //
+// # Process
+//
+//   - P1: The runtime's own threads block what signals the thread blocks that loads
+//     it, and Python's half blocks all for them but those that a thread's own
+//     instructions cause: a signal of the process interrupts the program's threads.
+//
 // # Task (Python)
 //
 //   - T1: Contexts nest, and leaving restores what stood before, also after an

@@ -26,7 +26,7 @@ const (
 	BackendAbsent
 	HostFunction
 	InHostFunction
-	Forked
+	Forked // given by the callers of the core, which may not enter it in a forked child
 	Timeout
 	Aborted
 )

@@ -9,8 +9,8 @@ import (
 // realTime is the monotonic clock of the machine.
 type realTime struct{ start time.Time }
 
-// RealTime returns the machine's monotonic clock.
-func RealTime() sched.Clock { return realTime{time.Now()} }
+// machineClock returns the machine's monotonic clock.
+func machineClock() sched.Clock { return realTime{time.Now()} }
 
 // Now implements sched.Clock.
 func (c realTime) Now() int64 { return int64(time.Since(c.start)) }

@@ -327,7 +327,7 @@ func (e *engine) rest(d *Device, r *resting, look int64) (*Stream, work) {
 // until none comes for a while.
 func (e *engine) work(d *Device, s *Stream, w work) {
 	defer yieldToWaker()()
-	clock := RealTime()
+	clock := machineClock()
 	for {
 		began := clock.Now()
 		done := w.run()

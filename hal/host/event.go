@@ -153,7 +153,7 @@ func (p point) Wait(limit int64) bool {
 		e.Unlock()
 		return done
 	}
-	clock := RealTime()
+	clock := machineClock()
 	reached, soon := e.share(p, limit)
 	if reached {
 		e.Unlock()

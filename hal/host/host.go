@@ -34,7 +34,7 @@ type Options struct {
 	Memory uint64
 	// Scheduler decides which stream runs next; nil means the parallel one.
 	Scheduler sched.Scheduler
-	// Clock is the devices' clock; nil means RealTime.
+	// Clock is the devices' clock; nil means machineClock.
 	Clock sched.Clock
 }
 
@@ -72,7 +72,7 @@ func Open(o Options) (*Driver, error) {
 		o.Scheduler = sched.NewParallel()
 	}
 	if o.Clock == nil {
-		o.Clock = RealTime()
+		o.Clock = machineClock()
 	}
 	e := &engine{real: o.Clock, engines: max(2, o.Engines)}
 	e.use(o.Scheduler, "parallel")

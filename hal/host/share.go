@@ -65,7 +65,7 @@ func (e *engine) share(p point, limit int64) (reached bool, soon int64) {
 		return false, 0
 	}
 	s := p.at.on
-	clock := RealTime()
+	clock := machineClock()
 	left := limit
 	for s.state == sched.Running && left != 0 {
 		w, ok := s.q.front().ref.(*copyWork)

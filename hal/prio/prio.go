@@ -3,13 +3,13 @@ package prio
 
 import "math/bits"
 
-// Levels is the number of levels; 0 is served first.
-const Levels = 8
+// levels is the number of levels; 0 is served first.
+const levels = 8
 
 // Queue holds values by level. The zero value is empty. It is not safe for concurrent
 // use.
 type Queue[T any] struct {
-	rings [Levels]ring[T]
+	rings [levels]ring[T]
 	mask  uint8
 	n     int
 }
@@ -24,15 +24,15 @@ func (q *Queue[T]) Push(level uint8, v T) {
 	q.n++
 }
 
-// Best returns the most urgent level that has values, or Levels.
-func (q *Queue[T]) Best() uint8 { return uint8(bits.TrailingZeros16(uint16(q.mask) | 1<<Levels)) }
+// best returns the most urgent level that has values, or levels.
+func (q *Queue[T]) best() uint8 { return uint8(bits.TrailingZeros16(uint16(q.mask) | 1<<levels)) }
 
 // Pop takes the oldest value of the most urgent level.
 func (q *Queue[T]) Pop() (v T, ok bool) {
 	if q.n == 0 {
 		return v, false
 	}
-	level := q.Best()
+	level := q.best()
 	v = q.rings[level].pop()
 	if q.rings[level].n == 0 {
 		q.mask &^= 1 << level

@@ -18,7 +18,7 @@ func TestRemoveTakesOneAndKeepsTheOrderOfTheOthers(t *testing.T) {
 		var q Queue[value]
 		var model []value
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
-			v := value{rapid.Uint8Range(0, Levels-1).Draw(t, "level"), i}
+			v := value{rapid.Uint8Range(0, levels-1).Draw(t, "level"), i}
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0, 1:
 				q.Push(v.level, v)

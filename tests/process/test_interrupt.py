@@ -241,31 +241,3 @@ def test_collection_in_odd_places(child: Child, where: str) -> None:
         )
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the signals that threads block are read from /proc")
-def test_threads_of_the_runtime_leave_signals_to_the_program(child: Child) -> None:
-    # One that gets a signal meant for the process interrupts no wait of the main thread.
-    done = child(
-        """
-        import os, signal, threading
-        os.environ["HALSTREAM_BACKEND"] = "host"  # a vendor's driver has threads of its own
-        before = set(os.listdir("/proc/self/task"))
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        import halstream as hs
-        s = hs.Stream()
-        s.call(int)
-        s.synchronize(timeout=10)
-        assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
-        known = {str(t.native_id) for t in threading.enumerate()}
-        started = set(os.listdir("/proc/self/task")) - before - known
-        assert started, "the runtime has no thread"
-        for thread in started:
-            with open(f"/proc/self/task/{thread}/status") as status:
-                blocked = next(int(line.split()[1], 16) for line in status if line.startswith("SigBlk"))
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1):
-                assert blocked >> number - 1 & 1, (thread, number)
-            assert not blocked >> signal.SIGSEGV - 1 & 1
-        """
-    )
-    assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from .. import _native
 from . import _current, _handles
-from ._base import BLOCKING_SYNC, INTERPROCESS, REAP_AT, TIMING, Base, drain, reap, repr_after_fork
+from ._base import BLOCKING_SYNC, INTERPROCESS, REAP_AT, TIMING, Base, drain, reap
 from ._device import Device, ordinal
 from ._stream import Stream
 
@@ -227,7 +227,6 @@ class Event(_handles.EventBase, Base):
             del other._id  # another thread was first; this object may close nothing
         return kept
 
-    @repr_after_fork
     def __repr__(self) -> str:
         state = "closed" if self.closed else "recorded" if self.recorded else "unrecorded"
         return f"<halstream.Event {state}>"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from .. import _native
 from .._errors import InvalidValueError
 from . import _current, _handles, _interop
-from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap, repr_after_fork
+from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap
 from ._device import Device, in_use, ordinal
 from ._stream_properties import StreamProperties
 
@@ -296,7 +296,6 @@ class Stream(_handles.StreamBase, StreamProperties):
     def _leave(self) -> None:
         _leave(self)
 
-    @repr_after_fork
     def __repr__(self) -> str:
         number = "closed" if self.closed else self.index
         return f"<halstream.Stream {number} on {_native.backend()}:{self._ordinal}>"

@@ -60,12 +60,8 @@ def wait_value(stream: Stream, address: int, value: int, condition: int) -> None
 
     Raises
     ------
-    InvalidValueError
-        If the address is another one, or the condition is none.
-    WrongDeviceError
-        If it is memory of another device.
-    NotSupportedError
-        If the device cannot.
+    HalError
+        As `write_value` does, and `InvalidValueError` if the condition is none, too.
 
     Notes
     -----
