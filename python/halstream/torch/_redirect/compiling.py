@@ -29,7 +29,7 @@ def flags(torch: Any) -> tuple[str, ...]:
     """Return the options for each file, without folders."""
     cxx11 = int(bool(torch._C._GLIBCXX_USE_CXX11_ABI))
     return (
-        "-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-w",
+        "-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-DAT_PER_OPERATOR_HEADERS",
         f"-D_GLIBCXX_USE_CXX11_ABI={cxx11}", "-DTORCH_API_INCLUDE_EXTENSION_H", f"-DTORCH_EXTENSION_NAME={MODULE}",
     )  # fmt: skip
 

@@ -1,0 +1,48 @@
+"""Tests of the real torch on the host device: `make test-torch` installs it and runs them.
+
+Those in this process share one redirection; what concerns the process itself (exit, fork,
+refusals, undoing) runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+# Elsewhere torch is not installed, and importing it takes seconds.
+collect_ignore_glob = [] if os.environ.get("HALSTREAM_TORCH_TESTS") else ["test_*"]
+
+Child = Callable[..., CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def redirected() -> Any:
+    """Redirect torch once for all tests of the process; return it."""
+    import halstream.torch
+
+    halstream.torch.redirect()
+    import torch
+
+    return torch
+
+
+@pytest.fixture
+def torch(redirected: Any) -> Iterator[Any]:
+    """Return torch with its default streams current, a seed, and nothing pending after the test."""
+    redirected.manual_seed(7)
+    yield redirected
+    redirected.cuda.synchronize()
+
+
+@pytest.fixture
+def program(child: Child) -> Child:
+    """Return `child` with time for torch's import, and with its warnings left alone."""
+
+    def run(source: str, *, env: dict[str, str] | None = None, timeout: float = 120.0) -> CompletedProcess[str]:
+        return child(source, env={"PYTHONWARNINGS": "default", **(env or {})}, timeout=timeout)
+
+    return run

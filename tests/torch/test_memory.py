@@ -1,0 +1,113 @@
+"""Memory of torch.cuda: figures, reuse in the order of streams, pinned memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import halstream as hs
+import pytest
+
+
+def test_figures_follow_what_is_allocated(torch: Any) -> None:
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    x = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+    assert torch.cuda.memory_allocated() - before >= 1 << 20
+    del x
+    assert torch.cuda.memory_allocated() == before
+    assert torch.cuda.max_memory_allocated() >= before + (1 << 20)
+    assert torch.cuda.memory_reserved() >= torch.cuda.memory_allocated()
+
+
+def test_statistics_have_torchs_keys(torch: Any) -> None:
+    torch.ones(1, device="cuda")
+    stats = torch.cuda.memory_stats()
+    for key in (
+        "allocated_bytes.all.current",
+        "reserved_bytes.all.peak",
+        "num_ooms",
+        "num_alloc_retries",
+        "active.all.freed",
+    ):
+        assert key in stats
+    assert "allocated_bytes" in torch.cuda.memory_stats_as_nested_dict()
+    assert torch.cuda.memory_summary() and isinstance(torch.cuda.memory_snapshot(), list)
+    free, total = torch.cuda.mem_get_info()
+    assert 0 < free <= total
+
+
+def test_a_freed_block_is_used_again_on_its_stream(torch: Any) -> None:
+    x = torch.empty(4096, device="cuda")
+    address = x.data_ptr()
+    del x
+    assert torch.empty(4096, device="cuda").data_ptr() == address
+    torch.cuda.empty_cache()
+
+
+def test_a_block_in_use_on_another_stream_is_not_given_out(torch: Any) -> None:
+    s = torch.cuda.Stream()
+    x = torch.ones(4096, device="cuda")
+    s.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(s):
+        torch.cuda._sleep(100_000_000)
+        y = x * 2
+    x.record_stream(s)
+    address = x.data_ptr()
+    del x
+    assert torch.empty(4096, device="cuda").data_ptr() != address
+    s.synchronize()
+    assert float(y.sum()) == 8192
+
+
+def test_the_sanitizer_finds_a_missing_record_stream(torch: Any) -> None:
+    def work(record: bool) -> Any:
+        s = torch.cuda.Stream()
+        with hs.sanitize(on="collect") as report:
+            x = torch.ones(4096, device="cuda")
+            s.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(s):
+                y = x * 2
+            if record:
+                x.record_stream(s)
+            del x
+            z = torch.zeros(4096, device="cuda")
+            torch.cuda.synchronize()
+        del y, z
+        return report
+
+    assert work(record=False).races and not work(record=True).races
+
+
+def test_pinned_memory(torch: Any) -> None:
+    x = torch.arange(4.0).pin_memory()
+    assert x.is_pinned() and not torch.ones(2).is_pinned()
+    y = x.cuda(non_blocking=True)
+    assert y.tolist() == [0, 1, 2, 3]
+    assert torch.empty(3, pin_memory=True).is_pinned()
+    assert torch.ones(2).cuda(non_blocking=True).tolist() == [1, 1]
+
+
+def test_a_pageable_source_may_change_after_the_call(torch: Any) -> None:
+    s = torch.cuda.Stream()
+    source = torch.ones(4)
+    with torch.cuda.stream(s):
+        torch.cuda._sleep(50_000_000)
+        there = source.to("cuda", non_blocking=True)
+    source.fill_(9)
+    s.synchronize()
+    assert there.tolist() == [1, 1, 1, 1]
+
+
+def test_out_of_memory_is_torchs_error(torch: Any) -> None:
+    _, total = torch.cuda.mem_get_info()
+    with pytest.raises(torch.cuda.OutOfMemoryError, match=r"(?i)out of memory"):
+        torch.empty(2 * total, dtype=torch.uint8, device="cuda")
+
+
+def test_a_copy_between_devices_waits_for_both_streams(torch: Any) -> None:
+    with torch.cuda.device(0):
+        torch.cuda._sleep(50_000_000)
+        x = torch.arange(4.0, device="cuda:0")
+    y = x.to("cuda:1")
+    assert y.device.index == 1 and y.tolist() == [0, 1, 2, 3]

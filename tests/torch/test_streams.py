@@ -1,0 +1,181 @@
+"""Streams and events under torch.cuda's own names."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from typing import Any
+
+import pytest
+
+
+def test_streams_are_torchs_classes(torch: Any) -> None:
+    s = torch.cuda.Stream()
+    assert isinstance(s, torch.cuda.Stream) and isinstance(s, torch.Stream)
+    assert s.device == torch.device("cuda", 0) and s.cuda_stream != 0
+    assert repr(s) == f"<torch.cuda.Stream device=cuda:0 cuda_stream={s.cuda_stream:#x}>"
+    assert torch.cuda.default_stream().cuda_stream == 0
+    assert torch.cuda.Stream.priority_range()[0] == 0
+
+
+def test_streams_compare_and_hash_by_what_they_are(torch: Any) -> None:
+    s, other = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(s):
+        assert torch.cuda.current_stream() == s and hash(torch.cuda.current_stream()) == hash(s)
+        assert torch.cuda.current_stream() != other
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    assert s != None and s != 3  # noqa: E711
+    same = torch.cuda.Stream(stream_id=s.stream_id, device_index=s.device_index, device_type=s.device_type)
+    assert same == s
+
+
+def test_a_stream_cannot_be_pickled(torch: Any) -> None:
+    with pytest.raises(TypeError, match="cannot pickle"):
+        pickle.dumps(torch.cuda.Stream())
+
+
+def test_the_pool_has_32_streams(torch: Any) -> None:
+    streams = [torch.cuda.Stream() for _ in range(33)]
+    assert streams[32] == streams[0] and len(set(streams)) == 32
+
+
+def test_an_external_stream_is_the_stream_of_its_handle(torch: Any) -> None:
+    s = torch.cuda.Stream()
+    assert torch.cuda.ExternalStream(s.cuda_stream).cuda_stream == s.cuda_stream
+    assert torch.cuda.get_stream_from_external(s.cuda_stream).cuda_stream == s.cuda_stream
+
+
+def test_the_current_stream_belongs_to_the_thread(torch: Any) -> None:
+    found = []
+    with torch.cuda.stream(torch.cuda.Stream()):
+        thread = threading.Thread(target=lambda: found.append(torch.cuda.current_stream()))
+        thread.start()
+        thread.join(10)
+    assert found == [torch.cuda.default_stream()]
+
+
+def test_set_stream_and_torch_accelerator(torch: Any) -> None:
+    s = torch.cuda.Stream()
+    torch.cuda.set_stream(s)
+    try:
+        assert torch.cuda.current_stream() == s
+        assert torch.accelerator.current_accelerator().type == "cuda" and torch.accelerator.is_available()
+        assert torch.accelerator.current_stream().stream_id == s.stream_id
+    finally:
+        torch.cuda.set_stream(torch.cuda.default_stream())
+    assert torch.accelerator.current_device_index() == 0
+    assert torch.accelerator.device_count() == torch.cuda.device_count()
+
+
+def test_work_waits_for_its_stream_and_not_for_the_host(torch: Any) -> None:
+    s = torch.cuda.Stream()
+    with torch.cuda.stream(s):
+        torch.cuda._sleep(200_000_000)
+        x = torch.ones(4, device="cuda")
+    assert not s.query()
+    s.synchronize()
+    assert s.query() and x.tolist() == [1, 1, 1, 1]
+
+
+def test_an_event_is_reached_in_the_order_of_its_stream(torch: Any) -> None:
+    s, e = torch.cuda.Stream(), torch.cuda.Event()
+    assert e.query() and e.device is None and repr(e) == "<torch.cuda.Event uninitialized>"
+    with torch.cuda.stream(s):
+        torch.cuda._sleep(200_000_000)
+        e.record()
+    assert not e.query() and e.device == torch.device("cuda", 0)
+    e.synchronize()
+    assert e.query() and isinstance(e, torch.Event)
+
+
+def test_a_stream_waits_for_an_event_of_another(torch: Any) -> None:
+    a, b = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(a):
+        torch.cuda._sleep(100_000_000)
+        x = torch.ones(4, device="cuda")
+        done = a.record_event()
+    b.wait_event(done)
+    with torch.cuda.stream(b):
+        y = x + 1
+    b.synchronize()
+    assert y.tolist() == [2, 2, 2, 2] and done.query()
+
+
+def test_the_time_between_two_events(torch: Any) -> None:
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    torch.cuda._sleep(50_000_000)
+    end.record()
+    end.synchronize()
+    assert start.elapsed_time(end) >= 49
+    with pytest.raises(ValueError, match="enable_timing=True"):
+        torch.cuda.Event().elapsed_time(end)
+    with pytest.raises(RuntimeError, match=r"expected other to be a torch\.cuda\.Event object"):
+        start.elapsed_time(torch.Event("cuda", enable_timing=True))
+
+
+def test_generic_streams_and_events(torch: Any) -> None:
+    s, e = torch.Stream("cuda"), torch.Event("cuda")
+    with s:
+        assert torch.cuda.current_stream().stream_id == s.stream_id
+        x = torch.ones(2, device="cuda")
+        e.record()
+    torch.cuda.current_stream().wait_event(e)
+    assert (x * 3).tolist() == [3, 3]
+
+
+def test_devices(torch: Any) -> None:
+    count = torch.cuda.device_count()
+    assert count >= 2 and torch.cuda.is_available() and torch.cuda.current_device() == 0
+    with torch.cuda.device(1):
+        assert torch.cuda.current_device() == 1
+        x = torch.ones(2, device="cuda")
+    assert x.device == torch.device("cuda", 1) and torch.cuda.current_device() == 0
+    with torch.cuda.device_of(x):
+        assert torch.cuda.current_device() == 1
+    assert x.to("cuda:0").tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.cuda.set_device(count)
+
+
+def test_properties_of_a_device(torch: Any) -> None:
+    found = torch.cuda.get_device_properties(0)
+    assert found.total_memory > 0 and found.multi_processor_count > 0 and "cuda" not in found.name.lower()
+    assert torch.cuda.get_device_capability() == (found.major, found.minor) == (8, 0)
+    assert torch.cuda.get_device_name() == found.name and torch.cuda.is_bf16_supported()
+    assert torch.cuda.get_arch_list() == ["sm_80"]
+    with pytest.raises(AssertionError, match="Invalid device id"):
+        torch.cuda.get_device_properties(99)
+
+
+def test_flags_of_backends_can_be_set(torch: Any) -> None:
+    assert torch.backends.cuda.is_built()
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = not before
+    torch.backends.cuda.matmul.allow_tf32 = before
+    benchmark = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = benchmark
+
+
+def test_ranges_of_nvtx(torch: Any) -> None:
+    assert torch.cuda.nvtx.range_push("outer") == 0
+    with torch.cuda.nvtx.range("inner"):
+        torch.cuda.nvtx.mark("here")
+    assert torch.cuda.nvtx.range_pop() == 0
+
+
+def test_what_there_is_not_is_refused_by_name(torch: Any) -> None:
+    for function in (torch.cuda.CUDAGraph, torch.cuda.graph_pool_handle):
+        with pytest.raises(NotImplementedError, match="CUDA graphs are not built yet"):
+            function()
+    with pytest.raises(NotImplementedError, match="cuBLAS"):
+        torch.cuda.current_blas_handle()
+    with pytest.raises(NotImplementedError, match="register_kernel"):
+        torch.utils.cpp_extension.load_inline("x", "", cuda_sources="__global__ void f() {}")
+
+
+def test_compile_runs_eagerly_and_says_so_once(torch: Any) -> None:
+    with pytest.warns(UserWarning, match=r"torch\.compile does not compile"):
+        double = torch.compile(lambda x: x * 2)
+    assert double(torch.ones(2, device="cuda")).tolist() == [2, 2]

@@ -1,0 +1,76 @@
+"""Installs the real torch into an environment of its own, builds the module for it and runs tests/torch there.
+
+Usage: python tools/torch_env.py [--torch VERSION] [--only-install] [PYTEST ARGUMENTS]
+
+The environment, build/torch-VERSION, stays for the next run, and so does the compiled module
+(build/torch-cache). On x86_64 PyPI has torch for CUDA only, which is 5 GB installed; a smaller one can
+be chosen by pip's own settings, for example PIP_EXTRA_INDEX_URL. No GPU is needed or used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+#: The version that CI tests; the others that are supported are tested by naming them.
+PINNED = "2.15.0"
+SUPPORTED = ("2.13.0", "2.14.0", PINNED)
+TESTING = ("numpy", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "typer", "rich", "setuptools")
+
+
+def environment(version: str) -> Path:
+    """Return the interpreter of the environment for a version, installed if it is not there."""
+    folder = BUILD / f"torch-{version}"
+    python = folder / "bin" / "python"
+    if (folder / "installed").exists():
+        return python
+    began = time.monotonic()
+    print(f"torch: installing {version} into {folder.relative_to(ROOT)}", flush=True)
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    command = [python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", f"torch=={version}", *TESTING]
+    if subprocess.run(command).returncode:
+        raise SystemExit(f"torch: pip could not install torch {version}, see above")
+    (folder / "installed").touch()
+    print(f"torch: installed in {time.monotonic() - began:.0f} s", flush=True)
+    return python
+
+
+def settings() -> dict[str, str]:
+    """Return the environment variables of programs that use the tree's package."""
+    # Nothing else of this tree is on the path: its folder torch/ would pass for a package.
+    path = os.pathsep.join([str(ROOT / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    own = {"PYTHONPATH": path, "HALSTREAM_CACHE_DIR": str(BUILD / "torch-cache"), "HALSTREAM_TORCH_TESTS": "1"}
+    return {**os.environ, **own, "CUDA_VISIBLE_DEVICES": "-1"}
+
+
+def built(python: Path) -> None:
+    """Build the module for the environment's torch."""
+    began = time.monotonic()
+    done = subprocess.run([python, "-m", "halstream", "build-torch"], cwd=BUILD, env=settings())
+    if done.returncode:
+        raise SystemExit("torch: the module could not be built, see above")
+    print(f"torch: the module is ready after {time.monotonic() - began:.0f} s", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--torch", default=PINNED, choices=SUPPORTED)
+    parser.add_argument("--only-install", action="store_true")
+    given, rest = parser.parse_known_args()
+    python = environment(given.torch)
+    built(python)
+    if given.only_install:
+        return 0
+    command = [python, "-m", "pytest", "tests/torch", "-n", "2", *rest]
+    return subprocess.run(command, cwd=ROOT, env=settings()).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
