@@ -43,6 +43,7 @@ WANTED = {
     ("halstream._cli.redirecting", "halstream.torch._redirect.wheel"): _TOOL,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module_names"): _MIRROR,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.parameters"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.runtime_names"): _MIRROR,
     ("halstream._cli.running", "halstream._checks.sanitize"): _TOOL,
     ("halstream._kernel", "halstream._kernel._launch"): _COMPILER,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ __all__ = [
     "package",
     "parse",
     "program_frames",
+    "real_torch",
     "shown",
     "site_line",
     "stack",
@@ -46,6 +47,18 @@ _RUNNERS = (
     f"{ROOT}_cli{os.sep}", "/_pytest/", "/pluggy/", "/runpy.py", "<frozen runpy>", "/threading.py",
     "/concurrent/futures/", "/asyncio/", "/unittest/",
 )  # fmt: skip
+
+
+class RealTorch:
+    """Whether the real torch works on the runtime's streams in this process: reports then speak its names."""
+
+    def __init__(self) -> None:
+        self.dialect = ""  #: ``torch.cuda`` then
+        #: Returns address, size and name of the memory that its modules own.
+        self.parameters: Callable[[], list[tuple[int, int, str]]] = list
+
+
+real_torch = RealTorch()
 
 
 class Frame(NamedTuple):

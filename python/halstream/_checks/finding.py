@@ -22,8 +22,9 @@ def _dialect(site: int) -> str:
     for frame in _sites.program_frames(site):
         imported = _source.dialects(frame.file)
         if len(imported) == 1:
-            return next(iter(imported))
-    return ""
+            (name,) = imported
+            return _sites.real_torch.dialect or name if name == "torch" else name
+    return _sites.real_torch.dialect if site else ""
 
 
 class Access(NamedTuple):
@@ -43,6 +44,8 @@ class Access(NamedTuple):
         What a copy or fill moves, 0 if that is not known.
     name : str
         What the program called the stream when it made it; '' if that is not known.
+    operation : str
+        What whoever enqueued it calls it, ``aten::addmm`` for an operator of torch; '' for others.
     """
 
     id: int
@@ -58,6 +61,7 @@ class Access(NamedTuple):
     unknown: bool
     nbytes: int
     name: str
+    operation: str = ""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -107,6 +111,8 @@ class Finding(NamedTuple):
         Address and size of what both access.
     buffer : str
         What the program calls the memory, '' if that is not known.
+    parameter : str
+        The name of the parameter or buffer of a module of the real torch that it belongs to; '' for other memory.
     pairs : int
         How many pairs with these stacks there were, at least.
     """
@@ -127,6 +133,7 @@ class Finding(NamedTuple):
     second: Access
     wait: Note | None
     record: Note | None
+    parameter: str = ""
 
     @property
     def text(self) -> str:
@@ -184,6 +191,7 @@ class Made:
         # The streams made at each site, and the sites where memory was made.
         self._streams: dict[int, list[tuple[int, int]]] = {}
         self._memory: set[int] = set()
+        self._parameters: list[tuple[int, int, str]] | None = None
         for made in records:
             if made["kind"] == "memory":
                 self._memory.add(made["site"])
@@ -210,6 +218,15 @@ class Made:
         places = self._places(frames, self._memory)
         place = places.index(site) if len(places) > 1 and site in places else -1
         return _name(frames, max(1, len(places)), place)
+
+    def parameter(self, start: int, nbytes: int) -> str:
+        """Return the name of the parameter or buffer of a module of the real torch in this memory, '' if none is."""
+        if self._parameters is None:
+            self._parameters = _sites.real_torch.parameters()
+        found = (
+            name for address, size, name in self._parameters if address < start + nbytes and start < address + size
+        )
+        return next(found, "")
 
     def _places(self, frames: tuple[Frame, ...], sites: Iterable[int]) -> list[int]:
         """Return the sites that these frames led to, in the order in which they were first reached."""
@@ -248,6 +265,7 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
         second=second,
         wait=_note(record["wait"]),
         record=_note(record["record"]),
+        parameter=made.parameter(record["range"]["start"], record["range"]["size"]),
     )
 
 
@@ -267,6 +285,7 @@ def _access(record: AccessRecord, made: Made) -> Access:
         unknown=record["unknown"],
         nbytes=record["size"],
         name=name,
+        operation=str(record.get("operation", "")),
     )
 
 

@@ -30,6 +30,10 @@ _WORDS = {
     "torch": _Words(
         keep="{x}.record_stream({a})", default="cuda.default_stream()", default_of="cuda.default_stream({d})"
     ),
+    "torch.cuda": _Words(  # the real one
+        order="{b}.wait_stream({a})", keep="{x}.record_stream({a})",
+        default="torch.cuda.default_stream()", default_of="torch.cuda.default_stream({d})",
+    ),
     "paddle": _Words(default="device.current_stream()"),
     "mindspore": _Words(default="hal.default_stream()"),
     "cupy": _Words(order="{b}.wait_event({a}.record())", default="cuda.Stream.null"),
@@ -138,7 +142,10 @@ def _found_name(f: Finding, access: Access) -> str:
 def _used_name(access: Access) -> str:
     for frame in access.frames[:1]:
         here = _source.statement(frame.file, frame.line)
-        return here.stream() if here else ""
+        if here is None:
+            return ""
+        # An operator of torch names no stream: it goes to the current one.
+        return here.current() if access.dialect == "torch.cuda" else here.stream()
     return ""
 
 

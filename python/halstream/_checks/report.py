@@ -54,7 +54,8 @@ def _where(f: Finding) -> str:
     end = min(offset + f.nbytes, f.block_nbytes) - 1
     part = f"byte {offset}" if end == offset else f"bytes {offset} to {end}"
     what = ("an array", "pinned memory", "device memory")[f.block_kind]
-    name = f"`{f.buffer}`, " if f.buffer else ""
+    owner = f.parameter or f.buffer
+    name = f"`{owner}`, " if owner else ""
     made = f.made_at
     return f"{part} of {name}{what} of {_bytes(f.block_nbytes)}" + (f", made at {made}" if made else "")
 
@@ -78,7 +79,8 @@ def _what(f: Finding, access: Access) -> str:
         "fill": f"a fill of {_bytes(access.nbytes)}" if access.nbytes else "a fill",
         "call": f"function {access.function}" if access.function else "a function",
         "write value": "the write of a value",
-        "native": f"native function {access.function}" if access.function else "a native function",
+        "native": access.operation
+        or (f"native function {access.function}" if access.function else "a native function"),
     }
     return f"{names.get(access.kind, access.kind)} {does} {on}"
 

@@ -90,7 +90,7 @@ class Statement:
             for value in map(self._behind, reversed(call.args)):
                 if self._is_stream(value):
                     return ast.unparse(value)
-        return self._current()
+        return self.current()
 
     def function(self) -> str:
         """Return the name of the function that the line gives to a stream, '' if unknown."""
@@ -163,7 +163,7 @@ class Statement:
                 if isinstance(node, ast.Call) and node.lineno <= self._line <= (node.end_lineno or node.lineno):
                     yield node
 
-    def _current(self) -> str:
+    def current(self) -> str:
         """Return the stream that the enclosing contexts make current."""
         for node in reversed(self._path):
             if isinstance(node, (ast.With, ast.AsyncWith)):

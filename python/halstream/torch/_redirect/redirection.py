@@ -8,6 +8,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from ... import _sites
 from ..._core import _backend, _interop
 from . import wheel
 from .errors import RedirectError
@@ -38,6 +39,8 @@ class Redirection:
         if self.already or _process.redirection is not self:
             return
         self._patches.undo()
+        _sites.real_torch.dialect = ""
+        _sites.real_torch.parameters = list
         _process.redirection = None
 
     def __enter__(self) -> Redirection:
@@ -112,7 +115,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         wheel.refuse_gpu(torch, instead_of_gpu)
         _use_host()
     from . import module as _module
-    from . import module_names, runtime_names
+    from . import module_names, parameters, runtime_names
 
     module = _module.load(torch)
     if not _process.pid:
@@ -126,6 +129,8 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
     except BaseException:
         patches.undo()
         raise
+    _sites.real_torch.dialect = "torch.cuda"
+    _sites.real_torch.parameters = parameters.names
     _process.redirection = Redirection(patches, already=False)
     return _process.redirection
 
