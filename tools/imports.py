@@ -45,6 +45,7 @@ WANTED = {
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module_names"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.parameters"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.runtime_names"): _MIRROR,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.storages"): _MIRROR,
     ("halstream._cli.running", "halstream._checks.sanitize"): _TOOL,
     ("halstream._kernel", "halstream._kernel._launch"): _COMPILER,
     ("halstream._kernel", "halstream._kernel._nvrtc"): _COMPILER,

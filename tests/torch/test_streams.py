@@ -166,13 +166,15 @@ def test_ranges_of_nvtx(torch: Any) -> None:
 
 
 def test_what_there_is_not_is_refused_by_name(torch: Any) -> None:
+    from torch.utils import cpp_extension
+
     for function in (torch.cuda.CUDAGraph, torch.cuda.graph_pool_handle):
         with pytest.raises(NotImplementedError, match="CUDA graphs are not built yet"):
             function()
     with pytest.raises(NotImplementedError, match="cuBLAS"):
         torch.cuda.current_blas_handle()
     with pytest.raises(NotImplementedError, match="register_kernel"):
-        torch.utils.cpp_extension.load_inline("x", "", cuda_sources="__global__ void f() {}")
+        cpp_extension.load_inline("x", "", cuda_sources="__global__ void f() {}")
 
 
 def test_compile_runs_eagerly_and_says_so_once(torch: Any) -> None:

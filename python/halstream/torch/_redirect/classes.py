@@ -12,6 +12,8 @@ import importlib.util
 from types import ModuleType
 from typing import Any
 
+from ... import _native
+
 __all__ = ["PRIORITIES", "bases", "streams_module"]
 
 #: Least and greatest priority of torch's pool of streams.
@@ -64,7 +66,9 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
             timing, sleeps, shared, _ = (_flag(value) for value in (enable_timing, blocking, interprocess, external))
             if shared:
                 raise NotImplementedError("events cannot be shared between processes: IPC is not built yet")
-            return super().__new__(cls, device="cuda", enable_timing=timing, blocking=sleeps)
+            new = super().__new__(cls, device="cuda", enable_timing=timing, blocking=sleeps)
+            new._timing = timing
+            return new
 
         @property
         def device(self) -> Any:
@@ -77,7 +81,14 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
         def elapsed_time(self, other: Any) -> float:
             if not isinstance(other, _CudaEventBase):
                 raise RuntimeError("expected other to be a torch.cuda.Event object")
-            return float(super().elapsed_time(other))
+            # torch.Event's own takes no object of a subclass; the order of the checks is torch's.
+            if not (self._timing and other._timing):
+                raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+            if not (self.event_id and other.event_id):
+                raise ValueError("Both events must be recorded before calculating elapsed time.")
+            if not (self.query() and other.query()):
+                raise RuntimeError("Both events must be completed before calculating elapsed time.")
+            return float(_native.event_elapsed(self.event_id, other.event_id))
 
         def ipc_handle(self) -> bytes:
             raise NotImplementedError("events cannot be shared between processes: IPC is not built yet")

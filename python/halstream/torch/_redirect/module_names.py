@@ -83,7 +83,8 @@ def _graphs(torch: Any, patches: Patches) -> None:
         patches.set(owner, "is_current_stream_capturing", torch._C._cuda_isCurrentStreamCapturing)
     for owner in (cuda, cuda.memory):
         patches.set(owner, "MemPool", _refusing_class("MemPool", _POOLS))
-        patches.set(owner, "use_mem_pool", _refusal(_POOLS))
+        # TorchDynamo, which every optimizer imports, asks for the function behind the context manager.
+        patches.set(owner, "use_mem_pool", functools.wraps(_refusal(_POOLS))(_refusal(_POOLS)))
     patches.set(cuda, "GreenContext", _refusing_class("GreenContext", "a device of halstream has no SMs to divide"))
 
 

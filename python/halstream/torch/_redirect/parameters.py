@@ -18,7 +18,8 @@ def names() -> list[tuple[int, int, str]]:
     torch = sys.modules.get("torch")
     if torch is None:
         return []
-    modules = [one for one in gc.get_objects() if isinstance(one, torch.nn.Module)]
+    # Not isinstance: some objects run code when they are asked for their class.
+    modules = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Module)]
     inner = {id(child) for one in modules for child in one.children()}
     found: dict[int, tuple[int, int, str]] = {}
     for root in modules:

@@ -115,7 +115,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         wheel.refuse_gpu(torch, instead_of_gpu)
         _use_host()
     from . import module as _module
-    from . import module_names, parameters, runtime_names
+    from . import module_names, parameters, runtime_names, storages
 
     module = _module.load(torch)
     if not _process.pid:
@@ -126,6 +126,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
     try:
         runtime_names.patch(torch, module, patches)
         module_names.patch(torch, module, patches)
+        storages.patch(torch, patches)
     except BaseException:
         patches.undo()
         raise
