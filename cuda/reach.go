@@ -11,7 +11,9 @@ import "halstream/hal/driver"
 func (s *Stream) Last() uint64 { return s.enqueued.Load() }
 
 // Mark implements driver.Stream.
-func (s *Stream) Mark() uint64 {
+func (s *Stream) Mark(tag driver.Tag) uint64 {
+	f := s.follow(tag, nil)
+	defer f.end(s.dev.drv, nil)
 	s.countOne()
 	place := s.enqueued.Load()
 	s.Keep()

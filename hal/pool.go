@@ -301,10 +301,14 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 // freeInOrder frees a block that was removed from the map, in the order of s.
 func (s *Stream) freeInOrder(t *Thread, b *Block) {
 	b.countFreed()
-	// Before the listeners are called: what they enqueue comes after the free.
-	place := s.d.Mark()
+	var id uint32
 	if s.listened() {
-		s.notify(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+		id = s.announce(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+	}
+	// Before the listeners are called: what they enqueue comes after the free.
+	place := s.d.Mark(id)
+	if id != 0 {
+		s.dev.rt.listeners.endAnnounce(id, nil)
 	}
 	s.dev.pool.free(s.dev, b.chunk, s, place)
 }

@@ -147,8 +147,9 @@ type Stream interface {
 	// Last returns the place of the operation enqueued last.
 	Last() uint64
 	// Mark returns the place at which all work before this call is done, that
-	// of other streams included which later work of this one would wait for.
-	Mark() uint64
+	// of other streams included which later work of this one would wait for. It is
+	// where the operation with tag has its place in the order.
+	Mark(tag Tag) uint64
 	// Reached reports whether the operation at a place is done, as far as is
 	// known: it may be called under locks, so it never calls a vendor's library.
 	Reached(place uint64) bool

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // sequenceCases compare the order in which listeners see operations of several
@@ -107,6 +108,34 @@ var sequenceCases = []testCase{
 		k.Sync(s, other)
 		stop()
 		require.Equal(k, map[*hal.Stream]int{s: rounds, other: rounds}, seen)
+	}},
+	// A gate that is enqueued while the runtime looks for the place of the call, as
+	// another thread may do at any moment.
+	{"O1_a_free_is_listed_where_it_has_its_place", Memory | Gates, func(k *Kit) {
+		s := k.Stream(ordinary)
+		d := k.emptyPool(0)
+		b, err := s.AllocAsync(k.Me, small)
+		require.NoError(k, err)
+		k.Sync(s)
+		var seen []string
+		stop := k.RT.Listen(func(o hal.Operation) { seen = append(seen, o.Kind) })
+		defer stop()
+		var gate driver.Gate
+		k.RT.SetSites(func() uint32 {
+			k.RT.SetSites(nil)
+			gate, err = s.Gate(k.Me)
+			return 1
+		})
+		freed := s.FreeAsync(k.Me, b.Start)
+		stop()
+		require.NoError(k, freed)
+		require.NoError(k, err)
+		require.NotNil(k, gate)
+		defer gate.Open()
+		require.ElementsMatch(k, []string{"gate", "free"}, seen)
+		p := d.DeferredPoint()
+		reached := p == nil || p.Wait(0)
+		require.Equal(k, seen[0] == "free", reached, "the free was listed as the other one of %v", seen)
 	}},
 }
 

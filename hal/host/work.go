@@ -140,9 +140,10 @@ func (s *Stream) Last() uint64 {
 
 // Mark implements driver.Stream. Where the legacy order would hold later work up,
 // an empty operation stands for it.
-func (s *Stream) Mark() uint64 {
+func (s *Stream) Mark(tag driver.Tag) uint64 {
 	e := s.eng
 	e.Lock()
+	e.sequenced(tag)
 	if s.ordered {
 		if last := s.dev.last; !last.open || (last.legacy != s.legacy && last.pending > 0) {
 			e.add(s, &op{kind: opNop})
