@@ -10,18 +10,26 @@ import (
 	"halstream/hal/driver"
 )
 
+// firstStream returns the first device of a runtime and a stream of it. The runtime is
+// closed when the test ends.
+func firstStream(t *testing.T, rt *hal.Runtime, me *hal.Thread) (*hal.Device, *hal.Stream) {
+	t.Helper()
+	t.Cleanup(rt.Close)
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	s, err := dev.NewStream(me, hal.StreamOptions{})
+	require.NoError(t, err)
+	return dev, s
+}
+
 // TestH3_every_call_with_a_thread_is_refused_inside_a_function calls each exported
 // method that takes a *hal.Thread and returns an error, with the thread of a
 // function that runs, so that a new method without the check fails the test.
 func TestH3_every_call_with_a_thread_is_refused_inside_a_function(t *testing.T) {
 	rt, err := hal.OpenBackend("host", 1)
 	require.NoError(t, err)
-	defer rt.Close()
 	me, inside := hal.NewThread(), hal.NewThread()
-	dev, err := rt.Device(0)
-	require.NoError(t, err)
-	s, err := dev.NewStream(me, hal.StreamOptions{})
-	require.NoError(t, err)
+	dev, s := firstStream(t, rt, me)
 	e, err := rt.NewEvent(me, nil, hal.EventOptions{})
 	require.NoError(t, err)
 	ctx, err := dev.NewContext(me)

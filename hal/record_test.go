@@ -11,12 +11,12 @@ import (
 )
 
 // hookedDriver is the host backend with streams that call before right before each
-// record.
+// record, and after right after it and each wait.
 type hookedDriver struct {
 	driver.Driver
 	driver.Simulator
 	before func()
-	after  func() // right after each record that was not refused, nil for none
+	after  func() // not if the record was refused; nil for none
 	refuse error  // of every record
 }
 
@@ -52,6 +52,26 @@ func (s *hookedStream) Record(e driver.Event, tag driver.Tag) error {
 	return err
 }
 
+func (s *hookedStream) Wait(e driver.Event, limit int64, tag driver.Tag) error {
+	err := s.Stream.Wait(e, limit, tag)
+	if s.drv.after != nil {
+		s.drv.after()
+	}
+	return err
+}
+
+// hooked returns a runtime on a hooked driver and a stream of it.
+func hooked(t *testing.T, me *hal.Thread) (*hookedDriver, *hal.Runtime, *hal.Stream) {
+	t.Helper()
+	inner, err := host.Open(host.Options{})
+	require.NoError(t, err)
+	drv := &hookedDriver{Driver: inner, Simulator: inner, before: func() {}}
+	rt, err := hal.Open(drv, 1)
+	require.NoError(t, err)
+	_, s := firstStream(t, rt, me)
+	return drv, rt, s
+}
+
 // gate holds a stream of the hooked driver.
 func (s *hookedStream) gate(t *testing.T) driver.Gate {
 	g, err := s.Stream.Gate(1, 0)
@@ -63,17 +83,8 @@ func (s *hookedStream) gate(t *testing.T) driver.Gate {
 // another thread is in the middle of its first record: once the new version can be
 // seen, a query must find the record pending.
 func TestE4_version_grows_only_when_the_backend_has_the_record(t *testing.T) {
-	inner, err := host.Open(host.Options{})
-	require.NoError(t, err)
-	drv := &hookedDriver{Driver: inner, Simulator: inner}
-	rt, err := hal.Open(drv, 1)
-	require.NoError(t, err)
-	defer rt.Close()
 	me, other := hal.NewThread(), hal.NewThread()
-	dev, err := rt.Device(0)
-	require.NoError(t, err)
-	s, err := dev.NewStream(me, hal.StreamOptions{})
-	require.NoError(t, err)
+	drv, rt, s := hooked(t, me)
 	g := hal.BackendStream(s).(*hookedStream).gate(t)
 	e, err := rt.NewEvent(me, nil, hal.EventOptions{})
 	require.NoError(t, err)
@@ -100,17 +111,9 @@ func TestE4_version_grows_only_when_the_backend_has_the_record(t *testing.T) {
 // TestO1_refused_operations_are_not_notified fails a record in the backend, with and
 // without a listener.
 func TestO1_refused_operations_are_not_notified(t *testing.T) {
-	inner, err := host.Open(host.Options{})
-	require.NoError(t, err)
-	drv := &hookedDriver{Driver: inner, Simulator: inner, before: func() {}, refuse: hal.ErrOutOfMemory}
-	rt, err := hal.Open(drv, 1)
-	require.NoError(t, err)
-	defer rt.Close()
 	me := hal.NewThread()
-	dev, err := rt.Device(0)
-	require.NoError(t, err)
-	s, err := dev.NewStream(me, hal.StreamOptions{})
-	require.NoError(t, err)
+	drv, rt, s := hooked(t, me)
+	drv.refuse = hal.ErrOutOfMemory
 	e, err := rt.NewEvent(me, nil, hal.EventOptions{})
 	require.NoError(t, err)
 	require.ErrorIs(t, s.Record(me, e), hal.ErrOutOfMemory)
@@ -128,17 +131,8 @@ func TestO1_refused_operations_are_not_notified(t *testing.T) {
 // TestO1_listeners_see_the_order_of_the_backend delays a thread between its record and the
 // return of the backend, and records on the same stream from another one meanwhile.
 func TestO1_listeners_see_the_order_of_the_backend(t *testing.T) {
-	inner, err := host.Open(host.Options{})
-	require.NoError(t, err)
-	drv := &hookedDriver{Driver: inner, Simulator: inner, before: func() {}}
-	rt, err := hal.Open(drv, 1)
-	require.NoError(t, err)
-	defer rt.Close()
 	me, other := hal.NewThread(), hal.NewThread()
-	dev, err := rt.Device(0)
-	require.NoError(t, err)
-	s, err := dev.NewStream(me, hal.StreamOptions{})
-	require.NoError(t, err)
+	drv, rt, s := hooked(t, me)
 	first, err := rt.NewEvent(me, nil, hal.EventOptions{})
 	require.NoError(t, err)
 	second, err := rt.NewEvent(me, nil, hal.EventOptions{})
@@ -152,4 +146,31 @@ func TestO1_listeners_see_the_order_of_the_backend(t *testing.T) {
 	}
 	require.NoError(t, s.Record(me, first))
 	require.Equal(t, []*hal.Event{first, second}, seen)
+}
+
+// TestO1_listeners_see_which_record_a_wait_is_bound_to delays a thread between its wait
+// and the return of the backend, and records the event again from another one meanwhile.
+func TestO1_listeners_see_which_record_a_wait_is_bound_to(t *testing.T) {
+	me, other := hal.NewThread(), hal.NewThread()
+	drv, rt, s := hooked(t, me)
+	g := hal.BackendStream(s).(*hookedStream).gate(t)
+	defer g.Open()
+	e, err := rt.NewEvent(me, nil, hal.EventOptions{})
+	require.NoError(t, err)
+	waiting, err := s.Device().NewStream(me, hal.StreamOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.Record(me, e))
+	type seen struct {
+		kind    string
+		version uint64
+	}
+	var operations []seen
+	stop := rt.Listen(func(o hal.Operation) { operations = append(operations, seen{o.Kind, o.Version}) })
+	defer stop()
+	drv.after = func() {
+		drv.after = nil
+		require.NoError(t, s.Record(other, e))
+	}
+	require.NoError(t, waiting.Wait(me, e))
+	require.Equal(t, []seen{{"wait", 1}, {"record", 2}}, operations)
 }

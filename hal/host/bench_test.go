@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,9 +17,9 @@ func benchStreams(b *testing.B) (s, o *hal.Stream, e *hal.Event) {
 	b.Cleanup(rt.Close)
 	d, err := rt.Device(0)
 	require.NoError(b, err)
-	s, err = d.NewStream(nil, hal.StreamOptions{})
+	s, err = d.NewStream(nil, hal.StreamOptions{NonBlocking: true})
 	require.NoError(b, err)
-	o, err = d.NewStream(nil, hal.StreamOptions{})
+	o, err = d.NewStream(nil, hal.StreamOptions{NonBlocking: true})
 	require.NoError(b, err)
 	e, err = rt.NewEvent(nil, nil, hal.EventOptions{})
 	require.NoError(b, err)
@@ -66,4 +67,24 @@ func BenchmarkHops(b *testing.B) {
 			_, _ = s.Synchronize(nil, driver.Forever)
 		}
 	}
+}
+
+// BenchmarkHopsBehindAGate runs chains of 1,000 hops that were enqueued before. ns/run
+// is the time of one chain without its enqueue.
+func BenchmarkHopsBehindAGate(b *testing.B) {
+	s, o, e := benchStreams(b)
+	var ran time.Duration
+	for b.Loop() {
+		g, err := s.Gate(nil)
+		require.NoError(b, err)
+		for range 1000 {
+			_, _ = s.Record(nil, e), o.Wait(nil, e)
+			s, o = o, s
+		}
+		began := time.Now()
+		g.Open()
+		_, _ = s.Synchronize(nil, driver.Forever)
+		ran += time.Since(began)
+	}
+	b.ReportMetric(float64(ran.Nanoseconds())/float64(b.N), "ns/run")
 }

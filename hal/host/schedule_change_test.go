@@ -11,7 +11,6 @@ import (
 
 	"halstream/hal"
 	"halstream/hal/driver"
-	"halstream/hal/host"
 	"halstream/hal/park"
 )
 
@@ -36,13 +35,7 @@ func switchSchedules(rt *hal.Runtime, done <-chan struct{}) (changed int, err er
 }
 
 func TestX6_other_threads_may_call_while_the_schedule_changes(t *testing.T) {
-	drv, err := host.Open(host.Options{Devices: 1})
-	require.NoError(t, err)
-	rt, err := hal.Open(drv, 4)
-	require.NoError(t, err)
-	defer rt.Close()
-	dev, err := rt.Device(0)
-	require.NoError(t, err)
+	rt, dev := opened(t)
 	rounds := 20_000
 	if testing.Short() {
 		rounds = 2_000
@@ -95,13 +88,7 @@ func TestX6_a_change_of_the_schedule_leaves_no_parker_behind(t *testing.T) {
 }
 
 func TestX7_a_schedule_begins_with_an_empty_pool(t *testing.T) {
-	drv, err := host.Open(host.Options{Devices: 1})
-	require.NoError(t, err)
-	rt, err := hal.Open(drv, 4)
-	require.NoError(t, err)
-	defer rt.Close()
-	dev, err := rt.Device(0)
-	require.NoError(t, err)
+	rt, dev := opened(t)
 	me := hal.NewThread()
 	for run := range 3 {
 		require.NoError(t, rt.SetSchedule(me, "latest", driver.Caller{}))

@@ -35,16 +35,24 @@ type scheduled struct {
 	a, b, c *hal.Stream
 }
 
-func under(t *testing.T, schedule string, caller driver.Caller) *scheduled {
+// opened returns a runtime of one host device, which is closed when the test ends.
+func opened(t *testing.T) (*hal.Runtime, *hal.Device) {
 	t.Helper()
 	drv, err := host.Open(host.Options{Devices: 1})
 	require.NoError(t, err)
 	rt, err := hal.Open(drv, 4)
 	require.NoError(t, err)
 	t.Cleanup(rt.Close)
-	k := &scheduled{T: t, rt: rt, me: hal.NewThread()}
-	k.dev, err = rt.Device(0)
+	dev, err := rt.Device(0)
 	require.NoError(t, err)
+	return rt, dev
+}
+
+func under(t *testing.T, schedule string, caller driver.Caller) *scheduled {
+	t.Helper()
+	rt, dev := opened(t)
+	k := &scheduled{T: t, rt: rt, dev: dev, me: hal.NewThread()}
+	var err error
 	for _, s := range []**hal.Stream{&k.a, &k.b, &k.c} {
 		*s, err = k.dev.NewStream(k.me, hal.StreamOptions{NonBlocking: true})
 		require.NoError(t, err)
