@@ -298,7 +298,16 @@ HELD = """
 """
 
 
-@pytest.mark.parametrize("hold", ["gate = hs.testing.Gate(s)", "wait_value(s, flag.ctypes.data, 1, EQUAL)"])
+# The last one is not what the stream waits for yet when the allocation looks.
+@pytest.mark.parametrize(
+    "hold",
+    [
+        "gate = hs.testing.Gate(s)",
+        "wait_value(s, flag.ctypes.data, 1, EQUAL)",
+        "s.call(threading.Event().wait, 0.5); gate = hs.testing.Gate(s)",
+    ],
+    ids=["gate", "value", "gate_behind_a_function"],
+)
 def test_M16_an_allocation_behind_work_that_waits_for_the_host_fails_with_the_reason(child: Child, hold: str) -> None:
     done = child(
         HELD.format(hold=hold)
