@@ -11,12 +11,12 @@ import (
 )
 
 // hookedDriver is the host backend with streams that call before right before each
-// record, and after right after it and each wait.
+// record, and after right after the next record, wait or free.
 type hookedDriver struct {
 	driver.Driver
 	driver.Simulator
 	before func()
-	after  func() // not if the record was refused; nil for none
+	after  func() // not after a record that was refused; nil for none
 	refuse error  // of every record
 }
 
@@ -45,19 +45,26 @@ func (s *hookedStream) Record(e driver.Event, tag driver.Tag) error {
 	if s.drv.refuse != nil {
 		return s.drv.refuse
 	}
-	err := s.Stream.Record(e, tag)
-	if s.drv.after != nil {
-		s.drv.after()
-	}
-	return err
+	defer s.enqueued()
+	return s.Stream.Record(e, tag)
 }
 
 func (s *hookedStream) Wait(e driver.Event, limit int64, tag driver.Tag) error {
-	err := s.Stream.Wait(e, limit, tag)
-	if s.drv.after != nil {
-		s.drv.after()
+	defer s.enqueued()
+	return s.Stream.Wait(e, limit, tag)
+}
+
+func (s *hookedStream) Mark(tag driver.Tag) uint64 {
+	defer s.enqueued()
+	return s.Stream.Mark(tag)
+}
+
+// enqueued calls the function after, once.
+func (s *hookedStream) enqueued() {
+	if after := s.drv.after; after != nil {
+		s.drv.after = nil
+		after()
 	}
-	return err
 }
 
 // hooked returns a runtime on a hooked driver and a stream of it.
@@ -140,10 +147,7 @@ func TestO1_listeners_see_the_order_of_the_backend(t *testing.T) {
 	var seen []*hal.Event
 	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Event) })
 	defer stop()
-	drv.after = func() {
-		drv.after = nil
-		require.NoError(t, s.Record(other, second))
-	}
+	drv.after = func() { require.NoError(t, s.Record(other, second)) }
 	require.NoError(t, s.Record(me, first))
 	require.Equal(t, []*hal.Event{first, second}, seen)
 }
@@ -167,10 +171,23 @@ func TestO1_listeners_see_which_record_a_wait_is_bound_to(t *testing.T) {
 	var operations []seen
 	stop := rt.Listen(func(o hal.Operation) { operations = append(operations, seen{o.Kind, o.Version}) })
 	defer stop()
-	drv.after = func() {
-		drv.after = nil
-		require.NoError(t, s.Record(other, e))
-	}
+	drv.after = func() { require.NoError(t, s.Record(other, e)) }
 	require.NoError(t, waiting.Wait(me, e))
 	require.Equal(t, []seen{{"wait", 1}, {"record", 2}}, operations)
+}
+
+// TestO1_a_free_is_listed_where_it_has_its_place does the same for a free and a record.
+func TestO1_a_free_is_listed_where_it_has_its_place(t *testing.T) {
+	me, other := hal.NewThread(), hal.NewThread()
+	drv, rt, s := hooked(t, me)
+	e, err := rt.NewEvent(me, nil, hal.EventOptions{})
+	require.NoError(t, err)
+	b, err := s.AllocAsync(me, 64)
+	require.NoError(t, err)
+	var seen []string
+	stop := rt.Listen(func(o hal.Operation) { seen = append(seen, o.Kind) })
+	defer stop()
+	drv.after = func() { require.NoError(t, s.Record(other, e)) }
+	require.NoError(t, s.FreeAsync(me, b.Start))
+	require.Equal(t, []string{"free", "record"}, seen)
 }
