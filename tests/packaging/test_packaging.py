@@ -88,6 +88,17 @@ def test_import_is_light(child: Child) -> None:
     assert (done.returncode, done.stdout.split("\n")[:2]) == (0, ["[]", "1 True"]), done.stderr
 
 
+def test_the_import_of_a_dialect_is_light(child: Child) -> None:
+    done = child(
+        """
+        import sys
+        from halstream.torch import cuda
+        print([name for name in ("numpy", "importlib.resources", "tempfile", "zipfile") if name in sys.modules])
+        """
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
+
+
 def test_a_dialect_is_imported_at_its_first_use(child: Child) -> None:
     done = child(
         """

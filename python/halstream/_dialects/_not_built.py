@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.resources
+import pkgutil
 import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
@@ -46,12 +46,14 @@ _ERRORS = Errors()
 def names(dialect: str) -> Mapping[str, Mapping[str, str]]:
     """Return the kind of each public name of a mirrored package, by its module or class; empty for no dialect."""
     found: dict[str, dict[str, str]] = {}
-    data = importlib.resources.files(_PACKAGE).joinpath(dialect).joinpath("names.txt")
-    if not data.is_file():  # no dialect
+    try:
+        # importlib.resources loads zipfile and tempfile, and takes longer than the rest of the import.
+        data = pkgutil.get_data(_PACKAGE, f"{dialect}/names.txt") or b""
+    except OSError:  # no dialect
         return MappingProxyType(found)
     listed: dict[str, str] = {}
     kind = ""
-    for line in data.read_text(encoding="utf-8").splitlines():
+    for line in data.decode().splitlines():
         for word in () if line.startswith("#") else line.split():
             if word.startswith("["):
                 listed = found.setdefault(word[1:-1], {})
