@@ -223,7 +223,7 @@ static uint32_t api_site_here(void)
     if (halstream_forked || halstream_is_over() || !holds_lock()) return 0;
     halstream_caller = &halstream_self;
     if (halstream_self.slot == 0) halstreamRegister(WHO_HOLDS);
-    return halstream_site();
+    return halstream_site_of(0); /* the innermost frame may be the program's */
 }
 
 static int api_listening(void)

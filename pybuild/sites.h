@@ -8,6 +8,9 @@
  * stack; 0 without Python, or where the thread does not hold Python's lock. */
 uint32_t halstream_site(void);
 
+/* The same; `own` is 1 where the innermost frame is of the package, 0 where it may be the program's. */
+uint32_t halstream_site_of(int own);
+
 /* Returns the stack of a number, innermost frame first: JSON, a list of
  * frameRecord of records.go, to be freed by the caller; NULL if it is unknown.
  * Python's lock is held. */

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(300)
+
 # A module that is built in seconds stands for the real one.
 SOURCE = """
 #include <Python.h>

@@ -89,7 +89,37 @@ def _remedy(f: Finding) -> Remedy:
         # A copy that waits, on the stream of the context, which has no handle of its own.
         return Remedy(host, "before", before)
     line = words.wait.format(b=b, e=e) if e else words.order.format(a=a, b=b)
+    if f.dialect == "torch.cuda" and not e and before and not _resolves(a, before, f.first.frames):
+        return _where_it_resolves(f, a, line) or Remedy(line, "before", before)
     return Remedy(line, "before", before)
+
+
+def _resolves(name: str, place: Frame, origin: tuple[Frame, ...]) -> bool:
+    """Return whether an expression that names a stream at its origin means the same at a place."""
+    here = _source.statement(place.file, place.line)
+    root = name.partition(".")[0].partition("[")[0].partition("(")[0]
+    if here is None or not root.isidentifier():
+        return True
+    if root == "self":  # the same object, if the method is one of the same class
+        owner = origin[0].function.rpartition(".")[0] if origin else ""
+        return bool(owner) and (origin[0].file, owner) == (place.file, place.function.rpartition(".")[0])
+    return here.knows(root)
+
+
+def _where_it_resolves(f: Finding, a: str, line: str) -> Remedy | None:
+    """Return where the object that has the stream hands out what it enqueued; failing that, behind its own block."""
+    if not f.first.frames:
+        return None
+    first = f.first.frames[0]
+    at = _source.statement(first.file, first.line)
+    if at is None or f.second.stream != 0:
+        return None
+    target = at.target(1, 0)
+    readers = at.readers(target.removeprefix("self.")) if target.startswith("self.") and a.startswith("self.") else []
+    if readers:
+        place = Frame(first.file, readers[0], first.function.rpartition(".")[0])
+        return Remedy(f"torch.cuda.current_stream().wait_stream({a})", "before", place)
+    return Remedy(line, "after", first._replace(line=at.block_end()))
 
 
 def _event(f: Finding) -> str:

@@ -9,7 +9,7 @@ import ast
 import functools
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 __all__ = ["Statement", "dialects", "source_line", "statement"]
 
@@ -121,6 +121,39 @@ class Statement:
                 return ast.unparse(call.func.value)
         return ""
 
+    def knows(self, name: str) -> bool:
+        """Return whether a name is bound where the line is: in its functions or in the module."""
+        scopes = [self._tree.body, *([node] for node in self._path if isinstance(node, _FUNCTIONS))]
+        return any(name in _bound(scope) for scope in scopes)
+
+    def block_end(self) -> int:
+        """Return the last line of the outermost stream context of the function, without one of the statement."""
+        end = self._path[-1].end_lineno or self._line
+        for node in reversed(self._path):
+            if isinstance(node, _FUNCTIONS):
+                break
+            if isinstance(node, (ast.With, ast.AsyncWith)) and any(
+                isinstance(item.context_expr, ast.Call) and _tail(item.context_expr.func) in _CONTEXTS
+                for item in node.items
+            ):
+                end = node.end_lineno or end
+        return end
+
+    def readers(self, attribute: str) -> list[int]:
+        """Return the lines that read an attribute of ``self`` in the other methods of the line's class."""
+        classes = [node for node in self._path if isinstance(node, ast.ClassDef)]
+        found = []
+        for method in classes[-1].body if classes else ():
+            if isinstance(method, _FUNCTIONS) and method not in self._path:
+                for node in ast.walk(method):
+                    if (
+                        isinstance(node, ast.Attribute)
+                        and isinstance(node.ctx, ast.Load)
+                        and ast.unparse(node) == f"self.{attribute}"
+                    ):
+                        found.append(node.lineno)
+        return sorted(found)
+
     def target(self, count: int, place: int) -> str:
         """Return the name that the line gives to the object it makes, '' if unknown.
 
@@ -191,6 +224,31 @@ class Statement:
             return _tail(node.func) in _MAKERS
         name = _tail(node)
         return bool(name) and (bool(_LOOKS.search(name)) or name in _stream_names(self._tree))
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _bound(scope: Sequence[ast.stmt]) -> set[str]:
+    """Return the names that statements bind, not those of functions in them."""
+    found: set[str] = set()
+    left: list[ast.AST] = list(scope)
+    outer = True
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            found.add(node.name)
+            if not (outer and len(scope) == 1):
+                continue
+        outer = False
+        left.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def _one_object_each(value: ast.expr) -> bool:

@@ -119,6 +119,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
 
     module = _module.load(torch)
     if not _process.pid:
+        _interop.open_backend()
         module.install(_module.api())
         atexit.register(module.finish)
         _process.pid = os.getpid()
