@@ -36,6 +36,7 @@ static const int versions[FN_COUNT] = {
 static unsigned long long counts[FN_COUNT], absent;
 static atomic_ullong illegal; /* counted without the lock */
 static atomic_long slow[FN_COUNT];
+static atomic_ullong sleeping; /* calls that are slow now, and have done nothing yet */
 static struct fault *faults[FN_COUNT];
 static atomic_bool forked;
 static uint64_t resets;
@@ -87,8 +88,10 @@ CUresult begin(int function, uint64_t handle) {
     long microseconds = atomic_load_explicit(&slow[function], memory_order_relaxed);
     if (microseconds > 0) {
         struct timespec left = {microseconds / 1000000, microseconds % 1000000 * 1000};
+        atomic_fetch_add(&sleeping, 1);
         while (nanosleep(&left, &left) != 0 && errno == EINTR) {
         }
+        atomic_fetch_sub(&sleeping, 1);
     }
     pthread_mutex_lock(&state.lock);
     if (thread->generation != resets) {
@@ -273,6 +276,7 @@ CONTROL unsigned long long fakecuda_count(const char *name) {
         {"total", total + atomic_load(&illegal)},
         {"illegal", atomic_load(&illegal)},
         {"absent", absent},
+        {"sleeping", atomic_load(&sleeping)},
         {"live.contexts", live_contexts()},
         {"live.streams", table_live(&state.streams)},
         {"live.events", table_live(&state.events)},
