@@ -240,6 +240,31 @@
 //     it, and Python's half blocks all for them but those that a thread's own
 //     instructions cause: a signal of the process interrupts the program's threads.
 //
+// # C interface (halstream.h)
+//
+//   - C1: Every call works on any thread, with or without Python's lock, known to
+//     Python or not, and on the numbers that Python's objects have. A thread that
+//     ends leaves nothing behind.
+//   - C2: The error of a native function, with its name and text, becomes that of its
+//     stream (S4), and later work runs. The next synchronize of an event recorded
+//     last on that stream, or of the device, returns it as well, whichever is first.
+//   - C3: What belongs to a native function is released exactly once: after the
+//     function, or in its place where the operation is dropped; not where it was
+//     refused. A release may close and free: the next call does it.
+//   - C4: Listeners see the name, the site and the ranges that a native function was
+//     given; of rows with gaps each one, up to 4096 of them.
+//   - C5: A number that is unknown, closed or of another kind of object, a pointer
+//     that is missing and a flag that does not exist are errors with a text.
+//   - C6: In a forked child and after the runtime has shut down every call fails at
+//     once. Threads that wait then return or stay; the process ends.
+//   - C7: A wait with a limit fails when that passes, and the text names what is
+//     pending. A wait with Python's lock held lets other threads of Python's run
+//     and handlers of signals, whose exception ends it.
+//   - C8: A freed block can be given out on its own stream at once, and elsewhere
+//     after the work of its stream and of those that were recorded for it.
+//   - C9: A table of a newer version is not given out. Structs begin with their sizes:
+//     shorter ones than were ever valid are refused.
+//
 // # Task (Python)
 //
 //   - T1: Contexts nest, and leaving restores what stood before, also after an

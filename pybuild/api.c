@@ -79,14 +79,19 @@ int api_unusable(void)
 int64_t api_enter(void)
 {
     int holds = holds_lock();
-    if (holds) halstream_caller = &halstream_self;
-    else halstream_self.released++;
+    if (holds) {
+        halstream_caller = &halstream_self;
+        halstream_self.direct = 1;
+    } else {
+        halstream_self.released++;
+    }
     return (int64_t)halstream_self.slot << WHO_SHIFT | holds;
 }
 
 int api_leave(int64_t who, int code)
 {
-    if (!(who & WHO_HOLDS)) halstream_self.released--;
+    if (who & WHO_HOLDS) halstream_self.direct = 0;
+    else halstream_self.released--;
     return code;
 }
 

@@ -55,6 +55,7 @@ type operationRecord struct {
 	Site        uint32        `json:"site"` // of the call, 0 where it is not known
 	Host        bool          `json:"host"` // something that the host did
 	Time        int64         `json:"time"` // in nanoseconds, 0 in a log without times
+	Name        string        `json:"name"` // that the program has given it, "" without one
 }
 
 // executionRecord is when an operation ran, in nanoseconds.
@@ -136,6 +137,8 @@ type accessRecord struct {
 	Host     bool   `json:"host"`
 	Unknown  bool   `json:"unknown"` // whoever changed the source of a copy
 	Size     uint64 `json:"size"`    // bytes that a copy or a fill moves, 0 where it is not known
+	// Operation is the name that the program has given it, "" without one.
+	Operation string `json:"operation"`
 }
 
 // noteRecord is a wait or a record that a report refers to.

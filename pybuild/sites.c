@@ -103,17 +103,17 @@ static uint32_t add_site(uint64_t hash, object **stack, object **codes, int *ins
 }
 
 /* `from`: the first frame whose instruction counts. */
-static int same(const site *s, object **codes, const int *instructions, int n, int from)
+static int same(const site *s, object **codes, const int *instructions, int n)
 {
     if (s->count != (uint32_t)n) return 0;
     for (int i = 0; i < n; i++) {
         const frame *f = &frames[s->first + (uint32_t)i];
-        if (f->code != codes[i] || (i >= from && f->instruction != instructions[i])) return 0;
+        if (f->code != codes[i] || f->instruction != instructions[i]) return 0;
     }
     return 1;
 }
 
-uint32_t halstream_site(void) { return halstream_site_of(1); }
+uint32_t halstream_site(void) { return halstream_site_of(!halstream_self.direct); }
 
 uint32_t halstream_site_of(int own)
 {
@@ -128,9 +128,10 @@ uint32_t halstream_site_of(int own)
         codes[n] = PyFrame_GetCode(f);
         instructions[n] = instruction_of(f);
         hash = (hash ^ (uint64_t)(uintptr_t)codes[n]) * 1099511628211u;
-        /* Where the innermost is the package's own, its function is enough: CPython 3.11 is at
-         * another instruction there once it has specialized the call. */
-        if (n >= own) hash = (hash ^ (uint64_t)(unsigned)instructions[n]) * 1099511628211u;
+        /* Of the innermost, where it is the package's own, the function is enough: CPython 3.11 is at
+         * another instruction there once it has specialized the call. Of the program's the line counts. */
+        if (n == 0) instructions[0] = own ? 0 : PyFrame_GetLineNumber(f);
+        hash = (hash ^ (uint64_t)(unsigned)instructions[n]) * 1099511628211u;
         n++;
         f = outer_frame(f);
     }
@@ -140,7 +141,7 @@ uint32_t halstream_site_of(int own)
     if (slot_room) {
         for (uint32_t i = (uint32_t)hash & (slot_room - 1); slots[i]; i = (i + 1) & (slot_room - 1)) {
             const site *s = &sites[slots[i] - 1];
-            if (s->hash == hash && same(s, codes, instructions, n, own)) {
+            if (s->hash == hash && same(s, codes, instructions, n)) {
                 found = slots[i];
                 break;
             }

@@ -39,7 +39,8 @@ func TraceStop(handle int64) (zero int64, err error) {
 func recordOf(entry *hal.Logged) operationRecord {
 	o := entry.Operation()
 	r := operationRecord{ID: o.ID, Kind: o.Kind, Device: -1, Version: o.Version, Token: o.Token,
-		Reads: rangeRecords(o.Reads), Writes: rangeRecords(o.Writes), Site: o.Site, Host: o.Host, Time: entry.When()}
+		Reads: rangeRecords(o.Reads), Writes: rangeRecords(o.Writes), Site: o.Site, Host: o.Host, Time: entry.When(),
+		Name: o.Name}
 	if o.Stream != nil {
 		r.Device, r.Stream = o.Stream.Device().Ordinal(), o.Stream.Index()
 	}

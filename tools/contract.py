@@ -2,9 +2,9 @@
 
 Usage: python tools/contract.py [--check]
 
-Reads the numbered clauses of hal/doc.go, the Go cases of hal/haltest, hal/host and
-hal/order, and the tests of tests/conformance and tests/trust; and, for each dialect, the number of rows of its
-checklist, the rows that tests name by ``pytest.mark.row``, and the rows left
+Reads the numbered clauses of hal/doc.go, the Go cases of hal/haltest, hal/host,
+hal/order and pybuild, and the tests of tests/conformance, tests/capi and tests/trust;
+and, for each dialect, the number of rows of its checklist, the rows that tests name by ``pytest.mark.row``, and the rows left
 out with a reason. Writes docs/contract.md and docs/coverage.md. With
 ``--check`` nothing is written, and a file that would change is an error.
 
@@ -72,7 +72,7 @@ def read_clauses(text: str) -> tuple[dict[str, Clause], list[str]]:
 
 
 #: Packages whose rules no backend has to keep: their own tests carry the ids.
-OWN = ("host", "order")
+OWN = ("hal/host", "hal/order", "pybuild")
 
 
 def go_cases() -> Iterator[tuple[str, str]]:
@@ -81,7 +81,7 @@ def go_cases() -> Iterator[tuple[str, str]]:
         for name in re.findall(r'"([A-Z]\d+_\w+)"', path.read_text()):
             yield name.split("_")[0], name
     for package in OWN:
-        for path in sorted((ROOT / "hal" / package).glob("*_test.go")):
+        for path in sorted((ROOT / package).glob("*_test.go")):
             for name in re.findall(r"func Test([A-Z]\d+_\w+)", path.read_text()):
                 yield name.split("_")[0], name
 
@@ -101,7 +101,7 @@ def tests_of(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunct
 
 def python_tests() -> Iterator[tuple[str, str]]:
     """Yield (id, test name) of the conformance suite in Python."""
-    folders = (ROOT / "tests" / "conformance", ROOT / "tests" / "trust")
+    folders = (ROOT / "tests" / folder for folder in ("conformance", "capi", "trust"))
     for path in sorted(path for folder in folders for path in folder.rglob("test_*.py")):
         for name, _ in tests_of(path):
             if found := re.search(r"test_([A-Z]\d+)_", name):

@@ -108,7 +108,7 @@ class Mutant:
 def files_of(clause: str) -> tuple[str, ...]:
     """Return the test files of Python with tests of a clause."""
     named = re.compile(rf"def test_{clause}_")
-    folders = ROOT / "tests" / "conformance", ROOT / "tests" / "trust"
+    folders = (ROOT / "tests" / folder for folder in ("conformance", "capi", "trust"))
     found = [p for folder in folders for p in sorted(folder.glob("test_*.py")) if named.search(p.read_text())]
     return tuple(str(p.relative_to(ROOT)) for p in found)
 
@@ -120,7 +120,7 @@ def go_tests(clause: str) -> list[tuple[str, ...]]:
     found = []
     if any(case in path.read_text() for path in (ROOT / "hal" / "haltest").glob("*.go")):
         found.append(("go", "./hal/host", "Conformance/^"))
-    paths = sorted((ROOT / "hal").rglob("*_test.go"))
+    paths = sorted(path for folder in ("hal", "pybuild") for path in (ROOT / folder).rglob("*_test.go"))
     packages = {f"./{path.parent.relative_to(ROOT)}" for path in paths if test.search(path.read_text())}
     return [*found, *(("go", package, "^") for package in sorted(packages))]
 

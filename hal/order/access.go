@@ -12,7 +12,8 @@ type info struct {
 	token    uint64
 	thread   uint64
 	arrival  uint64 // in the order of the calls
-	name     string
+	name     string // of the kind, as listeners see it
+	label    string // that the program has given the operation
 	kind     kind
 	ready    bool // stamp and clocks are set
 	raced    bool // is in a report
@@ -23,7 +24,7 @@ func (c *Checker) newInfo(k kind, t *thread, l *timeline, op *hal.Operation) *in
 	c.arrival++
 	return &info{
 		timeline: l, id: op.ID, site: op.Site, token: op.Token, thread: t.id,
-		arrival: c.arrival, name: op.Kind, kind: k,
+		arrival: c.arrival, name: op.Kind, label: op.Name, kind: k,
 	}
 }
 

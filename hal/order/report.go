@@ -64,6 +64,7 @@ const (
 type Access struct {
 	ID      uint32
 	Kind    string
+	Name    string // that the program has given it, "" without one
 	Device  int    // ordinal; -1 for the host
 	Stream  uint64 // its index on the device, 0 is the legacy default stream
 	Thread  uint64 // the host thread that called
@@ -113,6 +114,7 @@ type Report struct {
 type side struct {
 	site   uint32
 	kind   string
+	label  string // the operation's name
 	device int
 	stream uint64
 }
@@ -248,7 +250,7 @@ func (c *Checker) pair(category Category, a, o participant, p piece) {
 }
 
 func (o *info) side() side {
-	s := side{site: o.site, kind: o.name, device: -1}
+	s := side{site: o.site, kind: o.name, label: o.label, device: -1}
 	if o.timeline != nil {
 		s.device, s.stream = o.timeline.dev.ordinal, o.timeline.stream.Index()
 	}
@@ -258,7 +260,7 @@ func (o *info) side() side {
 func (o *info) access(write, seen bool) Access {
 	s := o.side()
 	return Access{
-		ID: o.id, Kind: o.name, Device: s.device, Stream: s.stream, Thread: o.thread, Site: o.site,
+		ID: o.id, Kind: o.name, Name: o.label, Device: s.device, Stream: s.stream, Thread: o.thread, Site: o.site,
 		Token: o.token, Write: write, Seen: seen, Host: o.timeline == nil,
 	}
 }

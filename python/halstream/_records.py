@@ -91,6 +91,7 @@ class OperationRecord(TypedDict):
     site: int  #: of the call, 0 where it is not known
     host: bool  #: something that the host did
     time: int  #: in nanoseconds, 0 in a log without times
+    name: str  #: that the program has given it, '' without one
 
 
 class ExecutionRecord(TypedDict):
@@ -184,6 +185,7 @@ class AccessRecord(TypedDict):
     host: bool
     unknown: bool  #: whoever changed the source of a copy
     size: int  #: bytes that a copy or a fill moves, 0 where it is not known
+    operation: str  #: the name that the program has given it, '' without one
 
 
 class NoteRecord(TypedDict):

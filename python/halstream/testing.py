@@ -98,6 +98,7 @@ class Operation(NamedTuple):
     token: int  #: of a function
     reads: tuple[tuple[int, int], ...]  #: address and size in bytes
     writes: tuple[tuple[int, int], ...]
+    name: str = ""  #: that the program gave the operation
 
 
 class Trace:
@@ -138,7 +139,7 @@ class Trace:
         self.operations += [
             Operation(
                 o["kind"], o["device"], o["stream"], o["thread"], o["event"], o["version"], o["other"], o["token"],
-                ranges(o["reads"]), ranges(o["writes"]),
+                ranges(o["reads"]), ranges(o["writes"]), o["name"],
             )
             for o in operations
             if not o["host"]

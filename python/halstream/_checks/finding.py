@@ -45,7 +45,7 @@ class Access(NamedTuple):
     name : str
         What the program called the stream when it made it; '' if that is not known.
     operation : str
-        What whoever enqueued it calls it, ``aten::addmm`` for an operator of torch; '' for others.
+        The name that the program gave the operation, such as ``aten::addmm``; '' without one.
     """
 
     id: int
@@ -285,7 +285,7 @@ def _access(record: AccessRecord, made: Made) -> Access:
         unknown=record["unknown"],
         nbytes=record["size"],
         name=name,
-        operation=str(record.get("operation", "")),
+        operation=record["operation"],
     )
 
 

@@ -74,13 +74,14 @@ def _what(f: Finding, access: Access) -> str:
         return f"the memory is allocated, in the order of {stream_label(f, access)}"
     if access.kind == "free":
         return f"the memory is given back, in the order of {stream_label(f, access)}"
+    if access.operation:
+        return f"{access.operation} {does} {on}"
     names = {
         "copy": f"a copy of {_bytes(access.nbytes)}" if access.nbytes else "a copy",
         "fill": f"a fill of {_bytes(access.nbytes)}" if access.nbytes else "a fill",
         "call": f"function {access.function}" if access.function else "a function",
         "write value": "the write of a value",
-        "native": access.operation
-        or (f"native function {access.function}" if access.function else "a native function"),
+        "native": f"native function {access.function}" if access.function else "a native function",
     }
     return f"{names.get(access.kind, access.kind)} {does} {on}"
 
@@ -171,7 +172,7 @@ class Report:
 
     def _add(self, finding: Finding) -> None:
         first, second = finding.first, finding.second
-        key = (finding.category, first.site, first.kind, second.site, second.kind)
+        key = (finding.category, first.site, first.kind, first.operation, second.site, second.kind, second.operation)
         with self._lock:
             known = self._places.setdefault(key, len(self._found))
             if known == len(self._found) or not (first.site and second.site):

@@ -31,6 +31,7 @@ class Line(NamedTuple):
     host: bool
     time: int  #: ns: when an operation was enqueued, or when what the host did was done
     other_device: int
+    name: str = ""  #: that the program has given the operation, '' without one
 
 
 def parse(operations: Iterable[OperationRecord]) -> list[Line]:
@@ -39,7 +40,7 @@ def parse(operations: Iterable[OperationRecord]) -> list[Line]:
         Line(
             o["id"], o["kind"], o["device"], o["stream"], o["thread"], o["event"], o["version"], o["other"],
             o["token"], ranges(o["reads"]), ranges(o["writes"]), o["site"], o["host"], o["time"],
-            o["other_device"],
+            o["other_device"], o["name"],
         )
         for o in operations
     ]  # fmt: skip
@@ -53,7 +54,9 @@ def parse_executed(executions: Iterable[ExecutionRecord]) -> dict[int, tuple[int
 
 
 def title(line: Line) -> str:
-    """Return the name of an operation, such as ``'wait event 3'``."""
+    """Return the name of an operation, such as ``'wait event 3'`` or ``'aten::addmm'``."""
+    if line.name:
+        return line.name
     if line.kind == "wait stream":
         return "wait " + other_name(line)
     if line.event:

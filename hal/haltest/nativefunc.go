@@ -1,0 +1,225 @@
+package haltest
+
+/*
+#include <stdint.h>
+#include <stdio.h>
+
+// What the functions below did: one for each argument.
+typedef struct {
+	int32_t runs, fails, releases, early; // early: releases before the function had run
+} hs_test_calls;
+
+static int hs_test_run(void *argument, char *text, size_t room)
+{
+	hs_test_calls *c = argument;
+	__atomic_add_fetch(&c->runs, 1, __ATOMIC_SEQ_CST);
+	if (!c->fails) return 0;
+	snprintf(text, room, "reason %d", (int)c->fails);
+	return c->fails;
+}
+
+static int hs_test_fail_silently(void *argument, char *text, size_t room)
+{
+	(void)text;
+	(void)room;
+	__atomic_add_fetch(&((hs_test_calls *)argument)->runs, 1, __ATOMIC_SEQ_CST);
+	return -1;
+}
+
+static void hs_test_release(void *argument)
+{
+	hs_test_calls *c = argument;
+	if (__atomic_load_n(&c->runs, __ATOMIC_SEQ_CST) == 0) __atomic_add_fetch(&c->early, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&c->releases, 1, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t hs_test_function(int which)
+{
+	return which == 0   ? (uint64_t)(uintptr_t)hs_test_run
+	       : which == 1 ? (uint64_t)(uintptr_t)hs_test_fail_silently
+	                    : (uint64_t)(uintptr_t)hs_test_release;
+}
+*/
+import "C"
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+// calls is what native functions did with one argument, in pinned memory.
+type calls struct{ p *C.hs_test_calls }
+
+func (k *Kit) calls(fails int) calls {
+	_, bytes := k.Pinned(256)
+	clear(bytes)
+	c := calls{(*C.hs_test_calls)(unsafe.Pointer(&bytes[0]))}
+	c.p.fails = C.int32_t(fails)
+	return c
+}
+
+func (c calls) runs() int32 { return atomic.LoadInt32((*int32)(&c.p.runs)) }
+
+// released waits until the argument was released, which may be after the operation
+// counts as dropped.
+func (c calls) released(k *Kit) int32 {
+	k.Eventually(func() bool { return atomic.LoadInt32((*int32)(&c.p.releases)) > 0 }, "an argument was not released")
+	return atomic.LoadInt32((*int32)(&c.p.releases))
+}
+
+// function returns the operation that works on c.
+func (c calls) function(name string) *hal.NativeFunc {
+	return &hal.NativeFunc{Name: name, Function: uint64(C.hs_test_function(0)), Argument: uint64(uintptr(unsafe.Pointer(c.p))),
+		Release: uint64(C.hs_test_function(2))}
+}
+
+var nativeFuncCases = []testCase{
+	{"C2_the_error_of_a_native_function_is_its_streams_once", Memory, func(k *Kit) {
+		s, other := k.Stream(ordinary), k.Stream(ordinary)
+		bad, good := k.calls(7), k.calls(0)
+		require.NoError(k, s.NativeFunc(k.Me, bad.function("add")))
+		require.NoError(k, s.NativeFunc(k.Me, good.function("add")))
+		k.Sync(other)
+		_, err := s.Synchronize(k.Me, int64(Limit))
+		require.ErrorIs(k, err, hal.ErrHostFunction)
+		require.ErrorContains(k, err, "add: reason 7")
+		require.EqualValues(k, 1, good.runs(), "later work runs")
+		require.EqualValues(k, 1, s.Failures())
+		k.Sync(s)
+	}},
+	{"C2_the_first_of_several_errors_is_returned", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		first, second := k.calls(1), k.calls(2)
+		require.NoError(k, s.NativeFunc(k.Me, first.function("")))
+		require.NoError(k, s.NativeFunc(k.Me, second.function("")))
+		_, err := s.Synchronize(k.Me, int64(Limit))
+		require.ErrorContains(k, err, "a native function: reason 1")
+		require.EqualValues(k, 2, s.Failures())
+		k.Sync(s)
+	}},
+	{"C2_a_function_may_fail_without_a_text", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		f := k.calls(0).function("mul")
+		f.Function = uint64(C.hs_test_function(1))
+		require.NoError(k, s.NativeFunc(k.Me, f))
+		_, err := s.Synchronize(k.Me, int64(Limit))
+		require.ErrorContains(k, err, "mul: it failed")
+	}},
+	{"C2_events_and_devices_return_the_error_of_a_stream", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		require.NoError(k, k.Device(0).Failure())
+		require.NoError(k, s.NativeFunc(k.Me, k.calls(3).function("div")))
+		e := k.Event(hal.EventOptions{})
+		k.Record(s, e)
+		done, err := e.Synchronize(k.Me, int64(Limit))
+		require.True(k, done)
+		require.NoError(k, err)
+		require.ErrorContains(k, e.Failure(), "div: reason 3")
+		require.NoError(k, e.Failure())
+		require.NoError(k, k.Device(0).Failure(), "it was returned")
+		require.NoError(k, s.NativeFunc(k.Me, k.calls(4).function("div")))
+		_, err = k.Device(0).Synchronize(k.Me, int64(Limit))
+		require.NoError(k, err)
+		require.ErrorContains(k, k.Device(0).Failure(), "div: reason 4")
+		require.NoError(k, k.Device(0).Failure())
+		k.Sync(s)
+	}},
+	{"C3_an_argument_is_released_once_after_its_function", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		for _, fails := range []int{0, 5} {
+			c := k.calls(fails)
+			require.NoError(k, s.NativeFunc(k.Me, c.function("")))
+			_, _ = s.Synchronize(k.Me, int64(Limit))
+			require.EqualValues(k, 1, c.released(k))
+			require.EqualValues(k, 1, c.runs())
+			require.Zero(k, c.p.early)
+		}
+	}},
+	{"C3_what_an_abort_drops_is_released_and_does_not_run", Memory | Aborts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		hold := Hold(k, s).Started()
+		c := k.calls(0)
+		require.NoError(k, s.NativeFunc(k.Me, c.function("")))
+		n, err := s.Abort(k.Me)
+		require.NoError(k, err)
+		require.Equal(k, 1, n)
+		require.EqualValues(k, 1, c.released(k))
+		hold.Release()
+		k.Sync(s)
+		require.Zero(k, c.runs())
+	}},
+	{"C3_what_is_refused_is_neither_run_nor_released", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		c := k.calls(0)
+		for _, change := range []func(*hal.NativeFunc){
+			func(f *hal.NativeFunc) { f.Function = 0 },
+			func(f *hal.NativeFunc) { f.Accesses = []hal.Access{{Start: 16, Bytes: 1, Mode: 4}} },
+			func(f *hal.NativeFunc) { f.Accesses = []hal.Access{{Start: 16, Bytes: 1}} },
+			func(f *hal.NativeFunc) { f.Accesses = []hal.Access{{Start: 1 << 63, Bytes: 1 << 63, Mode: hal.Reads}} },
+			func(f *hal.NativeFunc) {
+				f.Accesses = []hal.Access{{Start: 16, Bytes: 8, Rows: 1 << 40, Pitch: 1 << 40, Mode: hal.Reads}}
+			},
+		} {
+			f := c.function("")
+			change(f)
+			require.ErrorIs(k, s.NativeFunc(k.Me, f), hal.ErrInvalidValue)
+		}
+		require.NoError(k, s.Close(k.Me))
+		require.ErrorIs(k, s.NativeFunc(k.Me, c.function("")), hal.ErrClosed)
+		_, err := k.Device(0).Synchronize(k.Me, int64(Limit))
+		require.NoError(k, err)
+		require.Zero(k, c.runs())
+		require.Zero(k, c.p.releases)
+	}},
+	{"C4_listeners_see_name_site_and_rows_of_a_native_function", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		c, a := k.calls(0), k.Alloc(0, 1<<16)
+		var got []hal.Operation
+		stop := k.RT.Listen(func(o hal.Operation) {
+			if !o.Host {
+				got = append(got, o)
+			}
+		})
+		defer stop()
+		f := c.function("aten::add")
+		f.Site = 12345
+		f.Accesses = []hal.Access{
+			{Start: a.Start, Bytes: 10, Rows: 3, Pitch: 50, Mode: hal.Reads},
+			{Start: a.Start, Bytes: 10, Mode: hal.Reads | hal.Writes},
+			{Start: a.Start + 100, Bytes: 8, Rows: 4, Pitch: 8, Mode: hal.Writes},
+			{Start: a.Start + 200, Bytes: 8, Rows: 3, Pitch: 4, Mode: hal.Writes},
+			{Start: a.Start + 300, Bytes: 4, Rows: 9, Mode: hal.Writes},
+			{Start: a.Start, Bytes: 1, Rows: 5000, Pitch: 2, Mode: hal.Writes},
+			{Start: a.Start, Rows: 5000, Pitch: 2, Mode: hal.Writes},
+		}
+		require.NoError(k, s.NativeFunc(k.Me, f))
+		k.Sync(s)
+		require.Len(k, got, 1)
+		require.Equal(k, "native", got[0].Kind)
+		require.Equal(k, "aten::add", got[0].Name)
+		require.EqualValues(k, 12345, got[0].Site)
+		first := hal.Range{Start: a.Start, Size: 10}
+		require.Equal(k, append(rows(a.Start, 50), first), got[0].Reads)
+		require.Equal(k, []hal.Range{first, {Start: a.Start + 100, Size: 32}, {Start: a.Start + 200, Size: 16},
+			{Start: a.Start + 300, Size: 4}, {Start: a.Start, Size: 9999}}, got[0].Writes)
+	}},
+	{"C4_a_pinned_block_is_in_use_until_the_function_has_run", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		h, _ := k.Pinned(small)
+		c := k.calls(0)
+		hold := Hold(k, s).Started()
+		f := c.function("aten::copy_")
+		f.Accesses = []hal.Access{{Start: h.Start + 8, Bytes: 4, Mode: hal.Reads}}
+		require.NoError(k, s.NativeFunc(k.Me, f))
+		err := k.RT.FreeHost(k.Me, h.Start, false)
+		require.ErrorIs(k, err, hal.ErrNotReady)
+		require.ErrorContains(k, err, "aten::copy_")
+		hold.Release()
+		k.Sync(s)
+		require.NoError(k, k.RT.FreeHost(k.Me, h.Start, false))
+	}},
+}

@@ -1,0 +1,231 @@
+package pybuild
+
+import (
+	gocontext "context"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+	capi "halstream/pybuild/capitest"
+)
+
+// apiLimit is how long a wait may take before it counts as never ending.
+const apiLimit = int64(20 * time.Second)
+
+// openForAPI opens the runtime, and makes the test's goroutine one thread of the system:
+// the interface tells threads apart.
+func openForAPI(t *testing.T) {
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	_, err := Backend()
+	require.NoError(t, err)
+}
+
+func done(t *testing.T, r capi.Result) {
+	t.Helper()
+	require.Equal(t, capi.Result{}, r)
+}
+
+func TestC1_numbers_and_threads_through_the_interface(t *testing.T) {
+	openForAPI(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			runtime.LockOSThread() // and ends the thread with the goroutine
+			for range 50 {
+				s, r := capi.StreamNew(0)
+				assert.Equal(t, capi.Result{}, r)
+				e, r := capi.EventNew(0)
+				assert.Equal(t, capi.Result{}, r)
+				o := capi.NewOutcome(false, 0)
+				assert.Equal(t, capi.Result{}, capi.Enqueue(s, "op", nil, o))
+				assert.Equal(t, capi.Result{}, capi.EventRecord(e, s))
+				assert.Equal(t, capi.Result{}, capi.StreamWaitEvent(s, e))
+				assert.Equal(t, capi.Result{}, capi.EventSynchronize(e, apiLimit))
+				runs, releases := o.Counts()
+				assert.Equal(t, []int{1, 1}, []int{runs, releases})
+				assert.Equal(t, capi.InHostFunction, o.Inside(), "a function may not call")
+				assert.Equal(t, capi.Result{}, capi.EventClose(e))
+				assert.Equal(t, capi.Result{}, capi.StreamClose(s))
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestC5_a_number_that_is_given_up_is_closed(t *testing.T) {
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	e, r := capi.EventNew(0)
+	done(t, r)
+	require.Equal(t, capi.InvalidHandle, capi.EventRecord(s, e).Code)
+	require.Equal(t, capi.InvalidHandle, capi.StreamSynchronize(12345, 0).Code)
+	done(t, capi.EventRecord(e, s))
+	_, err := Close(e)
+	require.NoError(t, err)
+	require.Equal(t, capi.Result{Code: capi.Closed, Text: "record: the event is closed; create a new one"}, capi.EventRecord(e, s))
+	done(t, capi.StreamClose(s))
+	done(t, capi.StreamClose(s))
+	_, r = capi.StreamQuery(s)
+	require.Equal(t, capi.Closed, r.Code)
+}
+
+// A record that C made without the core is known to the functions for Python, too.
+func TestC5_records_without_the_core_are_seen_by_all(t *testing.T) {
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	e, r := capi.EventNew(0)
+	done(t, r)
+	number := must[int64](t)
+	for range 3 {
+		before := number(EventVersion(e))
+		done(t, capi.EventRecord(e, s))
+		require.Equal(t, before+1, number(EventVersion(e)))
+		gate, r := capi.GateNew(s)
+		done(t, r)
+		number(StreamRecord(s, e))
+		require.Zero(t, number(EventQuery(e)))
+		require.Equal(t, capi.Timeout, capi.EventSynchronize(e, 1000).Code)
+		done(t, capi.GateOpen(gate))
+		done(t, capi.StreamSynchronize(s, apiLimit))
+		require.EqualValues(t, 1, number(EventQuery(e)))
+	}
+	done(t, capi.EventClose(e))
+	done(t, capi.StreamClose(s))
+}
+
+// While somebody listens no call is answered without the core.
+func TestC4_listeners_see_every_call(t *testing.T) {
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	e, r := capi.EventNew(0)
+	done(t, r)
+	block, address, r := capi.BlockNew(s, 4096)
+	done(t, r)
+	var kinds []string
+	var reads []hal.Range
+	stop := current.Load().rt.Listen(func(o hal.Operation) {
+		kinds = append(kinds, o.Kind+o.Name)
+		reads = append(reads, o.Reads...)
+	})
+	done(t, capi.EventRecord(e, s))
+	done(t, capi.StreamWaitEvent(s, e))
+	done(t, capi.Enqueue(s, "aten::add", []capi.Range{{Start: address, Bytes: 4, Rows: 2, Pitch: 8, Access: 1}}, capi.NewOutcome(false, 0)))
+	done(t, capi.StreamSynchronize(s, apiLimit))
+	stop()
+	require.Equal(t, []string{"record", "wait", "nativeaten::add", "synchronize stream"}, kinds)
+	require.Equal(t, []hal.Range{{Start: address, Size: 4}, {Start: address + 8, Size: 4}}, reads)
+	done(t, capi.BlockFree(block))
+	require.Equal(t, capi.Closed, capi.BlockFree(block).Code)
+	done(t, capi.EventClose(e))
+	done(t, capi.StreamClose(s))
+}
+
+// It ends the runtime, so it does so in a process of its own.
+func TestC6_after_the_end_every_call_is_refused(t *testing.T) {
+	if os.Getenv("HALSTREAM_TEST_END") != "1" {
+		ctx, cancel := gocontext.WithTimeout(gocontext.Background(), 20*time.Second)
+		defer cancel()
+		child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		child.Env = append(os.Environ(), "HALSTREAM_TEST_END=1")
+		out, err := child.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "--- PASS")
+		return
+	}
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	gate, r := capi.GateNew(s)
+	done(t, r)
+	waits, ended := make(chan struct{}), make(chan capi.Result)
+	go func() {
+		runtime.LockOSThread()
+		close(waits)
+		ended <- capi.StreamSynchronize(s, -1)
+	}()
+	<-waits
+	_, err := Shutdown(int64(time.Millisecond))
+	require.NoError(t, err)
+	require.Equal(t, capi.ShutDown, (<-ended).Code)
+	for _, r := range []capi.Result{capi.StreamSynchronize(s, -1), capi.GateOpen(gate), capi.EventRecord(16, s),
+		capi.StreamClose(s), capi.Enqueue(s, "op", nil, capi.NewOutcome(false, 0))} {
+		require.Equal(t, capi.ShutDown, r.Code)
+		require.Contains(t, r.Text, "shut down")
+	}
+}
+
+func TestC7_a_wait_with_a_limit_names_what_is_pending(t *testing.T) {
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	gate, r := capi.GateNew(s)
+	done(t, r)
+	r = capi.StreamSynchronize(s, int64(time.Millisecond))
+	require.Equal(t, capi.Timeout, r.Code)
+	require.Contains(t, r.Text, "gate")
+	// A function on another stream may open it.
+	other, r := capi.StreamNew(0)
+	done(t, r)
+	o := capi.NewOutcome(false, gate)
+	done(t, capi.Enqueue(other, "opens", nil, o))
+	done(t, capi.StreamSynchronize(s, apiLimit))
+	done(t, capi.StreamSynchronize(other, apiLimit))
+	require.Equal(t, capi.OK, o.Inside())
+	done(t, capi.StreamClose(s))
+	done(t, capi.StreamClose(other))
+}
+
+func TestC8_a_block_is_given_out_again_on_its_own_stream(t *testing.T) {
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	other, r := capi.StreamNew(0)
+	done(t, r)
+	gate, r := capi.GateNew(s)
+	done(t, r)
+	first, at, r := capi.BlockNew(s, 12345)
+	done(t, r)
+	done(t, capi.BlockFree(first))
+	elsewhere, there, r := capi.BlockNew(other, 12345)
+	done(t, r)
+	second, again, r := capi.BlockNew(s, 12345)
+	done(t, r)
+	require.Equal(t, at, again)
+	require.NotEqual(t, at, there)
+	done(t, capi.GateOpen(gate))
+	done(t, capi.BlockFree(second))
+	done(t, capi.BlockFree(elsewhere))
+	done(t, capi.StreamSynchronize(s, apiLimit))
+	done(t, capi.StreamClose(s))
+	done(t, capi.StreamClose(other))
+}
+
+func TestC9_there_is_one_version(t *testing.T) {
+	require.True(t, capi.Has(1))
+	require.False(t, capi.Has(0))
+	require.False(t, capi.Has(2))
+}
+
+func TestC2_errors_of_functions_through_the_interface(t *testing.T) {
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	o := capi.NewOutcome(true, 0)
+	done(t, capi.Enqueue(s, "aten::div", nil, o))
+	require.Equal(t, capi.Result{Code: capi.FunctionFailed, Text: "aten::div: wrong"}, capi.StreamSynchronize(s, apiLimit))
+	done(t, capi.StreamSynchronize(s, apiLimit))
+	runs, releases := o.Counts()
+	require.Equal(t, []int{1, 1}, []int{runs, releases})
+	done(t, capi.StreamClose(s))
+}
