@@ -4,9 +4,10 @@ Usage: python tools/contract.py [--check]
 
 Reads the numbered clauses of hal/doc.go, the Go cases of hal/haltest, hal/host,
 hal/order and pybuild, and the tests of tests/conformance, tests/capi and tests/trust;
-and, for each dialect, the number of rows of its checklist, the rows that tests name by ``pytest.mark.row``, and the rows left
-out with a reason. Writes docs/contract.md and docs/coverage.md. With
-``--check`` nothing is written, and a file that would change is an error.
+and, for each dialect, the number of rows of its checklist, the rows that tests name
+by ``pytest.mark.row``, and the rows left out with a reason. Writes docs/contract.md
+and docs/coverage.md. With ``--check`` nothing is written, and a file that would
+change is an error.
 
 Fails when a clause lacks a Go case or a pytest test (a section whose heading ends
 in "(Python)" or "(Go)" needs only that one), when either carries an id that the

@@ -45,6 +45,7 @@ def wheel() -> zipfile.ZipFile:
 def sources() -> list[Path]:
     """Return the files of the package that are not made by the build."""
     data = {"py.typed", "names.txt"}
+    data |= {p.name for p in (PACKAGE / "include").iterdir()}
     return [p for p in PACKAGE.rglob("*") if p.is_file() and (p.suffix in {".py", ".pyi"} or p.name in data)]
 
 
@@ -172,6 +173,7 @@ def test_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     wanted = {f"halstream/{p.relative_to(PACKAGE)}" for p in sources()}
     assert names == wanted | {f"halstream/{name}.abi3.so" for name in EXTENSIONS}
     assert {"halstream/py.typed", "halstream/_halstream.pyi", "halstream/_native/_functions.pyi"} <= names
+    assert "halstream/include/halstream.h" in names
 
 
 def test_wheel_serves_every_cpython_from_3_10(wheel: zipfile.ZipFile) -> None:
