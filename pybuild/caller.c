@@ -62,6 +62,7 @@ static pthread_key_t key;
 
 static void thread_ends(void *value)
 {
+    halstream_self.slot = 0; /* what still calls as the thread ends, calls as a new one */
     note *n = malloc(sizeof *n);
     if (n == NULL) return;
     n->slot = (int32_t)(intptr_t)value;
