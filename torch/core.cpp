@@ -1,6 +1,9 @@
 #include "core.h"
 
+#include <Python.h>
+
 #include <c10/util/Exception.h>
+#include <torch/csrc/Exceptions.h>
 
 #include <atomic>
 
@@ -27,6 +30,8 @@ void raise_error(int code) {
               "so the stacktrace below might be incorrect.\n");
     case HALSTREAM_OUT_OF_MEMORY:
       TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. ", words);
+    case HALSTREAM_INTERRUPTED:
+      throw python_error();  // Python's exception is set: Ctrl-C, or the report of a wait that cannot end
     case HALSTREAM_FORKED:
       TORCH_CHECK(
           false,
@@ -42,8 +47,42 @@ void raise_error(int code) {
   }
 }
 
-void synchronize_stream(halstream_id stream) { check(core->stream_synchronize(stream, -1)); }
-void synchronize_device(int device) { check(core->device_synchronize(device, -1)); }
-void synchronize_event(halstream_id event) { check(core->event_synchronize(event, -1)); }
+namespace {
+
+// The runtime runs handlers of signals in a wait that is made with the GIL (it releases the GIL meanwhile), so
+// that Ctrl-C ends it. torch releases the GIL before most waits; it is taken again for the call.
+class WithGil {
+ public:
+  WithGil() : has_python_(Py_IsInitialized() && !finished()) {
+    if (has_python_) state_ = PyGILState_Ensure();
+  }
+  ~WithGil() {
+    if (has_python_) PyGILState_Release(state_);
+  }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+ private:
+  bool has_python_;
+  PyGILState_STATE state_{};
+};
+
+template <class Wait>
+void wait(Wait call) {
+  WithGil gil;
+  check(call());
+}
+
+}  // namespace
+
+void synchronize_stream(halstream_id stream) {
+  wait([&] { return core->stream_synchronize(stream, -1); });
+}
+void synchronize_device(int device) {
+  wait([&] { return core->device_synchronize(device, -1); });
+}
+void synchronize_event(halstream_id event) {
+  wait([&] { return core->event_synchronize(event, -1); });
+}
 
 }  // namespace halstream_torch

@@ -21,7 +21,7 @@ inline void check(int code) {
   if (__builtin_expect(code != HALSTREAM_OK, 0)) raise_error(code);
 }
 
-// The waits of `torch.cuda`. `who` is the operator or function that makes the host wait, for the counters.
+// Waits without a limit. They may be called with the GIL or without it.
 void synchronize_stream(halstream_id stream);
 void synchronize_device(int device);
 void synchronize_event(halstream_id event);

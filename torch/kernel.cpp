@@ -245,6 +245,10 @@ void Call::push_results(Stack& results) {
 c10::IValue Call::upload(c10::IValue value, Ranges& ranges, Task& upload_task) const {
   auto one = [&](const at::Tensor& result) -> at::Tensor {
     if (!result.defined()) return result;
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        result.layout() == c10::kStrided && !c10::isQIntType(result.scalar_type()), op_.name,
+        " is not supported on halstream's CUDA device: its result is a tensor of layout ", result.layout(),
+        " and type ", result.scalar_type(), "; run it on the CPU");
     auto tensor = empty_strided(result.sizes(), result.strides(), result.scalar_type());
     if (listening_) add_ranges(ranges, tensor, HALSTREAM_WRITE);
     upload_task.stack.push_back(result);

@@ -25,9 +25,16 @@ uint64_t text_hash(std::string_view text) {
   return hash;
 }
 
-at::Tensor meta_of(const at::Tensor& tensor) {
+at::Tensor zeros_of(const at::Tensor& tensor) {
+  at::Tensor zeros = at::detail::empty_cpu(tensor.sizes(), tensor.scalar_type());
+  if (zeros.numel() != 0) std::memset(zeros.mutable_data_ptr(), 0, zeros.nbytes());
+  return zeros;
+}
+
+at::Tensor meta_of(const at::Tensor& tensor, bool on_cpu) {
   // A CPU tensor of no dimensions takes part as a number, with its own rules of type promotion.
   if (!tensor.defined() || (tensor.device().is_cpu() && tensor.dim() == 0)) return tensor;
+  if (on_cpu) return zeros_of(tensor);
   at::Tensor meta = at::detail::empty_strided_meta(tensor.sizes(), tensor.strides(), tensor.scalar_type());
   auto* impl = meta.unsafeGetTensorImpl();
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
@@ -36,19 +43,19 @@ at::Tensor meta_of(const at::Tensor& tensor) {
   return meta;
 }
 
-c10::IValue meta_value(const c10::IValue& value) {
-  if (value.isTensor()) return meta_of(value.toTensor());
+c10::IValue meta_value(const c10::IValue& value, bool on_cpu) {
+  if (value.isTensor()) return meta_of(value.toTensor(), on_cpu);
   if (value.isGenerator()) return {};
   if (value.isDevice() && value.toDevice().is_cuda()) return c10::Device(c10::DeviceType::Meta);
   if (value.isTensorList()) {
     c10::List<at::Tensor> list;
-    for (const auto& item : value.toListRef()) list.push_back(meta_of(item.toTensor()));
+    for (const auto& item : value.toListRef()) list.push_back(meta_of(item.toTensor(), on_cpu));
     return list;
   }
   if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> list;
     for (const auto& item : value.toListRef()) {
-      list.push_back(item.isNone() ? std::nullopt : std::make_optional(meta_of(item.toTensor())));
+      list.push_back(item.isNone() ? std::nullopt : std::make_optional(meta_of(item.toTensor(), on_cpu)));
     }
     return list;
   }
@@ -150,12 +157,16 @@ std::shared_ptr<const Metadata> infer(const Operator& op, c10::ArrayRef<c10::IVa
   auto metadata = std::make_shared<Metadata>();
   Stack stack;
   stack.reserve(arguments.size());
-  for (const auto& value : arguments) stack.push_back(meta_value(value));
+  for (const auto& value : arguments) stack.push_back(meta_value(value, op.shapes_from_cpu));
   try {
     // A mode that the program has set (a TorchDispatchMode) saw the operator already.
     c10::impl::ExcludeDispatchKeyGuard without_modes(c10::python_ks);
     at::AutoDispatchBelowADInplaceOrView without_autograd;
-    op.handle.callBoxed(stack);
+    if (op.substitute != nullptr) {
+      op.substitute(stack, 0);
+    } else {
+      op.handle.callBoxed(stack);
+    }
     for (const auto& value : stack) {
       if (value.isTensor()) {
         metadata->lengths.push_back(-1);

@@ -145,6 +145,15 @@ PyObject* reset_counter_values(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* add_operator(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text == nullptr) return nullptr;
+  return guarded([&]() -> PyObject* {
+    serve_operator(text);
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* operator_names(PyObject*, PyObject*) {
   const auto& names = served_operators();
   PyObject* list = PyList_New(static_cast<Py_ssize_t>(names.size()));
@@ -157,10 +166,11 @@ PyObject* operator_names(PyObject*, PyObject*) {
 PyObject* unsupported_operators(PyObject*, PyObject*) {
   const auto& all = refusals();
   PyObject* list = PyList_New(static_cast<Py_ssize_t>(all.size()));
-  for (size_t i = 0; list != nullptr && i < all.size(); i++) {
+  Py_ssize_t place = 0;
+  for (auto refusal = all.begin(); list != nullptr && refusal != all.end(); ++refusal) {
     PyList_SET_ITEM(
-        list, static_cast<Py_ssize_t>(i),
-        Py_BuildValue("(sss)", all[i].name.c_str(), all[i].reason.c_str(), all[i].instead.c_str()));
+        list, place++,
+        Py_BuildValue("(sss)", refusal->name.c_str(), refusal->reason.c_str(), refusal->instead.c_str()));
   }
   return list;
 }
@@ -192,6 +202,7 @@ PyMethodDef functions[] = {
     {"pin_kind", pin_kind, METH_O, "0 for pageable memory, 1 for pinned, 2 for a device's."},
     {"counters", counter_values, METH_NOARGS, "How many operators ran, and what made the host wait."},
     {"reset_counters", reset_counter_values, METH_NOARGS, "Set the counters to zero."},
+    {"add_operator", add_operator, METH_O, "Serve one more operator, through its CPU kernel."},
     {"operators", operator_names, METH_NOARGS, "Names of the operators that run on the device."},
     {"unsupported_operators", unsupported_operators, METH_NOARGS, "Names, reasons and what to do instead."},
     {"torch_c_names", torch_c_names, METH_NOARGS, "Names of the functions here that replace those of torch._C."},

@@ -113,6 +113,7 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
   needs_values = !only_tensors || handle.hasTag(at::Tag::dynamic_output_shape) ||
       handle.hasTag(at::Tag::data_dependent_output);
   indexes = name.find("index") != std::string::npos;
+  shapes_from_cpu = name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only";
   if (makes && !writes && !needs_values) out_variant = find_out_variant(handle);
 }
 

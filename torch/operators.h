@@ -43,6 +43,9 @@ struct Operator {
   bool random = false;       // draws random numbers
   bool needs_values = false; // the result's shape or value depends on what the tensors hold: the host must wait
   bool indexes = false;      // takes index tensors that may lie on the CPU
+  // The meta kernel describes CUDA's results, which differ from those of the CPU's kernel: shapes come from a run
+  // of the CPU's kernel on zeros.
+  bool shapes_from_cpu = false;
   // The kernel that writes into given tensors, if the CPU has a real one: it saves a copy of the result.
   std::optional<c10::OperatorHandle> out_variant;
   // What runs instead of the operator's CPU kernel, for operators that only CUDA has.

@@ -48,7 +48,7 @@ bool about_other_layouts(const std::string& name) {
   for (const char* prefix : {"aten::_sparse", "aten::sparse", "aten::_nested", "aten::_to_sparse", "aten::to_sparse",
                              "aten::crow_indices", "aten::ccol_indices", "aten::col_indices", "aten::row_indices",
                              "aten::values", "aten::indices", "aten::_values", "aten::_indices", "aten::_mkldnn",
-                             "aten::mkldnn_", "aten::to_mkldnn", "aten::_test", "aten::_dim"}) {
+                             "aten::mkldnn_", "aten::to_mkldnn", "aten::_test", "aten::_dim", "aten::quantize_per_", "aten::_make_per_", "aten::dequantize"}) {
     if (name.rfind(prefix, 0) == 0) return true;
   }
   return false;
@@ -69,7 +69,7 @@ bool takes(const c10::FunctionSchema& schema, bool tensors) {
   return false;
 }
 
-enum class Treatment { leave, serve, refuse, cpu_kernel };
+enum class Treatment { leave, serve, refuse, cpu_kernel, answer_no };
 
 Treatment treatment(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
@@ -87,13 +87,16 @@ Treatment treatment(const c10::OperatorHandle& op) {
     return cuda || composite ? Treatment::leave : Treatment::cpu_kernel;
   }
   if (substitute_of(op) != nullptr) return Treatment::serve;
-  if (!cuda && about_other_layouts(name)) return Treatment::leave;
+  if (name.rfind("aten::_use_cudnn_", 0) == 0 || name.rfind("aten::_use_miopen_", 0) == 0) return Treatment::answer_no;
+  if (about_other_layouts(name)) return cuda ? Treatment::refuse : Treatment::leave;
   bool tensors = takes(schema, true);
   if (!tensors && !(cuda && takes(schema, false))) return Treatment::leave;
   if (!cuda && !cpu) {
     // Composites that neither make nor change tensors, and random ones without a generator, call what is served.
     Operator facts(op);
-    if (facts.needs_values && !facts.writes && !facts.makes) return Treatment::leave;
+    if (!facts.writes && (!facts.makes || facts.needs_values)) {
+      if (facts.returns.empty() || facts.returns[0].kind == ReturnFacts::Kind::other) return Treatment::leave;
+    }
     if (facts.random && facts.generator < 0) return Treatment::leave;
   }
   return cpu || composite ? Treatment::serve : Treatment::refuse;
@@ -112,6 +115,15 @@ class RefusingKernel final : public c10::OperatorKernel {
   Refusal refusal_;
 };
 
+// "Would a library of CUDA do it?"
+class NoKernel final : public c10::OperatorKernel {
+ public:
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    torch::jit::drop(*stack, op.schema().arguments().size());
+    stack->emplace_back(false);
+  }
+};
+
 class CpuKernel final : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
@@ -124,6 +136,30 @@ class NoWarnings final : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
+void refuse(torch::Library& library, const std::string& name, const std::string& full) {
+  auto refusal = refusal_of(name);
+  library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RefusingKernel>(refusal)));
+  refusals().insert(std::move(refusal));
+}
+
+// Tensors of other layouts have keys of their own, with kernels that would call CUDA.
+void refuse_other_layouts() {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (auto key : {DispatchKey::SparseCUDA, DispatchKey::SparseCsrCUDA, DispatchKey::NestedTensorCUDA,
+                   DispatchKey::QuantizedCUDA}) {
+    auto* library = new torch::Library(torch::Library::IMPL, "aten", std::make_optional(key), __FILE__, __LINE__);
+    for (const auto& name : dispatcher.getAllOpNames()) {
+      auto op = dispatcher.findSchema(name);
+      if (!op || name.name.rfind("aten::", 0) != 0 || !op->hasKernelForDispatchKey(key)) continue;
+      auto full = name.name.substr(6) + (name.overload_name.empty() ? "" : "." + name.overload_name);
+      library->impl(
+          full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RefusingKernel>(Refusal{
+                            name.name, "sparse, nested and quantized tensors have no kernels here",
+                            "use a dense tensor, or the CPU"})));
+    }
+  }
+}
+
 std::vector<std::string>& served_names() {
   static auto* all = new std::vector<std::string>();
   return *all;
@@ -132,6 +168,22 @@ std::vector<std::string>& served_names() {
 }  // namespace
 
 const std::vector<std::string>& served_operators() { return served_names(); }
+
+void serve_operator(const std::string& name) {
+  auto dot = name.find('.', name.find("::") == std::string::npos ? 0 : name.find("::"));
+  auto base = name.substr(0, dot);
+  auto overload = dot == std::string::npos ? "" : name.substr(dot + 1);
+  auto op = c10::Dispatcher::singleton().findSchema({base, overload});
+  TORCH_CHECK_VALUE(op.has_value(), "no operator has the name ", name);
+  NoWarnings quiet;
+  c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+  auto* library = new torch::Library(
+      torch::Library::IMPL, base.substr(0, base.find("::")), std::make_optional(DispatchKey::CUDA), __FILE__, __LINE__);
+  auto full = base.substr(base.find("::") + 2) + (overload.empty() ? "" : "." + overload);
+  library->impl(
+      full.c_str(),
+      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::make_unique<Operator>(*op))));
+}
 
 size_t install_operators() {
   NoWarnings quiet;
@@ -156,18 +208,18 @@ size_t install_operators() {
         served_names().push_back(full);
         break;
       }
-      case Treatment::refuse: {
-        auto refusal = refusal_of(name.name);
-        refusals().push_back(refusal);
-        library->impl(
-            full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<RefusingKernel>(refusal)));
+      case Treatment::refuse:
+        refuse(*library, name.name, full);
         break;
-      }
+      case Treatment::answer_no:
+        library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<NoKernel>()));
+        break;
       case Treatment::cpu_kernel:
         library->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CpuKernel>()));
         break;
     }
   }
+  refuse_other_layouts();
   install_special_kernels();
   return served_names().size();
 }

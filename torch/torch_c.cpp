@@ -91,10 +91,7 @@ PyObject* set_stream(PyObject*, PyObject* args, PyObject* keywords) {
 
 PyObject* synchronize(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
-    {
-      WithoutGil released;
-      synchronize_device(current_device());
-    }
+    synchronize_device(current_device());
     Py_RETURN_NONE;
   });
 }

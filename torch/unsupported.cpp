@@ -23,7 +23,12 @@ constexpr Rule rules[] = {
     {"aten::_triton_", "it is a Triton kernel", "call torch.nn.functional.scaled_dot_product_attention"},
     {"aten::_nested_", "nested tensors are not supported", "use padded tensors"},
     {"aten::_sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
+    {"aten::_to_sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
+    {"aten::to_sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
     {"aten::sparse", "sparse tensors are not supported on this device", "use a dense tensor, or the CPU"},
+    {"aten::quantize_per_", "quantized tensors are not supported on this device", "use fake quantization, or the CPU"},
+    {"aten::_make_per_", "quantized tensors are not supported on this device", "use fake quantization, or the CPU"},
+    {"aten::dequantize", "quantized tensors are not supported on this device", "use fake quantization, or the CPU"},
     {"aten::batch_norm_", "it belongs to SyncBatchNorm, which has CUDA kernels only",
      "use torch.nn.BatchNorm1d, 2d or 3d"},
 };
@@ -39,8 +44,8 @@ Refusal refusal_of(const std::string& name) {
       "supply one with halstream.torch.register_kernel, or run this part on CPU tensors"};
 }
 
-std::vector<Refusal>& refusals() {
-  static auto* all = new std::vector<Refusal>();
+std::set<Refusal>& refusals() {
+  static auto* all = new std::set<Refusal>();
   return *all;
 }
 
