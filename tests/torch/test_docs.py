@@ -1,0 +1,79 @@
+"""The programs in README.md and docs/torch.md, run as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(300)
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {"README.md": "the wait is missing", "docs/torch.md": "the wait is there"}
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Return the blocks of a page in a language."""
+    return re.findall(rf"(?ms)^```{language}\n(.*?)^```$", (ROOT / page).read_text())
+
+
+def program(page: str) -> str:
+    """Return the program of a page."""
+    (found,) = (text for text in blocks(page, "python") if text.startswith("# file: train.py\n"))
+    return found.removeprefix("# file: train.py\n")
+
+
+def report(page: str) -> str:
+    """Return the report of the sanitizer that a page shows for it."""
+    (found,) = (text for text in blocks(page, "text") if "train.py:" in text)
+    return found
+
+
+def run(folder: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(source)
+    command = [sys.executable, "-m", "halstream", "run", "--torch", *options, "train.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=os.environ)
+
+
+def comparable(text: str) -> str:
+    """Return a text without what depends on the names that operations have."""
+    return re.sub(r"aten::\w+|a native function", "an operation", text)
+
+
+def test_the_program_of_the_tutorial_prints_what_the_page_shows(tmp_path: Path) -> None:
+    done = run(tmp_path, program("docs/torch.md"))
+    assert (done.returncode, done.stdout) == (0, "0 0.0\n1 1.0\n2 2.0\n"), done.stderr
+    assert done.stdout in blocks("docs/torch.md", "text")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_sanitizer_prints_the_report_of_the_page(tmp_path: Path, page: str) -> None:
+    source = "".join(line for line in program(page).splitlines(True) if "wait_stream" not in line)
+    done = run(tmp_path, source, "--sanitize")
+    assert done.returncode == 1
+    assert comparable(report(page)) in comparable(done.stderr + "\n"), done.stderr
+
+
+def test_the_line_of_the_report_makes_it_go_away(tmp_path: Path) -> None:
+    source = program("README.md")
+    place, line = re.findall(r"fix: before train\.py:(\d+)\n +(.+)\n", report("README.md"))[0]
+    lines = source.splitlines(True)
+    indent = re.match(" *", lines[int(place) - 1])
+    assert indent is not None
+    lines.insert(int(place) - 1, f"{indent[0]}{line}\n")
+    done = run(tmp_path, "".join(lines), "--sanitize")
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout == "0 0.0\n1 1.0\n2 2.0\n"
+
+
+def test_the_other_programs_of_the_page_run(tmp_path: Path) -> None:
+    for text in blocks("docs/torch.md", "python"):
+        if "# file: " not in text:
+            done = subprocess.run(
+                [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=240
+            )
+            assert done.returncode == 0, done.stderr
