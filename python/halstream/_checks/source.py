@@ -123,7 +123,10 @@ class Statement:
 
     def knows(self, name: str) -> bool:
         """Return whether a name is bound where the line is: in its functions or in the module."""
-        scopes = [self._tree.body, *([node] for node in self._path if isinstance(node, _FUNCTIONS))]
+        scopes: list[Sequence[ast.stmt]] = [
+            self._tree.body,
+            *([node] for node in self._path if isinstance(node, _FUNCTIONS)),
+        ]
         return any(name in _bound(scope) for scope in scopes)
 
     def block_end(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -12,7 +13,9 @@ from ... import _sites
 from ..._core import _backend, _interop
 from . import wheel
 from .errors import RedirectError
+from .kernels import Kernels
 from .patches import Patches
+from .sources import MODULE
 
 __all__ = ["Redirection", "redirect", "register_kernel"]
 
@@ -61,6 +64,9 @@ class _Process:
 
     redirection: Redirection | None = None
     pid = 0  #: of the process that took the device type over, 0 before
+
+    def __init__(self) -> None:
+        self.kernels = Kernels()
 
 
 _process = _Process()
@@ -126,7 +132,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
     patches = Patches()
     try:
         runtime_names.patch(torch, module, patches)
-        module_names.patch(torch, module, patches)
+        module_names.patch(torch, module, patches, _process.kernels.triton)
         storages.patch(torch, patches)
     except BaseException:
         patches.undo()
@@ -165,37 +171,30 @@ def redirected() -> bool:
     return _process.redirection is not None
 
 
-def register_kernel(name: str, function: Any) -> None:
-    """Give an operator of a library the CPU function that runs it on ``'cuda'`` tensors.
+def register_kernel(name: str, function: Callable[..., Any]) -> None:
+    """Give a kernel that halstream cannot run a function that does the same on the CPU.
 
     Parameters
     ----------
     name : str
-        Of the operator, with its overload where it has several: ``"mylib::scale"``, ``"mylib::scale.out"``.
+        ``"mylib::scale"`` or ``"mylib::scale.out"`` for an operator of a library; the
+        name of the Python function for a Triton kernel.
     function : callable
-        Takes what the operator takes, with CPU tensors in place of the CUDA ones,
-        and returns what it returns. It runs in the order of the stream.
+        For an operator it takes what the operator takes, with CPU tensors in place of the
+        CUDA ones, and returns what it returns; the host waits for the stream first. For a
+        Triton kernel it takes the grid and what the kernel takes, and works on the CUDA
+        tensors by operators of PyTorch.
 
     Raises
     ------
     RedirectError
-        If torch is not redirected.
+        If torch is not redirected, or no library defines the operator.
     """
-    from . import module as _module
-
-    module = _module.loaded()
-    if module is None or not redirected():
+    if not redirected():
         raise RedirectError("torch is not redirected: call halstream.torch.redirect() before register_kernel")
     if not callable(function):
         raise TypeError(f"register_kernel takes a function, not {type(function).__name__}")
-    operator, _, overload = name.partition(".")
-    if "::" not in operator:
-        raise ValueError(f"{name!r} is no name of an operator; write it with its library, for example 'mylib::scale'")
-    module.register_kernel(operator, overload, function)
-
-
-def torch_folder() -> str:
-    """Return the folder of the redirected torch with a separator at its end, '' without one."""
-    torch = sys.modules.get("torch") if _process.pid else None
-    file = getattr(torch, "__file__", None)
-    return os.path.dirname(file) + os.sep if file else ""
+    if "::" in name:
+        _process.kernels.operator(sys.modules["torch"], sys.modules[MODULE], name, function)
+    else:
+        _process.kernels.triton[name] = function

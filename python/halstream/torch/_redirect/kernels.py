@@ -1,0 +1,73 @@
+"""CPU functions that programs give for kernels of others: operators of a library, and Triton kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .errors import RedirectError
+
+__all__ = ["Kernels"]
+
+
+class Kernels:
+    """The functions that were given, by name."""
+
+    def __init__(self) -> None:
+        self._operators: dict[str, Any] = {}  #: the libraries that register them, which must be kept
+        self.triton: dict[str, Callable[..., Any]] = {}
+
+    def operator(self, torch: Any, module: Any, name: str, function: Callable[..., Any]) -> None:
+        """Run an operator on ``'cuda'`` tensors by a function of CPU tensors.
+
+        Raises
+        ------
+        RedirectError
+            If no library defines the operator.
+        """
+        space, _, rest = name.partition("::")
+        base, _, overload = rest.partition(".")
+        try:
+            schema = getattr(getattr(getattr(torch.ops, space), base), overload or "default")._schema
+        except AttributeError:
+            raise RedirectError(f"no library defines the operator {name!r}; import what does it first") from None
+        if hasattr(module, "register_kernel"):
+            module.register_kernel(f"{space}::{base}", overload, function)
+            return
+        library = torch.library.Library(space, "IMPL")
+        library.impl(rest, _on_host(torch, schema, function), "CUDA")
+        self._operators[name] = library
+
+
+def _on_host(torch: Any, schema: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that waits for its arguments, runs the function on copies and copies back what it changed."""
+    written = {argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write}
+    names = [argument.name for argument in schema.arguments]
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        device: Any = None
+        copies: dict[str, Any] = {}
+        for name, value in given.items():
+            if isinstance(value, torch.Tensor) and value.is_cuda:
+                device = value.device
+                copies[name] = value.cpu()
+            elif isinstance(value, (list, tuple)) and any(isinstance(one, torch.Tensor) for one in value):
+                device = next(one.device for one in value if isinstance(one, torch.Tensor))
+                copies[name] = [one.cpu() for one in value]
+        called = {**given, **copies}
+        positional = [called.pop(name) for name in names[: len(args)]]
+        result = function(*positional, **called)
+        for name in written & copies.keys():
+            if isinstance(copies[name], torch.Tensor):
+                given[name].copy_(copies[name])
+        back = {id(copies[name]): given[name] for name in written & copies.keys()}
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return type(value)(moved(one) for one in value)
+            return back.get(id(value), value.to(device) if isinstance(value, torch.Tensor) else value)
+
+        return moved(result)
+
+    return kernel

@@ -1,0 +1,76 @@
+"""Kernels of others: refused by name, or run by a CPU function that the program gives."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import halstream.torch as ht
+import pytest
+
+
+@pytest.fixture(scope="module")
+def library(redirected: Any) -> Any:
+    """Define three operators without a kernel for any device."""
+    made = redirected.library.Library("halstream_tests", "DEF")
+    made.define("scale(Tensor x, float by) -> Tensor")
+    made.define("scale_(Tensor(a!) x, float by) -> Tensor(a!)")
+    made.define("halves(Tensor x) -> Tensor[]")
+    return made
+
+
+def test_a_cpu_function_runs_an_operator(torch: Any, library: Any) -> None:
+    ht.register_kernel("halstream_tests::scale", lambda x, by: x * by)
+    ht.register_kernel("halstream_tests::scale_", lambda x, by: x.mul_(by))
+    ht.register_kernel("halstream_tests::halves", lambda x: [x[:1].clone(), x[1:].clone()])
+    s = torch.cuda.Stream()
+    with torch.cuda.stream(s):
+        torch.cuda._sleep(20_000_000)
+        x = torch.tensor([1.0, 2.0], device="cuda")
+        y = torch.ops.halstream_tests.scale(x, 3)
+        z = torch.ops.halstream_tests.scale_(x, 2.0)
+        halves = torch.ops.halstream_tests.halves(x)
+    s.synchronize()
+    assert y.is_cuda and y.tolist() == [3, 6] and z.tolist() == x.tolist() == [2, 4]
+    assert [half.tolist() for half in halves] == [[2], [4]] and halves[0].is_cuda
+
+
+def test_an_operator_without_one_names_itself(torch: Any) -> None:
+    made = torch.library.Library("halstream_tests_bare", "DEF")
+    made.define("alone(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="halstream_tests_bare::alone"):
+        torch.ops.halstream_tests_bare.alone(torch.ones(2, device="cuda"))
+
+
+def test_wrong_arguments_are_refused(torch: Any) -> None:
+    with pytest.raises(ht.RedirectError, match="no library defines the operator 'nobody::knows'"):
+        ht.register_kernel("nobody::knows", print)
+    with pytest.raises(TypeError, match="takes a function"):
+        ht.register_kernel("halstream_tests::scale", 3)  # type: ignore[arg-type]
+
+
+def test_a_triton_kernel_is_refused_or_replaced(torch: Any, tmp_path: Any) -> None:
+    pytest.importorskip("triton")
+    source = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+"""
+    (tmp_path / "with_triton.py").write_text(source)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        from with_triton import add_kernel
+    finally:
+        sys.path.remove(str(tmp_path))
+    x = torch.arange(4.0, device="cuda")
+    out = torch.empty_like(x)
+    with pytest.raises(NotImplementedError, match=r"cannot run the Triton kernel 'add_kernel'.*register_kernel"):
+        add_kernel[(1,)](x, x, out, 4, BLOCK=4)
+    ht.register_kernel("add_kernel", lambda grid, x, y, out, n, BLOCK: out.copy_(x + y))
+    add_kernel[(1,)](x, x, out, 4, BLOCK=4)
+    assert out.tolist() == [0, 2, 4, 6]
