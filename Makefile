@@ -54,7 +54,7 @@ test-versions: wheel
 test-cuda-fake: build
 	go test -race -shuffle=on ./cuda/...
 	go run ./cuda/faults
-	$(BIN)/python -m pytest --backend=cuda-fake $(addprefix tests/, conformance dialects interop \
+	$(BIN)/python -m pytest --backend=cuda-fake $(addprefix tests/, capi conformance dialects interop \
 		protocols process property signatures trust docs/test_examples_cuda.py)
 
 # Round trips with the real torch, numba, cupy and paddle, which it installs into

@@ -24,7 +24,7 @@ def compiler() -> str:
 
 
 def build(source: Path, target: Path, *flags: str) -> Path:
-    """Compile a C file with all warnings as errors."""
+    """Compile a C file, and other files among `flags`, with all warnings as errors."""
     standard = "-std=c++17" if source.suffix == ".cpp" else "-std=c11"
     command = [
         compiler(), standard, "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC",

@@ -14,7 +14,10 @@ import pytest
 def cases_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled module, for tests that load it in a process of their own."""
     folder = tmp_path_factory.mktemp("capi")
-    return capi_help.build(capi_help.HERE / "cases.c", folder / "capi_cases.so", "-shared")
+    sources = sorted(capi_help.HERE.glob("cases*.c"))
+    return capi_help.build(
+        sources[0], folder / "capi_cases.so", "-shared", "-fvisibility=hidden", *map(str, sources[1:])
+    )
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ TIMEOUT, CLOSED, FAILED = 1, 3, 10
 pytestmark = pytest.mark.usefixtures("backend")
 
 NAMES = re.findall(r"\bCASE\((\w+)\)[,;]", (capi_help.HERE / "cases.c").read_text(encoding="utf-8"))
-HOST_ONLY = {"C8_blocks_of_streams"}  # where figures are exact
+EXACT = pytest.mark.needs("exact-memory")
 
 
 def test_all_cases_are_known(cases: Any) -> None:
@@ -34,10 +34,8 @@ def test_all_cases_are_known(cases: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["locked", "unlocked", "foreign"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=EXACT) if n.startswith("C8_") else n for n in NAMES])
 def test_C1_every_case_passes_on_every_kind_of_thread(cases: Any, name: str, how: str) -> None:
-    if name in HOST_ONLY and hs.backend() != "host":
-        pytest.skip("the figures are those of host devices")
     gc.collect()
     hs.synchronize(0, timeout=LIMIT)
     assert cases.run(name, how) == ""
