@@ -84,14 +84,19 @@ int64_t api_enter(void)
         halstream_self.direct = 1;
     } else {
         halstream_self.released++;
+        halstream_self.unlocked++;
     }
     return (int64_t)halstream_self.slot << WHO_SHIFT | holds;
 }
 
 int api_leave(int64_t who, int code)
 {
-    if (who & WHO_HOLDS) halstream_self.direct = 0;
-    else halstream_self.released--;
+    if (who & WHO_HOLDS) {
+        halstream_self.direct = 0;
+    } else {
+        halstream_self.released--;
+        halstream_self.unlocked--;
+    }
     return code;
 }
 

@@ -14,6 +14,7 @@ typedef struct halstream_thread {
     int32_t tid; /* the system's number of the thread, since its first call */
     int32_t inside; /* 1 while the thread runs a function of a stream */
     int32_t native; /* 1 while the thread runs a native function, or its release, for halstream.h */
+    int32_t unlocked; /* 1 during a call of halstream.h without Python's lock, which must not be taken */
     int32_t direct; /* 1 during a call of halstream.h: the innermost frame of Python's is the program's */
     int32_t handling; /* 1 while a wait of the thread runs handlers of signals */
 } halstream_thread;

@@ -44,7 +44,7 @@ int halstream_stall_ask(void)
 
 int halstream_stall_ask_function(int64_t token)
 {
-    if (!PyGILState_Ensure || halstream_self.slot == 0) return STALL_NO;
+    if (!PyGILState_Ensure || halstream_self.slot == 0 || halstream_self.unlocked) return STALL_NO;
     int32_t released = halstream_self.released;
     int state = PyGILState_Ensure();
     halstream_self.released = 0;

@@ -16,7 +16,8 @@ int halstream_stall_ask(void);
 
 /* Asks whether the running function with this token waits for another thread. The
  * calling thread may or may not hold Python's lock. On a thread that has not called
- * the extension before the answer is STALL_NO. */
+ * the extension before, and in a call of halstream.h without the lock, the answer is
+ * STALL_NO. */
 int halstream_stall_ask_function(int64_t token);
 
 /* The token of the function that the calling thread asks about, 0 for its own wait. */

@@ -5,70 +5,6 @@
 
 const halstream_api *api;
 
-const char *wrong(const char *format, ...)
-{
-    static _Thread_local char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return text;
-}
-
-int add(void *argument, char *text, size_t room)
-{
-    (void)text;
-    (void)room;
-    atomic_fetch_add(&((record *)argument)->value, 1);
-    atomic_fetch_add(&((record *)argument)->runs, 1);
-    return 0;
-}
-
-int twice(void *argument, char *text, size_t room)
-{
-    record *r = argument;
-    atomic_store(&r->value, 2 * atomic_load(&r->value));
-    (void)text;
-    (void)room;
-    return 0;
-}
-
-int fail(void *argument, char *text, size_t room)
-{
-    atomic_fetch_add(&((record *)argument)->runs, 1);
-    snprintf(text, room, "the shape is wrong");
-    return 9;
-}
-
-int call_inside(void *argument, char *text, size_t room)
-{
-    halstream_id stream;
-    ((record *)argument)->code = api->stream_new(0, 0, 0, &stream);
-    (void)text;
-    (void)room;
-    return 0;
-}
-
-void release(void *argument) { atomic_fetch_add(&((record *)argument)->releases, 1); }
-
-void release_and_close(void *argument)
-{
-    record *r = argument;
-    r->code = api->block_free(r->close);
-    atomic_fetch_add(&r->releases, 1);
-}
-
-halstream_operation operation(int (*run)(void *, char *, size_t), record *r)
-{
-    return (halstream_operation){.size = sizeof(halstream_operation), .name = "test::op", .run = run, .argument = r};
-}
-
-const char *new_stream(halstream_id *stream)
-{
-    OK(api->stream_new(0, 0, HALSTREAM_STREAM_NON_BLOCKING, stream));
-    return NULL;
-}
-
 static const struct {
     const char *name;
     const char *(*run)(void);
@@ -256,6 +192,39 @@ static PyObject *counts(PyObject *self, PyObject *unused)
     return Py_BuildValue("(ii)", atomic_load(&shared.runs), atomic_load(&shared.releases));
 }
 
+/* A function that runs until it is told to end. */
+static atomic_int blocking = 0, running = 0;
+
+static int block(void *argument, char *text, size_t room)
+{
+    (void)argument, (void)text, (void)room;
+    struct timespec pause = {0, 100000};
+    atomic_store(&running, 1);
+    while (atomic_load(&blocking)) nanosleep(&pause, NULL);
+    atomic_store(&running, 0);
+    return 0;
+}
+
+/* Returns when it runs. */
+static PyObject *enqueue_blocking(PyObject *self, PyObject *stream)
+{
+    (void)self;
+    halstream_operation o = operation(block, NULL);
+    o.name = "test::block";
+    atomic_store(&blocking, 1);
+    int code = api->enqueue(PyLong_AsLongLong(stream), &o);
+    struct timespec pause = {0, 100000};
+    for (int i = 0; i < 100000 && !code && !atomic_load(&running); i++) nanosleep(&pause, NULL);
+    return answer(code);
+}
+
+static PyObject *unblock(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    atomic_store(&blocking, 0);
+    Py_RETURN_NONE;
+}
+
 static PyObject *enqueue_failing(PyObject *self, PyObject *stream)
 {
     (void)self;
@@ -362,7 +331,8 @@ static PyMethodDef methods[] = {
     {"site_here", site_here, METH_NOARGS, NULL}, {"site_new", site_new, METH_VARARGS, NULL},
     {"listening", listening, METH_NOARGS, NULL}, {"generation", generation, METH_NOARGS, NULL},
     {"all_codes", all_codes, METH_O, NULL}, {"leave_threads", leave_threads, METH_O, NULL},
-    {"counts", counts, METH_NOARGS, NULL}, {"call_at_exit", call_at_exit, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL},
+    {"counts", counts, METH_NOARGS, NULL},
+    {"enqueue_blocking", enqueue_blocking, METH_O, NULL}, {"unblock", unblock, METH_NOARGS, NULL}, {"call_at_exit", call_at_exit, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "capi_cases", NULL, -1, methods, NULL, NULL, NULL, NULL};

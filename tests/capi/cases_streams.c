@@ -1,5 +1,69 @@
-/* Cases about streams, events and functions. */
+/* Functions that run on streams, and cases about streams, events and functions. */
 #include "cases.h"
+
+const char *wrong(const char *format, ...)
+{
+    static _Thread_local char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+int add(void *argument, char *text, size_t room)
+{
+    (void)text;
+    (void)room;
+    atomic_fetch_add(&((record *)argument)->value, 1);
+    atomic_fetch_add(&((record *)argument)->runs, 1);
+    return 0;
+}
+
+int twice(void *argument, char *text, size_t room)
+{
+    record *r = argument;
+    atomic_store(&r->value, 2 * atomic_load(&r->value));
+    (void)text;
+    (void)room;
+    return 0;
+}
+
+int fail(void *argument, char *text, size_t room)
+{
+    atomic_fetch_add(&((record *)argument)->runs, 1);
+    snprintf(text, room, "the shape is wrong");
+    return 9;
+}
+
+int call_inside(void *argument, char *text, size_t room)
+{
+    halstream_id stream;
+    ((record *)argument)->code = api->stream_new(0, 0, 0, &stream);
+    (void)text;
+    (void)room;
+    return 0;
+}
+
+void release(void *argument) { atomic_fetch_add(&((record *)argument)->releases, 1); }
+
+void release_and_close(void *argument)
+{
+    record *r = argument;
+    r->code = api->block_free(r->close);
+    atomic_fetch_add(&r->releases, 1);
+}
+
+halstream_operation operation(int (*run)(void *, char *, size_t), record *r)
+{
+    return (halstream_operation){.size = sizeof(halstream_operation), .name = "test::op", .run = run, .argument = r};
+}
+
+const char *new_stream(halstream_id *stream)
+{
+    OK(api->stream_new(0, 0, HALSTREAM_STREAM_NON_BLOCKING, stream));
+    return NULL;
+}
 
 const char *S1_functions_run_in_order(void)
 {

@@ -165,13 +165,17 @@ def test_C7_a_limit_names_what_is_pending(cases: Any, hold: Callable[[Any], Any]
 
 
 @pytest.mark.needs("reasons")
-def test_C7_a_limit_names_the_function_that_runs(cases: Any, hold: Callable[[Any], Any]) -> None:
-    stream, other = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
-    gate = hold(other)
-    stream.wait_stream(other)
-    assert cases.enqueue(stream._id, "aten::addmm", 0, []) == OK
-    assert "wait for a stream" in cases.synchronize(stream._id, 1_000_000)[1]
-    gate.open()
+def test_C7_a_limit_names_the_function_that_runs(cases: Any) -> None:
+    stream = hs.Stream(non_blocking=True)
+    assert cases.enqueue_blocking(stream._id) == OK
+    try:
+        code, text = cases.synchronize(stream._id, 1_000_000)
+        assert code == TIMEOUT
+        assert "first is test::block" in text
+        with pytest.raises(hs.WaitTimeoutError, match="test::block"):
+            stream.synchronize(timeout=0.001)
+    finally:
+        cases.unblock()
     stream.synchronize(timeout=LIMIT)
 
 
