@@ -90,6 +90,7 @@ CALL_2(event_new, pybuild_EventNew)
 CALL_2(reap_events, pybuild_ReapEvents)
 CALL_4(stream_wait_place, pybuild_StreamWaitPlace)
 CALL_4(event_placed, pybuild_EventPlaced)
+CALL_1(mem_find, pybuild_MemFind)
 
 static const halstream_calls calls = {
     sizeof(halstream_calls), &halstream_slow, &halstream_plain, &halstream_devices, &halstream_recorded,
@@ -97,7 +98,7 @@ static const halstream_calls calls = {
     call_stream_status, call_stream_nop, call_stream_record, call_stream_record_new, call_stream_wait_event,
     call_stream_wait_stream, call_stream_query, call_stream_sync, call_event_query, call_event_sync,
     call_event_recorded, call_event_new, call_reap_events,
-    call_stream_wait_place, call_event_placed,
+    call_stream_wait_place, call_event_placed, &halstream_found, call_mem_find,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};

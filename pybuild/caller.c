@@ -14,6 +14,7 @@ uint32_t *halstream_slow = &always;
 int64_t halstream_plain, halstream_devices;
 int32_t halstream_running;
 halstream_place halstream_recorded;
+halstream_block halstream_found;
 halstream_thread *halstream_caller = &nobody;
 int halstream_forked;
 static atomic_int over;

@@ -16,6 +16,12 @@ typedef struct halstream_place {
     uint64_t place;
 } halstream_place;
 
+/* A block of memory, as blockRecord in records.go. */
+typedef struct halstream_block {
+    uint64_t start, size;
+    int64_t device;
+} halstream_block;
+
 /* The functions are those of pybuild with the same names. After an error each
  * returns 0 with Python's exception set. */
 typedef struct halstream_calls {
@@ -42,6 +48,8 @@ typedef struct halstream_calls {
     int64_t (*reap_events)(int64_t address, int64_t count);
     int64_t (*stream_wait_place)(int64_t id, int64_t other, int64_t words, int64_t place);
     int64_t (*event_placed)(int64_t stream, int64_t words, int64_t place, int64_t flags);
+    const halstream_block *block; /* that the latest call of mem_find found */
+    int64_t (*mem_find)(int64_t address);
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */
@@ -49,6 +57,7 @@ typedef struct halstream_calls {
 extern uint32_t *halstream_slow;
 extern int64_t halstream_plain, halstream_devices;
 extern halstream_place halstream_recorded;
+extern halstream_block halstream_found;
 extern int32_t halstream_running;
 int halstream_inside(void);
 

@@ -76,6 +76,16 @@ func MemLookup(addr uint64) (block string, err error) {
 	})
 }
 
+// MemFind returns the kind of memory at an address; C code finds the rest of the block
+// that contains it in halstream_found.
+func MemFind(addr int64) (kind int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		found, start, size, ordinal := r.Lookup(uint64(addr))
+		noteBlock(start, size, ordinal)
+		return int64(found), nil
+	})
+}
+
 // MemKind returns the kind of memory at an address, numbered as in blockRecord.
 func MemKind(addr uint64) (kind int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) {

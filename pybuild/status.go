@@ -36,6 +36,11 @@ func notePlace(e *hal.Event) {
 	C.halstream_recorded.place = C.uint64_t(place)
 }
 
+// noteBlock tells C code which block was found.
+func noteBlock(start, size uint64, ordinal int) {
+	C.halstream_found = C.halstream_block{C.uint64_t(start), C.uint64_t(size), C.int64_t(ordinal)}
+}
+
 // StreamStatus returns the address of the words of a stream, 0 where there are none.
 func StreamStatus(id int64) (address int64, err error) {
 	defer guard(&err)

@@ -129,6 +129,19 @@ static PyObject *count_dropped(PyObject *module, PyObject *unused)
     return PyLong_FromSize_t(dropped.count);
 }
 
+/* lookup(address): kind, start, size and device of a block; None while there is no extension. */
+static PyObject *lookup(PyObject *module, PyObject *address)
+{
+    (void)module;
+    if (handles_calls.mem_find == NULL) Py_RETURN_NONE;
+    unsigned long long at = PyLong_AsUnsignedLongLong(address);
+    if (at == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    long long kind = handles_calls.mem_find((int64_t)at);
+    if (PyErr_Occurred()) return NULL;
+    const halstream_block *b = handles_calls.block;
+    return Py_BuildValue("(LKKL)", kind, (unsigned long long)b->start, (unsigned long long)b->size, (long long)b->device);
+}
+
 static PyObject *connect(PyObject *module, PyObject *capsule)
 {
     (void)module;
@@ -144,6 +157,9 @@ static PyObject *connect(PyObject *module, PyObject *capsule)
 
 static PyMethodDef functions[] = {
     {"connect", connect, METH_O, "connect($module, calls, /)\n--\n\nUse the functions of the extension from now on.\n"},
+    {"lookup", lookup, METH_O,
+     "lookup($module, address, /)\n--\n\n"
+     "Return kind, start, size and device of the block that holds an address; None before the first call.\n"},
     {"dropped", take_dropped, METH_NOARGS,
      "dropped($module, /)\n--\n\nReturn the ids of events that were collected since the last call.\n"},
     {"dropped_count", count_dropped, METH_NOARGS,

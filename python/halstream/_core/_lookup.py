@@ -7,6 +7,7 @@ from typing import Any
 from .. import _native
 from .._errors import InvalidValueError
 from .._records import BlockRecord, decode
+from . import _handles
 
 __all__ = ["DEVICE", "PAGEABLE", "PINNED", "address_of", "kind_of", "lookup", "register", "unregister"]
 
@@ -29,6 +30,9 @@ def lookup(address: int) -> tuple[int, int, int, int]:
         If no backend can be used.
     """
     try:
+        found = _handles.lookup(address)
+        if found is not None:
+            return found
         block: BlockRecord = decode(_mem_lookup(address))
     except RuntimeError as exc:
         raise _native.error(exc) from None

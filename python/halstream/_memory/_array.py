@@ -337,8 +337,7 @@ def asarray(source: Any, dtype: Any = None, device: Any = None, stream: Stream |
     if array.nbytes:
         if stream is None:
             stream = Stream._current(array._memory.device)
-        kind, *_ = _lookup.lookup(host.__array_interface__["data"][0])
-        if kind == PINNED:
+        if _lookup.kind_of(host.__array_interface__["data"][0]) == PINNED:
             host = host.copy()  # pinned memory would be read when the copy runs, not now
         array.copy_from(host, stream)
     return array
