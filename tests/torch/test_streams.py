@@ -6,6 +6,7 @@ import pickle
 import threading
 from typing import Any
 
+import halstream as hs
 import pytest
 
 
@@ -181,3 +182,14 @@ def test_compile_runs_eagerly_and_says_so_once(torch: Any) -> None:
     with pytest.warns(UserWarning, match=r"torch\.compile does not compile"):
         double = torch.compile(lambda x: x * 2)
     assert double(torch.ones(2, device="cuda")).tolist() == [2, 2]
+
+
+def test_halstreams_own_streams_are_the_same_streams(torch: Any) -> None:
+    s = torch.cuda.Stream()
+    own = hs.Stream.from_handle(s.cuda_stream)
+    with torch.cuda.stream(s):
+        x = torch.ones(2, device="cuda")
+    seen: list[int] = []
+    own.call(seen.append, 1)
+    own.synchronize()
+    assert seen == [1] and s.query() and x.tolist() == [1, 1]

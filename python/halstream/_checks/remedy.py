@@ -83,6 +83,8 @@ def _remedy(f: Finding) -> Remedy:
     if f.memory == "freed while in use" and words.keep and f.buffer:
         after = f.first.frames[0] if f.first.frames else None
         return Remedy(words.keep.format(x=f.buffer, a=a), "after", after)
+    if f.memory == "freed while in use" and f.dialect == "torch.cuda":
+        return Remedy("", "", None, f"call record_stream({a}) on the tensor before its last reference is dropped")
     if f.memory == "used after it was freed":
         return Remedy("", "", None, "give it back only behind its last use")
     if f.dialect == "acl" and b.startswith("<"):
