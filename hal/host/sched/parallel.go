@@ -2,6 +2,7 @@ package sched
 
 import (
 	"sync/atomic"
+	"time"
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
@@ -33,13 +34,14 @@ type parallel struct {
 	parked bool  // the pump sleeps and nobody has woken it yet
 	sleep  *park.Parker
 	closed bool
-	handed bool // the last operation that ran went to an engine
+	handed bool  // the last operation that ran went to an engine
+	waker  int32 // the processor of the thread that woke the pump; -1: not known
 	done   chan struct{}
 }
 
 // NewParallel returns the default scheduler: real threads, most urgent first.
 func NewParallel() Scheduler {
-	return &parallel{sleep: park.Get(), done: make(chan struct{}), parked: true}
+	return &parallel{sleep: park.Get(), done: make(chan struct{}), parked: true, waker: -1}
 }
 
 // Attach implements Scheduler.
@@ -98,7 +100,10 @@ func (p *parallel) Unlocking() bool {
 }
 
 // Unlocked wakes the pump.
-func (p *parallel) Unlocked() { p.sleep.Unpark() }
+func (p *parallel) Unlocked() {
+	atomic.StoreInt32(&p.waker, processor())
+	p.sleep.Unpark()
+}
 
 // one runs the head operation of the most urgent ready stream.
 func (p *parallel) one() bool {
@@ -131,6 +136,10 @@ func (p *parallel) Close() {
 func (p *parallel) pump() {
 	defer close(p.done)
 	p.sleep.Park(-1, 0)
+	// Where no processor is free the pump runs in place of the thread that woke it. To
+	// look for more work would then only keep that thread from enqueueing some, unless
+	// it enqueues so fast that each operation would wake the pump again.
+	waker := int32(-1)
 	for {
 		p.r.Lock()
 		if p.closed {
@@ -148,7 +157,7 @@ func (p *parallel) pump() {
 			wait = 0
 		}
 		p.r.Unlock()
-		if more || spin(&p.avail, wait, leaveNS) {
+		if more || spin(&p.avail, wait, leaveNS, waker) {
 			continue
 		}
 		p.r.Lock()
@@ -156,7 +165,12 @@ func (p *parallel) pump() {
 		sleep := p.parked
 		p.r.Unlock()
 		if sleep {
+			began := time.Now()
 			p.sleep.Park(-1, 0)
+			waker = -1
+			if time.Since(began) > spinNS {
+				waker = atomic.LoadInt32(&p.waker)
+			}
 		}
 	}
 }
