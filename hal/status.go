@@ -48,19 +48,23 @@ func (rt *Runtime) NewRecordedEvent(t *Thread, d *Device, o EventOptions) (*Even
 	return e, nil
 }
 
-// NoteRecorded makes known that e was recorded, without a call, on a stream of d that
-// had no work, as for [Runtime.NewRecordedEvent].
+// NoteRecorded makes known that e was recorded, without a call, at a place of the
+// timeline of a stream of d, as for [Runtime.NewPlacedEvent]. That record is the latest.
 //
 // # Errors: [ErrClosed], [ErrWrongDevice].
 //
 // Contract: E3, E4.
-func (e *Event) NoteRecorded(d *Device) error {
+func (e *Event) NoteRecorded(d *Device, s *Stream, w *status.Stream, place uint64) error {
 	b, err := e.bind(d)
 	if err != nil {
 		return err
 	}
-	b.(driver.StatusEvent).Recorded()
-	e.recordedOn.Store(nil)
+	if on := d.withStatus(s, w); on == nil || w.Reached(place) {
+		b.(driver.StatusEvent).Recorded()
+	} else {
+		b.(driver.StatusEvent).RecordedAt(on, place)
+	}
+	e.recordedOn.Store(s) // also where the place is reached: its error may not have been returned
 	e.version.Add(1)
 	return nil
 }

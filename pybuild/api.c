@@ -142,21 +142,26 @@ static inline int idle(const halstream_status *w)
     return done == __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE);
 }
 
-static inline int record_is_done(const halstream_status *w)
+/* A record that is made now stands for the operations that were enqueued so far, and for nothing
+ * else: the legacy default stream does not come first, and no function is added to the last one. */
+static inline int record_is_plain(const halstream_status *w)
 {
-    return idle(w) && (w->order == NULL || __atomic_load_n(w->order, __ATOMIC_ACQUIRE) == 0);
+    return __atomic_load_n(&w->growing, __ATOMIC_ACQUIRE) == 0 &&
+           (w->order == NULL || __atomic_load_n(w->order, __ATOMIC_ACQUIRE) == 0);
 }
 
-/* 1 if the latest record of an event is known to be done. */
+/* 1 if the latest record of an event is known to be done, 0 if it is known not to be, -1 if only the
+ * core can tell. */
 static inline int event_done(halstream_id event)
 {
     halstream_known *k = known(event);
-    if (k == NULL) return 0;
+    if (k == NULL) return -1;
     const halstream_status *w = __atomic_load_n(&k->words, __ATOMIC_ACQUIRE);
-    if (w == NULL) return 0;
+    if (w == NULL) return -1;
     uint64_t place = __atomic_load_n(&k->place, __ATOMIC_ACQUIRE);
-    return __atomic_load_n(&w->completed, __ATOMIC_ACQUIRE) >= place &&
-           __atomic_load_n(&k->words, __ATOMIC_ACQUIRE) == w && __atomic_load_n(&k->id, __ATOMIC_ACQUIRE) == event;
+    int done = __atomic_load_n(&w->completed, __ATOMIC_ACQUIRE) >= place;
+    if (__atomic_load_n(&k->words, __ATOMIC_ACQUIRE) != w || __atomic_load_n(&k->id, __ATOMIC_ACQUIRE) != event) return -1;
+    return done;
 }
 
 static int api_event_record(halstream_id event, halstream_id stream)
@@ -164,13 +169,19 @@ static int api_event_record(halstream_id event, halstream_id stream)
     if (fast()) {
         const halstream_status *w = plain_stream(stream);
         halstream_known *k = known(event);
-        if (w != NULL && k != NULL && k->plain && k->ordinal == w->ordinal && record_is_done(w)) {
-            if (__atomic_load_n(&k->ahead, __ATOMIC_ACQUIRE)) return HALSTREAM_OK; /* as the record before */
-            __atomic_store_n(&k->words, NULL, __ATOMIC_RELEASE);
-            __atomic_store_n(&k->place, 0, __ATOMIC_RELEASE);
-            __atomic_store_n(&k->ahead, 1, __ATOMIC_RELEASE);
-            __atomic_store_n(&k->words, &halstream_idle_words, __ATOMIC_RELEASE);
-            return HALSTREAM_OK;
+        uint32_t unlocked = 0;
+        if (w != NULL && k != NULL && k->plain && k->ordinal == w->ordinal && record_is_plain(w) &&
+            __atomic_compare_exchange_n(&k->lock, &unlocked, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            int open = __atomic_load_n(&k->id, __ATOMIC_ACQUIRE) == event; /* or the slot has another event now */
+            if (open) {
+                __atomic_store_n(&k->words, NULL, __ATOMIC_RELEASE);
+                __atomic_store_n(&k->place, __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+                __atomic_store_n(&k->stream, stream, __ATOMIC_RELEASE);
+                __atomic_store_n(&k->ahead, 1, __ATOMIC_RELEASE);
+                __atomic_store_n(&k->words, w, __ATOMIC_RELEASE);
+            }
+            __atomic_store_n(&k->lock, 0, __ATOMIC_RELEASE);
+            if (open) return HALSTREAM_OK;
         }
     }
     ENTER_GO(halstreamEventRecord(who, event, stream));
@@ -178,7 +189,7 @@ static int api_event_record(halstream_id event, halstream_id stream)
 
 static int api_stream_wait_event(halstream_id stream, halstream_id event)
 {
-    if (fast() && event_done(event) && plain_stream(stream) != NULL) return HALSTREAM_OK;
+    if (fast() && event_done(event) == 1 && plain_stream(stream) != NULL) return HALSTREAM_OK;
     ENTER_GO(halstreamStreamWaitEvent(who, stream, event));
 }
 
@@ -219,9 +230,12 @@ static int api_stream_synchronize(halstream_id stream, int64_t timeout_ns)
 static int api_event_query(halstream_id event, int *done)
 {
     NEED(done);
-    if (fast() && event_done(event)) {
-        *done = 1;
-        return HALSTREAM_OK;
+    if (fast()) {
+        int known_done = event_done(event);
+        if (known_done >= 0) {
+            *done = known_done;
+            return HALSTREAM_OK;
+        }
     }
     ENTER_GO(halstreamEventQuery(who, event, done));
 }

@@ -8,10 +8,12 @@ package pybuild
 import "C"
 
 import (
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
 	"halstream/hal"
+	"halstream/hal/status"
 )
 
 // known is what api.c knows of a stream or an event; the layout is halstream_known's.
@@ -19,10 +21,11 @@ type known struct {
 	id      atomic.Int64
 	words   unsafe.Pointer
 	place   atomic.Uint64
+	stream  atomic.Int64
 	ahead   atomic.Uint32
 	ordinal atomic.Int32
 	plain   atomic.Uint32
-	_       uint32
+	lock    atomic.Uint32
 }
 
 const knownSize = 1 << C.KNOWN_CHUNK_BITS
@@ -87,6 +90,11 @@ func showEvent(id int64, e *hal.Event, ordinal int) {
 		return
 	}
 	keepKnown(id, func(k *known) {
+		// A thread may still be about to store a record of the event that had the slot.
+		for !k.lock.CompareAndSwap(0, 1) {
+			runtime.Gosched()
+		}
+		defer k.lock.Store(0)
 		k.ahead.Store(0)
 		k.place.Store(0)
 		k.ordinal.Store(int32(ordinal))
@@ -96,13 +104,28 @@ func showEvent(id int64, e *hal.Event, ordinal int) {
 	})
 }
 
-// showRecord makes C know which place an event stands for after a record, by the core.
-func showRecord(id int64, e *hal.Event) {
+// knownEvent returns what C knows of the event with an id, locked; nil if it knows
+// nothing.
+func knownEvent(id int64) *known {
 	k := knownAt(slotOf(id))
 	if k == nil || k.id.Load() != id {
+		return nil
+	}
+	for !k.lock.CompareAndSwap(0, 1) {
+		runtime.Gosched() // whoever has it stores a few words
+	}
+	return k
+}
+
+// showRecord makes C know which place an event stands for after a record by the core.
+func showRecord(id int64, e *hal.Event) {
+	k := knownEvent(id)
+	if k == nil {
 		return
 	}
-	atomic.StorePointer(&k.words, nil) // first, as api.c does
+	defer k.lock.Store(0)
+	k.ahead.Store(0)
+	atomic.StorePointer(&k.words, nil) // before the place changes, as in api.c
 	w, place := e.Place()
 	if w == nil {
 		return
@@ -116,20 +139,33 @@ func showRecord(id int64, e *hal.Event) {
 
 // hideRecord makes C ask the core about an event.
 func hideRecord(id int64) {
-	if k := knownAt(slotOf(id)); k != nil && k.id.Load() == id {
+	if k := knownEvent(id); k != nil {
+		k.ahead.Store(0)
 		atomic.StorePointer(&k.words, nil)
+		k.lock.Store(0)
 	}
 }
 
 // catchUp makes the core know of a record of the event that was made without it.
 func catchUp(id int64, e *hal.Event) error {
-	k := knownAt(slotOf(id))
-	if k == nil || k.ahead.Load() == 0 || k.id.Load() != id || k.ahead.Swap(0) == 0 {
+	if k := knownAt(slotOf(id)); k == nil || k.ahead.Load() == 0 {
+		return nil
+	}
+	k := knownEvent(id)
+	if k == nil {
+		return nil
+	}
+	// Two threads may come here: the second one goes on when the core knows.
+	defer k.lock.Store(0)
+	if k.ahead.Load() == 0 {
 		return nil
 	}
 	d, err := e.Runtime().Device(int(k.ordinal.Load()))
 	if err != nil {
 		return err
 	}
-	return e.NoteRecorded(d)
+	s, _ := find(k.stream.Load()).(*hal.Stream)
+	err = e.NoteRecorded(d, s, (*status.Stream)(atomic.LoadPointer(&k.words)), k.place.Load())
+	k.ahead.Store(0)
+	return err
 }

@@ -224,6 +224,13 @@ const char *C2_a_function_that_fails(void)
     CODE(HALSTREAM_FUNCTION_FAILED, api->stream_query(s, &done));
     OK(api->stream_query(s, &done));
     CHECK(done == 1);
+    /* The record is made without the core, and its stream has an error when the core learns of it. */
+    OK(api->gate_new(s, &gate));
+    OK(api->enqueue(s, &bad));
+    OK(api->event_record(event, s));
+    OK(api->gate_open(gate));
+    CODE(HALSTREAM_FUNCTION_FAILED, api->event_synchronize(event, LIMIT));
+    OK(api->stream_synchronize(s, LIMIT));
     OK(api->event_close(event));
     OK(api->stream_close(s));
     return NULL;
