@@ -48,6 +48,11 @@ ArgumentFacts::Kind kind_of(const c10::Argument& argument) {
   }
 }
 
+// Their `out=` kernels use the output for unreduced values first, which needs more room than the result has.
+bool uses_output_as_scratch(const std::string& name) {
+  return name == "aten::mse_loss" || name == "aten::smooth_l1_loss" || name == "aten::huber_loss";
+}
+
 // The overload `name.*out` that takes the same arguments and then one tensor for each result.
 std::optional<c10::OperatorHandle> find_out_variant(const c10::OperatorHandle& handle) {
   const auto& schema = handle.schema();
@@ -114,7 +119,7 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
       handle.hasTag(at::Tag::data_dependent_output);
   indexes = name.find("index") != std::string::npos;
   shapes_from_cpu = name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only";
-  if (makes && !writes && !needs_values) out_variant = find_out_variant(handle);
+  if (makes && !writes && !needs_values && !uses_output_as_scratch(name)) out_variant = find_out_variant(handle);
 }
 
 }  // namespace halstream_torch

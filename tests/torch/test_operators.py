@@ -1,0 +1,105 @@
+"""Operators that need more than their CPU kernel: kernels of CUDA's own, random numbers, refusals and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def _module(torch: Any, kind: str) -> tuple[Any, Any]:
+    on_cpu = getattr(torch.nn, kind)(5, 6, 2, batch_first=True)
+    on_cuda = getattr(torch.nn, kind)(5, 6, 2, batch_first=True)
+    on_cuda.load_state_dict(on_cpu.state_dict())
+    return on_cpu, on_cuda.cuda()
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers_give_the_results_and_gradients_of_the_cpu(torch: Any, kind: str) -> None:
+    on_cpu, on_cuda = _module(torch, kind)
+    x = torch.randn(3, 7, 5)
+    for net, data in ((on_cpu, x), (on_cuda, x.cuda())):
+        net(data)[0].pow(2).sum().backward()
+    torch.testing.assert_close(on_cuda(x.cuda())[0].cpu(), on_cpu(x)[0], rtol=1e-4, atol=1e-5)
+    for one, other in zip(on_cpu.parameters(), on_cuda.parameters(), strict=True):
+        torch.testing.assert_close(other.grad.cpu(), one.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
+def test_losses_with_each_reduction(torch: Any, name: str, reduction: str) -> None:
+    loss = getattr(torch.nn.functional, name)
+    a, b = torch.randn(3, 4), torch.randn(3, 4)
+    torch.testing.assert_close(loss(a.cuda(), b.cuda(), reduction=reduction).cpu(), loss(a, b, reduction=reduction))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_embedding_bag(torch: Any, mode: str) -> None:
+    indices, offsets = torch.tensor([1, 2, 0, 3, 1]), torch.tensor([0, 2])
+    weight = torch.randn(5, 4, requires_grad=True)
+    on_cuda = weight.detach().cuda().requires_grad_()
+    bag = torch.nn.functional.embedding_bag
+    expected = bag(indices, weight, offsets, mode=mode)
+    result = bag(indices.cuda(), on_cuda, offsets.cuda(), mode=mode)
+    torch.testing.assert_close(result.detach().cpu(), expected.detach())
+    expected.sum().backward()
+    result.sum().backward()
+    torch.testing.assert_close(on_cuda.grad.cpu(), weight.grad)
+
+
+def test_random_numbers_depend_on_the_seed_and_not_on_pending_work(torch: Any) -> None:
+    def draw() -> Any:
+        torch.cuda.manual_seed(11)
+        return torch.cat([torch.randn(9, device="cuda"), torch.nn.functional.dropout(torch.ones(9, device="cuda"))])
+
+    alone = draw()
+    torch.cuda._sleep(1_000_000)
+    assert torch.equal(alone, draw())
+
+
+def test_random_operators_leave_the_generator_of_the_cpu_alone(torch: Any) -> None:
+    before = torch.get_rng_state()
+    torch.nn.functional.dropout(torch.ones(9, device="cuda"))
+    torch.randn(9, device="cuda")
+    torch.cuda.synchronize()
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_shapes_are_checked_at_the_call(torch: Any) -> None:
+    x = torch.ones(4, 5, device="cuda")
+    for call in (lambda: x @ x, lambda: x + torch.ones(3, device="cuda"), lambda: x.add_(torch.ones(3, device="cuda"))):
+        with pytest.raises(RuntimeError) as caught:
+            call()
+        assert not isinstance(caught.value, torch.AcceleratorError)
+
+
+def test_an_error_in_a_kernel_arrives_at_the_next_wait_once(torch: Any) -> None:
+    torch.nn.functional.embedding(torch.tensor([9], device="cuda"), torch.ones(3, 2, device="cuda"))
+    with pytest.raises(torch.AcceleratorError, match="aten::embedding: index out of range"):
+        torch.cuda.synchronize()
+    torch.cuda.synchronize()
+    assert torch.ones(2, device="cuda").sum().item() == 2
+
+
+def test_a_singular_matrix_is_reported_at_the_call(torch: Any) -> None:
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        torch.linalg.inv(torch.zeros(2, 2, device="cuda"))
+
+
+def test_other_layouts_are_refused_by_name(torch: Any) -> None:
+    dense = torch.eye(2, device="cuda")
+    with pytest.raises(NotImplementedError, match="aten::_to_sparse is not supported"):
+        dense.to_sparse()
+    with pytest.raises(NotImplementedError, match="aten::_sparse_coo_tensor"):
+        torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 2), device="cuda")
+    with pytest.raises(NotImplementedError, match="aten::quantize_per_tensor"):
+        torch.quantize_per_tensor(dense, 1.0, 0, torch.qint8)
+
+
+def test_tensors_of_other_devices_are_refused_as_on_cuda(torch: Any) -> None:
+    x = torch.ones(2, 2, device="cuda")
+    with pytest.raises(RuntimeError, match="found at least two devices, cuda:0 and cpu"):
+        x + torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match="mat2 is on cpu, different from other tensors on cuda:0"):
+        x @ torch.ones(2, 2)
+    assert (x + torch.tensor(2.0)).sum().item() == 12  # a CPU tensor of no dimensions is a number
