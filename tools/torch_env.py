@@ -68,7 +68,7 @@ def main() -> int:
     built(python)
     if given.only_install:
         return 0
-    command = [python, "-m", "pytest", "tests/torch", "-n", "2", *rest]
+    command = [python, "-m", "pytest", "tests/torch", "-n", "2", "-o", "faulthandler_timeout=280", *rest]
     return subprocess.run(command, cwd=ROOT, env=settings()).returncode
 
 

@@ -171,6 +171,10 @@ def test_extension_gives_one_name(name: str) -> None:
 def test_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     wanted = {f"halstream/{p.relative_to(PACKAGE)}" for p in sources()}
+    # The C++ sources of the module for the real torch, which is compiled where torch is.
+    cpp = [p for p in (ROOT / "torch").rglob("*") if p.suffix in {".cpp", ".h", ".inc"}]
+    assert cpp
+    wanted |= {f"halstream/torch/_source/{p.relative_to(ROOT / 'torch')}" for p in cpp}
     assert names == wanted | {f"halstream/{name}.abi3.so" for name in EXTENSIONS}
     assert {"halstream/py.typed", "halstream/_halstream.pyi", "halstream/_native/_functions.pyi"} <= names
     assert "halstream/include/halstream.h" in names
