@@ -15,5 +15,3 @@ class RedirectError(HalError):
 
 class NotBuiltError(NotImplementedError, RuntimeError):
     """A part of torch.cuda that halstream does not have; the text names it and says what to do."""
-
-    __module__ = "halstream.torch"
