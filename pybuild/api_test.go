@@ -85,6 +85,8 @@ func TestC5_records_without_the_core_are_seen_by_all(t *testing.T) {
 	done(t, r)
 	e, r := capi.EventNew(0)
 	done(t, r)
+	other, r := capi.StreamNew(0)
+	done(t, r)
 	number := must[int64](t)
 	for range 3 {
 		before := number(EventVersion(e))
@@ -95,11 +97,17 @@ func TestC5_records_without_the_core_are_seen_by_all(t *testing.T) {
 		number(StreamRecord(s, e))
 		require.Zero(t, number(EventQuery(e)))
 		require.Equal(t, capi.Timeout, capi.EventSynchronize(e, 1000).Code)
+		done(t, capi.StreamWaitEvent(other, e))
+		idle, r := capi.StreamQuery(other)
+		done(t, r)
+		require.False(t, idle, "it waits for the record that Python made, not for the one before")
 		done(t, capi.GateOpen(gate))
 		done(t, capi.StreamSynchronize(s, apiLimit))
+		done(t, capi.StreamSynchronize(other, apiLimit))
 		require.EqualValues(t, 1, number(EventQuery(e)))
 	}
 	done(t, capi.EventClose(e))
+	done(t, capi.StreamClose(other))
 	done(t, capi.StreamClose(s))
 }
 
