@@ -1,12 +1,10 @@
 package host_test
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -376,28 +374,4 @@ func TestX6_a_text_that_is_no_schedule_is_refused(t *testing.T) {
 	}
 	t.Setenv("HALSTREAM_STALL_S", "soon")
 	require.ErrorContains(t, k.rt.SetSchedule(k.me, "fifo", driver.Caller{}), "HALSTREAM_STALL_S")
-}
-
-func TestX7_memory_that_is_given_out_holds_nothing_of_before(t *testing.T) {
-	k := under(t, "latest", driver.Caller{})
-	const size = 3000
-	junk := bytes.Repeat([]byte{0xff}, size)
-	// The memory is not Go's, so its address may be a number.
-	at := func(addr uint64) []byte { return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), size) }
-	device, err := k.dev.Alloc(k.me, size)
-	require.NoError(t, err)
-	assert.Equal(t, junk, at(device.Start))
-	pinned, err := k.rt.AllocHost(k.me, size)
-	require.NoError(t, err)
-	assert.Equal(t, junk, at(pinned.Start))
-	for range 2 { // taken from the device, and then from what the pool keeps
-		b, err := k.a.AllocAsync(k.me, size)
-		require.NoError(t, err)
-		clear(at(b.Start))
-		before := k.order()
-		k.sync(k.a)
-		assert.NotEqual(t, before, k.order(), "it is an operation of the stream")
-		assert.Equal(t, junk, at(b.Start))
-		require.NoError(t, k.a.FreeAsync(k.me, b.Start))
-	}
 }

@@ -18,7 +18,7 @@ __all__ = ["SUPPORTED", "installed", "refuse_fork", "refuse_gpu", "refuse_used"]
 #: The first and the last minor version of torch that the module was tested with.
 SUPPORTED = ((2, 13), (2, 15))
 
-_INSTALL = "install it with `pip install torch` (the wheel for CPUs and the one for CUDA both do)"
+_INSTALL = "install it with `pip install torch`"
 _FORKED = (
     "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, "
     "you must use the 'spawn' start method"
