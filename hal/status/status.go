@@ -82,9 +82,11 @@ func New(ordinal int) *Stream {
 	return s
 }
 
-// Free gives the words of a stream that ended to a later one. Nothing is pending
-// on it, and nobody enqueues on it any more.
+// Free gives the words of a stream that ended to a later one. Nobody enqueues on it any
+// more. What was pending when its backend was closed never runs: it counts as done, as
+// for every point of a closed backend, and the later stream has no part in it.
 func (s *Stream) Free() {
+	s.Completed.Store(s.Submitted.Load())
 	s.ID.Store(0)
 	words.Lock()
 	words.free = append(words.free, s)

@@ -13,12 +13,9 @@ func TestLayoutIsThatOfTheHeader(t *testing.T) {
 	require.EqualValues(t, 32, unsafe.Offsetof(Stream{}.Order))
 }
 
-func TestWordsOfAStreamThatEndedGoOnCounting(t *testing.T) {
-	s := New(3)
-	s.ID.Store(16)
-	s.Special.Store(Failed)
-	s.Submitted.Add(5)
-	s.Completed.Add(5)
+// again frees words and takes new ones until they are the same.
+func again(t *testing.T, s *Stream) *Stream {
+	t.Helper()
 	s.Free()
 	var others []*Stream
 	next := New(1)
@@ -26,13 +23,31 @@ func TestWordsOfAStreamThatEndedGoOnCounting(t *testing.T) {
 		others = append(others, next)
 		next = New(1)
 	}
+	for _, o := range others {
+		o.Free()
+	}
+	return next
+}
+
+func TestWordsOfAStreamThatEndedGoOnCounting(t *testing.T) {
+	s := New(3)
+	s.ID.Store(16)
+	s.Special.Store(Failed)
+	s.Submitted.Add(5)
+	s.Completed.Add(5)
+	next := again(t, s)
 	require.Zero(t, next.ID.Load())
 	require.Zero(t, next.Special.Load())
 	require.EqualValues(t, 1, next.Ordinal)
 	require.True(t, next.Reached(5), "a place that was reached stays reached")
 	require.False(t, next.Reached(6))
 	next.Free()
-	for _, o := range others {
-		o.Free()
-	}
+}
+
+func TestL5_words_of_work_that_never_ran_begin_with_nothing_pending(t *testing.T) {
+	s := New(3)
+	s.Submitted.Add(5) // and then its backend was closed
+	next := again(t, s)
+	require.Equal(t, next.Submitted.Load(), next.Completed.Load())
+	next.Free()
 }
