@@ -175,6 +175,7 @@ def test_L5_events_of_busy_streams_leave_nothing_behind(hold: Hold) -> None:
     assert _native.live() == before
 
 
+@pytest.mark.needs("reasons")
 def test_O2_a_wait_names_the_record_that_it_waits_for(hold: Hold) -> None:
     a, b = hs.Stream(), hs.Stream()
     gate = hold(a)
