@@ -28,13 +28,15 @@ def steps(page: str) -> list[Step]:
     """Return the commands of a page in order."""
     found: list[Step] = []
     files: dict[str, str] = {}
+    torch = False  # programs of the real torch are run by tests/torch
     for language, text in re.findall(r"(?ms)^```(\w*)\n(.*?)^```$", (ROOT / page).read_text()):
         if name := re.match(r"# file: (\S+)\n", text):
             files[name[1]] = text
         elif language == "bash" and files:
+            torch = "halstream run --torch" in text
             lines = [line for line in text.splitlines() if line.startswith(("pytest ", "python "))]
             found += [Step(line, dict(files), []) for line in lines]
-        elif language == "text":
+        elif language == "text" and not torch:
             found[-1].output.extend(text.splitlines())
     return found
 
