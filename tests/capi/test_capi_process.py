@@ -63,22 +63,29 @@ def test_C6_after_the_end_every_call_fails_and_the_process_ends(child: Child, st
 @pytest.mark.parametrize("busy", [False, True])
 def test_C6_an_exit_finishes_work_that_can_run(child: Child, start: str, busy: bool) -> None:
     done = child(
-        start
+        # Functions of atexit run in reverse order: this one after the end of the runtime.
+        "import atexit\n"
+        "atexit.register(lambda: print(*cases.counts()))\n"
+        + start
+        + ("cases.enqueue_blocking(s._id)\natexit.register(cases.unblock)\n" if busy else "")
         + "for i in range(100): cases.enqueue(s._id, 'aten::add', 0, [])\n"
-        + ("cases.synchronize(s._id, -1)\n" if not busy else "")
-        + "import atexit\n"
-        "print('end')\n"
+        + ("print(s.query())\n" if busy else "cases.synchronize(s._id, -1)\n")
     )
-    assert (done.returncode, done.stdout.strip()) == (0, "end"), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [*(["False"] if busy else []), "100 100"]
     assert "left" not in done.stderr
 
 
 def test_C7_a_signal_ends_a_wait_with_its_handlers_exception(child: Child, start: str) -> None:
     done = child(
-        start + "gate = cases.new_gate(s._id)\n"
-        "threading.Thread(target=lambda: (time.sleep(0.3), os.kill(os.getpid(), signal.SIGINT)), daemon=True).start()\n"
+        start + "from halstream import _native, _records\n"
+        "gate = cases.new_gate(s._id)\n"
+        "def interrupt():\n"
+        "    while not _records.decode(_native.stall_waits()): time.sleep(0.001)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Thread(target=interrupt, daemon=True).start()\n"
         "try:\n"
-        "    cases.synchronize(s._id, 20 * 10**9)\n"
+        "    cases.synchronize(s._id, -1)\n"  # waits without a limit are listed; `child` has one
         "except KeyboardInterrupt:\n"
         "    print('interrupted')\n"
         "cases.open_gate(gate)\n"
