@@ -25,12 +25,12 @@ type Stream struct {
 	d         driver.Stream
 	index     uint64
 	level     uint8
-	opts      StreamOptions
 	isDefault bool // a default stream, which cannot be closed
 	external  bool // created by another library
+	closed    atomic.Bool
+	opts      StreamOptions
 	ctx       *Context
 	words     *status.Stream // nil where the backend has none
-	closed    atomic.Bool
 	failures  atomic.Uint64
 	queue     atomic.Pointer[Queue]
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -24,16 +25,24 @@ def measure(sheet: Sheet) -> None:
 
     null = cuda.Stream.null
     one = cuda.Stream(non_blocking=True)
-    one.nop()
-    null.synchronize()
+    for _ in range(100):  # until Go has the threads that every program of it has after a while
+        one.nop()
+        null.synchronize()
+        time.sleep(0.001)
     with sheet.attempt("many_bytes"):
         # First, while nothing that was freed can be used again.
         threads, goroutines, memory = os_threads(), extension.pybuild_Goroutines(), resident()
         streams = [cuda.Stream(non_blocking=True) for _ in range(COUNT)]
-        sheet.put("many_bytes", (resident() - memory) / COUNT)
+        whole = (resident() - memory) / COUNT
         sheet.put("many_threads", os_threads() - threads)
         sheet.put("many_goroutines", extension.pybuild_Goroutines() - goroutines)
-        del streams
+        tracemalloc.start()
+        more = [cuda.Stream(non_blocking=True) for _ in range(COUNT // 10)]
+        objects, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        sheet.put("many_bytes", whole - objects / len(more))
+        sheet.put("many_bytes_object", whole)
+        del streams, more
     for kind, non_blocking in (("", True), ("_legacy", False)):
         with sheet.attempt(f"many{kind}_each"):
             one = cuda.Stream(non_blocking=non_blocking)

@@ -16,7 +16,7 @@ func (s *Stream) HostFuncs(token uint64, b driver.Burst) error {
 	e.add(s, &o)
 	s.growing = b
 	if o.ep != nil {
-		s.growingAt = len(s.dev.growing)
+		s.growingAt = int32(len(s.dev.growing))
 		s.dev.growing = append(s.dev.growing, s)
 	}
 	if !e.parallel.Load() {
@@ -34,11 +34,11 @@ func (s *Stream) seal() {
 		return
 	}
 	s.growing = nil
-	s.submitted.Add(b.Seal() - 1)
+	s.words.Submitted.Add(b.Seal() - 1)
 	s.words.Growing.Store(0)
-	if list, i := s.dev.growing, s.growingAt; i < len(list) && list[i] == s {
+	if list, i := s.dev.growing, int(s.growingAt); i < len(list) && list[i] == s {
 		last := len(list) - 1
-		list[i], list[last].growingAt = list[last], i
+		list[i], list[last].growingAt = list[last], int32(i)
 		list[last] = nil
 		s.dev.growing = list[:last]
 	}
@@ -93,7 +93,7 @@ func (o *op) size() int {
 
 // pending returns how many operations are not done. The lock is held.
 func (s *Stream) pending() uint64 {
-	n := s.submitted.Load() - s.completed.Load()
+	n := s.words.Submitted.Load() - s.words.Completed.Load()
 	if s.growing != nil {
 		added, _ := s.growing.Counts()
 		n += added - 1

@@ -104,7 +104,7 @@ func (d *Driver) waitForEngines(deadline time.Time) bool {
 				continue
 			}
 			w := park.Get()
-			s.waiting.add(waiter{seq: s.completed.Load() + 1, parker: w})
+			s.waiting.add(waiter{seq: s.words.Completed.Load() + 1, parker: w})
 			e.Unlock()
 			woken := w.Park(max(0, int64(time.Until(deadline))), 0)
 			e.Lock()

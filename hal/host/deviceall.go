@@ -10,7 +10,7 @@ import (
 func (d *Device) all() driver.Point {
 	a := &deviceAll{dev: d}
 	for s := d.active; s != nil; s = s.next {
-		a.places = append(a.places, place{s, s.submitted.Load()})
+		a.places = append(a.places, place{s, s.words.Submitted.Load()})
 	}
 	return a
 }

@@ -82,10 +82,10 @@ func (e *engine) add(s *Stream, o *op) {
 	e.sequenced(o.tag)
 	s.seal()
 	ep := s.dev.join(s)
-	s.submitted.Add(1)
+	s.words.Submitted.Add(1)
 	parallel := e.parallel.Load()
 	if parallel && s.state == sched.Idle && (ep == nil || ep.open) && o.kind == opRecord {
-		s.completed.Add(1)
+		s.words.Completed.Add(1)
 		e.stamp(o)
 		e.completedAtEnqueue(o.tag)
 		return
@@ -122,7 +122,7 @@ func (e *engine) advance(s *Stream) {
 	}
 	switch o.kind {
 	case opWait:
-		if t := o.on; t.completed.Load() < o.arg {
+		if t := o.on; t.words.Completed.Load() < o.arg {
 			t.waiting.add(waiter{seq: o.arg, stream: s})
 			e.limit(s, o.limit)
 			return
@@ -161,7 +161,7 @@ func (e *engine) run(s *Stream) {
 	}
 	o := s.q.front()
 	if e.following {
-		s.began = e.clock.Now()
+		s.rest().began = e.clock.Now()
 	}
 	switch o.kind {
 	case opRecord:
@@ -202,16 +202,21 @@ func (e *engine) finish(s *Stream) {
 		}
 	}
 	if e.following && o.tag != 0 {
-		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.began, Ended: e.clock.Now()})
+		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.rest().began, Ended: e.clock.Now()})
 	}
-	ep, droppedEpochs, changed := o.ep, s.droppedEpochs, o.kind.changes()
+	ep, changed := o.ep, o.kind.changes()
 	if s.q.n == 1 {
 		s.seal()
 	}
 	size := o.size()
+	var droppedEpochs []*epoch
+	if few := s.seldom; few != nil {
+		size += few.skip
+		droppedEpochs = few.droppedEpochs
+		few.skip, few.droppedEpochs = 0, nil
+	}
 	s.q.pop()
-	done := s.completed.Add(uint64(size + s.skip))
-	s.skip, s.droppedEpochs = 0, nil
+	done := s.words.Completed.Add(uint64(size))
 	for len(s.waiting) > 0 && s.waiting[0].seq <= done {
 		w := s.waiting.pop()
 		if w.stream != nil {
@@ -348,7 +353,7 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 			next = queued
 			next.state = sched.Running
 			if e.following {
-				next.began = e.clock.Now()
+				next.rest().began = e.clock.Now()
 			}
 			w = next.q.front().ref.(work)
 		} else {

@@ -15,7 +15,7 @@ type place struct {
 	seq uint64
 }
 
-func (p place) reached() bool { return p.on == nil || p.on.completed.Load() >= p.seq }
+func (p place) reached() bool { return p.on == nil || p.on.words.Completed.Load() >= p.seq }
 
 // Event names the place of its latest record. Waits take a copy of the place,
 // so a later record does not move them.

@@ -8,11 +8,11 @@ import (
 // limit starts the time limit of the wait at the head of a blocked stream. A
 // wait further behind has not begun to wait, so it needs no timer yet.
 func (e *engine) limit(s *Stream, ns int64) {
-	if ns == driver.Forever || s.timer != nil {
+	if ns == driver.Forever || s.limited() {
 		return
 	}
-	seq := s.completed.Load() + 1
-	s.timer = e.clock.After(ns, func() {
+	seq := s.words.Completed.Load() + 1
+	s.rest().timer = e.clock.After(ns, func() {
 		e.Lock()
 		defer e.Unlock()
 		e.expireLocked(s, seq)
@@ -21,9 +21,9 @@ func (e *engine) limit(s *Stream, ns int64) {
 
 // stopTimer ends the time limit of the head operation, if it has one.
 func (s *Stream) stopTimer() {
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
+	if s.limited() {
+		s.seldom.timer.Stop()
+		s.seldom.timer = nil
 	}
 }
 
@@ -31,10 +31,10 @@ func (s *Stream) stopTimer() {
 // stream: the timer may have fired while something else ended the wait. The caller
 // holds mu.
 func (e *engine) expireLocked(s *Stream, seq uint64) {
-	if s.timer == nil || s.state != sched.Stalled || s.completed.Load()+1 != seq {
+	if !s.limited() || s.state != sched.Stalled || s.words.Completed.Load()+1 != seq {
 		return
 	}
-	s.timer = nil
+	s.seldom.timer = nil
 	v := s.q.front().ref.(*Event)
 	text := "wait for event " + name(v.opts.ID) + " passed its limit: " + v.describe(1)
 	s.fail(&driver.Error{Kind: driver.Timeout, Op: "wait event", Text: text})
@@ -103,10 +103,10 @@ func (s *Stream) abort() int {
 		n += rest[i].size()
 		s.undo(&rest[i])
 		if ep := rest[i].ep; ep != nil {
-			s.droppedEpochs = append(s.droppedEpochs, ep)
+			s.rest().droppedEpochs = append(s.rest().droppedEpochs, ep)
 		}
 	}
-	s.skip += n
+	s.rest().skip += n
 	head := s.q.front()
 	if b := head.burst(); b != nil && s.state == sched.Running {
 		if cut := b.Cut(); cut > 0 {
@@ -126,7 +126,7 @@ func (s *Stream) abort() int {
 		s.undo(head)
 		head.kind, head.ref, head.on = opNop, nil, nil
 		n += size
-		s.skip += size - 1
+		s.rest().skip += size - 1
 		if s.state != sched.Ready {
 			e.advance(s)
 		}

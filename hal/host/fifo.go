@@ -4,7 +4,7 @@ package host
 // and then large, so that a million pending operations cost little each.
 const (
 	firstChunk = 4
-	laterChunk = 64
+	laterChunk = 73 // fill 4 KiB, with the word by which Go's collector knows their type
 )
 
 type chunk struct {
@@ -15,8 +15,8 @@ type chunk struct {
 // fifo is the queue of a stream. The zero value is empty and holds no memory.
 type fifo struct {
 	first, last *chunk
-	head        int // index of the front in first
-	n           int
+	head        int32 // index of the front in first
+	n           int32
 }
 
 func (q *fifo) push(o *op) {
@@ -53,7 +53,7 @@ func (q *fifo) pop() {
 			q.last.ops = q.last.ops[:0]
 		}
 		q.head = 0
-	} else if q.head == len(q.first.ops) {
+	} else if int(q.head) == len(q.first.ops) {
 		q.first, q.head = q.first.next, 0
 	}
 }
@@ -65,7 +65,7 @@ func (q *fifo) drop() []op {
 	}
 	kept := *q.front()
 	rest := make([]op, 0, q.n-1)
-	at := q.head + 1
+	at := int(q.head) + 1
 	for c := q.first; c != nil; c, at = c.next, 0 {
 		rest = append(rest, c.ops[at:]...)
 	}

@@ -16,7 +16,7 @@ func (d *Driver) Quiet() (quiet bool, mark uint64) {
 			if quiet && s.need() == driver.NeedNothing {
 				quiet = false
 			}
-			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.completed.Load(), s.submitted.Load(), s.pending()} {
+			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.words.Completed.Load(), s.words.Submitted.Load(), s.pending()} {
 				mark = (mark ^ n) * prime
 			}
 		}
@@ -60,7 +60,7 @@ func (s *Stream) need() driver.Need {
 	case opGate:
 		return driver.NeedGate
 	case opWait, opWaitSet:
-		if s.timer != nil {
+		if s.limited() {
 			return driver.NeedNothing
 		}
 		if o.kind == opWait {
@@ -79,7 +79,7 @@ func (s *Stream) need() driver.Need {
 func (s *Stream) busy() driver.Busy {
 	o := s.q.front()
 	b := driver.Busy{
-		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.completed.Load() + 1},
+		At:      driver.Place{Device: s.dev.ordinal, Stream: s.id, Seq: s.words.Completed.Load() + 1},
 		Title:   s.title(),
 		Pending: s.pending(),
 		Head:    o.description(),
@@ -116,7 +116,7 @@ func (s *Stream) before() []driver.Place {
 	var places []driver.Place
 	for t := s.dev.active; t != nil; t = t.next {
 		if ep := t.q.front().ep; t != s && ep != nil && ep.open {
-			places = append(places, place{t, t.completed.Load() + 1}.name())
+			places = append(places, place{t, t.words.Completed.Load() + 1}.name())
 		}
 	}
 	return places

@@ -154,7 +154,7 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 // nothing refers to the stream any more: as long as it has work, its device does.
 func (d *Device) newStream() *Stream {
 	w := status.New(d.ordinal)
-	s := &Stream{eng: d.eng, dev: d, words: w, submitted: &w.Submitted, completed: &w.Completed}
+	s := &Stream{eng: d.eng, dev: d, words: w}
 	s.first = w.Submitted.Load()
 	runtime.AddCleanup(s, (*status.Stream).Free, w)
 	return s
@@ -175,7 +175,7 @@ func (d *Device) Point() driver.Point {
 	var ps driver.Points
 	for s := d.active; s != nil; s = s.next {
 		s.seal()
-		ps = append(ps, point{d.eng, place{s, s.submitted.Load()}})
+		ps = append(ps, point{d.eng, place{s, s.words.Submitted.Load()}})
 	}
 	return ps
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -30,7 +31,7 @@ func TestFifoIsFirstInFirstOut(t *testing.T) {
 				q.pop()
 				model = model[1:]
 			}
-			require.Equal(t, len(model), q.n)
+			require.EqualValues(t, len(model), q.n)
 		}
 	})
 }
@@ -68,4 +69,13 @@ func TestEnvironmentIsChecked(t *testing.T) {
 		_, err := Open(Options{})
 		require.ErrorContains(t, err, "HALSTREAM_HOST_DEVICES", bad)
 	}
+}
+
+// A program may have 10,000 idle streams and a million pending operations.
+func TestAStreamAndItsOperationsAreSmall(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(Stream{}), uintptr(144), "a size class of Go's allocator")
+	require.Equal(t, uintptr(224), firstChunk*unsafe.Sizeof(op{}), "a size class of Go's allocator")
+	const header = 8 // of what is larger than 512 bytes and has pointers
+	require.LessOrEqual(t, laterChunk*unsafe.Sizeof(op{})+header, uintptr(4096))
+	require.Greater(t, (laterChunk+1)*unsafe.Sizeof(op{})+header, uintptr(4096), "the chunk fills its memory")
 }

@@ -47,26 +47,42 @@ type Stream struct {
 	ordered bool
 	legacy  bool
 
-	// The n-th operation is done when completed >= n. Both are written under
-	// the lock and may be read without it, by C code, too: they are in words.
-	submitted *atomic.Uint64
-	completed *atomic.Uint64
-	words     *status.Stream
-	first     uint64 // what both were when the stream was made: others have had the words before
+	state sched.State
+	// growingAt is the index in the device's list of streams, while this one is in it.
+	growingAt int32
 
-	state         sched.State
-	q             fifo
+	// The n-th operation is done when words.Completed >= n. That and words.Submitted are
+	// written under the lock and may be read without it, by C code, too.
+	words *status.Stream
+	first uint64 // what both were when the stream was made: others have had the words before
+
+	q       fifo
+	seldom  *seldom // nil until the first of its fields is needed
+	waiting waiters
+	growing driver.Burst // at the end of q, until it is sealed; words say if there is one
+	failure atomic.Pointer[driver.Error]
+	prev    *Stream // the device's list of streams with work
+	next    *Stream
+}
+
+// seldom is what few streams ever need: a program may have very many streams.
+type seldom struct {
 	skip          int         // operations dropped behind the head, done with it
 	droppedEpochs []*epoch    // the epochs of the dropped operations
 	began         int64       // when the head operation was started, while that is followed
 	timer         sched.Timer // of the head operation, a wait with a limit
-	waiting       waiters
-	growing       driver.Burst // at the end of q, until it is sealed; words say if there is one
-	growingAt     int          // index in the device's list of the streams for which it is not
-	failure       atomic.Pointer[driver.Error]
-	prev          *Stream // the device's list of streams with work
-	next          *Stream
 }
+
+// rest returns the fields of s that few streams need.
+func (s *Stream) rest() *seldom {
+	if s.seldom == nil {
+		s.seldom = &seldom{}
+	}
+	return s.seldom
+}
+
+// limited reports whether the head operation is a wait whose limit has begun.
+func (s *Stream) limited() bool { return s.seldom != nil && s.seldom.timer != nil }
 
 // Record implements driver.Stream.
 func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
@@ -78,7 +94,7 @@ func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {
 		return errClosed("record")
 	}
 	s.seal()
-	seq := s.submitted.Load() + 1
+	seq := s.words.Submitted.Load() + 1
 	v.at = place{s, seq}
 	v.recorded = true
 	e.add(s, &op{kind: opRecord, tag: tag, arg: seq, on: s, ref: v})
@@ -165,7 +181,7 @@ func (s *Stream) mark() place {
 		}
 	}
 	s.seal()
-	return place{s, s.submitted.Load()}
+	return place{s, s.words.Submitted.Load()}
 }
 
 // Reset implements driver.Stream.
@@ -234,11 +250,11 @@ func (s *Stream) Failure() *driver.Error {
 func (s *Stream) Query() (bool, error) {
 	e := s.eng
 	if e.parallel.Load() && !s.legacy {
-		return s.completed.Load() == s.submitted.Load(), nil
+		return s.words.Completed.Load() == s.words.Submitted.Load(), nil
 	}
 	e.Lock()
 	e.point(sched.Queried, s, nil, 0)
-	done := s.completed.Load() == s.submitted.Load()
+	done := s.words.Completed.Load() == s.words.Submitted.Load()
 	if done && s.legacy {
 		// Its work includes that of the streams ordered with it.
 		done = s.dev.last.open && s.dev.last.pending == 0

@@ -40,7 +40,7 @@ const maxInlineStep = 1 << 20
 // Step implements sched.Runner.
 func (e *engine) Step(stream sched.Stream, began int64) {
 	s := stream.(*Stream)
-	s.began = began
+	s.rest().began = began
 	switch o := s.q.front(); o.kind {
 	case opPass:
 		// Work behind it must not run before it has ended: its thread decides when.
@@ -82,10 +82,10 @@ func (s *Stream) Level() uint8 { return s.level }
 func (s *Stream) State() sched.State { return s.state }
 
 // Enqueued implements sched.Stream.
-func (s *Stream) Enqueued() uint64 { return s.submitted.Load() - s.first }
+func (s *Stream) Enqueued() uint64 { return s.words.Submitted.Load() - s.first }
 
 // Completed implements sched.Stream.
-func (s *Stream) Completed() uint64 { return s.completed.Load() - s.first }
+func (s *Stream) Completed() uint64 { return s.words.Completed.Load() - s.first }
 
 // Head implements sched.Stream.
 func (s *Stream) Head() sched.Op {

@@ -135,7 +135,7 @@ func (s *Stream) Native(n driver.Native) error {
 // Last implements driver.Stream.
 func (s *Stream) Last() uint64 {
 	s.SealBurst() // what is enqueued next has the next place
-	return s.submitted.Load()
+	return s.words.Submitted.Load()
 }
 
 // Mark implements driver.Stream. Where the legacy order would hold later work up,
@@ -150,14 +150,14 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 		}
 	}
 	s.seal()
-	place := s.submitted.Load()
+	place := s.words.Submitted.Load()
 	e.point(sched.Enqueued, s, nil, 0)
 	e.Unlock()
 	return place
 }
 
 // Reached implements driver.Stream.
-func (s *Stream) Reached(place uint64) bool { return s.completed.Load() >= place }
+func (s *Stream) Reached(place uint64) bool { return s.words.Completed.Load() >= place }
 
 // At implements driver.Stream.
 func (s *Stream) At(seq uint64) driver.Point { return point{s.eng, place{s, seq}} }

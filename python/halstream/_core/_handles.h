@@ -16,8 +16,8 @@ extern halstream_calls handles_calls;
 typedef struct {
     PyObject_HEAD
     int64_t id;                    /* 0: none was given, or a subclass finds it otherwise */
-    int32_t ordinal;               /* of the device, while there is an id */
     const halstream_status *words; /* NULL: not looked for, or there are none */
+    int32_t ordinal;               /* of the device, while there is an id */
     bool looked;                   /* for the words */
 } Stream;
 

@@ -118,17 +118,18 @@ class _BaseStream(core.Stream):
 
     def _create(self, ordinal: int, priority: int, flags: int, context: int = 0) -> None:
         super()._create(ordinal, priority, flags, context)
-        self._keep()
-        self.ptr, self.device_id = self.handle, ordinal
+        self._keep(self._owner.ident, ordinal)
 
     def _attach(self, ident: int, ordinal: int, owner: Any = None) -> None:
         super()._attach(ident, ordinal, owner)
-        self._keep()
-        self.ptr, self.device_id = self.handle, ordinal
+        self._keep(ident, ordinal)
 
-    def _keep(self) -> None:
+    def _keep(self, ident: int, ordinal: int) -> None:
         """Hide the `Resolved` attributes of the class: this object knows its stream."""
-        vars(self).update({name: getattr(core.Stream, name).__get__(self) for name in ("_id", "_ordinal")})
+        self._id, self._ordinal = ident, ordinal
+        handle = self.handle
+        self.ptr = ident if handle == ident else handle  # one number for both, as there may be many streams
+        self.device_id = ordinal
 
     @classmethod
     def _current(cls, ordinal: int) -> Any:
