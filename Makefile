@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
 .PHONY: build run test test-all test-versions test-cuda-fake test-torch torch-wheels torch-programs interop lint lint-go format contract mutants fuzz soak faults trust \
-	bench gpu gpu-pack wheel sdist smoke clean
+	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -123,6 +123,11 @@ trust: build
 # BENCH="--rounds 9 --write docs/performance.md".
 bench: wheel
 	$(BIN)/python -m benchmarks.run $(BENCH)
+
+# The real torch on the host device beside plain CPU torch, in processes that take turns;
+# asserts nothing. For example BENCH="--rounds 9 --write docs/performance.md".
+bench-torch: build
+	$(BIN)/python -m benchmarks.torch_run $(BENCH)
 
 # All that needs a GPU: conformance, the suites, the benchmarks, questions to the
 # driver. Where Go is, it packs first; where no driver is, it says so and ends

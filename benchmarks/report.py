@@ -166,7 +166,7 @@ def platforms(results: dict[str, Any]) -> str:
     return "".join(f", {' '.join(name.split())}" for name in found if name)
 
 
-def insert(path: Path, text: str) -> None:
+def insert(path: Path, text: str, markers: tuple[str, str] = (BEGIN, END)) -> None:
     """Put the text between the markers of a file; a file that is missing is begun.
 
     Raises
@@ -174,11 +174,12 @@ def insert(path: Path, text: str) -> None:
     SystemExit
         If the file has no markers.
     """
+    begin, end = markers
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# Performance\n\n{BEGIN}\n{END}\n")
-    before, found, rest = path.read_text().partition(BEGIN)
-    _, ended, after = rest.partition(END)
+        path.write_text(f"# Performance\n\n{begin}\n{end}\n")
+    before, found, rest = path.read_text().partition(begin)
+    _, ended, after = rest.partition(end)
     if not (found and ended):
-        raise SystemExit(f"{path} has no {BEGIN} and {END}")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+        raise SystemExit(f"{path} has no {begin} and {end}")
+    path.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
