@@ -4,6 +4,7 @@
 #include "generator.h"
 #include "guard.h"
 #include "hooks.h"
+#include "host_accesses.h"
 #include "pinned.h"
 #include "python_functions.h"
 #include "takeover.h"
@@ -119,6 +120,15 @@ PyObject* pin_kind(PyObject*, PyObject* address) {
   });
 }
 
+PyObject* watch(PyObject*, PyObject* on) {
+  int value = PyObject_IsTrue(on);
+  if (value < 0) return nullptr;
+  return guarded([&]() -> PyObject* {
+    watch_host_accesses(value != 0);
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* counter_values(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     auto& all = counters();
@@ -200,6 +210,7 @@ PyMethodDef functions[] = {
     {"mem_get_info", mem_get_info, METH_VARARGS, "Free and total bytes of a device."},
     {"device_name", device_name, METH_VARARGS, "The runtime's name of a device."},
     {"pin_kind", pin_kind, METH_O, "0 for pageable memory, 1 for pinned, 2 for a device's."},
+    {"watch_host_accesses", watch, METH_O, "Declare what CPU operators read and write in pinned memory, or stop."},
     {"counters", counter_values, METH_NOARGS, "How many operators ran, and what made the host wait."},
     {"reset_counters", reset_counter_values, METH_NOARGS, "Set the counters to zero."},
     {"add_operator", add_operator, METH_O, "Serve one more operator, through its CPU kernel."},

@@ -54,13 +54,6 @@ bool about_other_layouts(const std::string& name) {
   return false;
 }
 
-bool makes_view(const c10::FunctionSchema& schema) {
-  for (const auto& result : schema.returns()) {
-    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
-  }
-  return false;
-}
-
 bool takes(const c10::FunctionSchema& schema, bool tensors) {
   for (const auto& argument : schema.arguments()) {
     auto text = argument.real_type()->str();
@@ -166,6 +159,19 @@ std::vector<std::string>& served_names() {
 }
 
 }  // namespace
+
+bool makes_view(const c10::FunctionSchema& schema) {
+  for (const auto& result : schema.returns()) {
+    if (result.alias_info() != nullptr && !result.alias_info()->isWrite()) return true;
+  }
+  return false;
+}
+
+void without_warnings(void (*register_kernels)()) {
+  NoWarnings quiet;
+  c10::WarningUtils::WarningHandlerGuard guard(&quiet);
+  register_kernels();
+}
 
 const std::vector<std::string>& served_operators() { return served_names(); }
 

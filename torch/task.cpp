@@ -1,5 +1,7 @@
 #include "task.h"
 
+#include "host_accesses.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/GradMode.h>
@@ -61,6 +63,7 @@ void run_checked(Task& task) {
 // On a thread of the runtime, without the GIL.
 int run(void* argument, char* text, size_t room) {
   auto& task = *static_cast<Task*>(argument);
+  WithoutHostAccesses on_a_stream;
   try {
     run_checked(task);
     return 0;

@@ -41,6 +41,8 @@ __all__ = [
 #: Folder of the package, with a separator at its end.
 ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
+#: The redirection of the real torch, which is no part of the dialect that mirrors it.
+_REDIRECT = os.path.join(ROOT, "torch", "_redirect") + os.sep
 _DIALECTS = frozenset({"torch", "paddle", "mindspore", "cupy", "acl"})
 # Frames from here on outward belong to whoever runs the program.
 _RUNNERS = (
@@ -56,6 +58,22 @@ class RealTorch:
         self.dialect = ""  #: ``torch.cuda`` then
         #: Returns address, size and name of the memory that its modules own.
         self.parameters: Callable[[], list[tuple[int, int, str]]] = list
+        self._declare: Callable[[bool], None] | None = None
+        self._sanitizing = False
+
+    def sanitizing(self, on: bool) -> None:
+        """Have the host's accesses to pinned tensors declared while a sanitizer is on."""
+        self._sanitizing = on
+        if self._declare is not None:
+            self._declare(on)
+
+    def declaring(self, declare: Callable[[bool], None] | None) -> None:
+        """Set what switches such declarations on and off; None: nothing does."""
+        if self._declare is not None and self._sanitizing:
+            self._declare(False)
+        self._declare = declare
+        if declare is not None and self._sanitizing:
+            declare(True)
 
 
 real_torch = RealTorch()
@@ -166,6 +184,8 @@ def dialect_of(site: int) -> str:
     for frame in stack(site):
         if not is_own(frame.file):
             break
+        if frame.file.startswith(_REDIRECT):
+            return real_torch.dialect
         first = frame.file[len(ROOT) :].split(os.sep)[0].removesuffix("x")  # cupyx is cupy's
         found = first if first in _DIALECTS else found
     return found

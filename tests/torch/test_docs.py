@@ -65,6 +65,15 @@ def test_the_line_of_the_report_makes_it_go_away(tmp_path: Path) -> None:
     assert done.stdout == "0 0.0\n1 1.0\n2 2.0\n"
 
 
+def test_the_report_about_reading_too_early_is_that_of_the_page(tmp_path: Path) -> None:
+    (source,) = (text for text in blocks("docs/torch.md", "python") if text.startswith("# file: early.py\n"))
+    (tmp_path / "early.py").write_text(source.removeprefix("# file: early.py\n"))
+    command = [sys.executable, "-m", "halstream", "run", "--torch", "--sanitize", "early.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=os.environ)
+    (shown,) = (text for text in blocks("docs/torch.md", "text") if "early.py:" in text)
+    assert done.returncode == 1 and shown in done.stderr + "\n", done.stderr
+
+
 def test_the_other_programs_of_the_page_run(tmp_path: Path) -> None:
     for text in blocks("docs/torch.md", "python"):
         if "# file: " not in text:

@@ -144,7 +144,7 @@ def stream_name(f: Finding, access: Access) -> str:
     own = _own_name(f, access)
     if own or access.stream:
         return own or f"<stream {access.stream}>"
-    if access.device > 0 or f.first.device != f.second.device:
+    if access.device > 0 or len({one.device for one in (f.first, f.second) if not one.host}) > 1:
         # Without a number it is that of the current device.
         words = _WORDS[f.dialect].default_of or "<the default stream of device {d}>"
         return words.format(d=access.device)

@@ -138,6 +138,11 @@ def _why(f: Finding) -> str:
     return why
 
 
+def _call(access: Access) -> tuple[object, ...]:
+    """Return what tells the calls of a program apart: a library may read one thing in several places."""
+    return (access.frames if access.host else access.site), access.kind, access.operation
+
+
 _NAMES = (
     ("race", "unordered access", "unordered accesses"),
     ("refill", "refill of pinned memory", "refills of pinned memory"),
@@ -172,7 +177,7 @@ class Report:
 
     def _add(self, finding: Finding) -> None:
         first, second = finding.first, finding.second
-        key = (finding.category, first.site, first.kind, first.operation, second.site, second.kind, second.operation)
+        key = (finding.category, *_call(first), *_call(second))
         with self._lock:
             known = self._places.setdefault(key, len(self._found))
             if known == len(self._found) or not (first.site and second.site):

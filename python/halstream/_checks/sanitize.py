@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
-from .. import _native
+from .. import _native, _sites
 from .._core import _hostfunc
 from .._errors import ForkError, InvalidValueError, UnorderedAccessError
 from .._records import CheckRecord, FindingRecord, decode
@@ -54,6 +54,8 @@ class _Scope:
     def take(self, finding: Finding) -> None:
         if not self.observe and (finding.first.observed or finding.second.observed):
             return
+        if finding.category == "timing" and finding.first.host and finding.dialect == "torch.cuda":
+            return  # threads of torch programs hand tensors to each other by queues, which the runtime cannot see
         if self.rules.suppress(finding.category, finding.places()):
             self.report.suppressed += 1
         else:
@@ -75,6 +77,7 @@ def _open(scope: _Scope) -> None:
         else:
             _native.check_start(flags)
             _hostfunc.keep = _kept.keep
+            _sites.real_torch.sanitizing(True)
         _scopes.append(scope)
 
 
@@ -94,6 +97,7 @@ def _close(scope: _Scope) -> None:
                 scope.report.dropped = counts["dropped"]
                 _native.check_stop()
                 _hostfunc.keep = None
+                _sites.real_torch.sanitizing(False)
                 _kept.forget()
 
 

@@ -41,6 +41,7 @@ class Redirection:
         """
         if self.already or _process.redirection is not self:
             return
+        _sites.real_torch.declaring(None)
         self._patches.undo()
         _sites.real_torch.dialect = ""
         _sites.real_torch.parameters = list
@@ -120,8 +121,8 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         wheel.refuse_used(torch)
         wheel.refuse_gpu(torch, instead_of_gpu)
         _use_host()
+    from . import host_accesses, module_names, parameters, runtime_names, storages
     from . import module as _module
-    from . import module_names, parameters, runtime_names, storages
 
     module = _module.load(torch)
     if not _process.pid:
@@ -139,6 +140,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         raise
     _sites.real_torch.dialect = "torch.cuda"
     _sites.real_torch.parameters = parameters.names
+    _sites.real_torch.declaring(host_accesses.HostAccesses(torch, module).switch)
     _process.redirection = Redirection(patches, already=False)
     return _process.redirection
 

@@ -1,0 +1,207 @@
+"""What the sanitizer sees of the host's own reads and writes of pinned tensors."""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import pytest
+
+
+def _numpy(name: str) -> Callable[[Any], Any]:
+    def read(x: Any) -> Any:
+        import numpy
+
+        return getattr(numpy, name)(x)
+
+    return read
+
+
+READS: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: x.sum(),
+    "item": lambda x: x[1].item(),
+    "bool": lambda x: bool(x[1] > 0),
+    "iteration": lambda x: [float(one) for one in x],
+    "format": lambda x: f"{x[1]:.2f}",
+    "repr": repr,
+    "tolist": lambda x: x.tolist(),
+    "storage.tolist": lambda x: x.untyped_storage().tolist(),
+    "numpy()": lambda x: x.numpy(),
+    "numpy.asarray": _numpy("asarray"),
+    "numpy.from_dlpack": _numpy("from_dlpack"),
+    "clone": lambda x: x.clone(),
+    "deepcopy": copy.deepcopy,
+    "pickle": pickle.dumps,
+    "arithmetic": lambda x: x * 2 + 1,
+    "copy to another": lambda x: x.new_zeros(4).copy_(x),
+}
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "fill_": lambda x: x.fill_(3),
+    "copy_": lambda x: x.copy_(x.new_ones(4)),
+    "add_": lambda x: x.add_(1),
+    "index": lambda x: x.__setitem__(2, 9.0),
+    "zero_": lambda x: x[1:3].zero_(),
+}
+
+
+def _races(work: Callable[[], Any]) -> list[Any]:
+    with hs.sanitize(on="collect") as report:
+        work()
+        hs.synchronize()
+    assert not report.by_host_timing
+    return list(report)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_reading_a_copy_before_it_is_done_is_reported(torch: Any, name: str) -> None:
+    x = torch.arange(4.0, device="cuda")
+
+    def work(wait: bool) -> None:
+        y = x.to("cpu", non_blocking=True)
+        assert y.is_pinned()
+        if wait:
+            torch.cuda.current_stream().synchronize()
+        READS[name](y)
+
+    (found,) = _races(lambda: work(wait=False))
+    assert (found.first.operation, found.second.kind) == ("aten::copy_", "host read")
+    assert found.fix == "torch.cuda.default_stream().synchronize()"
+    assert not _races(lambda: work(wait=True))
+
+
+def test_torch_save_of_a_pending_copy_is_reported(torch: Any) -> None:
+    x = torch.arange(4.0, device="cuda")
+    (found,) = _races(lambda: torch.save({"x": x.to("cpu", non_blocking=True)}, io.BytesIO()))
+    assert found.second.kind == "host read"
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_refilling_a_pinned_source_before_its_copy_is_done_is_reported(torch: Any, name: str) -> None:
+    s = torch.cuda.Stream()
+    x = torch.ones(4).pin_memory()
+
+    def work(wait: bool) -> None:
+        with torch.cuda.stream(s):
+            there = x.to("cuda", non_blocking=True)
+            copied = s.record_event()
+        if wait:
+            copied.synchronize()
+        WRITES[name](x)
+        del there
+
+    (found,) = _races(lambda: work(wait=False))
+    assert (found.first.operation, found.first.write, found.second.kind) == ("aten::copy_", False, "host write")
+    assert found.fix == "s.synchronize()"
+    assert not _races(lambda: work(wait=True))
+
+
+def test_only_the_bytes_that_both_touch_count(torch: Any) -> None:
+    x, y = torch.arange(4.0, device="cuda"), torch.zeros(8).pin_memory()
+
+    def work(read: slice) -> None:
+        y[4:].copy_(x, non_blocking=True)
+        y[read].sum()
+
+    assert not _races(lambda: work(slice(0, 4)))
+    (found,) = _races(lambda: work(slice(3, 5)))
+    assert (found.start - y.data_ptr(), found.nbytes) == (16, 4)
+
+
+def test_a_copy_to_pageable_memory_has_been_made_when_it_returns(torch: Any) -> None:
+    x, y = torch.arange(4.0, device="cuda"), torch.zeros(4)
+
+    def work() -> None:
+        torch.cuda._sleep(20_000_000)
+        y.copy_(x, non_blocking=True)
+        assert y.tolist() == [0, 1, 2, 3]
+
+    assert not _races(work)
+
+
+def test_views_and_sizes_read_nothing(torch: Any) -> None:
+    x = torch.arange(4.0, device="cuda")
+
+    def work() -> None:
+        y = x.to("cpu", non_blocking=True)
+        assert y.view(2, 2).t()[0].shape == (2,) and y.is_pinned() and torch.empty_like(y).numel() == 4
+        y.to("cuda", non_blocking=True).add_(1)  # in the order of the stream
+
+    assert not _races(work)
+
+
+def test_a_thread_that_reads_without_waiting_is_reported(torch: Any) -> None:
+    x = torch.arange(4.0, device="cuda")
+
+    def work(wait: bool) -> None:
+        y = x.to("cpu", non_blocking=True)
+        done = torch.cuda.Event()
+        done.record()
+
+        def read() -> None:
+            if wait:
+                done.synchronize()
+            y.tolist()
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join(10)
+
+    (found,) = _races(lambda: work(wait=False))
+    assert found.second.kind == "host read" and found.second.frames[0].function.endswith("read")
+    assert not _races(lambda: work(wait=True))
+
+
+def test_a_loader_that_pins_its_batches_on_a_thread_is_clean(torch: Any) -> None:
+    data = torch.utils.data.TensorDataset(torch.arange(32.0).view(8, 4))
+
+    def work() -> None:
+        total = torch.zeros(4, device="cuda")
+        for (batch,) in torch.utils.data.DataLoader(data, batch_size=2, num_workers=0, pin_memory=True):
+            assert batch.is_pinned()
+            total += batch.to("cuda", non_blocking=True).sum(0)
+        assert total.sum().item() == sum(range(32))
+
+    assert not _races(work)
+
+
+PROGRAM = """
+import halstream as hs
+import halstream.torch.cuda_on_host
+import torch
+
+def watched():
+    return torch._C._dispatch_has_kernel_for_dispatch_key("aten::add.Tensor", "BackendSelect")
+
+assert not watched() and torch.Tensor.tolist is torch._C.TensorBase.tolist
+with hs.sanitize():
+    assert watched() and torch.Tensor.tolist is not torch._C.TensorBase.tolist
+    assert torch.arange(4.0).pin_memory().tolist() == [0, 1, 2, 3]
+assert torch.Tensor.tolist is torch._C.TensorBase.tolist and "numpy" not in vars(torch.Tensor)
+"""
+
+
+def test_nothing_is_looked_at_without_a_sanitizer(program: Any) -> None:
+    done = program(PROGRAM)
+    assert done.returncode == 0, done.stderr
+
+
+LATE = """
+import halstream.torch.cuda_on_host
+import torch
+
+x = torch.arange(4.0, device="cuda")
+y = x.to("cpu", non_blocking=True)
+y.tolist()
+"""
+
+
+def test_a_sanitizer_that_began_before_the_redirection_sees_them(program: Any) -> None:
+    done = program(LATE, env={**os.environ, "HALSTREAM_SANITIZE": "1"})
+    assert "the host reads" in done.stderr, done.stderr
