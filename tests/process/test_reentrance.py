@@ -183,3 +183,34 @@ def test_a_finalizer_may_call_the_runtime_while_its_thread_loads_it(child: Child
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "called\ndone\n"
+
+
+def test_two_threads_enqueue_their_first_functions_at_the_same_time(child: Child) -> None:
+    """The one that comes second finds the methods of streams replaced already."""
+    done = child(
+        """
+    import threading
+
+    import halstream as hs
+    from halstream._core import _hostfunc
+
+    ran, x = [], hs.zeros(4)
+    stream, install = hs.Stream(), _hostfunc._install
+
+    def second() -> None:
+        _hostfunc._install = install
+        first = threading.Thread(target=stream.call, args=(ran.append, 1))
+        first.start()
+        first.join()
+        install()
+
+    _hostfunc._install = second
+    stream.call(ran.append, 2)
+    stream.call(ran.append, 3, reads=[x])
+    stream.call_many([(ran.append, x)])
+    stream.synchronize()
+    print(ran[:3], len(ran))
+    """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[1, 2, 3] 4\n"

@@ -44,8 +44,10 @@ arguments: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], di
 # The types of arguments for which it must be asked.
 special: tuple[type, ...] = ()
 
-#: The class whose methods the extension replaces by its own; set by _work.py.
-stream_class: type | None = None
+# The class whose methods the extension replaces by its own, and those methods as Python has them;
+# see set_stream_class.
+_stream_class: type | None = None
+_methods: MappingProxyType[str, Any] = MappingProxyType({})
 # The parameters of those methods.
 _SIGNATURES: Final = MappingProxyType(
     {
@@ -57,6 +59,14 @@ _SIGNATURES: Final = MappingProxyType(
 
 # Set while a sanitizer is on: is given what functions on streams work on.
 keep: Callable[[Any], None] | None = None
+
+
+def set_stream_class(cls: type) -> None:
+    """Let the extension's methods take the place of those of `cls` when the first function is enqueued."""
+    global _stream_class, _methods
+    # Looked up now: threads that enqueue the first functions at the same time replace them more than once.
+    _stream_class = cls
+    _methods = MappingProxyType({name: vars(cls)[name] for name in _SIGNATURES})
 
 
 def set_arguments(
@@ -226,9 +236,9 @@ def _start() -> None:
 def _install() -> None:
     """Exchange functions with the extension, whose methods take the place of those of streams."""
     global _c
-    assert stream_class is not None
+    assert _stream_class is not None
     table: dict[str, Any] = {
-        "class": stream_class,
+        "class": _stream_class,
         "handle": _handles.StreamBase,
         "spawn": _thread,
         "report": _report_number,
@@ -236,12 +246,11 @@ def _install() -> None:
         "nothing": _nothing,
     }
     for name, signature in _SIGNATURES.items():
-        function = vars(stream_class)[name]
-        table[f"slow_{name}"] = function
-        table[f"doc_{name}"] = f"{name}($self, {signature})\n--\n\n{function.__doc__}"
+        table[f"slow_{name}"] = _methods[name]
+        table[f"doc_{name}"] = f"{name}($self, {signature})\n--\n\n{_methods[name].__doc__}"
     _native.dispatch_install(id(table))
     for name in _SIGNATURES:
-        setattr(stream_class, name, table[name])
+        setattr(_stream_class, name, table[name])
     _c = SimpleNamespace(**table)
     _c.set_special(special)
 

@@ -212,7 +212,7 @@ class Work(Base):
             raise self._fail(exc, "delay") from None
 
 
-_hostfunc.stream_class = Work
+_hostfunc.set_stream_class(Work)
 
 
 def native_address(function: Any) -> int | None:
