@@ -2,9 +2,10 @@
 
 Usage: python tools/torch_env.py [--torch VERSION] [--only-install] [PYTEST ARGUMENTS]
 
-The environment, build/torch-VERSION, stays for the next run, and so does the compiled module
-(build/torch-cache). On x86_64 PyPI has torch for CUDA only, which is 5 GB installed; a smaller one can
-be chosen by pip's own settings, for example PIP_EXTRA_INDEX_URL. No GPU is needed or used.
+The environment, build/torch-VERSION, stays for the next run, and so do the compiled module
+(build/torch-cache) and its object files (build/torch-objects). On x86_64 PyPI has torch for CUDA only,
+which is 5 GB installed; a smaller one can be chosen by pip's own settings, for example
+PIP_EXTRA_INDEX_URL. No GPU is needed or used.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def settings() -> dict[str, str]:
     # Nothing else of this tree is on the path: its folder torch/ would pass for a package.
     path = os.pathsep.join([str(ROOT / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
     own = {"PYTHONPATH": path, "HALSTREAM_CACHE_DIR": str(BUILD / "torch-cache"), "HALSTREAM_TORCH_TESTS": "1"}
+    own["HALSTREAM_TORCH_OBJECTS"] = str(BUILD / "torch-objects")
     return {**os.environ, **own, "CUDA_VISIBLE_DEVICES": "-1"}
 
 

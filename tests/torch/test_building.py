@@ -87,6 +87,19 @@ def test_another_source_another_build(machine: Machine) -> None:
     assert len(machine.left()) == 2
 
 
+def test_kept_objects_are_compiled_again_when_their_text_changed(machine: Machine, tmp_path: Path) -> None:
+    (machine.sources / "other.cpp").write_text('#include "other.h"\nint other() { return value; }\n')
+    (machine.sources / "other.h").write_text("inline int value = 1;\n")
+    objects = {"HALSTREAM_TORCH_OBJECTS": str(tmp_path / "objects")}
+    assert "2 of 2 files compiled" in machine.build(**objects)[2]
+    (machine.sources / "other.h").write_text("inline int value = 2;\n")
+    code, out, err = machine.build(**objects)
+    assert code == 0 and out.startswith("True ") and "1 of 1 files compiled" in err, err
+    shutil.rmtree(machine.cache)
+    code, out, err = machine.build(**objects)
+    assert code == 0 and out.startswith("True ") and "compiled," not in err, err
+
+
 def test_two_processes_build_once(machine: Machine) -> None:
     processes = [machine.start(), machine.start()]
     found = [process.communicate(timeout=240) for process in processes]

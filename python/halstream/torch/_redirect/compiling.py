@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from . import objects as _objects
 from .errors import RedirectError
 from .sources import MODULE, Compiler, files, sources
 
@@ -64,6 +65,11 @@ def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, sa
     say : function
         Called with lines about the progress.
 
+    Notes
+    -----
+    Who works on the sources names a folder in ``HALSTREAM_TORCH_OBJECTS``: what is compiled is kept there, and
+    only files that changed, or whose headers did, are compiled again.
+
     Returns
     -------
     Path
@@ -79,16 +85,18 @@ def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, sa
     extension: Any = importlib.import_module("torch.utils.cpp_extension")
     folders = [folder, include, *extension.include_paths("cpu"), sysconfig.get_paths()["include"]]
     options = [*flags(torch), *(f"-I{path}" for path in folders)]
-    options += _precompiled([*compiler.command, *options], folder, work, say)
-    objects = [work / f"{number}.o" for number in range(len(units))]
-    commands = [
-        [*compiler.command, *options, "-c", str(unit), "-o", str(made)]
-        for unit, made in zip(units, objects, strict=True)
-    ]
-    _run_all(commands, [unit.name for unit in units], say)
+    kept = _objects.kept([folder, include], [torch.__version__, sys.version, compiler.identity, *flags(torch)])
+    headers = _headers(folder)
+    options += _precompiled([*compiler.command, *options], headers, kept.headers(headers) if kept else work, say)
+    objects = {unit: work / f"{number}.o" for number, unit in enumerate(units)}
+    changed = [unit for unit in units if kept is None or not kept.take(unit, objects[unit])]
+    commands = [[*compiler.command, *options, "-c", str(unit), "-o", str(objects[unit])] for unit in changed]
+    _run_all(commands, [unit.name for unit in changed], say)
+    for unit in changed if kept else ():
+        kept.put(unit, objects[unit])
     target = work / f"{MODULE}.so"
     libraries = Path(torch.__file__).parent / "lib"
-    link = [*compiler.command, "-shared", "-o", str(target), *map(str, objects), f"-L{libraries}"]
+    link = [*compiler.command, "-shared", "-o", str(target), *map(str, objects.values()), f"-L{libraries}"]
     link += [f"-l{name}" for name in ("c10", "torch_cpu", "torch", "torch_python")]
     if sys.platform == "darwin":
         link += ["-undefined", "dynamic_lookup"]
@@ -96,26 +104,37 @@ def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, sa
     return target
 
 
-def _precompiled(command: list[str], folder: Path, work: Path, say: Callable[[str], object]) -> list[str]:
-    """Compile the headers of torch that the sources include, once for all files; return the option that uses them."""
+def _headers(folder: Path) -> list[str]:
+    """Return the headers of torch that the sources include."""
     named: set[str] = set()
     for path in files(folder):
         named.update(re.findall(r"(?m)^#include (<(?:ATen|c10|torch)/[^>]+>)", path.read_text()))
-    header = work / "torch_headers.h"
-    lines = ["#include <Python.h>", *(f"#include {name}" for name in sorted(named))]
-    header.write_text("\n".join([*lines, ""]))
+    return sorted(named)
+
+
+def _precompiled(command: list[str], headers: list[str], place: Path, say: Callable[[str], object]) -> list[str]:
+    """Compile the headers of torch once for all files, if `place` lacks that; return the option that uses them."""
+    header = place / "torch_headers.h"
+    compiled = Path(f"{header}.gch")  # clang finds a file of this name, too
+    use = ["-include", str(header)]
+    if compiled.exists():
+        return use
+    header.write_text("\n".join(["#include <Python.h>", *(f"#include {name}" for name in headers), ""]))
     began = time.monotonic()
+    new = place / f"new-{os.getpid()}"
     try:
-        # clang finds a file of this name, too.
-        _run([*command, "-x", "c++-header", str(header), "-o", f"{header}.gch"], "torch's headers")
+        _run([*command, "-x", "c++-header", str(header), "-o", str(new)], "torch's headers")
     except RedirectError:
-        Path(f"{header}.gch").unlink(missing_ok=True)
+        new.unlink(missing_ok=True)
         return []  # every file compiles them itself, and names the error
+    new.replace(compiled)
     say(f"headers compiled, {time.monotonic() - began:.0f} s")
-    return ["-include", str(header)]
+    return use
 
 
 def _run_all(commands: Sequence[list[str]], names: Sequence[str], say: Callable[[str], object]) -> None:
+    if not commands:
+        return
     began = time.monotonic()
     with ThreadPoolExecutor(_workers(len(commands))) as pool:
         # The largest files take longest: first.
