@@ -279,4 +279,38 @@
 //     for the process.
 //   - T5: A stream is current on its own device only.
 //   - T6: Deleting or closing the current stream is safe.
+//
+// # PyTorch's CUDA device (Python)
+//
+//   - F1: An operator on CUDA tensors is enqueued on the current stream of their
+//     device, and the call returns. One whose results' shapes or values the host
+//     needs (nonzero, item) waits for that stream.
+//   - F2: It is listed with the bytes that its schema says it reads and writes; of
+//     a view these are the view's.
+//   - F3: Numbers, and CPU tensors where CUDA takes them, take part with their
+//     values at the call.
+//   - F4: Wrong shapes, types and devices are errors of the call. What fails in a
+//     kernel is an error of the next wait for its stream, once, and names the
+//     operator. A wait that fails cancels nothing.
+//   - F5: Backward runs an operator on the stream of its forward, and waits for the
+//     stream on which its gradient was made. After backward() the current stream
+//     has waited for the streams of all leaves.
+//   - F6: A copy with non_blocking between pinned and device memory returns at
+//     once. From pageable memory the values at the call are copied. A copy to
+//     pageable memory, and every copy without non_blocking, returns when it is done.
+//   - F7: Device memory that is dropped can be given out again on its own stream at
+//     once; what record_stream named has to end first.
+//   - F8: Pinned memory that is dropped is not given out before the copies that use
+//     it are done.
+//   - F9: Random numbers follow from the seed of their generator and the order of
+//     the calls, not from when operators run. CPU generators take no part.
+//   - F10: A copy between devices waits for the current streams of both, and both
+//     wait for it.
+//   - F11: Each thread has its own current stream on each device. torch.cuda.Stream()
+//     takes one of 32 of its priority, which are non-blocking.
+//   - F12: In a forked child every use of the device is torch's error; CPU tensors
+//     work.
+//   - F13: CPU tensors are what they are without the redirection. Undoing it gives
+//     torch its names back; a second one changes nothing.
+//   - F14: A process that exits with operators pending ends, with its own code.
 package hal

@@ -3,7 +3,7 @@
 Usage: python tools/contract.py [--check]
 
 Reads the numbered clauses of hal/doc.go, the Go cases of hal/haltest, hal/host,
-hal/order and pybuild, and the tests of tests/conformance, tests/capi and tests/trust;
+hal/order and pybuild, and the tests of tests/conformance, tests/capi, tests/trust and tests/torch;
 and, for each dialect, the number of rows of its checklist, the rows that tests name
 by ``pytest.mark.row``, and the rows left out with a reason. Writes docs/contract.md
 and docs/coverage.md. With ``--check`` nothing is written, and a file that would
@@ -102,7 +102,7 @@ def tests_of(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunct
 
 def python_tests() -> Iterator[tuple[str, str]]:
     """Yield (id, test name) of the conformance suite in Python."""
-    folders = (ROOT / "tests" / folder for folder in ("conformance", "capi", "trust"))
+    folders = (ROOT / "tests" / folder for folder in ("conformance", "capi", "trust", "torch"))
     for path in sorted(path for folder in folders for path in folder.rglob("test_*.py")):
         for name, _ in tests_of(path):
             if found := re.search(r"test_([A-Z]\d+)_", name):

@@ -35,8 +35,8 @@ class Copy {
 
  private:
   // Runs `to.copy_(from)` on the stream.
-  std::unique_ptr<Task> task(const at::Tensor& to, const at::Tensor& from) {
-    auto task = std::make_unique<Task>();
+  TaskPointer task(const at::Tensor& to, const at::Tensor& from) {
+    auto task = new_task();
     task->op = &copy_operator();
     task->stack = {to, from, false};
     return task;

@@ -46,7 +46,7 @@ class Call {
   MetadataKey key_;
   bool has_key_ = true;
   std::shared_ptr<const Metadata> metadata_;
-  std::unique_ptr<Task> task_ = std::make_unique<Task>();
+  TaskPointer task_ = new_task();
   Ranges ranges_;
   bool listening_ = false;
 };
@@ -277,7 +277,7 @@ void Call::wait_for_results(Stack& results) {
     op->substitute = &already_run;
     return op;
   }();
-  auto upload_task = std::make_unique<Task>();
+  auto upload_task = new_task();
   upload_task->op = copy_of_result;
   Ranges written;
   for (size_t r = 0; r < op_.returns.size(); r++) {

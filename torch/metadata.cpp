@@ -153,20 +153,36 @@ void MetadataCache::insert(const MetadataKey& key, uint64_t hash, std::shared_pt
   entries_[hash] = {key.words().vec(), std::move(metadata)};
 }
 
+static void call_on(Stack& stack, const Operator& op, c10::ArrayRef<c10::IValue> arguments, bool on_cpu) {
+  stack.reserve(arguments.size());
+  for (const auto& value : arguments) stack.push_back(meta_value(value, on_cpu));
+  // A mode that the program has set (a TorchDispatchMode) saw the operator already.
+  c10::impl::ExcludeDispatchKeyGuard without_modes(c10::python_ks);
+  at::AutoDispatchBelowADInplaceOrView without_autograd;
+  if (op.substitute != nullptr) {
+    op.substitute(stack, 0);
+  } else {
+    op.handle.callBoxed(stack);
+  }
+}
+
+// Raises what the CPU kernel says about tensors of these sizes and types: its texts are those of CUDA's kernels,
+// unlike those of the meta functions in Python.
+static void raise_error_of_kernel(const Operator& op, c10::ArrayRef<c10::IValue> arguments) {
+  if (op.random) return;
+  Stack stack;
+  try {
+    call_on(stack, op, arguments, true);
+  } catch (const c10::LinAlgError&) {
+    return;  // about the zeros that stand for the values
+  }
+}
+
 std::shared_ptr<const Metadata> infer(const Operator& op, c10::ArrayRef<c10::IValue> arguments) {
   auto metadata = std::make_shared<Metadata>();
   Stack stack;
-  stack.reserve(arguments.size());
-  for (const auto& value : arguments) stack.push_back(meta_value(value, op.shapes_from_cpu));
   try {
-    // A mode that the program has set (a TorchDispatchMode) saw the operator already.
-    c10::impl::ExcludeDispatchKeyGuard without_modes(c10::python_ks);
-    at::AutoDispatchBelowADInplaceOrView without_autograd;
-    if (op.substitute != nullptr) {
-      op.substitute(stack, 0);
-    } else {
-      op.handle.callBoxed(stack);
-    }
+    call_on(stack, op, arguments, op.shapes_from_cpu);
     for (const auto& value : stack) {
       if (value.isTensor()) {
         metadata->lengths.push_back(-1);
@@ -188,6 +204,7 @@ std::shared_ptr<const Metadata> infer(const Operator& op, c10::ArrayRef<c10::IVa
     metadata->known = false;
     metadata->raised = true;
   }
+  if (metadata->raised) raise_error_of_kernel(op, arguments);
   if (!metadata->known) {
     metadata->outputs.clear();
     metadata->lengths.clear();

@@ -60,6 +60,24 @@ void run_checked(Task& task) {
   if (!task.waited_for) copy_results(task);
 }
 
+// Called while an exception is handled: writes its text, or keeps it for the caller who waits.
+int failed(Task& task, char* text, size_t room) {
+  if (task.waited_for) {
+    task.failure = std::current_exception();
+    return 0;
+  }
+  try {
+    throw;
+  } catch (const c10::Error& error) {
+    snprintf(text, room, "%s", error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    snprintf(text, room, "%s", error.what());
+  } catch (...) {
+    snprintf(text, room, "the kernel threw something that is no std::exception");
+  }
+  return 1;
+}
+
 // On a thread of the runtime, without the GIL.
 int run(void* argument, char* text, size_t room) {
   auto& task = *static_cast<Task*>(argument);
@@ -67,23 +85,12 @@ int run(void* argument, char* text, size_t room) {
   try {
     run_checked(task);
     return 0;
-  } catch (const c10::Error& error) {
-    if (task.waited_for) {
-      task.failure = std::current_exception();
-      return 0;
-    }
-    snprintf(text, room, "%s", error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    if (task.waited_for) {
-      task.failure = std::current_exception();
-      return 0;
-    }
-    snprintf(text, room, "%s", error.what());
+  } catch (...) {
+    return failed(task, text, room);
   }
-  return 1;
 }
 
-void release(void* argument) { delete static_cast<Task*>(argument); }
+void release(void* argument) { DropTask()(static_cast<Task*>(argument)); }
 
 void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t site) {
   halstream_operation operation{};
@@ -94,20 +101,22 @@ void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t sit
   operation.count = ranges.size();
   operation.run = &run;
   operation.argument = task;
-  operation.release = task->waited_for ? nullptr : &release;
+  operation.release = &release;
   check(core->enqueue(stream, &operation));
 }
 
 }  // namespace
 
-void enqueue(halstream_id stream, std::unique_ptr<Task> task, const Ranges& ranges, uint32_t site) {
+void enqueue(halstream_id stream, TaskPointer task, const Ranges& ranges, uint32_t site) {
   enqueue(stream, task.get(), ranges, site);
   task.release();
 }
 
 void run_and_wait(halstream_id stream, Task& task, const Ranges& ranges, uint32_t site) {
   task.waited_for = true;
-  enqueue(stream, &task, ranges, site);
+  task.owners.fetch_add(1);
+  TaskPointer of_the_stream(&task);
+  enqueue(stream, std::move(of_the_stream), ranges, site);
   synchronize_stream(stream);
   if (task.failure) std::rethrow_exception(task.failure);
 }

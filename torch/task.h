@@ -4,7 +4,9 @@
 #include "alias.h"
 #include "operators.h"
 
+#include <atomic>
 #include <exception>
+#include <memory>
 
 namespace halstream_torch {
 
@@ -15,13 +17,23 @@ struct Task {
   c10::SmallVector<at::Tensor, 2> outputs;  // where results go; undefined ones are not wanted
   bool random = false;
   uint64_t seed = 0;
-  // The caller waits: results and exceptions stay here, and the caller frees the task.
+  // The caller waits: results and exceptions stay here.
   bool waited_for = false;
   std::exception_ptr failure;
+  // A caller whose wait ends with an error goes on while the stream still has the task.
+  std::atomic<int> owners{1};
 };
 
-// Gives the task to the stream. The stream owns it from now on, unless it is waited for.
-void enqueue(halstream_id stream, std::unique_ptr<Task> task, const Ranges& ranges, uint32_t site);
+struct DropTask {
+  void operator()(Task* task) const {
+    if (task->owners.fetch_sub(1) == 1) delete task;
+  }
+};
+using TaskPointer = std::unique_ptr<Task, DropTask>;
+inline TaskPointer new_task() { return TaskPointer(new Task()); }
+
+// Gives the task to the stream, which owns it from now on.
+void enqueue(halstream_id stream, TaskPointer task, const Ranges& ranges, uint32_t site);
 
 // Runs the task in stream order and waits; raises what the kernel raised. Afterwards `task.stack` has the results.
 void run_and_wait(halstream_id stream, Task& task, const Ranges& ranges, uint32_t site);

@@ -25,7 +25,7 @@ with torch.cuda.stream(s):
     ids=["before torch", "after torch", "by the function"],
 )  # fmt: skip
 @pytest.mark.parametrize("end", ["", "torch.cuda.synchronize()", "import os, sys; sys.exit(0)", "del x, y"])
-def test_a_program_ends_well_with_work_pending(program: Any, imports: str, end: str) -> None:
+def test_F14_a_program_ends_well_with_work_pending(program: Any, imports: str, end: str) -> None:
     done = program(f"{imports}\n{WORK}\ntorch.cuda._sleep(20_000_000)\nprint('done')\n{end}\n")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
@@ -44,7 +44,7 @@ def test_objects_outlive_the_interpreters_atexit(program: Any) -> None:
     assert (done.returncode, done.stdout) == (0, "4.0\n"), done.stderr
 
 
-def test_a_second_redirection_says_so_and_changes_nothing(program: Any) -> None:
+def test_F13_a_second_redirection_says_so_and_changes_nothing(program: Any) -> None:
     done = program(
         """
         import halstream.torch as ht
@@ -58,7 +58,7 @@ def test_a_second_redirection_says_so_and_changes_nothing(program: Any) -> None:
     assert done.stdout == "False True\nTrue\n", done.stderr
 
 
-def test_undoing_gives_torch_its_names_back(program: Any) -> None:
+def test_F13_undoing_gives_torch_its_names_back(program: Any) -> None:
     done = program(
         """
         import torch
@@ -81,7 +81,7 @@ def test_undoing_gives_torch_its_names_back(program: Any) -> None:
     assert done.stdout == "undone\n", done.stderr
 
 
-def test_cpu_tensors_are_what_they_were(program: Any) -> None:
+def test_F13_cpu_tensors_are_what_they_were(program: Any) -> None:
     done = program(
         """
         import torch
@@ -99,7 +99,7 @@ def test_cpu_tensors_are_what_they_were(program: Any) -> None:
     assert done.stdout == "same\n", done.stderr
 
 
-def test_a_forked_child_gets_torchs_own_error(program: Any) -> None:
+def test_F12_a_forked_child_gets_torchs_own_error(program: Any) -> None:
     done = program(
         """
         import halstream.torch.cuda_on_host
@@ -125,7 +125,7 @@ def test_a_forked_child_gets_torchs_own_error(program: Any) -> None:
     assert "spawn" in error and (cpu, parent) == ("[2.0, 2.0]", "[1.0, 1.0]")
 
 
-def test_workers_of_a_data_loader_may_be_forked(program: Any) -> None:
+def test_F12_workers_of_a_data_loader_may_be_forked(program: Any) -> None:
     done = program(
         """
         import halstream.torch.cuda_on_host
@@ -139,7 +139,7 @@ def test_workers_of_a_data_loader_may_be_forked(program: Any) -> None:
     assert (done.returncode, done.stdout) == (0, "[6.0, 22.0]\n"), done.stderr
 
 
-def test_a_redirection_in_a_forked_child_is_refused(program: Any) -> None:
+def test_F12_a_redirection_in_a_forked_child_is_refused(program: Any) -> None:
     done = program(
         """
         import os, sys
