@@ -1,6 +1,7 @@
 // The module `halstream_torch_device`: what the Python side calls.
 #include "allocator.h"
 #include "counters.h"
+#include "distributed.h"
 #include "generator.h"
 #include "guard.h"
 #include "hooks.h"
@@ -44,6 +45,7 @@ PyObject* install(PyObject*, PyObject* capsule) {
     install_device_allocator();
     install_device_guard();
     install_hooks();
+    install_reducer_timer();
     operator_count = install_operators();
     // After the last of Python's own functions: what is destroyed later must not call in.
     Py_AtExit([] { finish(); });
@@ -216,6 +218,7 @@ PyMethodDef functions[] = {
     {"add_operator", add_operator, METH_O, "Serve one more operator, through its CPU kernel."},
     {"operators", operator_names, METH_NOARGS, "Names of the operators that run on the device."},
     {"unsupported_operators", unsupported_operators, METH_NOARGS, "Names, reasons and what to do instead."},
+    {"process_group_classes", add_process_group_classes, METH_NOARGS, "The classes of torch.distributed's backend."},
     {"torch_c_names", torch_c_names, METH_NOARGS, "Names of the functions here that replace those of torch._C."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -90,10 +90,27 @@ def _remedy(f: Finding) -> Remedy:
     if f.dialect == "acl" and b.startswith("<"):
         # A copy that waits, on the stream of the context, which has no handle of its own.
         return Remedy(host, "before", before)
+    if _collective(f.first):
+        return Remedy(f"{_work(f.first)}.wait()", "before", before)
+    if _collective(f.second):  # it waits for the stream that is current when it is called
+        return Remedy(f"torch.cuda.current_stream().wait_stream({a})", "before", before)
     line = words.wait.format(b=b, e=e) if e else words.order.format(a=a, b=b)
     if f.dialect == "torch.cuda" and not e and before and not _resolves(a, before, f.first.frames):
         return _where_it_resolves(f, a, line) or Remedy(line, "before", before)
     return Remedy(line, "before", before)
+
+
+def _collective(access: Access) -> bool:
+    return access.operation.startswith(("nccl:", "gloo:"))
+
+
+def _work(access: Access) -> str:
+    """Return what the program calls the work that a collective of torch.distributed gave it."""
+    for frame in access.frames[:1]:
+        here = _source.statement(frame.file, frame.line)
+        if here is not None:
+            return here.target(1, 0) or "work"
+    return "work"
 
 
 def _resolves(name: str, place: Frame, origin: tuple[Frame, ...]) -> bool:

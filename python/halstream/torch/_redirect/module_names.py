@@ -14,7 +14,7 @@ from .classes import streams_module
 from .errors import NotBuiltError
 from .patches import Patches
 
-__all__ = ["patch"]
+__all__ = ["patch", "when_imported"]
 
 _GRAPHS = "CUDA graphs are not built yet in halstream: run the operations without a capture"
 _POOLS = "memory pools of torch.cuda.MemPool are not built yet in halstream: leave the pool out"
@@ -109,9 +109,14 @@ def _eager(torch: Any, compile: Any) -> Any:
 
 def _kernels(torch: Any, patches: Patches, given: Mapping[str, Callable[..., Any]]) -> None:
     patches.set(torch.cuda, "_compile_kernel", _refusal(_CUDA_SOURCE.format("torch.cuda._compile_kernel")))
-    whens = _WhenImported(
-        {"triton.runtime.jit": _triton(patches, given), "torch.utils.cpp_extension": _extensions(patches)}
+    when_imported(
+        patches, {"triton.runtime.jit": _triton(patches, given), "torch.utils.cpp_extension": _extensions(patches)}
     )
+
+
+def when_imported(patches: Patches, actions: dict[str, Callable[[ModuleType], None]]) -> None:
+    """Call each function with the module of its name once that is imported; at once if it is."""
+    whens = _WhenImported(actions)
     sys.meta_path.insert(0, whens)
     patches.set(whens, "active", True)
 
@@ -154,7 +159,7 @@ def _extensions(patches: Patches) -> Callable[[ModuleType], None]:
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):
-    """Calls a function with a module once it is imported; at once if it is."""
+    """What `when_imported` adds to the finders of modules."""
 
     active = False
 

@@ -1,0 +1,58 @@
+#include "distributed.h"
+
+#include "process_group.h"
+#include "python_functions.h"
+
+#include <pybind11/chrono.h>
+#include <torch/csrc/distributed/c10d/reducer_timer.hpp>
+#include <torch/csrc/utils/pybind.h>
+
+namespace halstream_torch {
+
+namespace {
+
+namespace py = pybind11;
+
+// The host enqueues the work of a step: its clock is the only one that needs no wait for the stream.
+class HostTimer final : public c10d::Timer {
+ public:
+  explicit HostTimer(c10::Device) {}
+  std::optional<int64_t> measureDifference(Event start, Event end) override {
+    auto from = getTimeRef(start), to = getTimeRef(end);
+    if (from < 0 || to < 0 || to < from) return std::nullopt;
+    return to - from;
+  }
+};
+
+template <class T>
+c10::intrusive_ptr<T> over(
+    const py::object& inner, const std::string& name, Milliseconds timeout, bool high_priority, bool host_waits) {
+  auto* backend = inner.cast<c10d::Backend*>();
+  return c10::make_intrusive<T>(BackendPointer::reclaim_copy(backend), name, timeout, high_priority, host_waits);
+}
+
+}  // namespace
+
+void install_reducer_timer() {
+  static const c10::Registerer<c10::DeviceType, std::unique_ptr<c10d::Timer>, c10::Device> registered(
+      c10::DeviceType::CUDA, c10::REGISTRY_PREFERRED, c10d::TimerRegistry(),
+      c10::Registerer<c10::DeviceType, std::unique_ptr<c10d::Timer>, c10::Device>::DefaultCreator<HostTimer>);
+}
+
+PyObject* add_process_group_classes(PyObject* module, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    auto target = py::reinterpret_borrow<py::object>(module);
+    if (!py::hasattr(target, "Communication")) {
+      py::module_::import("torch._C._distributed_c10d");
+      py::class_<Communication, c10::intrusive_ptr<Communication>, c10d::Backend>(
+          target, "Communication", "A backend of torch.distributed whose collectives are operations on streams.")
+          .def(py::init(&over<Communication>));
+      py::class_<NcclCommunication, c10::intrusive_ptr<NcclCommunication>, Communication>(
+          target, "ProcessGroupNCCL", "NCCL's process group, for CUDA tensors that halstream has.")
+          .def(py::init(&over<NcclCommunication>));
+    }
+    return py::make_tuple(target.attr("Communication"), target.attr("ProcessGroupNCCL")).release().ptr();
+  });
+}
+
+}  // namespace halstream_torch

@@ -1,0 +1,14 @@
+// What torch.distributed needs for CUDA tensors.
+#pragma once
+
+#include <Python.h>
+
+namespace halstream_torch {
+
+// Times of a GPU's events in DistributedDataParallel would be taken by CUDA: they are the host's from now on.
+void install_reducer_timer();
+
+// Adds the classes of the backend to the module, for builds of torch that have torch.distributed, and returns them.
+PyObject* add_process_group_classes(PyObject* module, PyObject* nothing);
+
+}  // namespace halstream_torch

@@ -1,0 +1,373 @@
+#include "process_group.h"
+
+#include "alias.h"
+#include "allocator.h"
+#include "sites.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/GradMode.h>
+
+#include <cstdio>
+#include <thread>
+
+namespace halstream_torch {
+
+// Sends that the peer did not receive yet: a thread waits for them, because gloo has no other way to let one end.
+struct Communication::Sends {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<WorkPointer> works;
+  bool started = false, ended = false;
+
+  void add(std::vector<WorkPointer> given, const std::shared_ptr<Sends>& self) {
+    if (given.empty()) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    for (auto& work : given) works.push_back(std::move(work));
+    changed.notify_one();
+    if (started) return;
+    started = true;
+    std::thread([self] { self->wait_for_all(); }).detach();
+  }
+  void end() {
+    std::lock_guard<std::mutex> lock(mutex);
+    ended = true;
+    changed.notify_one();
+  }
+  void wait_for_all() {
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return ended || !works.empty(); });
+      if (works.empty()) return;
+      auto work = std::move(works.front());
+      works.pop_front();
+      lock.unlock();
+      try {
+        work->wait();
+      } catch (const std::exception&) {
+        // The peer went away or never received: it is the one that notices.
+      }
+      work.reset();
+      lock.lock();
+    }
+  }
+};
+
+namespace {
+
+// An operation on its way; freed by the runtime.
+struct Carried {
+  std::vector<Step> steps;
+  BackendPointer inner;
+  std::shared_ptr<Outcome> outcome;
+  std::string work;  // for errors; empty: the text of the error says all
+  int rank;
+  Milliseconds timeout;
+  std::function<void(std::vector<WorkPointer>)> keep;
+};
+
+std::string error_text(const Carried& carried, Milliseconds elapsed, const std::string& text) {
+  if (carried.work.empty()) return text;
+  if (elapsed >= carried.timeout) {
+    return c10::str(
+        "[Rank ", carried.rank, "] Watchdog caught collective operation timeout: ", carried.work, " ran for ",
+        elapsed.count(), " milliseconds before timing out.");
+  }
+  return c10::str(
+      "[Rank ", carried.rank, "] Collective ", carried.work, " raised the following async exception: ", text);
+}
+
+void set_outcome(Outcome& outcome, std::string error) {
+  std::lock_guard<std::mutex> lock(outcome.mutex);
+  outcome.done = true;
+  outcome.error = std::move(error);
+}
+
+int run(void* argument, char* text, size_t room) {
+  auto& carried = *static_cast<Carried*>(argument);
+  auto began = std::chrono::steady_clock::now();
+  std::vector<WorkPointer> sent;
+  std::string error;
+  try {
+    at::AutoDispatchBelowADInplaceOrView without_autograd;
+    c10::AutoGradMode without_gradients(false);
+    run_steps(carried.steps, sent);
+  } catch (const c10::Error& raised) {
+    error = raised.what_without_backtrace();
+  } catch (const std::exception& raised) {
+    error = raised.what();
+  }
+  carried.keep(std::move(sent));
+  if (!error.empty()) {
+    auto elapsed = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
+    error = error_text(carried, elapsed, error);
+    snprintf(text, room, "%s", error.c_str());
+  }
+  bool failed = !error.empty();
+  set_outcome(*carried.outcome, std::move(error));
+  return failed ? 1 : 0;
+}
+
+void release(void* argument) { delete static_cast<Carried*>(argument); }
+
+int64_t elements(const std::vector<at::Tensor>& tensors) {
+  int64_t all = 0;
+  for (const auto& tensor : tensors) all += tensor.numel();
+  return all;
+}
+
+bool blocking_wait_chosen() {
+  for (const char* name : {"TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0' && std::string(value) != "0") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// torch's handle of an operation: waited for by streams, and by the host where it asks for that.
+class CommunicationWork final : public c10d::Work {
+ public:
+  CommunicationWork(int rank, const Launch& launch, std::string text, uint64_t sequence, bool host_waits)
+      : Work(rank, launch.type), device_(launch.device), timeout_(launch.timeout), text_(std::move(text)),
+        sequence_(sequence), host_waits_(host_waits), inputs_(launch.inputs), outputs_(launch.outputs) {
+    inputs_.insert(inputs_.end(), launch.also_read.begin(), launch.also_read.end());
+  }
+
+  ~CommunicationWork() override {
+    if (event_ == 0 || finished()) return;
+    // Nobody waited: the memory stays until the operation is done.
+    for (auto* tensors : {&inputs_, &outputs_}) {
+      for (auto& tensor : *tensors) {
+        if (!waited_ && tensor.is_cuda()) record_stream(tensor.storage().data_ptr(), stream_of(device_, stream_));
+      }
+    }
+    core->event_close(event_);
+  }
+
+  void launched(halstream_id stream, std::shared_ptr<Outcome> outcome) {
+    stream_ = stream;
+    outcome_ = std::move(outcome);
+    check(core->event_record_new(stream, 0, &event_));
+    auto before = exchange_stream(device_, stream);
+    future_ = c10::make_intrusive<c10::ivalue::Future>(
+        c10::ListType::create(c10::TensorType::get()),
+        std::vector<c10::Device>{c10::Device(c10::DeviceType::CUDA, device_)});
+    future_->markCompleted(c10::IValue(outputs_));
+    exchange_stream(device_, before);
+  }
+
+  bool isCompleted() override {
+    if (event_ == 0) return true;
+    int done = 0;
+    check(core->event_query(event_, &done));
+    return done != 0;
+  }
+  bool isSuccess() const override {
+    std::lock_guard<std::mutex> lock(outcome_->mutex);
+    return outcome_->done && outcome_->error.empty();
+  }
+  std::exception_ptr exception() const override {
+    std::lock_guard<std::mutex> lock(outcome_->mutex);
+    if (outcome_->error.empty()) return nullptr;
+    return std::make_exception_ptr(
+        c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, outcome_->error));
+  }
+  std::vector<at::Tensor> result() override { return outputs_; }
+  void synchronize() override {
+    if (event_ == 0) return;
+    check(core->stream_wait_event(current_stream(device_), event_));
+    waited_ = true;
+    inputs_.clear();
+  }
+  void blockCurrentStream() override { synchronize(); }
+
+  bool wait(Milliseconds timeout) override {
+    if (event_ == 0) return true;
+    synchronize();
+    static const bool blocking = blocking_wait_chosen();
+    if (blocking || host_waits_ || timeout != kNoTimeout || opType_ == c10d::OpType::BARRIER) {
+      wait_on_host(timeout != kNoTimeout ? timeout : timeout_);
+    }
+    return true;
+  }
+  void abort() override {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override { return future_; }
+  uint64_t getSequencenumber() const override { return sequence_; }
+
+ private:
+  void wait_on_host(Milliseconds timeout) {
+    // The operation ends by itself at its own limit, a little later than the host might ask.
+    auto own = timeout == timeout_ ? timeout + Milliseconds(5000) : timeout;
+    int code = core->event_synchronize(event_, std::chrono::nanoseconds(own).count());
+    if (code == HALSTREAM_OK) return;
+    std::string text;
+    if (code == HALSTREAM_TIMEOUT) {
+      text = c10::str(
+          "[Rank ", rank_, "] Work ", c10d::opTypeToString(opType_), " (SeqNum=", sequence_,
+          ") timed out in blocking wait after ", timeout.count(), " milliseconds: ", text_);
+    } else {
+      std::lock_guard<std::mutex> lock(outcome_->mutex);
+      text = outcome_->error;
+    }
+    if (text.empty()) check(code);
+    if (host_waits_) C10_THROW_ERROR(Error, text);
+    C10_THROW_ERROR(DistBackendError, text);
+  }
+
+  DeviceIndex device_;
+  Milliseconds timeout_;
+  std::string text_;
+  uint64_t sequence_;
+  bool host_waits_, waited_ = false;
+  halstream_id stream_ = 0, event_ = 0;
+  std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::vector<at::Tensor> inputs_, outputs_;
+};
+
+Communication::Communication(
+    BackendPointer inner, std::string name, Milliseconds timeout, bool high_priority, bool host_waits)
+    : Backend(inner->getRank(), inner->getSize()), inner_(std::move(inner)), name_(std::move(name)), timeout_(timeout),
+      high_priority_(high_priority), host_waits_(host_waits), sends_(std::make_shared<Sends>()) {}
+
+Communication::~Communication() {
+  sends_->end();
+  if (finished()) return;
+  for (auto& [key, stream] : streams_) core->stream_close(stream);
+}
+
+c10::intrusive_ptr<c10d::Backend::Options> Communication::getBackendOptions() {
+  return c10::make_intrusive<Options>(name_, timeout_);
+}
+
+void Communication::abort() { inner_->abort(); }
+
+void Communication::shutdown() {
+  std::map<StreamKey, halstream_id> streams;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    streams = streams_;
+  }
+  for (auto& [key, stream] : streams) {
+    // What failed was reported where it was waited for, or is by the next synchronize of its device.
+    core->stream_synchronize(stream, std::chrono::nanoseconds(timeout_).count());
+  }
+  inner_->shutdown();
+}
+
+Launch Communication::describe(const char* operation, c10d::OpType type, Milliseconds timeout, bool async) const {
+  Launch what{};
+  what.name = name_ + ":" + operation;
+  what.type = type;
+  what.device = current_device();
+  what.timeout = limit(timeout);
+  what.async = async;
+  return what;
+}
+
+std::string Communication::describe_work(const Launch& what, uint64_t sequence) const {
+  if (name_ == "gloo") return {};
+  return c10::str(
+      "WorkNCCL(SeqNum=", sequence, ", OpType=", c10d::opTypeToString(what.type), ", NumelIn=",
+      elements(what.inputs), ", NumelOut=", elements(what.outputs), ", Timeout(ms)=", what.timeout.count(), ")");
+}
+
+halstream_id Communication::stream_for(const StreamKey& key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto& stream = streams_[key];
+  if (stream == 0) {
+    check(core->stream_new(key.first, high_priority_ ? -1 : 0, HALSTREAM_STREAM_NON_BLOCKING, &stream));
+  }
+  return stream;
+}
+
+// The stream of the operation, behind what the caller's stream has and behind the group's collective before it.
+halstream_id Communication::synchronized_stream(const Launch& what) {
+  auto stream = stream_for({what.device, what.peer});
+  check(core->stream_wait_stream(stream, current_stream(what.device)));
+  if (what.peer >= 0) return stream;
+  DeviceIndex latest = latest_device_;
+  if (latest >= 0 && latest != what.device) check(core->stream_wait_stream(stream, stream_for({latest, -1})));
+  latest_device_ = what.device;
+  return stream;
+}
+
+WorkPointer Communication::launch(Launch what, std::vector<Step> steps) {
+  DeviceScope scope(what.device);
+  auto sequence = ++sequence_;
+  auto work = c10::make_intrusive<CommunicationWork>(rank_, what, describe_work(what, sequence), sequence, host_waits_);
+  auto stream = synchronized_stream(what);
+  Ranges ranges;
+  bool listening = core->listening() != 0;
+  if (listening) {
+    for (auto* read : {&what.inputs, &what.also_read}) {
+      for (const auto& tensor : *read) add_ranges(ranges, tensor, HALSTREAM_READ);
+    }
+    for (const auto& tensor : what.outputs) add_ranges(ranges, tensor, HALSTREAM_WRITE);
+  }
+  auto outcome = std::make_shared<Outcome>();
+  auto sends = sends_;
+  auto carried = std::make_unique<Carried>();
+  carried->steps = std::move(steps);
+  carried->inner = inner_;
+  carried->outcome = outcome;
+  carried->keep = [sends](std::vector<WorkPointer> works) { sends->add(std::move(works), sends); };
+  carried->work = describe_work(what, sequence);
+  carried->rank = rank_;
+  carried->timeout = what.timeout;
+  halstream_operation operation{};
+  operation.size = sizeof operation;
+  operation.name = what.name.c_str();
+  operation.site = listening ? current_site() : 0;
+  operation.ranges = ranges.data();
+  operation.count = ranges.size();
+  operation.run = &run;
+  operation.argument = carried.get();
+  operation.release = &release;
+  check(core->enqueue(stream, &operation));
+  carried.release();
+  work->launched(stream, outcome);
+  if (!what.async) check(core->stream_wait_stream(current_stream(what.device), stream));
+  return work;
+}
+
+WorkPointer Communication::launch_or_collect(Launch what, std::vector<Step> steps) {
+  if (coalescing_ == 0) return launch(std::move(what), std::move(steps));
+  auto work = c10::make_intrusive<CommunicationWork>(rank_, what, std::string(), sequence_ + 1, host_waits_);
+  if (!collected_) {
+    collected_ = what;
+  } else {
+    auto append = [](std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(collected_->inputs, what.inputs);
+    append(collected_->outputs, what.outputs);
+    append(collected_->also_read, what.also_read);
+  }
+  for (auto& step : steps) collected_steps_.push_back(std::move(step));
+  return work;
+}
+
+void Communication::startCoalescing() {
+  coalescing_++;
+  collected_.reset();
+  collected_steps_.clear();
+}
+
+WorkPointer Communication::endCoalescing() {
+  TORCH_CHECK(coalescing_ > 0, "end of coalescing without its start");
+  coalescing_--;
+  if (!collected_) return {};
+  auto what = std::move(*collected_);
+  collected_.reset();
+  what.name = name_ + ":coalesced";
+  what.type = c10d::OpType::COALESCED;
+  // A group of sends and receives is one operation, for all peers together.
+  what.peer = what.peer >= 0 ? size_ : -1;
+  return launch(std::move(what), std::move(collected_steps_));
+}
+
+}  // namespace halstream_torch

@@ -1,0 +1,128 @@
+// The backend of torch.distributed for CUDA tensors: each collective is an operation on a stream of the group's own,
+// and a work's `wait` lets the current stream wait for it, as NCCL's does. The bytes travel over a backend for the CPU.
+#pragma once
+
+#include "collectives.h"
+#include "streams.h"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace halstream_torch {
+
+// What an operation that is enqueued has in common with the work that stands for it.
+struct Outcome {
+  std::mutex mutex;
+  bool done = false;
+  std::string error;  // the text for torch's DistBackendError; empty if there is none
+};
+
+struct Launch {
+  std::string name;  // "nccl:all_reduce": what reports show
+  c10d::OpType type;
+  DeviceIndex device;
+  int peer = -1;  // of sends and receives, which have a stream for each peer
+  std::vector<at::Tensor> inputs, outputs;
+  std::vector<at::Tensor> also_read;
+  Milliseconds timeout;
+  bool async = true;
+};
+
+class CommunicationWork;
+
+class Communication : public c10d::Backend {
+ public:
+  // `inner` is a backend for the CPU with the same ranks. A work's `wait` blocks the host if `host_waits`, as
+  // gloo's does with CUDA tensors.
+  Communication(BackendPointer inner, std::string name, Milliseconds timeout, bool high_priority, bool host_waits);
+  ~Communication() override;
+
+  const std::string getBackendName() const override { return name_; }
+  bool supportsCoalescing() const override { return true; }
+  void startCoalescing() override;
+  WorkPointer endCoalescing() override;
+  uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  void setSequenceNumberForGroup() override {}
+  void setTimeout(Milliseconds timeout) override { timeout_ = timeout; }
+  void enableCollectivesTiming() override {}
+  void abort() override;
+  void shutdown() override;
+  c10::intrusive_ptr<Options> getBackendOptions() override;
+
+  WorkPointer broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPointer allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPointer allreduce_coalesced(
+      std::vector<at::Tensor>& tensors, const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPointer reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
+  WorkPointer allgather(
+      std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+      const c10d::AllgatherOptions& options) override;
+  WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
+  WorkPointer allgather_coalesced(
+      std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+      const c10d::AllgatherOptions& options) override;
+  WorkPointer allgather_into_tensor_coalesced(
+      std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs,
+      const c10d::AllgatherOptions& options) override;
+  WorkPointer gather(
+      std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+      const c10d::GatherOptions& options) override;
+  WorkPointer scatter(
+      std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& inputs,
+      const c10d::ScatterOptions& options) override;
+  WorkPointer reduce_scatter(
+      std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& inputs,
+      const c10d::ReduceScatterOptions& options) override;
+  WorkPointer _reduce_scatter_base(
+      at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override;
+  WorkPointer reduce_scatter_tensor_coalesced(
+      std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs,
+      const c10d::ReduceScatterOptions& options) override;
+  WorkPointer alltoall_base(
+      at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_sizes, std::vector<int64_t>& input_sizes,
+      const c10d::AllToAllOptions& options) override;
+  WorkPointer alltoall(
+      std::vector<at::Tensor>& outputs, std::vector<at::Tensor>& inputs, const c10d::AllToAllOptions& options) override;
+  WorkPointer send(std::vector<at::Tensor>& tensors, int to, int tag) override;
+  WorkPointer recv(std::vector<at::Tensor>& tensors, int from, int tag) override;
+  WorkPointer barrier(const c10d::BarrierOptions& options) override;
+
+ private:
+  struct Sends;
+  friend class CommunicationWork;
+  using StreamKey = std::pair<DeviceIndex, int>;  // device, and peer or -1
+
+  Milliseconds limit(Milliseconds given) const { return given.count() < 0 ? timeout_ : given; }
+  Shape shape(Milliseconds given) const { return {rank_, size_, limit(given)}; }
+  Launch describe(const char* operation, c10d::OpType type, Milliseconds timeout, bool async) const;
+  std::string describe_work(const Launch& what, uint64_t sequence) const;
+  WorkPointer launch(Launch what, std::vector<Step> steps);
+  WorkPointer launch_or_collect(Launch what, std::vector<Step> steps);
+  halstream_id stream_for(const StreamKey& key);
+  halstream_id synchronized_stream(const Launch& what);
+  int tag(int given) const { return name_ == "gloo" ? given : 0; }  // NCCL matches by order alone
+
+  BackendPointer inner_;
+  std::string name_;
+  Milliseconds timeout_;
+  bool high_priority_, host_waits_;
+  std::atomic<uint64_t> sequence_{0};
+  std::mutex mutex_;
+  std::map<StreamKey, halstream_id> streams_;
+  DeviceIndex latest_device_ = -1;  // of a collective
+  std::shared_ptr<Sends> sends_;
+  int coalescing_ = 0;
+  std::optional<Launch> collected_;
+  std::vector<Step> collected_steps_;
+};
+
+// The same, as a class of its own for programs that ask whether a backend is NCCL's.
+class NcclCommunication final : public Communication {
+ public:
+  using Communication::Communication;
+};
+
+}  // namespace halstream_torch
