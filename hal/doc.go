@@ -261,7 +261,9 @@
 //     pending. A wait with Python's lock held lets other threads of Python's run
 //     and handlers of signals, whose exception ends it.
 //   - C8: A freed block can be given out on its own stream at once, and elsewhere
-//     after the work of its stream and of those that were recorded for it.
+//     after the work of its stream and of those that were recorded for it. The free
+//     is no access, unless the block was allocated in order: what its memory is given
+//     out for next is compared with the work that still uses it.
 //   - C9: A table of a newer version is not given out. Structs begin with their sizes:
 //     shorter ones than were ever valid are refused.
 //

@@ -208,6 +208,9 @@ func (rt *Runtime) noteFreed(t *Thread, b *Block, err error) {
 		if b.dev != nil {
 			o.Stream = b.dev.legacy
 		}
+		if b.cached {
+			o.Cached, o.Users = true, append([]*Stream{b.allocStream}, b.recorded...)
+		}
 		rt.notifyHost(o)
 	}
 }

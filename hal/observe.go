@@ -53,6 +53,13 @@ type Operation struct {
 	Value   *ValueAccess // write value, wait value
 	Reads   []Range
 	Writes  []Range
+	// Cached is set for allocate, free and free memory of a block of AllocCached. Its
+	// free is no access: only work that touches the memory when it was given out again
+	// can conflict with work that was still using it.
+	Cached bool
+	// Users, for free memory of such a block: the stream that it was allocated on, and
+	// those whose work so far it waits for.
+	Users []*Stream
 	// Site identifies where the program made the call: what the program has given, or
 	// else the result of the function given to Runtime.SetSites, 0 without one.
 	Site uint32

@@ -56,6 +56,26 @@ func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
 //
 // Contract: M16.
 func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
+	return s.allocInOrder(t, size, wait, false)
+}
+
+// AllocCached is AllocAsyncWait with the rules of a caching allocator: Release frees the
+// block in the order of its stream, without waiting for uses on other streams, and no
+// work has to be ordered before that. What the memory is given out for next must be
+// ordered behind the work that still uses it.
+//
+// # Errors: as for AllocAsync.
+//
+// Contract: M7, M16, C8. Source: the native allocator of torch.cuda.
+func (s *Stream) AllocCached(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
+	b, err := s.allocInOrder(t, size, wait, true)
+	if err == nil {
+		b.inOrder = true
+	}
+	return b, err
+}
+
+func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) bool, cached bool) (*Block, error) {
 	const op = "allocate in stream order"
 	if err := s.checkEnqueue(t, op); err != nil {
 		return nil, err
@@ -73,10 +93,11 @@ func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) b
 	if err != nil {
 		return nil, err
 	}
-	b := &Block{Start: c.Start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, allocStream: s}
+	b := &Block{Start: c.Start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, allocStream: s,
+		cached: cached}
 	var id uint32
 	if s.listened() {
-		id = s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+		id = s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}, Cached: cached})
 	}
 	if last := s.d.Last(); !s.d.Reached(last) {
 		// Pending work of s may still use this memory as a block that was freed before.
@@ -303,7 +324,7 @@ func (s *Stream) freeInOrder(t *Thread, b *Block) {
 	b.countFreed()
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+		id = s.announce(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}, Cached: b.cached})
 	}
 	// Before the listeners are called: what they enqueue comes after the free.
 	place := s.d.Mark(id)

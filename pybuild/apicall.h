@@ -60,6 +60,7 @@ int api_delay(halstream_id stream, int64_t ns);
 int api_gate_new(halstream_id stream, halstream_id *gate);
 int api_gate_open(halstream_id gate);
 int api_block_new(halstream_id stream, uint64_t bytes, halstream_id *block, uint64_t *address);
+int api_block_new_in_order(halstream_id stream, uint64_t bytes, halstream_id *block, uint64_t *address);
 int api_block_new_host(uint64_t bytes, halstream_id *block, uint64_t *address);
 int api_block_record_stream(halstream_id block, halstream_id stream);
 int api_memory_stats(int32_t device, halstream_memory *stats);

@@ -227,7 +227,14 @@ int api_block_new(halstream_id stream, uint64_t bytes, halstream_id *block, uint
 {
     NEED(block);
     NEED(address);
-    ENTER_GO(halstreamBlockNew(who, stream, bytes, block, address));
+    ENTER_GO(halstreamBlockNew(who, stream, bytes, 1, block, address));
+}
+
+int api_block_new_in_order(halstream_id stream, uint64_t bytes, halstream_id *block, uint64_t *address)
+{
+    NEED(block);
+    NEED(address);
+    ENTER_GO(halstreamBlockNew(who, stream, bytes, 0, block, address));
 }
 
 int api_block_new_host(uint64_t bytes, halstream_id *block, uint64_t *address)

@@ -123,14 +123,19 @@ func halstreamGateOpen(_, id C.int64_t) C.int {
 }
 
 //export halstreamBlockNew
-func halstreamBlockNew(who, id C.int64_t, size C.uint64_t, block *C.int64_t, address *C.uint64_t) (code C.int) {
+func halstreamBlockNew(who, id C.int64_t, size C.uint64_t, cached C.int, block *C.int64_t,
+	address *C.uint64_t) (code C.int) {
 	defer full(&code)
 	c := begin(who)
 	s, err := c.stream(id, "allocate in stream order")
 	if err != nil {
 		return result(err)
 	}
-	b, err := s.AllocAsyncWait(c.t, int64(min(uint64(size), 1<<62)), c.memoryWait())
+	alloc := s.AllocAsyncWait
+	if cached != 0 {
+		alloc = s.AllocCached
+	}
+	b, err := alloc(c.t, int64(min(uint64(size), 1<<62)), c.memoryWait())
 	if err != nil {
 		return result(err)
 	}

@@ -1,6 +1,7 @@
 #include "allocator.h"
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
@@ -48,10 +49,26 @@ void each_counter(Block* block, Change change) {
   }
 }
 
+bool frees_in_order() {
+  static const bool asked = [] {
+    for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"}) {
+      const char* value = std::getenv(name);
+      if (value != nullptr && std::strstr(value, "backend:cudaMallocAsync") != nullptr) return true;
+    }
+    return false;
+  }();
+  return asked;
+}
+
 void free_block(void* context) {
   auto* block = static_cast<Block*>(context);
   if (!finished()) {
-    core->block_free(block->id);
+    if (frees_in_order()) {
+      PlaceOfCall place;
+      core->block_free(block->id);
+    } else {
+      core->block_free(block->id);
+    }
     each_counter(block, [](auto& stat, size_t amount) { stat.decrease(amount); });
   }
   delete block;
@@ -88,7 +105,9 @@ Block* new_block(size_t requested, DeviceIndex device, halstream_id stream) {
   if (bytes < requested) out_of_memory(requested, device);
   halstream_id id = 0;
   uint64_t address = 0;
-  int code = core->block_new(stream, bytes, &id, &address);
+  PlaceOfCall place;
+  auto block_new = frees_in_order() ? core->block_new_in_order : core->block_new;
+  int code = block_new(stream, bytes, &id, &address);
   if (code == HALSTREAM_OUT_OF_MEMORY) {
     core->memory_empty_cache(device);
     {
@@ -96,7 +115,7 @@ Block* new_block(size_t requested, DeviceIndex device, halstream_id stream) {
       std::lock_guard<std::mutex> lock(of.mutex);
       of.stats.num_alloc_retries++;
     }
-    code = core->block_new(stream, bytes, &id, &address);
+    code = block_new(stream, bytes, &id, &address);
   }
   if (code == HALSTREAM_OUT_OF_MEMORY) out_of_memory(requested, device);
   check(code);
@@ -179,6 +198,8 @@ RawBlocks& raw_blocks() {
 }
 
 }  // namespace
+
+const char* allocator_backend() { return frees_in_order() ? "cudaMallocAsync" : "native"; }
 
 c10::DeviceAllocator& device_allocator() {
   static auto* allocator = new DeviceAllocator();

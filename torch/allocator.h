@@ -11,6 +11,9 @@ namespace halstream_torch {
 c10::DeviceAllocator& device_allocator();
 void install_device_allocator();
 
+// "native", or "cudaMallocAsync" where PYTORCH_ALLOC_CONF asks for it: then a free is an operation of its stream.
+const char* allocator_backend();
+
 // Keeps the block that `data` owns from being given out again before `stream` has done the work enqueued until
 // the block is dropped: torch's `record_stream`. Does nothing for memory that this module did not allocate.
 void record_stream(const c10::DataPtr& data, const c10::Stream& stream);

@@ -47,6 +47,13 @@ void raise_error(int code) {
   }
 }
 
+PlaceOfCall::PlaceOfCall() : held_(core->listening() != 0 && Py_IsInitialized() && !finished()) {
+  if (held_) state_ = static_cast<int>(PyGILState_Ensure());
+}
+PlaceOfCall::~PlaceOfCall() {
+  if (held_) PyGILState_Release(static_cast<PyGILState_STATE>(state_));
+}
+
 namespace {
 
 // The runtime runs handlers of signals in a wait that is made with the GIL (it releases the GIL meanwhile), so

@@ -17,6 +17,20 @@ void finish() noexcept;
 // Raises the exception that torch raises for `code`, with the runtime's text of the calling thread's latest error.
 [[noreturn]] void raise_error(int code);
 
+// Holds Python's lock while a listener is on, so that a call of the runtime gets the place that it was made at.
+// torch releases the lock before it calls operators.
+class PlaceOfCall {
+ public:
+  PlaceOfCall();
+  ~PlaceOfCall();
+  PlaceOfCall(const PlaceOfCall&) = delete;
+  PlaceOfCall& operator=(const PlaceOfCall&) = delete;
+
+ private:
+  bool held_;
+  int state_ = 0;
+};
+
 inline void check(int code) {
   if (__builtin_expect(code != HALSTREAM_OK, 0)) raise_error(code);
 }

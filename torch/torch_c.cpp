@@ -157,7 +157,7 @@ PyObject* empty_cache(PyObject*, PyObject*) {
   });
 }
 
-PyObject* allocator_backend(PyObject*, PyObject*) { return PyUnicode_FromString("native"); }
+PyObject* get_allocator_backend(PyObject*, PyObject*) { return PyUnicode_FromString(allocator_backend()); }
 
 PyObject* raw_alloc(PyObject*, PyObject* args) {
   unsigned long long bytes = 0, handle = 0;
@@ -224,7 +224,7 @@ PyMethodDef torch_c_functions[] = {
     {"_cuda_resetAccumulatedMemoryStats", reset_accumulated, METH_O, nullptr},
     {"_cuda_resetPeakMemoryStats", reset_peak, METH_O, nullptr},
     {"_cuda_emptyCache", empty_cache, METH_NOARGS, nullptr},
-    {"_cuda_getAllocatorBackend", allocator_backend, METH_NOARGS, nullptr},
+    {"_cuda_getAllocatorBackend", get_allocator_backend, METH_NOARGS, nullptr},
     {"_cuda_cudaCachingAllocator_raw_alloc", raw_alloc, METH_VARARGS, nullptr},
     {"_cuda_cudaCachingAllocator_raw_delete", raw_delete, METH_O, nullptr},
     {"_cuda_set_sync_debug_mode", set_debug_mode, METH_O, nullptr},

@@ -17,6 +17,7 @@ type info struct {
 	kind     kind
 	ready    bool // stamp and clocks are set
 	raced    bool // is in a report
+	silent   bool // the life of a cached block: in no report
 	weight   int  // words of its clock that late counts for it
 }
 
@@ -24,7 +25,7 @@ func (c *Checker) newInfo(k kind, t *thread, l *timeline, op *hal.Operation) *in
 	c.arrival++
 	return &info{
 		timeline: l, id: op.ID, site: op.Site, token: op.Token, thread: t.id,
-		arrival: c.arrival, name: op.Kind, label: op.Name, kind: k,
+		arrival: c.arrival, name: op.Kind, label: op.Name, kind: k, silent: op.Cached,
 	}
 }
 
@@ -36,8 +37,9 @@ func (o *info) after(e *entry) bool {
 // entry is an access in a cell.
 type entry struct {
 	stamp
-	info *info
-	seen bool // observed, not declared
+	info   *info
+	seen   bool // observed, not declared
+	reused bool // the memory was freed and given out again since
 }
 
 // cell is the accesses of a range that later ones are compared with.
@@ -82,7 +84,7 @@ func equalEntries(a, b []entry) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].info != b[i].info {
+		if a[i].info != b[i].info || a[i].reused != b[i].reused {
 			return false
 		}
 	}
@@ -101,6 +103,7 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 			}
 		} else {
 			c.conflict(e, o, true, write, seen, r)
+			e.reused = e.reused || o.silent && o.kind == allocate
 		}
 		if n != i {
 			cl.writes[n] = *e
@@ -112,7 +115,7 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 		cl.writes = cl.writes[:n]
 	}
 	if !write {
-		c.read(cl, entry{o.stamp, o, seen})
+		c.read(cl, entry{stamp: o.stamp, info: o, seen: seen})
 		return
 	}
 	n = 0
@@ -122,6 +125,7 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 			continue
 		}
 		c.conflict(e, o, false, true, seen, r)
+		e.reused = e.reused || o.silent && o.kind == allocate
 		if n != i {
 			cl.reads[n] = *e
 		}
@@ -135,7 +139,7 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 	if len(cl.writes) >= maxWrites {
 		cl.writes = append(cl.writes[:0], cl.writes[1:]...)
 	}
-	cl.writes = append(cl.writes, entry{o.stamp, o, seen})
+	cl.writes = append(cl.writes, entry{stamp: o.stamp, info: o, seen: seen})
 }
 
 // read adds a read and removes those that come before it: a later operation that comes

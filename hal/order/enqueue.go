@@ -251,7 +251,7 @@ func (c *Checker) touch(o *info, p piece, write, seen bool) {
 	if p.start >= p.end {
 		return
 	}
-	if o.kind == allocate {
+	if o.kind == allocate && !o.silent {
 		// What came before is ordered before the free, or reported with it.
 		c.table.clear(p)
 	}

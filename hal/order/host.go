@@ -58,6 +58,10 @@ func (c *Checker) addMemory(k *clocks, blocks []hal.Range) {
 func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 	switch k {
 	case newMemory, freeMemory:
+		if op.Cached {
+			c.freeCached(op)
+			break
+		}
 		// No operation uses a block before it is allocated, or after it was freed (M2).
 		for _, r := range op.Writes {
 			if c.held > 0 && k == newMemory {
@@ -73,6 +77,29 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 		}
 	case closeEvent:
 		delete(c.events, op.Event)
+	}
+}
+
+// freeCached handles the free of a cached block that waits for the work of other
+// streams: who gets its memory comes after all of that.
+func (c *Checker) freeCached(op *hal.Operation) {
+	own := c.timeline(op.Users[0])
+	if own.slot == 0 {
+		c.tick(own, clocks{})
+	}
+	in := &info{stamp: own.stamp, clocks: own.clocks, timeline: own, id: op.ID, kind: free, ready: true, silent: true}
+	g := gather{clocks: &in.clocks}
+	for _, user := range op.Users[1:] {
+		s := c.timeline(user)
+		if c.held > 0 {
+			c.forceBefore(s, op.Seq)
+			c.settle()
+		}
+		g.add(s.asOf(op.Seq))
+	}
+	g.addAll(own.dev.past) // of users that were closed
+	for _, r := range op.Writes {
+		c.touch(in, pieceOf(r), true, false)
 	}
 }
 

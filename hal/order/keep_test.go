@@ -173,7 +173,7 @@ func TestTableAgainstAnArray(t *testing.T) {
 				clear(want[from:to])
 			default:
 				o := &info{stamp: stamp{1, 1}}
-				set := func(c *cell, _ piece) { c.writes = append(c.writes[:0], entry{o.stamp, o, false}) }
+				set := func(c *cell, _ piece) { c.writes = append(c.writes[:0], entry{stamp: o.stamp, info: o, seen: false}) }
 				if c := tab.exact(p); c != nil {
 					set(c, p)
 				} else {
@@ -200,11 +200,11 @@ func TestTableWithManyRanges(t *testing.T) {
 	o := &info{stamp: stamp{1, 1}}
 	for i := range uint64(5000) {
 		at := i * 7919 % 5000 * 10
-		tab.each(piece{at, at + 5}, func(c *cell, _ piece) { c.writes = append(c.writes, entry{stamp{1, uint32(i)}, &info{}, false}) })
+		tab.each(piece{at, at + 5}, func(c *cell, _ piece) { c.writes = append(c.writes, entry{stamp: stamp{1, uint32(i)}, info: &info{}}) })
 	}
 	require.True(t, tab.sorted())
 	require.Equal(t, 5000, tab.n)
-	tab.each(piece{995, 40_005}, func(c *cell, _ piece) { c.writes = append(c.writes[:0], entry{o.stamp, o, false}) })
+	tab.each(piece{995, 40_005}, func(c *cell, _ piece) { c.writes = append(c.writes[:0], entry{stamp: o.stamp, info: o, seen: false}) })
 	require.True(t, tab.sorted())
 	require.Equal(t, 100+1+999, tab.n)
 	tab.clear(piece{3, 49_000})

@@ -123,7 +123,7 @@ func (c *Checker) visitLate(cl *cell, o *info, p piece) {
 	cl.reads = cl.reads[:n]
 	cl.reindex()
 	if !covered {
-		cl.writes = append(cl.writes, entry{o.stamp, o, true})
+		cl.writes = append(cl.writes, entry{stamp: o.stamp, info: o, seen: true})
 	}
 }
 
@@ -136,6 +136,9 @@ func (o *info) before(e *entry) bool {
 }
 
 func (c *Checker) conflictLate(e *entry, o *info, write bool, p piece) {
+	if e.info.silent {
+		return
+	}
 	category := Race
 	for _, w := range []struct {
 		notion   int
@@ -145,7 +148,7 @@ func (c *Checker) conflictLate(e *entry, o *info, write bool, p piece) {
 			category = w.category
 		}
 	}
-	c.pair(category, participant{e.info, write, e.seen}, participant{o, true, true}, p)
+	c.pair(category, participant{e.info, write, e.seen, e.reused}, participant{o, true, true, false}, p)
 }
 
 // Source declares, right after Handle of a copy, that the copy's source r will be

@@ -67,10 +67,13 @@ func firstRecord(a *info) *Note {
 	return nil
 }
 
-// reason explains why o, which was called later, does not come after a.
-func reason(a, o *info) Reason {
+// reason explains why o, which was called later, does not come after a. reused says that
+// the memory is another block's since a.
+func reason(a, o *info, reused bool) Reason {
 	var r Reason
 	switch {
+	case reused:
+		r.Memory = GivenOut
 	case o.kind == free:
 		r.Memory = Freed
 	case a.kind == free:

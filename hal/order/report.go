@@ -55,6 +55,9 @@ const (
 	Freed Memory = "freed while in use"
 	// Reused: the first one frees what the second one uses.
 	Reused Memory = "used after it was freed"
+	// GivenOut: the block that the first one uses was freed, and its memory given out
+	// again to the second one.
+	GivenOut Memory = "given out again while in use"
 	// Unallocated: the first one allocates, in the order of its stream, what the
 	// second one may use before.
 	Unallocated Memory = "used before it is allocated"
@@ -218,6 +221,9 @@ func (c *Checker) add(key pair, r Report, p piece) {
 // conflict reports two accesses of which that of e does not happen before that of o
 // by what the runtime guarantees.
 func (c *Checker) conflict(e *entry, o *info, earlierWrites, write, seen bool, p piece) {
+	if e.info.silent || o.silent {
+		return
+	}
 	category := Race
 	switch {
 	case o.clocks[queried].covers(e.stamp):
@@ -225,13 +231,14 @@ func (c *Checker) conflict(e *entry, o *info, earlierWrites, write, seen bool, p
 	case o.clocks[timed].covers(e.stamp):
 		category = ByTiming
 	}
-	c.pair(category, participant{e.info, earlierWrites, e.seen}, participant{o, write, seen}, p)
+	c.pair(category, participant{e.info, earlierWrites, e.seen, e.reused}, participant{o, write, seen, false}, p)
 }
 
 // participant is one access of a pair.
 type participant struct {
 	*info
 	write, seen bool
+	reused      bool // of the earlier one: the memory is another block's by now
 }
 
 // pair reports two accesses in the order of their calls.
@@ -244,7 +251,7 @@ func (c *Checker) pair(category Category, a, o participant, p piece) {
 	if !c.known(&key, a.id, o.id, p) {
 		c.add(key, Report{
 			Category: category, First: a.access(a.write, a.seen), Second: o.access(o.write, o.seen),
-			Reason: reason(a.info, o.info),
+			Reason: reason(a.info, o.info, a.reused),
 		}, p)
 	}
 }

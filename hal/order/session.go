@@ -61,6 +61,7 @@ type Session struct {
 	found      []Finding
 	streams    map[streamName]uint32 // the sites where they were made
 	blocks     map[uint64]uint32     // the sites where live memory was allocated, by its start
+	former     map[uint64]uint32     // of the blocks that had the memory of cached ones before
 	sizes      [sizesKept]operationSize
 	events     [eventsKept]*hal.Event
 	past       Stats // of the runtimes followed before
@@ -88,7 +89,8 @@ type streamName struct {
 // NewSession returns a session that follows no runtime yet. With observe it reports
 // also what functions write without declaring it; see [Session.Observe].
 func NewSession(observe bool) *Session {
-	return &Session{observe: observe, streams: map[streamName]uint32{}, blocks: map[uint64]uint32{}}
+	return &Session{observe: observe, streams: map[streamName]uint32{}, blocks: map[uint64]uint32{},
+		former: map[uint64]uint32{}}
 }
 
 // Follow checks rt from now on, and the runtime followed so far no longer. What was
@@ -232,7 +234,7 @@ func (f *following) handle(o hal.Operation) {
 	if f.checker.Found() != f.collected.Load() {
 		f.collect(&o)
 	}
-	if o.Kind == "free memory" { // after the reports about it
+	if o.Kind == "free memory" && !o.Cached { // after the reports about it
 		s.mu.Lock()
 		for _, r := range o.Writes {
 			delete(s.blocks, r.Start)
@@ -263,6 +265,9 @@ func (s *Session) remember(o *hal.Operation) {
 		s.streams[streamName{o.Stream.Device().Ordinal(), o.Stream.Index()}] = o.Site
 	case "new memory", "allocate":
 		for _, r := range o.Writes {
+			if o.Cached {
+				s.former[r.Start] = s.blocks[r.Start]
+			}
 			s.blocks[r.Start] = o.Site
 		}
 	}
@@ -308,6 +313,9 @@ func (s *Session) add(f Finding) {
 		f.Reason.Record = nil
 	}
 	f.BlockSite = s.blocks[f.Block.Start]
+	if f.Reason.Memory == GivenOut {
+		f.BlockSite = s.former[f.Block.Start]
+	}
 	f.FirstSize, f.SecondSize = s.sizeOf(f.First.ID), s.sizeOf(f.Second.ID)
 	s.found = append(s.found, f)
 }

@@ -11,7 +11,10 @@ from .._records import AccessRecord, FindingRecord, MadeRecord, NoteRecord
 from .._sites import Frame
 from . import source as _source
 
-__all__ = ["Access", "Finding", "Frame", "Made", "Note", "finding_of"]
+__all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "Made", "Note", "finding_of"]
+
+#: What `Finding.memory` says of a block that was freed while in use, and is another one's now.
+GIVEN_OUT = "given out again while in use"
 
 
 @functools.lru_cache(maxsize=4096)

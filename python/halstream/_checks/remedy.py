@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import source as _source
-from .finding import Access, Finding, Frame, Note
+from .finding import GIVEN_OUT, Access, Finding, Frame, Note
 
 __all__ = ["Remedy", "remedy", "stream_label", "stream_name"]
 
@@ -80,10 +80,11 @@ def _remedy(f: Finding) -> Remedy:
         )  # fmt: skip
     if f.second.host:
         return Remedy(host, "before", before)
-    if f.memory == "freed while in use" and words.keep and f.buffer:
+    freed = f.memory in ("freed while in use", GIVEN_OUT)
+    if freed and words.keep and f.buffer:
         after = f.first.frames[0] if f.first.frames else None
         return Remedy(words.keep.format(x=f.buffer, a=a), "after", after)
-    if f.memory == "freed while in use" and f.dialect == "torch.cuda":
+    if freed and f.dialect == "torch.cuda":
         return Remedy("", "", None, f"call record_stream({a}) on the tensor before its last reference is dropped")
     if f.memory == "used after it was freed":
         return Remedy("", "", None, "give it back only behind its last use")

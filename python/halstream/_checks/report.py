@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import source as _source
-from .finding import Access, Finding
+from .finding import GIVEN_OUT, Access, Finding
 from .remedy import remedy, stream_label
 
 __all__ = ["Report", "text"]
@@ -129,6 +129,8 @@ def _why(f: Finding) -> str:
             "pinned memory is read when the stream gets there, and nothing made the host wait for that"
         ),
     }.get(f.why, f.why)
+    if f.memory == GIVEN_OUT:
+        why = f"the memory of the first was freed and given out again, in the order of {second}, and {why}"
     if f.devices:
         why += "; streams of two devices have no order of their own"
     if f.category == "query":

@@ -185,6 +185,11 @@ typedef struct halstream_api {
     uint32_t (*site_here)(void); /* Python's stack, with its lock held; 0 without */
     uint32_t (*site_new)(const char *file, uint32_t line, const char *function);
     int (*listening)(void); /* 1 while a sanitizer, a trace or a schedule uses names, sites and ranges */
+
+    /* As block_new, but the free is an operation of the stream, as cudaFreeAsync is: the sanitizer
+     * reports it if work that it is not ordered behind still uses the block. The free of a block of
+     * block_new is no access: only what its memory is given out for next can be in a report. */
+    int (*block_new_in_order)(halstream_id stream, uint64_t bytes, halstream_id *block, uint64_t *address);
 } halstream_api;
 
 /* NULL if this library is older than the version that is asked for. */

@@ -1,0 +1,82 @@
+package order
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+func (k *kit) allocCached(s *hal.Stream, r []hal.Range) uint32 {
+	return k.do(hal.Operation{Kind: "allocate", Stream: s, Writes: r, Cached: true})
+}
+
+func (k *kit) freeCached(s *hal.Stream, r []hal.Range) uint32 {
+	return k.do(hal.Operation{Kind: "free", Stream: s, Writes: r, Cached: true})
+}
+
+// Freeing is no access; what the memory is given out for is.
+func TestACachedBlockConflictsOnlyOnceItIsGivenOutAgain(t *testing.T) {
+	k := newKit(t)
+	own, side := k.free(), k.free()
+	k.allocCached(own, is(0, 100))
+	k.write(own, is(0, 100))
+	k.waitStream(side, own)
+	used := k.read(side, is(0, 50))
+	k.freeCached(own, is(0, 100))
+	k.none()
+	k.allocCached(own, is(0, 100))
+	k.none()
+	k.write(own, is(50, 100))
+	k.none()
+	found := k.one(Race, used, k.write(own, is(0, 100)))
+	require.Equal(t, GivenOut, found.Reason.Memory)
+	require.Equal(t, uint64(50), found.Range.Size)
+}
+
+func TestAWaitBeforeTheMemoryIsUsedAgainOrdersIt(t *testing.T) {
+	k := newKit(t)
+	own, side := k.free(), k.free()
+	k.allocCached(own, is(0, 100))
+	k.write(own, is(0, 100))
+	k.waitStream(side, own)
+	k.read(side, is(0, 100))
+	k.freeCached(own, is(0, 100))
+	k.allocCached(own, is(0, 100))
+	k.waitStream(own, side)
+	k.write(own, is(0, 100))
+	k.none()
+}
+
+// Another stream gets the memory when the work of the one that freed it is done.
+func TestCachedMemoryThatAnotherStreamGetsComesAfterItsFree(t *testing.T) {
+	k := newKit(t)
+	own, other := k.free(), k.free()
+	k.allocCached(own, is(0, 100))
+	k.write(own, is(0, 100))
+	k.freeCached(own, is(0, 100))
+	k.allocCached(other, is(0, 50))
+	k.write(other, is(0, 50))
+	k.none()
+	last := k.write(own, is(60, 70)) // of nobody: the other stream does not come after it
+	k.one(Race, last, k.write(other, is(60, 70)))
+}
+
+func TestARecordedStreamIsWaitedForBeforeCachedMemoryIsUsedAgain(t *testing.T) {
+	k := newKit(t)
+	own, recorded, forgotten := k.free(), k.free(), k.free()
+	k.allocCached(own, is(0, 100))
+	k.write(own, is(0, 100))
+	for _, s := range []*hal.Stream{recorded, forgotten} {
+		k.waitStream(s, own)
+	}
+	k.read(recorded, is(0, 100))
+	used := k.read(forgotten, is(0, 100))
+	k.host("free memory", k.me, hal.Operation{
+		Stream: k.legacy(), Writes: is(0, 100), Cached: true, Users: []*hal.Stream{own, recorded},
+	})
+	k.allocCached(own, is(0, 100))
+	k.none()
+	k.one(Race, used, k.write(own, is(0, 100)))
+}
