@@ -240,6 +240,15 @@
 //     it, and Python's half blocks all for them but those that a thread's own
 //     instructions cause: a signal of the process interrupts the program's threads.
 //
+// # Objects (Python)
+//
+//   - J1: Attributes, weak references, cycles and finalizers of an event are as for a
+//     class that is written in Python, also where later events get its memory: they
+//     see nothing of it.
+//   - J2: A method in C that a class of the package inherits is the first one in the
+//     order of its bases, and follows when that is exchanged while callbacks are registered.
+//     A program's subclass sees what the program puts in place of a method.
+//
 // # C interface (halstream.h)
 //
 //   - C1: Every call works on any thread, with or without Python's lock, known to

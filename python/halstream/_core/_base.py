@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn
 from .. import _native
 from .._errors import KINDS, ForkError, WaitTimeoutError
 from .._runtime import Owner
+from . import _handles
 from ._reap import REAP_AT, drain, reap
 from ._strict import strict
 
@@ -25,6 +26,8 @@ __all__ = [
     "reap",
     "repr_after_fork",
 ]
+
+_PACKAGE = __name__.partition(".")[0] + "."
 
 # Bits of the flags that the extension takes; the same numbers are in pybuild.
 TIMING = 1
@@ -55,6 +58,8 @@ class Base:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith(_PACKAGE):
+            _handles.own(cls)
         strict.add(cls)
         if "__repr__" in vars(cls):
             setattr(cls, "__repr__", repr_after_fork(vars(cls)["__repr__"]))  # noqa: B010

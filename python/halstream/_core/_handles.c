@@ -182,6 +182,10 @@ static PyMethodDef functions[] = {
     {"pop", context_pop, METH_O,
      "pop($module, stream, /)\n--\n\n"
      "Leave the innermost context if it is this thread's and was entered with a stream (None: any).\n"},
+    {"own", methods_own, METH_O,
+     "own($module, class, /)\n--\n\n"
+     "Give a class descriptors of its own for the methods in C that it inherits, which makes their calls\n"
+     "faster. To be called again when methods of its bases were exchanged.\n"},
     {"guards", guard_class, METH_O, "guards($module, class, /)\n--\n\nLet `stream` make objects of a class of guards.\n"},
     {"stream", (PyCFunction)(void (*)(void))guard_of, METH_FASTCALL | METH_KEYWORDS,
      "stream($module, stream)\n--\n\ntorch.cuda.stream (2.15): None changes nothing.\n"},

@@ -37,8 +37,9 @@ typedef struct {
     int32_t ordinal;               /* PLAIN, SHARED: of the device, -1 before the first record */
     uint16_t flags;                /* PLAIN, SHARED: of its creation */
     uint8_t state;
-    bool recorded;                 /* PLAIN */
-    bool borrowed;                 /* it is not closed with this object */
+    bool recorded : 1;             /* PLAIN */
+    bool borrowed : 1;             /* it is not closed with this object */
+    PyObject *attributes, *weak;   /* a dictionary and weak references, NULL while nobody uses them */
 } Event;
 
 /* One element of the stack of current streams; `_handles_entry.c` says what its fields are. */
@@ -63,6 +64,7 @@ typedef struct {
 } Before;
 
 extern PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices;
+extern PyMethodDef handles_stream_methods[], handles_event_methods[], handles_guard_methods[];
 extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, handles_entry_spec, handles_choices_spec;
 
 /* Names of attributes and methods, as strings that Python has interned: name_wait is "_wait". */
@@ -85,6 +87,7 @@ PyObject *context_current(PyObject *module, PyObject *ordinal);
 PyObject *context_push(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *context_pop(PyObject *module, PyObject *stream);
 PyObject *guard_class(PyObject *module, PyObject *class);
+PyObject *methods_own(PyObject *module, PyObject *class);
 PyObject *guard_of(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
 
 /* Makes a stream current as stream_enter does, and notes what was before; -1 with an exception. */
@@ -112,6 +115,8 @@ int event_record_on(Event *event, Stream *stream);
 int event_wait_on(Event *event, Stream *stream);
 /* Returns a new event of a class, PLAIN and not recorded. */
 Event *event_fresh(PyTypeObject *type, int flags);
+/* Lets later events of a class have the memory of earlier ones, if they need no more than its base class. */
+void event_keep(PyTypeObject *type);
 /* Returns 1 if the event is known to be done, 0 if it is known not to be, -1 if only the core can tell. */
 int event_done(const Event *event);
 

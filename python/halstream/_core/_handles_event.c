@@ -1,6 +1,10 @@
 /* EventBase: the half of an event's class that answers without the core where it can. */
 #include "_handles.h"
 
+#include <stddef.h>
+#include <string.h>
+#include <structmember.h>
+
 /* Flags of creation with which an event needs the core from its first moment on; the rest is BLOCKING_SYNC. */
 #define TIMING 1
 #define ALWAYS_CORE (~(1 | 2))
@@ -30,10 +34,46 @@ static void forget(Event *e)
     e->state = EMPTY;
 }
 
+/* Memory of events that were collected: programs make a new one for each record, and drop it.
+ * Their class has its own room for attributes and weak references, so that an event which
+ * has neither is this memory and nothing else. */
+#define KEPT 32
+static Event *kept[KEPT];
+static int kept_count;
+static PyTypeObject *kept_types[4]; /* whose events are kept; a program uses one or two */
+static unsigned kept_next;
+
+static bool is_kept(const PyTypeObject *type)
+{
+    return type == kept_types[0] || type == kept_types[1] || type == kept_types[2] || type == kept_types[3];
+}
+
+void event_keep(PyTypeObject *type)
+{
+    if (is_kept(type)) return;
+    PyObject *size = PyObject_GetAttrString((PyObject *)type, "__basicsize__");
+    bool fits = size != NULL && PyLong_AsSsize_t(size) == (Py_ssize_t)sizeof(Event);
+    Py_XDECREF(size);
+    PyErr_Clear();
+    if (!fits) return;
+    PyTypeObject **place = &kept_types[kept_next++ % 4], *before = *place;
+    Py_INCREF(type);
+    *place = type;
+    Py_XDECREF(before);
+}
+
 Event *event_fresh(PyTypeObject *type, int flags)
 {
-    Event *e = (Event *)PyType_GenericAlloc(type, 0);
-    if (e == NULL) return NULL;
+    Event *e;
+    if (kept_count > 0 && is_kept(type)) {
+        e = kept[--kept_count];
+        memset((char *)e + sizeof(PyObject), 0, sizeof *e - sizeof(PyObject));
+        PyObject_Init((PyObject *)e, type);
+        PyObject_GC_Track((PyObject *)e);
+    } else {
+        e = (Event *)PyType_GenericAlloc(type, 0);
+        if (e == NULL) return NULL;
+    }
     e->ordinal = -1;
     e->flags = (uint16_t)flags;
     become_plain(e, false);
@@ -178,6 +218,8 @@ static PyObject *event_create(PyObject *self, PyObject *const *args, Py_ssize_t 
         if (PyErr_Occurred()) return NULL;
         if (ordinal >= -1 && ordinal < *handles_calls.devices && !(flags & ALWAYS_CORE)) {
             handles_reap();
+            /* CPython 3.12 gives each new object a dictionary, with which calls of its methods are slower. */
+            if (e->attributes != NULL && PyDict_Size(e->attributes) == 0) Py_CLEAR(e->attributes);
             e->ordinal = (int32_t)ordinal;
             e->flags = (uint16_t)flags;
             e->borrowed = false;
@@ -242,17 +284,35 @@ static PyObject *get_plain(PyObject *self, void *unused)
     return Py_BuildValue("(NiI)", PyBool_FromLong(recorded), (int)e->ordinal, (unsigned)e->flags);
 }
 
+static int event_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((Event *)self)->attributes);
+    return 0;
+}
+
+static int event_clear(PyObject *self)
+{
+    Py_CLEAR(((Event *)self)->attributes);
+    return 0;
+}
+
 static void event_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    forget((Event *)self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Event *e = (Event *)self;
+    PyObject_GC_UnTrack(self);
+    if (e->weak != NULL) PyObject_ClearWeakRefs(self);
+    Py_CLEAR(e->attributes);
+    forget(e);
+    if (kept_count < KEPT && is_kept(type) && !PyObject_GC_IsFinalized(self)) kept[kept_count++] = e;
+    else ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
 
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL | METH_KEYWORDS
 
-static PyMethodDef methods[] = {
+PyMethodDef handles_event_methods[] = {
     {"record", KEYWORDS(event_record),
      "record($self, stream=None)\n--\n\n"
      "Record on a stream; None is the current stream of the event's device.\n\n"
@@ -296,17 +356,27 @@ static PyGetSetDef attributes[] = {
     {"_owned", get_owned, set_owned, "False for a wrapper of an event that is closed by its handle.", NULL},
     {"_plain", get_plain, NULL,
      "Whether it was recorded, its device and flags, if they are known without the core; else None.", NULL},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(Event, attributes), READONLY, NULL},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Event, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "The half of an event that is written in C; see `Event`."},
     {Py_tp_dealloc, event_dealloc},
-    {Py_tp_methods, methods},
+    {Py_tp_traverse, event_traverse},
+    {Py_tp_clear, event_clear},
+    {Py_tp_members, members},
+    {Py_tp_methods, handles_event_methods},
     {Py_tp_getset, attributes},
     {0, NULL},
 };
 
 PyType_Spec handles_event_spec = {
-    "halstream._core._handles.EventBase", sizeof(Event), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots,
+    "halstream._core._handles.EventBase", sizeof(Event), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots,
 };

@@ -221,7 +221,7 @@ static void guard_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-static PyMethodDef methods[] = {
+PyMethodDef handles_guard_methods[] = {
     {"__enter__", guard_enter, METH_NOARGS, "__enter__($self)\n--\n\nMake the stream and its device current.\n"},
     {"__exit__", (PyCFunction)(void (*)(void))guard_exit, METH_FASTCALL,
      "__exit__($self, type, value, traceback)\n--\n\nRestore what was current before.\n"},
@@ -249,7 +249,7 @@ static PyType_Slot slots[] = {
     {Py_tp_traverse, guard_traverse},
     {Py_tp_clear, guard_clear},
     {Py_tp_dealloc, guard_dealloc},
-    {Py_tp_methods, methods},
+    {Py_tp_methods, handles_guard_methods},
     {Py_tp_members, members},
     {Py_tp_getset, attributes},
     {0, NULL},

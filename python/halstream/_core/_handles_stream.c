@@ -41,6 +41,7 @@ PyObject *stream_remember(PyObject *module, PyObject *args)
     classes[i].flags = flags;
     Py_XDECREF(before[0]);
     Py_XDECREF(before[1]);
+    event_keep((PyTypeObject *)event);
     Py_RETURN_NONE;
 }
 
@@ -169,7 +170,7 @@ static void stream_dealloc(PyObject *self)
 
 #define KEYWORDS(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL | METH_KEYWORDS
 
-static PyMethodDef methods[] = {
+PyMethodDef handles_stream_methods[] = {
     {"record", KEYWORDS(stream_record),
      "record($self, event=None)\n--\n\n"
      "Mark the point that the stream has reached; None makes a new event.\n\n"
@@ -239,7 +240,7 @@ static PyGetSetDef attributes[] = {
 static PyType_Slot slots[] = {
     {Py_tp_doc, "The half of a stream that is written in C; see `Stream`."},
     {Py_tp_dealloc, stream_dealloc},
-    {Py_tp_methods, methods},
+    {Py_tp_methods, handles_stream_methods},
     {Py_tp_getset, attributes},
     {0, NULL},
 };

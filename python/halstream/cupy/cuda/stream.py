@@ -118,6 +118,7 @@ class _BaseStream(core.Stream):
 
     def _create(self, ordinal: int, priority: int, flags: int, context: int = 0) -> None:
         super()._create(ordinal, priority, flags, context)
+        assert self._owner is not None
         self._keep(self._owner.ident, ordinal)
 
     def _attach(self, ident: int, ordinal: int, owner: Any = None) -> None:

@@ -44,6 +44,7 @@ class StreamContext(_handles.GuardBase):
 
 
 # Written in C: a function of Python takes longer to call than the object to make.
+_handles.own(StreamContext)
 _handles.guards(StreamContext)
 stream = _handles.stream
 stream.__module__ = __name__

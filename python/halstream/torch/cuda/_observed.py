@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core as core
+from ..._core import _handles
 from .. import _observe
 from .._events import Event
 from .._streams import Stream
@@ -111,3 +112,13 @@ def rebind() -> None:
                 setattr(cls, name, method)
             elif name in vars(cls):
                 delattr(cls, name)
+        _inherit(cls)
+
+
+def _inherit(cls: type) -> None:
+    """Let the classes of this dialect that inherit from a class have its methods as they are now."""
+    derived: type
+    for derived in cls.__subclasses__():
+        if derived.__module__.startswith("halstream."):
+            _handles.own(derived)
+            _inherit(derived)
