@@ -28,6 +28,8 @@ class Call {
   void each_tensor(size_t index, F f) const;
   void look_at_arguments();
   void look_at_tensor(size_t index, const at::Tensor& tensor);
+  // The shape of an index's result depends on values only where an index is a mask.
+  bool needs_values() const { return op_.needs_values && (masked_ || op_.name != "aten::index"); }
   void check_devices() const;
   void find_metadata();
   void resize_outs() const;
@@ -43,6 +45,7 @@ class Call {
   Arguments arguments_;
   DeviceIndex device_ = -1;
   bool on_host_ = false;  // some tensor lies on the CPU
+  bool masked_ = false;   // some tensor of a list is a mask
   MetadataKey key_;
   bool has_key_ = true;
   std::shared_ptr<const Metadata> metadata_;
@@ -83,7 +86,12 @@ void Call::look_at_arguments() {
     const auto& facts = op_.arguments[i];
     const auto& value = arguments_[i];
     if (facts.kind == ArgumentFacts::Kind::tensor || facts.kind == ArgumentFacts::Kind::tensors) {
-      each_tensor(i, [&](const at::Tensor& tensor) { look_at_tensor(i, tensor); });
+      bool list = facts.kind == ArgumentFacts::Kind::tensors;
+      each_tensor(i, [&](const at::Tensor& tensor) {
+        look_at_tensor(i, tensor);
+        if (!list || !tensor.defined()) return;
+        masked_ = masked_ || tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
+      });
     } else if (facts.kind == ArgumentFacts::Kind::device && value.isDevice() && value.toDevice().is_cuda()) {
       if (device_ < 0) device_ = resolve_device(value.toDevice().index());
     }
@@ -121,7 +129,7 @@ void Call::find_metadata() {
     none->known = false;
     return none;
   }();
-  if (op_.needs_values || op_.returns.empty() && !op_.writes) {
+  if (needs_values() || op_.returns.empty() && !op_.writes) {
     metadata_ = unknown;
     return;
   }
@@ -297,7 +305,7 @@ void Call::run(Stack& results) {
   counters().operators.fetch_add(1, std::memory_order_relaxed);
   listening_ = core->listening() != 0;
   fill_stack();
-  bool must_wait = op_.makes && !metadata_->known || op_.needs_values || metadata_->raised;
+  bool must_wait = op_.makes && !metadata_->known || needs_values() || metadata_->raised;
   if (must_wait) {
     wait_for_results(results);
     return;

@@ -1,6 +1,7 @@
 #include "metadata.h"
 
 #include "operators.h"
+#include "shapes.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -161,6 +162,8 @@ static void call_on(Stack& stack, const Operator& op, c10::ArrayRef<c10::IValue>
   at::AutoDispatchBelowADInplaceOrView without_autograd;
   if (op.substitute != nullptr) {
     op.substitute(stack, 0);
+  } else if (const auto* shapes = on_cpu ? nullptr : shapes_of(op.handle)) {
+    shapes->callBoxed(op.handle, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
   } else {
     op.handle.callBoxed(stack);
   }

@@ -1,5 +1,6 @@
 // The module `halstream_torch_device`: what the Python side calls.
 #include "allocator.h"
+#include "backlog.h"
 #include "counters.h"
 #include "distributed.h"
 #include "generator.h"
@@ -146,7 +147,8 @@ PyObject* counter_values(PyObject*, PyObject*) {
       Py_DECREF(number);
     }
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:N}", "operators", static_cast<unsigned long long>(all.operators), "metadata_hits",
+        "{s:K,s:L,s:K,s:K,s:N}", "operators", static_cast<unsigned long long>(all.operators), "pending",
+        static_cast<long long>(pending_operators()), "metadata_hits",
         static_cast<unsigned long long>(all.metadata_hits), "metadata_misses",
         static_cast<unsigned long long>(all.metadata_misses), "synchronized", waits);
   });

@@ -119,7 +119,8 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
       handle.hasTag(at::Tag::data_dependent_output);
   indexes = name.find("index") != std::string::npos;
   shapes_from_cpu = name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only";
-  if (makes && !writes && !needs_values && !uses_output_as_scratch(name)) out_variant = find_out_variant(handle);
+  bool shape_known = !needs_values || name == "aten::index";  // without masks
+  if (makes && !writes && shape_known && !uses_output_as_scratch(name)) out_variant = find_out_variant(handle);
 }
 
 }  // namespace halstream_torch

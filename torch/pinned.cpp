@@ -2,18 +2,158 @@
 
 #include <c10/util/Exception.h>
 
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <vector>
+
 namespace halstream_torch {
 
 namespace {
 
 struct PinnedBlock {
   halstream_id id;
+  void* address;
+  size_t bytes;
+  uint64_t generation;                // of the runtime: another one knows nothing of the block
+  std::vector<halstream_id> streams;  // that work of the program used it on
+  std::vector<halstream_id> events;   // behind that work, once the program has freed it
 };
+
+// Blocks are kept and given out again, as torch's own allocator does: the pages of a large one are back from the
+// system already. One that streams use is given out when events behind their work are done.
+class PinnedCache {
+ public:
+  PinnedBlock* take(size_t bytes) {
+    if (forked_) return nullptr;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (generation_ != core->generation()) {
+      idle_.clear();
+      freed_.clear();
+      generation_ = core->generation();
+    }
+    look_at_freed();
+    auto& kept = idle_[bytes];
+    if (kept.empty()) return nullptr;
+    auto* block = kept.back();
+    kept.pop_back();
+    return block;
+  }
+
+  void record(PinnedBlock* block, halstream_id stream) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto& all = block->streams;
+    if (std::find(all.begin(), all.end(), stream) == all.end()) all.push_back(stream);
+  }
+
+  // False if the block cannot be kept: threads of the runtime cannot record events.
+  bool keep(PinnedBlock* block) {
+    if (forked_ || block->generation != core->generation()) return false;
+    for (auto stream : block->streams) {
+      halstream_id event = 0;
+      if (core->event_record_new(stream, 0, &event) != HALSTREAM_OK) {
+        close_events(block);
+        return false;
+      }
+      block->events.push_back(event);
+    }
+    block->streams.clear();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (block->events.empty()) {
+      idle_[block->bytes].push_back(block);
+    } else {
+      freed_.push_back(block);
+    }
+    return true;
+  }
+
+  // Gives every idle block back to the runtime.
+  void empty() {
+    std::map<size_t, std::vector<PinnedBlock*>> idle;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      look_at_freed();
+      idle.swap(idle_);
+    }
+    for (auto& [bytes, blocks] : idle) {
+      for (auto* block : blocks) {
+        core->block_free(block->id);
+        delete block;
+      }
+    }
+  }
+
+  void forked() { forked_ = true; }
+
+  static void close_events(PinnedBlock* block) {
+    for (auto event : block->events) core->event_close(event);
+    block->events.clear();
+  }
+
+ private:
+  void look_at_freed() {
+    size_t left = 0;
+    for (auto* block : freed_) {
+      bool done = std::all_of(block->events.begin(), block->events.end(), [](halstream_id event) {
+        int passed = 0;
+        return core->event_query(event, &passed) != HALSTREAM_OK || passed != 0;
+      });
+      if (done) {
+        close_events(block);
+        idle_[block->bytes].push_back(block);
+      } else {
+        freed_[left++] = block;
+      }
+    }
+    freed_.resize(left);
+  }
+
+  std::mutex mutex_;
+  std::atomic<bool> forked_{false};  // the runtime refuses all calls then
+  uint64_t generation_ = 0;
+  std::map<size_t, std::vector<PinnedBlock*>> idle_;  // by their sizes, which are powers of two
+  std::vector<PinnedBlock*> freed_;
+};
+
+// Never destroyed: tensors may be freed while the process ends.
+PinnedCache& cache() {
+  static auto* one = [] {
+    auto* made = new PinnedCache();
+    pthread_atfork(nullptr, nullptr, [] { cache().forked(); });
+    return made;
+  }();
+  return *one;
+}
 
 void free_pinned(void* context) {
   auto* block = static_cast<PinnedBlock*>(context);
-  if (!finished()) core->block_free(block->id);
+  if (!finished()) {
+    // What listens follows each block from its allocation to its end.
+    if (core->listening() == 0 && cache().keep(block)) return;
+    core->block_free(block->id);
+  }
   delete block;
+}
+
+size_t rounded(size_t bytes) {
+  size_t power = 512;
+  while (power < bytes && power != 0) power *= 2;
+  return power != 0 ? power : bytes;
+}
+
+PinnedBlock* new_block(size_t bytes) {
+  halstream_id id = 0;
+  uint64_t address = 0;
+  int code = core->block_new_host(bytes, &id, &address);
+  if (code == HALSTREAM_OUT_OF_MEMORY) {
+    cache().empty();
+    code = core->block_new_host(bytes, &id, &address);
+  }
+  check(code);
+  return new PinnedBlock{id, reinterpret_cast<void*>(address), bytes, core->generation(), {}, {}};
 }
 
 class PinnedAllocator final : public c10::Allocator {
@@ -21,10 +161,14 @@ class PinnedAllocator final : public c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     c10::Device cpu(c10::DeviceType::CPU);
     if (bytes == 0) return {nullptr, cpu};
-    halstream_id id = 0;
-    uint64_t address = 0;
-    check(core->block_new_host(bytes, &id, &address));
-    return {reinterpret_cast<void*>(address), new PinnedBlock{id}, &free_pinned, cpu};
+    PinnedBlock* block = nullptr;
+    if (core->listening() != 0) {
+      block = new_block(bytes);
+    } else {
+      block = cache().take(rounded(bytes));
+      if (block == nullptr) block = new_block(rounded(bytes));
+    }
+    return {block->address, block, &free_pinned, cpu};
   }
   void copy_data(void* destination, const void* source, std::size_t bytes) const override {
     default_copy_data(destination, source, bytes);
@@ -47,7 +191,9 @@ bool is_pinned(const void* address) {
 
 void record_pinned(const c10::DataPtr& data, halstream_id stream) {
   if (data.get_deleter() != &free_pinned || data.get_context() == nullptr) return;
-  check(core->block_record_stream(static_cast<PinnedBlock*>(data.get_context())->id, stream));
+  auto* block = static_cast<PinnedBlock*>(data.get_context());
+  check(core->block_record_stream(block->id, stream));
+  cache().record(block, stream);
 }
 
 }  // namespace halstream_torch

@@ -1,5 +1,6 @@
 #include "task.h"
 
+#include "backlog.h"
 #include "host_accesses.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -90,7 +91,10 @@ int run(void* argument, char* text, size_t room) {
   }
 }
 
-void release(void* argument) { DropTask()(static_cast<Task*>(argument)); }
+void release(void* argument) {
+  DropTask()(static_cast<Task*>(argument));
+  operator_left();
+}
 
 void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t site) {
   halstream_operation operation{};
@@ -102,7 +106,12 @@ void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t sit
   operation.run = &run;
   operation.argument = task;
   operation.release = &release;
-  check(core->enqueue(stream, &operation));
+  operator_enqueued();
+  int code = core->enqueue(stream, &operation);
+  if (code != HALSTREAM_OK) {
+    operator_left();
+    raise_error(code);
+  }
 }
 
 }  // namespace
