@@ -121,6 +121,43 @@ func (p *pool) countReturned(size uint64) {
 	p.mu.Unlock()
 }
 
+// PoolChunk is a part of a segment that a pool has taken from its device.
+type PoolChunk struct {
+	Segment, Chunk Range
+	Used           bool    // by a block, or by work that is pending on a block that was freed
+	Block          *Block  // that has it, nil for one that was freed
+	Stream         *Stream // on which it was allocated, or alone may be; nil for none
+}
+
+// PoolChunks returns the parts of the segments of the stream-ordered pool, by address.
+//
+// Contract: M15.
+func (d *Device) PoolChunks() (chunks []PoolChunk) {
+	p := &d.pool
+	p.mu.Lock()
+	for s := range p.segments.All() {
+		for c := range s.Chunks() {
+			chunk := PoolChunk{Segment: Range{s.Start, s.Size}, Chunk: Range{c.Start, c.Size}, Used: c.Bin() == nil}
+			for _, b := range p.bins {
+				if &b.Bin == c.Bin() {
+					chunk.Stream = b.stream
+				}
+			}
+			chunks = append(chunks, chunk)
+		}
+	}
+	p.mu.Unlock()
+	m := &d.rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range chunks {
+		if b := m.blocks.Find(chunks[i].Chunk.Start); b != nil && b.pooled {
+			chunks[i].Block, chunks[i].Stream = b, b.allocStream
+		}
+	}
+	return chunks
+}
+
 // PoolStats returns the counts of the stream-ordered pool.
 //
 // Contract: M7, M15.

@@ -103,6 +103,29 @@ func PoolStat(ordinal, which int64) (n uint64, err error) {
 	})
 }
 
+// PoolChunks returns the parts of the segments of the pool, by address: a list of
+// chunkRecord.
+func PoolChunks(ordinal int64) (chunks string, err error) {
+	return onDevice(ordinal, func(d *hal.Device) (string, error) {
+		records := []chunkRecord{}
+		for _, c := range d.PoolChunks() {
+			r := chunkRecord{
+				Segment: rangeRecord{c.Segment.Start, c.Segment.Size},
+				Chunk:   rangeRecord{c.Chunk.Start, c.Chunk.Size},
+				Used:    c.Used,
+			}
+			if c.Block != nil {
+				r.Size = c.Block.Size
+			}
+			if s := c.Stream; s != nil && s != d.Legacy() && s.Status() != nil {
+				r.Stream = s.Status().ID.Load()
+			}
+			records = append(records, r)
+		}
+		return encode(records), nil
+	})
+}
+
 // PoolTrim gives kept memory back to the device, down to least bytes.
 func PoolTrim(ordinal int64, least uint64) (zero int64, err error) {
 	return onDevice(ordinal, func(d *hal.Device) (int64, error) {

@@ -105,6 +105,15 @@ func (r blockRecord) text() string {
 	return string(append(b, '}'))
 }
 
+// chunkRecord is a part of a segment of a device's pool.
+type chunkRecord struct {
+	Segment rangeRecord `json:"segment"`
+	Chunk   rangeRecord `json:"chunk"`
+	Size    uint64      `json:"size"`   // of the block that has it, as the program asked; 0 without one
+	Used    bool        `json:"used"`   // by the block, or by pending work on one that was freed
+	Stream  uint64      `json:"stream"` // id of the stream on which it was allocated, 0 for the default one or none
+}
+
 // objectRecord is an object that the program made and has not closed or freed.
 type objectRecord struct {
 	Kind   string `json:"kind"`   // stream, event, memory or gate

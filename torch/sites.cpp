@@ -60,6 +60,8 @@ thread_local uint32_t latest_backward_site = 0;
 
 }  // namespace
 
+bool in_backward() { return torch::autograd::get_current_node() != nullptr; }
+
 uint32_t current_site() {
   if (core->listening() == 0) return 0;
   if (auto node = torch::autograd::get_current_node()) {

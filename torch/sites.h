@@ -9,4 +9,7 @@ namespace halstream_torch {
 // backward pass has no Python frames: it gets the place of the forward call whose gradient it computes.
 uint32_t current_site();
 
+// Whether the thread runs an operator of a backward pass.
+bool in_backward();
+
 }  // namespace halstream_torch

@@ -2,6 +2,7 @@
 
 #include "backlog.h"
 #include "host_accesses.h"
+#include "sites.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -101,6 +102,12 @@ void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t sit
   operation.size = sizeof operation;
   operation.name = task->op->name.c_str();
   operation.site = site;
+  // Reports show the place of the forward call, so that the name has to say which of the two it is.
+  std::string of_backward;
+  if (site != 0 && in_backward()) {
+    of_backward = task->op->name + " (backward)";
+    operation.name = of_backward.c_str();
+  }
   operation.ranges = ranges.data();
   operation.count = ranges.size();
   operation.run = &run;

@@ -1,7 +1,10 @@
 // Package addrmap maps ranges of addresses that do not overlap to values.
 package addrmap
 
-import "math/rand/v2"
+import (
+	"iter"
+	"math/rand/v2"
+)
 
 // Map holds values by the range of addresses each of them belongs to. It is a
 // treap, since ranges come and go in no order and every copy looks two addresses
@@ -20,6 +23,13 @@ type node[V any] struct {
 
 // Len returns the number of ranges.
 func (m *Map[V]) Len() int { return m.n }
+
+// All returns the values by address.
+func (m *Map[V]) All() iter.Seq[V] { return func(yield func(V) bool) { m.root.each(yield) } }
+
+func (n *node[V]) each(yield func(V) bool) bool {
+	return n == nil || n.left.each(yield) && yield(n.value) && n.right.each(yield)
+}
 
 // Find returns the value of the range that contains addr, the zero value if none does.
 func (m *Map[V]) Find(addr uint64) (v V) {

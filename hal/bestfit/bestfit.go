@@ -19,6 +19,7 @@ func RoundUp(size uint64) uint64 { return (size + unit - 1) &^ (unit - 1) }
 // supplies the pool. It is divided into chunks.
 type Segment struct {
 	Start, Size uint64
+	first       *Chunk // never merged into another one
 	number      int64  // by which the user of a Cache identifies it
 	next, prev  *Chunk // in a SegmentList
 }
@@ -41,7 +42,17 @@ type Chunk struct {
 
 // NewChunk returns the chunk that is all of a new segment, in use.
 func NewChunk(start, size uint64) *Chunk {
-	return &Chunk{Start: start, Size: size, segment: &Segment{Start: start, Size: size}}
+	c := &Chunk{Start: start, Size: size, segment: &Segment{Start: start, Size: size}}
+	c.segment.first = c
+	return c
+}
+
+// Chunks returns the chunks of the segment by address.
+func (s *Segment) Chunks() iter.Seq[*Chunk] {
+	return func(yield func(*Chunk) bool) {
+		for c := s.first; c != nil && yield(c); c = c.after {
+		}
+	}
 }
 
 // Segment returns the segment that c is a part of.

@@ -17,6 +17,7 @@ __all__ = [
     "BusyRecord",
     "CallRecord",
     "CheckRecord",
+    "ChunkRecord",
     "ErrorRecord",
     "ExecutionRecord",
     "FindingRecord",
@@ -148,6 +149,16 @@ class BlockRecord(TypedDict):
     start: int
     size: int
     device: int  #: ordinal, -1 for memory of the host
+
+
+class ChunkRecord(TypedDict):
+    """A part of a segment of a device's pool."""
+
+    segment: RangeRecord
+    chunk: RangeRecord
+    size: int  #: of the block that has it, as the program asked; 0 without one
+    used: bool  #: by the block, or by pending work on one that was freed
+    stream: int  #: id of the stream on which it was allocated, 0 for the default one or none
 
 
 class ObjectRecord(TypedDict):

@@ -75,6 +75,10 @@ class RealTorch:
         if declare is not None and self._sanitizing:
             declare(True)
 
+    def device(self, ordinal: int) -> str:
+        """Return what reports and traces call a device."""
+        return f"cuda:{ordinal}" if self.dialect else f"device {ordinal}"
+
 
 real_torch = RealTorch()
 

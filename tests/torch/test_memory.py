@@ -169,3 +169,48 @@ def test_a_copy_between_devices_waits_for_both_streams(torch: Any) -> None:
         x = torch.arange(4.0, device="cuda:0")
     y = x.to("cuda:1")
     assert y.device.index == 1 and y.tolist() == [0, 1, 2, 3]
+
+
+def test_a_snapshot_shows_the_segments_and_their_blocks(torch: Any) -> None:
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    s, other = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(s):
+        x, gone = torch.zeros(3000, device="cuda"), torch.zeros(5000, device="cuda")
+    lent, gate = torch.zeros(7000, device="cuda"), hs.testing.Gate(hs.Stream.from_handle(other.cuda_stream))
+    address, freed, awaited = x.data_ptr(), gone.data_ptr(), lent.data_ptr()
+    lent.record_stream(other)
+    del gone, lent
+    segments = torch.cuda.memory_snapshot()
+    gate.open()
+    blocks = {block["address"]: (segment, block) for segment in segments for block in segment["blocks"]}
+    segment, block = blocks[address]
+    assert (block["state"], block["size"], segment["stream"]) == ("active_allocated", 12288, s.cuda_stream)
+    assert segment["address"] <= address < segment["address"] + segment["total_size"]
+    assert blocks[awaited][1]["state"] == "active_awaiting_free"
+    assert (
+        next(b for s, b in blocks.values() if b["address"] <= freed < b["address"] + b["size"])["state"] == "inactive"
+    )
+    for one in segments:
+        assert sum(block["size"] for block in one["blocks"]) == one["total_size"]
+        assert {"device", "allocated_size", "active_size", "requested_size", "segment_type"} <= one.keys()
+    here = [one for one in segments if one["device"] == 0]
+    assert sum(one["total_size"] for one in here) == torch.cuda.memory_reserved()
+    assert sum(one["allocated_size"] for one in here) == torch.cuda.memory_allocated()
+    torch.cuda.synchronize()
+
+
+def test_peaks_begin_again_and_nested_figures_are_complete(torch: Any) -> None:
+    from halstream.torch.cuda._stats import complete
+
+    x = torch.empty(4 << 20, dtype=torch.uint8, device="cuda")
+    del x
+    assert torch.cuda.max_memory_allocated() >= torch.cuda.memory_allocated() + (4 << 20)
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.max_memory_allocated() == torch.cuda.memory_allocated()
+    assert torch.cuda.max_memory_reserved() == torch.cuda.memory_reserved()
+    stats = torch.cuda.memory_stats()
+    assert torch.cuda.memory_stats_as_nested_dict().keys() == complete({}).keys()
+    assert stats["allocated_bytes.all.allocated"] - stats["allocated_bytes.all.freed"] == torch.cuda.memory_allocated()
+    torch.cuda.reset_accumulated_memory_stats()
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == 0

@@ -76,6 +76,11 @@ class Access(NamedTuple):
         return _dialect(self.site)
 
     @property
+    def backward(self) -> bool:
+        """Whether it is part of a backward pass of torch: `frames` are then those of the forward call."""
+        return self.operation.endswith(" (backward)")
+
+    @property
     def function(self) -> str:
         """The function that it runs, as the program names it; '' if that is not known."""
         if self.kind in ("call", "report", "native"):

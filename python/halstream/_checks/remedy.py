@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .. import _sites
 from . import source as _source
 from .finding import GIVEN_OUT, Access, Finding, Frame, Note
 
@@ -62,6 +63,11 @@ def remedy(f: Finding) -> Remedy:
     # As the program spells the module.
     if "rt." in found.line and any("acl.rt." in _source.source_line(*frame[:2]) for frame in f.places()):
         return found._replace(line=found.line.replace("rt.", "acl.rt."))
+    if f.dialect == "torch.cuda" and found.place is not None:
+        here = _source.statement(found.place.file, found.place.line)
+        name = here.module("torch") if here is not None else "torch"
+        if name != "torch":
+            return found._replace(line=found.line.replace("torch.cuda.", f"{name}.cuda."))
     return found
 
 
@@ -79,11 +85,19 @@ def _remedy(f: Finding) -> Remedy:
             "for the other (a queue, an event, a join), or make it wait for what the other enqueued",
         )  # fmt: skip
     if f.second.host:
-        return Remedy(host, "before", before)
+        if f.dialect != "torch.cuda" or e or before is None:
+            return Remedy(host, "before", before)
+        place = _outward(f, (a,))
+        # Where the stream has no name, the whole device can still be waited for.
+        return Remedy(host, "before", place) if place else Remedy("torch.cuda.synchronize()", "before", before)
     freed = f.memory in ("freed while in use", GIVEN_OUT)
     if freed and words.keep and f.buffer:
         after = f.first.frames[0] if f.first.frames else None
-        return Remedy(words.keep.format(x=f.buffer, a=a), "after", after)
+        if f.dialect == "torch.cuda":
+            known = (x for x in f.first.frames if _resolves(f.buffer, x, ()) and _resolves(a, x, f.first.frames))
+            after = next(known, None)
+        if after is not None or f.dialect != "torch.cuda":
+            return Remedy(words.keep.format(x=f.buffer, a=a), "after", after)
     if freed and f.dialect == "torch.cuda":
         return Remedy("", "", None, f"call record_stream({a}) on the tensor before its last reference is dropped")
     if f.memory == "used after it was freed":
@@ -96,9 +110,24 @@ def _remedy(f: Finding) -> Remedy:
     if _collective(f.second):  # it waits for the stream that is current when it is called
         return Remedy(f"torch.cuda.current_stream().wait_stream({a})", "before", before)
     line = words.wait.format(b=b, e=e) if e else words.order.format(a=a, b=b)
+    if f.second.backward:
+        return Remedy(line, "before the backward pass", None)
     if f.dialect == "torch.cuda" and not e and before and not _resolves(a, before, f.first.frames):
-        return _where_it_resolves(f, a, line) or Remedy(line, "before", before)
+        place = _outward(f, (a, b))
+        return (
+            Remedy(line, "before", place) if place else _where_it_resolves(f, a, line) or Remedy(line, "before", before)
+        )
     return Remedy(line, "before", before)
+
+
+def _outward(f: Finding, names: tuple[str, ...]) -> Frame | None:
+    """Return the innermost call that leads to the second access, and not to the first, at which names are known."""
+    for frame in f.second.frames:
+        if frame in f.first.frames:
+            break
+        if all(_resolves(name, frame, f.first.frames) for name in names):
+            return frame
+    return None
 
 
 def _collective(access: Access) -> bool:
@@ -209,4 +238,4 @@ def stream_label(f: Finding, access: Access | Note) -> str:
         if name:
             label += f" ({name})"
     other = {f.first.device, f.second.device} - {-1}
-    return f"{label} of device {access.device}" if other != {0} else label
+    return f"{label} of {_sites.real_torch.device(access.device)}" if other != {0} else label

@@ -129,6 +129,15 @@ class Statement:
         ]
         return any(name in _bound(scope) for scope in scopes)
 
+    def module(self, name: str) -> str:
+        """Return what the file calls a module that it imports under another name, else its name."""
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.name == name:
+                        return alias.asname or name
+        return name
+
     def block_end(self) -> int:
         """Return the last line of the outermost stream context of the function, without one of the statement."""
         end = self._path[-1].end_lineno or self._line

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import threading
 import time
@@ -170,7 +171,8 @@ class _Chain:
             if one is not None
             else "everything that could end it waits, too"
         )
-        return "\n".join([head, *("  " + line for line in (*self.lines, *self._others())), self.advice])
+        text = "\n".join([head, *("  " + line for line in (*self.lines, *self._others())), self.advice])
+        return re.sub(r"\bdevice (\d+)", lambda found: _sites.real_torch.device(int(found[1])), text)
 
     def _thread(self, ident: int) -> Any:
         """Add a thread's line; return whom it waits for."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from .._records import ExecutionRecord, OperationRecord
+from .._sites import real_torch
 from .log import POOL, Line, other_name, parse, parse_executed, size, title
 from .releases import Releases
 
@@ -120,7 +121,8 @@ def lay_out(
         name = "default stream" if not index else f"stream {index}"
         if index and made and (device, index) not in made:
             name = f"default stream {index}"  # of a thread or a context
-        track = timeline.track(f"device {device}", f"device {device} / {name}")
+        group = real_torch.device(device)
+        track = timeline.track(group, f"{group} / {name}")
         if executed is None:
             timeline.slices += _calls(track, operations)
         else:
@@ -289,7 +291,7 @@ def _memory(timeline: Timeline, log: list[Line], ends: _Ends) -> None:
     for life in sorted(_lives(log, ends), key=lambda life: (life.begin, life.line.id)):
         device = life.line.device
         # Pinned memory is of no device, and not every log has the device of other memory.
-        group = f"device {device}" if device >= 0 else "memory"
+        group = real_torch.device(device) if device >= 0 else "memory"
         counter = timeline.track(group, f"{group} bytes in use", "bytes")
         changes.setdefault(counter, []).append((life.begin, life.nbytes))
         # Lifetimes overlap: each block takes a row that no other one uses at the time.
@@ -317,8 +319,8 @@ def _pending(timeline: Timeline, streams: dict[tuple[int, int], list[Line]], tim
                 if line.id in times:
                     changes[device].append((max(line.time, times[line.id][1]), -1))
     for device, list_ in sorted(changes.items()):
-        name = f"device {device} pending operations"
-        timeline.count(timeline.track(f"device {device}", name, "count"), list_)
+        group = real_torch.device(device)
+        timeline.count(timeline.track(group, f"{group} pending operations", "count"), list_)
 
 
 def _host(timeline: Timeline, log: list[Line]) -> None:

@@ -17,6 +17,7 @@ from .classes import bases
 from .errors import NotBuiltError
 from .patches import Patches
 from .properties import DeviceProperties, capability, properties
+from .snapshot import snapshot
 
 __all__ = ["patch"]
 
@@ -44,6 +45,7 @@ def patch(torch: Any, module: Any, patches: Patches) -> None:
     native = torch._C
     given = {name: getattr(module, name) for name in module.torch_c_names()}
     names = {**_functions(torch, module), **given}
+    names["_cuda_memoryStats"] = lambda device: complete(module._cuda_memoryStats(device))
     for name in dir(native):
         if name.startswith("_cuda_") and name not in names and not name.startswith(_KEPT):
             names[name] = _refusal(name)
@@ -85,9 +87,6 @@ def _functions(torch: Any, module: Any) -> dict[str, Any]:
         nonlocal debug_mode
         debug_mode = mode
 
-    def stats(device: int) -> dict[str, Any]:
-        return complete(module._cuda_memoryStats(device))
-
     major, minor = capability()
     return {
         "_cuda_init": initialise,
@@ -105,7 +104,7 @@ def _functions(torch: Any, module: Any) -> dict[str, Any]:
         "_cuda_hostMemoryStats": host_stats,
         "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
         "_cuda_resetPeakHostMemoryStats": lambda: None,
-        "_cuda_memorySnapshot": lambda *args: {"segments": [], "device_traces": [], "allocator_settings": {}},
+        "_cuda_memorySnapshot": lambda *args: snapshot(module),
         "_cuda_isHistoryEnabled": lambda: False,
         "_cuda_record_memory_history": lambda *args, **kwargs: None,
         "_cuda_record_memory_history_legacy": lambda *args, **kwargs: None,

@@ -40,7 +40,10 @@ def complete(known: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in known.items():
         if isinstance(value, dict):
             for pool, figures in value.items():
-                found[name][pool].update(figures)
+                if isinstance(figures, dict):
+                    found[name][pool].update(figures)
+                else:
+                    found[name][pool] = figures
         else:
             found[name] = value
     return found

@@ -1,0 +1,227 @@
+"""Reports, waits that cannot end and traces in torch's words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import halstream as hs
+import pytest
+
+PROGRAMS = Path(__file__).parent
+
+
+def _net(torch: Any) -> Any:
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(4))
+            self.register_buffer("scale", torch.ones(8))
+
+        def forward(self, x: Any) -> Any:
+            for one in self.layer:
+                x = one(x)
+            return x * self.scale
+
+    return Net().cuda()
+
+
+def test_memory_of_a_module_has_the_name_of_its_parameter(torch: Any) -> None:
+    net, side, x = _net(torch), torch.cuda.Stream(), torch.ones(2, 8, device="cuda")
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report, torch.no_grad():
+        with torch.cuda.stream(side):
+            net.layer[3].weight.mul_(2)
+            net.scale.zero_()
+        net(x)
+        torch.cuda.synchronize()
+    weight, scale = report
+    assert (weight.parameter, scale.parameter) == ("layer.3.weight", "scale")
+    assert "bytes 0 to 255 of `layer.3.weight`, device memory of" in weight.text
+    assert (weight.first.operation, weight.second.operation) == ("aten::mul_", "aten::addmm")
+
+
+def test_gradients_have_the_name_of_their_parameter(torch: Any) -> None:
+    net, side = _net(torch), torch.cuda.Stream()
+    net(torch.ones(2, 8, device="cuda")).sum().backward()
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        with torch.cuda.stream(side):
+            net.layer[1].bias.grad.mul_(0.5)
+        net.layer[1].bias.grad.norm()
+        torch.cuda.synchronize()
+    (found,) = report
+    assert found.parameter == "layer.1.bias.grad"
+
+
+def test_memory_of_no_module_has_no_parameters_name(torch: Any) -> None:
+    net, side = _net(torch), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        batch = torch.zeros(64, device="cuda")
+        with torch.cuda.stream(side):
+            batch.mul_(2)
+        torch.cuda.synchronize()
+    (found,) = report
+    assert (found.parameter, found.buffer) == ("", "batch") and len(net.layer) == 4
+
+
+def test_only_the_programs_own_lines_are_shown(torch: Any) -> None:
+    net, side, x = _net(torch), torch.cuda.Stream(), torch.ones(2, 8, device="cuda")
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report, torch.no_grad():
+        with torch.cuda.stream(side):
+            x.mul_(2)
+        net(x)
+        torch.cuda.synchronize()
+    found = report.races[0]
+    assert {frame.file for frame in found.places()} == {__file__}
+    assert [frame.function.rpartition(".")[2] for frame in found.second.frames][:2] == [
+        "forward",
+        "test_only_the_programs_own_lines_are_shown",
+    ]
+    assert "x = one(x)" in found.text
+
+
+def test_an_operator_of_the_backward_pass_has_the_line_of_its_forward(torch: Any) -> None:
+    side = torch.cuda.Stream()
+    x = torch.ones(64, device="cuda", requires_grad=True)
+    w = torch.full((64,), 3.0, device="cuda")
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report:
+        loss = (x * w).sum()  # the forward
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side), torch.no_grad():
+            w.data.zero_()
+        loss.backward()
+        torch.cuda.synchronize()
+    (found,) = report
+    assert found.second.operation == "aten::mul (backward)" and found.second.backward
+    assert "the forward" in _line(found.second.frames[0])
+    assert "reads on the default stream, for the forward call" in found.text
+    assert "fix: before the backward pass\n         torch.cuda.default_stream().wait_stream(side)" in found.text
+
+
+def _line(frame: Any) -> str:
+    return Path(frame.file).read_text().splitlines()[frame.line - 1]
+
+
+LOCAL = """
+import {how}
+
+
+def load(pinned):
+    stream = {torch}.cuda.Stream()
+    with {torch}.cuda.stream(stream):
+        return pinned.to("cuda", non_blocking=True)
+
+
+def step(batch):
+    return (batch * 2).sum()
+
+
+data = {torch}.ones(64).pin_memory()
+batch = load(data)
+print(step(batch).item())
+"""
+
+
+@pytest.mark.parametrize(("how", "name"), [("torch", "torch"), ("torch as th", "th")])
+def test_the_line_of_a_fix_means_something_where_it_is_put(tmp_path: Path, how: str, name: str) -> None:
+    source = LOCAL.format(how=how, torch=name)
+    done = _sanitized(tmp_path, source)
+    assert done.returncode == 1, done.stderr
+    place, line = _fix(done.stderr)
+    lines = source.splitlines(keepends=True)
+    at = next(number for number, text in enumerate(lines, 1) if "return pinned.to" in text)
+    assert (place, line) == (f"after app.py:{at}", f"{name}.cuda.default_stream().wait_stream(stream)")
+
+
+EARLY = """
+import torch
+
+
+def fetch(x):
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        return x.to("cpu", non_blocking=True)
+
+
+def show(y):
+    print(y.sum())
+
+
+y = fetch(torch.ones(64, device="cuda"))
+show(y)
+"""
+
+
+def test_a_host_that_does_not_know_the_stream_is_told_to_wait_for_the_device(tmp_path: Path) -> None:
+    done = _sanitized(tmp_path, EARLY)
+    assert done.returncode == 1, done.stderr
+    place, line = _fix(done.stderr)
+    number = int(place.rpartition(":")[2])
+    assert place.startswith("before app.py:") and line == "torch.cuda.synchronize()"
+    lines = EARLY.splitlines(keepends=True)
+    indent = lines[number - 1][: len(lines[number - 1]) - len(lines[number - 1].lstrip())]
+    lines.insert(number - 1, f"{indent}{line}\n")
+    fixed = _sanitized(tmp_path, "".join(lines))
+    assert (fixed.returncode, fixed.stderr) == (0, "")
+
+
+def _sanitized(folder: Path, source: str) -> subprocess.CompletedProcess[str]:
+    (folder / "app.py").write_text(source)
+    command = [sys.executable, "-m", "halstream", "run", "--torch", "--sanitize", "app.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, env=os.environ)
+
+
+def _fix(text: str) -> tuple[str, str]:
+    lines = text.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("  fix: "))
+    return lines[at].removeprefix("  fix: "), lines[at + 1].strip()
+
+
+def test_a_wait_that_cannot_end_names_torchs_device_and_the_programs_line(torch: Any) -> None:
+    s, other = torch.cuda.Stream(), torch.cuda.Stream()
+    gate = hs.testing.Gate(hs.Stream.from_handle(s.cuda_stream))
+    with torch.cuda.stream(s):
+        x = torch.ones(4, device="cuda")
+    other.wait_stream(s)
+    with torch.cuda.stream(other):
+        y = x + 1
+    with pytest.raises(hs.StallError) as raised:
+        other.synchronize()
+    gate.open()
+    text = str(raised.value)
+    waits, *_ = text.splitlines()[1:]
+    assert "waits for stream " in waits and " of cuda:0, at " in waits and Path(__file__).name in waits
+    other.synchronize()
+    assert y.tolist() == [2, 2, 2, 2]
+
+
+def test_a_trace_has_operators_ranges_and_the_names_of_streams(torch: Any, tmp_path: Path) -> None:
+    from halstream._cli.recording import Recording
+    from halstream._traces.annotated import annotate
+    from halstream._traces.timeline import lay_out
+
+    recording = Recording()
+    loader = torch.cuda.Stream()
+    with torch.cuda.nvtx.range("step 1"):
+        with torch.cuda.stream(loader):
+            batch = torch.ones(4).pin_memory().to("cuda", non_blocking=True)
+        torch.cuda.current_stream().wait_stream(loader)
+        (batch * 2).sum()
+    torch.cuda.nvtx.mark("done")
+    torch.cuda.synchronize()
+    timeline = lay_out(*recording.finish())
+    annotate(timeline, recording.annotations)
+    shown: dict[str, set[str]] = {}
+    for one in timeline.slices:
+        shown.setdefault(one.category, set()).add(one.name)
+    assert {"aten::copy_", "aten::mul", "aten::sum"} <= shown["stream"]
+    assert shown["annotation"] == {"step 1", "done"}
+    assert {track.group for track in timeline.tracks if " / " in track.name} == {"cuda:0"}
