@@ -19,8 +19,11 @@ func BlockNew(ordinal, size int64) (id int64, err error) {
 func BlockNewAsync(stream_, size int64, inOrder bool) (id int64, err error) {
 	return onStream(stream_, "allocate in stream order", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		b, err := allocated(func(wait waiter) (*hal.Block, error) { return s.AllocAsyncWait(t, size, wait) })
-		if b != nil && inOrder {
-			b.ReleaseInOrder()
+		if b != nil {
+			if inOrder {
+				b.ReleaseInOrder()
+			}
+			noteBlock(b.Start, b.Size, s.Device().Ordinal())
 		}
 		return idOf(b, err)
 	})

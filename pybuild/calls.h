@@ -48,8 +48,10 @@ typedef struct halstream_calls {
     int64_t (*reap_events)(int64_t address, int64_t count);
     int64_t (*stream_wait_place)(int64_t id, int64_t other, int64_t words, int64_t place);
     int64_t (*event_placed)(int64_t stream, int64_t words, int64_t place, int64_t flags);
-    const halstream_block *block; /* that the latest call of mem_find found */
+    const halstream_block *block; /* that the latest call of mem_find found, or of block_new_async made */
     int64_t (*mem_find)(int64_t address);
+    int64_t (*stream_copy)(int64_t id, int64_t dst, int64_t src, int64_t n);
+    int64_t (*block_new_async)(int64_t id, int64_t size, int64_t in_order); /* sets `block` */
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */

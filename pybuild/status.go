@@ -36,7 +36,7 @@ func notePlace(e *hal.Event) {
 	C.halstream_recorded.place = C.uint64_t(place)
 }
 
-// noteBlock tells C code which block was found.
+// noteBlock tells C code which block was found, or made.
 func noteBlock(start, size uint64, ordinal int) {
 	C.halstream_found = C.halstream_block{C.uint64_t(start), C.uint64_t(size), C.int64_t(ordinal)}
 }

@@ -186,6 +186,17 @@ static PyMethodDef functions[] = {
      "own($module, class, /)\n--\n\n"
      "Give a class descriptors of its own for the methods in C that it inherits, which makes their calls\n"
      "faster. To be called again when methods of its bases were exchanged.\n"},
+    {"arrays", memory_arrays, METH_O, "arrays($module, class, /)\n--\n\nSay which class NumPy's arrays have.\n"},
+    {"copy", (PyCFunction)(void (*)(void))memory_copy, METH_FASTCALL,
+     "copy($module, stream, target, source, nbytes, code, /)\n--\n\n"
+     "Enqueue a copy of a NumPy array of so many bytes to an address, if its elements have the type of the\n"
+     "code; False, with nothing done, where that or anything else is to be looked at by Python's code.\n"},
+    {"block", (PyCFunction)(void (*)(void))memory_block, METH_FASTCALL,
+     "block($module, stream, nbytes, in_order, /)\n--\n\n"
+     "Return id and address of new memory in the order of a stream; None, with nothing done, where Python's\n"
+     "code has to ask for it.\n"},
+    {"capsule", (PyCFunction)(void (*)(void))memory_capsule, METH_FASTCALL,
+     "capsule($module, tensor, versioned, destructor, /)\n--\n\nReturn a capsule of DLPack for a tensor at an address.\n"},
     {"guards", guard_class, METH_O, "guards($module, class, /)\n--\n\nLet `stream` make objects of a class of guards.\n"},
     {"stream", (PyCFunction)(void (*)(void))guard_of, METH_FASTCALL | METH_KEYWORDS,
      "stream($module, stream)\n--\n\ntorch.cuda.stream (2.15): None changes nothing.\n"},

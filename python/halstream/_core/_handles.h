@@ -69,7 +69,7 @@ extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, 
 
 /* Names of attributes and methods, as strings that Python has interned: name_wait is "_wait". */
 #define HANDLES_NAMES(NAME)                                                                                            \
-    NAME(create, "_create_event") NAME(empty, "") NAME(enter, "_enter") NAME(get, "get")                 \
+    NAME(create, "_create_event") NAME(empty, "") NAME(enter, "_enter") NAME(get, "get") NAME(array_struct, "__array_struct__")                 \
     NAME(leave, "_leave") NAME(nop, "_nop") NAME(ordinal, "_ordinal") NAME(other, "_other_stream")                     \
     NAME(query, "_query") NAME(raise, "_raise") NAME(record, "_record") NAME(set, "set")                               \
     NAME(synchronize_event, "_synchronize_event") NAME(synchronize_stream, "_synchronize_stream")                      \
@@ -88,6 +88,10 @@ PyObject *context_push(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *context_pop(PyObject *module, PyObject *stream);
 PyObject *guard_class(PyObject *module, PyObject *class);
 PyObject *methods_own(PyObject *module, PyObject *class);
+PyObject *memory_arrays(PyObject *module, PyObject *class);
+PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *memory_block(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *memory_capsule(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *guard_of(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
 
 /* Makes a stream current as stream_enter does, and notes what was before; -1 with an exception. */

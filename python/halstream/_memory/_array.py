@@ -9,38 +9,21 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from .._core import _hostfunc, _lookup
+from .._core import _handles, _hostfunc, _lookup
 from .._core._base import repr_after_fork
 from .._core._device import Device, ordinal
 from .._core._lookup import PINNED
 from .._core._stream import Stream
 from .._errors import InvalidValueError, NotSupportedError
 from . import _copies
-from ._blocks import DeviceMemory, Memory, PinnedMemory, PooledMemory
+from ._blocks import DeviceMemory, Memory, OwnedMemory, PinnedMemory, PooledMemory
 from ._exchange import Exchange
-from ._values import element_bytes, shape_of
+from ._values import element_bytes, shape_of, view
 
 __all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]
 
 
-class _Exposed:
-    """Memory as NumPy sees it; the view keeps this object, and so the memory, alive."""
-
-    def __init__(self, owner: object, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
-        self.owner = owner
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": shape,
-            "typestr": dtype.str,
-            "descr": dtype.descr,
-            "data": (ptr, False),
-        }
-
-
-def _view(owner: object, ptr: int, shape: tuple[int, ...], dtype: Any) -> Any:
-    if 0 in shape:
-        return np.empty(shape, dtype)
-    return np.asarray(_Exposed(owner, ptr, shape, dtype))
+_handles.arrays(np.ndarray)
 
 
 class Array(Exchange):
@@ -57,7 +40,7 @@ class Array(Exchange):
         Address on the device.
     """
 
-    __slots__ = ("__weakref__", "_host", "_memory", "_seen", "dtype", "ptr", "shape")
+    __slots__ = ("__weakref__", "_host", "_memory", "_plain", "_seen", "dtype", "ptr", "shape")
 
     def __init__(self, memory: Memory, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
         self._memory = memory
@@ -66,6 +49,9 @@ class Array(Exchange):
         self.dtype: Any = dtype
         self._host: Any = None
         self._seen: Any = None
+        # Shape, dtype, size in bytes and code of the type, where nothing else says whether the array
+        # may be copied to.
+        self._plain: tuple[Any, Any, int, int] | None = None
 
     # -- description ------------------------------------------------------
 
@@ -162,6 +148,15 @@ class Array(Exchange):
         InvalidValueError
             If the sizes or the dtypes differ, or the array is read-only.
         """
+        plain = self._plain
+        if plain is None:
+            plain = self._describe()
+        if plain is not None and plain[0] is self.shape and plain[1] is self.dtype:
+            try:
+                if _handles.copy(stream, self.ptr, source, plain[2], plain[3]):
+                    return
+            except BaseException as exc:
+                _copies.raise_failed(stream, exc, "copy", source)
         self._check_writable()
         self._check(source, "source")
         address, _ = _lookup.address_of(source)
@@ -254,6 +249,13 @@ class Array(Exchange):
         if nbytes != self.nbytes:
             raise InvalidValueError(f"the {role} has {nbytes} bytes, the array {self.nbytes}")
 
+    def _describe(self) -> tuple[Any, Any, int, int] | None:
+        """Return what `_plain` keeps, None for memory of others and for types that a kind and a size do not name."""
+        dtype = self.dtype
+        if isinstance(self._memory, OwnedMemory) and dtype.kind in "biufc" and dtype.isnative:
+            self._plain = self.shape, dtype, self.nbytes, ord(dtype.kind) | dtype.itemsize << 8
+        return self._plain
+
     def _as_host(self) -> Any:
         """Return the memory as NumPy sees it; on a vendor device the host cannot see it."""
         if self._host is None:
@@ -262,7 +264,7 @@ class Array(Exchange):
                     "a Python function cannot see a device's memory: launch a kernel, or copy to pinned memory first",
                     operation="call",
                 )
-            self._host = _view(self._memory._for_functions(), self.ptr, self.shape, self.dtype)
+            self._host = view(self._memory._for_functions(), self.ptr, self.shape, self.dtype)
             if self._memory.readonly:
                 self._host.flags.writeable = False
         return self._host
@@ -275,7 +277,7 @@ class Array(Exchange):
         if not self.nbytes or not self._memory._waits_for(stream):
             return self._as_host()
         if self._seen is None:
-            self._seen = _view(None, self.ptr, self.shape, self.dtype)
+            self._seen = view(None, self.ptr, self.shape, self.dtype)
         return self._seen
 
 
@@ -366,7 +368,7 @@ def pinned_empty(shape: Any, dtype: Any = float) -> Any:
     if 0 in wanted or not kind.itemsize:
         return np.empty(wanted, kind)
     memory = PinnedMemory(math.prod(wanted) * kind.itemsize)
-    return _view(memory, memory.ptr, wanted, kind)
+    return view(memory, memory.ptr, wanted, kind)
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _native
-from .._core import _hostfunc
+from .._core import _handles, _hostfunc
 from .._core._device import ordinal
 from .._core._lookup import DEVICE, PINNED
 from .._core._reap import drain, lent, reap
@@ -61,9 +61,14 @@ def allocate(device: int, make: Callable[..., int], *args: Any) -> int:
     try:
         return make(*args)
     except RuntimeError as exc:
-        error = _native.error(exc)
-        if not isinstance(error, OutOfMemoryError) or not _hostfunc.pending():
-            raise error from None
+        return _again(exc, device, make, *args)
+
+
+def _again(exc: RuntimeError, device: int, make: Callable[..., int], *args: Any) -> int:
+    """Return what a second call of `make` returns, if memory was short and functions are pending; else raise."""
+    error = _native.error(exc)
+    if not isinstance(error, OutOfMemoryError) or not _hostfunc.pending():
+        raise error from None
     _native.mem_await_calls(device)
     drain()
     try:
@@ -277,11 +282,23 @@ class PooledMemory(OwnedMemory):
         self.ptr = 0
         self.stream = stream
         self.device = stream._ordinal
-        self.nbytes = checked_size(nbytes)
+        if reap or lent:
+            drain()
         try:
-            ident = allocate(self.device, _block_new_async, stream._id, self.nbytes, self._in_order)
+            try:
+                made = _handles.block(stream, nbytes, self._in_order)
+            except RuntimeError as exc:
+                ident = _again(exc, self.device, _block_new_async, stream._id, nbytes, self._in_order)
+            else:
+                if made is not None:
+                    self.nbytes = nbytes
+                    self._id, self.ptr = made
+                    return
+                nbytes = checked_size(nbytes)
+                ident = allocate(self.device, _block_new_async, stream._id, nbytes, self._in_order)
         except RuntimeError as exc:
             raise stream._fail(exc, "allocate") from None
+        self.nbytes = nbytes
         self._adopt(ident)
 
     def free(self, stream: Stream | None = None) -> None:
@@ -303,7 +320,8 @@ class PooledMemory(OwnedMemory):
             except RuntimeError as exc:
                 raise where._fail(exc, "free") from None
             self.ptr = 0
-            _holds.pop(self._id, None)
+            if _holds:
+                _holds.pop(self._id, None)
 
 
 class PinnedMemory(Memory):

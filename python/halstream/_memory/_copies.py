@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from .. import _native
 from .._core import _current, _hostfunc
@@ -43,18 +43,29 @@ def copy(stream: Stream, dst: int, src: int, nbytes: int, *owners: object) -> No
     """
     try:
         _stream_copy(stream._id, dst, src, nbytes)
-    except Exception as exc:
-        try:
-            error = _failed(stream, exc, "copy")
-        except BaseException as raised:
-            if owners and raised is exc:
-                _hostfunc.hold(stream, *owners)  # what a signal's handler raised
-            raise
-        raise error from None
-    except BaseException:
+    except BaseException as exc:
+        raise_failed(stream, exc, "copy", *owners)
+
+
+def raise_failed(stream: Any, exc: BaseException, operation: str, *owners: object) -> NoReturn:
+    """Raise the error of a copy that failed; one that a signal's handler ended goes on, and keeps the owners.
+
+    Raises
+    ------
+    BaseException
+        `exc`, if the core did not write it, or what the stream's class makes of it.
+    """
+    if not isinstance(exc, Exception):
         if owners:
             _hostfunc.hold(stream, *owners)
+        raise exc
+    try:
+        error = _failed(stream, exc, operation)
+    except BaseException as raised:
+        if owners and raised is exc:
+            _hostfunc.hold(stream, *owners)  # what a signal's handler raised
         raise
+    raise error from None
 
 
 def _failed(stream: Any, exc: Exception, operation: str) -> BaseException:

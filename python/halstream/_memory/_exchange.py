@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import math
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._core import _current
+from .._core import _current, _handles
 from .._core._interop import backend_name
 from .._core._lookup import PINNED
 from .._core._reap import lent, take_back
@@ -41,21 +40,13 @@ class ExchangeError(InvalidValueError, BufferError):
     """Memory cannot be handed over, or taken, in the form that was asked for."""
 
 
-class _Capsules(NamedTuple):
-    new: Any
-    end: int
-
-
-# Capsules keep the address of their name.
 NAME, VERSIONED = b"dltensor", b"dltensor_versioned"
 
 
 @functools.cache
-def _capsules() -> _Capsules:
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype = ctypes.py_object
-    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return _Capsules(new, int(_native.dlpack_address(0)))
+def _destructor() -> int:
+    """Return the address of the function that is called when a capsule is collected."""
+    return int(_native.dlpack_address(0))
 
 
 def check_not_lent(memory: object) -> None:
@@ -180,11 +171,10 @@ class Exchange:
                 _mem_wait(ptr, -1)
         except RuntimeError as exc:
             raise _native.error(exc) from None
-        new, end = _capsules()
         if lent:
             take_back()
         lent[token] = owner
-        return new(tensor, VERSIONED if versioned else NAME, end)
+        return _handles.capsule(tensor, versioned, _destructor())
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

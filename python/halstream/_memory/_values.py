@@ -9,7 +9,7 @@ import numpy as np
 
 from .._errors import InvalidValueError
 
-__all__ = ["element_bytes", "shape_of"]
+__all__ = ["element_bytes", "shape_of", "view"]
 
 
 def element_bytes(value: Any, dtype: Any) -> bytes:
@@ -46,3 +46,24 @@ def shape_of(shape: Any) -> tuple[int, ...]:
     if any(n < 0 for n in wanted):
         raise InvalidValueError(f"a shape has no negative lengths, but got {wanted}")
     return wanted
+
+
+class _Exposed:
+    """Memory as NumPy sees it; the view keeps this object, and so the memory, alive."""
+
+    def __init__(self, owner: object, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            "typestr": dtype.str,
+            "descr": dtype.descr,
+            "data": (ptr, False),
+        }
+
+
+def view(owner: object, ptr: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return memory as NumPy sees it; the view keeps the owner alive."""
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.asarray(_Exposed(owner, ptr, shape, dtype))

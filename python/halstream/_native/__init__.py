@@ -25,14 +25,13 @@ _SUBINTERPRETER = (
 
 
 def _check_interpreter() -> None:
-    for name in ("_interpreters", "_xxsubinterpreters"):  # the latter up to Python 3.12
-        try:
-            interpreters = importlib.import_module(name)
-        except ImportError:
-            continue
-        if interpreters.get_current() != interpreters.get_main():
-            raise ImportError(_SUBINTERPRETER)
+    # Not both names: the search for one that does not exist reads every folder of sys.path.
+    try:
+        interpreters = importlib.import_module("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+    except ImportError:
         return
+    if interpreters.get_current() != interpreters.get_main():
+        raise ImportError(_SUBINTERPRETER)
 
 
 _check_interpreter()
@@ -206,7 +205,8 @@ def _open(first: str) -> Any:
 def log_fallback() -> None:
     """Log, once in a process, why the automatic choice of a backend fell back to the host."""
     global _fallback_logged
-    if _fallback_logged:
+    logging = sys.modules.get("logging")
+    if _fallback_logged or logging is None:  # a program that has not imported it hears nothing below a warning
         return
     try:
         passed: list[str] = decode(_ext.pybuild_BackendPassed())
@@ -215,8 +215,6 @@ def log_fallback() -> None:
     except RuntimeError:
         return  # the call that opens the backend raises it, too
     _fallback_logged = True
-    import logging  # not at import, which stays fast
-
     reasons = "; ".join(passed)
     logging.getLogger(_PACKAGE).info("the host backend is used, as no other one can be: %s", reasons)
 

@@ -1,0 +1,86 @@
+/* Calls about memory that are made often: their usual case, without objects that nobody asks for. */
+#include "_handles.h"
+
+/* What `__array_struct__` of a NumPy array points to; part of NumPy's array interface. */
+typedef struct {
+    int two; /* 2 */
+    int dimensions;
+    char kind;
+    int itemsize, flags;
+    Py_intptr_t *shape, *strides;
+    void *data;
+    PyObject *descr;
+} ArrayStruct;
+enum { C_ORDER = 0x1, F_ORDER = 0x2, NATIVE = 0x200 };
+
+static PyTypeObject *arrays; /* numpy.ndarray, once NumPy is used */
+
+PyObject *memory_arrays(PyObject *module, PyObject *class)
+{
+    (void)module;
+    if (!PyType_Check(class)) return PyErr_Format(PyExc_TypeError, "arrays() takes a class, not %R", class);
+    PyTypeObject *before = arrays;
+    Py_INCREF(class);
+    arrays = (PyTypeObject *)class;
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+/* The array is in one piece and has so many bytes, and elements of the type of a code: kind, size above it. */
+static bool fits(const ArrayStruct *a, unsigned long long nbytes, long code)
+{
+    if (a->two != 2 || !(a->flags & NATIVE) || !(a->flags & (C_ORDER | F_ORDER))) return false;
+    if (code != ((unsigned char)a->kind | (long)a->itemsize << 8)) return false;
+    unsigned long long size = (unsigned long long)a->itemsize;
+    for (int i = 0; i < a->dimensions; i++) size *= (unsigned long long)a->shape[i];
+    return size == nbytes;
+}
+
+PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (n != 5) return PyErr_Format(PyExc_TypeError, "copy() takes 5 arguments");
+    if (!PyObject_TypeCheck(args[0], handles_stream) || !Py_IS_TYPE(args[2], arrays) || !handles_fast()) Py_RETURN_FALSE;
+    int64_t stream = ((Stream *)args[0])->id;
+    unsigned long long target = PyLong_AsUnsignedLongLong(args[1]), nbytes = PyLong_AsUnsignedLongLong(args[3]);
+    long code = PyLong_AsLong(args[4]);
+    if (PyErr_Occurred()) return NULL;
+    if (stream <= 0) Py_RETURN_FALSE;
+    PyObject *capsule = PyObject_GetAttr(args[2], name_array_struct);
+    if (capsule == NULL) return NULL;
+    const ArrayStruct *a = PyCapsule_GetPointer(capsule, NULL);
+    bool usual = a != NULL && fits(a, nbytes, code);
+    uint64_t source = usual ? (uint64_t)(uintptr_t)a->data : 0;
+    Py_DECREF(capsule);
+    if (PyErr_Occurred()) return NULL;
+    if (!usual) Py_RETURN_FALSE;
+    handles_calls.stream_copy(stream, (int64_t)target, (int64_t)source, (int64_t)nbytes);
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_TRUE;
+}
+
+PyObject *memory_block(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (n != 3) return PyErr_Format(PyExc_TypeError, "block() takes 3 arguments");
+    if (!PyObject_TypeCheck(args[0], handles_stream) || !PyLong_CheckExact(args[1]) || !handles_fast()) Py_RETURN_NONE;
+    int overflow, in_order = PyObject_IsTrue(args[2]);
+    long long size = PyLong_AsLongLongAndOverflow(args[1], &overflow);
+    int64_t stream = ((Stream *)args[0])->id;
+    if (in_order < 0) return NULL;
+    if (overflow || stream <= 0) Py_RETURN_NONE;
+    int64_t id = handles_calls.block_new_async(stream, size, in_order);
+    if (PyErr_Occurred()) return NULL;
+    return Py_BuildValue("(LK)", (long long)id, (unsigned long long)handles_calls.block->start);
+}
+
+PyObject *memory_capsule(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (n != 3) return PyErr_Format(PyExc_TypeError, "capsule() takes 3 arguments");
+    void *tensor = PyLong_AsVoidPtr(args[0]), *destructor = PyLong_AsVoidPtr(args[2]);
+    int versioned = PyObject_IsTrue(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    /* Capsules keep the address of their name. */
+    return PyCapsule_New(tensor, versioned ? "dltensor_versioned" : "dltensor", (PyCapsule_Destructor)destructor);
+}

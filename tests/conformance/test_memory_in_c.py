@@ -1,0 +1,199 @@
+"""Calls about memory that C answers without Python's code: the same results and errors as Python's."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+from halstream._core import _handles
+from halstream._memory import PooledMemory
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+SIZE = 64
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Return the answers of the functions in C about memory, in the order of the calls."""
+    answers: list[Any] = []
+
+    def watch(name: str) -> None:
+        original = getattr(_handles, name)
+
+        def call(*args: Any) -> Any:
+            answers.append(original(*args))
+            return answers[-1]
+
+        monkeypatch.setattr(_handles, name, call)
+
+    watch("copy")
+    watch("block")
+    yield answers
+    gc.collect()
+
+
+def pinned(dtype: Any = np.uint8, size: int = SIZE) -> Any:
+    array = hs.pinned_empty(size, dtype)
+    array[:] = np.arange(size).astype(dtype)
+    return array
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "i8", "f4", "f8", "c16", "?"])
+def test_M3_a_copy_of_a_numpy_array_is_made_in_c(taken: list[Any], dtype: str) -> None:
+    s, source = hs.Stream(), pinned(dtype)
+    target = hs.empty(SIZE, dtype)
+    target.copy_from(source, s)
+    assert taken == [True]
+    assert (target.numpy(s) == source).all()
+
+
+def test_M3_pageable_memory_may_change_after_the_copy(taken: list[Any]) -> None:
+    s, source = hs.Stream(), np.arange(SIZE, dtype=np.uint8)
+    target, gate = hs.empty(SIZE, np.uint8), hs.testing.Gate(s)
+    target.copy_from(source, s)
+    assert taken == [True]
+    source[:] = 255
+    gate.open()
+    assert (target.numpy(s) == np.arange(SIZE)).all()
+
+
+def test_M3_arrays_in_one_piece_and_in_order_of_fortran(taken: list[Any]) -> None:
+    s, source = hs.Stream(), np.asfortranarray(np.arange(12, dtype=np.int32).reshape(3, 4))
+    target = hs.empty((3, 4), np.int32)
+    target.copy_from(source, s)
+    assert taken == [True]
+    assert (target.numpy(s).ravel() == source.ravel(order="K")).all()
+
+
+class Subclass(np.ndarray):
+    """A program's array, whose attributes may be its own."""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(np.arange(SIZE, dtype="u1").view(Subclass), id="subclass"),
+        pytest.param(bytearray(range(SIZE)), id="buffer"),
+        pytest.param(memoryview(bytes(range(SIZE))), id="memoryview"),
+    ],
+)
+def test_M3_other_sources_are_copied_by_python(taken: list[Any], source: Any) -> None:
+    s, target = hs.Stream(), hs.empty(SIZE, np.uint8)
+    target.copy_from(source, s)
+    assert taken == [False]
+    assert (target.numpy(s) == np.arange(SIZE)).all()
+
+
+def test_M3_the_current_stream_and_arrays_are_copied_by_python(taken: list[Any]) -> None:
+    s, target = hs.Stream(), hs.empty(SIZE, np.uint8)
+    with s:
+        target.copy_from(pinned())
+    other = hs.empty(SIZE, np.uint8)
+    other.copy_from(target, s)
+    assert taken == [False, False]
+    assert (other.numpy(s) == np.arange(SIZE)).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        pytest.param(np.zeros(SIZE, "i1"), "dtype int8", id="type"),
+        pytest.param(np.zeros(SIZE // 4, "i4"), "dtype int32", id="as many bytes of another type"),
+        pytest.param(np.zeros(SIZE + 1, "u1"), "65 bytes", id="longer"),
+        pytest.param(np.zeros(SIZE - 1, "u1"), "63 bytes", id="shorter"),
+        pytest.param(np.zeros(2 * SIZE, "u1")[::2], "one piece", id="strides"),
+    ],
+)
+def test_M5_a_source_that_does_not_fit_is_an_error(taken: list[Any], source: Any, text: str) -> None:
+    target = hs.empty(SIZE, np.uint8)
+    with pytest.raises(hs.InvalidValueError, match=text):
+        target.copy_from(source, hs.Stream())
+    assert taken == [False]
+
+
+def test_M5_numbers_in_the_other_order_of_bytes_are_an_error(taken: list[Any]) -> None:
+    target, s = hs.empty(SIZE, np.int32), hs.Stream()
+    with pytest.raises(hs.InvalidValueError, match="dtype"):
+        target.copy_from(np.zeros(SIZE, np.dtype(np.int32).newbyteorder()), s)
+    swapped = hs.empty(SIZE, np.dtype(np.int32).newbyteorder())
+    with pytest.raises(hs.InvalidValueError, match="dtype"):
+        swapped.copy_from(np.zeros(SIZE, np.int32), s)
+    assert taken == [False]
+
+
+def test_M5_a_shape_or_a_type_that_was_assigned_counts() -> None:
+    target, s = hs.empty(SIZE, np.uint8), hs.Stream()
+    target.copy_from(pinned(), s)
+    target.shape = (SIZE // 2,)
+    with pytest.raises(hs.InvalidValueError, match="64 bytes"):
+        target.copy_from(pinned(), s)
+    target.copy_from(pinned(size=SIZE // 2), s)
+    target.dtype = np.dtype(np.int8)
+    with pytest.raises(hs.InvalidValueError, match="dtype"):
+        target.copy_from(pinned(size=SIZE // 2), s)
+
+
+def test_M5_a_copy_to_memory_that_was_freed_is_an_error(taken: list[Any]) -> None:
+    target, s = hs.empty(SIZE, np.uint8), hs.Stream()
+    target._memory.free()
+    with pytest.raises(hs.InvalidValueError):
+        target.copy_from(pinned(), s)
+    s.close()
+    with pytest.raises(hs.ClosedError):
+        hs.empty(SIZE, np.uint8).copy_from(pinned(), s)
+    with pytest.raises(TypeError):
+        hs.empty(SIZE, np.uint8).copy_from(pinned(), object())  # type: ignore[arg-type]
+
+
+def test_M7_memory_in_the_order_of_a_stream_is_made_in_c(taken: list[Any]) -> None:
+    s = hs.Stream()
+    first, second = PooledMemory(4096, s), PooledMemory(100, s)
+    assert [answer is not None for answer in taken] == [True, True]
+    assert [answer[1] for answer in taken] == [first.ptr, second.ptr]
+    assert first.ptr % 256 == second.ptr % 256 == 0
+    assert (first.nbytes, first.device, first.stream) == (4096, s.device.ordinal, s)
+    ptr = first.ptr
+    first.free()
+    assert first.ptr == 0
+    assert PooledMemory(4096, s).ptr == ptr
+
+
+@pytest.mark.parametrize("size", [np.int64(256), True])
+def test_M7_other_numbers_are_taken_by_python(taken: list[Any], size: Any) -> None:
+    block = PooledMemory(size, hs.Stream())
+    assert taken == [None]
+    assert block.ptr
+    assert block.nbytes == int(size)
+
+
+def test_M7_sizes_and_streams_that_do_not_exist_are_errors() -> None:
+    s = hs.Stream()
+    for size, kind in ((0, hs.InvalidValueError), (-1, hs.InvalidValueError), (2**63, hs.OutOfMemoryError)):
+        with pytest.raises(kind):
+            PooledMemory(size, s)
+    with pytest.raises(hs.OutOfMemoryError):
+        PooledMemory(2**62, s)
+    with pytest.raises(TypeError):
+        PooledMemory("1", s)  # type: ignore[arg-type]
+    s.close()
+    with pytest.raises(hs.ClosedError):
+        PooledMemory(1, s)
+
+
+def test_O5_a_listener_sees_what_is_made_and_copied(taken: list[Any]) -> None:
+    s, source, target = hs.Stream(), pinned(), hs.empty(SIZE, np.uint8)
+    target.copy_from(source, s)
+    assert taken == [True]
+    s.synchronize()
+    with hs.testing.schedule("random(1)"):  # every call is a schedule point of the core
+        target.copy_from(source, s)
+        PooledMemory(16, s).free()
+    assert taken == [True, False, None]
+    s.synchronize()
+    target.copy_from(source, s)
+    assert taken[-1] is True
