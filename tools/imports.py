@@ -41,6 +41,8 @@ WANTED = {
     ("halstream._cli.redirecting", "halstream.torch"): _TOOL,
     ("halstream._cli.redirecting", "halstream.torch._redirect.module"): _TOOL,
     ("halstream._cli.redirecting", "halstream.torch._redirect.wheel"): _TOOL,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.distributed"): _MIRROR,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.host_accesses"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module_names"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.parameters"): _MIRROR,

@@ -20,7 +20,8 @@ using c10::DispatchKey;
 const std::unordered_set<std::string>& left_as_they_are() {
   static const auto* names = new std::unordered_set<std::string>{
       "aten::_coalesced", "aten::_coalesced_", "aten::_conj", "aten::_fw_primal", "aten::_lazy_clone",
-      "aten::_has_same_storage_numel", "aten::_make_dual", "aten::_neg_view", "aten::_pin_memory", "aten::_print",
+      "aten::_has_same_storage_numel", "aten::_make_dual", "aten::_pack_padded_sequence",
+      "aten::_pack_padded_sequence_backward", "aten::_neg_view", "aten::_pin_memory", "aten::_print",
       "aten::_reshape_alias", "aten::_reshape_copy", "aten::_resize_output", "aten::_resize_output_",
       "aten::_to_copy", "aten::_unsafe_view", "aten::_version", "aten::alias", "aten::as_strided",
       "aten::as_strided_", "aten::data", "aten::dense_dim", "aten::detach", "aten::detach_",

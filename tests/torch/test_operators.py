@@ -14,6 +14,25 @@ def _module(torch: Any, kind: str) -> tuple[Any, Any]:
     return on_cpu, on_cuda.cuda()
 
 
+def test_packed_sequences(torch: Any) -> None:
+    from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+    layer = torch.nn.LSTM(3, 4, 2, bidirectional=True, batch_first=True)
+    x = torch.randn(2, 5, 3)
+
+    def run(device: str) -> tuple[Any, Any]:
+        layer.to(device).zero_grad()
+        packed = pack_padded_sequence(x.to(device), [5, 3], batch_first=True)
+        assert packed.batch_sizes.device.type == "cpu"
+        result = pad_packed_sequence(layer(packed)[0], batch_first=True)[0]
+        result.square().sum().backward()
+        return result.detach().cpu(), layer.weight_ih_l0.grad.cpu().clone()
+
+    here, there = run("cpu"), run("cuda")
+    assert torch.allclose(here[0], there[0], rtol=1e-5)
+    assert torch.allclose(here[1], there[1], rtol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_recurrent_layers_give_the_results_and_gradients_of_the_cpu(torch: Any, kind: str) -> None:
     on_cpu, on_cuda = _module(torch, kind)

@@ -92,8 +92,9 @@ def compile_module(torch: Any, compiler: Compiler, include: Path, work: Path, sa
     changed = [unit for unit in units if kept is None or not kept.take(unit, objects[unit])]
     commands = [[*compiler.command, *options, "-c", str(unit), "-o", str(objects[unit])] for unit in changed]
     _run_all(commands, [unit.name for unit in changed], say)
-    for unit in changed if kept else ():
-        kept.put(unit, objects[unit])
+    if kept is not None:
+        for unit in changed:
+            kept.put(unit, objects[unit])
     target = work / f"{MODULE}.so"
     libraries = Path(torch.__file__).parent / "lib"
     link = [*compiler.command, "-shared", "-o", str(target), *map(str, objects.values()), f"-L{libraries}"]
