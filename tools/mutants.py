@@ -1,6 +1,6 @@
 """Shows that the tests detect faults: puts one fault at a time into a copy of the tree.
 
-Usage: python tools/mutants.py [--check [--fix] | --build | --write] [--jobs N] [part of a name ...]
+Usage: python tools/mutants.py [--torch] [--check [--fix] | --build | --write] [--jobs N] [part of a name ...]
 
 Each entry of tools/mutants.toml names a file, a piece of its text that occurs
 once, what to put in its place, and the clause of the contract that this
@@ -13,8 +13,12 @@ file follows it. ``--build`` verifies that every entry compiles, which takes min
 a run without options does so, too: a fault that does not compile is never counted
 as detected. ``--write`` writes the table of the results to docs/mutants.md.
 
+``--torch`` takes the list tools/mutants_torch.toml instead: faults in the module for the real
+torch, whose tests run in the environment that `make test-torch` installs; its table is
+docs/mutants_torch.md.
+
 Exit code 1 when a fault is not detected, when an entry does not apply to the
-text, or when there are fewer than `FEWEST`.
+text, or when there are fewer than `LISTS` says.
 """
 
 from __future__ import annotations
@@ -43,14 +47,15 @@ except ModuleNotFoundError:  # CPython 3.10; pytest brings it
     import tomli as tomllib  # type: ignore[no-redef]
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+import torch_env  # noqa: E402
+
 from build_backend import find_c_compiler  # noqa: E402
 from buildsupport.handles import compile_handles  # noqa: E402
 
-ENTRIES = ROOT / "tools" / "mutants.toml"
-TABLE = ROOT / "docs" / "mutants.md"
+#: By name: the list, the table of its results, and how many entries it has at least.
+LISTS = {"": ("mutants.toml", "mutants.md", 75), "torch": ("mutants_torch.toml", "mutants_torch.md", 20)}
 HANDLES, EXTENSION = (Path("python", "halstream", f"{name}.abi3.so") for name in ("_core/_handles", "_halstream"))
-FEWEST = 75
 # A fault may make a test hang. The limits of the tests end it long before this one.
 LIMIT = 240
 PYTEST = ["-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider"]
@@ -59,9 +64,9 @@ OWN_FAILURE = re.compile(r"--- FAIL|FAILED|panic: |[Ff]atal (Python )?error: |SI
 
 HEADER = """# Faults that the tests detect
 
-Each row is one fault from `tools/mutants.toml`, put alone into a copy of the tree, and the
-first test of the clause that failed because of it. `make mutants` runs the list;
-`python tools/mutants.py --write` also writes this page.
+Each row is one fault from `tools/{entries}`, put alone into a copy of the tree, and the
+first test of the clause that failed because of it. `make mutants MUTANTS="{option}"` runs the
+list and writes this page.
 
 """
 
@@ -78,6 +83,11 @@ class Mutant:
     after: str = ""  # `old` is looked for behind this text only
 
     @property
+    def of_torch(self) -> bool:
+        """Whether the file belongs to the module for the real torch, or to its redirection."""
+        return self.file.startswith(("torch/", "python/halstream/torch/_redirect/"))
+
+    @property
     def module(self) -> Path | None:
         """The compiled module through which the tests of Python see a file in C; None for every other file."""
         if Path(self.file).name.startswith("_handles"):
@@ -86,6 +96,9 @@ class Mutant:
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return where tests of the clause are: Go packages and the names to run, or Python files."""
+        if self.of_torch:
+            files = files_of(self.clause, "torch")
+            return [("torch", *files)] if files else []
         if not self.file.endswith((".go", ".c", ".h")) or self.module:
             files = files_of(self.clause)
             return [("pytest", *files)] if files else []
@@ -104,11 +117,16 @@ class Mutant:
         return head + mark + tail.replace(self.old, self.new, 1)
 
 
+def torch_python() -> str:
+    """Return the interpreter of the environment with the real torch."""
+    return str(torch_env.folder(torch_env.PINNED) / "bin" / "python")
+
+
 @functools.cache
-def files_of(clause: str) -> tuple[str, ...]:
+def files_of(clause: str, *only: str) -> tuple[str, ...]:
     """Return the test files of Python with tests of a clause."""
     named = re.compile(rf"def test_{clause}_")
-    folders = (ROOT / "tests" / folder for folder in ("conformance", "capi", "trust"))
+    folders = (ROOT / "tests" / folder for folder in only or ("conformance", "capi", "trust"))
     found = [p for folder in folders for p in sorted(folder.glob("test_*.py")) if named.search(p.read_text())]
     return tuple(str(p.relative_to(ROOT)) for p in found)
 
@@ -127,8 +145,9 @@ def go_tests(clause: str) -> list[tuple[str, ...]]:
 
 def command(group: tuple[str, ...], clauses: list[str]) -> list[str]:
     """Return the command that runs the tests of some clauses in one place."""
-    if group[0] == "pytest":
-        return [sys.executable, *PYTEST, "-k", " or ".join(f"{clause}_" for clause in clauses), *group[1:]]
+    if group[0] in ("pytest", "torch"):
+        python = sys.executable if group[0] == "pytest" else torch_python()
+        return [python, *PYTEST, "-k", " or ".join(f"{clause}_" for clause in clauses), *group[1:]]
     _, package, prefix = group
     names = f"({'|'.join(clauses)})_"
     run = f"^Test{names}" if prefix == "^" else f"{prefix}{names}"
@@ -136,12 +155,12 @@ def command(group: tuple[str, ...], clauses: list[str]) -> list[str]:
     return ["go", "test", "-count=3", "-failfast", "-timeout=120s", "-v", "-run", run, package]
 
 
-def entries() -> list[Mutant]:
-    """Return the list."""
-    return [Mutant(**entry) for entry in tomllib.loads(ENTRIES.read_text())["mutant"]]
+def entries(path: Path) -> list[Mutant]:
+    """Return the list of a file."""
+    return [Mutant(**entry) for entry in tomllib.loads(path.read_text())["mutant"]]
 
 
-def problems(mutants: list[Mutant], fix: bool = False) -> list[str]:
+def problems(mutants: list[Mutant], path_of_list: Path, fix: bool = False) -> list[str]:
     """Return why entries do not apply; let those follow their text that moved, if asked to."""
     found = []
     for mutant in mutants:
@@ -154,7 +173,7 @@ def problems(mutants: list[Mutant], fix: bool = False) -> list[str]:
         except (ValueError, OSError) as exc:
             moved = places(mutant)
             if fix and len(moved) == 1:
-                follow(mutant, moved[0])
+                follow(mutant, moved[0], path_of_list)
                 print(f"mutants: {mutant.name!r} is now in {moved[0]}")
                 continue
             where = f"; it would apply to {', '.join(moved)} (--fix)" if moved else ""
@@ -178,10 +197,10 @@ def places(mutant: Mutant) -> list[str]:
     return found
 
 
-def follow(mutant: Mutant, file: str) -> None:
+def follow(mutant: Mutant, file: str, path: Path) -> None:
     """Change the file of an entry."""
-    head, name, tail = ENTRIES.read_text().partition(f'name = "{mutant.name}"\n')
-    ENTRIES.write_text(head + name + tail.replace(f'file = "{mutant.file}"', f'file = "{file}"', 1))
+    head, name, tail = path.read_text().partition(f'name = "{mutant.name}"\n')
+    path.write_text(head + name + tail.replace(f'file = "{mutant.file}"', f'file = "{file}"', 1))
 
 
 def copy_tree(target: Path) -> None:
@@ -199,7 +218,8 @@ def copy_tree(target: Path) -> None:
 
 def run(words: list[str], tree: Path, limit: float = LIMIT) -> tuple[int, str]:
     """Run a test in the copy; a hang is ended and counts as a failure."""
-    env = {**os.environ, "PYTHONPATH": str(tree / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+    settings = torch_env.settings(tree) if words[0] == torch_python() else os.environ
+    env = {**settings, "PYTHONPATH": str(tree / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
         words,
         cwd=tree,
@@ -227,11 +247,11 @@ def unfit(mutants: list[Mutant], tree: Path) -> str:
             clauses.setdefault(group, set()).add(mutant.clause)
     together: dict[tuple[str, ...], tuple[set[str], set[str]]] = {}
     for group, names in clauses.items():  # all files of Python in one run
-        files, named = together.setdefault(group[:1] if group[0] == "pytest" else group, (set(), set()))
+        files, named = together.setdefault(group if group[0] == "go" else group[:1], (set(), set()))
         files.update(group[1:])
         named.update(names)
     for group, (files, named) in together.items():
-        everything = ("pytest", *sorted(files)) if group == ("pytest",) else group
+        everything = group if group[0] == "go" else (*group, *sorted(files))
         words = command(everything, sorted(named))
         words = [word if word != "-q" else "-v" for word in words if word != "-x"]
         code, output = run(words, tree, limit=900)
@@ -267,13 +287,15 @@ def build_error(mutant: Mutant, tree: Path) -> str:
     except (SyntaxError, SystemExit) as exc:
         return str(exc)
     words = ["go", "build", "-o", os.devnull, f"./{Path(mutant.file).parent}"]
+    if mutant.of_torch:
+        words = [torch_python(), "-m", "halstream", "build-torch"]
     if mutant.module:
         words = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
     code, output = run(words, tree)
     if code == 0:
         return ""
     lines = output.strip().splitlines()
-    return next((line for line in lines if re.search(r"\.(go|c|h):\d+:", line)), lines[-1] if lines else str(code))
+    return next((line for line in lines if re.search(r"\.(go|c|h|cpp):\d+:", line)), lines[-1] if lines else str(code))
 
 
 def try_build(mutant: Mutant, tree: Path) -> tuple[bool, str]:
@@ -344,35 +366,41 @@ def try_all(
         return list(pool.map(attempt, mutants))
 
 
-def write_table(results: list[tuple[Mutant, bool, str, float]], took: float) -> None:
-    """Write docs/mutants.md."""
+def write_table(name: str, results: list[tuple[Mutant, bool, str, float]], took: float) -> None:
+    """Write the table of a list."""
+    entries, table, _ = LISTS[name]
+    header = HEADER.format(entries=entries, option=f"--{name} --write" if name else "--write")
     detected = sum(caught for _, caught, _, _ in results)
     rows = [f"{detected} of {len(results)} faults are detected; the whole list took {took / 60:.0f} minutes.", ""]
     rows += ["| clause | file | fault | detected by | s |", "|---|---|---|---|---:|"]
     for mutant, caught, words, seconds in sorted(results, key=lambda r: (r[0].clause, r[0].file, r[0].name)):
         test = f"`{words}`" if caught else f"**{words}**"
         rows.append(f"| {mutant.clause} | `{mutant.file}` | {mutant.name} | {test} | {seconds:.0f} |")
-    TABLE.write_text(HEADER + "\n".join(rows) + "\n")
+    (ROOT / "docs" / table).write_text(header + "\n".join(rows) + "\n")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--torch", action="store_const", const="torch", default="", help="take the list for torch")
     parser.add_argument("--check", action="store_true", help="only verify that every entry applies")
     parser.add_argument("--fix", action="store_true", help="with --check: let entries follow text that moved")
     parser.add_argument("--build", action="store_true", help="only verify that every entry compiles")
-    parser.add_argument("--write", action="store_true", help="write docs/mutants.md")
+    parser.add_argument("--write", action="store_true", help="write the table of the results")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("words", nargs="*", help="parts of the names of entries")
     options = parser.parse_args()
-    mutants = entries()
-    wrong = problems(mutants, options.fix)
-    if len(mutants) < FEWEST:
-        wrong.append(f"{len(mutants)} entries, at least {FEWEST} are needed")
+    name, _, fewest = LISTS[options.torch]
+    mutants = entries(ROOT / "tools" / name)
+    wrong = problems(mutants, ROOT / "tools" / name, options.fix)
+    if len(mutants) < fewest:
+        wrong.append(f"{len(mutants)} entries, at least {fewest} are needed")
     for problem in wrong:
         print(f"mutants: {problem}")
     if options.check:
         return 1 if wrong else 0
     chosen = [m for m in mutants if not options.words or any(word in m.name for word in options.words)]
+    if options.torch:
+        torch_env.environment(torch_env.PINNED)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = [Path(folder, str(number)) for number in range(max(1, min(options.jobs, len(chosen))))]
@@ -391,7 +419,7 @@ def main() -> int:
     detected = sum(caught for _, caught, _, _ in results)
     print(f"mutants: {detected} of {len(results)} detected in {time.monotonic() - begin:.0f} s")
     if options.write:
-        write_table(results, time.monotonic() - begin)
+        write_table(options.torch, results, time.monotonic() - begin)
     return 1 if wrong or detected < len(results) else 0
 
 

@@ -25,29 +25,35 @@ SUPPORTED = ("2.13.0", "2.14.0", PINNED)
 TESTING = ("numpy", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "typer", "rich", "setuptools")
 
 
+def folder(version: str) -> Path:
+    """Return where the environment for a version is, or will be."""
+    return BUILD / f"torch-{version}"
+
+
 def environment(version: str) -> Path:
     """Return the interpreter of the environment for a version, installed if it is not there."""
-    folder = BUILD / f"torch-{version}"
-    python = folder / "bin" / "python"
-    if (folder / "installed").exists():
+    place = folder(version)
+    python = place / "bin" / "python"
+    if (place / "installed").exists():
         return python
     began = time.monotonic()
-    print(f"torch: installing {version} into {folder.relative_to(ROOT)}", flush=True)
+    print(f"torch: installing {version} into {place.relative_to(ROOT)}", flush=True)
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([sys.executable, "-m", "venv", place], check=True)
     command = [python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", f"torch=={version}", *TESTING]
     if subprocess.run(command).returncode:
         raise SystemExit(f"torch: pip could not install torch {version}, see above")
-    (folder / "installed").touch()
+    (place / "installed").touch()
     print(f"torch: installed in {time.monotonic() - began:.0f} s", flush=True)
     return python
 
 
-def settings() -> dict[str, str]:
-    """Return the environment variables of programs that use the tree's package."""
-    # Nothing else of this tree is on the path: its folder torch/ would pass for a package.
-    path = os.pathsep.join([str(ROOT / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    own = {"PYTHONPATH": path, "HALSTREAM_CACHE_DIR": str(BUILD / "torch-cache"), "HALSTREAM_TORCH_TESTS": "1"}
+def settings(tree: Path = ROOT) -> dict[str, str]:
+    """Return the environment variables of programs that use a tree's package."""
+    # Nothing else of the tree is on the path: its folder torch/ would pass for a package.
+    path = os.pathsep.join([str(tree / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    own = {"PYTHONPATH": path, "HALSTREAM_CACHE_DIR": str(tree / "build" / "torch-cache")}
+    own["HALSTREAM_TORCH_TESTS"] = "1"
     own["HALSTREAM_TORCH_OBJECTS"] = str(BUILD / "torch-objects")
     return {**os.environ, **own, "CUDA_VISIBLE_DEVICES": "-1"}
 

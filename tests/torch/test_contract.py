@@ -90,6 +90,23 @@ def test_F1_what_needs_values_waits(torch: Any, held: Hold, name: str) -> None:
     assert found == [right[name]]
 
 
+def test_F1_results_have_the_shapes_layouts_and_types_of_the_cpu(torch: Any) -> None:
+    """Also where an earlier call of the operator differs in nothing but one of these, or in a number."""
+    tensors = [torch.ones(3, 4, dtype=dtype) for dtype in (torch.float32, torch.float64, torch.int32, torch.bool)]
+    tensors += [torch.ones(4, 3).t(), torch.ones(3, 8)[:, ::2], torch.ones(2, 6)]
+    calls: list[Callable[[Any], Any]] = [
+        lambda x: x + 1, lambda x: x * 1.5, lambda x: x.sum(0), lambda x: x.sum(1), lambda x: x.sum(0, keepdim=True),
+        lambda x: x.to(torch.float16), lambda x: x.clone(), lambda x: torch.cat([x, x], 1),
+        lambda x: torch.arange(x.shape[0], x.shape[1], 1, device=x.device),
+        lambda x: torch.arange(x.shape[0], x.shape[1], 0.5, device=x.device),
+    ]  # fmt: skip
+    for call in calls:
+        for tensor in tensors:
+            there, here = call(tensor.cuda()), call(tensor)
+            assert (there.shape, there.stride(), there.dtype) == (here.shape, here.stride(), here.dtype)
+            assert torch.equal(there.cpu(), here)
+
+
 def test_F2_an_operator_is_listed_with_what_its_schema_says(torch: Any) -> None:
     x, y = torch.ones(8, device="cuda"), torch.ones(8, device="cuda")
     out = torch.empty(8, device="cuda")
@@ -267,14 +284,20 @@ def test_F6_other_copies_return_when_they_are_done(torch: Any, held: Hold, how: 
 
 def test_F7_a_dropped_block_is_given_out_again_on_its_stream_at_once(torch: Any, held: Hold) -> None:
     torch.cuda.synchronize()
-    gate = held(torch.cuda.default_stream())
-    x = torch.zeros(4096, device="cuda")
-    address = x.data_ptr()
-    x += 1
+    s = torch.cuda.Stream()
+    gate = held(s)
+    with torch.cuda.stream(s):
+        x = torch.zeros(4096, device="cuda")
+        address = x.data_ptr()
+        x += 1
     del x
-    y = torch.zeros(4096, device="cuda")
+    other = torch.zeros(4096, device="cuda")
+    assert other.data_ptr() != address  # its stream has not run what used the block
+    with torch.cuda.stream(s):
+        y = torch.zeros(4096, device="cuda")
     assert y.data_ptr() == address
     gate.open()
+    s.synchronize()
     assert float(y.sum()) == 0
 
 
