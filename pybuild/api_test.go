@@ -219,6 +219,57 @@ func TestC8_a_block_is_given_out_again_on_its_own_stream(t *testing.T) {
 	done(t, capi.StreamClose(other))
 }
 
+// What another stream may still use is compared with the free of a block that is freed in
+// order, and with what the memory of the others is given out for next.
+func TestC8_only_a_free_in_order_is_an_access(t *testing.T) {
+	openForAPI(t)
+	number := must[int64](t)
+	for _, inOrder := range []bool{false, true} {
+		s, r := capi.StreamNew(0)
+		done(t, r)
+		side, r := capi.StreamNew(0)
+		done(t, r)
+		alloc := capi.BlockNew
+		if inOrder {
+			alloc = capi.BlockNewInOrder
+		}
+		number(CheckStart(0))
+		block, at, r := alloc(s, 4096)
+		done(t, r)
+		o := capi.NewOutcome(false, 0)
+		e, r := capi.EventNew(0)
+		done(t, r)
+		done(t, capi.EventRecord(e, s))
+		done(t, capi.StreamWaitEvent(side, e))
+		done(t, capi.Enqueue(side, "reader", []capi.Range{{Start: at, Bytes: 4096, Access: 1}}, o))
+		done(t, capi.BlockFree(block))
+		found := findings(t, 1)
+		if inOrder {
+			require.Len(t, found, 1)
+			require.Equal(t, "free", found[0].Second.Kind)
+		} else {
+			require.Empty(t, found)
+			again, there, r := alloc(s, 4096)
+			done(t, r)
+			require.Equal(t, at, there)
+			require.Empty(t, findings(t, 1))
+			writer := capi.NewOutcome(false, 0)
+			done(t, capi.Enqueue(s, "writer", []capi.Range{{Start: at, Bytes: 4096, Access: 2}}, writer))
+			found = findings(t, 1)
+			require.Len(t, found, 1)
+			require.Equal(t, "reader", found[0].First.Operation)
+			require.Equal(t, "given out again while in use", found[0].Memory)
+			done(t, capi.BlockFree(again))
+		}
+		number(CheckStop())
+		done(t, capi.StreamSynchronize(s, apiLimit))
+		done(t, capi.StreamSynchronize(side, apiLimit))
+		done(t, capi.EventClose(e))
+		done(t, capi.StreamClose(s))
+		done(t, capi.StreamClose(side))
+	}
+}
+
 func TestC9_there_is_one_version(t *testing.T) {
 	require.True(t, capi.Has(1))
 	require.False(t, capi.Has(0))

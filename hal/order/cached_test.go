@@ -17,7 +17,7 @@ func (k *kit) freeCached(s *hal.Stream, r []hal.Range) uint32 {
 }
 
 // Freeing is no access; what the memory is given out for is.
-func TestACachedBlockConflictsOnlyOnceItIsGivenOutAgain(t *testing.T) {
+func TestC8_a_cached_block_conflicts_only_once_it_is_given_out_again(t *testing.T) {
 	k := newKit(t)
 	own, side := k.free(), k.free()
 	k.allocCached(own, is(0, 100))
@@ -35,7 +35,7 @@ func TestACachedBlockConflictsOnlyOnceItIsGivenOutAgain(t *testing.T) {
 	require.Equal(t, uint64(50), found.Range.Size)
 }
 
-func TestAWaitBeforeTheMemoryIsUsedAgainOrdersIt(t *testing.T) {
+func TestC8_a_wait_before_the_memory_is_used_again_orders_it(t *testing.T) {
 	k := newKit(t)
 	own, side := k.free(), k.free()
 	k.allocCached(own, is(0, 100))
@@ -50,7 +50,7 @@ func TestAWaitBeforeTheMemoryIsUsedAgainOrdersIt(t *testing.T) {
 }
 
 // Another stream gets the memory when the work of the one that freed it is done.
-func TestCachedMemoryThatAnotherStreamGetsComesAfterItsFree(t *testing.T) {
+func TestC8_cached_memory_that_another_stream_gets_comes_after_its_free(t *testing.T) {
 	k := newKit(t)
 	own, other := k.free(), k.free()
 	k.allocCached(own, is(0, 100))
@@ -63,7 +63,7 @@ func TestCachedMemoryThatAnotherStreamGetsComesAfterItsFree(t *testing.T) {
 	k.one(Race, last, k.write(other, is(60, 70)))
 }
 
-func TestARecordedStreamIsWaitedForBeforeCachedMemoryIsUsedAgain(t *testing.T) {
+func TestC8_a_recorded_stream_is_waited_for_before_cached_memory_is_used_again(t *testing.T) {
 	k := newKit(t)
 	own, recorded, forgotten := k.free(), k.free(), k.free()
 	k.allocCached(own, is(0, 100))

@@ -54,6 +54,7 @@ static int event_close(halstream_id e) { return table(1)->event_close(e); }
 static int gate_new(halstream_id s, halstream_id *id) { return table(1)->gate_new(s, id); }
 static int gate_open(halstream_id id) { return table(1)->gate_open(id); }
 static int block_new(halstream_id s, uint64_t n, halstream_id *id, uint64_t *at) { return table(1)->block_new(s, n, id, at); }
+static int block_new_in_order(halstream_id s, uint64_t n, halstream_id *id, uint64_t *at) { return table(1)->block_new_in_order(s, n, id, at); }
 static int block_free(halstream_id id) { return table(1)->block_free(id); }
 static const char *error_text(void) { return table(1)->error_text(); }
 */
@@ -175,6 +176,11 @@ func GateOpen(id ID) Result { return result(C.gate_open(C.int64_t(id))) }
 
 func BlockNew(stream ID, size uint64) (id ID, address uint64, r Result) {
 	r = result(C.block_new(C.int64_t(stream), C.uint64_t(size), (*C.int64_t)(&id), (*C.uint64_t)(&address)))
+	return id, address, r
+}
+
+func BlockNewInOrder(stream ID, size uint64) (id ID, address uint64, r Result) {
+	r = result(C.block_new_in_order(C.int64_t(stream), C.uint64_t(size), (*C.int64_t)(&id), (*C.uint64_t)(&address)))
 	return id, address, r
 }
 

@@ -103,6 +103,11 @@ const char *C8_blocks_of_streams(void)
     OK(api->block_free(third));
     OK(api->gate_open(gate));
     OK(api->stream_synchronize(s, LIMIT));
+    OK(api->block_new_in_order(s, SIZE, &first, &a));
+    OK(api->block_free(first));
+    OK(api->block_new_in_order(s, SIZE, &second, &b));
+    CHECK(a == b);
+    OK(api->block_free(second));
     /* A stream that was recorded is waited for first. */
     OK(api->block_new(s, SIZE, &first, &a));
     OK(api->gate_new(t, &gate));
@@ -114,8 +119,8 @@ const char *C8_blocks_of_streams(void)
     OK(api->gate_open(gate));
     OK(api->stream_synchronize(t, LIMIT));
     OK(api->memory_stats(0, &after));
-    CHECK(after.size == sizeof after && after.allocations - before.allocations == 5);
-    CHECK(after.frees - before.frees == 5 && after.allocated == before.allocated);
+    CHECK(after.size == sizeof after && after.allocations - before.allocations == 7);
+    CHECK(after.frees - before.frees == 7 && after.allocated == before.allocated);
     CHECK(after.allocated_peak >= SIZE && after.reserved >= SIZE);
     OK(api->memory_empty_cache(0));
     OK(api->memory_reset_peaks(0));
