@@ -15,7 +15,7 @@ from .._core._interop import backend_name
 from .._core._work import native_address
 from .._errors import InvalidValueError, KernelArgumentError, NotSupportedError, WrongDeviceError
 from .._memory._array import Array
-from .._memory._array import _view as _view_of
+from .._memory._values import view as array_over
 from ._packing import Packer, Shape, shape_of
 from ._signature import Parameter, Wrong, parse, scalar
 
@@ -332,7 +332,7 @@ def _view(parameter: Parameter, value: Any) -> Any:
     elif isinstance(value, np.ndarray):
         view = value.view()
     else:
-        view = _view_of(value, value.ptr, (value.nbytes,), np.dtype(np.uint8))
+        view = array_over(value, value.ptr, (value.nbytes,), np.dtype(np.uint8))
     if parameter.direction == "in":
         view.flags.writeable = False
     return view
