@@ -10,6 +10,9 @@
 
 #include <stdint.h>
 
+/* The bit of a runtime's word that says that its devices are a vendor's, as Foreign in Go. */
+#define HALSTREAM_FOREIGN 4
+
 typedef struct halstream_status {
     uint64_t id;        /* of the open stream that they belong to, 0 for none */
     uint64_t submitted; /* operations enqueued */

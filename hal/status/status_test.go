@@ -11,6 +11,7 @@ func TestLayoutIsThatOfTheHeader(t *testing.T) {
 	require.EqualValues(t, 64, unsafe.Sizeof(Stream{}))
 	require.EqualValues(t, 24, unsafe.Offsetof(Stream{}.Special))
 	require.EqualValues(t, 32, unsafe.Offsetof(Stream{}.Order))
+	require.EqualValues(t, 4, Foreign, "HALSTREAM_FOREIGN")
 }
 
 // again frees words and takes new ones until they are the same.

@@ -185,6 +185,7 @@ def test_M7_sizes_and_streams_that_do_not_exist_are_errors() -> None:
         PooledMemory(1, s)
 
 
+@pytest.mark.needs("schedules")
 def test_O5_a_listener_sees_what_is_made_and_copied(taken: list[Any]) -> None:
     s, source, target = hs.Stream(), pinned(), hs.empty(SIZE, np.uint8)
     target.copy_from(source, s)

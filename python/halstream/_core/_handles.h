@@ -132,6 +132,17 @@ static inline bool handles_fast(void)
     return *handles_calls.running == 0 || !handles_calls.inside();
 }
 
+/* Nothing but that the devices are a vendor's keeps the calling thread from an answer: the core has it, and
+ * Python's code would only ask there. */
+static inline bool handles_core(void)
+{
+    if (__atomic_load_n(*handles_calls.slow, __ATOMIC_ACQUIRE) != HALSTREAM_FOREIGN) return false;
+    return *handles_calls.running == 0 || !handles_calls.inside();
+}
+
+/* The id of an event for a call of the core that `handles_core` allows, 0 if Python's code has to make that. */
+static inline int64_t event_in_core(Event *e) { return e->state >= SHARED && handles_core() ? event_expose(e) : 0; }
+
 const halstream_status *stream_words(Stream *stream);
 
 /* The words of an open stream with nothing special about it, NULL if it is none. */

@@ -159,6 +159,13 @@ static PyObject *only(PyObject *const *args, Py_ssize_t n, PyObject *keywords)
     return n == 1 && keywords == NULL ? args[0] : NULL;
 }
 
+/* The id of an event for a call of the core on a stream; 0 if Python's code has to make that. */
+static int64_t on_stream(Event *e, PyObject *stream)
+{
+    if (stream == NULL || !PyObject_TypeCheck(stream, handles_stream) || ((Stream *)stream)->id <= 0) return 0;
+    return event_in_core(e);
+}
+
 static PyObject *event_record(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
     PyObject *stream = only(args, n, keywords);
@@ -166,6 +173,12 @@ static PyObject *event_record(PyObject *self, PyObject *const *args, Py_ssize_t 
         int answer = event_record_on((Event *)self, (Stream *)stream);
         if (answer == 0) Py_RETURN_NONE;
         if (answer < 0) return handles_failed(self, "record", stream);
+    }
+    int64_t id = on_stream((Event *)self, stream);
+    if (id != 0) {
+        handles_calls.stream_record(((Stream *)stream)->id, id);
+        if (!PyErr_Occurred()) Py_RETURN_NONE;
+        return handles_failed(self, "record", stream);
     }
     return handles_python(self, name_record, args, n, keywords);
 }
@@ -177,6 +190,12 @@ static PyObject *event_wait(PyObject *self, PyObject *const *args, Py_ssize_t n,
     if (stream != NULL && e->state != EMPTY && PyObject_TypeCheck(stream, handles_stream) &&
         stream_fast((Stream *)stream) != NULL) {
         if (event_wait_on(e, (Stream *)stream) == 0) Py_RETURN_NONE;
+        return handles_failed(self, "wait", stream);
+    }
+    int64_t id = on_stream(e, stream);
+    if (id != 0) {
+        handles_calls.stream_wait_event(((Stream *)stream)->id, id);
+        if (!PyErr_Occurred()) Py_RETURN_NONE;
         return handles_failed(self, "wait", stream);
     }
     return handles_python(self, name_wait, args, n, keywords);
@@ -193,6 +212,11 @@ static PyObject *event_query(PyObject *self, PyObject *unused)
             if (PyErr_Occurred()) return handles_failed(self, "query", NULL);
         }
         return PyBool_FromLong(done);
+    }
+    int64_t id = event_in_core(e);
+    if (id != 0) {
+        long done = (long)handles_calls.event_query(id);
+        return PyErr_Occurred() ? handles_failed(self, "query", NULL) : PyBool_FromLong(done);
     }
     return handles_python(self, name_query, NULL, 0, NULL);
 }

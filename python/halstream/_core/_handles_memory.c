@@ -13,6 +13,9 @@ typedef struct {
 } ArrayStruct;
 enum { C_ORDER = 0x1, F_ORDER = 0x2, NATIVE = 0x200 };
 
+/* No listener, no schedule and no function of a stream is to be considered. */
+static bool in_core(void) { return handles_fast() || handles_core(); }
+
 static PyTypeObject *arrays; /* numpy.ndarray, once NumPy is used */
 
 PyObject *memory_arrays(PyObject *module, PyObject *class)
@@ -40,7 +43,7 @@ PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
     if (n != 5) return PyErr_Format(PyExc_TypeError, "copy() takes 5 arguments");
-    if (!PyObject_TypeCheck(args[0], handles_stream) || !Py_IS_TYPE(args[2], arrays) || !handles_fast()) Py_RETURN_FALSE;
+    if (!PyObject_TypeCheck(args[0], handles_stream) || !Py_IS_TYPE(args[2], arrays) || !in_core()) Py_RETURN_FALSE;
     int64_t stream = ((Stream *)args[0])->id;
     unsigned long long target = PyLong_AsUnsignedLongLong(args[1]), nbytes = PyLong_AsUnsignedLongLong(args[3]);
     long code = PyLong_AsLong(args[4]);
@@ -63,7 +66,7 @@ PyObject *memory_block(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
     if (n != 3) return PyErr_Format(PyExc_TypeError, "block() takes 3 arguments");
-    if (!PyObject_TypeCheck(args[0], handles_stream) || !PyLong_CheckExact(args[1]) || !handles_fast()) Py_RETURN_NONE;
+    if (!PyObject_TypeCheck(args[0], handles_stream) || !PyLong_CheckExact(args[1]) || !in_core()) Py_RETURN_NONE;
     int overflow, in_order = PyObject_IsTrue(args[2]);
     long long size = PyLong_AsLongLongAndOverflow(args[1], &overflow);
     int64_t stream = ((Stream *)args[0])->id;

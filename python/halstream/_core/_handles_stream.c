@@ -61,6 +61,13 @@ static PyObject *record_new(PyObject *self)
     return result;
 }
 
+/* The id of the event that is a method's one argument, for a call of the core; 0 if Python's code has to make that. */
+static int64_t event_given(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    if (n != 1 || keywords != NULL || ((Stream *)self)->id <= 0 || !PyObject_TypeCheck(args[0], handles_event)) return 0;
+    return event_in_core((Event *)args[0]);
+}
+
 static PyObject *stream_record(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
     if (keywords == NULL && stream_fast((Stream *)self) != NULL) {
@@ -74,6 +81,13 @@ static PyObject *stream_record(PyObject *self, PyObject *const *args, Py_ssize_t
             if (answer < 0) return handles_failed(self, "record", args[0]);
         }
     }
+    int64_t event = event_given(self, args, n, keywords);
+    if (event != 0) {
+        handles_calls.stream_record(((Stream *)self)->id, event);
+        if (PyErr_Occurred()) return handles_failed(self, "record", args[0]);
+        Py_INCREF(args[0]);
+        return args[0];
+    }
     return handles_python(self, name_record, args, n, keywords);
 }
 
@@ -86,6 +100,12 @@ static PyObject *stream_wait_event(PyObject *self, PyObject *const *args, Py_ssi
             if (event_wait_on(e, (Stream *)self) == 0) Py_RETURN_NONE;
             return handles_failed(self, "wait_event", args[0]);
         }
+    }
+    int64_t event = event_given(self, args, n, keywords);
+    if (event != 0) {
+        handles_calls.stream_wait_event(((Stream *)self)->id, event);
+        if (!PyErr_Occurred()) Py_RETURN_NONE;
+        return handles_failed(self, "wait_event", args[0]);
     }
     return handles_python(self, name_wait_event, args, n, keywords);
 }
@@ -102,6 +122,12 @@ static PyObject *stream_wait_stream(PyObject *self, PyObject *const *args, Py_ss
             return handles_failed(self, "wait_stream", args[0]);
         }
     }
+    if (n == 1 && keywords == NULL && ((Stream *)self)->id > 0 && PyObject_TypeCheck(args[0], handles_stream) &&
+        ((Stream *)args[0])->id > 0 && handles_core()) {
+        handles_calls.stream_wait_stream(((Stream *)self)->id, ((Stream *)args[0])->id);
+        if (!PyErr_Occurred()) Py_RETURN_NONE;
+        return handles_failed(self, "wait_stream", args[0]);
+    }
     return handles_python(self, name_wait_stream, args, n, keywords);
 }
 
@@ -112,6 +138,9 @@ static PyObject *stream_query(PyObject *self, PyObject *unused)
     if (w != NULL) {
         bool idle = words_idle(w);
         if (!words_special(w)) return PyBool_FromLong(idle);
+    } else if (((Stream *)self)->id > 0 && handles_core()) {
+        long idle = (long)handles_calls.stream_query(((Stream *)self)->id);
+        return PyErr_Occurred() ? handles_failed(self, "query", NULL) : PyBool_FromLong(idle);
     }
     return handles_python(self, name_query, NULL, 0, NULL);
 }
