@@ -103,7 +103,8 @@ class Mutant:
             files = files_of(self.clause)
             return [("pytest", *files)] if files else []
         if self.file.startswith("cuda/"):
-            return [("go", "./cuda", "LookAlike/^")]
+            own = any(f"func Test{self.clause}_" in p.read_text() for p in (ROOT / "cuda").glob("*_test.go"))
+            return [("go", "./cuda", "LookAlike/^"), *([("go", "./cuda", "^")] if own else [])]
         return go_tests(self.clause)
 
     def apply(self, text: str) -> str:

@@ -44,6 +44,7 @@ const char *wrong(const char *format, ...);
 typedef struct {
     atomic_int value, runs, releases;
     halstream_id close; /* closed by the release */
+    halstream_id idle;  /* a stream that a call inside a function queries */
     int code;           /* that a call inside a function returned */
 } record;
 

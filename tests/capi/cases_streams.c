@@ -38,8 +38,12 @@ int fail(void *argument, char *text, size_t room)
 
 int call_inside(void *argument, char *text, size_t room)
 {
+    record *r = argument;
     halstream_id stream;
-    ((record *)argument)->code = api->stream_new(0, 0, 0, &stream);
+    int done;
+    r->code = api->stream_new(0, 0, 0, &stream);
+    if (r->code == HALSTREAM_IN_HOST_FUNCTION && r->idle != 0) /* what needs no core is refused as well */
+        r->code = api->stream_query(r->idle, &done);
     (void)text;
     (void)room;
     return 0;
@@ -256,6 +260,8 @@ const char *C3_releases(void)
     CODE(HALSTREAM_CLOSED, api->block_free(r.close));
     o.release = release;
     r.close = 0;
+    STREAM(idle);
+    r.idle = idle;
     OK(api->enqueue(s, &o));
     OK(api->stream_synchronize(s, LIMIT));
     CHECK(r.code == HALSTREAM_IN_HOST_FUNCTION);

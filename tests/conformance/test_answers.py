@@ -363,3 +363,23 @@ def test_L5_records_on_busy_and_idle_streams_in_turn_leave_nothing_behind(hold: 
     hs._core.drain()
     assert _native.live() == before
     gate.open()
+
+
+def test_L5_an_event_that_the_core_knew_leaves_it_at_a_record_on_an_idle_stream(hold: Hold) -> None:
+    idle, busy = hs.Stream(), hs.Stream()
+    hs._core.drain()
+    before = _native.live()
+    gate = hold(busy)
+    events = [hs.Event() for _ in range(3)]
+    for e in events:
+        busy.call(int)  # functions that follow each other are one operation, which ends before the record
+        busy.record(e)
+        idle.record(e)
+        assert e.query()
+    hs._core.drain()
+    assert _native.live() == before + len(events)  # each counts once
+    del e
+    events.clear()
+    hs._core.drain()
+    assert _native.live() == before
+    gate.open()
