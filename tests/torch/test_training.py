@@ -60,6 +60,8 @@ def test_the_schedule_latest_gives_wrong_numbers_without_the_wait(torch: Any) ->
     right = prefetching.train(torch, device="cpu")
     with hs.testing.schedule("latest"):
         assert prefetching.train(torch) == right
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()  # otherwise the memory may still hold the right batches
     with hs.testing.schedule("latest"):
         assert prefetching.train(torch, wait=False) != right
 

@@ -111,7 +111,8 @@ def _remedy(f: Finding) -> Remedy:
         return Remedy(f"torch.cuda.current_stream().wait_stream({a})", "before", before)
     line = words.wait.format(b=b, e=e) if e else words.order.format(a=a, b=b)
     if f.second.backward:
-        return Remedy(line, "before the backward pass", None)
+        known = before is None or _resolves(a, before, f.first.frames)
+        return (None if known else _where_it_resolves(f, a, line)) or Remedy(line, "before the backward pass", None)
     if f.dialect == "torch.cuda" and not e and before and not _resolves(a, before, f.first.frames):
         place = _outward(f, (a, b))
         return (
