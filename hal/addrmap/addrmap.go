@@ -78,17 +78,33 @@ func (m *Map[V]) Overlapping(start, size uint64) (v V) {
 
 // Insert adds a range, which overlaps no other one of the map.
 func (m *Map[V]) Insert(start, size uint64, v V) {
-	left, right := split(m.root, start)
-	m.root = join(join(left, &node[V]{start: start, size: size, value: v, rank: rand.Uint32()}), right)
+	// One way down to where the node belongs, and from there on below it: most nodes are leaves.
+	added := &node[V]{start: start, size: size, value: v, rank: rand.Uint32()}
+	at := &m.root
+	for *at != nil && (*at).rank >= added.rank {
+		at = (*at).towards(start)
+	}
+	added.left, added.right = split(*at, start)
+	*at = added
 	m.n++
 }
 
 // Remove removes the range that begins at start, which is in the map.
 func (m *Map[V]) Remove(start uint64) {
-	left, rest := split(m.root, start)
-	_, right := split(rest, start+1)
-	m.root = join(left, right)
+	at := &m.root
+	for (*at).start != start {
+		at = (*at).towards(start)
+	}
+	*at = join((*at).left, (*at).right)
 	m.n--
+}
+
+// towards returns the half of the tree below n in which a range begins at addr.
+func (n *node[V]) towards(addr uint64) **node[V] {
+	if addr < n.start {
+		return &n.left
+	}
+	return &n.right
 }
 
 // split divides a tree into the ranges that begin below addr and the others.
