@@ -31,7 +31,7 @@ TITLES = {"cpu": "CPU torch", "cuda": "on host streams", "sanitized": "with the 
 #: What is measured in each round.
 MEASUREMENTS = ("add", "mix", "fresh", "small", "transformer", "resnet", "prefetch")
 MARKERS = ("<!-- bench-torch: begin -->", "<!-- bench-torch: end -->")
-MEMORY_ROUNDS = 3
+MEMORY_ROUNDS = 3  # at most
 
 Figures = dict[str, list[float]]
 
@@ -151,12 +151,13 @@ def measure(python: Path, rounds: int, only: list[str]) -> dict[str, Any]:
     """Measure all kinds in turn and return the raw figures."""
     results: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "rounds": rounds}
     figures: dict[str, Figures] = {kind: {} for kind in KINDS}
-    for turn in range(MEMORY_ROUNDS if "memory" in only else 0):
+    starts = min(MEMORY_ROUNDS, rounds) if "memory" in only else 0
+    for turn in range(starts):
         for kind in KINDS:
             child = Child(python, kind, memory=True)
             note(figures, kind, child.figures())
             child.end()
-        say(f"starts and memory, round {turn + 1} of {MEMORY_ROUNDS}")
+        say(f"starts and memory, round {turn + 1} of {starts}")
     children = {kind: Child(python, kind) for kind in KINDS}
     for child in children.values():
         child.figures()
