@@ -36,23 +36,23 @@ class Prefetcher:
         return batch
 
 
-def batches(torch: Any) -> list[Any]:
+def batches(torch: Any, seed: int = 3) -> list[Any]:
     """Return pinned batches, the same ones every time."""
-    generator = torch.Generator().manual_seed(3)
+    generator = torch.Generator().manual_seed(seed)
     return [torch.rand(16, 8, generator=generator).pin_memory() for _ in range(STEPS)]
 
 
-def train(torch: Any, wait: bool = True, device: str = "cuda") -> list[float]:
+def train(torch: Any, wait: bool = True, device: str = "cuda", seed: int = 3) -> list[float]:
     """Return the losses of a few steps of a small network."""
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
     if device == "cpu":
-        stream = ((batch.float().sub_(0.5).mul_(2)) for batch in batches(torch))
+        stream = ((batch.float().sub_(0.5).mul_(2)) for batch in batches(torch, seed))
         following = lambda: next(stream, None)  # noqa: E731
     else:
-        following = Prefetcher(torch, batches(torch), wait).next
+        following = Prefetcher(torch, batches(torch, seed), wait).next
     while (batch := following()) is not None:
         optimizer.zero_grad()
         loss = model(batch).square().mean()
