@@ -12,6 +12,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from stream_help import own
 
 # Elsewhere torch is not installed, and importing it takes seconds.
 collect_ignore_glob = [] if os.environ.get("HALSTREAM_TORCH_TESTS") else ["test_*"]
@@ -36,6 +37,12 @@ def torch(redirected: Any) -> Iterator[Any]:
     redirected.manual_seed(7)
     yield redirected
     redirected.cuda.synchronize()
+
+
+@pytest.fixture
+def held(torch: Any, hold: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that holds a stream of torch until its gate is opened, at the latest after the test."""
+    return lambda stream: hold(own(stream))
 
 
 @pytest.fixture

@@ -1,0 +1,132 @@
+"""The lists of faults for tools/mutants.py: what an entry says, which tests it concerns, whether it applies."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # CPython 3.10; pytest brings it
+    import tomli as tomllib  # type: ignore[no-redef]
+
+ROOT = Path(__file__).resolve().parent.parent
+HANDLES, EXTENSION = (Path("python", "halstream", f"{name}.abi3.so") for name in ("_core/_handles", "_halstream"))
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One entry: the fault, and the clause whose test must fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    clause: str
+    after: str = ""  # `old` is looked for behind this text only
+
+    @property
+    def of_torch(self) -> bool:
+        """Whether the file belongs to the module for the real torch, or to its redirection."""
+        return self.file.startswith(("torch/", "python/halstream/torch/_redirect/"))
+
+    @property
+    def module(self) -> Path | None:
+        """The compiled module through which the tests of Python see a file in C; None for every other file."""
+        if Path(self.file).name.startswith("_handles"):
+            return HANDLES
+        return EXTENSION if self.file.startswith("pybuild/") and not self.file.endswith(".go") else None
+
+    def groups(self) -> list[tuple[str, ...]]:
+        """Return where tests of the clause are: Go packages and the names to run, or Python files."""
+        if self.of_torch:
+            files = files_of(self.clause, "torch")
+            return [("torch", *files)] if files else []
+        if not self.file.endswith((".go", ".c", ".h")) or self.module:
+            files = files_of(self.clause)
+            return [("pytest", *files)] if files else []
+        if self.file.startswith("cuda/"):
+            own = any(f"func Test{self.clause}_" in p.read_text() for p in (ROOT / "cuda").glob("*_test.go"))
+            return [("go", "./cuda", "LookAlike/^"), *([("go", "./cuda", "^")] if own else [])]
+        return go_tests(self.clause)
+
+    def apply(self, text: str) -> str:
+        """Return the text with the fault in it."""
+        head, mark, tail = text.partition(self.after) if self.after else ("", "", text)
+        if self.after and not mark:
+            raise ValueError(f"{self.file} has no {self.after!r}")
+        found = tail.count(self.old)
+        if found != 1 and not (found and self.after):
+            raise ValueError(f"{self.file} has {self.old!r} {found} times, not once")
+        return head + mark + tail.replace(self.old, self.new, 1)
+
+
+@functools.cache
+def files_of(clause: str, *only: str) -> tuple[str, ...]:
+    """Return the test files of Python with tests of a clause."""
+    named = re.compile(rf"def test_{clause}_")
+    folders = (ROOT / "tests" / folder for folder in only or ("conformance", "capi", "trust"))
+    found = [p for folder in folders for p in sorted(folder.glob("test_*.py")) if named.search(p.read_text())]
+    return tuple(str(p.relative_to(ROOT)) for p in found)
+
+
+@functools.cache
+def go_tests(clause: str) -> list[tuple[str, ...]]:
+    """Return where Go tests of a clause are: conformance cases first, then tests of single packages."""
+    case, test = f'"{clause}_', re.compile(rf"^func Test{clause}_", re.MULTILINE)
+    found = []
+    if any(case in path.read_text() for path in (ROOT / "hal" / "haltest").glob("*.go")):
+        found.append(("go", "./hal/host", "Conformance/^"))
+    paths = sorted(path for folder in ("hal", "pybuild") for path in (ROOT / folder).rglob("*_test.go"))
+    packages = {f"./{path.parent.relative_to(ROOT)}" for path in paths if test.search(path.read_text())}
+    return [*found, *(("go", package, "^") for package in sorted(packages))]
+
+
+def entries(path: Path) -> list[Mutant]:
+    """Return the list of a file."""
+    return [Mutant(**entry) for entry in tomllib.loads(path.read_text())["mutant"]]
+
+
+def problems(mutants: list[Mutant], path_of_list: Path, fix: bool = False) -> list[str]:
+    """Return why entries do not apply; let those follow their text that moved, if asked to."""
+    found = []
+    for mutant in mutants:
+        path = ROOT / mutant.file
+        try:
+            if mutant.apply(path.read_text() if path.exists() else "") == path.read_text():
+                raise ValueError("it changes nothing")
+            if not mutant.groups():
+                raise ValueError(f"no test is named for {mutant.clause}")
+        except (ValueError, OSError) as exc:
+            moved = places(mutant)
+            if fix and len(moved) == 1:
+                follow(mutant, moved[0], path_of_list)
+                print(f"mutants: {mutant.name!r} is now in {moved[0]}")
+                continue
+            where = f"; it would apply to {', '.join(moved)} (--fix)" if moved else ""
+            found.append(f"{mutant.clause} {mutant.name!r} does not apply: {exc}{where}")
+    repeated = {m.name for m in mutants if sum(m.name == other.name for other in mutants) > 1}
+    return found + [f"{name!r} is the name of two entries" for name in sorted(repeated)]
+
+
+def places(mutant: Mutant) -> list[str]:
+    """Return the other files that an entry would apply to."""
+    top, suffix = mutant.file.partition("/")[0], Path(mutant.file).suffix
+    found = []
+    for path in sorted((ROOT / top).rglob(f"*{suffix}")):
+        text = path.read_text()
+        if mutant.old in text and not path.name.endswith("_test.go"):
+            try:
+                mutant.apply(text)
+            except ValueError:
+                continue
+            found.append(str(path.relative_to(ROOT)))
+    return found
+
+
+def follow(mutant: Mutant, file: str, path: Path) -> None:
+    """Change the file of an entry."""
+    head, name, tail = path.read_text().partition(f'name = "{mutant.name}"\n')
+    path.write_text(head + name + tail.replace(f'file = "{mutant.file}"', f'file = "{file}"', 1))
