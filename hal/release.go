@@ -278,3 +278,22 @@ func (s *Stream) overwrite(b *Block, id uint32) error {
 
 // maxOverwrite is the greatest number of bytes of a block that are overwritten.
 const maxOverwrite = 64 << 20
+
+// pendingFrees appends, for each stream with chunks that only it may use, the point
+// after which other streams may use all of them.
+func (p *pool) pendingFrees(points driver.Points) driver.Points {
+	p.mu.Lock()
+	var last []use
+	for _, b := range p.bins {
+		u := use{stream: b.stream}
+		for c := range b.All() {
+			u.place = max(u.place, c.Place)
+		}
+		last = append(last, u)
+	}
+	p.mu.Unlock()
+	for _, u := range last {
+		points = append(points, u.stream.d.At(u.place))
+	}
+	return points
+}
