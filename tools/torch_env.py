@@ -40,7 +40,19 @@ def environment(version: str) -> Path:
     print(f"torch: installing {version} into {place.relative_to(ROOT)}", flush=True)
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
-    command = [python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", f"torch=={version}", *TESTING]
+    command = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--retries",
+        "10",
+        "--only-binary",
+        ":all:",
+        f"torch=={version}",
+        *TESTING,
+    ]
     if subprocess.run(command).returncode:
         raise SystemExit(f"torch: pip could not install torch {version}, see above")
     (place / "installed").touch()

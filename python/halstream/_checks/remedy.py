@@ -94,8 +94,8 @@ def _remedy(f: Finding) -> Remedy:
     if freed and words.keep and f.buffer:
         after = f.first.frames[0] if f.first.frames else None
         if f.dialect == "torch.cuda":
-            known = (x for x in f.first.frames if _resolves(f.buffer, x, ()) and _resolves(a, x, f.first.frames))
-            after = next(known, None)
+            fitting = (x for x in f.first.frames if _resolves(f.buffer, x, ()) and _resolves(a, x, f.first.frames))
+            after = next(fitting, None)
         if after is not None or f.dialect != "torch.cuda":
             return Remedy(words.keep.format(x=f.buffer, a=a), "after", after)
     if freed and f.dialect == "torch.cuda":
