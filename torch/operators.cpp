@@ -50,7 +50,7 @@ ArgumentFacts::Kind kind_of(const c10::Argument& argument) {
 
 // Their `out=` kernels use the output for unreduced values first, which needs more room than the result has.
 bool uses_output_as_scratch(const std::string& name) {
-  return name == "aten::mse_loss" || name == "aten::smooth_l1_loss" || name == "aten::huber_loss";
+  return name == "aten::mse_loss" || name == "aten::binary_cross_entropy" || name == "aten::smooth_l1_loss" || name == "aten::huber_loss";
 }
 
 // The overload `name.*out` that takes the same arguments and then one tensor for each result.
@@ -118,6 +118,8 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
   needs_values = !only_tensors || handle.hasTag(at::Tag::dynamic_output_shape) ||
       handle.hasTag(at::Tag::data_dependent_output);
   indexes = name.find("index") != std::string::npos;
+  lengths_on_host = name == "aten::_pack_padded_sequence";
+  needs_values = needs_values || lengths_on_host;
   shapes_from_cpu = name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only";
   bool shape_known = !needs_values || name == "aten::index";  // without masks
   if (makes && !writes && shape_known && !uses_output_as_scratch(name)) out_variant = find_out_variant(handle);

@@ -156,6 +156,24 @@ PinnedBlock* new_block(size_t bytes) {
   return new PinnedBlock{id, reinterpret_cast<void*>(address), bytes, core->generation(), {}, {}};
 }
 
+// Start and end of registered memory.
+struct Registered {
+  std::mutex mutex;
+  std::atomic<size_t> count{0};
+  std::map<uint64_t, uint64_t> ranges;
+
+  bool has(uint64_t address) {
+    if (count.load(std::memory_order_acquire) == 0) return false;
+    std::lock_guard<std::mutex> lock(mutex);
+    auto next = ranges.upper_bound(address);
+    return next != ranges.begin() && address < std::prev(next)->second;
+  }
+};
+Registered& registered() {
+  static auto* all = new Registered();
+  return *all;
+}
+
 class PinnedAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
@@ -186,7 +204,26 @@ bool is_pinned(const void* address) {
   if (address == nullptr || finished()) return false;
   int kind = 0;
   int32_t device = 0;
-  return core->memory_kind(reinterpret_cast<uint64_t>(address), &kind, &device) == HALSTREAM_OK && kind == 1;
+  auto place = reinterpret_cast<uint64_t>(address);
+  if (registered().has(place)) return true;
+  return core->memory_kind(place, &kind, &device) == HALSTREAM_OK && kind == 1;
+}
+
+bool register_pinned(uint64_t address, uint64_t bytes) {
+  auto& all = registered();
+  if (is_pinned(reinterpret_cast<const void*>(address))) return false;
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.ranges[address] = address + bytes;
+  all.count.store(all.ranges.size(), std::memory_order_release);
+  return true;
+}
+
+bool unregister_pinned(uint64_t address) {
+  auto& all = registered();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  bool was = all.ranges.erase(address) != 0;
+  all.count.store(all.ranges.size(), std::memory_order_release);
+  return was;
 }
 
 void record_pinned(const c10::DataPtr& data, halstream_id stream) {

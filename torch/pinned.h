@@ -9,6 +9,9 @@ namespace halstream_torch {
 
 c10::Allocator& pinned_allocator();
 bool is_pinned(const void* address);
+// Memory of the program's own that it registers as pinned (cudaHostRegister). They return whether that changed it.
+bool register_pinned(uint64_t address, uint64_t bytes);
+bool unregister_pinned(uint64_t address);
 // Notes that `stream` uses the pinned block that `data` owns: it is given out again only after that work.
 void record_pinned(const c10::DataPtr& data, halstream_id stream);
 

@@ -4,6 +4,8 @@
 #include "takeover.h"
 #include "tensors.h"
 
+#include "ATen/native/transformers/attention.h"
+
 #include <ATen/EmptyTensor.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/util/Exception.h>
@@ -82,6 +84,8 @@ int64_t fused_sdp_choice(
 }  // namespace
 
 size_t install_special_kernels() {
+  // The public function asks this table, and CUDA's own entry asks the driver.
+  at::native::_fused_sdp_choice_stub.set_cuda_dispatch_ptr(&fused_sdp_choice);
   static auto* library = new torch::Library(
       torch::Library::IMPL, "aten", std::make_optional(c10::DispatchKey::CUDA), __FILE__, __LINE__);
   library->impl("empty.memory_format", TORCH_FN(empty_memory_format));

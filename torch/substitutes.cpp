@@ -1,6 +1,7 @@
 #include "substitutes.h"
 
 #include "cells.h"
+#include "sync_batch_norm.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
@@ -8,6 +9,11 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <unordered_map>
+
+#include "ATen/ops/_log_softmax.h"
+#include "ATen/ops/_log_softmax_backward_data.h"
+#include "ATen/ops/_softmax.h"
+#include "ATen/ops/_softmax_backward_data.h"
 
 namespace halstream_torch {
 
@@ -55,16 +61,42 @@ void addmm_dtype(Stack& stack, uint64_t) {
   stack = {product.add(tensor_at(stack, 0).to(dtype), stack[4].toScalar())};
 }
 
+// _softmax(self, dim, half_to_float): the result of 16-bit numbers in 32 bits, which the CPU's kernels refuse.
+template <at::Tensor (*softmax)(const at::Tensor&, int64_t, bool)>
+void wide_softmax(Stack& stack, uint64_t) {
+  auto input = tensor_at(stack, 0);
+  if (stack[2].toBool()) input = input.to(at::kFloat);
+  stack = {softmax(input, stack[1].toInt(), false)};
+}
+
+// _softmax_backward_data(grad_output, output, dim, input_dtype): the gradient in the type that the input had.
+template <at::Tensor (*backward)(const at::Tensor&, const at::Tensor&, int64_t, c10::ScalarType)>
+void wide_softmax_backward(Stack& stack, uint64_t) {
+  auto gradient = tensor_at(stack, 0);
+  auto result = backward(gradient, tensor_at(stack, 1), stack[2].toInt(), gradient.scalar_type());
+  stack = {result.to(stack[3].toScalarType())};
+}
+
 const std::unordered_map<std::string, Substitute>& table() {
   static const auto* all = new std::unordered_map<std::string, Substitute>{
       {"aten::native_dropout", &native_dropout},
       {"aten::_masked_scale", &masked_scale},
+      {"aten::_softmax", &wide_softmax<&at::_softmax>},
+      {"aten::_log_softmax", &wide_softmax<&at::_log_softmax>},
+      {"aten::_softmax_backward_data", &wide_softmax_backward<&at::_softmax_backward_data>},
+      {"aten::_log_softmax_backward_data", &wide_softmax_backward<&at::_log_softmax_backward_data>},
       {"aten::_thnn_fused_lstm_cell", &lstm_cell},
       {"aten::_thnn_fused_lstm_cell_backward_impl", &lstm_cell_backward},
       {"aten::_thnn_fused_gru_cell", &gru_cell},
       {"aten::_thnn_fused_gru_cell_backward", &gru_cell_backward},
       {"aten::_fused_rms_norm", &rms_norm},
       {"aten::_fused_rms_norm_backward", &rms_norm_backward},
+      {"aten::batch_norm_stats", &batch_norm_stats},
+      {"aten::batch_norm_gather_stats", &batch_norm_gather_stats},
+      {"aten::batch_norm_gather_stats_with_counts", &batch_norm_gather_stats},
+      {"aten::batch_norm_elemt", &batch_norm_elemt},
+      {"aten::batch_norm_backward_reduce", &batch_norm_backward_reduce},
+      {"aten::batch_norm_backward_elemt", &batch_norm_backward_elemt},
       {"aten::mm.dtype", &mm_dtype},
       {"aten::bmm.dtype", &mm_dtype},
       {"aten::addmm.dtype", &addmm_dtype},

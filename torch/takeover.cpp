@@ -81,6 +81,8 @@ Treatment treatment(const c10::OperatorHandle& op) {
     return cuda || composite ? Treatment::leave : Treatment::cpu_kernel;
   }
   if (substitute_of(op) != nullptr) return Treatment::serve;
+  // A fast path that would make nested tensors.
+  if (name == "aten::_nested_tensor_from_mask_left_aligned") return Treatment::answer_no;
   if (name.rfind("aten::_use_cudnn_", 0) == 0 || name.rfind("aten::_use_miopen_", 0) == 0) return Treatment::answer_no;
   if (about_other_layouts(name)) return cuda ? Treatment::refuse : Treatment::leave;
   bool tensors = takes(schema, true);

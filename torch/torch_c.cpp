@@ -157,6 +157,22 @@ PyObject* empty_cache(PyObject*, PyObject*) {
   });
 }
 
+PyObject* set_fraction(PyObject*, PyObject* args) {
+  double fraction = 1;
+  int device = 0;
+  if (!PyArg_ParseTuple(args, "di", &fraction, &device)) return nullptr;
+  return guarded([&]() -> PyObject* {
+    set_memory_fraction(static_cast<DeviceIndex>(device), fraction);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* get_fraction(PyObject*, PyObject* value) {
+  DeviceIndex device = 0;
+  if (!parse(value, device)) return nullptr;
+  return guarded([&] { return PyFloat_FromDouble(memory_fraction(device)); });
+}
+
 PyObject* get_allocator_backend(PyObject*, PyObject*) { return PyUnicode_FromString(allocator_backend()); }
 
 PyObject* raw_alloc(PyObject*, PyObject* args) {
@@ -224,6 +240,8 @@ PyMethodDef torch_c_functions[] = {
     {"_cuda_resetAccumulatedMemoryStats", reset_accumulated, METH_O, nullptr},
     {"_cuda_resetPeakMemoryStats", reset_peak, METH_O, nullptr},
     {"_cuda_emptyCache", empty_cache, METH_NOARGS, nullptr},
+    {"_cuda_setMemoryFraction", set_fraction, METH_VARARGS, nullptr},
+    {"_cuda_getMemoryFraction", get_fraction, METH_O, nullptr},
     {"_cuda_getAllocatorBackend", get_allocator_backend, METH_NOARGS, nullptr},
     {"_cuda_cudaCachingAllocator_raw_alloc", raw_alloc, METH_VARARGS, nullptr},
     {"_cuda_cudaCachingAllocator_raw_delete", raw_delete, METH_O, nullptr},

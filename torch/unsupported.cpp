@@ -29,8 +29,6 @@ constexpr Rule rules[] = {
     {"aten::quantize_per_", "quantized tensors are not supported on this device", "use fake quantization, or the CPU"},
     {"aten::_make_per_", "quantized tensors are not supported on this device", "use fake quantization, or the CPU"},
     {"aten::dequantize", "quantized tensors are not supported on this device", "use fake quantization, or the CPU"},
-    {"aten::batch_norm_", "it belongs to SyncBatchNorm, which has CUDA kernels only",
-     "use torch.nn.BatchNorm1d, 2d or 3d"},
 };
 
 }  // namespace

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._errors import HalError
+from .started import in_children
 
 __all__ = ["build_module", "redirect_torch"]
 
 
-def redirect_torch(failure: Callable[[str], Exception]) -> None:
-    """Redirect the real torch's CUDA device; raise a `failure` with the reason if it cannot be."""
+def redirect_torch(failure: Callable[[str], Exception], *, sanitize: bool = False) -> None:
+    """Redirect the real torch's CUDA device, here and in processes that this one starts.
+
+    It raises a `failure` with the reason if it cannot be.
+    """
     from ..torch import redirect
 
     try:
         redirect()
+        in_children(sanitize=sanitize)
     except HalError as exc:
         raise failure(str(exc)) from None
 

@@ -74,7 +74,7 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leak
     if sanitize or leaks:
         at_opening(begin)
     if torch:
-        redirect_torch(CannotRunError)
+        redirect_torch(CannotRunError, sanitize=sanitize)
     code = _script.run(script, args).code
     try:
         stack.close()

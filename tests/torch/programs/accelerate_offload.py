@@ -1,4 +1,5 @@
 # needs: accelerate
+# nothing to delete: its copies to the device are waited for where they are made
 """accelerate moves each layer's weights to the device for its forward, and trains with its own loop."""
 
 from accelerate import Accelerator, cpu_offload

@@ -1,4 +1,5 @@
 # needs: diffusers accelerate
+# without: diffusers.hooks.group_offloading: self.stream.synchronize()
 """diffusers loads the next group of a model's layers on a stream of its own while one is at work."""
 
 from diffusers import UNet2DModel

@@ -121,7 +121,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         wheel.refuse_used(torch)
         wheel.refuse_gpu(torch, instead_of_gpu)
         _use_host()
-    from . import distributed, host_accesses, module_names, parameters, runtime_names, storages
+    from . import distributed, host_accesses, module_names, parallel, parameters, runtime_names, storages
     from . import module as _module
 
     module = _module.load(torch)
@@ -134,7 +134,8 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
     try:
         runtime_names.patch(torch, module, patches)
         module_names.patch(torch, module, patches, _process.kernels.triton)
-        storages.patch(torch, patches)
+        storages.patch(torch, module, patches)
+        parallel.patch(torch, patches)
         module_names.when_imported(patches, distributed.changes(torch, module, patches))
     except BaseException:
         patches.undo()

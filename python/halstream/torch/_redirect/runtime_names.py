@@ -53,7 +53,7 @@ def patch(torch: Any, module: Any, patches: Patches) -> None:
     names.update(_has_cuda=True, _CudaStreamBase=stream, _CudaEventBase=event, _CudaDeviceProperties=DeviceProperties)
     for name, value in names.items():
         patches.set(native, name, value)
-    runtime = _runtime(module)
+    runtime = _runtime(torch, module)
     ranges = SimpleNamespace(
         rangePushA=_annotations.push, rangePop=_annotations.pop, rangeStartA=_annotations.start,
         rangeEnd=_annotations.end, markA=_annotations.mark,
@@ -126,25 +126,33 @@ class cudaError(enum.IntEnum):
     invalidValue = 1
     memoryAllocation = 2
     notReady = 600
+    hostMemoryAlreadyRegistered = 712
+    hostMemoryNotRegistered = 713
 
 
-def _runtime(module: Any) -> SimpleNamespace:
+_ERRORS = {
+    0: "no error", 1: "invalid argument", 2: "out of memory", 600: "device not ready",
+    712: "part or all of the requested memory range is already mapped",
+    713: "pointer does not correspond to a registered memory region",
+}  # fmt: skip
+
+
+def _runtime(torch: Any, module: Any) -> SimpleNamespace:
     """Return what torch.cuda.cudart() gives."""
 
     def unregister(address: int) -> cudaError:
-        return cudaError.success
+        return cudaError.success if module.host_unregister(address) else cudaError.hostMemoryNotRegistered
 
-    def register(address: int, size: int, flags: int) -> NoReturn:
-        raise NotBuiltError(
-            "cudaHostRegister: memory that exists already cannot be pinned; use tensor.pin_memory() instead"
-        )
+    def register(address: int, size: int, flags: int = 0) -> cudaError:
+        torch.empty(1).pin_memory()  # before the first pinned tensor of torch none counts as pinned
+        return cudaError.success if module.host_register(address, size) else cudaError.hostMemoryAlreadyRegistered
 
     def profiler() -> cudaError:
         return cudaError.success
 
     return SimpleNamespace(
         cudaError=cudaError,
-        cudaGetErrorString=lambda code: cudaError(code).name,
+        cudaGetErrorString=lambda code: _ERRORS.get(int(code), "unrecognized error code"),
         cudaMemGetInfo=module.mem_get_info,
         cudaHostRegister=register,
         cudaHostUnregister=unregister,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
+from .errors import NotBuiltError
 from .patches import Patches
 
 __all__ = ["patch"]
 
 
-def patch(torch: Any, patches: Patches) -> None:
+def patch(torch: Any, module: Any, patches: Patches) -> None:
     """Let `torch.UntypedStorage` take its memory on a device where tensors have theirs."""
     base = torch._C.StorageBase
 
@@ -28,4 +29,16 @@ def patch(torch: Any, patches: Patches) -> None:
             return torch.empty(given, dtype=torch.uint8, device=where).untyped_storage()
         return torch.tensor(list(given), dtype=torch.uint8).to(where).untyped_storage()
 
+    def resize(self: Any, size: int) -> Any:
+        return module.storage_resize(self, size) if self.device.type == "cuda" else base.resize_(self, size)
+
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotBuiltError(
+            "tensors on a device of halstream cannot be shared with other processes: IPC is not built yet; send a "
+            "CPU tensor"
+        )
+
+    for name in ("_share_cuda_", "_new_shared_cuda", "_release_ipc_counter_cuda"):
+        patches.set(torch.UntypedStorage, name, refuse)
     patches.set(torch.UntypedStorage, "__new__", new)
+    patches.set(torch.UntypedStorage, "resize_", resize)
