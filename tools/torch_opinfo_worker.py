@@ -20,6 +20,9 @@ OTHER = (torch.float64, torch.bfloat16, torch.float16, torch.complex64, torch.in
 #: Operators whose results nothing defines.
 UNDEFINED = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
 
+#: Operators whose other tensors must lie on the CPU.
+ON_HOST = ("tensor_split",)
+
 
 def to_cuda(value: Any) -> Any:
     """Return a tensor's copy on the device with its strides; other values as they are."""
@@ -101,7 +104,8 @@ def random(op: Any, sample: Any, expected: Any) -> bool:
 
 
 def one_sample(op: Any, sample: Any, backward: bool) -> Iterator[tuple[str, str, str]]:
-    moved = sample.transform(to_cuda)
+    here = (lambda value: to_cuda(value) if value is sample.input else value) if op.name in ON_HOST else to_cuda
+    moved = sample.transform(here)
     kept = sample.transform(
         lambda x: x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x
     )
