@@ -2,6 +2,8 @@
 # without: fairscale.nn.pipe.copy: wait_stream(next_stream, prev_stream)
 """fairscale runs a model as a pipeline over two devices, with copies on streams of their own."""
 
+import traceback
+
 from fairscale.nn import Pipe
 
 import torch
@@ -37,6 +39,11 @@ def train(network, to):
 expected = train(model(), lambda x: x)
 for checkpoint in ("never", "always"):
     pipe = Pipe(model(), balance=[3, 2], devices=[0, 1], chunks=4, checkpoint=checkpoint)
-    found = train(pipe, lambda x: x.cuda(0))
+    try:
+        found = train(pipe, lambda x: x.cuda(0))
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        del pipe  # it joins its threads, which it cannot while the interpreter ends
     assert torch.allclose(found, expected, rtol=1e-5), (checkpoint, found, expected)
-    del pipe  # it joins its threads, which it cannot while the interpreter ends
