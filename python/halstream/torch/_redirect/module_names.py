@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import comm
 from .classes import streams_module
 from .errors import NotBuiltError
 from .patches import Patches
@@ -56,7 +55,6 @@ def patch(torch: Any, module: Any, patches: Patches, triton_kernels: Mapping[str
     for name in ("device_memory_used", "memory_usage", "utilization", "temperature", "power_draw", "clock_rate"):
         patches.set(cuda, name, _refusal(_NO_SENSORS.format(name)))
     _graphs(torch, patches)
-    comm.patch(torch, patches)
     patches.set(torch, "compile", _eager(torch, torch.compile))
     _kernels(torch, patches, triton_kernels)
 
