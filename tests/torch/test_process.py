@@ -259,7 +259,8 @@ def _command(tmp_path: Any, *arguments: str, source: str = SCRIPT) -> Any:
 
 
 def test_halstream_run_redirects_a_program_that_names_halstream_nowhere(tmp_path: Any) -> None:
-    done = _command(tmp_path, "halstream", "run", "--torch", "app.py")
+    right = SCRIPT.replace("with torch.cuda.stream(b):", "b.wait_stream(a)\nwith torch.cuda.stream(b):")
+    done = _command(tmp_path, "halstream", "run", "--torch", "app.py", source=right)
     assert done.returncode == 0, done.stderr
 
 
