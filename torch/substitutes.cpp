@@ -1,6 +1,7 @@
 #include "substitutes.h"
 
 #include "cells.h"
+#include "normalization.h"
 #include "sync_batch_norm.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -91,6 +92,8 @@ const std::unordered_map<std::string, Substitute>& table() {
       {"aten::_thnn_fused_gru_cell_backward", &gru_cell_backward},
       {"aten::_fused_rms_norm", &rms_norm},
       {"aten::_fused_rms_norm_backward", &rms_norm_backward},
+      {"aten::native_layer_norm_backward", &layer_norm_backward},
+      {"aten::native_batch_norm_backward", &batch_norm_backward},
       {"aten::batch_norm_stats", &batch_norm_stats},
       {"aten::batch_norm_gather_stats", &batch_norm_gather_stats},
       {"aten::batch_norm_gather_stats_with_counts", &batch_norm_gather_stats},

@@ -122,3 +122,29 @@ def test_tensors_of_other_devices_are_refused_as_on_cuda(torch: Any) -> None:
     with pytest.raises(RuntimeError, match="mat2 is on cpu, different from other tensors on cuda:0"):
         x @ torch.ones(2, 2)
     assert (x + torch.tensor(2.0)).sum().item() == 12  # a CPU tensor of no dimensions is a number
+
+
+@pytest.mark.parametrize("kind", ["layer", "batch", "instance", "group"])
+def test_normalizations_in_16_bits(torch: Any, kind: str) -> None:
+    """CUDA keeps their statistics in 32 bits, the CPU in those of the input."""
+    torch.manual_seed(1)
+    layers = {
+        "layer": lambda: torch.nn.LayerNorm(6),
+        "batch": lambda: torch.nn.BatchNorm1d(4),
+        "instance": lambda: torch.nn.InstanceNorm1d(4, affine=True),
+        "group": lambda: torch.nn.GroupNorm(2, 4),
+    }
+    layer = layers[kind]()
+    x = torch.randn(3, 4, 6)
+
+    def gradients(device: str, dtype: Any) -> list[Any]:
+        there = layer.to(device, dtype)
+        there.zero_grad()
+        given = x.to(device, dtype).detach().requires_grad_()
+        (there(given) * torch.arange(6.0, dtype=dtype, device=device)).sum().backward()
+        torch.cuda.synchronize()
+        return [t.grad.detach().cpu().float().clone() for t in (given, there.weight, there.bias)]
+
+    right = gradients("cpu", torch.float32)
+    for got, wanted in zip(gradients("cuda", torch.bfloat16), right, strict=True):
+        assert torch.allclose(got, wanted, rtol=0.05, atol=0.5)
