@@ -54,7 +54,7 @@ def test_a_stream_of_another_device(run_program: Program) -> None:
         assert s.device == hs.Device(1)
         s.call(int)
         s.synchronize(timeout=10)
-        far = hs.zeros(8, device=1)
+        far = hs.zeros(8, device=1, stream=s)
         far.fill(1.0, s)
         assert (far.numpy(s) == 1).all()
         mine = hs.Stream(1)

@@ -141,13 +141,18 @@ def test_without_memory_operations_an_opened_gate_never_waits_for_what_came_afte
         from halstream.testing import Gate
         # A driver has one thread for the functions of a device: while it is held by
         # one stream, gates of others are opened before their streams get there.
-        busy, s, ran = hs.Stream(), hs.Stream(), []
-        held = Gate(busy)
-        for i in range(3):
-            gate = Gate(s)
-            gate.open()
-            s.call(ran.append, i)
-        assert not s.query() and ran == []
+        for _ in range(100):  # until its thread takes the function of `busy` first
+            busy, s, ran = hs.Stream(), hs.Stream(), []
+            held = Gate(busy)
+            for i in range(3):
+                gate = Gate(s)
+                gate.open()
+                s.call(ran.append, i)
+            if not s.query() and ran == []:
+                break
+            held.open()
+        else:
+            raise AssertionError("the driver never took the function of `busy` first")
         held.open()
         s.synchronize(timeout=10)
         assert ran == [0, 1, 2]
