@@ -13,7 +13,7 @@ from typing import Any
 import halstream as hs
 import pytest
 from halstream.testing import Gate, Operation, Trace
-from stream_help import own
+from stream_help import own, waits
 
 Hold = Callable[[Any], Gate]
 
@@ -72,7 +72,7 @@ def test_F1_what_needs_values_waits(torch: Any, held: Hold, name: str) -> None:
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(calls[name](x)))
     thread.start()
-    assert not found
+    assert waits(thread)
     gate.open()
     thread.join(20)
     assert found == [right[name]]
@@ -93,6 +93,21 @@ def test_F1_results_have_the_shapes_layouts_and_types_of_the_cpu(torch: Any) -> 
             there, here = call(tensor.cuda()), call(tensor)
             assert (there.shape, there.stride(), there.dtype) == (here.shape, here.stride(), here.dtype)
             assert torch.equal(there.cpu(), here)
+
+
+def test_F1_an_index_makes_the_host_wait_only_if_it_is_a_mask(torch: Any, held: Hold) -> None:
+    x = torch.arange(4.0, device="cuda")
+    flags = x > 1
+    places = torch.tensor([3, 0], device="cuda")
+    torch.cuda.synchronize()
+    gate = held(torch.cuda.default_stream())
+    there, chosen = x[places], flags[places]
+    with pytest.raises(hs.StallError, match="gate"):
+        x[flags]
+    gate.open()
+    assert there.tolist() == [3, 0]
+    assert chosen.tolist() == [True, False]
+    assert x[flags].tolist() == [2, 3]
 
 
 def test_F2_an_operator_is_listed_with_what_its_schema_says(torch: Any) -> None:
@@ -157,6 +172,8 @@ def test_F4_what_is_wrong_with_the_call_is_an_error_of_the_call(torch: Any, held
     held(torch.cuda.default_stream())
     with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 2x3\)"):
         x @ x
+    with pytest.raises(RuntimeError, match="same number of elements|inconsistent tensor size"):
+        x[0].dot(x.flatten())
     with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
         torch.ones(2, dtype=torch.int64, device="cuda").add_(0.5)
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
