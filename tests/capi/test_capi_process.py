@@ -76,6 +76,7 @@ def test_C6_an_exit_finishes_work_that_can_run(child: Child, start: str, busy: b
     assert "left" not in done.stderr
 
 
+@pytest.mark.needs("stalls")  # which list the threads that wait
 def test_C7_a_signal_ends_a_wait_with_its_handlers_exception(child: Child, start: str) -> None:
     done = child(
         start + "from halstream import _native, _records\n"
