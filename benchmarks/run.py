@@ -9,7 +9,6 @@ with the reason. The first run installs the peers below build/peers (about
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
@@ -20,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from . import command
 from .peer import ROOT, Peer, PeerAbsentError
 from .report import OWN, insert, notes, tables
 
@@ -140,19 +140,8 @@ def measure(rounds: int, names: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, store, print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--rounds", type=int, default=5, help="processes of each peer (default 5)")
-    parser.add_argument("--only", nargs="+", choices=NAMES, default=list(NAMES), help="measure only these")
-    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench.json", help="where the raw figures go")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="put the table between the markers of this file")
-    parser.add_argument("--again", type=Path, metavar="JSON", help="measure nothing; print stored figures")
-    options = parser.parse_args()
-    if options.again:
-        results = json.loads(options.again.read_text())
-    else:
-        results = measure(options.rounds, options.only)
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(results, indent=1) + "\n")
+    options = command.parser("benchmarks.run", __doc__, 5, NAMES, ROOT / "build" / "bench.json").parse_args()
+    results = command.figures(options, lambda: measure(options.rounds, options.only))
     text = f"{notes(results)}\n\n{tables(results)}"
     print(text)
     if options.write:

@@ -7,7 +7,6 @@ asserted: the table is for people. The environment is that of `make test-torch`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import command
 from .peer import ROOT
 from .report import aligned, insert
 from .rows import number
@@ -224,22 +224,17 @@ def table(results: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure, store, print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.torch_run", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--torch", default=torch_env.PINNED, choices=torch_env.SUPPORTED)
-    parser.add_argument("--rounds", type=int, default=7)
     names = (*MEASUREMENTS, "memory")
-    parser.add_argument("--only", nargs="+", choices=names, default=list(names), help="measure only these")
-    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench-torch.json", help="for the raw figures")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="put the table between the markers of this file")
-    parser.add_argument("--again", type=Path, metavar="JSON", help="measure nothing; print stored figures")
+    parser = command.parser("benchmarks.torch_run", __doc__, 7, names, ROOT / "build" / "bench-torch.json")
+    parser.add_argument("--torch", default=torch_env.PINNED, choices=torch_env.SUPPORTED)
     options = parser.parse_args()
-    if options.again:
-        results = json.loads(options.again.read_text())
-    else:
+
+    def measured() -> dict[str, Any]:
         python = torch_env.environment(options.torch)
         torch_env.built(python)
-        results = {"torch": options.torch, **measure(python, options.rounds, options.only)}
-        options.output.write_text(json.dumps(results, indent=1) + "\n")
+        return {"torch": options.torch, **measure(python, options.rounds, options.only)}
+
+    results = command.figures(options, measured)
     text = table(results)
     print(text)
     if options.write:

@@ -320,7 +320,8 @@
 //   - F11: Each thread has its own current stream on each device. torch.cuda.Stream()
 //     takes one of 32 of its priority, which are non-blocking.
 //   - F12: In a forked child every use of the device is torch's error; CPU tensors
-//     work.
+//     work. No kernel begins while the process forks, and a fork waits up to a
+//     second for those that run.
 //   - F13: CPU tensors are what they are without the redirection. Undoing it gives
 //     torch its names back; a second one changes nothing.
 //   - F14: A process that exits with operators pending ends, with its own code.

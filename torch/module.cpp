@@ -3,6 +3,7 @@
 #include "backlog.h"
 #include "counters.h"
 #include "distributed.h"
+#include "forks.h"
 #include "generator.h"
 #include "guard.h"
 #include "hooks.h"
@@ -61,11 +62,6 @@ PyObject* install(PyObject*, PyObject* capsule) {
 }
 
 PyObject* installed(PyObject*, PyObject*) { return PyBool_FromLong(is_installed); }
-
-PyObject* finish_calls(PyObject*, PyObject*) {
-  finish();
-  Py_RETURN_NONE;
-}
 
 PyObject* stream_new(PyObject*, PyObject* args) {
   int device = 0, priority = 0;
@@ -177,15 +173,16 @@ PyObject* counter_values(PyObject*, PyObject*) {
       Py_DECREF(number);
     }
     return Py_BuildValue(
-        "{s:K,s:L,s:K,s:K,s:N}", "operators", static_cast<unsigned long long>(all.operators), "pending",
-        static_cast<long long>(pending_operators()), "metadata_hits",
-        static_cast<unsigned long long>(all.metadata_hits), "metadata_misses",
+        "{s:K,s:L,s:L,s:K,s:K,s:N}", "operators", static_cast<unsigned long long>(all.operators), "pending",
+        static_cast<long long>(pending_operators()), "running", static_cast<long long>(running_kernels()),
+        "metadata_hits", static_cast<unsigned long long>(all.metadata_hits), "metadata_misses",
         static_cast<unsigned long long>(all.metadata_misses), "synchronized", waits);
   });
 }
 
-PyObject* reset_counter_values(PyObject*, PyObject*) {
-  reset_counters();
+template <void step()>
+PyObject* without_arguments(PyObject*, PyObject*) {
+  step();
   Py_RETURN_NONE;
 }
 
@@ -236,7 +233,7 @@ PyObject* torch_c_names(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"install", install, METH_O, "Take over torch's CUDA device type, given halstream.get_api()."},
     {"installed", installed, METH_NOARGS, "Whether install was called."},
-    {"finish", finish_calls, METH_NOARGS, "Make no further calls of the runtime: the process is ending."},
+    {"finish", without_arguments<finish>, METH_NOARGS, "Make no further calls of the runtime: the process is ending."},
     {"stream_new", stream_new, METH_VARARGS, "torch's id of the next stream of a device's pool."},
     {"stream_handle", stream_handle_of, METH_VARARGS, "The native handle of a stream; 0 for the default one."},
     {"stream_priority", stream_priority, METH_VARARGS, "The priority of a stream."},
@@ -248,8 +245,11 @@ PyMethodDef functions[] = {
     {"storage_resize", storage_resize, METH_VARARGS, "Change the size of a storage on a device, in stream order."},
     {"host_register", host_register, METH_VARARGS, "Let memory count as pinned; whether it did not before."},
     {"host_unregister", host_unregister, METH_O, "Let it count as pageable again; whether it was registered."},
-    {"counters", counter_values, METH_NOARGS, "How many operators ran, and what made the host wait."},
-    {"reset_counters", reset_counter_values, METH_NOARGS, "Set the counters to zero."},
+    {"counters", counter_values, METH_NOARGS, "How many operators ran and run, and what made the host wait."},
+    {"reset_counters", without_arguments<reset_counters>, METH_NOARGS, "Set the counters to zero."},
+    {"before_fork", without_arguments<before_fork>, METH_NOARGS, "Wait until no kernel runs; none begins after it."},
+    {"after_fork_in_parent", without_arguments<after_fork_in_parent>, METH_NOARGS, "Let kernels begin again."},
+    {"after_fork_in_child", without_arguments<after_fork_in_child>, METH_NOARGS, "Forget the parent's threads."},
     {"add_operator", add_operator, METH_O, "Serve one more operator, through its CPU kernel."},
     {"operators", operator_names, METH_NOARGS, "Names of the operators that run on the device."},
     {"unsupported_operators", unsupported_operators, METH_NOARGS, "Names, reasons and what to do instead."},

@@ -1,6 +1,7 @@
 #include "task.h"
 
 #include "backlog.h"
+#include "forks.h"
 #include "host_accesses.h"
 #include "sites.h"
 
@@ -85,6 +86,7 @@ int failed(Task& task, char* text, size_t room) {
 // On a thread of the runtime, without the GIL.
 int run(void* argument, char* text, size_t room) {
   auto& task = *static_cast<Task*>(argument);
+  RunningKernel running;
   WithoutHostAccesses on_a_stream;
   try {
     run_checked(task);

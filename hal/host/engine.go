@@ -161,7 +161,7 @@ func (e *engine) run(s *Stream) {
 	}
 	o := s.q.front()
 	if e.following {
-		s.rest().began = e.clock.Now()
+		s.extra().began = e.clock.Now()
 	}
 	switch o.kind {
 	case opRecord:
@@ -202,7 +202,7 @@ func (e *engine) finish(s *Stream) {
 		}
 	}
 	if e.following && o.tag != 0 {
-		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.rest().began, Ended: e.clock.Now()})
+		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.extra().began, Ended: e.clock.Now()})
 	}
 	ep, changed := o.ep, o.kind.changes()
 	if s.q.n == 1 {
@@ -210,7 +210,7 @@ func (e *engine) finish(s *Stream) {
 	}
 	size := o.size()
 	var droppedEpochs []*epoch
-	if few := s.seldom; few != nil {
+	if few := s.extras; few != nil {
 		size += few.skip
 		droppedEpochs = few.droppedEpochs
 		few.skip, few.droppedEpochs = 0, nil
@@ -353,7 +353,7 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 			next = queued
 			next.state = sched.Running
 			if e.following {
-				next.rest().began = e.clock.Now()
+				next.extra().began = e.clock.Now()
 			}
 			w = next.q.front().ref.(work)
 		} else {

@@ -12,7 +12,7 @@ func (e *engine) limit(s *Stream, ns int64) {
 		return
 	}
 	seq := s.words.Completed.Load() + 1
-	s.rest().timer = e.clock.After(ns, func() {
+	s.extra().timer = e.clock.After(ns, func() {
 		e.Lock()
 		defer e.Unlock()
 		e.expireLocked(s, seq)
@@ -22,8 +22,8 @@ func (e *engine) limit(s *Stream, ns int64) {
 // stopTimer ends the time limit of the head operation, if it has one.
 func (s *Stream) stopTimer() {
 	if s.limited() {
-		s.seldom.timer.Stop()
-		s.seldom.timer = nil
+		s.extras.timer.Stop()
+		s.extras.timer = nil
 	}
 }
 
@@ -34,7 +34,7 @@ func (e *engine) expireLocked(s *Stream, seq uint64) {
 	if !s.limited() || s.state != sched.Stalled || s.words.Completed.Load()+1 != seq {
 		return
 	}
-	s.seldom.timer = nil
+	s.extras.timer = nil
 	v := s.q.front().ref.(*Event)
 	text := "wait for event " + name(v.opts.ID) + " passed its limit: " + v.describe(1)
 	s.fail(&driver.Error{Kind: driver.Timeout, Op: "wait event", Text: text})
@@ -103,10 +103,10 @@ func (s *Stream) abort() int {
 		n += rest[i].size()
 		s.undo(&rest[i])
 		if ep := rest[i].ep; ep != nil {
-			s.rest().droppedEpochs = append(s.rest().droppedEpochs, ep)
+			s.extra().droppedEpochs = append(s.extra().droppedEpochs, ep)
 		}
 	}
-	s.rest().skip += n
+	s.extra().skip += n
 	head := s.q.front()
 	if b := head.burst(); b != nil && s.state == sched.Running {
 		if cut := b.Cut(); cut > 0 {
@@ -126,7 +126,7 @@ func (s *Stream) abort() int {
 		s.undo(head)
 		head.kind, head.ref, head.on = opNop, nil, nil
 		n += size
-		s.rest().skip += size - 1
+		s.extra().skip += size - 1
 		if s.state != sched.Ready {
 			e.advance(s)
 		}

@@ -63,8 +63,8 @@ func (b *bench) event(kind hal.EventKind) *hal.Event {
 	return e
 }
 
-// rest waits until nothing moves by itself and returns what the streams wait for.
-func (b *bench) rest() map[*hal.Stream]driver.Busy {
+// busyAtRest waits until nothing moves by itself and returns what the streams wait for.
+func (b *bench) busyAtRest() map[*hal.Stream]driver.Busy {
 	require.Eventually(b.t, func() bool {
 		quiet, _ := b.rt.Quiet()
 		return quiet
@@ -97,7 +97,7 @@ func TestW1_graph_of_a_gate_and_who_waits_for_it(t *testing.T) {
 		p, err := far.Point(b.me)
 		require.NoError(t, err)
 		p.Wait(int64(graphTick)) // under a schedule what can move does so now
-		found := b.rest()
+		found := b.busyAtRest()
 		gate := found[held]
 		assert.Equal(t, driver.NeedGate, gate.Need)
 		assert.EqualValues(t, 1, gate.Number)
@@ -124,7 +124,7 @@ func TestW1_graph_of_the_legacy_order(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, d.DefaultStream().Nop(b.me))
 		require.NoError(t, later.Nop(b.me))
-		found := b.rest()
+		found := b.busyAtRest()
 		assert.Equal(t, driver.NeedGate, found[held].Need)
 		for _, s := range []*hal.Stream{d.DefaultStream(), later} {
 			assert.Equal(t, driver.NeedOrder, found[s].Need)
@@ -142,13 +142,13 @@ func TestW1_graph_of_events_of_the_future(t *testing.T) {
 		waits, records := b.stream(0), b.stream(0)
 		e := b.event(hal.Future)
 		require.NoError(t, waits.Wait(b.me, e))
-		found := b.rest()[waits]
+		found := b.busyAtRest()[waits]
 		assert.Equal(t, driver.NeedEvent, found.Need)
 		assert.Equal(t, e.ID(), found.Number)
 		assert.Empty(t, found.On)
 		g := b.gate(records)
 		require.NoError(t, records.Record(b.me, e))
-		all := b.rest()
+		all := b.busyAtRest()
 		assert.Equal(t, []driver.Place{{Device: 0, Stream: records.Index(), Seq: all[records].At.Seq + 1}}, all[waits].On)
 		g.Open()
 		ok, err := waits.Synchronize(b.me, int64(graphLimit))
@@ -161,7 +161,7 @@ func TestW2_a_function_is_the_programs_until_it_ends(t *testing.T) {
 	b := newBench(t, "parallel")
 	s := b.stream(0)
 	require.NoError(t, s.HostFunc(b.me, 7))
-	found := b.rest()[s] // nobody serves the queue
+	found := b.busyAtRest()[s] // nobody serves the queue
 	assert.Equal(t, driver.NeedFunction, found.Need)
 	assert.EqualValues(t, 7, found.Number)
 	assert.Equal(t, 1, b.rt.Funcs.Waiting())
@@ -193,7 +193,7 @@ func TestAReportWaitsForAThreadOfTheProgram(t *testing.T) {
 	s, q := b.stream(0), hal.NewReportQueue()
 	require.NoError(t, s.Subscribe(b.me, q))
 	require.NoError(t, s.Report(b.me, q, 9, true))
-	found := b.rest()[s]
+	found := b.busyAtRest()[s]
 	assert.Equal(t, driver.NeedReport, found.Need)
 	assert.EqualValues(t, 9, found.Number)
 	task, err := q.Next(b.me, int64(graphLimit))
@@ -213,7 +213,7 @@ func TestW2_work_and_limits_move_by_themselves(t *testing.T) {
 	assert.False(t, quiet, "the limit of a wait runs")
 	_, err := limited.Abort(b.me)
 	require.NoError(t, err)
-	b.rest()
+	b.busyAtRest()
 	require.NoError(t, s.Delay(b.me, int64(300*time.Millisecond)))
 	quiet, _ = b.rt.Quiet()
 	assert.False(t, quiet, "an engine works")

@@ -57,7 +57,7 @@ type Stream struct {
 	first uint64 // what both were when the stream was made: others have had the words before
 
 	q       fifo
-	seldom  *seldom // nil until the first of its fields is needed
+	extras  *extras // nil until the first of its fields is needed
 	waiting waiters
 	growing driver.Burst // at the end of q, until it is sealed; words say if there is one
 	failure atomic.Pointer[driver.Error]
@@ -65,24 +65,24 @@ type Stream struct {
 	next    *Stream
 }
 
-// seldom is what few streams ever need: a program may have very many streams.
-type seldom struct {
+// extras is what few streams ever need: a program may have very many streams.
+type extras struct {
 	skip          int         // operations dropped behind the head, done with it
 	droppedEpochs []*epoch    // the epochs of the dropped operations
 	began         int64       // when the head operation was started, while that is followed
 	timer         sched.Timer // of the head operation, a wait with a limit
 }
 
-// rest returns the fields of s that few streams need.
-func (s *Stream) rest() *seldom {
-	if s.seldom == nil {
-		s.seldom = &seldom{}
+// extra returns the fields of s that few streams need.
+func (s *Stream) extra() *extras {
+	if s.extras == nil {
+		s.extras = &extras{}
 	}
-	return s.seldom
+	return s.extras
 }
 
 // limited reports whether the head operation is a wait whose limit has begun.
-func (s *Stream) limited() bool { return s.seldom != nil && s.seldom.timer != nil }
+func (s *Stream) limited() bool { return s.extras != nil && s.extras.timer != nil }
 
 // Record implements driver.Stream.
 func (s *Stream) Record(ev driver.Event, tag driver.Tag) error {

@@ -40,7 +40,7 @@ const maxInlineStep = 1 << 20
 // Step implements sched.Runner.
 func (e *engine) Step(stream sched.Stream, began int64) {
 	s := stream.(*Stream)
-	s.rest().began = began
+	s.extra().began = began
 	switch o := s.q.front(); o.kind {
 	case opPass:
 		// Work behind it must not run before it has ended: its thread decides when.

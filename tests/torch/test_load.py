@@ -26,22 +26,17 @@ def pending(redirected: Any) -> Callable[[], int]:
     return lambda: module.counters()["pending"]
 
 
-def waits(name: str) -> int:
-    """Return how often an operator has made the host wait."""
-    found: dict[str, int] = sys.modules["halstream_torch_device"].counters()["synchronized"]
-    return found.get(name, 0)
-
-
 def test_the_host_is_ahead_of_the_streams_by_so_many_operators_only(torch: Any, pending: Callable[[], int]) -> None:
     torch.cuda.synchronize()
-    total, one = torch.zeros(8, device="cuda"), torch.ones(8, device="cuda")
+    # Each takes longer than its call.
+    total, one = torch.zeros(1 << 17, device="cuda"), torch.ones(1 << 17, device="cuda")
     most = 0
     for _ in range(3 * MOST_PENDING):
         total += one
         most = max(most, pending())
     # The sampled number counts an operator that is being released, too.
-    assert most <= MOST_PENDING + 1
-    assert total.tolist() == [3.0 * MOST_PENDING] * 8
+    assert MOST_PENDING - 1 <= most <= MOST_PENDING + 1
+    assert bool((total == 3 * MOST_PENDING).all())
 
 
 def test_a_stream_that_waits_for_the_host_takes_more(torch: Any, pending: Callable[[], int], hold: Hold) -> None:
@@ -55,21 +50,6 @@ def test_a_stream_that_waits_for_the_host_takes_more(torch: Any, pending: Callab
     gate.open()
     s.synchronize()
     assert total.tolist() == [MOST_PENDING + 100.0] * 8
-
-
-def test_an_index_of_numbers_does_not_wait_for_the_stream(torch: Any, hold: Hold) -> None:
-    x, index = torch.arange(8.0, device="cuda"), torch.tensor([1, 3], device="cuda")
-    before = waits("aten::index")
-    torch.cuda.synchronize()
-    gate = hold(hs.Device(0).default_stream)
-    picked = x[index]
-    assert picked.shape == (2,)
-    assert not torch.cuda.current_stream().query()
-    gate.open()
-    assert picked.tolist() == [1, 3]
-    assert waits("aten::index") == before
-    assert x[x > 5].tolist() == [6, 7]
-    assert waits("aten::index") == before + 1
 
 
 CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import halstream as hs
@@ -37,31 +38,16 @@ def test_statistics_have_torchs_keys(torch: Any) -> None:
     assert 0 < free <= total
 
 
-def test_a_freed_block_is_used_again_on_its_stream(torch: Any) -> None:
-    x = torch.empty(4096, device="cuda")
-    address = x.data_ptr()
-    del x
-    assert torch.empty(4096, device="cuda").data_ptr() == address
+def _empty(torch: Any) -> None:
+    """Leave nothing of earlier tests in memory, so that what is given out depends on this one only."""
+    gc.collect()
+    torch.cuda.synchronize()
     torch.cuda.empty_cache()
-
-
-def test_a_block_in_use_on_another_stream_is_not_given_out(torch: Any) -> None:
-    s = torch.cuda.Stream()
-    x = torch.ones(4096, device="cuda")
-    s.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(s):
-        torch.cuda._sleep(100_000_000)
-        y = x * 2
-    x.record_stream(s)
-    address = x.data_ptr()
-    del x
-    assert torch.empty(4096, device="cuda").data_ptr() != address
-    s.synchronize()
-    assert float(y.sum()) == 8192
 
 
 def _lend(torch: Any, record: bool = False, wait: bool = False, reuse: bool = True) -> Any:
     """Use a tensor on another stream, drop it, and perhaps use its memory again; return the report."""
+    _empty(torch)
     s = torch.cuda.Stream()
     with hs.sanitize(on="collect") as report:
         x = torch.ones(4096, device="cuda")
@@ -146,34 +132,14 @@ def test_pinned_memory(torch: Any) -> None:
     assert torch.ones(2).cuda(non_blocking=True).tolist() == [1, 1]
 
 
-def test_a_pageable_source_may_change_after_the_call(torch: Any) -> None:
-    s = torch.cuda.Stream()
-    source = torch.ones(4)
-    with torch.cuda.stream(s):
-        torch.cuda._sleep(50_000_000)
-        there = source.to("cuda", non_blocking=True)
-    source.fill_(9)
-    s.synchronize()
-    assert there.tolist() == [1, 1, 1, 1]
-
-
 def test_out_of_memory_is_torchs_error(torch: Any) -> None:
     _, total = torch.cuda.mem_get_info()
     with pytest.raises(torch.cuda.OutOfMemoryError, match=r"(?i)out of memory"):
         torch.empty(2 * total, dtype=torch.uint8, device="cuda")
 
 
-def test_a_copy_between_devices_waits_for_both_streams(torch: Any) -> None:
-    with torch.cuda.device(0):
-        torch.cuda._sleep(50_000_000)
-        x = torch.arange(4.0, device="cuda:0")
-    y = x.to("cuda:1")
-    assert y.device.index == 1 and y.tolist() == [0, 1, 2, 3]
-
-
 def test_a_snapshot_shows_the_segments_and_their_blocks(torch: Any) -> None:
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
+    _empty(torch)
     s, other = torch.cuda.Stream(), torch.cuda.Stream()
     with torch.cuda.stream(s):
         x, gone = torch.zeros(3000, device="cuda"), torch.zeros(5000, device="cuda")

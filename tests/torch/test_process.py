@@ -125,6 +125,31 @@ def test_F12_a_forked_child_gets_torchs_own_error(program: Any) -> None:
     assert "spawn" in error and (cpu, parent) == ("[2.0, 2.0]", "[1.0, 1.0]")
 
 
+def test_F12_a_fork_waits_for_the_kernel_that_runs(program: Any) -> None:
+    done = program(
+        """
+        import os
+        seen = []
+        os.register_at_fork(before=lambda: seen.append(counters()["running"]))  # the first one runs last
+        import halstream.torch.cuda_on_host
+        import torch
+        from halstream_torch_device import counters
+        a = torch.ones(1500, 1500, device="cuda")
+        torch.cuda.synchronize()
+        for _ in range(20):
+            a = a @ a / 1500
+        while not counters()["running"]:
+            pass
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), seen, float(a.mean()))
+        """
+    )
+    assert done.stdout == "0 [0] 1.0\n", done.stderr
+
+
 def test_F12_workers_of_a_data_loader_may_be_forked(program: Any) -> None:
     done = program(
         """
@@ -255,7 +280,9 @@ def _command(tmp_path: Any, *arguments: str, source: str = SCRIPT) -> Any:
 
     (tmp_path / "app.py").write_text(source)
     command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=os.environ)
+    # An installed halstream is a plug-in of pytest by its entry point; here it is named.
+    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=env)
 
 
 def test_halstream_run_redirects_a_program_that_names_halstream_nowhere(tmp_path: Any) -> None:

@@ -129,6 +129,11 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         _interop.open_backend()
         module.install(_module.api())
         atexit.register(module.finish)
+        os.register_at_fork(
+            before=module.before_fork,
+            after_in_parent=module.after_fork_in_parent,
+            after_in_child=module.after_fork_in_child,
+        )
         _process.pid = os.getpid()
     patches = Patches()
     try:
