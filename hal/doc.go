@@ -223,6 +223,8 @@
 //     is reported, unless an operation that is ordered before changed it.
 //   - V4: Where functions can be watched, bytes of their arguments that changed
 //     count as written, and are marked as observed.
+//   - V6: Where a function before the copy, which may have been pending at its call,
+//     declares no writes, a change of the source is listed apart, with the function.
 //   - V5: Work behind a wait for a value comes after what precedes the writes by
 //     streams that can have ended the wait.
 //

@@ -197,6 +197,9 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 	in.stamp, in.clocks, in.ready = s.stamp, s.clocks, true
 	if k == function {
 		c.late.remember(in)
+		if len(op.Writes) == 0 && op.Name == "" { // an operator with a name declares all of its accesses
+			s.noteUndeclared(in)
+		}
 	}
 	for _, r := range op.Reads {
 		c.touch(in, pieceOf(r), false, false)

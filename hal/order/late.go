@@ -25,6 +25,9 @@ type source struct {
 	info     *info
 	host     *vector // the clock of the calling thread
 	expected bool    // an operation ordered before the copy may have been about to write there
+	// unknown is a function that comes before the copy, may have been pending at its
+	// call, and does not say what it writes; nil if there is none.
+	unknown *info
 }
 
 type refill struct {
@@ -173,6 +176,7 @@ func (c *Checker) Source(id uint32, r hal.Range) {
 			s.host = h.clocks[strict]
 		}
 		s.expected = s.expected || c.explained(s, p)
+		s.unknown = c.undeclaredBefore(s)
 	}
 	l := &c.late
 	if l.sources == nil {
@@ -199,9 +203,28 @@ func (c *Checker) explained(s *source, p piece) bool {
 	return found
 }
 
+// undeclaredBefore returns the latest function before a copy that may have been pending at
+// its call and that declares no writes, nil if there is none.
+func (c *Checker) undeclaredBefore(s *source) *info {
+	var latest *info
+	for _, d := range c.all {
+		for _, l := range d.timelines {
+			for _, f := range l.undeclared {
+				if f != nil && s.info.after(&entry{stamp: f.stamp}) && !s.host.covers(f.stamp) &&
+					(latest == nil || f.arrival > latest.arrival) {
+					latest = f
+				}
+			}
+		}
+	}
+	return latest
+}
+
 // Refilled declares that the source of the copy id had other contents when the copy ran
 // than at the call. That is reported with the next Take, unless an operation that is
-// ordered before the copy wrote there meanwhile, or the copy is in a report already.
+// ordered before the copy wrote there meanwhile, or the copy is in a report already. If
+// a function that is ordered before the copy may have written there without declaring
+// it, the report is of that function, in a category of its own.
 func (c *Checker) Refilled(id uint32, r hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,6 +242,10 @@ func (c *Checker) Refilled(id uint32, r hal.Range) {
 func (c *Checker) takeRefills() {
 	for _, f := range c.late.refills {
 		if o := f.source.info; !o.raced && !c.explained(f.source, f.piece) {
+			if u := f.source.unknown; u != nil {
+				c.undeclaredRefill(u, o, f.piece)
+				continue
+			}
 			key := pair{Refill, o.side(), side{device: -1}}
 			if c.known(&key, o.id, 0, f.piece) {
 				continue
@@ -231,4 +258,16 @@ func (c *Checker) takeRefills() {
 		}
 	}
 	c.late.refills = nil
+}
+
+// undeclaredRefill reports that u may have changed the source of the copy o.
+func (c *Checker) undeclaredRefill(u, o *info, p piece) {
+	key := pair{Undeclared, u.side(), o.side()}
+	if c.known(&key, u.id, o.id, p) {
+		return
+	}
+	c.add(key, Report{
+		Category: Undeclared, First: u.access(true, false), Second: o.access(false, false),
+		Reason: Reason{Why: UndeclaredWrite},
+	}, p)
 }

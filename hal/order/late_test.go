@@ -133,6 +133,42 @@ func TestV3_an_ordered_write_may_change_the_source(t *testing.T) {
 	k.one(Refill, id, 0)
 }
 
+// A function that declares no writes may have filled the memory, on the stream of the
+// copy or before an event that it waited for.
+func TestV6_a_function_that_declares_no_writes_may_have_filled_the_source(t *testing.T) {
+	for name, other := range map[string]bool{"same stream": false, "by a wait": true} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			a := k.free()
+			b := a
+			f := k.do(hal.Operation{Kind: "call", Stream: a, Reads: is(200, 300)})
+			if other {
+				b = k.free()
+				k.waitStream(b, a)
+			}
+			id := k.copyFrom(b, is(0, 100))
+			k.call(a) // enqueued behind the copy: not this one
+			k.c.Refilled(id, is(0, 100)[0])
+			got := k.one(Undeclared, f, id)
+			require.Equal(t, UndeclaredWrite, got.Reason.Why)
+			require.EqualValues(t, 100, got.Range.Size)
+		})
+	}
+}
+
+func TestV6_functions_that_cannot_have_filled_the_source(t *testing.T) {
+	k := newKit(t)
+	a, b := k.free(), k.free()
+	k.call(a)
+	k.call(b)
+	k.sync(a) // done before the call of the copy
+	k.do(hal.Operation{Kind: "call", Stream: a, Writes: is(200, 300)})
+	k.do(hal.Operation{Kind: "native", Stream: a, Name: "aten::sum", Reads: is(200, 300)})
+	id := k.copyFrom(a, is(0, 100))
+	k.c.Refilled(id, is(0, 100)[0])
+	k.one(Refill, id, 0)
+}
+
 func TestAnObservedWriteMayChangeTheSource(t *testing.T) {
 	k := newKit(t)
 	s := k.free()

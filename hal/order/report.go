@@ -16,6 +16,10 @@ const (
 	// Refill: the source of a copy changed between the call and the copy, and
 	// nothing that is ordered before the copy did it.
 	Refill Category = "refill"
+	// Undeclared: the source of a copy changed between the call and the copy, and a
+	// function that is ordered before the copy, and does not say what it writes, may have
+	// done it.
+	Undeclared Category = "undeclared writes"
 )
 
 // Why says why a pair has no order.
@@ -44,6 +48,8 @@ const (
 	HostThreads Why = "host threads without order"
 	// SourceChanged: see Refill.
 	SourceChanged Why = "source changed before the copy"
+	// UndeclaredWrite: see Undeclared.
+	UndeclaredWrite Why = "function before the copy declares no writes"
 )
 
 // Memory says that a pair is about the life of the memory.

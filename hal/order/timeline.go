@@ -33,6 +33,9 @@ type timeline struct {
 	nwaits  uint
 	records [8]recordNote
 	nrecord uint
+
+	undeclared  [8]*info // the latest functions that declare no writes
+	nundeclared uint
 }
 
 // place is the state of a timeline after an operation. It is kept while there are
@@ -41,6 +44,12 @@ type place struct {
 	order uint64 // hal.Operation.Seq
 	stamp
 	clocks clocks
+}
+
+// noteUndeclared remembers a function that declares no writes.
+func (l *timeline) noteUndeclared(f *info) {
+	l.undeclared[l.nundeclared%uint(len(l.undeclared))] = f
+	l.nundeclared++
 }
 
 // device is the streams of a device.

@@ -317,6 +317,41 @@ def test_V3_memory_that_work_before_the_copy_fills_is_no_refill(backend: str, ho
         t.synchronize(timeout=LIMIT)
 
 
+@pytest.mark.parametrize("how", ["argument", "closure", "other stream"])
+def test_V6_a_function_before_the_copy_that_declares_no_writes_is_no_refill(
+    backend: str, hold: Callable[[Any], Any], how: str
+) -> None:
+    s = hs.Stream(non_blocking=True)
+    t = hs.Stream(non_blocking=True) if how == "other stream" else s
+    x, staging = hs.empty(16, np.uint8), hs.pinned_empty(16, np.uint8)
+    staging[:] = 1
+
+    def refill() -> None:
+        staging.fill(7)
+
+    with hs.sanitize() as report:
+        gate = hold(s)
+        if how == "argument":
+            s.call(type(staging).fill, staging, 7)
+        else:
+            s.call(refill)
+        if t is not s:
+            t.wait(s.record())
+        x.copy_from(staging, t)
+        gate.open()
+        t.synchronize(timeout=LIMIT)
+        found = report.by_unknown_accesses
+    assert found == report.all and found[0].first.kind == "call" and found[0].second.kind == "copy"
+    assert "does not say what it writes" in found[0].text and "writes=[...]" in found[0].text
+    with hs.sanitize() as declared:
+        gate = hold(s)
+        s.call(refill, writes=[staging])
+        x.copy_from(staging, s)
+        gate.open()
+        s.synchronize(timeout=LIMIT)
+    assert not declared.all
+
+
 def test_a_declared_refill_is_a_race_and_reported_once(backend: str, hold: Callable[[Any], Any]) -> None:
     s = hs.Stream(non_blocking=True)
     x, staging = hs.empty(16, np.uint8), hs.pinned_empty(16, np.uint8)

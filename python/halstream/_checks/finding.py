@@ -113,6 +113,8 @@ class Finding(NamedTuple):
         ``race``: nothing orders them. ``query``: only a query that returned
         true. ``timing``: only the time at which two host threads made their
         calls. ``refill``: pinned memory changed under a pending copy.
+        ``undeclared``: it did, and a function ordered before the copy, `first`,
+        may have done it without declaring what it writes.
     first, second : Access
         In the order of the calls.
     start, nbytes : int
@@ -249,7 +251,7 @@ def _name(frames: tuple[Frame, ...], count: int, place: int) -> str:
     return ""
 
 
-_CATEGORIES = {"by query only": "query", "by host timing only": "timing"}
+_CATEGORIES = {"by query only": "query", "by host timing only": "timing", "undeclared writes": "undeclared"}
 
 
 def finding_of(record: FindingRecord, made: Made) -> Finding:

@@ -78,6 +78,8 @@ def _remedy(f: Finding) -> Remedy:
     before = f.second.frames[0] if f.second.frames else None
     if f.category == "refill":
         return Remedy(host, "before the host writes there again", None)
+    if f.category == "undeclared":
+        return Remedy("", "", None, "declare what the function writes where it is enqueued: writes=[...]")
     if f.first.host:
         return Remedy(
             "", "", None,

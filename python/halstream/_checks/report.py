@@ -20,6 +20,7 @@ _HEADS = {
     "query": "ordered by a query only: two operations touch the same {n}",
     "timing": "ordered by host timing only: two operations touch the same {n}",
     "refill": "pinned memory refilled: {n} changed between the call that copies them and the copy",
+    "undeclared": "unknown accesses: {n} of pinned memory changed before the copy that reads them",
 }
 
 
@@ -65,6 +66,9 @@ def _what(f: Finding, access: Access) -> str:
     if access.observed:
         does += " (observed, not declared)"
     on = f"on {stream_label(f, access)}"
+    if f.category == "undeclared" and access is f.first:
+        what = "native function" if access.kind == "native" else "function"
+        return f"{what} {access.function}".rstrip() + f" on {stream_label(f, access)} does not say what it writes"
     if access.host:
         who = "the host"
         if (f.first.host and f.second.host) or f.why == "host threads without order":
@@ -129,6 +133,11 @@ def _why(f: Finding) -> str:
             "pinned memory is read when the stream gets there, and nothing made the host wait for that"
         ),
     }.get(f.why, f.why)
+    if f.category == "undeclared":
+        return (
+            "the function comes before the copy and may have made the change, or the host did, which would be a "
+            "refill; only what the function writes can tell"
+        )
     if f.memory == GIVEN_OUT:
         why = f"the memory of the first was freed and given out again, in the order of {second}, and {why}"
     if f.devices:
@@ -150,6 +159,7 @@ _NAMES = (
     ("refill", "refill of pinned memory", "refills of pinned memory"),
     ("query", "pair ordered by a query only", "pairs ordered by a query only"),
     ("timing", "pair ordered by host timing only", "pairs ordered by host timing only"),
+    ("undeclared", "change by unknown accesses", "changes by unknown accesses"),
 )
 
 
@@ -158,7 +168,8 @@ class Report:
 
     Its length and its items are the races and the refills. What only a query
     or the timing of host threads orders is in `by_query` and
-    `by_host_timing` instead: it never raises or warns.
+    `by_host_timing` instead, and what a function may have done that declares no
+    writes in `by_unknown_accesses`: these never raise or warn.
 
     Attributes
     ----------
@@ -215,9 +226,14 @@ class Report:
         return self._of("timing")
 
     @property
+    def by_unknown_accesses(self) -> list[Finding]:
+        """Changes of pinned memory that a function which declares no writes may have made before the copy."""
+        return self._of("undeclared")
+
+    @property
     def all(self) -> list[Finding]:
         """Everything."""
-        return self._of("race", "refill", "query", "timing")
+        return self._of("race", "refill", "query", "timing", "undeclared")
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self._of("race", "refill"))

@@ -4,7 +4,7 @@ One rule per line; what follows a ``#`` at the start of a line, or behind a
 space, is a comment. A rule is ``KIND:PATH``, ``KIND:PATH:LINE`` or
 ``KIND:PATH:FUNCTION``:
 
-* KIND is ``race``, ``query``, ``timing``, ``refill``, or ``any``;
+* KIND is ``race``, ``query``, ``timing``, ``refill``, ``undeclared``, or ``any``;
 * PATH is the end of a file's path, from a separator on; ``*``, ``?`` and
   ``[...]`` stand for other characters, as in a shell;
 * LINE is a line's number, FUNCTION the name of a function, with its class
@@ -25,7 +25,7 @@ from .._errors import InvalidValueError
 __all__ = ["KINDS", "Rule", "Rules", "load"]
 
 #: What a rule can be about.
-KINDS = ("race", "query", "timing", "refill", "any")
+KINDS = ("race", "query", "timing", "refill", "undeclared", "any")
 
 _FORM = f"a rule is KIND:PATH, KIND:PATH:LINE or KIND:PATH:FUNCTION, with KIND one of {', '.join(KINDS)}"
 
