@@ -221,12 +221,14 @@
 //     are reported in categories of their own.
 //   - V3: A pinned source that changes between the enqueue of a copy and the copy
 //     is reported, unless an operation that is ordered before changed it.
-//   - V4: Where functions can be watched, bytes of their arguments that changed
-//     count as written, and are marked as observed.
-//   - V6: Where a function before the copy, which may have been pending at its call,
-//     declares no writes, a change of the source is listed apart, with the function.
+//   - V4: Under a deterministic schedule of the host device, bytes of device memory, and
+//     of what a function was given or can reach, that changed while it ran count as
+//     written by it, whoever wrote them for it, and are marked as observed. Above 8 MiB
+//     the largest blocks are left out, and that is counted.
 //   - V5: Work behind a wait for a value comes after what precedes the writes by
 //     streams that can have ended the wait.
+//   - V6: Where a function before the copy, which may have been pending at its call,
+//     declares no writes, a change of the source is listed apart, with the function.
 //
 // # Stall
 //

@@ -21,6 +21,7 @@ type Runtime struct {
 	skipped   []string
 	listeners listeners
 	inspector atomic.Pointer[Inspector]
+	watching  atomic.Int32 // functions that run and are watched
 	// Funcs is the queue from which threads take the functions on streams.
 	Funcs *Queue
 	// live counts the streams and events that are not closed.

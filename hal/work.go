@@ -57,15 +57,22 @@ func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 	return opened, err
 }
 
+// Accesses is what a function works on.
+type Accesses struct {
+	Reads, Writes []Range
+	// Reached is memory that the function can reach without declaring it: where
+	// functions can be watched, what it changes there counts as written.
+	Reached []Range
+}
+
 // Native enqueues a call of the C function at fn, void f(void *), with arg.
-// reads and writes are the ranges it accesses.
 //
 // # Errors
 //   - [ErrInvalidValue]: fn is 0.
 //   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
 // Contract: M11, M12.
-func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error {
+func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 	const op = "call native"
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
@@ -75,15 +82,15 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "native", Thread: t, Reads: reads, Writes: writes})
+		id = s.announce(Operation{Kind: "native", Thread: t, Reads: a.Reads, Writes: a.Writes})
 	}
 	spec := driver.Native{Fn: fn, Arg: arg, Tag: id}
 	if id != 0 {
-		if watch := s.dev.rt.newWatch(id, reads); watch != nil {
+		if watch := s.dev.rt.newWideWatch(id, a.Writes, a.Reads, a.Reached); watch != nil {
 			spec.Before, spec.After = watch.begin, watch.end
 		}
 	}
-	blocks := s.beginUses("a native function", reads, writes)
+	blocks := s.beginUses("a native function", a.Reads, a.Writes)
 	return s.settle(t, id, s.using(blocks, func() error { return s.d.Native(spec) }))
 }
 
@@ -95,7 +102,7 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, reads, writes []Range) error 
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
 // Contract: H1, H3, A10.
-func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t, token, nil, nil) }
+func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t, token, Accesses{}) }
 
 // HostFuncOn is HostFunc for a function with declared accesses. The memory of blocks
 // it accesses is not reused before it has ended.
@@ -103,24 +110,24 @@ func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t
 // # Errors: as for HostFunc.
 //
 // Contract: H1, H3, M11.
-func (s *Stream) HostFuncOn(t *Thread, token uint64, reads, writes []Range) error {
+func (s *Stream) HostFuncOn(t *Thread, token uint64, a Accesses) error {
 	if err := s.checkEnqueue(t, "call"); err != nil {
 		return err
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "call", Thread: t, Token: token, Reads: reads, Writes: writes})
+		id = s.announce(Operation{Kind: "call", Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
 	}
 	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
 	if id != 0 {
-		if w := s.dev.rt.newWatch(id, reads); w != nil {
+		if w := s.dev.rt.newWideWatch(id, a.Writes, a.Reads, a.Reached); w != nil {
 			f.Sink = watchSink{s, w}
 		}
 	}
-	if len(reads)+len(writes) == 0 {
+	if len(a.Reads)+len(a.Writes) == 0 {
 		return s.settle(t, id, s.d.HostFunc(f))
 	}
-	blocks := s.beginUses("a function", reads, writes)
+	blocks := s.beginUses("a function", a.Reads, a.Writes)
 	return s.settle(t, id, s.using(blocks, func() error { return s.d.HostFunc(f) }))
 }
 
@@ -192,11 +199,12 @@ func NewReportQueue() *Queue {
 type reportSink struct {
 	s *Stream
 	q *Queue
+	w *watch
 }
 
 // Ready implements driver.Sink.
 func (r reportSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
-	return r.q.push(level, readyFunc{token: token, stream: r.s, c: c, queue: r.q})
+	return r.q.push(level, readyFunc{token: token, stream: r.s, c: c, queue: r.q, watch: r.w})
 }
 
 // Drop implements driver.Sink.
@@ -205,14 +213,15 @@ func (r reportSink) Drop(token uint64) *park.Parker {
 }
 
 // Report enqueues a function for the report queue s is subscribed to. With
-// block, later work of s waits for its end.
+// block, later work of s waits for its end, and so does the reuse of the memory of blocks
+// that it declares to access.
 //
 // # Errors
 //   - [ErrNotSubscribed]: s is not subscribed to q.
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
-// Contract: A10.
-func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
+// Contract: A10, M11.
+func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool, a Accesses) error {
 	if err := s.checkEnqueue(t, "report"); err != nil {
 		return err
 	}
@@ -223,9 +232,15 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "report", Thread: t, Token: token})
+		id = s.announce(Operation{Kind: "report", Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
 	}
-	err := s.d.HostFunc(driver.HostFunc{Token: token, Sink: reportSink{s, q}, Passing: !block, Report: true, Tag: id})
+	sink := reportSink{s: s, q: q}
+	if id != 0 && block { // later work changes memory while one that does not block runs
+		sink.w = s.dev.rt.newWideWatch(id, a.Writes, a.Reads, a.Reached)
+	}
+	f := driver.HostFunc{Token: token, Sink: sink, Passing: !block, Report: true, Tag: id}
+	blocks := s.beginUses("a report", a.Reads, a.Writes)
+	err := s.using(blocks, func() error { return s.d.HostFunc(f) })
 	if err != nil {
 		q.reported.Add(-1)
 	}

@@ -111,7 +111,8 @@ func CheckStats() (counts string, err error) {
 	if checking != nil {
 		s = checking.Stats()
 	}
-	return encode(checkRecord{s.Operations, s.Reports, s.Dropped, s.Streams, s.Events, s.Pieces, s.Threads}), nil
+	return encode(checkRecord{s.Operations, s.Reports, s.Dropped, s.Streams, s.Events, s.Pieces, s.Threads,
+		s.Compared, s.Partly}), nil
 }
 
 func findingRecordOf(f *order.Finding) findingRecord {

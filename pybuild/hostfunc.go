@@ -182,8 +182,9 @@ func QueueUnused(id int64) (unused int64, err error) {
 	return truth(q.Unused()), nil
 }
 
-// StreamReport enqueues a function for the queue the stream is subscribed to.
-func StreamReport(streamID, queueID, token, block int64) (zero int64, err error) {
+// StreamReport enqueues a function for the queue the stream is subscribed to. ranges
+// says what it works on, see accesses.
+func StreamReport(streamID, queueID, token, block int64, ranges string) (zero int64, err error) {
 	defer guard(&err)
 	t := caller()
 	s, err := stream(t, streamID, "report")
@@ -194,5 +195,9 @@ func StreamReport(streamID, queueID, token, block int64) (zero int64, err error)
 	if err != nil {
 		return 0, err
 	}
-	return enqueued(t, s, s.Report(t, q, uint64(token), block != 0))
+	a, err := accesses(ranges)
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, s.Report(t, q, uint64(token), block != 0, a))
 }

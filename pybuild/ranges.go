@@ -9,25 +9,25 @@ import (
 )
 
 // StreamNative enqueues a call of the C function at fn with arg. ranges says
-// what it reads and writes: "r:address:size w:address:size ...".
+// what it works on, see accesses.
 func StreamNative(id int64, fn, arg uint64, ranges string) (zero int64, err error) {
 	return onStream(id, "call native", func(t *hal.Thread, s *hal.Stream) (int64, error) {
-		reads, writes, err := accesses(ranges)
+		a, err := accesses(ranges)
 		if err != nil {
 			return 0, err
 		}
-		return enqueued(t, s, s.Native(t, fn, arg, reads, writes))
+		return enqueued(t, s, s.Native(t, fn, arg, a))
 	})
 }
 
 // StreamCallOn is StreamCall for a function that says what it works on.
 func StreamCallOn(id, token int64, ranges string) (zero int64, err error) {
 	return onStream(id, "call", func(t *hal.Thread, s *hal.Stream) (int64, error) {
-		reads, writes, err := accesses(ranges)
+		a, err := accesses(ranges)
 		if err != nil {
 			return 0, err
 		}
-		return enqueued(t, s, s.HostFuncOn(t, uint64(token), reads, writes))
+		return enqueued(t, s, s.HostFuncOn(t, uint64(token), a))
 	})
 }
 
@@ -46,23 +46,31 @@ func StreamReaches(id int64, addr, n uint64) (yes int64, err error) {
 	})
 }
 
-// accesses reads the text form of ranges.
-func accesses(text string) (reads, writes []hal.Range, err error) {
+// accesses reads the text form of what a function works on: "r:address:size" for bytes
+// that it reads, w for those that it writes, o for those that it can reach, separated by
+// spaces. "r:address:size:pitch:count" are count pieces, pitch bytes from one to the next.
+func accesses(text string) (a hal.Accesses, err error) {
 	for _, part := range strings.Fields(text) {
-		fields := strings.Split(part, ":")
-		if len(fields) == 3 {
-			start, bad := strconv.ParseUint(fields[1], 10, 64)
-			size, worse := strconv.ParseUint(fields[2], 10, 64)
-			if bad == nil && worse == nil && (fields[0] == "r" || fields[0] == "w") {
-				if fields[0] == "r" {
-					reads = append(reads, hal.Range{Start: start, Size: size})
-				} else {
-					writes = append(writes, hal.Range{Start: start, Size: size})
-				}
-				continue
-			}
+		kind, rest, _ := strings.Cut(part, ":")
+		list := map[string]*[]hal.Range{"r": &a.Reads, "w": &a.Writes, "o": &a.Reached}[kind]
+		fields := strings.Split(rest, ":")
+		numbers := make([]uint64, len(fields))
+		ok := list != nil && (len(fields) == 2 || len(fields) == 4)
+		for i, field := range fields {
+			var bad error
+			numbers[i], bad = strconv.ParseUint(field, 10, 64)
+			ok = ok && bad == nil
 		}
-		return nil, nil, raise(driver.Errorf(driver.InvalidValue, "call", "%q is no range", part))
+		if !ok {
+			return a, raise(driver.Errorf(driver.InvalidValue, "call", "%q is no range", part))
+		}
+		if len(numbers) == 2 {
+			*list = append(*list, hal.Range{Start: numbers[0], Size: numbers[1]})
+			continue
+		}
+		for i := range numbers[3] {
+			*list = append(*list, hal.Range{Start: numbers[0] + i*numbers[2], Size: numbers[1]})
+		}
 	}
-	return reads, writes, nil
+	return a, nil
 }

@@ -186,6 +186,8 @@ type checkRecord struct {
 	Events     int `json:"events"`
 	Ranges     int `json:"ranges"`
 	Threads    int `json:"threads"`
+	Compared   int `json:"compared"` // functions around which memory was compared
+	Partly     int `json:"partly"`   // those for which some device memory was left out
 }
 
 // threadRecord is a thread of the process that may act by itself.

@@ -236,7 +236,7 @@ func (p *program) order(d *hal.Device, a, b, own *hal.Stream) {
 		p.failed(err)
 		g.Open()
 	}
-	p.failed(b.Native(p.me, nothing(), 0, nil, nil))
+	p.failed(b.Native(p.me, nothing(), 0, hal.Accesses{}))
 	for _, s := range []*hal.Stream{a, b, own} {
 		p.wait("stream with functions", func() (bool, error) { return s.Synchronize(p.me, limit) })
 	}

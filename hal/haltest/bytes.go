@@ -146,7 +146,7 @@ func (k *Kit) Block(s *hal.Stream) Door {
 		}
 		d.free()
 	})
-	require.NoError(k, s.Native(k.Me, nativeBlock, d.address(), nil, nil))
+	require.NoError(k, s.Native(k.Me, nativeBlock, d.address(), hal.Accesses{}))
 	return d
 }
 

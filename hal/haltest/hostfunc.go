@@ -91,7 +91,7 @@ var hostFuncCases = []testCase{
 		s, subscribed := k.Stream(ordinary), k.Stream(ordinary)
 		q := hal.NewReportQueue()
 		require.NoError(k, subscribed.Subscribe(k.Me, q))
-		require.NoError(k, subscribed.Report(k.Me, q, 7, true))
+		require.NoError(k, subscribed.Report(k.Me, q, 7, true, hal.Accesses{}))
 		k.Eventually(func() bool { return q.Waiting() == 1 }, "the stream gets to its report")
 		errs := make(chan error, 1)
 		require.NoError(k, k.served.call(k.Me, s, func(t *hal.Thread) error {

@@ -105,7 +105,7 @@ var lifetimeCases = []testCase{
 		require.NoError(k, err)
 		door := newDoor()
 		defer door.free()
-		require.NoError(k, running.Native(k.Me, nativeBlock, door.address(), nil, nil))
+		require.NoError(k, running.Native(k.Me, nativeBlock, door.address(), hal.Accesses{}))
 		k.Entered(door)
 		// Behind the function, so it has not started when the runtime is closed.
 		source, err := rt.AllocHost(k.Me, small)

@@ -36,9 +36,9 @@ var workCases = []testCase{
 		c := k.take(s, small)
 		require.NoError(k, s.FreeAsync(k.Me, c.Start))
 		r, w := []hal.Range{{Start: a.Start, Size: 8}}, []hal.Range{{Start: b.Start, Size: 4}}
-		require.NoError(k, s.Native(k.Me, nativeCount, h.Start, r, w))
+		require.NoError(k, s.Native(k.Me, nativeCount, h.Start, hal.Accesses{Reads: r, Writes: w}))
 		token := k.served.put(func(*hal.Thread) error { return nil })
-		require.NoError(k, s.HostFuncOn(k.Me, token, r, w))
+		require.NoError(k, s.HostFuncOn(k.Me, token, hal.Accesses{Reads: r, Writes: w}))
 		_, err = s.Copy(k.Me, hal.CopySpec{Dst: b.Start, Src: a.Start, Width: small + 1})
 		require.Error(k, err, "refused, so not seen")
 		k.Sync(s)
@@ -57,7 +57,7 @@ var workCases = []testCase{
 		h, _ := k.Pinned(small)
 		hold := Hold(k, s).Started()
 		token := k.served.put(func(*hal.Thread) error { return nil })
-		require.NoError(k, s.HostFuncOn(k.Me, token, nil, []hal.Range{{Start: h.Start + 8, Size: 4}}))
+		require.NoError(k, s.HostFuncOn(k.Me, token, hal.Accesses{Writes: []hal.Range{{Start: h.Start + 8, Size: 4}}}))
 		err := k.RT.FreeHost(k.Me, h.Start, false)
 		require.ErrorIs(k, err, hal.ErrNotReady)
 		require.ErrorContains(k, err, "a function")
@@ -72,10 +72,10 @@ var workCases = []testCase{
 		want := int32(0)
 		for i := range 20 {
 			if i%3 == 0 {
-				require.NoError(k, s.Native(k.Me, nativeOdd, h.Start, nil, nil))
+				require.NoError(k, s.Native(k.Me, nativeOdd, h.Start, hal.Accesses{}))
 				want = 2*want + 1
 			} else {
-				require.NoError(k, s.Native(k.Me, nativeCount, h.Start, nil, nil))
+				require.NoError(k, s.Native(k.Me, nativeCount, h.Start, hal.Accesses{}))
 				want++
 			}
 		}
@@ -89,7 +89,7 @@ var workCases = []testCase{
 		clear(bytes)
 		door := k.Block(s)
 		k.Entered(door)
-		require.NoError(k, s.Native(k.Me, nativeCount, h.Start, nil, nil))
+		require.NoError(k, s.Native(k.Me, nativeCount, h.Start, hal.Accesses{}))
 		done, err := s.Synchronize(k.Me, int64(20*time.Millisecond))
 		require.NoError(k, err)
 		require.False(k, done, "it runs, on another thread than the caller's")
@@ -102,7 +102,7 @@ var workCases = []testCase{
 	}},
 	{"M12_a_function_needs_an_address", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
-		require.ErrorIs(k, s.Native(k.Me, 0, 1, nil, nil), hal.ErrInvalidValue)
+		require.ErrorIs(k, s.Native(k.Me, 0, 1, hal.Accesses{}), hal.ErrInvalidValue)
 		k.Sync(s)
 	}},
 	{"A8_abort_drops_work_that_waits_for_an_engine", Memory | RealTime | Aborts, func(k *Kit) {
@@ -142,7 +142,7 @@ var workCases = []testCase{
 		for range 20 {
 			s := k.StreamOn(1, ordinary)
 			k.Wait(s, e)
-			require.NoError(k, s.Native(k.Me, nativeCount, h.Start, nil, nil))
+			require.NoError(k, s.Native(k.Me, nativeCount, h.Start, hal.Accesses{}))
 			streams = append(streams, s)
 		}
 		n, err := d.Abort(k.Me)

@@ -192,7 +192,7 @@ func TestAReportWaitsForAThreadOfTheProgram(t *testing.T) {
 	b := newBench(t, "parallel")
 	s, q := b.stream(0), hal.NewReportQueue()
 	require.NoError(t, s.Subscribe(b.me, q))
-	require.NoError(t, s.Report(b.me, q, 9, true))
+	require.NoError(t, s.Report(b.me, q, 9, true, hal.Accesses{}))
 	found := b.busyAtRest()[s]
 	assert.Equal(t, driver.NeedReport, found.Need)
 	assert.EqualValues(t, 9, found.Number)

@@ -185,6 +185,9 @@ type Stats struct {
 	Repeats    int // pairs that were reported already
 	Dropped    int // reports beyond the limit
 	Unknown    int // observed accesses of operations that are not remembered any more
+	// Compared is how many functions a session has watched, and Partly for how many of
+	// them there was more device memory than is compared.
+	Compared, Partly int
 }
 
 // Stats returns what the checker has seen and what it keeps.

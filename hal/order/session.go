@@ -190,6 +190,8 @@ func (s Stats) plus(other Stats) Stats {
 	s.Operations += other.Operations
 	s.Reports += other.Reports
 	s.Dropped += other.Dropped
+	s.Compared += other.Compared
+	s.Partly += other.Partly
 	return s
 }
 
@@ -219,6 +221,14 @@ func (f *following) inspect() {
 		i.Observed = func(id uint32, changed []hal.Range) {
 			f.checker.Observed(id, changed)
 			f.collect(nil)
+		}
+		i.Compared = func(_ uint32, all bool) {
+			f.session.mu.Lock()
+			defer f.session.mu.Unlock()
+			f.session.past.Compared++
+			if !all {
+				f.session.past.Partly++
+			}
 		}
 	}
 	f.rt.SetInspector(i)

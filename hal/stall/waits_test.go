@@ -83,7 +83,7 @@ func TestWaits_listWhoWaitsForAReport(t *testing.T) {
 	var waits stall.Waits
 	defer waits.Begin(p.rt, stall.Waiter{Thread: 7, Reports: q}).End()
 	require.Equal(t, []stall.Blocked{{Thread: 7, Report: true}}, waits.Blocked())
-	require.NoError(t, s.Report(p.me, q, 1, false))
+	require.NoError(t, s.Report(p.me, q, 1, false, hal.Accesses{}))
 	require.Eventually(t, func() bool { return len(waits.Blocked()) == 0 }, limit, step)
 	task, err := q.Next(p.me, 0)
 	require.NoError(t, err)

@@ -238,6 +238,8 @@ class CheckRecord(TypedDict):
     events: int
     ranges: int
     threads: int
+    compared: int  #: functions around which memory was compared
+    partly: int  #: those for which some device memory was left out
 
 
 class ThreadRecord(TypedDict):

@@ -320,7 +320,7 @@ class ReportQueue(Base):
         token = next(self._tokens)
         self._tasks[token] = function
         try:
-            _native.stream_report(stream._id, self._id, token, int(block))
+            _native.stream_report(stream._id, self._id, token, int(block), "")
         except RuntimeError as exc:
             del self._tasks[token]
             raise self._fail(exc, "launch") from None
