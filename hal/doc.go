@@ -70,6 +70,8 @@
 //     after it, as if each had been handed over alone; each counts as pending, is
 //     dropped by an abort before it has begun, and fails for itself. Where no
 //     thread is free a burst gives way to more urgent streams after each function.
+//   - H7: A function that does not end can be abandoned: its stream goes on, with
+//     an error if it has none, and its late end changes nothing.
 //
 // # Lifetime
 //

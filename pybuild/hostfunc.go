@@ -27,6 +27,14 @@ func HostEnded() (zero int64, err error) {
 	return 0, nil
 }
 
+// HostAbandon lets streams go on whose functions do not end, and returns how many there are.
+func HostAbandon() (n int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (n int64, err error) {
+		unlocked(func() { n = int64(r.Funcs.Abandon()) })
+		return n, nil
+	})
+}
+
 // failed returns the error of a function that failed: its number if it was checked,
 // and '!' or '?' with its text; nil if it is only counted.
 func failed(token int64, failure string) *hal.Error {

@@ -38,6 +38,27 @@ var hostFuncCases = []testCase{
 		Receive(k, ran, "later work did not run")
 		require.EqualValues(k, 1, s.Failures())
 	}},
+	{"H7_the_stream_of_an_abandoned_function_goes_on", 0, func(k *Kit) {
+		s := k.Stream(ordinary)
+		held := Hold(k, s).Started()
+		ran := make(chan int, 2)
+		k.Call(s, func() { ran <- 1 })
+		require.Equal(k, 1, k.RT.Funcs.Abandon())
+		Receive(k, ran, "work behind the abandoned function did not run")
+		done, err := s.Synchronize(k.Me, int64(Limit))
+		require.True(k, done)
+		require.ErrorIs(k, err, hal.ErrAborted)
+		require.Zero(k, k.RT.Funcs.Abandon(), "it is abandoned once")
+		second := Hold(k, s).Started()
+		held.Release()
+		k.Call(s, func() { ran <- 2 })
+		query, err := s.Query(k.Me)
+		require.NoError(k, err)
+		require.False(k, query, "the late end of the first function has ended another one")
+		second.Release()
+		Receive(k, ran, "the stream does not work any more")
+		k.Sync(s)
+	}},
 	{"H2_an_error_that_no_call_can_return_is_handed_back_once", 0, func(k *Kit) {
 		before := k.served.unreported.Load() // by other cases on this runtime
 		handedBack := func(n int32, why string) {

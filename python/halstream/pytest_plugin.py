@@ -19,10 +19,15 @@ the command line, and that before the ini file.
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
+from ._core import _hostfunc
+from ._core._assertions import collect
 from ._plugin.plan import FLAGS, NUMBERS, PLAN, STREAMS, TIMER, Plan, Streams, item_plan, plan_of
 
 __all__ = ["Plan", "Streams"]
@@ -42,6 +47,10 @@ _MARKER = (
 
 
 _TORCH = "run CUDA programs of the real torch on the host device, without a GPU (halstream.torch.redirect)"
+
+#: Seconds that functions on streams may take after the end of a test.
+_MOMENT = 0.05
+_wait = threading.Event()
 
 #: In the stash of an item: what is wrong with its marker.
 WRONG = pytest.StashKey[str]()
@@ -139,6 +148,29 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
     run_test(item, nextitem, plan, wrong)
     return True
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
+    """Fail the test with an assertion that failed in a function on a stream."""
+    failed: list[AssertionError] = []
+    before = _hostfunc.pending()  # of fixtures, and of tests that left them
+    with collect(failed):
+        outcome = yield
+        if isinstance(item, pytest.Function) and outcome.excinfo is None:
+            _let_functions_end(before)
+    if failed and outcome.excinfo is None:
+        outcome.force_exception(failed[0])
+    elif failed:
+        text = item.repr_failure(pytest.ExceptionInfo.from_exception(failed[0]))
+        item.add_report_section("call", "assertion on a stream", str(text))
+
+
+def _let_functions_end(before: int) -> None:
+    """Give the functions of a test a moment to end, without a call of the device: it may be in a capture."""
+    end = time.monotonic() + _MOMENT
+    while _hostfunc.pending() > before and time.monotonic() < end:
+        _wait.wait(0.001)
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import halstream as hs
 import pytest
+from halstream import _native
 from halstream._core._context import Context, ReportQueue
 
 LIMIT = 10.0
@@ -351,3 +352,27 @@ def dispatch_until(reached: Callable[[], bool]) -> None:
     while not reached() and time.monotonic() < deadline:
         probe.call(int)
         probe.synchronize(timeout=LIMIT)
+
+
+def test_H7_the_stream_of_an_abandoned_function_goes_on() -> None:
+    s, ran = hs.Stream(), []
+    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def stuck() -> None:
+        begun.set()
+        release.wait(LIMIT)
+        ended.set()
+
+    s.call(stuck)
+    s.call(ran.append, 1)
+    assert begun.wait(LIMIT)
+    assert _native.host_abandon() == 1
+    with pytest.raises(hs.HalError, match="did not end, and was abandoned"):
+        s.synchronize(timeout=LIMIT)
+    assert ran == [1] and not ended.is_set()
+    assert _native.host_abandon() == 0
+    release.set()
+    assert ended.wait(LIMIT)
+    s.call(ran.append, 2)
+    s.synchronize(timeout=LIMIT)
+    assert ran == [1, 2]

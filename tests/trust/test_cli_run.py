@@ -329,7 +329,7 @@ def test_leaks_are_reported_on_request(cli: Any) -> None:
     cli.script("import halstream as hs\ns = hs.Stream()\nhs.Stream().close()")
     assert cli("run", "prog.py").stderr == ""
     done = cli("run", "--leaks", "prog.py")
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert "1 thing(s) left" in done.stderr and "made at prog.py:2" in done.stderr
     assert cli("run", "--leaks", "--schedules", "5", "prog.py").returncode == 2
 

@@ -147,7 +147,7 @@ def test_the_report_at_exit(child: Child) -> None:
         """,
         env={"HALSTREAM_LEAKS": "1"},
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 66, done.stderr
     assert "2 thing(s) left at the end of the program" in done.stderr
     assert "stream 1 of device 0, made at" in done.stderr
     assert "program.py:4 in make" in done.stderr

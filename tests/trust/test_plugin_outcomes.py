@@ -126,11 +126,11 @@ def test_pending_work_of_wider_fixtures_is_named(run: Runner) -> None:
     def test_two(): right()
     """
     result = run(source, "--stream-schedules=5")
-    assert result.parseoutcomes()["errors"] >= 1
+    result.assert_outcomes(failed=1, passed=1)
     result.stdout.fnmatch_lines(["*work that was left does not end and was dropped: *gate*"])
 
 
-def test_a_function_that_never_ends_is_laid_to_the_test_that_left_it(run: Runner) -> None:
+def test_a_function_that_never_ends_fails_the_test_that_left_it_and_no_other(run: Runner) -> None:
     source = """
     import threading
     def test_hangs():
@@ -138,13 +138,110 @@ def test_a_function_that_never_ends_is_laid_to_the_test_that_left_it(run: Runner
         stream.call(threading.Event().wait)
         stream.synchronize()
     def test_next(): right()
+    def test_hangs_on_the_default_stream():
+        hs.Stream.from_handle(0).call(threading.Event().wait)
+    def test_default_stream():
+        seen = []
+        hs.Stream.from_handle(0).call(seen.append, 1)
+        hs.Stream.from_handle(0).synchronize()
+        assert seen == [1]
+    def test_race(): race()
     """
     result = run(source, "--stream-schedules=5", process=True)
-    result.assert_outcomes(failed=1, errors=2)
+    result.assert_outcomes(passed=2, failed=3)
     result.stdout.fnmatch_lines(
-        ["a schedule begins with no work pending, but *(left by test_it.py::test_hangs)", "*this wait can never end*"]
+        ["*this wait can never end*", "a function does not end, and was abandoned: *host function*", "It fails when*"]
     )
     assert result.duration < 30
+
+
+@pytest.mark.parametrize("options", [[], ["--stream-schedules=5"], ["--stream-sanitize"]], ids=str)
+def test_an_assertion_that_fails_on_a_stream_fails_the_test_once(run: Runner, options: list[str]) -> None:
+    source = """
+    from halstream.testing import Gate
+    def check(value): assert value == 2, "on the stream"
+    def test_waits():
+        stream = hs.Stream()
+        stream.call(check, 1)
+        stream.synchronize()
+    def test_does_not_wait(): hs.Stream().call(check, 1)
+    @pytest.fixture
+    def held():
+        stream = hs.Stream()
+        with Gate(stream): yield stream
+        stream.synchronize()
+    def test_fails_itself_too():
+        stream = hs.Stream()
+        stream.call(check, 1)
+        stream.synchronize()
+        assert not "own"
+    def test_passes(): hs.Stream().call(check, 2)
+    @pytest.mark.xfail(strict=True)
+    def test_expected():
+        stream = hs.Stream()
+        stream.call(check, 1)
+        stream.synchronize()
+    def test_is_looked_at(monkeypatch):
+        import sys
+        seen = []
+        monkeypatch.setattr(sys, "unraisablehook", seen.append)
+        stream = hs.Stream()
+        stream.call(check, 1)
+        stream.synchronize()
+        assert seen
+    """
+    late = """
+    def test_runs_when_the_test_has_returned(held): held.call(check, 1)
+    """
+    result = run(source + late * bool(options), *options)
+    result.assert_outcomes(passed=2, xfailed=1, failed=3 + bool(options))
+    assert result.stdout.str().count("E   AssertionError: on the stream") == 3 + bool(options)
+
+
+def test_an_assertion_on_a_stream_that_needs_an_order_is_explained(run: Runner) -> None:
+    source = """
+    def test_order():
+        one, two, seen = hs.Stream(), hs.Stream(), []
+        def check(): assert seen == [1]
+        one.call(seen.append, 1)
+        two.call(check)
+    """
+    result = run(source, "--stream-schedules=10")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["It fails when * runs before *", "Replay: *"])
+
+
+def test_a_test_has_one_outcome_however_much_is_wrong(run: Runner) -> None:
+    source = """
+    kept = []
+    def test_everything():
+        one, two, x = hs.Stream(), hs.Stream(), hs.empty(16)
+        kept.extend([one, two, x])
+        x.fill(1, one)
+        x.fill(2, two)
+        assert not kept, "its own"
+    """
+    for options in (["--stream-sanitize"], ["--stream-sanitize", "--stream-leaks", "--stream-schedules=5"]):
+        result = run(source, *options)
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines(["*AssertionError: its own*", "unordered access: *"])
+
+
+@pytest.mark.parametrize("mark", ["", "@pytest.mark.streams(sanitize=True)"])
+def test_a_damaged_file_of_suppressions_is_a_usage_error(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    run.pytester.makefile(".txt", rules="race\n")
+    source = f"""
+    {mark or "# not marked"}
+    def test_it(): right()
+    """
+    for file, why in (("rules.txt", "rules.txt:1: there is no colon"), ("absent", "'absent' cannot be read: No such")):
+        monkeypatch.setenv("HALSTREAM_SUPPRESSIONS", file)
+        result = run(source, *([] if mark else ["--stream-sanitize"]))
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert "HALSTREAM_SUPPRESSIONS: " in result.stderr.str() and why in result.stderr.str()
+    run("def test_it(): right()").assert_outcomes(passed=1)  # nothing needs it
 
 
 def test_what_earlier_runs_leave_is_no_schedules_fault(run: Runner) -> None:

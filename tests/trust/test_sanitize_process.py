@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+FOUND = 66  # what the documentation promises
 Child = Callable[..., "subprocess.CompletedProcess[str]"]
 
 RACE = """
@@ -30,10 +31,10 @@ def test_it_can_be_off(child: Child, mode: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "waited\n", "")
 
 
-def test_1_reports_at_the_end_and_leaves_the_exit_code(child: Child) -> None:
+def test_1_reports_at_the_end_and_replaces_an_exit_code_of_0(child: Child) -> None:
     for code in (0, 3):
         done = run(child, WAIT + f"    raise SystemExit({code})\n", "1")
-        assert (done.returncode, done.stdout) == (code, "waited\n")
+        assert (done.returncode, done.stdout) == (code or FOUND, "waited\n")
         assert done.stderr.startswith("halstream: 1 unordered access\n")
         assert "program.py:6 in <module>" in done.stderr and "b.wait(a.record())" in done.stderr
     done = run(child, RACE + "    raise KeyError('own')\n", "1")
@@ -67,17 +68,17 @@ def test_what_is_pending_at_the_end_still_runs_and_counts(child: Child) -> None:
         """,
         "1",
     )
-    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert (done.returncode, done.stdout) == (FOUND, "ran\n")
     assert "1 refill of pinned memory" in done.stderr
 
 
 def test_warn_warns_once_for_each(child: Child) -> None:
     done = run(child, "import warnings\nwarnings.simplefilter('default')\n" + dedented(WAIT), "warn")
-    assert done.returncode == 0
+    assert done.returncode == FOUND
     assert done.stderr.count("UnorderedAccessWarning") == 1
     assert "program.py:8: UnorderedAccessWarning: unordered access" in done.stderr
     done = run(child, WAIT, "warn")  # where warnings are errors
-    assert done.returncode == 0 and "unordered access" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == FOUND and "unordered access" in done.stderr and "Traceback" not in done.stderr
 
 
 def dedented(source: str) -> str:
@@ -114,7 +115,7 @@ def test_raise_in_the_dialect_that_never_raises(child: Child) -> None:
 
 def test_raise_reports_at_the_end_what_happened_after_the_last_wait(child: Child) -> None:
     done = run(child, RACE, "raise")
-    assert done.returncode == 0 and done.stderr.startswith("halstream: 1 unordered access")
+    assert done.returncode == FOUND and done.stderr.startswith("halstream: 1 unordered access")
 
 
 def test_after_an_error_the_program_can_go_on(child: Child) -> None:
@@ -153,7 +154,7 @@ def test_suppressions_of_the_environment_count(child: Child, tmp_path: Path) -> 
 
 def test_a_change_of_the_backend_is_followed(child: Child) -> None:
     done = run(child, "import halstream\nhalstream.use_backend('host')\n" + dedented(WAIT), "1")
-    assert done.returncode == 0 and "1 unordered access" in done.stderr
+    assert done.returncode == FOUND and "1 unordered access" in done.stderr
 
 
 def test_a_block_inside_keeps_what_it_finds(child: Child) -> None:
@@ -191,7 +192,7 @@ def test_a_forked_child_reports_nothing(child: Child) -> None:
         """,
         "1",
     )
-    assert (done.returncode, done.stdout) == (0, "5\n")
+    assert (done.returncode, done.stdout) == (FOUND, "5\n"), "the child ends with its own code"
     assert done.stderr.count("1 unordered access") == 1
 
 
@@ -207,5 +208,26 @@ def test_threads_that_still_run_at_the_end_do_no_harm(child: Child) -> None:
 """,
         "1",
     )
-    assert done.returncode == 0
+    assert done.returncode == FOUND
     assert "1 unordered access" in done.stderr and "were dropped" in done.stderr
+
+
+def test_other_handlers_of_the_exit_still_run(child: Child) -> None:
+    done = run(
+        child,
+        RACE
+        + """
+    import atexit, ctypes
+    early = ctypes.CDLL(None).printf  # of the C library, whose buffers are flushed at the end
+    early(b"buffered by C\\n")
+    atexit.register(print, "before")
+""",
+        "1",
+    )
+    assert done.returncode == FOUND
+    assert sorted(done.stdout.splitlines()) == ["before", "buffered by C"]
+
+
+def test_what_only_a_query_orders_leaves_the_exit_code(child: Child) -> None:
+    done = run(child, RACE.replace("    x.fill(2", "    while not a.query(): pass\n    x.fill(2"), "1")
+    assert done.returncode == 0 and "1 pair ordered by a query only" in done.stderr

@@ -20,6 +20,7 @@ from typing import Any
 
 from .. import _native, _sites
 from .._core import _hostfunc
+from .._core._exit import exit_with
 from .._errors import ForkError, InvalidValueError, UnorderedAccessError
 from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
@@ -28,7 +29,7 @@ from . import kept as _kept
 from .finding import Finding, Made, finding_of
 from .hostaccess import host_access
 from .report import Report
-from .suppress import Rule, Rules, load
+from .suppress import Rule, Rules, from_environment, load
 from .suppress import parse as parse_rule
 
 __all__ = ["UnorderedAccessWarning", "host_access", "prepare", "sanitize"]
@@ -234,8 +235,7 @@ def _rules(given: str | os.PathLike[str] | Iterable[str] | None) -> list[Rule]:
             rule = parse_rule(line, f"suppression {number}")
             if rule is not None:
                 rules.append(rule)
-    path = os.environ.get("HALSTREAM_SUPPRESSIONS")
-    return rules + load(path) if path else rules
+    return rules + from_environment()
 
 
 def _forked() -> None:
@@ -263,10 +263,11 @@ os.register_at_fork(after_in_child=_forked)
 def prepare(value: str) -> Callable[[], None]:
     """Return what begins as ``HALSTREAM_SANITIZE`` asks; it is called when the extension is loaded.
 
-    ``1``: what was found is on stderr at the end of the process, whose exit
-    code stays. ``warn``: as warnings there. ``raise``: `UnorderedAccessError`
-    from the next wait of the host, where the program can be looked at; what is
-    found after the last one is on stderr.
+    ``1``: what was found is on stderr at the end of the process. ``warn``: as
+    warnings there. ``raise``: `UnorderedAccessError` from the next wait of the
+    host, where the program can be looked at; what is found after the last one
+    is on stderr. In each case a process whose own exit code is 0 ends with 66
+    where there are races or refills, but for those whose exception it caught.
 
     Raises
     ------
@@ -319,11 +320,14 @@ def _at_exit() -> None:
     report = scope.report
     if not report.all:
         return
+    unhandled = len(report) > _Process.raised
+    if unhandled:
+        exit_with()
     if _Process.mode == "warn":
         for finding in report:
             try:
                 _warn(finding)
             except UnorderedAccessWarning as exc:  # warnings are errors, but at exit nothing catches one
                 print(exc, file=sys.stderr)
-    elif len(report) > _Process.raised or _Process.mode == "1":
+    elif unhandled or _Process.mode == "1":
         print(report, file=sys.stderr)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from .._errors import InvalidValueError
 
-__all__ = ["KINDS", "Rule", "Rules", "load"]
+__all__ = ["KINDS", "Rule", "Rules", "from_environment", "load"]
 
 #: What a rule can be about.
 KINDS = ("race", "query", "timing", "refill", "undeclared", "any")
@@ -68,6 +68,12 @@ class Rules:
                 self.used[rule] += 1
                 return True
         return False
+
+
+def from_environment() -> list[Rule]:
+    """Return the rules of the file that ``HALSTREAM_SUPPRESSIONS`` names; it fails as `load` does."""
+    path = os.environ.get("HALSTREAM_SUPPRESSIONS")
+    return load(path) if path else []
 
 
 def load(path: str | os.PathLike[str]) -> list[Rule]:

@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
     ----------
     argv : sequence of str
         The request as JSON (``spec``, ``result``: the answer's file, ``trace``,
-        ``sanitize``, ``torch``), the script, and its arguments.
+        ``sanitize``, ``torch``, ``module``), the script, and its arguments.
     """
     request, script, args = json.loads(argv[0]), argv[1], argv[2:]
     watch = _Watch(request["spec"], request["trace"], request["sanitize"])
@@ -88,7 +88,7 @@ def main(argv: Sequence[str]) -> int:
             redirect_torch(CannotRunError)
         except CannotRunError as exc:
             return _answer(request["result"], {"refused": str(exc)}, 2)
-    outcome = _script.run(script, args)
+    outcome = _script.run(script, args, request.get("module", False))
     if watch.refused is not None:
         return _answer(request["result"], {"refused": str(watch.refused)}, 2)
     if outcome.code == _script.INTERRUPTED and isinstance(outcome.error, KeyboardInterrupt):

@@ -36,6 +36,7 @@ class Options(NamedTuple):
     sanitize: bool = False  #: look for unordered accesses, too
     torch: bool = False  #: redirect the real torch's CUDA device first
     limit: float = 0  #: seconds that one run under a schedule may take
+    module: bool = False  #: the script is the name of a module
 
 
 class Children:
@@ -99,6 +100,7 @@ class Children:
     def _command(self, spec: str, trace: bool, answer: Path) -> list[str]:
         request: dict[str, Any] = {"spec": spec, "result": str(answer), "trace": trace}
         request |= {"sanitize": self._options.sanitize, "torch": self._options.torch}
+        request["module"] = self._options.module
         options = [f"-W{option}" for option in sys.warnoptions]
         own = [sys.executable, "-Xfaulthandler", *options, "-m", "halstream", "_child", json.dumps(request)]
         return [*own, self._script, *self._args]

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import __version__
-from .._errors import ScheduleError
+from .._checks.suppress import from_environment
+from .._errors import InvalidValueError, ScheduleError
 from . import script as _script
 
 __all__ = ["app"]
@@ -156,6 +157,7 @@ Sanitize = Annotated[bool, typer.Option("--sanitize", help="Find unordered acces
 Torch = Annotated[
     bool, typer.Option("--torch", help="Run CUDA programs of the real torch on the host device, without a GPU.")
 ]
+Module = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as for python -m.")]
 Stalls = Annotated[bool, typer.Option("--stalls/--no-stalls", help="End waits that can never end, and say why.")]
 
 
@@ -171,6 +173,7 @@ def run(
     seed: Annotated[int, typer.Option(help="Another seed gives other schedules.")] = 0,
     sanitize: Sanitize = False,
     torch: Torch = False,
+    module: Module = False,
     stalls: Stalls = True,
     leaks: Annotated[
         bool, typer.Option("--leaks", help="Say at the end what SCRIPT made and did not give up (not with N).")
@@ -186,14 +189,16 @@ def run(
     from .._schedules.search import Settings
     from . import running as _running
 
-    _existing(script)
+    _existing(script, module)
+    if sanitize:
+        _readable_suppressions()
     rest = list(args or ())
     if not stalls:
         os.environ["HALSTREAM_STALL"] = "0"
     if schedules is None:
         sys.excepthook = _HOOK
         try:
-            code = _running.plain(script, rest, sanitize=sanitize, torch=torch, leaks=leaks)
+            code = _running.plain(script, rest, sanitize=sanitize, torch=torch, leaks=leaks, module=module)
         except _running.CannotRunError as exc:
             fail(str(exc))
         raise typer.Exit(code)
@@ -203,7 +208,7 @@ def run(
         settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
         if not timeout > 0:
             fail(f"timeout is {timeout}; give a number of seconds above 0")
-        options = _running.Options(sanitize, torch, timeout)
+        options = _running.Options(sanitize, torch, timeout, module)
         code = _running.explore(script, rest, settings, options, write=print, console=bars())
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))
@@ -217,6 +222,7 @@ def replay(
     args: Args = None,
     sanitize: Sanitize = False,
     torch: Torch = False,
+    module: Module = False,
 ) -> None:
     """Run SCRIPT under the schedule of TOKEN, to see a failure again.
 
@@ -224,9 +230,11 @@ def replay(
     """
     from . import running as _running
 
-    _existing(script)
+    _existing(script, module)
+    if sanitize:
+        _readable_suppressions()
     try:
-        options = _running.Options(sanitize, torch)
+        options = _running.Options(sanitize, torch, module=module)
         code = _running.replay(token, script, list(args or ()), options, say=say)
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))
@@ -248,9 +256,17 @@ def build_torch() -> None:
         fail(str(exc))
 
 
-def _existing(script: str) -> None:
-    """End the command if there is no such script."""
+def _readable_suppressions() -> None:
+    """End the command if the file of suppressions is damaged."""
     try:
-        _script.check(script)
+        from_environment()
+    except InvalidValueError as exc:
+        fail(f"HALSTREAM_SUPPRESSIONS: {exc}")
+
+
+def _existing(script: str, module: bool) -> None:
+    """End the command if there is no such script or module."""
+    try:
+        _script.check(script, module)
     except FileNotFoundError as exc:
         fail(str(exc))

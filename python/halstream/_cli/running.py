@@ -27,7 +27,7 @@ __all__ = ["CannotRunError", "Options", "explore", "plain", "replay", "replay_co
 _MOST = 200
 
 
-def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leaks: bool) -> int:
+def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leaks: bool, module: bool = False) -> int:
     """Run a script once, in this process.
 
     Parameters
@@ -41,11 +41,14 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leak
         Redirect the real torch's CUDA device first.
     leaks : bool
         Report at the end of the process the objects that the script made and did not release.
+    module : bool
+        The script is the name of a module, as for ``python -m``.
 
     Returns
     -------
     int
-        The script's exit code; where that is 0, 1 if the sanitizer found something.
+        The script's exit code; where that is 0, 1 if the sanitizer found something. What is left is known only
+        at the exit of the interpreter, and replaces an exit code of 0 by 1 then.
 
     Raises
     ------
@@ -62,7 +65,7 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leak
                 _leaks.stop()
             _leaks.tracking()
         elif leaks:
-            _leaks.at_exit()
+            _leaks.at_exit(1)
             tracked = True
         if sanitize:
             from .._checks.sanitize import sanitize as sanitizer
@@ -75,7 +78,7 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leak
         at_opening(begin)
     if torch:
         redirect_torch(CannotRunError, sanitize=sanitize)
-    code = _script.run(script, args).code
+    code = _script.run(script, args, module).code
     try:
         stack.close()
     except UnorderedAccessError as exc:
@@ -86,7 +89,7 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leak
 
 def replay_command(token: str, script: str, args: Sequence[str], options: Options) -> str:
     """Return what a user types to see a failure again."""
-    given = ["--sanitize"] * options.sanitize + ["--torch"] * options.torch
+    given = ["--sanitize"] * options.sanitize + ["--torch"] * options.torch + ["-m"] * options.module
     return shlex.join(["halstream", "replay", *given, token, script, *args])
 
 

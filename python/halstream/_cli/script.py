@@ -1,8 +1,9 @@
-"""Running a program as ``python script.py`` does, within the process of a command."""
+"""Running a program as ``python script.py`` or ``python -m module`` does, within the process of a command."""
 
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import io
 import os
 import runpy
@@ -11,7 +12,8 @@ import threading
 import types
 import zipfile
 from collections.abc import Sequence
-from types import TracebackType
+from importlib.machinery import ModuleSpec
+from types import CodeType, TracebackType
 from typing import NamedTuple
 
 __all__ = ["Outcome", "check", "print_exception", "run"]
@@ -27,27 +29,38 @@ class Outcome(NamedTuple):
     error: BaseException | None  #: the exception that ended it, `SystemExit` apart
 
 
-def check(script: str) -> None:
-    """Raise `FileNotFoundError` if there is nothing to run under a path."""
+def check(script: str, module: bool = False) -> None:
+    """Raise `FileNotFoundError` if there is nothing to run under a path, or under the name of a module."""
+    if module:
+        _search_here()
+        top = script.partition(".")[0]  # looking for more would execute the package
+        if not top.isidentifier() or importlib.util.find_spec(top) is None:
+            raise FileNotFoundError(f"there is no module {script!r}")
+        return
     if not os.path.exists(script):
         raise FileNotFoundError(f"there is no script {script!r}")
     if os.path.isdir(script) and not os.path.exists(os.path.join(script, "__main__.py")):
         raise FileNotFoundError(f"the folder {script!r} has no __main__.py")
 
 
-def run(script: str, args: Sequence[str]) -> Outcome:
-    """Run a script as ``__main__`` until its last thread that is no daemon ends.
+def run(script: str, args: Sequence[str], module: bool = False) -> Outcome:
+    """Run a script, or a module by its name, as ``__main__`` until its last thread that is no daemon ends.
 
     Its folder comes first on `sys.path` and `sys.argv` is its own, as if Python
     had been given the script. What it leaves in both stays, for the functions
     that run at the interpreter's exit. An exception is printed as Python would.
     """
     sys.argv = [script, *args]
-    if not getattr(sys.flags, "safe_path", False):
+    if module:
+        _search_here()
+    elif not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.path.dirname(os.path.abspath(script))
     outcome = Outcome(0, None)
     try:
-        _execute(script)
+        if module:
+            _execute_module(script)
+        else:
+            _execute(script)
     except SystemExit as exc:
         outcome = Outcome(_code(exc), None)
     except KeyboardInterrupt as exc:
@@ -55,7 +68,7 @@ def run(script: str, args: Sequence[str]) -> Outcome:
     except BaseException as exc:
         outcome = Outcome(1, exc)
     if outcome.error is not None:
-        print_exception(outcome.error, script)
+        print_exception(outcome.error, sys.argv[0] if module else script)
     try:
         _join()
     except KeyboardInterrupt:
@@ -74,6 +87,49 @@ def _execute(script: str) -> None:
     module.__dict__.update(__file__=script, __builtins__=builtins, __cached__=None)
     sys.modules["__main__"] = module
     exec(code, module.__dict__)
+
+
+def _search_here() -> None:
+    """Look for modules in the working folder first, as ``python -m`` does."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd()
+
+
+def _execute_module(name: str) -> None:
+    spec = _spec(name)
+    code: CodeType | None = spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+    if code is None:
+        print(f"No code object available for {spec.name}", file=sys.stderr)
+        raise SystemExit(1)
+    sys.argv[0] = spec.origin or name
+    module = types.ModuleType("__main__")
+    module.__dict__.update(
+        __file__=spec.origin,
+        __builtins__=builtins,
+        __cached__=spec.cached,
+        __loader__=spec.loader,
+        __package__=spec.parent,
+        __spec__=spec,
+    )
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
+
+
+def _spec(name: str) -> ModuleSpec:
+    """Return what is to be executed for a module: of a package its ``__main__``."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            name = f"{name}.__main__"
+            spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as exc:
+        if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
+            raise  # an import within the package
+        spec = None
+    if spec is None or not hasattr(spec.loader, "get_code"):
+        print(f"{sys.executable}: No module named {name}", file=sys.stderr)
+        raise SystemExit(1)
+    return spec
 
 
 def _code(exc: SystemExit) -> int:

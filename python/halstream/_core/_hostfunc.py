@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import _native
 from .._errors import ForkError, HalError
-from . import _handles
+from . import _assertions, _handles
 from ._lookup import address_of
 
 if TYPE_CHECKING:
@@ -174,9 +174,9 @@ def hold(stream: Work, *objects: object) -> None:
         raise
 
 
-def pending() -> bool:
-    """Return True while functions, and so their arguments, wait for their turn."""
-    return _c is not None and _c.pending() > 0
+def pending() -> int:
+    """Return how many functions have not ended, and so keep their arguments."""
+    return 0 if _c is None else int(_c.pending())
 
 
 def function_of(token: int) -> Any:
@@ -312,7 +312,7 @@ def _report(token: int, function: Callable[..., object], exc: BaseException, che
 
 def _unraisable(exc: BaseException | None, function: Callable[..., object] | None = None) -> None:
     """Hand an exception that no call will raise to `sys.unraisablehook`."""
-    if exc is None:
+    if exc is None or _assertions.taken(exc):
         return
     message = "Exception ignored in a function on a halstream stream"
     try:

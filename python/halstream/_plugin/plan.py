@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .._errors import ScheduleError
+from .._checks.suppress import from_environment
+from .._errors import InvalidValueError, ScheduleError
 
 if TYPE_CHECKING:
     from .._schedules.token import Token
@@ -92,10 +93,20 @@ def plan_of(given: Mapping[str, Any], otherwise: Plan, source: str = "") -> Plan
         Settings(schedules, plan.depth, plan.seed)
     except (ScheduleError, TypeError) as exc:
         raise pytest.UsageError(f"{source or 'streams'}: {exc}") from None
+    if plan.sanitize:
+        _check_suppressions()
     for name in FLAGS:
         if not isinstance(values.get(name, False), bool):
             raise pytest.UsageError(f"{source or 'streams'}: {name} must be True or False, not {values[name]!r}")
     return plan
+
+
+def _check_suppressions() -> None:
+    """Refuse a file of suppressions that cannot be read before a test is run."""
+    try:
+        from_environment()
+    except InvalidValueError as exc:
+        raise pytest.UsageError(f"HALSTREAM_SUPPRESSIONS: {exc}") from None
 
 
 def item_plan(item: pytest.Item) -> Plan:

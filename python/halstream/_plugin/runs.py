@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 
 from .. import _native
+from .._core._assertions import collect
 from .._errors import HalError, ScheduleError
 from .._schedules.block import Schedule, pending
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
 from .._schedules.isolation import RunIsolation
 from .fixtures import Contents
+from .late import Late
 from .plan import STREAMS, TIMER, Plan, Streams
-
-if TYPE_CHECKING:
-    from unittest import SkipTest
+from .state import HeldBack, forget_instance, forget_subtests, is_skip
 
 __all__ = ["Outcome", "Runs", "Stop"]
 
@@ -31,8 +30,6 @@ When = Literal["setup", "call", "teardown"]
 #: Seconds that work which a passed test leaves may take.
 _LEFT = 1.0
 _AGAIN = 0.01
-
-_STUCK = pytest.StashKey[str]()  # the test that left work which neither ends nor can be dropped
 
 
 class Stop(Exception):
@@ -139,7 +136,7 @@ class Runs:
         proxy = session.gethookproxy
 
         def held_back(path: Any) -> Any:
-            return _HeldBack(proxy(path), self.last.others)
+            return HeldBack(proxy(path), self.last.others)
 
         session.gethookproxy = held_back  # type: ignore[method-assign, assignment]
         try:
@@ -203,8 +200,8 @@ class Runs:
             self._restart_timer()
         item._report_sections.clear()
         del item.user_properties[self._properties :]
-        _forget_subtests(item)
-        _forget_instance(item)  # each run gets one of its own
+        forget_subtests(item)
+        forget_instance(item)  # each run gets one of its own
         if not item._request:
             item._initrequest()
         spec = "parallel" if block is None else block.spec
@@ -232,52 +229,51 @@ class Runs:
         def setup() -> None:
             refused = "" if block is None else _refusal(block)
             if refused:
-                left = item.config.stash.get(_STUCK, "")
-                pytest.fail(f"{refused} (left by {left})" if left else refused, pytrace=False)
+                pytest.fail(refused, pytrace=False)
             hook.pytest_runtest_setup(item=item)
 
         def call() -> None:
             hook.pytest_runtest_call(item=item)
-            watch()
+            self._fail(watch())
 
         def teardown() -> None:
             hook.pytest_runtest_teardown(item=item, nextitem=after)
             failed = any(report.failed for report in (*self.last.others, *(report for _, report in calls)))
-            wrong = []
-            try:
-                watch()
-            finally:
-                if block is not None:
-                    wrong = self._finish(block, failed)
+            late.add(watch())
+            if block is not None:
+                late.add(self._finish(block, failed))
             if self.plan.leaks and not failed:
                 # What a test that failed made is still in its frames.
                 item.funcargs.clear()
-                _forget_instance(item)
-                wrong += self._left_over()
-            self._fail("\n".join(wrong))
+                forget_instance(item)
+                late.add(self._left_over())
 
+        late = Late(item)
+        stack.enter_context(collect(late.assertions))
         try:
             first = self._phase("setup", setup, calls, interact)
             if first.passed and not item.config.getoption("setuponly", False):
                 self._phase("call", call, calls, interact)
             if block is None or block.begun:
                 self._phase("teardown", teardown, calls, interact)
+            self.last.failure = late.conclude([report for _, report in calls])
+            self.last.final = self.last.final or late.final
         finally:
             item._request = False  # type: ignore[assignment]
             item.funcargs = None  # type: ignore[assignment]
 
-    def _finish(self, block: Schedule, failed: bool) -> list[str]:
+    def _finish(self, block: Schedule, failed: bool) -> str:
         """End the schedule; return what is wrong with that."""
         try:
             # What fixtures of wider scope have begun may not be dropped silently.
             strict = self._wider or self.plan.leaks
             if not block.finish(failed, self._left, strict):
                 self._left = _AGAIN  # the next run leaves the same
+        except ScheduleError as exc:
+            return block.abandon() or str(exc)
         except HalError as exc:
-            if isinstance(exc, ScheduleError):
-                self.item.config.stash[_STUCK] = self.item.nodeid
-            return [str(exc)]
-        return []
+            return str(exc)
+        return ""
 
     def _fail(self, why: str) -> None:
         """Fail the phase with a text instead of a traceback; '' leaves it as it is."""
@@ -285,26 +281,26 @@ class Runs:
             self.last.final = True
             pytest.fail(why, pytrace=False)
 
-    def _sanitizer(self, stack: contextlib.ExitStack) -> Callable[[], None]:
-        """Watch for unordered accesses; return a function that fails for those found since."""
+    def _sanitizer(self, stack: contextlib.ExitStack) -> Callable[[], str]:
+        """Watch for unordered accesses; return a function that gives the text of those found since."""
         from .._checks.sanitize import sanitize
 
         found = stack.enter_context(sanitize(on="collect"))
         seen = 0
 
-        def check() -> None:
+        def check() -> str:
             nonlocal seen
             findings = list(found)[seen:]
             seen += len(findings)
-            self._fail("\n\n".join(finding.text for finding in findings))
+            return "\n\n".join(finding.text for finding in findings)
 
         return check
 
-    def _left_over(self) -> list[str]:
+    def _left_over(self) -> str:
         from .._stalls import leaks as _leaks
 
         pending(_LEFT)  # only work that does not end by itself is left
-        return [f"the test leaves {line}" for line in _leaks.report(self._leaks)]
+        return "\n".join(f"the test leaves {line}" for line in _leaks.report(self._leaks))
 
     def _phase(self, when: When, function: Callable[[], None], calls: list[Any], interact: bool) -> pytest.TestReport:
         item = self.item
@@ -337,20 +333,6 @@ class Runs:
                 last.failure = Failure("subtest", place, crash.message if crash else "")
 
 
-class _HeldBack:
-    """Hooks of pytest, but for reports, which are kept."""
-
-    def __init__(self, relay: Any, kept: list[Any]) -> None:
-        self._relay = relay
-        self._kept = kept
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._relay, name)
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        self._kept.append(report)
-
-
 def _refusal(block: Schedule) -> str:
     """Begin a block; return why it cannot begin, '' if it did."""
     try:
@@ -360,32 +342,8 @@ def _refusal(block: Schedule) -> str:
     return ""
 
 
-def is_skip(exc: BaseException) -> bool:
-    """Whether an exception skips a test."""
-    unittest = sys.modules.get("unittest")
-    skip: type[SkipTest] | None = getattr(unittest, "SkipTest", None)
-    return isinstance(exc, pytest.skip.Exception) or (skip is not None and isinstance(exc, skip))
-
-
-def _forget_subtests(item: pytest.Item) -> None:
-    """Clear pytest's count of subtests that failed in earlier runs (pytest 9)."""
-    module = sys.modules.get("_pytest.subtests")
-    key = getattr(module, "failed_subtests_key", None)
-    counts = item.config.stash.get(key, None) if key is not None else None
-    if counts is not None:
-        for name in (getattr(item, "id", None), item.nodeid):
-            counts.pop(name, None)
-
-
-def _forget_instance(item: pytest.Function) -> None:
-    # Of the type: as a property of an item it would make an instance.
-    if item.cls is not None and not hasattr(type(item), "_testcase"):
-        item.__dict__.pop("_instance", None)
-        item.__dict__.pop("_obj", None)
-
-
-def _nothing() -> None:
-    pass
+def _nothing() -> str:
+    return ""
 
 
 def _leaks_snapshot() -> Any:

@@ -103,6 +103,26 @@ class Schedule:
             restore(self._before)
         return True
 
+    def abandon(self) -> str:
+        """End a block whose `finish` failed because a function neither ends nor can be dropped.
+
+        The function runs on, in no order with later work.
+
+        Returns
+        -------
+        str
+            What was left, in words; '' if the schedule of the block stays in force nevertheless.
+        """
+        left = pending(0)
+        _native.host_abandon()
+        pending(_DROP)
+        _forget_errors()
+        try:
+            restore(self._before)
+        except ScheduleError:
+            return ""
+        return f"a function does not end, and was abandoned: {left}"
+
     @property
     def begun(self) -> bool:
         """Whether the block is running or has ended."""

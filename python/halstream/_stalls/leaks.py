@@ -2,7 +2,8 @@
 
 What is alive is known only from the moment on when `tracking` or `snapshot` was
 first called. With ``HALSTREAM_LEAKS=1`` in the environment that is the start of
-the runtime, and what is left is printed to stderr when the program ends.
+the runtime, and what is left is printed to stderr when the program ends; the
+exit code is then 66 where it would be 0.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from .. import _native, _sites
 from .._core import _base
+from .._core._exit import FOUND, exit_with
 from .._core._lookup import DEVICE
 from .._errors import HalError
 from .._records import BlockRecord, BusyRecord, ObjectRecord, decode
@@ -84,18 +86,19 @@ def report(since: Snapshot | None = None) -> list[str]:
     return lines + [text for title, text in _work() if (title, text) not in worked]
 
 
-def at_exit() -> None:
-    """Track from now on, and print what is left to stderr when the program ends."""
+def at_exit(code: int = FOUND) -> None:
+    """Track from now on; when the program ends print what is left to stderr, and replace an exit code of 0."""
     tracking()
-    atexit.register(_print)
+    atexit.register(_print, code)
 
 
-def _print() -> None:
+def _print(code: int) -> None:
     try:
         lines = report()
     except HalError:
         return  # a forked child, or the runtime has ended
     if lines:
+        exit_with(code)
         print(f"halstream: {len(lines)} thing(s) left at the end of the program", file=sys.stderr)
         for line in lines:
             print("  " + line, file=sys.stderr)

@@ -1,0 +1,39 @@
+"""Assertions that fail in functions on streams: a test is to fail with them, wherever they run."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["collect", "taken"]
+
+
+class _Collector:
+    """Where assertions go while a test runs, and the hook that would take them otherwise."""
+
+    into: list[AssertionError] | None = None
+    hook: Any = None
+
+
+@contextlib.contextmanager
+def collect(into: list[AssertionError]) -> Iterator[None]:
+    """Collect the assertions that fail in functions on streams while the context lasts.
+
+    A program that sets `sys.unraisablehook` itself meanwhile gets them instead.
+    """
+    before = _Collector.into, _Collector.hook
+    _Collector.into, _Collector.hook = into, sys.unraisablehook
+    try:
+        yield
+    finally:
+        _Collector.into, _Collector.hook = before
+
+
+def taken(exc: BaseException) -> bool:
+    """Return whether an exception that no call will raise was collected."""
+    if _Collector.into is None or not isinstance(exc, AssertionError) or sys.unraisablehook is not _Collector.hook:
+        return False
+    _Collector.into.append(exc)
+    return True
