@@ -191,6 +191,10 @@
 //     ends, and longer if the program registered it. The program unregisters only
 //     what it registered itself; then the memory stays registered until the last
 //     share ends. A range that overlaps a block without lying in it is refused.
+//   - M22: Memory of a caching allocator that is released goes back to its stream at
+//     once where the program is checked, under a sanitizer or a deterministic
+//     schedule; else it waits for known work of other streams as well. Tracked memory
+//     always waits. Recorded streams are waited for in every case (M17).
 //
 // # Kernel
 //

@@ -57,6 +57,9 @@ type Operation struct {
 	// free is no access: only work that touches the memory when it was given out again
 	// can conflict with work that was still using it.
 	Cached bool
+	// InOrder is set for allocate with Cached where work of other streams may use the
+	// memory only behind the allocation all the same.
+	InOrder bool
 	// Users, for free memory of such a block: the stream that it was allocated on, and
 	// those whose work so far it waits for.
 	Users []*Stream

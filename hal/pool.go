@@ -56,26 +56,10 @@ func (s *Stream) AllocAsync(t *Thread, size int64) (*Block, error) {
 //
 // Contract: M16.
 func (s *Stream) AllocAsyncWait(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
-	return s.allocInOrder(t, size, wait, false)
+	return s.allocInOrder(t, size, wait, allocation{})
 }
 
-// AllocCached is AllocAsyncWait with the rules of a caching allocator: Release frees the
-// block in the order of its stream, without waiting for uses on other streams, and no
-// work has to be ordered before that. What the memory is given out for next must be
-// ordered behind the work that still uses it.
-//
-// # Errors: as for AllocAsync.
-//
-// Contract: M7, M16, C8. Source: the native allocator of torch.cuda.
-func (s *Stream) AllocCached(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
-	b, err := s.allocInOrder(t, size, wait, true)
-	if err == nil {
-		b.inOrder = true
-	}
-	return b, err
-}
-
-func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) bool, cached bool) (*Block, error) {
+func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) bool, rules allocation) (*Block, error) {
 	const op = "allocate in stream order"
 	if err := s.checkEnqueue(t, op); err != nil {
 		return nil, err
@@ -94,10 +78,11 @@ func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) boo
 		return nil, err
 	}
 	b := &Block{Start: c.Start, Size: uint64(size), Kind: DeviceMemory, dev: d, pooled: true, chunk: c, allocStream: s,
-		cached: cached}
+		cached: rules.cached}
 	var id uint32
 	if s.listened() {
-		id = s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}}, Cached: cached})
+		id = s.notify(Operation{Kind: "allocate", Thread: t, Writes: []Range{{b.Start, b.Size}},
+			Cached: rules.cached, InOrder: rules.inOrder})
 	}
 	if last := s.d.Last(); !s.d.Reached(last) {
 		// Pending work of s may still use this memory as a block that was freed before.
@@ -310,6 +295,7 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	if err == nil {
 		rt.memory.blocks.Remove(b.Start)
 		b.freed = true
+		b.cached = false // this free is one by the program: all work on the memory comes before it
 	}
 	rt.memory.mu.Unlock()
 	if err != nil {

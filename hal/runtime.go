@@ -37,6 +37,9 @@ type Runtime struct {
 	words   *atomic.Uint32
 	changes scheduleChanges
 	gateIDs atomic.Uint64
+	// strictReuse is set while blocks are given out again as early as the mirrored
+	// allocators do it.
+	strictReuse atomic.Bool
 }
 
 // Open makes a runtime of a driver, which the runtime closes. threads bounds how many

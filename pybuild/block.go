@@ -14,13 +14,24 @@ func BlockNew(ordinal, size int64) (id int64, err error) {
 	})
 }
 
-// BlockNewAsync returns the id of size bytes in the order of a stream. With inOrder
-// its release is in that order, too, whatever other streams do.
-func BlockNewAsync(stream_, size int64, inOrder bool) (id int64, err error) {
+// What the release of a block waits for; the same numbers are in _memory/_blocks.py.
+const (
+	releaseReusable = iota // work of other streams, unless the program is checked
+	releaseInOrder         // nothing
+	releaseTracked         // work of other streams, always
+)
+
+// BlockNewAsync returns the id of size bytes in the order of a stream. release says what
+// its release waits for.
+func BlockNewAsync(stream_, size, release int64) (id int64, err error) {
 	return onStream(stream_, "allocate in stream order", func(t *hal.Thread, s *hal.Stream) (int64, error) {
-		b, err := allocated(func(wait waiter) (*hal.Block, error) { return s.AllocAsyncWait(t, size, wait) })
+		alloc := s.AllocAsyncWait
+		if release == releaseReusable {
+			alloc = s.AllocReusable
+		}
+		b, err := allocated(func(wait waiter) (*hal.Block, error) { return alloc(t, size, wait) })
 		if b != nil {
-			if inOrder {
+			if release == releaseInOrder {
 				b.ReleaseInOrder()
 			}
 			noteBlock(b.Start, b.Size, s.Device().Ordinal())

@@ -1,6 +1,9 @@
 package pybuild
 
-import "halstream/hal/bestfit"
+import (
+	"halstream/hal"
+	"halstream/hal/bestfit"
+)
 
 // CacheNew returns the id of a pool of memory that its user supplies. With exact,
 // blocks are given out for their own size only.
@@ -22,6 +25,21 @@ func CacheTake(pool, device_, key int64, size uint64) (id int64, err error) {
 		}
 		return 0, nil
 	})
+}
+
+// CacheReuse tells checks that a block of a pool was given out for work of a stream. It
+// does nothing where memory waits for all work that uses it.
+func CacheReuse(stream_ int64, addr, size uint64) (zero int64, err error) {
+	return onStream(stream_, "allocate", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		s.NoteReuse(t, hal.Range{Start: addr, Size: size})
+		return 0, nil
+	})
+}
+
+// MemStrictReuse returns 1 while dropped memory of caching pools goes back at once, without
+// waiting for work of other streams: under a sanitizer or a deterministic schedule.
+func MemStrictReuse() (yes int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return truth(r.StrictReuse()), nil })
 }
 
 // CacheReserve counts bytes that the user is about to supply.

@@ -51,7 +51,7 @@ typedef struct halstream_calls {
     const halstream_block *block; /* that the latest call of mem_find found, or of block_new_async made */
     int64_t (*mem_find)(int64_t address);
     int64_t (*stream_copy)(int64_t id, int64_t dst, int64_t src, int64_t n);
-    int64_t (*block_new_async)(int64_t id, int64_t size, int64_t in_order); /* sets `block` */
+    int64_t (*block_new_async)(int64_t id, int64_t size, int64_t release); /* sets `block` */
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */

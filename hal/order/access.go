@@ -91,9 +91,26 @@ func equalEntries(a, b []entry) bool {
 	return true
 }
 
+// freedBefore reports whether the program freed the memory itself before o allocates it.
+func (c *cell) freedBefore(o *info) bool {
+	for i := range c.writes {
+		if e := &c.writes[i]; e.info.kind == free && !e.info.silent && o.after(e) {
+			return true
+		}
+	}
+	return false
+}
+
 // visit compares an access with those of a cell, reports the unordered pairs, and
 // replaces the accesses that it supersedes.
 func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
+	if o.silent && o.kind == allocate && cl.freedBefore(o) {
+		// What came before is ordered before that free, or reported with it.
+		clear(cl.writes)
+		clear(cl.reads)
+		cl.writes, cl.reads = cl.w[:0], cl.r[:0]
+		cl.reindex()
+	}
 	n := 0
 	for i := range cl.writes {
 		e := &cl.writes[i]

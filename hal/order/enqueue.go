@@ -207,6 +207,9 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 	for _, r := range op.Writes {
 		c.touch(in, pieceOf(r), true, false)
 	}
+	if op.InOrder {
+		in.silent = false // towards what comes after it
+	}
 }
 
 // reach makes p stand for what s has done so far.

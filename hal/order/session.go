@@ -100,6 +100,7 @@ func (s *Session) Follow(rt *hal.Runtime) {
 	f := &following{session: s, rt: rt, checker: New()}
 	s.now.Store(f)
 	f.stop = rt.Listen(f.handle)
+	rt.SetStrictReuse(true)
 	f.inspect()
 }
 
@@ -123,6 +124,7 @@ func (s *Session) Stop() {
 		return
 	}
 	f.rt.SetInspector(nil)
+	f.rt.SetStrictReuse(false)
 	f.stop()
 	f.checker.Finish()
 	f.collect(nil)

@@ -192,7 +192,7 @@ static PyMethodDef functions[] = {
      "Enqueue a copy of a NumPy array of so many bytes to an address, if its elements have the type of the\n"
      "code; False, with nothing done, where that or anything else is to be looked at by Python's code.\n"},
     {"block", (PyCFunction)(void (*)(void))memory_block, METH_FASTCALL,
-     "block($module, stream, nbytes, in_order, /)\n--\n\n"
+     "block($module, stream, nbytes, release, /)\n--\n\n"
      "Return id and address of new memory in the order of a stream; None, with nothing done, where Python's\n"
      "code has to ask for it.\n"},
     {"capsule", (PyCFunction)(void (*)(void))memory_capsule, METH_FASTCALL,

@@ -67,12 +67,13 @@ PyObject *memory_block(PyObject *module, PyObject *const *args, Py_ssize_t n)
     (void)module;
     if (n != 3) return PyErr_Format(PyExc_TypeError, "block() takes 3 arguments");
     if (!PyObject_TypeCheck(args[0], handles_stream) || !PyLong_CheckExact(args[1]) || !in_core()) Py_RETURN_NONE;
-    int overflow, in_order = PyObject_IsTrue(args[2]);
+    int overflow;
+    long release = PyLong_AsLong(args[2]);
     long long size = PyLong_AsLongLongAndOverflow(args[1], &overflow);
     int64_t stream = ((Stream *)args[0])->id;
-    if (in_order < 0) return NULL;
+    if (release == -1 && PyErr_Occurred()) return NULL;
     if (overflow || stream <= 0) Py_RETURN_NONE;
-    int64_t id = handles_calls.block_new_async(stream, size, in_order);
+    int64_t id = handles_calls.block_new_async(stream, size, release);
     if (PyErr_Occurred()) return NULL;
     return Py_BuildValue("(LK)", (long long)id, (unsigned long long)handles_calls.block->start);
 }

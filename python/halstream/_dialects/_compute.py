@@ -22,6 +22,7 @@ from .._core._interop import backend_name
 from .._core._stream import Stream
 from .._errors import OutOfMemoryError
 from .._memory._array import Array, empty, pinned_empty
+from .._memory._blocks import TrackedMemory
 from . import _numbered
 
 __all__ = ["check_room", "compute", "new", "read", "upload"]
@@ -30,8 +31,8 @@ __all__ = ["check_room", "compute", "new", "read", "upload"]
 _LARGE = 16 << 20
 
 
-def new(shape: tuple[int, ...], dtype: Any, stream: Stream) -> Array:
-    """Return memory for a result that work on `stream` makes.
+def new(shape: tuple[int, ...], dtype: Any, stream: Stream, tracked: bool = False) -> Array:
+    """Return memory for a result that work on `stream` makes; `tracked` waits for other streams when it is dropped.
 
     Raises
     ------
@@ -47,7 +48,11 @@ def new(shape: tuple[int, ...], dtype: Any, stream: Stream) -> Array:
                 f"{asked} bytes asked for, and {used} of the {limit} that the process allows itself are in use",
                 operation="allocate",
             )
-    return empty(shape, dtype, stream=stream)
+    if not tracked:
+        return empty(shape, dtype, stream=stream)
+    kind = np.dtype(dtype)
+    memory = TrackedMemory(max(1, math.prod(shape) * kind.itemsize), stream)
+    return Array(memory, memory.ptr, shape, kind)
 
 
 def check_room(shape: tuple[int, ...], dtype: Any, device: int) -> None:
@@ -60,10 +65,11 @@ def upload(host: Any, device: int) -> tuple[Array, Stream]:
     """Copy a NumPy array to a device; return it and the stream that did it.
 
     The contents are there when the call returns, whatever the program's
-    streams wait for: work on any stream may use them.
+    streams wait for: work on any stream may use them. The memory is tracked, since
+    that stream is none of the program's.
     """
     stream = _numbered.transfer(device)
-    array = new(host.shape, host.dtype, stream)
+    array = new(host.shape, host.dtype, stream, tracked=True)
     if array.nbytes:
         array.copy_from(np.ascontiguousarray(host), stream)
         stream.synchronize()

@@ -45,6 +45,8 @@ class Contents:
     _storage: Storage
     _layout: Layout
     _dtype: Any
+    # Whether the mirrored system tracks the streams that use the memory, and waits for them by itself.
+    _tracked = False
 
     # -- how tensors are made ---------------------------------------------
 
@@ -70,7 +72,7 @@ class Contents:
     def _make(self, function: Callable[..., Any], shape: Any, dtype: Any, *inputs: Any) -> None:
         """Initialize the tensor as the result of a function that the current stream runs."""
         stream = self._current_stream()
-        array = new(tuple(shape), np.dtype(dtype), stream)
+        array = new(tuple(shape), np.dtype(dtype), stream, self._tracked)
         self._own(
             Storage(None, array, stream),
             Layout.whole(array.shape, array.dtype.itemsize),

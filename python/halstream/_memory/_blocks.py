@@ -19,6 +19,9 @@ from ._exchange import Exchange, check_not_lent
 
 __all__ = ["DeviceMemory", "Memory", "PinnedMemory", "PooledMemory"]
 
+# What giving a block back waits for; the same numbers are in pybuild/block.go.
+RELEASE_REUSABLE, RELEASE_IN_ORDER, RELEASE_TRACKED = range(3)
+
 _block_new = _native.raw("block_new")
 _block_new_async = _native.raw("block_new_async")
 _block_address = _native.raw("block_address")
@@ -261,7 +264,10 @@ class PooledMemory(OwnedMemory):
 
     Freed at the point that the stream has reached at the call of `free`. Work
     on other streams must be ordered with the stream by events. Memory collected
-    without `free` waits for known work on other streams, too.
+    without `free` waits for known work on other streams, too, but for a program
+    that is checked: under a sanitizer or a deterministic schedule it goes back to
+    its stream at once, as with the allocators of torch and paddle, and other
+    streams must be declared by `record_stream`.
 
     Raises
     ------
@@ -272,11 +278,11 @@ class PooledMemory(OwnedMemory):
 
     Notes
     -----
-    Contract M7, M16.
+    Contract M7, M16, M22.
     """
 
     __slots__ = ("device", "stream")
-    _in_order = False
+    _release = RELEASE_REUSABLE
 
     def __init__(self, nbytes: int, stream: Stream) -> None:
         self.ptr = 0
@@ -286,16 +292,16 @@ class PooledMemory(OwnedMemory):
             drain()
         try:
             try:
-                made = _handles.block(stream, nbytes, self._in_order)
+                made = _handles.block(stream, nbytes, self._release)
             except RuntimeError as exc:
-                ident = _again(exc, self.device, _block_new_async, stream._id, nbytes, self._in_order)
+                ident = _again(exc, self.device, _block_new_async, stream._id, nbytes, self._release)
             else:
                 if made is not None:
                     self.nbytes = nbytes
                     self._id, self.ptr = made
                     return
                 nbytes = checked_size(nbytes)
-                ident = allocate(self.device, _block_new_async, stream._id, nbytes, self._in_order)
+                ident = allocate(self.device, _block_new_async, stream._id, nbytes, self._release)
         except RuntimeError as exc:
             raise stream._fail(exc, "allocate") from None
         self.nbytes = nbytes
@@ -322,6 +328,13 @@ class PooledMemory(OwnedMemory):
             self.ptr = 0
             if _holds:
                 _holds.pop(self._id, None)
+
+
+class TrackedMemory(PooledMemory):
+    """Memory in the order of a stream that always waits for known work on other streams, too."""
+
+    __slots__ = ()
+    _release = RELEASE_TRACKED
 
 
 class PinnedMemory(Memory):

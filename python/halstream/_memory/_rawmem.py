@@ -11,7 +11,7 @@ from .._core._lookup import DEVICE, PAGEABLE, kind_of
 from .._core._stream import Stream
 from .._errors import InvalidHandleError, InvalidValueError
 from .._runtime import runtime
-from ._blocks import Memory, PooledMemory
+from ._blocks import RELEASE_IN_ORDER, Memory, PooledMemory
 from ._copies import copy
 
 __all__ = [
@@ -33,7 +33,7 @@ class OrderedMemory(PooledMemory):
     """
 
     __slots__ = ()
-    _in_order = True
+    _release = RELEASE_IN_ORDER
 
     def __init__(self, nbytes: int, stream: Stream) -> None:
         self.ptr = 0

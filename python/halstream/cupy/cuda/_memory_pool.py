@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ... import _native
-from ..._core import _current
+from ..._core import _current, _hostfunc
 from ..._core._reap import reap
 from ..._errors import OutOfMemoryError as _CoreOutOfMemory
 from ..._memory import _pools
@@ -19,6 +19,7 @@ from .memory_hook import call_hooks
 
 Allocator = Callable[[int], MemoryPointer]
 _block_address = _native.raw("block_address")
+_strict_reuse = _native.raw("mem_strict_reuse")
 
 
 class OutOfMemoryError(MemoryError):
@@ -81,7 +82,10 @@ class PooledMemory(BaseMemory):
         # What is given back is used again in the order of its stream only, and a segment
         # of the runtime's own memory is kept for the work that is pending on it.
         pool = self._block
-        return pool is not None and bool(pool._owned) and bool(self._key == stream._id)
+        if pool is None or not pool._owned:
+            return False
+        # Where the program is checked, functions on other streams keep no memory, as kernels of cupy do not.
+        return bool(self._key == stream._id) or bool(_strict_reuse())
 
     def __del__(self) -> None:
         if getattr(self, "_block", None) is None or reap is None:
@@ -127,9 +131,12 @@ class MemoryPool:
         if device not in self._limited:
             self._limit_from_environment(device)
         try:
-            return PooledMemory(self, self._arenas.take_id(device, stream, nbytes), nbytes, device, stream)
+            memory = PooledMemory(self, self._arenas.take_id(device, stream, nbytes), nbytes, device, stream)
         except _pools.Exhausted as exc:
             raise Exhausted(exc.size, exc.total, exc.limit) from None
+        if _hostfunc.keep is not None:  # a sanitizer is on
+            _native.cache_reuse(stream, memory.ptr, nbytes)
+        return memory
 
     def malloc(self, size: int) -> MemoryPointer:
         """Take memory for work on the current stream."""

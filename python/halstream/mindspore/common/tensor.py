@@ -27,6 +27,7 @@ class Tensor(Methods, Contents):
     """
 
     _mirrored = "Tensor"
+    _tracked = True  # by the allocator itself: the memory waits for the streams that used it
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ class ContiguousTensorsHandle:
         for size in self._sizes:
             self._starts.append(self._starts[-1] + -(-size // step) * step)
         self._stream: core.Stream = core.Stream._current(_current.current_device())
-        self._block = new((self._starts[-1],), self._dtype, self._stream)
+        self._block = new((self._starts[-1],), self._dtype, self._stream, tracked=True)
         compute(self._stream, _lay, self._block, self._starts, *(x._block() for x in tensor_list))
 
     def _part(self, start: int, stop: int) -> Tensor:

@@ -1,0 +1,185 @@
+"""Memory that is dropped while another stream still uses it: found, as the mirrored allocators give it out again."""
+
+from __future__ import annotations
+
+import gc
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+from halstream._schedules.block import schedule
+from sanitize_help import run
+
+SEEDS = 40
+
+# Each makes `right`: whether the other stream read what was there when it was enqueued. The
+# line MENDED is what orders the two, and UNTRACKED what the program has instead.
+HALSTREAM = """
+    import halstream as hs
+    import numpy as np
+    main, side = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+    out = hs.pinned_empty(4096, np.uint8)
+    x = hs.empty(4096, np.uint8, stream=main)
+    x.fill(1, main)
+    side.wait(main.record())
+    x.copy_to(out, side)
+    MENDED
+    del x
+    y = hs.empty(4096, np.uint8, stream=main)
+    y.fill(2, main)
+    main.synchronize()
+    side.synchronize()
+    right = bool((out == 1).all())
+"""
+
+TORCH = """
+    import halstream as hs
+    import numpy as np
+    from halstream.torch import cuda
+    main, side = cuda.Stream(), cuda.Stream()
+    out = hs.pinned_empty(4096, np.uint8)
+    x = hs.empty(4096, np.uint8, stream=main)
+    x.fill(1, main)
+    side.wait_stream(main)
+    x.copy_to(out, side)
+    MENDED
+    del x
+    y = hs.empty(4096, np.uint8, stream=main)
+    y.fill(2, main)
+    main.synchronize()
+    side.synchronize()
+    right = bool((out == 1).all())
+"""
+
+PADDLE = """
+    import halstream.paddle as paddle
+    from halstream.paddle import device
+    device.set_device("gpu:0")
+    main, side = device.Stream(), device.Stream()
+    with device.stream_guard(main):
+        x = paddle.ones([4096])
+        x = x + 1
+    side.wait_stream(main)
+    with device.stream_guard(side):
+        z = x * 2
+    MENDED
+    del x
+    with device.stream_guard(main):
+        y = paddle.ones([4096])
+        y = y * 9
+    main.synchronize()
+    side.synchronize()
+    right = float(z.numpy()[0]) == 4.0
+"""
+
+CUPY = """
+    import halstream.cupy as cp
+    main, side = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
+    with main:
+        x = cp.ones(4096, dtype=cp.float32)
+        x += 1
+    side.wait_event(main.record())
+    with side:
+        z = x * 2
+    MENDED
+    del x
+    with main:
+        y = cp.ones(4096, dtype=cp.float32)
+        y *= 9
+    main.synchronize()
+    side.synchronize()
+    right = float(z.get()[0]) == 4.0
+"""
+
+MINDSPORE = """
+    import halstream.mindspore as ms
+    from halstream.mindspore import hal
+    main, side = hal.Stream(), hal.Stream()
+    with hal.StreamCtx(main):
+        x = ms.ops.ones(4096, ms.float32)
+        x = x + 1
+    side.wait_stream(main)
+    with hal.StreamCtx(side):
+        z = x * 2
+    MENDED
+    del x
+    with hal.StreamCtx(main):
+        y = ms.ops.ones(4096, ms.float32)
+        y = y * 9
+    main.synchronize()
+    side.synchronize()
+    right = float(z.asnumpy()[0]) == 4.0
+"""
+
+BROKEN = {
+    "halstream": (HALSTREAM, "x.record_stream(side)", "main.wait(side.record())"),
+    "torch": (TORCH, "x.record_stream(side)", "main.wait_stream(side)"),
+    "paddle": (PADDLE, "main.wait_event(side.record_event())", "main.wait_stream(side)"),
+    "cupy": (CUPY, "main.wait_event(side.record())", "main.wait_event(side.record())"),
+}
+
+
+def outcome(source: str, spec: str) -> bool:
+    """Run a program under a schedule; return whether the other stream read what it was to read."""
+    names: dict[str, Any] = {"__name__": "program"}
+    gc.collect()
+    with schedule(spec):
+        exec(textwrap.dedent(source), names)
+    return bool(names["right"])
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_M22_memory_that_is_dropped_while_another_stream_uses_it_is_found(
+    backend: str, tmp_path: Path, name: str
+) -> None:
+    source, fix, _ = BROKEN[name]
+    report = run(tmp_path / "broken.py", source.replace("MENDED", ""))
+    assert report.races
+    found = report.races[0]
+    assert found.memory == "given out again while in use", found.text
+    assert found.fix == fix, found.text
+    assert "was freed and given out again, in the order of" in found.text
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_M22_the_line_of_the_dialect_orders_it(backend: str, tmp_path: Path, name: str) -> None:
+    source, fix, wait = BROKEN[name]
+    lines = {wait, fix} if "record_stream" in fix else {wait}
+    for line in sorted(lines):
+        report = run(tmp_path / "mended.py", source.replace("MENDED", line))
+        assert not report.all, f"{line}: {report}"
+
+
+@pytest.mark.needs("schedules")
+@pytest.mark.parametrize("name", BROKEN)
+def test_M22_schedules_find_it_and_not_its_twin(backend: str, name: str) -> None:
+    source, _, wait = BROKEN[name]
+    broken, twin = source.replace("MENDED", ""), source.replace("MENDED", wait)
+    assert not all(outcome(broken, f"random({seed})") for seed in range(SEEDS))
+    assert all(outcome(twin, f"random({seed})") for seed in range(SEEDS))
+
+
+def test_M22_an_allocator_that_tracks_streams_by_itself_waits_for_them(backend: str, tmp_path: Path) -> None:
+    source = MINDSPORE.replace("MENDED", "")
+    assert not run(tmp_path / "tracked.py", source).all
+    if backend == "host":
+        assert all(outcome(source, f"random({seed})") for seed in range(SEEDS))
+
+
+def test_M22_a_program_that_is_not_checked_keeps_the_memory_until_it_is_read(
+    backend: str, hold: Callable[[Any], Any]
+) -> None:
+    main, side = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+    out, x = hs.pinned_empty(64, np.uint8), hs.empty(64, np.uint8, stream=main)
+    x.fill(1, main)
+    main.synchronize()
+    gate = hold(side)
+    x.copy_to(out, side)
+    address = x.ptr
+    del x
+    assert hs.empty(64, np.uint8, stream=main).ptr != address
+    gate.open()
