@@ -1,6 +1,8 @@
 package pybuild
 
 import (
+	"sync/atomic"
+
 	"halstream/hal"
 	"halstream/hal/driver"
 	"halstream/hal/order"
@@ -36,7 +38,7 @@ func CheckStop() (zero int64, err error) {
 		return 0, nil
 	}
 	checking.Stop()
-	checking = nil
+	checking, seen = nil, nil
 	if positions--; rt != nil {
 		setSites(rt)
 	}
@@ -67,10 +69,32 @@ func CheckTake(finish int64) (findings string, err error) {
 	list := []findingRecord{}
 	if checking != nil {
 		for _, f := range checking.Take(finish != 0) {
+			seen = append(seen, f.Count)
 			list = append(list, findingRecordOf(&f))
 		}
 	}
 	return encode(list), nil
+}
+
+// seen is how often what CheckTake has returned since the start was seen.
+var seen []*atomic.Int64
+
+// CheckCounts returns how often each report that CheckTake has returned since the start
+// was seen, in the same order.
+func CheckCounts() (counts string, err error) {
+	defer guard(&err)
+	list := make([]int64, len(seen))
+	for i, n := range seen {
+		list[i] = pairs(n)
+	}
+	return encode(list), nil
+}
+
+func pairs(n *atomic.Int64) int64 {
+	if n == nil {
+		return 1
+	}
+	return n.Load()
 }
 
 // CheckFound returns how many reports CheckTake would return; it may find more.
@@ -117,7 +141,7 @@ func CheckStats() (counts string, err error) {
 
 func findingRecordOf(f *order.Finding) findingRecord {
 	return findingRecord{
-		Category: string(f.Category), Pairs: f.Count, Range: rangeRecord(f.Range),
+		Category: string(f.Category), Pairs: pairs(f.Count), Range: rangeRecord(f.Range),
 		BlockKind: int(f.Kind), Block: rangeRecord(f.Block), BlockSite: f.BlockSite,
 		Why: string(f.Reason.Why), Memory: string(f.Reason.Memory), Devices: f.Reason.Devices,
 		First: accessRecordOf(f.First, f.FirstSize), Second: accessRecordOf(f.Second, f.SecondSize),

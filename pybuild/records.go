@@ -163,7 +163,7 @@ type noteRecord struct {
 // findingRecord is a report of the checker: two accesses to the same bytes.
 type findingRecord struct {
 	Category  string       `json:"category"`
-	Pairs     int          `json:"pairs"` // found so far with the same sites, kinds and streams
+	Pairs     int64        `json:"pairs"` // found so far with the same sites, kinds and streams
 	Range     rangeRecord  `json:"range"`
 	BlockKind int          `json:"block_kind"` // as in blockRecord
 	Block     rangeRecord  `json:"block"`      // that contains the range

@@ -1,6 +1,10 @@
 package order
 
-import "halstream/hal"
+import (
+	"sync/atomic"
+
+	"halstream/hal"
+)
 
 // Category is what is wrong with a pair.
 type Category string
@@ -116,7 +120,9 @@ type Report struct {
 	First, Second Access
 	Range         hal.Range // of the first pair of its kind
 	Reason        Reason
-	Count         int // how many pairs of operations there were
+	// Count is how many pairs of operations there are so far; it grows when the report
+	// was taken, too. Nil for refills, which are each one's own.
+	Count *atomic.Int64
 }
 
 // side and pair identify reports about the same operations.
@@ -199,7 +205,7 @@ func (c *Checker) known(key *pair, first, second uint32, p piece) bool {
 	case old == nil:
 		return false
 	case old.First.ID != first || old.Second.ID != second:
-		old.Count++
+		old.Count.Add(1)
 		all.repeats++
 	case old.Range.Start+old.Range.Size == p.start:
 		// The same two, with more bytes.
@@ -217,7 +223,8 @@ func (c *Checker) add(key pair, r Report, p piece) {
 	if r.First.Site != 0 && r.Second.Site != 0 {
 		all.alike[key.calls()]++
 	}
-	r.Count = 1
+	r.Count = new(atomic.Int64)
+	r.Count.Store(1)
 	r.Range = hal.Range{Start: p.start, Size: p.end - p.start}
 	all.seen[key] = &r
 	all.fresh = append(all.fresh, &r)

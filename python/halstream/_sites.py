@@ -148,7 +148,7 @@ def parse(text: str) -> tuple[Frame, ...]:
     return tuple(Frame(record["file"], record["line"], record["function"]) for record in records)
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=65536)
 def stack(site: int) -> tuple[Frame, ...]:
     """Return all frames of a call site, innermost first; none if the site is unknown."""
     return parse(str(_native.position_text(site))) if site else ()
@@ -159,7 +159,7 @@ def outside(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     return tuple(frame for frame in frames if not is_own(os.path.abspath(frame.file)))
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=65536)
 def program_frames(site: int) -> tuple[Frame, ...]:
     """Return the program's frames of a call site, innermost first.
 
@@ -181,7 +181,7 @@ def innermost(frames: Sequence[Frame]) -> Frame | None:
     return next(iter(candidates), None)
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=65536)
 def dialect_of(site: int) -> str:
     """Return the dialect whose function was called at a site, '' for the plain runtime."""
     found = ""

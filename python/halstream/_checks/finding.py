@@ -17,7 +17,7 @@ __all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "Made", "Note", "finding_o
 GIVEN_OUT = "given out again while in use"
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=65536)
 def _dialect(site: int) -> str:
     """Return the dialect of a call site: the one that was called, or the only one that the program imports."""
     if called := _sites.dialect_of(site):
@@ -124,7 +124,7 @@ class Finding(NamedTuple):
     parameter : str
         The name of the parameter or buffer of a module of the real torch that it belongs to; '' for other memory.
     pairs : int
-        How many pairs with these stacks there were, at least.
+        How many pairs with these stacks there were; complete at the end of the `sanitize`.
     """
 
     category: str
@@ -209,6 +209,7 @@ class Made:
                 stream = made["device"], made["number"]
                 self._sites[stream] = made["site"]
                 self._streams.setdefault(made["site"], []).append(stream)
+        self._stream_places, self._memory_places = _Places(self._streams), _Places(self._memory)
 
     def stream(self, device: int, index: int) -> str:
         """Return the name that a stream got, '' if it is not known."""
@@ -216,17 +217,17 @@ class Made:
         frames = _sites.program_frames(site)
         if not frames:
             return ""
-        places = self._places(frames, self._streams)
+        places = self._stream_places.reached_from(frames)
         if len(places) > 1:  # several calls on one line
-            return _name(frames, len(places), places.index(site))
+            return _name(frames, len(places), places[site])
         alike = self._streams[site]
         return _name(frames, len(alike), sorted(alike).index((device, index)))
 
     def memory(self, site: int, near: Iterable[Frame]) -> str:
         """Return the name that memory got in a function that one of the places is in."""
         frames = _frames_up_to(site, near)
-        places = self._places(frames, self._memory)
-        place = places.index(site) if len(places) > 1 and site in places else -1
+        places = self._memory_places.reached_from(frames)
+        place = places.get(site, -1) if len(places) > 1 else -1
         return _name(frames, max(1, len(places)), place)
 
     def parameter(self, start: int, nbytes: int) -> str:
@@ -238,9 +239,27 @@ class Made:
         )
         return next(found, "")
 
-    def _places(self, frames: tuple[Frame, ...], sites: Iterable[int]) -> list[int]:
-        """Return the sites that these frames led to, in the order in which they were first reached."""
-        return sorted(s for s in sites if frames and _sites.program_frames(s)[-len(frames) :] == frames)
+
+class _Places:
+    """Call sites by the calls that led to them."""
+
+    def __init__(self, sites: Iterable[int]) -> None:
+        self._all = sites
+        self._by_frame: dict[Frame, list[int]] | None = None
+        self._found: dict[tuple[Frame, ...], dict[int, int]] = {}
+
+    def reached_from(self, frames: tuple[Frame, ...]) -> dict[int, int]:
+        """Return the sites that these frames led to, and the place of each in the order of their first calls."""
+        if frames and frames not in self._found:
+            if self._by_frame is None:
+                self._by_frame = {}
+                for site in sorted(self._all):
+                    for frame in dict.fromkeys(_sites.program_frames(site)):
+                        self._by_frame.setdefault(frame, []).append(site)
+            sites = self._by_frame.get(frames[0], ())
+            led = (site for site in sites if _sites.program_frames(site)[-len(frames) :] == frames)
+            self._found[frames] = {site: place for place, site in enumerate(led)}
+        return self._found.get(frames, {})
 
 
 def _name(frames: tuple[Frame, ...], count: int, place: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import source as _source
@@ -40,7 +40,7 @@ def text(f: Finding) -> str:
     elif fix.note:
         lines.append(f"  fix: {fix.note}")
     if f.pairs > 1:
-        lines.append(f"  (and {f.pairs - 1} more pair{'s' if f.pairs > 2 else ''} with these stacks)")
+        lines.append(f"  (seen {f.pairs:,} times with these stacks)")
     return "\n".join(lines)
 
 
@@ -184,20 +184,34 @@ class Report:
         self._refresh = refresh
         self._found: list[Finding] = []
         self._places: dict[tuple[object, ...], int] = {}
+        self._counted: list[tuple[int, int, int]] = []  # numbers of the checker's, places in _found, pairs then
         self._lock = threading.Lock()
         self.suppressed = 0
         self.dropped = 0
 
-    def _add(self, finding: Finding) -> None:
+    def _add(self, finding: Finding, number: int = -1) -> None:
         first, second = finding.first, finding.second
         key = (finding.category, *_call(first), *_call(second))
         with self._lock:
             known = self._places.setdefault(key, len(self._found))
             if known == len(self._found) or not (first.site and second.site):
+                known = len(self._found)
                 self._found.append(finding)
             else:
-                # The same lines with other streams.
-                self._found[known] = self._found[known]._replace(pairs=self._found[known].pairs + finding.pairs)
+                self._more(known, finding.pairs)  # the same lines with other streams
+            if number >= 0:
+                self._counted.append((number, known, finding.pairs))
+
+    def _recount(self, counts: Sequence[int]) -> None:
+        """Add how often each finding was seen since it was added."""
+        with self._lock:
+            for number, place, pairs in self._counted:
+                self._more(place, counts[number] - pairs)
+            self._counted = [(number, place, counts[number]) for number, place, _ in self._counted]
+
+    def _more(self, place: int, pairs: int) -> None:
+        if pairs:
+            self._found[place] = self._found[place]._replace(pairs=self._found[place].pairs + pairs)
 
     def _of(self, *categories: str) -> list[Finding]:
         if self._refresh is not None:

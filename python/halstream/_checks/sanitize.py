@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import functools
 import importlib
+import itertools
 import os
 import sys
 import threading
@@ -52,7 +53,7 @@ class _Scope:
         self.observe = observe
         self.report = Report(collect)
 
-    def take(self, finding: Finding) -> None:
+    def take(self, finding: Finding, number: int) -> None:
         if not self.observe and (finding.first.observed or finding.second.observed):
             return
         if finding.category == "timing" and finding.first.host and finding.dialect == "torch.cuda":
@@ -60,14 +61,16 @@ class _Scope:
         if self.rules.suppress(finding.category, finding.places()):
             self.report.suppressed += 1
         else:
-            self.report._add(finding)
+            self.report._add(finding, number)
 
 
 _lock = threading.RLock()
 _scopes: list[_Scope] = runtime.keep("sanitizers that are on", [])
+_numbers = itertools.count()  # of what was found since the first of them began
 
 
 def _open(scope: _Scope) -> None:
+    global _numbers
     importlib.import_module("halstream._memory._array")  # without it array arguments say nothing
     _native.check_found()  # loads the extension, which may begin a scope for the process
     with _lock:
@@ -77,6 +80,7 @@ def _open(scope: _Scope) -> None:
             _native.check_flags(flags)
         else:
             _native.check_start(flags)
+            _numbers = itertools.count()
             _hostfunc.keep = _kept.keep
             _sites.real_torch.sanitizing(True)
         _scopes.append(scope)
@@ -88,6 +92,7 @@ def _close(scope: _Scope) -> None:
             return
         try:
             collect(finish=len(_scopes) == 1)
+            scope.report._recount(decode(_native.check_counts()))
         finally:
             _scopes.remove(scope)
             scope.report._refresh = None
@@ -111,7 +116,7 @@ def collect(finish: bool = False) -> None:
         if found:
             made = Made(decode(_native.check_made()))
             for record in found:
-                _scopes[-1].take(finding_of(record, made))
+                _scopes[-1].take(finding_of(record, made), next(_numbers))
 
 
 class sanitize(contextlib.ContextDecorator):

@@ -6,6 +6,7 @@ Nothing here is certain: a report that finds no name says ``stream 3``.
 from __future__ import annotations
 
 import ast
+import bisect
 import functools
 import linecache
 import re
@@ -38,7 +39,72 @@ def source_line(file: str, line: int) -> str:
     return linecache.getline(file, line).strip()
 
 
-@functools.lru_cache(maxsize=64)
+class _File:
+    """The syntax of a file, with what reports ask for again and again."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines  #: those of `linecache`, which makes another list where the file has changed
+        self.tree = _parse("".join(lines))
+        self._bodies: dict[int, tuple[list[int], list[ast.stmt]]] = {}
+        self._statements: dict[int, Statement | None] = {}
+        self._bound: dict[int, set[str]] = {}
+
+    @functools.cached_property
+    def dialects(self) -> frozenset[str]:
+        """The dialects of halstream that the file imports."""
+        found: set[str] = set()
+        for node in ast.walk(self.tree) if self.tree else ():
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            for name in names:
+                package, _, rest = name.partition(".")
+                first = rest.split(".")[0].removesuffix("x")  # cupyx is cupy's
+                if package == "halstream" and first in _DIALECTS:
+                    found.add(first)
+        return frozenset(found)
+
+    def statement(self, line: int) -> Statement | None:
+        """Return the innermost statement at a line, None if there is none or more than one."""
+        if line not in self._statements:
+            self._statements[line] = self._innermost(line) if self.tree else None
+        return self._statements[line]
+
+    def _innermost(self, line: int) -> Statement | None:
+        assert self.tree is not None
+        path: list[ast.stmt] = []
+        owner: ast.Module | ast.stmt = self.tree
+        while True:
+            there = self._at(owner, line)
+            if len(there) > 1:
+                return None  # several on one line: which of them is not known
+            if not there:
+                return Statement(self, path, line) if path else None
+            owner = there[0]
+            path.append(owner)
+
+    def _at(self, owner: ast.Module | ast.stmt, line: int) -> list[ast.stmt]:
+        """Return the statements directly in another one that cover a line."""
+        if id(owner) not in self._bodies:
+            body = _body(owner)
+            self._bodies[id(owner)] = [one.lineno for one in body], body
+        starts, body = self._bodies[id(owner)]
+        found = []
+        for place in range(bisect.bisect_right(starts, line) - 1, -1, -1):
+            if line > (body[place].end_lineno or body[place].lineno):
+                break  # those before end before it
+            found.append(body[place])
+        return found
+
+    def bound(self, scope: ast.Module | ast.stmt) -> set[str]:
+        """Return the names that are bound in the module or in a function."""
+        if id(scope) not in self._bound:
+            self._bound[id(scope)] = _bound(scope.body if isinstance(scope, ast.Module) else [scope])
+        return self._bound[id(scope)]
+
+
 def _parse(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
@@ -46,34 +112,52 @@ def _parse(text: str) -> ast.Module | None:
         return None
 
 
-def _tree(file: str) -> ast.Module | None:
+def _body(owner: ast.Module | ast.stmt) -> list[ast.stmt]:
+    """Return the statements directly in a module or in another statement, in the order of the source."""
+    body = [one for one in ast.iter_child_nodes(owner) if isinstance(one, ast.stmt)]
+    for handler in getattr(owner, "handlers", []):
+        body += handler.body
+    for case in getattr(owner, "cases", []):
+        body += case.body
+    return sorted(body, key=lambda one: one.lineno)
+
+
+@functools.lru_cache(maxsize=64)
+def _file_of(file: str) -> list[_File]:
+    """Return the place of what is known of a file."""
+    return []
+
+
+def _file(file: str) -> _File | None:
+    """Return a file's syntax, None if its source cannot be had."""
     lines = linecache.getlines(file)
-    return _parse("".join(lines)) if lines else None
+    if not lines:
+        return None
+    place = _file_of(file)
+    if not place or place[0].lines is not lines:
+        place[:] = [_File(lines)]
+    return place[0]
 
 
 def dialects(file: str) -> frozenset[str]:
     """Return the dialects of halstream that a file imports."""
-    tree = _tree(file)
-    found: set[str] = set()
-    for node in ast.walk(tree) if tree else ():
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            package, _, rest = name.partition(".")
-            first = rest.split(".")[0].removesuffix("x")  # cupyx is cupy's
-            if package == "halstream" and first in _DIALECTS:
-                found.add(first)
-    return frozenset(found)
+    found = _file(file)
+    return found.dialects if found else frozenset()
+
+
+def statement(file: str, line: int) -> Statement | None:
+    """Return the innermost statement at a line of a file, None if its source cannot be had."""
+    found = _file(file)
+    return found.statement(line) if found else None
 
 
 class Statement:
     """The innermost statement at a line, and what can be read off it."""
 
-    def __init__(self, tree: ast.Module, path: list[ast.stmt], line: int) -> None:
-        self._tree = tree
+    def __init__(self, file: _File, path: list[ast.stmt], line: int) -> None:
+        assert file.tree is not None
+        self._file = file
+        self._tree = file.tree
         self._path = path
         self._line = line
 
@@ -123,11 +207,8 @@ class Statement:
 
     def knows(self, name: str) -> bool:
         """Return whether a name is bound where the line is: in its functions or in the module."""
-        scopes: list[Sequence[ast.stmt]] = [
-            self._tree.body,
-            *([node] for node in self._path if isinstance(node, _FUNCTIONS)),
-        ]
-        return any(name in _bound(scope) for scope in scopes)
+        functions = (node for node in self._path if isinstance(node, _FUNCTIONS))
+        return any(name in self._file.bound(scope) for scope in (self._tree, *functions))
 
     def module(self, name: str) -> str:
         """Return what the file calls a module that it imports under another name, else its name."""
@@ -296,25 +377,3 @@ def _stream_names(tree: ast.Module) -> frozenset[str]:
                 targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
                 found.update(filter(None, (_tail(t) for t in targets)))
     return frozenset(found)
-
-
-def statement(file: str, line: int) -> Statement | None:
-    """Return the innermost statement at a line of a file, None if its source cannot be had."""
-    tree = _tree(file)
-    if tree is None:
-        return None
-    path: list[ast.stmt] = []
-    body: list[ast.stmt] = tree.body
-    while True:
-        there = [s for s in body if s.lineno <= line <= (s.end_lineno or s.lineno)]
-        if len(there) > 1:
-            return None  # several on one line: which of them is not known
-        if not there:
-            return Statement(tree, path, line) if path else None
-        here = there[0]
-        path.append(here)
-        body = [s for s in ast.iter_child_nodes(here) if isinstance(s, ast.stmt)]
-        for handler in getattr(here, "handlers", []):
-            body += handler.body
-        for case in getattr(here, "cases", []):
-            body += case.body

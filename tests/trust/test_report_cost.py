@@ -1,0 +1,74 @@
+"""What reports cost: work in proportion to the findings, and one report for what is seen again and again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+from sanitize_help import run
+
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
+
+HEAD = """
+import halstream as hs
+a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+"""
+
+
+def work(report: hs.Report) -> int:
+    """Return how many instructions Python executes to write a report."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        str(report)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_the_work_for_a_report_grows_with_the_number_of_findings(tmp_path: Path) -> None:
+    costs = []
+    for n in (30, 120):
+        lines = "".join(f"x{i} = hs.empty(8)\nx{i}.fill(1, a)\nx{i}.fill(2, b)\n" for i in range(n))
+        report = run(tmp_path / f"program{n}.py", HEAD + lines)
+        assert len(report) == n
+        assert f"`x{n - 1}`" in report.races[-1].text
+        costs.append(work(report))
+    assert costs[1] < 4.5 * costs[0], "four times as many findings take about four times the work"
+
+
+def test_two_thousand_findings_are_all_reported(tmp_path: Path) -> None:
+    lines = "".join("x = hs.empty(8)\nx.fill(1, a)\nx.fill(2, b)\n" for _ in range(2000))
+    report = run(tmp_path / "program.py", HEAD + lines)
+    assert len(report) == str(report).count("unordered access: two operations") == 2000
+
+
+def test_what_a_loop_repeats_is_one_report_with_a_count(tmp_path: Path) -> None:
+    loop = "x = hs.empty(8)\nfor _ in range(1000):\n    x.fill(1, a)\n    x.fill(2, b)\n"
+    report = run(tmp_path / "program.py", HEAD + loop)
+    assert [finding.pairs for finding in report] == [1999]
+    assert "  (seen 1,999 times with these stacks)" in str(report)
+
+
+def test_a_report_that_was_looked_at_counts_on() -> None:
+    a, b, x = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True), hs.empty(8, np.uint8)
+    with hs.sanitize(on="collect") as report, hs.sanitize(on="collect") as inner:
+        for _ in range(5):
+            x.fill(1, a)
+            x.fill(2, b)
+            assert len(inner) == 1
+    assert [finding.pairs for finding in inner] == [9]
+    assert not report
