@@ -1,10 +1,16 @@
 #include "allocator.h"
 
+#include "c10/core/AllocatorConfig.h"
+
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace halstream_torch {
 
@@ -25,6 +31,7 @@ struct Block {
   size_t requested;  // as the program asked
   DeviceIndex device;
   halstream_id stream;
+  bool counted = true;
 };
 
 struct DeviceMemory {
@@ -39,6 +46,7 @@ std::array<DeviceMemory, max_devices>& memory() {
 
 template <class Change>
 void each_counter(Block* block, Change change) {
+  if (!block->counted) return;
   auto& device = memory()[block->device];
   auto pool = static_cast<size_t>(block->bytes <= small_pool_limit ? StatType::SMALL_POOL : StatType::LARGE_POOL);
   std::lock_guard<std::mutex> lock(device.mutex);
@@ -86,6 +94,12 @@ std::string megabytes(uint64_t bytes) {
   return text;
 }
 
+// Called when memory is not there; never destroyed.
+std::vector<OutOfMemoryObserver>& observers() {
+  static auto* all = new std::vector<OutOfMemoryObserver>();
+  return *all;
+}
+
 [[noreturn]] void out_of_memory(size_t bytes, DeviceIndex device) {
   uint64_t available = 0, total = 0;
   core->device_memory(device, &available, &total);
@@ -96,6 +110,7 @@ std::string megabytes(uint64_t bytes) {
     of.stats.num_ooms++;
     allocated = of.stats.allocated_bytes[static_cast<size_t>(StatType::AGGREGATE)].current;
   }
+  for (const auto& observer : observers()) observer(device, bytes, total, available);
   TORCH_CHECK_WITH(
       OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ", megabytes(bytes), ". GPU ",
       static_cast<int>(device), " has a total capacity of ", megabytes(total), " of which ", megabytes(available),
@@ -116,8 +131,20 @@ bool over_fraction(size_t bytes, DeviceIndex device) {
   return allocated + static_cast<double>(bytes) > of.fraction * static_cast<double>(total);
 }
 
-Block* new_block(size_t requested, DeviceIndex device, halstream_id stream) {
-  size_t bytes = (requested + smallest_block - 1) / smallest_block * smallest_block;
+// Rounds as torch's allocator does: to 512 bytes, or to a part of a power of two (roundup_power2_divisions).
+size_t rounded(size_t requested) {
+  auto divisions = c10::CachingAllocator::AcceleratorAllocatorConfig::roundup_power2_divisions(requested);
+  size_t unit = smallest_block;
+  if (divisions > 1 && requested > smallest_block * divisions) {
+    size_t power = smallest_block;
+    while (power <= requested / 2) power *= 2;
+    unit = power / divisions;
+  }
+  return (requested + unit - 1) / unit * unit;
+}
+
+Block* new_block(size_t requested, DeviceIndex device, halstream_id stream, bool counted = true) {
+  size_t bytes = requested < most_bytes ? rounded(requested) : requested;
   TORCH_CHECK_WITH(
       OutOfMemoryError, requested < most_bytes && bytes >= requested,
       "CUDA out of memory. Tried to allocate more than 1EB memory.");
@@ -133,12 +160,13 @@ Block* new_block(size_t requested, DeviceIndex device, halstream_id stream) {
       auto& of = memory()[device];
       std::lock_guard<std::mutex> lock(of.mutex);
       of.stats.num_alloc_retries++;
+      of.stats.num_sync_all_streams++;
     }
     code = block_new(stream, bytes, &id, &address);
   }
   if (code == HALSTREAM_OUT_OF_MEMORY) out_of_memory(requested, device);
   check(code);
-  auto* block = new Block{id, reinterpret_cast<void*>(address), bytes, requested, device, stream};
+  auto* block = new Block{id, reinterpret_cast<void*>(address), bytes, requested, device, stream, counted};
   each_counter(block, [](auto& stat, size_t amount) { stat.increase(amount); });
   return block;
 }
@@ -160,7 +188,12 @@ class DeviceAllocator final : public c10::DeviceAllocator {
   }
   bool initialized() override { return core != nullptr; }
   void emptyCache(c10::MempoolId_t) override {
-    for (int i = 0; i < device_count(); i++) check(core->memory_empty_cache(i));
+    for (int i = 0; i < device_count(); i++) {
+      check(core->memory_empty_cache(i));
+      auto& of = memory()[i];
+      std::lock_guard<std::mutex> lock(of.mutex);
+      of.stats.num_sync_all_streams++;
+    }
   }
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override { record_stream(data, stream); }
 
@@ -207,6 +240,9 @@ class DeviceAllocator final : public c10::DeviceAllocator {
   }
 };
 
+// What torch.cuda.caching_allocator_enable says: memory that bypasses the cache is in no figure.
+std::atomic<bool> counting_raw{true};
+
 struct RawBlocks {
   std::mutex mutex;
   std::unordered_map<void*, Block*> blocks;
@@ -247,9 +283,29 @@ double memory_fraction(DeviceIndex device) {
   return of.fraction;
 }
 
+void set_counting_raw(bool on) { counting_raw = on; }
+bool counts_raw() { return counting_raw; }
+
+void observe_out_of_memory(OutOfMemoryObserver observer) { observers().push_back(std::move(observer)); }
+
+void use_memory_fraction_of_environment() {
+  static constexpr std::string_view key = "per_process_memory_fraction:";
+  for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
+    const char* value = std::getenv(name);
+    const char* found = value != nullptr ? std::strstr(value, key.data()) : nullptr;
+    if (found == nullptr) continue;
+    double fraction = std::strtod(found + key.size(), nullptr);
+    TORCH_CHECK(
+        fraction >= 0 && fraction <= 1, "per_process_memory_fraction is invalid, got ", fraction,
+        ": please set it within [0, 1]");
+    for (int i = 0; i < device_count(); i++) set_memory_fraction(static_cast<DeviceIndex>(i), fraction);
+    return;
+  }
+}
+
 void* raw_allocate(size_t bytes, DeviceIndex device, halstream_id stream) {
   if (bytes == 0) return nullptr;
-  auto* block = new_block(bytes, device, stream);
+  auto* block = new_block(bytes, device, stream, counting_raw);
   auto& all = raw_blocks();
   std::lock_guard<std::mutex> lock(all.mutex);
   all.blocks[block->address] = block;

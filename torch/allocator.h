@@ -5,6 +5,8 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <functional>
+
 namespace halstream_torch {
 
 // The allocator of the device type CUDA; never destroyed.
@@ -21,6 +23,17 @@ void record_stream(const c10::DataPtr& data, const c10::Stream& stream);
 // The share of a device's memory that this process may have.
 void set_memory_fraction(DeviceIndex device, double fraction);
 double memory_fraction(DeviceIndex device);
+
+// Sets it to what PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:... says.
+void use_memory_fraction_of_environment();
+
+// Takes the device, the bytes asked for, and the bytes that it has in all and free; called without a lock.
+using OutOfMemoryObserver = std::function<void(DeviceIndex, size_t, uint64_t, uint64_t)>;
+void observe_out_of_memory(OutOfMemoryObserver observer);
+
+// Whether raw_allocate counts in the figures.
+void set_counting_raw(bool on);
+bool counts_raw();
 
 // Memory for callers without a tensor (`torch.cuda.caching_allocator_alloc`).
 void* raw_allocate(size_t bytes, DeviceIndex device, halstream_id stream);

@@ -24,6 +24,12 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b) {
       a.sizes() == b.sizes() && a.strides() == b.strides() && a.is_non_overlapping_and_dense();
 }
 
+// The program's own memory can take part in stream order: it is pinned, and a copy needs no other layout of it. What
+// is converted meanwhile is converted on the device, as torch does for copies that do not block.
+bool in_order(const at::Tensor& host, const at::Tensor& other) {
+  return is_pinned(host.const_data_ptr()) && (host.is_contiguous() || same_layout(host, other));
+}
+
 class Copy {
  public:
   Copy(at::Tensor& destination, const at::Tensor& source)
@@ -78,14 +84,14 @@ void Copy::to_device(bool non_blocking) {
     run_and_wait(stream, *blocking, ranges_, site());
     return;
   }
-  if (same_layout(destination_, source_) && is_pinned(source_.const_data_ptr())) {
+  if (in_order(source_, destination_)) {
     read(source_);
     enqueue(stream, task(to, cpu_alias(source_)), ranges_, site());
     record_pinned(source_.storage().data_ptr(), stream);
     return;
   }
-  // Pageable memory is staged before the call returns, and a conversion is made on the host first: the program
-  // may change the source afterwards.
+  // Pageable memory is staged before the call returns, and so is memory of another layout: the program may change
+  // the source afterwards.
   if (listening_) {
     Ranges host;
     add_ranges(host, source_, HALSTREAM_READ);
@@ -101,7 +107,7 @@ void Copy::to_host(bool non_blocking) {
   auto stream = current_stream(source_.device().index());
   read(source_);
   write(destination_);
-  if (non_blocking && same_layout(destination_, source_) && is_pinned(destination_.const_data_ptr())) {
+  if (non_blocking && in_order(destination_, source_)) {
     enqueue(stream, task(cpu_alias(destination_), cpu_alias(source_)), ranges_, site());
     record_pinned(destination_.storage().data_ptr(), stream);
     return;

@@ -15,8 +15,8 @@ static std::atomic<bool> process_is_ending{false};
 bool finished() noexcept { return process_is_ending.load(std::memory_order_acquire); }
 void finish() noexcept { process_is_ending.store(true, std::memory_order_release); }
 
-// cudaErrorLaunchFailure: what a fault inside a kernel gives; the context of the process survives here.
-static constexpr int32_t launch_failure = 719;
+// cudaErrorAssert: what a CUDA kernel gives that finds wrong values; the context of the process survives here.
+static constexpr int32_t device_side_assert = 710;
 
 void raise_error(int code) {
   const char* text = core->error_text();
@@ -24,8 +24,8 @@ void raise_error(int code) {
   switch (code) {
     case HALSTREAM_FUNCTION_FAILED:
       throw c10::AcceleratorError(
-          {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, launch_failure,
-          "CUDA error: " + words +
+          {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, device_side_assert,
+          "CUDA error: device-side assert triggered: " + words +
               "\nCUDA kernel errors might be asynchronously reported at some other API call, "
               "so the stacktrace below might be incorrect.\n");
     case HALSTREAM_OUT_OF_MEMORY:

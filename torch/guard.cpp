@@ -32,10 +32,12 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
   c10::DeviceIndex deviceCount() const noexcept override { return device_count(); }
 
   Stream getStream(Device device) const override {
-    auto index = resolve_device(device.index());
+    auto index = resolve_device_of_stream(device.index());
     return stream_of(index, current_stream_id(index));
   }
-  Stream getDefaultStream(Device device) const override { return stream_of(resolve_device(device.index()), 0); }
+  Stream getDefaultStream(Device device) const override {
+    return stream_of(resolve_device_of_stream(device.index()), 0);
+  }
   Stream getStreamFromGlobalPool(Device device, bool high_priority) const override {
     return getNewStream(device, high_priority ? -1 : 0);
   }

@@ -124,7 +124,14 @@ void Call::check_devices() const {
   }
 }
 
+// A CUDA kernel looks at the value only; how many there are is known at the call.
+static void check_one_value(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
+  TORCH_CHECK(tensor.numel() < 2, "Boolean value of Tensor with more than one value is ambiguous");
+}
+
 void Call::find_metadata() {
+  if (op_.takes_one_value) check_one_value(arguments_[0].toTensor());
   static const auto unknown = [] {
     auto none = std::make_shared<Metadata>();
     none->known = false;

@@ -181,6 +181,27 @@ static void raise_error_of_kernel(const Operator& op, c10::ArrayRef<c10::IValue>
   }
 }
 
+// Meta kernels accept floating-point tensors of different types where the kernels of CUDA and of the CPU refuse.
+static bool mixes_types(const Operator& op, c10::ArrayRef<c10::IValue> arguments) {
+  if (op.pointwise) return false;
+  auto first = c10::ScalarType::Undefined;
+  bool mixed = false;
+  auto look = [&](const c10::IValue& value) {
+    if (!value.isTensor() || !value.toTensor().defined() || !value.toTensor().is_floating_point()) return;
+    auto type = value.toTensor().scalar_type();
+    mixed = mixed || first != c10::ScalarType::Undefined && first != type;
+    first = type;
+  };
+  for (const auto& value : arguments) {
+    if (value.isList()) {
+      for (const auto& item : value.toListRef()) look(item);
+    } else {
+      look(value);
+    }
+  }
+  return mixed;
+}
+
 std::shared_ptr<const Metadata> infer(const Operator& op, c10::ArrayRef<c10::IValue> arguments) {
   auto metadata = std::make_shared<Metadata>();
   Stack stack;
@@ -207,7 +228,7 @@ std::shared_ptr<const Metadata> infer(const Operator& op, c10::ArrayRef<c10::IVa
     metadata->known = false;
     metadata->raised = true;
   }
-  if (metadata->raised) raise_error_of_kernel(op, arguments);
+  if (metadata->raised || mixes_types(op, arguments)) raise_error_of_kernel(op, arguments);
   if (!metadata->known) {
     metadata->outputs.clear();
     metadata->lengths.clear();

@@ -49,6 +49,7 @@ PyObject* install(PyObject*, PyObject* capsule) {
     prepare_streams();
     prepare_generators();
     install_device_allocator();
+    use_memory_fraction_of_environment();
     install_device_guard();
     install_hooks();
     install_reducer_timer();

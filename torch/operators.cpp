@@ -118,6 +118,7 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
   needs_values = !only_tensors || handle.hasTag(at::Tag::dynamic_output_shape) ||
       handle.hasTag(at::Tag::data_dependent_output);
   indexes = name.find("index") != std::string::npos;
+  takes_one_value = name == "aten::_assert_async";
   lengths_on_host = name == "aten::_pack_padded_sequence";
   needs_values = needs_values || lengths_on_host;
   shapes_from_cpu = name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only";

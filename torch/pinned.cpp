@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -13,6 +14,34 @@
 namespace halstream_torch {
 
 namespace {
+
+struct Figures {
+  std::mutex mutex;
+  PinnedFigures all;
+};
+// Never destroyed: blocks may be freed while the process ends.
+Figures& figures() {
+  static auto* one = new Figures();
+  return *one;
+}
+
+int64_t microseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+}
+
+void count_use(size_t bytes) {
+  auto& one = figures();
+  std::lock_guard<std::mutex> lock(one.mutex);
+  one.all.requests.increase(1);
+  one.all.active_bytes.increase(bytes);
+}
+
+void count_end_of_use(size_t bytes) {
+  auto& one = figures();
+  std::lock_guard<std::mutex> lock(one.mutex);
+  one.all.requests.decrease(1);
+  one.all.active_bytes.decrease(bytes);
+}
 
 struct PinnedBlock {
   halstream_id id;
@@ -22,6 +51,18 @@ struct PinnedBlock {
   std::vector<halstream_id> streams;  // that work of the program used it on
   std::vector<halstream_id> events;   // behind that work, once the program has freed it
 };
+
+void return_block(PinnedBlock* block) {
+  auto start = std::chrono::steady_clock::now();
+  core->block_free(block->id);
+  auto& one = figures();
+  std::lock_guard<std::mutex> lock(one.mutex);
+  one.all.allocations.decrease(1);
+  one.all.allocated_bytes.decrease(block->bytes);
+  one.all.freed++;
+  one.all.free_time.increase(microseconds_since(start));
+  delete block;
+}
 
 // Blocks are kept and given out again, as torch's own allocator does: the pages of a large one are back from the
 // system already. One that streams use is given out when events behind their work are done.
@@ -63,6 +104,7 @@ class PinnedCache {
     block->streams.clear();
     std::lock_guard<std::mutex> lock(mutex_);
     if (block->events.empty()) {
+      count_end_of_use(block->bytes);
       idle_[block->bytes].push_back(block);
     } else {
       freed_.push_back(block);
@@ -79,10 +121,7 @@ class PinnedCache {
       idle.swap(idle_);
     }
     for (auto& [bytes, blocks] : idle) {
-      for (auto* block : blocks) {
-        core->block_free(block->id);
-        delete block;
-      }
+      for (auto* block : blocks) return_block(block);
     }
   }
 
@@ -103,6 +142,7 @@ class PinnedCache {
       });
       if (done) {
         close_events(block);
+        count_end_of_use(block->bytes);
         idle_[block->bytes].push_back(block);
       } else {
         freed_[left++] = block;
@@ -130,12 +170,14 @@ PinnedCache& cache() {
 
 void free_pinned(void* context) {
   auto* block = static_cast<PinnedBlock*>(context);
-  if (!finished()) {
-    // What listens follows each block from its allocation to its end.
-    if (core->listening() == 0 && cache().keep(block)) return;
-    core->block_free(block->id);
+  if (finished()) {
+    delete block;
+    return;
   }
-  delete block;
+  // What listens follows each block from its allocation to its end.
+  if (core->listening() == 0 && cache().keep(block)) return;
+  count_end_of_use(block->bytes);
+  return_block(block);
 }
 
 size_t rounded(size_t bytes) {
@@ -145,6 +187,7 @@ size_t rounded(size_t bytes) {
 }
 
 PinnedBlock* new_block(size_t bytes) {
+  auto start = std::chrono::steady_clock::now();
   halstream_id id = 0;
   uint64_t address = 0;
   int code = core->block_new_host(bytes, &id, &address);
@@ -153,6 +196,14 @@ PinnedBlock* new_block(size_t bytes) {
     code = core->block_new_host(bytes, &id, &address);
   }
   check(code);
+  {
+    auto& one = figures();
+    std::lock_guard<std::mutex> lock(one.mutex);
+    one.all.allocations.increase(1);
+    one.all.allocated_bytes.increase(bytes);
+    one.all.allocated++;
+    one.all.allocation_time.increase(microseconds_since(start));
+  }
   return new PinnedBlock{id, reinterpret_cast<void*>(address), bytes, core->generation(), {}, {}};
 }
 
@@ -186,6 +237,7 @@ class PinnedAllocator final : public c10::Allocator {
       block = cache().take(rounded(bytes));
       if (block == nullptr) block = new_block(rounded(bytes));
     }
+    count_use(block->bytes);
     return {block->address, block, &free_pinned, cpu};
   }
   void copy_data(void* destination, const void* source, std::size_t bytes) const override {
@@ -198,6 +250,28 @@ class PinnedAllocator final : public c10::Allocator {
 c10::Allocator& pinned_allocator() {
   static auto* allocator = new PinnedAllocator();
   return *allocator;
+}
+
+void empty_pinned_cache() { cache().empty(); }
+
+PinnedFigures pinned_figures() {
+  auto& one = figures();
+  std::lock_guard<std::mutex> lock(one.mutex);
+  return one.all;
+}
+
+void reset_pinned_figures(bool accumulated, bool peaks) {
+  auto& one = figures();
+  std::lock_guard<std::mutex> lock(one.mutex);
+  auto reset = [&](auto& stat) {
+    if (accumulated) stat.reset_accumulated();
+    if (peaks) stat.reset_peak();
+  };
+  for (auto* stat : {&one.all.allocations, &one.all.allocated_bytes, &one.all.requests, &one.all.active_bytes}) {
+    reset(*stat);
+  }
+  for (auto* stat : {&one.all.allocation_time, &one.all.free_time}) reset(*stat);
+  if (accumulated) one.all.allocated = one.all.freed = 0;
 }
 
 bool is_pinned(const void* address) {

@@ -5,6 +5,7 @@
 #include "tensors.h"
 
 #include "ATen/native/transformers/attention.h"
+#include "ATen/ops/convolution.h"
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/DefaultDtype.h>
@@ -81,6 +82,21 @@ int64_t fused_sdp_choice(
   return 0;
 }
 
+// cuDNN's convolutions as torch's own: `benchmark`, `deterministic` and `allow_tf32` choose among cuDNN's algorithms.
+at::Tensor cudnn_convolution(
+    const at::Tensor& self, const at::Tensor& weight, c10::SymIntArrayRef padding, c10::SymIntArrayRef stride,
+    c10::SymIntArrayRef dilation, c10::SymInt groups, bool, bool, bool) {
+  c10::SmallVector<c10::SymInt, 3> none(padding.size(), 0);
+  return at::convolution_symint(self, weight, {}, stride, padding, dilation, false, none, std::move(groups));
+}
+
+at::Tensor cudnn_convolution_transpose(
+    const at::Tensor& self, const at::Tensor& weight, c10::SymIntArrayRef padding, c10::SymIntArrayRef output_padding,
+    c10::SymIntArrayRef stride, c10::SymIntArrayRef dilation, c10::SymInt groups, bool, bool, bool) {
+  return at::convolution_symint(
+      self, weight, {}, stride, padding, dilation, true, output_padding, std::move(groups));
+}
+
 }  // namespace
 
 size_t install_special_kernels() {
@@ -96,7 +112,9 @@ size_t install_special_kernels() {
   library->impl("record_stream", TORCH_FN(record_stream_of));
   library->impl("copy_", TORCH_FN(copy_));
   library->impl("_fused_sdp_choice", TORCH_FN(fused_sdp_choice));
-  return 8;
+  library->impl("cudnn_convolution", TORCH_FN(cudnn_convolution));
+  library->impl("cudnn_convolution_transpose", TORCH_FN(cudnn_convolution_transpose));
+  return 10;
 }
 
 }  // namespace halstream_torch

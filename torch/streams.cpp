@@ -74,6 +74,13 @@ DeviceIndex resolve_device(DeviceIndex index) {
   return index;
 }
 
+DeviceIndex resolve_device_of_stream(DeviceIndex index) {
+  TORCH_CHECK(
+      index < devices, "Device index value ", static_cast<int>(index), " is out of index range [0, ",
+      static_cast<int>(devices), ")");
+  return index < 0 ? thread_device : index;
+}
+
 halstream_id default_stream(DeviceIndex device) { return default_streams[device]; }
 c10::StreamId current_stream_id(DeviceIndex device) { return thread_streams[device]; }
 halstream_id current_stream(DeviceIndex device) {

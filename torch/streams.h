@@ -22,6 +22,8 @@ DeviceIndex exchange_device(DeviceIndex device);
 void set_device_unchecked(DeviceIndex device) noexcept;
 // `index` itself, or the current device for a negative one.
 DeviceIndex resolve_device(DeviceIndex index);
+// As `resolve_device`, with torch's text of a question for a stream.
+DeviceIndex resolve_device_of_stream(DeviceIndex index);
 
 // torch's id of a stream is 0 for a device's default stream, else the runtime's id.
 halstream_id runtime_stream(const c10::Stream& stream);

@@ -1,6 +1,7 @@
 // Functions with the names, arguments and results of those in torch._C, which Python sets in their place.
 #include "allocator.h"
 #include "counters.h"
+#include "pinned.h"
 #include "python_functions.h"
 
 #include <c10/util/Exception.h>
@@ -104,6 +105,62 @@ PyObject* stat_dict(const c10::CachingAllocator::Stat& stat) {
       "{s:L,s:L,s:L,s:L}", "current", static_cast<long long>(stat.current), "peak", static_cast<long long>(stat.peak),
       "allocated", static_cast<long long>(stat.allocated), "freed", static_cast<long long>(stat.freed));
 }
+
+PyObject* duration_dict(const c10::CachingAllocator::DurationStat& stat) {
+  return Py_BuildValue(
+      "{s:L,s:L,s:L,s:L,s:d}", "total", static_cast<long long>(stat.total), "max", static_cast<long long>(stat.max),
+      "min", static_cast<long long>(stat.min), "count", static_cast<long long>(stat.count), "avg",
+      stat.count == 0 ? 0. : static_cast<double>(stat.total) / static_cast<double>(stat.count));
+}
+
+PyObject* host_memory_stats(PyObject*, PyObject*) {
+  return guarded([&] {
+    auto all = pinned_figures();
+    return Py_BuildValue(
+        "{s:N,s:N,s:N,s:N,s:N,s:N,s:L,s:L}", "allocations", stat_dict(all.allocations), "allocated_bytes",
+        stat_dict(all.allocated_bytes), "active_requests", stat_dict(all.requests), "active_bytes",
+        stat_dict(all.active_bytes), "host_alloc_time", duration_dict(all.allocation_time), "host_free_time",
+        duration_dict(all.free_time), "num_host_alloc", static_cast<long long>(all.allocated), "num_host_free",
+        static_cast<long long>(all.freed));
+  });
+}
+
+template <bool accumulated>
+PyObject* reset_host(PyObject*, PyObject*) {
+  reset_pinned_figures(accumulated, !accumulated);
+  Py_RETURN_NONE;
+}
+
+PyObject* empty_host_cache(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    empty_pinned_cache();
+    Py_RETURN_NONE;
+  });
+}
+
+// Kept until the process ends, as torch keeps it.
+PyObject* attach_observer(PyObject*, PyObject* observer) {
+  Py_INCREF(observer);
+  observe_out_of_memory([observer](DeviceIndex device, size_t bytes, uint64_t total, uint64_t available) {
+    auto state = PyGILState_Ensure();
+    PyObject* result = PyObject_CallFunction(
+        observer, "iKKK", static_cast<int>(device), static_cast<unsigned long long>(bytes),
+        static_cast<unsigned long long>(total), static_cast<unsigned long long>(available));
+    if (result == nullptr) PyErr_WriteUnraisable(observer);
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+  });
+  Py_RETURN_NONE;
+}
+
+PyObject* enable_cache(PyObject*, PyObject* on) {
+  int value = PyObject_IsTrue(on);
+  if (value < 0) return nullptr;
+  set_counting_raw(value != 0);
+  Py_RETURN_NONE;
+}
+
+PyObject* cache_enabled(PyObject*, PyObject*) { return PyBool_FromLong(counts_raw()); }
 
 PyObject* stat_array(const c10::CachingAllocator::StatArray& array) {
   return Py_BuildValue(
@@ -245,6 +302,14 @@ PyMethodDef torch_c_functions[] = {
     {"_cuda_getAllocatorBackend", get_allocator_backend, METH_NOARGS, nullptr},
     {"_cuda_cudaCachingAllocator_raw_alloc", raw_alloc, METH_VARARGS, nullptr},
     {"_cuda_cudaCachingAllocator_raw_delete", raw_delete, METH_O, nullptr},
+    {"_cuda_cudaCachingAllocator_enable", enable_cache, METH_O, nullptr},
+    {"_cuda_cudaCachingAllocator_is_enabled", cache_enabled, METH_NOARGS, nullptr},
+    {"_cuda_attach_out_of_memory_observer", attach_observer, METH_O, nullptr},
+    {"_cuda_hostMemoryStats", host_memory_stats, METH_NOARGS, nullptr},
+    {"_cuda_resetAccumulatedHostMemoryStats", reset_host<true>, METH_NOARGS, nullptr},
+    {"_cuda_resetPeakHostMemoryStats", reset_host<false>, METH_NOARGS, nullptr},
+    {"_host_emptyCache", empty_host_cache, METH_NOARGS, nullptr},
+    {"_accelerator_emptyHostCache", empty_host_cache, METH_NOARGS, nullptr},
     {"_cuda_set_sync_debug_mode", set_debug_mode, METH_O, nullptr},
     {"_cuda_get_sync_debug_mode", get_debug_mode, METH_NOARGS, nullptr},
     {"_cuda_sleep", sleep_cycles, METH_O, nullptr},

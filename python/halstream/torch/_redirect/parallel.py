@@ -16,15 +16,25 @@ def patch(torch: Any, patches: Patches) -> None:
     def on(device: int) -> Any:
         return torch.device("cpu") if device < 0 else torch.device("cuda", device)
 
+    def check_output(out: Any, index: int) -> None:
+        if not out.is_cuda:
+            raise RuntimeError(
+                f"Expected all output tensors to be CUDA tensors, but output tensor at index {index} has device "
+                f"'{out.device}'"
+            )
+
     def broadcast(tensor: Any, devices: Sequence[int]) -> list[Any]:
         return [tensor if on(i) == tensor.device else tensor.to(on(i), non_blocking=True) for i in devices]
 
     def broadcast_out(tensor: Any, outs: Sequence[Any]) -> list[Any]:
-        for out in outs:
-            if not (out.is_cuda and out.numel() == tensor.numel()):
+        for i, out in enumerate(outs):
+            check_output(out, i)
+            if out.shape != tensor.shape:
                 raise RuntimeError(
-                    f"Expected all output tensors to be CUDA tensors of the size of the source, got {out.device}"
+                    "Expected all output tensors to have same shape as the source tensor "
+                    f"{list(tensor.shape)}, but output tensor at index {i} has shape {list(out.shape)}"
                 )
+        for out in outs:
             out.copy_(tensor, non_blocking=True)
         return list(outs)
 
@@ -37,6 +47,13 @@ def patch(torch: Any, patches: Patches) -> None:
         return list(given) if given else [None] * len(devices)
 
     def scatter(tensor: Any, devices: Sequence[int], sizes: Any = None, dim: int = 0, given: Any = None) -> list[Any]:
+        if not devices:
+            raise RuntimeError("Expected at least one device to scatter to")
+        if sizes and len(sizes) != len(devices):
+            raise RuntimeError(
+                "Expected devices and chunk_sizes to be of same length, but got len(devices) = "
+                f"{len(devices)} and len(chunk_sizes) = {len(sizes)}"
+            )
         chunks = tensor.split(list(sizes), dim) if sizes else tensor.chunk(len(devices), dim)
         parts = []
         for chunk, device, stream in zip(chunks, devices, streams(given, devices), strict=False):
@@ -45,17 +62,62 @@ def patch(torch: Any, patches: Patches) -> None:
         return parts
 
     def scatter_out(tensor: Any, outs: Sequence[Any], dim: int = 0, given: Any = None) -> list[Any]:
+        if not outs:
+            raise RuntimeError("Expected at least one output tensor to scatter to")
+        dim %= tensor.dim()
+        for i, out in enumerate(outs):
+            check_output(out, i)
+            others = [out.shape[d] if d == dim else size for d, size in enumerate(tensor.shape)]
+            if list(out.shape) != others:
+                raise RuntimeError(
+                    f"Output tensor at index {i} has incorrect shape: {list(out.shape)}, expected {others} but for "
+                    f"dimension {dim}"
+                )
         sizes = [out.size(dim) for out in outs]
+        if sum(sizes) != tensor.size(dim):
+            raise RuntimeError(
+                f"Total size for output tensors along scatter dim {dim} does not match the source tensor size at dim "
+                f"{dim}. Expected {tensor.size(dim)}, but got total size {sum(sizes)}"
+            )
         for out, chunk, stream in zip(outs, tensor.split(sizes, dim), streams(given, outs), strict=True):
             with torch.cuda.device(out.device), torch.cuda.stream(stream):
                 out.copy_(chunk, non_blocking=True)
         return list(outs)
 
+    def check_inputs(tensors: Sequence[Any], dim: int) -> list[int]:
+        if not tensors:
+            raise RuntimeError("Expected at least one tensor to gather from")
+        total = list(tensors[0].shape)
+        for i, tensor in enumerate(tensors):
+            if not tensor.is_cuda:
+                raise RuntimeError(
+                    "Expected all input tensors to be CUDA tensors, but tensor at index "
+                    f"{i} has device '{tensor.device}'"
+                )
+            if tensor.dim() != len(total):
+                raise RuntimeError(
+                    "Expected all input tensors to have the same number of dimensions, but tensor at index "
+                    f"{i} has {tensor.dim()} dimensions, (expected {len(total)})"
+                )
+            shape = list(tensor.shape)
+            expected = [shape[d] if d == dim % len(total) else size for d, size in enumerate(total)]
+            if shape != expected:
+                raise RuntimeError(
+                    f"Input tensor at index {i} has invalid shape {shape}, but expected {expected} except for "
+                    f"dimension {dim}"
+                )
+        total[dim] = sum(tensor.shape[dim] for tensor in tensors)
+        return total
+
     def gather(tensors: Sequence[Any], dim: int = 0, device: int | None = None) -> Any:
+        check_inputs(tensors, dim)
         target = torch.device("cuda") if device is None else on(device)
         return torch.cat([tensor.to(target, non_blocking=target.type == "cuda") for tensor in tensors], dim)
 
     def gather_out(tensors: Sequence[Any], out: Any, dim: int = 0) -> Any:
+        total = check_inputs(tensors, dim)
+        if list(out.shape) != total:
+            raise RuntimeError(f"Expected out tensor to have shape {total}, but got {list(out.shape)}")
         return out.copy_(torch.cat([tensor.to(out.device) for tensor in tensors], dim))
 
     for name, function in {

@@ -27,7 +27,7 @@ class DeviceProperties:
 
     __module__ = "torch._C"
 
-    def __init__(self, name: str, total_memory: int, processors: int, identity: str, ordinal: int) -> None:
+    def __init__(self, name: str, total_memory: int, processors: int, identity: uuid.UUID, ordinal: int) -> None:
         self.name = name
         self.major, self.minor = capability()
         self.total_memory = total_memory
@@ -62,5 +62,5 @@ def properties(module: Any, ordinal: int) -> DeviceProperties:
     """Return the properties of a device."""
     _, total = module.mem_get_info(ordinal)
     processors = int(_interop.device_facts(ordinal)["multi_processor_count"])
-    identity = str(uuid.uuid5(uuid.NAMESPACE_OID, f"halstream/{ordinal}"))
+    identity = uuid.uuid5(uuid.NAMESPACE_OID, f"halstream/{ordinal}")
     return DeviceProperties(module.device_name(ordinal), total, processors, identity, ordinal)

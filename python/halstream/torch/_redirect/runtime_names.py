@@ -6,13 +6,15 @@ driver of a real GPU with addresses that are not the GPU's.
 
 from __future__ import annotations
 
+import ctypes
 import enum
+import functools
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from ..._core import _interop
 from ..._traces import annotations as _annotations
-from ..cuda._stats import complete, host_stats
+from ..cuda._stats import complete
 from .classes import bases
 from .errors import NotBuiltError
 from .patches import Patches
@@ -78,10 +80,11 @@ def _refusal(name: str) -> Any:
 def _functions(torch: Any, module: Any) -> dict[str, Any]:
     """Return the functions that the module leaves to Python."""
     debug_mode = 0
+    known = functools.cache(functools.partial(properties, module))
 
     def initialise() -> None:
         torch.cuda.default_generators = tuple(module.default_generator(i) for i in range(module._cuda_getDeviceCount()))
-        torch.cuda._get_device_properties = lambda ordinal: properties(module, ordinal)
+        torch.cuda._get_device_properties = known
 
     def set_debug_mode(mode: int) -> None:
         nonlocal debug_mode
@@ -97,13 +100,8 @@ def _functions(torch: Any, module: Any) -> dict[str, Any]:
         "_cuda_hasPrimaryContext": lambda device: True,
         "_cuda_ipc_collect": lambda: None,
         "_cuda_getAllocatorBackend": lambda: "native",
-        "_cuda_cudaCachingAllocator_is_enabled": lambda: True,
-        "_cuda_cudaCachingAllocator_enable": lambda value: None,
         "_cuda_get_sync_debug_mode": lambda: debug_mode,
         "_cuda_set_sync_debug_mode": set_debug_mode,
-        "_cuda_hostMemoryStats": host_stats,
-        "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
-        "_cuda_resetPeakHostMemoryStats": lambda: None,
         "_cuda_memorySnapshot": lambda *args: snapshot(module),
         "_cuda_isHistoryEnabled": lambda: False,
         "_cuda_record_memory_history": lambda *args, **kwargs: None,
@@ -115,7 +113,6 @@ def _functions(torch: Any, module: Any) -> dict[str, Any]:
         "_cuda_setCublasLtWorkspaceSize": lambda size: None,
         "_cuda_resetCublasWorkspaceSize": lambda: None,
         "_cuda_resetCublasLtWorkspaceSize": lambda: None,
-        "_cuda_attach_out_of_memory_observer": lambda observer: None,
     }
 
 
@@ -125,13 +122,14 @@ class cudaError(enum.IntEnum):
     success = 0
     invalidValue = 1
     memoryAllocation = 2
+    invalidResourceHandle = 400
     notReady = 600
     hostMemoryAlreadyRegistered = 712
     hostMemoryNotRegistered = 713
 
 
 _ERRORS = {
-    0: "no error", 1: "invalid argument", 2: "out of memory", 600: "device not ready",
+    0: "no error", 1: "invalid argument", 2: "out of memory", 400: "invalid resource handle", 600: "device not ready",
     712: "part or all of the requested memory range is already mapped",
     713: "pointer does not correspond to a registered memory region",
 }  # fmt: skip
@@ -140,12 +138,24 @@ _ERRORS = {
 def _runtime(torch: Any, module: Any) -> SimpleNamespace:
     """Return what torch.cuda.cudart() gives."""
 
+    created: dict[int, Any] = {}
+
     def unregister(address: int) -> cudaError:
         return cudaError.success if module.host_unregister(address) else cudaError.hostMemoryNotRegistered
 
     def register(address: int, size: int, flags: int = 0) -> cudaError:
         torch.empty(1).pin_memory()  # before the first pinned tensor of torch none counts as pinned
         return cudaError.success if module.host_register(address, size) else cudaError.hostMemoryAlreadyRegistered
+
+    def create_stream(place: int) -> cudaError:
+        made = torch.cuda.Stream()
+        created[made.cuda_stream] = made
+        ctypes.c_uint64.from_address(place).value = made.cuda_stream
+        return cudaError.success
+
+    def destroy_stream(handle: int) -> cudaError:
+        # Streams come from the pool of torch, whose streams live as long as the process.
+        return cudaError.success if created.pop(handle, None) else cudaError.invalidResourceHandle
 
     def profiler() -> cudaError:
         return cudaError.success
@@ -158,6 +168,6 @@ def _runtime(torch: Any, module: Any) -> SimpleNamespace:
         cudaHostUnregister=unregister,
         cudaProfilerStart=profiler,
         cudaProfilerStop=profiler,
-        cudaStreamCreate=_refusal("cudart().cudaStreamCreate"),
-        cudaStreamDestroy=_refusal("cudart().cudaStreamDestroy"),
+        cudaStreamCreate=create_stream,
+        cudaStreamDestroy=destroy_stream,
     )
