@@ -7,7 +7,7 @@ import (
 // Log collects operations. It costs less than a listener that stores them: it keeps
 // few fields of each, in pieces that are never copied.
 type Log struct {
-	mu   sync.Mutex
+	mu   *sync.Mutex // the notifier's
 	full [][]Logged
 	last []Logged
 	stop func()
@@ -47,15 +47,16 @@ func (e *Logged) Operation() Operation {
 	return o
 }
 
-// logPieceSize is the number of operations in one piece.
-const logPieceSize = 512
+// logPieceSize is the number of operations in one piece: few enough for the allocator
+// to take its memory from a list, since a lock is held meanwhile.
+const logPieceSize = 256
 
 // Log begins to collect operations, with their times if times is set. The program
 // ends the log with Stop.
 //
 // Contract: O1, O5.
 func (rt *Runtime) Log(times bool) *Log {
-	g := &Log{}
+	g := &Log{mu: &rt.listeners.notifier.mu}
 	if times {
 		g.clock = rt.Now
 	}
@@ -76,13 +77,12 @@ func (rt *Runtime) Log(times bool) *Log {
 	return g
 }
 
-// add appends an operation.
+// add appends an operation. The caller holds mu.
 func (g *Log) add(o *Operation) {
 	var when int64
 	if g.clock != nil {
 		when = o.time
 	}
-	g.mu.Lock()
 	if len(g.last) == cap(g.last) {
 		if len(g.last) > 0 {
 			g.full = append(g.full, g.last)
@@ -94,7 +94,6 @@ func (g *Log) add(o *Operation) {
 	if len(o.Reads)+len(o.Writes) > 0 {
 		g.last[len(g.last)-1].accesses = &[2][]Range{o.Reads, o.Writes}
 	}
-	g.mu.Unlock()
 }
 
 // Take returns the operations collected since the last call, in pieces.

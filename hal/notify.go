@@ -10,15 +10,19 @@ import (
 //
 // An operation is announced before the backend gets it, complete except for its
 // sequence number. The backend sequences it, under its own lock, when its place on
-// the stream is final. From then on any thread may deliver it. One thread at a time
-// delivers, with no lock held; the others add to the list it works on. So a thread
-// that is delayed between two of these steps delays no other one.
+// the stream is final. There logs get it, and from then on any thread may deliver it
+// to the functions that listen. One thread at a time delivers, with no lock held; the
+// others add to the list it works on. So a thread that is delayed between two of these
+// steps delays no other one.
 type notifier struct {
 	mu        sync.Mutex // held for a few instructions only, never across a callback
-	announced []Operation
-	sequenced []Operation // to be delivered
-	spare     []Operation // the storage of the list delivered last
+	announced []*Operation
+	sequenced []*Operation // to be delivered
+	spare     []*Operation // the storage of the list delivered last
+	unused    []*Operation // delivered, to be used again
 	seq       uint64
+	logs      []*Log
+	functions bool // there are some to deliver to
 	// delivering is set while a thread delivers; that thread takes what is added to
 	// sequenced meanwhile.
 	delivering bool
@@ -28,10 +32,26 @@ type notifier struct {
 // that add more yield to the thread that delivers.
 const maxBacklog = 4096
 
+// maxUnused is the number of delivered operations that are kept to be used again.
+const maxUnused = 64
+
+// store returns a copy of o on the heap. The caller holds mu.
+func (n *notifier) store(o *Operation) *Operation {
+	last := len(n.unused) - 1
+	if last < 0 {
+		stored := *o
+		return &stored
+	}
+	stored := n.unused[last]
+	n.unused = n.unused[:last]
+	*stored = *o
+	return stored
+}
+
 // announce adds an operation that is about to be given to the backend.
-func (n *notifier) announce(o Operation) {
+func (n *notifier) announce(o *Operation) {
 	n.mu.Lock()
-	n.announced = append(n.announced, o)
+	n.announced = append(n.announced, n.store(o))
 	n.mu.Unlock()
 }
 
@@ -39,44 +59,74 @@ func (n *notifier) announce(o Operation) {
 // not announced it does nothing. Backends call it under their locks.
 func (n *notifier) sequence(id uint32) {
 	n.mu.Lock()
-	if o, ok := n.take(id); ok {
-		if e := o.Event; e != nil {
-			switch o.Kind {
-			case "record":
-				o.Version = e.version.Add(1)
-			case "wait", "reset":
-				o.Version = e.version.Load()
-			}
-		}
-		n.add(o)
+	if o := n.take(id); o != nil {
+		n.place(o)
 	}
 	n.mu.Unlock()
 }
 
-// take removes an announced operation. The search is short: each thread announces
-// at most one operation at a time.
-func (n *notifier) take(id uint32) (Operation, bool) {
-	for i := range n.announced {
-		if n.announced[i].ID == id {
-			o := n.announced[i]
+// take removes an announced operation, and returns nil if there is none of this id.
+// The search is short: each thread announces at most one operation at a time. The
+// caller holds mu.
+func (n *notifier) take(id uint32) *Operation {
+	for i, o := range n.announced {
+		if o.ID == id {
 			last := len(n.announced) - 1
 			n.announced[i] = n.announced[last]
-			n.announced[last] = Operation{}
+			n.announced[last] = nil
 			n.announced = n.announced[:last]
-			return o, true
+			return o
 		}
 	}
-	return Operation{}, false
+	return nil
 }
 
-// add appends an operation whose place is final to those to deliver. The caller
-// holds mu.
-func (n *notifier) add(o Operation) {
+// place gives an operation that was announced its version of the event and adds it.
+// The caller holds mu.
+func (n *notifier) place(o *Operation) {
+	if e := o.Event; e != nil {
+		switch o.Kind {
+		case "record":
+			o.Version = e.version.Add(1)
+		case "wait", "reset":
+			o.Version = e.version.Load()
+		}
+	}
+	n.add(o)
+}
+
+// add puts an operation whose place is final into the logs, and appends it to those
+// to deliver. The caller holds mu.
+func (n *notifier) add(o *Operation) {
 	if o.Seq == 0 {
 		n.seq++
 		o.Seq = n.seq
 	}
-	n.sequenced = append(n.sequenced, o)
+	if o.Kind != "" {
+		for _, g := range n.logs {
+			g.add(o)
+		}
+	}
+	if n.functions || o.afterNotify != nil {
+		n.sequenced = append(n.sequenced, o)
+	} else {
+		n.recycle(o)
+	}
+}
+
+// recycle keeps an operation's memory for the next one. The caller holds mu.
+func (n *notifier) recycle(o *Operation) {
+	if len(n.unused) < maxUnused {
+		*o = Operation{} // so that it keeps nothing alive
+		n.unused = append(n.unused, o)
+	}
+}
+
+// change replaces the set of listeners.
+func (n *notifier) change(a *listenerSet) {
+	n.mu.Lock()
+	n.logs, n.functions = a.logs, len(a.functions) > 0
+	n.mu.Unlock()
 }
 
 // number returns the next number in the order, for an operation that is added later.
@@ -87,24 +137,36 @@ func (n *notifier) number() uint64 {
 	return n.seq
 }
 
-// push adds an operation of the host, whose place in the order is this call.
-func (n *notifier) push(o Operation) {
+// push adds an operation of the host, whose place in the order is this call, and
+// delivers.
+func (n *notifier) push(o *Operation, notify func(*Operation)) {
 	n.mu.Lock()
-	n.add(o)
-	n.mu.Unlock()
+	n.add(n.store(o))
+	n.deliverLocked(notify)
 }
 
-// drop removes an announced operation that the backend refused.
-func (n *notifier) drop(id uint32) {
+// end delivers an announced operation, or drops it if the backend refused it.
+func (n *notifier) end(id uint32, refused bool, notify func(*Operation)) {
 	n.mu.Lock()
-	n.take(id)
-	n.mu.Unlock()
+	if o := n.take(id); o != nil { // nil if the backend has sequenced it
+		if refused {
+			n.recycle(o)
+		} else {
+			n.place(o)
+		}
+	}
+	n.deliverLocked(notify)
 }
 
 // deliver calls notify with each sequenced operation, in order. If another thread
 // does so already, that thread delivers these operations as well.
 func (n *notifier) deliver(notify func(*Operation)) {
 	n.mu.Lock()
+	n.deliverLocked(notify)
+}
+
+// deliverLocked is deliver for a caller that holds mu, which it unlocks.
+func (n *notifier) deliverLocked(notify func(*Operation)) {
 	if n.delivering {
 		// Bounded, since a listener on that thread may wait for this thread.
 		for tries := 0; len(n.sequenced) > maxBacklog && tries < 100; tries++ {
@@ -122,8 +184,11 @@ func (n *notifier) deliver(notify func(*Operation)) {
 		n.spare = nil
 		n.mu.Unlock()
 		n.call(list, notify)
-		clear(list)
 		n.mu.Lock()
+		for i, o := range list {
+			n.recycle(o)
+			list[i] = nil
+		}
 		if cap(list) <= maxBacklog {
 			n.spare = list[:0]
 		}
@@ -134,7 +199,7 @@ func (n *notifier) deliver(notify func(*Operation)) {
 
 // call notifies of a list of operations. If a listener panics, the rest of the list
 // is lost, but other threads can deliver afterwards.
-func (n *notifier) call(list []Operation, notify func(*Operation)) {
+func (n *notifier) call(list []*Operation, notify func(*Operation)) {
 	done := false
 	defer func() {
 		if !done {
@@ -143,8 +208,8 @@ func (n *notifier) call(list []Operation, notify func(*Operation)) {
 			n.mu.Unlock()
 		}
 	}()
-	for i := range list {
-		notify(&list[i])
+	for _, o := range list {
+		notify(o)
 	}
 	done = true
 }

@@ -116,10 +116,12 @@ func (l *listeners) change(f func(*listenerSet)) {
 	a.timed = slices.ContainsFunc(a.logs, func(g *Log) bool { return g.clock != nil })
 	if len(a.functions) == 0 && len(a.logs) == 0 {
 		l.current.Store(nil)
+		l.notifier.change(a)
 		l.words.And(^uint32(status.Listened))
 		return
 	}
 	l.words.Or(status.Listened) // before it is notified, so that no operation is missed
+	l.notifier.change(a)
 	l.current.Store(a)
 }
 
@@ -154,7 +156,7 @@ func (s *Stream) announce(o Operation) uint32 {
 	o.Stream = s
 	rt := s.dev.rt
 	rt.fillIn(&o)
-	rt.listeners.notifier.announce(o)
+	rt.listeners.notifier.announce(&o)
 	return o.ID
 }
 
@@ -166,24 +168,14 @@ func (s *Stream) notify(o Operation) uint32 {
 }
 
 // endAnnounce delivers an announced operation, or drops it if the backend refused it.
-func (l *listeners) endAnnounce(id uint32, err error) {
-	if err != nil {
-		l.notifier.drop(id)
-	} else {
-		l.notifier.sequence(id) // does nothing if the backend has called it
-	}
-	l.deliver()
-}
+func (l *listeners) endAnnounce(id uint32, err error) { l.notifier.end(id, err != nil, l.notify) }
 
 // deliver notifies the listeners of all operations that have their place in the order.
 func (l *listeners) deliver() { l.notifier.deliver(l.notify) }
 
-// notify passes an operation to every listener.
+// notify passes an operation to every function that listens.
 func (l *listeners) notify(o *Operation) {
 	if a := l.current.Load(); a != nil && o.Kind != "" {
-		for _, g := range a.logs {
-			g.add(o)
-		}
 		for _, f := range a.functions {
 			(*f)(*o)
 		}
@@ -196,8 +188,7 @@ func (l *listeners) notify(o *Operation) {
 // callInOrder calls f after the listeners were notified of all operations that
 // already have their place in the order.
 func (rt *Runtime) callInOrder(f func()) {
-	rt.listeners.notifier.push(Operation{afterNotify: f})
-	rt.listeners.deliver()
+	rt.listeners.notifier.push(&Operation{afterNotify: f}, rt.listeners.notify)
 }
 
 // number returns the next ID of an operation.
@@ -235,8 +226,7 @@ func (rt *Runtime) fillIn(o *Operation) {
 // notify notifies the listeners of an operation at once, and returns its ID.
 func (rt *Runtime) notify(o Operation) uint32 {
 	rt.fillIn(&o)
-	rt.listeners.notifier.push(o)
-	rt.listeners.deliver()
+	rt.listeners.notifier.push(&o, rt.listeners.notify)
 	return o.ID
 }
 

@@ -88,3 +88,17 @@ func BenchmarkHopsBehindAGate(b *testing.B) {
 	}
 	b.ReportMetric(float64(ran.Nanoseconds())/float64(b.N), "ns/run")
 }
+
+// BenchmarkNopLogged enqueues with a log that keeps every operation.
+func BenchmarkNopLogged(b *testing.B) {
+	s, _, _ := benchStreams(b)
+	log := s.Device().Runtime().Log(false)
+	b.Cleanup(log.Stop)
+	for i := 0; b.Loop(); i++ {
+		_ = s.Nop(nil)
+		if i%benchDrain == 0 {
+			_, _ = s.Synchronize(nil, driver.Forever)
+			log.Take()
+		}
+	}
+}

@@ -254,6 +254,7 @@ def test_methods_of_the_extension_are_documented_as_those_of_python() -> None:
         assert "Contract" in (inspect.getdoc(method) or "") or method is hs.Stream.call_checked
 
 
+@pytest.mark.needs("schedules")  # a driver says by itself when the urgent function may begin
 def test_H5_a_burst_gives_way_to_a_more_urgent_stream_where_no_thread_is_free(child: Child) -> None:
     done = child(
         """
