@@ -375,6 +375,14 @@ func (t *Thread) Retire() {
 	t.streams, t.ctx, t.current = nil, nil, nil
 }
 
+// Running returns the token of the host function that runs on t, 0 if none does.
+func (t *Thread) Running() uint64 {
+	if t == nil || !t.inFunction {
+		return 0
+	}
+	return t.running.token
+}
+
 // checkCaller rejects calls from inside a function on a stream (H3).
 func (t *Thread) checkCaller(op string) error {
 	if t != nil && t.inFunction {

@@ -231,6 +231,10 @@
 //     of what a function was given or can reach, that changed while it ran count as
 //     written by it, whoever wrote them for it, and are marked as observed. Above 8 MiB
 //     the largest blocks are left out, and that is counted.
+//   - V7: What a host thread does after it acquired an object of the program's language
+//     that orders threads (a lock, an event, a queue, a future, the end of a thread) comes
+//     after what was done before its release, also by a function on a stream. A thread
+//     comes after what was done before its start, and after nothing else.
 //   - V5: Work behind a wait for a value comes after what precedes the writes by
 //     streams that can have ended the wait.
 //   - V6: Where a function before the copy, which may have been pending at its call,

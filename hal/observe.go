@@ -185,6 +185,12 @@ func (l *listeners) notify(o *Operation) {
 	}
 }
 
+// AfterNotified calls f, soon and on any thread, after the listeners were notified of all
+// operations that already have their place in the order.
+//
+// Contract: V7.
+func (rt *Runtime) AfterNotified(f func()) { rt.callInOrder(f) }
+
 // callInOrder calls f after the listeners were notified of all operations that
 // already have their place in the order.
 func (rt *Runtime) callInOrder(f func()) {

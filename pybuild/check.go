@@ -115,6 +115,25 @@ func CheckForget(addr, n uint64) (zero int64, err error) {
 	return 0, nil
 }
 
+// CheckOrder says what the calling thread did with an object that orders threads, such as a
+// lock: 0 released it, 1 acquired it, 2 began behind it, 3 ended, 4 the object is gone.
+func CheckOrder(what int64, object uint64) (zero int64, err error) {
+	defer guard(&err)
+	if checking != nil && rt != nil {
+		checking.Order(caller(), order.HostOrder(what), object)
+	}
+	return 0, nil
+}
+
+// CheckThreads says that the beginning of threads is told by CheckOrder from now on.
+func CheckThreads() (zero int64, err error) {
+	defer guard(&err)
+	if checking != nil {
+		checking.ObserveThreads()
+	}
+	return 0, nil
+}
+
 // CheckMade returns where streams and live memory were made since the start: a list
 // of madeRecord.
 func CheckMade() (made string, err error) {

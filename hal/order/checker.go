@@ -36,6 +36,8 @@ type Checker struct {
 	held  int         // streams with operations that wait for a later record
 	work  []*timeline // such streams that may have become ready
 
+	host hostObjects
+
 	table   table
 	late    late
 	reports reports
@@ -136,10 +138,7 @@ func (c *Checker) Handle(op hal.Operation) {
 	}
 	t := c.thread(op.Thread)
 	t.clocks[timed] = c.called
-	if s := t.pendingSync; s != nil {
-		t.pendingSync = nil
-		c.synchronize(t, s, op.Seq, strict)
-	}
+	c.finishSync(t, op.Seq)
 	switch {
 	case op.Host:
 		c.handleHost(k, t, &op)
@@ -155,7 +154,7 @@ func (c *Checker) Handle(op hal.Operation) {
 		}
 	}
 	c.called = t.clocks[timed]
-	if len(c.threads) == 1 && c.held == 0 {
+	if len(c.threads) == 1 && len(c.host.begun) == 0 && c.held == 0 {
 		c.floor = t.clocks[strict]
 	}
 	c.mu.Unlock()

@@ -14,25 +14,37 @@
 // # What orders
 //
 //   - Work on one stream, and what one host thread does, in the order of the calls.
+//
 //   - An enqueued operation comes after everything that its calling thread's clock
 //     covers.
+//
 //   - A wait binds to the version of the event at its call (E3), or to the work
 //     enqueued so far on the other stream (S6). A wait for a Future event passes
 //     by the first record after the latest reset (A2); operations behind a wait whose
 //     record was not enqueued yet are held until it is.
+//
 //   - A wait for a value comes after the writes of streams that can have ended it:
 //     after what all of those know that meet its condition and that no write known
 //     to the stream has replaced. Where there is none yet, operations behind it are
 //     held until there is one. What the host writes by itself orders nothing.
+//
 //   - The legacy default stream and the ordered streams of its device (S5).
 //     Waits alone make no barrier of it: a wait for a completed event is never
 //     enqueued.
+//
 //   - A synchronize of the host, and a query that the runtime made by itself.
+//
 //   - Memory that is allocated in stream order comes after the point where its
 //     former owner freed it, since elsewhere it is not allocated again before (M7).
 //
-// The clock of a thread that calls the runtime for the first time covers what those
-// of all other threads cover by then, since one of them started it.
+//   - What a host thread did before it released an object that orders threads, and what
+//     another one does after it acquired that ([Checker.Order]), such as a lock or a queue
+//     of Python. A release by a function on a stream comes after what the function does.
+//
+// The clock of a thread whose beginning was observed covers what was done before its start.
+// That of any other thread that calls the runtime for the first time covers what those of
+// all others cover by then, since one of them started it; while beginnings are observed,
+// that of a thread which is older than the check covers nothing.
 //
 // # What does not order
 //

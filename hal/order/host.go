@@ -187,6 +187,7 @@ func (c *Checker) tidy() {
 		if h := c.threads[id]; h != nil {
 			delete(c.threads, id)
 			c.lastEndedClocks = h.clocks
+			delete(c.host.begun, id)
 			if h.slot != 0 {
 				c.slots.give(h.stamp, h.clocks)
 			}
@@ -217,6 +218,11 @@ func (c *Checker) tidy() {
 				floor, first = h.clocks[strict], false
 			} else {
 				floor = common(floor, h.clocks[strict])
+			}
+		}
+		if c.table.n < maxIdlePieces {
+			for _, clock := range c.host.begun {
+				floor = common(floor, clock[strict])
 			}
 		}
 		c.floor = floor

@@ -10,8 +10,9 @@ const maxLateWords = 1 << 24
 
 // late remembers operations whose accesses may be observed when they run.
 type late struct {
-	ops     []*info // by the low bits of their numbers
-	first   uint32  // no number before it is remembered
+	ops     []*info          // by the low bits of their numbers
+	tokens  map[uint64]*info // those of them that are functions of the program
+	first   uint32           // no number before it is remembered
 	words   int
 	last    *vector // the clock that was counted last
 	sources map[uint32]*source
@@ -39,6 +40,7 @@ type refill struct {
 func (l *late) remember(o *info) {
 	if l.ops == nil {
 		l.ops = make([]*info, maxLate)
+		l.tokens = map[uint64]*info{}
 		l.first = o.id
 	}
 	for l.words > maxLateWords || o.id-l.first >= maxLate {
@@ -47,6 +49,9 @@ func (l *late) remember(o *info) {
 		}
 		if p := &l.ops[l.first%maxLate]; *p != nil {
 			l.words -= (*p).weight
+			if l.tokens[(*p).token] == *p {
+				delete(l.tokens, (*p).token)
+			}
 			*p = nil
 		}
 		l.first++
@@ -57,6 +62,9 @@ func (l *late) remember(o *info) {
 		l.words += o.weight
 	}
 	l.ops[o.id%maxLate] = o
+	if o.token != 0 {
+		l.tokens[o.token] = o
+	}
 }
 
 func (l *late) find(id uint32) *info {

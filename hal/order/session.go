@@ -56,6 +56,7 @@ type Session struct {
 
 	mu         sync.Mutex
 	observe    bool
+	threads    bool        // their beginning is observed
 	lastThread *hal.Thread // that made a call
 	lastID     uint32      // of an operation
 	found      []Finding
@@ -98,6 +99,9 @@ func NewSession(observe bool) *Session {
 func (s *Session) Follow(rt *hal.Runtime) {
 	s.Stop()
 	f := &following{session: s, rt: rt, checker: New()}
+	if s.threads {
+		f.checker.ObserveThreads()
+	}
 	s.now.Store(f)
 	f.stop = rt.Listen(f.handle)
 	rt.SetStrictReuse(true)
@@ -113,6 +117,17 @@ func (s *Session) Observe(on bool) {
 	s.mu.Unlock()
 	if f := s.now.Load(); f != nil && changed {
 		f.inspect()
+	}
+}
+
+// ObserveThreads says that the beginning of host threads is observed from now on; see
+// Checker.ObserveThreads.
+func (s *Session) ObserveThreads() {
+	s.mu.Lock()
+	s.threads = true
+	s.mu.Unlock()
+	if f := s.now.Load(); f != nil {
+		f.checker.ObserveThreads()
 	}
 }
 
@@ -208,6 +223,15 @@ func (s *Session) Forget(t *hal.Thread, r hal.Range) {
 	id := s.lastID
 	s.mu.Unlock()
 	f.checker.Handle(hal.Operation{ID: id, Kind: "new memory", Host: true, Thread: t, Writes: []hal.Range{r}})
+}
+
+// Order says what t did with an object that orders host threads; see Checker.Order. It is
+// handled behind what listeners were not notified of yet.
+func (s *Session) Order(t *hal.Thread, what HostOrder, object uint64) {
+	if f := s.now.Load(); f != nil {
+		token := t.Running()
+		f.rt.AfterNotified(func() { f.checker.Order(t, what, object, token) })
+	}
 }
 
 // inspect asks the runtime for what can be seen only when operations run.

@@ -123,15 +123,7 @@ func (c *Checker) thread(t *hal.Thread) *thread {
 	}
 	h := c.threads[id]
 	if h == nil {
-		h = &thread{id: id, clocks: c.lastEndedClocks}
-		first := true
-		for _, o := range c.threads {
-			if first {
-				h.clocks, first = o.clocks, false
-			} else {
-				h.clocks = h.clocks.common(o.clocks)
-			}
-		}
+		h = &thread{id: id, clocks: c.firstClocks(id)}
 		h.clocks[queried] = h.clocks[strict]
 		c.threads[id] = h
 		if t != nil {
@@ -145,6 +137,24 @@ func (c *Checker) thread(t *hal.Thread) *thread {
 	}
 	c.latest.id, c.latest.thread = id, h
 	return h
+}
+
+// firstClocks returns what a thread that calls for the first time comes after: what is
+// known of its beginning, or else what all other threads come after, since one of them
+// started it.
+func (c *Checker) firstClocks(id uint64) clocks {
+	if known, ok := c.begunClocks(id); ok {
+		return known
+	}
+	k, first := c.lastEndedClocks, true
+	for _, o := range c.threads {
+		if first {
+			k, first = o.clocks, false
+		} else {
+			k = k.common(o.clocks)
+		}
+	}
+	return k
 }
 
 // tick gives l the stamp of its next operation, which t enqueues.

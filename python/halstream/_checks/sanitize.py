@@ -83,7 +83,15 @@ def _open(scope: _Scope) -> None:
             _numbers = itertools.count()
             _hostfunc.keep = _kept.keep
             _sites.real_torch.sanitizing(True)
+            if not _sites.real_torch.dialect:  # whose threads begin and hand over work where Python sees nothing
+                _native.check_threads()
+            _host_order().install()
         _scopes.append(scope)
+
+
+def _host_order() -> Any:
+    """Return the module with the hooks of the library's objects; it imports much that a program may not use."""
+    return importlib.import_module("halstream._checks.hostorder")
 
 
 def _close(scope: _Scope) -> None:
@@ -101,6 +109,7 @@ def _close(scope: _Scope) -> None:
             else:
                 counts: CheckRecord = decode(_native.check_stats())
                 scope.report.dropped = counts["dropped"]
+                _host_order().remove()
                 _native.check_stop()
                 _hostfunc.keep = None
                 _sites.real_torch.sanitizing(False)
@@ -247,6 +256,8 @@ def _forked() -> None:
     """Forget everything in a forked child, which has no part in the runtime."""
     global _lock
     _lock = threading.RLock()
+    if _scopes:
+        _host_order().remove()
     _scopes.clear()
     _hostfunc.keep = _Process.scope = None
 

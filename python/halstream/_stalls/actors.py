@@ -11,6 +11,7 @@ from types import CodeType, FrameType
 
 from .. import _native, _sites
 from .._records import ThreadRecord, decode, encode
+from .blocked import HOOKS
 
 __all__ = ["belongs_to_tool", "idle_thread_exists", "native_threads", "signal_may_come"]
 
@@ -44,6 +45,9 @@ def belongs_to_tool(ident: int, frame: FrameType) -> bool:
     at: FrameType | None = frame
     while at is not None:
         code = at.f_code
+        if code.co_filename in HOOKS:
+            at = at.f_back
+            continue
         if not _sites.is_library(code.co_filename) and _sites.package(code.co_filename) not in _TOOLS | _PARTS:
             return False
         if code.co_filename != threading.__file__:

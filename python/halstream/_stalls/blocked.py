@@ -12,6 +12,7 @@ import builtins
 import dis
 import functools
 import inspect
+import os
 import queue
 import re
 import sys
@@ -20,10 +21,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import BuiltinMethodType, CodeType, FrameType, MemberDescriptorType
 from typing import Any, NamedTuple
 
-__all__ = ["Block", "blocked", "calling", "thread_name"]
+from .. import _sites
+
+__all__ = ["HOOKS", "Block", "blocked", "calling", "thread_name"]
 
 _LOCK: Any = type(threading.Lock())
 _RLOCK: Any = type(threading.RLock())
+_SIMPLE: Any = queue.SimpleQueue
 _UNKNOWN: Any = object()
 
 # Operations between a method and its call that change nothing about who is called.
@@ -53,7 +57,7 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
         The thread.
     """
     code, names = frame.f_code, frame.f_locals
-    if code is threading.Condition.wait.__code__:
+    if code is _WAIT:
         return _condition(frame, names)
     if code is _JOIN:
         limit = names.get("timeout", 0)
@@ -70,6 +74,8 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
         if type(owner) is int and owner != ident:
             return Block(f"waits for the import of {getattr(lock, 'name', 'a module')!r}", owner)
         return None
+    if code.co_filename in HOOKS:
+        return _lock(sys.modules[_TRACKED].raw_lock(frame), ident)
     return _lock(_taken(frame), ident)
 
 
@@ -93,11 +99,9 @@ def _condition(frame: FrameType, names: Mapping[str, Any]) -> Block | None:
     if names.get("timeout", 0) is not None or waiter not in getattr(condition, "_waiters", ()):
         return None  # it ends by itself, or was notified
     outer, inner = frame.f_back, frame
-    while outer is not None and outer.f_code.co_filename in _LIBRARY:
+    while outer is not None and outer.f_code.co_filename in _LIBRARY and outer.f_code not in _THREAD:
         inner, outer = outer, outer.f_back
     waits = inner.f_locals.get("self", condition)
-    if inner.f_code.co_name in ("run", "_bootstrap_inner"):
-        waits, inner = condition, frame  # the library's own thread
     return Block(f"waits in {type(waits).__name__}.{inner.f_code.co_name}()")
 
 
@@ -116,7 +120,7 @@ def _lock(lock: Any, ident: int) -> Block | None:
         if owner is None or int(owner[1]) in (0, ident):
             return None
         return Block(f"waits for a lock that {thread_name(int(owner[1]))} holds", int(owner[1]))
-    if type(lock) is queue.SimpleQueue:
+    if isinstance(lock, _SIMPLE):
         return Block("waits in SimpleQueue.get()") if lock.empty() else None
     return None
 
@@ -188,7 +192,7 @@ def _taken(frame: FrameType) -> Any:
 
 def _called(kind: type, method: str) -> bool:
     """Return True if a method waits as taking a lock does."""
-    if kind is queue.SimpleQueue:
+    if kind is _SIMPLE:
         return method == "get"
     return kind in (_LOCK, _RLOCK) and method in ("acquire", "__enter__", "acquire_lock")
 
@@ -245,16 +249,24 @@ def _code(*names: str) -> CodeType | None:
     found: Any = threading
     for name in names:
         found = getattr(found, name, None)
+    found = inspect.unwrap(found) if callable(found) else found  # the hooks of a sanitizer
     code: CodeType | None = getattr(found, "__code__", None)
     return code
 
 
+#: The files of the hooks of a sanitizer, whose frames stand between those of the library.
+HOOKS = frozenset(f"{_sites.ROOT}_checks{os.sep}{name}.py" for name in ("hostorder", "tracked"))
+_TRACKED = "halstream._checks.tracked"
+_WAIT = _code("Condition", "wait")
 # Python 3.13 waits in the method itself.
 _JOIN = _code("Thread", "_wait_for_tstate_lock") or _code("Thread", "join")
 _SHUTDOWN = _code("_shutdown")
+#: What a thread runs around its target.
+_THREAD = (_code("Thread", "run"), _code("Thread", "_bootstrap_inner"), _code("Timer", "run"))
 _LIBRARY = frozenset(
     path
     for path in (
-        threading.__file__, queue.__file__, threading.__file__.replace("threading.py", "concurrent/futures/_base.py")
+        threading.__file__, queue.__file__, threading.__file__.replace("threading.py", "concurrent/futures/_base.py"),
+        *HOOKS,
     )
 )  # fmt: skip

@@ -178,6 +178,8 @@ class _Chain:
         """Add a thread's line; return whom it waits for."""
         picture = self.picture
         frame = sys._getframe() if ident == picture.me else picture.frames.get(ident)
+        while frame is not None and frame.f_code.co_filename in _blocked.HOOKS:
+            frame = frame.f_back
         at = f", at {_sites.frame_line(frame)}" if frame is not None else ""
         wait = picture.waits.get(ident)
         if wait is None:

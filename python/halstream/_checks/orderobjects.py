@@ -1,0 +1,81 @@
+"""Objects that order host threads, by number, and how the checker learns what threads do with them."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+from .. import _native
+from .._runtime import runtime
+
+__all__ = ["ACQUIRE", "BEGIN", "END", "RELEASE", "Number", "State", "number_of", "number_of_lock", "tell"]
+
+# What the extension is told; the same numbers are in hal/order/hostorder.go.
+RELEASE, ACQUIRE, BEGIN, END, _FORGET = range(5)
+
+_order = _native.raw("check_order")
+_numbers = itertools.count(1)
+# Numbers of objects that are gone; finalizers only append.
+_collected: list[int] = runtime.keep("objects that ordered threads and are gone", [])
+_NAME = "_halstream_order"
+
+
+class Number:
+    """The number of an object that orders threads, until the object is collected."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = next(_numbers)
+
+    def __del__(self) -> None:
+        if _collected is not None:
+            _collected.append(self.value)
+
+    def __reduce__(self) -> Any:
+        return Number, ()  # a copy of the object is another one
+
+
+_locks: weakref.WeakKeyDictionary[Any, Number] = runtime.keep("numbers of locks", weakref.WeakKeyDictionary())
+
+
+class State:
+    """Whether the hooks tell what happens."""
+
+    on = False
+
+
+def number_of(one: Any) -> int:
+    """Return the number of an object with a dictionary, 0 if it has none."""
+    try:
+        space = one.__dict__
+    except AttributeError:
+        return 0
+    found = space.get(_NAME)
+    if found is None:
+        found = space.setdefault(_NAME, Number())  # in one step: several threads may come here
+    return int(found.value)
+
+
+def number_of_lock(lock: Any) -> int:
+    """Return the number of a lock, which has no dictionary; 0 if it has no weak references either."""
+    try:
+        found = _locks.get(lock)
+        if found is None:
+            found = _locks.setdefault(lock, Number())
+    except TypeError:
+        return number_of(lock)
+    return int(found.value)
+
+
+def tell(what: int, number: int) -> None:
+    """Tell the checker; nothing that goes wrong there is the program's."""
+    if not State.on or not number:
+        return
+    try:
+        while _collected:
+            _order(_FORGET, _collected.pop())
+        _order(what, number)
+    except Exception:
+        return
