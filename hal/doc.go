@@ -240,6 +240,15 @@
 //   - V6: Where a function before the copy, which may have been pending at its call,
 //     declares no writes, a change of the source is listed apart, with the function.
 //
+// # Undeclared accesses (Python)
+//
+//   - V20: A function that declares nothing counts as reading the arrays that its code
+//     certainly works on as a whole, also those that it reaches by closures, attributes,
+//     globals, defaults and partials. What it may touch beyond these is no access: it is
+//     listed as a function of unknown accesses, and strict checks fail.
+//   - V21: An array with gaps stands for its elements only; one with more than 4096
+//     pieces for all bytes from the lowest to the highest.
+//
 // # Stall
 //
 //   - W1: A wait without a limit that nothing can end fails, and names what waits

@@ -11,8 +11,12 @@ static object *hooks[HOOKS];
 static object *id_name;
 /* Types whose objects are not given to functions as they are; a tuple or NULL. */
 static object *special;
+/* The class of functions that declare what they work on, or NULL. */
+static object *declared;
 /* A dispatcher was started. */
 static int started;
+/* Python's half looks at every function: a sanitizer is on. */
+static int inspected;
 
 object *halstream_hook(int which) { return hooks[which]; }
 
@@ -27,6 +31,12 @@ static int plain(object *const *v, intptr_t n)
         for (intptr_t k = 0; k < types; k++)
             if (PyType_IsSubtype(type_of(v[i]), PyTuple_GetItem(special, k))) return 0;
     return 1;
+}
+
+/* Reports whether a function is enqueued without a look at it. */
+static int unseen(object *function)
+{
+    return !inspected && type_of(function) != (void *)declared && PyCallable_Check(function);
 }
 
 /* Reports whether none of the names is one of call's own parameters. */
@@ -121,7 +131,7 @@ static object *slowly(int which, object *self, object *const *v, intptr_t n, obj
 
 static object *call_one(object *self, object *const *v, intptr_t n, object *names, int checked)
 {
-    if (n > 0 && started && !halstream_self.inside && PyCallable_Check(v[0]) && given(names)) {
+    if (n > 0 && started && !halstream_self.inside && unseen(v[0]) && given(names)) {
         intptr_t count = n - 1 + (names ? PyTuple_Size(names) : 0);
         if (plain(v + 1, count)) {
             hs_call *c = halstream_call_new(v[0], v + 1, count, names, checked);
@@ -144,7 +154,7 @@ static object *call_checked(object *self, object *const *v, intptr_t n, object *
 /* Makes the call of one element of call_many's list; NULL for one that is not plain. */
 static hs_call *element(object *one)
 {
-    if (PyCallable_Check(one)) return halstream_call_new(one, NULL, 0, NULL, 0);
+    if (PyCallable_Check(one)) return unseen(one) ? halstream_call_new(one, NULL, 0, NULL, 0) : NULL;
     if (!PyType_IsSubtype(type_of(one), PyTuple_Type)) return NULL;
     intptr_t n = PyTuple_Size(one) - 1;
     if (n < 0) return NULL;
@@ -153,7 +163,7 @@ static hs_call *element(object *one)
     for (intptr_t i = 0; i < n; i++) values[i] = PyTuple_GetItem(one, i + 1);
     object *function = PyTuple_GetItem(one, 0);
     hs_call *c = NULL;
-    if (PyCallable_Check(function) && plain(values, n)) c = halstream_call_new(function, values, n, NULL, 0);
+    if (unseen(function) && plain(values, n)) c = halstream_call_new(function, values, n, NULL, 0);
     if (values != few) free(values);
     return c;
 }
@@ -257,6 +267,24 @@ static object *set_special(object *self, object *types)
     return none();
 }
 
+/* Sets the class of functions that declare what they work on. */
+static object *set_declared(object *self, object *type)
+{
+    (void)self;
+    Py_IncRef(type);
+    if (declared != NULL) Py_DecRef(declared);
+    declared = type;
+    return none();
+}
+
+/* Sets whether Python's half looks at every function. */
+static object *set_inspected(object *self, object *value)
+{
+    (void)self;
+    inspected = PyLong_AsLongLong(value) != 0;
+    return PyErr_Occurred() ? NULL : none();
+}
+
 static method functions[] = {
     {"dispatch", halstream_dispatch, METH_NOARGS, NULL},
     {"running", halstream_performed, METH_NOARGS, NULL},
@@ -265,6 +293,8 @@ static method functions[] = {
     {"discard", discard, METH_O, NULL},
     {"set_started", set_started, METH_O, NULL},
     {"set_special", set_special, METH_O, NULL},
+    {"set_declared", set_declared, METH_O, NULL},
+    {"set_inspected", set_inspected, METH_O, NULL},
     {"task", new_task, METH_FASTCALL, NULL},
 };
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from . import testing
     from ._capi import get_api, get_include
     from ._checks.sanitize import UnorderedAccessWarning, host_access, sanitize
+    from ._core._declared import accesses
     from ._kernel import Kernel
     from ._memory._array import Array, asarray, empty, pinned_empty, zeros
     from ._memory._borrow import from_dlpack
@@ -90,6 +91,7 @@ __all__ = [
     "WrongContextError",
     "WrongDeviceError",
     "__version__",
+    "accesses",
     "asarray",
     "backend",
     "current_device",
@@ -277,6 +279,7 @@ _LAZY = {
     "host_access": "_checks.sanitize",
     "sanitize": "_checks.sanitize",
     "Kernel": "_kernel",
+    "accesses": "_core._declared",
     "get_api": "_capi",
     "get_include": "_capi",
     "testing": "",

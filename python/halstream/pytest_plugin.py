@@ -9,6 +9,7 @@ marker asks for it.
 - ``--stream-depth``, ``--stream-seed``: of the random ones.
 - ``--stream-replay=TOKEN``: run each test under the schedule of a token.
 - ``--stream-sanitize``: fail tests with unordered accesses.
+- ``--stream-strict``: also tests with functions of which it is not known what they touch.
 - ``--stream-leaks``: fail tests that leave streams, events, memory or work.
 - ``--stream-torch``: let tests of the real torch use ``'cuda'`` without a GPU, all tests of the session.
 
@@ -38,11 +39,12 @@ _HELP = {
     "seed": "number that the random schedules are made from (0)",
     "replay": "run the tests under the schedule of this token, as a failure's report gives it",
     "sanitize": "fail tests in which two operations work on the same bytes with no order between them",
+    "strict": "likewise, and fail tests in which it is not known what memory a function on a stream touches",
     "leaks": "fail tests that leave streams, events, memory or unfinished work",
 }
 _MARKER = (
-    "streams(schedules=N, depth=3, seed=0, sanitize=False, leaks=False): run the test under N schedules of the "
-    "host device (50 if the marker is bare), watch for unordered accesses and for what it leaves"
+    "streams(schedules=N, depth=3, seed=0, sanitize=False, strict=False, leaks=False): run the test under N "
+    "schedules of the host device (50 if the marker is bare), watch for unordered accesses and for what it leaves"
 )
 
 

@@ -293,6 +293,29 @@ def test_one_plain_run(cli: Any, options: list[str], code: int) -> None:
     assert ("b.wait(a.record())" in done.stderr) == bool(code)
 
 
+def test_a_strict_run_names_functions_of_unknown_accesses(cli: Any) -> None:
+    cli.script(
+        """
+        import halstream as hs
+        s, x = hs.Stream(), hs.zeros(4)
+        views = [x._as_host()]
+        s.call(lambda: views[0].sum())
+        s.synchronize()
+        print("end")
+        """
+    )
+    done = cli("run", "--sanitize", "prog.py")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+    done = cli("run", "--sanitize", "--strict", "prog.py")
+    assert (done.returncode, done.stdout) == (1, "end\n")
+    assert "the accesses of 1 function are not known" in done.stderr and "it can reach `views[0]`" in done.stderr
+    done = cli("run", "--schedules", "4", "--sanitize", "--strict", "prog.py")
+    assert done.returncode == 1 and "it can reach `views[0]`" in done.stdout
+    assert "--strict" in replayed(done.stdout)
+    done = cli("run", "--strict", "prog.py")
+    assert done.returncode == 2 and "--strict is for --sanitize" in done.stderr
+
+
 def test_a_plain_run_has_the_scripts_exit_code_and_arguments(cli: Any) -> None:
     cli.script("import sys; print(sys.argv); sys.exit(5)")
     done = cli("run", "prog.py", "--schedules", "0", "-o")

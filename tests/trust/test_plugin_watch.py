@@ -130,3 +130,33 @@ def test_pooled_streams_are_not_left_but_their_work_is(run: Runner) -> None:
     result = run(source, "--stream-leaks", process=True)
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*unfinished work: stream * has * pending*"])
+
+
+@pytest.mark.parametrize("schedules", [0, 5])
+def test_strict_fails_tests_with_functions_of_unknown_accesses(run: Runner, schedules: int) -> None:
+    source = """
+    def program(declared):
+        s, x = hs.Stream(), hs.zeros(4, stream=hs.current_stream())
+        hs.synchronize()
+        views = [x._as_host()]
+        s.call(lambda: views[0].sum(), **({"reads": [x]} if declared else {}))
+        s.synchronize()
+    def test_undeclared(): program(False)
+    def test_declared(): program(True)
+    @pytest.fixture
+    def at_the_end():
+        yield
+        program(False)
+    def test_end(at_the_end): pass
+    """
+    options = [f"--stream-schedules={schedules}"] if schedules else []
+    run(source, "--stream-sanitize", *options).assert_outcomes(passed=3)
+    result = run(source, "--stream-strict", *options)
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "the accesses of 1 function are not known",
+            "  <lambda> at test_it*.py:*: it can reach `views[[]0]`",
+            "  say what they touch: reads=* and writes=* of the call, or halstream.accesses(function, *",
+        ]
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,25 +12,9 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream._schedules.block import schedule
-
-LIMIT = 10.0
+from reach_help import LIMIT, Kit
 
 pytestmark = pytest.mark.needs("schedules")
-
-
-class Kit:
-    """Two streams without order between them, and an array with a view of it."""
-
-    def __init__(self) -> None:
-        self.a, self.b = (hs.Stream(non_blocking=True) for _ in range(2))
-        self.x = hs.zeros(16, np.uint8)
-        hs.synchronize(timeout=LIMIT)
-        self.view = np.asarray(self.x)
-        self.out = hs.pinned_empty(16, np.uint8)
-
-    def end(self) -> None:
-        self.a.synchronize(timeout=LIMIT)
-        self.b.synchronize(timeout=LIMIT)
 
 
 _GLOBAL: dict[str, Any] = {}
@@ -111,3 +97,151 @@ def test_V4_declared_writes_are_not_reported_twice(backend: str) -> None:
         k.end()
     (found,) = report
     assert not found.first.observed and found.pairs == 1
+
+
+# -- what a function can reach -------------------------------------------------
+
+
+class Model:
+    """What functions of a program are methods of."""
+
+    def __init__(self, view: Any) -> None:
+        self.batch = view
+        self.batches = [view]
+
+    def step(self) -> object:
+        return self.batch.sum()
+
+    def pick(self, n: int = 0) -> object:
+        return self.batches[n].sum()
+
+    @property
+    def first(self) -> Any:
+        return self.batches[0]
+
+    def look(self) -> object:
+        return self.first.sum()
+
+    def __call__(self) -> None:
+        self.batch[:] = 1
+
+
+def _part(view: Any, n: int) -> object:
+    return view[n]
+
+
+def _all(view: Any) -> object:
+    return view.sum()
+
+
+def _of_default(view: Any) -> Callable[[], object]:
+    def step(batch: Any = view) -> object:
+        return batch.sum()
+
+    return step
+
+
+def _of_global(view: Any) -> Callable[[], object]:
+    space: dict[str, Any] = {"batch": view}
+    exec("def step():\n    return batch.sum()\n", space)
+    step: Callable[[], object] = space["step"]
+    return step
+
+
+READ: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "closure": (lambda view: lambda: view.sum(), "`view`, captured by `<lambda>`"),
+    "written as a whole": (lambda view: lambda: view.__imul__(2), "`view`, captured by `<lambda>`"),
+    "default": (_of_default, "`batch`, a default argument of `step`"),
+    "global": (_of_global, "`batch`, a global of `step`"),
+    "partial": (
+        lambda view: functools.partial(np.multiply, view, 2),
+        "`argument 1`, bound by the partial of `multiply`",
+    ),
+    "method": (lambda view: Model(view).step, "`self.batch`, an argument of `Model.step`"),
+    "callable": (lambda view: Model(view), "`self.batch`, an argument of `Model`"),
+    "method of the array": (lambda view: view.sum, "`the array`, whose method `ndarray.sum` is"),
+    "helper": (lambda view: lambda: _all(view), "`view`, captured by `<lambda>`"),
+}
+UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "part": (lambda view: lambda: view[0], "it can reach `view`"),
+    "list": (lambda view: Model(view).pick, "it can reach `self.batches[0]`"),
+    "property": (lambda view: Model(view).look, "it can reach `self.batches[0]`"),
+    "condition": (lambda view: lambda: view.sum() if LIMIT > 20 else None, "it can reach `view`"),
+    "helper": (lambda view: lambda: _part(view, 0), "it can reach `view`"),
+    "native": (lambda view: ctypes.CDLL(None).getpid, "is native code"),
+}
+NOTHING: dict[str, Callable[[Any], Any]] = {
+    "list": lambda view: functools.partial([].append, 1),
+    "event": lambda view: threading.Event().set,
+    "shape": lambda view: lambda: (view.shape, len(view), view.nbytes),
+    "nothing": lambda view: lambda: None,
+}
+
+
+def _run(make: Callable[[Any], Any], ordered: bool = False, **options: Any) -> Any:
+    with schedule("fifo"), hs.sanitize(on="collect", **options) as report:
+        k = Kit()
+        k.a.call(make(k.view))
+        if ordered:
+            k.b.wait(k.a.record())
+        k.x.fill(3, k.b)
+        k.end()
+    return report
+
+
+@pytest.mark.parametrize("case", READ)
+def test_V20_what_a_function_works_on_as_a_whole_counts_as_read(backend: str, case: str) -> None:
+    make, name = READ[case]
+    report = _run(make)
+    assert len(report) == 1 and report.races[0].first.reached == name
+    assert f"{name}, on stream" in report.races[0].text
+    assert (report.functions.total, report.functions.seen, report.functions.unknown) == (1, 1, [])
+    assert not _run(make, ordered=True)
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_V20_what_a_function_may_touch_is_no_access_and_is_named(backend: str, case: str) -> None:
+    make, why = UNKNOWN[case]
+    report = _run(make)
+    assert not report.all
+    (unknown,) = report.functions.unknown
+    assert any(why in line for line in unknown.why) and unknown.frame is not None
+    assert str(report).count("seen: 1 function: 1 may touch memory that is not known") == 1
+    assert "reads=[...] and writes=[...]" in str(report)
+
+
+@pytest.mark.parametrize("case", NOTHING)
+def test_V20_a_function_that_reaches_no_memory_is_counted(backend: str, case: str) -> None:
+    functions = _run(NOTHING[case]).functions
+    assert (functions.total, functions.nothing, functions.unknown) == (1, 1, [])
+    assert "1 touched no known memory" in functions.text
+
+
+def test_V20_pinned_memory_that_a_function_reaches_is_compared(backend: str) -> None:
+    with schedule("fifo"), hs.sanitize(on="collect") as report:
+        k = Kit()
+        outs = [k.out]
+        k.a.call(lambda: outs[0].__setitem__(slice(2, 5), 7))
+        k.x.copy_from(k.out, k.b)
+        k.end()
+    (found,) = report.races
+    assert (found.start - found.block, found.nbytes) == (2, 3)
+    assert found.first.reached == "`outs[0]`, captured by `<lambda>`"
+
+
+def test_V20_a_walk_ends_at_its_limits(backend: str) -> None:
+    deep: Any = np.zeros(1)
+    for _ in range(8):
+        deep = [deep]
+    wide = [[] for _ in range(1000)]  # type: ignore[var-annotated]
+    loop: list[Any] = []
+    loop.append(loop)
+    for value in (deep, wide, loop):
+        (unknown,) = _run(lambda view, value=value: lambda: str(value)).functions.unknown
+        assert "more than 256 objects, or objects more than 4 deep" in unknown.why[0]
+
+    def again() -> None:
+        if LIMIT > 100:
+            again()
+
+    assert _run(lambda view: again).functions.nothing == 1

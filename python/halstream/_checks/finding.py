@@ -10,6 +10,7 @@ from .. import _sites
 from .._records import AccessRecord, FindingRecord, MadeRecord, NoteRecord
 from .._sites import Frame
 from . import source as _source
+from .seen import name_of
 
 __all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "Made", "Note", "finding_of"]
 
@@ -49,6 +50,9 @@ class Access(NamedTuple):
         What the program called the stream when it made it; '' if that is not known.
     operation : str
         The name that the program gave the operation, such as ``aten::addmm``; '' without one.
+    reached : str
+        What a function calls the memory, and how it got there without being an
+        argument, such as ``captured by `step` ``; '' if that is not known.
     """
 
     id: int
@@ -65,6 +69,7 @@ class Access(NamedTuple):
     nbytes: int
     name: str
     operation: str = ""
+    reached: str = ""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -275,13 +280,17 @@ _CATEGORIES = {"by query only": "query", "by host timing only": "timing", "undec
 
 def finding_of(record: FindingRecord, made: Made) -> Finding:
     """Return a report of the checker with the names that the program uses."""
-    first, second = _access(record["first"], made), _access(record["second"], made)
+    start, nbytes = record["range"]["start"], record["range"]["size"]
+    first, second = (
+        one._replace(reached=name_of(one.kind, one.token, start, nbytes))
+        for one in (_access(record["first"], made), _access(record["second"], made))
+    )
     site = record["block_site"]
     return Finding(
         category=_CATEGORIES.get(record["category"], record["category"]),
         pairs=record["pairs"],
-        start=record["range"]["start"],
-        nbytes=record["range"]["size"],
+        start=start,
+        nbytes=nbytes,
         block_kind=record["block_kind"],
         block=record["block"]["start"],
         block_nbytes=record["block"]["size"],
@@ -294,7 +303,7 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
         second=second,
         wait=_note(record["wait"]),
         record=_note(record["record"]),
-        parameter=made.parameter(record["range"]["start"], record["range"]["size"]),
+        parameter=made.parameter(start, nbytes),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from . import source as _source
 from .finding import GIVEN_OUT, Access, Finding
 from .remedy import remedy, stream_label
+from .seen import Functions
 
 __all__ = ["Report", "text"]
 
@@ -65,6 +66,8 @@ def _what(f: Finding, access: Access) -> str:
     does = "writes" if access.write else "reads"
     if access.observed:
         does += " (observed, not declared)"
+    if access.reached:
+        does += f" {access.reached},"
     on = f"on {stream_label(f, access)}"
     if f.category == "undeclared" and access is f.first:
         what = "native function" if access.kind == "native" else "function"
@@ -178,9 +181,11 @@ class Report:
     dropped : int
         How many pairs were too many to be kept, of the same two calls as others
         or beyond 10,000.
+    functions : Functions
+        How many functions there were, and how their accesses are known.
     """
 
-    def __init__(self, refresh: Callable[[], object] | None = None) -> None:
+    def __init__(self, refresh: Callable[[], object] | None = None, observe: bool = True) -> None:
         self._refresh = refresh
         self._found: list[Finding] = []
         self._places: dict[tuple[object, ...], int] = {}
@@ -188,6 +193,7 @@ class Report:
         self._lock = threading.Lock()
         self.suppressed = 0
         self.dropped = 0
+        self.functions = Functions(observe)
 
     def _add(self, finding: Finding, number: int = -1) -> None:
         first, second = finding.first, finding.second
@@ -276,7 +282,7 @@ class Report:
         found = self.all
         order: dict[Any, int] = {name[0]: i for i, name in enumerate(_NAMES)}
         parts = [f.text for f in sorted(found, key=lambda f: order[f.category])]
-        return "\n\n".join([f"halstream: {self.summary}", *parts])
+        return "\n\n".join(filter(None, [f"halstream: {self.summary}", *parts, self.functions.text]))
 
     def __repr__(self) -> str:
         return f"<halstream.Report: {self.summary}>"

@@ -27,9 +27,11 @@ from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
 from .._schedules.block import add_note
 from . import kept as _kept
+from . import seen as _seen
 from .finding import Finding, Made, finding_of
 from .hostaccess import host_access
 from .report import Report
+from .seen import Functions
 from .suppress import Rule, Rules, from_environment, load
 from .suppress import parse as parse_rule
 
@@ -51,7 +53,8 @@ class _Scope:
     def __init__(self, rules: Iterable[Rule], observe: bool) -> None:
         self.rules = Rules(rules)
         self.observe = observe
-        self.report = Report(collect)
+        self.report = Report(collect, observe)
+        self.watched = (0, 0)  # functions when it began; see _watched
 
     def take(self, finding: Finding, number: int) -> None:
         if not self.observe and (finding.first.observed or finding.second.observed):
@@ -82,16 +85,31 @@ def _open(scope: _Scope) -> None:
             _native.check_start(flags)
             _numbers = itertools.count()
             _hostfunc.keep = _kept.keep
+            _seen.begin(_counts)
+            _hostfunc.set_look(_seen.look)
             _sites.real_torch.sanitizing(True)
             if not _sites.real_torch.dialect:  # whose threads begin and hand over work where Python sees nothing
                 _native.check_threads()
             _host_order().install()
+        scope.watched = _watched()
         _scopes.append(scope)
 
 
 def _host_order() -> Any:
     """Return the module with the hooks of the library's objects; it imports much that a program may not use."""
     return importlib.import_module("halstream._checks.hostorder")
+
+
+def _watched() -> tuple[int, int]:
+    """Return around how many functions memory was compared so far, and around how many not all of it."""
+    counts: CheckRecord = decode(_native.check_stats())
+    return counts["compared"], counts["partly"]
+
+
+def _counts() -> Functions | None:
+    """Return where functions are counted that are enqueued now."""
+    scopes = _scopes[-1:]
+    return scopes[0].report.functions if scopes else None
 
 
 def _close(scope: _Scope) -> None:
@@ -102,6 +120,9 @@ def _close(scope: _Scope) -> None:
             collect(finish=len(_scopes) == 1)
             scope.report._recount(decode(_native.check_counts()))
         finally:
+            compared, partly = _watched()
+            functions = scope.report.functions
+            functions.compared, functions.partly = compared - scope.watched[0], partly - scope.watched[1]
             _scopes.remove(scope)
             scope.report._refresh = None
             if _scopes:
@@ -112,6 +133,8 @@ def _close(scope: _Scope) -> None:
                 _host_order().remove()
                 _native.check_stop()
                 _hostfunc.keep = None
+                _hostfunc.set_look(None)
+                _seen.forget()
                 _sites.real_torch.sanitizing(False)
                 _kept.forget()
 
@@ -147,9 +170,12 @@ class sanitize(contextlib.ContextDecorator):
         ``race:loader.py:42``, ``race:loader.py:Loader.fill``, ``any:vendor/*``.
         Those of the file that ``HALSTREAM_SUPPRESSIONS`` names count as well.
     observe : bool
-        Under a deterministic schedule of the host device, compare what
-        functions were given before and after they ran, and count what changed
-        as written.
+        Under a deterministic schedule of the host device, compare the memory of
+        the devices, and what functions were given or can reach, before and
+        after each function, and count what changed as written.
+    strict : bool
+        Report, as an `UnorderedAccessError` or a warning, also functions whose
+        accesses are not known: see `Report.functions`.
 
     Returns
     -------
@@ -184,16 +210,18 @@ class sanitize(contextlib.ContextDecorator):
         on: str = "raise",
         suppressions: str | os.PathLike[str] | Iterable[str] | None = None,
         observe: bool = True,
+        strict: bool = False,
     ) -> None:
         if on not in _MODES:
             raise InvalidValueError(f"on= is 'raise', 'warn' or 'collect', not {on!r}")
         self._on = on
         self._rules = _rules(suppressions)
         self._observe = bool(observe)
+        self._strict = bool(strict)
         self._scope: _Scope | None = None
 
     def _recreate_cm(self) -> sanitize:
-        return sanitize(self._on, (), self._observe)._with(self._rules)
+        return sanitize(self._on, (), self._observe, self._strict)._with(self._rules)
 
     def _with(self, rules: list[Rule]) -> sanitize:
         self._rules = rules
@@ -216,7 +244,16 @@ class sanitize(contextlib.ContextDecorator):
             raise RuntimeError("this sanitize() was not entered; write `with sanitize():`")
         _close(self._scope)
         report = self._scope.report
-        if not report or self._on == "collect":
+        gaps = report.functions.gaps() if self._strict else ""
+        if not (report or gaps) or self._on == "collect":
+            return
+        if gaps and not report:
+            if exc is not None:
+                add_note(exc, gaps)
+            elif self._on == "raise":
+                raise _error(report, gaps)
+            else:
+                warnings.warn(gaps, UnorderedAccessWarning, stacklevel=2)
             return
         if exc is not None:
             add_note(exc, str(report))
@@ -227,8 +264,8 @@ class sanitize(contextlib.ContextDecorator):
                 _warn(finding)
 
 
-def _error(report: Report) -> UnorderedAccessError:
-    error = UnorderedAccessError(str(report), operation="sanitize")
+def _error(report: Report, text: str = "") -> UnorderedAccessError:
+    error = UnorderedAccessError(text or str(report), operation="sanitize")
     error.report = report  # type: ignore[attr-defined]
     return error
 
@@ -259,7 +296,7 @@ def _forked() -> None:
     if _scopes:
         _host_order().remove()
     _scopes.clear()
-    _hostfunc.keep = _Process.scope = None
+    _hostfunc.keep = _hostfunc.look = _Process.scope = None
 
 
 # -- the whole process ----------------------------------------------------

@@ -31,8 +31,8 @@ __all__ = ["main"]
 class _Watch:
     """Starts a schedule, a log and the sanitizer when the script opens the runtime."""
 
-    def __init__(self, spec: str, trace: bool, sanitize: bool) -> None:
-        self._spec, self._trace, self._sanitize = spec, trace, sanitize
+    def __init__(self, spec: str, trace: bool, sanitize: bool, strict: bool) -> None:
+        self._spec, self._trace, self._sanitize, self._strict = spec, trace, sanitize, strict
         self._stack = contextlib.ExitStack()
         self._block: Schedule | None = None
         self._operations: list[OperationRecord] = []
@@ -55,7 +55,7 @@ class _Watch:
         if self._sanitize:
             from .._checks.sanitize import sanitize
 
-            self._stack.enter_context(sanitize(on="raise"))
+            self._stack.enter_context(sanitize(on="raise", strict=self._strict))
 
     def end(self, error: BaseException | None) -> tuple[Execution, BaseException | None]:
         """End the run; return it and what it failed with, if that is not `error`."""
@@ -77,10 +77,10 @@ def main(argv: Sequence[str]) -> int:
     ----------
     argv : sequence of str
         The request as JSON (``spec``, ``result``: the answer's file, ``trace``,
-        ``sanitize``, ``torch``, ``module``), the script, and its arguments.
+        ``sanitize``, ``strict``, ``torch``, ``module``), the script, and its arguments.
     """
     request, script, args = json.loads(argv[0]), argv[1], argv[2:]
-    watch = _Watch(request["spec"], request["trace"], request["sanitize"])
+    watch = _Watch(request["spec"], request["trace"], request["sanitize"], request.get("strict", False))
     gc.disable()  # objects would be closed at another point of each run
     at_opening(watch.begin)
     if request.get("torch"):

@@ -37,6 +37,7 @@ class Options(NamedTuple):
     torch: bool = False  #: redirect the real torch's CUDA device first
     limit: float = 0  #: seconds that one run under a schedule may take
     module: bool = False  #: the script is the name of a module
+    strict: bool = False  #: of the sanitizer: functions of unknown accesses count, too
 
 
 class Children:
@@ -100,7 +101,7 @@ class Children:
     def _command(self, spec: str, trace: bool, answer: Path) -> list[str]:
         request: dict[str, Any] = {"spec": spec, "result": str(answer), "trace": trace}
         request |= {"sanitize": self._options.sanitize, "torch": self._options.torch}
-        request["module"] = self._options.module
+        request |= {"module": self._options.module, "strict": self._options.strict}
         options = [f"-W{option}" for option in sys.warnoptions]
         own = [sys.executable, "-Xfaulthandler", *options, "-m", "halstream", "_child", json.dumps(request)]
         return [*own, self._script, *self._args]

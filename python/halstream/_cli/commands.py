@@ -154,6 +154,9 @@ def trace(
 # -- run and replay -----------------------------------------------------------
 
 Sanitize = Annotated[bool, typer.Option("--sanitize", help="Find unordered accesses to the same bytes, too.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="With --sanitize: report functions of which it is not known what they touch.")
+]
 Torch = Annotated[
     bool, typer.Option("--torch", help="Run CUDA programs of the real torch on the host device, without a GPU.")
 ]
@@ -172,6 +175,7 @@ def run(
     depth: Annotated[int, typer.Option(help="Steps that must come in a certain order for a failure (PCT).")] = 3,
     seed: Annotated[int, typer.Option(help="Another seed gives other schedules.")] = 0,
     sanitize: Sanitize = False,
+    strict: Strict = False,
     torch: Torch = False,
     module: Module = False,
     stalls: Stalls = True,
@@ -190,6 +194,8 @@ def run(
     from . import running as _running
 
     _existing(script, module)
+    if strict and not sanitize:
+        fail("--strict is for --sanitize: give both")
     if sanitize:
         _readable_suppressions()
     rest = list(args or ())
@@ -198,7 +204,9 @@ def run(
     if schedules is None:
         sys.excepthook = _HOOK
         try:
-            code = _running.plain(script, rest, sanitize=sanitize, torch=torch, leaks=leaks, module=module)
+            code = _running.plain(
+                script, rest, sanitize=sanitize, torch=torch, leaks=leaks, module=module, strict=strict
+            )
         except _running.CannotRunError as exc:
             fail(str(exc))
         raise typer.Exit(code)
@@ -208,7 +216,7 @@ def run(
         settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
         if not timeout > 0:
             fail(f"timeout is {timeout}; give a number of seconds above 0")
-        options = _running.Options(sanitize, torch, timeout, module)
+        options = _running.Options(sanitize, torch, timeout, module, strict)
         code = _running.explore(script, rest, settings, options, write=print, console=bars())
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))
@@ -221,6 +229,7 @@ def replay(
     script: Script,
     args: Args = None,
     sanitize: Sanitize = False,
+    strict: Strict = False,
     torch: Torch = False,
     module: Module = False,
 ) -> None:
@@ -231,10 +240,12 @@ def replay(
     from . import running as _running
 
     _existing(script, module)
+    if strict and not sanitize:
+        fail("--strict is for --sanitize: give both")
     if sanitize:
         _readable_suppressions()
     try:
-        options = _running.Options(sanitize, torch, module=module)
+        options = _running.Options(sanitize, torch, module=module, strict=strict)
         code = _running.replay(token, script, list(args or ()), options, say=say)
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))

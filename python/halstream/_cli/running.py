@@ -27,7 +27,16 @@ __all__ = ["CannotRunError", "Options", "explore", "plain", "replay", "replay_co
 _MOST = 200
 
 
-def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leaks: bool, module: bool = False) -> int:
+def plain(
+    script: str,
+    args: Sequence[str],
+    *,
+    sanitize: bool,
+    torch: bool,
+    leaks: bool,
+    module: bool = False,
+    strict: bool = False,
+) -> int:
     """Run a script once, in this process.
 
     Parameters
@@ -43,6 +52,8 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leak
         Report at the end of the process the objects that the script made and did not release.
     module : bool
         The script is the name of a module, as for ``python -m``.
+    strict : bool
+        Of the sanitizer: functions whose accesses are not known count, too.
 
     Returns
     -------
@@ -72,7 +83,7 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leak
 
             with contextlib.suppress(HalError):
                 stack.close()
-            stack.enter_context(sanitizer(on="raise"))
+            stack.enter_context(sanitizer(on="raise", strict=strict))
 
     if sanitize or leaks:
         at_opening(begin)
@@ -89,7 +100,8 @@ def plain(script: str, args: Sequence[str], *, sanitize: bool, torch: bool, leak
 
 def replay_command(token: str, script: str, args: Sequence[str], options: Options) -> str:
     """Return what a user types to see a failure again."""
-    given = ["--sanitize"] * options.sanitize + ["--torch"] * options.torch + ["-m"] * options.module
+    flags = ("sanitize", "strict", "torch")
+    given = [f"--{name}" for name in flags if getattr(options, name)] + ["-m"] * options.module
     return shlex.join(["halstream", "replay", *given, token, script, *args])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
@@ -312,15 +313,17 @@ class ReportQueue(Base):
         except RuntimeError as exc:
             raise self._fail(exc, "subscribe") from None
 
-    def launch(self, stream: Stream, function: Callable[[], object], block: bool) -> None:
-        """Enqueue a function; with `block` the stream's later work waits for it.
+    def launch(self, stream: Stream, function: Callable[..., object], block: bool, *args: Any) -> None:
+        """Enqueue a call of ``function(*args)``; with `block` the stream's later work waits for it.
 
         An exception in it goes to `sys.unraisablehook`, and later work still runs.
         """
         token = next(self._tokens)
-        self._tasks[token] = function
+        task = functools.partial(function, *args)
+        account = _hostfunc.account_of(function, task.args, "report", token)
+        self._tasks[token] = task
         try:
-            _native.stream_report(stream._id, self._id, token, int(block), "")
+            _native.stream_report(stream._id, self._id, token, int(block), account)
         except RuntimeError as exc:
             del self._tasks[token]
             raise self._fail(exc, "launch") from None

@@ -8,7 +8,6 @@ rare: errors, new threads, and calls whose arguments have to be looked at.
 from __future__ import annotations
 
 import atexit
-import functools
 import itertools
 import sys
 import threading
@@ -20,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 from .. import _native
 from .._errors import ForkError, HalError
 from . import _assertions, _handles
-from ._lookup import address_of
+from ._declared import Declared
+from ._declared import account as _account
+from ._unraisable import hook_args
 
 if TYPE_CHECKING:
     from ._work import Work
@@ -51,14 +52,18 @@ _methods: MappingProxyType[str, Any] = MappingProxyType({})
 # The parameters of those methods.
 _SIGNATURES: Final = MappingProxyType(
     {
-        "call": "function, /, *args, reads=(), writes=(), **kwargs",
-        "call_checked": "function, /, *args, reads=(), writes=(), **kwargs",
+        "call": "function, /, *args, reads=None, writes=None, **kwargs",
+        "call_checked": "function, /, *args, reads=None, writes=None, **kwargs",
         "call_many": "calls, /",
     }
 )
 
 # Set while a sanitizer is on: is given what functions on streams work on.
 keep: Callable[[Any], None] | None = None
+# Likewise, by set_look: is given a function, its arguments, the account of them and whether
+# they are all that it works on; returns the account to enqueue it with, and what is to be
+# called with its kind and number.
+look: Callable[..., tuple[str, Callable[[str, int], None] | None]] | None = None
 
 
 def set_stream_class(cls: type) -> None:
@@ -80,14 +85,22 @@ def set_arguments(
         _c.set_special(special)
 
 
+def set_look(function: Callable[..., tuple[str, Callable[[str, int], None] | None]] | None) -> None:
+    """Have every function that is enqueued looked at by `function`, None for no more."""
+    global look
+    look = function
+    if _c is not None:
+        _c.set_inspected(int(function is not None))
+
+
 def submit(
     stream: Work,
     function: Callable[..., object],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     checked: bool,
-    reads: Iterable[Any] = (),
-    writes: Iterable[Any] = (),
+    reads: Iterable[Any] | None = None,
+    writes: Iterable[Any] | None = None,
 ) -> None:
     """Enqueue a function; see `Stream.call`.
 
@@ -103,9 +116,30 @@ def submit(
     account = ""
     if (args or kwargs) and arguments is not None:
         args, kwargs, account = arguments(args, kwargs)
-    if reads or writes:
-        account = ranges(reads, writes)
-    enqueue(stream, function, args, kwargs, checked, account)
+    said = declared(function, reads, writes)
+    enqueue(stream, function, args, kwargs, checked, account if said is None else said, said is not None)
+
+
+def declared(function: Any, reads: Iterable[Any] | None, writes: Iterable[Any] | None) -> str | None:
+    """Return the account of what a call or its function declares, None if neither does."""
+    if reads is None and writes is None:
+        if not isinstance(function, Declared):
+            return None
+        reads, writes = function.reads, function.writes
+    return ranges(reads or (), writes or ())
+
+
+def account_of(function: Any, args: tuple[Any, ...], kind: str, token: int) -> str:
+    """Return the account of a function that this module does not enqueue, with array arguments as read."""
+    said = declared(function, None, None)
+    account = said
+    if account is None:
+        account = "" if arguments is None else arguments(args, {})[2]
+    if look is not None:
+        account, note = look(function, args, {}, account, said is not None)
+        if note is not None:
+            note(kind, token)
+    return account
 
 
 def submit_many(stream: Work, calls: Iterable[Any]) -> None:
@@ -129,7 +163,8 @@ def submit_many(stream: Work, calls: Iterable[Any]) -> None:
         arrays: tuple[tuple[Any, ...], dict[str, Any], str] = (tuple(args), {}, "")
         given.append((function, arrays if arguments is None or not args else arguments(tuple(args), {})))
     for function, (args_, kwargs, account) in given:
-        enqueue(stream, function, args_, kwargs, False, account)
+        said = declared(function, None, None)
+        enqueue(stream, function, args_, kwargs, False, account if said is None else said, said is not None)
 
 
 def enqueue(
@@ -139,19 +174,26 @@ def enqueue(
     kwargs: dict[str, Any],
     checked: bool,
     account: str,
+    complete: bool = True,
 ) -> None:
     """Enqueue a function whose arguments are as it gets them, with an account of what it works on.
+
+    `complete` says that it works on nothing else.
 
     Raises
     ------
     HalError
         If the stream takes no more work: it is closed, or its device is lost.
     """
-    token = 0
+    token, note = 0, None
+    if look is not None:
+        account, note = look(function, args, kwargs, account, complete)
     try:
         if not _started:
             _start()  # first: on a blocking stream the call returns when the function has run
         token = _c.task(function, (*args, *kwargs.values()), tuple(kwargs), checked)
+        if note is not None:
+            note("call", token)
         if account:
             _stream_call_on(stream._id, token, account)
         else:
@@ -201,9 +243,7 @@ def ranges(reads: Iterable[Any], writes: Iterable[Any]) -> str:
         reads, writes = list(reads), list(writes)
         for buffer in (*reads, *writes):
             keep(buffer)
-    parts = ["r:{}:{}".format(*address_of(buffer)) for buffer in reads]
-    parts += ["w:{}:{}".format(*address_of(buffer, writable=True)) for buffer in writes]
-    return " ".join(parts)
+    return _account(reads, writes)
 
 
 def _start() -> None:
@@ -253,6 +293,8 @@ def _install() -> None:
         setattr(_stream_class, name, table[name])
     _c = SimpleNamespace(**table)
     _c.set_special(special)
+    _c.set_declared(Declared)
+    _c.set_inspected(int(look is not None))
 
 
 def restart() -> None:
@@ -316,7 +358,7 @@ def _unraisable(exc: BaseException | None, function: Callable[..., object] | Non
         return
     message = "Exception ignored in a function on a halstream stream"
     try:
-        sys.unraisablehook(_hook_args()((type(exc), exc, exc.__traceback__, message, function)))
+        sys.unraisablehook(hook_args()((type(exc), exc, exc.__traceback__, message, function)))
     except BaseException as wrong:
         # A hook that fails must not end the dispatcher.
         print(f"{message}: {exc!r} (and the hook failed: {wrong!r})", file=sys.stderr)
@@ -326,33 +368,6 @@ def _report_raised() -> None:
     """Report the exceptions of checked functions that no call will raise any more."""
     while _raised:
         _unraisable(_raised.popitem()[1])
-
-
-@functools.cache
-def _hook_args() -> Any:
-    """Return the class of the argument of `sys.unraisablehook`, which has no public name.
-
-    One is caught by letting a finalizer fail, as that is what the hook is for.
-    """
-    caught: list[type] = []
-    hook = sys.unraisablehook
-
-    class Probe:
-        def __del__(self) -> None:
-            raise LookupError(caught)
-
-    def catch(args: Any) -> None:
-        if isinstance(args.exc_value, LookupError) and args.exc_value.args == (caught,):
-            caught.append(type(args))
-        else:
-            hook(args)
-
-    sys.unraisablehook = catch
-    try:
-        Probe()
-    finally:
-        sys.unraisablehook = hook
-    return caught[0]
 
 
 @atexit.register

@@ -11,6 +11,7 @@ from .. import _native
 from .._errors import HalError, InvalidValueError, NotSupportedError
 from . import _hostfunc, _interop
 from ._base import Base
+from ._declared import Declared
 from ._lookup import DEVICE, address_of, kind_of
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ class Work(Base):
         function: Callable[..., object],
         /,
         *args: Any,
-        reads: Iterable[Any] = (),
-        writes: Iterable[Any] = (),
+        reads: Iterable[Any] | None = None,
+        writes: Iterable[Any] | None = None,
         **kwargs: Any,
     ) -> None:
         """Run a Python function in stream order, on another thread.
@@ -47,7 +48,9 @@ class Work(Base):
             Its arguments; they live until it has run. An `Array` arrives as a
             NumPy array on the host device; on a vendor device it is refused.
         reads, writes : iterable of buffers
-            What it works on. Without, array arguments count as read.
+            What it works on; strided arrays count with their elements only.
+            Without both, array arguments count as read. `halstream.accesses`
+            says it with the function.
 
         Raises
         ------
@@ -69,8 +72,8 @@ class Work(Base):
         function: Callable[..., object],
         /,
         *args: Any,
-        reads: Iterable[Any] = (),
-        writes: Iterable[Any] = (),
+        reads: Iterable[Any] | None = None,
+        writes: Iterable[Any] | None = None,
         **kwargs: Any,
     ) -> None:
         """Like `call`, but the next `synchronize` of the stream raises the exception.
@@ -111,8 +114,8 @@ class Work(Base):
         function: Any,
         argument: Any = None,
         *,
-        reads: Iterable[Any] = (),
-        writes: Iterable[Any] = (),
+        reads: Iterable[Any] | None = None,
+        writes: Iterable[Any] | None = None,
     ) -> None:
         """Run a C function ``void f(void *)`` in stream order, without Python's lock.
 
@@ -123,7 +126,7 @@ class Work(Base):
             What it is given; it lives until the function has run. An `Array`
             of a vendor's device is refused, as the host cannot see its memory.
         reads, writes : iterable of buffers
-            What it works on. Without, an array argument counts as read.
+            What it works on. Without both, an array argument counts as read.
 
         Raises
         ------
@@ -136,10 +139,15 @@ class Work(Base):
         -----
         Contract M11, M12.
         """
-        address = _function_address(function)
         value, ranges = _argument(argument)
-        if reads or writes:
-            ranges = _hostfunc.ranges(reads, writes)
+        said = _hostfunc.declared(function, reads, writes)
+        if said is not None:
+            ranges = said
+        if isinstance(function, Declared):
+            function = function.function
+        address = _function_address(function)
+        if _hostfunc.look is not None:
+            ranges, _ = _hostfunc.look(function, (), {}, ranges, said is not None)
         try:
             _stream_native(self._id, address, value, ranges)
         except OverflowError:

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _native
 from .._core import _handles, _hostfunc, _lookup
 from .._core._base import repr_after_fork
+from .._core._declared import account
 from .._core._device import Device, ordinal
 from .._core._lookup import PINNED
 from .._core._stream import Stream
@@ -385,13 +386,7 @@ def _argument(value: Any, ranges: list[str]) -> Any:
         ranges.append(f"r:{value.ptr}:{value.nbytes}")
         return value._as_host()
     if isinstance(value, np.ndarray) and value.size:
-        start, nbytes = value.__array_interface__["data"][0], value.nbytes
-        if not value.flags.c_contiguous:
-            # From the lowest element to the end of the highest.
-            steps = [(n - 1) * step for n, step in zip(value.shape, value.strides, strict=True)]
-            start += sum(step for step in steps if step < 0)
-            nbytes = sum(abs(step) for step in steps) + value.itemsize
-        ranges.append(f"r:{start}:{nbytes}")
+        ranges.append(account((value,), ()))
         if _hostfunc.keep is not None:
             _hostfunc.keep(value)
     return value

@@ -138,7 +138,7 @@ def _command(runs: Runs, token: Token) -> str:
     if config.invocation_params.dir != config.rootpath:
         path = os.path.relpath(config.rootpath / path, config.invocation_params.dir)
     words = ["pytest", f"{path}::{rest}" if rest else path, f"--stream-replay={token}"]
-    for name in ("sanitize", "leaks"):
+    for name in ("sanitize", "strict", "leaks"):
         if getattr(runs.plan, name) and not config.getini(f"stream_{name}"):
             words.append(f"--stream-{name}")
     return shlex.join(words)

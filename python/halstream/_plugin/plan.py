@@ -21,7 +21,7 @@ DEFAULT_SCHEDULES = 50
 
 #: The keys of a plan whose values are whole numbers, and those that are switched on or off.
 NUMBERS = ("schedules", "depth", "seed")
-FLAGS = ("sanitize", "leaks")
+FLAGS = ("sanitize", "strict", "leaks")
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ class Plan:
     seed: int = 0
     token: Token | None = None
     sanitize: bool = False
+    strict: bool = False  #: sanitize, and fail for functions whose accesses are not known
     leaks: bool = False
 
     @property
     def idle(self) -> bool:
         """Whether the test runs unchanged."""
-        return not (self.schedules or self.token or self.sanitize or self.leaks)
+        return not (self.schedules or self.token or self.sanitize or self.strict or self.leaks)
 
 
 @dataclass
@@ -93,7 +94,7 @@ def plan_of(given: Mapping[str, Any], otherwise: Plan, source: str = "") -> Plan
         Settings(schedules, plan.depth, plan.seed)
     except (ScheduleError, TypeError) as exc:
         raise pytest.UsageError(f"{source or 'streams'}: {exc}") from None
-    if plan.sanitize:
+    if plan.sanitize or plan.strict:
         _check_suppressions()
     for name in FLAGS:
         if not isinstance(values.get(name, False), bool):

@@ -218,7 +218,7 @@ class Runs:
 
     def _phases(self, block: Schedule | None, calls: list[Any], stack: contextlib.ExitStack, interact: bool) -> None:
         item, hook = self.item, self.item.ihook
-        watch = self._sanitizer(stack) if self.plan.sanitize else _nothing
+        watch = self._sanitizer(stack) if self.plan.sanitize or self.plan.strict else _nothing
         # Node.listchain() of the copy ends with another object than this
         # test: with it as the next test, pytest tears down this test only.
         after = copy.copy(item)
@@ -286,13 +286,17 @@ class Runs:
         from .._checks.sanitize import sanitize
 
         found = stack.enter_context(sanitize(on="collect"))
-        seen = 0
+        seen = named = 0
 
         def check() -> str:
-            nonlocal seen
+            nonlocal seen, named
             findings = list(found)[seen:]
             seen += len(findings)
-            return "\n\n".join(finding.text for finding in findings)
+            texts = [finding.text for finding in findings]
+            if self.plan.strict:
+                texts += filter(None, [found.functions.gaps(named)])
+                named = len(found.functions.unknown) + len(found.functions.unwatched)
+            return "\n\n".join(texts)
 
         return check
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..._core._context import ReportQueue, host_function
+from ..._core._declared import accesses
 from .. import _codes as codes
 from .. import _table
 from .. import constants as c
@@ -51,17 +52,34 @@ def unsubscribe_report(thread_id: int, handle: int, /) -> int:
     return 0
 
 
+def _declaring(place: int) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Let a function that takes a callback at `place` take ``reads=`` and ``writes=``, too."""
+
+    def decorate(enqueue: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(enqueue)
+        def call(*args: Any, reads: Iterable[Any] | None = None, writes: Iterable[Any] | None = None) -> int:
+            if (reads is not None or writes is not None) and len(args) > place and callable(args[place]):
+                declared = accesses(args[place], reads or (), writes or ())
+                args = (*args[:place], declared, *args[place + 1 :])
+            return enqueue(*args)
+
+        return call
+
+    return decorate
+
+
+@_declaring(0)
 @command("foih")
 def launch_callback(function: Callable[[Any], object], argument: Any, block_type: int, handle: int, /) -> int:
     """aclrtLaunchCallback: call ``function(argument)`` in stream order on the subscribed thread.
 
-    An exception in it goes to `sys.unraisablehook`.
+    An exception in it goes to `sys.unraisablehook`. Also takes ``reads=`` and ``writes=``.
     """
     if block_type not in (c.ACL_CALLBACK_NO_BLOCK, c.ACL_CALLBACK_BLOCK):
         raise refuse(codes.INVALID_PARAM, f"the block type is 0 or 1, not {block_type}")
     served = stream(handle)
     block = block_type == c.ACL_CALLBACK_BLOCK
-    ReportQueue.of(served).launch(served, functools.partial(function, argument), block)
+    ReportQueue.of(served).launch(served, function, block, argument)
     return 0
 
 
@@ -83,8 +101,12 @@ def process_report(timeout: int, /) -> int:
     return 0
 
 
+@_declaring(1)
 @command("hfo", not_subscribed=codes.RT_STREAM_SUBSCRIBE)
 def launch_host_func(handle: int, function: Callable[[Any], object], argument: Any, /) -> int:
-    """aclrtLaunchHostFunc (not in pyACL): call ``function(argument)`` on a runtime's thread."""
+    """aclrtLaunchHostFunc (not in pyACL): call ``function(argument)`` on a runtime's thread.
+
+    Also takes ``reads=`` and ``writes=``.
+    """
     host_function(stream(handle), function, argument)
     return 0

@@ -69,17 +69,19 @@ def streamSynchronize(stream: int) -> None:
     Handle.find(stream).synchronize()
 
 
-def streamAddCallback(stream: int, callback: Any, arg: int, flags: int = 0) -> None:
+def streamAddCallback(
+    stream: int, callback: Any, arg: int, flags: int = 0, *, reads: Any = None, writes: Any = None
+) -> None:
     """cupy.cuda.runtime.streamAddCallback (14.2.0): ``callback(stream, 0, arg)``."""
     handle, number = intptr(stream), intptr(arg)
     c_uint(flags)
-    Handle.find(handle).call(callback, handle, 0, number)
+    Handle.find(handle).call(callback, handle, 0, number, reads=reads, writes=writes)
 
 
-def launchHostFunc(stream: int, callback: Any, arg: int) -> None:
+def launchHostFunc(stream: int, callback: Any, arg: int, *, reads: Any = None, writes: Any = None) -> None:
     """cupy.cuda.runtime.launchHostFunc (14.2.0): ``callback(arg)``."""
     handle, number = intptr(stream), intptr(arg)
-    Handle.find(handle).call(callback, number)
+    Handle.find(handle).call(callback, number, reads=reads, writes=writes)
 
 
 def streamQuery(stream: int) -> int:

@@ -66,13 +66,13 @@ class _BaseStream(core.Stream):
         except Exception:  # also one of the user's, from a checked function
             return False
 
-    def add_callback(self, callback: Any, arg: Any) -> None:
+    def add_callback(self, callback: Any, arg: Any, *, reads: Any = None, writes: Any = None) -> None:
         """Call ``callback(stream, 0, arg)`` in stream order; exceptions go to unraisablehook."""
-        self.call(callback, self, 0, arg)
+        self.call(callback, self, 0, arg, reads=reads, writes=writes)
 
-    def launch_host_func(self, callback: Any, arg: Any) -> None:
+    def launch_host_func(self, callback: Any, arg: Any, *, reads: Any = None, writes: Any = None) -> None:
         """Call ``callback(arg)`` in stream order; exceptions go to unraisablehook."""
-        self.call(callback, arg)
+        self.call(callback, arg, reads=reads, writes=writes)
 
     def begin_capture(self, mode: int | None = None) -> None:
         """Not built yet."""
