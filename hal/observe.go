@@ -70,7 +70,8 @@ type Operation struct {
 	// event, synchronize device, synchronize memory and wait memory (the host, or
 	// a stream, waited for all work on the bytes of Reads), query stream, query
 	// event (only those that answered true), host read, host write, new memory, free memory, new
-	// stream, new event, close stream, close event, open gate. Listeners are
+	// stream, new event, close stream, close event, open gate, wait for no record (a
+	// stream was to wait for an event that was never recorded). Listeners are
 	// notified afterwards. The Stream of what concerns a device is its legacy one.
 	Host bool
 	// Internal marks what the runtime did without a call of the program.
@@ -242,6 +243,15 @@ func (rt *Runtime) notifyHost(o Operation) {
 		o.Host = true
 		rt.notify(o)
 	}
+}
+
+// vainWait notifies the listeners that s was to wait for e, which has no record, unless the
+// call failed with err. It returns err.
+func (s *Stream) vainWait(t *Thread, e *Event, err error) error {
+	if err == nil {
+		s.dev.rt.notifyHost(Operation{Kind: "wait for no record", Stream: s, Event: e, Thread: t})
+	}
+	return err
 }
 
 // HostAccess notifies the listeners that the calling thread reads or writes memory

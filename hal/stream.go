@@ -203,7 +203,7 @@ func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 	}
 	d, err := e.waitable(s.dev)
 	if err != nil || d == nil {
-		return err
+		return s.vainWait(t, e, err)
 	}
 	var id uint32
 	if s.listened() {

@@ -77,7 +77,8 @@ const (
 	free
 	writeValue
 	waitValue
-	mark // a place on a stream, only while operations are held
+	mark     // a place on a stream, only while operations are held
+	vainWait // a wait for an event without a record, which is not enqueued
 	syncStream
 	syncEvent
 	syncDevice
@@ -100,7 +101,7 @@ var kinds = map[string]kind{
 	"synchronize memory": syncMemory, "wait memory": waitMemory,
 	"query stream": queryStream, "query event": queryEvent, "host read": access, "host write": access,
 	"new memory": newMemory, "free memory": freeMemory,
-	"close stream": closeStream, "close event": closeEvent,
+	"wait for no record": vainWait, "close stream": closeStream, "close event": closeEvent,
 }
 
 // kindOf looks a name up; the most frequent ones without the map.

@@ -77,9 +77,12 @@ func (c *Checker) enqueue(s *timeline, t *thread, k kind, op *hal.Operation) {
 		if !e.future {
 			p = e.at(op.Version)
 		}
-		if p != nil && p.timeline != s {
+		switch {
+		case p != nil && p.timeline != s:
 			g.add(p.stamp, p.clocks)
 			s.noteWait(op, p.timeline, p.seq)
+		case p != nil:
+			s.noteVainWait(op, OwnRecord)
 		}
 	case waitStream:
 		if o := op.Other; o != nil && o != op.Stream {

@@ -71,6 +71,8 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 			c.table.clear(pieceOf(r))
 		}
 		c.forgetValues(op.Writes)
+	case vainWait:
+		c.timeline(op.Stream).noteVainWait(op, NoRecord)
 	case closeStream:
 		if s := c.timelines[op.Stream]; s != nil {
 			c.closeTimeline(s)

@@ -8,6 +8,7 @@ type waitNote struct {
 	timeline *timeline
 	upTo     uint32
 	note     Note
+	vain     Why // why the wait orders nothing; "" for one that does
 }
 
 // recordNote is a record on a stream.
@@ -26,7 +27,18 @@ func (l *timeline) note(op *hal.Operation) Note {
 
 // noteWait remembers the wait op; it is called before l's stamp is advanced for it.
 func (l *timeline) noteWait(op *hal.Operation, from *timeline, upTo uint32) {
-	l.waits[l.nwaits%uint(len(l.waits))] = waitNote{l.seq + 1, from, upTo, from.note(op)}
+	l.waits[l.nwaits%uint(len(l.waits))] = waitNote{own: l.seq + 1, timeline: from, upTo: upTo, note: from.note(op)}
+	l.nwaits++
+}
+
+// noteVainWait remembers the wait op, which orders nothing. One without a record is not
+// enqueued.
+func (l *timeline) noteVainWait(op *hal.Operation, why Why) {
+	own := l.seq
+	if why == OwnRecord {
+		own++
+	}
+	l.waits[l.nwaits%uint(len(l.waits))] = waitNote{own: own, timeline: l, note: l.note(op), vain: why}
 	l.nwaits++
 }
 
@@ -36,7 +48,7 @@ func (l *timeline) noteRecord(op *hal.Operation) {
 }
 
 // lastWait returns the latest wait of o's stream before o for the stream of a,
-// or else for any other.
+// or else for any other, or else one that orders nothing.
 func lastWait(a, o *info) (found *waitNote, same bool) {
 	l := o.timeline
 	for i := range min(l.nwaits, uint(len(l.waits))) {
@@ -44,10 +56,10 @@ func lastWait(a, o *info) (found *waitNote, same bool) {
 		if w.own >= o.seq {
 			continue
 		}
-		if w.timeline == a.timeline {
+		if w.timeline == a.timeline && w.vain == "" {
 			return w, true
 		}
-		if found == nil {
+		if found == nil || found.vain != "" && w.vain == "" {
 			found = w
 		}
 	}
@@ -102,6 +114,8 @@ func reason(a, o *info, reused bool) Reason {
 		r.Why = EarlierWork
 	case !r.Devices && (a.timeline.legacy && !o.timeline.ordered || o.timeline.legacy && !a.timeline.ordered):
 		r.Why = NonBlocking
+	case w != nil && w.vain != "":
+		r.Why = w.vain
 	case w != nil:
 		r.Why = OtherStream
 	default:

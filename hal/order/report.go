@@ -35,6 +35,11 @@ const (
 	// OtherStream: it waited, but not for the first one's stream; Reason.Wait
 	// is the latest such wait.
 	OtherStream Why = "waited for another stream"
+	// OwnRecord: it waited for a record of its own, Reason.Wait, and for no other stream.
+	OwnRecord Why = "waited for its own record"
+	// NoRecord: it waited for an event that was not recorded by then, Reason.Wait, which
+	// orders nothing, and for no other stream.
+	NoRecord Why = "waited for an event without a record"
 	// OlderRecord: it waited for a record on the first one's stream, Reason.Wait,
 	// that was made before the first access.
 	OlderRecord Why = "waited for an older record"

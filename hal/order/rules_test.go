@@ -230,3 +230,22 @@ func TestNewAndFreedMemoryHasNoPast(t *testing.T) {
 	k.write(k.free(), is(0, 20))
 	require.Len(t, k.c.Take(), 1)
 }
+
+func TestReasonsNameWaitsThatOrderNothing(t *testing.T) {
+	k := newKit(t)
+	a, b, e := k.free(), k.free(), k.event(hal.Standard)
+	w := k.write(a, is(0, 10))
+	own := k.record(b, e, 1)
+	k.wait(b, e, 1)
+	found := k.one(Race, w, k.write(b, is(0, 10)))
+	require.Equal(t, OwnRecord, found.Reason.Why)
+	require.NotNil(t, found.Reason.Wait)
+	require.Greater(t, found.Reason.Wait.ID, own)
+	c := k.free()
+	w = k.write(a, is(20, 30))
+	k.host("wait for no record", k.me, hal.Operation{Stream: c, Event: e})
+	require.Equal(t, NoRecord, k.one(Race, w, k.write(c, is(20, 30))).Reason.Why)
+	w = k.write(a, is(40, 50))
+	k.waitStream(c, b) // a wait for some other stream says more
+	require.Equal(t, OtherStream, k.one(Race, w, k.write(c, is(40, 50))).Reason.Why)
+}

@@ -77,6 +77,7 @@ def test_a_call_of_the_host_has_its_line() -> None:
     shown = text(found((Hold(1, 2, 0, 4),)))
     assert "host      synchronize       /else/where/app.py:41 run()" in shown
     assert "has not run before the host's synchronize at /else/where/app.py:41: nothing makes the host wait" in shown
+    assert "nothing makes the host wait for it earlier." in shown
     shown = text(found((Hold(1, 2, 0, 3),)))
     assert "the host's call that enqueued the call of 64 bytes at /else/where/app.py:40" in shown
 
@@ -186,3 +187,17 @@ def test_calls_without_a_log_line_do_not_shift_the_others() -> None:
 def test_calls_of_threads_are_matched_separately() -> None:
     lines = (line(1, "nop", 5, thread=40), line(2, "nop", 6, thread=9), line(3, "record", 5, thread=40))
     assert kinds("1 nop 1,2 nop 2,1 record 1", *lines) == {1: 1, 2: 2, 3: 3}
+
+
+def test_a_record_is_on_its_own_stream_where_another_one_waits_on_the_same_line() -> None:
+    from halstream._checks.source import statement
+
+    place = Path(__file__)
+    line = next(n for n, text in enumerate(place.read_text().splitlines(), 1) if text.endswith("# read by the test"))
+    found = statement(str(place), line)
+    assert found is not None
+    assert (found.stream("record"), found.stream("wait"), found.stream()) == ("producer", "consumer", "consumer")
+
+
+def _waits(consumer: Any, producer: Any) -> None:
+    consumer.wait_event(producer.record())  # read by the test

@@ -293,6 +293,8 @@ def test_reasons(backend: str, tmp_path: Path) -> None:
     for number, (program, why) in enumerate(
         {
             "x.fill(1, a); b.wait(c.record()); x.fill(2, b)": "waited at",
+            "x.fill(1, a); b.wait(b.record()); x.fill(2, b)": "for an event that it has recorded itself, not for",
+            "x.fill(1, a); b.wait(hs.Event()); x.fill(2, b)": "that was not recorded by then: such a wait orders",
             "e = a.record(); x.fill(1, a); b.wait(e); x.fill(2, b)": "for a record that stream",
             "b.wait_stream(a); x.fill(1, a); x.fill(2, b)": "before the write was enqueued",
             "x.fill(1, a); x.fill(2, hs.Stream.from_handle(0, 0))": "is non-blocking: it takes no part",

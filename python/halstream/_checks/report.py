@@ -121,6 +121,10 @@ def _why(f: Finding) -> str:
         "waited for another stream": (
             f"{second} waited{wait} for {stream_label(f, f.wait) if f.wait else 'another stream'}, not for {first}"
         ),
+        "waited for its own record": f"{second} waited{wait} for an event that it has recorded itself, not for {first}",
+        "waited for an event without a record": (
+            f"{second} waited{wait} for an event that was not recorded by then: such a wait orders nothing"
+        ),
         "waited for an older record": f"{second} waited{wait} for a record that {first} made before the {does}",
         "waited before it was enqueued": f"{second} waited for {first}{wait}, before the {does} was enqueued",
         "stream without order with the default stream": (
@@ -133,7 +137,7 @@ def _why(f: Finding) -> str:
             "they are accesses of different host threads, between which the runtime saw no order"
         ),
         "source changed before the copy": (
-            "pinned memory is read when the stream gets there, and nothing made the host wait for that"
+            "pinned memory is read when the stream gets there, and the host changed it without waiting for that"
         ),
     }.get(f.why, f.why)
     if f.category == "undeclared":

@@ -23,6 +23,12 @@ _METHODS = {
     *(_TAKES_FUNCTION - {"launch_callback"}),
     "nop", "delay", "record", "record_event", "wait", "wait_event", "wait_stream", "synchronize", "query",
 }  # fmt: skip
+#: The calls that enqueue operations of which a line may have several kinds.
+_CALLS_OF = {
+    "record": ("record", "record_event"),
+    "wait": ("wait", "wait_event", "stream_wait_event"),
+    "wait stream": ("wait_stream",),
+}
 #: Calls that make a context in which their argument is the current stream.
 _CONTEXTS = {"stream", "StreamContext", "StreamCtx", "stream_guard"}
 _MAKERS = {
@@ -161,9 +167,14 @@ class Statement:
         self._path = path
         self._line = line
 
-    def stream(self) -> str:
-        """Return the expression for the stream that the line enqueues on, '' if unknown."""
-        for call in self._calls():
+    def stream(self, kind: str = "") -> str:
+        """Return the expression for the stream that the line enqueues on, '' if unknown.
+
+        `kind` is that of the operation: a line may record an event on one stream and let
+        another one wait for it.
+        """
+        calls = list(self._calls())
+        for call in [c for c in calls if _tail(c.func) in _CALLS_OF.get(kind, ())] or calls:
             for keyword in call.keywords:
                 if keyword.arg == "stream" and not isinstance(keyword.value, ast.Constant):
                     return ast.unparse(self._behind(keyword.value))

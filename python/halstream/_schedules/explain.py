@@ -156,7 +156,7 @@ class _View:
             return Step(item, stream, "operation", None, (), ())
         place = self._place(line)
         found = statement(place.file, place.line) if place else None
-        if found is not None and (name := found.stream()):
+        if found is not None and (name := found.stream(line.kind)):
             stream = f"{stream} ({name})"
         return Step(item, stream, _what(line), place, line.reads, line.writes)
 
@@ -218,7 +218,10 @@ class _View:
         own, end = self.step(f"{hold.stream}.{hold.number}"), self.step(_target(hold))
         if hold.until:
             return f"It fails when {end.short} runs before {own.short}: nothing orders them."
-        return f"It fails when {own.short} has not run before {end.short}: nothing makes the host wait for it."
+        late = f"It fails when {own.short} has not run before {end.short}: "
+        if end.what == "synchronize":  # it runs while the host waits there
+            return f"{late}nothing makes the host wait for it earlier."
+        return f"{late}nothing makes the host wait for it."
 
 
 def _target(hold: Hold) -> str:
