@@ -48,6 +48,7 @@ WANTED = {
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.module_names"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.parallel"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.parameters"): _MIRROR,
+    ("halstream.torch._redirect.redirection", "halstream.torch._redirect.running"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.runtime_names"): _MIRROR,
     ("halstream.torch._redirect.redirection", "halstream.torch._redirect.storages"): _MIRROR,
     ("halstream._cli.running", "halstream._checks.sanitize"): _TOOL,

@@ -1,11 +1,13 @@
 #include "allocator.h"
 
 #include "c10/core/AllocatorConfig.h"
+#include "c10/util/ScopeExit.h"
 
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -32,12 +34,16 @@ struct Block {
   DeviceIndex device;
   halstream_id stream;
   bool counted = true;
+  std::vector<halstream_id> others = {};  // streams that record_stream named, while somebody listens
 };
 
 struct DeviceMemory {
   std::mutex mutex;
   double fraction = 1;
   DeviceStats stats;
+  // Behind the uses of freed blocks by other streams, one for each of those: empty_cache waits for them.
+  std::map<halstream_id, halstream_id> uses;
+  uint64_t generation = 0;
 };
 std::array<DeviceMemory, max_devices>& memory() {
   static auto* all = new std::array<DeviceMemory, max_devices>();
@@ -70,9 +76,39 @@ bool frees_in_order() {
   return asked;
 }
 
+// The runtime waits by itself for such work; the events let what listens know that the host has waited.
+void mark_uses(const Block& block) {
+  auto& of = memory()[block.device];
+  for (auto stream : block.others) {
+    halstream_id event = 0;
+    if (core->event_record_new(stream, 0, &event) != HALSTREAM_OK) continue;
+    {
+      std::lock_guard<std::mutex> lock(of.mutex);
+      if (of.generation != core->generation()) of.uses.clear();
+      of.generation = core->generation();
+      std::swap(of.uses[stream], event);
+    }
+    if (event != 0) core->event_close(event);
+  }
+}
+
+void wait_for_uses(DeviceIndex device) {
+  std::map<halstream_id, halstream_id> uses;
+  auto& of = memory()[device];
+  {
+    std::lock_guard<std::mutex> lock(of.mutex);
+    if (of.generation == core->generation()) uses.swap(of.uses);
+  }
+  for (auto [stream, event] : uses) {
+    auto close = c10::make_scope_exit([event = event] { core->event_close(event); });
+    synchronize_event(event);
+  }
+}
+
 void free_block(void* context) {
   auto* block = static_cast<Block*>(context);
   if (!finished()) {
+    if (!block->others.empty()) mark_uses(*block);
     if (frees_in_order()) {
       PlaceOfCall place;
       core->block_free(block->id);
@@ -189,6 +225,7 @@ class DeviceAllocator final : public c10::DeviceAllocator {
   bool initialized() override { return core != nullptr; }
   void emptyCache(c10::MempoolId_t) override {
     for (int i = 0; i < device_count(); i++) {
+      wait_for_uses(static_cast<DeviceIndex>(i));
       check(core->memory_empty_cache(i));
       auto& of = memory()[i];
       std::lock_guard<std::mutex> lock(of.mutex);
@@ -267,7 +304,9 @@ void record_stream(const c10::DataPtr& data, const c10::Stream& stream) {
   if (data.get_deleter() != &free_block || data.get_context() == nullptr) return;
   auto* block = static_cast<Block*>(data.get_context());
   auto id = runtime_stream(stream);
-  if (id != block->stream) check(core->block_record_stream(block->id, id));
+  if (id == block->stream) return;
+  check(core->block_record_stream(block->id, id));
+  if (core->listening() != 0) block->others.push_back(id);
 }
 
 void set_memory_fraction(DeviceIndex device, double fraction) {

@@ -11,6 +11,7 @@
 #include "pinned.h"
 #include "profiling.h"
 #include "python_functions.h"
+#include "sites.h"
 #include "takeover.h"
 #include "tensors.h"
 #include "unsupported.h"
@@ -187,6 +188,15 @@ PyObject* without_arguments(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* running_module(PyObject*, PyObject* path) {
+  const char* text = PyUnicode_AsUTF8(path);
+  if (text == nullptr) return nullptr;
+  return guarded([&]() -> PyObject* {
+    set_running_module(text);
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* add_operator(PyObject*, PyObject* name) {
   const char* text = PyUnicode_AsUTF8(name);
   if (text == nullptr) return nullptr;
@@ -243,6 +253,7 @@ PyMethodDef functions[] = {
     {"device_name", device_name, METH_VARARGS, "The runtime's name of a device."},
     {"pin_kind", pin_kind, METH_O, "0 for pageable memory, 1 for pinned, 2 for a device's."},
     {"watch_host_accesses", watch, METH_O, "Declare what CPU operators read and write in pinned memory, or stop."},
+    {"running_module", running_module, METH_O, "Set the path of the torch.nn.Module that this thread runs, for reports."},
     {"storage_resize", storage_resize, METH_VARARGS, "Change the size of a storage on a device, in stream order."},
     {"host_register", host_register, METH_VARARGS, "Let memory count as pinned; whether it did not before."},
     {"host_unregister", host_unregister, METH_O, "Let it count as pageable again; whether it was registered."},

@@ -8,6 +8,7 @@
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <deque>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -19,32 +20,44 @@ namespace {
 // Autograd numbers its nodes on each thread, and a node keeps both numbers. The latest places are kept.
 class ForwardSites {
  public:
-  void put(uint64_t thread, uint64_t sequence, uint32_t site) {
+  struct Entry {
+    uint64_t sequence = UINT64_MAX;
+    uint32_t site = 0;
+    uint32_t module = 0;
+  };
+  void put(uint64_t thread, const Entry& entry) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto& ring = rings_[thread];
     if (ring.empty()) ring.resize(capacity);
-    ring[sequence % capacity] = {sequence, site};
+    ring[entry.sequence % capacity] = entry;
   }
-  uint32_t get(uint64_t thread, uint64_t sequence) {
+  Entry get(uint64_t thread, uint64_t sequence) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto found = rings_.find(thread);
-    if (found == rings_.end()) return 0;
+    if (found == rings_.end()) return {};
     auto& entry = found->second[sequence % capacity];
-    return entry.sequence == sequence ? entry.site : 0;
+    return entry.sequence == sequence ? entry : Entry{};
   }
 
  private:
   static constexpr size_t capacity = 1 << 16;
-  struct Entry {
-    uint64_t sequence = UINT64_MAX;
-    uint32_t site = 0;
-  };
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::vector<Entry>> rings_;
 };
 
 ForwardSites& forward_sites() {
   static auto* all = new ForwardSites();
+  return *all;
+}
+
+// Paths of modules by number; never destroyed, and none is forgotten: a program has few of them.
+struct Modules {
+  std::mutex mutex;
+  std::unordered_map<std::string, uint32_t> numbers{{"", 0}};
+  std::deque<std::string> paths{""};
+};
+Modules& modules() {
+  static auto* all = new Modules();
   return *all;
 }
 
@@ -56,24 +69,42 @@ uint32_t site_of_python() {
   return site;
 }
 
-thread_local uint32_t latest_backward_site = 0;
+thread_local ForwardSites::Entry latest_backward;
+thread_local uint32_t running_module = 0;
+thread_local uint32_t latest_module = 0;
 
 }  // namespace
 
 bool in_backward() { return torch::autograd::get_current_node() != nullptr; }
 
+void set_running_module(const std::string& path) {
+  auto& all = modules();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  auto [found, is_new] = all.numbers.try_emplace(path, static_cast<uint32_t>(all.paths.size()));
+  if (is_new) all.paths.push_back(path);
+  running_module = found->second;
+}
+
+const std::string& module_of_latest_site() {
+  auto& all = modules();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  return all.paths[latest_module];
+}
+
 uint32_t current_site() {
   if (core->listening() == 0) return 0;
   if (auto node = torch::autograd::get_current_node()) {
-    auto site = forward_sites().get(node->thread_id(), node->sequence_nr());
+    auto forward = forward_sites().get(node->thread_id(), node->sequence_nr());
     // Nodes that accumulate gradients come from no forward call: they follow the one that computed the gradient.
-    if (site != 0) latest_backward_site = site;
-    return latest_backward_site;
+    if (forward.site != 0) latest_backward = forward;
+    latest_module = latest_backward.module;
+    return latest_backward.site;
   }
   auto site = site_of_python();
+  latest_module = running_module;
   auto next = at::sequence_number::peek();
   // The node of the running operator took its number just before the operator was dispatched to its kernel.
-  if (site != 0 && next > 0) forward_sites().put(at::RecordFunction::currentThreadId(), next - 1, site);
+  if (site != 0 && next > 0) forward_sites().put(at::RecordFunction::currentThreadId(), {next - 1, site, latest_module});
   return site;
 }
 

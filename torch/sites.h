@@ -2,12 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace halstream_torch {
 
 // The place of the program's call that leads to the running operator; 0 while nobody listens. An operator of a
 // backward pass has no Python frames: it gets the place of the forward call whose gradient it computes.
 uint32_t current_site();
+
+// Sets the path of the module whose forward runs on this thread, such as "layer.3"; "" for none.
+void set_running_module(const std::string& path);
+
+// The path of the module at the latest place that `current_site` gave to this thread; "" for none.
+const std::string& module_of_latest_site();
 
 // Whether the thread runs an operator of a backward pass.
 bool in_backward();

@@ -7,6 +7,7 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
+import halstream as hs
 import pytest
 from conftest import Child
 
@@ -137,6 +138,23 @@ def test_empty_cache_is_counted(torch: Any) -> None:
     before = count()
     torch.cuda.empty_cache()
     assert count() == before + 1
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_empty_cache_waits_for_the_uses_of_freed_memory(torch: Any, recorded: bool) -> None:
+    side = torch.cuda.Stream()
+    with hs.sanitize(on="collect") as report:
+        x, pinned = torch.ones(1024, device="cuda"), torch.zeros(1024).pin_memory()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            pinned.copy_(x, non_blocking=True)
+        if recorded:
+            x.record_stream(side)
+            del x
+        torch.cuda.empty_cache()
+        pinned.sum()
+        torch.cuda.synchronize()
+    assert len(list(report)) == (0 if recorded else 1)
 
 
 def test_memory_beside_the_cache_is_in_no_figure(torch: Any) -> None:

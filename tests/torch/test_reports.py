@@ -57,6 +57,54 @@ def test_gradients_have_the_name_of_their_parameter(torch: Any) -> None:
     assert found.parameter == "layer.1.bias.grad"
 
 
+def test_an_operator_has_the_path_of_the_module_that_made_it(torch: Any) -> None:
+    net, side, x = _net(torch), torch.cuda.Stream(), torch.ones(2, 8, device="cuda")
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report, torch.no_grad():
+        with torch.cuda.stream(side):
+            net.layer[3].weight.mul_(2)
+            net.scale.zero_()
+        net(x)
+        torch.cuda.synchronize()
+    weight, scale = report
+    assert (weight.first.module, weight.second.module) == ("", "layer.3")
+    assert (scale.second.operation, scale.second.module) == ("aten::mul", "Net")
+    assert "aten::addmm in `layer.3` reads on the default stream" in weight.text
+
+
+def test_an_operator_of_a_backward_pass_has_the_module_of_its_forward_call(torch: Any) -> None:
+    net, side, x = _net(torch), torch.cuda.Stream(), torch.ones(2, 8, device="cuda")
+    with hs.sanitize(on="collect") as report:
+        loss = net(x).sum()
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            net.layer[2].weight.data.mul_(2)
+        loss.backward()
+        torch.cuda.synchronize()
+    modules = {found.second.module for found in report if found.second.backward}
+    assert modules == {"layer.2"}
+    assert "aten::mm (backward) in `layer.2` reads on" in str(report)
+
+
+def test_a_forward_that_raises_is_left(torch: Any) -> None:
+    class Failing(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            raise ValueError("inside")
+
+    net, side, x = _net(torch), torch.cuda.Stream(), torch.ones(2, 8, device="cuda")
+    net.layer.append(Failing())
+    torch.cuda.synchronize()
+    with hs.sanitize(on="collect") as report, torch.no_grad():
+        with pytest.raises(ValueError, match="inside"):
+            net(x)
+        with torch.cuda.stream(side):
+            net.scale.zero_()
+        net.scale.sum()
+        torch.cuda.synchronize()
+    (found,) = report
+    assert (found.first.module, found.second.module) == ("", "")
+
+
 def test_memory_of_no_module_has_no_parameters_name(torch: Any) -> None:
     net, side = _net(torch), torch.cuda.Stream()
     torch.cuda.synchronize()

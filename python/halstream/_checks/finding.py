@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -31,6 +32,10 @@ def _dialect(site: int) -> str:
     return _sites.real_torch.dialect if site else ""
 
 
+# What the real torch calls its operations.
+_IN_MODULE = re.compile(r"(\w+::\S+(?: \(backward\))?) in (\S+)")
+
+
 class Access(NamedTuple):
     """One of the two operations of a report.
 
@@ -53,6 +58,8 @@ class Access(NamedTuple):
     reached : str
         What a function calls the memory, and how it got there without being an
         argument, such as ``captured by `step` ``; '' if that is not known.
+    module : str
+        The path of the ``torch.nn.Module`` that made the call, such as ``layer.3``; '' outside of one.
     """
 
     id: int
@@ -70,6 +77,7 @@ class Access(NamedTuple):
     name: str
     operation: str = ""
     reached: str = ""
+    module: str = ""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -309,6 +317,9 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
 
 def _access(record: AccessRecord, made: Made) -> Access:
     name = "" if record["host"] else made.stream(record["device"], record["stream"])
+    operation, module = record["operation"], ""
+    if found := _IN_MODULE.fullmatch(operation):
+        operation, module = found.groups()
     return Access(
         id=record["id"],
         kind=record["kind"],
@@ -323,7 +334,8 @@ def _access(record: AccessRecord, made: Made) -> Access:
         unknown=record["unknown"],
         nbytes=record["size"],
         name=name,
-        operation=record["operation"],
+        operation=operation,
+        module=module,
     )
 
 

@@ -82,7 +82,8 @@ def _what(f: Finding, access: Access) -> str:
     if access.kind == "free":
         return f"the memory is given back, in the order of {stream_label(f, access)}"
     if access.operation:
-        return f"{access.operation} {does} {on}" + (", for the forward call" if access.backward else "")
+        where = f" in `{access.module}`" if access.module else ""
+        return f"{access.operation}{where} {does} {on}" + (", for the forward call" if access.backward else "")
     names = {
         "copy": f"a copy of {_bytes(access.nbytes)}" if access.nbytes else "a copy",
         "fill": f"a fill of {_bytes(access.nbytes)}" if access.nbytes else "a fill",

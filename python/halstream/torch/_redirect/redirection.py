@@ -121,7 +121,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         wheel.refuse_used(torch)
         wheel.refuse_gpu(torch, instead_of_gpu)
         _use_host()
-    from . import distributed, host_accesses, module_names, parallel, parameters, runtime_names, storages
+    from . import distributed, host_accesses, module_names, parallel, parameters, running, runtime_names, storages
     from . import module as _module
 
     module = _module.load(torch)
@@ -147,7 +147,13 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         raise
     _sites.real_torch.dialect = "torch.cuda"
     _sites.real_torch.parameters = parameters.names
-    _sites.real_torch.declaring(host_accesses.HostAccesses(torch, module).switch)
+    accesses, modules = host_accesses.HostAccesses(torch, module), running.RunningModules(torch, module)
+
+    def watch(on: bool) -> None:
+        accesses.switch(on)
+        modules.switch(on)
+
+    _sites.real_torch.declaring(watch)
     _process.redirection = Redirection(patches, already=False)
     return _process.redirection
 
