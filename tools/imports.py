@@ -65,6 +65,8 @@ WANTED = {
     ("halstream.cupy", "halstream.cupy._ndarray"): _ARRAYS,
     ("halstream.cupyx", "halstream.cupyx._memory"): _ARRAYS,
     ("halstream.cupyx", "halstream.cupyx._runtime"): _ARRAYS,
+    ("halstream.pytest_plugin", "halstream._checks.formats"): _TOOL,
+    ("halstream.pytest_plugin", "halstream._plugin.files"): _TOOL,
     ("halstream.pytest_plugin", "halstream._plugin.item"): _TOOL,
     ("halstream.pytest_plugin", "halstream._errors"): _TOOL,
     ("halstream.pytest_plugin", "halstream.torch"): _TOOL,

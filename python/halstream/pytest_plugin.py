@@ -11,6 +11,7 @@ marker asks for it.
 - ``--stream-sanitize``: fail tests with unordered accesses.
 - ``--stream-strict``: also tests with functions of which it is not known what they touch.
 - ``--stream-leaks``: fail tests that leave streams, events, memory or work.
+- ``--stream-report=sarif:FILE``: write what was found as SARIF, ``json:FILE``, or ``github`` annotations.
 - ``--stream-torch``: let tests of the real torch use ``'cuda'`` without a GPU, all tests of the session.
 
 The ini keys have the same names with underscores, and ``@pytest.mark.streams``
@@ -29,7 +30,8 @@ import pytest
 
 from ._core import _hostfunc
 from ._core._assertions import collect
-from ._plugin.plan import FLAGS, NUMBERS, PLAN, STREAMS, TIMER, Plan, Streams, item_plan, plan_of
+from ._errors import InvalidValueError
+from ._plugin.plan import FLAGS, NUMBERS, PLAN, RESULTS, STREAMS, TIMER, Plan, Streams, item_plan, plan_of
 
 __all__ = ["Plan", "Streams"]
 
@@ -50,6 +52,16 @@ _MARKER = (
 
 _TORCH = "run CUDA programs of the real torch on the host device, without a GPU (halstream.torch.redirect)"
 
+_GROUP = """schedules and checks of stream programs (halstream), for example
+
+  pytest --stream-sanitize                         unordered accesses fail tests
+  pytest --stream-schedules=50 test_x.py           run each test in 50 orders
+  pytest test_x.py::test_y --stream-replay=TOKEN   repeat a failure
+  pytest --stream-sanitize --stream-report=sarif:out.sarif
+"""
+_REPORT = (
+    "write what the other options find as sarif:FILE, json:FILE or github:FILE, without :FILE to stdout; repeatable"
+)
 #: Seconds that functions on streams may take after the end of a test.
 _MOMENT = 0.05
 _wait = threading.Event()
@@ -59,7 +71,7 @@ WRONG = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("streams", "schedules of stream programs (halstream)")
+    group = parser.getgroup("streams", _GROUP)
     for name, text in _HELP.items():
         option, dest = f"--stream-{name}", f"stream_{name}"
         if name in FLAGS:
@@ -70,6 +82,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             group.addoption(option, dest=dest, metavar=metavar, default=None, help=text)
             parser.addini(dest, text, default="")
 
+    group.addoption("--stream-report", metavar="FORMAT:FILE", action="append", default=None, help=_REPORT)
+    parser.addini("stream_report", _REPORT, type="linelist", default=[])
     group.addoption("--stream-torch", dest="stream_torch", action="store_true", default=None, help=_TORCH)
     parser.addini("stream_torch", _TORCH, type="bool", default=False)
 
@@ -105,6 +119,18 @@ def pytest_configure(config: pytest.Config) -> None:
         if value not in ("", False):
             given[name] = _number(value, source) if name in NUMBERS else value
     config.stash[PLAN] = plan_of(given, Plan()) if given else Plan()
+    wanted = config.getoption("stream_report") or config.getini("stream_report")
+    if wanted:
+        # Where nobody asks for reports nothing is loaded for them.
+        from ._checks.formats import target
+        from ._plugin.files import Files
+
+        config.stash[RESULTS] = []
+        try:
+            if not hasattr(config, "workerinput"):  # of xdist, which sends its results
+                config.pluginmanager.register(Files([target(text) for text in wanted]), "halstream-files")
+        except InvalidValueError as exc:
+            raise pytest.UsageError(f"--stream-report: {exc}") from None
 
 
 def _number(text: str, source: str) -> int:

@@ -11,7 +11,7 @@ from .finding import GIVEN_OUT, Access, Finding
 from .remedy import remedy, stream_label
 from .seen import Functions
 
-__all__ = ["Report", "text"]
+__all__ = ["Report", "described", "reason", "text"]
 
 # Frames of a stack that a report shows.
 _SHOWN = 6
@@ -32,8 +32,8 @@ def text(f: Finding) -> str:
         lines += ["  the copy, on " + stream_label(f, f.first), *_stack(f.first)]
     else:
         for number, access in enumerate((f.first, f.second), 1):
-            lines += [f"  {number}. {_what(f, access)}", *_stack(access)]
-    lines.append(f"  why: {_why(f)}")
+            lines += [f"  {number}. {described(f, access)}", *_stack(access)]
+    lines.append(f"  why: {reason(f)}")
     fix = remedy(f)
     if fix.line:
         place = f" {fix.place}" if fix.place else ""
@@ -62,7 +62,8 @@ def _where(f: Finding) -> str:
     return f"{part} of {name}{what} of {_bytes(f.block_nbytes)}" + (f", made at {made}" if made else "")
 
 
-def _what(f: Finding, access: Access) -> str:
+def described(f: Finding, access: Access) -> str:
+    """Return an access in words: what touches the memory, how, and on which stream."""
     does = "writes" if access.write else "reads"
     if access.observed:
         does += " (observed, not declared)"
@@ -110,7 +111,8 @@ def _stack(access: Access) -> list[str]:
     return lines or ["       (where it was called is not known)"]
 
 
-def _why(f: Finding) -> str:
+def reason(f: Finding) -> str:
+    """Return why nothing orders the accesses, in a phrase."""
     first, second = stream_label(f, f.first), stream_label(f, f.second)
     does = "write" if f.first.write else "read"
     wait = ""

@@ -15,6 +15,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from .. import _native
+from .._checks.report import Report
+from .._checks.results import of_finding
 from .._errors import HalError
 from .._records import OperationRecord
 from .._schedules.block import Schedule
@@ -36,6 +38,7 @@ class _Watch:
         self._stack = contextlib.ExitStack()
         self._block: Schedule | None = None
         self._operations: list[OperationRecord] = []
+        self.found: Report | None = None  #: the sanitizer's
         self.refused: HalError | None = None  #: why the schedule is not in force
 
     def begin(self) -> None:
@@ -55,7 +58,7 @@ class _Watch:
         if self._sanitize:
             from .._checks.sanitize import sanitize
 
-            self._stack.enter_context(sanitize(on="raise", strict=self._strict))
+            self.found = self._stack.enter_context(sanitize(on="raise", strict=self._strict))
 
     def end(self, error: BaseException | None) -> tuple[Execution, BaseException | None]:
         """End the run; return it and what it failed with, if that is not `error`."""
@@ -112,6 +115,7 @@ def main(argv: Sequence[str]) -> int:
         "failure": failure and asdict(failure),
         "trace": execution.trace,
         "sites": _sites(execution.trace),
+        "results": [of_finding(finding) for finding in watch.found.all] if watch.found is not None else [],
     }
     return _answer(request["result"], answer, outcome.code or int(wrong is not None))
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._checks.results import Result
 from .._records import OperationRecord
 from .._schedules.execution import Execution, Failure
 
@@ -56,6 +57,8 @@ class Children:
     ----------
     output : str
         What the last run that failed printed.
+    results : list of Result
+        What the sanitizer found in it.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Children:
         self._stacks: dict[str, int] = {}
         self._texts = [""]
         self.output = ""
+        self.results: list[Result] = []
 
     def __call__(self, spec: str, trace: bool = False) -> Execution:
         """Run the script under a spec, with its output kept back."""
@@ -138,6 +142,8 @@ class Children:
         if "refused" in found:
             raise CannotRunError(found["refused"])
         failure = found["failure"] and Failure(**found["failure"])
+        if failure is not None:
+            self.results = found["results"]
         if failure is None and code is None:
             failure = _failure(code, self._options.limit)  # it hung after its end
         operations = self._renumbered(found["trace"], found["sites"])

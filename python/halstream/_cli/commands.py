@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -12,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import __version__
+from .._checks.formats import Target, target, write
+from .._checks.results import Result
 from .._checks.suppress import from_environment
 from .._errors import InvalidValueError, ScheduleError
 from . import script as _script
@@ -32,6 +35,14 @@ app: typer.Typer = typer.Typer(
 
 # All arguments from the script's name on belong to the script.
 _SCRIPT: dict[str, Any] = {"allow_interspersed_args": False}
+
+_EXAMPLES = """Examples:
+
+halstream run --sanitize train.py --epochs 1
+
+halstream run --schedules 50 --sanitize -m package.module
+
+halstream run --sanitize --report sarif:out.sarif train.py"""
 
 Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="Python program to run.", show_default=False)]
 Args = Annotated[
@@ -164,7 +175,7 @@ Module = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module
 Stalls = Annotated[bool, typer.Option("--stalls/--no-stalls", help="End waits that can never end, and say why.")]
 
 
-@app.command(context_settings=_SCRIPT)
+@app.command(context_settings=_SCRIPT, epilog=_EXAMPLES)
 def run(
     script: Script,
     args: Args = None,
@@ -179,6 +190,10 @@ def run(
     torch: Torch = False,
     module: Module = False,
     stalls: Stalls = True,
+    report: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FORMAT:FILE", help="Write what is found as sarif, json or github; may be repeated."),
+    ] = None,
     leaks: Annotated[
         bool, typer.Option("--leaks", help="Say at the end what SCRIPT made and did not give up (not with N).")
     ] = False,
@@ -198,17 +213,19 @@ def run(
         fail("--strict is for --sanitize: give both")
     if sanitize:
         _readable_suppressions()
+    targets = _targets(report or ())
+    results: list[Result] | None = [] if targets else None
     rest = list(args or ())
     if not stalls:
         os.environ["HALSTREAM_STALL"] = "0"
     if schedules is None:
         sys.excepthook = _HOOK
         try:
-            code = _running.plain(
-                script, rest, sanitize=sanitize, torch=torch, leaks=leaks, module=module, strict=strict
-            )
+            options = _running.Options(sanitize, torch, module=module, strict=strict)
+            code = _running.plain(script, rest, options, leaks=leaks, into=results)
         except _running.CannotRunError as exc:
             fail(str(exc))
+        _write_results(targets, results)
         raise typer.Exit(code)
     if leaks:
         fail("--leaks is for a single run: leave out --schedules")
@@ -217,9 +234,10 @@ def run(
         if not timeout > 0:
             fail(f"timeout is {timeout}; give a number of seconds above 0")
         options = _running.Options(sanitize, torch, timeout, module, strict)
-        code = _running.explore(script, rest, settings, options, write=print, console=bars())
+        code = _running.explore(script, rest, settings, options, write=print, console=bars(), into=results)
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))
+    _write_results(targets, results)
     raise typer.Exit(code)
 
 
@@ -265,6 +283,21 @@ def build_torch() -> None:
         _redirecting.build_module(say, CannotRunError)
     except CannotRunError as exc:
         fail(str(exc))
+
+
+def _targets(given: Iterable[str]) -> list[Target]:
+    """Return where results go; end the command where they cannot."""
+    try:
+        return [target(text) for text in given]
+    except InvalidValueError as exc:
+        fail(f"--report: {exc}")
+
+
+def _write_results(targets: Iterable[Target], results: list[Result] | None) -> None:
+    try:
+        write(targets, results or [], os.curdir, sys.stdout.write)
+    except OSError as exc:
+        fail(f"the program has run, but its results cannot be written: {exc}")
 
 
 def _readable_suppressions() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -10,11 +11,14 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .._checks.report import Report
+from .._checks.results import Result, failing_schedule, of_finding
 from .._errors import HalError, ScheduleError, UnorderedAccessError
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism
 from .._schedules.search import Explored, Found, Settings, search
 from .._schedules.token import Token
+from .._sites import Frame
 from .._stalls import leaks as _leaks
 from . import script as _script
 from .children import UNKNOWN, CannotRunError, Children, Options
@@ -27,16 +31,7 @@ __all__ = ["CannotRunError", "Options", "explore", "plain", "replay", "replay_co
 _MOST = 200
 
 
-def plain(
-    script: str,
-    args: Sequence[str],
-    *,
-    sanitize: bool,
-    torch: bool,
-    leaks: bool,
-    module: bool = False,
-    strict: bool = False,
-) -> int:
+def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, into: list[Result] | None = None) -> int:
     """Run a script once, in this process.
 
     Parameters
@@ -44,16 +39,11 @@ def plain(
     script : str
     args : sequence of str
         Of the script.
-    sanitize : bool
-        Say which accesses are unordered.
-    torch : bool
-        Redirect the real torch's CUDA device first.
+    options : Options
     leaks : bool
         Report at the end of the process the objects that the script made and did not release.
-    module : bool
-        The script is the name of a module, as for ``python -m``.
-    strict : bool
-        Of the sanitizer: functions whose accesses are not known count, too.
+    into : list of Result, optional
+        Gets what the sanitizer finds.
 
     Returns
     -------
@@ -68,6 +58,7 @@ def plain(
     """
     stack = contextlib.ExitStack()
     tracked = False
+    reports: list[Report] = []
 
     def begin() -> None:
         nonlocal tracked
@@ -78,23 +69,25 @@ def plain(
         elif leaks:
             _leaks.at_exit(1)
             tracked = True
-        if sanitize:
+        if options.sanitize:
             from .._checks.sanitize import sanitize as sanitizer
 
             with contextlib.suppress(HalError):
                 stack.close()
-            stack.enter_context(sanitizer(on="raise", strict=strict))
+            reports.append(stack.enter_context(sanitizer(on="raise", strict=options.strict)))
 
-    if sanitize or leaks:
+    if options.sanitize or leaks:
         at_opening(begin)
-    if torch:
-        redirect_torch(CannotRunError, sanitize=sanitize)
-    code = _script.run(script, args, module).code
+    if options.torch:
+        redirect_torch(CannotRunError, sanitize=options.sanitize)
+    code = _script.run(script, args, options.module).code
     try:
         stack.close()
     except UnorderedAccessError as exc:
         print(exc, file=sys.stderr)
-        return code or 1
+        code = code or 1
+    if into is not None:
+        into += [of_finding(finding) for report in reports for finding in report.all]
     return code
 
 
@@ -113,6 +106,7 @@ def explore(
     *,
     write: Callable[[str], None],
     console: Console,
+    into: list[Result] | None = None,
 ) -> int:
     """Run a script under many schedules and say what fails.
 
@@ -127,6 +121,8 @@ def explore(
         Prints text on stdout.
     console : Console
         For the display of progress.
+    into : list of Result, optional
+        Gets what is found.
 
     Returns
     -------
@@ -154,8 +150,16 @@ def explore(
     if found is None:
         write(_passed(explored))
         return 0
-    write(_report(found, children, replay_command(str(found.token), script, args, options)))
+    report = _report(found, children, replay_command(str(found.token), script, args, options))
+    write(report)
+    if into is not None:
+        into += children.results or [_result(found, report, script, options)]
     return 1
+
+
+def _result(found: Found, report: str, script: str, options: Options) -> Result:
+    place = None if options.module else Frame(os.path.abspath(script), 1, "<module>")
+    return failing_schedule(str(found.execution.failure), report, place, "", str(found.token))
 
 
 def _passed(explored: Explored) -> str:

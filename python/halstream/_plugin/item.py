@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 
+from .._checks.results import failing_schedule
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism
 from .._schedules.search import Found, Settings, search, used
@@ -69,10 +70,10 @@ def _explore(runs: Runs, settings: Settings) -> Outcome:
     if not used(found.execution):
         return outcome  # streams have no part in it
     if found.difference:
-        _attach(outcome, nondeterminism(found))
+        _attach(runs, outcome, nondeterminism(found))
     else:
         found.execution = found.execution.bare()
-        _attach(outcome, _text(runs, found), found.token)
+        _attach(runs, outcome, _text(runs, found), found.token)
     return outcome
 
 
@@ -105,7 +106,7 @@ def _replay(runs: Runs, token: Token) -> Outcome:
             _fail(outcome, why)
         return outcome
     found = Found(execution.bare(), execution.bare(), original=token.spec, tried=0)
-    _attach(outcome, f"{why}\n\n{_text(runs, found)}" if why else _text(runs, found), found.token)
+    _attach(runs, outcome, f"{why}\n\n{_text(runs, found)}" if why else _text(runs, found), found.token)
     return outcome
 
 
@@ -117,7 +118,7 @@ def _fail(outcome: Outcome, why: str) -> None:
         report.longrepr = why
 
 
-def _attach(outcome: Outcome, text: str, token: Token | None = None) -> None:
+def _attach(runs: Runs, outcome: Outcome, text: str, token: Token | None = None) -> None:
     """Add a text to the end of what is shown of the failure, and the token to its properties."""
     report = outcome.failed
     if report is None:
@@ -128,6 +129,11 @@ def _attach(outcome: Outcome, text: str, token: Token | None = None) -> None:
         report.sections.append((_TITLE, text + notes))
     if token is not None:
         outcome.properties.append(("stream_token", str(token)))
+    if runs.results_wanted and outcome.failure is not None and not outcome.results:
+        title = str(outcome.failure)
+        outcome.results.append(
+            failing_schedule(title, f"{title}\n\n{text}", runs.place, runs.item.nodeid, str(token or ""))
+        )
 
 
 def _command(runs: Runs, token: Token) -> str:
@@ -152,6 +158,9 @@ def _log(item: pytest.Function, nextitem: pytest.Item | None, outcome: Outcome, 
         missing = (pair for pair in outcome.properties if pair not in report.user_properties)
         report.user_properties = [*report.user_properties, *missing]
         report.duration = durations.get(report.when, report.duration)
+    if outcome.results:
+        of = outcome.failed or outcome.reports[-1]
+        of.stream_results = outcome.results  # type: ignore[attr-defined]
     last = outcome.report("teardown")
     before = [report for report in outcome.reports if report is not last]
     for report in [*before[:1], *outcome.others, *before[1:]]:

@@ -12,9 +12,10 @@ from .._checks.suppress import from_environment
 from .._errors import InvalidValueError, ScheduleError
 
 if TYPE_CHECKING:
+    from .._checks.results import Result
     from .._schedules.token import Token
 
-__all__ = ["FLAGS", "NUMBERS", "PLAN", "STREAMS", "TIMER", "Plan", "Streams", "item_plan", "plan_of"]
+__all__ = ["FLAGS", "NUMBERS", "PLAN", "RESULTS", "STREAMS", "TIMER", "Plan", "Streams", "item_plan", "plan_of"]
 
 #: Schedules of a marker that asks for nothing in particular.
 DEFAULT_SCHEDULES = 50
@@ -68,6 +69,8 @@ class Streams:
 
 #: In the stash of a `pytest.Config`: the plan of the command line and the ini file.
 PLAN = pytest.StashKey[Plan]()
+#: In the stash of a `pytest.Config`, where reports were asked for: the results of all tests so far.
+RESULTS = pytest.StashKey[list["Result"]]()
 #: In the stash of an item: what its fixture `streams` gives.
 STREAMS = pytest.StashKey[Streams]()
 #: In the stash of an item: the settings of pytest-timeout for it.

@@ -12,15 +12,17 @@ from typing import Any, Literal
 import pytest
 
 from .. import _native
+from .._checks.results import Result, left, of_finding
 from .._core._assertions import collect
 from .._errors import HalError, ScheduleError
 from .._schedules.block import Schedule, pending
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
 from .._schedules.isolation import RunIsolation
+from .._sites import Frame
 from .fixtures import Contents
 from .late import Late
-from .plan import STREAMS, TIMER, Plan, Streams
+from .plan import RESULTS, STREAMS, TIMER, Plan, Streams
 from .state import HeldBack, forget_instance, forget_subtests, is_skip
 
 __all__ = ["Outcome", "Runs", "Stop"]
@@ -48,6 +50,7 @@ class Outcome:
     skipped: bool = False
     final: bool = False  #: the failure does not depend on the schedule
     streams: Streams = field(default_factory=Streams)
+    results: list[Result] = field(default_factory=list)  #: for files, where these were asked for
     properties: list[tuple[str, object]] = field(default_factory=list)
 
     def report(self, when: When) -> pytest.TestReport | None:
@@ -83,6 +86,7 @@ class Runs:
         self._properties = len(item.user_properties)
         self._leaks: Any = None
         self._block: Schedule | None = None
+        self.results_wanted = RESULTS in item.config.stash
 
     def __enter__(self) -> Runs:
         manager = self.item.config.pluginmanager
@@ -293,6 +297,8 @@ class Runs:
             findings = list(found)[seen:]
             seen += len(findings)
             texts = [finding.text for finding in findings]
+            if self.results_wanted:
+                self.last.results = [of_finding(finding, self.item.nodeid) for finding in found.all]
             if self.plan.strict:
                 texts += filter(None, [found.functions.gaps(named)])
                 named = len(found.functions.unknown) + len(found.functions.unwatched)
@@ -304,7 +310,16 @@ class Runs:
         from .._stalls import leaks as _leaks
 
         pending(_LEFT)  # only work that does not end by itself is left
-        return "\n".join(f"the test leaves {line}" for line in _leaks.report(self._leaks))
+        lines = [f"the test leaves {line}" for line in _leaks.report(self._leaks)]
+        if self.results_wanted:
+            self.last.results += [left(line, self.place, self.item.nodeid) for line in lines]
+        return "\n".join(lines)
+
+    @property
+    def place(self) -> Frame:
+        """Where the test is defined."""
+        file, line, name = self.item.location
+        return Frame(str(self.item.config.rootpath / file), (line or 0) + 1, name)
 
     def _phase(self, when: When, function: Callable[[], None], calls: list[Any], interact: bool) -> pytest.TestReport:
         item = self.item

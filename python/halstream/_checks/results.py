@@ -1,0 +1,136 @@
+"""What the tools find, as plain data: for files that other programs read, and across processes."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypedDict
+
+from .._sites import Frame
+from .finding import Access, Finding
+from .remedy import remedy
+from .report import described, reason
+
+__all__ = ["CALLER", "RULES", "Fix", "Place", "Result", "Rule", "failing_schedule", "left", "of_finding"]
+
+#: What is said of the calls that led to an access, and how many of them are given.
+CALLER = "called from here"
+_CALLERS = 5
+
+Level = Literal["error", "warning", "note"]
+
+
+class Rule(NamedTuple):
+    """A kind of result."""
+
+    name: str
+    level: Level
+    text: str
+
+
+RULES = {
+    "race": Rule("UnorderedAccess", "error", "Two operations work on the same bytes, and nothing orders them."),
+    "refill": Rule("RefilledPinnedMemory", "error", "Pinned memory changed between the call of a copy and the copy."),
+    "query": Rule("OrderedByQueryOnly", "note", "Two operations are ordered only because a query returned true."),
+    "timing": Rule("OrderedByTimingOnly", "note", "Two operations are ordered only by the timing of host threads."),
+    "undeclared": Rule(
+        "UndeclaredWriter", "note", "Pinned memory changed, and a function that declares no writes may have done it."
+    ),
+    "leak": Rule("Leak", "error", "A stream, event, memory or work is left at the end."),
+    "schedule": Rule("FailsUnderSchedule", "error", "A program fails in some order of its operations."),
+}
+
+
+class Place(TypedDict):
+    """A place in the source, and what happens there."""
+
+    file: str
+    line: int
+    function: str
+    text: str
+
+
+class Fix(TypedDict):
+    """A line of code, and the place that it goes before or after; without one `where` says it in words."""
+
+    code: str
+    where: str
+    file: str
+    line: int
+
+
+class Result(TypedDict):
+    """One result."""
+
+    rule: str
+    level: Level
+    title: str  #: in a phrase
+    text: str  #: all of it
+    place: Place | None
+    others: list[Place]  #: what else takes part, and the calls that led there
+    fix: Fix | None
+    count: int
+    test: str
+    token: str  #: of a schedule
+
+
+def of_finding(finding: Finding, test: str = "") -> Result:
+    """Return what the sanitizer found."""
+    first, second = finding.first, finding.second
+    main, other = (first, second) if finding.category == "refill" else (second, first)
+    found = remedy(finding)
+    at = found.place
+    return {
+        "rule": finding.category,
+        "level": RULES[finding.category].level,
+        "title": f"{described(finding, main)}; {reason(finding)}",
+        "text": finding.text,
+        "place": _place(main, described(finding, main)),
+        "others": [*_stack(main.frames[1:]), *_others(finding, other)],
+        "fix": {
+            "code": found.line, "where": found.where, "file": at.file if at else "", "line": at.line if at else 0,
+        } if found.line else None,
+        "count": finding.pairs,
+        "test": test,
+        "token": "",
+    }  # fmt: skip
+
+
+def left(line: str, place: Frame | None, test: str = "") -> Result:
+    """Return something that is left at the end of a program or a test."""
+    where: Place | None = None
+    if place is not None:
+        where = {"file": place.file, "line": place.line, "function": place.function, "text": "made here"}
+    return {
+        "rule": "leak", "level": "error", "title": line, "text": line, "place": where, "others": [], "fix": None,
+        "count": 1, "test": test, "token": "",
+    }  # fmt: skip
+
+
+def failing_schedule(title: str, text: str, place: Frame | None, test: str, token: str) -> Result:
+    """Return a failure under a schedule."""
+    where: Place | None = None
+    if place is not None:
+        where = {"file": place.file, "line": place.line, "function": place.function, "text": title}
+    return {
+        "rule": "schedule", "level": "error", "title": title, "text": text, "place": where, "others": [], "fix": None,
+        "count": 1, "test": test, "token": token,
+    }  # fmt: skip
+
+
+def _place(access: Access, text: str) -> Place | None:
+    for frame in access.frames[:1]:
+        return {"file": frame.file, "line": frame.line, "function": frame.function, "text": text}
+    return None
+
+
+def _stack(frames: tuple[Frame, ...]) -> list[Place]:
+    return [{"file": f.file, "line": f.line, "function": f.function, "text": CALLER} for f in frames[:_CALLERS]]
+
+
+def _others(finding: Finding, access: Access) -> list[Place]:
+    found = _place(access, described(finding, access))
+    made = finding.made_at
+    places = [found] if found else []
+    places += _stack(access.frames[1:])
+    if made is not None:
+        places.append({"file": made.file, "line": made.line, "function": made.function, "text": "the memory"})
+    return places

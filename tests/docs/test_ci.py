@@ -1,0 +1,40 @@
+"""The commands of the CI page do what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
+RACE = """
+import halstream as hs
+
+
+def test_race():
+    one, two, x = hs.Stream(), hs.Stream(), hs.empty(16)
+    x.fill(1, one)
+    x.fill(2, two)
+"""
+
+
+@pytest.mark.needs("schedules")
+def test_the_commands_of_the_page_find_a_fault(backend: str, tmp_path: Path) -> None:
+    commands = re.findall(r"(?:- run|entry): (pytest .*)", PAGE.read_text())
+    assert len(commands) == 2
+    (tmp_path / "test_it.py").write_text(RACE)
+    printed = ""
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True, timeout=50
+        )
+        assert done.returncode == 1, done.stdout + done.stderr
+        printed += done.stdout
+    assert "\n::error file=test_it.py,line=8,title=UnorderedAccess::" in printed
+    (one,) = json.loads((tmp_path / "streams.sarif").read_text())["runs"][0]["results"]
+    assert one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "test_it.py"
