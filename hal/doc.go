@@ -248,6 +248,8 @@
 //     listed as a function of unknown accesses, and strict checks fail.
 //   - V21: An array with gaps stands for its elements only; one with more than 4096
 //     pieces for all bytes from the lowest to the highest.
+//   - V22: Accesses to a Python object that functions share count if the program has
+//     wrapped it for that, as reads or writes of the whole object; others do not.
 //
 // # Stall
 //

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from . import testing
     from ._capi import get_api, get_include
     from ._checks.sanitize import UnorderedAccessWarning, host_access, sanitize
+    from ._checks.shared import shared
     from ._core._declared import accesses
     from ._kernel import Kernel
     from ._memory._array import Array, asarray, empty, pinned_empty, zeros
@@ -106,6 +107,7 @@ __all__ = [
     "pinned_empty",
     "sanitize",
     "set_device",
+    "shared",
     "strict",
     "synchronize",
     "testing",
@@ -280,6 +282,7 @@ _LAZY = {
     "sanitize": "_checks.sanitize",
     "Kernel": "_kernel",
     "accesses": "_core._declared",
+    "shared": "_checks.shared",
     "get_api": "_capi",
     "get_include": "_capi",
     "testing": "",

@@ -12,6 +12,7 @@ from .._records import AccessRecord, FindingRecord, MadeRecord, NoteRecord
 from .._sites import Frame
 from . import source as _source
 from .seen import name_of
+from .shared import title_at
 
 __all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "Made", "Note", "finding_of"]
 
@@ -136,6 +137,8 @@ class Finding(NamedTuple):
         What the program calls the memory, '' if that is not known.
     parameter : str
         The name of the parameter or buffer of a module of the real torch that it belongs to; '' for other memory.
+    shared : str
+        The type of the object that `halstream.shared` stands for; '' for memory.
     pairs : int
         How many pairs with these stacks there were; complete at the end of the `sanitize`.
     """
@@ -157,6 +160,7 @@ class Finding(NamedTuple):
     wait: Note | None
     record: Note | None
     parameter: str = ""
+    shared: str = ""
 
     @property
     def text(self) -> str:
@@ -312,6 +316,7 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
         wait=_note(record["wait"]),
         record=_note(record["record"]),
         parameter=made.parameter(start, nbytes),
+        shared=title_at(start),
     )
 
 

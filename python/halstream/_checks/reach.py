@@ -13,8 +13,7 @@ import functools
 import itertools
 import sys
 import types
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,9 @@ from .. import _sites
 from .._core._declared import Declared, pieces
 from .._core._lookup import PAGEABLE, kind_of
 from .._memory._array import Array
+from . import kept as _kept
+from .attributes import MISSING, attribute_of, items_of
+from .shared import Method, Shared, changes
 from .uses import Origin, Use, uses
 
 __all__ = ["DEPTH", "OBJECTS", "Reach", "Reached", "reach_of", "title"]
@@ -39,7 +41,6 @@ _SHAPE = frozenset({
 })  # fmt: skip
 # Functions that do not look at the contents of an array.
 _SHAPE_OF = (len, id, type, isinstance, issubclass, hasattr, callable)
-_CONTAINERS = (list, tuple, set, frozenset, deque)
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), types.ModuleType, type, np.generic, np.dtype)
 _BUILT_IN = (types.BuiltinFunctionType, types.MethodWrapperType, np.ufunc)
 # Modules in C of which is known that they use no memory but that of their arguments.
@@ -53,6 +54,7 @@ class Reached(NamedTuple):
     how: str  #: in which way, such as ``captured by `step` ``
     ranges: tuple[tuple[int, int, int, int], ...]  #: start, bytes, pitch and count of its pieces
     read: bool  #: it counts as read
+    write: bool = False  #: it counts as written
 
     def __str__(self) -> str:
         return f"`{self.name}`, {self.how}"
@@ -75,7 +77,7 @@ class Reach(NamedTuple):
         """What the extension takes: memory that is read, and memory that can be reached."""
         parts = []
         for one in self.found:
-            kind = "r" if one.read else "o"
+            kind = "w" if one.write else "r" if one.read else "o"
             for start, size, pitch, count in one.ranges:
                 parts.append(f"{kind}:{start}:{size}" if count == 1 else f"{kind}:{start}:{size}:{pitch}:{count}")
         return " ".join(parts)
@@ -89,13 +91,6 @@ def reach_of(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     return Reach(tuple(walk.found.values()), tuple(walk.unknown))
 
 
-class _Missing:
-    """Stands for an object that is not known before the function runs."""
-
-
-_MISSING = _Missing()
-
-
 class _Value(NamedTuple):
     """An object, what the function calls it, and in which way it got there."""
 
@@ -104,7 +99,7 @@ class _Value(NamedTuple):
     how: str
 
 
-_NOBODY = _Value(_MISSING, "", "")
+_NOBODY = _Value(MISSING, "", "")
 
 
 class _Walk:
@@ -129,6 +124,9 @@ class _Walk:
         """Follow a call; values are as they are or `_Value`."""
         if isinstance(f, Declared):
             return  # it says what it works on
+        if isinstance(f, Method):
+            self.share(_Value(f.owner, "the object", f"whose method `{self.title}` is"), changes(f.owner, f.name), sure)
+            f = np.add  # of its arguments
         if isinstance(f, functools.partial):
             if depth == 0:
                 for number, value in enumerate(f.args):
@@ -145,7 +143,7 @@ class _Walk:
         elif isinstance(f, (type, *_BUILT_IN)):
             self.built_in(f, args, kwargs, depth, sure)
         else:
-            call = _attribute(type(f), "__call__")
+            call = attribute_of(type(f), "__call__")
             if isinstance(call, types.FunctionType) and _of_program(call):
                 self.python(call, (f, *args), kwargs, depth, sure)
             elif _top_module(type(f)) not in _KNOWN:
@@ -202,7 +200,10 @@ class _Walk:
         if isinstance(callee.value, (np.ndarray, Array)):
             self.take(callee, "whole", sure)  # a method of it
             callee = callee._replace(value=len if callee.value is None else np.add)
-        if callee.value is _MISSING:
+        if isinstance(callee.value, Shared) and use.origin is not None:
+            self.share(callee, changes(callee.value, use.origin.attributes[-1]), sure)
+            callee = callee._replace(value=np.add)
+        if callee.value is MISSING:
             for value in itertools.chain(positional, keywords.values()):
                 self.take(value, "part", sure)
         else:
@@ -217,14 +218,16 @@ class _Walk:
             value = found.value
             if isinstance(value, (np.ndarray, Array)):
                 return _NOBODY if attribute in _SHAPE else found
-            if value is _MISSING:
+            if isinstance(value, Shared):
+                return _NOBODY if attribute == "value" else found
+            if value is MISSING:
                 return _NOBODY
             name = ".".join((origin.name, *origin.attributes[: number + 1]))
-            one = _attribute(value, attribute)
+            one = attribute_of(value, attribute)
             if isinstance(one, property):
                 self.function(one.fget, (found,), {}, depth + 1, True)
                 return _NOBODY
-            if one is _MISSING:
+            if one is MISSING:
                 self.contents(found, DEPTH)  # the object computes it, from what it has
             found = _Value(one, name, found.how)
         return found
@@ -233,15 +236,29 @@ class _Walk:
         """Note that the function works on an object."""
         value = given.value
         if isinstance(value, np.ndarray):
-            if id(value) not in self.given:
+            if id(value) not in self.given and how != "store":
                 self.array(given, how in ("whole", "truth") and sure)
+        elif isinstance(value, Shared):
+            self.share(given, how == "store" or changes(value, ""), sure)
         elif how != "truth":
             self.contents(given, DEPTH)
+
+    def share(self, given: _Value, write: bool, sure: bool) -> None:
+        """Note that the function works on a shared object."""
+        ranges = tuple(pieces(given.value))
+        if not sure:
+            self.say(f"it can reach `{given.name}`", given)
+            return
+        known = self.found.get((id(given.value), ranges))
+        if known is None or (write and not known.write):
+            given.value._keep()
+            self.found[id(given.value), ranges] = Reached(given.name, given.how, ranges, True, write)
 
     def array(self, given: _Value, read: bool) -> None:
         value = given.value
         if not value.size or id(value) in self.given:
             return
+        _kept.keep(value)
         ranges = tuple(pieces(value))
         known = self.found.get((id(value), ranges))
         if known is None or (read and not known.read):
@@ -252,15 +269,18 @@ class _Walk:
     def contents(self, given: _Value, depth: int) -> None:
         """Look for arrays in an object that the function works on in some way."""
         value = given.value
-        if value is _MISSING or isinstance(value, (*_PLAIN, Array)) or callable(value):
+        if value is MISSING or isinstance(value, (*_PLAIN, Array)) or callable(value):
             return
         if isinstance(value, np.ndarray):
             self.array(given, False)
             return
+        if isinstance(value, Shared):
+            self.share(given, False, False)
+            return
         if depth == 0 or self.left <= 0:
             self.say(f"it can reach more than {OBJECTS} objects, or objects more than {DEPTH} deep")
             return
-        for name, one in itertools.islice(_items(value), self.left + 1):
+        for name, one in itertools.islice(items_of(value), self.left + 1):
             self.left -= 1
             self.contents(_Value(one, given.name + name, given.how), depth - 1)
 
@@ -296,7 +316,7 @@ class _Names:
     def find(self, origin: Origin) -> _Value:
         name = origin.name
         if origin.scope == "global":
-            value = self.globals.get(name, getattr(builtins, name, _MISSING))
+            value = self.globals.get(name, getattr(builtins, name, MISSING))
             return _Value(value, name, f"a global of `{self.title}`")
         if name in self.free and origin.scope == "free":
             return _Value(self.free[name], name, f"captured by `{self.title}`")
@@ -310,54 +330,6 @@ class _Names:
 def _value(given: Any, name: str = "", how: str = "") -> _Value:
     """Return an argument with the name that it has where it comes from, else with this one."""
     return given if isinstance(given, _Value) else _Value(given, name, how)
-
-
-def _attribute(value: Any, name: str) -> Any:
-    """Return an attribute without running code of the program, `_MISSING` if that cannot be."""
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        own = {}
-    if isinstance(own, Mapping) and name in own:
-        return own[name]
-    for cls in (value if isinstance(value, type) else type(value)).__mro__:
-        found = vars(cls).get(name, _MISSING)
-        if found is _MISSING:
-            continue
-        if isinstance(found, types.FunctionType) and not isinstance(value, type):
-            return types.MethodType(found, value)
-        if isinstance(found, (staticmethod, classmethod)):
-            return found.__func__ if isinstance(found, staticmethod) else types.MethodType(found.__func__, type(value))
-        if isinstance(found, types.MemberDescriptorType):
-            try:
-                return found.__get__(value)
-            except AttributeError:
-                return _MISSING
-        if isinstance(found, (types.MethodDescriptorType, types.WrapperDescriptorType)):
-            return getattr(value, name, _MISSING)
-        return _MISSING if hasattr(type(found), "__get__") and not isinstance(found, property) else found
-    return _MISSING
-
-
-def _items(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a container or an object holds, with the way from it to there."""
-    if isinstance(value, _CONTAINERS):
-        for number, one in enumerate(list(value)):
-            yield f"[{number}]", one
-    elif isinstance(value, dict):
-        for key, one in list(value.items()):
-            yield f"[{key!r}]", one
-    else:
-        try:
-            own = object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            own = {}
-        for name, one in list(own.items()):
-            yield f".{name}", one
-        for cls in type(value).__mro__:
-            for name, member in list(vars(cls).items()):
-                if isinstance(member, types.MemberDescriptorType):
-                    yield f".{name}", getattr(value, name, None)
 
 
 def _of_program(f: types.FunctionType) -> bool:

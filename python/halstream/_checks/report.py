@@ -27,7 +27,7 @@ _HEADS = {
 
 def text(f: Finding) -> str:
     """Return the text of one finding."""
-    lines = [_HEADS[f.category].format(n=_bytes(f.nbytes)), "  " + _where(f)]
+    lines = [_HEADS[f.category].format(n=f"shared {f.shared}" if f.shared else _bytes(f.nbytes)), "  " + _where(f)]
     if f.category == "refill":
         lines += ["  the copy, on " + stream_label(f, f.first), *_stack(f.first)]
     else:
@@ -51,6 +51,8 @@ def _bytes(n: int) -> str:
 
 def _where(f: Finding) -> str:
     offset = f.start - f.block
+    if f.shared:
+        return f"a {f.shared} that halstream.shared() stands for"
     if not f.block_nbytes or not 0 <= offset < f.block_nbytes:
         return f"at {f.start:#x}"
     end = min(offset + f.nbytes, f.block_nbytes) - 1

@@ -37,7 +37,7 @@ class Use(NamedTuple):
     ----------
     how : str
         ``whole``: an operand, an argument of a function or the target of ``x[:]``;
-        ``part``: indexed, or where it goes is not known; ``truth``: asked whether it
+        ``part``: indexed, or where it goes is not known; ``store``: changed; ``truth``: asked whether it
         is true; ``return``: returned to the caller; ``call``: it is called.
     arguments : tuple
         Of a call, in order: a pair of the keyword's name, '' without one, and the
@@ -278,18 +278,27 @@ class _Scan:
     def binary_op(self, one: dis.Instruction) -> None:
         if one.argrepr == "[]":
             self.binary_subscr(one)
-        else:
-            self.other(one)
+            return
+        if one.argrepr.endswith("=") and len(self.stack) > 1:
+            self.use(self.stack[-2], "store")
+        self.other(one)
+
+    def inplace_add(self, one: dis.Instruction) -> None:
+        if len(self.stack) > 1:
+            self.use(self.stack[-2], "store")
+        self.other(one)
 
     def store_subscr(self, one: dis.Instruction) -> None:
         value, container, key = self.pop_many(3)
         self._index(container, key == _FULL)
+        self.use(container, "store")
         self.use(key, "whole")
         self.use(value, "whole")
 
     def delete_subscr(self, one: dis.Instruction) -> None:
         container, _ = self.pop_many(2)
         self._index(container, False)
+        self.use(container, "store")
 
     def binary_slice(self, one: dis.Instruction) -> None:
         container, start, stop = self.pop_many(3)
@@ -299,6 +308,7 @@ class _Scan:
     def store_slice(self, one: dis.Instruction) -> None:
         value, container, start, stop = self.pop_many(4)
         self._index(container, start == _NONE and stop == _NONE)
+        self.use(container, "store")
         self.use(value, "whole")
 
     # Calls.
