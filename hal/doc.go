@@ -219,6 +219,13 @@
 //   - X6: A schedule begins with no work pending; a text that names no schedule is
 //     refused. Other threads may call while the schedule changes.
 //
+// # All orders (Python)
+//
+//   - X8: A proof runs each class of equivalent orders once: two orders are
+//     equivalent if all conflicting operations that nothing orders come in the same
+//     order, and a function whose accesses are not declared conflicts with every
+//     other access and function.
+//
 // # Accesses
 //
 //   - V1: Operations on the same bytes, one of which writes, that nothing orders

@@ -7,6 +7,8 @@ marker asks for it.
 - ``--stream-schedules=N``: run each test under N schedules, setup and teardown
   included; a test that uses no streams runs once.
 - ``--stream-depth``, ``--stream-seed``: of the random ones.
+- ``--stream-prove[=N]``: run each test in every order that can make a difference, up to N (10,000), and say
+  at the end of the session whether those were all.
 - ``--stream-replay=TOKEN``: run each test under the schedule of a token.
 - ``--stream-sanitize``: fail tests with unordered accesses.
 - ``--stream-strict``: also tests with functions of which it is not known what they touch.
@@ -31,7 +33,19 @@ import pytest
 from ._core import _hostfunc
 from ._core._assertions import collect
 from ._errors import InvalidValueError
-from ._plugin.plan import FLAGS, NUMBERS, PLAN, RESULTS, STREAMS, TIMER, Plan, Streams, item_plan, plan_of
+from ._plugin.plan import (
+    FLAGS,
+    NUMBERS,
+    ORDERS,
+    PLAN,
+    RESULTS,
+    STREAMS,
+    TIMER,
+    Plan,
+    Streams,
+    item_plan,
+    plan_of,
+)
 
 __all__ = ["Plan", "Streams"]
 
@@ -39,13 +53,16 @@ _HELP = {
     "schedules": "run each test under N schedules of the host device; the first failing one is shrunk and explained",
     "depth": "how many steps must come in a certain order for a fault that the random schedules look for (3)",
     "seed": "number that the random schedules are made from (0)",
+    "prove": "run each test in every order of its operations that can make a difference, up to N orders (10000)",
     "replay": "run the tests under the schedule of this token, as a failure's report gives it",
     "sanitize": "fail tests in which two operations work on the same bytes with no order between them",
     "strict": "likewise, and fail tests in which it is not known what memory a function on a stream touches",
     "leaks": "fail tests that leave streams, events, memory or unfinished work",
 }
+#: The most orders of a proof that names no number.
+_ORDERS = 10_000
 _MARKER = (
-    "streams(schedules=N, depth=3, seed=0, sanitize=False, strict=False, leaks=False): run the test under N "
+    "streams(schedules=N, depth=3, seed=0, prove=0, sanitize=False, strict=False, leaks=False): run the test under N "
     "schedules of the host device (50 if the marker is bare), watch for unordered accesses and for what it leaves"
 )
 
@@ -79,7 +96,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             parser.addini(dest, text, type="bool", default=False)
         else:
             metavar = "TOKEN" if name == "replay" else "N"
-            group.addoption(option, dest=dest, metavar=metavar, default=None, help=text)
+            # With a default for an option that is given without a value.
+            more: dict[str, Any] = {"nargs": "?", "const": str(_ORDERS)} if name == "prove" else {}
+            group.addoption(option, dest=dest, metavar=metavar, default=None, help=text, **more)
             parser.addini(dest, text, default="")
 
     group.addoption("--stream-report", metavar="FORMAT:FILE", action="append", default=None, help=_REPORT)
@@ -145,10 +164,26 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     parts = []
     if plan.token:
         parts.append(f"replay {plan.token}")
+    elif plan.prove:
+        parts.append(f"all orders, up to {plan.prove:,}")
     elif plan.schedules:
         parts.append(f"{plan.schedules} schedules, depth {plan.depth}, seed {plan.seed}")
     parts += [name for name in FLAGS if getattr(plan, name)]
     return "streams: " + ", ".join(parts) if parts else None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    lines = [
+        f"{report.nodeid}: {value}"
+        for report in terminalreporter.getreports("passed")
+        if report.when == "call"
+        for name, value in report.user_properties
+        if name == ORDERS
+    ]
+    if lines:
+        terminalreporter.section("orders of streams")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -220,23 +220,21 @@ type release struct {
 }
 
 // holds runs every operation that can run in the order of the calls, but holds some of
-// them until another operation has run or a call was made.
+// them until other operations have run or calls were made.
 type holds struct {
 	callOrdered
-	rules map[opName]release
+	rules map[opName][]release
 	held  []*streamRun
 	d     *deterministic
 }
 
 func (p *holds) kept(l *streamRun) bool {
-	u, ok := p.rules[opName{l.number, l.head()}]
-	if !ok {
-		return false
-	}
-	if u.call > 0 {
-		return uint32(len(p.d.calls)) < u.call
-	}
-	return u.stream > uint32(len(p.d.streams)) || p.d.streams[u.stream-1].head() <= u.op
+	return slices.ContainsFunc(p.rules[opName{l.number, l.head()}], func(u release) bool {
+		if u.call > 0 {
+			return uint32(len(p.d.calls)) < u.call
+		}
+		return u.stream > uint32(len(p.d.streams)) || p.d.streams[u.stream-1].head() <= u.op
+	})
 }
 
 func (p *holds) next(c choice) *streamRun {

@@ -60,14 +60,14 @@ func newPolicy(text string, d *deterministic) (policy, error) {
 		}
 		return &starve{number: uint32(numbers[0])}, nil
 	case "holds":
-		rules := map[opName]release{}
+		rules, n := map[opName][]release{}, 0
 		if len(fields) == 1 {
 			for _, part := range strings.Split(fields[0], ",") {
 				op, u, ok := readHold(part)
-				if !ok || len(rules) == maxHolds {
+				if n++; !ok || n > maxHolds {
 					return nil, wrong(part + " is not of the form 1.2>3.4 or 1.2>h5")
 				}
-				rules[op] = u
+				rules[op] = append(rules[op], u)
 			}
 		}
 		return &holds{rules: rules, d: d}, nil

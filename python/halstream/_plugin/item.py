@@ -13,7 +13,7 @@ from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism
 from .._schedules.search import Found, Settings, search, used
 from .._schedules.token import Token
-from .plan import Plan
+from .plan import ORDERS, Plan
 from .runs import Outcome, Runs, Stop
 
 __all__ = ["run_test"]
@@ -34,8 +34,8 @@ def run_test(item: pytest.Function, nextitem: pytest.Item | None, plan: Plan, wr
             outcome = _refused(item, wrong)
         elif plan.token is not None:
             outcome = _replay(runs, plan.token)
-        elif plan.schedules:
-            outcome = _explore(runs, Settings(plan.schedules, plan.depth, plan.seed))
+        elif plan.ordered:
+            outcome = _explore(runs, Settings(plan.schedules or 1, plan.depth, plan.seed, prove=plan.prove))
         else:
             runs.once()
             outcome = runs.last
@@ -54,10 +54,12 @@ def _refused(item: pytest.Item, why: str) -> Outcome:
 
 def _explore(runs: Runs, settings: Settings) -> Outcome:
     try:
-        found, _ = search(runs, settings)
+        found, explored = search(runs, settings)
     except Stop:
         return runs.last
     if found is None:
+        if explored.orders:
+            runs.last.properties.append((ORDERS, str(explored)))
         return runs.last
     outcome: Outcome = found.execution.kept
     failure = found.execution.failure

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from .._checks.results import Result
     from .._schedules.token import Token
 
-__all__ = ["FLAGS", "NUMBERS", "PLAN", "RESULTS", "STREAMS", "TIMER", "Plan", "Streams", "item_plan", "plan_of"]
+__all__ = [
+    "FLAGS", "NUMBERS", "ORDERS", "PLAN", "RESULTS", "STREAMS", "TIMER", "Plan", "Streams", "item_plan", "plan_of",
+]  # fmt: skip
 
 #: Schedules of a marker that asks for nothing in particular.
 DEFAULT_SCHEDULES = 50
 
 #: The keys of a plan whose values are whole numbers, and those that are switched on or off.
-NUMBERS = ("schedules", "depth", "seed")
+NUMBERS = ("schedules", "depth", "seed", "prove")
 FLAGS = ("sanitize", "strict", "leaks")
 
 
@@ -32,6 +34,7 @@ class Plan:
     schedules: int = 0  #: 0: it runs as always
     depth: int = 3
     seed: int = 0
+    prove: int = 0  #: run all orders that can make a difference, up to so many
     token: Token | None = None
     sanitize: bool = False
     strict: bool = False  #: sanitize, and fail for functions whose accesses are not known
@@ -40,7 +43,12 @@ class Plan:
     @property
     def idle(self) -> bool:
         """Whether the test runs unchanged."""
-        return not (self.schedules or self.token or self.sanitize or self.strict or self.leaks)
+        return not (self.ordered or self.sanitize or self.strict or self.leaks)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the test runs under deterministic schedules."""
+        return bool(self.schedules or self.prove or self.token)
 
 
 @dataclass
@@ -67,6 +75,8 @@ class Streams:
         self.notes.append(str(text))
 
 
+#: The property of a report that says how many orders a test was run in.
+ORDERS = "stream_orders"
 #: In the stash of a `pytest.Config`: the plan of the command line and the ini file.
 PLAN = pytest.StashKey[Plan]()
 #: In the stash of a `pytest.Config`, where reports were asked for: the results of all tests so far.
@@ -94,7 +104,7 @@ def plan_of(given: Mapping[str, Any], otherwise: Plan, source: str = "") -> Plan
             values["token"] = Token.parse(given["replay"])
         plan = Plan(**{**vars(otherwise), **values})
         schedules = plan.schedules if "schedules" in given or plan.schedules else 1
-        Settings(schedules, plan.depth, plan.seed)
+        Settings(schedules, plan.depth, plan.seed, prove=plan.prove)
     except (ScheduleError, TypeError) as exc:
         raise pytest.UsageError(f"{source or 'streams'}: {exc}") from None
     if plan.sanitize or plan.strict:
@@ -136,6 +146,6 @@ def item_plan(item: pytest.Item) -> Plan:
             given.setdefault(name, value)
     if not marked:
         return plan
-    if not given and not plan.schedules:
+    if not given and not plan.schedules and not plan.prove:
         given["schedules"] = DEFAULT_SCHEDULES
     return plan_of(given, plan, f"{item.nodeid}: @pytest.mark.streams")

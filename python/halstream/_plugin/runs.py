@@ -92,7 +92,7 @@ class Runs:
         manager = self.item.config.pluginmanager
         manager.register(self, name="halstream-runs")
         self._stack.callback(manager.unregister, self)
-        if self.plan.schedules or self.plan.token:
+        if self.plan.ordered:
             self._stack.enter_context(self._isolation)
         self._stack.enter_context(self._reports_held_back())
         info = getattr(self.item, "_fixtureinfo", None)
@@ -123,7 +123,7 @@ class Runs:
     def _keep_contents(self, fixturedef: Any) -> None:
         """Keep what the arrays of a fixture hold once its own work is done; not if that does not end."""
         given = fixturedef.cached_result
-        if not (self.plan.schedules or self.plan.token) or given is None or given[2] is not None:
+        if not self.plan.ordered or given is None or given[2] is not None:
             return
         with contextlib.suppress(HalError):
             if _native.loaded() and not pending(_LEFT):

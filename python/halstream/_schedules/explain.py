@@ -109,9 +109,11 @@ def _headline(found: Found) -> str:
         )
     count = len(shrunk.holds)
     more = "" if shrunk.complete else ", the whole budget, so fewer may do"
+    # The holds of an order that a proof tried are many, and say less than those that are left.
+    where = "in an order" if found.original.startswith("holds") else f"under '{found.original}'"
     return (
         f"Fails under schedule {token}: as fifo, but {count} operation{'s are' if count > 1 else ' is'} held.\n"
-        f"Found under '{found.original}', the {_nth(found.tried)} schedule tried, which departs from fifo in "
+        f"Found {where}, the {_nth(found.tried)} schedule tried, which departs from fifo in "
         f"{shrunk.first} place{'s' * (shrunk.first != 1)};\nshrunk in {spent}{more}."
     )
 

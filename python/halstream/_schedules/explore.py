@@ -31,6 +31,7 @@ def explore(
     sanitize: bool = False,
     shrink_runs: int = 200,
     shrink_seconds: float = 20.0,
+    prove: int = 0,
 ) -> Explored:
     """Run a function under many schedules until one makes it fail.
 
@@ -55,6 +56,11 @@ def explore(
         Look for unordered accesses, too, in every run.
     shrink_runs, shrink_seconds : int, float
         What may be spent on making a failing schedule small.
+    prove : int
+        Run every order that can make a difference, up to so many, in place of `schedules`:
+        conflicting operations that nothing orders are run in either order, in every combination.
+        Functions conflict with everything unless their ``reads=`` and ``writes=`` are declared.
+        Threads of the program are not part of it.
 
     Returns
     -------
@@ -89,10 +95,12 @@ def explore(
     ...     assert seen == [1, 2]
     >>> explore(right, schedules=20).schedules
     20
+    >>> print(explore(right, prove=1000))
+    the only order passes
     """
     if _exploring:
         raise ScheduleError("explore() is called by a program that is being explored: explore one of the two")
-    settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
+    settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds, prove)
     if not callable(function):
         raise TypeError(f"explore() takes a function, not {type(function).__name__}")
     if inspect.iscoroutinefunction(function):

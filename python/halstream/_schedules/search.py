@@ -10,6 +10,7 @@ from typing import Protocol
 
 from .._errors import ScheduleError
 from .execution import Execution, first_difference
+from .prove import Proof, prove
 from .shrink import Budget, Shrunk, shrink
 from .token import Token, spec_text
 
@@ -17,6 +18,8 @@ __all__ = ["MOST", "Explored", "Found", "Settings", "derived", "plans", "search"
 
 #: Schedules that one exploration may ask for.
 MOST = 100_000
+#: Orders that one proof may run.
+MOST_ORDERS = 10_000_000
 
 # Streams that are starved, each in a schedule of its own.
 _STARVED = 4
@@ -36,6 +39,9 @@ class Settings:
         Equal settings give equal schedules.
     shrink_runs, shrink_seconds : int, float
         What may be spent on making a failing schedule small.
+    prove : int
+        Run every order that can make a difference, up to so many, in place of a number of
+        schedules; 0: do not.
 
     Raises
     ------
@@ -48,12 +54,14 @@ class Settings:
     seed: int = 0
     shrink_runs: int = 200
     shrink_seconds: float = 20.0
+    prove: int = 0
 
     def __post_init__(self) -> None:
         check("schedules", self.schedules, 1, MOST, "with none nothing would be run")
         check("depth", self.depth, 1, 64)
         check("seed", self.seed, 0, 2**63 - 1)
         check("shrink_runs", self.shrink_runs, 0, 10**9)
+        check("prove", self.prove, 0, MOST_ORDERS)
         if isinstance(self.shrink_seconds, bool) or not isinstance(self.shrink_seconds, (int, float)):
             raise TypeError(f"shrink_seconds must be a number, not {self.shrink_seconds!r}")
         if not self.shrink_seconds >= 0:
@@ -122,11 +130,25 @@ class Explored:
         Schedules that were run; 1 for a program that uses no streams.
     streams, steps : int
         Of the run under ``fifo``: streams used, and operations plus calls.
+    orders : int
+        Orders that make a difference and were run, each of which stands for all that are
+        equivalent to it; 0 if none were asked for.
+    exhausted : bool
+        Whether these are all.
     """
 
     schedules: int
     streams: int
     steps: int
+    orders: int = 0
+    exhausted: bool = False
+
+    def __str__(self) -> str:
+        if not self.orders:
+            return f"{self.schedules:,} schedules pass"
+        if not self.exhausted:
+            return f"not exhausted: {self.orders:,} orders pass, and there are more"
+        return f"all {self.orders:,} orders pass" if self.orders > 1 else "the only order passes"
 
 
 @dataclass
@@ -135,6 +157,7 @@ class _Search:
     settings: Settings
     tried: int = 0
     fifo: Execution = field(default_factory=lambda: Execution("fifo"))
+    proof: Proof = field(default_factory=lambda: Proof(exhausted=False))
 
     def __call__(self) -> Found | None:
         self.fifo = self._try("fifo")
@@ -142,11 +165,22 @@ class _Search:
             return self._found(self.fifo)
         if not used(self.fifo):
             return None
+        if self.settings.prove:
+            return self._prove()
         for spec in itertools.islice(plans(self.settings, self.fifo), self.settings.schedules - 1):
             execution = self._try(spec)
             if execution.failure is not None:
                 return self._found(execution)
         return None
+
+    def _prove(self) -> Found | None:
+        for spec in ("latest", "earliest"):  # what the host reads without a wait is in no order
+            execution = self._try(spec)
+            if execution.failure is not None:
+                return self._found(execution)
+        self.proof = prove(lambda spec: self.run(spec, trace=True), self.settings.prove)
+        self.tried += self.proof.runs
+        return self._found(self.proof.failing) if self.proof.failing is not None else None
 
     def _try(self, spec: str) -> Execution:
         self.tried += 1
@@ -223,7 +257,8 @@ def search(run: Run, settings: Settings) -> tuple[Found | None, Explored]:
     """
     searching = _Search(run, settings)
     found = searching()
-    return found, Explored(searching.tried, len(searching.fifo.streams), searching.fifo.steps)
+    fifo, proof = searching.fifo, searching.proof
+    return found, Explored(searching.tried, len(fifo.streams), fifo.steps, proof.orders, proof.exhausted)
 
 
 def plans(settings: Settings, fifo: Execution) -> Iterator[str]:

@@ -1,0 +1,202 @@
+"""Running a program in every order that can make a difference, each of them once."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import halstream as hs
+import pytest
+from halstream.testing import explore, schedule
+from plugin_help import Runner
+
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
+
+MOST = 5000
+
+
+def test_X8_functions_of_two_streams_run_in_every_order() -> None:
+    seen: set[str] = set()
+
+    def program() -> None:
+        order: list[str] = []
+        streams = [hs.Stream() for _ in range(3)]
+        for name, stream in zip("aabbcc", [s for s in streams for _ in range(2)], strict=True):
+            stream.call(order.append, name)
+        for stream in streams:
+            stream.synchronize()
+        seen.add("".join(order))
+
+    explored = explore(program, prove=MOST)
+    assert (explored.orders, explored.exhausted) == (90, True)  # 6! / 2!^3
+    assert len(seen) == 90
+    assert str(explored) == "all 90 orders pass"
+
+
+def test_X8_waits_and_accesses_leave_one_order() -> None:
+    def program() -> None:
+        one, two = hs.Stream(), hs.Stream()
+        x, y = hs.zeros(4, stream=one), hs.zeros(4, stream=two)
+        one.call(lambda a: None, x, writes=[x])
+        two.call(lambda a: None, y, writes=[y])
+        two.wait(one.record())
+        two.call(lambda a: None, x, reads=[x])
+        two.synchronize()
+
+    assert str(explore(program, prove=MOST)) == "the only order passes"
+
+
+def test_X8_two_reads_do_not_conflict() -> None:
+    def program() -> None:
+        one, two, x = hs.Stream(), hs.Stream(), hs.zeros(4)
+        hs.Device().synchronize()
+        for stream in (one, two):
+            stream.call(lambda a: None, x, reads=[x])
+        hs.Device().synchronize()
+
+    assert explore(program, prove=MOST).orders == 1
+
+
+def test_X8_a_query_is_answered_both_ways() -> None:
+    answers: set[bool] = set()
+
+    def program() -> None:
+        stream = hs.Stream()
+        stream.nop()
+        answers.add(stream.query())
+        stream.synchronize()
+
+    assert explore(program, prove=MOST).orders == 2
+    assert answers == {True, False}
+
+
+def test_X8_what_a_program_does_may_depend_on_the_order() -> None:
+    runs: set[tuple[int, ...]] = set()
+
+    def program() -> None:
+        one, two, order = hs.Stream(), hs.Stream(), list[int]()
+        one.call(order.append, 1)
+        two.call(order.append, 2)
+        one.synchronize()
+        two.synchronize()
+        if order[0] == 2:  # two more orders
+            one.call(order.append, 3)
+            two.call(order.append, 4)
+            one.synchronize()
+            two.synchronize()
+        runs.add(tuple(order))
+
+    assert explore(program, prove=MOST).orders == 3
+    assert runs == {(1, 2), (2, 1, 3, 4), (2, 1, 4, 3)}
+
+
+def test_X8_a_fault_that_needs_one_order_of_many_is_found_and_its_token_replays() -> None:
+    def program() -> None:
+        streams, order = [hs.Stream() for _ in range(4)], list[tuple[int, int]]()
+        for number, stream in enumerate(streams):
+            for turn in range(2):
+                stream.call(order.append, (number, turn))
+        for stream in streams:
+            stream.synchronize()
+        assert order != [(3, 0), (2, 0), (1, 0), (0, 0), (0, 1), (1, 1), (2, 1), (3, 1)]
+
+    with pytest.raises(AssertionError) as caught:
+        explore(program, prove=MOST)
+    (note,) = caught.value.__notes__
+    token = note.rpartition("schedule('")[2].partition("'")[0]
+    with pytest.raises(AssertionError), schedule(token):
+        program()
+
+
+def test_X8_the_search_says_when_there_are_more_orders() -> None:
+    def program() -> None:
+        for stream in (streams := [hs.Stream() for _ in range(4)]):
+            for _ in range(3):
+                stream.call(lambda: None)
+        for stream in streams:
+            stream.synchronize()
+
+    explored = explore(program, prove=100)
+    assert (explored.orders, explored.exhausted) == (100, False)
+    assert str(explored) == "not exhausted: 100 orders pass, and there are more"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_X8_as_many_orders_as_there_are_classes(seed: int) -> None:
+    """The classes are counted by going through all orders of a few operations."""
+    draw = random.Random(seed)
+    # Each operation: its stream, the array that it writes, and an earlier operation that its stream waits for.
+    plan = [(draw.randrange(3), draw.randrange(2), draw.choice([None, *range(n)][-3:])) for n in range(6)]
+
+    def program() -> None:
+        streams, arrays = [hs.Stream() for _ in range(3)], [hs.zeros(1) for _ in range(2)]
+        hs.Device().synchronize()
+        events: list[hs.Event] = []
+        for stream, array, waits in plan:
+            if waits is not None:
+                streams[stream].wait(events[waits])
+            streams[stream].call(lambda a: None, arrays[array], writes=[arrays[array]])
+            events.append(streams[stream].record())
+        hs.Device().synchronize()
+
+    assert explore(program, prove=MOST).orders == _classes(plan)
+
+
+def _classes(plan: list[tuple[int, int, int | None]]) -> int:
+    def before(one: int, two: int) -> bool:
+        return plan[one][0] == plan[two][0] or any(
+            waits is not None and (waits == one or (plan[waits][0] == plan[one][0] and waits > one))
+            for stream, _, waits in plan[: two + 1]
+            if stream == plan[two][0]
+        )
+
+    count = len(plan)
+    edges = {(one, two) for one, two in itertools.combinations(range(count), 2) if before(one, two)}
+    pairs = [pair for pair in itertools.combinations(range(count), 2) if plan[pair[0]][1] == plan[pair[1]][1]]
+    found: set[tuple[bool, ...]] = set()
+    for order in itertools.permutations(range(count)):
+        place = {operation: at for at, operation in enumerate(order)}
+        if all(place[one] < place[two] for one, two in edges):
+            found.add(tuple(place[one] < place[two] for one, two in pairs))
+    return len(found)
+
+
+def test_X2_an_operation_is_held_until_all_that_its_holds_name_has_run() -> None:
+    order: list[int] = []
+    with schedule("holds 1.1>2.1,1.1>3.1"):
+        streams = [hs.Stream() for _ in range(3)]
+        for number, stream in enumerate(streams, 1):
+            stream.call(order.append, number)
+        for stream in streams:
+            stream.synchronize()
+    assert order == [2, 3, 1]
+
+
+@pytest.mark.parametrize("prove", [-1, 10**9])
+def test_a_number_of_orders_out_of_range_is_refused(prove: int) -> None:
+    with pytest.raises(hs.ScheduleError, match="prove is"):
+        explore(lambda: None, prove=prove)
+
+
+def test_the_plugin_says_how_many_orders_there_were(pytester: pytest.Pytester) -> None:
+    run = Runner(pytester)
+    source = """
+    def test_right(): right()
+    def test_race(): race()
+    """
+    result = run(source, "--stream-prove")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "streams: all orders, up to 10,000",
+            "Fails under schedule hs1-holds-*",
+            "*= orders of streams =*",
+            "*::test_right: the only order passes",
+        ]
+    )
+    result = run("import pytest\n@pytest.mark.streams(prove=3)\ndef test_right(): right()")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*::test_right: the only order passes"])
+    bad: Any = run("def test_right(): right()", "--stream-prove=x")
+    bad.stderr.fnmatch_lines(["*--stream-prove is 'x'; give a whole number"])
