@@ -175,6 +175,18 @@ def test_V20_strict_raises_for_functions_of_unknown_accesses(backend: str) -> No
         k.end()
 
 
+def test_strict_names_each_function_once(backend: str) -> None:
+    with hs.sanitize(on="collect") as report:
+        k = Kit()
+        k.a.call(k.view.sum)
+        first = report.functions.gaps()
+        k.a.call(lambda: k.view[0])
+        second = report.functions.gaps(known=1)
+        k.end()
+    assert "ndarray.sum" in first and "ndarray.sum" not in second and "it can reach" in second
+    assert report.functions.gaps(known=2) == ""
+
+
 def _raise(make: Callable[[Any], Any]) -> None:
     with schedule("fifo"), hs.sanitize(strict=True):
         k = Kit()

@@ -71,6 +71,7 @@ class Functions:
         self._observe = observe
         self._unknown: dict[Unknown, int] = {}
         self._unwatched: dict[Unknown, int] = {}
+        self._order: list[Unknown] = []  # in which they were found
 
     @property
     def unknown(self) -> list[Unknown]:
@@ -89,14 +90,19 @@ class Functions:
             return
         if reach.unknown:
             one = Unknown(function, _frame(), reach.unknown)
-            self._unknown[one] = self._unknown.get(one, 0) + 1
+            self._note(one, self._unknown)
         elif reach.found:
             self.seen += 1
             if not (self._observe and _native.schedule_get() != "parallel"):
                 one = Unknown(function, _frame(), (_WRITES,))
-                self._unwatched[one] = self._unwatched.get(one, 0) + 1
+                self._note(one, self._unwatched)
         else:
             self.nothing += 1
+
+    def _note(self, one: Unknown, where: dict[Unknown, int]) -> None:
+        if one not in where:
+            self._order.append(one)
+        where[one] = where.get(one, 0) + 1
 
     def gaps(self, known: int = 0) -> str:
         """Return what strict checks say, '' if the accesses of every function are known.
@@ -106,7 +112,7 @@ class Functions:
         known : int
             How many functions were named before and are left out.
         """
-        gaps = [*self._unknown, *self._unwatched][known:]
+        gaps = sorted((*self._unknown, *self._unwatched), key=self._order.index)[known:]
         if not gaps:
             return ""
         lines = [f"the accesses of {_functions(len(gaps))} are not known"]
