@@ -105,9 +105,17 @@ void wait_for_uses(DeviceIndex device) {
   }
 }
 
+std::atomic<MemoryObserver> memory_observer{nullptr};
+
+void tell(bool allocated, const Block& block) {
+  auto observer = memory_observer.load(std::memory_order_acquire);
+  if (observer != nullptr) observer(allocated, block.device, block.address, block.requested, block.stream);
+}
+
 void free_block(void* context) {
   auto* block = static_cast<Block*>(context);
   if (!finished()) {
+    tell(false, *block);
     if (!block->others.empty()) mark_uses(*block);
     if (frees_in_order()) {
       PlaceOfCall place;
@@ -204,6 +212,7 @@ Block* new_block(size_t requested, DeviceIndex device, halstream_id stream, bool
   check(code);
   auto* block = new Block{id, reinterpret_cast<void*>(address), bytes, requested, device, stream, counted};
   each_counter(block, [](auto& stat, size_t amount) { stat.increase(amount); });
+  tell(true, *block);
   return block;
 }
 
@@ -324,6 +333,8 @@ double memory_fraction(DeviceIndex device) {
 
 void set_counting_raw(bool on) { counting_raw = on; }
 bool counts_raw() { return counting_raw; }
+
+void observe_memory(MemoryObserver observer) { memory_observer.store(observer, std::memory_order_release); }
 
 void observe_out_of_memory(OutOfMemoryObserver observer) { observers().push_back(std::move(observer)); }
 

@@ -31,6 +31,11 @@ void use_memory_fraction_of_environment();
 using OutOfMemoryObserver = std::function<void(DeviceIndex, size_t, uint64_t, uint64_t)>;
 void observe_out_of_memory(OutOfMemoryObserver observer);
 
+// Called with the device, the address, the bytes asked for and the stream of each allocation and free, without a lock;
+// null: nothing is.
+using MemoryObserver = void (*)(bool allocated, DeviceIndex, void* address, size_t bytes, halstream_id stream);
+void observe_memory(MemoryObserver observer);
+
 // Whether raw_allocate counts in the figures.
 void set_counting_raw(bool on);
 bool counts_raw();

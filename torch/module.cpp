@@ -188,6 +188,41 @@ PyObject* without_arguments(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+// Read and written with the GIL.
+PyObject* memory_observer = nullptr;
+
+void tell_of_memory(bool allocated, DeviceIndex device, void* address, size_t bytes, halstream_id stream) {
+  if (!Py_IsInitialized()) return;
+  uint64_t handle = 0;
+  if (stream != default_stream(device)) core->stream_handle(stream, &handle);
+  auto state = PyGILState_Ensure();
+  if (memory_observer != nullptr) {
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);  // a tensor may be freed while an exception travels
+    PyObject* observer = memory_observer;
+    Py_INCREF(observer);
+    PyObject* result = PyObject_CallFunction(
+        observer, "OiKKK", allocated ? Py_True : Py_False, static_cast<int>(device),
+        static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(address)), static_cast<unsigned long long>(bytes),
+        static_cast<unsigned long long>(handle));
+    if (result == nullptr) PyErr_WriteUnraisable(observer);
+    Py_XDECREF(result);
+    Py_DECREF(observer);
+    PyErr_Restore(type, value, traceback);
+  }
+  PyGILState_Release(state);
+}
+
+PyObject* set_memory_observer(PyObject*, PyObject* observer) {
+  bool on = observer != Py_None;
+  if (on) Py_INCREF(observer);
+  PyObject* before = memory_observer;
+  memory_observer = on ? observer : nullptr;
+  observe_memory(on ? &tell_of_memory : nullptr);
+  Py_XDECREF(before);
+  Py_RETURN_NONE;
+}
+
 PyObject* running_module(PyObject*, PyObject* path) {
   const char* text = PyUnicode_AsUTF8(path);
   if (text == nullptr) return nullptr;
@@ -253,6 +288,7 @@ PyMethodDef functions[] = {
     {"device_name", device_name, METH_VARARGS, "The runtime's name of a device."},
     {"pin_kind", pin_kind, METH_O, "0 for pageable memory, 1 for pinned, 2 for a device's."},
     {"watch_host_accesses", watch, METH_O, "Declare what CPU operators read and write in pinned memory, or stop."},
+    {"observe_memory", set_memory_observer, METH_O, "Call a function with each allocation and free, or none."},
     {"running_module", running_module, METH_O, "Set the path of the torch.nn.Module that this thread runs, for reports."},
     {"storage_resize", storage_resize, METH_VARARGS, "Change the size of a storage on a device, in stream order."},
     {"host_register", host_register, METH_VARARGS, "Let memory count as pinned; whether it did not before."},

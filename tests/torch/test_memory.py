@@ -99,7 +99,7 @@ def test_record_stream_of_one_stream_says_nothing_of_another(torch: Any) -> None
 
 def test_the_other_backend_of_the_allocator_reports_the_free_itself(program: Any) -> None:
     done = program(IN_ORDER, env={"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync", "HALSTREAM_SANITIZE": "1"})
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 66, done.stderr  # something was found
     assert done.stderr.count("unordered access: two") == 1
     assert "2. the memory is given back, in the order of the default stream" in done.stderr
     assert "del x" in done.stderr and "x.record_stream(s)" in done.stderr

@@ -17,16 +17,17 @@ from ..._traces import annotations as _annotations
 from ..cuda._stats import complete
 from .classes import bases
 from .errors import NotBuiltError
+from .history import History
 from .patches import Patches
 from .properties import DeviceProperties, capability, properties
-from .snapshot import snapshot
+from .snapshot import segments, snapshot
 
 __all__ = ["patch"]
 
 # Settings that torch keeps in memory of its own: they reach no driver.
 _KEPT = (
     "_cuda_get_cudnn_benchmark_limit", "_cuda_set_cudnn_benchmark_limit", "_cuda_get_conv_benchmark_empty_cache",
-    "_cuda_tunableop_", "_cuda_record_untuned_", "_cuda_CUDAAllocator", "_cuda_memoryMetadataSupported",
+    "_cuda_tunableop_", "_cuda_record_untuned_", "_cuda_CUDAAllocator",
     "_cuda_getCompiledVersion",
 )  # fmt: skip
 
@@ -46,7 +47,9 @@ def patch(torch: Any, module: Any, patches: Patches) -> None:
     """Replace them all."""
     native = torch._C
     given = {name: getattr(module, name) for name in module.torch_c_names()}
-    names = {**_functions(torch, module), **given}
+    history = History(module)
+    names = {**_functions(torch, module, history), **given}
+    names["_cuda_emptyCache"] = lambda: history.emptied(lambda: segments(module), module._cuda_emptyCache)
     names["_cuda_memoryStats"] = lambda device: complete(module._cuda_memoryStats(device))
     for name in dir(native):
         if name.startswith("_cuda_") and name not in names and not name.startswith(_KEPT):
@@ -77,7 +80,7 @@ def _refusal(name: str) -> Any:
     return refuse
 
 
-def _functions(torch: Any, module: Any) -> dict[str, Any]:
+def _functions(torch: Any, module: Any, history: History) -> dict[str, Any]:
     """Return the functions that the module leaves to Python."""
     debug_mode = 0
     known = functools.cache(functools.partial(properties, module))
@@ -102,10 +105,14 @@ def _functions(torch: Any, module: Any) -> dict[str, Any]:
         "_cuda_getAllocatorBackend": lambda: "native",
         "_cuda_get_sync_debug_mode": lambda: debug_mode,
         "_cuda_set_sync_debug_mode": set_debug_mode,
-        "_cuda_memorySnapshot": lambda *args: snapshot(module),
-        "_cuda_isHistoryEnabled": lambda: False,
-        "_cuda_record_memory_history": lambda *args, **kwargs: None,
-        "_cuda_record_memory_history_legacy": lambda *args, **kwargs: None,
+        "_cuda_memorySnapshot": lambda *args: snapshot(module, history),
+        "_cuda_isHistoryEnabled": lambda: history.enabled,
+        "_cuda_record_memory_history": history.record,
+        "_cuda_record_memory_history_legacy": history.record_legacy,
+        "_cuda_memoryMetadataSupported": lambda: True,
+        "_cuda_setMemoryMetadata": history.set_metadata,
+        "_cuda_getMemoryMetadata": history.metadata,
+        "_cuda_allocationTraceback": history.traceback,
         "_cuda_clearCublasWorkspaces": lambda: None,
         "_cuda_getCublasWorkspaceSize": lambda: 0,
         "_cuda_getCublasLtWorkspaceSize": lambda: 0,

@@ -8,15 +8,16 @@ from typing import Any
 
 from ... import _native
 from ..._records import ChunkRecord, decode
+from .history import History
 
-__all__ = ["snapshot"]
+__all__ = ["segments", "snapshot"]
 
 # Up to this size torch counts a segment as small.
 _SMALL = 2 << 20
 
 
-def snapshot(module: Any) -> dict[str, Any]:
-    """Return torch's dictionary; histories are not recorded."""
+def snapshot(module: Any, history: History) -> dict[str, Any]:
+    """Return torch's dictionary."""
     devices = range(module._cuda_getDeviceCount())
     settings = {
         "PYTORCH_CUDA_ALLOC_CONF": "",
@@ -29,18 +30,25 @@ def snapshot(module: Any) -> dict[str, Any]:
         "roundup_power2_divisions": {},
     }
     return {
-        "segments": [segment for device in devices for segment in _segments(device)],
-        "device_traces": [[] for _ in devices],
+        "segments": [segment for device in devices for segment in _segments(device, history)],
+        "device_traces": history.traces(),
         "external_annotations": [],
         "allocator_settings": settings,
     }
 
 
-def _segments(device: int) -> Iterator[dict[str, Any]]:
+def segments(module: Any) -> Iterator[tuple[int, int, int]]:
+    """Return device, address and size of each segment."""
+    for device in range(module._cuda_getDeviceCount()):
+        chunks: list[ChunkRecord] = decode(_native.pool_chunks(device))
+        yield from {(device, chunk["segment"]["start"], chunk["segment"]["size"]) for chunk in chunks}
+
+
+def _segments(device: int, history: History) -> Iterator[dict[str, Any]]:
     chunks: list[ChunkRecord] = decode(_native.pool_chunks(device))
     for (start, size), of in itertools.groupby(chunks, lambda c: (c["segment"]["start"], c["segment"]["size"])):
         members = list(of)
-        blocks = [_block(chunk) for chunk in members]
+        blocks = [_block(chunk, history) for chunk in members]
         yield {
             "device": device,
             "address": start,
@@ -57,12 +65,13 @@ def _segments(device: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def _block(chunk: ChunkRecord) -> dict[str, Any]:
+def _block(chunk: ChunkRecord, history: History) -> dict[str, Any]:
     state = "active_allocated" if chunk["size"] else "active_awaiting_free" if chunk["used"] else "inactive"
+    requested, frames = history.allocation(chunk["chunk"]["start"], chunk["size"]) if chunk["size"] else (0, [])
     return {
         "address": chunk["chunk"]["start"],
         "size": chunk["chunk"]["size"],
-        "requested_size": chunk["size"],
+        "requested_size": requested,
         "state": state,
-        "frames": [],
+        "frames": frames,
     }

@@ -1,0 +1,76 @@
+"""torch.cuda.memory._record_memory_history: events, stacks and metadata in snapshots."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+SIZE = 311 * 411 * 4
+
+
+@pytest.fixture
+def record(torch: Any) -> Iterator[Callable[..., None]]:
+    """Return the function that switches recording on; it is off after the test."""
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    yield torch.cuda.memory._record_memory_history
+    torch.cuda.memory._record_memory_history(None)
+
+
+def test_a_block_in_use_has_the_stack_of_its_allocation(torch: Any, record: Callable[..., None]) -> None:
+    record("state", stacks="python")
+    x = torch.rand(311, 411, device="cuda")
+    blocks = [b for s in torch.cuda.memory._snapshot()["segments"] for b in s["blocks"] if b["requested_size"] == SIZE]
+    (block,) = blocks
+    assert block["address"] == x.untyped_storage().data_ptr()
+    assert block["frames"][0]["filename"] == __file__
+    assert block["frames"][0]["name"] == "test_a_block_in_use_has_the_stack_of_its_allocation"
+    assert torch._C._cuda_allocationTraceback(block["address"]) == block["frames"]
+
+
+@pytest.mark.parametrize("context", ["state", "alloc", "all", None])
+def test_the_context_says_which_events_have_a_stack(torch: Any, record: Callable[..., None], context: Any) -> None:
+    def make() -> Any:
+        return torch.rand(311, 411, device="cuda")
+
+    def drop(tensors: list[Any]) -> None:
+        tensors.clear()
+
+    record(context=context)
+    drop([make()])
+    torch.cuda.empty_cache()
+    (events, _) = torch.cuda.memory._snapshot()["device_traces"]
+    assert [event["action"] for event in events[:3]] == ["alloc", "free_requested", "free_completed"]
+    assert {event["action"] for event in events[3:]} <= {"segment_free"}
+    assert {event["size"] for event in events[:3]} == {SIZE}
+    text = json.dumps(events)
+    assert ('"make"' in text) == (context in ("alloc", "all"))
+    assert ('"drop"' in text) == ('"empty_cache"' in text) == (context == "all")
+
+
+def test_actions_metadata_and_the_number_of_events(torch: Any, record: Callable[..., None]) -> None:
+    record(skip_actions=["free_requested"], max_entries=3)
+    torch._C._cuda_setMemoryMetadata("a step")
+    try:
+        for _ in range(4):
+            torch.rand(8, device="cuda")
+    finally:
+        torch._C._cuda_setMemoryMetadata("")
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    assert [event["action"] for event in events] == ["free_completed", "alloc", "free_completed"]
+    assert {event["user_metadata"] for event in events} == {"a step"}
+    assert torch._C._cuda_isHistoryEnabled()
+
+
+def test_recording_ends(torch: Any, record: Callable[..., None]) -> None:
+    record()
+    torch.rand(8, device="cuda")
+    record(None)
+    torch.rand(8, device="cuda")
+    assert torch.cuda.memory._snapshot()["device_traces"] == [[], []]
+    assert not torch._C._cuda_isHistoryEnabled()
+    with pytest.raises(RuntimeError, match="expected state to be"):
+        record("everything")
