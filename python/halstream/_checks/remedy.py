@@ -7,6 +7,7 @@ from typing import NamedTuple
 from .. import _sites
 from . import source as _source
 from .finding import GIVEN_OUT, Access, Finding, Frame, Note
+from .placing import placed
 
 __all__ = ["Remedy", "remedy", "stream_label", "stream_name"]
 
@@ -59,9 +60,13 @@ class Remedy(NamedTuple):
 
 def remedy(f: Finding) -> Remedy:
     """Return what would order the accesses of a finding."""
-    found = _remedy(f)
+    found = _settled(f)
     # As the program spells the module.
-    if "rt." in found.line and any("acl.rt." in _source.source_line(*frame[:2]) for frame in f.places()):
+    if (
+        "rt." in found.line
+        and "acl.rt." not in found.line
+        and any("acl.rt." in _source.source_line(*frame[:2]) for frame in f.places())
+    ):
         return found._replace(line=found.line.replace("rt.", "acl.rt."))
     if f.dialect == "torch.cuda" and found.place is not None:
         here = _source.statement(found.place.file, found.place.line)
@@ -69,6 +74,23 @@ def remedy(f: Finding) -> Remedy:
         if name != "torch":
             return found._replace(line=found.line.replace("torch.cuda.", f"{name}.cuda."))
     return found
+
+
+def _settled(f: Finding) -> Remedy:
+    """Return what would order the accesses, at a place where each of its names is bound."""
+    found = _remedy(f)
+    if f.dialect == "torch.cuda" or found.place is None or found.where != "before" or not f.second.frames:
+        return found
+    lines = [found.line]
+    if f.dialect == "acl" and f.why == "waited for an older record":
+        lines = []  # the event may still be set by then: its waits pass at once
+    if not f.first.host:
+        lines.append(_WORDS[f.dialect].host.format(a=stream_name(f, f.first)))
+    if f.dialect == "acl":
+        lines += [line.replace("rt.", "acl.rt.") for line in lines]
+    own = [one.frames[0] for one in (f.first, f.second) if one.frames and "self." in stream_name(f, one)]
+    line, where, place = placed(f, lines, own)
+    return Remedy(line, where, place)
 
 
 def _remedy(f: Finding) -> Remedy:
@@ -217,7 +239,9 @@ def _found_name(f: Finding, access: Access) -> str:
     # A name that both sides use is one function's name for different streams.
     if not other.host and used == _used_name(other):
         return access.name
-    same = bool(f.first.frames and f.second.frames) and f.first.frames[0][::2] == f.second.frames[0][::2]
+    one, two = f.first.frames, f.second.frames
+    # In one call of one function.
+    same = bool(one and two) and one[0][::2] == two[0][::2] and one[1:] == two[1:]
     return used if same else access.name or used
 
 

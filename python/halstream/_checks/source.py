@@ -167,6 +167,13 @@ class Statement:
         self._path = path
         self._line = line
 
+    @property
+    def extent(self) -> tuple[int, int, bool]:
+        """The first and last line of the statement without its body; whether no other one begins on the first."""
+        here, body = self._path[-1], _body(self._path[-1])
+        last = max(here.lineno, body[0].lineno - 1) if body else here.end_lineno or here.lineno
+        return here.lineno, last, all(node.lineno < here.lineno for node in self._path[:-1])
+
     def stream(self, kind: str = "") -> str:
         """Return the expression for the stream that the line enqueues on, '' if unknown.
 
@@ -183,6 +190,8 @@ class Statement:
                 if not (_tail(call.func) == "launch" and call.args and self._is_stream(call.args[0])):
                     return receiver
             for value in map(self._behind, reversed(call.args)):
+                if isinstance(value, ast.IfExp) and (self._is_stream(value.body) or self._is_stream(value.orelse)):
+                    return ""  # one of two
                 if self._is_stream(value):
                     return ast.unparse(value)
         return self.current()

@@ -1,0 +1,48 @@
+"""A suggested line as a change of the source."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from . import source as _source
+from .remedy import Remedy
+
+__all__ = ["Edit", "apply", "edit"]
+
+
+class Edit(NamedTuple):
+    """Lines that go into a file in front of one of its lines, which are counted from 1."""
+
+    file: str
+    line: int
+    text: str
+
+
+def edit(remedy: Remedy) -> Edit | None:
+    """Return the change of the source that a remedy stands for, None where it names no place that can be found.
+
+    A line goes before the first or after the last line of the statement at its place, with the statement's indentation.
+    """
+    if not remedy.line or remedy.place is None or remedy.where not in ("before", "after"):
+        return None
+    here = _source.statement(remedy.place.file, remedy.place.line)
+    if here is None:
+        return None
+    first, last, alone = here.extent
+    if not alone:
+        return None
+    indented = linecache.getline(remedy.place.file, first)
+    indentation = indented[: len(indented) - len(indented.lstrip())]
+    return Edit(remedy.place.file, first if remedy.where == "before" else last + 1, f"{indentation}{remedy.line}\n")
+
+
+def apply(source: str, edits: Iterable[Edit]) -> str:
+    """Return a file's source with changes of it; equal ones are made once."""
+    lines = source.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    for one in sorted(set(edits), key=lambda one: -one.line):
+        lines.insert(one.line - 1, one.text)
+    return "".join(lines)
