@@ -41,6 +41,7 @@ type Block struct {
 	chunk        *bestfit.Chunk // of the pool, for a pooled block
 	allocStream  *Stream        // in whose order a pooled block was allocated
 	inOrder      bool           // Release frees it in the order of its stream
+	managed      bool           // the host may work on it as well
 	cached       bool           // its free is no access
 	freed        bool
 	countedFreed bool   // does not count as allocated any more; the pool's mu guards it

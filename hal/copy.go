@@ -60,7 +60,9 @@ func (c CopySpec) overlap(to, from uint64) bool {
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
 // Contract: M3, M4, M5, M9, M11, M13. Source: CUDA driver API, cuMemcpyAsync.
-func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
+func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) { return s.copy(t, c, false) }
+
+func (s *Stream) copy(t *Thread, c CopySpec, blocking bool) (driver.Point, error) {
 	const op = "copy"
 	if err := s.checkEnqueue(t, op); err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		Width: c.Width, Height: c.Height}
 	spec.To, spec.DstDevice = dst.location()
 	spec.From, spec.SrcDevice = src.location()
-	wait := dst == nil || src == nil && from > maxStaged
+	wait := blocking || dst == nil || src == nil && from > maxStaged
 	if dst == nil {
 		err = checkAccess(op, "target", c.Dst, to, true)
 	}
@@ -112,10 +114,16 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 		return nil, s.using(blocks, func() error { return err })
 	}
 	var id uint32
+	var rule waitRule
 	if s.listened() {
 		o := Operation{Kind: "copy", Thread: t,
 			Reads: rows(c.Src, c.SrcPitch, c.Width, c.Height), Writes: rows(c.Dst, c.DstPitch, c.Width, c.Height)}
-		if spec.Release != 0 { // the calling thread has read the source already
+		rule = blockingRule(blocking, src, dst)
+		if rule == waitsForEarlier { // which it has when it returns
+			rt.notifyHost(Operation{Kind: "synchronize stream", Stream: s, Thread: t})
+		}
+		// The source is read by the calling thread, or that waits until it was read.
+		if spec.Release != 0 || rule == waitsForEarlier {
 			rt.notifyHost(Operation{Kind: "host read", Thread: t, Reads: o.Reads})
 			o.Reads = nil
 		}
@@ -142,6 +150,9 @@ func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
 	}
 	if done == nil {
 		done = s.d.Point()
+	}
+	if rule != waitsForAll {
+		return done, nil
 	}
 	return s.observe(t, done), nil
 }

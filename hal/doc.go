@@ -242,6 +242,11 @@
 //     that orders threads (a lock, an event, a queue, a future, the end of a thread) comes
 //     after what was done before its release, also by a function on a stream. A thread
 //     comes after what was done before its start, and after nothing else.
+//   - V8: What a call that blocks orders for the host is what the vendor documents for it,
+//     whatever the backend does: copies to host memory, and from pinned memory to a device,
+//     order the copy; one from pageable memory to a device orders what was enqueued before
+//     it; one within devices orders nothing. A fill orders itself where the host can work
+//     on the target: pinned or managed memory.
 //   - V5: Work behind a wait for a value comes after what precedes the writes by
 //     streams that can have ended the wait.
 //   - V6: Where a function before the copy, which may have been pending at its call,

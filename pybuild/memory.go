@@ -211,9 +211,23 @@ func StreamCopyRows(id int64, dst, dpitch, src, spitch, width, height uint64) (z
 	return copyRows(id, hal.CopySpec{Dst: dst, DstPitch: dpitch, Src: src, SrcPitch: spitch, Width: width, Height: height})
 }
 
+// StreamCopyBlocking copies height rows of width bytes as calls do that block, and waits.
+func StreamCopyBlocking(id int64, dst, dpitch, src, spitch, width, height uint64) (zero int64, err error) {
+	if height == 0 {
+		return 0, nil
+	}
+	c := hal.CopySpec{Dst: dst, DstPitch: dpitch, Src: src, SrcPitch: spitch, Width: width, Height: height}
+	return copied(id, func(t *hal.Thread, s *hal.Stream) (driver.Point, error) { return s.CopyBlocking(t, c) })
+}
+
 func copyRows(id int64, c hal.CopySpec) (zero int64, err error) {
+	return copied(id, func(t *hal.Thread, s *hal.Stream) (driver.Point, error) { return s.Copy(t, c) })
+}
+
+// copied waits for what copy returns, if it is not nil.
+func copied(id int64, copy func(*hal.Thread, *hal.Stream) (driver.Point, error)) (zero int64, err error) {
 	return onStream(id, "copy", func(t *hal.Thread, s *hal.Stream) (int64, error) {
-		p, err := s.Copy(t, c)
+		p, err := copy(t, s)
 		if err != nil || p == nil {
 			return enqueued(t, s, err)
 		}
@@ -234,6 +248,22 @@ func StreamFill(id int64, dst, value uint64, size int64, count uint64) (zero int
 			return 0, driver.Errorf(driver.InvalidValue, "fill", "a value has at most 4 bytes")
 		}
 		return enqueued(t, s, s.Fill(t, dst, uint32(value), uint8(size), count))
+	})
+}
+
+// StreamFillBlocking is StreamFill that waits where the target is memory of the host, or
+// managed.
+func StreamFillBlocking(id int64, dst, value uint64, size int64, count uint64) (zero int64, err error) {
+	return copied(id, func(t *hal.Thread, s *hal.Stream) (driver.Point, error) {
+		return s.FillBlocking(t, dst, uint32(value), uint8(size), count)
+	})
+}
+
+// MemMarkManaged says that the host may work as well on the block at an address.
+func MemMarkManaged(addr uint64) (zero int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		r.MarkManaged(addr)
+		return 0, nil
 	})
 }
 

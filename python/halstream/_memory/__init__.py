@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._core._lookup import DEVICE, PAGEABLE, PINNED, address_of, kind_of, lookup, register, unregister
 from ._blocks import DeviceMemory, Memory, PinnedMemory, PooledMemory
-from ._copies import copy, copy_blocking, copy_rows, current, fill
+from ._copies import copy, copy_blocking, copy_rows, copy_rows_blocking, current, fill, fill_blocking
 from ._figures import (
     count_out_of_memory,
     empty_cache,
@@ -30,10 +30,12 @@ __all__ = [
     "copy",
     "copy_blocking",
     "copy_rows",
+    "copy_rows_blocking",
     "count_out_of_memory",
     "current",
     "empty_cache",
     "fill",
+    "fill_blocking",
     "kind_of",
     "lookup",
     "memory_info",

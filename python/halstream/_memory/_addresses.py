@@ -7,7 +7,16 @@ from .._core._stream import Stream
 from .._errors import HalError
 from ._blocks import allocate, checked_size
 
-__all__ = ["alloc", "alloc_host", "alloc_in_order", "free", "free_host", "free_in_order", "free_on_own_stream"]
+__all__ = [
+    "alloc",
+    "alloc_host",
+    "alloc_in_order",
+    "alloc_managed",
+    "free",
+    "free_host",
+    "free_in_order",
+    "free_on_own_stream",
+]
 
 
 def alloc(ordinal: int, nbytes: int) -> int:
@@ -19,6 +28,19 @@ def alloc(ordinal: int, nbytes: int) -> int:
         With the bytes asked for and the bytes free.
     """
     return allocate(ordinal, _native.mem_alloc, ordinal, checked_size(nbytes))
+
+
+def alloc_managed(ordinal: int, nbytes: int) -> int:
+    """Return the address of new memory of a device that the host may work on as well, to be given to `free`.
+
+    Raises
+    ------
+    OutOfMemoryError
+        With the bytes asked for and the bytes free.
+    """
+    address = alloc(ordinal, nbytes)
+    _native.mem_mark_managed(address)
+    return address
 
 
 def free(address: int) -> None:

@@ -10,7 +10,7 @@ from .._core._device import ordinal
 from .._core._stream import Stream
 from .._errors import InvalidValueError
 
-__all__ = ["copy", "copy_blocking", "copy_rows", "current", "fill"]
+__all__ = ["copy", "copy_blocking", "copy_rows", "copy_rows_blocking", "current", "fill", "fill_blocking"]
 
 _stream_copy = _native.raw("stream_copy")
 _stream_fill = _native.raw("stream_fill")
@@ -96,13 +96,50 @@ def copy_rows(stream: Stream, dst: int, dst_pitch: int, src: int, src_pitch: int
 def copy_blocking(dst: int, src: int, nbytes: int, device: Any = None) -> None:
     """Copy as an operation of the legacy default stream, and wait for it.
 
+    Checks count what the vendor's call guarantees: a copy within devices orders nothing
+    for the host, and one from pageable memory only what was enqueued before it.
+
     Notes
     -----
-    Contract M6. Source: CUDA driver API, cuMemcpy.
+    Contract M6, V8. Source: CUDA driver API, cuMemcpy.
+    """
+    copy_rows_blocking(dst, nbytes, src, nbytes, nbytes, 1, device)
+
+
+def copy_rows_blocking(
+    dst: int, dst_pitch: int, src: int, src_pitch: int, width: int, height: int, device: Any = None
+) -> None:
+    """Copy rows as `copy_rows` does, as `copy_blocking` copies bytes.
+
+    Raises
+    ------
+    InvalidValueError
+        If a row is longer than the distance between rows, or memory is not known.
     """
     stream = Stream._default(ordinal(device))
-    copy(stream, dst, src, nbytes)
-    stream.synchronize()
+    try:
+        _native.stream_copy_blocking(stream._id, dst, dst_pitch, src, src_pitch, width, height)
+    except Exception as exc:
+        raise _failed(stream, exc, "copy") from None
+
+
+def fill_blocking(dst: int, value: int, itemsize: int, count: int, device: Any = None) -> None:
+    """Fill on the legacy default stream, and wait where the target is memory of the host or managed.
+
+    Raises
+    ------
+    InvalidValueError
+        If the memory is not known, or smaller than that.
+
+    Notes
+    -----
+    Contract M8, V8. Source: CUDA driver API, cuMemsetD8.
+    """
+    stream = Stream._default(ordinal(device))
+    try:
+        _native.stream_fill_blocking(stream._id, dst, value, itemsize, count)
+    except Exception as exc:
+        raise _failed(stream, exc, "fill") from None
 
 
 def fill(stream: Stream, dst: int, value: int, itemsize: int, count: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from ... import _core as core
+from ... import _native
 from ..._core import _current, _interop
 from ..._dialects._adapt import raising
 from ..._memory import DeviceMemory
@@ -107,6 +108,8 @@ class ManagedMemory(Memory):
     def __init__(self, size: int) -> None:
         _check_managed("allocate managed memory")
         super().__init__(size)
+        if self.ptr:
+            _native.mem_mark_managed(self.ptr)
 
     def prefetch(self, stream: Any, *, device_id: int = cudaInvalidDeviceId) -> None:
         """Move it to a device in stream order; on host devices there is nothing to move."""

@@ -6,7 +6,6 @@ from typing import Any, NoReturn
 
 from ... import _core as core
 from ... import _memory
-from ..._core import _current
 from ..._dialects._adapt import raising
 from ..._memory import _rawmem
 from ._errors import ERRORS, c_int, intptr, size_t, unsupported
@@ -41,10 +40,6 @@ def _check(dst: int, src: int, size: int, kind: Any) -> None:
         # 0 to 3 say in two bits where target and source are.
         to_device, from_device = number in (1, 3), number in (2, 3)
         _rawmem.check_direction(dst, src, to_device, from_device)
-
-
-def _legacy() -> core.Stream:
-    return core.Stream._default(_current.current_device())
 
 
 @raising(ERRORS)
@@ -89,7 +84,7 @@ def memcpyPeerAsync(dst: int, dstDevice: int, src: int, srcDevice: int, size: in
 
 
 def _rows(
-    stream: core.Stream, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int,
+    stream: core.Stream | None, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int,
     kind: int,
 ) -> None:  # fmt: skip
     target, source = intptr(dst), intptr(src)
@@ -97,15 +92,16 @@ def _rows(
     if w > dp or w > sp:
         raise ERRORS["invalid_value"](f"rows of {w} bytes do not fit pitches of {dp} and {sp}", code=12)
     _check(target, source, w * h, kind)
-    _memory.copy_rows(stream, target, dp, source, sp, w, h)
+    if stream is None:
+        _memory.copy_rows_blocking(target, dp, source, sp, w, h)
+    else:
+        _memory.copy_rows(stream, target, dp, source, sp, w, h)
 
 
 @raising(ERRORS)
 def memcpy2D(dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int) -> None:
     """cupy.cuda.runtime.memcpy2D (14.2.0): on the legacy default stream, and waits."""
-    stream = _legacy()
-    _rows(stream, dst, dpitch, src, spitch, width, height, kind)
-    stream.synchronize()
+    _rows(None, dst, dpitch, src, spitch, width, height, kind)
 
 
 @raising(ERRORS)
@@ -118,11 +114,9 @@ def memcpy2DAsync(
 
 @raising(ERRORS)
 def memset(ptr: int, value: int, size: int) -> None:
-    """cupy.cuda.runtime.memset (14.2.0): waits only where the target is the host's."""
-    address, byte, nbytes, stream = intptr(ptr), c_int(value) & 0xFF, size_t(size), _legacy()
-    _memory.fill(stream, address, byte, 1, nbytes)
-    if nbytes and _memory.kind_of(address) == _memory.PINNED:
-        stream.synchronize()
+    """cupy.cuda.runtime.memset (14.2.0): waits only where the target is the host's or managed."""
+    address, byte, nbytes = intptr(ptr), c_int(value) & 0xFF, size_t(size)
+    _memory.fill_blocking(address, byte, 1, nbytes)
 
 
 @raising(ERRORS)

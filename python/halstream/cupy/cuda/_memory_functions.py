@@ -64,7 +64,7 @@ def mallocManaged(size: int, flags: int = constants.cudaMemAttachGlobal) -> int:
     if c_uint(flags) not in (1, 2) or not nbytes:
         raise ERRORS["invalid_value"](f"managed memory has flags 1 or 2, not {flags}, and a size")
     _interop.require_host_memory("allocate managed memory")
-    return _addresses.alloc(_current.current_device(), nbytes)
+    return _addresses.alloc_managed(_current.current_device(), nbytes)
 
 
 @raising(ERRORS)
