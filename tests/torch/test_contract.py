@@ -68,7 +68,7 @@ def test_F1_what_needs_values_waits(torch: Any, held: Hold, name: str) -> None:
     x = torch.zeros(2, device="cuda")
     torch.cuda.synchronize()
     gate = held(torch.cuda.default_stream())
-    x[1] = 5
+    x[1].fill_(5)
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(calls[name](x)))
     thread.start()
