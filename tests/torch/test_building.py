@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -188,7 +189,7 @@ def test_a_ready_made_module_is_preferred(machine: Machine, tmp_path: Path) -> N
     path_of_package = os.pathsep.join([str(package.parent), os.environ["PYTHONPATH"]])
     code, out, err = machine.build(PYTHONPATH=path_of_package)
     assert code == 0 and out.split() == ["False", str(package / path.name)], err
-    about = (package / "about.json").read_text().replace("2.15", "2.14")
-    (package / "about.json").write_text(about)
+    about = (package / "about.json").read_text()
+    (package / "about.json").write_text(re.sub(r"2\.\d\d", "2.12", about))
     code, out, err = machine.build(PYTHONPATH=path_of_package)
     assert code == 0 and out.startswith("True ") and "the installed halstream-torch is for" in err

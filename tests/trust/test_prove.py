@@ -58,6 +58,18 @@ def test_X8_two_reads_do_not_conflict() -> None:
     assert explore(program, prove=MOST).orders == 1
 
 
+def test_X8_an_array_argument_declares_nothing_and_no_accesses_are_a_declaration() -> None:
+    def program(**declared: Any) -> None:
+        one, two = hs.Stream(), hs.Stream()
+        x, y = hs.zeros(4, stream=one), hs.zeros(4, stream=two)
+        one.call(lambda a: None, x, **declared)
+        two.call(lambda a: None, y, **declared)
+        hs.Device().synchronize()
+
+    assert explore(program, prove=MOST).orders > 1
+    assert explore(lambda: program(reads=()), prove=MOST).orders == 1
+
+
 def test_X8_a_query_is_answered_both_ways() -> None:
     answers: set[bool] = set()
 

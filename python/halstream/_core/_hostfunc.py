@@ -60,7 +60,9 @@ _SIGNATURES: Final = MappingProxyType(
 
 # Set while a sanitizer is on: is given what functions on streams work on.
 keep: Callable[[Any], None] | None = None
-# Likewise, by set_look: is given a function, its arguments, the account of them and whether
+# Set while a program is traced: the numbers of the functions that declare all that they work on.
+noted: set[int] | None = None
+# Set by set_look while a sanitizer is on: is given a function, its arguments, the account of them and whether
 # they are all that it works on; returns the account to enqueue it with, and what is to be
 # called with its kind and number.
 look: Callable[..., tuple[str, Callable[[str, int], None] | None]] | None = None
@@ -132,6 +134,8 @@ def declared(function: Any, reads: Iterable[Any] | None, writes: Iterable[Any] |
 def account_of(function: Any, args: tuple[Any, ...], kind: str, token: int) -> str:
     """Return the account of a function that this module does not enqueue, with array arguments as read."""
     said = declared(function, None, None)
+    if said is not None and noted is not None:
+        noted.add(token)
     account = said
     if account is None:
         account = "" if arguments is None else arguments(args, {})[2]
@@ -192,6 +196,8 @@ def enqueue(
         if not _started:
             _start()  # first: on a blocking stream the call returns when the function has run
         token = _c.task(function, (*args, *kwargs.values()), tuple(kwargs), checked)
+        if complete and noted is not None:
+            noted.add(token)
         if note is not None:
             note("call", token)
         if account:

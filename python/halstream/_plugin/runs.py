@@ -17,7 +17,7 @@ from .._core._assertions import collect
 from .._errors import HalError, ScheduleError
 from .._schedules.block import Schedule, pending
 from .._schedules.execution import Execution, Failure
-from .._schedules.explore import failure_of, traced
+from .._schedules.explore import Operations, failure_of, traced
 from .._schedules.isolation import RunIsolation
 from .._sites import Frame
 from .fixtures import Contents
@@ -167,14 +167,16 @@ class Runs:
         self._contents.restore()
         try:
             with contextlib.ExitStack() as stack:
-                lines = stack.enter_context(traced()) if trace else []
+                lines = stack.enter_context(traced()) if trace else Operations()
                 self._block = block = Schedule(spec)
                 block.lean = not trace
                 # In case of an exception that ends the session.
                 stack.callback(block.finish, drop=True)
                 self._run(block, interact)
             ran = block.execution if block.begun else Execution(spec)
-            return replace(ran, failure=self.last.failure, trace=tuple(lines), kept=self.last)
+            return replace(
+                ran, failure=self.last.failure, trace=tuple(lines), declared=frozenset(lines.declared), kept=self.last
+            )
         finally:
             self._block = None
             self._isolation.end()

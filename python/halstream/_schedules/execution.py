@@ -59,6 +59,8 @@ class Execution:
         A line for each call of the host: thread, kind, stream.
     trace : tuple of OperationRecord
         The log of the run, where it was asked for.
+    declared : frozenset of int
+        With it: the numbers of functions that declare all that they work on.
     kept : object
         What the runner stores with the run, such as the exception.
     """
@@ -70,6 +72,7 @@ class Execution:
     steps: int = 0
     failure: Failure | None = None
     trace: tuple[OperationRecord, ...] = ()
+    declared: frozenset[int] = frozenset()
     kept: Any = field(default=None, compare=False, repr=False)
 
     def bare(self) -> Execution:

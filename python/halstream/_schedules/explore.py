@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _native
+from .._core import _hostfunc
 from .._errors import NondeterminismError, ScheduleError, UnorderedAccessError
 from .._records import OperationRecord, decode
 from .._runtime import runtime
@@ -19,7 +20,7 @@ from .explain import explain, nondeterminism
 from .isolation import RunIsolation
 from .search import Explored, Settings, search, used
 
-__all__ = ["Explored", "explore", "is_failure", "traced"]
+__all__ = ["Explored", "Operations", "explore", "is_failure", "traced"]
 
 
 def explore(
@@ -152,7 +153,7 @@ class _Program:
         exception: BaseException | None = None
         begun = False
         with contextlib.ExitStack() as stack:
-            lines = stack.enter_context(traced()) if trace else []
+            lines = stack.enter_context(traced()) if trace else Operations()
             try:
                 with block:
                     begun = True
@@ -163,7 +164,9 @@ class _Program:
                     raise
                 exception = exc
         failure = None if exception is None else failure_of(exception)
-        return replace(block.execution, failure=failure, trace=tuple(lines), kept=exception)
+        return replace(
+            block.execution, failure=failure, trace=tuple(lines), declared=frozenset(lines.declared), kept=exception
+        )
 
     def _watch(self) -> contextlib.AbstractContextManager[object]:
         if not self._sanitize:
@@ -174,16 +177,32 @@ class _Program:
         return watch
 
 
+class Operations(list[OperationRecord]):
+    """The operations that were enqueued.
+
+    Attributes
+    ----------
+    declared : set of int
+        The numbers of the functions among them that declare all that they work on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.declared: set[int] = set()
+
+
 @contextlib.contextmanager
-def traced() -> Iterator[list[OperationRecord]]:
+def traced() -> Iterator[Operations]:
     """Yield a list that holds, after the block, the operations enqueued in it."""
-    operations: list[OperationRecord] = []
+    operations = Operations()
     _native.positions(1)
     try:
         handle = _native.trace_start()
+        before, _hostfunc.noted = _hostfunc.noted, operations.declared
         try:
             yield operations
         finally:
+            _hostfunc.noted = before
             operations.extend(decode(_native.trace_take(handle)))
             _native.trace_stop(handle)
     finally:

@@ -30,7 +30,6 @@ __all__ = ["Proof", "prove"]
 _NEVER = 2**31 - 1
 
 _CALLS_THAT_WAIT = ("synchronize", "query", "open gate")
-_FUNCTIONS = ("call", "report", "native", "launch")
 
 #: `first` before `second`; items of an order, such as ``2.1`` or ``h7``.
 Pair = tuple[str, str]
@@ -232,29 +231,37 @@ def _has(execution: Execution, pair: Pair) -> bool:
 def _conflicts(execution: Execution) -> Iterator[Pair]:
     """Yield the conflicting pairs of a run, in the order in which they ran."""
     records = {record["id"]: record for record in execution.trace}
-    ids, before = execution.ids, list[tuple[str, OperationRecord]]()
+    ids, before = execution.ids, list[tuple[str, OperationRecord | None]]()
     calls = _calls(execution)
     for item in execution.items:
         if item[0] == "h":
             continue
         yield from _asked(item, calls, execution.items)
         record = records.get(ids.get(item, 0))
-        if record is None or not _touches(record):
+        if record is None:
             continue
+        known = _known(record, execution.declared)
+        if known and not (record["reads"] or record["writes"]):
+            continue
+        access = record if known else None
         stream = item.partition(".")[0]
         for earlier, other in before:
-            if earlier.partition(".")[0] != stream and _conflict(other, record):
+            if earlier.partition(".")[0] != stream and _conflict(other, access):
                 yield earlier, item
-        before.append((item, record))
+        before.append((item, access))
 
 
-def _touches(record: OperationRecord) -> bool:
-    return bool(record["reads"] or record["writes"]) or record["kind"] in _FUNCTIONS
+def _known(record: OperationRecord, declared: frozenset[int]) -> bool:
+    """Whether an operation works on nothing but what its record says."""
+    if record["kind"] in ("call", "report"):
+        return record["token"] in declared
+    return record["kind"] not in ("native", "launch") or bool(record["reads"] or record["writes"])
 
 
-def _conflict(one: OperationRecord, two: OperationRecord) -> bool:
-    if not (one["reads"] or one["writes"]) or not (two["reads"] or two["writes"]):
-        return True  # a function that may touch anything
+def _conflict(one: OperationRecord | None, two: OperationRecord | None) -> bool:
+    """Whether the order of two operations can matter; None stands for one that may work on anything."""
+    if one is None or two is None:
+        return True
     return (
         _overlap(one["writes"], two["writes"])
         or _overlap(one["writes"], two["reads"])
