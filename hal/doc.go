@@ -71,7 +71,8 @@
 //     dropped by an abort before it has begun, and fails for itself. Where no
 //     thread is free a burst gives way to more urgent streams after each function.
 //   - H7: A function that does not end can be abandoned: its stream goes on, with
-//     an error if it has none, and its late end changes nothing.
+//     an error if it has none. Functions that were handed over with it as one burst
+//     are dropped, and its late end changes nothing.
 //
 // # Lifetime
 //

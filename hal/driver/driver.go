@@ -248,6 +248,8 @@ type BurstCompleter interface {
 	Completer
 	// Fail makes err the stream's error, as Complete does, while the burst goes on.
 	Fail(err *Error) (kept bool)
+	// CutRest drops the functions of the burst that have not begun.
+	CutRest()
 }
 
 // Completer receives the end of a host function.

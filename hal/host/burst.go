@@ -114,3 +114,17 @@ func (s *Stream) Fail(err *driver.Error) (kept bool) {
 	defer s.eng.Unlock()
 	return s.fail(err)
 }
+
+// CutRest implements driver.BurstCompleter.
+func (s *Stream) CutRest() {
+	e := s.eng
+	e.Lock()
+	defer e.Unlock()
+	if s.q.n == 0 {
+		return
+	}
+	head := s.q.front()
+	if b := head.burst(); b != nil && b.Cut() > 0 {
+		e.unpark(b.Drop(head.arg))
+	}
+}

@@ -354,6 +354,30 @@ def dispatch_until(reached: Callable[[], bool]) -> None:
         probe.synchronize(timeout=LIMIT)
 
 
+def test_H7_functions_of_one_burst_with_an_abandoned_one_are_dropped() -> None:
+    s, ran = hs.Stream(), []
+    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def stuck() -> None:
+        begun.set()
+        release.wait(LIMIT)
+        ended.set()
+
+    s.call(int)  # starts the thread; what follows is one burst
+    s.synchronize(timeout=LIMIT)
+    s.call(stuck)
+    s.call(ran.append, 1)
+    assert begun.wait(LIMIT)
+    _native.host_abandon()
+    with pytest.raises(hs.HalError, match="was abandoned"):
+        s.synchronize(timeout=LIMIT)
+    release.set()
+    assert ended.wait(LIMIT)
+    s.call(ran.append, 2)
+    s.synchronize(timeout=LIMIT)
+    assert ran in ([2], [1, 2])  # 1 ran only where functions are handed over one by one
+
+
 def test_H7_the_stream_of_an_abandoned_function_goes_on() -> None:
     s, ran = hs.Stream(), []
     begun, release, ended = threading.Event(), threading.Event(), threading.Event()
@@ -364,6 +388,7 @@ def test_H7_the_stream_of_an_abandoned_function_goes_on() -> None:
         ended.set()
 
     s.call(stuck)
+    s.nop()  # what follows belongs to no burst of the function
     s.call(ran.append, 1)
     assert begun.wait(LIMIT)
     assert _native.host_abandon() == 1

@@ -193,7 +193,7 @@ def test_H1_many_threads_add_to_one_burst() -> None:
 
 
 def test_H6_a_thread_that_runs_functions_of_C_lets_other_threads_run(backend: str) -> None:
-    s, ran, seen, turns = hs.Stream(), [], [], [0]
+    turns = [0]
     many = 300_000 if backend == "host" else 3_000  # without bursts there is a switch after each
     stop = threading.Event()
 
@@ -201,20 +201,25 @@ def test_H6_a_thread_that_runs_functions_of_C_lets_other_threads_run(backend: st
         while not stop.is_set():
             turns[0] += 1
 
-    other = threading.Thread(target=count)
-    first = begin(s)
-    look = (seen.extend, turns)
-    s.call_many([look, *((ran.append, i) for i in range(many)), look])
-    other.start()
-    try:
+    def advanced() -> bool:
+        """Whether the other thread got a turn while the functions ran."""
+        s, ran, seen = hs.Stream(), [], []
+        first, look = begin(s), (seen.extend, turns)
+        s.call_many([look, *((ran.append, i) for i in range(many)), look])
         first.set()
         s.synchronize(timeout=60)
+        assert len(ran) == many
+        before, after = seen
+        return bool(after > before)
+
+    other = threading.Thread(target=count)
+    other.start()
+    try:
+        # Python's lock is offered; on a machine with other work the thread may be too late to take it.
+        assert any(advanced() for _ in range(20))
     finally:
         stop.set()
         other.join(LIMIT)
-    assert len(ran) == many
-    before, after = seen
-    assert after > before
 
 
 @pytest.mark.parametrize("bad", [3, (), (3, print), None, "text"])

@@ -88,7 +88,7 @@ def test_M11_functions_read_their_array_arguments(s: hs.Stream) -> None:
     assert [reads for _, reads, _ in seen] == [
         ((a.ptr, 40), (start, 48)),
         ((a.ptr, 40),),
-        ((start, 36),),  # rows 0 and 2, from the first to the last element
+        ((start, 12), (start + 24, 12)),  # rows 0 and 2
         ((start, 48),),
         (),
         ((a.ptr + 8, 8),),
