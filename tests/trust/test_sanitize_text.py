@@ -53,7 +53,8 @@ def test_a_report_names_operations_places_and_the_remedy(backend: str, tmp_path:
     fix = lines.index(f"fix: before {path}:14")
     assert lines[fix + 1] == "two.wait(one.record())" == found.fix
     assert "halstream/_" not in text, "own frames are cut away"
-    seen = "seen: 1 function: 1 declared what they touch; memory was compared around 1"
+    # Memory is compared under deterministic schedules, which the host device has.
+    seen = "seen: 1 function: 1 declared what they touch" + "; memory was compared around 1" * (backend == "host")
     assert str(report) == f"halstream: 1 unordered access\n\n{text}\n\n{seen}"
 
 

@@ -311,6 +311,7 @@ def test_V7_locks_behave_as_the_librarys(backend: str) -> None:
                 condition.notify()
 
 
+@pytest.mark.needs("stalls")
 def test_V7_stuck_threads_are_still_named(child: Any) -> None:
     done = child(
         """
