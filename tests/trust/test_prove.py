@@ -30,6 +30,8 @@ def test_X8_functions_of_two_streams_run_in_every_order() -> None:
 
     explored = explore(program, prove=MOST)
     assert (explored.orders, explored.exhausted) == (90, True)  # 6! / 2!^3
+    # No run is in vain: fifo, latest, earliest, one for each operation, one for each order.
+    assert explored.schedules == 3 + 6 + 90
     assert len(seen) == 90
     assert str(explored) == "all 90 orders pass"
 
@@ -45,6 +47,18 @@ def test_X8_waits_and_accesses_leave_one_order() -> None:
         two.synchronize()
 
     assert str(explore(program, prove=MOST)) == "the only order passes"
+
+
+@pytest.mark.parametrize("first", ["reads", "writes"])
+def test_X8_a_read_conflicts_with_a_write(first: str) -> None:
+    def program() -> None:
+        one, two, x = hs.Stream(), hs.Stream(), hs.zeros(4)
+        hs.Device().synchronize()
+        one.call(lambda a: None, x, **{first: [x]})
+        two.call(lambda a: None, x, **{"writes" if first == "reads" else "reads": [x]})
+        hs.Device().synchronize()
+
+    assert explore(program, prove=MOST).orders == 2
 
 
 def test_X8_two_reads_do_not_conflict() -> None:
@@ -176,7 +190,7 @@ def _classes(plan: list[tuple[int, int, int | None]]) -> int:
 
 def test_X2_an_operation_is_held_until_all_that_its_holds_name_has_run() -> None:
     order: list[int] = []
-    with schedule("holds 1.1>2.1,1.1>3.1"):
+    with schedule("holds 1.1>3.1,1.1>2.1"):
         streams = [hs.Stream() for _ in range(3)]
         for number, stream in enumerate(streams, 1):
             stream.call(order.append, number)
