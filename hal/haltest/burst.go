@@ -55,6 +55,20 @@ func (u *burst) run(t *hal.Thread) error {
 }
 
 var burstCases = []testCase{
+	{"H7_the_rest_of_an_abandoned_burst_is_dropped", 0, func(k *Kit) {
+		s := k.Stream(ordinary)
+		begun, release, ran := make(chan int, 1), make(chan struct{}), make(chan int, 1)
+		u := k.burst(s, func() { begun <- 1; <-release })
+		u.add(func() { ran <- 1 })
+		Receive(k, begun, "the function never began")
+		require.Equal(k, 1, k.RT.Funcs.Abandon())
+		done, err := s.Synchronize(k.Me, int64(Limit))
+		require.True(k, done)
+		require.ErrorIs(k, err, hal.ErrAborted)
+		close(release)
+		require.Eventually(k, u.ended.Load, Limit, Limit/10000, "the thread of the burst never got to its end")
+		Empty(k, ran, "a function ran that its stream had counted as completed")
+	}},
 	{"H6_functions_added_to_a_burst_run_once_and_in_order", 0, func(k *Kit) {
 		s := k.Stream(ordinary)
 		h := Hold(k, s).Started()

@@ -105,6 +105,7 @@ func TestX2_each_schedule_does_what_its_name_says(t *testing.T) {
 		{"starve 2", "1.1 1.2 2.1 2.2", "b runs when nothing else can"},
 		{"holds 1.1>2.2", "2.1 2.2 1.1 1.2", "a is held until b is done"},
 		{"holds 2.1>1.2,1.2>h4", "1.1 1.2 2.1 2.2", "operations held for one another and for a call"},
+		{"holds 1.1>2.2,1.1>2.1", "2.1 2.2 1.1 1.2", "a is held until both have run, whichever is named last"},
 		{"holds 1.1>2.9", "2.1 2.2 1.1 1.2", "what it is held for never comes"},
 	} {
 		t.Run(c.schedule, func(t *testing.T) {

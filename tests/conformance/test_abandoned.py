@@ -1,0 +1,64 @@
+"""Functions that do not end, and the streams that go on without them."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+
+import halstream as hs
+import pytest
+from halstream import _native
+
+pytestmark = pytest.mark.usefixtures("backend")
+
+LIMIT = 10.0
+
+
+class Stuck:
+    """A function that does not end until it is released."""
+
+    def __init__(self) -> None:
+        self.begun, self.release, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.begun.set()
+        self.release.wait(LIMIT)
+        self.ended.set()
+
+
+def test_H7_functions_of_one_burst_with_an_abandoned_one_are_dropped(backend: str) -> None:
+    s, ran, stuck = hs.Stream(), list[int](), Stuck()
+    s.call(int)  # starts the thread; what follows is one burst
+    s.synchronize(timeout=LIMIT)
+    s.call(stuck)
+    rest = functools.partial(ran.append, 1)
+    s.call(rest)
+    released = threading.Event()
+    watch = weakref.finalize(rest, released.set)
+    del rest
+    assert stuck.begun.wait(LIMIT)
+    _native.host_abandon()
+    with pytest.raises(hs.HalError, match="was abandoned"):
+        s.synchronize(timeout=LIMIT)
+    stuck.release.set()
+    assert released.wait(LIMIT) and not watch.alive, "neither run nor dropped"
+    assert ran == ([] if backend == "host" else [1])  # other backends take functions one by one
+
+
+def test_H7_the_stream_of_an_abandoned_function_goes_on() -> None:
+    s, ran, stuck = hs.Stream(), list[int](), Stuck()
+    s.call(stuck)
+    s.nop()  # what follows belongs to no burst of the function
+    s.call(ran.append, 1)
+    assert stuck.begun.wait(LIMIT)
+    assert _native.host_abandon() == 1
+    with pytest.raises(hs.HalError, match="did not end, and was abandoned"):
+        s.synchronize(timeout=LIMIT)
+    assert ran == [1] and not stuck.ended.is_set()
+    assert _native.host_abandon() == 0
+    stuck.release.set()
+    assert stuck.ended.wait(LIMIT)
+    s.call(ran.append, 2)
+    s.synchronize(timeout=LIMIT)
+    assert ran == [1, 2]
