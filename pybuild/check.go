@@ -116,7 +116,7 @@ func CheckForget(addr, n uint64) (zero int64, err error) {
 }
 
 // CheckOrder says what the calling thread did with an object that orders threads, such as a
-// lock: 0 released it, 1 acquired it, 2 began behind it, 3 ended, 4 the object is gone.
+// lock: 0 released it, 1 acquired it, 2 began behind it, 3 ended, 4 the object was collected.
 func CheckOrder(what int64, object uint64) (zero int64, err error) {
 	defer guard(&err)
 	if checking != nil && rt != nil {
@@ -125,7 +125,7 @@ func CheckOrder(what int64, object uint64) (zero int64, err error) {
 	return 0, nil
 }
 
-// CheckThreads says that the beginning of threads is told by CheckOrder from now on.
+// CheckThreads says that CheckOrder reports the beginning of threads from now on.
 func CheckThreads() (zero int64, err error) {
 	defer guard(&err)
 	if checking != nil {

@@ -29,7 +29,8 @@ def _net(torch: Any) -> Any:
     return Net().cuda()
 
 
-def test_memory_of_a_module_has_the_name_of_its_parameter(torch: Any) -> None:
+def _changed_on_another_stream(torch: Any) -> Any:
+    """Return the findings for two parameters that change on one stream and are used on another."""
     net, side, x = _net(torch), torch.cuda.Stream(), torch.ones(2, 8, device="cuda")
     torch.cuda.synchronize()
     with hs.sanitize(on="collect") as report, torch.no_grad():
@@ -38,7 +39,11 @@ def test_memory_of_a_module_has_the_name_of_its_parameter(torch: Any) -> None:
             net.scale.zero_()
         net(x)
         torch.cuda.synchronize()
-    weight, scale = report
+    return report
+
+
+def test_memory_of_a_module_has_the_name_of_its_parameter(torch: Any) -> None:
+    weight, scale = _changed_on_another_stream(torch)
     assert (weight.parameter, scale.parameter) == ("layer.3.weight", "scale")
     assert "bytes 0 to 255 of `layer.3.weight`, device memory of" in weight.text
     assert (weight.first.operation, weight.second.operation) == ("aten::mul_", "aten::addmm")
@@ -58,15 +63,7 @@ def test_gradients_have_the_name_of_their_parameter(torch: Any) -> None:
 
 
 def test_an_operator_has_the_path_of_the_module_that_made_it(torch: Any) -> None:
-    net, side, x = _net(torch), torch.cuda.Stream(), torch.ones(2, 8, device="cuda")
-    torch.cuda.synchronize()
-    with hs.sanitize(on="collect") as report, torch.no_grad():
-        with torch.cuda.stream(side):
-            net.layer[3].weight.mul_(2)
-            net.scale.zero_()
-        net(x)
-        torch.cuda.synchronize()
-    weight, scale = report
+    weight, scale = _changed_on_another_stream(torch)
     assert (weight.first.module, weight.second.module) == ("", "layer.3")
     assert (scale.second.operation, scale.second.module) == ("aten::mul", "Net")
     assert "aten::addmm in `layer.3` reads on the default stream" in weight.text

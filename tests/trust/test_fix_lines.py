@@ -1,4 +1,4 @@
-"""The lines that reports suggest, put into the programs as they are: the reports are gone, and the programs end."""
+"""The lines that reports suggest, put into the programs as they are: nothing is reported then, and the programs end."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from typing import Any
 from .. import _sites
 from .._runtime import runtime
 from . import tracked
-from .orderobjects import ACQUIRE, BEGIN, END, RELEASE, Number, State, number_of, number_of_lock, tell
+from .orderobjects import ACQUIRE, BEGIN, END, RELEASE, Number, State, number_of, number_of_lock, report_order
 
 __all__ = ["install", "remove"]
 
@@ -33,7 +33,7 @@ def _condition_enter(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def __enter__(self: Any) -> Any:
         entered = original(self)
-        tell(ACQUIRE, number_of_lock(self._lock))
+        report_order(ACQUIRE, number_of_lock(self._lock))
         return entered
 
     return __enter__
@@ -42,7 +42,7 @@ def _condition_enter(original: Callable[..., Any]) -> Callable[..., Any]:
 def _condition_exit(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def __exit__(self: Any, *args: Any) -> Any:
-        tell(RELEASE, number_of_lock(self._lock))
+        report_order(RELEASE, number_of_lock(self._lock))
         return original(self, *args)
 
     return __exit__
@@ -52,11 +52,11 @@ def _condition_wait(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def wait(self: Any, timeout: Any = None) -> Any:
         number = number_of_lock(self._lock)
-        tell(RELEASE, number)
+        report_order(RELEASE, number)
         try:
             return original(self, timeout)
         finally:
-            tell(ACQUIRE, number)
+            report_order(ACQUIRE, number)
 
     return wait
 
@@ -66,7 +66,7 @@ def _event_is_set(original: Callable[..., Any]) -> Callable[..., Any]:
     def is_set(self: Any) -> Any:
         found = original(self)
         if found:
-            tell(ACQUIRE, number_of_lock(self._cond._lock))
+            report_order(ACQUIRE, number_of_lock(self._cond._lock))
         return found
 
     return is_set
@@ -75,7 +75,7 @@ def _event_is_set(original: Callable[..., Any]) -> Callable[..., Any]:
 def _thread_start(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def start(self: Any) -> Any:
-        tell(RELEASE, number_of(self))
+        report_order(RELEASE, number_of(self))
         return original(self)
 
     return start
@@ -87,12 +87,12 @@ def _thread_bootstrap(original: Callable[..., Any]) -> Callable[..., Any]:
         if _is_runtimes(self):
             return original(self)
         number = number_of(self)
-        tell(BEGIN, number)
+        report_order(BEGIN, number)
         try:
             return original(self)
         finally:
-            tell(RELEASE, number)
-            tell(END, number)
+            report_order(RELEASE, number)
+            report_order(END, number)
 
     return _bootstrap_inner
 
@@ -101,7 +101,7 @@ def _thread_join(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def join(self: Any, timeout: Any = None) -> Any:
         done = original(self, timeout)
-        self.is_alive()  # which tells
+        self.is_alive()  # which reports the order
         return done
 
     return join
@@ -112,7 +112,7 @@ def _thread_is_alive(original: Callable[..., Any]) -> Callable[..., Any]:
     def is_alive(self: Any) -> Any:
         alive = original(self)
         if not alive:
-            tell(ACQUIRE, number_of(self))
+            report_order(ACQUIRE, number_of(self))
         return alive
 
     return is_alive
@@ -122,7 +122,7 @@ def _item_made(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        tell(RELEASE, number_of(self.future))
+        report_order(RELEASE, number_of(self.future))
 
     return __init__
 
@@ -130,7 +130,7 @@ def _item_made(original: Callable[..., Any]) -> Callable[..., Any]:
 def _item_run(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tell(ACQUIRE, number_of(self.future))
+        report_order(ACQUIRE, number_of(self.future))
         return original(self, *args, **kwargs)
 
     return run
@@ -142,14 +142,14 @@ def _loop_call(original: Callable[..., Any]) -> Callable[..., Any]:
         if not State.on:
             return original(self, callback, *args, **kwargs)
         handed = Number()
-        tell(RELEASE, handed.value)
+        report_order(RELEASE, handed.value)
         return original(self, functools.partial(_run_handed, handed, callback), *args, **kwargs)
 
     return call_soon_threadsafe
 
 
 def _run_handed(handed: Number, callback: Callable[..., Any], *args: Any) -> Any:
-    tell(ACQUIRE, handed.value)
+    report_order(ACQUIRE, handed.value)
     return callback(*args)
 
 

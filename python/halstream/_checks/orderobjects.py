@@ -9,15 +9,15 @@ from typing import Any
 from .. import _native
 from .._runtime import runtime
 
-__all__ = ["ACQUIRE", "BEGIN", "END", "RELEASE", "Number", "State", "number_of", "number_of_lock", "tell"]
+__all__ = ["ACQUIRE", "BEGIN", "END", "RELEASE", "Number", "State", "number_of", "number_of_lock", "report_order"]
 
-# What the extension is told; the same numbers are in hal/order/hostorder.go.
+# What happened to an object; the same numbers are in hal/order/hostorder.go.
 RELEASE, ACQUIRE, BEGIN, END, _FORGET = range(5)
 
 _order = _native.raw("check_order")
 _numbers = itertools.count(1)
-# Numbers of objects that are gone; finalizers only append.
-_collected: list[int] = runtime.keep("objects that ordered threads and are gone", [])
+# Numbers of collected objects; finalizers only append.
+_collected: list[int] = runtime.keep("collected objects that ordered threads", [])
 _NAME = "_halstream_order"
 
 
@@ -41,7 +41,7 @@ _locks: weakref.WeakKeyDictionary[Any, Number] = runtime.keep("numbers of locks"
 
 
 class State:
-    """Whether the hooks tell what happens."""
+    """Whether the hooks report what threads do."""
 
     on = False
 
@@ -69,7 +69,7 @@ def number_of_lock(lock: Any) -> int:
     return int(found.value)
 
 
-def tell(what: int, number: int) -> None:
+def report_order(what: int, number: int) -> None:
     """Tell the checker; nothing that goes wrong there is the program's."""
     if not State.on or not number:
         return

@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import Any
 
-from .orderobjects import ACQUIRE, RELEASE, Number, number_of, tell
+from .orderobjects import ACQUIRE, RELEASE, Number, number_of, report_order
 
 __all__ = ["Lock", "RLock", "SimpleQueue", "raw_lock"]
 
@@ -33,10 +33,19 @@ class _Kind(type):
 
 
 class _Tracked(metaclass=_Kind):
-    """A lock that tells the checker when it is taken and given up."""
+    """A lock that reports to the checker when a thread acquires and releases it."""
 
     __slots__ = ("__weakref__", "_number", "_raw")
+    _make: Any = None  # the library's function
     _raw_type: Any = None
+
+    def __new__(cls) -> Any:
+        raw = cls._make()
+        if _for_library():
+            return raw
+        self: Any = object.__new__(cls)
+        self._raw = raw
+        return self
 
     def __init__(self) -> None:
         self._number = Number()
@@ -48,11 +57,11 @@ class _Tracked(metaclass=_Kind):
     def acquire(self, blocking: Any = True, timeout: Any = -1) -> Any:
         taken = self._raw.acquire(blocking, timeout)
         if taken:
-            tell(ACQUIRE, self._number.value)
+            report_order(ACQUIRE, self._number.value)
         return taken
 
     def release(self) -> None:
-        tell(RELEASE, self._number.value)
+        report_order(RELEASE, self._number.value)
         self._raw.release()
 
     def __enter__(self) -> Any:
@@ -72,37 +81,25 @@ class Lock(_Tracked):
     """What `threading.Lock` makes while a sanitizer is on."""
 
     __slots__ = ()
+    _make = staticmethod(_LOCK)
     _raw_type = type(_LOCK())
-
-    def __new__(cls) -> Any:
-        if _for_library():
-            return _LOCK()
-        self: Any = object.__new__(cls)
-        self._raw = _LOCK()
-        return self
 
 
 class RLock(_Tracked):
     """What `threading.RLock` makes while a sanitizer is on."""
 
     __slots__ = ()
+    _make = staticmethod(_RLOCK)
     _raw_type = type(_RLOCK())
-
-    def __new__(cls) -> Any:
-        if _for_library():
-            return _RLOCK()
-        self: Any = object.__new__(cls)
-        self._raw = _RLOCK()
-        return self
 
     # What a condition calls around its waits.
     def _release_save(self) -> Any:
-        tell(RELEASE, self._number.value)
+        report_order(RELEASE, self._number.value)
         return self._raw._release_save()
 
     def _acquire_restore(self, state: Any) -> None:
         self._raw._acquire_restore(state)
-        tell(ACQUIRE, self._number.value)
+        report_order(ACQUIRE, self._number.value)
 
 
 class SimpleQueue(_SIMPLE, metaclass=_Kind):  # type: ignore[misc]
@@ -114,7 +111,7 @@ class SimpleQueue(_SIMPLE, metaclass=_Kind):  # type: ignore[misc]
         return _SIMPLE() if cls is SimpleQueue and _for_library() else super().__new__(cls, *args, **kwargs)
 
     def put(self, item: Any, block: Any = True, timeout: Any = None) -> None:
-        tell(RELEASE, number_of(self))
+        report_order(RELEASE, number_of(self))
         super().put(item, block, timeout)
 
     def put_nowait(self, item: Any) -> None:
@@ -122,7 +119,7 @@ class SimpleQueue(_SIMPLE, metaclass=_Kind):  # type: ignore[misc]
 
     def get(self, block: Any = True, timeout: Any = None) -> Any:
         item = super().get(block, timeout)
-        tell(ACQUIRE, number_of(self))
+        report_order(ACQUIRE, number_of(self))
         return item
 
     def get_nowait(self) -> Any:
