@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,8 @@ import pytest
 from halstream._schedules.block import schedule
 from sanitize_help import run
 
-SEEDS = 40
+#: About half of all schedules show a program's fault: of the first ten at least three.
+SEEDS = 10
 
 # Each makes `right`: whether the other stream read what was there when it was enqueued. The
 # line MENDED is what orders the two, and UNTRACKED what the program has instead.
@@ -127,7 +127,6 @@ BROKEN = {
 def outcome(source: str, spec: str) -> bool:
     """Run a program under a schedule; return whether the other stream read what it was to read."""
     names: dict[str, Any] = {"__name__": "program"}
-    gc.collect()
     with schedule(spec):
         exec(textwrap.dedent(source), names)
     return bool(names["right"])
