@@ -20,8 +20,9 @@
 //     error of a stream stays until a synchronize or query of that stream, or a
 //     copy on it that waits, reports it, once; other streams do not see it.
 //   - S5: Work on the legacy default stream waits for all earlier work of the
-//     device's ordered streams, and their later work waits for it. Non-blocking
-//     streams and other devices take no part. Each thread has its own
+//     device's ordered streams, and their later work waits for it. A wait on it
+//     for a recorded event or another stream is such work, also where that is complete.
+//     Non-blocking streams and other devices take no part. Each thread has its own
 //     per-thread default stream, which is an ordered stream.
 //   - S6: Waiting for a stream waits for the work enqueued on it so far, not
 //     for what comes later; a stream that waits for itself does nothing.

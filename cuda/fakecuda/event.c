@@ -117,12 +117,14 @@ API cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags
     TRY(find_event(handle, &event));
     if (flags != 0)
         return end(INVALID_VALUE);
-    if (event->on == NULL)
+    /* On the legacy stream a wait for a completed event still keeps the order with blocking streams. */
+    if (event->on == NULL && (!event->recorded || stream != stream->context->legacy))
         return end(SUCCESS);
     struct operation *wait = operation_new(WAIT);
     if (wait == NULL)
         return end(OUT_OF_MEMORY);
-    operation_after(wait, event->on, event->seq);
+    if (event->on != NULL)
+        operation_after(wait, event->on, event->seq);
     return end(submit(stream, wait, false));
 }
 

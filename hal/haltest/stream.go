@@ -186,6 +186,44 @@ var streamCases = []testCase{
 		hb.Release()
 		k.Sync(legacy, b)
 	}},
+	{"S5_a_wait_on_the_default_stream_is_work_of_it", 0, func(k *Kit) {
+		legacy := k.Device(0).DefaultStream()
+		free := k.Stream(ordinary)
+		e, own := k.Event(hal.EventOptions{}), k.Event(hal.EventOptions{})
+		k.Record(free, e)
+		k.Sync(free)
+		k.Record(legacy, own)
+		k.Sync(legacy)
+		for name, wait := range map[string]func() error{
+			"for a completed event":        func() error { return legacy.Wait(k.Me, e) },
+			"for a record of its own":      func() error { return legacy.Wait(k.Me, own) },
+			"for a stream without work":    func() error { return legacy.WaitStream(k.Me, free) },
+			"with a limit that is to come": func() error { return legacy.WaitLimited(k.Me, e, int64(Limit)) },
+		} {
+			a, b := k.Stream(hal.StreamOptions{}), k.Stream(hal.StreamOptions{})
+			h := Hold(k, a).Started()
+			require.NoError(k, wait(), name)
+			ran := make(chan int, 1)
+			k.Call(b, func() { ran <- 1 })
+			k.Call(free, func() {})
+			k.Sync(free)
+			k.Pending(b, "work enqueued on another ordered stream before the wait is pending: "+name)
+			Empty(k, ran, "the wait on the default stream did not order later work: "+name)
+			h.Release()
+			k.Sync(a, b, legacy)
+			Receive(k, ran, name)
+		}
+	}},
+	{"S5_a_wait_for_no_record_on_the_default_stream_is_no_work", 0, func(k *Kit) {
+		legacy := k.Device(0).DefaultStream()
+		a, b := k.Stream(hal.StreamOptions{}), k.Stream(hal.StreamOptions{})
+		h := Hold(k, a).Started()
+		require.NoError(k, legacy.Wait(k.Me, k.Event(hal.EventOptions{})))
+		require.NoError(k, legacy.WaitStream(k.Me, legacy))
+		k.Call(b, func() {})
+		k.Sync(b)
+		h.Release()
+	}},
 	{"S5_each_thread_has_its_own_default_stream", 0, func(k *Kit) {
 		d := k.Device(0)
 		other := hal.NewThread()

@@ -32,6 +32,14 @@ func (d *Device) join(s *Stream) *epoch {
 	return d.last
 }
 
+// unorderedWork reports whether ordered streams may have pending work behind the latest
+// operation of the legacy default stream. Under a deterministic schedule the answer is
+// always true: which operations there are must not depend on the order in which they run.
+func (d *Device) unorderedWork() bool {
+	last := d.last
+	return !d.eng.parallel.Load() || !last.legacy && (last.pending > 0 || !last.open)
+}
+
 // left counts n operations of ep as done, and opens the epochs behind it.
 func (e *engine) left(d *Device, ep *epoch, n int) {
 	ep.pending -= n

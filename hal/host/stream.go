@@ -117,8 +117,7 @@ func (s *Stream) Wait(ev driver.Event, limit int64, tag driver.Tag) error {
 		o.kind = opWaitSet
 	} else if v.at.on == nil || v.at.on == s || e.completeByDefinition(v.at) {
 		// The record is complete, or earlier on the same stream.
-		e.sequenced(tag)
-		e.completedAtEnqueue(tag)
+		e.addBarrier(s, tag)
 		e.point(sched.Enqueued, s, nil, 0)
 		return nil
 	}
@@ -163,22 +162,31 @@ func (s *Stream) WaitStream(other driver.Stream, tag driver.Tag) error {
 		if at := t.mark(); !e.completeByDefinition(at) {
 			e.add(s, &op{kind: opWait, tag: tag, arg: at.seq, on: at.on, limit: driver.Forever})
 		} else {
-			e.sequenced(tag)
-			e.completedAtEnqueue(tag)
+			e.addBarrier(s, tag)
 		}
 	}
 	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }
 
+// addBarrier ends a wait for something that is complete. On the legacy default stream it
+// still is a place in the legacy order: what the ordered streams have enqueued comes before
+// it, and what they enqueue later comes after it. On other streams nothing is enqueued.
+func (e *engine) addBarrier(s *Stream, tag driver.Tag) {
+	if s.legacy && s.dev.unorderedWork() {
+		e.add(s, &op{kind: opNop, tag: tag})
+		return
+	}
+	e.sequenced(tag)
+	e.completedAtEnqueue(tag)
+}
+
 // mark returns the place at which all work enqueued so far is done. On the
 // legacy default stream that includes the work of the streams ordered with it,
 // so a marker is enqueued there unless nothing lies between.
 func (s *Stream) mark() place {
-	if s.legacy {
-		if last := s.dev.last; !s.eng.parallel.Load() || !last.legacy && (last.pending > 0 || !last.open) {
-			s.eng.add(s, &op{kind: opNop})
-		}
+	if s.legacy && s.dev.unorderedWork() {
+		s.eng.add(s, &op{kind: opNop})
 	}
 	s.seal()
 	return place{s, s.words.Submitted.Load()}

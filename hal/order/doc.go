@@ -28,9 +28,8 @@
 //     to the stream has replaced. Where there is none yet, operations behind it are
 //     held until there is one. What the host writes by itself orders nothing.
 //
-//   - The legacy default stream and the ordered streams of its device (S5).
-//     Waits alone make no barrier of it: a wait for a completed event is never
-//     enqueued.
+//   - The legacy default stream and the ordered streams of its device (S5). A wait on
+//     that stream is work like any other, also one for a completed event.
 //
 //   - A synchronize of the host, and a query that the runtime made by itself.
 //

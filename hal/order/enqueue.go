@@ -69,6 +69,9 @@ func (c *Checker) enqueue(s *timeline, t *thread, k kind, op *hal.Operation) {
 	var p *point
 	switch k {
 	case wait:
+		if s.legacy {
+			c.legacyOrder(&g, s)
+		}
 		if op.Event == nil {
 			break
 		}
@@ -86,6 +89,9 @@ func (c *Checker) enqueue(s *timeline, t *thread, k kind, op *hal.Operation) {
 		}
 	case waitStream:
 		if o := op.Other; o != nil && o != op.Stream {
+			if s.legacy {
+				c.legacyOrder(&g, s)
+			}
 			from := c.timeline(o)
 			c.addTimeline(&g, from, op.Seq)
 			s.noteWait(op, from, from.seq)

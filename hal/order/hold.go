@@ -10,6 +10,7 @@ type heldOp struct {
 	host      clocks   // of the calling thread
 	needs     []*point // points that it comes after
 	satisfied int      // how many of them are done
+	from      *point   // the one of them that a wait names
 	event     *event   // Future event that it waits for
 	value     *valueWait
 	point     *point // the point that it makes, for a record, a mark or a write of a value
@@ -28,16 +29,24 @@ func (c *Checker) hold(s *timeline, t *thread, k kind, op *hal.Operation) {
 		if e := c.event(op.Event); !e.future {
 			if p := e.at(op.Version); p != nil && p.timeline != s {
 				it.needs = append(it.needs, p)
+				it.from = p
 			}
 		} else if e.known || op.Version == 0 {
 			it.event = e
+		}
+		if s.legacy {
+			it.needs = c.ordered(it.needs, s.dev, s)
 		}
 	case waitStream:
 		if op.Other != nil && op.Other != op.Stream {
 			from := c.timeline(op.Other)
 			it.needs = append(it.needs, c.placeOn(from))
+			it.from = it.needs[0]
 			if from.legacy {
 				it.needs = c.ordered(it.needs, from.dev, s)
+			}
+			if s.legacy {
+				it.needs = c.ordered(it.needs, s.dev, s)
 			}
 		}
 	default:
@@ -156,12 +165,12 @@ func (c *Checker) release(s *timeline, it *heldOp) {
 			} else {
 				g.addAll(e.ever) // forced: some record was enqueued
 			}
-		} else if len(it.needs) > 0 {
-			s.noteWait(op, it.needs[0].timeline, it.needs[0].seq)
+		} else if it.from != nil {
+			s.noteWait(op, it.from.timeline, it.from.seq)
 		}
 	case waitStream:
-		if len(it.needs) > 0 {
-			s.noteWait(op, it.needs[0].timeline, it.needs[0].seq)
+		if it.from != nil {
+			s.noteWait(op, it.from.timeline, it.from.seq)
 		}
 	case allocate:
 		c.addFrees(&g, op.Writes)

@@ -94,7 +94,8 @@ func (o *oracle) host(thread int) *node {
 	return n
 }
 
-// enqueue is an operation on a stream; work is not only a wait.
+// enqueue is an operation on a stream; work is not only a wait. On the legacy default
+// stream a wait is work as well, unless it is one of the stream for itself.
 func (o *oracle) enqueue(thread, stream int, work bool) *node {
 	n := &node{}
 	n.comesAfter(strict, o.host(thread), o.last[stream])

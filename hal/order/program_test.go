@@ -193,13 +193,13 @@ func (p *play) step(s step) {
 		p.tell(n, "record", hal.Operation{Stream: stream, Event: e, Version: p.version[e]}, s.thread)
 	case stepWait:
 		if record := p.o.records[s.event]; record != nil && s.stream != 0 {
-			n := p.o.enqueue(s.thread, s.stream, false)
+			n := p.o.enqueue(s.thread, s.stream, streams[s.stream].legacy)
 			n.comesAfter(strict, record)
 			p.tell(n, "wait", hal.Operation{Stream: stream, Event: e, Version: p.version[e]}, s.thread)
 		}
 	case stepWaitStream:
 		covered := p.o.soFar(s.other)
-		n := p.o.enqueue(s.thread, s.stream, false)
+		n := p.o.enqueue(s.thread, s.stream, streams[s.stream].legacy && s.other != s.stream)
 		if s.other != s.stream && s.stream != 0 {
 			n.comesAfter(strict, covered...)
 			p.tell(n, "wait stream", hal.Operation{Stream: stream, Other: p.streams[s.other]}, s.thread)
@@ -216,7 +216,7 @@ func (p *play) step(s step) {
 		if s.stream == 0 {
 			return
 		}
-		n := p.o.enqueue(s.thread, s.stream, false)
+		n := p.o.enqueue(s.thread, s.stream, streams[s.stream].legacy)
 		f := p.futures[s.event]
 		p.o.waitFuture(n, s.event)
 		p.tell(n, "wait", hal.Operation{Stream: stream, Event: f, Version: p.version[f]}, s.thread)

@@ -117,16 +117,41 @@ func TestLegacyStreamIsOrderedWithOrderedStreams(t *testing.T) {
 	require.Equal(t, NonBlocking, k.one(Race, w, l).Reason.Why)
 }
 
-func TestAWaitOnTheLegacyStreamIsNoBarrier(t *testing.T) {
+func TestS5_a_wait_on_the_legacy_stream_is_a_barrier(t *testing.T) {
 	k := newKit(t)
-	a, b, n, e := k.ordered(), k.ordered(), k.free(), k.event(hal.Standard)
-	k.write(n, is(20, 30))
+	for name, wait := range map[string]func(n *hal.Stream, e *hal.Event){
+		"for an event":       func(_ *hal.Stream, e *hal.Event) { k.wait(k.legacy(), e, 1) },
+		"for a stream":       func(n *hal.Stream, _ *hal.Event) { k.waitStream(k.legacy(), n) },
+		"for its own record": func(_ *hal.Stream, e *hal.Event) { k.record(k.legacy(), e, 2); k.wait(k.legacy(), e, 2) },
+	} {
+		k.c = New()
+		a, b, n, e := k.ordered(), k.ordered(), k.free(), k.event(hal.Standard)
+		k.write(n, is(20, 30))
+		k.record(n, e, 1)
+		k.write(a, is(0, 10))
+		wait(n, e)
+		if name != "for its own record" {
+			k.read(b, is(20, 30)) // comes after what the legacy stream waited for
+		}
+		k.read(b, is(0, 10))
+		k.none()
+		w := k.write(a, is(40, 50)) // after the wait
+		k.one(Race, w, k.read(b, is(40, 50)))
+		k.one(Race, w, k.read(n, is(40, 50)))
+	}
+}
+
+func TestS5_a_held_wait_on_the_legacy_stream_is_a_barrier(t *testing.T) {
+	k := newKit(t)
+	a, b, n, e, future := k.ordered(), k.ordered(), k.free(), k.event(hal.Standard), k.event(hal.Future)
 	k.record(n, e, 1)
-	w := k.write(a, is(0, 10))
+	k.wait(a, future, 0)
+	k.write(a, is(0, 10))
 	k.wait(k.legacy(), e, 1)
-	k.read(b, is(20, 30)) // comes after what the legacy stream waited for
+	k.write(b, is(0, 10))
+	k.record(n, future, 1)
+	require.Zero(t, k.c.Stats().Held)
 	k.none()
-	k.one(Race, w, k.read(b, is(0, 10)))
 }
 
 func TestSynchronizingTheLegacyStreamCoversOrderedStreams(t *testing.T) {

@@ -198,6 +198,33 @@ def test_S5_earlier_work_of_a_blocking_stream_does_not_wait_for_later_default_wo
     s.synchronize(timeout=LIMIT)
 
 
+@pytest.mark.parametrize("wait", ["for a completed event", "for its own record", "for an idle stream"])
+def test_S5_a_wait_on_the_default_stream_orders_blocking_streams(
+    hold: Hold, settle: Callable[[], None], wait: str
+) -> None:
+    first, later, free = hs.Stream(), hs.Stream(), hs.Stream(non_blocking=True)
+    default, ran = hs.Device(0).default_stream, []
+    event = (default if wait == "for its own record" else free).record()
+    event.synchronize(timeout=LIMIT)
+    gate = hold(first)
+    default.wait(free if wait == "for an idle stream" else event)
+    later.call(ran.append, "later")
+    settle()
+    assert not later.query()
+    assert ran == []
+    gate.open()
+    later.synchronize(timeout=LIMIT)
+    assert ran == ["later"]
+
+
+def test_S5_a_wait_for_an_event_without_record_orders_nothing(hold: Hold) -> None:
+    first, later = hs.Stream(), hs.Stream()
+    hold(first)
+    hs.Device(0).default_stream.wait(hs.Event())
+    later.nop()
+    later.synchronize(timeout=LIMIT)
+
+
 def test_S5_default_streams_of_two_devices_are_independent(hold: Hold) -> None:
     hold(hs.Device(0).default_stream)
     other = hs.Stream(device=1)

@@ -77,6 +77,24 @@ DEFAULTS: dict[str, tuple[str, tuple[Step, ...]]] = {
         "",
         (lambda k: k.write(ordered_stream(k)), lambda k: default(k).nop(), lambda k: k.write(hs.Stream())),
     ),
+    "ordered ones by way of a wait on the default": (
+        "",
+        (
+            record,
+            lambda k: k.event.synchronize(timeout=LIMIT),
+            lambda k: k.write(ordered_stream(k)),
+            lambda k: default(k).wait_event(k.event),
+            lambda k: k.write(hs.Stream()),
+        ),
+    ),
+    "ordered ones by way of a wait without record on the default": (
+        "race",
+        (
+            lambda k: k.write(ordered_stream(k)),
+            lambda k: default(k).wait_event(hs.Event()),
+            lambda k: k.write(hs.Stream()),
+        ),
+    ),
     "per-thread default and default": (
         "",
         (lambda k: k.write(hs.Stream.from_handle(2, 0)), lambda k: k.write(default(k))),
