@@ -338,7 +338,7 @@
 //   - F2: It is listed with the bytes that its schema says it reads and writes; of
 //     a view these are the view's.
 //   - F3: Numbers, and CPU tensors where CUDA takes them, take part with their
-//     values at the call.
+//     values at the call. A number that is stored (x[1] = 5) makes nobody wait.
 //   - F4: Wrong shapes, types and devices are errors of the call. What fails in a
 //     kernel is an error of the next wait for its stream, once, and names the
 //     operator. A wait that fails cancels nothing.
@@ -364,4 +364,7 @@
 //   - F13: CPU tensors are what they are without the redirection. Undoing it gives
 //     torch its names back; a second one changes nothing.
 //   - F14: A process that exits with operators pending ends, with its own code.
+//   - F15: torch sees the devices that CUDA_VISIBLE_DEVICES leaves, as CUDA's driver
+//     reads it, until the first use of one. Where it leaves none, torch.cuda is not
+//     available.
 package hal

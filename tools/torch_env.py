@@ -67,7 +67,9 @@ def settings(tree: Path = ROOT) -> dict[str, str]:
     own = {"PYTHONPATH": path, "HALSTREAM_CACHE_DIR": str(tree / "build" / "torch-cache")}
     own["HALSTREAM_TORCH_TESTS"] = "1"
     own["HALSTREAM_TORCH_OBJECTS"] = str(BUILD / "torch-objects")
-    return {**os.environ, **own, "CUDA_VISIBLE_DEVICES": "-1"}
+    own["HALSTREAM_TORCH_INSTEAD_OF_GPU"] = "1"  # what is run is halstream's device, on any machine
+    others = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    return {**others, **own}
 
 
 def built(python: Path) -> None:

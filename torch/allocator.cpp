@@ -1,5 +1,7 @@
 #include "allocator.h"
 
+#include "visible.h"
+
 #include "c10/core/AllocatorConfig.h"
 #include "c10/util/ScopeExit.h"
 
@@ -233,7 +235,7 @@ class DeviceAllocator final : public c10::DeviceAllocator {
   }
   bool initialized() override { return core != nullptr; }
   void emptyCache(c10::MempoolId_t) override {
-    for (int i = 0; i < device_count(); i++) {
+    for (int i = 0; i < runtime_devices(); i++) {
       wait_for_uses(static_cast<DeviceIndex>(i));
       check(core->memory_empty_cache(i));
       auto& of = memory()[i];
@@ -348,7 +350,7 @@ void use_memory_fraction_of_environment() {
     TORCH_CHECK(
         fraction >= 0 && fraction <= 1, "per_process_memory_fraction is invalid, got ", fraction,
         ": please set it within [0, 1]");
-    for (int i = 0; i < device_count(); i++) set_memory_fraction(static_cast<DeviceIndex>(i), fraction);
+    for (int i = 0; i < runtime_devices(); i++) set_memory_fraction(static_cast<DeviceIndex>(i), fraction);
     return;
   }
 }

@@ -30,6 +30,13 @@ bool in_order(const at::Tensor& host, const at::Tensor& other) {
   return is_pinned(host.const_data_ptr()) && (host.is_contiguous() || same_layout(host, other));
 }
 
+// What `x[1] = 5` copies where torch makes a tensor of the number (before 2.15): the program has never seen it, and the
+// destination is a part of one of the program's.
+bool is_number_of_call(const at::Tensor& destination, const at::Tensor& source) {
+  return source.dim() == 0 && source.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj() == nullptr &&
+      !source.is_cuda() && destination.storage().use_count() > 1;
+}
+
 class Copy {
  public:
   Copy(at::Tensor& destination, const at::Tensor& source)
@@ -142,7 +149,7 @@ at::Tensor& copy_(at::Tensor& destination, const at::Tensor& source, bool non_bl
   if (destination.is_cuda() && source.is_cuda()) {
     copy.within_devices();
   } else if (destination.is_cuda()) {
-    copy.to_device(non_blocking);
+    copy.to_device(non_blocking || is_number_of_call(destination, source));
   } else {
     copy.to_host(non_blocking);
   }

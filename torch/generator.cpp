@@ -1,5 +1,7 @@
 #include "generator.h"
 
+#include "visible.h"
+
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/TensorBase.h>
 
@@ -84,7 +86,7 @@ std::vector<at::Generator>& generators() {
 }  // namespace
 
 void prepare_generators() {
-  for (DeviceIndex i = 0; i < device_count(); i++) generators().push_back(at::make_generator<Generator>(i));
+  for (DeviceIndex i = 0; i < runtime_devices(); i++) generators().push_back(at::make_generator<Generator>(i));
 }
 
 const at::Generator& default_generator(DeviceIndex device) { return generators().at(resolve_device(device)); }

@@ -3,6 +3,7 @@
 #include "allocator.h"
 #include "generator.h"
 #include "pinned.h"
+#include "visible.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
 
@@ -17,10 +18,10 @@ class Hooks final : public at::CUDAHooksInterface {
   Hooks() = default;
   explicit Hooks(at::CUDAHooksArgs) {}
 
-  void init() const override {}
+  void init() const override { require_device(); }
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return device_count() > 0; }
-  bool hasCUDA() const override { return true; }
+  bool hasCUDA() const override { return device_count() > 0; }
   bool hasCUDART() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
 

@@ -15,6 +15,7 @@
 #include "takeover.h"
 #include "tensors.h"
 #include "unsupported.h"
+#include "visible.h"
 
 #include "torch/csrc/Storage.h"
 
@@ -262,6 +263,33 @@ PyObject* unsupported_operators(PyObject*, PyObject*) {
   return list;
 }
 
+PyObject* visible_devices(PyObject*, PyObject*) {
+  auto ordinals = visible_ordinals();
+  PyObject* list = PyList_New(static_cast<Py_ssize_t>(ordinals.size()));
+  for (size_t i = 0; list != nullptr && i < ordinals.size(); i++) {
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyLong_FromLong(ordinals[i]));
+  }
+  return list;
+}
+
+PyObject* name_devices(PyObject*, PyObject* texts) {
+  std::vector<std::string> uuids;
+  for (Py_ssize_t i = 0; i < PyList_Size(texts); i++) {
+    const char* text = PyUnicode_AsUTF8(PyList_GetItem(texts, i));
+    if (text == nullptr) return nullptr;
+    uuids.emplace_back(text);
+  }
+  set_uuids(std::move(uuids));
+  return PyLong_FromLong(runtime_devices());
+}
+
+PyObject* start(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    require_device();
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* torch_c_names(PyObject*, PyObject*) {
   PyObject* list = PyList_New(0);
   for (auto* entry = torch_c_functions; list != nullptr && entry->ml_name != nullptr; entry++) {
@@ -279,6 +307,9 @@ PyObject* torch_c_names(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"install", install, METH_O, "Take over torch's CUDA device type, given halstream.get_api()."},
     {"installed", installed, METH_NOARGS, "Whether install was called."},
+    {"start", start, METH_NOARGS, "Read CUDA_VISIBLE_DEVICES for the last time; raise where no device is visible."},
+    {"visible_devices", visible_devices, METH_NOARGS, "The ordinals of the devices that CUDA_VISIBLE_DEVICES leaves."},
+    {"name_devices", name_devices, METH_O, "Set the uuids of all devices; how many devices the runtime has."},
     {"finish", without_arguments<finish>, METH_NOARGS, "Make no further calls of the runtime: the process is ending."},
     {"stream_new", stream_new, METH_VARARGS, "torch's id of the next stream of a device's pool."},
     {"stream_handle", stream_handle_of, METH_VARARGS, "The native handle of a stream; 0 for the default one."},

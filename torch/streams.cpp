@@ -1,5 +1,7 @@
 #include "streams.h"
 
+#include "visible.h"
+
 #include <c10/util/Exception.h>
 
 #include <array>
@@ -46,18 +48,19 @@ void prepare_streams() {
   devices = static_cast<DeviceIndex>(count);
 }
 
-DeviceIndex device_count() noexcept { return devices; }
+DeviceIndex runtime_devices() noexcept { return devices; }
 DeviceIndex current_device() noexcept { return thread_device; }
 void set_device_unchecked(DeviceIndex device) noexcept {
   if (device >= 0 && device < devices) thread_device = device;
 }
 
 static void check_index(DeviceIndex device) {
-  if (C10_UNLIKELY(device < 0 || device >= devices)) {
+  choose_devices();
+  if (C10_UNLIKELY(device < 0 || device >= device_count())) {
     throw c10::AcceleratorError(
         {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, 101,
         c10::str("CUDA error: invalid device ordinal (", static_cast<int>(device), " of ",
-                 static_cast<int>(devices), " devices)"));
+                 static_cast<int>(device_count()), " devices)"));
   }
 }
 
@@ -75,9 +78,10 @@ DeviceIndex resolve_device(DeviceIndex index) {
 }
 
 DeviceIndex resolve_device_of_stream(DeviceIndex index) {
+  choose_devices();
   TORCH_CHECK(
-      index < devices, "Device index value ", static_cast<int>(index), " is out of index range [0, ",
-      static_cast<int>(devices), ")");
+      index < device_count(), "Device index value ", static_cast<int>(index), " is out of index range [0, ",
+      static_cast<int>(device_count()), ")");
   return index < 0 ? thread_device : index;
 }
 

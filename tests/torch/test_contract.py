@@ -284,6 +284,19 @@ def test_F11_streams_come_from_a_pool_and_are_non_blocking(torch: Any, held: Hol
     del x
 
 
+def test_F3_a_number_that_is_stored_makes_nobody_wait(torch: Any, held: Hold) -> None:
+    """Also where torch makes a CPU tensor of it and copies that; a tensor of the program is waited for."""
+    x = torch.zeros(3, device="cuda")
+    torch.cuda.synchronize()
+    gate = held(torch.cuda.default_stream())
+    x[1] = 5
+    x[2] = True
+    with pytest.raises(hs.StallError, match="gate"):
+        x[0] = torch.tensor(7.0)
+    gate.open()
+    assert x.tolist() == [7, 5, 1]
+
+
 def test_F4_a_wait_that_fails_leaves_the_operator_to_its_stream(torch: Any, held: Hold) -> None:
     x = torch.ones(2, device="cuda")
     torch.cuda.synchronize()

@@ -218,7 +218,7 @@ def test_a_gpu_is_not_hidden_unless_asked_for(program: Any, tmp_path: Any) -> No
         ht.redirect(instead_of_gpu=True)
         print(torch.cuda.is_available())
     """
-    done = program(source, env={"CUDA_VISIBLE_DEVICES": "0"})
+    done = program(source, env={"CUDA_VISIBLE_DEVICES": "0", "HALSTREAM_TORCH_INSTEAD_OF_GPU": ""})
     refusal, after = done.stdout.splitlines()
     assert "/dev/nvidia0" in refusal and "instead_of_gpu=True" in refusal and after == "True", done.stderr
 

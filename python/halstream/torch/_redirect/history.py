@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..._core._device import device_count
+
 __all__ = ["History"]
 
 # Which stacks are kept: those of memory in use, of every allocation, of frees as well.
@@ -26,7 +28,7 @@ class History:
 
     def __init__(self, module: Any) -> None:
         self._module = module
-        self._devices = int(module._cuda_getDeviceCount())
+        self._devices = device_count()
         self._thread = _Thread()
         self._live: dict[int, tuple[int, Frames]] = {}  # bytes asked for and stack, by address
         self._context = -1

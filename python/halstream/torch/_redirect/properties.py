@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._core import _interop
 
-__all__ = ["CAPABILITY", "DeviceProperties", "properties"]
+__all__ = ["CAPABILITY", "DeviceProperties", "identity", "properties"]
 
 #: Compute capability that programs see: the first one whose kernels are all in ATen's CPU backend
 #: (bfloat16 included); a higher one would make programs choose kernels for FP8 or for Hopper only.
@@ -27,7 +27,7 @@ class DeviceProperties:
 
     __module__ = "torch._C"
 
-    def __init__(self, name: str, total_memory: int, processors: int, identity: uuid.UUID, ordinal: int) -> None:
+    def __init__(self, name: str, total_memory: int, processors: int, own: uuid.UUID, ordinal: int) -> None:
         self.name = name
         self.major, self.minor = capability()
         self.total_memory = total_memory
@@ -47,7 +47,7 @@ class DeviceProperties:
         self.memory_bus_width = 64
         self.gcnArchName = name
         self.pci_bus_id, self.pci_device_id, self.pci_domain_id = ordinal, 0, 0xFFFF
-        self.uuid = identity
+        self.uuid = own
 
     def __repr__(self) -> str:
         return (
@@ -62,5 +62,10 @@ def properties(module: Any, ordinal: int) -> DeviceProperties:
     """Return the properties of a device."""
     _, total = module.mem_get_info(ordinal)
     processors = int(_interop.device_facts(ordinal)["multi_processor_count"])
-    identity = uuid.uuid5(uuid.NAMESPACE_OID, f"halstream/{ordinal}")
-    return DeviceProperties(module.device_name(ordinal), total, processors, identity, ordinal)
+    named = module.visible_devices()[ordinal]
+    return DeviceProperties(module.device_name(ordinal), total, processors, identity(named), named)
+
+
+def identity(ordinal: int) -> uuid.UUID:
+    """Return the uuid of a device by its ordinal before CUDA_VISIBLE_DEVICES."""
+    return uuid.uuid5(uuid.NAMESPACE_OID, f"halstream/{ordinal}")

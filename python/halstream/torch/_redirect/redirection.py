@@ -11,10 +11,12 @@ from typing import Any
 
 from ... import _sites
 from ..._core import _backend, _interop
+from ..._core._device import device_count
 from . import wheel
 from .errors import RedirectError
 from .kernels import Kernels
 from .patches import Patches
+from .properties import identity
 from .sources import MODULE
 
 __all__ = ["Redirection", "redirect", "register_kernel"]
@@ -128,6 +130,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
     if not _process.pid:
         _interop.open_backend()
         module.install(_module.api())
+        module.name_devices([f"GPU-{identity(i)}" for i in range(device_count())])
         atexit.register(module.finish)
         os.register_at_fork(
             before=module.before_fork,

@@ -86,6 +86,7 @@ def _functions(torch: Any, module: Any, history: History) -> dict[str, Any]:
     known = functools.cache(functools.partial(properties, module))
 
     def initialise() -> None:
+        module.start()
         torch.cuda.default_generators = tuple(module.default_generator(i) for i in range(module._cuda_getDeviceCount()))
         torch.cuda._get_device_properties = known
 

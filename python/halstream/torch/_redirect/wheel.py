@@ -83,8 +83,7 @@ def refuse_gpu(torch: Any, instead_of_gpu: bool) -> None:
     if devices:
         raise RedirectError(
             f"this machine has a GPU ({devices[0]}) that torch {torch.__version__} can use, and programs would not "
-            "see it any more; ask for that with redirect(instead_of_gpu=True) or HALSTREAM_TORCH_INSTEAD_OF_GPU=1, "
-            "or hide the GPU with CUDA_VISIBLE_DEVICES=-1"
+            "see it any more; ask for that with redirect(instead_of_gpu=True) or HALSTREAM_TORCH_INSTEAD_OF_GPU=1"
         )
 
 
