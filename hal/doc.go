@@ -249,6 +249,11 @@
 //     order the copy; one from pageable memory to a device orders what was enqueued before
 //     it; one within devices orders nothing. A fill orders itself where the host can work
 //     on the target: pinned or managed memory.
+//   - V10: A change that is to order two operations was tried on the recorded run: with what
+//     it adds at each execution of its statement they are ordered, and no operation or
+//     call waits for what comes only behind it. What opens a gate, or writes a value from
+//     the host, counts as late as the waits of the run allow. A run of more than 131,072
+//     operations is not recorded; a change there is not tried.
 //   - V5: Work behind a wait for a value comes after what precedes the writes by
 //     streams that can have ended the wait.
 //   - V6: Where a function before the copy, which may have been pending at its call,

@@ -1,6 +1,7 @@
 package pybuild
 
 import (
+	"encoding/json"
 	"sync/atomic"
 
 	"halstream/hal"
@@ -171,4 +172,37 @@ func findingRecordOf(f *order.Finding) findingRecord {
 func accessRecordOf(a order.Access, size uint64) accessRecord {
 	return accessRecord{ID: a.ID, Kind: a.Kind, Operation: a.Name, Device: a.Device, Stream: a.Stream, Thread: a.Thread, Site: a.Site,
 		Token: a.Token, Write: a.Write, Observed: a.Seen, Host: a.Host, Unknown: a.Unknown, Size: size}
+}
+
+// CheckSites returns the call sites of the operations since the start, a list of numbers;
+// of none if there were more operations than are kept.
+func CheckSites() (sites string, err error) {
+	defer guard(&err)
+	list := []uint32{}
+	if checking != nil {
+		list = append(list, checking.Sites()...)
+	}
+	return encode(list), nil
+}
+
+// CheckProve returns for each of several fixes, a list of fixRecord, what the operations since
+// the start would be with all of them: a list of the words of order.Verdict.
+func CheckProve(fixes string) (verdicts string, err error) {
+	defer guard(&err)
+	var records []fixRecord
+	if err := json.Unmarshal([]byte(fixes), &records); err != nil {
+		return "", raise(driver.Errorf(driver.InvalidValue, "prove fixes", "%v", err))
+	}
+	list := make([]order.Fix, len(records))
+	for i, r := range records {
+		list[i] = order.Fix{
+			Finding: r.Finding, Action: order.Action(r.Action), First: r.First, Second: r.Second, Event: r.Event,
+			Sites: r.Sites, After: r.After,
+		}
+	}
+	found := make([]order.Verdict, len(list))
+	if checking != nil {
+		found = checking.Prove(list)
+	}
+	return encode(found), nil
 }

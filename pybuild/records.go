@@ -177,6 +177,17 @@ type findingRecord struct {
 	Record    *noteRecord  `json:"record"`
 }
 
+// fixRecord is a change of the program that is to order the operations of a finding.
+type fixRecord struct {
+	Finding int       `json:"finding"` // its place among all that CheckTake returned
+	Action  string    `json:"action"`  // one of order.Action
+	First   [2]uint64 `json:"first"`   // device and index of a stream
+	Second  [2]uint64 `json:"second"`
+	Event   uint64    `json:"event"` // 0 for none
+	Sites   []uint32  `json:"sites"` // of the statement that the change goes before or after
+	After   bool      `json:"after"`
+}
+
 // checkRecord counts what the checker has seen and what it keeps.
 type checkRecord struct {
 	Operations int `json:"operations"`

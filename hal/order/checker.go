@@ -42,6 +42,10 @@ type Checker struct {
 	late    late
 	reports reports
 
+	recording *recording // nil if nothing is recorded
+	// replaying: what is closed by now was not when the operation was recorded.
+	replaying bool
+
 	count   int    // operations
 	arrival uint64 // of accesses
 	next    int    // the count of operations at which tidy runs next
@@ -128,6 +132,7 @@ func (k kind) ofThread() bool { return k >= syncStream && k <= access }
 func (c *Checker) Handle(op hal.Operation) {
 	k := kindOf(op.Kind)
 	c.mu.Lock()
+	c.recording.handled(&op)
 	c.count++
 	if c.count >= c.next {
 		c.tidy()
@@ -165,6 +170,7 @@ func (c *Checker) Handle(op hal.Operation) {
 // wait for was never enqueued, as if it had been enqueued last. Call it before the last Take.
 func (c *Checker) Finish() {
 	c.mu.Lock()
+	c.recording.called(toFinish, 0)
 	for _, s := range c.heldTimelines() {
 		c.force(s, nil)
 	}

@@ -196,7 +196,7 @@ func (c *Checker) tidy() {
 		}
 	}
 	c.latest.thread = nil
-	if len(c.timelines) > 2*c.kept.timelines+64 {
+	if len(c.timelines) > 2*c.kept.timelines+64 && !c.replaying {
 		for stream, s := range c.timelines {
 			if stream.Closed() && !s.closed {
 				c.closeTimeline(s)
@@ -204,7 +204,7 @@ func (c *Checker) tidy() {
 		}
 		c.kept.timelines = len(c.timelines)
 	}
-	if len(c.events) > 2*c.kept.events+256 {
+	if len(c.events) > 2*c.kept.events+256 && !c.replaying {
 		for e := range c.events {
 			if e.Closed() {
 				delete(c.events, e)

@@ -38,6 +38,9 @@ const maxIdlePieces = 1 << 16
 func (c *Checker) ObserveThreads() {
 	c.mu.Lock()
 	c.host.oldest = hal.NewThread().ID
+	if at := c.recording.add(); at != nil {
+		at.what, at.object = toObserveThreads, c.host.oldest
+	}
 	c.mu.Unlock()
 }
 
@@ -46,6 +49,7 @@ func (c *Checker) ObserveThreads() {
 func (c *Checker) Order(t *hal.Thread, what HostOrder, object, token uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.recording.ordered(t, what, object, token)
 	h := &c.host
 	if h.released == nil {
 		h.released, h.begun = map[uint64]*clocks{}, map[uint64]*clocks{}

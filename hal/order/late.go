@@ -82,6 +82,7 @@ func (l *late) find(id uint32) *info {
 func (c *Checker) Observed(id uint32, writes []hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.recording.called(toObserved, id, writes...)
 	o := c.late.find(id)
 	if o == nil {
 		if o = c.heldInfo(id); o == nil {
@@ -167,6 +168,7 @@ func (c *Checker) conflictLate(e *entry, o *info, write bool, p piece) {
 func (c *Checker) Source(id uint32, r hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.recording.called(toSource, id, r)
 	p := pieceOf(r)
 	s := &source{expected: c.held > 0}
 	c.table.over(p, func(cl *cell, _ piece) {
@@ -236,6 +238,7 @@ func (c *Checker) undeclaredBefore(s *source) *info {
 func (c *Checker) Refilled(id uint32, r hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.recording.called(toRefilled, id, r)
 	s := c.late.sources[id]
 	if s == nil {
 		c.late.unknown++

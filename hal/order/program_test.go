@@ -89,6 +89,7 @@ type play struct {
 
 func (k *kit) play(program []step, threads int) *play {
 	k.c, k.id = New(), 0
+	k.c.Record()
 	p := &play{kit: k, o: newOracle(), version: map[*hal.Event]uint64{}}
 	for _, s := range streams {
 		if s.legacy {

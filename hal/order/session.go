@@ -30,6 +30,8 @@ type Finding struct {
 	// FirstSize and SecondSize are the bytes that the operations move, 0 for
 	// operations that move none and those too old to be remembered.
 	FirstSize, SecondSize uint64
+
+	of *following
 }
 
 // Origin is where the program made a stream or a block of memory.
@@ -66,6 +68,7 @@ type Session struct {
 	sizes      [sizesKept]operationSize
 	events     [eventsKept]*hal.Event
 	past       Stats // of the runtimes followed before
+	taken      []taken
 }
 
 // following is the part of a session that is about one runtime.
@@ -75,6 +78,10 @@ type following struct {
 	checker   *Checker
 	stop      func()
 	collected atomic.Uint64 // reports, as Checker.Found counts them
+
+	proving    sync.Mutex
+	baseline   map[pair]side // the findings of the recorded run
+	baselineOf int           // how many calls that was of
 }
 
 type operationSize struct {
@@ -99,6 +106,7 @@ func NewSession(observe bool) *Session {
 func (s *Session) Follow(rt *hal.Runtime) {
 	s.Stop()
 	f := &following{session: s, rt: rt, checker: New()}
+	f.checker.Record()
 	if s.threads {
 		f.checker.ObserveThreads()
 	}
@@ -164,6 +172,9 @@ func (s *Session) Take(finish bool) []Finding {
 	defer s.mu.Unlock()
 	found := s.found
 	s.found = nil
+	for i := range found {
+		s.taken = append(s.taken, takenOf(&found[i]))
+	}
 	return found
 }
 
@@ -314,7 +325,7 @@ func (s *Session) remember(o *hal.Operation) {
 func (f *following) collect(o *hal.Operation) {
 	n := f.checker.Found()
 	for _, r := range f.checker.Take() {
-		found := Finding{Report: r}
+		found := Finding{Report: r, of: f}
 		found.Kind, found.Block = f.memory(r.Range.Start, o)
 		f.session.add(found)
 	}

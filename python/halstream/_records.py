@@ -21,6 +21,7 @@ __all__ = [
     "ErrorRecord",
     "ExecutionRecord",
     "FindingRecord",
+    "FixRecord",
     "FrameRecord",
     "GraphRecord",
     "HeldRecord",
@@ -226,6 +227,18 @@ class FindingRecord(TypedDict):
     second: AccessRecord
     wait: NoteRecord | None
     record: NoteRecord | None
+
+
+class FixRecord(TypedDict):
+    """A change of the program that is to order the operations of a finding."""
+
+    finding: int  #: its place among all that the checker gave
+    action: str
+    first: tuple[int, int]  #: device and index of a stream
+    second: tuple[int, int]
+    event: int  #: 0 for none
+    sites: list[int]  #: of the statement that the change goes before or after
+    after: bool
 
 
 class CheckRecord(TypedDict):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from . import source as _source
 from .remedy import Remedy
 
-__all__ = ["Edit", "apply", "edit"]
+__all__ = ["Edit", "apply", "edit", "edits"]
 
 
 class Edit(NamedTuple):
@@ -36,6 +36,12 @@ def edit(remedy: Remedy) -> Edit | None:
     indented = linecache.getline(remedy.place.file, first)
     indentation = indented[: len(indented) - len(indented.lstrip())]
     return Edit(remedy.place.file, first if remedy.where == "before" else last + 1, f"{indentation}{remedy.line}\n")
+
+
+def edits(remedy: Remedy) -> list[Edit]:
+    """Return all changes of the source that a remedy stands for, none where one of its places cannot be found."""
+    found = [edit(one) for one in (remedy, remedy.also) if one is not None]
+    return [] if None in found else [one for one in found if one is not None]
 
 
 def apply(source: str, edits: Iterable[Edit]) -> str:

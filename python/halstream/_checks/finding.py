@@ -139,6 +139,8 @@ class Finding(NamedTuple):
         The name of the parameter or buffer of a module of the real torch that it belongs to; '' for other memory.
     shared : str
         The type of the object that `halstream.shared` stands for; '' for memory.
+    number, check : int
+        Its place among what was found by one check of the extension, and which check that was.
     pairs : int
         How many pairs with these stacks there were; complete at the end of the `sanitize`.
     """
@@ -161,6 +163,8 @@ class Finding(NamedTuple):
     record: Note | None
     parameter: str = ""
     shared: str = ""
+    number: int = -1
+    check: int = 0
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""The place of a suggested line: one at which each of its names means something."""
+"""The places of a suggested line: those at which each of its names means something."""
 
 from __future__ import annotations
 
@@ -9,28 +9,15 @@ from collections.abc import Iterator, Sequence
 from . import source as _source
 from .finding import Finding, Frame
 
-__all__ = ["placed"]
+__all__ = ["places", "spelled", "stands"]
 
 
-def placed(f: Finding, lines: Sequence[str], own: Sequence[Frame]) -> tuple[str, str, Frame]:
-    """Return the first of several lines that can stand somewhere, with ``before`` or ``after`` and that place.
+def places(f: Finding) -> Iterator[tuple[str, Frame]]:
+    """Yield where a line may order two accesses: ``before`` or ``after``, and the place; the latest first.
 
-    Each line orders the accesses wherever it runs between their calls: before the call
-    of the second, in each function that leads to it and not to the first as well, and
-    after the call of the first. `self` means the same only in methods of the classes in
-    whose methods `own` are. If no line can stand anywhere, the host waits for the device.
+    It does wherever it runs between their calls: before the call of the second, in each
+    function that leads to it and not to the first as well, and after the call of the first.
     """
-    for line in lines:
-        for where, place in _places(f):
-            spelled = _spelled(line, place)
-            if _stands(spelled, place, own):
-                return spelled, where, place
-    last = "import halstream; halstream.synchronize()"
-    stand = (place for where, place in _places(f) if where == "before" and _stands("0", place, own))
-    return last, "before", next(stand, f.second.frames[0])
-
-
-def _places(f: Finding) -> Iterator[tuple[str, Frame]]:
     one, two = f.first.frames, f.second.frames
     shared = 0  # the outermost calls, which lead to both
     while shared < min(len(one), len(two)) - 1 and one[-1 - shared] == two[-1 - shared]:
@@ -40,15 +27,18 @@ def _places(f: Finding) -> Iterator[tuple[str, Frame]]:
         yield from (("after", frame) for frame in f.first.frames[:1])
 
 
-def _spelled(line: str, place: Frame) -> str:
+def spelled(line: str, place: Frame) -> str:
     """Return a line with the name that the file gives to the package."""
     here = _source.statement(place.file, place.line)
     name = here.module("halstream") if here is not None else "halstream"
     return line if name == "halstream" else line.replace("halstream.", f"{name}.")
 
 
-def _stands(line: str, place: Frame, own: Sequence[Frame]) -> bool:
-    """Return whether each name of a line is bound at a place."""
+def stands(line: str, place: Frame, own: Sequence[Frame]) -> bool:
+    """Return whether each name of a line is bound at a place.
+
+    `self` means the same only in methods of the classes in whose methods `own` are.
+    """
     here = _source.statement(place.file, place.line)
     if here is None or not here.extent[2]:
         return False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from .. import _sites
 from . import source as _source
 from .finding import GIVEN_OUT, Access, Finding, Frame, Note
-from .placing import placed
+from .placing import places, spelled, stands
+from .proving import first_proven
 
 __all__ = ["Remedy", "remedy", "stream_label", "stream_name"]
 
@@ -56,11 +58,26 @@ class Remedy(NamedTuple):
     where: str
     place: Frame | None
     note: str = ""
+    action: str = ""  #: what the line does, for the proof; '' where that cannot be tried
+    also: Remedy | None = None  #: another line that is needed in a loop, where each access comes before the other
 
 
 def remedy(f: Finding) -> Remedy:
-    """Return what would order the accesses of a finding."""
-    found = _settled(f)
+    """Return what would order the accesses of a finding.
+
+    While the run is recorded it is checked with each line that may do: the first with which
+    the finding goes away, and nothing waits for ever, is returned.
+    """
+    return first_proven(f, _listed) or Remedy(
+        "", "", None, "no wait in front of these calls, or behind the first, orders them without stopping the program"
+    )
+
+
+def _listed(f: Finding) -> list[Remedy]:
+    return [_as_the_program_spells_it(f, one) for one in _options(f)]
+
+
+def _as_the_program_spells_it(f: Finding, found: Remedy) -> Remedy:
     # As the program spells the module.
     if (
         "rt." in found.line
@@ -76,21 +93,51 @@ def remedy(f: Finding) -> Remedy:
     return found
 
 
-def _settled(f: Finding) -> Remedy:
-    """Return what would order the accesses, at a place where each of its names is bound."""
+def _options(f: Finding) -> Iterator[Remedy]:
+    """Yield what may order the accesses, where each of its names is bound: what waits least comes first."""
     found = _remedy(f)
+    found = found._replace(action=_actions(f).get(found.line, ""))
     if f.dialect == "torch.cuda" or found.place is None or found.where != "before" or not f.second.frames:
-        return found
+        yield found
+        if f.dialect == "torch.cuda" and found.place is not None and found.action:
+            for where, place in places(f):
+                if where == "before":
+                    yield Remedy("torch.cuda.synchronize()", where, place, action="synchronize device")
+        return
     lines = [found.line]
     if f.dialect == "acl" and f.why == "waited for an older record":
         lines = []  # the event may still be set by then: its waits pass at once
+    elif found.line and not f.second.host and _event(f):  # the latest record of the event may be another one
+        words = _WORDS[f.dialect]
+        lines.append(words.order.format(a=stream_name(f, f.first), b=stream_name(f, f.second)))
     if not f.first.host:
         lines.append(_WORDS[f.dialect].host.format(a=stream_name(f, f.first)))
-    if f.dialect == "acl":
-        lines += [line.replace("rt.", "acl.rt.") for line in lines]
     own = [one.frames[0] for one in (f.first, f.second) if one.frames and "self." in stream_name(f, one)]
-    line, where, place = placed(f, lines, own)
-    return Remedy(line, where, place)
+    for line in lines:
+        for as_written in (line, line.replace("rt.", "acl.rt.")) if f.dialect == "acl" else (line,):
+            for where, place in places(f):
+                code = spelled(as_written, place)
+                if stands(code, place, own):
+                    yield Remedy(code, where, place, action=_actions(f).get(line, ""))
+    last = "import halstream; halstream.synchronize()"
+    alone = [place for where, place in places(f) if where == "before" and stands("0", place, own)]
+    for place in alone or [f.second.frames[0]]:
+        yield Remedy(last, "before", place, action="synchronize device")
+
+
+def _actions(f: Finding) -> dict[str, str]:
+    """Return what each of the lines that are suggested for a finding does."""
+    words = _WORDS[f.dialect]
+    a, b, e = stream_name(f, f.first), stream_name(f, f.second), _event(f)
+    known = {
+        words.host.format(a=a): "synchronize stream",
+        words.order.format(a=a, b=b): "wait stream",
+        f"torch.cuda.current_stream().wait_stream({a})": "wait stream",
+        "torch.cuda.synchronize()": "synchronize device",
+    }
+    if e:
+        known |= {words.event.format(e=e): "synchronize event", words.wait.format(b=b, e=e): "wait event"}
+    return known
 
 
 def _remedy(f: Finding) -> Remedy:

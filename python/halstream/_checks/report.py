@@ -38,6 +38,8 @@ def text(f: Finding) -> str:
     if fix.line:
         place = f" {fix.place}" if fix.place else ""
         lines += [f"  fix: {fix.where}{place}", f"         {fix.line}"]
+        if fix.also is not None:
+            lines += [f"       and {fix.also.where} {fix.also.place}", f"         {fix.also.line}"]
     elif fix.note:
         lines.append(f"  fix: {fix.note}")
     if f.pairs > 1:

@@ -27,6 +27,7 @@ from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
 from .._schedules.block import add_note
 from . import kept as _kept
+from . import proving as _proving
 from . import seen as _seen
 from .finding import Finding, Made, finding_of
 from .hostaccess import host_access
@@ -84,6 +85,7 @@ def _open(scope: _Scope) -> None:
         else:
             _native.check_start(flags)
             _numbers = itertools.count()
+            _proving.begin()
             _hostfunc.keep = _kept.keep
             _seen.begin(_counts)
             _hostfunc.set_look(_seen.look)
@@ -119,6 +121,7 @@ def _close(scope: _Scope) -> None:
         try:
             collect(finish=len(_scopes) == 1)
             scope.report._recount(decode(_native.check_counts()))
+            _proving.settle(scope.report._found)
         finally:
             compared, partly = _watched()
             functions = scope.report.functions
@@ -132,6 +135,7 @@ def _close(scope: _Scope) -> None:
                 scope.report.dropped = counts["dropped"]
                 _host_order().remove()
                 _native.check_stop()
+                _proving.end()
                 _hostfunc.keep = None
                 _hostfunc.set_look(None)
                 _seen.forget()
@@ -148,7 +152,9 @@ def collect(finish: bool = False) -> None:
         if found:
             made = Made(decode(_native.check_made()))
             for record in found:
-                _scopes[-1].take(finding_of(record, made), next(_numbers))
+                number = next(_numbers)
+                finding = finding_of(record, made)._replace(number=number, check=_proving.current())
+                _scopes[-1].take(finding, number)
 
 
 class sanitize(contextlib.ContextDecorator):

@@ -1,0 +1,153 @@
+"""Suggested lines tried on the recorded run: with the right one the finding goes away, and nothing waits for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from .. import _native, _sites
+from .._records import CheckRecord, FixRecord, decode, encode
+from .._runtime import State, runtime
+from . import source as _source
+from .finding import Finding, Frame
+
+if TYPE_CHECKING:
+    from .remedy import Remedy
+
+__all__ = ["begin", "current", "end", "first_proven", "settle", "verdicts"]
+
+#: How many recorded operations may be checked again for the findings of one check, together.
+_BUDGET = 4_000_000
+#: How many lines are tried for each finding.
+_TRIED = 12
+_KEPT = 10_000
+
+
+class _Run(State):
+    """The run that the extension records, and what was found out about it."""
+
+    def __init__(self) -> None:
+        self.check = 0  # the number of the check that is on or was the last one
+        self.on = False
+        self.budget = 0
+        self.length = -1  # operations when `sites` were asked for
+        self.sites: dict[tuple[str, str], list[tuple[int, int]]] = {}  # by file and function: lines and sites
+        self.settled: dict[tuple[int, int], Remedy | None] = {}  # by check and number
+
+
+_run = runtime.add("the run on which suggested lines are tried", _Run())
+
+
+def begin() -> None:
+    """Say that a check began, which records the run."""
+    _run.check += 1
+    _run.on, _run.budget, _run.length = True, _BUDGET, -1
+
+
+def end() -> None:
+    """Say that the check ended: the run is no longer known."""
+    _run.on = False
+    _run.sites = {}
+
+
+def current() -> int:
+    """Return the number of the check that began last."""
+    return _run.check
+
+
+def first_proven(f: Finding, options: Callable[[Finding], Sequence[Remedy]]) -> Remedy | None:
+    """Return the first option with which a finding goes away, None if there is none.
+
+    An option that cannot be tried is taken as it is.
+    """
+    key = f.check, f.number
+    if f.number >= 0 and key in _run.settled:
+        return _run.settled[key]
+    for option in options(f)[:_TRIED]:
+        (verdict,) = verdicts([(f, option)])
+        if verdict in ("silent", ""):
+            return option
+        if verdict == "reversed" and (more := _reversed(f, option, options)):
+            return option._replace(also=more)
+    return None
+
+
+def _reversed(f: Finding, option: Remedy, options: Callable[[Finding], Sequence[Remedy]]) -> Remedy | None:
+    """Return what orders the accesses of a loop the other way round, too."""
+    back = f._replace(first=f.second, second=f.first, wait=None, record=None)
+    if not back.first.host:
+        for more in options(back)[:_TRIED]:
+            if more.line and verdicts([(f, option), (back, more)])[0] in ("silent", ""):
+                return more
+    return None
+
+
+def settle(findings: Iterable[Finding]) -> None:
+    """Decide on the lines for findings while the run is known."""
+    from .remedy import remedy
+
+    mine = [f for f in findings if f.check == _run.check and f.number >= 0]
+    if not mine or not _run.on:
+        return
+    for f in mine:
+        _run.settled.pop((f.check, f.number), None)  # decided when less of the run was known
+    while len(_run.settled) + len(mine) > _KEPT and _run.settled:
+        del _run.settled[next(iter(_run.settled))]
+    for f in mine:
+        _run.settled[f.check, f.number] = remedy(f)
+
+
+def verdicts(pairs: Sequence[tuple[Finding, Remedy]]) -> list[str]:
+    """Return for findings what the run would be with a line for each of them, all at once.
+
+    ``silent``: the finding does not occur. ``reported``: it does. ``stuck``: something may wait
+    for ever. '' where that cannot be tried.
+    """
+    found = [""] * len(pairs)
+    if not _run.on:
+        return found
+    length = _length()
+    places, fixes = [], []
+    for place, (f, option) in enumerate(pairs):
+        if f.check == _run.check and f.number >= 0 and option.action and option.place is not None:
+            places.append(place)
+            fixes.append(_fix(f, option, length))
+    _run.budget -= length if fixes else 0
+    if not fixes or _run.budget < 0:
+        return found
+    answers: list[str] = decode(_native.check_prove(encode(fixes)))
+    for place, answer in zip(places, answers, strict=True):
+        found[place] = answer
+    return found
+
+
+def _length() -> int:
+    counts: CheckRecord = decode(_native.check_stats())
+    return counts["operations"]
+
+
+def _fix(f: Finding, option: Remedy, length: int) -> FixRecord:
+    assert option.place is not None
+    event = f.record.event if f.record is not None and option.action in ("wait event", "synchronize event") else 0
+    return {
+        "finding": f.number,
+        "action": option.action,
+        "first": (f.first.device, f.first.stream),
+        "second": (f.second.device, f.second.stream) if not f.second.host else (0, 0),
+        "event": event,
+        "sites": _sites_of(option.place, length),
+        "after": option.where == "after",
+    }
+
+
+def _sites_of(place: Frame, length: int) -> list[int]:
+    """Return the call sites that the statement at a place led to."""
+    if _run.length != length:
+        _run.length, _run.sites = length, {}
+        for site in decode(_native.check_sites()):
+            for frame in _sites.program_frames(site):
+                _run.sites.setdefault((frame.file, frame.function), []).append((frame.line, site))
+    here = _source.statement(place.file, place.line)
+    first, last = here.extent[:2] if here is not None else (place.line, place.line)
+    lines = _run.sites.get((place.file, place.function), ())
+    return sorted({site for line, site in lines if first <= line <= last})
