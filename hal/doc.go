@@ -345,14 +345,15 @@
 //   - F3: Numbers, and CPU tensors where CUDA takes them, take part with their
 //     values at the call. A number that is stored (x[1] = 5) makes nobody wait.
 //   - F4: Wrong shapes, types and devices are errors of the call. What fails in a
-//     kernel is an error of the next wait for its stream, once, and names the
-//     operator. A wait that fails cancels nothing.
+//     kernel is an error of the next wait for its stream, once, with the code of a
+//     device-side assert and the operator's name. A wait that fails cancels nothing.
 //   - F5: Backward runs an operator on the stream of its forward, and waits for the
 //     stream on which its gradient was made. After backward() the current stream
 //     has waited for the streams of all leaves.
 //   - F6: A copy with non_blocking between pinned and device memory returns at
-//     once. From pageable memory the values at the call are copied. A copy to
-//     pageable memory, and every copy without non_blocking, returns when it is done.
+//     once, a conversion too. From pageable memory the values at the call are copied.
+//     A copy to pageable memory, and every copy without non_blocking, returns when it
+//     is done.
 //   - F7: Device memory that is dropped can be given out again on its own stream at
 //     once; what record_stream named has to end first.
 //   - F8: Pinned memory that is dropped is not given out before the copies that use
@@ -372,4 +373,16 @@
 //   - F15: torch sees the devices that CUDA_VISIBLE_DEVICES leaves, as CUDA's driver
 //     reads it, until the first use of one. Where it leaves none, torch.cuda is not
 //     available.
+//   - F16: Figures of memory count blocks rounded to 512 bytes, or as the allocator's
+//     settings say. More than the process's share of a device is out of memory.
+//   - F17: empty_cache waits for the uses of freed memory that record_stream named,
+//     and for nothing else.
+//   - F18: A recorded history has each allocation and free, with the stacks that were
+//     asked for, until recording ends.
+//   - F19: Functions of torch.cuda.comm run in the order of the current streams of all
+//     their devices. Wrong arguments are errors of the call.
+//   - F20: Reports name an operator with the path of the module that made it, and
+//     memory of a module by its parameter.
+//   - F21: Pinned memory counts as in use until the copies that use it are done, and
+//     as allocated until empty_host_cache.
 package hal

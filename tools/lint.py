@@ -89,6 +89,7 @@ def main() -> int:
     commands = [
         [python, "tools/stubs.py", "--check"],
         [python, "tools/mutants.py", "--check"],
+        [python, "tools/mutants.py", "--torch", "--check"],
         ["go", "run", STATICCHECK, "./..."],
     ]
     if "--rest" not in sys.argv[1:]:

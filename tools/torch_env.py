@@ -1,17 +1,18 @@
 """Installs the real torch into an environment of its own, builds the module for it and runs tests/torch there.
 
-Usage: python tools/torch_env.py [--torch VERSION] [--only-install] [PYTEST ARGUMENTS]
+Usage: python tools/torch_env.py [--torch VERSION] [--only-install | --remove] [PYTEST ARGUMENTS]
 
 The environment, build/torch-VERSION, stays for the next run, and so do the compiled module
 (build/torch-cache) and its object files (build/torch-objects). On x86_64 PyPI has torch for CUDA only,
 which is 5 GB installed; a smaller one can be chosen by pip's own settings, for example
-PIP_EXTRA_INDEX_URL. No GPU is needed or used.
+PIP_EXTRA_INDEX_URL. No GPU is needed or used. With --remove the environment is deleted afterwards.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -85,13 +86,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--torch", default=PINNED, choices=SUPPORTED)
     parser.add_argument("--only-install", action="store_true")
+    parser.add_argument("--remove", action="store_true")
     given, rest = parser.parse_known_args()
-    python = environment(given.torch)
-    built(python)
-    if given.only_install:
-        return 0
-    command = [python, "-m", "pytest", "tests/torch", "-n", "2", "-o", "faulthandler_timeout=280", *rest]
-    return subprocess.run(command, cwd=ROOT, env=settings()).returncode
+    try:
+        python = environment(given.torch)
+        built(python)
+        if given.only_install:
+            return 0
+        command = [python, "-m", "pytest", "tests/torch", "-n", "2", "-o", "faulthandler_timeout=280", *rest]
+        return subprocess.run(command, cwd=ROOT, env=settings()).returncode
+    finally:
+        if given.remove:
+            shutil.rmtree(folder(given.torch), ignore_errors=True)
 
 
 if __name__ == "__main__":

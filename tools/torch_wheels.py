@@ -1,4 +1,4 @@
-"""Packs the module for the real torch into wheels that need no compiler: dist/halstream_torch-*.whl.
+"""Packs the module for the real torch into wheels that need no compiler: dist/torch/halstream_torch-*.whl.
 
 Usage: python tools/torch_wheels.py [VERSION ...]   (default: all supported versions of torch)
 
@@ -19,7 +19,8 @@ from pathlib import Path
 
 import torch_env
 
-DIST = torch_env.ROOT / "dist"
+#: Not dist itself, which `make wheel` empties.
+DIST = torch_env.ROOT / "dist" / "torch"
 PACKAGE = "halstream_torch"
 FIND = "from halstream.torch._redirect import module, wheel; print(module.build(wheel.installed())[0])"
 SUMMARY = "The module of halstream for one version of PyTorch, compiled"
@@ -46,7 +47,7 @@ def pack(folder: Path, target: Path) -> Path:
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         record += f"{name},sha256={digest},{len(data)}\n"
     files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
-    target.mkdir(exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
     path = target / f"{PACKAGE}-{version}-{tag}-{tag}-{platform}.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():

@@ -28,6 +28,7 @@ def redirected() -> Any:
     halstream.torch.redirect()
     import torch
 
+    torch.cuda.init()  # before it torch has no figures of memory
     return torch
 
 

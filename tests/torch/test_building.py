@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import shutil
 import stat
 import subprocess
@@ -179,6 +179,16 @@ def test_without_torch_the_text_says_what_to_install(tmp_path: Path) -> None:
     assert "pip install torch" in done.stdout
 
 
+def test_the_module_needs_no_library_of_cuda() -> None:
+    """It refers to what every build of torch has, so that one without CUDA can serve."""
+    code = "from halstream.torch._redirect import module, wheel; print(module.build(wheel.installed())[0])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280)
+    words = Path(done.stdout.strip()).read_bytes()
+    assert b"libtorch_cpu.so" in words and b"libtorch_python.so" in words
+    for library in (b"libtorch_cuda", b"libc10_cuda", b"libcudart", b"libcuda.so"):
+        assert library not in words
+
+
 def test_a_ready_made_module_is_preferred(machine: Machine, tmp_path: Path) -> None:
     path = Path(machine.build()[1].split()[1])
     package = tmp_path / "ready" / "halstream_torch"
@@ -189,7 +199,27 @@ def test_a_ready_made_module_is_preferred(machine: Machine, tmp_path: Path) -> N
     path_of_package = os.pathsep.join([str(package.parent), os.environ["PYTHONPATH"]])
     code, out, err = machine.build(PYTHONPATH=path_of_package)
     assert code == 0 and out.split() == ["False", str(package / path.name)], err
-    about = (package / "about.json").read_text()
-    (package / "about.json").write_text(re.sub(r"2\.\d\d", "2.12", about))
-    code, out, err = machine.build(PYTHONPATH=path_of_package)
-    assert code == 0 and out.startswith("True ") and "the installed halstream-torch is for" in err
+    about = json.loads((package / "about.json").read_text())
+    version, torch, python, digest = about["build"]
+    for changed, text in (
+        ([version, torch, "cpython-39", digest], "the installed halstream-torch is for halstream "),
+        (["0.1", torch, python, digest], "is for halstream 0.1, torch "),
+        ([version, "2.12.0/0123", python, digest], f"torch 2.12.0 and {python}, not for halstream {version}, torch 2."),
+        ([version, torch, python, "0"], "was built from other sources of halstream; it is not used"),
+    ):
+        (package / "about.json").write_text(json.dumps({**about, "build": changed}))
+        code, _, err = machine.build(PYTHONPATH=path_of_package)
+        assert code == 0 and text in err, err
+    (tmp_path / "bin").mkdir()
+    shutil.rmtree(machine.cache)
+    code, out, err = machine.build(PYTHONPATH=path_of_package, PATH=str(tmp_path / "bin"))
+    assert code == 3 and f"a wheel halstream-torch {version}+torch" in out and "other sources" in err
+
+
+def test_a_damaged_ready_made_module_is_not_loaded(machine: Machine, tmp_path: Path) -> None:
+    path = Path(machine.build()[1].split()[1])
+    package = tmp_path / "ready" / "halstream_torch"
+    shutil.copytree(path.parent, package)
+    (package / path.name).write_bytes(path.read_bytes()[:-1])
+    code, out, err = machine.build(PYTHONPATH=os.pathsep.join([str(package.parent), os.environ["PYTHONPATH"]]))
+    assert code == 0 and out.split() == ["False", str(path)] and "is damaged; it is not used" in err

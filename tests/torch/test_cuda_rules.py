@@ -12,7 +12,7 @@ import pytest
 from conftest import Child
 
 
-def test_a_kernel_that_fails_is_a_device_side_assert(torch: Any) -> None:
+def test_F4_a_kernel_that_fails_is_a_device_side_assert(torch: Any) -> None:
     x = torch.arange(10, device="cuda")
     x[torch.tensor([11], device="cuda")]
     with pytest.raises(torch.AcceleratorError, match="device-side assert triggered: aten::index") as error:
@@ -25,7 +25,7 @@ def test_a_device_that_is_not_there_has_no_current_stream(torch: Any) -> None:
         torch.accelerator.current_stream(torch.accelerator.device_count())
 
 
-def test_products_of_mixed_types_are_refused_at_the_call(torch: Any) -> None:
+def test_F4_products_of_mixed_types_are_refused_at_the_call(torch: Any) -> None:
     double, half = torch.ones(4, 4, dtype=torch.double, device="cuda"), torch.ones(4, 4, device="cuda").half()
     with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype"):
         torch.mm(double, half)
@@ -53,7 +53,7 @@ def test_assert_async_counts_the_values_at_the_call(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("of", ["type", "layout"])
-def test_pinned_memory_is_read_in_stream_order(torch: Any, held: Callable[[Any], Any], of: str) -> None:
+def test_F6_pinned_memory_is_converted_in_stream_order(torch: Any, held: Callable[[Any], Any], of: str) -> None:
     pinned = torch.zeros(4, 4).pin_memory()
     ones = torch.ones(4, 4, device="cuda")
     target = torch.empty(4, 4, dtype=torch.long if of == "type" else torch.float, device="cuda")
@@ -68,7 +68,7 @@ def test_pinned_memory_is_read_in_stream_order(torch: Any, held: Callable[[Any],
     assert target.sum().item() == 16
 
 
-def test_a_conversion_into_pinned_memory_does_not_wait(torch: Any, held: Callable[[Any], Any]) -> None:
+def test_F6_a_conversion_into_pinned_memory_does_not_wait(torch: Any, held: Callable[[Any], Any]) -> None:
     x = torch.full((8,), 3, device="cuda")
     pinned = torch.zeros(8).pin_memory()
     torch.cuda.synchronize()
@@ -80,7 +80,7 @@ def test_a_conversion_into_pinned_memory_does_not_wait(torch: Any, held: Callabl
     assert pinned.tolist() == [3.0] * 8
 
 
-def test_pageable_memory_may_be_changed_after_a_conversion(torch: Any, held: Callable[[Any], Any]) -> None:
+def test_F6_pageable_memory_may_be_changed_after_a_conversion(torch: Any, held: Callable[[Any], Any]) -> None:
     source, target = torch.ones(4), torch.empty(4, dtype=torch.long, device="cuda")
     torch.cuda.synchronize()
     gate = held(torch.cuda.current_stream())
@@ -101,7 +101,7 @@ def test_cudnns_convolutions_are_torchs_own(torch: Any) -> None:
     assert weight.grad is not None
 
 
-def test_sizes_are_rounded_as_the_settings_say(torch: Any) -> None:
+def test_F16_sizes_are_rounded_as_the_settings_say(torch: Any) -> None:
     def taken() -> int:
         return int(torch.cuda.memory_stats()["active_bytes.all.allocated"])
 
@@ -119,6 +119,20 @@ def test_sizes_are_rounded_as_the_settings_say(torch: Any) -> None:
     y = torch.empty(n + 1, dtype=torch.int8, device="cuda")
     assert taken() - before == n + 512
     assert x.numel() == y.numel() and small.numel() == 700
+
+
+def test_F16_more_than_the_share_of_memory_is_out_of_memory(torch: Any) -> None:
+    _, total = torch.cuda.mem_get_info()
+    allocated = torch.cuda.memory_allocated()
+    torch.cuda.set_per_process_memory_fraction((allocated + (1 << 20)) / total)
+    try:
+        x = torch.empty(1 << 19, dtype=torch.uint8, device="cuda")
+        with pytest.raises(torch.OutOfMemoryError, match=r"Tried to allocate 2\.00 MiB"):
+            torch.empty(1 << 21, dtype=torch.uint8, device="cuda")
+        assert torch.cuda.memory_allocated() == allocated + x.numel()
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert torch.empty(1 << 21, dtype=torch.uint8, device="cuda").numel() == 1 << 21
 
 
 def test_observers_are_called_when_memory_is_not_there(torch: Any) -> None:
@@ -141,7 +155,7 @@ def test_empty_cache_is_counted(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_empty_cache_waits_for_the_uses_of_freed_memory(torch: Any, recorded: bool) -> None:
+def test_F17_empty_cache_waits_for_the_uses_of_freed_memory(torch: Any, recorded: bool) -> None:
     side = torch.cuda.Stream()
     with hs.sanitize(on="collect") as report:
         x, pinned = torch.ones(1024, device="cuda"), torch.zeros(1024).pin_memory()
@@ -155,6 +169,18 @@ def test_empty_cache_waits_for_the_uses_of_freed_memory(torch: Any, recorded: bo
         pinned.sum()
         torch.cuda.synchronize()
     assert len(list(report)) == (0 if recorded else 1)
+
+
+def test_F17_empty_cache_waits_for_nothing_else(torch: Any, held: Callable[[Any], Any]) -> None:
+    x = torch.ones(1024, device="cuda")
+    torch.cuda.synchronize()
+    gate = held(torch.cuda.current_stream())
+    y = x + 1
+    del x
+    torch.cuda.empty_cache()  # a wait for the held stream would be a StallError
+    assert not torch.cuda.current_stream().query()
+    gate.open()
+    assert y.sum().item() == 2048
 
 
 def test_memory_beside_the_cache_is_in_no_figure(torch: Any) -> None:
@@ -178,7 +204,7 @@ def test_memory_beside_the_cache_is_in_no_figure(torch: Any) -> None:
     assert torch.cuda.memory_allocated() == allocated
 
 
-def test_figures_of_pinned_memory(torch: Any) -> None:
+def test_F21_pinned_memory_is_counted_until_it_is_given_back(torch: Any) -> None:
     gc.collect()
     torch.cuda.synchronize()
     torch._C._host_emptyCache()
@@ -205,7 +231,7 @@ def test_figures_of_pinned_memory(torch: Any) -> None:
     assert torch.cuda.host_memory_stats()["allocations.allocated"] == 0
 
 
-def test_a_pinned_block_is_in_use_until_its_copy_is_done(torch: Any, held: Callable[[Any], Any]) -> None:
+def test_F21_a_pinned_block_is_in_use_until_its_copy_is_done(torch: Any, held: Callable[[Any], Any]) -> None:
     def in_use() -> int:
         torch._C._host_emptyCache()  # looks at events of blocks that were freed
         return int(torch.cuda.host_memory_stats()["active_requests.current"])
@@ -223,7 +249,7 @@ def test_a_pinned_block_is_in_use_until_its_copy_is_done(torch: Any, held: Calla
 
 
 @pytest.mark.parametrize(("fraction", "wanted"), [("0.5", "0.5"), ("1.1", "per_process_memory_fraction is invalid")])
-def test_the_environment_sets_the_share_of_memory(program: Child, fraction: str, wanted: str) -> None:
+def test_F16_the_environment_sets_the_share_of_memory(program: Child, fraction: str, wanted: str) -> None:
     source = "import halstream.torch.cuda_on_host, torch; print(torch.cuda.get_per_process_memory_fraction(0))"
     run = program(source, env={"PYTORCH_CUDA_ALLOC_CONF": f"per_process_memory_fraction:{fraction}"})
     assert wanted in run.stdout + run.stderr
@@ -251,7 +277,7 @@ def test_properties_are_one_object_with_an_identity(torch: Any) -> None:
     assert len(properties.uuid.bytes) == 16
 
 
-def test_wrong_arguments_of_comm(torch: Any) -> None:
+def test_F19_wrong_arguments_are_errors_of_the_call(torch: Any) -> None:
     comm = pytest.importorskip("torch.cuda.comm")
     x = torch.randn(4, 4, device="cuda")
     outs = [torch.empty_like(x, device=i) for i in range(2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import halstream as hs
@@ -22,7 +23,7 @@ def test_data_parallel_trains_as_one_device_does(torch: Any) -> None:
         assert torch.allclose(model.weight.grad.cpu(), right, atol=1e-5)
 
 
-def test_functions_of_comm(torch: Any) -> None:
+def test_F19_functions_of_comm_give_the_values(torch: Any) -> None:
     from torch.cuda import comm
 
     x = torch.arange(4.0, device="cuda:0")
@@ -40,3 +41,20 @@ def test_functions_of_comm(torch: Any) -> None:
     outs = [torch.zeros(2, device="cuda:0"), torch.zeros(2, device="cuda:1")]
     comm.scatter(x, out=outs)
     assert [out.tolist() for out in outs] == [[0, 1], [2, 3]]
+
+
+def test_F19_functions_of_comm_run_in_the_order_of_all_their_devices(torch: Any, held: Callable[[Any], Any]) -> None:
+    from torch.cuda import comm
+
+    x = torch.arange(4.0, device="cuda:0")
+    for device in (0, 1):
+        torch.cuda.synchronize(device)
+    gate = held(torch.cuda.default_stream(1))
+    copies = comm.broadcast(x, [0, 1])
+    total = comm.reduce_add(copies, destination=0)
+    pieces = comm.scatter(x, [0, 1])
+    together = comm.gather(pieces, destination=0)
+    x.zero_()  # ordered behind the copies, which the other device holds up
+    assert not torch.cuda.default_stream(0).query()
+    gate.open()
+    assert total.tolist() == [0, 2, 4, 6] and together.tolist() == [0, 1, 2, 3]

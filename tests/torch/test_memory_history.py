@@ -20,19 +20,19 @@ def record(torch: Any) -> Iterator[Callable[..., None]]:
     torch.cuda.memory._record_memory_history(None)
 
 
-def test_a_block_in_use_has_the_stack_of_its_allocation(torch: Any, record: Callable[..., None]) -> None:
+def test_F18_a_block_in_use_has_the_stack_of_its_allocation(torch: Any, record: Callable[..., None]) -> None:
     record("state", stacks="python")
     x = torch.rand(311, 411, device="cuda")
     blocks = [b for s in torch.cuda.memory._snapshot()["segments"] for b in s["blocks"] if b["requested_size"] == SIZE]
     (block,) = blocks
     assert block["address"] == x.untyped_storage().data_ptr()
     assert block["frames"][0]["filename"] == __file__
-    assert block["frames"][0]["name"] == "test_a_block_in_use_has_the_stack_of_its_allocation"
+    assert block["frames"][0]["name"] == "test_F18_a_block_in_use_has_the_stack_of_its_allocation"
     assert torch._C._cuda_allocationTraceback(block["address"]) == block["frames"]
 
 
 @pytest.mark.parametrize("context", ["state", "alloc", "all", None])
-def test_the_context_says_which_events_have_a_stack(torch: Any, record: Callable[..., None], context: Any) -> None:
+def test_F18_the_context_says_which_events_have_a_stack(torch: Any, record: Callable[..., None], context: Any) -> None:
     def make() -> Any:
         return torch.rand(311, 411, device="cuda")
 
@@ -51,7 +51,7 @@ def test_the_context_says_which_events_have_a_stack(torch: Any, record: Callable
     assert ('"drop"' in text) == ('"empty_cache"' in text) == (context == "all")
 
 
-def test_actions_metadata_and_the_number_of_events(torch: Any, record: Callable[..., None]) -> None:
+def test_F18_actions_metadata_and_the_number_of_events(torch: Any, record: Callable[..., None]) -> None:
     record(skip_actions=["free_requested"], max_entries=3)
     torch._C._cuda_setMemoryMetadata("a step")
     try:
@@ -65,7 +65,7 @@ def test_actions_metadata_and_the_number_of_events(torch: Any, record: Callable[
     assert torch._C._cuda_isHistoryEnabled()
 
 
-def test_recording_ends(torch: Any, record: Callable[..., None]) -> None:
+def test_F18_recording_ends(torch: Any, record: Callable[..., None]) -> None:
     record()
     torch.rand(8, device="cuda")
     record(None)

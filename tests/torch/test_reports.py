@@ -42,7 +42,7 @@ def _changed_on_another_stream(torch: Any) -> Any:
     return report
 
 
-def test_memory_of_a_module_has_the_name_of_its_parameter(torch: Any) -> None:
+def test_F20_memory_of_a_module_has_the_name_of_its_parameter(torch: Any) -> None:
     weight, scale = _changed_on_another_stream(torch)
     assert (weight.parameter, scale.parameter) == ("layer.3.weight", "scale")
     assert "bytes 0 to 255 of `layer.3.weight`, device memory of" in weight.text
@@ -62,14 +62,14 @@ def test_gradients_have_the_name_of_their_parameter(torch: Any) -> None:
     assert found.parameter == "layer.1.bias.grad"
 
 
-def test_an_operator_has_the_path_of_the_module_that_made_it(torch: Any) -> None:
+def test_F20_an_operator_has_the_path_of_the_module_that_made_it(torch: Any) -> None:
     weight, scale = _changed_on_another_stream(torch)
     assert (weight.first.module, weight.second.module) == ("", "layer.3")
     assert (scale.second.operation, scale.second.module) == ("aten::mul", "Net")
     assert "aten::addmm in `layer.3` reads on the default stream" in weight.text
 
 
-def test_an_operator_of_a_backward_pass_has_the_module_of_its_forward_call(torch: Any) -> None:
+def test_F20_an_operator_of_a_backward_pass_has_the_module_of_its_forward_call(torch: Any) -> None:
     net, side, x = _net(torch), torch.cuda.Stream(), torch.ones(2, 8, device="cuda")
     with hs.sanitize(on="collect") as report:
         loss = net(x).sum()
@@ -83,7 +83,7 @@ def test_an_operator_of_a_backward_pass_has_the_module_of_its_forward_call(torch
     assert "aten::mm (backward) in `layer.2` reads on" in str(report)
 
 
-def test_a_forward_that_raises_is_left(torch: Any) -> None:
+def test_F20_a_forward_that_raises_is_left(torch: Any) -> None:
     class Failing(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
             raise ValueError("inside")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -87,7 +88,7 @@ def build(torch: Any) -> tuple[Path, bool]:
         raise RedirectError(
             f"there is no module for torch {torch.__version__} yet, and no C++ compiler (CXX, g++, clang++) to build "
             "it with; install one (Debian, Ubuntu: `apt install g++`; macOS: `xcode-select --install`), or a "
-            "ready-made module: `pip install halstream-torch`"
+            f"ready-made module of this torch: a wheel halstream-torch {wanted.halstream}+torch{_plain(wanted)}"
         )
     compiling.check_headers()
     with cache.locked(f"{wanted.key}-{compiler.identity}", lambda: _say("another process is building it; waiting")):
@@ -115,20 +116,29 @@ def _prebuilt(wanted: Build) -> Path | None:
         return None
     folder = Path(next(iter(spec.submodule_search_locations)))
     try:
-        fits = Build(*json.loads((folder / "about.json").read_text())["build"])
+        about = json.loads((folder / "about.json").read_text())
+        fits, path = Build(*about["build"]), folder / f"{MODULE}.so"
+        whole = hashlib.sha256(path.read_bytes()).hexdigest() == about["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
+        whole = False
+    if not whole:
         _say(f"the package halstream-torch in {folder} is damaged; it is not used")
         return None
-    path = folder / f"{MODULE}.so"
-    if fits == wanted and path.is_file():
+    if fits == wanted:
         return path
     if fits[:3] != wanted[:3]:
         _say(
-            f"the installed halstream-torch is for halstream {fits.halstream}, torch {fits.torch.partition('/')[0]} "
+            f"the installed halstream-torch is for halstream {fits.halstream}, torch {torch_version(fits)} "
             f"and {fits.python}, not for halstream {wanted.halstream}, torch {torch_version(wanted)} and "
             f"{wanted.python}; it is not used"
         )
+    else:
+        _say("the installed halstream-torch was built from other sources of halstream; it is not used")
     return None
+
+
+def _plain(one: Build) -> str:
+    return torch_version(one).partition("+")[0]
 
 
 def torch_version(one: Build) -> str:
