@@ -93,6 +93,8 @@ CALL_4(event_placed, pybuild_EventPlaced)
 CALL_1(mem_find, pybuild_MemFind)
 CALL_4(stream_copy, pybuild_StreamCopy)
 CALL_3(block_new_async, pybuild_BlockNewAsync)
+CALL_2(block_free_async, pybuild_BlockFreeAsync)
+CALL_1(reap, pybuild_Reap)
 
 static const halstream_calls calls = {
     sizeof(halstream_calls), &halstream_slow, &halstream_plain, &halstream_devices, &halstream_recorded,
@@ -101,7 +103,7 @@ static const halstream_calls calls = {
     call_stream_wait_stream, call_stream_query, call_stream_sync, call_event_query, call_event_sync,
     call_event_recorded, call_event_new, call_reap_events,
     call_stream_wait_place, call_event_placed, &halstream_found, call_mem_find,
-    call_stream_copy, call_block_new_async,
+    call_stream_copy, call_block_new_async, call_block_free_async, call_reap,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};

@@ -52,6 +52,8 @@ typedef struct halstream_calls {
     int64_t (*mem_find)(int64_t address);
     int64_t (*stream_copy)(int64_t id, int64_t dst, int64_t src, int64_t n);
     int64_t (*block_new_async)(int64_t id, int64_t size, int64_t release); /* sets `block` */
+    int64_t (*block_free_async)(int64_t id, int64_t stream);
+    int64_t (*reap)(int64_t id);
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */

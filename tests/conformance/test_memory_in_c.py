@@ -10,7 +10,6 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream._core import _handles
-from halstream._memory import PooledMemory
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -19,7 +18,7 @@ SIZE = 64
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Return the answers of the functions in C about memory, in the order of the calls."""
+    """Return what C answered about copies: True if it made one, False if Python's code has to."""
     answers: list[Any] = []
 
     def watch(name: str) -> None:
@@ -32,7 +31,6 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         monkeypatch.setattr(_handles, name, call)
 
     watch("copy")
-    watch("block")
     yield answers
     gc.collect()
 
@@ -150,51 +148,15 @@ def test_M5_a_copy_to_memory_that_was_freed_is_an_error(taken: list[Any]) -> Non
         hs.empty(SIZE, np.uint8).copy_from(pinned(), object())  # type: ignore[arg-type]
 
 
-def test_M7_memory_in_the_order_of_a_stream_is_made_in_c(taken: list[Any]) -> None:
-    s = hs.Stream()
-    first, second = PooledMemory(4096, s), PooledMemory(100, s)
-    assert [answer is not None for answer in taken] == [True, True]
-    assert [answer[1] for answer in taken] == [first.ptr, second.ptr]
-    assert first.ptr % 256 == second.ptr % 256 == 0
-    assert (first.nbytes, first.device, first.stream) == (4096, s.device.ordinal, s)
-    ptr = first.ptr
-    first.free()
-    assert first.ptr == 0
-    assert PooledMemory(4096, s).ptr == ptr
-
-
-@pytest.mark.parametrize("size", [np.int64(256), True])
-def test_M7_other_numbers_are_taken_by_python(taken: list[Any], size: Any) -> None:
-    block = PooledMemory(size, hs.Stream())
-    assert taken == [None]
-    assert block.ptr
-    assert block.nbytes == int(size)
-
-
-def test_M7_sizes_and_streams_that_do_not_exist_are_errors() -> None:
-    s = hs.Stream()
-    for size, kind in ((0, hs.InvalidValueError), (-1, hs.InvalidValueError), (2**63, hs.OutOfMemoryError)):
-        with pytest.raises(kind):
-            PooledMemory(size, s)
-    with pytest.raises(hs.OutOfMemoryError):
-        PooledMemory(2**62, s)
-    with pytest.raises(TypeError):
-        PooledMemory("1", s)  # type: ignore[arg-type]
-    s.close()
-    with pytest.raises(hs.ClosedError):
-        PooledMemory(1, s)
-
-
 @pytest.mark.needs("schedules")
-def test_O5_a_listener_sees_what_is_made_and_copied(taken: list[Any]) -> None:
+def test_O5_a_listener_sees_what_is_copied(taken: list[Any]) -> None:
     s, source, target = hs.Stream(), pinned(), hs.empty(SIZE, np.uint8)
     target.copy_from(source, s)
     assert taken == [True]
     s.synchronize()
     with hs.testing.schedule("random(1)"):  # every call is a schedule point of the core
         target.copy_from(source, s)
-        PooledMemory(16, s).free()
-    assert taken == [True, False, None]
+    assert taken == [True, False]
     s.synchronize()
     target.copy_from(source, s)
     assert taken[-1] is True

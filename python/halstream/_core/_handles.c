@@ -1,4 +1,4 @@
-/* The module _handles: the base classes of Stream and Event, written in C.
+/* The module _handles: the base classes of Stream, Event and owners of memory, written in C.
  *
  * Why C: the calls that programs make most find nothing to do. An event is done, a
  * stream is idle, a new event is recorded where no work is pending. Python's code
@@ -25,7 +25,8 @@
 
 static uint32_t not_loaded = 1, *slow = &not_loaded;
 halstream_calls handles_calls = {.slow = &slow};
-PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices;
+PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices, *handles_memory,
+    *handles_pooled;
 #define DEFINE_NAME(name, text) PyObject *name_##name;
 HANDLES_NAMES(DEFINE_NAME)
 
@@ -191,10 +192,10 @@ static PyMethodDef functions[] = {
      "copy($module, stream, target, source, nbytes, code, /)\n--\n\n"
      "Enqueue a copy of a NumPy array of so many bytes to an address, if its elements have the type of the\n"
      "code; False, with nothing done, where that or anything else is to be looked at by Python's code.\n"},
-    {"block", (PyCFunction)(void (*)(void))memory_block, METH_FASTCALL,
-     "block($module, stream, nbytes, release, /)\n--\n\n"
-     "Return id and address of new memory in the order of a stream; None, with nothing done, where Python's\n"
-     "code has to ask for it.\n"},
+    {"owners", memory_owners, METH_VARARGS,
+     "owners($module, collected, lent, seen, dropped, /)\n--\n\n"
+     "Say where collected owners of memory leave their ids, what other libraries still use, and which blocks\n"
+     "functions see; `dropped` gets the ids instead while there are such blocks.\n"},
     {"capsule", (PyCFunction)(void (*)(void))memory_capsule, METH_FASTCALL,
      "capsule($module, tensor, versioned, destructor, /)\n--\n\nReturn a capsule of DLPack for a tensor at an address.\n"},
     {"guards", guard_class, METH_O, "guards($module, class, /)\n--\n\nLet `stream` make objects of a class of guards.\n"},
@@ -207,12 +208,20 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_handles", "The base classes of Stream and Event.", -1, functions, NULL, NULL, NULL, NULL,
 };
 
-static int add_type(PyObject *module, PyTypeObject **type, PyType_Spec *spec, const char *name)
+static int add_subtype(PyObject *module, PyTypeObject **type, PyType_Spec *spec, PyTypeObject *base, const char *name)
 {
-    *type = (PyTypeObject *)PyType_FromSpec(spec);
+    PyObject *bases = PyTuple_Pack(1, base);
+    if (bases == NULL) return -1;
+    *type = (PyTypeObject *)PyType_FromSpecWithBases(spec, bases);
+    Py_DECREF(bases);
     if (*type == NULL) return -1;
     Py_INCREF(*type);
     return PyModule_AddObject(module, name, (PyObject *)*type);
+}
+
+static int add_type(PyObject *module, PyTypeObject **type, PyType_Spec *spec, const char *name)
+{
+    return add_subtype(module, type, spec, &PyBaseObject_Type, name);
 }
 
 static int intern_names(void)
@@ -231,7 +240,9 @@ PyMODINIT_FUNC PyInit__handles(void)
         add_type(module, &handles_event, &handles_event_spec, "EventBase") == 0 &&
         add_type(module, &handles_guard, &handles_guard_spec, "GuardBase") == 0 &&
         add_type(module, &handles_entry, &handles_entry_spec, "Entry") == 0 &&
-        add_type(module, &handles_choices, &handles_choices_spec, "ChoicesBase") == 0)
+        add_type(module, &handles_choices, &handles_choices_spec, "ChoicesBase") == 0 &&
+        add_type(module, &handles_memory, &handles_memory_spec, "MemoryBase") == 0 &&
+        add_subtype(module, &handles_pooled, &handles_pooled_spec, handles_memory, "PooledBase") == 0)
         return module;
     Py_XDECREF(module);
     return NULL;

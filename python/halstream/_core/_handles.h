@@ -63,12 +63,15 @@ typedef struct {
     PyObject *here, *here_stream, *there, *there_stream;
 } Before;
 
-extern PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices;
-extern PyMethodDef handles_stream_methods[], handles_event_methods[], handles_guard_methods[];
-extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, handles_entry_spec, handles_choices_spec;
+extern PyTypeObject *handles_stream, *handles_event, *handles_guard, *handles_entry, *handles_choices,
+    *handles_memory, *handles_pooled;
+extern PyMethodDef handles_stream_methods[], handles_event_methods[], handles_guard_methods[], handles_pooled_methods[];
+extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, handles_entry_spec, handles_choices_spec,
+    handles_memory_spec, handles_pooled_spec;
 
 /* Names of attributes and methods, as strings that Python has interned: name_wait is "_wait". */
 #define HANDLES_NAMES(NAME)                                                                                            \
+    NAME(allocate, "_allocate") NAME(allocate_again, "_allocate_again") NAME(free, "_free") NAME(release, "_release") \
     NAME(create, "_create_event") NAME(empty, "") NAME(enter, "_enter") NAME(get, "get") NAME(array_struct, "__array_struct__")                 \
     NAME(leave, "_leave") NAME(nop, "_nop") NAME(ordinal, "_ordinal") NAME(other, "_other_stream")                     \
     NAME(query, "_query") NAME(raise, "_raise") NAME(record, "_record") NAME(set, "set")                               \
@@ -90,7 +93,7 @@ PyObject *guard_class(PyObject *module, PyObject *class);
 PyObject *methods_own(PyObject *module, PyObject *class);
 PyObject *memory_arrays(PyObject *module, PyObject *class);
 PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *memory_block(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *memory_owners(PyObject *module, PyObject *args);
 PyObject *memory_capsule(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *guard_of(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *keywords);
 

@@ -62,22 +62,6 @@ PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_TRUE;
 }
 
-PyObject *memory_block(PyObject *module, PyObject *const *args, Py_ssize_t n)
-{
-    (void)module;
-    if (n != 3) return PyErr_Format(PyExc_TypeError, "block() takes 3 arguments");
-    if (!PyObject_TypeCheck(args[0], handles_stream) || !PyLong_CheckExact(args[1]) || !in_core()) Py_RETURN_NONE;
-    int overflow;
-    long release = PyLong_AsLong(args[2]);
-    long long size = PyLong_AsLongLongAndOverflow(args[1], &overflow);
-    int64_t stream = ((Stream *)args[0])->id;
-    if (release == -1 && PyErr_Occurred()) return NULL;
-    if (overflow || stream <= 0) Py_RETURN_NONE;
-    int64_t id = handles_calls.block_new_async(stream, size, release);
-    if (PyErr_Occurred()) return NULL;
-    return Py_BuildValue("(LK)", (long long)id, (unsigned long long)handles_calls.block->start);
-}
-
 PyObject *memory_capsule(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;

@@ -101,7 +101,22 @@ class Hold:
 _holds: dict[int, Hold] = runtime.keep("memory that functions on streams see", {})
 
 
-class Memory(Exchange):
+def _collect(ident: int) -> None:
+    """Leave a block whose owner was collected to the last view of a function, or to the next call."""
+    if reap is None:  # the interpreter ends
+        return
+    hold = _holds.pop(ident, None)
+    if hold is None:
+        reap.append(ident)
+    else:
+        hold.ident = ident
+        reap.append(-ident)
+
+
+_handles.owners(reap, lent, _holds, _collect)
+
+
+class Memory(_handles.MemoryBase, Exchange):
     """A block of bytes; freed when it is collected.
 
     Work that is pending on it completes first: giving it back never disturbs
@@ -115,12 +130,9 @@ class Memory(Exchange):
         Size in bytes.
     """
 
-    __slots__ = ("__weakref__", "_id", "nbytes", "ptr")
+    __slots__ = ()
     kind = DEVICE
 
-    _id: int
-    ptr: int
-    nbytes: int
     device: int  # of its own in the subclasses for memory of devices
     readonly = False
     foreign = False  #: True for memory of a device that another library gives back
@@ -194,16 +206,6 @@ class Memory(Exchange):
         copy(stream, new.ptr, ptr, nbytes)
         return new, new.ptr
 
-    def __del__(self) -> None:
-        if getattr(self, "ptr", 0) and reap is not None:
-            if _holds:
-                hold = _holds.pop(self._id, None)
-                if hold is not None:
-                    hold.ident = self._id
-                    reap.append(-self._id)
-                    return
-            reap.append(self._id)
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
             f"cannot pickle or copy a {type(self).__name__}: it owns live memory of this "
@@ -259,7 +261,7 @@ class DeviceMemory(OwnedMemory):
         self._adopt(allocate(self.device, _block_new, self.device, self.nbytes))
 
 
-class PooledMemory(OwnedMemory):
+class PooledMemory(_handles.PooledBase, OwnedMemory):
     """Memory of a device in the order of a stream: work enqueued there later may use it.
 
     Freed at the point that the stream has reached at the call of `free`. Work
@@ -281,42 +283,39 @@ class PooledMemory(OwnedMemory):
     Contract M7, M16, M22.
     """
 
-    __slots__ = ("device", "stream")
+    __slots__ = ()
     _release = RELEASE_REUSABLE
 
-    def __init__(self, nbytes: int, stream: Stream) -> None:
+    stream: Stream
+
+    # The class in C calls these where it does not have the whole of a call.
+
+    def _allocate(self, nbytes: int) -> None:
+        """Allocate on `stream`, with all that may have to be done before."""
         self.ptr = 0
-        self.stream = stream
+        stream = self.stream
         self.device = stream._ordinal
         if reap or lent:
             drain()
+        nbytes = checked_size(nbytes)
         try:
-            try:
-                made = _handles.block(stream, nbytes, self._release)
-            except RuntimeError as exc:
-                ident = _again(exc, self.device, _block_new_async, stream._id, nbytes, self._release)
-            else:
-                if made is not None:
-                    self.nbytes = nbytes
-                    self._id, self.ptr = made
-                    return
-                nbytes = checked_size(nbytes)
-                ident = allocate(self.device, _block_new_async, stream._id, nbytes, self._release)
+            ident = allocate(self.device, _block_new_async, stream._id, nbytes, self._release)
         except RuntimeError as exc:
             raise stream._fail(exc, "allocate") from None
         self.nbytes = nbytes
         self._adopt(ident)
 
-    def free(self, stream: Stream | None = None) -> None:
-        """Give it back at the point that a stream (None: its own) has reached.
+    def _allocate_again(self, exc: RuntimeError, nbytes: int) -> None:
+        """Raise what an allocation of the class in C raised, unless memory was short and functions are pending."""
+        stream = self.stream
+        try:
+            ident = _again(exc, self.device, _block_new_async, stream._id, nbytes, self._release)
+        except RuntimeError as error:
+            raise stream._fail(error, "allocate") from None
+        self.nbytes = nbytes
+        self._adopt(ident)
 
-        Raises
-        ------
-        BufferError
-            If another library uses the memory, which it got through DLPack.
-        InvalidValueError
-            If the stream is on another device.
-        """
+    def _free(self, stream: Stream | None = None) -> None:
         if lent:
             check_not_lent(self)
         if self.ptr:
@@ -335,6 +334,10 @@ class TrackedMemory(PooledMemory):
 
     __slots__ = ()
     _release = RELEASE_TRACKED
+
+
+for _class in (PooledMemory, TrackedMemory):
+    _handles.own(_class)
 
 
 class PinnedMemory(Memory):

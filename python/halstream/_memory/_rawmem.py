@@ -36,7 +36,6 @@ class OrderedMemory(PooledMemory):
     _release = RELEASE_IN_ORDER
 
     def __init__(self, nbytes: int, stream: Stream) -> None:
-        self.ptr = 0
         same = object.__new__(Stream)
         same._attach(stream._id, stream._ordinal, stream._owner)
         super().__init__(nbytes, same)
@@ -62,9 +61,6 @@ class Part(Memory):
     def _waits_for(self, stream: Stream) -> bool:
         waits: Any = getattr(self.owner, "_waits_for", None)
         return waits is not None and bool(waits(stream))
-
-    def __del__(self) -> None:
-        pass
 
 
 def check_direction(dst: int, src: int, dst_on_device: bool, src_on_device: bool) -> None:
