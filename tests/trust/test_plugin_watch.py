@@ -102,6 +102,18 @@ def test_what_a_test_leaves_fails_it(run: Runner, schedules: int) -> None:
     assert "_pytest_runs.py" not in text
 
 
+def test_what_one_test_makes_is_noted_for_no_other_test(run: Runner) -> None:
+    source = """
+    from halstream._stalls import leaks
+    @pytest.mark.streams(leaks=True)
+    def test_marked(): assert not leaks.tracking()
+    def test_not_marked():
+        assert leaks.tracking()
+        leaks.stop()
+    """
+    run(source).assert_outcomes(passed=2)
+
+
 def test_what_a_testcase_keeps_of_itself_is_not_left(run: Runner) -> None:
     source = """
     import unittest

@@ -63,8 +63,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
     def begin() -> None:
         nonlocal tracked
         if leaks and tracked:
-            with contextlib.suppress(HalError):  # of the backend before this one
-                _leaks.stop()
+            _leaks.stop()  # of the backend before this one
             _leaks.tracking()
         elif leaks:
             _leaks.at_exit(1)

@@ -118,7 +118,14 @@ class Runs:
         self._isolation.keep()
         self._keep_contents(fixturedef)
         if self.plan.leaks:
-            self._leaks = _leaks_snapshot()
+            self._leaks = self._leaks_snapshot()
+
+    def _leaks_snapshot(self) -> Any:
+        from .._stalls import leaks as _leaks
+
+        if _leaks.tracking():
+            self._stack.callback(_leaks.stop)
+        return _leaks.snapshot()
 
     def _keep_contents(self, fixturedef: Any) -> None:
         """Keep what the arrays of a fixture hold once its own work is done; not if that does not end."""
@@ -213,7 +220,7 @@ class Runs:
         spec = "parallel" if block is None else block.spec
         self.last.streams = item.stash[STREAMS] = Streams(spec, self.count, self.plan.seed)
         if self.plan.leaks:
-            self._leaks = _leaks_snapshot()
+            self._leaks = self._leaks_snapshot()
 
     def _restart_timer(self) -> None:
         settings = self.item.stash.get(TIMER, None)
@@ -365,9 +372,3 @@ def _refusal(block: Schedule) -> str:
 
 def _nothing() -> str:
     return ""
-
-
-def _leaks_snapshot() -> Any:
-    from .._stalls import leaks as _leaks
-
-    return _leaks.snapshot()

@@ -9,6 +9,7 @@ exit code is then 66 where it would be 0.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import sys
 import threading
@@ -38,23 +39,26 @@ class Snapshot(NamedTuple):
     work: frozenset[tuple[str, str]]
 
 
-def tracking() -> None:
-    """Note from now on what is made, and where. Calling again does nothing."""
+def tracking() -> bool:
+    """Note from now on what is made, and where; return False if that was so already."""
     global _handle
     with _lock:
-        if not _handle:
-            _native.positions(1)
-            _handle = int(_native.leaks_start())
+        if _handle:
+            return False
+        _native.positions(1)
+        _handle = int(_native.leaks_start())
+        return True
 
 
 def stop() -> None:
     """Undo `tracking` and forget."""
     global _handle
     with _lock:
-        if _handle:
-            _native.leaks_stop(_handle)
+        handle, _handle = _handle, 0
+        if handle:
+            with contextlib.suppress(HalError):  # of a backend that was replaced meanwhile
+                _native.leaks_stop(handle)
             _native.positions(-1)
-            _handle = 0
 
 
 def snapshot() -> Snapshot:
