@@ -14,6 +14,7 @@ marker asks for it.
 - ``--stream-strict``: also tests with functions of which it is not known what they touch.
 - ``--stream-leaks``: fail tests that leave streams, events, memory or work.
 - ``--stream-report=sarif:FILE``: write what was found as SARIF, ``json:FILE``, or ``github`` annotations.
+- ``--stream-fix=diff``: print the lines that would order what was found as one patch.
 - ``--stream-torch``: let tests of the real torch use ``'cuda'`` without a GPU, all tests of the session.
 
 The ini keys have the same names with underscores, and ``@pytest.mark.streams``
@@ -75,10 +76,13 @@ _GROUP = """schedules and checks of stream programs (halstream), for example
   pytest --stream-schedules=50 test_x.py           run each test in 50 orders
   pytest test_x.py::test_y --stream-replay=TOKEN   repeat a failure
   pytest --stream-sanitize --stream-report=sarif:out.sarif
+  pytest --stream-sanitize --stream-fix=diff       print the missing waits as a patch
 """
 _REPORT = (
-    "write what the other options find as sarif:FILE, json:FILE or github:FILE, without :FILE to stdout; repeatable"
+    "write what the other options find as sarif:FILE, json:FILE, github:FILE or, its fixes, as diff:FILE; "
+    "without :FILE to stdout; repeatable"
 )
+_FIX = "diff: print the lines that would order what is found as one patch, as --stream-report=diff does"
 #: Seconds that functions on streams may take after the end of a test.
 _MOMENT = 0.05
 _wait = threading.Event()
@@ -103,6 +107,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
     group.addoption("--stream-report", metavar="FORMAT:FILE", action="append", default=None, help=_REPORT)
     parser.addini("stream_report", _REPORT, type="linelist", default=[])
+    group.addoption("--stream-fix", choices=("diff",), default=None, help=_FIX)
     group.addoption("--stream-torch", dest="stream_torch", action="store_true", default=None, help=_TORCH)
     parser.addini("stream_torch", _TORCH, type="bool", default=False)
 
@@ -138,7 +143,9 @@ def pytest_configure(config: pytest.Config) -> None:
         if value not in ("", False):
             given[name] = _number(value, source) if name in NUMBERS else value
     config.stash[PLAN] = plan_of(given, Plan()) if given else Plan()
-    wanted = config.getoption("stream_report") or config.getini("stream_report")
+    wanted = list(config.getoption("stream_report") or config.getini("stream_report"))
+    if config.getoption("stream_fix"):
+        wanted.append(config.getoption("stream_fix"))
     if wanted:
         # Where nobody asks for reports nothing is loaded for them.
         from ._checks.formats import target

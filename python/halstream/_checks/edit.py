@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import linecache
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from . import source as _source
 from .remedy import Remedy
 
-__all__ = ["Edit", "apply", "edit", "edits"]
+__all__ = ["Edit", "apply", "edit", "edits", "lines_of"]
 
 
 class Edit(NamedTuple):
@@ -44,11 +45,16 @@ def edits(remedy: Remedy) -> list[Edit]:
     return [] if None in found else [one for one in found if one is not None]
 
 
+def lines_of(source: str) -> list[str]:
+    """Return the lines of a source with their ends, as Python counts them."""
+    return io.StringIO(source, newline="").readlines()
+
+
 def apply(source: str, edits: Iterable[Edit]) -> str:
     """Return a file's source with changes of it; equal ones are made once."""
-    lines = source.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
+    lines = lines_of(source)
     for one in sorted(set(edits), key=lambda one: -one.line):
+        if one.line > len(lines) > 0 and not lines[-1].endswith(("\n", "\r")):
+            lines[-1] += "\n"
         lines.insert(one.line - 1, one.text)
     return "".join(lines)

@@ -1,4 +1,4 @@
-"""Files with what the tools found: SARIF 2.1.0, JSON, and annotations of GitHub's workflows."""
+"""Files with what the tools found: SARIF 2.1.0, JSON, annotations of GitHub's workflows, patches."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import __version__
 from .._errors import InvalidValueError
+from .patch import unified
 from .results import CALLER, RULES, Place, Result
 
 __all__ = ["FORMATS", "Target", "target", "write"]
@@ -185,4 +186,9 @@ def _escaped(text: str, more: str = "") -> str:
 
 
 #: Writers by the names of their formats.
-FORMATS: dict[str, Callable[[Sequence[Result], str], str]] = {"sarif": _sarif, "json": _json, "github": _github}
+FORMATS: dict[str, Callable[[Sequence[Result], str], str]] = {
+    "sarif": _sarif,
+    "json": _json,
+    "github": _github,
+    "diff": unified,
+}

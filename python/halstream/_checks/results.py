@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypedDict
 
 from .._sites import Frame
+from .edit import edits
 from .finding import Access, Finding
 from .remedy import remedy
 from .report import described, reason
 
-__all__ = ["CALLER", "RULES", "Fix", "Place", "Result", "Rule", "failing_schedule", "left", "of_finding"]
+__all__ = ["CALLER", "RULES", "Change", "Fix", "Place", "Result", "Rule", "failing_schedule", "left", "of_finding"]
 
 #: What is said of the calls that led to an access, and how many of them are given.
 CALLER = "called from here"
@@ -57,6 +58,14 @@ class Fix(TypedDict):
     line: int
 
 
+class Change(TypedDict):
+    """Lines that go into a file in front of one of its lines."""
+
+    file: str
+    line: int
+    text: str
+
+
 class Result(TypedDict):
     """One result."""
 
@@ -67,6 +76,7 @@ class Result(TypedDict):
     place: Place | None
     others: list[Place]  #: what else takes part, and the calls that led there
     fix: Fix | None
+    changes: list[Change]  #: that the fix makes
     count: int
     test: str
     token: str  #: of a schedule
@@ -88,6 +98,7 @@ def of_finding(finding: Finding, test: str = "") -> Result:
         "fix": {
             "code": found.line, "where": found.where, "file": at.file if at else "", "line": at.line if at else 0,
         } if found.line else None,
+        "changes": [{"file": one.file, "line": one.line, "text": one.text} for one in edits(found)],
         "count": finding.pairs,
         "test": test,
         "token": "",
@@ -101,7 +112,7 @@ def left(line: str, place: Frame | None, test: str = "") -> Result:
         where = {"file": place.file, "line": place.line, "function": place.function, "text": "made here"}
     return {
         "rule": "leak", "level": "error", "title": line, "text": line, "place": where, "others": [], "fix": None,
-        "count": 1, "test": test, "token": "",
+        "changes": [], "count": 1, "test": test, "token": "",
     }  # fmt: skip
 
 
@@ -112,7 +123,7 @@ def failing_schedule(title: str, text: str, place: Frame | None, test: str, toke
         where = {"file": place.file, "line": place.line, "function": place.function, "text": title}
     return {
         "rule": "schedule", "level": "error", "title": title, "text": text, "place": where, "others": [], "fix": None,
-        "count": 1, "test": test, "token": token,
+        "changes": [], "count": 1, "test": test, "token": token,
     }  # fmt: skip
 
 

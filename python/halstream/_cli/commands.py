@@ -192,7 +192,14 @@ def run(
     stalls: Stalls = True,
     report: Annotated[
         list[str] | None,
-        typer.Option(metavar="FORMAT:FILE", help="Write what is found as sarif, json or github; may be repeated."),
+        typer.Option(
+            metavar="FORMAT:FILE",
+            help="Write what is found as sarif, json or github, its fixes as diff; may be repeated.",
+        ),
+    ] = None,
+    fix: Annotated[
+        str | None,
+        typer.Option(metavar="diff", help="With --sanitize: print the lines that would order it as one patch."),
     ] = None,
     leaks: Annotated[
         bool, typer.Option("--leaks", help="Say at the end what SCRIPT made and did not give up (not with N).")
@@ -213,7 +220,11 @@ def run(
         fail("--strict is for --sanitize: give both")
     if sanitize:
         _readable_suppressions()
-    targets = _targets(report or ())
+    if fix not in (None, "diff"):
+        fail(f"--fix is {fix!r}; give diff")
+    if fix and not sanitize:
+        fail("--fix is for --sanitize: give both")
+    targets = _targets([*(report or ()), *([fix] if fix else [])])
     results: list[Result] | None = [] if targets else None
     rest = list(args or ())
     if not stalls:
