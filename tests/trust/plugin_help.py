@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import shlex
 from textwrap import dedent
 
+import halstream
 import numpy  # noqa: F401 - a process can load it once only, and runs in this process forget what they loaded
 import pytest
+
+# For the same reason: a part of halstream that is loaded again does not know the objects of the first one.
+for _name in ("_checks", "_core", "_kernel", "_memory", "_schedules", "_stalls", "_traces"):
+    for _part in pkgutil.iter_modules([f"{halstream.__path__[0]}/{_name}"], f"halstream.{_name}."):
+        importlib.import_module(_part.name)
 
 #: Functions for tests: one with a race, one without.
 RACE = """
