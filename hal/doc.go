@@ -277,6 +277,11 @@
 //   - W2: A wait that something could still end is never ended. While a thread
 //     of the process that runs no code of the program's language may act, a
 //     warning names it.
+//   - W3: While work is pending that nothing moves, the same holds for what the
+//     program's main thread waits for outside the runtime: a lock, a queue, a future, the
+//     end of a thread, an event loop, or a loop that only asks whether work is done.
+//   - W4: A native function that waits without a limit, for a lock of the process or for a
+//     signal, waits for others. Any other one may take as long as it wants.
 //
 // # Process
 //

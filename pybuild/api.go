@@ -53,7 +53,7 @@ func begin(who C.int64_t) apiCall {
 	if slot != 0 {
 		c.t = thread(slot)
 	} else {
-		c.t = register(holds)
+		c.t = register()
 	}
 	if atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.halstream_late))) != 0 {
 		c.closeLate()
@@ -73,7 +73,7 @@ func (c apiCall) closeLate() {
 }
 
 //export halstreamRegister
-func halstreamRegister(who C.int64_t) { register(who&C.WHO_HOLDS != 0) }
+func halstreamRegister(C.int64_t) { register() }
 
 // codes are the numbers of halstream.h for the kinds of errors.
 var codes = map[driver.Kind]C.int{

@@ -1,6 +1,7 @@
 package pybuild
 
 // #include "caller.h"
+// #include "stall.h"
 import "C"
 
 import (
@@ -115,6 +116,7 @@ func adopt(r *hal.Runtime) {
 	useStatus(r)
 	usePressure(r)
 	useForAPI(r)
+	watch(r)
 }
 
 // Backend returns the name of the backend in use.
@@ -230,6 +232,7 @@ func Shutdown(limit int64) (left int64, err error) {
 		}
 	}
 	left = int64(rt.Pending())
+	unlocked(func() { C.halstream_stall_end() }) // a look that has begun needs Python's lock
 	over.Store(true)
 	C.halstream_end()
 	rt.Funcs.Close()

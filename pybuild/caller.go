@@ -91,12 +91,12 @@ func caller() *hal.Thread {
 	if slot := C.halstream_caller.slot; slot != 0 {
 		return thread(int32(slot))
 	}
-	return register(true)
+	return register()
 }
 
 // register makes a token for a thread that calls for the first time, and takes back
-// those of threads that ended. known says that it is one of Python's threads.
-func register(known bool) *hal.Thread {
+// those of threads that ended.
+func register() *hal.Thread {
 	var ended []*hal.Thread
 	threads.mu.Lock()
 	for {
@@ -110,7 +110,7 @@ func register(known bool) *hal.Thread {
 		threads.chunks[slot>>10].Load()[slot&(1<<10-1)].Store(nil)
 		threads.free = append(threads.free, slot)
 	}
-	t := enlistLocked(known)
+	t := enlistLocked()
 	threads.mu.Unlock()
 	// Their streams are closed by a thread that is known, so that it need not
 	// hold Python's lock meanwhile.
@@ -131,7 +131,7 @@ func register(known bool) *hal.Thread {
 }
 
 // enlistLocked gives the calling thread a slot. The caller holds the table's lock.
-func enlistLocked(known bool) *hal.Thread {
+func enlistLocked() *hal.Thread {
 	t := hal.NewThread()
 	t.WaitsItself, t.Bound = true, true
 	var slot int32
@@ -150,7 +150,7 @@ func enlistLocked(known bool) *hal.Thread {
 	}
 	threads.chunks[slot>>10].Load()[slot&(1<<10-1)].Store(t)
 	C.halstream_keep(C.int32_t(slot))
-	keepTid(slot, t, known)
+	keepTid(slot, t)
 	return t
 }
 

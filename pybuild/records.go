@@ -210,8 +210,9 @@ type threadRecord struct {
 
 // stateRecord is whether anything can happen without another call.
 type stateRecord struct {
-	Quiet   bool `json:"quiet"`   // no operation runs, and none can start
-	Waiting int  `json:"waiting"` // functions that no thread has taken yet
+	Quiet   bool   `json:"quiet"`   // no operation runs but functions, and none can start
+	Mark    uint64 `json:"mark"`    // the same as long as the same work is pending
+	Waiting int    `json:"waiting"` // functions that no thread has taken yet
 }
 
 // waitRecord is a wait of a host thread that has no limit.
@@ -228,7 +229,7 @@ type busyRecord struct {
 	Pending uint64        `json:"pending"` // operations
 	Head    string        `json:"head"`    // the first operation in words
 	Need    int           `json:"need"`
-	Number  uint64        `json:"number"` // of the gate, the event or the function
+	Number  uint64        `json:"number"` // of the gate, the event, the function or the thread that runs it
 	Site    uint32        `json:"site"`   // of the call that enqueued it, 0 where it is not known
 	On      []placeRecord `json:"on"`
 }

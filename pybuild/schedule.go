@@ -2,6 +2,7 @@ package pybuild
 
 /*
 #include "caller.h"
+#include "stall.h"
 
 static uint32_t self_slot(void) { return (uint32_t)halstream_self.slot; }
 static int32_t self_tid(void) { return halstream_self.tid; }
@@ -30,21 +31,19 @@ var tids struct {
 	sync.Mutex
 	of     map[*hal.Thread]int32
 	bySlot map[uint32]*hal.Thread
-	// foreign are those of them that are none of Python's.
-	foreign map[*hal.Thread]bool
+	// handle is what pthread_self returns on them.
+	handle map[*hal.Thread]uint64
 }
 
-// keepTid adds the calling thread to tids; known says that it is one of Python's.
-func keepTid(slot int32, t *hal.Thread, known bool) {
+// keepTid adds the calling thread to tids.
+func keepTid(slot int32, t *hal.Thread) {
 	tids.Lock()
 	defer tids.Unlock()
 	if tids.of == nil {
 		tids.of, tids.bySlot = map[*hal.Thread]int32{}, map[uint32]*hal.Thread{}
-		tids.foreign = map[*hal.Thread]bool{}
+		tids.handle = map[*hal.Thread]uint64{}
 	}
-	if !known {
-		tids.foreign[t] = true
-	}
+	tids.handle[t] = uint64(C.halstream_ident())
 	tids.of[t] = int32(C.self_tid())
 	tids.bySlot[uint32(slot)] = t
 }
@@ -54,7 +53,7 @@ func dropTid(slot int32, t *hal.Thread) {
 	defer tids.Unlock()
 	delete(tids.of, t)
 	delete(tids.bySlot, uint32(slot))
-	delete(tids.foreign, t)
+	delete(tids.handle, t)
 }
 
 // reaping is the slot of the thread that closes an object whose owner was garbage

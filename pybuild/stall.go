@@ -46,8 +46,10 @@ func StallHook(object uint64) (zero int64, err error) {
 	return 0, nil
 }
 
-// StallAsked returns the token of the function that the hook is asked about, or 0 if it
-// is asked about the wait of its own thread. About a function it returns 1 if that
+// StallAsked returns the token of the function that the hook is asked about, 0 if it
+// is asked about the wait of its own thread, -1 if it is asked on a thread of the
+// extension whether the main thread can go on, and -2 on the main thread, after
+// StallInterrupt. About a function it returns 1 if that
 // waits for another thread, 2 if only threads that wait for the function could help.
 func StallAsked() int64 { return int64(C.halstream_stall_asked()) }
 
@@ -57,8 +59,8 @@ func StallState() (state string, err error) {
 	if rt == nil {
 		return encode(stateRecord{}), nil
 	}
-	quiet, _ := rt.Quiet()
-	return encode(stateRecord{quiet, rt.Funcs.Waiting()}), nil
+	quiet, mark := rt.Quiet()
+	return encode(stateRecord{quiet, mark, rt.Funcs.Waiting()}), nil
 }
 
 // StallWaits returns the waits of host threads that have no limit, but for those

@@ -20,8 +20,22 @@ int halstream_stall_ask(void);
  * STALL_NO. */
 int halstream_stall_ask_function(int64_t token);
 
-/* The token of the function that the calling thread asks about, 0 for its own wait. */
+/* The token of the function that the calling thread asks about, 0 for its own wait,
+ * or one of the two below. */
 int64_t halstream_stall_asked(void);
+enum { STALL_WATCHES = -1, STALL_DELIVERS = -2 };
+
+/* Asks on a thread of its own, as STALL_WATCHES, whether the main thread can go on;
+ * STALL_NO after halstream_stall_end. */
+int halstream_stall_watch(void);
+
+/* Asks on the main thread, as STALL_DELIVERS, as soon as it runs Python code or waits
+ * for a lock; what the hook raises is raised there. `thread` is its pthread_self. */
+void halstream_stall_interrupt(uint64_t thread);
+
+/* Waits until halstream_stall_watch is not at work, and ends it for good. Python's lock
+ * must not be held. */
+void halstream_stall_end(void);
 
 /* The calling thread as threading.get_ident() names it. */
 uint64_t halstream_ident(void);

@@ -5,32 +5,47 @@ import "C"
 
 import (
 	"encoding/json"
+	"slices"
+	"time"
 
 	"halstream/hal/driver"
 	"halstream/hal/stall"
 )
 
 // StallThreads returns the threads of the process that may do something by
-// themselves, have not called the runtime, are not its own, and are not among
-// those that handles names, a JSON list of what pthread_self returned: a list of
-// threadRecord.
+// themselves, are not the runtime's own, and are not among those that handles names,
+// a JSON list of what pthread_self returned: a list of threadRecord. A thread of a
+// library may have called the runtime before, and may again.
 func StallThreads(handles string) (list string, err error) {
 	defer guard(&err)
 	var named []uint64
 	if err := json.Unmarshal([]byte(handles), &named); err != nil {
 		return "", raise(driver.Errorf(driver.InvalidValue, "list threads", "%s", err))
 	}
+	found := []threadRecord{}
+	// Of these the stack pointer may be one of Go's, by which Acting does not find them.
 	calling := map[int]bool{}
 	tids.Lock()
 	for t, tid := range tids.of {
-		// Threads that are none of Python's may do anything without a call.
-		calling[int(tid)] = !tids.foreign[t]
+		calling[int(tid)] = slices.Contains(named, tids.handle[t])
 	}
 	tids.Unlock()
-	found := []threadRecord{}
 	known := func(id int) bool { return calling[id] || C.halstream_own_thread(C.int32_t(id)) != 0 }
-	for _, t := range stall.Acting(known, named) {
-		found = append(found, threadRecord{t.ID, t.Name, t.Timer})
+	acting := stall.Acting(known, named)
+	if len(acting) > 0 {
+		time.Sleep(time.Millisecond) // until a thread that the runtime has just started is known
+	}
+	for _, t := range acting {
+		if !known(t.ID) {
+			found = append(found, threadRecord{t.ID, t.Name, t.Timer})
+		}
 	}
 	return encode(found), nil
+}
+
+// StallNative returns what a thread waits for that cannot come by itself, by the
+// system's number of the thread; "" if it may go on.
+func StallNative(thread int64) (waits string, err error) {
+	defer guard(&err)
+	return stall.NeverEnds(int(thread)), nil
 }

@@ -13,6 +13,7 @@ const (
 	NeedFunction             // a function that was handed over ends
 	NeedReport               // a thread of the program takes a function and ends it
 	NeedValue                // a value in memory changes
+	NeedNative               // a native function that runs ends
 )
 
 // Place is the Seq-th operation of a stream, which is named by its device and
@@ -33,7 +34,8 @@ type Busy struct {
 	Head string
 	Tag  Tag
 	Need Need
-	// Number is that of the gate, the event or the function.
+	// Number is that of the gate, the event or the function; of a native function,
+	// the system's number of the thread that runs it.
 	Number uint64
 	// On are the places that it waits for; of an event, that of its latest record
 	// while that is pending.

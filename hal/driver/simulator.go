@@ -29,7 +29,7 @@ type Simulator interface {
 	// Quiet reports whether no stream can move unless the program does something:
 	// none is ready, no engine works and no limit of a wait runs. Functions that
 	// were handed over are the program's. Two calls that return the same mark had
-	// the same work pending at the same places.
+	// the same work pending at the same places; it is 0 only where none is pending.
 	Quiet() (quiet bool, mark uint64)
 	// Busy returns all streams with pending work.
 	Busy() []Busy

@@ -43,12 +43,15 @@ static uint64_t hs_test_function(int which)
 import "C"
 
 import (
+	"runtime"
+	"strconv"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // calls is what native functions did with one argument, in pinned memory.
@@ -78,6 +81,25 @@ func (c calls) function(name string) *hal.NativeFunc {
 }
 
 var nativeFuncCases = []testCase{
+	{"W4_a_native_function_that_runs_is_listed_with_its_thread", Memory, func(k *Kit) {
+		if !k.RT.ReportsWaits() {
+			return
+		}
+		s := k.Stream(ordinary)
+		door := k.Block(s)
+		k.Entered(door)
+		busy := k.RT.Busy()
+		require.Len(k, busy, 1)
+		require.Equal(k, driver.NeedNative, busy[0].Need)
+		if runtime.GOOS == "linux" {
+			require.FileExists(k, "/proc/self/task/"+strconv.FormatUint(busy[0].Number, 10)+"/syscall")
+		}
+		quiet, _ := k.RT.Quiet()
+		require.True(k, quiet, "whether the function may go on is not for the device to say")
+		door.Open()
+		k.Sync(s)
+		require.Empty(k, k.RT.Busy())
+	}},
 	{"C2_the_error_of_a_native_function_is_its_streams_once", Memory, func(k *Kit) {
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		bad, good := k.calls(7), k.calls(0)

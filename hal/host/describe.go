@@ -149,6 +149,9 @@ func title(w work) string {
 		if w.Call != nil {
 			return w.Call.Title()
 		}
+		if name := symbol(w.Fn); name != "" {
+			return "a native function (" + name + ")"
+		}
 		return "a native function"
 	}
 	return "a delay"

@@ -48,6 +48,9 @@ func (s *Stream) need() driver.Need {
 		case opReport:
 			return driver.NeedReport
 		}
+		if w, ok := o.ref.(*nativeWork); ok && w.thread.Load() != 0 {
+			return driver.NeedNative
+		}
 		return driver.NeedNothing
 	case sched.Stalled:
 	default:
@@ -97,6 +100,8 @@ func (s *Stream) busy() driver.Busy {
 		}
 	case driver.NeedFunction, driver.NeedReport:
 		b.Number = o.arg
+	case driver.NeedNative:
+		b.Number = uint64(o.ref.(*nativeWork).thread.Load())
 	case driver.NeedStream:
 		if ev, ok := o.ref.(*Event); ok {
 			b.Number = ev.opts.ID

@@ -27,13 +27,32 @@ static void hs_fill(uint64_t dst, uint64_t count, uint32_t value, int size) {
 	}
 }
 
-static void hs_native(uint64_t fn, uint64_t arg) { ((void (*)(void *))(uintptr_t)fn)((void *)(uintptr_t)arg); }
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+static int64_t hs_thread(void) {
+	static _Thread_local int64_t number; // a thread of Go's does not survive a fork
+	if (number == 0) number = syscall(SYS_gettid);
+	return number;
+}
+#else
+static int64_t hs_thread(void) { return 0; }
+#endif
+
+static void hs_native(uint64_t fn, uint64_t arg, int64_t *thread) {
+	__atomic_store_n(thread, hs_thread(), __ATOMIC_RELEASE);
+	((void (*)(void *))(uintptr_t)fn)((void *)(uintptr_t)arg);
+	__atomic_store_n(thread, 0, __ATOMIC_RELEASE);
+}
 
 static void hs_free(uint64_t p) { free((void *)(uintptr_t)p); }
 */
 import "C"
 
 import (
+	"sync/atomic"
+	"unsafe"
+
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 )
@@ -95,6 +114,9 @@ func (w *fillWork) short() bool { return w.Count*uint64(w.Size) <= inlineMost }
 type nativeWork struct {
 	driver.Native
 	stream *Stream
+	// thread is the system's number of the thread that runs it; 0 while none does, and
+	// where the system has no such number.
+	thread atomic.Int64
 }
 
 func (w *nativeWork) run() bool {
@@ -102,7 +124,7 @@ func (w *nativeWork) run() bool {
 		w.Before()
 	}
 	if w.Call == nil {
-		C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg))
+		C.hs_native(C.uint64_t(w.Fn), C.uint64_t(w.Arg), (*C.int64_t)(unsafe.Pointer(&w.thread)))
 	} else if err := w.Call.Run(); err != nil {
 		w.stream.eng.Lock()
 		w.stream.fail(err) // before the operation counts as done
@@ -129,7 +151,7 @@ func (s *Stream) Fill(f driver.Fill) error {
 
 // Native implements driver.Stream.
 func (s *Stream) Native(n driver.Native) error {
-	return s.eng.submit(s, &op{kind: opWork, tag: n.Tag, ref: &nativeWork{n, s}})
+	return s.eng.submit(s, &op{kind: opWork, tag: n.Tag, ref: &nativeWork{Native: n, stream: s}})
 }
 
 // Last implements driver.Stream.

@@ -10,6 +10,7 @@ package stall
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -140,3 +141,24 @@ func takesNoSignals(dir string) bool {
 
 // standardSignals are numbers 1 to 31 but for KILL and STOP, which cannot be blocked.
 const standardSignals = (1<<31 - 1) &^ (1<<8 | 1<<18)
+
+// NeverEnds returns what the thread of this process with the system's number id waits
+// for if that cannot come by itself: "a lock" that only another thread can release, or
+// "a signal". It returns "" for a thread that may go on, such as one that computes,
+// sleeps or reads, and where the system does not tell what threads do.
+func NeverEnds(id int) string { return neverEnds("/proc/self/task", id) }
+
+func neverEnds(root string, id int) string {
+	call, err := os.ReadFile(filepath.Join(root, strconv.Itoa(id), "syscall"))
+	if err != nil {
+		return ""
+	}
+	t := task{call: strings.Fields(string(call))}
+	if _, forever := t.lockWait(); forever {
+		return "a lock"
+	}
+	if len(t.call) > 0 && slices.Contains(signalCalls, t.call[0]) {
+		return "a signal"
+	}
+	return ""
+}

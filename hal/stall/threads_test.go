@@ -60,3 +60,19 @@ func TestActing_knowsAThreadByItsHandle(t *testing.T) {
 	found := acting(root, func(int) bool { return false }, []uint64{0x3000, 0x100})
 	require.Equal(t, []Thread{{10, "worker", false}, {12, "worker", false}}, found)
 }
+
+func TestW4_a_thread_that_waits_for_a_lock_or_a_signal_never_goes_on_by_itself(t *testing.T) {
+	root := t.TempDir()
+	for id, c := range []struct{ syscall, want string }{
+		{futexCall + " 0x7f00 0x189 0x0 0x0 0x0 0xffffffff 0x7f 0x7f", "a lock"},
+		{futexCall + " 0x7f00 0x189 0x0 0x7fff 0x0 0xffffffff 0x7f 0x7f", ""}, // with a limit
+		{futexCall + " 0x7f00 0x109 0x0 0x0 0x0 0xffffffff 0x7f 0x7f", ""},    // another process may have it
+		{signalCalls[0] + " 0x0 0x0 0x0 0x0 0x0 0x0 0x7f 0x7f", "a signal"},
+		{"0 0x5 0x7f00 0x1 0x0 0x0 0x0 0x7f 0x7f", ""}, // it reads
+		{"running", ""},
+	} {
+		writeTask(t, root, id, c.syscall+"\n", "0")
+		require.Equal(t, c.want, neverEnds(root, id), c.syscall)
+	}
+	require.Empty(t, neverEnds(root, 99), "it has ended")
+}

@@ -266,7 +266,8 @@ class ThreadRecord(TypedDict):
 class StateRecord(TypedDict):
     """Whether anything can happen without another call."""
 
-    quiet: bool  #: no operation runs, and none can start
+    quiet: bool  #: no operation runs but functions, and none can start
+    mark: int  #: the same as long as the same work is pending
     waiting: int  #: functions that no thread has taken yet
 
 
@@ -286,7 +287,7 @@ class BusyRecord(TypedDict):
     pending: int  #: operations
     head: str  #: the first operation in words
     need: int
-    number: int  #: of the gate, the event or the function
+    number: int  #: of the gate, the event, the function or the thread that runs it
     site: int  #: of the call that enqueued it, 0 where it is not known
     on: list[PlaceRecord]
 

@@ -21,6 +21,7 @@ from halstream.torch import cuda
 
 from . import _slow_acl as ascend
 from . import _slow_functions as functions
+from . import _slow_host as host
 from ._slow_help import SECONDS, after
 
 __all__ = ["SLOW"]
@@ -111,4 +112,5 @@ SLOW: dict[str, Callable[[], None]] = {
     },
     **functions.SLOW,
     **ascend.SLOW,
+    **host.SLOW,
 }  # fmt: skip

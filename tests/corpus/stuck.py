@@ -14,10 +14,12 @@ from halstream.torch import cuda
 
 from . import _stuck_acl as ascend
 from . import _stuck_functions as functions
+from . import _stuck_host as host
+from . import _stuck_mixed as mixed
 from ._host import LIMIT
 from ._stuck_help import Stuck, hold, later, release
 
-__all__ = ["STUCK", "Stuck", "release"]
+__all__ = ["STUCK", "WATCHED", "Stuck", "release"]
 
 
 def closed_gate() -> None:
@@ -89,4 +91,8 @@ STUCK: tuple[Stuck, ...] = (
     Stuck("second_host_thread", second_host_thread, ("waits for stream", "gate", "closed")),
     *functions.STUCK,
     *ascend.STUCK,
+    *mixed.STUCK,
 )
+
+#: Programs that do not wait in the runtime, or whose function never comes back: another thread looks at them.
+WATCHED: tuple[Stuck, ...] = (*host.WATCHED, *mixed.WATCHED)

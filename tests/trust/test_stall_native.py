@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -44,6 +45,53 @@ def sleeper(seconds):
     (number,) = set(os.listdir("/proc/self/task")) - before
     return number
 """
+
+
+# A thread of a library that calls Python, sleeps without Python, and calls it again.
+LIBRARY = """
+import ctypes, os, subprocess
+with open("library.c", "w") as source:
+    source.write('''
+    #include <pthread.h>
+    #include <unistd.h>
+    typedef void call(void);
+    static call *first, *last;
+    static void *run(void *unused) { first(); usleep(1400000); last(); return unused; }
+    void begin(call *f, call *l) { pthread_t t; first = f; last = l; pthread_create(&t, 0, run, 0); }
+    ''')
+subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-o", "library.so", "library.c"], check=True)
+library = ctypes.CDLL(os.path.abspath("library.so"))
+kind = ctypes.CFUNCTYPE(None)
+
+def begin(first, last):
+    kept = kind(first), kind(last)
+    library.begin(*kept)
+    return kept
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("wait", ["s.synchronize()", "done.wait()"])
+def test_W2_a_thread_of_a_library_that_has_enqueued_work_before(child: Child, wait: str) -> None:
+    done = child(
+        LIBRARY
+        + f"""
+import threading
+import halstream as hs
+s, called, done = hs.Stream(), threading.Event(), threading.Event()
+gate = hs.testing.Gate(s)
+s.call(done.set)
+def first():
+    s.nop()  # from here on the runtime knows the thread
+    called.set()
+kept = begin(first, gate.open)
+called.wait()
+{wait}
+print("done")
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done\n"
 
 
 def test_W2_a_timer_of_the_c_library_still_ends_a_wait(child: Child) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from .. import _native, _sites
 from .._records import ThreadRecord, decode, encode
 from .blocked import HOOKS
 
-__all__ = ["belongs_to_tool", "idle_thread_exists", "native_threads", "signal_may_come"]
+__all__ = ["belongs_to_tool", "idle_thread_exists", "native_threads", "signal_may_come", "waits_for_ever"]
 
 # Packages whose threads and handlers watch a program and have no part in it. All
 # others may be the program's own, also where they are installed.
@@ -87,7 +88,7 @@ def native_threads(frames: Iterable[int]) -> list[str]:
     A library may have started them, and one that has run no Python yet may do so
     at any time.
     """
-    known = {thread.native_id for thread in _threads().values()}
+    known = {thread.native_id for thread in _threads().values()} | {threading.get_native_id()}
     # The watchdog of faulthandler waits for its time and then ends the process.
     watchdogs = int("faulthandler" in sys.modules)
     found = []
@@ -102,11 +103,16 @@ def native_threads(frames: Iterable[int]) -> list[str]:
     return found
 
 
-def signal_may_come() -> bool:
-    """Return True if the program has a handler for a signal that may come by itself."""
-    for number in signal.valid_signals() - _ENDS:
+def signal_may_come(*, ends: bool = False) -> bool:
+    """Return True if the program has a handler for a signal that may come by itself.
+
+    Handlers for signals that ask the program to end count with `ends`.
+    """
+    for number in signal.valid_signals() - (set() if ends else _ENDS):
         handler = signal.getsignal(number)
-        if not callable(handler):
+        while isinstance(handler, functools.partial):
+            handler = handler.func
+        if not callable(handler) or handler is signal.default_int_handler:
             continue
         code = getattr(handler, "__code__", None)
         if code is not None and (_of_tool(code) or _sites.is_library(code.co_filename)):
@@ -115,6 +121,15 @@ def signal_may_come() -> bool:
         if timer is None or signal.getitimer(timer)[0] > 0:
             return True
     return False
+
+
+def waits_for_ever(thread: int) -> str:
+    """Return what a native thread waits for that cannot come by itself, "" if it may go on.
+
+    `thread` is the system's number of it. It may go on unless the system says that it
+    waits for a lock of this process without a limit, or for a signal.
+    """
+    return str(_native.stall_native(thread))
 
 
 def _threads() -> dict[int, threading.Thread]:

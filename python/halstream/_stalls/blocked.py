@@ -15,6 +15,7 @@ import inspect
 import os
 import queue
 import re
+import selectors
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,12 +24,12 @@ from typing import Any, NamedTuple
 
 from .. import _sites
 
-__all__ = ["HOOKS", "Block", "blocked", "calling", "thread_name"]
+__all__ = ["HOOKS", "UNKNOWN", "Block", "attribute", "blocked", "calling", "thread_name"]
 
 _LOCK: Any = type(threading.Lock())
 _RLOCK: Any = type(threading.RLock())
 _SIMPLE: Any = queue.SimpleQueue
-_UNKNOWN: Any = object()
+UNKNOWN: Any = object()
 
 # Operations between a method and its call that change nothing about who is called.
 _PLAIN = frozenset({"PRECALL", "PUSH_NULL", "CACHE", "KW_NAMES", "NOP", "RESUME", "COPY", "SWAP"})
@@ -44,6 +45,8 @@ class Block(NamedTuple):
     what: str  #: for "it ...", such as 'waits in Event.wait()'
     owner: int = 0  #: the one thread that can end it; 0: any other thread can
     idle: bool = False  #: it is an idle worker thread that waits for work
+    lock: bool = False  #: it waits for a lock
+    loop: Any = None  #: the event loop of `asyncio` that waits
 
 
 def blocked(frame: FrameType, ident: int) -> Block | None:
@@ -64,6 +67,8 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
         if limit is None or (limit < 0 and names.get("block") is True):
             return _end_of(names.get("self"))
         return None
+    if code.co_name == "select" and code.co_filename == selectors.__file__:
+        return _event_loop(frame)
     if code is _SHUTDOWN:
         return Block("waits at the end of the program for its threads", idle=True)
     if code is _pool_worker():
@@ -105,6 +110,23 @@ def _condition(frame: FrameType, names: Mapping[str, Any]) -> Block | None:
     return Block(f"waits in {type(waits).__name__}.{inner.f_code.co_name}()")
 
 
+def _event_loop(frame: FrameType) -> Block | None:
+    """Return the wait of an event loop that only another thread can wake."""
+    outer = frame.f_back
+    loop = None if outer is None or outer.f_code.co_name != "_run_once" else outer.f_locals.get("self")
+    limit = frame.f_locals.get("timeout")
+    if limit not in (None, -1) or loop is None or getattr(loop, "_selector", None) is not frame.f_locals["self"]:
+        return None
+    # The last are how many of its own files it listens to: others may have news from outside.
+    if loop._ready or loop._scheduled or len(loop._selector.get_map()) != getattr(loop, "_internal_fds", -1):
+        return None
+    if getattr(loop, "_signal_handlers", None):
+        return None
+    stacks = [task.get_stack(limit=1) for task in sys.modules["asyncio"].all_tasks(loop)]
+    places = [_sites.frame_line(stack[0]) for stack in stacks if stack]
+    return Block("waits in an event loop" + (f" (a task is at {places[0]})" if places else ""), loop=loop)
+
+
 def _end_of(thread: Any) -> Block | None:
     if not isinstance(thread, threading.Thread) or not thread.ident:
         return None
@@ -114,12 +136,14 @@ def _end_of(thread: Any) -> Block | None:
 def _lock(lock: Any, ident: int) -> Block | None:
     """Return the wait for a lock or a simple queue, if it is one that is taken, or empty."""
     if type(lock) is _LOCK:
-        return Block("waits for a lock that is taken") if lock.locked() else None
+        return Block("waits for a lock that is taken", lock=True) if lock.locked() else None
     if type(lock) is _RLOCK:
         owner = re.search(r"^<locked .* owner=(\d+)", repr(lock))
         if owner is None or int(owner[1]) in (0, ident):
             return None
-        return Block(f"waits for a lock that {thread_name(int(owner[1]))} holds", int(owner[1]))
+        if int(owner[1]) not in sys._current_frames():
+            return Block("waits for a lock that a thread took which has ended", lock=True)
+        return Block(f"waits for a lock that {thread_name(int(owner[1]))} holds", int(owner[1]), lock=True)
     if isinstance(lock, _SIMPLE):
         return Block("waits in SimpleQueue.get()") if lock.empty() else None
     return None
@@ -159,11 +183,11 @@ def _taken(frame: FrameType) -> Any:
     steps = _steps(frame.f_code)
     at = next((n for n, i in enumerate(steps) if i.offset == frame.f_lasti), -1)
     if at < 0:
-        return _UNKNOWN
+        return UNKNOWN
     if steps[at].opname in _ENTERS:
         return _value(steps, at - 1, frame)[0]
     if steps[at].opname not in _CALLS:
-        return _UNKNOWN
+        return UNKNOWN
     left = steps[at].arg or 0
     at -= 1
     while at >= 0:
@@ -175,7 +199,7 @@ def _taken(frame: FrameType) -> Any:
             break
         at -= 1
     if at < 0 or left:
-        return _UNKNOWN  # it is called with something else
+        return UNKNOWN  # it is called with something else
     if steps[at].opname == "LOAD_SPECIAL":  # CPython 3.14 looks up __exit__ and __enter__, then calls the latter
         while at >= 0 and steps[at].opname in _PLAIN | {"LOAD_SPECIAL"}:
             at -= 1
@@ -187,7 +211,7 @@ def _taken(frame: FrameType) -> Any:
     method = _value(steps, at, frame)[0]
     if isinstance(method, BuiltinMethodType) and _called(type(method.__self__), method.__name__):
         return method.__self__
-    return _UNKNOWN
+    return UNKNOWN
 
 
 def _called(kind: type, method: str) -> bool:
@@ -206,7 +230,7 @@ def _value(steps: Sequence[_Step], at: int, frame: FrameType) -> tuple[Any, int]
     while at >= 0 and steps[at].opname in _PLAIN:
         at -= 1
     if at < 0:
-        return _UNKNOWN, at
+        return UNKNOWN, at
     name, value = steps[at].opname, steps[at].argval
     if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
         return value, at - 1
@@ -218,23 +242,23 @@ def _value(steps: Sequence[_Step], at: int, frame: FrameType) -> tuple[Any, int]
                 return owner[key], at
             except LookupError:
                 pass
-        return _UNKNOWN, at
+        return UNKNOWN, at
     if name in ("LOAD_ATTR", "LOAD_METHOD"):
         owner, at = _value(steps, at - 1, frame)
-        return _attribute(owner, value), at
+        return attribute(owner, value), at
     if not isinstance(value, str) or not name.startswith("LOAD_"):
-        return _UNKNOWN, at
+        return UNKNOWN, at
     spaces = [frame.f_globals, vars(builtins)]
     if name != "LOAD_GLOBAL":
         spaces.insert(0, frame.f_locals)
-    return next((space[value] for space in spaces if value in space), _UNKNOWN), at - 1
+    return next((space[value] for space in spaces if value in space), UNKNOWN), at - 1
 
 
-def _attribute(owner: Any, name: str) -> Any:
+def attribute(owner: Any, name: str) -> Any:
     """Return an attribute; nothing of the program runs for it."""
-    found = inspect.getattr_static(owner, name, _UNKNOWN)
+    found = inspect.getattr_static(owner, name, UNKNOWN)
     if isinstance(found, MemberDescriptorType):  # a slot
-        return getattr(owner, name, _UNKNOWN)
+        return getattr(owner, name, UNKNOWN)
     return found
 
 

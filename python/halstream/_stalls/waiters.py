@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -13,10 +14,10 @@ from . import actors as _actors
 from . import blocked as _blocked
 from .blocked import Block
 
-__all__ = ["Node", "Picture", "Running", "take"]
+__all__ = ["Node", "Picture", "Running", "mark", "take"]
 
 # Needs of the operation at the head of a stream; the same numbers are in hal/driver/graph.go.
-NOTHING, GATE, EVENT, STREAM, ORDER, FUNCTION, REPORT, VALUE = range(8)
+NOTHING, GATE, EVENT, STREAM, ORDER, FUNCTION, REPORT, VALUE, NATIVE = range(9)
 
 #: A stream: its device and its number there.
 Name = tuple[int, int]
@@ -34,7 +35,7 @@ class Node(NamedTuple):
     pending: int
     head: str
     need: int
-    number: int  #: of the gate, the event or the function
+    number: int  #: of the gate, the event, the function or the thread that runs it
     site: int
     on: tuple[Name, ...]
 
@@ -57,10 +58,10 @@ class Running(NamedTuple):
 class Picture:
     """Who waits for whom; valid as long as the caller keeps Python's lock."""
 
-    def __init__(self, me: int) -> None:
+    def __init__(self, me: int, blocks: Mapping[int, Block] | None = None) -> None:
         self.me = me
         state: StateRecord = decode(_native.stall_state())
-        self.quiet = state["quiet"]
+        self.quiet, self.mark = state["quiet"], state["mark"]
         #: Functions that were handed over and that no thread has taken.
         self.waiting = state["waiting"]
         self.wait_records: list[WaitRecord] = decode(_native.stall_waits())
@@ -71,6 +72,11 @@ class Picture:
         frames.pop(me, None)  # with it the dictionary would hold itself
         self.frames = frames
         self.performed = _hostfunc.running()
+        #: What native functions that will never go on by themselves wait for, by thread.
+        self.native_waits: dict[int, str] = {}
+        for node in self.streams.values():
+            if node.need == NATIVE and (why := _actors.waits_for_ever(node.number)):
+                self.native_waits[node.number] = why
         self.calls: dict[int, int] = {}  #: token -> the thread that runs it
         self.reports: dict[int, int] = {}
         self.running: dict[int, Running] = {}
@@ -78,7 +84,10 @@ class Picture:
         #: Threads that may act by themselves: the name of each.
         self.actors: dict[int, str] = {}
         for ident, frame in frames.items():
-            self._classify(ident, frame)
+            if blocks and ident in blocks and ident not in self.waits:
+                self.blocks[ident] = blocks[ident]
+            else:
+                self._classify(ident, frame)
         #: True if a thread or a signal handler may do something that this picture does not show.
         self.others_may_act = bool(self.actors) or _actors.idle_thread_exists(frames, me) or _actors.signal_may_come()
         #: Threads that Python does not know, which may act: the name of each.
@@ -107,7 +116,10 @@ class Picture:
             self.actors[ident] = _blocked.thread_name(ident)
 
     def _moving(self) -> bool:
-        return any(node.need == NOTHING for node in self.streams.values()) or not self.quiet
+        return not self.quiet or any(
+            node.need == NOTHING or (node.need == NATIVE and node.number not in self.native_waits)
+            for node in self.streams.values()
+        )
 
     def hopeless(self, start: int, native: bool = False) -> set[Any]:
         """Return the threads (by number) and streams (by name) that can never go on.
@@ -130,9 +142,18 @@ class Picture:
         return {one["thread"] or (one["device"], one["stream"]) for one in stuck}
 
 
-def take(me: int) -> Picture:
-    """Return who waits for whom now; `me` is the calling thread."""
-    return Picture(me)
+def take(me: int, blocks: Mapping[int, Block] | None = None) -> Picture:
+    """Return who waits for whom now; `me` is the calling thread.
+
+    `blocks` says what threads wait for of which the caller has found that out.
+    """
+    return Picture(me, blocks)
+
+
+def mark() -> int:
+    """Return a number that is the same as long as the same work is pending and none moves, else -1."""
+    state: StateRecord = decode(_native.stall_state())
+    return state["mark"] if state["quiet"] else -1
 
 
 def function_waits(token: int, me: int) -> int:
