@@ -60,7 +60,8 @@ test-cuda-fake: build
 		protocols process property signatures trust docs/test_examples_cuda.py)
 
 # Round trips with the real torch, numba, cupy and paddle, which it installs into
-# build/interop. For example INTEROP=numba for one of them.
+# build/interop, and tests/torch with each supported torch. For example INTEROP=numba
+# for one of them, or INTEROP=torch-versions.
 interop: build
 	$(BIN)/python tools/interop.py $(INTEROP)
 
@@ -69,7 +70,7 @@ interop: build
 test-torch: build
 	$(BIN)/python tools/torch_env.py $(TORCH)
 
-# The module for the real torch as wheels in dist/, for machines without a compiler. For
+# The module for the real torch as wheels in dist/torch, for machines without a compiler. For
 # example TORCH=2.15.0 for one of the supported versions.
 torch-wheels: build
 	$(BIN)/python tools/torch_wheels.py $(TORCH)
