@@ -2,51 +2,89 @@ package hal
 
 import "halstream/hal/driver"
 
-// waitRule is what the end of a call that waits says to listeners: what the vendor's call
-// guarantees, which may be less than what the backend does.
-type waitRule uint8
+// CopyCall is the kind of call that a copy is made by. It decides when the call returns,
+// and what it orders for the host.
+type CopyCall uint8
 
 const (
-	// waitsForAll: the work on the stream is done, the operation of the call included.
-	waitsForAll waitRule = iota
-	// waitsForEarlier: what was enqueued before is done, and the source was read.
-	waitsForEarlier
-	// waitsForNothing: the call may return at once.
-	waitsForNothing
+	// EnqueuedCopy is [Stream.Copy]: where it waits, the host comes after the copy.
+	EnqueuedCopy CopyCall = iota
+	// BlockingCopy is CUDA's copy without the suffix Async. It always waits.
+	BlockingCopy
+	// AsyncCopy is CUDA's copy with that suffix. It waits as [Stream.Copy] does.
+	AsyncCopy
+	// StagedCopy is a copy of CANN's. It waits for every copy from or to pageable memory.
+	StagedCopy
+	copyCalls
+)
+
+// hostOrder is what a copy orders for the host, as listeners are notified of it: what the
+// vendor's call guarantees, which may be less than what the backend does.
+type hostOrder uint8
+
+const (
+	// ordersAll: where the call waits, the host comes after the work on the stream, the
+	// copy included.
+	ordersAll hostOrder = iota
+	// ordersEarlier: the host comes after what was enqueued before the copy, and may change the source.
+	ordersEarlier
+	// ordersSource: the host may change the source.
+	ordersSource
+	// ordersNothing: the call may return at once.
+	ordersNothing
 )
 
 // onHost reports whether the block is memory of the host; nil is pageable memory.
 func (b *Block) onHost() bool { return b == nil || b.dev == nil }
 
-// blockingRule returns what a copy between blocks guarantees to the host. Calls that are
-// not blocking guarantee all wherever they wait.
-func blockingRule(blocking bool, src, dst *Block) waitRule {
-	switch {
-	case !blocking || dst.onHost():
-		return waitsForAll
-	case src == nil:
-		return waitsForEarlier
-	case !src.onHost():
-		return waitsForNothing
+// waits reports whether a copy of a size between blocks returns only when it is done.
+func (c CopyCall) waits(src, dst *Block, size uint64) bool {
+	if c == BlockingCopy || dst == nil || src.onHost() && dst.onHost() {
+		return true
 	}
-	return waitsForAll
+	return src == nil && (c == StagedCopy || size > maxStaged)
 }
 
-// CopyBlocking is Copy as a call that blocks, and the caller waits for the result in any
-// case. What listeners learn is what the vendor guarantees:
+// orders returns what a copy between blocks orders for the host.
+func (c CopyCall) orders(src, dst *Block) hostOrder {
+	switch {
+	case c == EnqueuedCopy, c == StagedCopy, src.onHost() && dst.onHost():
+		return ordersAll
+	case c == BlockingCopy && src == nil:
+		return ordersEarlier
+	case src == nil:
+		return ordersSource
+	case c == BlockingCopy && !src.onHost() && !dst.onHost(), c == AsyncCopy && dst == nil:
+		return ordersNothing
+	}
+	return ordersAll
+}
+
+// CopyAs is Copy by another kind of call. What the host comes after is what the vendor
+// documents, which listeners are notified of, whatever the backend does; "nothing" includes
+// calls that wait here:
 //
-//	from      to        the host comes after
-//	host      host      the copy
-//	device    host      the copy
-//	pinned    device    the copy
-//	pageable  device    what was enqueued before it; the source may be changed
-//	device    device    nothing
+//	from      to        BlockingCopy                  AsyncCopy          StagedCopy
+//	host      host      the copy                      the copy           the copy
+//	device    pinned    the copy                      nothing            nothing
+//	device    pageable  the copy                      nothing            the copy
+//	pinned    device    the copy                      nothing            nothing
+//	pageable  device    what was enqueued before it,  that the source    the copy
+//	                    and that the source was read  was read
+//	device    device    nothing                       nothing            nothing
 //
-// # Errors: as for Copy.
+// Managed memory counts as that of a device.
 //
-// Contract: M6, V8. Source: CUDA driver API, "API synchronization behavior", Memcpy,
-// synchronous.
-func (s *Stream) CopyBlocking(t *Thread, c CopySpec) (driver.Point, error) { return s.copy(t, c, true) }
+// # Errors: as for Copy, and [ErrInvalidValue] for a kind that does not exist.
+//
+// Contract: M5, M6, V8, V9. Source: CUDA driver API, "API synchronization behavior",
+// Memcpy; CANN, aclrtMemcpyAsync.
+func (s *Stream) CopyAs(t *Thread, c CopySpec, call CopyCall) (driver.Point, error) {
+	if call >= copyCalls {
+		return nil, driver.Errorf(driver.InvalidValue, "copy", "there is no kind %d of copies", call)
+	}
+	return s.copy(t, c, call)
+}
 
 // FillBlocking is Fill as a call that blocks where the target is memory of the host, or
 // managed. The result, if not nil, is the point that the caller waits for.

@@ -50,8 +50,8 @@ func (c CopySpec) overlap(to, from uint64) bool {
 // Copy enqueues a copy. Pinned and device sources are read when the stream
 // reaches the copy; a pageable source of up to 64 KiB is read within the call.
 // The result, if not nil, is the point that the caller must wait for before it
-// returns: copies into pageable memory, and larger ones from it, are not
-// asynchronous. An abort drops these, too, and Failure then reports it.
+// returns: copies into pageable memory, larger ones from it, and all within host memory
+// are not asynchronous. An abort drops these, too, and Failure then reports it.
 //
 // # Errors
 //   - [ErrInvalidValue]: a range leaves its block, is not mapped or was freed,
@@ -60,9 +60,11 @@ func (c CopySpec) overlap(to, from uint64) bool {
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
 // Contract: M3, M4, M5, M9, M11, M13. Source: CUDA driver API, cuMemcpyAsync.
-func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) { return s.copy(t, c, false) }
+func (s *Stream) Copy(t *Thread, c CopySpec) (driver.Point, error) {
+	return s.copy(t, c, EnqueuedCopy)
+}
 
-func (s *Stream) copy(t *Thread, c CopySpec, blocking bool) (driver.Point, error) {
+func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error) {
 	const op = "copy"
 	if err := s.checkEnqueue(t, op); err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func (s *Stream) copy(t *Thread, c CopySpec, blocking bool) (driver.Point, error
 		Width: c.Width, Height: c.Height}
 	spec.To, spec.DstDevice = dst.location()
 	spec.From, spec.SrcDevice = src.location()
-	wait := blocking || dst == nil || src == nil && from > maxStaged
+	wait := call.waits(src, dst, from)
 	if dst == nil {
 		err = checkAccess(op, "target", c.Dst, to, true)
 	}
@@ -114,16 +116,16 @@ func (s *Stream) copy(t *Thread, c CopySpec, blocking bool) (driver.Point, error
 		return nil, s.using(blocks, func() error { return err })
 	}
 	var id uint32
-	var rule waitRule
+	var order hostOrder
 	if s.listened() {
 		o := Operation{Kind: "copy", Thread: t,
 			Reads: rows(c.Src, c.SrcPitch, c.Width, c.Height), Writes: rows(c.Dst, c.DstPitch, c.Width, c.Height)}
-		rule = blockingRule(blocking, src, dst)
-		if rule == waitsForEarlier { // which it has when it returns
+		order = call.orders(src, dst)
+		if order == ordersEarlier {
 			rt.notifyHost(Operation{Kind: "synchronize stream", Stream: s, Thread: t})
 		}
 		// The source is read by the calling thread, or that waits until it was read.
-		if spec.Release != 0 || rule == waitsForEarlier {
+		if spec.Release != 0 || order == ordersEarlier || order == ordersSource {
 			rt.notifyHost(Operation{Kind: "host read", Thread: t, Reads: o.Reads})
 			o.Reads = nil
 		}
@@ -151,7 +153,7 @@ func (s *Stream) copy(t *Thread, c CopySpec, blocking bool) (driver.Point, error
 	if done == nil {
 		done = s.d.Point()
 	}
-	if rule != waitsForAll {
+	if order != ordersAll {
 		return done, nil
 	}
 	return s.observe(t, done), nil

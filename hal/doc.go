@@ -154,7 +154,8 @@
 //     written (a target); source and target do not overlap.
 //   - M4: A pinned or device source is read when the stream reaches the copy.
 //   - M5: Of a pageable source up to 64 KiB are taken within the call; a larger
-//     copy from pageable memory, and every copy to it, returns when it is done.
+//     copy from pageable memory, every copy to it, and every copy within host memory,
+//     pinned or not, returns when it is done.
 //   - M6: A blocking copy is an operation of the legacy default stream.
 //   - M7: Stream-ordered memory may be used by work enqueued after it on its
 //     stream. What was freed on a stream is given out again there at once, and
@@ -244,11 +245,15 @@
 //     that orders threads (a lock, an event, a queue, a future, the end of a thread) comes
 //     after what was done before its release, also by a function on a stream. A thread
 //     comes after what was done before its start, and after nothing else.
-//   - V8: What a call that blocks orders for the host is what the vendor documents for it,
-//     whatever the backend does: copies to host memory, and from pinned memory to a device,
-//     order the copy; one from pageable memory to a device orders what was enqueued before
-//     it; one within devices orders nothing. A fill orders itself where the host can work
-//     on the target: pinned or managed memory.
+//   - V8: What a copy or a fill without the suffix Async orders for the host is what the
+//     vendor documents for it, whatever the backend does: copies to host memory, and from
+//     pinned memory to a device, order the copy; one from pageable memory to a device orders
+//     what was enqueued before it; one within devices orders nothing. A fill orders itself
+//     where the host can work on the target: pinned or managed memory.
+//   - V9: Of calls with the suffix Async, copies within host memory order themselves for the
+//     host, pinned memory or not; one from pageable memory orders that its source was read;
+//     all others, also copies to pageable memory, and all fills, order nothing. CANN's
+//     copies from and to pageable memory order themselves.
 //   - V10: A change that is to order two operations was tried on the recorded run: with what
 //     it adds at each execution of its statement they are ordered, and no operation or
 //     call waits for what comes only behind it. What opens a gate, or writes a value from

@@ -211,13 +211,19 @@ func StreamCopyRows(id int64, dst, dpitch, src, spitch, width, height uint64) (z
 	return copyRows(id, hal.CopySpec{Dst: dst, DstPitch: dpitch, Src: src, SrcPitch: spitch, Width: width, Height: height})
 }
 
-// StreamCopyBlocking copies height rows of width bytes as calls do that block, and waits.
-func StreamCopyBlocking(id int64, dst, dpitch, src, spitch, width, height uint64) (zero int64, err error) {
+// StreamCopyAs copies height rows of width bytes by a kind of call, a [hal.CopyCall], and
+// waits where that does.
+func StreamCopyAs(id, call int64, dst, dpitch, src, spitch, width, height uint64) (zero int64, err error) {
 	if height == 0 {
 		return 0, nil
 	}
+	if call < 0 || call > 255 {
+		return 0, driver.Errorf(driver.InvalidValue, "copy", "there is no kind %d of copies", call)
+	}
 	c := hal.CopySpec{Dst: dst, DstPitch: dpitch, Src: src, SrcPitch: spitch, Width: width, Height: height}
-	return copied(id, func(t *hal.Thread, s *hal.Stream) (driver.Point, error) { return s.CopyBlocking(t, c) })
+	return copied(id, func(t *hal.Thread, s *hal.Stream) (driver.Point, error) {
+		return s.CopyAs(t, c, hal.CopyCall(call))
+	})
 }
 
 func copyRows(id int64, c hal.CopySpec) (zero int64, err error) {

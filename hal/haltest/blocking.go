@@ -9,39 +9,59 @@ import (
 
 var blockingCases = []testCase{
 	{"V8_a_blocking_copy_orders_what_the_vendor_says", Memory, func(k *Kit) {
-		s := k.Device(0).Legacy()
-		x, y := k.Alloc(0, small), k.Alloc(0, small)
-		pinned, _ := k.Pinned(small)
-		other, _ := k.Pinned(small)
-		pageable, _ := k.Pageable(small)
+		k.copyOrders(k.Device(0).Legacy(), hal.BlockingCopy, map[string]copyOrder{
+			"host to host":       {true, true},
+			"device to pinned":   {true, true},
+			"device to pageable": {true, true},
+			"pinned to device":   {true, true},
+			"pageable to device": {true, false},
+			"device to device":   {false, false},
+		})
+	}},
+	{"V9_an_asynchronous_copy_orders_what_the_vendor_says", Memory, func(k *Kit) {
+		k.copyOrders(k.Stream(ordinary), hal.AsyncCopy, map[string]copyOrder{
+			"host to host":       {true, true},
+			"device to pinned":   {false, false},
+			"device to pageable": {false, false},
+			"pinned to device":   {false, false},
+			"pageable to device": {false, false},
+			"device to device":   {false, false},
+		})
+	}},
+	{"V9_a_copy_of_CANN_orders_pageable_memory", Memory, func(k *Kit) {
+		k.copyOrders(k.Stream(ordinary), hal.StagedCopy, map[string]copyOrder{
+			"device to pinned":   {false, false},
+			"device to pageable": {true, true},
+			"pinned to device":   {false, false},
+			"pageable to device": {true, true},
+			"device to device":   {false, false},
+		})
+		_, err := k.Stream(ordinary).CopyAs(k.Me, hal.CopySpec{}, 200)
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+	}},
+	{"M5_copies_within_host_memory_return_when_they_are_done", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		pinned, in := k.Pinned(small)
+		other, out := k.Pinned(small)
+		pageable, memory := k.Pageable(small)
+		copy(in, pattern(small, 5))
 		for name, row := range map[string]struct {
 			to, from uint64
-			waited   bool // for anything
-			itself   bool // for the copy
+			out      []byte
 		}{
-			"host to host":       {other.Start, pinned.Start, true, true},
-			"device to pinned":   {pinned.Start, x.Start, true, true},
-			"device to pageable": {pageable, x.Start, true, true},
-			"pinned to device":   {x.Start, pinned.Start, true, true},
-			"pageable to device": {x.Start, pageable, true, false},
-			"device to device":   {y.Start, x.Start, false, false},
+			"pinned to pinned":   {other.Start, pinned.Start, out},
+			"pinned to pageable": {pageable, pinned.Start, memory},
+			"pageable to pinned": {other.Start, pageable, out},
 		} {
-			var copied, waited uint64
-			stop := k.RT.Listen(func(o hal.Operation) {
-				switch o.Kind {
-				case "copy":
-					copied = o.Seq
-				case "synchronize stream":
-					waited = o.Seq
-				}
-			})
-			p, err := s.CopyBlocking(k.Me, hal.CopySpec{Dst: row.to, Src: row.from, Width: small})
-			require.NoError(k, err, name)
-			require.True(k, p == nil || p.Wait(int64(Limit)), name)
-			stop()
-			require.NotZero(k, copied, name)
-			require.Equal(k, row.waited, waited != 0, name)
-			require.Equal(k, row.itself, waited > copied, name)
+			clear(out)
+			copy(memory, pattern(small, 5))
+			for _, call := range []hal.CopyCall{hal.EnqueuedCopy, hal.AsyncCopy} {
+				p, err := s.CopyAs(k.Me, hal.CopySpec{Dst: row.to, Src: row.from, Width: small}, call)
+				require.NoError(k, err, name)
+				require.NotNil(k, p, name)
+				require.True(k, p.Wait(int64(Limit)), name)
+				require.Equal(k, pattern(small, 5), row.out, name)
+			}
 		}
 	}},
 	{"V8_a_blocking_fill_waits_where_the_host_can_work_on_the_target", Memory, func(k *Kit) {
@@ -64,4 +84,49 @@ var blockingCases = []testCase{
 		}
 		k.Sync(s)
 	}},
+}
+
+// copyOrder is what a copy orders for the host: anything, and itself.
+type copyOrder struct{ anything, itself bool }
+
+// copyOrders requires that listeners are notified of what a kind of copy orders for the host,
+// for small copies and for such as are not staged.
+func (k *Kit) copyOrders(s *hal.Stream, call hal.CopyCall, rows map[string]copyOrder) {
+	for _, size := range []int64{small, staged + 1} {
+		x, y := k.Alloc(0, size), k.Alloc(0, size)
+		pinned, _ := k.Pinned(size)
+		other, _ := k.Pinned(size)
+		pageable, _ := k.Pageable(int(size))
+		ends := map[string][2]uint64{
+			"host to host":       {other.Start, pinned.Start},
+			"device to pinned":   {pinned.Start, x.Start},
+			"device to pageable": {pageable, x.Start},
+			"pinned to device":   {x.Start, pinned.Start},
+			"pageable to device": {x.Start, pageable},
+			"device to device":   {y.Start, x.Start},
+		}
+		for name, want := range rows {
+			var copied, waited, read uint64
+			stop := k.RT.Listen(func(o hal.Operation) {
+				switch o.Kind {
+				case "copy":
+					copied = o.Seq
+				case "synchronize stream":
+					waited = o.Seq
+				case "host read":
+					read = o.Seq
+				}
+			})
+			p, err := s.CopyAs(k.Me, hal.CopySpec{Dst: ends[name][0], Src: ends[name][1], Width: uint64(size)}, call)
+			require.NoError(k, err, name)
+			require.True(k, p == nil || p.Wait(int64(Limit)), name)
+			stop()
+			k.Sync(s)
+			require.NotZero(k, copied, name)
+			require.Equal(k, want.anything, waited != 0, "%s, %d bytes", name, size)
+			require.Equal(k, want.itself, waited > copied, "%s, %d bytes", name, size)
+			staged := name == "pageable to device" && call != hal.StagedCopy
+			require.Equal(k, staged, read != 0, "the source of %s, %d bytes", name, size)
+		}
+	}
 }

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from .._core._lookup import DEVICE, PAGEABLE, PINNED, address_of, kind_of, lookup, register, unregister
 from ._blocks import DeviceMemory, Memory, PinnedMemory, PooledMemory
-from ._copies import copy, copy_blocking, copy_rows, copy_rows_blocking, current, fill, fill_blocking
+from ._copies import (
+    ASYNC,
+    BLOCKING,
+    STAGED,
+    copy,
+    copy_as,
+    copy_blocking,
+    copy_rows,
+    copy_rows_as,
+    copy_rows_blocking,
+    current,
+    fill,
+    fill_blocking,
+)
 from ._figures import (
     count_out_of_memory,
     empty_cache,
@@ -19,17 +32,22 @@ from ._figures import (
 )
 
 __all__ = [
+    "ASYNC",
+    "BLOCKING",
     "DEVICE",
     "PAGEABLE",
     "PINNED",
+    "STAGED",
     "DeviceMemory",
     "Memory",
     "PinnedMemory",
     "PooledMemory",
     "address_of",
     "copy",
+    "copy_as",
     "copy_blocking",
     "copy_rows",
+    "copy_rows_as",
     "copy_rows_blocking",
     "count_out_of_memory",
     "current",

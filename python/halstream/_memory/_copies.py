@@ -10,9 +10,26 @@ from .._core._device import ordinal
 from .._core._stream import Stream
 from .._errors import InvalidValueError
 
-__all__ = ["copy", "copy_blocking", "copy_rows", "copy_rows_blocking", "current", "fill", "fill_blocking"]
+__all__ = [
+    "ASYNC",
+    "BLOCKING",
+    "STAGED",
+    "copy",
+    "copy_as",
+    "copy_blocking",
+    "copy_rows",
+    "copy_rows_as",
+    "copy_rows_blocking",
+    "current",
+    "fill",
+    "fill_blocking",
+]
+
+# Kinds of calls that copy, numbered as hal.CopyCall.
+BLOCKING, ASYNC, STAGED = 1, 2, 3
 
 _stream_copy = _native.raw("stream_copy")
+_stream_copy_as = _native.raw("stream_copy_as")
 _stream_fill = _native.raw("stream_fill")
 
 
@@ -21,8 +38,9 @@ def copy(stream: Stream, dst: int, src: int, nbytes: int, *owners: object) -> No
 
     Pinned and device sources are read when the copy runs. Up to 64 KiB
     of a pageable source are taken within the call; a larger copy from
-    pageable memory, and every copy to it, returns when it is done. Such a
-    copy reports the stream's first error, as `synchronize` does.
+    pageable memory, every copy to it, and every copy within host memory
+    returns when it is done. Such a copy reports the stream's first error, as
+    `synchronize` does.
 
     Parameters
     ----------
@@ -103,24 +121,46 @@ def copy_blocking(dst: int, src: int, nbytes: int, device: Any = None) -> None:
     -----
     Contract M6, V8. Source: CUDA driver API, cuMemcpy.
     """
-    copy_rows_blocking(dst, nbytes, src, nbytes, nbytes, 1, device)
+    copy_rows_as(BLOCKING, Stream._default(ordinal(device)), dst, nbytes, src, nbytes, nbytes, 1)
 
 
 def copy_rows_blocking(
     dst: int, dst_pitch: int, src: int, src_pitch: int, width: int, height: int, device: Any = None
 ) -> None:
-    """Copy rows as `copy_rows` does, as `copy_blocking` copies bytes.
+    """Copy rows as `copy_rows` does, as `copy_blocking` copies bytes."""
+    copy_rows_as(BLOCKING, Stream._default(ordinal(device)), dst, dst_pitch, src, src_pitch, width, height)
+
+
+def copy_as(call: int, stream: Stream, dst: int, src: int, nbytes: int, *owners: object) -> None:
+    """Enqueue a copy of bytes as `copy` does, by another kind of call; see `copy_rows_as`."""
+    copy_rows_as(call, stream, dst, nbytes, src, nbytes, nbytes, 1, *owners)
+
+
+def copy_rows_as(
+    call: int, stream: Stream, dst: int, dst_pitch: int, src: int, src_pitch: int, width: int, height: int,
+    *owners: object,
+) -> None:  # fmt: skip
+    """Enqueue a copy of rows by a kind of call, which decides when it returns and what it orders for the host.
+
+    Parameters
+    ----------
+    call : int
+        `BLOCKING` and `ASYNC` are CUDA's copies without and with the suffix Async,
+        `STAGED` those of CANN, which complete every copy of pageable memory.
 
     Raises
     ------
     InvalidValueError
         If a row is longer than the distance between rows, or memory is not known.
+
+    Notes
+    -----
+    Contract M5, M6, V8, V9. Source: CUDA driver API, "API synchronization behavior"; CANN, aclrtMemcpyAsync.
     """
-    stream = Stream._default(ordinal(device))
     try:
-        _native.stream_copy_blocking(stream._id, dst, dst_pitch, src, src_pitch, width, height)
-    except Exception as exc:
-        raise _failed(stream, exc, "copy") from None
+        _stream_copy_as(stream._id, call, dst, dst_pitch, src, src_pitch, width, height)
+    except BaseException as exc:
+        raise_failed(stream, exc, "copy", *owners)
 
 
 def fill_blocking(dst: int, value: int, itemsize: int, count: int, device: Any = None) -> None:

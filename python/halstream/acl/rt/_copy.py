@@ -76,12 +76,16 @@ def _copy_async(dst: int, dst_max: int, src: int, count: int, kind: int, handle:
     _check(dst, dst_max, src, count, kind)
     where = stream(handle)
     source = _directed(dst, src, kind)
-    if kind == c.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE and source == PINNED:
+    src_is_staged = kind == c.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE and source == PINNED
+    if src_is_staged:
         # A pageable copy of it: the caller may change the source at once.
         staged = ctypes.create_string_buffer(count)
         ctypes.memmove(staged, src, count)
         src = ctypes.addressof(staged)
-    memory.copy(where, dst, src, count)
+    if src_is_staged:
+        memory.copy(where, dst, src, count)
+    else:
+        memory.copy_as(memory.STAGED, where, dst, src, count)
     return 0
 
 
@@ -89,7 +93,7 @@ def _copy_async(dst: int, dst_max: int, src: int, count: int, kind: int, handle:
 def memcpy_async(dst: int, dst_max: int, src: int, count: int, kind: int, handle: int, /) -> int:
     """aclrtMemcpyAsync: pinned and device memory are read when the copy runs.
 
-    A copy of pageable host memory is done on return, or its source was read.
+    A copy from or to pageable host memory is done on return.
     """
     return _copy_async(dst, dst_max, src, count, kind, handle)
 
@@ -162,5 +166,5 @@ def memcpy2d_async(
         return 0
     where = stream(handle)
     _check_rows(dst, dpitch, src, spitch, width, height, kind)
-    memory.copy_rows(where, dst, dpitch, src, spitch, width, height)
+    memory.copy_rows_as(memory.STAGED, where, dst, dpitch, src, spitch, width, height)
     return 0

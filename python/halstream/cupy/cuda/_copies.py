@@ -55,7 +55,7 @@ def memcpyAsync(dst: int, src: int, size: int, kind: int, stream: int) -> None:
     """cupy.cuda.runtime.memcpyAsync (14.2.0)."""
     target, source, nbytes, handle = intptr(dst), intptr(src), size_t(size), intptr(stream)
     _check(target, source, nbytes, kind)
-    _memory.copy(Handle.find(handle), target, source, nbytes)
+    _memory.copy_as(_memory.ASYNC, Handle.find(handle), target, source, nbytes)
 
 
 def _ends(dst: int, dstDevice: int, src: int, srcDevice: int) -> tuple[int, int, int, int]:
@@ -95,7 +95,7 @@ def _rows(
     if stream is None:
         _memory.copy_rows_blocking(target, dp, source, sp, w, h)
     else:
-        _memory.copy_rows(stream, target, dp, source, sp, w, h)
+        _memory.copy_rows_as(_memory.ASYNC, stream, target, dp, source, sp, w, h)
 
 
 @raising(ERRORS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 from ... import _memory
@@ -15,7 +16,7 @@ from ._handles import PER_THREAD_DEFAULT, default_id
 from .device import Device
 
 _copy_blocking = raising(ERRORS)(_memory.copy_blocking)
-copy_bytes = raising(ERRORS)(_memory.copy)
+copy_bytes = raising(ERRORS)(partial(_memory.copy_as, _memory.ASYNC))
 _fill = raising(ERRORS)(_memory.fill)
 
 
