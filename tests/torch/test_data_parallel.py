@@ -32,6 +32,7 @@ def test_F19_functions_of_comm_give_the_values(torch: Any) -> None:
     assert comm.reduce_add(copies, destination=1).tolist() == [0, 2, 4, 6]
     pieces = comm.scatter(x, [0, 1], chunk_sizes=[1, 3])
     assert [piece.tolist() for piece in pieces] == [[0], [1, 2, 3]]
+    assert [piece.device.index for piece in pieces] == [0, 1]
     assert comm.gather(pieces, destination=1).tolist() == [0, 1, 2, 3]
     out = torch.zeros(4, device="cuda:1")
     assert comm.gather(pieces, out=out).data_ptr() == out.data_ptr()
