@@ -16,6 +16,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import timeit
 from collections.abc import Callable
@@ -23,10 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "trust")]
 
 import halstream as hs  # noqa: E402
 from corpus import PROGRAMS, slow, stuck  # noqa: E402
+from fix_help import tried  # noqa: E402
 from halstream import _native  # noqa: E402
 from halstream.testing import explore, schedule  # noqa: E402
 
@@ -121,6 +123,22 @@ def sanitizer_random(quick: bool) -> list[Figure]:
             count,
             500,
         )
+    ]
+
+
+def fixes(quick: bool) -> list[Figure]:
+    """The lines that reports suggest, put into the programs as they are."""
+    lines = str(ROOT / "tests" / "trust" / "test_fix_lines.py")
+    command = [sys.executable, "-m", "pytest", "-q", lines, "-k", "program_of_the_corpus"]
+    passed = re.search(r"(\d+) passed", subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        random = tried(Path(folder), 100)
+    n = len(random)
+    return [
+        all_of(
+            "programs of the corpus that their suggested lines silence", int(passed[1]) if passed else 0, len(UNORDERED)
+        ),
+        least_of("random programs with a wait too few that these silence, and that end", sum(random), n, n * 98 // 100),
     ]
 
 
@@ -347,7 +365,7 @@ def log_cost(quick: bool) -> list[Figure]:
 
 
 SECTIONS: dict[str, list[Callable[[bool], list[Figure]]]] = {
-    "Sanitizer": [sanitizer_corpus, sanitizer_random, sanitizer_cost],
+    "Sanitizer": [sanitizer_corpus, sanitizer_random, fixes, sanitizer_cost],
     "Schedules": [luck, exploring, pct_rate, large],
     "Stalls": [stalls],
     "Cost": [log_cost],

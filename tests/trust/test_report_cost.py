@@ -10,6 +10,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
+from halstream._checks import proving
 from sanitize_help import run
 
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
@@ -54,6 +55,21 @@ def test_two_thousand_findings_are_all_reported(tmp_path: Path) -> None:
     lines = "".join("x = hs.empty(8)\nx.fill(1, a)\nx.fill(2, b)\n" for _ in range(2000))
     report = run(tmp_path / "program.py", HEAD + lines)
     assert len(report) == str(report).count("unordered access: two operations") == 2000
+    assert str(report).count("  fix: before ") == 2000
+
+
+def test_V10_the_lines_for_many_findings_are_tried_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[list[str]] = []
+    real = proving.verdicts
+
+    def verdicts(pairs: Any) -> list[str]:
+        tried.append(real(pairs))
+        return tried[-1]
+
+    monkeypatch.setattr(proving, "verdicts", verdicts)
+    lines = "".join("x = hs.empty(8)\nx.fill(1, a)\nx.fill(2, b)\n" for _ in range(400))
+    run(tmp_path / "program.py", HEAD + lines)
+    assert tried == [["silent"] * 400]
 
 
 def test_what_a_loop_repeats_is_one_report_with_a_count(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["begin", "current", "end", "first_proven", "settle", "verdicts"]
 
 #: How many recorded operations may be checked again for the findings of one check, together.
-_BUDGET = 4_000_000
+_BUDGET = 400_000
 #: How many lines are tried for each finding.
 _TRIED = 12
 _KEPT = 10_000
@@ -31,7 +31,7 @@ class _Run(State):
         self.on = False
         self.budget = 0
         self.length = -1  # operations when `sites` were asked for
-        self.sites: dict[tuple[str, str], list[tuple[int, int]]] = {}  # by file and function: lines and sites
+        self.sites: dict[Frame, set[int]] = {}
         self.settled: dict[tuple[int, int], Remedy | None] = {}  # by check and number
 
 
@@ -84,7 +84,7 @@ def _reversed(f: Finding, option: Remedy, options: Callable[[Finding], Sequence[
 
 def settle(findings: Iterable[Finding]) -> None:
     """Decide on the lines for findings while the run is known."""
-    from .remedy import remedy
+    from .remedy import first_option, remedy
 
     mine = [f for f in findings if f.check == _run.check and f.number >= 0]
     if not mine or not _run.on:
@@ -93,8 +93,13 @@ def settle(findings: Iterable[Finding]) -> None:
         _run.settled.pop((f.check, f.number), None)  # decided when less of the run was known
     while len(_run.settled) + len(mine) > _KEPT and _run.settled:
         del _run.settled[next(iter(_run.settled))]
+    together: dict[int, Remedy] = {}
+    if len(mine) * _length() > _BUDGET // 2:  # too many to be tried one by one
+        firsts = [(f, first_option(f)) for f in mine]
+        answers = verdicts(firsts)
+        together = {f.number: one for (f, one), answer in zip(firsts, answers, strict=True) if answer == "silent"}
     for f in mine:
-        _run.settled[f.check, f.number] = remedy(f)
+        _run.settled[f.check, f.number] = together.get(f.number) or remedy(f)
 
 
 def verdicts(pairs: Sequence[tuple[Finding, Remedy]]) -> list[str]:
@@ -146,8 +151,8 @@ def _sites_of(place: Frame, length: int) -> list[int]:
         _run.length, _run.sites = length, {}
         for site in decode(_native.check_sites()):
             for frame in _sites.program_frames(site):
-                _run.sites.setdefault((frame.file, frame.function), []).append((frame.line, site))
+                _run.sites.setdefault(frame, set()).add(site)
     here = _source.statement(place.file, place.line)
     first, last = here.extent[:2] if here is not None else (place.line, place.line)
-    lines = _run.sites.get((place.file, place.function), ())
-    return sorted({site for line, site in lines if first <= line <= last})
+    lines = (place._replace(line=line) for line in range(first, last + 1))
+    return sorted({site for frame in lines for site in _run.sites.get(frame, ())})

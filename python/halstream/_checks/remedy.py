@@ -11,7 +11,7 @@ from .finding import GIVEN_OUT, Access, Finding, Frame, Note
 from .placing import places, spelled, stands
 from .proving import first_proven
 
-__all__ = ["Remedy", "remedy", "stream_label", "stream_name"]
+__all__ = ["Remedy", "first_option", "remedy", "stream_label", "stream_name"]
 
 
 class _Words(NamedTuple):
@@ -73,6 +73,11 @@ def remedy(f: Finding) -> Remedy:
     )
 
 
+def first_option(f: Finding) -> Remedy:
+    """Return what is tried first to order the accesses of a finding."""
+    return _as_the_program_spells_it(f, next(_options(f)))
+
+
 def _listed(f: Finding) -> list[Remedy]:
     return [_as_the_program_spells_it(f, one) for one in _options(f)]
 
@@ -96,7 +101,8 @@ def _as_the_program_spells_it(f: Finding, found: Remedy) -> Remedy:
 def _options(f: Finding) -> Iterator[Remedy]:
     """Yield what may order the accesses, where each of its names is bound: what waits least comes first."""
     found = _remedy(f)
-    found = found._replace(action=_actions(f).get(found.line, ""))
+    actions = _actions(f)
+    found = found._replace(action=actions.get(found.line, ""))
     if f.dialect == "torch.cuda" or found.place is None or found.where != "before" or not f.second.frames:
         yield found
         if f.dialect == "torch.cuda" and found.place is not None and found.action:
@@ -118,7 +124,7 @@ def _options(f: Finding) -> Iterator[Remedy]:
             for where, place in places(f):
                 code = spelled(as_written, place)
                 if stands(code, place, own):
-                    yield Remedy(code, where, place, action=_actions(f).get(line, ""))
+                    yield Remedy(code, where, place, action=actions.get(line, ""))
     last = "import halstream; halstream.synchronize()"
     alone = [place for where, place in places(f) if where == "before" and stands("0", place, own)]
     for place in alone or [f.second.frames[0]]:
