@@ -114,6 +114,24 @@ void tell(bool allocated, const Block& block) {
   if (observer != nullptr) observer(allocated, block.device, block.address, block.requested, block.stream);
 }
 
+// Lets a profiler of the calling thread know of an allocation or a free (profile_memory of torch.profiler).
+void report_to_profiler(bool allocated, const Block& block) {
+  if (!block.counted || !c10::memoryProfilingEnabled()) return;
+  halstream_memory of_core{};
+  of_core.size = sizeof of_core;
+  if (core->memory_stats(block.device, &of_core) != HALSTREAM_OK) return;
+  int64_t in_use = 0;
+  {
+    auto& of = memory()[block.device];
+    std::lock_guard<std::mutex> lock(of.mutex);
+    in_use = of.stats.allocated_bytes[static_cast<size_t>(StatType::AGGREGATE)].current;
+  }
+  auto bytes = static_cast<int64_t>(block.bytes);
+  c10::reportMemoryUsageToProfiler(
+      block.address, allocated ? bytes : -bytes, static_cast<size_t>(in_use), of_core.reserved,
+      c10::Device(c10::DeviceType::CUDA, block.device));
+}
+
 void free_block(void* context) {
   auto* block = static_cast<Block*>(context);
   if (!finished()) {
@@ -126,6 +144,7 @@ void free_block(void* context) {
       core->block_free(block->id);
     }
     each_counter(block, [](auto& stat, size_t amount) { stat.decrease(amount); });
+    report_to_profiler(false, *block);
   }
   delete block;
 }
@@ -214,6 +233,7 @@ Block* new_block(size_t requested, DeviceIndex device, halstream_id stream, bool
   check(code);
   auto* block = new Block{id, reinterpret_cast<void*>(address), bytes, requested, device, stream, counted};
   each_counter(block, [](auto& stat, size_t amount) { stat.increase(amount); });
+  report_to_profiler(true, *block);
   tell(true, *block);
   return block;
 }

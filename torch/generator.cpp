@@ -6,7 +6,9 @@
 #include <ATen/core/TensorBase.h>
 
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace halstream_torch {
@@ -15,18 +17,23 @@ namespace {
 
 constexpr int64_t state_bytes = 16;  // seed and offset, the size that torch's CUDA generator has
 
+// Where a sequence of numbers stands. Generators that graphsafe_get_state has made share one.
+struct Position {
+  std::mutex mutex;
+  uint64_t seed = c10::default_rng_seed_val;
+  uint64_t offset = 0;
+};
+
 class Generator final : public c10::GeneratorImpl {
  public:
-  explicit Generator(DeviceIndex device)
-      : GeneratorImpl(c10::Device(c10::DeviceType::CUDA, device), c10::DispatchKeySet(c10::DispatchKey::CUDA)) {}
+  explicit Generator(DeviceIndex device, std::shared_ptr<Position> position = std::make_shared<Position>())
+      : GeneratorImpl(c10::Device(c10::DeviceType::CUDA, device), c10::DispatchKeySet(c10::DispatchKey::CUDA)),
+        position_(std::move(position)) {}
 
-  void set_current_seed(uint64_t seed) override {
-    seed_ = seed;
-    offset_ = 0;
-  }
-  void set_offset(uint64_t offset) override { offset_ = offset; }
-  uint64_t get_offset() const override { return offset_; }
-  uint64_t current_seed() const override { return seed_; }
+  void set_current_seed(uint64_t seed) override { set(seed, 0); }
+  void set_offset(uint64_t offset) override { set(current_seed(), offset); }
+  uint64_t get_offset() const override { return get().second; }
+  uint64_t current_seed() const override { return get().first; }
   uint64_t seed() override {
     auto random = c10::detail::getNonDeterministicRandom(true);
     set_current_seed(random);
@@ -41,31 +48,50 @@ class Generator final : public c10::GeneratorImpl {
         state.numel() == state_bytes || state.numel() == 8, "RNG state is wrong size: ", state.numel(),
         " bytes, expected ", state_bytes);
     auto* words = static_cast<const char*>(state.data());
-    std::memcpy(&seed_, words, sizeof seed_);
-    offset_ = 0;
-    if (state.numel() == state_bytes) std::memcpy(&offset_, words + sizeof seed_, sizeof offset_);
+    uint64_t seed = 0, offset = 0;
+    std::memcpy(&seed, words, sizeof seed);
+    if (state.numel() == state_bytes) std::memcpy(&offset, words + sizeof seed, sizeof offset);
+    set(seed, offset);
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     auto state = at::detail::empty_cpu({state_bytes}, c10::ScalarType::Byte);
     auto* words = static_cast<char*>(state.mutable_data_ptr());
-    std::memcpy(words, &seed_, sizeof seed_);
-    std::memcpy(words + sizeof seed_, &offset_, sizeof offset_);
+    auto [seed, offset] = get();
+    std::memcpy(words, &seed, sizeof seed);
+    std::memcpy(words + sizeof seed, &offset, sizeof offset);
     return state.getIntrusivePtr();
+  }
+  c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override {
+    return c10::make_intrusive<Generator>(device().index(), position_);
+  }
+  void graphsafe_set_state(const c10::intrusive_ptr<c10::GeneratorImpl>& other) override {
+    auto* generator = dynamic_cast<Generator*>(other.get());
+    TORCH_CHECK(generator != nullptr, "Expected a CUDA Generator");
+    position_ = generator->position_;
   }
   // torch counts Philox outputs in fours; one operator advances by one such step here.
   uint64_t draw() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    auto offset = offset_;
-    offset_ += 4;
-    return mix(seed_ + 0x9E3779B97F4A7C15ull * (offset + 1));
+    std::lock_guard<std::mutex> lock(position_->mutex);
+    auto offset = position_->offset;
+    position_->offset += 4;
+    return mix(position_->seed + 0x9E3779B97F4A7C15ull * (offset + 1));
   }
 
  private:
   Generator* clone_impl() const override {
     auto* copy = new Generator(device().index());
-    copy->seed_ = seed_;
-    copy->offset_ = offset_;
+    auto [seed, offset] = get();
+    copy->set(seed, offset);
     return copy;
+  }
+  void set(uint64_t seed, uint64_t offset) {
+    std::lock_guard<std::mutex> lock(position_->mutex);
+    position_->seed = seed;
+    position_->offset = offset;
+  }
+  std::pair<uint64_t, uint64_t> get() const {
+    std::lock_guard<std::mutex> lock(position_->mutex);
+    return {position_->seed, position_->offset};
   }
   // The finalizer of SplitMix64: neighbouring inputs give unrelated seeds.
   static uint64_t mix(uint64_t x) {
@@ -74,8 +100,7 @@ class Generator final : public c10::GeneratorImpl {
     return x ^ (x >> 31);
   }
 
-  uint64_t seed_ = c10::default_rng_seed_val;
-  uint64_t offset_ = 0;
+  std::shared_ptr<Position> position_;
 };
 
 std::vector<at::Generator>& generators() {

@@ -44,15 +44,43 @@ def test_F18_the_context_says_which_events_have_a_stack(torch: Any, record: Call
     torch.cuda.synchronize()  # memory that pending work uses is not given back
     torch.cuda.empty_cache()
     (events, _) = torch.cuda.memory._snapshot()["device_traces"]
+    text = json.dumps(events)
+    events = [event for event in events if event["action"] != "segment_alloc"]
     assert [event["action"] for event in events[:3]] == ["alloc", "free_requested", "free_completed"]
     assert {event["action"] for event in events[3:]} <= {"segment_free"}
     assert {event["size"] for event in events[:3]} == {SIZE}
-    text = json.dumps(events)
     assert ('"make"' in text) == (context in ("alloc", "all"))
     assert ('"drop"' in text) == ('"empty_cache"' in text) == (context == "all")
 
 
+def test_F18_a_segment_that_an_allocation_adds_is_an_event_before_it(torch: Any, record: Callable[..., None]) -> None:
+    record(context="alloc")
+
+    def grow() -> Any:
+        return torch.rand(4096, 4096, device="cuda")
+
+    large = grow()
+    del large
+    again = grow()
+    events = torch.cuda.memory._snapshot()["device_traces"][0]
+    (segment,) = [event for event in events if event["action"] == "segment_alloc"]
+    assert events.index(segment) < min(i for i, event in enumerate(events) if event["action"] == "alloc")
+    assert segment["addr"] <= again.data_ptr() < segment["addr"] + segment["size"]
+    assert segment["frames"][0]["name"] == "grow"
+
+
+def test_a_profiler_sees_the_memory_of_the_device(torch: Any) -> None:
+    with torch.profiler.profile(profile_memory=True) as profiled:
+        x = torch.zeros(1000, device="cuda")
+        del x
+    events = profiled.profiler.kineto_results.events()
+    changes = [event for event in events if event.name() == "[memory]" and event.device_type().name == "CUDA"]
+    assert [event.nbytes() for event in changes] == [4096, -4096]
+    assert sum(event.device_memory_usage for event in profiled.events() if event.name == "aten::empty") == 4096
+
+
 def test_F18_actions_metadata_and_the_number_of_events(torch: Any, record: Callable[..., None]) -> None:
+    torch.rand(8, device="cuda")  # the memory of the events below is there
     record(skip_actions=["free_requested"], max_entries=3)
     torch._C._cuda_setMemoryMetadata("a step")
     try:

@@ -87,6 +87,18 @@ def test_random_numbers_depend_on_the_seed_only(torch: Any) -> None:
     assert not torch.equal(torch.rand(8, device="cuda").cpu(), torch.rand(8, device="cuda").cpu())
 
 
+def test_generators_share_the_state_that_graphsafe_get_state_gave(torch: Any) -> None:
+    generator = torch.Generator("cuda").manual_seed(3)
+    shared, apart = generator.graphsafe_get_state(), generator.clone_state()
+    first = torch.rand(4, device="cuda", generator=generator)
+    assert shared.get_offset() == generator.get_offset() != apart.get_offset()
+    assert torch.equal(torch.rand(4, device="cuda", generator=apart), first)
+    generator.graphsafe_set_state(torch.Generator("cuda").manual_seed(3))
+    assert torch.equal(torch.rand(4, device="cuda", generator=generator), first)
+    with pytest.raises(RuntimeError, match="CUDA"):
+        generator.graphsafe_set_state(torch.Generator())
+
+
 def test_the_state_of_the_generator_can_be_saved(torch: Any) -> None:
     torch.cuda.manual_seed(9)
     assert torch.cuda.initial_seed() == 9

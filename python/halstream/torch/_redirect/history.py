@@ -17,6 +17,7 @@ __all__ = ["History"]
 _CONTEXTS = ("state", "alloc", "all")
 
 Frames = list[dict[str, Any]]
+Segment = tuple[int, int, int]
 
 
 class _Thread(threading.local):
@@ -26,8 +27,10 @@ class _Thread(threading.local):
 class History:
     """The events of each device, and the stacks of its memory in use, while recording is on."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, segments: Callable[[], Iterable[Segment]]) -> None:
         self._module = module
+        self._segments = segments  # device, address and size of each segment of the pools
+        self._known: set[Segment] = set()  # those that no new event announces
         self._devices = device_count()
         self._thread = _Thread()
         self._live: dict[int, tuple[int, Frames]] = {}  # bytes asked for and stack, by address
@@ -57,6 +60,7 @@ class History:
             self._clear(most)
         self._context = -1 if context is None else _CONTEXTS.index(context)
         self._skipped = frozenset(skip_actions)
+        self._known = set() if enabled is None else set(self._segments())
         self.enabled = enabled is not None
         self._module.observe_memory(self._changed if self.enabled else None)
         if not self.enabled:
@@ -81,14 +85,15 @@ class History:
         """torch._C._cuda_allocationTraceback."""
         return self._live[address][1] if address in self._live else None
 
-    def emptied(self, segments: Callable[[], Iterable[tuple[int, int, int]]], empty: Callable[[], None]) -> None:
+    def emptied(self, empty: Callable[[], None]) -> None:
         """Call a function that gives segments back, and note those that it gave."""
         if not self.enabled:
             empty()
             return
-        before = set(segments())
+        before = set(self._segments())
         empty()
-        for device, address, size in sorted(before - set(segments())):
+        self._known = set(self._segments())
+        for device, address, size in sorted(before - self._known):
             self._note(device, "segment_free", address, size, 0, self._stack(2))
 
     # -- for the snapshot -----------------------------------------------------
@@ -123,12 +128,23 @@ class History:
                 "compile_context": "N/A", "user_metadata": self._thread.metadata, "pool_id": (0, 0), "frames": frames,
             })  # fmt: skip
 
+    def _grown(self, device: int, address: int, stream: int, frames: Frames) -> None:
+        """Note the segments that an allocation added; one whose memory was there before adds none."""
+        if any(of == device and start <= address < start + size for of, start, size in self._known):
+            return
+        now = set(self._segments())
+        for of, start, size in sorted(now - self._known):
+            self._note(of, "segment_alloc", start, size, stream, frames)
+        self._known = now
+
     def _changed(self, allocated: bool, device: int, address: int, size: int, stream: int) -> None:
         """Note an allocation or a free: the module calls it."""
         if allocated:
             frames = self._stack(0)
             self._live[address] = size, frames
-            self._note(device, "alloc", address, size, stream, frames if self._context >= 1 else [])
+            noted = frames if self._context >= 1 else []
+            self._grown(device, address, stream, noted)
+            self._note(device, "alloc", address, size, stream, noted)
             return
         self._live.pop(address, None)
         frames = self._stack(2)

@@ -47,9 +47,9 @@ def patch(torch: Any, module: Any, patches: Patches) -> None:
     """Replace them all."""
     native = torch._C
     given = {name: getattr(module, name) for name in module.torch_c_names()}
-    history = History(module)
+    history = History(module, lambda: segments(module))
     names = {**_functions(torch, module, history), **given}
-    names["_cuda_emptyCache"] = lambda: history.emptied(lambda: segments(module), module._cuda_emptyCache)
+    names["_cuda_emptyCache"] = lambda: history.emptied(module._cuda_emptyCache)
     names["_cuda_memoryStats"] = lambda device: complete(module._cuda_memoryStats(device))
     for name in dir(native):
         if name.startswith("_cuda_") and name not in names and not name.startswith(_KEPT):
