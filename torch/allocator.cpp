@@ -1,5 +1,6 @@
 #include "allocator.h"
 
+#include "gpu_trace.h"
 #include "visible.h"
 
 #include "c10/core/AllocatorConfig.h"
@@ -145,6 +146,7 @@ void free_block(void* context) {
     }
     each_counter(block, [](auto& stat, size_t amount) { stat.decrease(amount); });
     report_to_profiler(false, *block);
+    trace([&](auto& to) { to.trace_gpu_memory_deallocation(traced_device, address_of(block->address)); });
   }
   delete block;
 }
@@ -235,6 +237,7 @@ Block* new_block(size_t requested, DeviceIndex device, halstream_id stream, bool
   each_counter(block, [](auto& stat, size_t amount) { stat.increase(amount); });
   report_to_profiler(true, *block);
   tell(true, *block);
+  trace([&](auto& to) { to.trace_gpu_memory_allocation(traced_device, address_of(block->address)); });
   return block;
 }
 

@@ -1,6 +1,7 @@
 #include "guard.h"
 
 #include "allocator.h"
+#include "gpu_trace.h"
 #include "streams.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -14,6 +15,8 @@ using c10::DeviceType;
 using c10::Stream;
 
 halstream_id event_id(void* event) { return reinterpret_cast<halstream_id>(event); }
+
+uintptr_t handle_of(const Stream& stream) { return stream_handle(stream.device_index(), stream.id()); }
 
 // Methods without `override` do not exist in the oldest torch that this module supports.
 class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
@@ -57,8 +60,14 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
     check(core->stream_query(runtime_stream(stream), &done));
     return done != 0;
   }
-  void synchronizeStream(const Stream& stream) const override { synchronize_stream(runtime_stream(stream)); }
-  void synchronizeDevice(const c10::DeviceIndex index) const override { synchronize_device(resolve_device(index)); }
+  void synchronizeStream(const Stream& stream) const override {
+    trace([&](auto& to) { to.trace_gpu_stream_synchronization(traced_device, handle_of(stream)); });
+    synchronize_stream(runtime_stream(stream));
+  }
+  void synchronizeDevice(const c10::DeviceIndex index) const override {
+    trace([&](auto& to) { to.trace_gpu_device_synchronization(traced_device); });
+    synchronize_device(resolve_device(index));
+  }
 
   void record(void** event, const Stream& stream, const c10::DeviceIndex index, const c10::EventFlag flag)
       const override {
@@ -71,11 +80,15 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
       uint32_t flags = flag == c10::EventFlag::BACKEND_DEFAULT ? HALSTREAM_EVENT_TIMING : 0;
       check(core->event_new(resolve_device(stream.device_index()), flags, &id));
       *event = reinterpret_cast<void*>(id);
+      trace([&](auto& to) { to.trace_gpu_event_creation(traced_device, address_of(*event)); });
     }
     check(core->event_record(event_id(*event), runtime_stream(stream)));
+    trace([&](auto& to) { to.trace_gpu_event_record(traced_device, address_of(*event), handle_of(stream)); });
   }
   void block(void* event, const Stream& stream) const override {
-    if (event != nullptr) check(core->stream_wait_event(runtime_stream(stream), event_id(event)));
+    if (event == nullptr) return;
+    check(core->stream_wait_event(runtime_stream(stream), event_id(event)));
+    trace([&](auto& to) { to.trace_gpu_event_wait(traced_device, address_of(event), handle_of(stream)); });
   }
   bool queryEvent(void* event) const override {
     if (event == nullptr) return true;
@@ -84,10 +97,14 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
     return done != 0;
   }
   void synchronizeEvent(void* event) const override {
-    if (event != nullptr) synchronize_event(event_id(event));
+    if (event == nullptr) return;
+    trace([&](auto& to) { to.trace_gpu_event_synchronization(traced_device, address_of(event)); });
+    synchronize_event(event_id(event));
   }
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
-    if (event != nullptr && !finished()) core->event_close(event_id(event));
+    if (event == nullptr || finished()) return;
+    trace([&](auto& to) { to.trace_gpu_event_deletion(traced_device, address_of(event)); });
+    core->event_close(event_id(event));
   }
   double elapsedTime(void* start, void* end, const c10::DeviceIndex) const override {
     double milliseconds = 0;

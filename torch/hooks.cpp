@@ -2,6 +2,7 @@
 
 #include "allocator.h"
 #include "generator.h"
+#include "gpu_trace.h"
 #include "pinned.h"
 #include "visible.h"
 
@@ -34,7 +35,10 @@ class Hooks final : public at::CUDAHooksInterface {
     return index < 0 ? -1 : exchange_device(index);
   }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override { return exchangeDevice(index); }
-  void deviceSynchronize(c10::DeviceIndex index) const override { synchronize_device(resolve_device(index)); }
+  void deviceSynchronize(c10::DeviceIndex index) const override {
+    trace([&](auto& to) { to.trace_gpu_device_synchronization(traced_device); });
+    synchronize_device(resolve_device(index));
+  }
 
   bool isPinnedPtr(const void* address) const override { return is_pinned(address); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned_allocator(); }

@@ -1,5 +1,6 @@
 #include "streams.h"
 
+#include "gpu_trace.h"
 #include "visible.h"
 
 #include <c10/util/Exception.h>
@@ -110,18 +111,19 @@ c10::StreamId next_pool_stream(DeviceIndex device, int priority) {
   check_index(device);
   priority = priority > 0 ? 0 : priority < greatest_priority ? greatest_priority : priority;
   auto& all = pools();
-  std::lock_guard<std::mutex> lock(all.mutex);
-  auto& pool = all.pools[{device, priority}];
-  if (pool.streams.size() < streams_per_pool) {
-    halstream_id stream = 0;
-    uint64_t handle = 0;
+  halstream_id stream = 0;
+  uint64_t handle = 0;
+  {
+    std::lock_guard<std::mutex> lock(all.mutex);
+    auto& pool = all.pools[{device, priority}];
+    if (pool.streams.size() >= streams_per_pool) return pool.streams[pool.next++ % streams_per_pool];
     check(core->stream_new(device, priority, HALSTREAM_STREAM_NON_BLOCKING, &stream));
     check(core->stream_handle(stream, &handle));
     pool.streams.push_back(stream);
     all.by_handle[handle] = stream;
-    return stream;
   }
-  return pool.streams[pool.next++ % streams_per_pool];
+  trace([&](auto& to) { to.trace_gpu_stream_creation(traced_device, static_cast<uintptr_t>(handle)); });
+  return stream;
 }
 
 c10::StreamId stream_of_handle(DeviceIndex device, uint64_t handle) {

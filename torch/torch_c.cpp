@@ -1,6 +1,7 @@
 // Functions with the names, arguments and results of those in torch._C, which Python sets in their place.
 #include "allocator.h"
 #include "counters.h"
+#include "gpu_trace.h"
 #include "pinned.h"
 #include "python_functions.h"
 
@@ -92,6 +93,7 @@ PyObject* set_stream(PyObject*, PyObject* args, PyObject* keywords) {
 
 PyObject* synchronize(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
+    trace([&](auto& to) { to.trace_gpu_device_synchronization(traced_device); });
     synchronize_device(current_device());
     Py_RETURN_NONE;
   });

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from conftest import Child
 
 SIZE = 311 * 411 * 4
 
@@ -69,14 +70,22 @@ def test_F18_a_segment_that_an_allocation_adds_is_an_event_before_it(torch: Any,
     assert segment["frames"][0]["name"] == "grow"
 
 
-def test_a_profiler_sees_the_memory_of_the_device(torch: Any) -> None:
-    with torch.profiler.profile(profile_memory=True) as profiled:
-        x = torch.zeros(1000, device="cuda")
-        del x
-    events = profiled.profiler.kineto_results.events()
-    changes = [event for event in events if event.name() == "[memory]" and event.device_type().name == "CUDA"]
-    assert [event.nbytes() for event in changes] == [4096, -4096]
-    assert sum(event.device_memory_usage for event in profiled.events() if event.name == "aten::empty") == 4096
+def test_a_profiler_sees_the_memory_of_the_device(program: Child) -> None:
+    # In a process of its own: the profiler leaves a thread that looks for requests for ever.
+    done = program(
+        """
+        import halstream.torch.cuda_on_host, torch
+
+        with torch.profiler.profile(profile_memory=True) as profiled:
+            x = torch.zeros(1000, device="cuda")
+            del x
+        events = profiled.profiler.kineto_results.events()
+        changes = [event for event in events if event.name() == "[memory]" and event.device_type().name == "CUDA"]
+        assert [event.nbytes() for event in changes] == [4096, -4096], changes
+        assert sum(event.device_memory_usage for event in profiled.events() if event.name == "aten::empty") == 4096
+        """
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_F18_actions_metadata_and_the_number_of_events(torch: Any, record: Callable[..., None]) -> None:

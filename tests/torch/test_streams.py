@@ -9,6 +9,7 @@ from typing import Any
 
 import halstream as hs
 import pytest
+from conftest import Child
 from halstream.testing import Gate
 
 Hold = Callable[[Any], Gate]
@@ -190,3 +191,40 @@ def test_halstreams_own_streams_are_the_same_streams(torch: Any) -> None:
     own.call(seen.append, 1)
     own.synchronize()
     assert seen == [1] and s.query() and x.tolist() == [1, 1]
+
+
+def test_functions_that_are_registered_for_traces_are_called(program: Child) -> None:
+    done = program(
+        """
+        import halstream.torch.cuda_on_host, torch
+        from torch.cuda import _gpu_trace
+
+        seen = []
+        for name in dir(_gpu_trace):
+            if name.startswith("register_callback_for_"):
+                what = name.removeprefix("register_callback_for_")
+                getattr(_gpu_trace, name)(lambda *given, what=what: seen.append((what, *given)))
+        torch.cuda.init()
+        torch._C._activate_gpu_trace()
+        stream, event = torch.cuda.Stream(), torch.cuda.Event()
+        event.record(stream)
+        event.wait()
+        event.synchronize()
+        x = torch.empty(8, device="cuda")
+        address = x.data_ptr()
+        del x
+        stream.synchronize()
+        torch.cuda.synchronize()
+        handle, number = stream.cuda_stream, event.cuda_event
+        del event
+        expected = [
+            ("event_creation", number), ("event_record", number, handle), ("event_wait", number, 0),
+            ("event_synchronization", number), ("memory_allocation", address), ("memory_deallocation", address),
+            ("stream_synchronization", handle), ("device_synchronization",), ("event_deletion", number),
+        ]
+        assert ("stream_creation", handle) in seen, seen
+        seen = [one for one in seen if one[0] != "stream_creation"]
+        assert seen == expected, seen
+        """
+    )
+    assert done.returncode == 0, done.stderr

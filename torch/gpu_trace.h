@@ -1,0 +1,24 @@
+// What the functions registered in torch.cuda._gpu_trace are called with, once
+// torch._C._activate_gpu_trace() was called: torch's own sanitizer is built on them.
+#pragma once
+
+#include "c10/core/impl/GPUTrace.h"
+
+namespace halstream_torch {
+
+constexpr auto traced_device = c10::DeviceType::CUDA;
+
+// Gives `call` the interpreter's methods, such as trace_gpu_event_record, if somebody asked for
+// them. They take the interpreter's lock: no other lock may be held.
+template <typename Call>
+void trace(Call call) {
+  const auto* interpreter = c10::impl::GPUTrace::get_trace();
+  if (interpreter != nullptr) call(**interpreter);
+}
+
+template <typename T>
+uintptr_t address_of(T* what) {
+  return reinterpret_cast<uintptr_t>(what);
+}
+
+}  // namespace halstream_torch
