@@ -224,6 +224,9 @@ func Shutdown(limit int64) (left int64, err error) {
 		return 0, nil
 	}
 	caller()
+	// The program has ended, and a stall is no finding any more; what a look imports can also
+	// make CPython forget that an interrupt ended it. A look that has begun needs Python's lock.
+	unlocked(func() { C.halstream_stall_end() })
 	end := time.Now().Add(time.Duration(limit))
 	for i := range rt.Devices() {
 		d, _ := rt.Device(i)
@@ -232,7 +235,6 @@ func Shutdown(limit int64) (left int64, err error) {
 		}
 	}
 	left = int64(rt.Pending())
-	unlocked(func() { C.halstream_stall_end() }) // a look that has begun needs Python's lock
 	over.Store(true)
 	C.halstream_end()
 	rt.Funcs.Close()

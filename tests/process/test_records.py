@@ -34,6 +34,8 @@ def _python_name(name: str) -> str:
 
 
 def _python_type(of: str) -> str:
+    if array := re.match(r"\[(\d+)\]", of):
+        return f"tuple[{', '.join([_python_type(of[array.end() :])] * int(array[1]))}]"
     if of.startswith("[]"):
         return f"list[{_python_type(of[2:])}]"
     if of.startswith("*"):

@@ -82,10 +82,10 @@ def _reversed(f: Finding, option: Remedy, options: Callable[[Finding], Sequence[
     return None
 
 
-def settle(findings: Iterable[Finding]) -> None:
-    """Decide on the lines for findings while the run is known."""
-    from .remedy import first_option, remedy
-
+def settle(
+    findings: Iterable[Finding], first_option: Callable[[Finding], Remedy], remedy: Callable[[Finding], Remedy]
+) -> None:
+    """Decide on the lines for findings while the run is known, by the functions of the module that suggests them."""
     mine = [f for f in findings if f.check == _run.check and f.number >= 0]
     if not mine or not _run.on:
         return

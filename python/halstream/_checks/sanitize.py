@@ -31,6 +31,7 @@ from . import proving as _proving
 from . import seen as _seen
 from .finding import Finding, Made, finding_of
 from .hostaccess import host_access
+from .remedy import first_option, remedy
 from .report import Report
 from .seen import Functions
 from .suppress import Rule, Rules, from_environment, load
@@ -121,7 +122,7 @@ def _close(scope: _Scope) -> None:
         try:
             collect(finish=len(_scopes) == 1)
             scope.report._recount(decode(_native.check_counts()))
-            _proving.settle(scope.report._found)
+            _proving.settle(scope.report._found, first_option, remedy)
         finally:
             compared, partly = _watched()
             functions = scope.report.functions
