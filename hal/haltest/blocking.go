@@ -39,6 +39,17 @@ var blockingCases = []testCase{
 		_, err := k.Stream(ordinary).CopyAs(k.Me, hal.CopySpec{}, 200)
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 	}},
+	{"M5_a_copy_for_another_operation_does_not_wait_between_pinned_blocks", Memory, func(k *Kit) {
+		pinned, in := k.Pinned(small)
+		other, out := k.Pinned(small)
+		copy(in, pattern(small, 5))
+		s := k.Stream(ordinary)
+		p, err := s.CopyAs(k.Me, hal.CopySpec{Dst: other.Start, Src: pinned.Start, Width: small}, hal.InOrderCopy)
+		require.NoError(k, err)
+		require.Nil(k, p)
+		k.Sync(s)
+		require.Equal(k, pattern(small, 5), out)
+	}},
 	{"M5_copies_within_host_memory_return_when_they_are_done", Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		pinned, in := k.Pinned(small)

@@ -67,7 +67,7 @@ def test_a_borrowed_tensor_is_released_after_the_work_on_it_and_not_before(hold:
     theirs = np.zeros(4).view(Watched)
     watched = weakref.ref(theirs)
     ours = hs.from_dlpack(theirs)
-    target = hs.pinned_empty(4)
+    target = hs.empty(4, theirs.dtype)  # of a device: a copy within host memory would wait
     s = hs.Stream()
     gate = hold(s)
     ours.copy_to(target, s)

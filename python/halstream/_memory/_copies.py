@@ -13,6 +13,7 @@ from .._errors import InvalidValueError
 __all__ = [
     "ASYNC",
     "BLOCKING",
+    "IN_ORDER",
     "STAGED",
     "copy",
     "copy_as",
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 # Kinds of calls that copy, numbered as hal.CopyCall.
-BLOCKING, ASYNC, STAGED = 1, 2, 3
+BLOCKING, ASYNC, STAGED, IN_ORDER = 1, 2, 3, 4
 
 _stream_copy = _native.raw("stream_copy")
 _stream_copy_as = _native.raw("stream_copy_as")
@@ -146,7 +147,8 @@ def copy_rows_as(
     ----------
     call : int
         `BLOCKING` and `ASYNC` are CUDA's copies without and with the suffix Async,
-        `STAGED` those of CANN, which complete every copy of pageable memory.
+        `STAGED` those of CANN, which complete every copy of pageable memory;
+        `IN_ORDER` is a part of another operation, and waits for pageable memory only.
 
     Raises
     ------
