@@ -225,6 +225,13 @@ def test_functions_that_are_registered_for_traces_are_called(program: Child) -> 
         assert ("stream_creation", handle) in seen, seen
         seen = [one for one in seen if one[0] != "stream_creation"]
         assert seen == expected, seen
+
+        seen.clear()
+        try:
+            torch.ones(3, device="cuda") + torch.ones(3)
+        except RuntimeError as error:  # while it is raised the first tensor is freed
+            assert "same device" in str(error), error
+        assert [one[0] for one in seen] == ["memory_allocation", "memory_deallocation"], seen
         """
     )
     assert done.returncode == 0, done.stderr

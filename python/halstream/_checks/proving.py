@@ -115,8 +115,10 @@ def verdicts(pairs: Sequence[tuple[Finding, Remedy]]) -> list[str]:
     places, fixes = [], []
     for place, (f, option) in enumerate(pairs):
         if f.check == _run.check and f.number >= 0 and option.action and option.place is not None:
-            places.append(place)
-            fixes.append(_fix(f, option, length))
+            fix = _fix(f, option, length)
+            if fix["sites"]:  # a statement that enqueues nothing cannot be found in the record
+                places.append(place)
+                fixes.append(fix)
     _run.budget -= length if fixes else 0
     if not fixes or _run.budget < 0:
         return found
