@@ -1,11 +1,14 @@
 package pybuild
 
 // #include "ownthreads.h"
+// #include "stall.h"
 import "C"
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"halstream/hal/driver"
@@ -25,13 +28,18 @@ func StallThreads(handles string) (list string, err error) {
 	found := []threadRecord{}
 	// Of these the stack pointer may be one of Go's, by which Acting does not find them.
 	calling := map[int]bool{}
+	unplaced := []uint64{uint64(C.halstream_ident())}
 	tids.Lock()
 	for t, tid := range tids.of {
 		calling[int(tid)] = slices.Contains(named, tids.handle[t])
+		if int(tid) == os.Getpid() {
+			unplaced = append(unplaced, tids.handle[t])
+		}
 	}
 	tids.Unlock()
+	calling[syscall.Gettid()] = true
 	known := func(id int) bool { return calling[id] || C.halstream_own_thread(C.int32_t(id)) != 0 }
-	acting := stall.Acting(known, named)
+	acting := stall.Acting(known, named, unplaced...)
 	if len(acting) > 0 {
 		time.Sleep(time.Millisecond) // until a thread that the runtime has just started is known
 	}

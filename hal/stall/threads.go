@@ -31,16 +31,21 @@ type Thread struct {
 // known reports, and those whose pthread_self is among handles. A thread that waits
 // for a private lock without a limit cannot act: only another thread of the process
 // can wake it. Where the system does not tell what a thread does, it counts as
-// acting; without /proc there are none.
-func Acting(known func(id int) bool, handles []uint64) []Thread {
-	return acting("/proc/self/task", known, handles)
+// acting; without /proc there are none. Handles that do not lead to their threads are
+// to be repeated in unplaced, as they would name the thread whose stack is next to
+// them: that of the calling thread, which runs, so that its stack is not known, and that
+// of the main thread, which is not on its stack. known is to report these two.
+func Acting(known func(id int) bool, handles []uint64, unplaced ...uint64) []Thread {
+	return acting("/proc/self/task", known, handles, unplaced...)
 }
 
-func acting(root string, known func(id int) bool, handles []uint64) []Thread {
+func acting(root string, known func(id int) bool, handles []uint64, unplaced ...uint64) []Thread {
 	all := tasks(root)
 	named := map[int]bool{}
 	for _, h := range handles {
-		named[owner(all, h)] = true
+		if !slices.Contains(unplaced, h) {
+			named[owner(all, h)] = true
+		}
 	}
 	var found []Thread
 	for _, t := range all {

@@ -61,6 +61,14 @@ func TestActing_knowsAThreadByItsHandle(t *testing.T) {
 	require.Equal(t, []Thread{{10, "worker", false}, {12, "worker", false}}, found)
 }
 
+func TestW2_a_handle_that_is_not_on_a_known_stack_names_no_other_thread(t *testing.T) {
+	root := t.TempDir()
+	writeTask(t, root, 10, "230 0x1 0x1 0x7f00 0x0 0x0 0x7f 0x1f00 0x7f", "0")
+	writeTask(t, root, 11, "running", "0") // its stack is above the other one, and not known
+	caller := func(id int) bool { return id == 11 }
+	require.Equal(t, []Thread{{10, "worker", false}}, acting(root, caller, []uint64{0x3000}, 0x3000))
+}
+
 func TestW4_a_thread_that_waits_for_a_lock_or_a_signal_never_goes_on_by_itself(t *testing.T) {
 	root := t.TempDir()
 	for id, c := range []struct{ syscall, want string }{
