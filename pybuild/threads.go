@@ -41,7 +41,9 @@ func StallThreads(handles string) (list string, err error) {
 	known := func(id int) bool { return calling[id] || C.halstream_own_thread(C.int32_t(id)) != 0 }
 	acting := stall.Acting(known, named, unplaced...)
 	if len(acting) > 0 {
-		time.Sleep(time.Millisecond) // until a thread that the runtime has just started is known
+		// A thread that the runtime has just started is usually known then; one that is not
+		// counts as acting, which makes a stall uncertain, and the next look finds it.
+		time.Sleep(time.Millisecond)
 	}
 	for _, t := range acting {
 		if !known(t.ID) {

@@ -16,6 +16,16 @@ from halstream._schedules.block import schedule
 
 LIMIT = 10.0
 
+#: A program in which two streams fill an array, three times.
+PROGRAM = """
+import halstream as hs
+a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
+x = hs.empty(4)
+for _ in range(3):
+    x.fill(1, a)
+    x.fill(2, b)
+"""
+
 
 def under(spec: str) -> AbstractContextManager[Any]:
     """Return a schedule's block; a vendor's device has none, and what is found there is the same."""

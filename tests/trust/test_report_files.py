@@ -11,18 +11,11 @@ from typing import Any
 import pytest
 from halstream._checks import formats, results
 from plugin_help import Runner
+from sanitize_help import PROGRAM
 from sanitize_help import run as run_program
 
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
 
-PROGRAM = """
-import halstream as hs
-a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
-x = hs.empty(4)
-for _ in range(3):
-    x.fill(1, a)
-    x.fill(2, b)
-"""
 TESTS = """
     kept = []
     def test_unordered():
