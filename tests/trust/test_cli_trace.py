@@ -255,7 +255,8 @@ def test_ctrl_c_ends_the_script_and_the_trace_is_there(cli: Any) -> None:
         import halstream as hs
         hs.Stream().nop()
         print("ready", flush=True)
-        threading.Event().wait(60)
+        for _ in range(600):  # Python sees a signal that comes just before a wait only after it
+            threading.Event().wait(0.1)
         """
     )
     process = cli.start("trace", "prog.py")

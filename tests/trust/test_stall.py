@@ -8,12 +8,14 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import halstream as hs
 import numpy as np
 import pytest
 from halstream._memory._stream_values import EQUAL, wait_value, write_value
+from halstream._stalls import stall as _stall
 from halstream.testing import Gate
 from stall_help import LIMIT, Looks, chain, in_thread, looks, place, schedule  # noqa: F401
 
@@ -214,6 +216,24 @@ def test_W1_the_stall_is_raised_on_the_main_thread_first() -> None:
     gate.open()
     thread.join(LIMIT)
     assert done == [1]
+
+
+def test_W1_slow_garbage_collections_change_nothing_about_who_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, main, other = [0.0], 1, 2
+
+    def collect() -> int:
+        now[0] += 1.5  # as in a process with many objects
+        return 0
+
+    monkeypatch.setattr(_stall, "gc", SimpleNamespace(collect=collect))
+    monkeypatch.setattr(_stall, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(_stall, "_suspicions", {})
+    monkeypatch.setattr(_stall, "_look", lambda me: ("stuck", [main] if me == other else [], []))
+    assert _stall._judge(other) == ("", True)
+    assert _stall._judge(main) == ("", True)
+    now[0] += 0.5
+    assert _stall._judge(other) == ("", True)  # 2 s after its first look, and 0.5 s after the main thread's
+    assert _stall._judge(main) == ("stuck", False)
 
 
 @pytest.mark.parametrize("wait", ["device", "copy", "blocking"])

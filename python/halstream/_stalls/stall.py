@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _native, _sites
@@ -32,7 +33,8 @@ _AGREE_S = 2.0
 # How long native threads must be the only ones that could help before a warning says so.
 _WARN_S = 2.0
 
-# For how long a thread leaves it to a better one, such as the main thread, to raise the error.
+# For how long a thread leaves it to a better one, such as the main thread, to find the
+# same; once that has, it is left to it for as long as what it found counts.
 _DEFER_S = 2.0
 
 
@@ -43,6 +45,10 @@ class _Suspicion:
         self.text = text
         self.first = self.since = time.monotonic()
         self.warned = False
+
+    def counts(self) -> bool:
+        """Return whether a look that finds the same now agrees with the last one."""
+        return time.monotonic() - self.since <= _AGREE_S
 
 
 _suspicions: dict[int, _Suspicion] = runtime.keep("suspected stalls", {})
@@ -89,12 +95,12 @@ def _judge(me: int) -> tuple[str, bool]:
     known = _suspicions.pop(me, None)
     if not text:
         return "", False
-    if known is None or known.text != text or time.monotonic() - known.since > _AGREE_S:
-        _suspicions[me] = _Suspicion(text)
+    if known is None or known.text != text or not known.counts():
         # A gate without references opens when it is collected.
         gc.collect()
         while reap:
             _native.reap(reap.pop())
+        _suspicions[me] = _Suspicion(text)  # now: a collection may take longer than _AGREE_S
         return "", True
     if native:
         known.since = time.monotonic()
@@ -103,7 +109,7 @@ def _judge(me: int) -> tuple[str, bool]:
             known.warned = True
             _warn(text, native)
         return "", False
-    if better and time.monotonic() - known.first < _DEFER_S:
+    if better and (time.monotonic() - known.first < _DEFER_S or _found_by(better)):
         known.since = time.monotonic()
         _suspicions[me] = known
         return "", True
@@ -124,23 +130,28 @@ def _warn(text: str, native: list[str]) -> None:
     )
 
 
-def _look(me: int) -> tuple[str, bool, list[str]]:
-    """Return why thread `me` can never go on, '' if it may, and whether another thread should raise that.
+def _found_by(threads: Sequence[int]) -> bool:
+    """Return whether one of the threads has found a stall, so that its next look raises it."""
+    return any(known is not None and known.counts() for known in map(_suspicions.get, threads))
+
+
+def _look(me: int) -> tuple[str, list[int], list[str]]:
+    """Return why thread `me` can never go on, '' if it may, and the threads that should rather raise that.
 
     The third value are the native threads that may still help it.
     """
     picture = _waiters.take(me)
     if me not in picture.waits:
-        return "", False, []
+        return "", [], []
     hopeless, native = picture.hopeless(me), []
     if me not in hopeless and picture.native:
         hopeless, native = picture.hopeless(me, native=True), picture.native
     if me not in hopeless:
-        return "", False, []
+        return "", [], []
     # The main thread's errors are seen best; one that waits for reports has the least to say.
     waits = picture.waits
     main = threading.main_thread().ident
-    better = main != me and main in waits and main in hopeless and not waits[main].report
-    if waits[me].report:
-        better = any(ident in hopeless and not wait.report for ident, wait in waits.items())
+    better = [ident for ident, wait in waits.items() if ident in hopeless and not wait.report]
+    if not waits[me].report:
+        better = [ident for ident in better if ident == main != me]
     return Chain(picture, me, hopeless).text(), better, native
