@@ -20,6 +20,7 @@ func BenchmarkOperations(b *testing.B) {
 			run(b, crossing(b, n, 100_000))
 		})
 	}
+	b.Run("recorded pipeline over 8 streams", func(b *testing.B) { runWith(b, pipeline(b, 8, 100_000), (*Checker).Record) })
 	b.Run("one input for 1000 streams", func(b *testing.B) { run(b, shared(b, 1000, 100_000)) })
 	b.Run("legacy copies between streams", func(b *testing.B) { run(b, legacyCopies(b, 4, 100_000)) })
 	b.Run("short streams", func(b *testing.B) { run(b, short(b, 100_000)) })
@@ -27,12 +28,15 @@ func BenchmarkOperations(b *testing.B) {
 	b.Run("races", func(b *testing.B) { run(b, races(b, 8, 100_000)) })
 }
 
-func run(b *testing.B, ops []hal.Operation) {
+func run(b *testing.B, ops []hal.Operation) { runWith(b, ops, func(*Checker) {}) }
+
+func runWith(b *testing.B, ops []hal.Operation, prepare func(*Checker)) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	var got Stats
 	for range b.N {
 		c := New()
+		prepare(c)
 		for i := range ops {
 			c.Handle(ops[i])
 		}

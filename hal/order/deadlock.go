@@ -83,7 +83,7 @@ func merge(calls []*recordedCall, added []addedCall) []*recordedCall {
 	out := make([]*recordedCall, 0, len(calls)+len(added))
 	for i := 0; i <= len(calls); i++ {
 		for len(added) > 0 && added[0].at <= i {
-			out = append(out, &recordedCall{thread: added[0].thread, op: added[0].op})
+			out = append(out, &recordedCall{what: toHandle, thread: added[0].thread, op: added[0].op})
 			added = added[1:]
 		}
 		if i < len(calls) {

@@ -19,7 +19,7 @@ func TestV10_a_wait_of_the_host_that_holds_a_lock_of_a_function_is_refused(t *te
 	k.do(hal.Operation{Kind: "call", Stream: s, Token: token})
 	k.c.Order(k.me, Release, lock, 0)
 	k.c.Order(hal.NewThread(), Acquire, lock, token)
-	calls := k.c.recording.calls()
+	calls := k.c.calls()
 	wait := hal.Operation{Kind: "synchronize stream", Host: true, Stream: s}
 	require.True(t, canEnd(calls, nil))
 	require.False(t, canEnd(calls, []addedCall{{at: 1, thread: k.me.ID, op: wait}}))
@@ -39,7 +39,7 @@ func TestV10_a_recorded_run_has_the_same_findings_when_it_is_checked_again(t *te
 		for _, r := range p.c.Take() {
 			want[keyOf(&r)] = sideOf(&r.First)
 		}
-		require.Equal(t, want, replayed(p.c.recording.calls(), nil))
+		require.Equal(t, want, replayed(p.c.calls(), nil))
 		found += len(want)
 	})
 	require.NotZero(t, found)

@@ -38,9 +38,7 @@ const maxIdlePieces = 1 << 16
 func (c *Checker) ObserveThreads() {
 	c.mu.Lock()
 	c.host.oldest = hal.NewThread().ID
-	if at := c.recording.add(); at != nil {
-		at.what, at.object = toObserveThreads, c.host.oldest
-	}
+	c.recording.observesThreads(c.host.oldest)
 	c.mu.Unlock()
 }
 

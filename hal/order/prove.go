@@ -142,9 +142,7 @@ func (s *Session) Sites() []uint32 {
 // recorded returns what was recorded so far, and the findings of a checker that is called
 // with it.
 func (f *following) recorded() ([]*recordedCall, map[pair]side) {
-	f.checker.mu.Lock()
-	calls := f.checker.recording.calls()
-	f.checker.mu.Unlock()
+	calls := f.checker.calls()
 	f.proving.Lock()
 	defer f.proving.Unlock()
 	if f.baseline == nil || f.baselineOf != len(calls) {

@@ -1,44 +1,117 @@
 package order
 
-import "halstream/hal"
+import (
+	"math"
+
+	"halstream/hal"
+)
 
 const (
 	// maxRecorded is how many calls a recording keeps; one that has more is given up.
 	maxRecorded = 1 << 17
-	// recordedChunk is how many calls are allocated at a time.
-	recordedChunk = 512
+	// maxRanges is how many byte ranges its calls have together at most.
+	maxRanges = 4 * maxRecorded
+	// maxWhole is how many operations it keeps that have no short form.
+	maxWhole = maxRecorded / 8
+	// callsChunk and rangesChunk are how many calls, and ranges, are allocated at a time.
+	callsChunk  = 512
+	rangesChunk = 1024
 )
 
-// recordedKind is which method of a Checker was called.
-type recordedKind uint8
-
-const (
-	toHandle recordedKind = iota
-	toObserved
-	toSource
-	toRefilled
-	toOrder
-	toObserveThreads
-	toFinish
-)
-
-// recordedCall is a call of a method of a Checker.
-type recordedCall struct {
-	what   recordedKind
-	order  HostOrder
-	thread uint64
-	object uint64
-	// op is the operation of Handle, without its thread. Of the other methods it has the
-	// arguments: ID, Reads, Token.
-	op hal.Operation
+// storedCall is a call of a method of a Checker, in 48 bytes without pointers, which the
+// garbage collector does not look at. Objects, threads and names are places in the lists of
+// its recording.
+type storedCall struct {
+	seq        uint64 // for Order the object
+	number     uint64 // the operation's Version or Token
+	id         uint32 // for Order what was done
+	site       uint32
+	thread     uint32
+	stream     uint32
+	target     uint32 // an event, another stream, or an operation that is kept as it is
+	name       uint32
+	ranges     uint32 // the place of the first one
+	what       uint8  // a recordedKind, or for Handle that plus the place of the kind in storedKinds
+	flags      storedFlags
+	reads, all uint8 // how many ranges
 }
 
+// storedFlags are what a storedCall says in one bit each.
+type storedFlags uint8
+
+const (
+	storedHost storedFlags = 1 << iota
+	storedCached
+	storedInOrder
+	storedInternal
+	storedEvent // target is an event
+	storedToken // number is a token
+	storedWhole // target is an operation that is kept as it is
+)
+
+// storedKinds are the kinds of operations that have a short form.
+var storedKinds = [...]string{
+	"copy", "fill", "nop", "record", "wait", "call", "native", "launch", "report", "wait stream", "reset",
+	"delay", "gate", "allocate", "free",
+	"synchronize stream", "synchronize event", "synchronize device", "synchronize memory", "wait memory",
+	"query stream", "query event", "host read", "host write", "new memory", "free memory", "new stream",
+	"new event", "close stream", "close event", "open gate", "wait for no record",
+}
+
+var storedKindPlace = func() map[string]uint8 {
+	places := map[string]uint8{}
+	for i, kind := range storedKinds {
+		places[kind] = uint8(i)
+	}
+	return places
+}()
+
 // recording is what a checker was called with, in order, so that another checker can be
-// called with the same and more. The checker's lock protects it; full chunks do not change.
+// called with the same and more. The checker's lock protects it; elements that its lists
+// have do not change. It takes 48 bytes for a call and 16 for a byte range, and 32 MB at
+// most together with what the calls are about.
 type recording struct {
-	chunks [][]recordedCall
-	n      int
-	full   bool
+	chunks  [][]storedCall
+	n       int
+	ranges  [][]hal.Range // chunks of equal length, the last one may be shorter
+	nRanges int           // with the unused ones at the ends of chunks
+	whole   []hal.Operation
+	full    bool
+
+	threads places[uint64]
+	streams places[*hal.Stream]
+	events  places[*hal.Event]
+	names   places[string]
+}
+
+// places is a list of different elements, with the latest look-ups at hand.
+type places[T comparable] struct {
+	list   []T
+	place  map[T]uint32
+	latest [16]struct {
+		element T
+		place   uint32
+	}
+}
+
+// of returns the place of an element plus one. Elements with the same hint displace each
+// other among the latest ones.
+func (p *places[T]) of(element T, hint uint64) uint32 {
+	at := &p.latest[hint%uint64(len(p.latest))]
+	if at.place != 0 && at.element == element {
+		return at.place
+	}
+	place, known := p.place[element]
+	if !known {
+		if p.place == nil {
+			p.place = map[T]uint32{}
+		}
+		p.list = append(p.list, element)
+		place = uint32(len(p.list))
+		p.place[element] = place
+	}
+	at.element, at.place = element, place
+	return place
 }
 
 // Record makes c keep what it is called with from now on, for [Session.Prove].
@@ -48,96 +121,127 @@ func (c *Checker) Record() {
 	c.mu.Unlock()
 }
 
-// add returns the place of a new call, nil if there is no recording.
-func (r *recording) add() *recordedCall {
+// add returns the place of a new call, nil if there is no recording or no room.
+func (r *recording) add(nRanges int) *storedCall {
 	if r == nil || r.full {
 		return nil
 	}
-	if r.n == maxRecorded {
-		r.full, r.chunks, r.n = true, nil, 0
+	if r.n == maxRecorded || r.nRanges+nRanges > maxRanges || len(r.whole) > maxWhole {
+		*r = recording{full: true}
 		return nil
 	}
 	last := len(r.chunks) - 1
-	if last < 0 || len(r.chunks[last]) == recordedChunk {
-		r.chunks = append(r.chunks, make([]recordedCall, 0, recordedChunk))
+	if last < 0 || len(r.chunks[last]) == callsChunk {
+		r.chunks = append(r.chunks, make([]storedCall, 0, callsChunk))
 		last++
 	}
-	r.chunks[last] = append(r.chunks[last], recordedCall{})
+	chunk := &r.chunks[last]
+	*chunk = (*chunk)[:len(*chunk)+1]
 	r.n++
-	return &r.chunks[last][len(r.chunks[last])-1]
+	return &(*chunk)[len(*chunk)-1]
 }
 
+// addRanges keeps byte ranges, at most 255 together.
+func (r *recording) addRanges(at *storedCall, reads, writes []hal.Range) {
+	n := len(reads) + len(writes)
+	if n == 0 {
+		return
+	}
+	last := len(r.ranges) - 1
+	if last < 0 || len(r.ranges[last])+n > rangesChunk {
+		r.ranges = append(r.ranges, make([]hal.Range, 0, rangesChunk))
+		last++
+		r.nRanges = last * rangesChunk
+	}
+	at.ranges, at.reads, at.all = uint32(r.nRanges), uint8(len(reads)), uint8(n)
+	r.ranges[last] = append(append(r.ranges[last], reads...), writes...)
+	r.nRanges += n
+}
+
+// handled adds a call of Handle, without the thread's object, whose end the checker would
+// not notice.
 func (r *recording) handled(op *hal.Operation) {
-	if at := r.add(); at != nil {
-		at.op = *op
-		at.op.Thread = nil // whose end the checker would not notice
-		if op.Thread != nil {
-			at.thread = op.Thread.ID
+	at := r.add(len(op.Reads) + len(op.Writes))
+	if at == nil {
+		return
+	}
+	if op.Thread != nil {
+		at.thread = r.threads.of(op.Thread.ID, op.Thread.ID)
+	}
+	at.what = uint8(toHandle)
+	kind, known := storedKindOf(op.Kind)
+	if !known || op.Value != nil || op.Users != nil || op.Event != nil && op.Other != nil ||
+		op.Version != 0 && op.Token != 0 || len(op.Reads)+len(op.Writes) > math.MaxUint8 {
+		at.flags = storedWhole
+		r.whole = append(r.whole, *op)
+		r.whole[len(r.whole)-1].Thread = nil
+		at.target = uint32(len(r.whole))
+		return
+	}
+	at.what += kind
+	at.seq, at.id, at.site, at.number = op.Seq, op.ID, op.Site, op.Version
+	if op.Token != 0 {
+		at.number, at.flags = op.Token, storedToken
+	}
+	if op.Stream != nil {
+		at.stream = r.streams.of(op.Stream, op.Stream.Index())
+	}
+	switch {
+	case op.Event != nil:
+		at.target, at.flags = r.events.of(op.Event, op.Event.ID()), at.flags|storedEvent
+	case op.Other != nil:
+		at.target = r.streams.of(op.Other, op.Other.Index())
+	}
+	if op.Name != "" {
+		at.name = r.names.of(op.Name, uint64(op.Site))
+	}
+	r.addRanges(at, op.Reads, op.Writes)
+	at.set(storedHost, op.Host)
+	at.set(storedCached, op.Cached)
+	at.set(storedInOrder, op.InOrder)
+	at.set(storedInternal, op.Internal)
+}
+
+func (s *storedCall) set(flag storedFlags, on bool) {
+	if on {
+		s.flags |= flag
+	}
+}
+
+// storedKindOf returns the place of a kind in storedKinds; of the most frequent ones
+// without the map.
+func storedKindOf(kind string) (uint8, bool) {
+	for i, frequent := range storedKinds[:6] {
+		if kind == frequent {
+			return uint8(i), true
 		}
 	}
+	place, known := storedKindPlace[kind]
+	return place, known
 }
 
 // called adds a call of another method than Handle.
 func (r *recording) called(what recordedKind, id uint32, ranges ...hal.Range) {
-	if at := r.add(); at != nil {
-		at.what, at.op.ID, at.op.Reads = what, id, ranges
-	}
-}
-
-func (r *recording) ordered(t *hal.Thread, what HostOrder, object, token uint64) {
-	if at := r.add(); at != nil {
-		at.what, at.order, at.thread, at.object, at.op.Token = toOrder, what, t.ID, object, token
-	}
-}
-
-// calls returns what was recorded so far; the caller holds the checker's lock.
-func (r *recording) calls() []*recordedCall {
-	if r == nil {
-		return nil
-	}
-	all := make([]*recordedCall, 0, r.n)
-	for _, chunk := range r.chunks {
-		for i := range chunk {
-			all = append(all, &chunk[i])
+	for first := true; first || len(ranges) > 0; first = false {
+		some := ranges[:min(len(ranges), math.MaxUint8)]
+		ranges = ranges[len(some):]
+		if at := r.add(len(some)); at != nil {
+			at.what, at.id = uint8(what), id
+			r.addRanges(at, some, nil)
 		}
 	}
-	return all
 }
 
-// replayThreads stand for the threads of a recording, by their numbers.
-type replayThreads map[uint64]*hal.Thread
-
-func (r replayThreads) get(id uint64) *hal.Thread {
-	t := r[id]
-	if t == nil {
-		t = &hal.Thread{ID: id}
-		r[id] = t
+// ordered adds a call of Order; observesThreads one of ObserveThreads.
+func (r *recording) ordered(t *hal.Thread, what HostOrder, object, token uint64) {
+	if at := r.add(0); at != nil {
+		at.what, at.thread, at.seq, at.number = uint8(toOrder), r.threads.of(t.ID, t.ID), object, token
+		at.id = uint32(what)
 	}
-	return t
 }
 
-// replay calls another checker's method.
-func (c *Checker) replay(call *recordedCall, threads replayThreads) {
-	t := threads.get(call.thread)
-	switch call.what {
-	case toHandle:
-		op := call.op
-		op.Thread = t
-		op.Seq *= 2 // leaves room for one between each two
-		c.Handle(op)
-	case toObserved:
-		c.Observed(call.op.ID, call.op.Reads)
-	case toSource:
-		c.Source(call.op.ID, call.op.Reads[0])
-	case toRefilled:
-		c.Refilled(call.op.ID, call.op.Reads[0])
-	case toOrder:
-		c.Order(t, call.order, call.object, call.op.Token)
-	case toObserveThreads:
-		c.mu.Lock()
-		c.host.oldest = call.object
-		c.mu.Unlock()
-	case toFinish:
-		c.Finish()
+func (r *recording) observesThreads(oldest uint64) {
+	if at := r.add(0); at != nil {
+		at.what, at.seq = uint8(toObserveThreads), oldest
 	}
 }

@@ -156,7 +156,12 @@ def stack(site: int) -> tuple[Frame, ...]:
 
 def outside(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """Return the frames of files that are not of this package."""
-    return tuple(frame for frame in frames if not is_own(os.path.abspath(frame.file)))
+    return tuple(frame for frame in frames if not _is_own(frame.file))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_own(file: str) -> bool:
+    return is_own(os.path.abspath(file))
 
 
 @functools.lru_cache(maxsize=65536)

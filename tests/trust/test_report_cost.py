@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -49,6 +51,25 @@ def test_the_work_for_a_report_grows_with_the_number_of_findings(tmp_path: Path)
         assert f"`x{n - 1}`" in report.races[-1].text
         costs.append(work(report))
     assert costs[1] < 4.5 * costs[0], "four times as many findings take about four times the work"
+
+
+def test_V10_the_lines_for_many_findings_look_through_their_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked: list[ast.AST] = []
+    real = ast.walk
+
+    def walk(node: ast.AST) -> Iterator[ast.AST]:
+        walked.append(node)
+        return real(node)
+
+    monkeypatch.setattr(ast, "walk", walk)
+    lines = "".join("x = hs.empty(8)\nx.fill(1, a)\nx.fill(2, b)\n" for _ in range(50))
+    report = run(tmp_path / "program.py", HEAD + lines)
+    assert str(report).count("  fix: before ") == len(report) >= 50
+    modules = [node for node in walked if isinstance(node, ast.Module) and len(node.body) > 100]
+    assert 1 <= len(modules) <= 3, "for dialects, imports and names"
+    assert len(walked) < 10 * len(report)
 
 
 def test_two_thousand_findings_are_all_reported(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import bisect
 import functools
 import linecache
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 __all__ = ["Statement", "dialects", "source_line", "statement"]
 
@@ -71,6 +71,12 @@ class _File:
                 if package == "halstream" and first in _DIALECTS:
                     found.add(first)
         return frozenset(found)
+
+    @functools.cached_property
+    def modules(self) -> dict[str, str]:
+        """What the file calls the modules that it imports, the first name of each."""
+        imports = [node for node in ast.walk(self.tree) if isinstance(node, ast.Import)] if self.tree else []
+        return {alias.name: alias.asname or alias.name for node in reversed(imports) for alias in reversed(node.names)}
 
     def statement(self, line: int) -> Statement | None:
         """Return the innermost statement at a line, None if there is none or more than one."""
@@ -180,7 +186,7 @@ class Statement:
         `kind` is that of the operation: a line may record an event on one stream and let
         another one wait for it.
         """
-        calls = list(self._calls())
+        calls = self._calls
         for call in [c for c in calls if _tail(c.func) in _CALLS_OF.get(kind, ())] or calls:
             for keyword in call.keywords:
                 if keyword.arg == "stream" and not isinstance(keyword.value, ast.Constant):
@@ -198,7 +204,7 @@ class Statement:
 
     def function(self) -> str:
         """Return the name of the function that the line gives to a stream, '' if unknown."""
-        for call in self._calls():
+        for call in self._calls:
             if _tail(call.func) in _TAKES_FUNCTION and call.args:
                 first = call.args[0]
                 return "<lambda>" if isinstance(first, ast.Lambda) else ast.unparse(first)
@@ -206,7 +212,7 @@ class Statement:
 
     def event(self) -> str:
         """Return the expression for the event that the line records, '' if unknown."""
-        for call in self._calls():
+        for call in self._calls:
             name = _tail(call.func)
             if name in ("record", "record_event") and isinstance(call.func, ast.Attribute):
                 if call.args and not self._is_stream(call.args[0]):
@@ -220,7 +226,7 @@ class Statement:
 
     def buffer(self) -> str:
         """Return the name of the object whose method the line calls, '' if unknown."""
-        for call in self._calls():
+        for call in self._calls:
             if isinstance(call.func, ast.Attribute) and not self._is_stream(call.func.value):
                 return ast.unparse(call.func.value)
         return ""
@@ -232,12 +238,7 @@ class Statement:
 
     def module(self, name: str) -> str:
         """Return what the file calls a module that it imports under another name, else its name."""
-        for node in ast.walk(self._tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    if alias.name == name:
-                        return alias.asname or name
-        return name
+        return self._file.modules.get(name, name)
 
     def block_end(self) -> int:
         """Return the last line of the outermost stream context of the function, without one of the statement."""
@@ -292,8 +293,9 @@ class Statement:
             return f"{ast.unparse(target)}[{place if place >= 0 else '...'}]"
         return ast.unparse(target) if count == 1 and isinstance(value, ast.Call) else ""
 
-    def _calls(self) -> Iterator[ast.Call]:
-        """Yield the calls of the statement that cover the line, without those of its body."""
+    @functools.cached_property
+    def _calls(self) -> list[ast.Call]:
+        """The calls of the statement that cover the line, without those of its body."""
         here = self._path[-1]
         parts: list[ast.AST] = [here]
         if isinstance(here, (ast.With, ast.AsyncWith)):
@@ -304,10 +306,8 @@ class Statement:
             parts = [here.test]
         elif isinstance(here, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Try)):
             parts = []
-        for part in parts:
-            for node in ast.walk(part):
-                if isinstance(node, ast.Call) and node.lineno <= self._line <= (node.end_lineno or node.lineno):
-                    yield node
+        calls = (node for part in parts for node in ast.walk(part) if isinstance(node, ast.Call))
+        return [call for call in calls if call.lineno <= self._line <= (call.end_lineno or call.lineno)]
 
     def current(self) -> str:
         """Return the stream that the enclosing contexts make current."""
