@@ -288,6 +288,7 @@
 //     end of a thread, an event loop, or a loop that only asks whether work is done.
 //   - W4: A native function that waits without a limit, for a lock of the process or for a
 //     signal, waits for others. Any other one may take as long as it wants.
+//   - W5: No thread of a process in which nothing is pending is woken up to look.
 //
 // # Process
 //

@@ -343,6 +343,17 @@ func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
 	return quiet && rt.Funcs.settled(), mark
 }
 
+// WorkPending returns a channel that is closed once a stream has pending work: at once if
+// one has. It is never closed where the backend does not say so.
+//
+// Contract: W5.
+func (rt *Runtime) WorkPending() <-chan struct{} {
+	if rt.sim == nil {
+		return nil
+	}
+	return rt.sim.WorkPending()
+}
+
 // AwaitsHost reports whether a stream waits for something that only a thread of the
 // program can end: a gate, a wait for a value or for a settable event, a report. A
 // thread that may be the one that has to act must not wait for streams without a limit.

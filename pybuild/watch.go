@@ -5,31 +5,37 @@ import "C"
 
 import (
 	"sync/atomic"
-	"time"
 
 	"halstream/hal"
 	"halstream/hal/stall"
 )
 
-// watched is the runtime that a goroutine watches.
-var watched atomic.Pointer[hal.Runtime]
+// watched is what a goroutine watches.
+var watched atomic.Pointer[watching]
+
+type watching struct {
+	rt   *hal.Runtime
+	stop chan struct{}
+}
 
 // watch has Python asked from time to time whether the program's main thread can go on,
 // while r is the runtime in use: a thread that waits in Python does not ask itself.
 func watch(r *hal.Runtime) {
-	if watched.Swap(r) == r {
+	before := watched.Load()
+	if before != nil && before.rt == r {
 		return
+	}
+	now := &watching{r, make(chan struct{})}
+	watched.Store(now)
+	if before != nil {
+		close(before.stop)
 	}
 	w := stall.NewWatch(r)
 	if w == nil {
 		return
 	}
 	go func() {
-		for {
-			time.Sleep(w.Period())
-			if over.Load() || watched.Load() != r {
-				return
-			}
+		for w.Wait(now.stop) && !over.Load() {
 			if w.Tick() {
 				w.Answered(C.halstream_stall_watch() == C.STALL_MAYBE)
 			}

@@ -31,6 +31,8 @@ type Simulator interface {
 	// were handed over are the program's. Two calls that return the same mark had
 	// the same work pending at the same places; it is 0 only where none is pending.
 	Quiet() (quiet bool, mark uint64)
+	// WorkPending returns a channel that is closed once a stream has pending work.
+	WorkPending() <-chan struct{}
 	// Busy returns all streams with pending work.
 	Busy() []Busy
 	// SealBursts seals every burst that may still grow.

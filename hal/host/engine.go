@@ -31,6 +31,8 @@ type engine struct {
 	// onSequence is called with the tag of each operation that is put on a stream.
 	onSequence func(driver.Tag)
 	values     values
+	// pending is closed when a stream has work; nil where nobody waits for that.
+	pending chan struct{}
 	// closed says that the backend was closed: no operation is taken any more.
 	closed bool
 }

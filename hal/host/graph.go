@@ -24,6 +24,28 @@ func (d *Driver) Quiet() (quiet bool, mark uint64) {
 	return quiet, mark
 }
 
+// WorkPending implements driver.Simulator.
+func (d *Driver) WorkPending() <-chan struct{} {
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	for _, dev := range d.devices {
+		if dev.active != nil {
+			return alreadyClosed
+		}
+	}
+	if d.eng.pending == nil {
+		d.eng.pending = make(chan struct{})
+	}
+	return d.eng.pending
+}
+
+// alreadyClosed is a channel that is closed.
+var alreadyClosed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // Busy implements driver.Simulator.
 func (d *Driver) Busy() []driver.Busy {
 	d.eng.Lock()

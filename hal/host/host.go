@@ -206,7 +206,12 @@ func (d *Device) abort() (n int) {
 	return n
 }
 
+// activate adds a stream that has work now. The lock is held.
 func (d *Device) activate(s *Stream) {
+	if e := d.eng; e.pending != nil { // once after each call of WorkPending
+		close(e.pending)
+		e.pending = nil
+	}
 	s.prev, s.next = nil, d.active
 	if d.active != nil {
 		d.active.prev = s

@@ -7,10 +7,8 @@ import (
 )
 
 const (
-	// watchBusy and watchIdle are the times between two ticks of a watch, while work is
-	// pending and while none is.
-	watchBusy = 100 * time.Millisecond
-	watchIdle = 400 * time.Millisecond
+	// watchPeriod is the time between two ticks of a watch, while work is pending.
+	watchPeriod = 100 * time.Millisecond
 	// mostPause is for how many ticks a watch lets a program alone at most.
 	mostPause = 64
 )
@@ -36,7 +34,7 @@ func NewWatch(rt *hal.Runtime) *Watch {
 	return &Watch{rt: rt, next: pauseSlices}
 }
 
-// Tick is to be called after each Period. It reports whether it is time to look: work is
+// Tick is to be called after each Wait. It reports whether it is time to look: work is
 // pending, and none of it has moved for some ticks. Report the answer with Answered.
 func (w *Watch) Tick() bool {
 	quiet, mark := w.rt.Quiet()
@@ -62,10 +60,25 @@ func (w *Watch) Answered(suspect bool) {
 	}
 }
 
-// Period returns how long to wait for the next tick.
-func (w *Watch) Period() time.Duration {
+// Wait returns when the next tick is due. Where the latest tick found nothing pending, or
+// there was none yet, it sleeps until something is: a process that does nothing is not woken
+// up. It returns false as soon as stop is closed.
+//
+// Contract: W5.
+func (w *Watch) Wait(stop <-chan struct{}) bool {
 	if w.mark == 0 {
-		return watchIdle
+		select {
+		case <-w.rt.WorkPending():
+		case <-stop:
+			return false
+		}
 	}
-	return watchBusy
+	due := time.NewTimer(watchPeriod)
+	defer due.Stop()
+	select {
+	case <-due.C:
+		return true
+	case <-stop:
+		return false
+	}
 }
