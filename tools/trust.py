@@ -31,6 +31,7 @@ from fix_help import tried  # noqa: E402
 from halstream import _native  # noqa: E402
 from halstream.testing import explore, schedule  # noqa: E402
 from trust_rows import Figure, all_of, least_of, repeat, within  # noqa: E402
+from trust_shapes import shapes_explored, shapes_found, shapes_mended  # noqa: E402
 
 LUCKY = [program for program in PROGRAMS if program.schedule]
 RANDOM = ROOT / "tests" / "trust" / "test_sanitize_programs.py"
@@ -321,6 +322,7 @@ def log_cost(quick: bool) -> list[Figure]:
 SECTIONS: dict[str, list[Callable[[bool], list[Figure]]]] = {
     "Sanitizer": [sanitizer_corpus, sanitizer_random, fixes, sanitizer_cost],
     "Schedules": [luck, exploring, pct_rate, large],
+    "Programs by shape": [shapes_found, shapes_mended, shapes_explored],
     "Stalls": [stalls],
     "Cost": [log_cost],
 }

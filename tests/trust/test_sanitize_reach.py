@@ -161,6 +161,8 @@ READ: dict[str, tuple[Callable[[Any], Any], str]] = {
     "callable": (lambda view: Model(view), "`self.batch`, an argument of `Model`"),
     "method of the array": (lambda view: view.sum, "`the array`, whose method `ndarray.sum` is"),
     "helper": (lambda view: lambda: _all(view), "`view`, captured by `<lambda>`"),
+    "function of NumPy": (lambda view: lambda: np.dot(view, view), "`view`, captured by `<lambda>`"),
+    "function of NumPy that writes": (lambda view: lambda: np.copyto(view, view), "`view`, captured by `<lambda>`"),
 }
 UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
     "part": (lambda view: lambda: view[0], "it can reach `view`"),
@@ -168,6 +170,12 @@ UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
     "property": (lambda view: Model(view).look, "it can reach `self.batches[0]`"),
     "condition": (lambda view: lambda: view.sum() if LIMIT > 20 else None, "it can reach `view`"),
     "helper": (lambda view: lambda: _part(view, 0), "it can reach `view`"),
+    "view by a method": (lambda view: lambda: view.reshape(4, 4)[0].sum(), "it can reach `view`"),
+    "view by a function": (lambda view: lambda: np.reshape(view, (4, 4))[0], "it can reach `view`"),
+    "method for an element": (lambda view: lambda: view.item(3), "it can reach `view`"),
+    "some elements": (lambda view: lambda: np.sum(view, where=[True] + [False] * 15), "it can reach `view`"),
+    "iterator": (lambda view: lambda: next(iter(view)), "it can reach `view`"),
+    "constructor": (lambda view: lambda: Model(view), "it can reach `view`"),
     "native": (lambda view: ctypes.CDLL(None).getpid, "is native code"),
 }
 NOTHING: dict[str, Callable[[Any], Any]] = {
@@ -175,6 +183,7 @@ NOTHING: dict[str, Callable[[Any], Any]] = {
     "event": lambda view: threading.Event().set,
     "shape": lambda view: lambda: (view.shape, len(view), view.nbytes),
     "nothing": lambda view: lambda: None,
+    "function for a shape": lambda view: lambda: np.zeros_like(view),
 }
 
 

@@ -24,6 +24,7 @@ from .._core._lookup import PAGEABLE, kind_of
 from .._memory._array import Array
 from . import kept as _kept
 from .attributes import MISSING, attribute_of, items_of
+from .contents import of_call, of_method
 from .shared import Method, Shared, changes
 from .uses import Origin, Use, uses
 
@@ -39,8 +40,6 @@ _SHAPE = frozenset({
     "shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "base", "ctypes", "__class__",
     "__array_interface__", "device", "ptr", "data_ptr",
 })  # fmt: skip
-# Functions that do not look at the contents of an array.
-_SHAPE_OF = (len, id, type, isinstance, issubclass, hasattr, callable)
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), types.ModuleType, type, np.generic, np.dtype)
 _BUILT_IN = (types.BuiltinFunctionType, types.MethodWrapperType, np.ufunc)
 # Modules in C of which is known that they use no memory but that of their arguments.
@@ -146,7 +145,9 @@ class _Walk:
             call = attribute_of(type(f), "__call__")
             if isinstance(call, types.FunctionType) and _of_program(call):
                 self.python(call, (f, *args), kwargs, depth, sure)
-            elif _top_module(type(f)) not in _KNOWN:
+            elif _top_module(type(f)) in _KNOWN:
+                self.given_to(of_call(f, kwargs), args, kwargs, sure)
+            else:
                 self.say(f"`{title(f)}` is native code")
 
     def bound(self, value: Any, name: str) -> None:
@@ -157,13 +158,18 @@ class _Walk:
     def built_in(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], depth: int, sure: bool) -> None:
         owner = getattr(f, "__self__", None)
         if isinstance(owner, np.ndarray):
-            self.array(_Value(owner, "the array", f"whose method `{self.title}` is"), sure)
+            how = of_method((f.__name__,), kwargs)
+            if how:
+                self.array(_Value(owner, "the array", f"whose method `{self.title}` is"), sure and how == "whole")
         module = _top_module(f)
         if module not in _KNOWN and module not in sys.stdlib_module_names and not isinstance(f, type):
             self.say(f"`{title(f)}` is native code")
-        for value in itertools.chain(args, kwargs.values()):
-            if f not in _SHAPE_OF:
-                self.take(_value(value), "whole", sure)
+        self.given_to(of_call(f, kwargs), args, kwargs, sure)
+
+    def given_to(self, how: str, args: tuple[Any, ...], kwargs: dict[str, Any], sure: bool) -> None:
+        """Note what a function that is not followed does with what it is given."""
+        for value in itertools.chain(args, kwargs.values()) if how else ():
+            self.take(_value(value), how, sure)
 
     def python(
         self, f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], depth: int, sure: bool
@@ -179,8 +185,7 @@ class _Walk:
             self.say(f"it calls more than {DEPTH} functions in each other")
             return
         if not _of_program(f):
-            for value in itertools.chain(args, kwargs.values()):
-                self.take(_value(value), "whole", sure)
+            self.given_to("part", args, kwargs, sure)
             return
         names = _Names(f, args, kwargs, self.title if depth == 0 else title(f))
         for use in used:
@@ -198,8 +203,10 @@ class _Walk:
         positional = [self.resolve(o, names, depth) if o else _NOBODY for name, o in use.arguments if not name]
         keywords = {name: self.resolve(o, names, depth) if o else _NOBODY for name, o in use.arguments if name}
         if isinstance(callee.value, (np.ndarray, Array)):
-            self.take(callee, "whole", sure)  # a method of it
-            callee = callee._replace(value=len if callee.value is None else np.add)
+            how = of_method(use.origin.attributes or ("__call__",), keywords) if use.origin else "part"
+            self.take(callee, how or "store", sure)
+            self.given_to("whole" if how == "whole" else "part", tuple(positional), keywords, sure)
+            return
         if isinstance(callee.value, Shared) and use.origin is not None:
             self.share(callee, changes(callee.value, use.origin.attributes[-1]), sure)
             callee = callee._replace(value=np.add)

@@ -1,0 +1,50 @@
+"""Rows for the programs by shape: found in one run, silent twins, schedules, tokens, lines put in literally."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / part) for part in ("", "trust")]
+
+from corpus.shapes import SHAPES  # noqa: E402
+from shape_help import fails, found, found_strictly, report_of, silenced, token_of  # noqa: E402
+from trust_rows import Figure, all_of, least_of, repeat  # noqa: E402
+
+
+def shapes_found(quick: bool) -> list[Figure]:
+    """One run of each program in the order of the calls."""
+    n = len(SHAPES)
+    runs = {shape: found(shape) for shape in SHAPES}
+    strict = sum(runs[shape] or found_strictly(shape) for shape in SHAPES)
+    silent = sum(not report_of(shape.fixed).all for shape in SHAPES)
+    return [
+        least_of("programs by shape reported, one `fifo` run each", sum(runs.values()), n, n - n // 30),
+        all_of("reported, or stopped in strict mode for a function of unknown accesses", strict, n),
+        all_of("their twins not reported", silent, n),
+    ]
+
+
+def shapes_mended(quick: bool) -> list[Figure]:
+    """The lines that the reports suggest, put into the programs as they are."""
+    reported = [shape for shape in SHAPES if found(shape)]
+    with tempfile.TemporaryDirectory() as folder:
+        quiet = sum(silenced(shape, Path(folder)) for shape in reported)
+    n = len(reported)
+    return [least_of("of the reported, silenced by the suggested lines put in literally", quiet, n, n * 98 // 100)]
+
+
+def shapes_explored(quick: bool) -> list[Figure]:
+    """Fifty schedules of each program that a schedule can let fail, and its token again."""
+    possible = [shape for shape in SHAPES if shape.schedule]
+    tokens = {shape: token_of(shape.broken) for shape in possible}
+    failing = [shape for shape, token in tokens.items() if token]
+    count = repeat(quick, 20)
+    again = sum(all(fails(shape.broken, tokens[shape]) for _ in range(count)) for shape in failing)
+    twins = sum(not token_of(shape.fixed) for shape in SHAPES)
+    return [
+        all_of("programs by shape that fail within 50 schedules", len(failing), len(possible)),
+        all_of(f"tokens of these that fail again {count} times of {count}", again, len(failing)),
+        all_of("their twins that pass 50 schedules", twins, len(SHAPES)),
+    ]
