@@ -5,25 +5,6 @@ import (
 	"halstream/hal/host/sched"
 )
 
-// Quiet implements driver.Simulator.
-func (d *Driver) Quiet() (quiet bool, mark uint64) {
-	const prime = 1099511628211
-	d.eng.Lock()
-	defer d.eng.Unlock()
-	quiet = true
-	for _, dev := range d.devices {
-		for s := dev.active; s != nil; s = s.next {
-			if quiet && s.need() == driver.NeedNothing {
-				quiet = false
-			}
-			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.words.Completed.Load(), s.words.Submitted.Load(), s.pending()} {
-				mark = (mark ^ n) * prime
-			}
-		}
-	}
-	return quiet, mark
-}
-
 // WorkPending implements driver.Simulator.
 func (d *Driver) WorkPending() <-chan struct{} {
 	d.eng.Lock()
@@ -45,6 +26,25 @@ var alreadyClosed = func() chan struct{} {
 	close(c)
 	return c
 }()
+
+// Quiet implements driver.Simulator.
+func (d *Driver) Quiet() (quiet bool, mark uint64) {
+	const prime = 1099511628211
+	d.eng.Lock()
+	defer d.eng.Unlock()
+	quiet = true
+	for _, dev := range d.devices {
+		for s := dev.active; s != nil; s = s.next {
+			if quiet && s.need() == driver.NeedNothing {
+				quiet = false
+			}
+			for _, n := range []uint64{uint64(dev.ordinal), s.id, s.words.Completed.Load(), s.words.Submitted.Load(), s.pending()} {
+				mark = (mark ^ n) * prime
+			}
+		}
+	}
+	return quiet, mark
+}
 
 // Busy implements driver.Simulator.
 func (d *Driver) Busy() []driver.Busy {
