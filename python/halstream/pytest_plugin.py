@@ -17,6 +17,9 @@ marker asks for it.
 - ``--stream-fix=diff``: print the lines that would order what was found as one patch.
 - ``--stream-torch``: let tests of the real torch use ``'cuda'`` without a GPU, all tests of the session.
 
+A token under which a test failed is kept in pytest's cache and tried first in later
+sessions that run the test under schedules, until the test passes.
+
 The ini keys have the same names with underscores, and ``@pytest.mark.streams``
 takes them as keywords, without ``stream_``. The marker of a test goes before
 the command line, and that before the ini file.
@@ -47,6 +50,7 @@ from ._plugin.plan import (
     item_plan,
     plan_of,
 )
+from ._plugin.remembered import Remembered
 
 __all__ = ["Plan", "Streams"]
 
@@ -143,6 +147,8 @@ def pytest_configure(config: pytest.Config) -> None:
         if value not in ("", False):
             given[name] = _number(value, source) if name in NUMBERS else value
     config.stash[PLAN] = plan_of(given, Plan()) if given else Plan()
+    if not hasattr(config, "workerinput"):  # of xdist, which sends its reports
+        config.pluginmanager.register(Remembered(config), "halstream-remembered")
     wanted = list(config.getoption("stream_report") or config.getini("stream_report"))
     if config.getoption("stream_fix"):
         wanted.append(config.getoption("stream_fix"))

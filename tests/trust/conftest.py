@@ -34,7 +34,7 @@ class Cli:
             stdin=subprocess.DEVNULL,
             text=True,
             cwd=self.folder,
-            env={**os.environ, "COLUMNS": "200", **(env or {})},
+            env={**os.environ, "COLUMNS": "200", "XDG_CACHE_HOME": f"{self.folder}/.cache", **(env or {})},
             start_new_session=True,
         )
         self._started.append(process)

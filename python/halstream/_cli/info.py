@@ -27,7 +27,7 @@ VARIABLES = {
     "HALSTREAM_HOST_ENGINES": "copies, kernels and native functions at once on a device (processors, at least 2)",
     "HALSTREAM_HOST_THREADS": "maximum number of threads for Python functions on streams (32)",
     "HALSTREAM_HOST_MEMORY": "bytes of each host device's memory, and of pinned memory (half of the machine's)",
-    "HALSTREAM_CACHE_DIR": "folder for compiled kernels (the user's cache folder)",
+    "HALSTREAM_CACHE_DIR": "folder for compiled kernels and remembered tokens (the user's cache folder)",
     "HALSTREAM_SANITIZE": "1, warn or raise: report unordered accesses of the whole process",
     "HALSTREAM_SUPPRESSIONS": "file with suppression rules for the sanitizer",
     "HALSTREAM_STALL": "0: do not report waits that can never end",

@@ -16,7 +16,7 @@ from .._checks.results import Result, failing_schedule, of_finding
 from .._errors import HalError, ScheduleError, UnorderedAccessError
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism
-from .._schedules.search import Explored, Found, Settings, search
+from .._schedules.search import Explored, Found, Settings, search, worth_keeping
 from .._schedules.token import Token
 from .._sites import Frame
 from .._stalls import leaks as _leaks
@@ -24,6 +24,7 @@ from . import script as _script
 from .children import UNKNOWN, CannotRunError, Children, Options
 from .opening import at_opening
 from .redirecting import redirect_torch
+from .remembered import forget, recall, remember
 
 __all__ = ["CannotRunError", "Options", "explore", "plain", "replay", "replay_command"]
 
@@ -145,10 +146,13 @@ def explore(
             begun += 1
 
         children = Children(script, args, options, announce)
-        found, explored = search(children, settings)
+        found, explored = search(children, settings, recall(script, args, options))
     if found is None:
+        forget(script, args, options)
         write(_passed(explored))
         return 0
+    if worth_keeping(found):
+        remember(script, args, options, found.token)
     report = _report(found, children, replay_command(str(found.token), script, args, options))
     write(report)
     if into is not None:

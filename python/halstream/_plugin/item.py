@@ -11,9 +11,10 @@ import pytest
 from .._checks.results import failing_schedule
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism
-from .._schedules.search import Found, Settings, search, used
+from .._schedules.search import Found, Settings, search, used, worth_keeping
 from .._schedules.token import Token
 from .plan import ORDERS, Plan
+from .remembered import remember, remembered
 from .runs import Outcome, Runs, Stop
 
 __all__ = ["run_test"]
@@ -53,22 +54,27 @@ def _refused(item: pytest.Item, why: str) -> Outcome:
 
 
 def _explore(runs: Runs, settings: Settings) -> Outcome:
+    known = remembered(runs.item)
     try:
-        found, explored = search(runs, settings)
+        found, explored = search(runs, settings, known)
     except Stop:
         return runs.last
     if found is None:
+        if known is not None:
+            runs.last.remember = ""
         if explored.orders:
             runs.last.properties.append((ORDERS, str(explored)))
         return runs.last
     outcome: Outcome = found.execution.kept
     failure = found.execution.failure
     assert failure is not None
+    keep = str(found.token) if worth_keeping(found) else None
     if failure.search and not found.difference and _debugging(runs):
         # Run the failing schedule again with the debugger.
         runs.execute(found.execution.spec, interact=True)
         if runs.last.failure == failure:
             outcome = runs.last
+    outcome.remember = keep
     if not used(found.execution):
         return outcome  # streams have no part in it
     if found.difference:
@@ -88,7 +94,8 @@ def _text(runs: Runs, found: Found) -> str:
     command = _command(runs, found.token)
     if found.execution.failure.search:
         return explain(found, command)
-    return f"Under schedule {found.token}, the first that fails.\nReplay: {command}"
+    which = "a token remembered from an earlier run" if found.remembered else "the first that fails"
+    return f"Under schedule {found.token}, {which}.\nReplay: {command}"
 
 
 def _replay(runs: Runs, token: Token) -> Outcome:
@@ -163,6 +170,8 @@ def _log(item: pytest.Function, nextitem: pytest.Item | None, outcome: Outcome, 
     if outcome.results:
         of = outcome.failed or outcome.reports[-1]
         of.stream_results = outcome.results  # type: ignore[attr-defined]
+    if outcome.remember is not None:
+        remember(outcome.failed or outcome.reports[-1], outcome.remember)
     last = outcome.report("teardown")
     before = [report for report in outcome.reports if report is not last]
     for report in [*before[:1], *outcome.others, *before[1:]]:

@@ -52,6 +52,7 @@ class Outcome:
     streams: Streams = field(default_factory=Streams)
     results: list[Result] = field(default_factory=list)  #: for files, where these were asked for
     properties: list[tuple[str, object]] = field(default_factory=list)
+    remember: str | None = None  #: the token to keep for later sessions; '' drops the one that is kept
 
     def report(self, when: When) -> pytest.TestReport | None:
         """Return the report of a phase."""

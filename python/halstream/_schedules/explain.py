@@ -96,6 +96,8 @@ def explain(found: Found, replay: str, text: Callable[[int], str] | None = None)
 def _headline(found: Found) -> str:
     token = str(found.token)
     shrunk = found.shrunk
+    if found.remembered:
+        return f"Fails under schedule {token}, a token remembered from an earlier run."
     if not found.tried:
         return f"Fails under schedule {token}, replayed."
     if shrunk is None:

@@ -14,7 +14,7 @@ from .prove import Proof, prove
 from .shrink import Budget, Shrunk, shrink
 from .token import Token, spec_text
 
-__all__ = ["MOST", "Explored", "Found", "Settings", "derived", "plans", "search"]
+__all__ = ["MOST", "Explored", "Found", "Settings", "derived", "plans", "search", "worth_keeping"]
 
 #: Schedules that one exploration may ask for.
 MOST = 100_000
@@ -98,12 +98,14 @@ class Found:
     original : str
         Spec of the schedule that failed first.
     tried : int
-        How many schedules were run up to it; 0 if a token was replayed.
+        How many schedules were run up to it; 0 if a token was replayed or remembered.
     difference : str
         Where two runs under one schedule parted, if they did: the program is
         not deterministic by itself.
     differs : str
         Spec of those two runs if it differs from that of `execution`.
+    remembered : bool
+        Whether an earlier run found the token, which was tried first in this one.
     """
 
     execution: Execution
@@ -113,6 +115,7 @@ class Found:
     tried: int = 1
     difference: str = ""
     differs: str = ""
+    remembered: bool = False
 
     @property
     def token(self) -> Token:
@@ -158,8 +161,11 @@ class _Search:
     tried: int = 0
     fifo: Execution = field(default_factory=lambda: Execution("fifo"))
     proof: Proof = field(default_factory=lambda: Proof(exhausted=False))
+    remembered: Token | None = None
 
     def __call__(self) -> Found | None:
+        if self.remembered is not None and (found := self._recall(self.remembered)) is not None:
+            return found
         self.fifo = self._try("fifo")
         if self.fifo.failure is not None:
             return self._found(self.fifo)
@@ -172,6 +178,19 @@ class _Search:
             if execution.failure is not None:
                 return self._found(execution)
         return None
+
+    def _recall(self, token: Token) -> Found | None:
+        """Run the program under a token of an earlier run; None if it is not that schedule which makes it fail."""
+        first = self.run(token.spec)
+        if first.failure is None or not used(first):
+            return None
+        self.fifo = self.run("fifo")
+        if self.fifo.failure is not None:
+            return None  # it fails in any order
+        last = self.run(token.spec, trace=True)
+        if last.failure != first.failure:
+            return None
+        return Found(last, self.fifo, original=token.spec, tried=0, remembered=True)
 
     def _prove(self) -> Found | None:
         for spec in ("latest", "earliest"):  # what the host reads without a wait is in no order
@@ -238,7 +257,12 @@ def used(execution: Execution) -> bool:
     return execution.steps > 0 or bool(execution.calls)
 
 
-def search(run: Run, settings: Settings) -> tuple[Found | None, Explored]:
+def worth_keeping(found: Found) -> bool:
+    """Whether a later run of the program shall try the token first: not where it fails in the order of the calls."""
+    return used(found.execution) and not found.difference and found.execution.spec != "fifo"
+
+
+def search(run: Run, settings: Settings, remembered: Token | None = None) -> tuple[Found | None, Explored]:
     """Run a program under schedules until it fails.
 
     The first is ``fifo``, in the order of the calls; a program that uses no
@@ -249,13 +273,15 @@ def search(run: Run, settings: Settings) -> tuple[Found | None, Explored]:
     ----------
     run : function
     settings : Settings
+    remembered : Token, optional
+        Under which the program failed in an earlier run; it is tried first.
 
     Returns
     -------
     tuple
         What fails, None if nothing does, and what was tried.
     """
-    searching = _Search(run, settings)
+    searching = _Search(run, settings, remembered=remembered)
     found = searching()
     fifo, proof = searching.fifo, searching.proof
     return found, Explored(searching.tried, len(fifo.streams), fifo.steps, proof.orders, proof.exhausted)
