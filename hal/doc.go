@@ -198,6 +198,9 @@
 //     once where the program is checked, under a sanitizer or a deterministic
 //     schedule; else it waits for known work of other streams as well. Tracked memory
 //     always waits. Recorded streams are waited for in every case (M17).
+//   - M23: A caching allocator takes memory from the device in segments of 2 MiB for
+//     blocks of up to 1 MiB, of 20 MiB for those below 10 MiB, and for others of as
+//     many times 2 MiB as they need. Small blocks and large ones share no segment.
 //
 // # Kernel
 //
@@ -304,97 +307,4 @@
 //   - J2: A method in C that a class of the package inherits is the first one in the
 //     order of its bases, and follows when that is exchanged while callbacks are registered.
 //     A program's subclass sees what the program puts in place of a method.
-//
-// # C interface (halstream.h)
-//
-//   - C1: Every call works on any thread, with or without Python's lock, known to
-//     Python or not, and on the numbers that Python's objects have. A thread that
-//     ends leaves nothing behind.
-//   - C2: The error of a native function, with its name and text, becomes that of its
-//     stream (S4), and later work runs. The next synchronize of an event recorded
-//     last on that stream, or of the device, returns it as well, whichever is first.
-//   - C3: What belongs to a native function is released exactly once: after the
-//     function, or in its place where the operation is dropped; not where it was
-//     refused. A release may close and free: the next call does it.
-//   - C4: Listeners see the name, the site and the ranges that a native function was
-//     given; of rows with gaps each one, up to 4096 of them.
-//   - C5: A number that is unknown, closed or of another kind of object, a pointer
-//     that is missing and a flag that does not exist are errors with a text.
-//   - C6: In a forked child and after the runtime has shut down every call fails at
-//     once. Threads that wait then return or stay; the process ends.
-//   - C7: A wait with a limit fails when that passes, and the text names what is
-//     pending. A wait with Python's lock held lets other threads of Python's run
-//     and handlers of signals, whose exception ends it.
-//   - C8: A freed block can be given out on its own stream at once, and elsewhere
-//     after the work of its stream and of those that were recorded for it. The free
-//     is no access, unless the block was allocated in order: what its memory is given
-//     out for next is compared with the work that still uses it.
-//   - C9: A table of a newer version is not given out. Structs begin with their sizes:
-//     shorter ones than were ever valid are refused.
-//
-// # Task (Python)
-//
-//   - T1: Contexts nest, and leaving restores what stood before, also after an
-//     exception and across devices. A context that is not the innermost one
-//     when it ends takes only itself away.
-//   - T2: Changing the current stream or device inside a context ends with it;
-//     outside it holds for the asyncio task or else for the thread, or for the
-//     process where the dialect says so.
-//   - T3: A new thread starts at the defaults, also with a copied context.
-//   - T4: Each asyncio task has its own current stream and device, and begins
-//     with its maker's. In strict mode the guards of paddle and mindspore hold
-//     for the process.
-//   - T5: A stream is current on its own device only.
-//   - T6: Deleting or closing the current stream is safe.
-//
-// # PyTorch's CUDA device (Python)
-//
-//   - F1: An operator on CUDA tensors is enqueued on the current stream of their
-//     device, and the call returns. One whose results' shapes or values the host
-//     needs (nonzero, item) waits for that stream.
-//   - F2: It is listed with the bytes that its schema says it reads and writes; of
-//     a view these are the view's.
-//   - F3: Numbers, and CPU tensors where CUDA takes them, take part with their
-//     values at the call. A number that is stored (x[1] = 5) makes nobody wait.
-//   - F4: Wrong shapes, types and devices are errors of the call. What fails in a
-//     kernel is an error of the next wait for its stream, once, with the code of a
-//     device-side assert and the operator's name. A wait that fails cancels nothing.
-//   - F5: Backward runs an operator on the stream of its forward, and waits for the
-//     stream on which its gradient was made. After backward() the current stream
-//     has waited for the streams of all leaves.
-//   - F6: A copy with non_blocking between pinned and device memory returns at
-//     once, a conversion too. From pageable memory the values at the call are copied.
-//     A copy to pageable memory, and every copy without non_blocking, returns when it
-//     is done.
-//   - F7: Device memory that is dropped can be given out again on its own stream at
-//     once; what record_stream named has to end first.
-//   - F8: Pinned memory that is dropped is not given out before the copies that use
-//     it are done.
-//   - F9: Random numbers follow from the seed of their generator and the order of
-//     the calls, not from when operators run. CPU generators take no part.
-//   - F10: A copy between devices waits for the current streams of both, and both
-//     wait for it.
-//   - F11: Each thread has its own current stream on each device. torch.cuda.Stream()
-//     takes one of 32 of its priority, which are non-blocking.
-//   - F12: In a forked child every use of the device is torch's error; CPU tensors
-//     work. No kernel begins while the process forks, and a fork waits up to a
-//     second for those that run.
-//   - F13: CPU tensors are what they are without the redirection. Undoing it gives
-//     torch its names back; a second one changes nothing.
-//   - F14: A process that exits with operators pending ends, with its own code.
-//   - F15: torch sees the devices that CUDA_VISIBLE_DEVICES leaves, as CUDA's driver
-//     reads it, until the first use of one. Where it leaves none, torch.cuda is not
-//     available.
-//   - F16: Figures of memory count blocks rounded to 512 bytes, or as the allocator's
-//     settings say. More than the process's share of a device is out of memory.
-//   - F17: empty_cache waits for the uses of freed memory that record_stream named,
-//     and for nothing else.
-//   - F18: A recorded history has each allocation and free, with the stacks that were
-//     asked for, until recording ends.
-//   - F19: Functions of torch.cuda.comm run in the order of the current streams of all
-//     their devices. Wrong arguments are errors of the call.
-//   - F20: Reports name an operator with the path of the module that made it, and
-//     memory of a module by its parameter.
-//   - F21: Pinned memory counts as in use until the copies that use it are done, and
-//     as allocated until empty_host_cache.
 package hal

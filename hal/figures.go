@@ -8,10 +8,10 @@ type figures struct {
 	usedPeak, activePeak, reservedPeak uint64
 }
 
-// take counts bytes that are allocated.
-func (f *figures) take(n uint64) {
+// take counts bytes that are allocated, in a chunk of so many bytes.
+func (f *figures) take(n, chunk uint64) {
 	f.used += n
-	f.active += n
+	f.active += chunk
 	f.usedPeak = max(f.usedPeak, f.used)
 	f.activePeak = max(f.activePeak, f.active)
 }
@@ -81,8 +81,9 @@ func (d *Device) CountOutOfMemory() { d.pool.countShortage(true, false) }
 // countAlloc counts a new block that does not belong to the pool.
 func (p *pool) countAlloc(size uint64) {
 	p.mu.Lock()
-	p.all.take(bestfit.RoundUp(size))
-	p.all.reserve(bestfit.RoundUp(size))
+	n := bestfit.RoundUp(size)
+	p.all.take(n, n)
+	p.all.reserve(n)
 	p.mu.Unlock()
 }
 

@@ -15,8 +15,8 @@ import (
 // the segments that it takes from the device, and merges free neighbours.
 type pool struct {
 	mu        sync.Mutex
-	ready     bestfit.Bin // free on every stream
-	ordered   map[*Stream]*streamBin
+	ready     [classes]bestfit.Bin // free on every stream
+	ordered   map[ownBin]*streamBin
 	bins      []*streamBin // those of ordered by age, so that runs under a schedule repeat
 	segments  addrmap.Map[*bestfit.Segment]
 	idle      bestfit.SegmentList // that are ready as a whole, the one freed first at the head
@@ -33,7 +33,13 @@ type pool struct {
 // the place of the free is reached.
 type streamBin struct {
 	bestfit.Bin
+	ownBin
+}
+
+// ownBin is what a streamBin is found by: its stream, and the class of its segments.
+type ownBin struct {
 	stream *Stream
+	class  uint8
 }
 
 // PoolStats counts the memory of the stream-ordered pool of a device in bytes. Peaks
@@ -69,9 +75,13 @@ func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) boo
 	}
 	d := s.dev
 	n := bestfit.RoundUp(uint64(size))
+	class := exact
+	if rules.segments {
+		class = classOf(n)
+	}
 	var c *bestfit.Chunk
 	err := d.rt.allocWithRetry(d, op, uint64(size), wait, func() (err error) {
-		c, err = d.pool.alloc(s, n)
+		c, err = d.pool.alloc(s, n, class)
 		return err
 	})
 	if err != nil {
@@ -98,11 +108,11 @@ func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) boo
 }
 
 // alloc returns a chunk that work of s may use from now on.
-func (p *pool) alloc(s *Stream, n uint64) (*bestfit.Chunk, error) {
+func (p *pool) alloc(s *Stream, n uint64, class uint8) (*bestfit.Chunk, error) {
 	rt := s.dev.rt
 	rt.refresh()
 	for range rt.refreshRounds() {
-		c, held := p.reuse(s, n)
+		c, held := p.reuse(s, n, class)
 		if c != nil {
 			return c, nil
 		}
@@ -111,36 +121,38 @@ func (p *pool) alloc(s *Stream, n uint64) (*bestfit.Chunk, error) {
 		}
 		rt.refresh()
 	}
-	p.makeRoom(s.dev, n)
-	start, err := s.dev.d.Alloc(n)
+	segment := segmentSize(n, class)
+	p.makeRoom(s.dev, segment)
+	start, err := s.dev.d.Alloc(segment)
 	if err != nil {
 		return nil, err
 	}
-	c := bestfit.NewChunk(start, n)
+	c := bestfit.NewChunk(start, segment)
+	c.Segment().Class = class
 	p.mu.Lock()
-	p.segments.Insert(start, n, c.Segment())
-	p.own.reserve(n)
-	p.all.reserve(n)
-	p.own.take(n)
-	p.all.take(n)
+	p.segments.Insert(start, segment, c.Segment())
+	p.own.reserve(segment)
+	p.all.reserve(segment)
+	p.divide(&p.ready[class], c, n)
 	p.mu.Unlock()
 	return c, nil
 }
 
 // reuse takes a free chunk that s may use now, and reports whether there are chunks
 // that it may use only later.
-func (p *pool) reuse(s *Stream, n uint64) (c *bestfit.Chunk, held bool) {
+func (p *pool) reuse(s *Stream, n uint64, class uint8) (c *bestfit.Chunk, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if own := p.ordered[s]; own != nil {
+	ready := &p.ready[class]
+	if own := p.ordered[ownBin{s, class}]; own != nil {
 		c = own.Fit(n)
 	}
 	if c == nil {
-		c = p.ready.Fit(n)
+		c = ready.Fit(n)
 	}
 	if c == nil {
-		if held = p.advance(); held || p.ready.Len() > 0 {
-			c = p.ready.Fit(n)
+		if held = p.advance(); held || ready.Len() > 0 {
+			c = ready.Fit(n)
 		}
 	}
 	if c == nil {
@@ -153,22 +165,37 @@ func (p *pool) reuse(s *Stream, n uint64) (c *bestfit.Chunk, held bool) {
 // take takes n bytes of a free chunk out of its bin. The caller holds mu.
 func (p *pool) take(c *bestfit.Chunk, n uint64) {
 	b := c.Bin()
-	if b == &p.ready && c.Whole() {
+	ready := b == p.readyBin(c)
+	if ready && c.Whole() {
 		p.idle.Remove(c)
 	}
 	b.Remove(c)
-	if rest := c.Split(n); rest != nil {
-		p.put(b, rest)
-	} else if b.Len() == 0 && b != &p.ready {
+	p.divide(b, c, n)
+	if b.Len() == 0 && !ready {
 		p.dropBin(b)
 	}
-	p.own.take(n)
-	p.all.take(n)
 }
+
+// divide allocates n bytes of a chunk that is in no bin, and puts the rest, if it can
+// be a chunk of its own, into b. The caller holds mu.
+func (p *pool) divide(b *bestfit.Bin, c *bestfit.Chunk, n uint64) {
+	if divisible(c.Size-n, c.Segment().Class) {
+		p.put(b, c.Split(n))
+	}
+	p.own.take(n, c.Size)
+	p.all.take(n, c.Size)
+}
+
+// readyBin returns the bin for a chunk that is free on every stream.
+func (p *pool) readyBin(c *bestfit.Chunk) *bestfit.Bin { return &p.ready[c.Segment().Class] }
 
 // put adds a free chunk to a bin. The caller holds mu.
 func (p *pool) put(b *bestfit.Bin, c *bestfit.Chunk) {
-	if c = b.Add(c); b == &p.ready && c.Whole() {
+	if c.Order == 0 {
+		p.order++
+		c.Order = p.order // bins ask for numbers that are used once
+	}
+	if c = b.Add(c); b == p.readyBin(c) && c.Whole() {
 		p.idle.Append(c)
 	}
 }
@@ -181,10 +208,10 @@ func (p *pool) advance() bool {
 		w := b.stream.d
 		for c := b.Oldest(); c != nil && w.Reached(c.Place); c = b.Oldest() {
 			b.Remove(c)
-			p.put(&p.ready, c)
+			p.put(p.readyBin(c), c)
 		}
 		if b.Len() == 0 {
-			delete(p.ordered, b.stream)
+			delete(p.ordered, b.ownBin)
 		} else {
 			kept = append(kept, b)
 		}
@@ -197,7 +224,7 @@ func (p *pool) advance() bool {
 // dropBin forgets the empty bin of a stream. The caller holds mu.
 func (p *pool) dropBin(b *bestfit.Bin) {
 	i := slices.IndexFunc(p.bins, func(o *streamBin) bool { return &o.Bin == b })
-	delete(p.ordered, p.bins[i].stream)
+	delete(p.ordered, p.bins[i].ownBin)
 	p.bins = slices.Delete(p.bins, i, i+1)
 }
 
@@ -207,15 +234,16 @@ func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
 	p.mu.Lock()
 	p.own.active -= c.Size
 	p.all.active -= c.Size
-	b := &p.ready
+	b := p.readyBin(c)
 	if s != nil && !s.d.Reached(place) {
-		own := p.ordered[s]
+		of := ownBin{s, c.Segment().Class}
+		own := p.ordered[of]
 		if own == nil {
 			if p.ordered == nil {
-				p.ordered = map[*Stream]*streamBin{}
+				p.ordered = map[ownBin]*streamBin{}
 			}
-			own = &streamBin{stream: s}
-			p.ordered[s] = own
+			own = &streamBin{ownBin: of}
+			p.ordered[of] = own
 			p.bins = append(p.bins, own)
 		}
 		b = &own.Bin
@@ -234,7 +262,7 @@ func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
 // holds mu, and returns the memory to the device afterwards.
 func (p *pool) removeIdle(c *bestfit.Chunk) uint64 {
 	p.idle.Remove(c)
-	p.ready.Remove(c)
+	p.readyBin(c).Remove(c)
 	p.segments.Remove(c.Start)
 	p.own.reserved -= c.Size
 	p.all.reserved -= c.Size

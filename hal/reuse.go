@@ -18,9 +18,9 @@ func (rt *Runtime) StrictReuse() bool { return rt.strictReuse.Load() || rt.Deter
 //
 // # Errors: as for AllocAsync.
 //
-// Contract: M7, M16, C8. Source: the native allocator of torch.cuda.
+// Contract: M7, M16, M23, C8. Source: the native allocator of torch.cuda.
 func (s *Stream) AllocCached(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
-	b, err := s.allocInOrder(t, size, wait, allocation{cached: true})
+	b, err := s.allocInOrder(t, size, wait, allocation{cached: true, segments: true})
 	if err == nil {
 		b.inOrder = true
 	}
@@ -55,5 +55,6 @@ func (s *Stream) NoteReuse(t *Thread, r Range) {
 	}
 }
 
-// allocation is what listeners learn of an allocation: see Operation.
-type allocation struct{ cached, inOrder bool }
+// allocation is what listeners learn of an allocation, see Operation, and whether its
+// memory is taken from the device in segments of fixed sizes.
+type allocation struct{ cached, inOrder, segments bool }

@@ -21,7 +21,9 @@ type Segment struct {
 	Start, Size uint64
 	first       *Chunk // never merged into another one
 	number      int64  // by which the user of a Cache identifies it
-	next, prev  *Chunk // in a SegmentList
+	// Class belongs to the user: which blocks the segment is for.
+	Class      uint8
+	next, prev *Chunk // in a SegmentList
 }
 
 // Chunk is a part of a segment, in use or free.

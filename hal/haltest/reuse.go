@@ -29,4 +29,31 @@ var reuseCases = []testCase{
 		require.True(k, reused(true))
 		require.Equal(k, k.RT.Deterministic(), reused(false), "the copy may read it still")
 	}},
+	{"M23_a_caching_allocator_takes_segments_of_fixed_sizes", Memory, func(k *Kit) {
+		const mib = 1 << 20
+		d, s := k.emptyPool(0), k.Stream(ordinary)
+		reserved := func(size int64) uint64 {
+			b, err := s.AllocCached(k.Me, size, nil)
+			require.NoError(k, err)
+			k.Cleanup(func() { require.NoError(k, b.Release(k.Me)) })
+			return d.PoolStats().Reserved / mib
+		}
+		require.Equal(k, uint64(2), reserved(1))
+		require.Equal(k, uint64(2), reserved(mib), "it fits behind the first")
+		require.Equal(k, uint64(4), reserved(mib))
+		require.Equal(k, uint64(24), reserved(mib+1), "small segments are not for it")
+		require.Equal(k, uint64(24), reserved(9*mib))
+		require.Equal(k, uint64(24), reserved(9*mib-512))
+		for _, c := range d.PoolChunks() {
+			require.True(k, c.Used || c.Segment.Size == 2*mib, "what is left of a large segment takes no large block: %v", c)
+		}
+		require.Equal(k, uint64(24), reserved(mib), "it fits in the second small segment")
+		require.Equal(k, uint64(26), reserved(mib), "a large segment is not for it")
+		require.Equal(k, uint64(36), reserved(10*mib))
+		require.Equal(k, uint64(48), reserved(10*mib+1))
+		require.Equal(k, uint64(68), reserved(2*mib), "the rest of the last segment is too small")
+		b := k.take(s, 8192)
+		require.Equal(k, uint64(68*mib+8192), d.PoolStats().Reserved, "other blocks have segments of their own size")
+		require.NoError(k, b.Release(k.Me))
+	}},
 }

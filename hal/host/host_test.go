@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 	haltest.Run(t, haltest.Backend{
 		Name: "host",
 		Open: func() (*hal.Runtime, error) {
-			drv, err := host.Open(host.Options{Devices: 2, Memory: 8 << 20, Engines: haltest.Engines})
+			drv, err := host.Open(host.Options{Devices: 2, Memory: 96 << 20, Engines: haltest.Engines})
 			if err != nil {
 				return nil, err
 			}
@@ -39,7 +39,7 @@ func TestConformanceUnderSchedules(t *testing.T) {
 			haltest.Run(t, haltest.Backend{
 				Name: "host under " + schedule,
 				Open: func() (*hal.Runtime, error) {
-					drv, err := host.Open(host.Options{Devices: 2, Memory: 8 << 20, Engines: haltest.Engines})
+					drv, err := host.Open(host.Options{Devices: 2, Memory: 96 << 20, Engines: haltest.Engines})
 					if err != nil {
 						return nil, err
 					}

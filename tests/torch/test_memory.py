@@ -21,6 +21,26 @@ def test_figures_follow_what_is_allocated(torch: Any) -> None:
     assert torch.cuda.memory_reserved() >= torch.cuda.memory_allocated()
 
 
+def test_M23_memory_is_reserved_in_segments(program: Any) -> None:
+    done = program(
+        """
+        import halstream.torch.cuda_on_host
+        import torch
+        mib = 1 << 20
+        reserved, kept = [], []
+        for size in (1, mib, mib, mib + 1, 9 * mib, 10 * mib, 11 * mib):
+            kept.append(torch.empty(size, dtype=torch.uint8, device="cuda"))
+            reserved.append(torch.cuda.memory_reserved() // mib)
+        assert reserved == [2, 2, 4, 24, 24, 34, 46], reserved
+        del kept
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        assert torch.cuda.memory_reserved() == 0
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_statistics_have_torchs_keys(torch: Any) -> None:
     torch.ones(1, device="cuda")
     stats = torch.cuda.memory_stats()
