@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .. import _sites
@@ -79,6 +79,7 @@ class Access(NamedTuple):
     operation: str = ""
     reached: str = ""
     module: str = ""
+    named_at: tuple[Frame, ...] = ()  #: where the program gave the stream its `name`, and the calls that led there
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -97,10 +98,10 @@ class Access(NamedTuple):
     @property
     def function(self) -> str:
         """The function that it runs, as the program names it; '' if that is not known."""
-        if self.kind in ("call", "report", "native"):
-            for here in _statements(self.frames[:1]):
-                return here.function()
-        return ""
+        if self.kind not in ("call", "report", "native") or not self.frames:
+            return ""
+        here = _source.statement(*self.frames[0][:2])
+        return here.function() if here is not None else ""
 
 
 class Note(NamedTuple):
@@ -199,13 +200,6 @@ class Finding(NamedTuple):
         return self.text
 
 
-def _statements(frames: tuple[Frame, ...]) -> Iterator[_source.Statement]:
-    for frame in frames:
-        here = _source.statement(frame.file, frame.line)
-        if here is not None:
-            yield here
-
-
 def _frames_up_to(site: int, places: Iterable[Frame]) -> tuple[Frame, ...]:
     """Return the frames of a site, without those inside the function that contains one of the places."""
     frames = _sites.program_frames(site)
@@ -232,12 +226,12 @@ class Made:
                 self._streams.setdefault(made["site"], []).append(stream)
         self._stream_places, self._memory_places = _Places(self._streams), _Places(self._memory)
 
-    def stream(self, device: int, index: int) -> str:
-        """Return the name that a stream got, '' if it is not known."""
+    def stream(self, device: int, index: int) -> tuple[str, tuple[Frame, ...]]:
+        """Return the name that a stream got, '' if it is not known, and where, with the calls that led there."""
         site = self._sites.get((device, index), 0)
         frames = _sites.program_frames(site)
         if not frames:
-            return ""
+            return "", ()
         places = self._stream_places.reached_from(frames)
         if len(places) > 1:  # several calls on one line
             return _name(frames, len(places), places[site])
@@ -249,7 +243,7 @@ class Made:
         frames = _frames_up_to(site, near)
         places = self._memory_places.reached_from(frames)
         place = places.get(site, -1) if len(places) > 1 else -1
-        return _name(frames, max(1, len(places)), place)
+        return _name(frames, max(1, len(places)), place)[0]
 
     def parameter(self, start: int, nbytes: int) -> str:
         """Return the name of the parameter or buffer of a module of the real torch in this memory, '' if none is."""
@@ -283,12 +277,13 @@ class _Places:
         return self._found.get(frames, {})
 
 
-def _name(frames: tuple[Frame, ...], count: int, place: int) -> str:
-    for here in _statements(frames[:3]):
-        name = here.target(count, place)
+def _name(frames: tuple[Frame, ...], count: int, place: int) -> tuple[str, tuple[Frame, ...]]:
+    for depth, frame in enumerate(frames[:3]):
+        here = _source.statement(frame.file, frame.line)
+        name = here.target(count, place) if here is not None else ""
         if name:
-            return name
-    return ""
+            return name, frames[depth:]
+    return "", ()
 
 
 _CATEGORIES = {"by query only": "query", "by host timing only": "timing", "undeclared writes": "undeclared"}
@@ -325,7 +320,7 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
 
 
 def _access(record: AccessRecord, made: Made) -> Access:
-    name = "" if record["host"] else made.stream(record["device"], record["stream"])
+    name, named_at = ("", ()) if record["host"] else made.stream(record["device"], record["stream"])
     operation, module = record["operation"], ""
     if found := _IN_MODULE.fullmatch(operation):
         operation, module = found.groups()
@@ -343,6 +338,7 @@ def _access(record: AccessRecord, made: Made) -> Access:
         unknown=record["unknown"],
         nbytes=record["size"],
         name=name,
+        named_at=named_at,
         operation=operation,
         module=module,
     )

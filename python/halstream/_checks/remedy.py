@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .. import _sites
 from . import source as _source
 from .finding import GIVEN_OUT, Access, Finding, Frame, Note
-from .placing import places, spelled, stands
+from .placing import means_the_same, places, places_and_calls, spelled, stands
 from .proving import first_proven
 
 __all__ = ["Remedy", "first_option", "remedy", "stream_label", "stream_name"]
@@ -103,32 +103,67 @@ def _options(f: Finding) -> Iterator[Remedy]:
     found = _remedy(f)
     actions = _actions(f)
     found = found._replace(action=actions.get(found.line, ""))
-    if f.dialect == "torch.cuda" or found.place is None or found.where != "before" or not f.second.frames:
+    if f.dialect == "torch.cuda" or found.place is None or not f.second.frames:
         yield found
         if f.dialect == "torch.cuda" and found.place is not None and found.action:
             for where, place in places(f):
                 if where == "before":
                     yield Remedy("torch.cuda.synchronize()", where, place, action="synchronize device")
         return
-    lines = [found.line]
-    if f.dialect == "acl" and f.why == "waited for an older record":
-        lines = []  # the event may still be set by then: its waits pass at once
-    elif found.line and not f.second.host and _event(f):  # the latest record of the event may be another one
-        words = _WORDS[f.dialect]
-        lines.append(words.order.format(a=stream_name(f, f.first), b=stream_name(f, f.second)))
-    if not f.first.host:
-        lines.append(_WORDS[f.dialect].host.format(a=stream_name(f, f.first)))
     own = [one.frames[0] for one in (f.first, f.second) if one.frames and "self." in stream_name(f, one)]
-    for line in lines:
+    if found.where == "after":
+        for name, origin in _names(f, f.first):
+            line = _WORDS[f.dialect].keep.format(x=f.buffer, a=name)
+            if stands(line, found.place, own) and means_the_same(name, origin, f.first.frames):
+                yield found._replace(line=line)
+    for line, action, names in _lines(f):
         for as_written in (line, line.replace("rt.", "acl.rt.")) if f.dialect == "acl" else (line,):
-            for where, place in places(f):
-                code = spelled(as_written, place)
-                if stands(code, place, own):
-                    yield Remedy(code, where, place, action=actions.get(line, ""))
+            for where, calls in places_and_calls(f):
+                code = spelled(as_written, calls[0], f.dialect)
+                if stands(code, calls[0], own) and all(means_the_same(*name, calls) for name in names):
+                    yield Remedy(code, where, calls[0], action=action)
     last = "import halstream; halstream.synchronize()"
     alone = [place for where, place in places(f) if where == "before" and stands("0", place, own)]
     for place in alone or [f.second.frames[0]]:
         yield Remedy(last, "before", place, action="synchronize device")
+
+
+#: What the program calls a stream, and where it does, with the calls that lead there; nowhere for the default streams.
+_Name = tuple[str, tuple[Frame, ...]]
+
+
+def _lines(f: Finding) -> Iterator[tuple[str, str, tuple[_Name, ...]]]:
+    """Yield lines that order the accesses, what each does, and the streams that it names."""
+    words, e = _WORDS[f.dialect], _event(f)
+    firsts = _names(f, f.first)
+    if f.second.host:
+        if e:
+            yield words.event.format(e=e), "synchronize event", ()
+    elif not (f.dialect == "acl" and f.why == "waited for an older record"):
+        # In AscendCL that event may still be set by then, and waits for it pass at once.
+        seconds = _names(f, f.second)
+        if e:
+            for second in seconds:
+                yield words.wait.format(b=second[0], e=e), "wait event", (second,)
+        for first in firsts:
+            for second in seconds:
+                if first[0] != second[0]:
+                    yield words.order.format(a=first[0], b=second[0]), "wait stream", (first, second)
+    if not f.first.host:
+        for first in firsts:
+            yield words.host.format(a=first[0]), "synchronize stream", (first,)
+
+
+def _names(f: Finding, access: Access) -> list[_Name]:
+    """Return what the program calls the stream of an access, the likeliest name first."""
+    if not access.stream and not _own_name(f, access):
+        return [(stream_name(f, access), ())]
+    used, other = _used_name(access), f.second if access is f.first else f.first
+    same_call = f.first.frames[1:] == f.second.frames[1:]
+    names: list[_Name] = [(access.name, access.named_at)] if access.name else []
+    if used and access.frames and (other.host or used != _used_name(other)):
+        names.insert(0 if other.host or same_call or not access.name else 1, (used, access.frames))
+    return names
 
 
 def _actions(f: Finding) -> dict[str, str]:

@@ -12,6 +12,8 @@ import linecache
 import re
 from collections.abc import Sequence
 
+from .syntax import FUNCTIONS, bound, expression_of_stream, one_object_each, tail
+
 __all__ = ["Statement", "dialects", "source_line", "statement"]
 
 #: Functions that take the function to be run as their first argument.
@@ -78,6 +80,17 @@ class _File:
         imports = [node for node in ast.walk(self.tree) if isinstance(node, ast.Import)] if self.tree else []
         return {alias.name: alias.asname or alias.name for node in reversed(imports) for alias in reversed(node.names)}
 
+    @functools.cached_property
+    def imported(self) -> dict[str, str]:
+        """What the file calls what it imports of halstream, by the full names."""
+        found: dict[str, str] = {}
+        for node in ast.walk(self.tree) if self.tree else ():
+            if isinstance(node, ast.Import):
+                found.update({alias.name: alias.asname or alias.name for alias in node.names})
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("halstream"):
+                found.update({f"{node.module}.{alias.name}": alias.asname or alias.name for alias in node.names})
+        return found
+
     def statement(self, line: int) -> Statement | None:
         """Return the innermost statement at a line, None if there is none or more than one."""
         if line not in self._statements:
@@ -113,7 +126,7 @@ class _File:
     def bound(self, scope: ast.Module | ast.stmt) -> set[str]:
         """Return the names that are bound in the module or in a function."""
         if id(scope) not in self._bound:
-            self._bound[id(scope)] = _bound(scope.body if isinstance(scope, ast.Module) else [scope])
+            self._bound[id(scope)] = bound(scope.body if isinstance(scope, ast.Module) else [scope])
         return self._bound[id(scope)]
 
 
@@ -187,13 +200,15 @@ class Statement:
         another one wait for it.
         """
         calls = self._calls
-        for call in [c for c in calls if _tail(c.func) in _CALLS_OF.get(kind, ())] or calls:
+        for call in [c for c in calls if tail(c.func) in _CALLS_OF.get(kind, ())] or calls:
             for keyword in call.keywords:
                 if keyword.arg == "stream" and not isinstance(keyword.value, ast.Constant):
                     return ast.unparse(self._behind(keyword.value))
-            if _tail(call.func) in _METHODS and isinstance(call.func, ast.Attribute):
+            if (by_place := expression_of_stream(call)) is not None:
+                return ast.unparse(self._behind(by_place))
+            if tail(call.func) in _METHODS and isinstance(call.func, ast.Attribute):
                 receiver = ast.unparse(call.func.value)
-                if not (_tail(call.func) == "launch" and call.args and self._is_stream(call.args[0])):
+                if not (tail(call.func) == "launch" and call.args and self._is_stream(call.args[0])):
                     return receiver
             for value in map(self._behind, reversed(call.args)):
                 if isinstance(value, ast.IfExp) and (self._is_stream(value.body) or self._is_stream(value.orelse)):
@@ -205,15 +220,15 @@ class Statement:
     def function(self) -> str:
         """Return the name of the function that the line gives to a stream, '' if unknown."""
         for call in self._calls:
-            if _tail(call.func) in _TAKES_FUNCTION and call.args:
-                first = call.args[0]
+            if tail(call.func) in _TAKES_FUNCTION and call.args:
+                first = call.args[1 if expression_of_stream(call) is call.args[0] and call.args[1:] else 0]
                 return "<lambda>" if isinstance(first, ast.Lambda) else ast.unparse(first)
         return ""
 
     def event(self) -> str:
         """Return the expression for the event that the line records, '' if unknown."""
         for call in self._calls:
-            name = _tail(call.func)
+            name = tail(call.func)
             if name in ("record", "record_event") and isinstance(call.func, ast.Attribute):
                 if call.args and not self._is_stream(call.args[0]):
                     return ast.unparse(call.args[0])
@@ -233,8 +248,31 @@ class Statement:
 
     def knows(self, name: str) -> bool:
         """Return whether a name is bound where the line is: in its functions or in the module."""
-        functions = (node for node in self._path if isinstance(node, _FUNCTIONS))
+        functions = (node for node in self._path if isinstance(node, FUNCTIONS))
         return any(name in self._file.bound(scope) for scope in (self._tree, *functions))
+
+    def scope(self, name: str) -> tuple[str, int] | None:
+        """Return the function that binds a name for the line, by its name and line, or ("", 0) for the module."""
+        for node in reversed(self._path):
+            if isinstance(node, FUNCTIONS) and name in self._file.bound(node):
+                return node.name, node.lineno
+        return ("", 0) if name in self._file.bound(self._tree) else None
+
+    @property
+    def function_scope(self) -> tuple[str, int] | None:
+        """The innermost function that the line is in, None outside of all."""
+        return next(((node.name, node.lineno) for node in reversed(self._path) if isinstance(node, FUNCTIONS)), None)
+
+    def keeps(self, name: str, line: int) -> bool:
+        """Return whether a variable that has its value here, in a loop that binds it, still has it at another line."""
+        loops = (node for node in self._path if isinstance(node, (ast.For, ast.AsyncFor, ast.While)))
+        return all(self._line <= line <= (loop.end_lineno or line) for loop in loops if name in self._file.bound(loop))
+
+    def package(self, dialect: str, name: str) -> str:
+        """Return what the file calls a module of a dialect, '' if it imports it in no way."""
+        imported = self._file.imported
+        module, package = f"halstream.{dialect}.{name}", f"halstream.{dialect}"
+        return imported.get(module) or (f"{imported[package]}.{name}" if package in imported else "")
 
     def module(self, name: str) -> str:
         """Return what the file calls a module that it imports under another name, else its name."""
@@ -244,10 +282,10 @@ class Statement:
         """Return the last line of the outermost stream context of the function, without one of the statement."""
         end = self._path[-1].end_lineno or self._line
         for node in reversed(self._path):
-            if isinstance(node, _FUNCTIONS):
+            if isinstance(node, FUNCTIONS):
                 break
             if isinstance(node, (ast.With, ast.AsyncWith)) and any(
-                isinstance(item.context_expr, ast.Call) and _tail(item.context_expr.func) in _CONTEXTS
+                isinstance(item.context_expr, ast.Call) and tail(item.context_expr.func) in _CONTEXTS
                 for item in node.items
             ):
                 end = node.end_lineno or end
@@ -258,7 +296,7 @@ class Statement:
         classes = [node for node in self._path if isinstance(node, ast.ClassDef)]
         found = []
         for method in classes[-1].body if classes else ():
-            if isinstance(method, _FUNCTIONS) and method not in self._path:
+            if isinstance(method, FUNCTIONS) and method not in self._path:
                 for node in ast.walk(method):
                     if (
                         isinstance(node, ast.Attribute)
@@ -283,7 +321,7 @@ class Statement:
             target, value = here.items[0].optional_vars, here.items[0].context_expr
         else:
             return ""
-        if not _one_object_each(value):
+        if not one_object_each(value):
             return ""  # of nested lists the place in each is not known
         if isinstance(target, (ast.Tuple, ast.List)):
             if isinstance(value, (ast.Tuple, ast.List, ast.GeneratorExp, ast.ListComp)):
@@ -316,9 +354,9 @@ class Statement:
                 for item in reversed(node.items):
                     given = item.context_expr
                     if isinstance(given, ast.Call):
-                        if _tail(given.func) in _CONTEXTS and given.args:
+                        if tail(given.func) in _CONTEXTS and given.args:
                             return ast.unparse(given.args[0])
-                        if _tail(given.func) in _MAKERS and item.optional_vars is not None:
+                        if tail(given.func) in _MAKERS and item.optional_vars is not None:
                             return ast.unparse(item.optional_vars)
                     elif self._is_stream(given):
                         return ast.unparse(given)
@@ -334,50 +372,9 @@ class Statement:
         while isinstance(node, ast.Subscript):
             node = node.value
         if isinstance(node, ast.Call):
-            return _tail(node.func) in _MAKERS
-        name = _tail(node)
+            return tail(node.func) in _MAKERS
+        name = tail(node)
         return bool(name) and (bool(_LOOKS.search(name)) or name in _stream_names(self._tree))
-
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def _bound(scope: Sequence[ast.stmt]) -> set[str]:
-    """Return the names that statements bind, not those of functions in them."""
-    found: set[str] = set()
-    left: list[ast.AST] = list(scope)
-    outer = True
-    while left:
-        node = left.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            found.add(node.name)
-            if not (outer and len(scope) == 1):
-                continue
-        outer = False
-        left.extend(ast.iter_child_nodes(node))
-    return found
-
-
-def _one_object_each(value: ast.expr) -> bool:
-    """Return False for a list or comprehension whose elements are not one call each."""
-    if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
-        return isinstance(value.elt, ast.Call)
-    if isinstance(value, (ast.List, ast.Tuple)):
-        return not any(isinstance(e, (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)) for e in value.elts)
-    return True
-
-
-def _tail(node: ast.AST) -> str:
-    """Return the last name of a dotted one."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 @functools.lru_cache(maxsize=64)
@@ -392,8 +389,8 @@ def _stream_names(tree: ast.Module) -> frozenset[str]:
         else:
             continue
         for target, value in pairs:
-            made = any(isinstance(n, ast.Call) and _tail(n.func) in _MAKERS for n in ast.walk(value))
+            made = any(isinstance(n, ast.Call) and tail(n.func) in _MAKERS for n in ast.walk(value))
             if made:
                 targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-                found.update(filter(None, (_tail(t) for t in targets)))
+                found.update(filter(None, (tail(t) for t in targets)))
     return frozenset(found)

@@ -1,0 +1,64 @@
+"""Questions about pieces of Python syntax that the names in reports are read from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+__all__ = ["FUNCTIONS", "bound", "expression_of_stream", "one_object_each", "tail"]
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: Methods of arrays that take a stream, and its place among their arguments.
+_ARRAY_METHODS = {"copy_from": 1, "copy_to": 1, "fill": 1, "numpy": 0}
+#: Functions of AscendCL that are methods in other dialects, and the place of the stream among their arguments.
+_IN_ASCENDCL = {"launch_host_func": 0}
+
+
+def expression_of_stream(call: ast.Call) -> ast.expr | None:
+    """Return the argument of a call that is its stream by its place, None if the call is not one of those."""
+    name = tail(call.func)
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    places = _IN_ASCENDCL if tail(call.func.value) == "rt" else _ARRAY_METHODS
+    place = places.get(name, len(call.args))
+    if place >= len(call.args) or isinstance(call.args[place], (ast.Constant, ast.Starred, ast.IfExp)):
+        return None
+    return call.args[place]
+
+
+def bound(scope: Sequence[ast.stmt]) -> set[str]:
+    """Return the names that statements bind, not those of functions in them."""
+    found: set[str] = set()
+    left: list[ast.AST] = list(scope)
+    outer = True
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            found.add(node.name)
+            if not (outer and len(scope) == 1):
+                continue
+        outer = False
+        left.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def one_object_each(value: ast.expr) -> bool:
+    """Return False for a list or comprehension whose elements are not one call each."""
+    if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+        return isinstance(value.elt, ast.Call)
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return not any(isinstance(e, (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)) for e in value.elts)
+    return True
+
+
+def tail(node: ast.AST) -> str:
+    """Return the last name of a dotted one."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
