@@ -26,9 +26,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "trust")]
 
 import halstream as hs  # noqa: E402
-from corpus import PROGRAMS, slow, stuck  # noqa: E402
+from corpus import PROGRAMS, Program, slow, stuck  # noqa: E402
 from fix_help import tried  # noqa: E402
 from halstream import _native  # noqa: E402
+from halstream._schedules.explore import _Program  # noqa: E402
+from halstream._schedules.isolation import RunIsolation  # noqa: E402
+from halstream._schedules.replay import replay_changed  # noqa: E402
+from halstream._schedules.token import Token  # noqa: E402
 from halstream.testing import explore, schedule  # noqa: E402
 from trust_rows import Figure, all_of, least_of, repeat, within  # noqa: E402
 from trust_shapes import shapes_explored, shapes_found, shapes_mended  # noqa: E402
@@ -156,12 +160,23 @@ def token_of(function: Callable[[], None]) -> str | None:
     return None
 
 
+def repaired(program: Program, text: str) -> bool:
+    """Whether the token of a broken program says of its twin that it is fixed, and of itself that it still fails."""
+    verdicts = []
+    for function in (program.fixed, program.broken):
+        with RunIsolation() as isolation:
+            changed = replay_changed(_Program(function, isolation, sanitize=False), Token.parse(text))
+        verdicts.append("stale" if changed is None else changed.verdict)
+    return ": fixed: " in verdicts[0] and " still fails " in verdicts[1]
+
+
 def exploring(quick: bool) -> list[Figure]:
     begin = time.perf_counter()
     tokens = {program: token_of(program.broken) for program in LUCKY}
     found = sum(token is not None for token in tokens.values())
     twins = sum(token_of(program.fixed) is None for program in LUCKY)
     took = time.perf_counter() - begin
+    fixed = sum(repaired(program, token) for program, token in tokens.items() if token)
     count, exact = repeat(quick, 100), 0
     for program, token in tokens.items():
         again = 0
@@ -173,6 +188,7 @@ def exploring(quick: bool) -> list[Figure]:
     return [
         least_of("broken programs that fail within 50 schedules", found, n, n - n // 20),
         all_of(f"tokens that fail again {count} times of {count}", exact, found),
+        all_of("fixed programs for which the token of the broken one says that they are fixed", fixed, found),
         all_of("fixed programs that pass 50 schedules", twins, n),
         within("time for those, shrinking included", took, 60),
     ]

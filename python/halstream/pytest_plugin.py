@@ -9,7 +9,8 @@ marker asks for it.
 - ``--stream-depth``, ``--stream-seed``: of the random ones.
 - ``--stream-prove[=N]``: run each test in every order that can make a difference, up to N (10,000), and say
   at the end of the session whether those were all.
-- ``--stream-replay=TOKEN``: run each test under the schedule of a token.
+- ``--stream-replay=TOKEN``: run each test under the schedule of a token. Where the program has changed since, its
+  operations are found again by kind and source line, and a test that passes in their order is called fixed.
 - ``--stream-sanitize``: fail tests with unordered accesses.
 - ``--stream-strict``: also tests with functions of which it is not known what they touch.
 - ``--stream-leaks``: fail tests that leave streams, events, memory or work.
@@ -42,6 +43,7 @@ from ._plugin.plan import (
     NUMBERS,
     ORDERS,
     PLAN,
+    REPLAYED,
     RESULTS,
     STREAMS,
     TIMER,
@@ -186,17 +188,18 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    lines = [
-        f"{report.nodeid}: {value}"
-        for report in terminalreporter.getreports("passed")
-        if report.when == "call"
-        for name, value in report.user_properties
-        if name == ORDERS
-    ]
-    if lines:
-        terminalreporter.section("orders of streams")
-        for line in lines:
-            terminalreporter.write_line(line)
+    for title, wanted in (("orders of streams", ORDERS), ("replayed schedules", REPLAYED)):
+        lines = [
+            f"{report.nodeid}: {value}"
+            for report in terminalreporter.getreports("passed")
+            if report.when == "call"
+            for name, value in report.user_properties
+            if name == wanted
+        ]
+        if lines:
+            terminalreporter.section(title)
+            for line in lines:
+                terminalreporter.write_line(line)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -10,7 +10,8 @@ import halstream
 import pytest
 from halstream._records import OperationRecord
 from halstream._schedules.execution import Execution, Failure
-from halstream._schedules.explain import explain, nondeterminism, place_of
+from halstream._schedules.explain import explain, nondeterminism
+from halstream._schedules.matching import place_of
 from halstream._schedules.search import Found
 from halstream._schedules.shrink import Shrunk
 from halstream._schedules.steps import host_calls, labels

@@ -16,6 +16,7 @@ from .._checks.results import Result, failing_schedule, of_finding
 from .._errors import HalError, ScheduleError, UnorderedAccessError
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism
+from .._schedules.replay import replay_changed
 from .._schedules.search import Explored, Found, Settings, search, worth_keeping
 from .._schedules.token import Token
 from .._sites import Frame
@@ -30,6 +31,8 @@ __all__ = ["CannotRunError", "Options", "explore", "plain", "replay", "replay_co
 
 # Lines of what a failing run printed.
 _MOST = 200
+# Seconds that a run may take which looks for the operations of a token.
+_LIMIT = 60.0
 
 
 def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, into: list[Result] | None = None) -> int:
@@ -207,9 +210,18 @@ def replay(
         If the script cannot be run under schedules at all.
     """
     token = Token.parse(text)
-    execution, code = Children(script, args, options).attached(token.spec)
+    children = Children(script, args, options._replace(limit=_LIMIT))  # of the runs that are not attached
+    execution, code = children.attached(token.spec)
     known = UNKNOWN[:8] not in (token.fingerprint, execution.fingerprint[:8])
     if known and (why := stale(token, execution.fingerprint)):
+        changed = replay_changed(children, token, children.text)
+        if changed is not None:
+            if changed.execution.failure is None:
+                say(changed.verdict)
+                return 0
+            print(children.output, end="")
+            say(f"{changed.verdict}: {changed.execution.failure}")
+            return 1
         ended = f"it failed, with {execution.failure}" if execution.failure else "it passed"
         raise ScheduleError(f"{ended}, but {why}")
     if execution.failure is None:

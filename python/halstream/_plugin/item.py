@@ -8,12 +8,15 @@ import warnings
 
 import pytest
 
+from .. import _native
 from .._checks.results import failing_schedule
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism
+from .._schedules.matching import marks_of
+from .._schedules.replay import Replayed, replay_changed
 from .._schedules.search import Found, Settings, search, used, worth_keeping
 from .._schedules.token import Token
-from .plan import ORDERS, Plan
+from .plan import ORDERS, REPLAYED, Plan
 from .remembered import remember, remembered
 from .runs import Outcome, Runs, Stop
 
@@ -99,22 +102,32 @@ def _text(runs: Runs, found: Found) -> str:
 
 
 def _replay(runs: Runs, token: Token) -> Outcome:
+    changed: Replayed | None = None
     try:
         execution = runs(token.spec, trace=True)
         if used(execution) and stale(token, execution.fingerprint):
             # Later runs use the caches and pools that the first run of a process fills.
             execution = runs(token.spec, trace=True)
+        if used(execution) and stale(token, execution.fingerprint):
+            changed = replay_changed(runs, token)
     except Stop:
         return runs.last
     outcome: Outcome = execution.kept
     if not used(execution):
         return outcome
     why = stale(token, execution.fingerprint)
+    fifo = execution
+    if changed is not None:
+        execution, fifo, why = changed
+        outcome = execution.kept
     if execution.failure is None:
-        if why:
+        if why and changed is None:
             _fail(outcome, why)
+        else:
+            outcome.properties.append((REPLAYED, why or f"token {token}: fixed: the test passes in its order"))
         return outcome
-    found = Found(execution.bare(), execution.bare(), original=token.spec, tried=0)
+    found = Found(execution.bare(), fifo.bare(), original=execution.spec, tried=0)
+    found.marks = marks_of(execution, _native.position_text)
     _attach(runs, outcome, f"{why}\n\n{_text(runs, found)}" if why else _text(runs, found), found.token)
     return outcome
 

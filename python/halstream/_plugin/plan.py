@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from .._schedules.token import Token
 
 __all__ = [
-    "FLAGS", "NUMBERS", "ORDERS", "PLAN", "RESULTS", "STREAMS", "TIMER", "Plan", "Streams", "item_plan", "plan_of",
+    "FLAGS", "NUMBERS", "ORDERS", "PLAN", "REPLAYED", "RESULTS", "STREAMS", "TIMER", "Plan", "Streams",
+    "item_plan", "plan_of",
 ]  # fmt: skip
 
 #: Schedules of a marker that asks for nothing in particular.
@@ -77,6 +78,8 @@ class Streams:
 
 #: The property of a report that says how many orders a test was run in.
 ORDERS = "stream_orders"
+#: The property of a report that says what became of a token that no longer fails.
+REPLAYED = "stream_replayed"
 #: In the stash of a `pytest.Config`: the plan of the command line and the ini file.
 PLAN = pytest.StashKey[Plan]()
 #: In the stash of a `pytest.Config`, where reports were asked for: the results of all tests so far.

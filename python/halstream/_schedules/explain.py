@@ -7,18 +7,19 @@ import linecache
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from .. import _native, _sites
+from .. import _native
 from .._checks.source import statement
 from .._records import Range
 from .._sites import Frame
 from .._traces import log as _log
 from .execution import Execution, item_words
+from .matching import place_of
 from .search import Found
 from .shrink import departures
 from .steps import host_calls, labels
 from .token import Hold, parse_spec
 
-__all__ = ["explain", "nondeterminism", "place_of"]
+__all__ = ["explain", "nondeterminism"]
 
 # Lines that a timeline may have.
 _MOST = 12
@@ -38,12 +39,6 @@ _CALLS = {
     "query event": "query",
     "open gate": "opening of a gate",
 }
-
-
-def place_of(stack: str) -> Frame | None:
-    """Return the program's frame of a stack that the runtime gave as text."""
-    frames = _sites.parse(stack)
-    return _sites.innermost(frames) if _sites.outside(frames) else None
 
 
 class Step(NamedTuple):

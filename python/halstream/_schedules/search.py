@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from .. import _native
 from .._errors import ScheduleError
 from .execution import Execution, first_difference
+from .matching import marks_of
 from .prove import Proof, prove
+from .replay import replay_changed
 from .shrink import Budget, Shrunk, shrink
 from .token import Token, spec_text
 
@@ -106,6 +109,8 @@ class Found:
         Spec of those two runs if it differs from that of `execution`.
     remembered : bool
         Whether an earlier run found the token, which was tried first in this one.
+    marks : tuple of int
+        For the token; see `matching`.
     """
 
     execution: Execution
@@ -116,11 +121,12 @@ class Found:
     difference: str = ""
     differs: str = ""
     remembered: bool = False
+    marks: tuple[int, ...] = ()
 
     @property
     def token(self) -> Token:
         """The token that replays the failure."""
-        return Token.of(self.execution.spec, self.execution.fingerprint)
+        return Token.of(self.execution.spec, self.execution.fingerprint, self.marks)
 
 
 @dataclass(frozen=True)
@@ -182,15 +188,18 @@ class _Search:
     def _recall(self, token: Token) -> Found | None:
         """Run the program under a token of an earlier run; None if it is not that schedule which makes it fail."""
         first = self.run(token.spec)
+        if used(first) and first.fingerprint[:8] != token.fingerprint:
+            changed = replay_changed(self.run, token, getattr(self.run, "text", None))
+            first = first if changed is None else changed.execution
         if first.failure is None or not used(first):
             return None
         self.fifo = self.run("fifo")
         if self.fifo.failure is not None:
             return None  # it fails in any order
-        last = self.run(token.spec, trace=True)
+        last = self.run(first.spec, trace=True)
         if last.failure != first.failure:
             return None
-        return Found(last, self.fifo, original=token.spec, tried=0, remembered=True)
+        return Found(last, self.fifo, original=first.spec, tried=0, remembered=True)
 
     def _prove(self) -> Found | None:
         for spec in ("latest", "earliest"):  # what the host reads without a wait is in no order
@@ -283,6 +292,8 @@ def search(run: Run, settings: Settings, remembered: Token | None = None) -> tup
     """
     searching = _Search(run, settings, remembered=remembered)
     found = searching()
+    if found is not None and not found.difference:
+        found.marks = marks_of(found.execution, getattr(run, "text", _native.position_text))
     fifo, proof = searching.fifo, searching.proof
     return found, Explored(searching.tried, len(fifo.streams), fifo.steps, proof.orders, proof.exhausted)
 

@@ -2,7 +2,8 @@
 
 A *spec* is what the runtime takes, for example ``pct 7 3 240``. A *token* is a
 spec with the fingerprint of the program it was seen with and two check digits,
-for example ``hs1-pct-7.3.240-1a2b3c4d-9f``.
+for example ``hs1-pct-7.3.240-1a2b3c4d-95``. Before the fingerprint may stand what
+the operations that it names are recognised by in a program that has changed.
 """
 
 from __future__ import annotations
@@ -146,6 +147,9 @@ class Token:
         Numbers, or the holds.
     fingerprint : str
         The first 8 hexadecimal digits of that of the run's operations.
+    marks : tuple of int
+        What the operations that it names are recognised by in a program that has
+        changed; see `matching`. None in tokens of runs without a trace.
 
     Examples
     --------
@@ -161,12 +165,13 @@ class Token:
     kind: str
     parameters: Parameters
     fingerprint: str
+    marks: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, spec: str, fingerprint: str) -> Token:
-        """Return the token of a run: its spec and the fingerprint that the runtime gave."""
+    def of(cls, spec: str, fingerprint: str, marks: tuple[int, ...] = ()) -> Token:
+        """Return the token of a run: its spec, the fingerprint that the runtime gave, and its marks."""
         kind, parameters = parse_spec(spec)
-        return cls(kind, parameters, fingerprint[:8])
+        return cls(kind, parameters, fingerprint[:8], marks)
 
     @property
     def spec(self) -> str:
@@ -178,7 +183,8 @@ class Token:
             packed = _pack([number for hold in self.parameters for number in hold])  # type: ignore[union-attr]
         else:
             packed = ".".join(map(str, self.parameters))
-        body = f"{VERSION}-{self.kind}-{packed}-{self.fingerprint}".replace("--", "-")
+        parts = [VERSION, self.kind, packed, _pack(list(self.marks)), self.fingerprint]
+        body = "-".join(filter(None, parts))
         return f"{body}-{_check(body)}"
 
     @classmethod
@@ -206,10 +212,13 @@ class Token:
         if kind != "holds" and kind not in KINDS:
             raise ScheduleError(f"token {_short(text)} has a schedule {kind!r}, which is unknown")
         bare = kind in KINDS and not KINDS[kind]
-        if len(parts) != 5 - bare or not re.fullmatch("[0-9a-f]{8}", parts[-2]):
+        marked = len(parts) == 6 - bare
+        if len(parts) - marked != 5 - bare or not re.fullmatch("[0-9a-f]{8}", parts[-2]):
             raise ScheduleError(f"token {_short(text)} is damaged: a part is missing")
         try:
-            return cls(kind, _parameters(kind, "" if bare else parts[2]), parts[-2])
+            return cls(
+                kind, _parameters(kind, "" if bare else parts[2]), parts[-2], _marks(parts[-3]) if marked else ()
+            )
         except ScheduleError as exc:
             raise ScheduleError(f"token {_short(text)}: {exc}") from None
 
@@ -221,6 +230,13 @@ def _parameters(kind: str, text: str) -> Parameters:
             raise ScheduleError("the list of holds ends within one")
         return _holds_in_range(tuple(Hold(*numbers[i : i + 4]) for i in range(0, len(numbers), 4)))
     return parse_spec(f"{kind} {text.replace('.', ' ')}")[1]
+
+
+def _marks(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(_unpack(text))
+    except ScheduleError:
+        raise ScheduleError("a part is missing, or cannot be read") from None
 
 
 def _short(text: str) -> str:
