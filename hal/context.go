@@ -228,7 +228,8 @@ func (c *Context) Point(t *Thread) (driver.Point, error) {
 	if c.ended.Load() {
 		return nil, closedError("synchronize context", "context")
 	}
-	return c.point(), nil
+	o := Operation{Kind: "synchronize device", Stream: c.dev.legacy, Thread: t, Users: c.streamList()}
+	return c.dev.rt.observe(c.point(), o), nil
 }
 
 // point is Point, and forgets the closed streams whose work is done.

@@ -179,7 +179,15 @@ func (rt *Runtime) ownsAddress(addr uint64) bool {
 //   - [ErrInHostFunction].
 //
 // Contract: M2.
-func (rt *Runtime) Free(t *Thread, addr uint64) error {
+func (rt *Runtime) Free(t *Thread, addr uint64) error { return rt.free(t, addr, false) }
+
+// FreeNoWait is Free for callers whose call is one that waits for nothing: here pending
+// operations complete, too, but listeners are told that it is so by chance.
+//
+// Contract: M2, M24.
+func (rt *Runtime) FreeNoWait(t *Thread, addr uint64) error { return rt.free(t, addr, true) }
+
+func (rt *Runtime) free(t *Thread, addr uint64, noWait bool) error {
 	const op = "free"
 	if err := t.checkCaller(op); err != nil {
 		return err
@@ -191,20 +199,20 @@ func (rt *Runtime) Free(t *Thread, addr uint64) error {
 		rt.deferFree(b)
 	}
 	m.mu.Unlock()
-	rt.noteFreed(t, b, err)
+	rt.noteFreed(t, b, noWait, err)
 	rt.reap(maxReap)
 	return err
 }
 
 // noteFreed counts a block that was freed and notifies the listeners, unless err says
 // that it was not freed or there is no block.
-func (rt *Runtime) noteFreed(t *Thread, b *Block, err error) {
+func (rt *Runtime) noteFreed(t *Thread, b *Block, noWait bool, err error) {
 	if err != nil || b == nil {
 		return
 	}
 	b.countFreed()
 	if rt.listened() {
-		o := Operation{Kind: "free memory", Thread: t, Writes: []Range{{b.Start, b.Size}}}
+		o := Operation{Kind: "free memory", Thread: t, Writes: []Range{{b.Start, b.Size}}, NoWait: noWait}
 		if b.dev != nil {
 			o.Stream = b.dev.legacy
 		}
@@ -244,7 +252,7 @@ func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bo
 		}
 		rt.refresh()
 	}
-	rt.noteFreed(t, b, err)
+	rt.noteFreed(t, b, false, err)
 	rt.reap(maxReap)
 	return err
 }

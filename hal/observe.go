@@ -60,8 +60,12 @@ type Operation struct {
 	// InOrder is set for allocate with Cached where work of other streams may use the
 	// memory only behind the allocation all the same.
 	InOrder bool
+	// NoWait is set for free memory by a call that waits for nothing, as its caller knows:
+	// work that the host has not waited for may still use the memory.
+	NoWait bool
 	// Users, for free memory of such a block: the stream that it was allocated on, and
-	// those whose work so far it waits for.
+	// those whose work so far it waits for. For synchronize device: the streams that the
+	// host waited for, nil for all.
 	Users []*Stream
 	// Site identifies where the program made the call: what the program has given, or
 	// else the result of the function given to Runtime.SetSites, 0 without one.

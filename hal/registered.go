@@ -151,7 +151,7 @@ func (s *Share) End(t *Thread) {
 	}
 	m.mu.Unlock()
 	if last {
-		rt.noteFreed(t, b, nil)
+		rt.noteFreed(t, b, false, nil)
 		rt.reap(maxReap)
 	}
 }

@@ -106,7 +106,7 @@ func (b *Block) Release(t *Thread) error {
 	}
 	rt.deferFree(b)
 	m.mu.Unlock()
-	rt.noteFreed(t, b, nil)
+	rt.noteFreed(t, b, false, nil)
 	rt.reap(maxReap)
 	return nil
 }

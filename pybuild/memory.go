@@ -20,6 +20,14 @@ func MemFree(addr uint64) (zero int64, err error) {
 	})
 }
 
+// MemFreeNoWait is MemFree for a call of which it is documented that it waits for nothing.
+func MemFreeNoWait(addr uint64) (zero int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		t := caller()
+		return 0, slow(sizeAt(r, addr), func() error { return r.FreeNoWait(t, addr) })
+	})
+}
+
 // sizeAt returns the size of the block that holds an address.
 func sizeAt(r *hal.Runtime, addr uint64) uint64 {
 	_, _, size, _ := r.Lookup(addr)

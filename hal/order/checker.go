@@ -138,6 +138,9 @@ func (c *Checker) Handle(op hal.Operation) {
 		c.tidy()
 	}
 	if op.Host && !k.ofThread() {
+		if op.NoWait {
+			c.freeNoWait(&op)
+		}
 		c.handleLifetime(k, &op)
 		c.mu.Unlock()
 		return

@@ -254,7 +254,7 @@ func (g *runGraph) addHost(i int, op *hal.Operation) {
 		}
 	case "synchronize device":
 		for s, last := range g.onStream {
-			if op.Stream != nil && s.Device() == op.Stream.Device() {
+			if op.Stream != nil && s.Device() == op.Stream.Device() && (op.Users == nil || slices.Contains(op.Users, s)) {
 				g.edge(last, nodeEnd, i, nodeReturn)
 			}
 		}

@@ -1,6 +1,10 @@
 package order
 
-import "halstream/hal"
+import (
+	"slices"
+
+	"halstream/hal"
+)
 
 // handleHost handles an operation by which a host thread enqueued nothing.
 func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
@@ -21,7 +25,7 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 		}
 	case syncDevice:
 		if op.Stream != nil {
-			c.synchronizeDevice(t, c.device(op.Stream.Device()), op.Seq)
+			c.synchronizeDevice(t, c.device(op.Stream.Device()), op.Users, op.Seq)
 		}
 	case syncMemory:
 		for _, r := range op.Reads {
@@ -36,7 +40,7 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 			c.addMemory(&c.timeline(op.Stream).clocks, op.Reads)
 		}
 	case access:
-		c.accessed(t, op)
+		c.accessed(access, t, op)
 	}
 }
 
@@ -105,6 +109,20 @@ func (c *Checker) freeCached(op *hal.Operation) {
 	}
 }
 
+// freeNoWait handles a free that waits for nothing: an access by the host.
+func (c *Checker) freeNoWait(op *hal.Operation) {
+	t := c.thread(op.Thread)
+	t.clocks[timed] = c.called
+	c.finishSync(t, op.Seq)
+	for _, r := range op.Writes {
+		if c.held > 0 {
+			c.forceOver(nil, pieceOf(r))
+			c.settle()
+		}
+	}
+	c.accessed(free, t, op)
+}
+
 // synchronize makes t come after the work that was enqueued on s before the
 // operation with number seq.
 func (c *Checker) synchronize(t *thread, s *timeline, seq uint64, from int) {
@@ -136,16 +154,21 @@ func (c *Checker) synchronizeEvent(t *thread, e *event, version uint64, from int
 	g.add(p.stamp, p.clocks)
 }
 
-func (c *Checker) synchronizeDevice(t *thread, d *device, seq uint64) {
+// synchronizeDevice makes t come after the work on some streams of a device, nil for all,
+// and on those that were closed.
+func (c *Checker) synchronizeDevice(t *thread, d *device, only []*hal.Stream, seq uint64) {
+	waitedFor := func(s *timeline) bool { return only == nil || slices.Contains(only, s.stream) }
 	if c.held > 0 {
 		for _, s := range d.timelines {
-			c.forceBefore(s, seq)
+			if waitedFor(s) {
+				c.forceBefore(s, seq)
+			}
 		}
 		c.settle()
 	}
 	g := gather{clocks: &t.clocks}
 	for _, s := range d.timelines {
-		if s.slot != 0 {
+		if s.slot != 0 && waitedFor(s) {
 			g.add(s.asOf(seq))
 		}
 	}
@@ -153,13 +176,13 @@ func (c *Checker) synchronizeDevice(t *thread, d *device, seq uint64) {
 }
 
 // accessed handles accesses by the host, in the order of its thread.
-func (c *Checker) accessed(t *thread, op *hal.Operation) {
+func (c *Checker) accessed(k kind, t *thread, op *hal.Operation) {
 	if t.slot == 0 {
 		t.stamp = c.slots.take(t.clocks[strict], &t.clocks)
 	}
 	t.seq++
 	t.clocks = t.clocks.with(t.stamp)
-	in := c.newInfo(access, t, nil, op)
+	in := c.newInfo(k, t, nil, op)
 	in.stamp, in.clocks, in.ready = t.stamp, t.clocks, true
 	for _, r := range op.Reads {
 		c.touch(in, pieceOf(r), false, false)

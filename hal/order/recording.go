@@ -46,6 +46,7 @@ const (
 	storedInternal
 	storedEvent // target is an event
 	storedToken // number is a token
+	storedNoWait
 	storedWhole // target is an operation that is kept as it is
 )
 
@@ -200,6 +201,7 @@ func (r *recording) handled(op *hal.Operation) {
 	at.set(storedCached, op.Cached)
 	at.set(storedInOrder, op.InOrder)
 	at.set(storedInternal, op.Internal)
+	at.set(storedNoWait, op.NoWait)
 }
 
 func (s *storedCall) set(flag storedFlags, on bool) {

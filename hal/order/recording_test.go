@@ -28,6 +28,7 @@ func TestV10_a_recording_gives_back_each_operation_as_it_was(t *testing.T) {
 		{Kind: "synchronize stream", Stream: b, Host: true},
 		{Kind: "free memory", Stream: a, Host: true, Cached: true, Users: []*hal.Stream{a, b}, Writes: is(0, 10)},
 		{Kind: "write value", Stream: a, Value: &hal.ValueAccess{Addr: 64, Value: 3}, Writes: is(64, 72)},
+		{Kind: "free memory", Stream: a, Host: true, NoWait: true, Writes: is(0, 10)},
 		{Kind: "launch", Stream: a, Reads: many},
 		{Kind: "a kind of later", Stream: a},
 		{Kind: "call", Stream: a, Event: e, Other: b, Version: 1, Token: 2},

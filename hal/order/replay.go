@@ -106,6 +106,7 @@ func (r *recording) get(s *storedCall, call *recordedCall) {
 	}
 	op.Host, op.Cached = s.flags&storedHost != 0, s.flags&storedCached != 0
 	op.InOrder, op.Internal = s.flags&storedInOrder != 0, s.flags&storedInternal != 0
+	op.NoWait = s.flags&storedNoWait != 0
 }
 
 // replayThreads stand for the threads of a recording, by their numbers.

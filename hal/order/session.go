@@ -346,7 +346,7 @@ func (f *following) memory(address uint64, o *hal.Operation) (hal.MemoryKind, ha
 			}
 		}
 	}
-	if o.Kind == "free" { // the runtime has forgotten it already
+	if o.Kind == "free" || o.Kind == "free memory" { // the runtime has forgotten it already
 		kind = hal.DeviceMemory
 	}
 	return kind, block

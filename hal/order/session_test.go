@@ -181,3 +181,66 @@ func TestSession_isAskedWhileTheProgramRuns(t *testing.T) {
 	}
 	require.NotZero(t, session.Stats().Reports)
 }
+
+func TestM24_a_free_that_waits_for_nothing_is_an_access_of_the_host(t *testing.T) {
+	for _, noWait := range []bool{false, true} {
+		session := order.NewSession(false)
+		t.Cleanup(session.Stop)
+		p := newProgram(t, session)
+		free := p.rt.Free
+		if noWait {
+			free = p.rt.FreeNoWait
+		}
+		waited, pending := p.memory(256), p.memory(256)
+		p.fill(p.a, waited.Start, 256)
+		p.synchronize()
+		require.NoError(t, free(p.me, waited.Start))
+		require.Empty(t, session.Take(true))
+		p.fill(p.a, pending.Start, 256)
+		require.NoError(t, free(p.me, pending.Start))
+		found := session.Take(true)
+		p.synchronize()
+		if !noWait {
+			require.Empty(t, found)
+			continue
+		}
+		require.Len(t, found, 1)
+		require.Equal(t, order.Freed, found[0].Reason.Memory)
+		require.Equal(t, order.SynchronizedEarlier, found[0].Reason.Why)
+		require.Equal(t, pending.Start, found[0].Block.Start)
+		require.Equal(t, hal.DeviceMemory, found[0].Kind)
+		again := p.memory(256)
+		p.fill(p.b, again.Start, 256)
+		p.synchronize()
+		require.Empty(t, session.Take(true), "what has the memory next is reported apart from it")
+	}
+}
+
+func TestV1_a_wait_for_a_context_orders_the_work_on_its_streams(t *testing.T) {
+	session := order.NewSession(false)
+	t.Cleanup(session.Stop)
+	p := newProgram(t, session)
+	d, err := p.rt.Device(0)
+	require.NoError(t, err)
+	c, err := d.NewContext(p.me)
+	require.NoError(t, err)
+	inside, err := c.NewStream(p.me, hal.StreamOptions{NonBlocking: true})
+	require.NoError(t, err)
+	closed, err := c.NewStream(p.me, hal.StreamOptions{NonBlocking: true})
+	require.NoError(t, err)
+	blocks := []*hal.Block{p.memory(256), p.memory(256), p.memory(256)}
+	for i, s := range []*hal.Stream{inside, closed, p.a} {
+		p.fill(s, blocks[i].Start, 256)
+	}
+	require.NoError(t, closed.Close(p.me))
+	point, err := c.Point(p.me)
+	require.NoError(t, err)
+	require.True(t, point.Wait(driver.Forever))
+	for _, b := range blocks {
+		require.NoError(t, p.rt.FreeNoWait(p.me, b.Start))
+	}
+	found := session.Take(true)
+	p.synchronize()
+	require.Len(t, found, 1)
+	require.Equal(t, blocks[2].Start, found[0].Block.Start, "the stream of another context was not waited for")
+}

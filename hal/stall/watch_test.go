@@ -59,6 +59,15 @@ func TestW5_a_watch_sleeps_until_something_is_pending(t *testing.T) {
 	w := stall.NewWatch(p.rt)
 	stop, returned := make(chan struct{}), make(chan bool)
 	wait := func() { returned <- w.Wait(stop) }
+	answer := func() bool {
+		select {
+		case again := <-returned:
+			return again
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "the watch sleeps on")
+			return false
+		}
+	}
 	for range 2 {
 		require.False(t, w.Tick())
 		pending := p.rt.WorkPending()
@@ -72,17 +81,17 @@ func TestW5_a_watch_sleeps_until_something_is_pending(t *testing.T) {
 		}
 		s := p.stream()
 		gate := p.hold(s)
-		require.True(t, <-returned)
+		require.True(t, answer())
 		<-pending
 		<-p.rt.WorkPending()
 		require.False(t, w.Tick())
 		go wait()
-		require.True(t, <-returned, "work is pending: the next tick comes by itself")
+		require.True(t, answer(), "work is pending: the next tick comes by itself")
 		gate.Open()
 		require.True(t, p.point(s).Wait(int64(10*time.Second)))
 	}
 	require.False(t, w.Tick())
 	go wait()
 	close(stop)
-	require.False(t, <-returned)
+	require.False(t, answer())
 }

@@ -11,7 +11,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream._schedules.block import schedule
-from sanitize_help import run
+from sanitize_help import mended, run
 
 #: About half of all schedules show a program's fault: of the first ten at least three.
 SEEDS = 10
@@ -183,3 +183,40 @@ def test_M22_a_program_that_is_not_checked_keeps_the_memory_until_it_is_read(
     del x
     assert hs.empty(64, np.uint8, stream=main).ptr != address
     gate.open()
+
+
+ACL = """
+    from halstream.acl import rt
+    rt.set_device(0)
+    s, _ = rt.create_stream()
+    other, _ = rt.create_stream()
+    x, _ = rt.malloc(4096, 0)
+    y, _ = rt.malloc(4096, 0)
+    rt.memset_async(x, 4096, 1, 4096, s)
+    rt.memcpy_async(y, 4096, x, 4096, 3, s)
+    rt.synchronize_stream(MENDED)
+    rt.free(x)
+    rt.synchronize_stream(s)
+    rt.free(y)
+    rt.destroy_stream(s)
+    rt.destroy_stream(other)
+"""
+
+
+@pytest.mark.usefixtures("backend")
+def test_M24_a_free_that_waits_for_nothing_is_reported_and_its_line_orders_it(tmp_path: Path) -> None:
+    source = ACL.replace("MENDED", "other")
+    report = run(tmp_path / "broken.py", source)
+    assert [found.memory for found in report.races] == ["freed while in use"] * 2, "of the fill and of the copy"
+    found = report.races[0]
+    assert "the host frees the memory, by a call that waits for nothing" in found.text
+    assert found.fix == "rt.synchronize_stream(s)", found.text
+    assert not run(tmp_path / "mended.py", mended(source, found)).all
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("wait", ["rt.synchronize_stream(s)", "rt.synchronize_device()"])
+def test_M24_a_free_behind_a_wait_of_the_host_is_not_reported(tmp_path: Path, wait: str) -> None:
+    source = ACL.replace("rt.synchronize_stream(MENDED)", wait)
+    report = run(tmp_path / "twin.py", source)
+    assert report.functions is not None and not report.all, str(report)

@@ -81,6 +81,8 @@ def described(f: Finding, access: Access) -> str:
         who = "the host"
         if (f.first.host and f.second.host) or f.why == "host threads without order":
             who += f" (thread {access.thread})"
+        if access.kind == "free memory":
+            return f"{who} frees the memory, by a call that waits for nothing"
         return f"{who} {does}"
     if access.kind == "allocate":
         return f"the memory is allocated, in the order of {stream_label(f, access)}"

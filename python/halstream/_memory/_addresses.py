@@ -15,6 +15,7 @@ __all__ = [
     "free",
     "free_host",
     "free_in_order",
+    "free_no_wait",
     "free_on_own_stream",
 ]
 
@@ -52,6 +53,19 @@ def free(address: int) -> None:
         If no live block of device memory starts there.
     """
     _native.mem_free(address)
+
+
+def free_no_wait(address: int) -> None:
+    """As `free`, for a call that waits for nothing.
+
+    The sanitizer reports work on the memory that the host has not waited for (M24).
+
+    Raises
+    ------
+    InvalidValueError
+        If no live block of device memory starts there.
+    """
+    _native.mem_free_no_wait(address)
 
 
 def alloc_host(nbytes: int) -> int:
