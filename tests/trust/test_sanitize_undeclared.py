@@ -77,6 +77,14 @@ def _step(views: list[Any], rng: random.Random) -> Step:
         lambda: Step(choose, n, part, True, True),
         lambda: Step(lambda: np.add(view, 1, out=view), n, whole, True, True),
         lambda: Step(lambda: view.shape, n, slice(0), False, True),
+        lambda: Step(lambda: np.dot(view, view), n, whole, False, True),
+        lambda: Step(lambda: np.take(view, [begin]), n, slice(begin, begin + 1), False, False),
+        lambda: Step(lambda: view.reshape(8, 4)[begin // 4].sum(), n, slice(begin, begin + 4), False, False),
+        lambda: Step(lambda: next(iter(view)), n, slice(0, 1), False, False),
+        lambda: Step(lambda: view.item(begin), n, slice(begin, begin + 1), False, False),
+        lambda: Step(lambda: np.add(view[part], 1, out=view[part]), n, part, True, True),
+        lambda: Step(lambda: view.T.__setitem__(part, view.T[part] + 1), n, part, True, True),
+        lambda: Step(lambda: np.zeros_like(view), n, slice(0), False, True),
     ]
     return rng.choice(makers)()
 
