@@ -25,20 +25,20 @@ type hostObjects struct {
 	// begun are the clocks of threads that were seen to begin, or to acquire, and that
 	// have not called the runtime yet.
 	begun map[uint64]*clocks
-	// oldest is the number of the first thread that can have begun after the checker: of
-	// older ones nothing is known. 0 while threads are not observed.
-	oldest uint64
+	// observed says that the beginning of threads is observed: one that was not seen to
+	// begin comes after nothing.
+	observed bool
 }
 
 // maxIdlePieces is how many ranges may be kept for threads that have made no call yet.
 const maxIdlePieces = 1 << 16
 
 // ObserveThreads says that the beginning of host threads is observed from now on: one
-// whose beginning was not, and that is older, comes after nothing.
+// whose beginning is not, such as an older one or one of a native library, comes after nothing.
 func (c *Checker) ObserveThreads() {
 	c.mu.Lock()
-	c.host.oldest = hal.NewThread().ID
-	c.recording.observesThreads(c.host.oldest)
+	c.host.observed = true
+	c.recording.called(toObserveThreads, 0)
 	c.mu.Unlock()
 }
 
@@ -112,7 +112,7 @@ func (c *Checker) acquired(t *hal.Thread, what HostOrder, from *clocks) {
 	}
 	clock := c.host.begun[t.ID]
 	if clock == nil {
-		if what != Begin && t.ID >= c.host.oldest {
+		if what != Begin && !c.host.observed {
 			return // nothing says when it began: see Checker.thread
 		}
 		clock = &clocks{}
@@ -140,5 +140,5 @@ func (c *Checker) begunClocks(id uint64) (clocks, bool) {
 		delete(c.host.begun, id)
 		return *clock, true
 	}
-	return clocks{}, id < c.host.oldest
+	return clocks{}, c.host.observed
 }

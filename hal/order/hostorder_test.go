@@ -50,6 +50,21 @@ func TestV7_a_thread_that_is_older_than_the_check_comes_after_nothing(t *testing
 	k.one(ByTiming, w, k.host("host read", old, hal.Operation{Reads: is(0, 10)}))
 }
 
+// A native library starts threads that nobody sees begin.
+func TestV2_a_thread_that_was_not_seen_to_begin_comes_after_what_it_acquired_only(t *testing.T) {
+	k := newKit(t)
+	k.c.ObserveThreads()
+	w := k.hostWrite(is(0, 10))
+	k.one(ByTiming, w, k.host("host read", hal.NewThread(), hal.Operation{Reads: is(0, 10)}))
+	k.c.Order(k.me, Release, 7, 0)
+	later := k.hostWrite(is(20, 30))
+	other := hal.NewThread()
+	k.c.Order(other, Acquire, 7, 0)
+	k.host("host read", other, hal.Operation{Reads: is(0, 10)})
+	k.none()
+	k.one(ByTiming, later, k.host("host read", other, hal.Operation{Reads: is(20, 30)}))
+}
+
 // A function that sets an event ran: so did all that it comes after.
 func TestV7_what_a_function_released_comes_after_the_work_before_it(t *testing.T) {
 	k := newKit(t)

@@ -234,16 +234,10 @@ func (r *recording) called(what recordedKind, id uint32, ranges ...hal.Range) {
 	}
 }
 
-// ordered adds a call of Order; observesThreads one of ObserveThreads.
+// ordered adds a call of Order.
 func (r *recording) ordered(t *hal.Thread, what HostOrder, object, token uint64) {
 	if at := r.add(0); at != nil {
 		at.what, at.thread, at.seq, at.number = uint8(toOrder), r.threads.of(t.ID, t.ID), object, token
 		at.id = uint32(what)
-	}
-}
-
-func (r *recording) observesThreads(oldest uint64) {
-	if at := r.add(0); at != nil {
-		at.what, at.seq = uint8(toObserveThreads), oldest
 	}
 }

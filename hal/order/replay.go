@@ -65,9 +65,6 @@ func (r *recording) get(s *storedCall, call *recordedCall) {
 	case call.what == toOrder:
 		call.order, call.object, op.Token = HostOrder(s.id), s.seq, s.number
 		return
-	case call.what == toObserveThreads:
-		call.object = s.seq
-		return
 	case s.flags&storedWhole != 0:
 		*op = r.whole[s.target-1]
 		return
@@ -139,9 +136,7 @@ func (c *Checker) replay(call *recordedCall, threads replayThreads) {
 	case toOrder:
 		c.Order(t, call.order, call.object, call.op.Token)
 	case toObserveThreads:
-		c.mu.Lock()
-		c.host.oldest = call.object
-		c.mu.Unlock()
+		c.ObserveThreads()
 	case toFinish:
 		c.Finish()
 	}

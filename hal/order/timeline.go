@@ -140,8 +140,8 @@ func (c *Checker) thread(t *hal.Thread) *thread {
 }
 
 // firstClocks returns what a thread that calls for the first time comes after: what is
-// known of its beginning, or else what all other threads come after, since one of them
-// started it.
+// known of its beginning, or else, where the beginning of threads is not observed, what all
+// other threads come after, since one of them started it.
 func (c *Checker) firstClocks(id uint64) clocks {
 	if known, ok := c.begunClocks(id); ok {
 		return known
