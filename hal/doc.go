@@ -270,6 +270,8 @@
 //     streams that can have ended the wait.
 //   - V6: Where a function before the copy, which may have been pending at its call,
 //     declares no writes, a change of the source is listed apart, with the function.
+//   - V40: A recorded run gives the operations around those of a finding: where there are
+//     too many, the records and waits between them first.
 //
 // # Undeclared accesses (Python)
 //

@@ -206,3 +206,29 @@ func CheckProve(fixes string) (verdicts string, err error) {
 	}
 	return encode(found), nil
 }
+
+// CheckNearby returns operations around those with given numbers, a list of lists: a
+// nearbyRecord. At most most are given for each list.
+func CheckNearby(around string, most int64) (nearby string, err error) {
+	defer guard(&err)
+	var ids [][]uint32
+	if err := json.Unmarshal([]byte(around), &ids); err != nil {
+		return "", raise(driver.Errorf(driver.InvalidValue, "find nearby operations", "%v", err))
+	}
+	r := nearbyRecord{Operations: []operationRecord{}, Around: make([][]int, len(ids))}
+	if checking != nil {
+		all, found := checking.Nearby(ids, int(most))
+		place := map[int]int{}
+		for i, list := range found {
+			for _, at := range list {
+				if _, known := place[at]; !known {
+					place[at] = len(r.Operations)
+					r.Operations = append(r.Operations, operationRecordOf(&all[at].Operation, all[at].ThreadID))
+					r.Places = append(r.Places, at)
+				}
+				r.Around[i] = append(r.Around[i], place[at])
+			}
+		}
+	}
+	return encode(r), nil
+}

@@ -188,6 +188,14 @@ type fixRecord struct {
 	After   bool      `json:"after"`
 }
 
+// nearbyRecord is operations around others: those of each list as indices of Operations, and
+// how many operations of the run came before each of these.
+type nearbyRecord struct {
+	Operations []operationRecord `json:"operations"`
+	Places     []int             `json:"places"`
+	Around     [][]int           `json:"around"`
+}
+
 // checkRecord counts what the checker has seen and what it keeps.
 type checkRecord struct {
 	Operations int `json:"operations"`

@@ -38,14 +38,20 @@ func TraceStop(handle int64) (zero int64, err error) {
 
 func recordOf(entry *hal.Logged) operationRecord {
 	o := entry.Operation()
-	r := operationRecord{ID: o.ID, Kind: o.Kind, Device: -1, Version: o.Version, Token: o.Token,
-		Reads: rangeRecords(o.Reads), Writes: rangeRecords(o.Writes), Site: o.Site, Host: o.Host, Time: entry.When(),
-		Name: o.Name}
+	var thread uint64
+	if o.Thread != nil {
+		thread = o.Thread.ID
+	}
+	r := operationRecordOf(&o, thread)
+	r.Time = entry.When()
+	return r
+}
+
+func operationRecordOf(o *hal.Operation, thread uint64) operationRecord {
+	r := operationRecord{ID: o.ID, Kind: o.Kind, Device: -1, Version: o.Version, Token: o.Token, Thread: thread,
+		Reads: rangeRecords(o.Reads), Writes: rangeRecords(o.Writes), Site: o.Site, Host: o.Host, Name: o.Name}
 	if o.Stream != nil {
 		r.Device, r.Stream = o.Stream.Device().Ordinal(), o.Stream.Index()
-	}
-	if o.Thread != nil {
-		r.Thread = o.Thread.ID
 	}
 	if o.Event != nil {
 		r.Event = o.Event.ID()

@@ -26,6 +26,7 @@ __all__ = [
     "GraphRecord",
     "HeldRecord",
     "MadeRecord",
+    "NearbyRecord",
     "NoteRecord",
     "ObjectRecord",
     "OperationRecord",
@@ -239,6 +240,14 @@ class FixRecord(TypedDict):
     event: int  #: 0 for none
     sites: list[int]  #: of the statement that the change goes before or after
     after: bool
+
+
+class NearbyRecord(TypedDict):
+    """Operations around others."""
+
+    operations: list[OperationRecord]
+    places: list[int] | None  #: how many operations of the run came before each of them
+    around: list[list[int] | None]  #: for each list that was asked for, indices of operations
 
 
 class CheckRecord(TypedDict):

@@ -85,8 +85,8 @@ _GROUP = """schedules and checks of stream programs (halstream), for example
   pytest --stream-sanitize --stream-fix=diff       print the missing waits as a patch
 """
 _REPORT = (
-    "write what the other options find as sarif:FILE, json:FILE, github:FILE or, its fixes, as diff:FILE; "
-    "without :FILE to stdout; repeatable"
+    "write what the other options find as sarif:FILE, json:FILE, html:FILE (a page with timelines), github:FILE "
+    "or, its fixes, as diff:FILE; without :FILE to stdout; repeatable"
 )
 _FIX = "diff: print the lines that would order what is found as one patch, as --stream-report=diff does"
 #: Seconds that functions on streams may take after the end of a test.
@@ -161,8 +161,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.stash[RESULTS] = []
         try:
+            targets = [target(text) for text in wanted]
             if not hasattr(config, "workerinput"):  # of xdist, which sends its results
-                config.pluginmanager.register(Files([target(text) for text in wanted]), "halstream-files")
+                config.pluginmanager.register(Files(targets), "halstream-files")
         except InvalidValueError as exc:
             raise pytest.UsageError(f"--stream-report: {exc}") from None
 

@@ -1,4 +1,4 @@
-"""Files with what the tools found: SARIF 2.1.0, JSON, annotations of GitHub's workflows, patches."""
+"""Files with what the tools found: SARIF 2.1.0, JSON, annotations of GitHub's workflows, patches, a page."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from .. import __version__
 from .._errors import InvalidValueError
+from . import nearby
+from .page import page
 from .patch import unified
 from .results import CALLER, RULES, Place, Result
 
@@ -50,6 +52,8 @@ def target(text: str) -> Target:
         except (OSError, ValueError) as exc:
             why = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
             raise InvalidValueError(f"the report {text!r} cannot be written: {why}") from None
+    if name == "html":
+        nearby.want()
     return Target(name, os.path.abspath(path) if path else "")
 
 
@@ -191,4 +195,5 @@ FORMATS: dict[str, Callable[[Sequence[Result], str], str]] = {
     "json": _json,
     "github": _github,
     "diff": unified,
+    "html": page,
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 from .edit import Edit, apply, lines_of
 from .results import Result
 
-__all__ = ["changed", "unified"]
+__all__ = ["changed", "source_of", "unified"]
 
 
 def changed(results: Iterable[Result]) -> dict[str, tuple[str, str]]:
@@ -24,7 +24,7 @@ def changed(results: Iterable[Result]) -> dict[str, tuple[str, str]]:
     found = {}
     for file in sorted(by_file):
         try:
-            source = _source(file)
+            source = source_of(file)
         except (OSError, SyntaxError, UnicodeDecodeError):
             continue  # it was not a file, such as input of the interpreter
         end = "\r\n" if "\r\n" in source else "\n"
@@ -33,7 +33,7 @@ def changed(results: Iterable[Result]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _source(file: str) -> str:
+def source_of(file: str) -> str:
     """Return a file's source with its own ends of lines."""
     data = Path(file).read_bytes()
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)

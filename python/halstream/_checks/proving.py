@@ -66,9 +66,9 @@ def first_proven(f: Finding, options: Callable[[Finding], Sequence[Remedy]]) -> 
     for option in options(f)[:_TRIED]:
         (verdict,) = verdicts([(f, option)])
         if verdict in ("silent", ""):
-            return option
+            return option._replace(proven=verdict == "silent")
         if verdict == "reversed" and (more := _reversed(f, option, options)):
-            return option._replace(also=more)
+            return option._replace(also=more, proven=more.proven)
     return None
 
 
@@ -77,8 +77,9 @@ def _reversed(f: Finding, option: Remedy, options: Callable[[Finding], Sequence[
     back = f._replace(first=f.second, second=f.first, wait=None, record=None)
     if not back.first.host:
         for more in options(back)[:_TRIED]:
-            if more.line and verdicts([(f, option), (back, more)])[0] in ("silent", ""):
-                return more
+            answer = verdicts([(f, option), (back, more)])[0] if more.line else "reported"
+            if answer in ("silent", ""):
+                return more._replace(proven=answer == "silent")
     return None
 
 
@@ -97,7 +98,8 @@ def settle(
     if len(mine) * _length() > _BUDGET // 2:  # too many to be tried one by one
         firsts = [(f, first_option(f)) for f in mine]
         answers = verdicts(firsts)
-        together = {f.number: one for (f, one), answer in zip(firsts, answers, strict=True) if answer == "silent"}
+        silent = {f.number for (f, _), answer in zip(firsts, answers, strict=True) if answer == "silent"}
+        together = {f.number: one._replace(proven=True) for f, one in firsts if f.number in silent}
     for f in mine:
         _run.settled[f.check, f.number] = together.get(f.number) or remedy(f)
 

@@ -60,6 +60,7 @@ class Remedy(NamedTuple):
     note: str = ""
     action: str = ""  #: what the line does, for the proof; '' where that cannot be tried
     also: Remedy | None = None  #: another line that is needed in a loop, where each access comes before the other
+    proven: bool = False  #: in the recorded run the finding goes away with it
 
 
 def remedy(f: Finding) -> Remedy:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypedDict
 
 from .._sites import Frame
+from .._traces.sequence import Sequence
 from .edit import edits
 from .finding import Access, Finding
+from .nearby import sequence_of
 from .remedy import remedy
 from .report import described, reason
 
@@ -56,6 +58,7 @@ class Fix(TypedDict):
     where: str
     file: str
     line: int
+    proven: bool  #: in the recorded run the finding goes away with it
 
 
 class Change(TypedDict):
@@ -80,6 +83,7 @@ class Result(TypedDict):
     count: int
     test: str
     token: str  #: of a schedule
+    timeline: Sequence | None  #: the operations around it, where a report that draws them was asked for
 
 
 def of_finding(finding: Finding, test: str = "") -> Result:
@@ -97,11 +101,13 @@ def of_finding(finding: Finding, test: str = "") -> Result:
         "others": [*_stack(main.frames[1:]), *_others(finding, other)],
         "fix": {
             "code": found.line, "where": found.where, "file": at.file if at else "", "line": at.line if at else 0,
+            "proven": found.proven,
         } if found.line else None,
         "changes": [{"file": one.file, "line": one.line, "text": one.text} for one in edits(found)],
         "count": finding.pairs,
         "test": test,
         "token": "",
+        "timeline": sequence_of(finding),
     }  # fmt: skip
 
 
@@ -112,18 +118,20 @@ def left(line: str, place: Frame | None, test: str = "") -> Result:
         where = {"file": place.file, "line": place.line, "function": place.function, "text": "made here"}
     return {
         "rule": "leak", "level": "error", "title": line, "text": line, "place": where, "others": [], "fix": None,
-        "changes": [], "count": 1, "test": test, "token": "",
+        "changes": [], "count": 1, "test": test, "token": "", "timeline": None,
     }  # fmt: skip
 
 
-def failing_schedule(title: str, text: str, place: Frame | None, test: str, token: str) -> Result:
+def failing_schedule(
+    title: str, text: str, place: Frame | None, test: str, token: str, timeline: Sequence | None = None
+) -> Result:
     """Return a failure under a schedule."""
     where: Place | None = None
     if place is not None:
         where = {"file": place.file, "line": place.line, "function": place.function, "text": title}
     return {
         "rule": "schedule", "level": "error", "title": title, "text": text, "place": where, "others": [], "fix": None,
-        "changes": [], "count": 1, "test": test, "token": token,
+        "changes": [], "count": 1, "test": test, "token": token, "timeline": timeline,
     }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from .._records import CheckRecord, FindingRecord, decode
 from .._runtime import runtime
 from .._schedules.block import add_note
 from . import kept as _kept
+from . import nearby as _nearby
 from . import proving as _proving
 from . import seen as _seen
 from .finding import Finding, Made, finding_of
@@ -123,6 +124,7 @@ def _close(scope: _Scope) -> None:
             collect(finish=len(_scopes) == 1)
             scope.report._recount(decode(_native.check_counts()))
             _proving.settle(scope.report._found, first_option, remedy)
+            _nearby.settle(scope.report._found)
         finally:
             compared, partly = _watched()
             functions = scope.report.functions

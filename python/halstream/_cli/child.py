@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from .. import _native
+from .._checks import nearby
 from .._checks.report import Report
 from .._checks.results import of_finding
 from .._errors import HalError
@@ -80,12 +81,14 @@ def main(argv: Sequence[str]) -> int:
     ----------
     argv : sequence of str
         The request as JSON (``spec``, ``result``: the answer's file, ``trace``,
-        ``sanitize``, ``strict``, ``torch``, ``module``), the script, and its arguments.
+        ``sanitize``, ``strict``, ``torch``, ``module``, ``nearby``), the script, and its arguments.
     """
     request, script, args = json.loads(argv[0]), argv[1], argv[2:]
     watch = _Watch(request["spec"], request["trace"], request["sanitize"], request.get("strict", False))
     gc.disable()  # objects would be closed at another point of each run
     at_opening(watch.begin)
+    if request.get("nearby"):
+        nearby.want()
     if request.get("torch"):
         try:
             redirect_torch(CannotRunError)

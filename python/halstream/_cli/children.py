@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._checks import nearby
 from .._checks.results import Result
 from .._records import OperationRecord
 from .._schedules.execution import Execution, Failure
@@ -106,6 +107,7 @@ class Children:
         request: dict[str, Any] = {"spec": spec, "result": str(answer), "trace": trace}
         request |= {"sanitize": self._options.sanitize, "torch": self._options.torch}
         request |= {"module": self._options.module, "strict": self._options.strict}
+        request |= {"nearby": nearby.wanted()}
         options = [f"-W{option}" for option in sys.warnoptions]
         own = [sys.executable, "-Xfaulthandler", *options, "-m", "halstream", "_child", json.dumps(request)]
         return [*own, self._script, *self._args]

@@ -42,7 +42,7 @@ halstream run --sanitize train.py --epochs 1
 
 halstream run --schedules 50 --sanitize -m package.module
 
-halstream run --sanitize --report sarif:out.sarif train.py"""
+halstream run --sanitize --report sarif:out.sarif --report html:out.html train.py"""
 
 Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="Python program to run.", show_default=False)]
 Args = Annotated[
@@ -194,7 +194,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="FORMAT:FILE",
-            help="Write what is found as sarif, json or github, its fixes as diff; may be repeated.",
+            help="Write what is found as sarif, json, html or github, its fixes as diff; may be repeated.",
         ),
     ] = None,
     fix: Annotated[

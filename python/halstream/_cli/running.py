@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .._checks import nearby
 from .._checks.report import Report
 from .._checks.results import Result, failing_schedule, of_finding
 from .._errors import HalError, ScheduleError, UnorderedAccessError
 from .._schedules.block import stale
-from .._schedules.explain import explain, nondeterminism
+from .._schedules.explain import explain, nondeterminism, sequence_of
 from .._schedules.replay import replay_changed
 from .._schedules.search import Explored, Found, Settings, search, worth_keeping
 from .._schedules.token import Token
@@ -159,13 +160,14 @@ def explore(
     report = _report(found, children, replay_command(str(found.token), script, args, options))
     write(report)
     if into is not None:
-        into += children.results or [_result(found, report, script, options)]
+        into += children.results or [_result(found, report, script, children, options)]
     return 1
 
 
-def _result(found: Found, report: str, script: str, options: Options) -> Result:
+def _result(found: Found, report: str, script: str, children: Children, options: Options) -> Result:
     place = None if options.module else Frame(os.path.abspath(script), 1, "<module>")
-    return failing_schedule(str(found.execution.failure), report, place, "", str(found.token))
+    timeline = sequence_of(found, children.text) if nearby.wanted() else None
+    return failing_schedule(str(found.execution.failure), report, place, "", str(found.token), timeline)
 
 
 def _passed(explored: Explored) -> str:

@@ -9,9 +9,10 @@ import warnings
 import pytest
 
 from .. import _native
+from .._checks import nearby
 from .._checks.results import failing_schedule
 from .._schedules.block import stale
-from .._schedules.explain import explain, nondeterminism
+from .._schedules.explain import explain, nondeterminism, sequence_of
 from .._schedules.matching import marks_of
 from .._schedules.replay import Replayed, replay_changed
 from .._schedules.search import Found, Settings, search, used, worth_keeping
@@ -84,7 +85,7 @@ def _explore(runs: Runs, settings: Settings) -> Outcome:
         _attach(runs, outcome, nondeterminism(found))
     else:
         found.execution = found.execution.bare()
-        _attach(runs, outcome, _text(runs, found), found.token)
+        _attach(runs, outcome, _text(runs, found), found)
     return outcome
 
 
@@ -128,7 +129,7 @@ def _replay(runs: Runs, token: Token) -> Outcome:
         return outcome
     found = Found(execution.bare(), fifo.bare(), original=execution.spec, tried=0)
     found.marks = marks_of(execution, _native.position_text)
-    _attach(runs, outcome, f"{why}\n\n{_text(runs, found)}" if why else _text(runs, found), found.token)
+    _attach(runs, outcome, f"{why}\n\n{_text(runs, found)}" if why else _text(runs, found), found)
     return outcome
 
 
@@ -140,8 +141,9 @@ def _fail(outcome: Outcome, why: str) -> None:
         report.longrepr = why
 
 
-def _attach(runs: Runs, outcome: Outcome, text: str, token: Token | None = None) -> None:
+def _attach(runs: Runs, outcome: Outcome, text: str, found: Found | None = None) -> None:
     """Add a text to the end of what is shown of the failure, and the token to its properties."""
+    token = found.token if found is not None else None
     report = outcome.failed
     if report is None:
         # A subtest failed, which has a report of its own.
@@ -153,8 +155,9 @@ def _attach(runs: Runs, outcome: Outcome, text: str, token: Token | None = None)
         outcome.properties.append(("stream_token", str(token)))
     if runs.results_wanted and outcome.failure is not None and not outcome.results:
         title = str(outcome.failure)
+        timeline = sequence_of(found) if found is not None and nearby.wanted() else None
         outcome.results.append(
-            failing_schedule(title, f"{title}\n\n{text}", runs.place, runs.item.nodeid, str(token or ""))
+            failing_schedule(title, f"{title}\n\n{text}", runs.place, runs.item.nodeid, str(token or ""), timeline)
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from .. import _native
+from .._checks import nearby
 from .._checks.results import Result, left, of_finding
 from .._core._assertions import collect
 from .._errors import HalError, ScheduleError
@@ -308,6 +309,7 @@ class Runs:
             seen += len(findings)
             texts = [finding.text for finding in findings]
             if self.results_wanted:
+                nearby.settle(found.all)
                 self.last.results = [of_finding(finding, self.item.nodeid) for finding in found.all]
             if self.plan.strict:
                 texts += filter(None, [found.functions.gaps(named)])

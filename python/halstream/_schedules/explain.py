@@ -12,6 +12,7 @@ from .._checks.source import statement
 from .._records import Range
 from .._sites import Frame
 from .._traces import log as _log
+from .._traces import sequence as _sequence
 from .execution import Execution, item_words
 from .matching import place_of
 from .search import Found
@@ -19,13 +20,16 @@ from .shrink import departures
 from .steps import host_calls, labels
 from .token import Hold, parse_spec
 
-__all__ = ["explain", "nondeterminism"]
+__all__ = ["explain", "nondeterminism", "sequence_of"]
 
 # Lines that a timeline may have.
 _MOST = 12
 
 # Departures from fifo that are shown of a schedule that could not be made smaller.
 _FEW = 5
+
+# Steps of a failing run that are drawn.
+_DRAWN = 80
 
 # Operations on the same bytes that are shown beside a held one.
 _NEAR = 3
@@ -122,6 +126,22 @@ def _nth(number: int) -> str:
     return f"{number}{ending}"
 
 
+def sequence_of(found: Found, text: Callable[[int], str] | None = None) -> _sequence.Sequence | None:
+    """Return the operations and calls of a failing run as they ran, None if these are not known.
+
+    Parameters
+    ----------
+    found : Found
+        With the trace of its last run.
+    text : function
+        Gives the stack of a site; the runtime's own if left out.
+    """
+    if found.difference or not found.execution.trace:
+        return None
+    holds = [hold for hold in parse_spec(found.execution.spec)[1] if isinstance(hold, Hold)]
+    return _View(found.execution, text or _native.position_text).sequence(holds)
+
+
 def nondeterminism(found: Found) -> str:
     """Return the text for a program that does not do the same twice."""
     return (
@@ -198,6 +218,41 @@ class _View:
             if mark:
                 lines.append(" " * (widths[0] + 4) + mark)
         return "\n".join(lines)
+
+    def sequence(self, holds: Iterable[Hold]) -> _sequence.Sequence:
+        """Return the items of the order around the holds, at most `_DRAWN`."""
+        marks = {_target(hold): "until" for hold in holds}
+        marks.update((f"{hold.stream}.{hold.number}", "held") for hold in holds)
+        items = self._execution.items
+        marked = [at for at, item in enumerate(items) if item in marks]
+        begin = max(0, min(marked[0] - _DRAWN // 4 if marked else 0, len(items) - _DRAWN))
+        rows: dict[str, int] = {}
+        steps: list[_sequence.Step] = []
+        lines: dict[int, _log.Line] = {}
+        for at, item in enumerate(items[begin : begin + _DRAWN], begin):
+            step = self.step(item)
+            if line := self._lines.get(self._execution.ids.get(item, 0)) or self._host_line(item):
+                lines[len(steps)] = line
+            row = rows.setdefault(step.stream.partition(" (")[0] if step.stream != "host" else "host", len(rows))
+            kind = line.kind if line is not None and item[:1] != "h" else step.what
+            steps.append({
+                "name": step.what, "kind": kind, "row": row, "place": _sequence.place_of(step.place),
+                "small": kind.startswith(_sequence.SMALL) or step.stream == "host", "mark": marks.get(item, ""),
+                "after": [], "number": at,
+            })  # fmt: skip
+        number = {id(line): at for at, line in lines.items()}
+        for at, ends in _sequence.after(lines.values(), lambda line: number[id(line)]).items():
+            steps[at]["after"] = [end for end in ends if end < at]
+        pair = [at for at, one in enumerate(steps) if one["mark"]]
+        note = f"{len(steps)} of {len(items)} steps of the run are drawn" if len(steps) < len(items) else ""
+        return {
+            "rows": [{"name": name, "host": name == "host"} for name in rows],
+            "steps": steps, "missing": pair if len(pair) == 2 else [], "order": "run", "note": note,
+        }  # fmt: skip
+
+    def _host_line(self, item: str) -> _log.Line | None:
+        line = self._host.get(int(item[1:])) if item.startswith("h") else None
+        return line if line is not None and line.host else None
 
     def _conflicts(self, item: str) -> list[str]:
         """Return operations of other streams that work on the bytes of one, one of them writing."""
