@@ -8,8 +8,10 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / part) for part in ("", "trust")]
 
+from copies_help import racy, random_program, reported  # noqa: E402
 from corpus.shapes import SHAPES  # noqa: E402
 from shape_help import fails, found, found_strictly, report_of, silenced, token_of  # noqa: E402
+from test_sanitize_undeclared import run_program  # noqa: E402
 from trust_rows import Figure, all_of, least_of, repeat  # noqa: E402
 
 
@@ -48,3 +50,19 @@ def shapes_explored(quick: bool) -> list[Figure]:
         all_of(f"tokens of these that fail again {count} times of {count}", again, len(failing)),
         all_of("their twins that pass 50 schedules", twins, len(SHAPES)),
     ]
+
+
+def random_undeclared(quick: bool) -> list[Figure]:
+    """Random programs whose functions declare nothing, and whose conflicts are all ordered."""
+    n = repeat(quick, 2000)
+    silent = sum(not run_program(seed, leave_out=False)[0].all for seed in range(10_000, 10_000 + n))
+    return [all_of("random programs without a race, of functions that declare nothing, without a report", silent, n)]
+
+
+def random_copies(quick: bool) -> list[Figure]:
+    """Random programs of copies and fills of all kinds of memory against an oracle of the vendor's table."""
+    n = repeat(quick, 500)
+    programs = [random_program(seed) for seed in range(n)]
+    right = sum(reported(program) is racy(program) for program in programs)
+    what = "random programs of pageable, pinned and managed copies reported just where the vendor's table has a race"
+    return [all_of(what, right, n)]

@@ -89,7 +89,7 @@ def _step(views: list[Any], rng: random.Random) -> Step:
     return rng.choice(makers)()
 
 
-def _program(seed: int, leave_out: bool) -> tuple[Any, bool]:
+def run_program(seed: int, leave_out: bool) -> tuple[Any, bool]:
     """Run a program in which waits order all conflicts but one; return the report, and whether one was left out."""
     rng = random.Random(seed)
     left_out = False
@@ -123,14 +123,14 @@ def _program(seed: int, leave_out: bool) -> tuple[Any, bool]:
 
 def test_V1_programs_of_undeclared_functions_whose_conflicts_are_ordered_are_never_reported(backend: str) -> None:
     for seed in range(PROGRAMS):
-        report, _ = _program(seed, leave_out=False)
+        report, _ = run_program(seed, leave_out=False)
         assert not report.all, f"seed {seed}: {report}"
 
 
 def test_V1_a_conflict_of_undeclared_functions_without_a_wait_is_reported(backend: str) -> None:
     tried = 0
     for seed in range(PROGRAMS):
-        report, left_out = _program(seed, leave_out=True)
+        report, left_out = run_program(seed, leave_out=True)
         assert bool(report.races) == left_out, f"seed {seed}"
         tried += left_out
     assert tried > PROGRAMS / 4
