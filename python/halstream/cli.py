@@ -20,6 +20,10 @@ def main() -> int:
     2 stands for a command that could not be carried out; a command that runs a
     script has the script's own code, or 1 where it found a failure.
     """
+    if sys.argv[1:2] == ["_trial"]:
+        from ._plugin.trial import main as try_tests
+
+        return try_tests(sys.argv[2:])
     if sys.argv[1:2] == ["_child"]:
         # A run of a script under one schedule; needs nothing of the extra.
         from ._cli.child import main as child

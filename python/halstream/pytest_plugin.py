@@ -16,6 +16,7 @@ marker asks for it.
 - ``--stream-leaks``: fail tests that leave streams, events, memory or work.
 - ``--stream-report=sarif:FILE``: write what was found as SARIF, ``json:FILE``, or ``github`` annotations.
 - ``--stream-fix=diff``: print the lines that would order what was found as one patch.
+- ``--stream-fix=apply``: also run the tests again with these lines, on copies of the source, under 50 schedules.
 - ``--stream-torch``: let tests of the real torch use ``'cuda'`` without a GPU, all tests of the session.
 
 A token under which a test failed is kept in pytest's cache and tried first in later
@@ -39,6 +40,7 @@ from ._core import _hostfunc
 from ._core._assertions import collect
 from ._errors import InvalidValueError
 from ._plugin.plan import (
+    DEFAULT_SCHEDULES,
     FLAGS,
     NUMBERS,
     ORDERS,
@@ -88,7 +90,10 @@ _REPORT = (
     "write what the other options find as sarif:FILE, json:FILE, html:FILE (a page with timelines), github:FILE "
     "or, its fixes, as diff:FILE; without :FILE to stdout; repeatable"
 )
-_FIX = "diff: print the lines that would order what is found as one patch, as --stream-report=diff does"
+_FIX = (
+    "diff: print the lines that would order what is found as one patch, as --stream-report=diff does; apply: also run "
+    "the tests with these lines, on copies of the source, under 50 schedules or the number of --stream-schedules"
+)
 #: Seconds that functions on streams may take after the end of a test.
 _MOMENT = 0.05
 _wait = threading.Event()
@@ -113,7 +118,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
     group.addoption("--stream-report", metavar="FORMAT:FILE", action="append", default=None, help=_REPORT)
     parser.addini("stream_report", _REPORT, type="linelist", default=[])
-    group.addoption("--stream-fix", choices=("diff",), default=None, help=_FIX)
+    group.addoption("--stream-fix", choices=("diff", "apply"), default=None, help=_FIX)
     group.addoption("--stream-torch", dest="stream_torch", action="store_true", default=None, help=_TORCH)
     parser.addini("stream_torch", _TORCH, type="bool", default=False)
 
@@ -152,8 +157,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # of xdist, which sends its reports
         config.pluginmanager.register(Remembered(config), "halstream-remembered")
     wanted = list(config.getoption("stream_report") or config.getini("stream_report"))
-    if config.getoption("stream_fix"):
-        wanted.append(config.getoption("stream_fix"))
+    fix = config.getoption("stream_fix")
+    if fix:
+        wanted.append("diff")
     if wanted:
         # Where nobody asks for reports nothing is loaded for them.
         from ._checks.formats import target
@@ -163,7 +169,8 @@ def pytest_configure(config: pytest.Config) -> None:
         try:
             targets = [target(text) for text in wanted]
             if not hasattr(config, "workerinput"):  # of xdist, which sends its results
-                config.pluginmanager.register(Files(targets), "halstream-files")
+                apply = (config.stash[PLAN].schedules or DEFAULT_SCHEDULES) if fix == "apply" else 0
+                config.pluginmanager.register(Files(targets, apply), "halstream-files")
         except InvalidValueError as exc:
             raise pytest.UsageError(f"--stream-report: {exc}") from None
 

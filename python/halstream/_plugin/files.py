@@ -16,8 +16,9 @@ __all__ = ["Files"]
 class Files:
     """A plugin that writes results at the end of the session."""
 
-    def __init__(self, targets: Sequence[Target]) -> None:
+    def __init__(self, targets: Sequence[Target], apply: int = 0) -> None:
         self._targets = targets
+        self._apply = apply  # under how many schedules the suggested lines are tried; 0: they are not
         self._results: list[Result] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -33,3 +34,16 @@ class Files:
             else:
                 if target.path:
                     terminalreporter.write_line(f"{len(self._results)} result(s) of streams in {target.path}")
+        if self._apply:
+            self._try(terminalreporter, config)
+
+    def _try(self, terminalreporter: Any, config: pytest.Config) -> None:
+        from .applied import tried
+
+        terminalreporter.section("suggested lines, applied to copies")
+        count = 0
+        for test, verdict in tried(config, self._results, self._apply):
+            count += 1
+            terminalreporter.write_line(f"{test}: {verdict}")
+        if not count:
+            terminalreporter.write_line("there are none: nothing unordered was found in a test")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .._schedules.token import Token
 
 __all__ = [
-    "FLAGS", "NUMBERS", "ORDERS", "PLAN", "REPLAYED", "RESULTS", "STREAMS", "TIMER", "Plan", "Streams",
-    "item_plan", "plan_of",
+    "DEFAULT_SCHEDULES", "FLAGS", "NUMBERS", "ORDERS", "PLAN", "REPLAYED", "RESULTS", "STREAMS", "TIMER",
+    "Plan", "Streams", "item_plan", "plan_of",
 ]  # fmt: skip
 
 #: Schedules of a marker that asks for nothing in particular.
