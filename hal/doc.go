@@ -246,6 +246,19 @@
 //     of what a function was given or can reach, that changed while it ran count as
 //     written by it, whoever wrote them for it, and are marked as observed. Above 8 MiB
 //     the largest blocks are left out, and that is counted.
+//   - V23: Where memory of host devices and pinned memory is watched by its pages, the
+//     first access to a page since it was closed is seen, read or write, by whatever code
+//     or system call; a later write to a page that was only read is seen, too. Of each the
+//     first byte counts, and of a write by the only operation that runs under a
+//     deterministic schedule all bytes of the page that changed. Pages are closed when an
+//     operation begins or ends. The runtime's own copies and fills are not seen.
+//   - V24: What a thread touches while it runs a function counts as an access of that
+//     function; what it touches otherwise, as one of the host between its calls of the
+//     runtime. A thread that the runtime does not know belongs to the only function that
+//     runs; if none or several do, what it touches is counted and not checked.
+//   - V25: Where the system or the backend cannot watch pages, asking for it fails with what
+//     is then not seen. A forked child has the memory as a copy of its own, and no access
+//     waits in it, nor after the watch has ended.
 //   - V7: What a host thread does after it acquired an object of the program's language
 //     that orders threads (a lock, an event, a queue, a future, the end of a thread) comes
 //     after what was done before its release, also by a function on a stream. A thread

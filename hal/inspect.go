@@ -3,6 +3,8 @@ package hal
 import (
 	"hash/crc32"
 	"unsafe"
+
+	"halstream/hal/touch"
 )
 
 // Inspector is notified of contents of memory that changed where a program may not
@@ -18,6 +20,12 @@ type Inspector struct {
 	// Observed is called when function id changed bytes that it did not declare as
 	// written. It needs a schedule that runs one operation at a time.
 	Observed func(id uint32, changed []Range)
+	// Read is called when function id read bytes that it did not declare. It needs memory
+	// that is watched by its pages: see WatchesPages.
+	Read func(id uint32, ranges []Range)
+	// Paged is called after each function of which Read and Observed learn by the pages;
+	// touched says whether it touched or declared any memory that the runtime knows.
+	Paged func(id uint32, touched bool)
 	// Compared is called after each function for which Observed would have been called
 	// if it had changed something; all says that no device memory was left out.
 	Compared func(id uint32, all bool)
@@ -73,5 +81,6 @@ func addSum(sum uint32, r Range) uint32 {
 
 // contents returns the memory of a range, which the host can read.
 func contents(r Range) []byte {
-	return unsafe.Slice(*(**byte)(unsafe.Pointer(&r.Start)), r.Size)
+	addr := touch.Alias(r.Start)
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), r.Size)
 }

@@ -192,6 +192,7 @@ func (rt *Runtime) free(t *Thread, addr uint64, noWait bool) error {
 	if err := t.checkCaller(op); err != nil {
 		return err
 	}
+	rt.ReportTouched(t) // while the block is known
 	m := &rt.memory
 	m.mu.Lock()
 	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.Kind == DeviceMemory }, "device memory")
@@ -243,6 +244,7 @@ func (rt *Runtime) unpin(t *Thread, op string, addr uint64, fits func(*Block) bo
 	if err := t.checkCaller(op); err != nil {
 		return err
 	}
+	rt.ReportTouched(t)
 	var b *Block
 	var err error
 	rt.refresh()

@@ -222,6 +222,9 @@ func (l *listeners) site() uint32 {
 // fillIn adds the ID, the site and the time to an operation, on the thread that makes
 // the call.
 func (rt *Runtime) fillIn(o *Operation) {
+	if o.Seq == 0 && o.Name != seenByPage {
+		rt.ReportTouched(o.Thread)
+	}
 	l := &rt.listeners
 	if o.ID == 0 {
 		o.ID = l.number()
@@ -300,6 +303,7 @@ func (rt *Runtime) observe(p driver.Point, o Operation) driver.Point {
 	if !rt.listened() {
 		return p
 	}
+	rt.ReportTouched(o.Thread)
 	o.Site = rt.listeners.site() // now, since the wait may end on another thread
 	// Numbered now, since it waits only for what is enqueued already.
 	o.ID = rt.listeners.number()

@@ -310,6 +310,7 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
+	s.dev.rt.ReportTouched(t) // while the block is known
 	if only != nil {
 		addr = only.Start
 	}

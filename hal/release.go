@@ -74,6 +74,7 @@ func (b *Block) Release(t *Thread) error {
 	if err := t.checkCaller("free"); err != nil {
 		return err
 	}
+	rt.ReportTouched(t) // while the block is known
 	if b.onReturn != nil {
 		rt.releaseBorrowed(b)
 		return nil
@@ -162,6 +163,7 @@ func (rt *Runtime) FreeOnAllocStream(t *Thread, addr uint64) error {
 	if err := t.checkCaller(op); err != nil {
 		return err
 	}
+	rt.ReportTouched(t) // while the block is known
 	rt.memory.mu.Lock()
 	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.pooled }, "stream-ordered memory")
 	rt.memory.mu.Unlock()

@@ -19,10 +19,12 @@ type watch struct {
 	report  *Inspector
 	before  []snapshot
 	all     bool
-	ids     uint32 // the number of operations when the function began
-	steps   int    // what had happened under the schedule by then
-	overlap bool   // another function was running
-	blocks  bool   // compare all memory of the devices
+	ids     uint32  // the number of operations when the function began
+	steps   int     // what had happened under the schedule by then
+	overlap bool    // another function was running
+	blocks  bool    // compare all memory of the devices
+	pages   bool    // see what the function touches by its pages
+	reads   []Range // declared
 }
 
 // newWatch returns the watch of a function with these declared writes: of ranges that
@@ -31,18 +33,18 @@ type watch struct {
 // same time.
 func (rt *Runtime) newWatch(id uint32, writes []Range, ranges ...[]Range) *watch {
 	i := rt.inspector.Load()
-	if i == nil || i.Observed == nil || !rt.Deterministic() {
+	if i == nil || i.Observed == nil || !rt.Deterministic() && !rt.WatchesPages() {
 		return nil
 	}
 	return &watch{rt: rt, id: id, ranges: slices.Concat(ranges...), writes: writes, report: i}
 }
 
 // newWideWatch is newWatch for a function that may change what it does not declare: it
-// watches all memory of the devices, too.
-func (rt *Runtime) newWideWatch(id uint32, writes []Range, ranges ...[]Range) *watch {
-	w := rt.newWatch(id, writes, ranges...)
+// watches all memory of the devices, too, and what is watched by its pages.
+func (rt *Runtime) newWideWatch(id uint32, a Accesses) *watch {
+	w := rt.newWatch(id, a.Writes, a.Reads, a.Reached)
 	if w != nil {
-		w.blocks = true
+		w.blocks, w.pages, w.reads = rt.Deterministic(), rt.WatchesPages(), a.Reads
 	}
 	return w
 }
@@ -50,6 +52,12 @@ func (rt *Runtime) newWideWatch(id uint32, writes []Range, ranges ...[]Range) *w
 // begin is called right before the function runs.
 func (w *watch) begin() {
 	w.overlap = w.rt.watching.Add(1) > 1
+	if w.pages {
+		w.beginPages()
+	}
+	if !w.rt.Deterministic() {
+		return
+	}
 	w.ids, w.steps = w.rt.listeners.ids.Load(), len(w.rt.Run().Steps)
 	room := uint64(maxCompared)
 	var blocks []Range
@@ -61,7 +69,7 @@ func (w *watch) begin() {
 	}
 	for _, r := range w.ranges {
 		inBlock := func(b Range) bool { return r.Start >= b.Start && r.Start-b.Start+r.Size <= b.Size }
-		if r.Size > 0 && !slices.ContainsFunc(blocks, inBlock) && pages.Readable(r.Start, r.Size) {
+		if r.Size > 0 && !slices.ContainsFunc(blocks, inBlock) && !w.watched(r) && pages.Readable(r.Start, r.Size) {
 			w.before = append(w.before, takeSnapshot(r, &room))
 		}
 	}
@@ -73,8 +81,13 @@ func (w *watch) end() {
 	w.rt.watching.Add(-1)
 	before := w.before
 	w.before = nil
-	if w.overlap || w.rt.listeners.ids.Load() != w.ids || len(w.rt.Run().Steps) != w.steps {
-		return
+	alone := w.rt.Deterministic() && !w.overlap && w.rt.listeners.ids.Load() == w.ids && len(w.rt.Run().Steps) == w.steps
+	var touched []Range
+	if w.pages {
+		touched = w.endPages(alone)
+	}
+	if !alone {
+		before = nil
 	}
 	var changed []Range
 	for _, p := range before {
@@ -82,12 +95,13 @@ func (w *watch) end() {
 			changed = append(changed, p.changed()...)
 		}
 	}
+	changed = append(changed, touched...)
 	changed = without(changed, w.writes)
 	w.rt.callInOrder(func() {
 		if len(changed) > 0 {
 			w.report.Observed(w.id, changed)
 		}
-		if w.blocks && w.report.Compared != nil {
+		if alone && w.blocks && w.report.Compared != nil {
 			w.report.Compared(w.id, w.all)
 		}
 	})
@@ -98,7 +112,7 @@ func (w *watch) end() {
 func (rt *Runtime) comparableBlocks(room uint64) (blocks []Range, all bool) {
 	rt.memory.mu.Lock()
 	for b := range rt.memory.blocks.All() {
-		if b.Kind == DeviceMemory && !b.foreign && b.module == nil {
+		if b.Kind == DeviceMemory && !b.foreign && b.module == nil && !isWatched(b.Start) {
 			blocks = append(blocks, Range{b.Start, b.Size})
 		}
 	}

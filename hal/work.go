@@ -86,8 +86,8 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 	}
 	spec := driver.Native{Fn: fn, Arg: arg, Tag: id}
 	if id != 0 {
-		if watch := s.dev.rt.newWideWatch(id, a.Writes, a.Reads, a.Reached); watch != nil {
-			spec.Before, spec.After = watch.begin, watch.end
+		if watch := s.dev.rt.newWideWatch(id, a); watch != nil {
+			spec.Before, spec.After = watch.onThread()
 		}
 	}
 	blocks := s.beginUses("a native function", a.Reads, a.Writes)
@@ -120,7 +120,7 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, a Accesses) error {
 	}
 	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
 	if id != 0 {
-		if w := s.dev.rt.newWideWatch(id, a.Writes, a.Reads, a.Reached); w != nil {
+		if w := s.dev.rt.newWideWatch(id, a); w != nil {
 			f.Sink = watchSink{s, w}
 		}
 	}
@@ -236,7 +236,7 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool, a Accesse
 	}
 	sink := reportSink{s: s, q: q}
 	if id != 0 && block { // later work changes memory while one that does not block runs
-		sink.w = s.dev.rt.newWideWatch(id, a.Writes, a.Reads, a.Reached)
+		sink.w = s.dev.rt.newWideWatch(id, a)
 	}
 	f := driver.HostFunc{Token: token, Sink: sink, Passing: !block, Report: true, Tag: id}
 	blocks := s.beginUses("a report", a.Reads, a.Writes)

@@ -10,18 +10,25 @@ import (
 )
 
 // Bits of the flags of CheckStart; the same numbers are in _checks/sanitize.py.
-const checkObserve = 1
+const (
+	checkObserve = 1
+	checkPages   = 2
+)
 
 // checking is the one check of the process, nil while there is none.
 var checking *order.Session
 
 // CheckStart begins to look for accesses that nothing orders. The runtime need
 // not be open yet. Flag 1 asks for what functions write without saying so,
-// under deterministic schedules. Only one check can be on.
+// under deterministic schedules; flag 2 for accesses seen by the pages of memory of host
+// devices. Only one check can be on.
 func CheckStart(flags int64) (zero int64, err error) {
 	defer guard(&err)
 	if checking != nil {
 		return 0, raise(driver.Errorf(driver.InvalidValue, "start check", "a check is on already; stop it first"))
+	}
+	if err := watchPages(flags); err != nil {
+		return 0, raise(err)
 	}
 	checking = order.NewSession(flags&checkObserve != 0)
 	positions++
@@ -38,7 +45,9 @@ func CheckStop() (zero int64, err error) {
 	if checking == nil {
 		return 0, nil
 	}
+	checking.Touched(caller())
 	checking.Stop()
+	_ = hal.WatchPages(false)
 	checking, seen = nil, nil
 	if positions--; rt != nil {
 		setSites(rt)
@@ -50,9 +59,21 @@ func CheckStop() (zero int64, err error) {
 func CheckFlags(flags int64) (zero int64, err error) {
 	defer guard(&err)
 	if checking != nil {
+		if err := watchPages(flags); err != nil {
+			return 0, raise(err)
+		}
 		checking.Observe(flags&checkObserve != 0)
 	}
 	return 0, nil
+}
+
+// watchPages switches the watch of pages as the flags ask.
+func watchPages(flags int64) error {
+	on := flags&checkPages != 0
+	if on && rt != nil && rt.Name() != "host" {
+		return driver.Errorf(driver.NotSupported, "watch pages", "the %s backend's memory has no pages of the host", rt.Name())
+	}
+	return hal.WatchPages(on)
 }
 
 // followCheck makes the check, if one is on, follow a runtime.
@@ -69,6 +90,7 @@ func CheckTake(finish int64) (findings string, err error) {
 	defer guard(&err)
 	list := []findingRecord{}
 	if checking != nil {
+		checking.Touched(caller())
 		for _, f := range checking.Take(finish != 0) {
 			seen = append(seen, f.Count)
 			list = append(list, findingRecordOf(&f))
@@ -156,7 +178,7 @@ func CheckStats() (counts string, err error) {
 		s = checking.Stats()
 	}
 	return encode(checkRecord{s.Operations, s.Reports, s.Dropped, s.Streams, s.Events, s.Pieces, s.Threads,
-		s.Compared, s.Partly}), nil
+		s.Compared, s.Partly, s.Paged, s.Untouched, hal.UnknownTouches()}), nil
 }
 
 func findingRecordOf(f *order.Finding) findingRecord {

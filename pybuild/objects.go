@@ -53,7 +53,9 @@ func Reap(id int64) (zero int64, err error) {
 		}
 		return 0, nil
 	}
-	caller()
+	if t := caller(); rt != nil {
+		rt.ReportTouched(t) // of memory that is known no longer afterwards
+	}
 	defer reap()() // the collector decides when: no call of the program
 	return 0, closeAs(nil, id)
 }

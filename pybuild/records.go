@@ -205,8 +205,11 @@ type checkRecord struct {
 	Events     int `json:"events"`
 	Ranges     int `json:"ranges"`
 	Threads    int `json:"threads"`
-	Compared   int `json:"compared"` // functions around which memory was compared
-	Partly     int `json:"partly"`   // those for which some device memory was left out
+	Compared   int `json:"compared"`  // functions around which memory was compared
+	Partly     int `json:"partly"`    // those for which some device memory was left out
+	Paged      int `json:"paged"`     // functions that were seen by the pages of memory
+	Untouched  int `json:"untouched"` // those that touched none
+	Unclaimed  int `json:"unclaimed"` // accesses seen by pages, of nobody knows whom
 }
 
 // threadRecord is a thread of the process that may act by itself.

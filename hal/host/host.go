@@ -43,7 +43,7 @@ type Driver struct {
 	eng     *engine
 	count   int
 	memory  uint64
-	pinned  *region
+	pinned  memory
 	devices []*Device
 }
 
@@ -77,7 +77,7 @@ func Open(o Options) (*Driver, error) {
 	e := &engine{real: o.Clock, engines: max(2, o.Engines)}
 	e.use(o.Scheduler, "parallel")
 	e.sched.Attach(e)
-	return &Driver{eng: e, count: o.Devices, memory: o.Memory, pinned: newRegion("pinned memory", o.Memory)}, nil
+	return &Driver{eng: e, count: o.Devices, memory: o.Memory, pinned: newMemory("pinned memory", o.Memory)}, nil
 }
 
 // number reads a positive number from the environment.
@@ -107,7 +107,7 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev.default_.level, dev.default_.ordered, dev.default_.legacy = driver.Levels-1, true, true
 	dev.default_.words.Special.Or(status.Bound)
 	dev.pinned = d.pinned
-	dev.memory = newRegion(fmt.Sprintf("memory of device %d", ordinal), d.memory)
+	dev.memory = newMemory(fmt.Sprintf("memory of device %d", ordinal), d.memory)
 	d.devices = append(d.devices, dev)
 	return dev, nil
 }
@@ -127,8 +127,8 @@ type Device struct {
 	leaving int
 	next    []assigned
 	resting []*resting
-	memory  *region
-	pinned  *region             // of the driver
+	memory  memory
+	pinned  memory              // of the driver
 	backlog prio.Queue[*Stream] // streams whose operation waits for an engine
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/pages"
+	"halstream/hal/touch"
 )
 
 // leastMemory is the smallest limit that can be set: a few blocks must fit.
@@ -49,10 +50,10 @@ const scribbleMost = 64 << 20
 // given takes memory of a region. Under a deterministic schedule it is
 // overwritten: what an earlier run left there would hide that this one reads
 // too early.
-func (e *engine) given(r *region, size uint64) (uint64, error) {
-	addr, err := r.alloc(size)
+func (e *engine) given(m memory, size uint64) (uint64, error) {
+	addr, err := m.alloc(size)
 	if err == nil && !e.parallel.Load() {
-		C.hs_scribble(C.uint64_t(addr), C.uint64_t(min(size, scribbleMost)))
+		C.hs_scribble(C.uint64_t(touch.Alias(addr)), C.uint64_t(min(size, scribbleMost)))
 	}
 	return addr, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"halstream/hal/bestfit"
 	"halstream/hal/driver"
+	"halstream/hal/touch"
 )
 
 // align is the alignment of device memory, and the unit of its sizes.
@@ -35,6 +36,9 @@ type region struct {
 	// pages are being given back without the lock.
 	unmapped  bool
 	releasing sync.WaitGroup
+	// shared says that accesses can be watched: each block has pages of its own, in area.
+	shared bool
+	area   *touch.Area
 }
 
 func newRegion(what string, limit uint64) *region {
@@ -46,7 +50,14 @@ func (r *region) reserve() error {
 	if r.unmapped {
 		return errClosed("allocate")
 	}
-	if r.bytes != nil {
+	if r.bytes != nil || r.area != nil {
+		return nil
+	}
+	if r.shared {
+		if err := r.reserveShared(); err != nil {
+			return err
+		}
+		r.freed(bestfit.NewChunk(r.base, r.limit&^(touch.Page-1)))
 		return nil
 	}
 	b, err := syscall.Mmap(-1, 0, int(r.limit), syscall.PROT_READ|syscall.PROT_WRITE,
@@ -68,6 +79,9 @@ func (r *region) alloc(size uint64) (uint64, error) {
 		return 0, err
 	}
 	need := (size + align - 1) &^ (align - 1)
+	if r.shared {
+		need = touch.RoundUp(size)
+	}
 	// The smallest range that fits keeps the large ones whole.
 	c := r.free.Fit(need)
 	if c == nil || need < size {
@@ -80,9 +94,15 @@ func (r *region) alloc(size uint64) (uint64, error) {
 		r.free.Add(rest)
 	}
 	addr := c.Start
+	if r.shared {
+		if err := r.area.Provide(addr, need); err != nil {
+			r.freed(c)
+			return 0, err
+		}
+	}
 	r.used[addr] = c
 	r.inUse += need
-	if need >= hugeAt {
+	if need >= hugeAt && !r.shared {
 		// Large pages: walking through small ones costs a copy a third of its speed.
 		_ = syscall.Madvise(r.bytes[(addr-r.base)&^0xfff:addr-r.base+need], syscall.MADV_HUGEPAGE)
 	}
@@ -109,7 +129,9 @@ func (r *region) release(addr uint64) {
 	r.releasing.Add(1)
 	defer r.releasing.Done()
 	r.mu.Unlock()
-	if size >= backAt {
+	if r.shared {
+		r.area.Return(addr, size)
+	} else if size >= backAt {
 		// Without the lock: giving many pages back takes milliseconds, and the
 		// range is nobody's until it is among the free ones.
 		page := uint64(syscall.Getpagesize())
@@ -138,7 +160,7 @@ func (r *region) freed(c *bestfit.Chunk) {
 func (r *region) owns(addr uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.bytes != nil && addr >= r.base && addr-r.base < r.limit
+	return (r.bytes != nil || r.area != nil) && addr >= r.base && addr-r.base < r.limit
 }
 
 func (r *region) info() (free, total uint64) {
@@ -155,6 +177,10 @@ func (r *region) unmap() {
 	r.releasing.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.area != nil {
+		r.area.Close()
+		r.area, r.free = nil, bestfit.Bin{}
+	}
 	if r.bytes != nil {
 		_ = syscall.Munmap(r.bytes)
 		r.bytes, r.free = nil, bestfit.Bin{}

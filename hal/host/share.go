@@ -9,6 +9,7 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
+	"halstream/hal/touch"
 )
 
 const (
@@ -52,7 +53,7 @@ func (w *copyWork) shared() bool {
 func (w *copyWork) runShared(limit int64) bool {
 	slice := min(max(w.Width/16, sliceLeast), sliceMost)
 	return C.hs_copy_slices((*C.uint64_t)(unsafe.Pointer(&w.share.taken)), (*C.uint64_t)(unsafe.Pointer(&w.share.done)),
-		C.uint64_t(w.Dst), C.uint64_t(w.Src), C.uint64_t(w.Width), C.uint64_t(slice), streaming(w.Width),
+		C.uint64_t(touch.Alias(w.Dst)), C.uint64_t(touch.Alias(w.Src)), C.uint64_t(w.Width), C.uint64_t(slice), streaming(w.Width),
 		C.int64_t(limit)) == 1
 }
 

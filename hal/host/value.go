@@ -9,6 +9,7 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
+	"halstream/hal/touch"
 )
 
 // valueOp is a write of 64 bits, or a wait for them.
@@ -20,7 +21,10 @@ type valueOp struct {
 
 // at is where the value lies. The block that holds it is kept while the operation
 // is pending.
-func (v *valueOp) at() *uint64 { return *(**uint64)(unsafe.Pointer(&v.Addr)) }
+func (v *valueOp) at() *uint64 {
+	addr := touch.Alias(v.Addr)
+	return *(**uint64)(unsafe.Pointer(&addr))
+}
 
 func (v *valueOp) found() uint64 { return atomic.LoadUint64(v.at()) }
 

@@ -55,6 +55,7 @@ import (
 
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
+	"halstream/hal/touch"
 )
 
 // inlineMost is the size up to which a copy or fill is run by whoever runs the
@@ -93,7 +94,7 @@ func (w *copyWork) copyAll() {
 	if w.Before != nil {
 		w.Before()
 	}
-	C.hs_copy(C.uint64_t(w.Dst), C.uint64_t(w.Src), C.uint64_t(w.DstPitch), C.uint64_t(w.SrcPitch),
+	C.hs_copy(C.uint64_t(touch.Alias(w.Dst)), C.uint64_t(touch.Alias(w.Src)), C.uint64_t(w.DstPitch), C.uint64_t(w.SrcPitch),
 		C.uint64_t(w.Width), C.uint64_t(w.Height), streaming(w.Width*w.Height))
 	if w.Release != 0 {
 		C.hs_free(C.uint64_t(w.Release))
@@ -105,7 +106,7 @@ func (w *copyWork) short() bool { return w.Width*w.Height <= inlineMost }
 type fillWork driver.Fill
 
 func (w *fillWork) run() bool {
-	C.hs_fill(C.uint64_t(w.Dst), C.uint64_t(w.Count), C.uint32_t(w.Value), C.int(w.Size))
+	C.hs_fill(C.uint64_t(touch.Alias(w.Dst)), C.uint64_t(w.Count), C.uint32_t(w.Value), C.int(w.Size))
 	return true
 }
 

@@ -197,6 +197,9 @@ type Stats struct {
 	// Compared is how many functions a session has watched, and Partly for how many of
 	// them there was more device memory than is compared.
 	Compared, Partly int
+	// Paged is how many functions were seen by the pages of memory, and Untouched how many
+	// of them touched none.
+	Paged, Untouched int
 }
 
 // Stats returns what the checker has seen and what it keeps.

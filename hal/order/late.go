@@ -83,20 +83,59 @@ func (c *Checker) Observed(id uint32, writes []hal.Range) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.recording.called(toObserved, id, writes...)
+	o := c.observed(id)
+	for _, r := range writes {
+		if p := pieceOf(r); o != nil && p.start < p.end {
+			c.table.each(p, func(cl *cell, part piece) { c.visitLate(cl, o, part) })
+		}
+	}
+}
+
+// observed returns a function that has run, nil if it is not remembered any more.
+func (c *Checker) observed(id uint32) *info {
 	o := c.late.find(id)
 	if o == nil {
 		if o = c.heldInfo(id); o == nil {
 			c.late.unknown++
-			return
+			return nil
 		}
 		// It ran, so what it waited for came.
 		c.forceInfo(o)
 		c.settle()
 	}
-	for _, r := range writes {
-		if p := pieceOf(r); p.start < p.end {
-			c.table.each(p, func(cl *cell, part piece) { c.visitLate(cl, o, part) })
+	return o
+}
+
+// ObservedReads is Observed for bytes that the operation also read.
+func (c *Checker) ObservedReads(id uint32, reads []hal.Range) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recording.called(toObservedReads, id, reads...)
+	o := c.observed(id)
+	for _, r := range reads {
+		if p := pieceOf(r); o != nil && p.start < p.end {
+			c.table.each(p, func(cl *cell, part piece) { c.visitLateRead(cl, o, part) })
 		}
+	}
+}
+
+// visitLateRead is visit for a read that is observed after later accesses were handled.
+func (c *Checker) visitLateRead(cl *cell, o *info, p piece) {
+	covered := false
+	for i := range cl.writes {
+		switch e := &cl.writes[i]; {
+		case e.info == o || o.before(e):
+			covered = true
+		case !o.after(e):
+			c.conflictLate(e, o, true, false, p)
+		}
+	}
+	for i := range cl.reads {
+		covered = covered || cl.reads[i].info == o || o.before(&cl.reads[i])
+	}
+	if !covered {
+		cl.reads = append(cl.reads, entry{stamp: o.stamp, info: o, seen: true})
+		cl.reindex()
 	}
 }
 
@@ -111,7 +150,7 @@ func (c *Checker) visitLate(cl *cell, o *info, p piece) {
 		case o.after(&e):
 			continue
 		default:
-			c.conflictLate(&e, o, true, p)
+			c.conflictLate(&e, o, true, true, p)
 		}
 		cl.writes[n] = e
 		n++
@@ -126,7 +165,7 @@ func (c *Checker) visitLate(cl *cell, o *info, p piece) {
 		case o.after(&e):
 			continue
 		default:
-			c.conflictLate(&e, o, false, p)
+			c.conflictLate(&e, o, false, true, p)
 		}
 		cl.reads[n] = e
 		n++
@@ -147,7 +186,8 @@ func (o *info) before(e *entry) bool {
 	return e.info.clocks[strict].covers(o.stamp)
 }
 
-func (c *Checker) conflictLate(e *entry, o *info, write bool, p piece) {
+// conflictLate reports an access of o that is observed late with an entry that is unordered.
+func (c *Checker) conflictLate(e *entry, o *info, eWrites, oWrites bool, p piece) {
 	if e.info.silent {
 		return
 	}
@@ -160,7 +200,7 @@ func (c *Checker) conflictLate(e *entry, o *info, write bool, p piece) {
 			category = w.category
 		}
 	}
-	c.pair(category, participant{e.info, write, e.seen, e.reused}, participant{o, true, true, false}, p)
+	c.pair(category, participant{e.info, eWrites, e.seen, e.reused}, participant{o, oWrites, true, false}, p)
 }
 
 // Source declares, right after Handle of a copy, that the copy's source r will be

@@ -11,6 +11,7 @@ type recordedKind uint8
 
 const (
 	toObserved recordedKind = iota
+	toObservedReads
 	toSource
 	toRefilled
 	toOrder
@@ -129,6 +130,8 @@ func (c *Checker) replay(call *recordedCall, threads replayThreads) {
 		c.Handle(op)
 	case toObserved:
 		c.Observed(call.op.ID, call.op.Reads)
+	case toObservedReads:
+		c.ObservedReads(call.op.ID, call.op.Reads)
 	case toSource:
 		c.Source(call.op.ID, call.op.Reads[0])
 	case toRefilled:

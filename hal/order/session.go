@@ -220,6 +220,8 @@ func (s Stats) plus(other Stats) Stats {
 	s.Dropped += other.Dropped
 	s.Compared += other.Compared
 	s.Partly += other.Partly
+	s.Paged += other.Paged
+	s.Untouched += other.Untouched
 	return s
 }
 
@@ -240,6 +242,7 @@ func (s *Session) Forget(t *hal.Thread, r hal.Range) {
 // handled behind what listeners were not notified of yet.
 func (s *Session) Order(t *hal.Thread, what HostOrder, object uint64) {
 	if f := s.now.Load(); f != nil {
+		f.rt.ReportTouched(t)
 		token := t.Running()
 		f.rt.AfterNotified(func() { f.checker.Order(t, what, object, token) })
 	}
@@ -259,6 +262,11 @@ func (f *following) inspect() {
 			f.checker.Observed(id, changed)
 			f.collect(nil)
 		}
+		i.Read = func(id uint32, reads []hal.Range) {
+			f.checker.ObservedReads(id, reads)
+			f.collect(nil)
+		}
+		i.Paged = func(_ uint32, touched bool) { f.session.countPaged(touched) }
 		i.Compared = func(_ uint32, all bool) {
 			f.session.mu.Lock()
 			defer f.session.mu.Unlock()

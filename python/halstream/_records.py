@@ -262,6 +262,9 @@ class CheckRecord(TypedDict):
     threads: int
     compared: int  #: functions around which memory was compared
     partly: int  #: those for which some device memory was left out
+    paged: int  #: functions that were seen by the pages of memory
+    untouched: int  #: those that touched none
+    unclaimed: int  #: accesses seen by pages, of nobody knows whom
 
 
 class ThreadRecord(TypedDict):

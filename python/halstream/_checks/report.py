@@ -83,7 +83,7 @@ def described(f: Finding, access: Access) -> str:
             who += f" (thread {access.thread})"
         if access.kind == "free memory":
             return f"{who} frees the memory, by a call that waits for nothing"
-        return f"{who} {does}"
+        return f"{who} {does}" + (f" ({access.operation})" if access.operation else "")
     if access.kind == "allocate":
         return f"the memory is allocated, in the order of {stream_label(f, access)}"
     if access.kind == "free":
@@ -198,7 +198,7 @@ class Report:
         How many functions there were, and how their accesses are known.
     """
 
-    def __init__(self, refresh: Callable[[], object] | None = None, observe: bool = True) -> None:
+    def __init__(self, refresh: Callable[[], object] | None = None, observe: bool = True, pages: bool = False) -> None:
         self._refresh = refresh
         self._found: list[Finding] = []
         self._places: dict[tuple[object, ...], int] = {}
@@ -206,7 +206,7 @@ class Report:
         self._lock = threading.Lock()
         self.suppressed = 0
         self.dropped = 0
-        self.functions = Functions(observe)
+        self.functions = Functions(observe, pages)
 
     def _add(self, finding: Finding, number: int = -1) -> None:
         first, second = finding.first, finding.second

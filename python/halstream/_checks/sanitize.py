@@ -35,13 +35,13 @@ from .hostaccess import host_access
 from .remedy import first_option, remedy
 from .report import Report
 from .seen import Functions
-from .suppress import Rule, Rules, from_environment, load
-from .suppress import parse as parse_rule
+from .suppress import Rule, Rules, rules_of
 
 __all__ = ["UnorderedAccessWarning", "host_access", "prepare", "sanitize"]
 
 # Bits of the flags that the extension takes; the same numbers are in pybuild.
 _OBSERVE = 1
+_PAGES = 2
 
 _MODES = ("raise", "warn", "collect")
 
@@ -53,11 +53,12 @@ class UnorderedAccessWarning(UserWarning):
 class _Scope:
     """An open `sanitize`: it takes what is found while no later one is open."""
 
-    def __init__(self, rules: Iterable[Rule], observe: bool) -> None:
+    def __init__(self, rules: Iterable[Rule], observe: bool, pages: bool = False) -> None:
         self.rules = Rules(rules)
-        self.observe = observe
-        self.report = Report(collect, observe)
-        self.watched = (0, 0)  # functions when it began; see _watched
+        self.observe = observe or pages
+        self.pages = pages
+        self.report = Report(collect, self.observe, pages)
+        self.watched: tuple[int, ...] = (0, 0, 0, 0, 0)  # functions when it began; see _watched
 
     def take(self, finding: Finding, number: int) -> None:
         if not self.observe and (finding.first.observed or finding.second.observed):
@@ -81,7 +82,7 @@ def _open(scope: _Scope) -> None:
     _native.check_found()  # loads the extension, which may begin a scope for the process
     with _lock:
         collect()  # what was found so far belongs to the scopes that are open
-        flags = _OBSERVE if any(s.observe for s in (*_scopes, scope)) else 0
+        flags = _flags([*_scopes, scope])
         if _scopes:
             _native.check_flags(flags)
         else:
@@ -104,10 +105,17 @@ def _host_order() -> Any:
     return importlib.import_module("halstream._checks.hostorder")
 
 
-def _watched() -> tuple[int, int]:
-    """Return around how many functions memory was compared so far, and around how many not all of it."""
+def _flags(scopes: Iterable[_Scope]) -> int:
+    flags = 0
+    for scope in scopes:
+        flags |= scope.observe * _OBSERVE | scope.pages * _PAGES
+    return flags
+
+
+def _watched() -> tuple[int, ...]:
+    """Return what was counted so far: see `Functions.compared` and the attributes behind it."""
     counts: CheckRecord = decode(_native.check_stats())
-    return counts["compared"], counts["partly"]
+    return tuple(counts[name] for name in ("compared", "partly", "paged", "untouched", "unclaimed"))
 
 
 def _counts() -> Functions | None:
@@ -126,13 +134,11 @@ def _close(scope: _Scope) -> None:
             _proving.settle(scope.report._found, first_option, remedy)
             _nearby.settle(scope.report._found)
         finally:
-            compared, partly = _watched()
-            functions = scope.report.functions
-            functions.compared, functions.partly = compared - scope.watched[0], partly - scope.watched[1]
+            scope.report.functions._watched(a - b for a, b in zip(_watched(), scope.watched, strict=True))
             _scopes.remove(scope)
             scope.report._refresh = None
             if _scopes:
-                _native.check_flags(_OBSERVE if any(s.observe for s in _scopes) else 0)
+                _native.check_flags(_flags(_scopes))
             else:
                 counts: CheckRecord = decode(_native.check_stats())
                 scope.report.dropped = counts["dropped"]
@@ -185,6 +191,9 @@ class sanitize(contextlib.ContextDecorator):
     strict : bool
         Report, as an `UnorderedAccessError` or a warning, also functions whose
         accesses are not known: see `Report.functions`.
+    pages : bool
+        See, by their pages, all accesses to memory of host devices and to pinned
+        memory that is allocated in the block, whoever makes them. Linux only.
 
     Returns
     -------
@@ -195,6 +204,8 @@ class sanitize(contextlib.ContextDecorator):
     ------
     InvalidValueError
         For another `on`, or suppressions that cannot be read.
+    NotSupportedError
+        With `pages`, where the system or the backend cannot.
 
     Notes
     -----
@@ -220,17 +231,19 @@ class sanitize(contextlib.ContextDecorator):
         suppressions: str | os.PathLike[str] | Iterable[str] | None = None,
         observe: bool = True,
         strict: bool = False,
+        pages: bool = False,
     ) -> None:
         if on not in _MODES:
             raise InvalidValueError(f"on= is 'raise', 'warn' or 'collect', not {on!r}")
         self._on = on
-        self._rules = _rules(suppressions)
+        self._rules = rules_of(suppressions)
         self._observe = bool(observe)
         self._strict = bool(strict)
+        self._pages = bool(pages)
         self._scope: _Scope | None = None
 
     def _recreate_cm(self) -> sanitize:
-        return sanitize(self._on, (), self._observe, self._strict)._with(self._rules)
+        return sanitize(self._on, (), self._observe, self._strict, self._pages)._with(self._rules)
 
     def _with(self, rules: list[Rule]) -> sanitize:
         self._rules = rules
@@ -239,7 +252,7 @@ class sanitize(contextlib.ContextDecorator):
     def __enter__(self) -> Report:
         if self._scope is not None:
             raise RuntimeError("this sanitize() was used already; make another one")
-        self._scope = _Scope(self._rules, self._observe)
+        self._scope = _Scope(self._rules, self._observe, self._pages)
         _open(self._scope)
         return self._scope.report
 
@@ -286,18 +299,6 @@ def _warn(finding: Finding) -> None:
     warnings.warn_explicit(finding.text, UnorderedAccessWarning, file, line)
 
 
-def _rules(given: str | os.PathLike[str] | Iterable[str] | None) -> list[Rule]:
-    rules: list[Rule] = []
-    if isinstance(given, (str, os.PathLike)):
-        rules += load(given)
-    elif given is not None:
-        for number, line in enumerate(given, 1):
-            rule = parse_rule(line, f"suppression {number}")
-            if rule is not None:
-                rules.append(rule)
-    return rules + from_environment()
-
-
 def _forked() -> None:
     """Forget everything in a forked child, which has no part in the runtime."""
     global _lock
@@ -328,7 +329,8 @@ def prepare(value: str) -> Callable[[], None]:
     ``1``: what was found is on stderr at the end of the process. ``warn``: as
     warnings there. ``raise``: `UnorderedAccessError` from the next wait of the
     host, where the program can be looked at; what is found after the last one
-    is on stderr. In each case a process whose own exit code is 0 ends with 66
+    is on stderr. With ``,pages`` behind it, as `sanitize` with `pages`. In each
+    case a process whose own exit code is 0 ends with 66
     where there are races or refills, but for those whose exception it caught.
 
     Raises
@@ -336,9 +338,12 @@ def prepare(value: str) -> Callable[[], None]:
     InvalidValueError
         For another value, or a damaged file of suppressions.
     """
-    if value not in ("1", "warn", "raise"):
-        raise InvalidValueError(f"HALSTREAM_SANITIZE is {value!r}; give 1, warn, raise, or 0 for nothing")
-    return functools.partial(_begin, value, _Scope(_rules(None), True))
+    mode, _, more = value.partition(",")
+    if mode not in ("1", "warn", "raise") or more not in ("", "pages"):
+        raise InvalidValueError(
+            f"HALSTREAM_SANITIZE is {value!r}; give 1, warn, raise, or 0 for nothing; '1,pages' watches pages, too"
+        )
+    return functools.partial(_begin, mode, _Scope(rules_of(None), True, bool(more)))
 
 
 def _begin(value: str, scope: _Scope) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .. import _native, _sites
@@ -18,6 +18,7 @@ __all__ = ["Functions", "Unknown", "begin", "forget", "look", "name_of"]
 _KEPT = 1 << 16
 # Functions of unknown accesses that a report lists.
 _LISTED = 10
+_BY_PAGES = "were seen by the pages of memory"
 _WRITES = "what it writes to its arrays is seen under a deterministic schedule only"
 _ADVICE = (
     "  say what they touch: reads=[...] and writes=[...] of the call, or "
@@ -64,10 +65,18 @@ class Functions:
         Those around which the memory of the devices was compared, under a
         deterministic schedule, and for how many of them the largest blocks
         were left out.
+    paged, untouched : int
+        Those that were seen by the pages of memory, and how many of them
+        touched none that the runtime knows.
+    unclaimed : int
+        Accesses that were seen by pages, of threads that did not call the
+        runtime afterwards, or beyond what is kept.
     """
 
-    def __init__(self, observe: bool = True) -> None:
+    def __init__(self, observe: bool = True, pages: bool = False) -> None:
         self.total = self.declared = self.seen = self.nothing = self.compared = self.partly = 0
+        self.paged = self.untouched = self.unclaimed = 0
+        self._pages = pages
         self._observe = observe
         self._unknown: dict[Unknown, int] = {}
         self._unwatched: dict[Unknown, int] = {}
@@ -83,12 +92,17 @@ class Functions:
         """Those that work on arrays, and of which it is not known whether they write to them."""
         return list(self._unwatched)
 
+    def _watched(self, counts: Iterable[int]) -> None:
+        self.compared, self.partly, self.paged, self.untouched, self.unclaimed = counts
+
     def _count(self, reach: Reach | None, function: str) -> None:
         self.total += 1
         if reach is None:
             self.declared += 1
             return
-        if reach.unknown:
+        if self._pages:
+            self.seen += 1
+        elif reach.unknown:
             one = Unknown(function, _frame(), reach.unknown)
             self._note(one, self._unknown)
         elif reach.found:
@@ -131,7 +145,7 @@ class Functions:
             f"{n} {what}"
             for n, what in (
                 (self.declared, "declared what they touch"),
-                (self.seen, "were seen by the arrays that they are given or reach"),
+                (self.seen, _BY_PAGES if self._pages else "were seen by the arrays that they are given or reach"),
                 (self.nothing, "touched no known memory"),
                 (unknown, "may touch memory that is not known"),
             )
@@ -145,6 +159,10 @@ class Functions:
         if self.compared:
             left_out = f" ({self.partly} times without the largest blocks)" if self.partly else ""
             lines[0] += f"; memory was compared around {self.compared}{left_out}"
+        if self.paged:
+            lines[0] += f"; {self.untouched} of {_functions(self.paged)} touched no known memory"
+        if self.unclaimed:
+            lines[0] += f"; who made {self.unclaimed} accesses is not known"
         if unknown:
             lines += [f"  {one}" for one in self.unknown[:_LISTED]]
             if len(self._unknown) > _LISTED:

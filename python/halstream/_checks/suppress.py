@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from .._errors import InvalidValueError
 
-__all__ = ["KINDS", "Rule", "Rules", "from_environment", "load"]
+__all__ = ["KINDS", "Rule", "Rules", "from_environment", "load", "rules_of"]
 
 #: What a rule can be about.
 KINDS = ("race", "query", "timing", "refill", "undeclared", "any")
@@ -74,6 +74,19 @@ def from_environment() -> list[Rule]:
     """Return the rules of the file that ``HALSTREAM_SUPPRESSIONS`` names; it fails as `load` does."""
     path = os.environ.get("HALSTREAM_SUPPRESSIONS")
     return load(path) if path else []
+
+
+def rules_of(given: str | os.PathLike[str] | Iterable[str] | None) -> list[Rule]:
+    """Return the rules of a file, or of lines, and those of the environment."""
+    rules: list[Rule] = []
+    if isinstance(given, (str, os.PathLike)):
+        rules += load(given)
+    elif given is not None:
+        for number, line in enumerate(given, 1):
+            rule = parse(line, f"suppression {number}")
+            if rule is not None:
+                rules.append(rule)
+    return rules + from_environment()
 
 
 def load(path: str | os.PathLike[str]) -> list[Rule]:

@@ -1,0 +1,126 @@
+package touch_test
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal/touch"
+)
+
+// watched returns an area of four pages that is watched, on a thread of the test's own.
+func watched(t *testing.T) (*touch.Area, []byte) {
+	t.Helper()
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	if err := touch.Start(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(touch.Stop)
+	a, err := touch.NewArea(4 * touch.Page)
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	require.NoError(t, a.Provide(a.Base, 4*touch.Page))
+	return a, unsafe.Slice(*(**byte)(unsafe.Pointer(&a.Base)), 4*touch.Page)
+}
+
+var sink byte
+
+// TestV23_the_first_byte_of_each_access_to_a_page_is_seen reads, then writes.
+func TestV23_the_first_byte_of_each_access_to_a_page_is_seen(t *testing.T) {
+	a, b := watched(t)
+	touch.Begin(7)
+	sink = b[5] + b[touch.Page+9]
+	b[6] = 1
+	b[touch.Page*3+2] = 2
+	reads, writes := touch.End(7, false)
+	assert.Equal(t, []touch.Range{{a.Base + 5, 1}, {a.Base + touch.Page + 9, 1}}, reads)
+	assert.Equal(t, []touch.Range{{a.Base + 6, 1}, {a.Base + 3*touch.Page + 2, 1}}, writes)
+	assert.Equal(t, []byte{1, 2}, []byte{b[6], b[touch.Page*3+2]}, "closing a page keeps its contents")
+}
+
+// TestV23_changed_bytes_count_as_written compares the pages that were written.
+func TestV23_changed_bytes_count_as_written(t *testing.T) {
+	a, b := watched(t)
+	touch.Begin(7)
+	for i := 10; i < 20; i++ {
+		b[i] = 1
+	}
+	b[30] = 0
+	_, writes := touch.End(7, true)
+	assert.Equal(t, []touch.Range{{a.Base + 10, 1}, {a.Base + 10, 10}}, writes)
+}
+
+// TestV23_pages_are_closed_between_operations touches one page in each of several.
+func TestV23_pages_are_closed_between_operations(t *testing.T) {
+	_, b := watched(t)
+	for op := uint32(1); op < 4; op++ {
+		touch.Begin(op)
+		sink = b[0]
+		reads, _ := touch.End(op, false)
+		assert.Len(t, reads, 1, op)
+		sink = b[1]
+		reads, _ = touch.TakeHost()
+		assert.Len(t, reads, 1, op)
+	}
+	reads, writes := touch.TakeHost()
+	assert.Empty(t, append(reads, writes...))
+}
+
+// TestV23_system_calls_are_seen reads a file into a page.
+func TestV23_system_calls_are_seen(t *testing.T) {
+	a, b := watched(t)
+	f, err := os.Open("/dev/zero")
+	require.NoError(t, err)
+	defer f.Close()
+	n, err := f.Read(b[touch.Page+3 : touch.Page+5])
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	_, writes := touch.TakeHost()
+	assert.Equal(t, []touch.Range{{a.Base + touch.Page + 3, 1}}, writes)
+}
+
+// TestV23_the_runtimes_own_accesses_are_not_seen reads and writes by the alias.
+func TestV23_the_runtimes_own_accesses_are_not_seen(t *testing.T) {
+	a, b := watched(t)
+	at := touch.Alias(a.Base + 3)
+	*(*(**byte)(unsafe.Pointer(&at)))++
+	reads, writes := touch.TakeHost()
+	assert.Empty(t, append(reads, writes...))
+	assert.Equal(t, byte(1), b[3])
+	assert.Equal(t, uint64(12), touch.Alias(12))
+}
+
+// TestV25_no_access_waits_after_the_watch_has_ended uses the memory before, between and after.
+func TestV25_no_access_waits_after_the_watch_has_ended(t *testing.T) {
+	_, b := watched(t)
+	b[0] = 1
+	touch.Stop()
+	b[0]++
+	b[touch.Page]++
+	require.NoError(t, touch.Start())
+	b[0]++
+	_, writes := touch.TakeHost()
+	assert.Len(t, writes, 1)
+	assert.Equal(t, byte(3), b[0])
+}
+
+// TestV24_threads_of_a_native_function_belong_to_the_operation touches memory from a
+// thread that never called.
+func TestV24_threads_of_a_native_function_belong_to_the_operation(t *testing.T) {
+	_, b := watched(t)
+	touch.Begin(9)
+	done := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // ends with the goroutine
+		sink = b[0]
+		close(done)
+	}()
+	<-done
+	reads, _ := touch.End(9, false)
+	assert.Len(t, reads, 1)
+}
