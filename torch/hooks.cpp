@@ -4,6 +4,7 @@
 #include "generator.h"
 #include "gpu_trace.h"
 #include "pinned.h"
+#include "used_devices.h"
 #include "visible.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -24,7 +25,7 @@ class Hooks final : public at::CUDAHooksInterface {
   bool isAvailable() const override { return device_count() > 0; }
   bool hasCUDA() const override { return device_count() > 0; }
   bool hasCUDART() const override { return true; }
-  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex device) const override { return is_used(resolve_device(device)); }
 
   c10::DeviceIndex deviceCount() const override { return device_count(); }
   int getNumGPUs() const override { return device_count(); }
@@ -37,6 +38,7 @@ class Hooks final : public at::CUDAHooksInterface {
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override { return exchangeDevice(index); }
   void deviceSynchronize(c10::DeviceIndex index) const override {
     trace([&](auto& to) { to.trace_gpu_device_synchronization(traced_device); });
+    mark_used(resolve_device(index));
     synchronize_device(resolve_device(index));
   }
 

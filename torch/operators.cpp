@@ -121,7 +121,8 @@ Operator::Operator(const c10::OperatorHandle& of) : handle(of) {
   takes_one_value = name == "aten::_assert_async";
   lengths_on_host = name == "aten::_pack_padded_sequence";
   needs_values = needs_values || lengths_on_host;
-  shapes_from_cpu = name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only";
+  shapes_from_cpu = name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only" ||
+      name == "aten::multilabel_margin_loss_forward";
   bool shape_known = !needs_values || name == "aten::index";  // without masks
   if (makes && !writes && shape_known && !uses_output_as_scratch(name)) out_variant = find_out_variant(handle);
 }

@@ -1,5 +1,7 @@
 #include "pinned.h"
 
+#include "used_devices.h"
+
 #include <c10/util/Exception.h>
 
 #include <pthread.h>
@@ -187,6 +189,8 @@ size_t rounded(size_t bytes) {
 }
 
 PinnedBlock* new_block(size_t bytes) {
+  // As on a GPU: pinning takes a context that exists, else it makes that of the current device.
+  if (!any_is_used()) mark_used(current_device());
   auto start = std::chrono::steady_clock::now();
   halstream_id id = 0;
   uint64_t address = 0;

@@ -1,11 +1,13 @@
 #include "streams.h"
 
 #include "gpu_trace.h"
+#include "used_devices.h"
 #include "visible.h"
 
 #include <c10/util/Exception.h>
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -86,9 +88,28 @@ DeviceIndex resolve_device_of_stream(DeviceIndex index) {
   return index < 0 ? thread_device : index;
 }
 
+static std::atomic<bool> used[max_devices];
+
+void mark_used(DeviceIndex device) noexcept {
+  auto& mark = used[device];
+  if (!mark.load(std::memory_order_relaxed)) mark.store(true, std::memory_order_relaxed);
+}
+
+bool is_used(DeviceIndex device) noexcept {
+  return device >= 0 && device < max_devices && used[device].load(std::memory_order_relaxed);
+}
+
+bool any_is_used() noexcept {
+  for (const auto& mark : used) {
+    if (mark.load(std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
 halstream_id default_stream(DeviceIndex device) { return default_streams[device]; }
 c10::StreamId current_stream_id(DeviceIndex device) { return thread_streams[device]; }
 halstream_id current_stream(DeviceIndex device) {
+  mark_used(device);
   auto id = thread_streams[device];
   return id != 0 ? id : default_streams[device];
 }
@@ -122,6 +143,7 @@ c10::StreamId next_pool_stream(DeviceIndex device, int priority) {
     pool.streams.push_back(stream);
     all.by_handle[handle] = stream;
   }
+  mark_used(device);
   trace([&](auto& to) { to.trace_gpu_stream_creation(traced_device, static_cast<uintptr_t>(handle)); });
   return stream;
 }

@@ -62,6 +62,20 @@ void addmm_dtype(Stack& stack, uint64_t) {
   stack = {product.add(tensor_at(stack, 0).to(dtype), stack[4].toScalar())};
 }
 
+// The variant of an operator that writes into its last argument.
+template <Substitute substitute>
+void into_out(Stack& stack, uint64_t seed) {
+  auto out = stack.back().toTensor();
+  stack.pop_back();
+  substitute(stack, seed);
+  auto result = stack[0].toTensor();
+  TORCH_CHECK(
+      out.scalar_type() == result.scalar_type(), "out_dtype must be the same as the dtype of the provided out tensor");
+  if (out.sizes() != result.sizes()) out.resize_(result.sizes());
+  out.copy_(result);
+  stack = {out};
+}
+
 // _softmax(self, dim, half_to_float): the result of 16-bit numbers in 32 bits, which the CPU's kernels refuse.
 template <at::Tensor (*softmax)(const at::Tensor&, int64_t, bool)>
 void wide_softmax(Stack& stack, uint64_t) {
@@ -104,6 +118,10 @@ const std::unordered_map<std::string, Substitute>& table() {
       {"aten::bmm.dtype", &mm_dtype},
       {"aten::addmm.dtype", &addmm_dtype},
       {"aten::baddbmm.dtype", &addmm_dtype},
+      {"aten::mm.dtype_out", &into_out<&mm_dtype>},
+      {"aten::bmm.dtype_out", &into_out<&mm_dtype>},
+      {"aten::addmm.dtype_out", &into_out<&addmm_dtype>},
+      {"aten::baddbmm.dtype_out", &into_out<&addmm_dtype>},
   };
   return *all;
 }

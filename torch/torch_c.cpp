@@ -4,6 +4,7 @@
 #include "gpu_trace.h"
 #include "pinned.h"
 #include "python_functions.h"
+#include "used_devices.h"
 
 #include <c10/util/Exception.h>
 
@@ -29,8 +30,15 @@ PyObject* set_device(PyObject*, PyObject* value) {
   if (!parse(value, device)) return nullptr;
   return guarded([&]() -> PyObject* {
     exchange_device(device);
+    mark_used(device);
     Py_RETURN_NONE;
   });
+}
+
+PyObject* has_primary_context(PyObject*, PyObject* value) {
+  DeviceIndex device = 0;
+  if (!parse(value, device)) return nullptr;
+  return guarded([&] { return PyBool_FromLong(is_used(resolve_device(device))); });
 }
 
 PyObject* exchange(PyObject*, PyObject* value) {
@@ -94,6 +102,7 @@ PyObject* set_stream(PyObject*, PyObject* args, PyObject* keywords) {
 PyObject* synchronize(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     trace([&](auto& to) { to.trace_gpu_device_synchronization(traced_device); });
+    mark_used(current_device());
     synchronize_device(current_device());
     Py_RETURN_NONE;
   });
@@ -285,6 +294,7 @@ PyMethodDef torch_c_functions[] = {
     {"_cuda_getDevice", get_device, METH_NOARGS, nullptr},
     {"_cuda_getDeviceCount", get_device_count, METH_NOARGS, nullptr},
     {"_cuda_setDevice", set_device, METH_O, nullptr},
+    {"_cuda_hasPrimaryContext", has_primary_context, METH_O, nullptr},
     {"_cuda_exchangeDevice", exchange, METH_O, nullptr},
     {"_cuda_maybeExchangeDevice", exchange, METH_O, nullptr},
     {"_cuda_getCurrentStream", get_current_stream, METH_O, nullptr},

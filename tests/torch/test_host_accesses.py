@@ -205,3 +205,31 @@ y.tolist()
 def test_a_sanitizer_that_began_before_the_redirection_sees_them(program: Any) -> None:
     done = program(LATE, env={**os.environ, "HALSTREAM_SANITIZE": "1"})
     assert "the host reads" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("waited", ["Stream.synchronize", "Event.synchronize", "torch.cuda.synchronize", ""])
+def test_F22_a_wait_in_a_backward_pass_is_one_of_the_thread_that_called_it(torch: Any, waited: str) -> None:
+    class Offload(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            on_host.copy_(gradient, non_blocking=True)
+            waits[waited]()
+            return gradient
+
+    waits: dict[str, Callable[[], Any]] = {
+        "Stream.synchronize": lambda: torch.cuda.current_stream().synchronize(),
+        "Event.synchronize": lambda: torch.cuda.current_stream().record_event().synchronize(),
+        "torch.cuda.synchronize": lambda: torch.cuda.synchronize(),
+        "": lambda: None,
+    }
+    on_host = torch.empty(4, pin_memory=True)
+    x = torch.ones(4, device="cuda", requires_grad=True)
+    with hs.sanitize(on="collect") as report:
+        Offload.apply(x).sum().backward()
+        on_host.sum()
+        hs.synchronize()
+    assert bool(report.by_host_timing or list(report)) is not bool(waited), str(report)

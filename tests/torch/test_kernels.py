@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import halstream.torch as ht
@@ -73,3 +74,32 @@ def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
     ht.register_kernel("add_kernel", lambda grid, x, y, out, n, BLOCK: out.copy_(x + y))
     add_kernel[(1,)](x, x, out, 4, BLOCK=4)
     assert out.tolist() == [0, 2, 4, 6]
+
+
+def test_F24_an_operator_of_a_compiled_library_runs_by_its_cpu_kernel(torch: Any) -> None:
+    from halstream.torch._redirect.kernels import serve_libraries
+    from halstream.torch._redirect.patches import Patches
+
+    made = torch.library.Library("halstream_tests_compiled", "DEF")
+
+    def load(path: str) -> None:
+        for name in ("keep", "cuda_only"):
+            made.define(f"{name}(Tensor x) -> Tensor")
+            made.impl(name, _without_driver, "CUDA")
+        made.impl("keep", lambda x: x.nonzero(), "CPU")
+
+    patches = Patches()
+    loading = SimpleNamespace(_C=torch._C, ops=SimpleNamespace(load_library=load))
+    serve_libraries(loading, sys.modules["halstream_torch_device"], patches)
+    loading.ops.load_library("a library")
+    patches.undo()
+    assert loading.ops.load_library is load
+    x = torch.tensor([0.0, 3.0, 4.0], device="cuda")
+    assert torch.ops.halstream_tests_compiled.keep(x).tolist() == [[1], [2]]
+    with pytest.raises(RuntimeError, match="no driver"):
+        torch.ops.halstream_tests_compiled.cuda_only(x)
+    assert torch.ops.load_library.__wrapped__ is not None  # it is in place for torch itself
+
+
+def _without_driver(x: Any) -> Any:
+    raise RuntimeError("no driver of CUDA")

@@ -138,3 +138,39 @@ def test_normalizations_in_16_bits(torch: Any, kind: str) -> None:
     right = gradients("cpu", torch.float32)
     for got, wanted in zip(gradients("cuda", torch.bfloat16), right, strict=True):
         assert torch.allclose(got, wanted, rtol=0.05, atol=0.5)
+
+
+@pytest.mark.parametrize("name", ["mm", "bmm", "addmm", "baddbmm"])
+def test_products_in_a_wider_type_into_a_given_tensor(torch: Any, name: str) -> None:
+    batch = (2,) if "bmm" in name else ()
+    a, b = torch.randn(*batch, 3, 4).bfloat16(), torch.randn(*batch, 4, 5).bfloat16()
+    added = (torch.randn(*batch, 3, 5),) if "add" in name else ()
+    call = getattr(torch, name)
+    given = [x.cuda() for x in (*added, a, b)]
+    out = torch.empty(0, device="cuda")
+    assert call(*given, out_dtype=torch.float32, out=out) is out
+    torch.testing.assert_close(out.cpu(), call(*added, a.float(), b.float()))
+    with pytest.raises(RuntimeError, match="out_dtype must be the same as the dtype of the provided out tensor"):
+        call(*given, out_dtype=torch.float32, out=out.bfloat16())
+
+
+def test_margins_of_one_sample_have_no_dimension(torch: Any) -> None:
+    x, target = torch.randn(4), torch.tensor([0, 2, -1, 1])
+    loss = torch.nn.functional.multilabel_margin_loss
+    found = loss(x.cuda(), target.cuda(), reduction="none")
+    torch.testing.assert_close(found.cpu(), loss(x, target, reduction="none"))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:FutureWarning")
+def test_F24_scripted_functions_are_not_fused(torch: Any) -> None:
+    @torch.jit.script  # type: ignore[untyped-decorator]
+    def f(x):  # type: ignore[no-untyped-def]
+        return torch.tanh(x * 2 + 1) * torch.sigmoid(x)
+
+    x = torch.randn(8, requires_grad=True)
+    y = x.detach().cuda().requires_grad_()
+    with torch.jit.fuser("fuser1"):  # which the program may ask for
+        for _ in range(3):  # the executor fuses from the second run on
+            f(y).sum().backward()
+            (torch.tanh(x * 2 + 1) * torch.sigmoid(x)).sum().backward()
+    torch.testing.assert_close(y.grad.cpu(), x.grad)

@@ -318,3 +318,29 @@ def test_the_plugin_of_pytest(tmp_path: Any) -> None:
         source=source,
     )
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_F23_a_device_has_a_primary_context_from_its_first_use(program: Any) -> None:
+    done = program(
+        """
+        import torch
+        fuses = torch._C._jit_can_fuse_on_gpu()
+        import halstream.torch as ht
+        redirection = ht.redirect()
+        def contexts():
+            return [torch._C._cuda_hasPrimaryContext(i) for i in range(2)]
+        torch.cuda.init()
+        print(contexts())
+        x = torch.randn(1, device="cuda:1")
+        torch.randn(1).copy_(x)
+        torch.randn(1).pin_memory()
+        repr(x)
+        print(contexts())
+        torch.cuda.set_device(0)
+        print(contexts())
+        torch._C._jit_override_can_fuse_on_gpu(not fuses)  # the program's choice holds once it is undone
+        redirection.undo()
+        print(torch._C._jit_can_fuse_on_gpu() is not fuses)
+        """
+    )
+    assert done.stdout == "[False, False]\n[False, True]\n[True, True]\nTrue\n", done.stderr

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .errors import RedirectError
+from .patches import Patches
 
-__all__ = ["Kernels"]
+__all__ = ["Kernels", "serve_libraries"]
+
+#: Libraries that a program may load before it redirects torch.
+_LOADED_BEFORE = ("torchvision::",)
 
 
 class Kernels:
@@ -37,6 +42,27 @@ class Kernels:
         library = torch.library.Library(space, "IMPL")
         library.impl(rest, _on_host(torch, schema, function), "CUDA")
         self._operators[name] = library
+
+
+def serve_libraries(torch: Any, module: Any, patches: Patches) -> None:
+    """Let operators of compiled libraries run by their CPU kernels: those for CUDA need the driver."""
+    names, has = torch._C._dispatch_get_all_op_names, torch._C._dispatch_has_kernel_for_dispatch_key
+    load = torch.ops.load_library
+
+    def serve(wanted: Iterable[str]) -> None:
+        for name in wanted:
+            if has(name, "CUDA") and has(name, "CPU"):
+                module.add_operator(name)
+
+    @functools.wraps(load)
+    def load_library(path: Any) -> Any:
+        before = set(names())
+        done = load(path)
+        serve(set(names()) - before)
+        return done
+
+    serve(name for name in names() if name.startswith(_LOADED_BEFORE))
+    patches.set(torch.ops, "load_library", load_library)
 
 
 def _on_host(torch: Any, schema: Any, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["Patches"]
@@ -13,17 +14,25 @@ class Patches:
     """Replaced attributes of modules and classes, undone in reverse order."""
 
     def __init__(self) -> None:
-        self._before: list[tuple[Any, str, Any]] = []
+        self._before: list[tuple[Any, str, Any] | Callable[[], None]] = []
 
     def set(self, owner: Any, name: str, value: Any) -> None:
         """Give a module or class an attribute until `undo`."""
         self._before.append((owner, name, vars(owner).get(name, _ABSENT)))
         setattr(owner, name, value)
 
+    def on_undo(self, action: Callable[[], None]) -> None:
+        """Call a function in `undo`, after what was replaced later is back."""
+        self._before.append(action)
+
     def undo(self) -> None:
         """Put everything back."""
         while self._before:
-            owner, name, value = self._before.pop()
+            last = self._before.pop()
+            if callable(last):
+                last()
+                continue
+            owner, name, value = last
             if value is _ABSENT:
                 delattr(owner, name)
             else:

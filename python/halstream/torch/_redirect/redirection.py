@@ -12,9 +12,9 @@ from typing import Any
 from ... import _sites
 from ..._core import _backend, _interop
 from ..._core._device import device_count
-from . import wheel
+from . import backward_order, fusers, wheel
 from .errors import RedirectError
-from .kernels import Kernels
+from .kernels import Kernels, serve_libraries
 from .patches import Patches
 from .properties import identity
 from .sources import MODULE
@@ -123,7 +123,16 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         wheel.refuse_used(torch)
         wheel.refuse_gpu(torch, instead_of_gpu)
         _use_host()
-    from . import distributed, host_accesses, module_names, parallel, parameters, running, runtime_names, storages
+    from . import (
+        distributed,
+        host_accesses,
+        module_names,
+        parallel,
+        parameters,
+        running,
+        runtime_names,
+        storages,
+    )
     from . import module as _module
 
     module = _module.load(torch)
@@ -144,6 +153,8 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
         module_names.patch(torch, module, patches, _process.kernels.triton)
         storages.patch(torch, module, patches)
         parallel.patch(torch, patches)
+        fusers.patch(torch, patches)
+        serve_libraries(torch, module, patches)
         module_names.when_imported(patches, distributed.changes(torch, module, patches))
     except BaseException:
         patches.undo()
@@ -151,10 +162,12 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
     _sites.real_torch.dialect = "torch.cuda"
     _sites.real_torch.parameters = parameters.names
     accesses, modules = host_accesses.HostAccesses(torch, module), running.RunningModules(torch, module)
+    passes = backward_order.BackwardOrder(torch)
 
     def watch(on: bool) -> None:
         accesses.switch(on)
         modules.switch(on)
+        passes.switch(on)
 
     _sites.real_torch.declaring(watch)
     _process.redirection = Redirection(patches, already=False)

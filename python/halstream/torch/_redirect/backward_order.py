@@ -1,0 +1,63 @@
+"""The order between a backward pass and the thread that asked for it, while a sanitizer is on.
+
+Autograd runs the nodes of each device on a thread of its own. Where such a thread waits for a
+stream or an event, as a hook or `torch.autograd.Function` may, the thread that called
+``backward`` comes behind that wait as well, since it waits for the whole pass.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..._checks.orderobjects import ACQUIRE, RELEASE, Number, report_order
+from .patches import Patches
+
+__all__ = ["BackwardOrder"]
+
+
+class BackwardOrder:
+    """Tells the checker about it, while it is switched on."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._patches = Patches()
+        self._on = False
+        self._waited = Number()  # one for all passes: those that overlap share autograd's threads
+
+    def switch(self, on: bool) -> None:
+        """Begin or end telling it."""
+        if on == self._on:
+            return
+        self._on = on
+        if not on:
+            self._patches.undo()
+            return
+        cuda, autograd = self._torch.cuda, self._torch.autograd
+        for owner in (cuda.Stream, cuda.Event, cuda):
+            self._patches.set(owner, "synchronize", self._waiting(owner.synchronize))
+        run = self._running(autograd.graph._engine_run_backward)
+        for module in (autograd.graph, autograd):
+            self._patches.set(module, "_engine_run_backward", run)
+
+    def _waiting(self, wait: Callable[..., Any]) -> Callable[..., Any]:
+        in_backward = self._torch._C._current_graph_task_id
+
+        @functools.wraps(wait)
+        def synchronize(*args: Any, **kwargs: Any) -> Any:
+            done = wait(*args, **kwargs)
+            if in_backward() != -1:
+                report_order(RELEASE, self._waited.value)
+            return done
+
+        return synchronize
+
+    def _running(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(run)
+        def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
+            done = run(*args, **kwargs)
+            report_order(ACQUIRE, self._waited.value)
+            return done
+
+        return _engine_run_backward
