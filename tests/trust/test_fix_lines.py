@@ -40,7 +40,7 @@ def broken(module: ModuleType) -> hs.Report:
 
 
 @pytest.mark.parametrize("program", CHECKED, ids=lambda p: p.name)
-def test_the_lines_for_a_program_of_the_corpus_silence_it(
+def test_V10_the_lines_for_a_program_of_the_corpus_silence_it(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = broken(program.load())
