@@ -30,7 +30,8 @@ type pool struct {
 }
 
 // streamBin holds chunks freed on one stream, which only that stream may use before
-// the place of the free is reached.
+// the place of the free is reached; those of a caching allocator only that stream may
+// use at all, until it is closed.
 type streamBin struct {
 	bestfit.Bin
 	ownBin
@@ -75,10 +76,7 @@ func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) boo
 	}
 	d := s.dev
 	n := bestfit.RoundUp(uint64(size))
-	class := exact
-	if rules.segments {
-		class = classOf(n)
-	}
+	class := rules.classOf(n)
 	var c *bestfit.Chunk
 	err := d.rt.allocWithRetry(d, op, uint64(size), wait, func() (err error) {
 		c, err = d.pool.alloc(s, n, class)
@@ -122,7 +120,7 @@ func (p *pool) alloc(s *Stream, n uint64, class uint8) (*bestfit.Chunk, error) {
 		rt.refresh()
 	}
 	segment := segmentSize(n, class)
-	p.makeRoom(s.dev, segment)
+	p.makeRoom(s, segment)
 	start, err := s.dev.d.Alloc(segment)
 	if err != nil {
 		return nil, err
@@ -133,7 +131,11 @@ func (p *pool) alloc(s *Stream, n uint64, class uint8) (*bestfit.Chunk, error) {
 	p.segments.Insert(start, segment, c.Segment())
 	p.own.reserve(segment)
 	p.all.reserve(segment)
-	p.divide(&p.ready[class], c, n)
+	rest := p.readyBin(c)
+	if class != exact {
+		rest = &p.binOf(ownBin{s, class}).Bin
+	}
+	p.divide(rest, c, n)
 	p.mu.Unlock()
 	return c, nil
 }
@@ -151,9 +153,8 @@ func (p *pool) reuse(s *Stream, n uint64, class uint8) (c *bestfit.Chunk, held b
 		c = ready.Fit(n)
 	}
 	if c == nil {
-		if held = p.advance(); held || ready.Len() > 0 {
-			c = ready.Fit(n)
-		}
+		held = p.advance() && class == exact
+		c = ready.Fit(n)
 	}
 	if c == nil {
 		return nil, held
@@ -171,7 +172,7 @@ func (p *pool) take(c *bestfit.Chunk, n uint64) {
 	}
 	b.Remove(c)
 	p.divide(b, c, n)
-	if b.Len() == 0 && !ready {
+	if b.Len() == 0 && !ready && c.Segment().Class == exact {
 		p.dropBin(b)
 	}
 }
@@ -201,10 +202,14 @@ func (p *pool) put(b *bestfit.Bin, c *bestfit.Chunk) {
 }
 
 // advance moves the chunks for which the place of their free is reached to ready, and
-// reports whether others are left. The caller holds mu.
-func (p *pool) advance() bool {
+// reports whether others will follow. The caller holds mu.
+func (p *pool) advance() (held bool) {
 	kept := p.bins[:0]
 	for _, b := range p.bins {
+		if b.class != exact && !b.stream.Closed() {
+			kept = append(kept, b)
+			continue
+		}
 		w := b.stream.d
 		for c := b.Oldest(); c != nil && w.Reached(c.Place); c = b.Oldest() {
 			b.Remove(c)
@@ -214,11 +219,26 @@ func (p *pool) advance() bool {
 			delete(p.ordered, b.ownBin)
 		} else {
 			kept = append(kept, b)
+			held = true
 		}
 	}
 	clear(p.bins[len(kept):])
 	p.bins = kept
-	return len(kept) > 0
+	return held
+}
+
+// binOf returns the bin of a stream and a class. The caller holds mu.
+func (p *pool) binOf(of ownBin) *streamBin {
+	b := p.ordered[of]
+	if b == nil {
+		if p.ordered == nil {
+			p.ordered = map[ownBin]*streamBin{}
+		}
+		b = &streamBin{ownBin: of}
+		p.ordered[of] = b
+		p.bins = append(p.bins, b)
+	}
+	return b
 }
 
 // dropBin forgets the empty bin of a stream. The caller holds mu.
@@ -235,18 +255,8 @@ func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
 	p.own.active -= c.Size
 	p.all.active -= c.Size
 	b := p.readyBin(c)
-	if s != nil && !s.d.Reached(place) {
-		of := ownBin{s, c.Segment().Class}
-		own := p.ordered[of]
-		if own == nil {
-			if p.ordered == nil {
-				p.ordered = map[ownBin]*streamBin{}
-			}
-			own = &streamBin{ownBin: of}
-			p.ordered[of] = own
-			p.bins = append(p.bins, own)
-		}
-		b = &own.Bin
+	if class := c.Segment().Class; s != nil && (class != exact || !s.d.Reached(place)) {
+		b = &p.binOf(ownBin{s, class}).Bin
 	}
 	p.order++
 	c.Place, c.Order = place, p.order
@@ -255,33 +265,6 @@ func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
 	p.mu.Unlock()
 	if over {
 		p.trim(d, p.threshold)
-	}
-}
-
-// removeIdle removes an idle segment from the pool and returns its address. The caller
-// holds mu, and returns the memory to the device afterwards.
-func (p *pool) removeIdle(c *bestfit.Chunk) uint64 {
-	p.idle.Remove(c)
-	p.readyBin(c).Remove(c)
-	p.segments.Remove(c.Start)
-	p.own.reserved -= c.Size
-	p.all.reserved -= c.Size
-	return c.Start
-}
-
-// makeRoom returns idle segments to the device before a larger one of n bytes is
-// taken, at most n bytes of them. So a program whose blocks grow does not reserve the
-// sum of their sizes.
-func (p *pool) makeRoom(d *Device, n uint64) {
-	var back []uint64
-	p.mu.Lock()
-	for c := p.idle.First(); c != nil && c.Size <= n; c = p.idle.First() {
-		n -= c.Size
-		back = append(back, p.removeIdle(c))
-	}
-	p.mu.Unlock()
-	for _, addr := range back {
-		d.d.Free(addr)
 	}
 }
 
@@ -347,47 +330,6 @@ func (s *Stream) freeInOrder(t *Thread, b *Block) {
 		s.dev.rt.listeners.endAnnounce(id, nil)
 	}
 	s.dev.pool.free(s.dev, b.chunk, s, place)
-}
-
-// trim returns idle segments to the device until at most least free bytes are kept.
-// It keeps chunks for which the place of the free is not reached yet, and free parts
-// of segments in use.
-func (p *pool) trim(d *Device, least uint64) {
-	d.rt.refresh()
-	for range d.rt.refreshRounds() {
-		back, held := p.takeExcess(least)
-		for _, addr := range back {
-			d.d.Free(addr)
-		}
-		if !held {
-			return
-		}
-		d.rt.refresh()
-	}
-}
-
-// takeExcess removes the segments that trim returns, and reports whether more could
-// be returned when places of streams are reached.
-func (p *pool) takeExcess(least uint64) (back []uint64, held bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	held = p.advance()
-	for c := p.idle.First(); c != nil && p.own.reserved-p.own.active > least; c = p.idle.First() {
-		back = append(back, p.removeIdle(c))
-	}
-	return back, held && p.own.reserved-p.own.active > least
-}
-
-// drain returns all idle segments to the device, whose driver is closed next, unless
-// pending work may still use memory of the pool.
-func (p *pool) drain(d *Device) {
-	if d.d.Pending() > 0 {
-		return
-	}
-	back, _ := p.takeExcess(0)
-	for _, addr := range back {
-		d.d.Free(addr)
-	}
 }
 
 // holds reports whether an address lies in memory of the pool.

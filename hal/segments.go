@@ -2,7 +2,8 @@ package hal
 
 // Classes of a pool's segments: a block comes from a segment of its own class.
 const (
-	exact = uint8(iota) // for blocks whose segment has their size
+	exact = uint8(iota) // for blocks whose segment has their size, and that any stream may have next
+	kept                // the same, for blocks that stay with their stream as with a caching allocator
 	small               // of a caching allocator, for blocks of up to smallMost
 	large               // of a caching allocator, for all others
 	classes
@@ -17,8 +18,14 @@ const (
 	ownUnit      = 2 << 20  // in multiples of this
 )
 
-func classOf(n uint64) uint8 {
-	if n <= smallMost {
+// classOf returns the class of the segment for a block of n bytes.
+func (a allocation) classOf(n uint64) uint8 {
+	switch {
+	case !a.cached:
+		return exact
+	case !a.segments:
+		return kept
+	case n <= smallMost:
 		return small
 	}
 	return large
@@ -27,7 +34,7 @@ func classOf(n uint64) uint8 {
 // segmentSize returns the size of the segment that is taken for a block of n bytes.
 func segmentSize(n uint64, class uint8) uint64 {
 	switch {
-	case class == exact:
+	case class <= kept:
 		return n
 	case class == small:
 		return smallSegment

@@ -1,6 +1,10 @@
 package haltest
 
-import "github.com/stretchr/testify/require"
+import (
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
 
 var reuseCases = []testCase{
 	{"M22_dropped_memory_goes_back_at_once_where_the_program_is_checked", Memory, func(k *Kit) {
@@ -28,6 +32,41 @@ var reuseCases = []testCase{
 		}
 		require.True(k, reused(true))
 		require.Equal(k, k.RT.Deterministic(), reused(false), "the copy may read it still")
+	}},
+	{"M25_memory_of_a_caching_allocator_stays_with_its_stream", Memory, func(k *Kit) {
+		d := k.emptyPool(0)
+		own, other := k.Stream(ordinary), k.Stream(ordinary)
+		take := func(s *hal.Stream) *hal.Block {
+			b, err := s.AllocCached(k.Me, small, nil)
+			require.NoError(k, err)
+			return b
+		}
+		a := take(own)
+		start := a.Start
+		require.NoError(k, a.Release(k.Me))
+		k.Sync(own)
+		d.Reclaim()
+		b := take(other)
+		require.NotEqual(k, start, b.Start, "the other stream is not ordered behind the free")
+		c := take(own)
+		require.Equal(k, start, c.Start)
+		require.NoError(k, b.Release(k.Me))
+		require.NoError(k, c.Release(k.Me))
+		k.Sync(own)
+		k.Sync(other)
+		d.TrimPool(0)
+		require.Zero(k, d.PoolStats().Reserved)
+		a = take(own)
+		require.NoError(k, a.Release(k.Me))
+		k.Sync(own)
+		require.NoError(k, own.Close(k.Me))
+		d.Reclaim()
+		before := d.PoolStats().Reserved
+		b = take(other)
+		require.Equal(k, before, d.PoolStats().Reserved, "what a closed stream has left is for all")
+		require.NoError(k, b.Release(k.Me))
+		k.Sync(other)
+		d.TrimPool(0)
 	}},
 	{"M23_a_caching_allocator_takes_segments_of_fixed_sizes", Memory, func(k *Kit) {
 		const mib = 1 << 20

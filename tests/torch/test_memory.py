@@ -41,6 +41,18 @@ def test_M23_memory_is_reserved_in_segments(program: Any) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_M25_memory_stays_with_the_stream_that_it_was_allocated_on(torch: Any) -> None:
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    x = torch.empty(12345, device="cuda")
+    address = x.data_ptr()
+    del x
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        assert torch.empty(12345, device="cuda").data_ptr() != address
+    assert torch.empty(12345, device="cuda").data_ptr() == address
+
+
 def test_statistics_have_torchs_keys(torch: Any) -> None:
     torch.ones(1, device="cuda")
     stats = torch.cuda.memory_stats()
