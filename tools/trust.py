@@ -34,21 +34,13 @@ from halstream._schedules.isolation import RunIsolation  # noqa: E402
 from halstream._schedules.replay import replay_changed  # noqa: E402
 from halstream._schedules.token import Token  # noqa: E402
 from halstream.testing import explore, schedule  # noqa: E402
-from trust_rows import Figure, all_of, least_of, repeat, within  # noqa: E402
+from trust_rows import Figure, all_of, least_of, passes, repeat, within  # noqa: E402
 from trust_shapes import random_copies, random_undeclared, shapes_explored, shapes_found, shapes_mended  # noqa: E402
 
 LUCKY = [program for program in PROGRAMS if program.schedule]
 RANDOM = ROOT / "tests" / "trust" / "test_sanitize_programs.py"
 UNORDERED = [program for program in PROGRAMS if program.sanitize]
 START, END = "<!-- figures: written by make trust -->\n", "<!-- end of figures -->\n"
-
-
-def passes(function: Callable[[], None]) -> bool:
-    try:
-        function()
-    except AssertionError:
-        return False
-    return True
 
 
 # -- sanitizer ----------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import timeit
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -51,3 +52,12 @@ def within(what: str, took: float, limit: float, unit: str = "s") -> Figure:
 
 def repeat(quick: bool, times: int) -> int:
     return max(1, times // 10) if quick else times
+
+
+def passes(function: Callable[[], None]) -> bool:
+    """Return whether a test passes."""
+    try:
+        function()
+    except AssertionError:
+        return False
+    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import _shapes_functions, _shapes_memory, _shapes_order, _shapes_ranges, _shapes_threads
+from . import _shapes_functions, _shapes_memory, _shapes_order, _shapes_pipelines, _shapes_ranges, _shapes_threads
 from ._shapes_help import Shape
 
 __all__ = ["SHAPES", "Shape"]
@@ -12,5 +12,6 @@ SHAPES: tuple[Shape, ...] = (
     *_shapes_ranges.SHAPES,
     *_shapes_memory.SHAPES,
     *_shapes_order.SHAPES,
+    *_shapes_pipelines.SHAPES,
     *_shapes_threads.SHAPES,
 )

@@ -233,23 +233,6 @@ def test_a_damaged_token(cli: Any, token: str, text: str) -> None:
     assert not (cli.folder / "ran").exists()
 
 
-def test_a_failing_schedule_is_tried_first_in_the_next_run(cli: Any) -> None:
-    def kept() -> int:
-        return len(list(cli.folder.glob(".cache/halstream/tokens/*")))
-
-    cli.script(RACE)
-    command = ("run", "--schedules", "6", "--shrink-runs", "6", "prog.py")
-    first = cli(*command)
-    assert (first.returncode, kept()) == (1, 1), first.stderr
-    assert "remembered" not in first.stdout
-    again = cli(*command)
-    assert again.returncode == 1, again.stderr
-    token = replayed(again.stdout)[1]
-    assert f"Fails under schedule {token}, a token remembered from an earlier run." in again.stdout
-    cli.script(RACE.replace("assert seen ==", "seen =="))
-    assert (cli(*command).returncode, kept()) == (0, 0), "it passes, so the token is dropped"
-
-
 def test_a_stale_token(cli: Any, raced: Any) -> None:
     cli.script("import halstream as hs\nhs.Stream().nop()\nprint('saw nothing')")
     done = cli(*replayed(raced.stdout))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plugin_help import Runner
@@ -95,3 +97,29 @@ def test_workers_of_xdist_remember_for_later_sessions(run: Runner) -> None:
     result.assert_outcomes(failed=2, passed=1)
     assert sum(EARLIER[1:] in line for line in result.outlines) == 1
     assert sorted(kept(run)) == ["test_it.py::test_other", "test_it.py::test_race"]
+
+
+def test_a_failing_schedule_of_a_script_is_tried_first_in_the_next_run(cli: Any) -> None:
+    source = """
+        import halstream as hs
+
+        one, two, seen = hs.Stream(), hs.Stream(), []
+        one.call(seen.append, 1)
+        two.call(seen.append, 2)
+        hs.synchronize()
+        assert seen == [1, 2]
+        """
+
+    def kept() -> int:
+        return len(list(cli.folder.glob(".cache/halstream/tokens/*")))
+
+    cli.script(source)
+    command = ("run", "--schedules", "6", "--shrink-runs", "6", "prog.py")
+    first = cli(*command)
+    assert (first.returncode, kept()) == (1, 1), first.stderr
+    assert "remembered" not in first.stdout
+    again = cli(*command)
+    assert again.returncode == 1, again.stderr
+    assert re.search(r"Fails under schedule hs1-\S+, a token remembered from an earlier run\.", again.stdout)
+    cli.script(source.replace("assert seen ==", "seen =="))
+    assert (cli(*command).returncode, kept()) == (0, 0), "it passes, so the token is dropped"
