@@ -42,7 +42,7 @@ func nops(t *testing.T, s *hal.Stream, me *hal.Thread, n int) {
 	}
 }
 
-func TestV40_a_run_that_is_too_long_has_nothing_around_a_finding(t *testing.T) {
+func TestV40_a_session_that_was_stopped_has_nothing_around_a_finding(t *testing.T) {
 	p := newProof(t)
 	p.write(first, p.a)
 	p.write(second, p.b)

@@ -215,3 +215,17 @@ def in_place_under_a_reader(torch: Any, ordered: bool) -> None:
         torch.cuda.current_stream().wait_stream(side)
     mean.mul_(0.9)
     torch.cuda.synchronize()
+
+
+@shape
+def gradient_read_on_another_stream(torch: Any, ordered: bool) -> None:
+    """The norm of a gradient is taken beside the stream that has just computed it."""
+    side, layer = torch.cuda.Stream(), torch.nn.Linear(64, 64).cuda()
+    torch.cuda.synchronize()
+    layer(torch.ones(8, 64, device="cuda")).sum().backward()
+    if ordered:
+        side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        norm = layer.weight.grad.norm()
+    torch.cuda.synchronize()
+    print(norm.item())
