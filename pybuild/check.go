@@ -237,7 +237,10 @@ func CheckNearby(around string, most int64) (nearby string, err error) {
 	if err := json.Unmarshal([]byte(around), &ids); err != nil {
 		return "", raise(driver.Errorf(driver.InvalidValue, "find nearby operations", "%v", err))
 	}
-	r := nearbyRecord{Operations: []operationRecord{}, Around: make([][]int, len(ids))}
+	r := nearbyRecord{Operations: []operationRecord{}, Places: []int{}, Around: make([][]int, len(ids))}
+	for i := range r.Around {
+		r.Around[i] = []int{}
+	}
 	if checking != nil {
 		all, found := checking.Nearby(ids, int(most))
 		place := map[int]int{}

@@ -246,8 +246,8 @@ class NearbyRecord(TypedDict):
     """Operations around others."""
 
     operations: list[OperationRecord]
-    places: list[int] | None  #: how many operations of the run came before each of them
-    around: list[list[int] | None]  #: for each list that was asked for, indices of operations
+    places: list[int]  #: how many operations of the run came before each of them
+    around: list[list[int]]  #: for each list that was asked for, indices of operations
 
 
 class CheckRecord(TypedDict):

@@ -67,7 +67,7 @@ def settle(findings: Iterable[Finding]) -> None:
         found: NearbyRecord = decode(_native.check_nearby(encode(around), _MOST))
         lines = [parse([one])[0] for one in found["operations"]]
         for f, indices in zip(some, found["around"], strict=True):
-            near = [(found["places"] or [])[i] for i in indices or ()], [lines[i] for i in indices or ()]
+            near = [found["places"][i] for i in indices], [lines[i] for i in indices]
             _gathered.sequences[f.check, f.number] = _drawn(f, *near, made)
 
 
