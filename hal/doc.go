@@ -287,7 +287,8 @@
 //   - V6: Where a function before the copy, which may have been pending at its call,
 //     declares no writes, a change of the source is listed apart, with the function.
 //   - V40: A recorded run gives the operations around those of a finding: where there are
-//     too many, the records and waits between them first.
+//     too many, the records and waits between them first. On the page they are drawn on,
+//     no text of the program becomes markup.
 //
 // # Undeclared accesses (Python)
 //

@@ -115,7 +115,7 @@ def test_the_page_loads_nothing_and_has_source_fix_and_count(tmp_path: Path) -> 
     assert [button["data-index"] for tag, button in page.elements if "data-index" in button] == ["0"]
 
 
-def test_no_text_of_a_program_becomes_markup(tmp_path: Path) -> None:
+def test_V40_no_text_of_a_program_becomes_markup(tmp_path: Path) -> None:
     (one,) = found(tmp_path / "program.py", PROGRAM.replace("x.fill(2, b)", f"x.fill(2, b)  # {HOSTILE}"))
     plain = page_of([one], tmp_path)
     assert one["place"] is not None
