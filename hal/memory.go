@@ -182,7 +182,7 @@ func (rt *Runtime) ownsAddress(addr uint64) bool {
 func (rt *Runtime) Free(t *Thread, addr uint64) error { return rt.free(t, addr, false) }
 
 // FreeNoWait is Free for callers whose call is one that waits for nothing: here pending
-// operations complete, too, but listeners are told that it is so by chance.
+// operations complete, too, but listeners learn that no caller may count on that.
 //
 // Contract: M2, M24.
 func (rt *Runtime) FreeNoWait(t *Thread, addr uint64) error { return rt.free(t, addr, true) }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"halstream/hal/driver"
 	"halstream/hal/touch"
 )
 
@@ -18,6 +19,9 @@ func watched(t *testing.T) (*touch.Area, []byte) {
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	if err := touch.Start(); err != nil {
+		var refused *driver.Error
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, driver.NotSupported, refused.Kind)
 		t.Skip(err)
 	}
 	t.Cleanup(touch.Stop)

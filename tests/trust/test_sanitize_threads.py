@@ -339,13 +339,13 @@ def test_V7_stuck_threads_are_still_named(child: Any) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_V2_a_thread_that_was_not_seen_to_begin_is_ordered_by_what_it_waits_for_only(told: bool) -> None:
+@pytest.mark.parametrize("signalled", [False, True])
+def test_V2_a_thread_that_was_not_seen_to_begin_is_ordered_by_what_it_waits_for_only(signalled: bool) -> None:
     with hs.sanitize(on="collect") as report:
         work, ready, done = Work(), threading.Event(), threading.Event()
 
         def second() -> None:
-            if told:
+            if signalled:
                 ready.wait(LIMIT)
             work.second()
             done.set()
@@ -355,4 +355,4 @@ def test_V2_a_thread_that_was_not_seen_to_begin_is_ordered_by_what_it_waits_for_
         _thread.start_new_thread(second, ())
         assert done.wait(LIMIT)
     assert not report
-    assert bool(report.by_host_timing) is not told
+    assert bool(report.by_host_timing) is not signalled

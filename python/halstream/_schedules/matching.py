@@ -57,20 +57,20 @@ class Match(NamedTuple):
     ----------
     spec : str
         The schedule in the numbers of the changed program.
-    kept, gone : int
+    kept, lost : int
         How many of its holds that has, and how many it cannot have: an
-        operation is gone, or both are on one stream now.
+        operation was not found, or both are on one stream now.
     """
 
     spec: str
     kept: int
-    gone: int
+    lost: int
 
     def __str__(self) -> str:
-        if not self.spec.startswith("holds") and not self.gone:
+        if not self.spec.startswith("holds") and not self.lost:
             return "under the same schedule"
-        order = f"in the order of the token, matched for {self.kept} of {self.kept + self.gone} held operation(s)"
-        return f"{order}; the others cannot come in it any more" if self.gone else order
+        order = f"in the order of the token, matched for {self.kept} of {self.kept + self.lost} held operation(s)"
+        return f"{order}; the others cannot come in it any more" if self.lost else order
 
 
 def place_of(stack: str) -> Frame | None:
@@ -197,20 +197,20 @@ def match(token: Token, execution: Execution, text: Text) -> Match | None:
         spec = f"starve {starved[0]}" if token.kind == "starve" and starved is not None else token.spec
         return Match(spec, 0, 0)
     holds: dict[Hold, None] = {}
-    gone = 0
+    lost = 0
     for hold in token.parameters:
         assert isinstance(hold, Hold)
         one, _ = places.get(hold[:2], (None, False))
         two, _ = places.get(hold[2:], (None, False))
         if one is None or two is None or one[0] == two[0] or not sure & {hold[:2], hold[2:]}:
-            gone += 1
+            lost += 1
         else:
             holds[Hold(*one, *two)] = None
-    return Match(spec_text("holds", tuple(holds)) if holds else "fifo", len(token.parameters) - gone, gone)
+    return Match(spec_text("holds", tuple(holds)) if holds else "fifo", len(token.parameters) - lost, lost)
 
 
 def _find(named: _Named, sequences: dict[int, list[Mark]]) -> tuple[tuple[int, int] | None, bool]:
-    """Return where a named operation is now, None if it is gone, and whether its line is the same."""
+    """Return where a named operation is now, None if it is not found, and whether its line is the same."""
     best: tuple[tuple[object, ...], tuple[int, int], bool] | None = None
     for stream, marks in sequences.items():
         if bool(stream) != bool(named.stream):

@@ -18,7 +18,7 @@ __all__ = ["BackwardOrder"]
 
 
 class BackwardOrder:
-    """Tells the checker about it, while it is switched on."""
+    """Reports that order to the checker, while it is switched on."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -27,7 +27,7 @@ class BackwardOrder:
         self._waited = Number()  # one for all passes: those that overlap share autograd's threads
 
     def switch(self, on: bool) -> None:
-        """Begin or end telling it."""
+        """Begin or end reporting it."""
         if on == self._on:
             return
         self._on = on
