@@ -17,7 +17,7 @@ enum {
 hs_status hs_pool_new(CUdevice device, CUcontext ctx, CUmemoryPool *pool)
 {
     hs_frame frame;
-    hs_status status = hs_enter(&frame, ctx);
+    hs_status status = hs_enter_relaxed(&frame, ctx);
     CUmemPoolProps props;
     memset(&props, 0, sizeof props);
     props.allocType = ALLOCATION_PINNED;
@@ -35,14 +35,14 @@ hs_status hs_pool_new(CUdevice device, CUcontext ctx, CUmemoryPool *pool)
     return hs_leave(&frame, status);
 }
 
-hs_status hs_pool_destroy(CUcontext ctx, CUmemoryPool pool) { HS_ONE(ctx, cuMemPoolDestroy, pool); }
+hs_status hs_pool_destroy(CUcontext ctx, CUmemoryPool pool) { HS_RELAXED(ctx, cuMemPoolDestroy, pool); }
 
-hs_status hs_pool_trim(CUcontext ctx, CUmemoryPool pool) { HS_ONE(ctx, cuMemPoolTrimTo, pool, 0); }
+hs_status hs_pool_trim(CUcontext ctx, CUmemoryPool pool) { HS_RELAXED(ctx, cuMemPoolTrimTo, pool, 0); }
 
 hs_status hs_pool_kept(CUcontext ctx, CUmemoryPool pool, uint64_t *bytes)
 {
     hs_frame frame;
-    hs_status status = hs_enter(&frame, ctx);
+    hs_status status = hs_enter_relaxed(&frame, ctx);
     uint64_t reserved = 0, used = 0;
     HS_STEP(status, cuMemPoolGetAttribute, pool, POOL_RESERVED, &reserved);
     HS_STEP(status, cuMemPoolGetAttribute, pool, POOL_USED, &used);
@@ -50,14 +50,14 @@ hs_status hs_pool_kept(CUcontext ctx, CUmemoryPool pool, uint64_t *bytes)
     return hs_leave(&frame, status);
 }
 
-hs_status hs_alloc(CUcontext ctx, uint64_t size, CUdeviceptr *address) { HS_ONE(ctx, cuMemAlloc_v2, address, size); }
+hs_status hs_alloc(CUcontext ctx, uint64_t size, CUdeviceptr *address) { HS_RELAXED(ctx, cuMemAlloc_v2, address, size); }
 
 hs_status hs_alloc_pool(CUcontext ctx, uint64_t size, CUmemoryPool pool, CUstream stream, CUdeviceptr *address)
 {
     HS_ONE(ctx, cuMemAllocFromPoolAsync, address, size, pool, stream);
 }
 
-hs_status hs_free(CUcontext ctx, CUdeviceptr address) { HS_ONE(ctx, cuMemFree_v2, address); }
+hs_status hs_free(CUcontext ctx, CUdeviceptr address) { HS_RELAXED(ctx, cuMemFree_v2, address); }
 
 hs_status hs_free_pool(CUcontext ctx, CUdeviceptr address, CUstream stream)
 {
@@ -68,7 +68,7 @@ hs_status hs_info(CUcontext ctx, uint64_t *free, uint64_t *total)
 {
     size_t unused = 0, all = 0;
     hs_frame frame;
-    hs_status status = hs_enter(&frame, ctx);
+    hs_status status = hs_enter_relaxed(&frame, ctx);
     HS_STEP(status, cuMemGetInfo_v2, &unused, &all);
     *free = unused;
     *total = all;
@@ -79,7 +79,7 @@ hs_status hs_host_alloc(CUcontext ctx, uint64_t size, uint64_t *address)
 {
     void *found = NULL;
     hs_frame frame;
-    hs_status status = hs_enter(&frame, ctx);
+    hs_status status = hs_enter_relaxed(&frame, ctx);
     HS_STEP(status, cuMemHostAlloc, &found, size, HOST_PORTABLE | HOST_MAPPED);
     *address = (uint64_t)(uintptr_t)found;
     return hs_leave(&frame, status);
@@ -87,22 +87,22 @@ hs_status hs_host_alloc(CUcontext ctx, uint64_t size, uint64_t *address)
 
 hs_status hs_host_free(CUcontext ctx, uint64_t address)
 {
-    HS_ONE(ctx, cuMemFreeHost, (void *)(uintptr_t)address);
+    HS_RELAXED(ctx, cuMemFreeHost, (void *)(uintptr_t)address);
 }
 
 hs_status hs_host_device(CUcontext ctx, uint64_t address, CUdeviceptr *device)
 {
-    HS_ONE(ctx, cuMemHostGetDevicePointer_v2, device, (void *)(uintptr_t)address, 0);
+    HS_RELAXED(ctx, cuMemHostGetDevicePointer_v2, device, (void *)(uintptr_t)address, 0);
 }
 
 hs_status hs_register(CUcontext ctx, uint64_t address, uint64_t size)
 {
-    HS_ONE(ctx, cuMemHostRegister_v2, (void *)(uintptr_t)address, size, HOST_PORTABLE | HOST_MAPPED);
+    HS_RELAXED(ctx, cuMemHostRegister_v2, (void *)(uintptr_t)address, size, HOST_PORTABLE | HOST_MAPPED);
 }
 
 hs_status hs_unregister(CUcontext ctx, uint64_t address)
 {
-    HS_ONE(ctx, cuMemHostUnregister, (void *)(uintptr_t)address);
+    HS_RELAXED(ctx, cuMemHostUnregister, (void *)(uintptr_t)address);
 }
 
 hs_status hs_probe(CUcontext ctx, CUdeviceptr address, uint32_t *type, int *ordinal, uint64_t *start, uint64_t *size,

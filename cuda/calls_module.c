@@ -14,16 +14,18 @@ hs_status hs_module_load(CUcontext ctx, const void *image, CUmodule *module, cha
     int options[] = {JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE};
     void *values[] = {log, (void *)(uintptr_t)size};
     log[0] = 0;
-    HS_ONE(ctx, cuModuleLoadDataEx, module, image, 2, options, values);
+    HS_RELAXED(ctx, cuModuleLoadDataEx, module, image, 2, options, values);
 }
 
-hs_status hs_module_unload(CUcontext ctx, CUmodule module) { HS_ONE(ctx, cuModuleUnload, module); }
+hs_status hs_module_unload(CUcontext ctx, CUmodule module) { HS_RELAXED(ctx, cuModuleUnload, module); }
 
 hs_status hs_function(CUcontext ctx, CUmodule module, const char *name, CUfunction *function, int *threads)
 {
     hs_frame frame;
-    hs_status status = hs_enter(&frame, ctx);
+    hs_status status = hs_enter_relaxed(&frame, ctx);
     HS_STEP(status, cuModuleGetFunction, function, module, name);
+    /* Else its first launch loads it, and may wait for the device with a lock held. */
+    if (hs_api.cuFuncLoad != NULL) HS_STEP(status, cuFuncLoad, *function);
     HS_STEP(status, cuFuncGetAttribute, threads, FUNCTION_MAX_THREADS, *function);
     return hs_leave(&frame, status);
 }

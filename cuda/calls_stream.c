@@ -7,12 +7,12 @@
 
 hs_status hs_stream_new(CUcontext ctx, uint32_t flags, int priority, CUstream *stream)
 {
-    HS_ONE(ctx, cuStreamCreateWithPriority, stream, flags, priority);
+    HS_RELAXED(ctx, cuStreamCreateWithPriority, stream, flags, priority);
 }
 
-hs_status hs_stream_destroy(CUcontext ctx, CUstream stream) { HS_ONE(ctx, cuStreamDestroy_v2, stream); }
+hs_status hs_stream_destroy(CUcontext ctx, CUstream stream) { HS_RELAXED(ctx, cuStreamDestroy_v2, stream); }
 
-hs_status hs_stream_query(CUcontext ctx, CUstream stream) { HS_ONE(ctx, cuStreamQuery, stream); }
+hs_status hs_stream_query(CUcontext ctx, CUstream stream) { HS_RELAXED(ctx, cuStreamQuery, stream); }
 
 hs_status hs_stream_facts(CUcontext ctx, CUstream stream, CUcontext *of, uint32_t *flags, int *priority)
 {
@@ -24,11 +24,11 @@ hs_status hs_stream_facts(CUcontext ctx, CUstream stream, CUcontext *of, uint32_
     return hs_leave(&frame, status);
 }
 
-hs_status hs_event_new(CUcontext ctx, uint32_t flags, CUevent *event) { HS_ONE(ctx, cuEventCreate, event, flags); }
+hs_status hs_event_new(CUcontext ctx, uint32_t flags, CUevent *event) { HS_RELAXED(ctx, cuEventCreate, event, flags); }
 
-hs_status hs_event_destroy(CUcontext ctx, CUevent event) { HS_ONE(ctx, cuEventDestroy_v2, event); }
+hs_status hs_event_destroy(CUcontext ctx, CUevent event) { HS_RELAXED(ctx, cuEventDestroy_v2, event); }
 
-hs_status hs_event_query(CUcontext ctx, CUevent event) { HS_ONE(ctx, cuEventQuery, event); }
+hs_status hs_event_query(CUcontext ctx, CUevent event) { HS_RELAXED(ctx, cuEventQuery, event); }
 
 hs_status hs_record(CUcontext ctx, CUevent event, CUstream stream) { HS_ONE(ctx, cuEventRecord, event, stream); }
 
@@ -104,7 +104,7 @@ int hs_pause(void)
 static hs_status await(CUcontext ctx, CUevent event, CUstream stream, int64_t limit, int64_t spin)
 {
     hs_frame frame;
-    hs_status status = hs_enter(&frame, ctx);
+    hs_status status = hs_enter_relaxed(&frame, ctx);
     if (status != 0) return hs_leave(&frame, status);
     int64_t start = now_ns();
     int limited = limit >= 0; /* only the callers of these expect an early end */

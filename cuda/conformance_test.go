@@ -46,6 +46,33 @@ func TestConformanceOnTheLookAlike(t *testing.T) {
 	})
 }
 
+// As a driver on silicon may behave: calls hold the context's lock and wait for the device,
+// and streams share hardware queues. Pinned memory is not among what waits here: cases
+// allocate more of it than is reserved while they hold a stream.
+func TestConformanceOnTheSiliconProfile(t *testing.T) {
+	const queues = "more streams are used while one is held than there are hardware queues"
+	const idle = "a record on an idle stream is not done at once"
+	for connections, c := range map[string]struct {
+		has   haltest.Ability
+		never haltest.Reasons
+	}{
+		"0":  {has: has | haltest.Unbounded},
+		"32": {has: has, never: haltest.Reasons{"S5": queues, "M7": idle}},
+	} {
+		t.Run(connections, func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			t.Setenv("FAKECUDA_PROFILE", "silicon")
+			t.Setenv("FAKECUDA_CONNECTIONS", connections)
+			t.Setenv("FAKECUDA_DRAIN", "first_launch,cuMemFree_v2,cuModuleLoadData,cuModuleLoadDataEx")
+			f := fake(t)
+			haltest.Run(t, haltest.Backend{
+				Name: "cuda-fake", Open: open(f.Path), Has: c.has, Never: c.never,
+				Lose: func(ordinal int) error { return f.Control("poison %d 700", ordinal) },
+			})
+		})
+	}
+}
+
 // On silicon, where there is any: make gpu runs it with HAL_REQUIRE=cuda.
 func TestConformance(t *testing.T) {
 	haltest.Run(t, haltest.Backend{Name: "cuda", Open: open(""), Has: has})

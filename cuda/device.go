@@ -34,6 +34,7 @@ type Device struct {
 	streams registry
 	freed   freedRanges
 	sizes   sync.Map // of the blocks in use, by address
+	plain   sync.Map // addresses of blocks that are of no pool
 	staged  staged
 	unfreed unfreed
 	working atomic.Int64 // tasks on host threads that are in flight
@@ -47,8 +48,9 @@ type live struct {
 	memops   atomic.Bool // whether streams write and wait for words, as far as is known
 	guard    *C.hs_guard // of functions on the driver's thread
 	pool     C.CUmemoryPool
-	internal C.CUstream // on which memory is allocated and freed
-	base     *mark      // the zero of the events' times
+	internal C.CUstream  // on which memory is allocated and freed
+	blocked  atomic.Bool // whether it did not go on when it was last waited for
+	base     *mark       // the zero of the events' times
 	delay    atomic.Pointer[driver.Function]
 }
 
@@ -107,7 +109,13 @@ func (d *Device) start(doing string) error {
 	l.memops.Store(C.hs_has(C.HS_cuStreamBatchMemOp_v2) != 0)
 	if !d.live.CompareAndSwap(nil, l) {
 		_ = d.undoStart(l, nil)
+		return nil
 	}
+	// What calls of the driver that may wait for the device would be needed for later.
+	if s, err := d.takeSlot(doing); err == nil {
+		d.slots.give(s)
+	}
+	d.drv.pinned.early(l.ctx)
 	return nil
 }
 
@@ -353,46 +361,4 @@ func (d *Device) release() {
 	if l := d.live.Swap(nil); l != nil {
 		_ = d.undoStart(l, nil)
 	}
-}
-
-// registry holds the streams of a device, including closed ones with pending work.
-type registry struct {
-	mu   sync.Mutex
-	list []*Stream
-}
-
-func (r *registry) add(s *Stream) {
-	r.mu.Lock()
-	r.list = append(r.list, s)
-	r.mu.Unlock()
-}
-
-func (r *registry) all() []*Stream {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]*Stream(nil), r.list...)
-}
-
-// sweep removes the closed streams whose work is done.
-func (r *registry) sweep() {
-	done := map[*Stream]bool{}
-	for _, s := range r.all() {
-		if tail := s.end(); tail != nil && tail.Wait(0) {
-			s.queryKept()
-			done[s] = true
-		}
-	}
-	if len(done) == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept := r.list[:0]
-	for _, s := range r.list {
-		if !done[s] {
-			kept = append(kept, s)
-		}
-	}
-	clear(r.list[len(kept):])
-	r.list = kept
 }

@@ -139,10 +139,15 @@ func (d *Driver) Close() {
 			// The poller runs no held operation any more: a stream that reached one
 			// would stay there, and freeing pinned memory waits for all streams.
 			d.poller.dropHeld(dev)
+		}
+	}
+	d.poller.asks.Wait() // for a call of the driver, which the streams may have held up
+	for _, dev := range d.devices {
+		if dev != nil {
 			dev.close()
 		}
 	}
-	d.pinned.drain(d)
+	d.pinned.end(d)
 	for _, dev := range d.devices {
 		if dev != nil {
 			dev.release()

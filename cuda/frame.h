@@ -9,6 +9,8 @@ typedef struct {
     void *lock;
     CUcontext before;
     int changed;
+    int exchanged; /* whether mode is the thread's capture mode from before */
+    int mode;
 } hs_frame;
 
 #define HS_STATUS(name, code) ((hs_status)(uint32_t)(code) | (hs_status)HS_##name << 32)
@@ -17,7 +19,7 @@ typedef struct {
 static inline hs_status hs_enter(hs_frame *f, CUcontext ctx)
 {
     f->lock = hs_unlock();
-    f->changed = 0;
+    f->changed = f->exchanged = 0;
     if (ctx == 0) return 0;
     CUresult code = HS_CALL(cuCtxGetCurrent, &f->before);
     if (code != 0) return HS_STATUS(cuCtxGetCurrent, code);
@@ -28,9 +30,21 @@ static inline hs_status hs_enter(hs_frame *f, CUcontext ctx)
     return 0;
 }
 
+/* Begins a call that the driver refuses while another thread of the process captures a
+ * stream in global mode, and for which it makes that capture invalid. None of these calls
+ * concerns work that is captured, so the thread may make them. */
+static inline hs_status hs_enter_relaxed(hs_frame *f, CUcontext ctx)
+{
+    hs_status status = hs_enter(f, ctx);
+    f->mode = HS_CAPTURE_RELAXED;
+    f->exchanged = status == 0 && HS_CALL(cuThreadExchangeStreamCaptureMode, &f->mode) == 0;
+    return status;
+}
+
 /* Ends it: restores the context that was current, and takes Python's lock again. */
 static inline hs_status hs_leave(hs_frame *f, hs_status status)
 {
+    if (f->exchanged) HS_CALL(cuThreadExchangeStreamCaptureMode, &f->mode);
     if (f->changed) {
         /* The result of the call counts, unless this failure means a lost device. */
         CUresult code = HS_CALL(cuCtxSetCurrent, f->before);
@@ -40,11 +54,14 @@ static inline hs_status hs_leave(hs_frame *f, hs_status status)
     return status;
 }
 
-/* Calls one function of the driver in a frame, and returns its status. */
-#define HS_ONE(ctx, name, ...) \
+/* Calls one function of the driver in a frame, and returns its status. HS_RELAXED does so
+ * for calls that captures of other threads forbid. */
+#define HS_ONE(ctx, name, ...) HS_FRAMED(hs_enter, ctx, name, __VA_ARGS__)
+#define HS_RELAXED(ctx, name, ...) HS_FRAMED(hs_enter_relaxed, ctx, name, __VA_ARGS__)
+#define HS_FRAMED(enter, ctx, name, ...) \
     do { \
         hs_frame frame; \
-        hs_status status = hs_enter(&frame, ctx); \
+        hs_status status = enter(&frame, ctx); \
         if (status == 0) { \
             CUresult code = HS_CALL(name, __VA_ARGS__); \
             if (code != 0) status = HS_STATUS(name, code); \

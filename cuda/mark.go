@@ -147,27 +147,25 @@ func (p *point) Wait(limit int64) bool {
 		return true
 	}
 	d := m.dev
+	left := limit
+	var refused refusals
 	for {
-		if d.unusable() {
+		l := d.live.Load()
+		if l == nil || d.unusable() {
 			m.release()
-			return d.awaitTasks(limit) && p.finish()
+			return d.awaitTasks(left) && p.finish()
 		}
 		var s C.hs_status
-		if limit == 0 {
-			s = C.hs_event_query(d.ctx(), m.event)
+		if left == 0 {
+			s = C.hs_event_query(l.ctx, m.event)
 		} else {
-			s = C.hs_await(d.ctx(), m.event, C.int64_t(limit), C.int64_t(p.spin))
+			s = C.hs_await(l.ctx, m.event, C.int64_t(left), C.int64_t(p.spin))
 		}
 		switch code := int(C.hs_code(s)); {
 		case code == 0:
 			m.release()
 			return p.finish()
-		case code != codeNotReady:
-			// The query itself failed, not the work.
-			if _ = d.check(s, "synchronize"); d.lost.Load() == nil {
-				m.release()
-				return p.fallBack(s)
-			}
+		case code != codeNotReady && refused.again(d, p.stream, s, &left):
 		case limit >= 0:
 			m.release()
 			if p.state.CompareAndSwap(waiting, watched) {
@@ -178,12 +176,45 @@ func (p *point) Wait(limit int64) bool {
 	}
 }
 
-// fallBack ends a wait whose query failed: the error becomes the stream's.
-func (p *point) fallBack(s C.hs_status) bool {
-	if p.stream != nil {
-		p.stream.fail(failed(s, "synchronize"))
+// refusals are the queries of one wait that failed. A query that fails does not say
+// that the work is done: memory that the work uses must not be reused.
+type refusals struct {
+	clock func() int64 // since the first
+}
+
+// refusedMost is for how many nanoseconds every query of a wait may fail. A device whose
+// work cannot be seen to end counts as lost then.
+const refusedMost = 2_000_000_000
+
+// again decides after a query that failed whether the wait, with *left nanoseconds left,
+// queries once more. The error becomes the stream's.
+func (r *refusals) again(d *Device, on *Stream, s C.hs_status, left *int64) bool {
+	const doing = "synchronize"
+	if _ = d.check(s, doing); d.lost.Load() != nil {
+		return true // the wait ends for that reason
 	}
-	return p.finish()
+	if on != nil {
+		on.fail(failed(s, doing))
+	}
+	if *left == 0 {
+		return false
+	}
+	if r.clock == nil {
+		r.clock = stopwatch()
+	}
+	before := r.clock()
+	if before >= refusedMost {
+		_ = d.lose(failed(s, doing))
+		return true
+	}
+	if C.hs_pause() != 0 && *left > 0 {
+		*left = 0
+		return false
+	}
+	if *left > 0 {
+		*left = max(0, *left-max(1, r.clock()-before))
+	}
+	return true
 }
 
 // finish makes the point reached, and the place of its stream. It returns true.
@@ -235,8 +266,10 @@ type idlePoint struct {
 func (r *idlePoint) Wait(limit int64) bool {
 	s := r.stream
 	d := s.dev
+	var refused refusals
 	for {
-		if d.unusable() {
+		l := d.live.Load()
+		if l == nil || d.unusable() {
 			return d.awaitTasks(limit)
 		}
 		if s.reached.Load() > r.place {
@@ -248,7 +281,7 @@ func (r *idlePoint) Wait(limit int64) bool {
 		if !s.enter() {
 			continue // closed meanwhile: endWithoutHandle has its point now
 		}
-		status := C.hs_await_stream(d.ctx(), s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
+		status := C.hs_await_stream(l.ctx, s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
 		s.leave()
 		if C.hs_code(status) == codeNotReady {
 			if limit >= 0 {
@@ -256,9 +289,11 @@ func (r *idlePoint) Wait(limit int64) bool {
 			}
 			continue
 		}
-		if d.check(status, "synchronize") != nil && d.lost.Load() == nil {
-			s.fail(failed(status, "synchronize"))
-			return true
+		if status != 0 {
+			if !refused.again(d, s, status, &limit) {
+				return false
+			}
+			continue
 		}
 		s.setReached(r.place)
 		return true

@@ -33,7 +33,7 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 	s := allocate()
 	if C.hs_code(s) == codeOutOfMemory && l.pool != 0 {
 		// Frees may be pending on the internal stream, and the pool may be fragmented.
-		if err := d.syncInternal(doing); err != nil {
+		if _, err := d.syncInternal(doing); err != nil {
 			return 0, err
 		}
 		C.hs_pool_trim(l.ctx, l.pool)
@@ -50,9 +50,19 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		return 0, err
 	}
 	if l.pool != 0 {
-		if err := d.syncInternal(doing); err != nil {
+		done, err := d.syncInternal(doing)
+		if !done {
 			C.hs_free_pool(l.ctx, addr, l.internal)
+		}
+		if err != nil {
 			return 0, err
+		}
+		if !done {
+			// Its hardware queue is blocked, by a stream that is held for instance.
+			if err := d.check(C.hs_alloc(l.ctx, C.uint64_t(size), &addr), doing); err != nil {
+				return 0, err
+			}
+			d.plain.Store(uint64(addr), true)
 		}
 	}
 	d.freed.remove(uint64(addr), size)
@@ -60,16 +70,25 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 	return uint64(addr), nil
 }
 
+// internalMost is for how many nanoseconds a call waits for the internal stream. Its work
+// takes microseconds, unless a stream that shares its hardware queue cannot go on.
+const internalMost = 20_000_000
+
 // syncInternal waits for the internal stream: afterwards any stream may use the
-// memory that was allocated on it.
-func (d *Device) syncInternal(doing string) error {
+// memory that was allocated on it. It reports false if the stream does not go on:
+// what blocks it may wait for the caller.
+func (d *Device) syncInternal(doing string) (bool, error) {
 	l := d.state()
-	for {
-		s := C.hs_stream_query(l.ctx, l.internal)
-		if done, err := d.answer(s, doing); done || err != nil {
-			return err
+	for clock := stopwatch(); ; C.hs_pause() {
+		done, err := d.answer(C.hs_stream_query(l.ctx, l.internal), doing)
+		if done || err != nil {
+			l.blocked.Store(false)
+			return done, err
 		}
-		C.hs_pause()
+		if l.blocked.Load() || clock() >= internalMost {
+			l.blocked.Store(true)
+			return false, nil
+		}
 	}
 }
 
@@ -81,7 +100,7 @@ func (d *Device) Free(addr uint64) {
 	if size, ok := d.sizes.LoadAndDelete(addr); ok {
 		d.freed.add(addr, size.(uint64))
 	}
-	if d.state().pool == 0 {
+	if d.isPlain(addr) {
 		d.unfreed.add(addr)
 		d.retryFrees()
 		return
@@ -92,16 +111,26 @@ func (d *Device) Free(addr uint64) {
 	}
 }
 
+// isPlain reports whether a block is of no pool.
+func (d *Device) isPlain(addr uint64) bool {
+	_, plain := d.plain.Load(addr)
+	return plain || d.state().pool == 0
+}
+
 func (d *Device) free(addr uint64) error {
 	l := d.state()
-	if l.pool == 0 {
-		return d.check(C.hs_free(l.ctx, C.CUdeviceptr(addr)), "free")
+	if d.isPlain(addr) {
+		err := d.check(C.hs_free(l.ctx, C.CUdeviceptr(addr)), "free")
+		if err == nil {
+			d.plain.Delete(addr)
+		}
+		return err
 	}
 	return d.check(C.hs_free_pool(l.ctx, C.CUdeviceptr(addr), l.internal), "free")
 }
 
-// unfreed is memory whose free has failed or is deferred: without pools the call waits
-// for all work of the device, and that work may wait for the caller.
+// unfreed is memory whose free has failed or is deferred: for memory of no pool the call
+// waits for all work of the device, and that work may wait for the caller.
 type unfreed struct {
 	mu   sync.Mutex
 	list []uint64
@@ -121,15 +150,16 @@ func (u *unfreed) empty() bool {
 
 // retryFrees frees the memory of unfreed again.
 func (d *Device) retryFrees() {
-	if d.unfreed.empty() || d.state().pool == 0 && d.Pending() > 0 {
+	if d.unfreed.empty() {
 		return
 	}
+	idle := d.Pending() == 0
 	d.unfreed.mu.Lock()
 	list := d.unfreed.list
 	d.unfreed.list = nil
 	d.unfreed.mu.Unlock()
 	for _, addr := range list {
-		if d.opened() && d.free(addr) != nil {
+		if d.opened() && (!idle && d.isPlain(addr) || d.free(addr) != nil) {
 			d.unfreed.add(addr)
 		}
 	}
@@ -147,7 +177,7 @@ func (d *Device) Info() (free, total uint64, err error) {
 		return 0, 0, err
 	}
 	if l.pool != 0 {
-		if err := d.syncInternal(doing); err != nil {
+		if _, err := d.syncInternal(doing); err != nil {
 			return 0, 0, err
 		}
 		s := C.hs_pool_kept(l.ctx, l.pool, &kept)

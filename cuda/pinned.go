@@ -20,9 +20,60 @@ type pinned struct {
 	mu    sync.Mutex
 	slabs []slab // by address
 	spare map[uint64][]uint64
+
+	reserve slab   // memory that was allocated early, and is in no slab yet
+	whole   uint64 // where it began, 0 if there is none
 }
 
 type slab struct{ start, size uint64 }
+
+// reserveSize is how many bytes are pinned when the first device is opened. The driver may
+// wait for the device before it pins memory, and what holds the device may wait for the
+// caller, so small requests are met without it.
+const reserveSize = 4 << 20
+
+// early reserves memory, once. Without it each request goes to the driver.
+func (p *pinned) early(ctx C.CUcontext) {
+	p.mu.Lock()
+	done := p.whole != 0
+	p.mu.Unlock()
+	var addr C.uint64_t
+	if done || C.hs_host_alloc(ctx, reserveSize, &addr) != 0 {
+		return
+	}
+	p.mu.Lock()
+	done = p.whole != 0
+	if !done {
+		p.whole, p.reserve = uint64(addr), slab{uint64(addr), reserveSize}
+	}
+	p.mu.Unlock()
+	if done {
+		C.hs_host_free(ctx, addr) // two devices were opened at once
+	}
+}
+
+// carve takes memory from the reserve; p.mu is held. 0 means that it has too little.
+func (p *pinned) carve(n uint64) uint64 {
+	if p.reserve.size < n {
+		return 0
+	}
+	addr := p.reserve.start
+	p.reserve = slab{addr + n, p.reserve.size - n}
+	p.insert(slab{addr, n})
+	return addr
+}
+
+// reserved reports whether a slab is part of the reserve, which is freed as a whole.
+func (p *pinned) reserved(addr uint64) bool {
+	return p.whole != 0 && addr-p.whole < reserveSize
+}
+
+func (p *pinned) insert(s slab) {
+	i := p.index(s.start)
+	p.slabs = append(p.slabs, slab{})
+	copy(p.slabs[i+1:], p.slabs[i:])
+	p.slabs[i] = s
+}
 
 // leastSlab is the smallest size that is allocated from the driver, in bytes.
 const leastSlab = 4 << 10
@@ -69,6 +120,12 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	p.mu.Lock()
+	early := p.carve(n)
+	p.mu.Unlock()
+	if early != 0 {
+		return early, nil
+	}
 	var addr C.uint64_t
 	s := C.hs_host_alloc(dev.ctx(), C.uint64_t(n), &addr)
 	if C.hs_code(s) == codeOutOfMemory {
@@ -84,10 +141,7 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 		return 0, err
 	}
 	p.mu.Lock()
-	i := p.index(uint64(addr))
-	p.slabs = append(p.slabs, slab{})
-	copy(p.slabs[i+1:], p.slabs[i:])
-	p.slabs[i] = slab{uint64(addr), n}
+	p.insert(slab{uint64(addr), n})
 	p.mu.Unlock()
 	return uint64(addr), nil
 }
@@ -134,10 +188,17 @@ func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owns(addr) }
 func (p *pinned) drain(d *Driver) {
 	p.mu.Lock()
 	var removed []uint64
-	for _, list := range p.spare {
-		removed = append(removed, list...)
+	kept := map[uint64][]uint64{}
+	for n, list := range p.spare {
+		for _, addr := range list {
+			if p.reserved(addr) {
+				kept[n] = append(kept[n], addr)
+			} else {
+				removed = append(removed, addr)
+			}
+		}
 	}
-	p.spare = nil
+	p.spare = kept
 	for _, addr := range removed {
 		i := p.index(addr) - 1
 		p.slabs = append(p.slabs[:i], p.slabs[i+1:]...)
@@ -152,6 +213,17 @@ func (p *pinned) drain(d *Driver) {
 	}
 	for _, addr := range removed {
 		_ = dev.check(C.hs_host_free(dev.ctx(), C.uint64_t(addr)), "free pinned memory")
+	}
+}
+
+// end frees everything at the end, when no stream uses it any more.
+func (p *pinned) end(d *Driver) {
+	p.drain(d)
+	if p.whole == 0 {
+		return
+	}
+	if dev, err := d.anyDevice("free pinned memory"); err == nil {
+		_ = dev.check(C.hs_host_free(dev.ctx(), C.uint64_t(p.whole)), "free pinned memory")
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"halstream/hal/park"
 )
 
-// poller is the thread that runs held operations when their streams reach them. It
-// polls words in pinned memory, in C, at first without a pause and then less and
-// less often, and sleeps while no stream has a held operation.
+// poller is the thread that runs held operations when their streams reach them. It never
+// calls the driver. It polls words in pinned memory, in C, at first without a pause and
+// then less and less often, and sleeps while no stream has a held operation.
 type poller struct {
 	mu      sync.Mutex
 	active  map[*Stream]struct{} // streams with held operations
@@ -27,6 +27,8 @@ type poller struct {
 	asleep  atomic.Bool
 	parker  *park.Parker
 	ended   chan struct{}
+	asking  atomic.Bool    // a thread queries whether a device was lost
+	asks    sync.WaitGroup // those threads
 
 	watch *C.hs_watch // the words that are polled, in C's memory
 	room  int
@@ -181,7 +183,7 @@ func (p *poller) work() {
 		case p.over():
 			return
 		case len(list) > 0:
-			ask(list)
+			p.ask(list)
 		default:
 			p.asleep.Store(true)
 			if atomic.LoadUint32((*uint32)(p.wakeups)) == wakeupsSeen {
@@ -214,15 +216,26 @@ func (p *poller) arrived(list []*held) {
 	}
 }
 
-// ask queries whether a device was lost: its streams reach no operation any more.
-func ask(list []*held) {
+// ask queries whether a device was lost: its streams reach no operation any more. It
+// does so on another thread. A call of the driver may wait for a lock whose holder, a
+// free of another library for instance, waits until the device is idle, and the device
+// becomes idle only if this thread goes on to complete what holds the streams.
+func (p *poller) ask(list []*held) {
+	if p.asking.Swap(true) {
+		return // the query before has not returned
+	}
 	asked := map[*Device]bool{}
 	for _, h := range list {
-		if d := h.s.dev; !asked[d] {
-			asked[d] = true
+		asked[h.s.dev] = true
+	}
+	p.asks.Add(1)
+	go func() {
+		defer p.asks.Done()
+		defer p.asking.Store(false)
+		for d := range asked {
 			_ = d.probe()
 		}
-	}
+	}()
 }
 
 // dropHeld drops all held operations of a device that was lost, or is being closed,

@@ -187,7 +187,7 @@ func (s *Stream) Point() driver.Point {
 	p, err := s.point(doing)
 	if err != nil {
 		s.fail(err.(*driver.Error))
-		return reachedPoint{}
+		return &idlePoint{s, s.enqueued.Load()} // a refused record does not say that the work is done
 	}
 	return p
 }

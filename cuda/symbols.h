@@ -71,6 +71,7 @@ enum {
     HS_OP_WAIT_64 = 4,
     HS_OP_WRITE_64 = 5,
     HS_WAIT_GEQ = 0,
+    HS_CAPTURE_RELAXED = 2,
 };
 
 /* X(symbol, base name and version for cuGetProcAddress, whether it is required,
@@ -106,6 +107,7 @@ enum {
     X(cuStreamGetCtx, "cuStreamGetCtx", 9020, 1, (CUstream stream, CUcontext *ctx)) \
     X(cuStreamBatchMemOp_v2, "cuStreamBatchMemOp", 11070, 0, \
       (CUstream stream, unsigned count, CUstreamBatchMemOpParams *ops, unsigned flags)) \
+    X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010, 0, (int *mode)) \
     X(cuEventCreate, "cuEventCreate", 2000, 1, (CUevent *event, unsigned flags)) \
     X(cuEventRecord, "cuEventRecord", 2000, 1, (CUevent event, CUstream stream)) \
     X(cuEventQuery, "cuEventQuery", 2000, 1, (CUevent event)) \
@@ -145,6 +147,7 @@ enum {
     X(cuModuleUnload, "cuModuleUnload", 2000, 1, (CUmodule module)) \
     X(cuModuleGetFunction, "cuModuleGetFunction", 2000, 1, (CUfunction *function, CUmodule module, const char *name)) \
     X(cuFuncGetAttribute, "cuFuncGetAttribute", 2020, 1, (int *value, int attribute, CUfunction function)) \
+    X(cuFuncLoad, "cuFuncLoad", 12040, 0, (CUfunction function)) \
     X(cuLaunchKernel, "cuLaunchKernel", 4000, 1, \
       (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
        unsigned shared, CUstream stream, void **params, void **extra)) \

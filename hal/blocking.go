@@ -121,3 +121,17 @@ func (rt *Runtime) MarkManaged(addr uint64) {
 		b.managed = true
 	}
 }
+
+// DrainPoint returns the point at which all work enqueued on s so far is done, for a call
+// that documents no wait: listeners are not notified when it is reached, so that nothing
+// counts as ordered by it.
+//
+// # Errors: as for Point.
+//
+// Contract: V9, F6.
+func (s *Stream) DrainPoint(t *Thread) (driver.Point, error) {
+	if err := s.checkOpen(t, "synchronize"); err != nil {
+		return nil, err
+	}
+	return s.d.Point(), nil
+}

@@ -25,7 +25,8 @@ type Inspector struct {
 	Read func(id uint32, ranges []Range)
 	// Paged is called after each function of which Read and Observed learn by the pages;
 	// touched says whether it touched or declared any memory that the runtime knows.
-	Paged func(id uint32, touched bool)
+	// beside says that another function ran at the same time.
+	Paged func(id uint32, touched, beside bool)
 	// Compared is called after each function for which Observed would have been called
 	// if it had changed something; all says that no device memory was left out.
 	Compared func(id uint32, all bool)

@@ -40,6 +40,7 @@ void wake_all(struct context *context) {
         pthread_cond_broadcast(&s->done);
     }
     pthread_cond_broadcast(&context->job_added);
+    queues_wake(context);
 }
 
 /* Only the first code has an effect. Pending work is dropped; streams of other contexts
@@ -68,12 +69,15 @@ static struct context *context_new(int device) {
     context->id = ++state.next_id;
     atomic_store(&context->error, state.devices[device].error);
     pthread_cond_init(&context->job_added, NULL);
+    pthread_cond_init(&context->unlocked, NULL);
+    queues_new(context);
     context->handle = table_put(&state.contexts, context);
     context->legacy = stream_new(context, 0, LEAST_PRIORITY, false);
     /* Two internal streams: for events recorded on the whole context, and for events
      * that the whole context waits for. */
     context->fence = stream_new(context, 1, LEAST_PRIORITY, false);
     context->gate = stream_new(context, 1, LEAST_PRIORITY, false);
+    context->fence->queue = context->gate->queue = NULL;
     return context;
 }
 
@@ -81,6 +85,8 @@ void context_unref(struct context *context) {
     if (--context->refs > 0)
         return;
     pthread_cond_destroy(&context->job_added);
+    pthread_cond_destroy(&context->unlocked);
+    queues_free(context);
     free(context);
 }
 

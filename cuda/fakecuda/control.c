@@ -116,6 +116,10 @@ CUresult begin(int function, uint64_t handle) {
     }
     if (!state.initialized && !works_before_init(function))
         return end(NOT_INITIALIZED);
+    CUresult code = capture_permits(function);
+    if (code != SUCCESS)
+        return end(code);
+    enter_context(function, handle);
     return SUCCESS;
 }
 
@@ -175,6 +179,22 @@ static void read_list(const char *variable, bool is_fault) {
     free(list);
 }
 
+/* The silicon profile: all that a driver may do and that a caller must survive. */
+static void read_profile(struct settings *s) {
+    const char *profile = getenv("FAKECUDA_PROFILE");
+    bool silicon = profile != NULL && strcmp(profile, "silicon") == 0;
+    if (profile != NULL && *profile && !silicon) {
+        fprintf(stderr, "fakecuda: FAKECUDA_PROFILE: there is no profile \"%s\"\n", profile);
+        abort();
+    }
+    s->context_lock = (int)number("FAKECUDA_CONTEXT_LOCK", silicon);
+    s->connections = (int)number("FAKECUDA_CONNECTIONS", silicon ? number("CUDA_DEVICE_MAX_CONNECTIONS", 8) : 0);
+    if (s->connections > MOST_CONNECTIONS)
+        s->connections = MOST_CONNECTIONS;
+    s->priority_queues = (int)number("FAKECUDA_PRIORITY_QUEUES", 1);
+    read_draining(silicon ? "first_launch,cuMemHostAlloc,cuMemFree_v2,cuModuleLoadData,cuModuleLoadDataEx" : "");
+}
+
 /* Called with the lock held, or before there is a second thread. */
 void read_settings(void) {
     struct settings *s = &state.settings;
@@ -189,6 +209,7 @@ void read_settings(void) {
     s->host_threads = (int)number("FAKECUDA_HOST_THREADS", 1);
     if (s->host_threads < 1)
         s->host_threads = 1;
+    read_profile(s);
     drop_faults();
     for (int i = 0; i < FN_COUNT; i++)
         atomic_store(&slow[i], 0);
@@ -199,6 +220,7 @@ void read_settings(void) {
 /* ---- Control from tests ---- */
 
 static void reset(void) {
+    drop_captures();
     drop_contexts();
     pool_drop_all();
     close_devices();
@@ -233,6 +255,8 @@ CONTROL int fakecuda_control(const char *command) {
         done = add_fault(words[1], words[2], words[3]);
     } else if (strcmp(words[0], "slow") == 0 && words[2]) {
         done = make_slow(words[1], words[2]);
+    } else if (strcmp(words[0], "drain") == 0 && words[2]) {
+        done = make_draining(words[1], strcmp(words[2], "0") != 0);
     } else if (strcmp(words[0], "queue") == 0 && words[1]) {
         state.settings.queue = (unsigned)strtoul(words[1], NULL, 10);
         for (int i = 0; i < state.device_count; i++)

@@ -48,6 +48,11 @@ static const struct { int code; const char *name, *text; } codes[] = {
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "driver and library do not match"},
     {810, "CUDA_ERROR_MPS_CLIENT_TERMINATED", "the MPS client was ended"},
     {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not permitted while a stream is capturing"},
+    {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "an earlier error has made the capture invalid"},
+    {903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "the capture did not begin on this stream"},
+    {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "the call depends on a capturing stream by the legacy stream"},
+    {907, "CUDA_ERROR_CAPTURED_EVENT", "the event was last recorded in a capture"},
+    {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "another thread began the capture"},
     {911, "CUDA_ERROR_EXTERNAL_DEVICE", "an external device failed"},
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };

@@ -77,7 +77,7 @@ API cuEventDestroy_v2(CUevent handle) {
 /* Enqueues a record; on an idle stream it is done at once. */
 static CUresult record(struct event *event, struct stream *stream, struct operation *operation) {
     event->recorded = true;
-    if (operation == NULL && stream_idle(stream)) {
+    if (operation == NULL && stream->queue == NULL && stream->capture == NULL && stream_idle(stream)) {
         stamp(event);
         forget_place(event);
         return SUCCESS;
@@ -86,8 +86,9 @@ static CUresult record(struct event *event, struct stream *stream, struct operat
         return OUT_OF_MEMORY;
     operation->event = event;
     event->refs++;
+    struct capture *capture = event->capture = stream->capture;
     CUresult code = submit(stream, operation, false);
-    if (code == SUCCESS) {
+    if (code == SUCCESS && capture == NULL) {
         forget_place(event);
         stream_ref(stream);
         event->on = stream;
@@ -117,6 +118,10 @@ API cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags
     TRY(find_event(handle, &event));
     if (flags != 0)
         return end(INVALID_VALUE);
+    if (event->capture != NULL) {
+        stream->capture = event->capture;
+        return end(capture_take(stream));
+    }
     /* On the legacy stream a wait for a completed event still keeps the order with blocking streams. */
     if (event->on == NULL && (!event->recorded || stream != stream->context->legacy))
         return end(SUCCESS);
@@ -132,6 +137,8 @@ API cuEventQuery(CUevent handle) {
     BEGIN(cuEventQuery, handle);
     struct event *event;
     TRY(find_event(handle, &event));
+    if (event->capture != NULL)
+        return end(CAPTURED_EVENT);
     return end(event->on == NULL ? SUCCESS : NOT_READY);
 }
 
@@ -184,6 +191,8 @@ API cuCtxRecordEvent(CUcontext context_handle, CUevent handle) {
     TRY(find_event(handle, &event));
     if (event->context != context)
         return end(INVALID_HANDLE);
+    if (capture_conflicts(context, false))
+        return end(CAPTURE_UNSUPPORTED);
     struct operation *operation = operation_new(RECORD);
     if (operation == NULL)
         return end(OUT_OF_MEMORY);
@@ -202,6 +211,8 @@ API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
     TRY(find_event(handle, &event));
     if (event->on == NULL)
         return end(SUCCESS);
+    if (capture_conflicts(context, false))
+        return end(CAPTURE_UNSUPPORTED);
     struct operation *wait = operation_new(WAIT);
     if (wait == NULL)
         return end(OUT_OF_MEMORY);

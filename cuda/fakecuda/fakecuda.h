@@ -47,6 +47,7 @@ enum {
     INVALID_PTX = 218,
     UNSUPPORTED_PTX_VERSION = 222,
     INVALID_HANDLE = 400,
+    ILLEGAL_STATE = 401,
     NOT_FOUND = 500,
     NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
@@ -58,6 +59,10 @@ enum {
     COOPERATIVE_LAUNCH_TOO_LARGE = 720,
     NOT_PERMITTED = 800,
     NOT_SUPPORTED = 801,
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_INVALIDATED = 901,
+    CAPTURE_UNMATCHED = 903,
+    CAPTURE_IMPLICIT = 906, CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908,
     UNKNOWN = 999,
 };
 
@@ -76,6 +81,7 @@ enum {
 #define GREATEST_PRIORITY (-5)
 #define MAX_THREADS 1024
 #define PROCESSORS 8
+#define MOST_CONNECTIONS 32
 #define STAGED_MOST (64 << 10)
 #define GRANULE 512
 
@@ -91,6 +97,7 @@ struct table {
 };
 
 struct stream;
+struct thread;
 
 /* A place in a stream: reached when that many of its operations are done. */
 struct point {
@@ -118,6 +125,10 @@ struct context {
     struct job *jobs, *last_job;
     pthread_cond_t job_added;
     int host_threads, idle_host_threads;
+    struct thread *locked_by; /* the thread whose call holds the context's lock */
+    pthread_cond_t unlocked;
+    struct hardware_queue *queues;
+    size_t queue_count, dealt[LEAST_PRIORITY - GREATEST_PRIORITY + 1];
 };
 
 struct stream {
@@ -132,6 +143,8 @@ struct stream {
     pthread_cond_t work, done;
     struct stream *waiters, *next_waiter; /* streams whose threads wait for this one */
     struct stream *next, *previous; /* in the list of the context */
+    struct hardware_queue *queue; /* NULL: one of its own */
+    struct capture *capture;
 };
 
 struct event {
@@ -140,6 +153,7 @@ struct event {
     unsigned flags;
     int refs;
     bool recorded;
+    struct capture *capture; /* in which it was recorded last */
     struct stream *on; /* NULL when what was recorded is done */
     uint64_t seq, nanoseconds;
 };
@@ -211,7 +225,7 @@ struct launch {
 struct operation {
     struct operation *next;
     enum operation_kind kind;
-    uint64_t seq;
+    uint64_t seq, ticket; /* ticket: its place in the hardware queue */
     struct point *after;
     size_t after_count, after_room;
     union {
@@ -228,7 +242,7 @@ struct operation {
 /* ---- State ---- */
 
 struct settings {
-    int devices, version, memops, pools, host_threads;
+    int devices, version, memops, pools, host_threads, context_lock, connections, priority_queues;
     unsigned queue;
     uint64_t memory;
 };
@@ -256,6 +270,8 @@ struct thread {
     uint64_t generation; /* of reset; the fields above are invalid if it differs */
     bool hosting; /* it runs a host function */
     struct stream *own[MAX_DEVICES]; /* its default streams */
+    struct context *locked; /* whose lock the present call holds */
+    int capture_mode;
 };
 
 /* control.c: counts, faults, settings. */
@@ -265,10 +281,26 @@ bool is_sticky(CUresult code);
 int number_of(const char *name);
 uint64_t reset_count(void);
 
-static inline CUresult end(CUresult code) {
-    pthread_mutex_unlock(&state.lock);
-    return code;
-}
+/* contention.c: called with the lock held. end lets go of it. */
+CUresult end(CUresult code);
+void enter_context(int function, uint64_t handle);
+void enter_first_launch(struct context *context);
+int make_draining(const char *name, bool on);
+void read_draining(const char *otherwise);
+void queues_new(struct context *context);
+void queues_free(struct context *context);
+void queues_wake(struct context *context);
+struct hardware_queue *queue_for(struct context *context, int priority);
+void queue_enter(struct stream *stream, struct operation *operation);
+void queue_wait(struct stream *stream, const struct operation *operation);
+void queue_leave(struct stream *stream, const struct operation *operation);
+
+/* capture.c: called with the lock held. */
+CUresult capture_permits(int function);
+bool capture_conflicts(const struct context *context, bool only_blocking);
+CUresult capture_take(struct stream *stream);
+CUresult capture_refuses(struct stream *stream);
+void drop_captures(void);
 
 /* Begins a call: takes the lock, counts the call, and fails it if a test has requested
  * that. handle is an object whose context a sticky fault poisons, or 0. */

@@ -24,6 +24,7 @@ struct function {
     struct context *context;
     const struct kernel *kernel; /* NULL: it can be found but not launched */
     struct function *next;
+    bool loaded; /* onto the device: at the first launch, unless cuFuncLoad did it before */
     char name[256];
     int parameter_count; /* as the image declares them; -1: it does not */
     unsigned char sizes[64];

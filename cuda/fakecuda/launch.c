@@ -80,6 +80,11 @@ static CUresult take_arguments(const struct function *f, const struct request *r
 static CUresult launch(const struct request *r) {
     struct stream *stream;
     CUresult code;
+    struct function *first = table_get(&state.functions, r->function);
+    if (first != NULL && !first->loaded) {
+        first->loaded = true;
+        enter_first_launch(first->context);
+    }
     if ((code = find_stream(r->stream, &stream)) != SUCCESS || (code = make_room(stream)) != SUCCESS)
         return code;
     const struct function *function = table_get(&state.functions, r->function);

@@ -104,6 +104,8 @@ API cuModuleGetFunction(CUfunction *handle, CUmodule module_handle, const char *
     for (struct function *f = module->functions; f != NULL; f = f->next) {
         if (strcmp(f->name, name) != 0)
             continue;
+        const char *loading = getenv("CUDA_MODULE_LOADING");
+        f->loaded = f->loaded || (loading != NULL && strcmp(loading, "EAGER") == 0);
         if (f->handle == 0)
             f->handle = table_put(&state.functions, f);
         *handle = f->handle;
@@ -138,5 +140,9 @@ API cuFuncLoad(CUfunction handle) {
     BEGIN(cuFuncLoad, 0);
     struct context *context;
     TRY(current_context(&context));
-    return end(table_get(&state.functions, handle) == NULL ? INVALID_HANDLE : SUCCESS);
+    struct function *function = table_get(&state.functions, handle);
+    if (function == NULL)
+        return end(INVALID_HANDLE);
+    function->loaded = true;
+    return end(SUCCESS);
 }

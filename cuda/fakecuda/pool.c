@@ -163,7 +163,9 @@ static CUresult allocate_on(struct stream *stream, struct pool *pool, size_t siz
     if (pool->reserved > pool->reserved_high)
         pool->reserved_high = pool->reserved;
     *address = block->address;
-    return SUCCESS;
+    /* It takes its turn in the hardware queue. */
+    struct operation *turn = stream->queue == NULL ? NULL : operation_new(WAIT);
+    return turn == NULL ? SUCCESS : submit(stream, turn, false);
 }
 
 #define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)

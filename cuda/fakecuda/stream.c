@@ -59,7 +59,8 @@ CUresult find_stream(CUstream handle, struct stream **stream) {
         if (handle == STREAM_PER_THREAD)
             return own_stream(context, stream);
         *stream = context->legacy;
-        return SUCCESS;
+        /* Work there would wait for the blocking streams, one of which captures. */
+        return capture_conflicts(context, true) ? CAPTURE_IMPLICIT : SUCCESS;
     }
     *stream = table_get(&state.streams, handle);
     return *stream == NULL ? INVALID_HANDLE : atomic_load(&(*stream)->context->error);
@@ -114,6 +115,7 @@ API cuStreamQuery(CUstream handle) {
     BEGIN(cuStreamQuery, handle);
     struct stream *stream;
     TRY(find_stream(handle, &stream));
+    TRY(capture_refuses(stream));
     bool done = stream->completed >= stream->enqueued;
     if (stream == stream->context->legacy)
         done = stream_idle(stream);
@@ -124,6 +126,7 @@ API cuStreamSynchronize(CUstream handle) {
     BEGIN(cuStreamSynchronize, handle);
     struct stream *stream;
     TRY(find_stream(handle, &stream));
+    TRY(capture_refuses(stream));
     int device = stream->context->device;
     if (stream == stream->context->legacy)
         TRY(wait_streams(stream->context, true));
@@ -180,16 +183,5 @@ API cuStreamGetDevice(CUstream handle, CUdevice *device) {
     if (device == NULL)
         return end(INVALID_VALUE);
     *device = stream->context->device;
-    return end(SUCCESS);
-}
-
-/* Capture is not implemented. */
-API cuStreamIsCapturing(CUstream handle, int *status) {
-    BEGIN(cuStreamIsCapturing, handle);
-    struct stream *stream;
-    TRY(find_stream(handle, &stream));
-    if (status == NULL)
-        return end(INVALID_VALUE);
-    *status = 0;
     return end(SUCCESS);
 }

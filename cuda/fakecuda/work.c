@@ -28,6 +28,7 @@ struct stream *stream_new(struct context *context, unsigned flags, int priority,
     pthread_cond_init(&stream->work, NULL);
     pthread_cond_init(&stream->done, NULL);
     context->refs++;
+    stream->queue = queue_for(context, priority);
     stream->next = context->streams;
     if (stream->next != NULL)
         stream->next->previous = stream;
@@ -173,6 +174,10 @@ CUresult make_room(struct stream *stream) {
 /* Enqueues an operation and takes ownership of it. With wait it returns when the
  * operation is done. */
 CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
+    if (stream->capture != NULL) {
+        operation_free(operation);
+        return capture_take(stream);
+    }
     if (!stream->started) {
         if (start_thread(serve, stream, 512 << 10) != 0) {
             operation_free(operation);
@@ -182,6 +187,7 @@ CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
     }
     keep_legacy_order(stream, operation);
     operation->seq = ++stream->enqueued;
+    queue_enter(stream, operation);
     if (stream->tail != NULL)
         stream->tail->next = operation;
     else
@@ -259,8 +265,11 @@ static void step(struct stream *stream) {
     stream->head = operation->next;
     if (stream->head == NULL)
         stream->tail = NULL;
+    queue_wait(stream, operation);
     for (size_t i = 0; i < operation->after_count; i++)
         wait_for(stream, &operation->after[i]);
+    if (operation->kind == COPY || operation->kind == FILL || operation->kind == KERNEL)
+        queue_leave(stream, operation);
     if (!lost(stream)) {
         stream->touching = operation->kind != HOST_FUNCTION;
         pthread_mutex_unlock(&state.lock);
@@ -274,6 +283,7 @@ static void step(struct stream *stream) {
         else
             pthread_cond_broadcast(&stream->done);
     }
+    queue_leave(stream, operation);
     operation_free(operation);
 }
 

@@ -95,7 +95,7 @@ ways = {
     "cuEventRecord": lambda: event.record(s), "cuStreamWaitEvent": lambda: t.wait_event(event),
     "cuStreamBatchMemOp_v2": lambda: s.call(int), "cuLaunchKernelEx": lambda: s.launch(kernel, 1, 64, x, 1, 64),
     "cuMemAllocFromPoolAsync": lambda: hs.empty(next(fresh) << 20, np.uint8),
-    "cuMemHostAlloc": lambda: hs.pinned_empty(next(fresh) << 10),
+    "cuMemHostAlloc": lambda: hs.pinned_empty((4 << 20) + next(fresh)),
     "cuMemcpyHtoDAsync_v2": lambda: x.copy_from(pinned, s), "cuMemcpyDtoHAsync_v2": lambda: x.copy_to(pinned, s),
     "cuMemsetD32Async": lambda: x.fill(1, s), "cuModuleLoadDataEx": load, "cuMemGetInfo_v2": _memory.memory_info,
     "cuStreamQuery": lambda: (s.nop(), s.query()), "cuEventQuery": lambda: (event.record(s), event.query()),

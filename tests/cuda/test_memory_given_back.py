@@ -102,16 +102,17 @@ def test_no_pinned_memory_left(run_program: Program) -> None:
         import numpy as np
         import halstream as hs
         from look_alike import Driver, error
-        driver, s, x = Driver(), hs.Stream(), hs.zeros(5000, np.uint8)
+        n = 5 << 20  # more than is reserved
+        driver, s, x = Driver(), hs.Stream(), hs.zeros(n, np.uint8)
         s.call(int)
         s.synchronize(timeout=10)
         driver.control("fault cuMemHostAlloc 0 2")
-        exc = error(hs.pinned_empty, 1 << 20, np.uint8)
-        assert type(exc) is hs.OutOfMemoryError and exc.code == 2 and str(1 << 20) in str(exc), repr(exc)
-        exc = error(x.copy_from, np.ones(1 << 17, np.uint8)[:5000], s)
+        exc = error(hs.pinned_empty, n, np.uint8)
+        assert type(exc) is hs.OutOfMemoryError and exc.code == 2 and str(n) in str(exc), repr(exc)
+        exc = error(x.copy_from, np.ones(2 * n, np.uint8)[:n], s)
         assert type(exc) is hs.OutOfMemoryError, repr(exc)
         driver.control("faults off")
-        x.copy_from(np.ones(5000, np.uint8), s)
+        x.copy_from(np.ones(n, np.uint8), s)
         assert (x.numpy(s) == 1).all()
         """
     )
