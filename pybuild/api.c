@@ -304,6 +304,7 @@ static const halstream_api api = {
     .site_new = halstream_given_site,
     .listening = api_listening,
     .block_new_in_order = api_block_new_in_order,
+    .stream_drain = api_stream_drain,
 };
 
 __attribute__((visibility("default"))) const halstream_api *halstream_get_api(uint32_t version)

@@ -139,6 +139,27 @@ func TestC4_listeners_see_every_call(t *testing.T) {
 	done(t, capi.StreamClose(s))
 }
 
+func TestV9_a_drain_waits_and_orders_nothing(t *testing.T) {
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	gate, r := capi.GateNew(s)
+	done(t, r)
+	require.Equal(t, capi.Timeout, capi.StreamDrain(s, int64(time.Millisecond)).Code)
+	o := capi.NewOutcome(true, 0)
+	done(t, capi.Enqueue(s, "fails", nil, o))
+	done(t, capi.GateOpen(gate))
+	var kinds []string
+	stop := current.Load().rt.Listen(func(o hal.Operation) { kinds = append(kinds, o.Kind) })
+	done(t, capi.StreamDrain(s, apiLimit))
+	stop()
+	runs, _ := o.Counts()
+	require.Equal(t, 1, runs)
+	require.Empty(t, kinds)
+	require.Equal(t, capi.FunctionFailed, capi.StreamSynchronize(s, apiLimit).Code, "the error was kept")
+	done(t, capi.StreamClose(s))
+}
+
 // It ends the runtime, so it does so in a process of its own.
 func TestC6_after_the_end_every_call_is_refused(t *testing.T) {
 	if os.Getenv("HALSTREAM_TEST_END") != "1" {

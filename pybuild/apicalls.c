@@ -99,6 +99,11 @@ int api_stream_close(halstream_id stream) { return api_close(stream, 0); }
 int api_event_close(halstream_id event) { return api_close(event, 1); }
 int api_block_free(halstream_id block) { return api_close(block, 2); }
 
+int api_stream_drain(halstream_id stream, int64_t timeout_ns)
+{
+    ENTER_GO(halstreamStreamDrain(who, stream, timeout_ns));
+}
+
 int api_stream_device(halstream_id stream, int32_t *device)
 {
     NEED(device);

@@ -172,6 +172,23 @@ func halstreamStreamSynchronize(who, id, limit C.int64_t) C.int {
 	return result(err)
 }
 
+//export halstreamStreamDrain
+func halstreamStreamDrain(who, id, limit C.int64_t) C.int {
+	c := begin(who)
+	s, err := c.stream(id, "synchronize")
+	if err != nil {
+		return result(err)
+	}
+	p, err := s.DrainPoint(c.t)
+	if err == nil {
+		err = timedOut(c.await(p, int64(limit)), s.Describe)
+	}
+	if err == nil {
+		err = s.Device().Lost()
+	}
+	return result(err)
+}
+
 //export halstreamStreamWaitEvent
 func halstreamStreamWaitEvent(who, id, eventID C.int64_t) C.int {
 	c := begin(who)

@@ -1,10 +1,13 @@
-"""Compares all operators of torch's own database of samples (OpInfo) on 'cuda' with the CPU.
+"""Compares what torch's own databases of samples give on 'cuda' with the CPU.
 
-Usage: python tools/torch_opinfo.py [--samples N] [--other-samples N] [--shard I/N] [--seconds S] [--docs] [NAME ...]
+Usage: python tools/torch_opinfo.py [--database NAME] [--samples N] [--other-samples N] [--shard I/N] [--seconds S]
+                                    [--docs] [NAME ...]
 
-For each operator the first N samples in float32, forward and backward, and fewer in its other types. Two
-processes share the operators; one that ends or hangs is named and started again behind it. The results are
-in build/torch-opinfo.json; --docs writes what differs, with the reasons, into docs/torch.md.
+The databases are `operators` (OpInfo: for each operator the first N samples in float32, forward and backward, and
+fewer in its other types), `functions` (the same of autograd.Function and of custom operators), `modules` (all
+samples, forward and backward) and `optimizers` (all variants, several steps each). Two processes share the entries;
+one that ends or hangs is named and started again behind it. The results are in build/torch-DATABASE.json; --docs
+writes the counts and what differs into docs/torch.md.
 """
 
 from __future__ import annotations
@@ -22,30 +25,25 @@ from typing import Any
 
 import torch_env
 
-RESULTS = torch_env.BUILD / "torch-opinfo.json"
+WORKER = torch_env.ROOT / "tools" / "torch_opinfo_worker.py"
 DOCS = torch_env.ROOT / "docs" / "torch.md"
-BEGIN, END = "<!-- opinfo: begin -->\n", "<!-- opinfo: end -->\n"
-LIMIT = 300.0  #: seconds for one operator
-REACH = {"forward": 0.97, "backward": 0.95}
-#: What an outcome is called in the table; the first two are as they should be.
-OUTCOMES = ("equal", "ran", "refused", "differs", "raised", "ended")
+DATABASES = ("operators", "functions", "modules", "optimizers")
+LIMIT = 300.0  #: seconds for one entry
+REACH = {"forward": 0.97, "backward": 0.95, "steps": 0.97}
+#: What an outcome is called in the table.
+OUTCOMES = ("equal", "ran", "raised on both", "refused", "differs", "raised", "ended")
+RIGHT = OUTCOMES[:3]
 
 
 class Worker:
-    """A process of torch_opinfo_worker.py that is given one operator at a time."""
+    """A process of torch_opinfo_worker.py that is given one entry at a time."""
 
     def __init__(self, python: Path, options: list[str]) -> None:
-        self._command = [
-            str(python),
-            "-W",
-            "ignore",
-            str(torch_env.ROOT / "tools" / "torch_opinfo_worker.py"),
-            *options,
-        ]
+        self._command = [str(python), "-W", "ignore", str(WORKER), *options]
         self._child: subprocess.Popen[str] | None = None
 
     def run(self, name: str) -> list[dict[str, Any]]:
-        """Return the outcomes of an operator."""
+        """Return the outcomes of an entry."""
         if self._child is None:
             self._child = subprocess.Popen(
                 self._command, env=torch_env.settings(), cwd=torch_env.BUILD, text=True,
@@ -74,23 +72,17 @@ class Worker:
             self._child.wait(60)
 
 
-_NAMES = """
-from torch.testing._internal.common_methods_invocations import op_db
-print(*dict.fromkeys(op.full_name for op in op_db))
-"""
-
-
-def names(python: Path) -> list[str]:
-    """Return the operators of the database."""
-    command = [python, "-W", "ignore", "-c", _NAMES]
+def names(python: Path, database: str) -> list[str]:
+    """Return the entries of a database."""
+    command = [python, "-W", "ignore", WORKER, database, "--names"]
     done = subprocess.run(command, env=torch_env.settings(), cwd=torch_env.BUILD, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr)
-    return done.stdout.split()
+    return done.stdout.splitlines()[-1].split()
 
 
 def measure(python: Path, wanted: list[str], options: list[str], seconds: float) -> dict[str, list[dict[str, Any]]]:
-    """Run all operators in two processes; return their outcomes by name."""
+    """Run all entries in two processes; return their outcomes by name."""
     todo: queue.SimpleQueue[str] = queue.SimpleQueue()
     for name in wanted:
         todo.put(name)
@@ -105,7 +97,7 @@ def measure(python: Path, wanted: list[str], options: list[str], seconds: float)
             except queue.Empty:
                 break
             results[name] = worker.run(name)
-            bad = [one for one in results[name] if one["outcome"] not in ("equal", "ran")]
+            bad = [one for one in results[name] if one["outcome"] not in RIGHT]
             for one in bad[:3]:
                 print(f"{name} {one['dtype']} {one['pass']}: {one['outcome']}: {one['text'][:160]}", flush=True)
         worker.close()
@@ -116,7 +108,7 @@ def measure(python: Path, wanted: list[str], options: list[str], seconds: float)
     for thread in threads:
         thread.join()
     missing = f", {len(wanted) - len(results)} not tried" if len(results) < len(wanted) else ""
-    print(f"torch-opinfo: {len(results)} operators in {time.monotonic() - began:.0f} s{missing}")
+    print(f"torch-opinfo: {len(results)} {options[0]} in {time.monotonic() - began:.0f} s{missing}")
     return results
 
 
@@ -130,7 +122,7 @@ def table(results: dict[str, list[dict[str, Any]]]) -> tuple[str, bool]:
     enough = True
     for (which, types), count in sorted(counts.items(), reverse=True):
         total = sum(count.values())
-        right = (count["equal"] + count["ran"]) / total
+        right = sum(count[name] for name in RIGHT) / total
         if types == "float32":
             enough = enough and right >= REACH[which]
         lines.append(f"| {which} | {types} | {total} | " + " | ".join(str(count[name]) for name in OUTCOMES) + " |")
@@ -138,25 +130,34 @@ def table(results: dict[str, list[dict[str, Any]]]) -> tuple[str, bool]:
 
 
 def reasons(results: dict[str, list[dict[str, Any]]]) -> str:
-    """Return the list of what differs: operators with the same reason in one row."""
+    """Return the list of what differs: entries with the same reason in one row."""
     rows: dict[str, set[str]] = collections.defaultdict(set)
     for name, outcomes in results.items():
         for one in outcomes:
-            if one["outcome"] not in ("equal", "ran"):
+            if one["outcome"] not in RIGHT:
                 kind = "" if one["dtype"] == "float32" else f" ({one['dtype']})"
                 text = re.sub(r"\s+", " ", one["text"]).replace("|", "\\|")
                 rows[f"{one['outcome']}: {text[:110]}"].add(name + kind)
-    lines = ["| operators | what |", "|---|---|"]
-    for text, operators in sorted(rows.items(), key=lambda row: sorted(row[1])):
-        shown = sorted(operators)
+    lines = ["| entries | what |", "|---|---|"]
+    for text, entries in sorted(rows.items(), key=lambda row: sorted(row[1])):
+        shown = sorted(entries)
         lines.append(f"| {', '.join(shown[:6])}{f' and {len(shown) - 6} more' if len(shown) > 6 else ''} | {text} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" if rows else ""
+
+
+def write(database: str, text: str) -> None:
+    """Put the text between a database's marks in docs/torch.md."""
+    begin, end = (f"<!-- {database}: {which} -->\n" for which in ("begin", "end"))
+    head, _, rest = DOCS.read_text().partition(begin)
+    _, _, tail = rest.partition(end)
+    DOCS.write_text(head + begin + "\n" + text + "\n" + end + tail)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--torch", default=torch_env.PINNED, choices=torch_env.SUPPORTED)
+    parser.add_argument("--database", default=DATABASES[0], choices=DATABASES)
     parser.add_argument("--samples", type=int, default=4)
     parser.add_argument("--other-samples", type=int, default=1)
     parser.add_argument("--shard", default="1/1")
@@ -166,17 +167,16 @@ def main() -> int:
     given = parser.parse_args()
     python = given.python or torch_env.environment(given.torch)
     torch_env.built(python)
-    wanted = given.names or names(python)
+    wanted = given.names or names(python, given.database)
     index, of = map(int, given.shard.split("/"))
-    options = [str(given.samples), str(given.other_samples)]
+    options = [given.database, str(given.samples), str(given.other_samples)]
     results = measure(python, wanted[index - 1 :: of], options, given.seconds)
-    RESULTS.write_text(json.dumps(results, indent=1))
+    (torch_env.BUILD / f"torch-{given.database}.json").write_text(json.dumps(results, indent=1))
     counts, enough = table(results)
     print(counts)
     if given.docs:
-        head, _, rest = DOCS.read_text().partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        DOCS.write_text(head + BEGIN + "\n" + counts + "\n" + reasons(results) + "\n" + END + tail)
+        differing = reasons(results)
+        write(given.database, counts + (f"\n{differing}" if differing else ""))
     return 0 if enough else 1
 
 

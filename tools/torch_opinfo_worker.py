@@ -1,4 +1,7 @@
-"""One process of tools/torch_opinfo.py: reads names of operators, prints the outcomes of each as a line of JSON."""
+"""One process of tools/torch_opinfo.py: reads names of a database's entries, prints the outcomes of each as JSON.
+
+Usage: torch_opinfo_worker.py DATABASE SAMPLES OTHER_SAMPLES   (or DATABASE --names)
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,16 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import halstream.torch.cuda_on_host  # noqa: F401
+import torch_modules_worker
+import torch_optimizers_worker
+from torch.testing._internal.autograd_function_db import autograd_function_db
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.utils._pytree import tree_flatten
+from torch.testing._internal.custom_op_db import custom_op_db
+from torch_compare import copied, different, raised, tensors, to_cuda, total
 
 import torch
 
@@ -24,67 +31,15 @@ UNDEFINED = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empt
 ON_HOST = ("tensor_split",)
 
 
-def to_cuda(value: Any) -> Any:
-    """Return a tensor's copy on the device with its strides; other values as they are."""
-    if isinstance(value, torch.device):
-        return torch.device("cuda") if value.type == "cpu" else value
-    if isinstance(value, str) and value == "cpu":
-        return "cuda"
-    if isinstance(value, torch.Generator):
-        return torch.Generator("cuda").manual_seed(value.initial_seed() & 0x7FFFFFFF)
-    if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
-        return value
-    source = value.detach()
-    if (
-        source.layout is not torch.strided
-        or source.is_contiguous()
-        or 0 in source.stride()
-        or source.is_conj()
-        or source.is_neg()
-    ):
-        moved = source.to("cuda")
-    else:
-        moved = torch.empty_strided(source.shape, source.stride(), dtype=source.dtype, device="cuda").copy_(source)
-    return moved.requires_grad_(value.requires_grad)
-
-
 def call(op: Any, sample: Any) -> Any:
     value = op(sample.input, *sample.args, **sample.kwargs)
     return sample.output_process_fn_grad(value) if sample.output_process_fn_grad else value
 
 
-def tensors(value: Any) -> list[Any]:
-    return [one for one in tree_flatten(value)[0] if isinstance(one, torch.Tensor)]
-
-
-def different(found: Any, expected: Any) -> str:
-    """Return how the results differ, '' if they do not."""
-    there, here = tree_flatten(found)[0], tree_flatten(expected)[0]
-    if len(there) != len(here):
-        return f"{len(there)} results, not {len(here)}"
-    for a, b in zip(there, here, strict=True):
-        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-            if a.shape != b.shape or a.dtype != b.dtype:
-                return f"{tuple(a.shape)} of {a.dtype}, not {tuple(b.shape)} of {b.dtype}"
-            loose = {"rtol": 2e-2, "atol": 2e-2} if b.dtype in (torch.float16, torch.bfloat16) else {}
-            try:
-                torch.testing.assert_close(
-                    a.detach().cpu().resolve_conj(), b.detach().resolve_conj(), equal_nan=True, **loose
-                )
-            except AssertionError as error:
-                return str(error).splitlines()[0] + " " + " ".join(str(error).splitlines()[2:4])
-        elif not isinstance(a, torch.Tensor) and a != b and not (a != a and b != b) and not isinstance(b, torch.device):
-            return f"{a!r:.60}, not {b!r:.60}"
-    return ""
-
-
 def gradients(value: Any, sample: Any) -> Any:
     inputs = [one for one in tensors((sample.input, sample.args, sample.kwargs)) if one.requires_grad]
-    outputs = [one for one in tensors(value) if one.requires_grad and (one.is_floating_point() or one.is_complex())]
-    if not inputs or not outputs:
-        return None
-    total = sum((one.abs() if one.is_complex() else one).sum().to(torch.float64) for one in outputs)
-    return torch.autograd.grad(total, inputs, allow_unused=True)
+    result = total(value)
+    return torch.autograd.grad(result, inputs, allow_unused=True) if inputs and result is not None else None
 
 
 def random(op: Any, sample: Any, expected: Any) -> bool:
@@ -106,9 +61,7 @@ def random(op: Any, sample: Any, expected: Any) -> bool:
 def one_sample(op: Any, sample: Any, backward: bool) -> Iterator[tuple[str, str, str]]:
     here = (lambda value: to_cuda(value) if value is sample.input else value) if op.name in ON_HOST else to_cuda
     moved = sample.transform(here)
-    kept = sample.transform(
-        lambda x: x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x
-    )
+    kept = sample.transform(copied)
     try:
         torch.manual_seed(5)
         expected = call(op, sample)
@@ -120,12 +73,8 @@ def one_sample(op: Any, sample: Any, backward: bool) -> Iterator[tuple[str, str,
         torch.manual_seed(5)
         found = call(op, moved)
         torch.cuda.synchronize()
-    except NotImplementedError as error:
-        outcome = "equal" if wanted is not None else "refused" if "halstream" in str(error) else "raised"
-        yield "forward", outcome, str(error)
-        return
     except Exception as error:
-        yield "forward", "equal" if wanted is not None else "raised", f"{type(error).__name__}: {error}"
+        yield "forward", raised(error, wanted), f"{type(error).__name__}: {error}"
         return
     if wanted is not None:
         yield "forward", "differs", f"the CPU raised {type(wanted).__name__}: {wanted}"
@@ -151,40 +100,49 @@ def one_sample(op: Any, sample: Any, backward: bool) -> Iterator[tuple[str, str,
         difference = different(gradients(found, moved), right)
         torch.cuda.synchronize()
     except Exception as error:
-        outcome = "refused" if isinstance(error, NotImplementedError) and "halstream" in str(error) else "raised"
-        yield "backward", outcome, f"{type(error).__name__}: {error}"
+        yield "backward", raised(error), f"{type(error).__name__}: {error}"
         return
     yield "backward", "differs" if difference else "equal", difference
 
 
-def outcomes(name: str, count: int, other: int) -> Iterator[dict[str, str]]:
-    for op in (one for one in op_db if one.full_name == name):
-        for dtype in (torch.float32, *OTHER):
-            if dtype not in op.supported_dtypes("cpu"):
-                continue
-            backward = bool(op.supports_autograd and dtype in op.supported_backward_dtypes("cpu"))
-            kind = str(dtype).removeprefix("torch.")
-            try:
-                torch.manual_seed(3)
-                samples = list(
-                    itertools.islice(
-                        op.sample_inputs("cpu", dtype, requires_grad=backward), count if kind == "float32" else other
-                    )
-                )
-            except Exception:
-                continue  # the database has no samples of it on this machine
-            for sample in samples:
-                for which, outcome, text in one_sample(op, sample, backward):
-                    yield {"pass": which, "dtype": kind, "outcome": outcome, "text": text[:400]}
+def operator_outcomes(op: Any, count: int, other: int) -> Iterator[dict[str, str]]:
+    for dtype in (torch.float32, *OTHER):
+        if dtype not in op.supported_dtypes("cpu"):
+            continue
+        backward = bool(op.supports_autograd and dtype in op.supported_backward_dtypes("cpu"))
+        kind = str(dtype).removeprefix("torch.")
+        try:
+            torch.manual_seed(3)
+            found = op.sample_inputs("cpu", dtype, requires_grad=backward)
+            samples = list(itertools.islice(found, count if kind == "float32" else other))
+        except Exception:
+            continue  # the database has no samples of it on this machine
+        for sample in samples:
+            for which, outcome, text in one_sample(op, sample, backward):
+                yield {"pass": which, "dtype": kind, "outcome": outcome, "text": text[:400]}
+
+
+def database(name: str) -> tuple[list[tuple[str, Any]], Callable[..., Iterator[dict[str, str]]]]:
+    """Return the named entries of a database, and what compares all samples of one."""
+    if name == "modules":
+        return torch_modules_worker.entries(), torch_modules_worker.outcomes
+    if name == "optimizers":
+        return torch_optimizers_worker.entries(), torch_optimizers_worker.outcomes
+    found = op_db if name == "operators" else [*autograd_function_db, *custom_op_db]
+    return [(op.full_name, op) for op in found], operator_outcomes
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    count, other = map(int, sys.argv[1:])
+    entries, outcomes = database(sys.argv[1])
+    if sys.argv[2:] == ["--names"]:
+        print(*dict.fromkeys(name for name, _ in entries))
+        return
+    count, other = map(int, sys.argv[2:])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # operators may print
     for line in sys.stdin:
-        found = list(outcomes(line.strip(), count, other))
+        found = [one for name, entry in entries if name == line.strip() for one in outcomes(entry, count, other)]
         try:
             torch.cuda.synchronize()
         except Exception as error:
@@ -193,4 +151,5 @@ def main() -> None:
         answers.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()

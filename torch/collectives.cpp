@@ -2,6 +2,8 @@
 
 #include "alias.h"
 
+#include <deque>
+
 namespace halstream_torch {
 
 namespace {
@@ -304,13 +306,30 @@ Step receive_step(c10d::Backend* inner, const at::Tensor& tensor, int from, int 
       {}};
 }
 
+Step own_step(Step::Kind kind, const at::Tensor& tensor) { return {kind, {}, {}, bytes_of(tensor)}; }
+
 void run_steps(std::vector<Step>& steps, std::vector<WorkPointer>& sent) {
+  std::deque<at::Tensor> to_itself;
   for (auto& step : steps) {
-    if (step.kind == Step::Kind::send) sent.push_back(step.start());
+    if (step.kind != Step::Kind::send) continue;
+    if (step.own.defined()) {
+      to_itself.push_back(step.own.clone());
+    } else {
+      sent.push_back(step.start());
+    }
   }
   std::vector<WorkPointer> received;
   for (auto& step : steps) {
-    if (step.kind == Step::Kind::receive) received.push_back(step.start());
+    if (step.kind != Step::Kind::receive) continue;
+    if (!step.own.defined()) {
+      received.push_back(step.start());
+      continue;
+    }
+    TORCH_CHECK(
+        !to_itself.empty() && to_itself.front().numel() == step.own.numel(),
+        "a receive from the own rank needs a send to it, of as many bytes, in the same batch");
+    step.own.copy_(to_itself.front());
+    to_itself.pop_front();
   }
   for (auto& step : steps) {
     if (step.kind != Step::Kind::collective) continue;

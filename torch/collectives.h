@@ -20,6 +20,7 @@ struct Step {
   Kind kind = Kind::collective;
   std::function<WorkPointer()> start;  // may return null: nothing to wait for
   std::function<void()> finish;        // after it; may be empty
+  at::Tensor own;                      // instead of them: what a rank sends to, or receives from, itself
 };
 
 struct Shape {
@@ -51,6 +52,7 @@ Step alltoall_step(
     const std::vector<at::Tensor>& inputs);
 Step send_step(c10d::Backend* inner, const at::Tensor& tensor, int to, int tag);
 Step receive_step(c10d::Backend* inner, const at::Tensor& tensor, int from, int tag);
+Step own_step(Step::Kind kind, const at::Tensor& tensor);
 
 // Runs the steps. Sends keep a copy of what they send and are not waited for: their works are added to `sent`.
 void run_steps(std::vector<Step>& steps, std::vector<WorkPointer>& sent);

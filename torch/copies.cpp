@@ -1,6 +1,7 @@
 #include "copies.h"
 
 #include "counters.h"
+#include "host_accesses.h"
 #include "pinned.h"
 #include "sites.h"
 #include "streams.h"
@@ -98,8 +99,11 @@ void Copy::to_device(bool non_blocking) {
     return;
   }
   // Pageable memory is staged before the call returns, and so is memory of another layout: the program may change
-  // the source afterwards.
-  if (listening_) {
+  // the source afterwards. CUDA stages a source that needs no other layout itself, in the order of the stream's
+  // earlier copies to it.
+  bool staged_in_order = same_layout(source_, destination_) &&
+      stream_of_pageable_copy(source_.const_data_ptr()) == stream;
+  if (listening_ && !staged_in_order) {
     Ranges host;
     add_ranges(host, source_, HALSTREAM_READ);
     for (const auto& range : host) {
@@ -107,6 +111,7 @@ void Copy::to_device(bool non_blocking) {
       check(core->host_access(range.start, (rows - 1) * range.pitch + range.bytes, HALSTREAM_READ));
     }
   }
+  WithoutHostAccesses declared_above;
   enqueue(stream, task(to, source_.clone()), ranges_, site());
 }
 
@@ -119,10 +124,12 @@ void Copy::to_host(bool non_blocking) {
     record_pinned(destination_.storage().data_ptr(), stream);
     return;
   }
-  // A copy to pageable memory returns when it is done, whatever non_blocking says.
+  // A copy to pageable memory, or to another layout, is done when the call returns. With non_blocking neither torch
+  // nor CUDA documents that: the program may not rely on it.
   if (!non_blocking) host_waits("aten::copy_");
   auto blocking = task(destination_.detach(), cpu_alias(source_));
-  run_and_wait(stream, *blocking, ranges_, site());
+  run_and_wait(stream, *blocking, ranges_, site(), non_blocking ? Wait::undocumented : Wait::documented);
+  if (non_blocking) note_pageable_copy(destination_, stream);
 }
 
 }  // namespace

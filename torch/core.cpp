@@ -85,6 +85,9 @@ void wait(Wait call) {
 void synchronize_stream(halstream_id stream) {
   wait([&] { return core->stream_synchronize(stream, -1); });
 }
+void drain_stream(halstream_id stream) {
+  wait([&] { return core->stream_drain(stream, -1); });
+}
 void synchronize_device(int device) {
   wait([&] { return core->device_synchronize(device, -1); });
 }

@@ -37,6 +37,8 @@ inline void check(int code) {
 
 // Waits without a limit. They may be called with the GIL or without it.
 void synchronize_stream(halstream_id stream);
+// Waits where torch and CUDA document no wait: it orders nothing for the sanitizer.
+void drain_stream(halstream_id stream);
 void synchronize_device(int device);
 void synchronize_event(halstream_id event);
 

@@ -12,6 +12,7 @@
 #include <torch/library.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <unordered_set>
 
@@ -23,6 +24,25 @@ using c10::DispatchKey;
 
 std::atomic<bool> watching{false};
 thread_local bool ignored = false;
+
+// A pageable storage that such a copy was made to.
+struct PageableCopy {
+  uintptr_t end;
+  halstream_id stream;
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage;
+};
+
+struct PageableCopies {
+  std::mutex mutex;
+  std::map<uintptr_t, PageableCopy> by_start;
+  size_t prune_at = 64;
+  std::atomic<bool> any{false};
+};
+// Never destroyed: threads may still look while the process ends.
+PageableCopies& pageable_copies() {
+  static auto* all = new PageableCopies();
+  return *all;
+}
 
 // An argument that the operator reads or writes.
 struct Accessed {
@@ -40,9 +60,10 @@ void declare(const Ranges& ranges) {
   PyGILState_Release(state);
 }
 
-void add_pinned(Ranges& ranges, const at::Tensor& tensor, uint32_t access) {
+void add_watched(Ranges& ranges, const at::Tensor& tensor, uint32_t access) {
   if (!tensor.defined() || !tensor.is_cpu() || tensor.layout() != c10::kStrided || !tensor.has_storage()) return;
-  if (is_pinned(tensor.unsafeGetTensorImpl()->data())) add_ranges(ranges, tensor, access);
+  const auto* data = tensor.unsafeGetTensorImpl()->data();
+  if (is_pinned(data) || stream_of_pageable_copy(data) != 0) add_ranges(ranges, tensor, access);
 }
 
 // Stands before the CPU's kernel of an operator, on all threads.
@@ -64,10 +85,10 @@ class WatchingKernel final : public c10::OperatorKernel {
     for (const auto& argument : arguments_) {
       const auto& value = (*stack)[first + argument.index];
       if (value.isTensor()) {
-        add_pinned(ranges, value.toTensor(), argument.access);
+        add_watched(ranges, value.toTensor(), argument.access);
       } else if (value.isList()) {
         for (const auto& item : value.toListRef()) {
-          if (item.isTensor()) add_pinned(ranges, item.toTensor(), argument.access);
+          if (item.isTensor()) add_watched(ranges, item.toTensor(), argument.access);
         }
       }
     }
@@ -122,6 +143,44 @@ void watch_host_accesses(bool on) {
   static std::once_flag once;
   if (on) std::call_once(once, [] { without_warnings(&put_kernels_in_place); });
   watching.store(on, std::memory_order_relaxed);
+  if (on) return;
+  auto& all = pageable_copies();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.by_start.clear();
+  all.any.store(false, std::memory_order_relaxed);
+}
+
+void note_pageable_copy(const at::Tensor& host, halstream_id stream) {
+  if (!watching.load(std::memory_order_relaxed) || !host.has_storage() || is_pinned(host.const_data_ptr())) return;
+  const auto& storage = host.storage();
+  auto start = reinterpret_cast<uintptr_t>(storage.data());
+  auto& all = pageable_copies();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  if (all.by_start.size() >= all.prune_at) {
+    for (auto at = all.by_start.begin(); at != all.by_start.end();) {
+      at = at->second.storage.expired() ? all.by_start.erase(at) : std::next(at);
+    }
+    all.prune_at = std::max<size_t>(64, 2 * all.by_start.size());
+  }
+  all.by_start.insert_or_assign(
+      start, PageableCopy{start + storage.nbytes(), stream,
+                          c10::weak_intrusive_ptr<c10::StorageImpl>(storage.getWeakStorageImpl())});
+  all.any.store(true, std::memory_order_relaxed);
+}
+
+halstream_id stream_of_pageable_copy(const void* address) {
+  auto& all = pageable_copies();
+  if (!all.any.load(std::memory_order_relaxed)) return 0;
+  auto at = reinterpret_cast<uintptr_t>(address);
+  c10::intrusive_ptr<c10::StorageImpl> kept;  // outlives the lock: its end may call the program's code
+  std::lock_guard<std::mutex> lock(all.mutex);
+  auto found = all.by_start.upper_bound(at);
+  if (found == all.by_start.begin()) return 0;
+  const auto& copy = (--found)->second;
+  if (at >= copy.end) return 0;
+  // The memory may be another's by now: the storage has ended, or was given other memory.
+  kept = copy.storage.lock();
+  return kept && reinterpret_cast<uintptr_t>(kept->data()) == found->first ? copy.stream : 0;
 }
 
 WithoutHostAccesses::WithoutHostAccesses() noexcept : before_(ignored) { ignored = true; }

@@ -127,6 +127,15 @@ PyObject* pin_kind(PyObject*, PyObject* address) {
   });
 }
 
+PyObject* is_used_by_copies(PyObject*, PyObject* address) {
+  auto value = PyLong_AsUnsignedLongLong(address);
+  if (PyErr_Occurred()) return nullptr;
+  return guarded([&] {
+    const auto* at = reinterpret_cast<const void*>(value);
+    return PyBool_FromLong(is_pinned(at) || stream_of_pageable_copy(at) != 0);
+  });
+}
+
 PyObject* watch(PyObject*, PyObject* on) {
   int value = PyObject_IsTrue(on);
   if (value < 0) return nullptr;
@@ -318,7 +327,10 @@ PyMethodDef functions[] = {
     {"mem_get_info", mem_get_info, METH_VARARGS, "Free and total bytes of a device."},
     {"device_name", device_name, METH_VARARGS, "The runtime's name of a device."},
     {"pin_kind", pin_kind, METH_O, "0 for pageable memory, 1 for pinned, 2 for a device's."},
-    {"watch_host_accesses", watch, METH_O, "Declare what CPU operators read and write in pinned memory, or stop."},
+    {"is_used_by_copies", is_used_by_copies, METH_O,
+     "Whether streams may copy from or to memory of the host at any time: it is pinned, or pageable and "
+     "the target of a copy with non_blocking."},
+    {"watch_host_accesses", watch, METH_O, "Declare what CPU operators read and write in such memory, or stop."},
     {"observe_memory", set_memory_observer, METH_O, "Call a function with each allocation and free, or none."},
     {"running_module", running_module, METH_O, "Set the path of the torch.nn.Module that this thread runs, for reports."},
     {"storage_resize", storage_resize, METH_VARARGS, "Change the size of a storage on a device, in stream order."},

@@ -128,8 +128,10 @@ bool blocking_wait_chosen() {
 // torch's handle of an operation: waited for by streams, and by the host where it asks for that.
 class CommunicationWork final : public c10d::Work {
  public:
-  CommunicationWork(int rank, const Launch& launch, std::string text, uint64_t sequence, bool host_waits)
-      : Work(rank, launch.type), device_(launch.device), timeout_(launch.timeout), text_(std::move(text)),
+  // `title` is what profilers show; none for a part of a coalesced operation.
+  CommunicationWork(
+      int rank, const Launch& launch, const char* title, std::string text, uint64_t sequence, bool host_waits)
+      : Work(rank, launch.type, title, launch.inputs.empty() ? launch.outputs : launch.inputs), device_(launch.device), timeout_(launch.timeout), text_(std::move(text)),
         sequence_(sequence), host_waits_(host_waits), inputs_(launch.inputs), outputs_(launch.outputs) {
     inputs_.insert(inputs_.end(), launch.also_read.begin(), launch.also_read.end());
   }
@@ -155,6 +157,7 @@ class CommunicationWork final : public c10d::Work {
         std::vector<c10::Device>{c10::Device(c10::DeviceType::CUDA, device_)});
     future_->markCompleted(c10::IValue(outputs_));
     exchange_stream(device_, before);
+    if (recordFunctionEndCallback_) recordFunctionEndCallback_();
   }
 
   bool isCompleted() override {
@@ -243,6 +246,25 @@ c10::intrusive_ptr<c10d::Backend::Options> Communication::getBackendOptions() {
   return c10::make_intrusive<Options>(name_, timeout_);
 }
 
+// A copy of the options of a backend: a group that is split from it changes them. Older torch has no copies.
+template <class Options>
+static auto copied(const c10::intrusive_ptr<Options>& options, int) -> decltype(options->clone()) {
+  return options->clone();
+}
+template <class Options>
+static auto copied(const c10::intrusive_ptr<Options>& options, long) {
+  return options;
+}
+
+BackendPointer Communication::split(
+    const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+    const c10::intrusive_ptr<Options>& options) {
+  auto inner = inner_->split(store, ranks, copied(inner_->getBackendOptions(), 0));
+  if (!inner) return {};  // this rank is in no part
+  auto timeout = options ? options->timeout : timeout_;
+  return c10::make_intrusive<Communication>(inner, name_, timeout, high_priority_, host_waits_);
+}
+
 void Communication::abort() { inner_->abort(); }
 
 void Communication::shutdown() {
@@ -298,7 +320,8 @@ halstream_id Communication::synchronized_stream(const Launch& what) {
 WorkPointer Communication::launch(Launch what, std::vector<Step> steps) {
   DeviceScope scope(what.device);
   auto sequence = ++sequence_;
-  auto work = c10::make_intrusive<CommunicationWork>(rank_, what, describe_work(what, sequence), sequence, host_waits_);
+  auto work = c10::make_intrusive<CommunicationWork>(
+      rank_, what, what.name.c_str(), describe_work(what, sequence), sequence, host_waits_);
   auto stream = synchronized_stream(what);
   Ranges ranges;
   bool listening = core->listening() != 0;
@@ -336,7 +359,8 @@ WorkPointer Communication::launch(Launch what, std::vector<Step> steps) {
 
 WorkPointer Communication::launch_or_collect(Launch what, std::vector<Step> steps) {
   if (coalescing_ == 0) return launch(std::move(what), std::move(steps));
-  auto work = c10::make_intrusive<CommunicationWork>(rank_, what, std::string(), sequence_ + 1, host_waits_);
+  auto work = c10::make_intrusive<CommunicationWork>(
+      rank_, what, nullptr, std::string(), sequence_ + 1, host_waits_);
   if (!collected_) {
     collected_ = what;
   } else {

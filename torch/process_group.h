@@ -42,6 +42,10 @@ class Communication : public c10d::Backend {
 
   const std::string getBackendName() const override { return name_; }
   bool supportsCoalescing() const override { return true; }
+  bool supportsSplitting() const override { return true; }
+  BackendPointer split(
+      const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+      const c10::intrusive_ptr<Options>& options) override;
   void startCoalescing() override;
   WorkPointer endCoalescing() override;
   uint64_t getSequenceNumberForGroup() override { return sequence_; }

@@ -280,6 +280,7 @@ WorkPointer Communication::send(Tensors& tensors, int to, int given_tag) {
   what.device = tensor.device().index();
   what.peer = to;
   what.inputs = {tensor};
+  if (to == rank_ && coalescing_ > 0) return launch_or_collect(what, {own_step(Step::Kind::send, tensor)});
   return launch_or_collect(what, {send_step(inner_.get(), tensor, to, tag(given_tag))});
 }
 
@@ -289,6 +290,7 @@ WorkPointer Communication::recv(Tensors& tensors, int from, int given_tag) {
   what.device = tensor.device().index();
   what.peer = from;
   what.outputs = {tensor};
+  if (from == rank_ && coalescing_ > 0) return launch_or_collect(what, {own_step(Step::Kind::receive, tensor)});
   return launch_or_collect(what, {receive_step(inner_.get(), tensor, from, tag(given_tag))});
 }
 

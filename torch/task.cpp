@@ -134,12 +134,12 @@ void enqueue(halstream_id stream, TaskPointer task, const Ranges& ranges, uint32
   task.release();
 }
 
-void run_and_wait(halstream_id stream, Task& task, const Ranges& ranges, uint32_t site) {
+void run_and_wait(halstream_id stream, Task& task, const Ranges& ranges, uint32_t site, Wait wait) {
   task.waited_for = true;
   task.owners.fetch_add(1);
   TaskPointer of_the_stream(&task);
   enqueue(stream, std::move(of_the_stream), ranges, site);
-  synchronize_stream(stream);
+  wait == Wait::documented ? synchronize_stream(stream) : drain_stream(stream);
   if (task.failure) std::rethrow_exception(task.failure);
 }
 

@@ -35,7 +35,11 @@ inline TaskPointer new_task() { return TaskPointer(new Task()); }
 // Gives the task to the stream, which owns it from now on.
 void enqueue(halstream_id stream, TaskPointer task, const Ranges& ranges, uint32_t site);
 
+// Whether the program may rely on a wait. Of one that torch does not document the sanitizer takes no notice.
+enum class Wait { documented, undocumented };
+
 // Runs the task in stream order and waits; raises what the kernel raised. Afterwards `task.stack` has the results.
-void run_and_wait(halstream_id stream, Task& task, const Ranges& ranges, uint32_t site);
+void run_and_wait(
+    halstream_id stream, Task& task, const Ranges& ranges, uint32_t site, Wait wait = Wait::documented);
 
 }  // namespace halstream_torch

@@ -94,6 +94,40 @@ with hs.sanitize(on="raise"):
 dist.destroy_process_group()
 """
 
+BATCHES = """
+os.environ["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL"
+dist.set_debug_level_from_env()
+start("nccl", device_id=device)
+with hs.sanitize(on="raise"):
+    there, here, other = full(-1.0), full(-1.0), full(-2.0)
+    batch = [(dist.irecv, other, 1 - rank), (dist.irecv, here, rank), (dist.isend, full(5.0 + rank), rank),
+             (dist.isend, full(7.0 + rank), 1 - rank)]
+    for work in dist.batch_isend_irecv([dist.P2POp(*one) for one in batch]):
+        work.wait()
+    assert here.tolist() == [5 + rank] * 4 and other.tolist() == [8 - rank] * 4
+    objects = [None] * world
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": 0}, {"rank": 1}]
+dist.set_debug_level(dist.DebugLevel.OFF)
+# With a device for the group, meshes split it.
+from torch.distributed.device_mesh import init_device_mesh
+mesh = init_device_mesh("cuda", (2, 1), mesh_dim_names=("replicate", "shard"))
+x, y = full(1.0 + rank), full(1.0 + rank)
+dist.all_reduce(x, group=mesh.get_group("replicate"))
+dist.all_reduce(y, group=mesh.get_group("shard"))
+assert x.tolist() == [3] * 4 and y.tolist() == [1 + rank] * 4
+alone = dist.new_group([1])
+if rank == 1:
+    dist.all_reduce(y, group=alone)
+    assert y.tolist() == [2] * 4
+with torch.profiler.profile(record_shapes=True) as profile:
+    dist.all_reduce(x)
+    dist.recv(x, 1) if rank == 0 else dist.send(x, 0)
+found = [(event.name, event.input_shapes) for event in profile.events() if event.name.startswith("nccl:")]
+assert found == [("nccl:all_reduce", [[4]]), ("nccl:recv" if rank == 0 else "nccl:send", [[4]])], found
+dist.destroy_process_group()
+"""
+
 DDP = """
 start("nccl")
 def model():
@@ -165,6 +199,10 @@ else:
 @pytest.mark.parametrize("backend", ["nccl", "gloo", "cpu:gloo,cuda:nccl"])
 def test_collectives_are_right_and_ordered(tmp_path: Path, backend: str) -> None:
     ranks.run(tmp_path, f"BACKEND = {backend!r}\n" + COLLECTIVES)
+
+
+def test_a_group_serves_itself_meshes_and_profilers(tmp_path: Path) -> None:
+    ranks.run(tmp_path, BATCHES)
 
 
 def test_ddp_trains_as_one_process_does(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the sanitizer sees of the host's own reads and writes of pinned tensors."""
+"""What the sanitizer sees of the host's own reads and writes of tensors that streams copy from and to."""
 
 from __future__ import annotations
 
@@ -114,13 +114,68 @@ def test_only_the_bytes_that_both_touch_count(torch: Any) -> None:
     assert (found.start - y.data_ptr(), found.nbytes) == (16, 4)
 
 
-def test_a_copy_to_pageable_memory_has_been_made_when_it_returns(torch: Any) -> None:
-    x, y = torch.arange(4.0, device="cuda"), torch.zeros(4)
+def _to_pageable(torch: Any, x: Any) -> Any:
+    return torch.zeros(4).copy_(x, non_blocking=True)
+
+
+def _to_another_layout(torch: Any, x: Any) -> Any:
+    return torch.zeros(8).pin_memory()[::2].copy_(x, non_blocking=True)
+
+
+@pytest.mark.parametrize("copy_to", [_to_pageable, _to_another_layout])
+def test_F6_a_copy_to_pageable_memory_is_made_and_orders_nothing(torch: Any, copy_to: Callable[..., Any]) -> None:
+    x = torch.arange(4.0, device="cuda")
+
+    def work(wait: str) -> None:
+        torch.cuda._sleep(20_000_000)
+        y = copy_to(torch, x)
+        if wait == "stream":
+            torch.cuda.current_stream().synchronize()
+        elif wait == "event":
+            torch.cuda.current_stream().record_event().synchronize()
+        assert y.tolist() == [0, 1, 2, 3]
+        y.add_(1)
+
+    found = _races(lambda: work(wait=""))
+    assert {(one.first.operation, one.second.kind) for one in found} >= {("aten::copy_", "host read")}
+    assert found[0].fix == "torch.cuda.default_stream().synchronize()"
+    assert not _races(lambda: work(wait="stream"))
+    assert not _races(lambda: work(wait="event"))
+
+
+@pytest.mark.parametrize("copied", ["copy_", "to", "cpu"])
+def test_F6_a_copy_that_blocks_orders_itself(torch: Any, copied: str) -> None:
+    x = torch.arange(4.0, device="cuda")
+    copies: dict[str, Callable[[], Any]] = {
+        "copy_": lambda: torch.zeros(4).copy_(x),
+        "to": lambda: x.to("cpu"),
+        "cpu": lambda: x.cpu(),
+    }
+    assert not _races(lambda: copies[copied]().add_(1).tolist())
+
+
+def test_F6_a_copy_back_comes_after_the_copy_of_its_stream(torch: Any) -> None:
+    x, y, z = torch.arange(4.0, device="cuda"), torch.zeros(4), torch.zeros(4, device="cuda")
+    side = torch.cuda.Stream()
+
+    def work(back: Any) -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        y.copy_(x, non_blocking=True)
+        with torch.cuda.stream(back):
+            z.copy_(y, non_blocking=True)
+        torch.cuda.synchronize()
+
+    assert not _races(lambda: work(torch.cuda.current_stream()))
+    (found,) = _races(lambda: work(side))
+    assert (found.first.operation, found.second.kind) == ("aten::copy_", "host read")
+
+
+def test_memory_that_follows_a_pageable_copy_at_its_address_is_not_looked_at(torch: Any) -> None:
+    x, memory = torch.arange(4.0, device="cuda"), torch.zeros(4).numpy()
 
     def work() -> None:
-        torch.cuda._sleep(20_000_000)
-        y.copy_(x, non_blocking=True)
-        assert y.tolist() == [0, 1, 2, 3]
+        torch.from_numpy(memory).copy_(x, non_blocking=True)
+        torch.from_numpy(memory).sum()  # a storage of its own
 
     assert not _races(work)
 

@@ -190,6 +190,11 @@ typedef struct halstream_api {
      * reports it if work that it is not ordered behind still uses the block. The free of a block of
      * block_new is no access: only what its memory is given out for next can be in a report. */
     int (*block_new_in_order)(halstream_id stream, uint64_t bytes, halstream_id *block, uint64_t *address);
+
+    /* Waits as stream_synchronize does, for a call that documents no wait: listeners are not
+     * notified, so the sanitizer counts nothing as ordered by it, and an error of the stream
+     * stays for the next synchronize or query. */
+    int (*stream_drain)(halstream_id stream, int64_t timeout_ns);
 } halstream_api;
 
 /* NULL if this library is older than the version that is asked for. */

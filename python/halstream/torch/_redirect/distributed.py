@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import zlib
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -36,8 +37,21 @@ def changes(torch: Any, module: Any, patches: Patches) -> dict[str, Callable[[Mo
                 patches.set(owner, name, nccl)
         _register(distributed, patches)
         _carry_gloo(torch, native, over_gloo, patches)
+        # Groups that share a communicator with their parent exist in NCCL only; split_group is the backend's own.
+        if hasattr(distributed, "_get_split_source"):
+            patches.set(distributed, "_get_split_source", lambda *args, **options: None)
+        if hasattr(native, "_hash_tensors"):
+            patches.set(native, "_hash_tensors", _hash)
 
     return {"torch.distributed.distributed_c10d": change}
+
+
+def _hash(tensors: list[Any]) -> int:
+    """Return a number that is the same for the same bytes on all ranks, for debug texts; torch's own calls CUDA."""
+    value = 0
+    for tensor in tensors:
+        value = zlib.crc32(bytes(tensor.detach().cpu().untyped_storage().tolist()), value)
+    return value
 
 
 def _complete(nccl: Any, native: ModuleType, patches: Patches) -> None:

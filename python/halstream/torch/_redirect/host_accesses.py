@@ -1,4 +1,4 @@
-"""Reads of pinned tensors by the host, while a sanitizer is on.
+"""Reads by the host of tensors that streams copy from and to, while a sanitizer is on.
 
 CPU operators are looked at by the module. What reads a tensor's memory without an
 operator is replaced here.
@@ -17,8 +17,6 @@ __all__ = ["HostAccesses"]
 
 #: Methods of a tensor that read its memory, or hand it to something that will.
 _READERS = ("tolist", "numpy", "__array__", "__dlpack__")
-
-_PINNED = 1
 
 _host_access = _native.raw("host_access")
 
@@ -64,7 +62,7 @@ class HostAccesses:
         return read
 
     def _read(self, value: Any) -> None:
-        """Declare that the host reads a tensor or a storage, if it is pinned."""
+        """Declare that the host reads a tensor or a storage, if streams may copy from or to it."""
         if value.device.type != "cpu":
             return
         if not isinstance(value, self._torch.Tensor):
@@ -74,7 +72,7 @@ class HostAccesses:
         else:
             last = sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
             start, nbytes = value.data_ptr(), (last + 1) * value.element_size()
-        if nbytes and self._module.pin_kind(start) == _PINNED:
+        if nbytes and self._module.is_used_by_copies(start):
             _host_access(start, nbytes, 0)
 
 
