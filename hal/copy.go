@@ -126,7 +126,7 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 		}
 		// The source is read by the calling thread, or that waits until it was read.
 		if spec.Release != 0 || order == ordersEarlier || order == ordersSource {
-			rt.notifyHost(Operation{Kind: "host read", Thread: t, Reads: o.Reads})
+			rt.notifyHost(Operation{Kind: "host read", Stream: s, Thread: t, Reads: o.Reads})
 			o.Reads = nil
 		}
 		if src != nil && src.Kind == Pinned {

@@ -237,6 +237,20 @@
 //     order, and a function whose accesses are not declared conflicts with every
 //     other access and function.
 //
+// # Host threads (Python)
+//
+//   - X9: Under a schedule that controls host threads, the threads that a program starts run
+//     one at a time, and the next one is chosen at locks and whatever waits by them, at starts
+//     and joins of threads, at sleeps, and at calls of the runtime: one token, one execution.
+//     Threads that all wait for each other are reported; one that waits elsewhere loses its
+//     turn, and the run and its token count as not wholly controlled.
+//
+// # Campaigns (Python)
+//
+//   - X20: The parts of a campaign run the schedules of one exploration, each counted
+//     once: what a lost worker has not answered is run again, and an answer to a part
+//     that is counted already changes nothing, also after a campaign was resumed.
+//
 // # Accesses
 //
 //   - V1: Operations on the same bytes, one of which writes, that nothing orders
@@ -254,7 +268,9 @@
 //     or system call; a later write to a page that was only read is seen, too. Of each the
 //     first byte counts, and of a write by the only operation that runs under a
 //     deterministic schedule all bytes of the page that changed. Pages are closed when an
-//     operation begins or ends. The runtime's own copies and fills are not seen.
+//     operation begins or ends. The runtime's own copies and fills are not seen. A function
+//     waits before it begins until no other runs, for 10 ms from each end of another on; if
+//     it then runs beside others, these are counted, since some accesses may not be seen.
 //   - V24: What a thread touches while it runs a function counts as an access of that
 //     function; what it touches otherwise, as one of the host between its calls of the
 //     runtime. A thread that the runtime does not know belongs to the only function that
@@ -262,6 +278,9 @@
 //   - V25: Where the system or the backend cannot watch pages, asking for it fails with what
 //     is then not seen. A forked child has the memory as a copy of its own, and no access
 //     waits in it, nor after the watch has ended.
+//   - V26: Where tests of one process are checked one after another, what a test has
+//     accessed and the host has not waited for counts in the next one, too: an access there
+//     that nothing orders behind it is reported in that test.
 //   - V7: What a host thread does after it acquired an object of the program's language
 //     that orders threads (a lock, an event, a queue, a future, the end of a thread) comes
 //     after what was done before its release, also by a function on a stream. A thread
@@ -272,9 +291,9 @@
 //     what was enqueued before it; one within devices orders nothing. A fill orders itself
 //     where the host can work on the target: pinned or managed memory.
 //   - V9: Of calls with the suffix Async, copies within host memory order themselves for the
-//     host, pinned memory or not; one from pageable memory orders that its source was read;
-//     all others, also copies to pageable memory, and all fills, order nothing. CANN's
-//     copies from and to pageable memory order themselves.
+//     host, pinned memory or not; one from pageable memory orders that its source was read,
+//     after the copies to it before on its stream; all others, also copies to pageable memory,
+//     and all fills, order nothing. CANN's copies from and to pageable memory order themselves.
 //   - V10: A change that is to order two operations was tried on the recorded run: with what
 //     it adds at each execution of its statement they are ordered, and no operation or
 //     call waits for what comes only behind it. What opens a gate, or writes a value from

@@ -58,7 +58,7 @@
 //   - F6: A copy with non_blocking between pinned and device memory returns at
 //     once, a conversion too. From pageable memory the values at the call are copied.
 //     A copy to pageable memory, and every copy without non_blocking, returns when it
-//     is done.
+//     is done. One to pageable memory with non_blocking orders nothing for the host, as V9.
 //   - F7: Device memory that is dropped can be given out again on its own stream at
 //     once; what record_stream named has to end first.
 //   - F8: Pinned memory that is dropped is not given out before the copies that use

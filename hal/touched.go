@@ -40,17 +40,10 @@ func isWatched(addr uint64) bool { return touch.Alias(addr) != addr }
 // watched reports whether what the function writes to r is seen by its pages.
 func (w *watch) watched(r Range) bool { return w.pages && isWatched(r.Start) }
 
-// beginPages begins to see what the calling thread touches.
-func (w *watch) beginPages() {
-	if touch.Begin(w.id) > 0 {
-		w.overlap = true
-	}
-}
-
 // endPages reports what the function read without declaring it, and returns what it wrote.
 // With compare nothing else can have changed the memory.
 func (w *watch) endPages(compare bool) (writes []Range) {
-	read, written := touch.End(w.id, compare)
+	read, written, beside := touch.End(w.id, compare)
 	declared := slices.Concat(w.reads, w.writes)
 	reads, writes := w.rt.known(read), w.rt.known(written)
 	touched := len(reads)+len(writes)+len(declared) > 0
@@ -60,7 +53,7 @@ func (w *watch) endPages(compare bool) (writes []Range) {
 			w.report.Read(w.id, reads)
 		}
 		if w.report.Paged != nil {
-			w.report.Paged(w.id, touched)
+			w.report.Paged(w.id, touched, beside)
 		}
 	})
 	return writes

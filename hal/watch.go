@@ -8,6 +8,7 @@ import (
 	"halstream/hal/driver"
 	"halstream/hal/pages"
 	"halstream/hal/park"
+	"halstream/hal/touch"
 )
 
 // watch finds which bytes a function changes that it did not declare as written.
@@ -51,10 +52,10 @@ func (rt *Runtime) newWideWatch(id uint32, a Accesses) *watch {
 
 // begin is called right before the function runs.
 func (w *watch) begin() {
-	w.overlap = w.rt.watching.Add(1) > 1
 	if w.pages {
-		w.beginPages()
+		touch.Begin(w.id) // it waits for other functions
 	}
+	w.overlap = w.rt.watching.Add(1) > 1
 	if !w.rt.Deterministic() {
 		return
 	}

@@ -67,6 +67,20 @@ func CheckFlags(flags int64) (zero int64, err error) {
 	return 0, nil
 }
 
+// CheckUnwaited returns 1 if memory was accessed by operations that the calling thread has
+// not waited for, as far as the check that is on has seen, else 0.
+//
+// Contract: V26.
+func CheckUnwaited() (unwaited int64, err error) {
+	defer guard(&err)
+	t := caller()
+	if checking != nil {
+		checking.Touched(t)
+		unwaited = truth(checking.Unwaited(t))
+	}
+	return unwaited, nil
+}
+
 // watchPages switches the watch of pages as the flags ask.
 func watchPages(flags int64) error {
 	on := flags&checkPages != 0
@@ -178,7 +192,7 @@ func CheckStats() (counts string, err error) {
 		s = checking.Stats()
 	}
 	return encode(checkRecord{s.Operations, s.Reports, s.Dropped, s.Streams, s.Events, s.Pieces, s.Threads,
-		s.Compared, s.Partly, s.Paged, s.Untouched, hal.UnknownTouches()}), nil
+		s.Compared, s.Partly, s.Paged, s.Untouched, s.Beside, hal.UnknownTouches()}), nil
 }
 
 func findingRecordOf(f *order.Finding) findingRecord {

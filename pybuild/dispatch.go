@@ -53,21 +53,22 @@ func halstreamHostNext(ended, number int64, failure *C.char) int64 {
 	}
 	var task hal.Task
 	var unreported bool
-	switch {
-	case ended != 0:
+	seat := seats[t] // only with Python's lock
+	next := func() { task, _ = q.NextOrSit(t, seat) }
+	if ended != 0 {
 		text, raised := "", failure != nil
 		if raised {
 			text = C.GoString(failure)
 		}
-		failure, seat := failed(number, text), seats[t] // seats only with Python's lock
-		end := func() { task, unreported = q.DoneOrSit(t, raised, failure, seat) }
-		if deterministic {
-			unlocked(end) // a thread waits for this end, and needs Python's lock next
-		} else {
-			end()
-		}
-	default:
-		task, _ = q.NextOrSit(t, seats[t])
+		failure := failed(number, text)
+		next = func() { task, unreported = q.DoneOrSit(t, raised, failure, seat) }
+	}
+	// Under a schedule a thread waits for this end, and needs Python's lock next; where pages
+	// are watched the next function waits for others.
+	if deterministic && ended != 0 || rt.WatchesPages() {
+		unlocked(next)
+	} else {
+		next()
 	}
 	return packed(task, unreported)
 }
@@ -91,7 +92,12 @@ func halstreamHostLeave() C.int {
 //export halstreamHostWatch
 func halstreamHostWatch() {
 	t := caller()
-	t.Queue().Watch(t)
+	watch := func() { t.Queue().Watch(t) }
+	if rt.WatchesPages() {
+		unlocked(watch) // it waits for functions that may need Python's lock
+	} else {
+		watch()
+	}
 }
 
 //export halstreamHostYield

@@ -209,6 +209,7 @@ type checkRecord struct {
 	Partly     int `json:"partly"`    // those for which some device memory was left out
 	Paged      int `json:"paged"`     // functions that were seen by the pages of memory
 	Untouched  int `json:"untouched"` // those that touched none
+	Beside     int `json:"beside"`    // those that ran at the same time as another one
 	Unclaimed  int `json:"unclaimed"` // accesses seen by pages, of nobody knows whom
 }
 

@@ -75,9 +75,9 @@ var copyCases = []testCase{
 			require.ErrorIs(k, err, hal.ErrInvalidValue, name)
 		}
 		if k.Has(Exact) { // the device's addresses outside of every block, where they are all its own
-			_, total, err := k.Device(0).MemoryInfo()
-			require.NoError(k, err)
-			_, err = s.Copy(k.Me, hal.CopySpec{Dst: a.Start, Src: a.Start + total/2, Width: 4})
+			freed := k.Alloc(0, 512)
+			require.NoError(k, k.RT.Free(k.Me, freed.Start))
+			_, err := s.Copy(k.Me, hal.CopySpec{Dst: a.Start, Src: freed.Start, Width: 4})
 			require.ErrorIs(k, err, hal.ErrInvalidValue)
 		}
 		k.Sync(s)

@@ -118,7 +118,7 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 			if write || c.floor.covers(e.stamp) {
 				continue
 			}
-		} else {
+		} else if e.info.name != "copy" || !c.staging[strict].covers(e.stamp) {
 			c.conflict(e, o, true, write, seen, r)
 			e.reused = e.reused || o.silent && o.kind == allocate
 		}

@@ -33,8 +33,11 @@ type Checker struct {
 	// floor is what the clock of every host thread covers: every later operation comes
 	// after it.
 	floor *vector
-	held  int         // streams with operations that wait for a later record
-	work  []*timeline // such streams that may have become ready
+	// staging is what precedes a copy on its stream while the staging read of its source is
+	// handled, otherwise empty.
+	staging clocks
+	held    int         // streams with operations that wait for a later record
+	work    []*timeline // such streams that may have become ready
 
 	host hostObjects
 
@@ -197,9 +200,9 @@ type Stats struct {
 	// Compared is how many functions a session has watched, and Partly for how many of
 	// them there was more device memory than is compared.
 	Compared, Partly int
-	// Paged is how many functions were seen by the pages of memory, and Untouched how many
-	// of them touched none.
-	Paged, Untouched int
+	// Paged is how many functions were seen by the pages of memory, Untouched how many
+	// of them touched none, and Beside how many ran at the same time as another one.
+	Paged, Untouched, Beside int
 }
 
 // Stats returns what the checker has seen and what it keeps.

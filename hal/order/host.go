@@ -184,12 +184,19 @@ func (c *Checker) accessed(k kind, t *thread, op *hal.Operation) {
 	t.clocks = t.clocks.with(t.stamp)
 	in := c.newInfo(k, t, nil, op)
 	in.stamp, in.clocks, in.ready = t.stamp, t.clocks, true
+	if op.Stream != nil {
+		// The call that stages a source is an operation of the stream: it comes after the stream's earlier
+		// copies to that memory. The thread itself comes after none of them.
+		g := gather{clocks: &c.staging}
+		c.addTimeline(&g, c.timeline(op.Stream), op.Seq)
+	}
 	for _, r := range op.Reads {
 		c.touch(in, pieceOf(r), false, false)
 	}
 	for _, r := range op.Writes {
 		c.touch(in, pieceOf(r), true, false)
 	}
+	c.staging = clocks{}
 }
 
 // closeTimeline removes a stream once none of its operations is held.

@@ -200,3 +200,23 @@ func TestCallersWithoutAThreadAreOne(t *testing.T) {
 	k.c.Handle(hal.Operation{ID: 2, Seq: 2, Kind: "copy", Stream: s, Reads: is(0, 10)})
 	k.none()
 }
+
+func TestV9_the_staging_read_of_a_copy_comes_after_earlier_copies_of_its_stream(t *testing.T) {
+	k := newKit(t)
+	s, other := k.free(), k.free()
+	copied := k.do(hal.Operation{Kind: "copy", Stream: s, Writes: is(0, 10)})
+	k.host("host read", k.me, hal.Operation{Stream: s, Reads: is(0, 10)})
+	k.none()
+	// The thread itself comes after nothing, and no other stream does.
+	k.one(Race, copied, k.hostRead(is(0, 10)))
+	k.host("host read", k.me, hal.Operation{Stream: other, Reads: is(0, 10)})
+	got := k.c.Take()
+	require.Len(t, got, 1)
+	require.Equal(t, copied, got[0].First.ID)
+	// A function of the stream may write when the source has been staged already.
+	written := k.write(s, is(20, 30))
+	k.host("host read", k.me, hal.Operation{Stream: s, Reads: is(20, 30)})
+	got = k.c.Take()
+	require.Len(t, got, 1)
+	require.Equal(t, written, got[0].First.ID)
+}

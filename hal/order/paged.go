@@ -3,12 +3,15 @@ package order
 import "halstream/hal"
 
 // countPaged counts a function that was seen by the pages of memory.
-func (s *Session) countPaged(touched bool) {
+func (s *Session) countPaged(touched, beside bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.past.Paged++
 	if !touched {
 		s.past.Untouched++
+	}
+	if beside {
+		s.past.Beside++
 	}
 }
 

@@ -222,6 +222,7 @@ func (s Stats) plus(other Stats) Stats {
 	s.Partly += other.Partly
 	s.Paged += other.Paged
 	s.Untouched += other.Untouched
+	s.Beside += other.Beside
 	return s
 }
 
@@ -266,7 +267,7 @@ func (f *following) inspect() {
 			f.checker.ObservedReads(id, reads)
 			f.collect(nil)
 		}
-		i.Paged = func(_ uint32, touched bool) { f.session.countPaged(touched) }
+		i.Paged = func(_ uint32, touched, beside bool) { f.session.countPaged(touched, beside) }
 		i.Compared = func(_ uint32, all bool) {
 			f.session.mu.Lock()
 			defer f.session.mu.Unlock()

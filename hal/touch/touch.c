@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 // Of linux/userfaultfd.h, which older headers lack.
@@ -38,11 +39,13 @@ static struct {
 	int fd;
 } areas[AREAS];
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards all that follows
 static struct {
 	uint32_t thread, op;
+	int passed; // another operation has begun beside it
 } running[RUNNING];
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // guards all that follows
+static pthread_cond_t ended; // that an operation has, if operations wait for that
+static _Atomic int64_t patience = 10 * 1000 * 1000; // nanoseconds
 static int active, monitor_fd = -1, stop_fd = -1;
 static pthread_t monitor;
 static struct hs_touched *notes;
@@ -159,6 +162,14 @@ static void close_all(void) {
 	n_opened = 0;
 }
 
+static int init_ended(void) {
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	int failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) || pthread_cond_init(&ended, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return !failed;
+}
+
 // A forked child has no monitor, and the memory as it was: what it writes is its own.
 static void forked(void) {
 	for (int i = 0; i < AREAS; i++)
@@ -167,6 +178,7 @@ static void forked(void) {
 			     MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, areas[i].fd, 0);
 	active = 0;
 	pthread_mutex_init(&lock, NULL);
+	init_ended();
 }
 
 static void *room(uint64_t size) {
@@ -191,7 +203,7 @@ int hs_touch_start(void) {
 	if (!notes) notes = room(NOTES * sizeof *notes);
 	if (!former) former = room((uint64_t)FORMER * PAGE);
 	if (!opened) opened = room(OPENED * sizeof *opened);
-	if (!after_fork) after_fork = pthread_atfork(NULL, NULL, forked) == 0;
+	if (!after_fork) after_fork = init_ended() && pthread_atfork(NULL, NULL, forked) == 0;
 	monitor_fd = fd, stop_fd = eventfd(0, EFD_CLOEXEC);
 	int ok = notes && former && opened && after_fork && stop_fd >= 0;
 	n_notes = n_opened = n_running = n_known = 0, lost = 0;
@@ -225,6 +237,7 @@ void hs_touch_stop(void) {
 		if (areas[i].size) ioctl(monitor_fd, UFFDIO_UNREGISTER, &r);
 	}
 	n_notes = n_running = 0;
+	pthread_cond_broadcast(&ended);
 	pthread_mutex_unlock(&lock);
 	uint64_t one = 1;
 	if (write(stop_fd, &one, sizeof one) == sizeof one) pthread_join(monitor, NULL);
@@ -283,30 +296,50 @@ void hs_touch_return(int area, uint64_t offset, uint64_t size) {
 	fallocate(areas[area].fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
 }
 
-int hs_touch_begin(uint32_t op) {
-	int others = 0;
+// Whether an operation runs, on another thread, for which no operation has waited in vain yet.
+static int worth_waiting(uint32_t thread) {
+	for (int i = 0; i < n_running; i++)
+		if (!running[i].passed && running[i].thread != thread) return 1;
+	return 0;
+}
+
+void hs_touch_begin(uint32_t op) {
+	uint32_t thread = self();
 	pthread_mutex_lock(&lock);
+	while (active && worth_waiting(thread)) {
+		struct timespec until; // from each end on anew
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		int64_t ns = until.tv_nsec + patience;
+		until.tv_sec += ns / 1000000000, until.tv_nsec = ns % 1000000000;
+		if (pthread_cond_timedwait(&ended, &lock, &until)) break;
+	}
 	if (active) {
 		close_all();
-		others = n_running;
 		if (n_running < RUNNING) {
-			running[n_running].thread = self(), running[n_running].op = op;
+			for (int i = 0; i < n_running; i++) running[i].passed = 1;
+			running[n_running].thread = thread, running[n_running].op = op;
+			running[n_running].passed = n_running > 0;
 			n_running++;
 		}
 	}
 	pthread_mutex_unlock(&lock);
-	return others;
 }
 
-void hs_touch_end(uint32_t op) {
+void hs_touch_patience(int64_t ns) { patience = ns; }
+
+int hs_touch_end(uint32_t op) {
+	int beside = 0;
 	pthread_mutex_lock(&lock);
 	if (active) close_all();
 	for (int i = 0; i < n_running; i++)
 		if (running[i].op == op) {
+			beside = running[i].passed;
 			running[i] = running[--n_running];
+			pthread_cond_broadcast(&ended);
 			break;
 		}
 	pthread_mutex_unlock(&lock);
+	return beside;
 }
 
 int hs_touch_take(uint32_t op, struct hs_touched *list, int most) {
@@ -355,8 +388,9 @@ int hs_touch_area(uint64_t size, uint64_t *base, uint64_t *alias) { return (void
 void hs_touch_unmap(int area) { (void)area; }
 int hs_touch_provide(int area, uint64_t offset, uint64_t size) { return (void)area, (void)offset, (void)size, 0; }
 void hs_touch_return(int area, uint64_t offset, uint64_t size) { (void)area, (void)offset, (void)size; }
-int hs_touch_begin(uint32_t op) { return (void)op, 0; }
-void hs_touch_end(uint32_t op) { (void)op; }
+void hs_touch_begin(uint32_t op) { (void)op; }
+void hs_touch_patience(int64_t ns) { (void)ns; }
+int hs_touch_end(uint32_t op) { return (void)op, 0; }
 int hs_touch_take(uint32_t op, struct hs_touched *list, int room) { return (void)op, (void)list, (void)room, 0; }
 const char *hs_touch_former(int32_t before) { return (void)before, (const char *)0; }
 void hs_touch_drop(int32_t before) { (void)before; }

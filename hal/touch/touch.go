@@ -23,6 +23,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"halstream/hal/driver"
@@ -156,15 +157,21 @@ func (a *Area) Close() {
 // Range is a range of bytes, Size long.
 type Range struct{ Start, Size uint64 }
 
-// Begin says that the calling thread runs an operation from now on; other operations
-// may run at the same time, whose number it returns.
-func Begin(op uint32) (others int) { return int(C.hs_touch_begin(C.uint32_t(op))) }
+// Begin says that the calling thread runs an operation from now on. Where others run it
+// waits some milliseconds for their ends, since what two operations touch at the same time
+// is seen of the first only; it does not wait twice for the same operation.
+func Begin(op uint32) { C.hs_touch_begin(C.uint32_t(op)) }
 
-// End ends an operation, and returns what it touched. With compare, all bytes count as
-// written that changed in the pages that it wrote to: nobody else may have changed them.
-func End(op uint32, compare bool) (reads, writes []Range) {
-	C.hs_touch_end(C.uint32_t(op))
-	return take(op, compare)
+// setPatience sets how long Begin waits.
+func setPatience(d time.Duration) { C.hs_touch_patience(C.int64_t(d)) }
+
+// End ends an operation, and returns what it touched, and whether another operation ran
+// beside it. With compare, all bytes count as written that changed in the pages that it
+// wrote to: nobody else may have changed them.
+func End(op uint32, compare bool) (reads, writes []Range, beside bool) {
+	beside = C.hs_touch_end(C.uint32_t(op)) != 0
+	reads, writes = take(op, compare)
+	return reads, writes, beside
 }
 
 // TakeHost returns what the calling thread has touched outside of operations since its

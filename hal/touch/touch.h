@@ -16,8 +16,8 @@ struct hs_touched {
 // What hs_touch_start says.
 enum { HS_TOUCH_OK, HS_TOUCH_ABSENT, HS_TOUCH_REFUSED, HS_TOUCH_OLD };
 
-// Each of these functions may be called on any thread; none blocks for longer than
-// the system takes to change a page table, and none touches watched memory.
+// Each of these functions may be called on any thread; none touches watched memory, and
+// none but hs_touch_begin blocks for longer than the system takes to change a page table.
 
 // hs_touch_start begins to watch all areas.
 int hs_touch_start(void);
@@ -33,10 +33,14 @@ int hs_touch_provide(int area, uint64_t offset, uint64_t size);
 // hs_touch_return gives the memory of a part of an area back.
 void hs_touch_return(int area, uint64_t offset, uint64_t size);
 // hs_touch_begin says that the calling thread runs an operation now, and closes all pages.
-// It returns how many other operations run.
-int hs_touch_begin(uint32_t op);
-// hs_touch_end undoes it, on any thread, and closes all pages.
-void hs_touch_end(uint32_t op);
+// It waits a few milliseconds for operations on other threads to end, once for each, since
+// a page that one of two operations has opened shows nothing of the other.
+void hs_touch_begin(uint32_t op);
+// hs_touch_patience sets how long it waits from each of these ends on, and from its call.
+void hs_touch_patience(int64_t ns);
+// hs_touch_end undoes it, on any thread, and closes all pages. It returns whether another
+// operation ran at the same time.
+int hs_touch_end(uint32_t op);
 // hs_touch_take moves what was seen of an operation, or with op 0 of the calling thread
 // outside of operations, to list, at most room of them, and returns how many these are.
 int hs_touch_take(uint32_t op, struct hs_touched *list, int room);

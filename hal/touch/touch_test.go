@@ -1,9 +1,15 @@
 package touch_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
@@ -41,7 +47,7 @@ func TestV23_the_first_byte_of_each_access_to_a_page_is_seen(t *testing.T) {
 	sink = b[5] + b[touch.Page+9]
 	b[6] = 1
 	b[touch.Page*3+2] = 2
-	reads, writes := touch.End(7, false)
+	reads, writes, _ := touch.End(7, false)
 	assert.Equal(t, []touch.Range{{a.Base + 5, 1}, {a.Base + touch.Page + 9, 1}}, reads)
 	assert.Equal(t, []touch.Range{{a.Base + 6, 1}, {a.Base + 3*touch.Page + 2, 1}}, writes)
 	assert.Equal(t, []byte{1, 2}, []byte{b[6], b[touch.Page*3+2]}, "closing a page keeps its contents")
@@ -55,7 +61,7 @@ func TestV23_changed_bytes_count_as_written(t *testing.T) {
 		b[i] = 1
 	}
 	b[30] = 0
-	_, writes := touch.End(7, true)
+	_, writes, _ := touch.End(7, true)
 	assert.Equal(t, []touch.Range{{a.Base + 10, 1}, {a.Base + 10, 10}}, writes)
 }
 
@@ -65,7 +71,7 @@ func TestV23_pages_are_closed_between_operations(t *testing.T) {
 	for op := uint32(1); op < 4; op++ {
 		touch.Begin(op)
 		sink = b[0]
-		reads, _ := touch.End(op, false)
+		reads, _, _ := touch.End(op, false)
 		assert.Len(t, reads, 1, op)
 		sink = b[1]
 		reads, _ = touch.TakeHost()
@@ -125,6 +131,65 @@ func TestV24_threads_of_a_native_function_belong_to_the_operation(t *testing.T) 
 		close(done)
 	}()
 	<-done
-	reads, _ := touch.End(9, false)
+	reads, _, _ := touch.End(9, false)
 	assert.Len(t, reads, 1)
+}
+
+// TestV23_an_operation_begins_when_the_others_have_ended begins one on another thread.
+func TestV23_an_operation_begins_when_the_others_have_ended(t *testing.T) {
+	_, b := watched(t)
+	touch.SetPatience(time.Minute)
+	defer touch.SetPatience(10 * time.Millisecond)
+	touch.Begin(1)
+	var ended, early atomic.Bool
+	caller, done := make(chan int, 1), make(chan bool)
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // ends with the goroutine
+		caller <- syscall.Gettid()
+		touch.Begin(2)
+		early.Store(!ended.Load())
+		b[0] = 1
+		_, writes, beside := touch.End(2, false)
+		assert.Len(t, writes, 1)
+		assert.False(t, beside)
+	}()
+	for id := <-caller; !sleeps(t, id) && !early.Load(); {
+		runtime.Gosched()
+	}
+	b[0] = 2
+	ended.Store(true)
+	_, _, beside := touch.End(1, false)
+	assert.False(t, beside)
+	<-done
+	assert.False(t, early.Load())
+}
+
+// sleeps reports whether a thread of the process waits in the system.
+func sleeps(t *testing.T, id int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/stat", id))
+	if errors.Is(err, os.ErrNotExist) {
+		return true
+	}
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return rest[0] == 'S'
+}
+
+// TestV23_operations_that_run_side_by_side_say_so passes the patience of the second.
+func TestV23_operations_that_run_side_by_side_say_so(t *testing.T) {
+	watched(t)
+	touch.SetPatience(time.Millisecond)
+	defer touch.SetPatience(10 * time.Millisecond)
+	touch.Begin(1)
+	done := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // ends with the goroutine
+		touch.Begin(2)
+		_, _, beside := touch.End(2, false)
+		done <- beside
+	}()
+	assert.True(t, <-done)
+	_, _, beside := touch.End(1, false)
+	assert.True(t, beside)
 }

@@ -264,6 +264,7 @@ class CheckRecord(TypedDict):
     partly: int  #: those for which some device memory was left out
     paged: int  #: functions that were seen by the pages of memory
     untouched: int  #: those that touched none
+    beside: int  #: those that ran at the same time as another one
     unclaimed: int  #: accesses seen by pages, of nobody knows whom
 
 

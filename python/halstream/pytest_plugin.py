@@ -13,6 +13,8 @@ marker asks for it.
   operations are found again by kind and source line, and a test that passes in their order is called fixed.
 - ``--stream-sanitize``: fail tests with unordered accesses.
 - ``--stream-strict``: also tests with functions of which it is not known what they touch.
+- ``--stream-pages``: also tests with accesses that nobody declares, seen by the pages of memory.
+- ``--stream-threads``: host threads take turns as the schedule says, under 50 schedules if no number is given.
 - ``--stream-leaks``: fail tests that leave streams, events, memory or work.
 - ``--stream-report=sarif:FILE``: write what was found as SARIF, ``json:FILE``, or ``github`` annotations.
 - ``--stream-fix=diff``: print the lines that would order what was found as one patch.
@@ -39,6 +41,7 @@ import pytest
 from ._core import _hostfunc
 from ._core._assertions import collect
 from ._errors import InvalidValueError
+from ._plugin.between import BETWEEN, Between
 from ._plugin.plan import (
     DEFAULT_SCHEDULES,
     FLAGS,
@@ -66,13 +69,16 @@ _HELP = {
     "replay": "run the tests under the schedule of this token, as a failure's report gives it",
     "sanitize": "fail tests in which two operations work on the same bytes with no order between them",
     "strict": "likewise, and fail tests in which it is not known what memory a function on a stream touches",
+    "pages": "likewise, and see by the pages of memory of the host device which accesses nobody declares (Linux)",
+    "threads": "let host threads run one at a time, in turns that the schedule chooses (50 schedules if not said)",
     "leaks": "fail tests that leave streams, events, memory or unfinished work",
 }
 #: The most orders of a proof that names no number.
 _ORDERS = 10_000
 _MARKER = (
-    "streams(schedules=N, depth=3, seed=0, prove=0, sanitize=False, strict=False, leaks=False): run the test under N "
-    "schedules of the host device (50 if the marker is bare), watch for unordered accesses and for what it leaves"
+    "streams(schedules=N, depth=3, seed=0, prove=0, sanitize=False, strict=False, pages=False, leaks=False, "
+    "threads=False): run the test under N schedules of the host device (50 if the marker is bare), watch for "
+    "unordered accesses and for what it leaves"
 )
 
 
@@ -154,6 +160,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if value not in ("", False):
             given[name] = _number(value, source) if name in NUMBERS else value
     config.stash[PLAN] = plan_of(given, Plan()) if given else Plan()
+    config.stash[BETWEEN] = Between()
     if not hasattr(config, "workerinput"):  # of xdist, which sends its reports
         config.pluginmanager.register(Remembered(config), "halstream-remembered")
     wanted = list(config.getoption("stream_report") or config.getini("stream_report"))
@@ -220,6 +227,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     raise
                 # A worker of xdist cannot refuse to work; the test fails instead.
                 item.stash[WRONG] = str(exc)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    session.config.stash[BETWEEN].end()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -194,6 +194,8 @@ def install() -> None:
         (threading, "RLock", tracked.RLock),
         (queue, "SimpleQueue", tracked.SimpleQueue),
     ):
+        if module is queue and queue.SimpleQueue is not tracked.SIMPLE:
+            continue  # one of conditions, which are seen
         _replaced.append((module, name, getattr(module, name), kind))
         setattr(module, name, kind)
     State.on = True

@@ -115,7 +115,7 @@ def _flags(scopes: Iterable[_Scope]) -> int:
 def _watched() -> tuple[int, ...]:
     """Return what was counted so far: see `Functions.compared` and the attributes behind it."""
     counts: CheckRecord = decode(_native.check_stats())
-    return tuple(counts[name] for name in ("compared", "partly", "paged", "untouched", "unclaimed"))
+    return tuple(counts[name] for name in ("compared", "partly", "paged", "untouched", "beside", "unclaimed"))
 
 
 def _counts() -> Functions | None:

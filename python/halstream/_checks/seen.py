@@ -65,9 +65,10 @@ class Functions:
         Those around which the memory of the devices was compared, under a
         deterministic schedule, and for how many of them the largest blocks
         were left out.
-    paged, untouched : int
-        Those that were seen by the pages of memory, and how many of them
-        touched none that the runtime knows.
+    paged, untouched, beside : int
+        Those that were seen by the pages of memory, how many of them touched
+        none that the runtime knows, and how many ran at the same time as
+        another one: what that one had touched may not be seen of them.
     unclaimed : int
         Accesses that were seen by pages, of threads that did not call the
         runtime afterwards, or beyond what is kept.
@@ -75,7 +76,7 @@ class Functions:
 
     def __init__(self, observe: bool = True, pages: bool = False) -> None:
         self.total = self.declared = self.seen = self.nothing = self.compared = self.partly = 0
-        self.paged = self.untouched = self.unclaimed = 0
+        self.paged = self.untouched = self.beside = self.unclaimed = 0
         self._pages = pages
         self._observe = observe
         self._unknown: dict[Unknown, int] = {}
@@ -93,7 +94,7 @@ class Functions:
         return list(self._unwatched)
 
     def _watched(self, counts: Iterable[int]) -> None:
-        self.compared, self.partly, self.paged, self.untouched, self.unclaimed = counts
+        self.compared, self.partly, self.paged, self.untouched, self.beside, self.unclaimed = counts
 
     def _count(self, reach: Reach | None, function: str) -> None:
         self.total += 1
@@ -161,6 +162,8 @@ class Functions:
             lines[0] += f"; memory was compared around {self.compared}{left_out}"
         if self.paged:
             lines[0] += f"; {self.untouched} of {_functions(self.paged)} touched no known memory"
+        if self.beside:
+            lines[0] += f"; {self.beside} ran at the same time as others, and what these had touched may be missed"
         if self.unclaimed:
             lines[0] += f"; who made {self.unclaimed} accesses is not known"
         if unknown:

@@ -9,11 +9,11 @@ from typing import Any
 
 from .orderobjects import ACQUIRE, RELEASE, Number, number_of, report_order
 
-__all__ = ["Lock", "RLock", "SimpleQueue", "raw_lock"]
+__all__ = ["SIMPLE", "Lock", "RLock", "SimpleQueue", "raw_lock", "use"]
 
 _LOCK: Any = threading.Lock
 _RLOCK: Any = threading.RLock
-_SIMPLE: Any = queue.SimpleQueue
+SIMPLE: Any = queue.SimpleQueue
 #: Modules whose own locks order nothing of the program's, or are seen by their conditions.
 _LIBRARIES = frozenset({"threading", "queue", "logging", "asyncio", "concurrent", "weakref", "importlib", "functools"})
 
@@ -102,13 +102,13 @@ class RLock(_Tracked):
         report_order(ACQUIRE, self._number.value)
 
 
-class SimpleQueue(_SIMPLE, metaclass=_Kind):  # type: ignore[misc]
+class SimpleQueue(SIMPLE, metaclass=_Kind):  # type: ignore[misc]
     """What `queue.SimpleQueue` makes while a sanitizer is on."""
 
-    _raw_type = _SIMPLE
+    _raw_type = SIMPLE
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return _SIMPLE() if cls is SimpleQueue and _for_library() else super().__new__(cls, *args, **kwargs)
+        return SIMPLE() if cls is SimpleQueue and _for_library() else super().__new__(cls, *args, **kwargs)
 
     def put(self, item: Any, block: Any = True, timeout: Any = None) -> None:
         report_order(RELEASE, number_of(self))
@@ -124,6 +124,11 @@ class SimpleQueue(_SIMPLE, metaclass=_Kind):  # type: ignore[misc]
 
     def get_nowait(self) -> Any:
         return self.get(False)
+
+
+def use(lock: Any = _LOCK, rlock: Any = _RLOCK) -> None:
+    """Have the locks that are made from now on stand on those of other classes; without arguments on the library's."""
+    Lock._make, RLock._make = staticmethod(lock), staticmethod(rlock)
 
 
 def raw_lock(frame: Any) -> Any:

@@ -115,6 +115,8 @@ def _listed(value: Any, other: Any) -> Any:
     if not isinstance(value, (list, tuple)) or not isinstance(other, Contents):
         return value
     array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"a list for an operation with a tensor holds numbers, not {array.dtype}: {value!r}")
     return array.astype(_rules.with_scalar(other._dtype, array.dtype.type(0)))
 
 

@@ -44,6 +44,8 @@ class Array(Exchange):
     __slots__ = ("__weakref__", "_host", "_memory", "_plain", "_seen", "dtype", "ptr", "shape")
 
     def __init__(self, memory: Memory, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
+        if not isinstance(memory, Memory) or not isinstance(shape, tuple):
+            raise TypeError("an Array is made by halstream.empty, zeros or asarray")
         self._memory = memory
         self.ptr: int = ptr
         self.shape: tuple[int, ...] = shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ from .._schedules.matching import marks_of
 from .._schedules.replay import Replayed, replay_changed
 from .._schedules.search import Found, Settings, search, used, worth_keeping
 from .._schedules.token import Token
-from .plan import ORDERS, REPLAYED, Plan
+from .plan import FLAGS, ORDERS, REPLAYED, Plan
 from .remembered import remember, remembered
 from .runs import Outcome, Runs, Stop
 
@@ -40,7 +41,7 @@ def run_test(item: pytest.Function, nextitem: pytest.Item | None, plan: Plan, wr
         elif plan.token is not None:
             outcome = _replay(runs, plan.token)
         elif plan.ordered:
-            outcome = _explore(runs, Settings(plan.schedules or 1, plan.depth, plan.seed, prove=plan.prove))
+            outcome = _explore(runs, _settings(plan))
         else:
             runs.once()
             outcome = runs.last
@@ -57,6 +58,12 @@ def _refused(item: pytest.Item, why: str) -> Outcome:
     return Outcome([report])
 
 
+def _settings(plan: Plan) -> Settings:
+    numbers = plan.schedules or 1, plan.depth, plan.seed
+    settings = Settings(*numbers, prove=plan.prove, threads=plan.threads, first=plan.first)
+    return settings if plan.shrink else replace(settings, shrink_runs=0)
+
+
 def _explore(runs: Runs, settings: Settings) -> Outcome:
     known = remembered(runs.item)
     try:
@@ -66,6 +73,7 @@ def _explore(runs: Runs, settings: Settings) -> Outcome:
     if found is None:
         if known is not None:
             runs.last.remember = ""
+        runs.last.searched = {"schedules": explored.schedules - settings.first, "used": explored.steps > 0}
         if explored.orders:
             runs.last.properties.append((ORDERS, str(explored)))
         return runs.last
@@ -79,6 +87,7 @@ def _explore(runs: Runs, settings: Settings) -> Outcome:
         if runs.last.failure == failure:
             outcome = runs.last
     outcome.remember = keep
+    outcome.searched = _failed(found, settings)
     if not used(found.execution):
         return outcome  # streams have no part in it
     if found.difference:
@@ -87,6 +96,19 @@ def _explore(runs: Runs, settings: Settings) -> Outcome:
         found.execution = found.execution.bare()
         _attach(runs, outcome, _text(runs, found), found)
     return outcome
+
+
+def _failed(found: Found, settings: Settings) -> dict[str, object]:
+    """Return what a campaign keeps of a failure."""
+    token = str(found.token) if used(found.execution) and not found.difference else ""
+    in_order = found.tried <= max(1, settings.first)  # it failed in the first run
+    return {
+        "schedules": 1 if in_order else found.tried - settings.first,
+        "used": used(found.execution),
+        "title": str(found.execution.failure),
+        "number": 0 if in_order else found.tried - 1,
+        "token": token,
+    }
 
 
 def _debugging(runs: Runs) -> bool:
@@ -169,7 +191,7 @@ def _command(runs: Runs, token: Token) -> str:
     if config.invocation_params.dir != config.rootpath:
         path = os.path.relpath(config.rootpath / path, config.invocation_params.dir)
     words = ["pytest", f"{path}::{rest}" if rest else path, f"--stream-replay={token}"]
-    for name in ("sanitize", "strict", "leaks"):
+    for name in FLAGS:
         if getattr(runs.plan, name) and not config.getini(f"stream_{name}"):
             words.append(f"--stream-{name}")
     return shlex.join(words)
@@ -186,6 +208,9 @@ def _log(item: pytest.Function, nextitem: pytest.Item | None, outcome: Outcome, 
     if outcome.results:
         of = outcome.failed or outcome.reports[-1]
         of.stream_results = outcome.results  # type: ignore[attr-defined]
+    if outcome.searched is not None:
+        of = outcome.failed or outcome.reports[-1]
+        of.stream_searched = outcome.searched  # type: ignore[attr-defined]
     if outcome.remember is not None:
         remember(outcome.failed or outcome.reports[-1], outcome.remember)
     last = outcome.report("teardown")

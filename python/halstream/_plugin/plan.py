@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .._schedules.token import Token
 
 __all__ = [
-    "DEFAULT_SCHEDULES", "FLAGS", "NUMBERS", "ORDERS", "PLAN", "REPLAYED", "RESULTS", "STREAMS", "TIMER",
+    "DEFAULT_SCHEDULES", "FLAGS", "NUMBERS", "ORDERS", "PLAN", "REPLAYED", "RESULTS", "SLICES", "STREAMS", "TIMER",
     "Plan", "Streams", "item_plan", "plan_of",
 ]  # fmt: skip
 
@@ -25,7 +25,7 @@ DEFAULT_SCHEDULES = 50
 
 #: The keys of a plan whose values are whole numbers, and those that are switched on or off.
 NUMBERS = ("schedules", "depth", "seed", "prove")
-FLAGS = ("sanitize", "strict", "leaks")
+FLAGS = ("sanitize", "strict", "pages", "leaks", "threads")
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,21 @@ class Plan:
     token: Token | None = None
     sanitize: bool = False
     strict: bool = False  #: sanitize, and fail for functions whose accesses are not known
+    pages: bool = False  #: sanitize, and see by their pages the accesses that nobody declares
     leaks: bool = False
+    threads: bool = False  #: host threads take turns, too
+    first: int = 0  #: number of the first schedule, for a test whose schedules are run in parts
+    shrink: bool = True  #: make a failing schedule small
 
     @property
     def idle(self) -> bool:
         """Whether the test runs unchanged."""
-        return not (self.ordered or self.sanitize or self.strict or self.leaks)
+        return not (self.ordered or self.sanitized or self.leaks)
+
+    @property
+    def sanitized(self) -> bool:
+        """Whether the test runs under the sanitizer."""
+        return self.sanitize or self.strict or self.pages
 
     @property
     def ordered(self) -> bool:
@@ -82,6 +91,8 @@ ORDERS = "stream_orders"
 REPLAYED = "stream_replayed"
 #: In the stash of a `pytest.Config`: the plan of the command line and the ini file.
 PLAN = pytest.StashKey[Plan]()
+#: In the stash of a `pytest.Config`, under a campaign: what replaces the plan of a test, by the id of its item.
+SLICES = pytest.StashKey[dict[str, Mapping[str, Any]]]()
 #: In the stash of a `pytest.Config`, where reports were asked for: the results of all tests so far.
 RESULTS = pytest.StashKey[list["Result"]]()
 #: In the stash of an item: what its fixture `streams` gives.
@@ -106,11 +117,13 @@ def plan_of(given: Mapping[str, Any], otherwise: Plan, source: str = "") -> Plan
         if "replay" in given:
             values["token"] = Token.parse(given["replay"])
         plan = Plan(**{**vars(otherwise), **values})
+        if plan.threads and not plan.ordered:
+            plan = replace(plan, schedules=DEFAULT_SCHEDULES)
         schedules = plan.schedules if "schedules" in given or plan.schedules else 1
-        Settings(schedules, plan.depth, plan.seed, prove=plan.prove)
+        Settings(schedules, plan.depth, plan.seed, prove=plan.prove, threads=plan.threads)
     except (ScheduleError, TypeError) as exc:
         raise pytest.UsageError(f"{source or 'streams'}: {exc}") from None
-    if plan.sanitize or plan.strict:
+    if plan.sanitized:
         _check_suppressions()
     for name in FLAGS:
         if not isinstance(values.get(name, False), bool):
@@ -134,6 +147,12 @@ def item_plan(item: pytest.Item) -> Plan:
     UsageError
         If a marker is wrong.
     """
+    part = item.config.stash.get(SLICES, {}).get(item.nodeid)
+    plan = _marked_plan(item)
+    return plan if part is None else replace(plan, token=None, prove=0, **part)
+
+
+def _marked_plan(item: pytest.Item) -> Plan:
     plan = item.config.stash[PLAN]
     given: dict[str, Any] = {}
     marked = False

@@ -15,12 +15,13 @@ from .. import _native
 from .._checks import nearby
 from .._checks.results import Result, left, of_finding
 from .._core._assertions import collect
-from .._errors import HalError, ScheduleError
+from .._errors import HalError, NotSupportedError, ScheduleError
 from .._schedules.block import Schedule, pending
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import Operations, failure_of, traced
 from .._schedules.isolation import RunIsolation
 from .._sites import Frame
+from .between import BETWEEN
 from .fixtures import Contents
 from .late import Late
 from .plan import RESULTS, STREAMS, TIMER, Plan, Streams
@@ -54,6 +55,7 @@ class Outcome:
     results: list[Result] = field(default_factory=list)  #: for files, where these were asked for
     properties: list[tuple[str, object]] = field(default_factory=list)
     remember: str | None = None  #: the token to keep for later sessions; '' drops the one that is kept
+    searched: dict[str, object] | None = None  #: what a part of the schedules gave, under a campaign
 
     def report(self, when: When) -> pytest.TestReport | None:
         """Return the report of a phase."""
@@ -201,7 +203,6 @@ class Runs:
             warned = stack.enter_context(warnings.catch_warnings(record=True))
             self.last.warned = warned if warned is not None else []
             self._phases(block, calls, stack, interact)
-        self.last.reports = [report for _, report in calls]
         self._judge(calls)
         self.last.properties = self.item.user_properties[self._properties :]
         for call, _ in calls:
@@ -233,7 +234,7 @@ class Runs:
 
     def _phases(self, block: Schedule | None, calls: list[Any], stack: contextlib.ExitStack, interact: bool) -> None:
         item, hook = self.item, self.item.ihook
-        watch = self._sanitizer(stack) if self.plan.sanitize or self.plan.strict else _nothing
+        watch, unwatched = self._sanitizer(stack) if self.plan.sanitized else (_nothing, "")
         # Node.listchain() of the copy ends with another object than this
         # test: with it as the next test, pytest tears down this test only.
         after = copy.copy(item)
@@ -242,7 +243,7 @@ class Runs:
         after.__dict__.pop("_obj", None)
 
         def setup() -> None:
-            refused = "" if block is None else _refusal(block)
+            refused = unwatched or ("" if block is None else _refusal(block))
             if refused:
                 pytest.fail(refused, pytrace=False)
             hook.pytest_runtest_setup(item=item)
@@ -269,7 +270,7 @@ class Runs:
             first = self._phase("setup", setup, calls, interact)
             if first.passed and not item.config.getoption("setuponly", False):
                 self._phase("call", call, calls, interact)
-            if block is None or block.begun:
+            if not unwatched and (block is None or block.begun):
                 self._phase("teardown", teardown, calls, interact)
             self.last.failure = late.conclude([report for _, report in calls])
             self.last.final = self.last.final or late.final
@@ -296,11 +297,24 @@ class Runs:
             self.last.final = True
             pytest.fail(why, pytrace=False)
 
-    def _sanitizer(self, stack: contextlib.ExitStack) -> Callable[[], str]:
-        """Watch for unordered accesses; return a function that gives the text of those found since."""
+    def _sanitizer(self, stack: contextlib.ExitStack) -> tuple[Callable[[], str], str]:
+        """Watch for unordered accesses.
+
+        Returns
+        -------
+        check : function
+            Returns the text of those found since its last call.
+        refused : str
+            Why that is not possible, '' if it is.
+        """
         from .._checks.sanitize import sanitize
 
-        found = stack.enter_context(sanitize(on="collect"))
+        between = self.item.config.stash[BETWEEN]
+        scope = sanitize(on="collect", pages=self.plan.pages)
+        try:
+            found = stack.enter_context(between.scope(self.item.nodeid, scope, self._goes_on))
+        except NotSupportedError as exc:
+            return _nothing, str(exc)
         seen = named = 0
 
         def check() -> str:
@@ -316,7 +330,11 @@ class Runs:
                 named = len(found.functions.unknown) + len(found.functions.unwatched)
             return "\n\n".join(texts)
 
-        return check
+        return check, ""
+
+    def _goes_on(self) -> bool:
+        """Whether what the test has begun counts in the next one."""
+        return not self.plan.ordered and self.last.failed is None and self.last.failure is None
 
     def _left_over(self) -> str:
         from .._stalls import leaks as _leaks
@@ -341,6 +359,7 @@ class Runs:
         call = pytest.CallInfo.from_call(function, when, reraise)
         report: pytest.TestReport = item.ihook.pytest_runtest_makereport(item=item, call=call)
         calls.append((call, report))
+        self.last.reports.append(report)
         raised = None if call.excinfo is None else call.excinfo.value
         if interact and raised is not None and not is_skip(raised) and not hasattr(report, "wasxfail"):
             item.ihook.pytest_exception_interact(node=item, call=call, report=report)

@@ -78,6 +78,7 @@ class Tensor(Methods, Contents):
 
     @classmethod
     def _of(cls, host: Any) -> Any:
+        of(host.dtype)
         return cls._at(np.array(host, order="C"), computing_place())
 
     @property

@@ -1,0 +1,4 @@
+package touch
+
+// SetPatience sets how long Begin waits.
+var SetPatience = setPatience
