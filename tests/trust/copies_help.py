@@ -102,11 +102,11 @@ class Oracle:
         to, source = KINDS[call.to], KINDS[call.source]
         blocking = call.kind == "memcpy"
         if source == "pageable" and to == "device":
-            # The host reads the source within the call (M14), in the order of the stream only where the call
-            # waits for what was enqueued before.
+            # The host reads the source within the call (M14), after the stream's earlier copies to it. The host
+            # itself comes after these only where the call waits for what was enqueued before.
             if blocking:
                 self.host |= self.known[call.stream]
-            self.host |= self.access(self.host, reads=call.source)
+            self.host |= self.access(known, reads=call.source)
             known |= self.host
             self.known[call.stream] = known | self.access(known, writes=call.to)
             return

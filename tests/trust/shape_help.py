@@ -72,12 +72,12 @@ def silenced(shape: Shape, folder: Path) -> bool:
                 del sys.modules[module]
 
 
-def token_of(function: Callable[[], None], schedules: int = 50) -> str:
+def token_of(function: Callable[[], None], schedules: int = 50, threads: bool = False) -> str:
     """Return the token of a schedule under which a program fails, or nothing."""
     try:
-        explore(function, schedules=schedules)
-    except AssertionError as exc:
-        token = re.search(r"hs1-[\w.-]*\w", "\n".join([str(exc), *getattr(exc, "__notes__", ())]))
+        explore(function, schedules=schedules, threads=threads)
+    except (AssertionError, hs.StallError) as exc:
+        token = re.search(r"hs1-[\w.+-]*\w", "\n".join([str(exc), *getattr(exc, "__notes__", ())]))
         return token[0] if token else ""
     finally:
         _current.reset()
@@ -89,7 +89,7 @@ def fails(function: Callable[[], None], token: str) -> bool:
     try:
         with schedule(token):
             function()
-    except AssertionError:
+    except (AssertionError, hs.StallError):
         return True
     finally:
         _current.reset()

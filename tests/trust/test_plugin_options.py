@@ -141,7 +141,11 @@ def test_a_wrong_ini_key_names_the_ini_file(run: Runner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ("shedules=5", "has no keyword 'shedules'; it takes schedules, depth, seed, prove, sanitize, strict, leaks"),
+        (
+            "shedules=5",
+            "has no keyword 'shedules'; it takes schedules, depth, seed, prove, sanitize, strict, pages, leaks, "
+            "threads",
+        ),
         ("5", "takes keywords only"),
         ("schedules=0", "schedules is 0"),
         ("schedules='5'", "schedules must be a whole number"),

@@ -13,8 +13,11 @@ from .. import _native
 from .._core._base import drain
 from .._errors import HalError, NotReadyError, NotSupportedError, ScheduleError, WaitTimeoutError
 from .._records import CallRecord, StepRecord, decode
+from .control import Control
 from .execution import Execution
+from .threadhooks import install, remove
 from .token import Token, parse_spec, spec_text
+from .turns import join, split, turns_text
 
 __all__ = ["Schedule", "add_note", "pending", "schedule", "settle", "stale"]
 
@@ -43,7 +46,7 @@ class Schedule:
             self.expected = what
             self.spec: str = what.spec
         elif isinstance(what, str):
-            self.spec = spec_text(*parse_spec(what))
+            self.spec = join(spec_text(*parse_spec(what)), split(what)[1])
         else:
             raise TypeError(f"schedule() takes a str or a Token, not {type(what).__name__}")
         #: Whether to leave out the order of a run that passes, as it is long.
@@ -51,15 +54,23 @@ class Schedule:
         self._before = ""
         self._inside = False
         self._ran: Execution | None = None
+        self._control: Control | None = None
 
     def __enter__(self) -> Schedule:
         if self._before:
             raise RuntimeError("a schedule is used for one block; call schedule() again")
         drain()  # what was collected before is closed before, too
         before = _current()
-        begin(self.spec)
+        device, threads = split(self.spec)
+        begin(device)
         self._before = before
         self._inside = True
+        if threads:
+            try:
+                self._control = install(threads)
+            except BaseException:
+                self.finish(drop=True)
+                raise
         return self
 
     def __exit__(
@@ -89,8 +100,18 @@ class Schedule:
         if not self._inside:
             return True
         self._inside = False
-        full = drop or self.spec == "fifo" or not self.lean
-        ran = execution(self.spec, full)
+        if self._control is not None:
+            try:
+                remove(self._control, failed=drop)
+            except BaseException:  # Ctrl-C
+                self._end(True, limit, strict)
+                raise
+        return self._end(drop, limit, strict)
+
+    def _end(self, drop: bool, limit: float, strict: bool) -> bool:
+        """End the run, once all threads run freely again."""
+        full = drop or split(self.spec)[0] == "fifo" or not self.lean
+        ran = self._with_turns(execution(self.spec, full))
         try:
             settle(drop, limit)
         except HalError:
@@ -135,12 +156,25 @@ class Schedule:
             return self._ran
         if not self._inside:
             raise RuntimeError("the block of this schedule has not begun")
-        return execution(self.spec, full=True)
+        return self._with_turns(execution(self.spec, full=True))
+
+    def _with_turns(self, ran: Execution) -> Execution:
+        control = self._control
+        if control is None:
+            return ran
+        return replace(
+            ran,
+            turns=turns_text(control.turns),
+            points=control.points,
+            uncontrolled=control.uncontrolled,
+            handovers=tuple(control.handovers),
+        )
 
     @property
     def token(self) -> Token:
         """The token that runs the same program in the same order again."""
-        return Token.of(self.spec, self.execution.fingerprint)
+        ran = self.execution
+        return Token.of(self.spec, ran.fingerprint, controlled=not ran.uncontrolled)
 
     @property
     def order(self) -> tuple[str, ...]:

@@ -61,6 +61,14 @@ class Execution:
         The log of the run, where it was asked for.
     declared : frozenset of int
         With it: the numbers of functions that declare all that they work on.
+    turns : str
+        The strategy that makes the host threads take the turns of this run; '' where they were not controlled.
+    points : int
+        At how many points more than one thread could go on.
+    handovers : tuple of str
+        The first departures in words.
+    uncontrolled : str
+        Where a thread waited that the control knew nothing of; '' if the run is wholly controlled.
     kept : object
         What the runner stores with the run, such as the exception.
     """
@@ -73,6 +81,10 @@ class Execution:
     failure: Failure | None = None
     trace: tuple[OperationRecord, ...] = ()
     declared: frozenset[int] = frozenset()
+    turns: str = ""
+    points: int = 0
+    uncontrolled: str = ""
+    handovers: tuple[str, ...] = ()
     kept: Any = field(default=None, compare=False, repr=False)
 
     def bare(self) -> Execution:

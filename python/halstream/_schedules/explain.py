@@ -19,6 +19,7 @@ from .search import Found
 from .shrink import departures
 from .steps import host_calls, labels
 from .token import Hold, parse_spec
+from .turns import parse_turns, split
 
 __all__ = ["explain", "nondeterminism", "sequence_of"]
 
@@ -78,7 +79,7 @@ def explain(found: Found, replay: str, text: Callable[[int], str] | None = None)
         Gives the stack of a site; the runtime's own if left out.
     """
     parts = [_headline(found)]
-    if found.execution.spec == "fifo":
+    if split(found.execution.spec)[0] == "fifo":
         parts.append("It fails under fifo, where everything runs in the order of the calls: no other order is needed.")
     else:
         view = _View(found.execution, text or _native.position_text)
@@ -88,8 +89,24 @@ def explain(found: Found, replay: str, text: Callable[[int], str] | None = None)
             parts.extend(view.sentence(hold) for hold in holds[:_MOST])
         else:
             parts.append(view.timeline(departures(found.fifo.items, found.execution.items)[:_FEW]))
+    parts.append(_threads_text(found.execution))
     parts.append(f"Replay: {replay}")
     return "\n".join(part for part in parts if part)
+
+
+def _threads_text(execution: Execution) -> str:
+    """Return how the host threads of a run took turns."""
+    lines = []
+    if execution.handovers:
+        lines.append("Host threads run until they wait, but for these turns:")
+        lines.extend(f"  {line}" for line in execution.handovers[:_MOST])
+        more = len(parse_turns(execution.turns)) - _MOST
+        lines.extend([f"  and {more} more"] if more > 0 else [])
+    elif execution.turns:
+        lines.append("Host threads run each until it waits.")
+    if execution.uncontrolled:
+        lines.append(f"The run was not wholly controlled, so that another one may differ: {execution.uncontrolled}.")
+    return "\n".join(lines)
 
 
 def _headline(found: Found) -> str:

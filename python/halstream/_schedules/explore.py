@@ -33,6 +33,7 @@ def explore(
     shrink_runs: int = 200,
     shrink_seconds: float = 20.0,
     prove: int = 0,
+    threads: bool = False,
 ) -> Explored:
     """Run a function under many schedules until one makes it fail.
 
@@ -62,6 +63,10 @@ def explore(
         conflicting operations that nothing orders are run in either order, in every combination.
         Functions conflict with everything unless their ``reads=`` and ``writes=`` are declared.
         Threads of the program are not part of it.
+    threads : bool
+        Let threads that the function starts run one at a time, and take turns at locks, at whatever waits
+        by them (events, conditions, queues, futures, joins), at sleeps, which take no time, and at
+        calls of the runtime. A token then stands for the turns, too.
 
     Returns
     -------
@@ -101,7 +106,7 @@ def explore(
     """
     if _exploring:
         raise ScheduleError("explore() is called by a program that is being explored: explore one of the two")
-    settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds, prove)
+    settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds, prove, threads)
     if not callable(function):
         raise TypeError(f"explore() takes a function, not {type(function).__name__}")
     if inspect.iscoroutinefunction(function):

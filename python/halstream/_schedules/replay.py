@@ -9,6 +9,7 @@ from .. import _native
 from .execution import Execution
 from .matching import match
 from .token import Token
+from .turns import join, split
 
 __all__ = ["Replayed", "replay_changed"]
 
@@ -51,10 +52,11 @@ def replay_changed(
     """
     if not token.marks:
         return None
-    fifo = run("fifo", trace=True)
+    fifo = run(join("fifo", token.threads), trace=True)
     found = match(token, fifo, text or _native.position_text)
     if found is None:
         return None
-    execution = fifo if found.spec == "fifo" else run(found.spec, trace=True)
+    device, _ = split(found.spec)
+    execution = fifo if device == "fifo" else run(join(device, token.threads), trace=True)
     ended = "fixed: the changed program passes" if execution.failure is None else "the changed program still fails"
     return Replayed(execution, fifo, f"token {token}: {ended} {found}")

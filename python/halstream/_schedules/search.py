@@ -15,12 +15,16 @@ from .matching import marks_of
 from .prove import Proof, prove
 from .replay import replay_changed
 from .shrink import Budget, Shrunk, shrink
+from .shrinkthreads import shrink_threads
 from .token import Token, spec_text
+from .turns import STAY, join, split
 
 __all__ = ["MOST", "Explored", "Found", "Settings", "derived", "plans", "search", "worth_keeping"]
 
 #: Schedules that one exploration may ask for.
 MOST = 100_000
+#: Number of the last schedule that one exploration may begin with.
+MOST_FIRST = 10**12
 #: Orders that one proof may run.
 MOST_ORDERS = 10_000_000
 
@@ -45,6 +49,12 @@ class Settings:
     prove : int
         Run every order that can make a difference, up to so many, in place of a number of
         schedules; 0: do not.
+    threads : bool
+        Let the threads of the program take turns as the schedule says.
+    first : int
+        Number of the first schedule that is tried, for an exploration in parts: parts of `schedules` each, that
+        begin at 0, `schedules`, and so on, try together what one exploration of all would try. A part other than
+        the first also runs ``fifo``, which its schedules are made from, and does not count it.
 
     Raises
     ------
@@ -58,6 +68,8 @@ class Settings:
     shrink_runs: int = 200
     shrink_seconds: float = 20.0
     prove: int = 0
+    threads: bool = False
+    first: int = 0
 
     def __post_init__(self) -> None:
         check("schedules", self.schedules, 1, MOST, "with none nothing would be run")
@@ -65,6 +77,12 @@ class Settings:
         check("seed", self.seed, 0, 2**63 - 1)
         check("shrink_runs", self.shrink_runs, 0, 10**9)
         check("prove", self.prove, 0, MOST_ORDERS)
+        if self.threads and self.prove:
+            raise ScheduleError(
+                "prove runs every order of a program's operations, and not every order of its host threads: "
+                "give threads=True with a number of schedules, or prove without it"
+            )
+        check("first", self.first, 0, MOST_FIRST)
         if isinstance(self.shrink_seconds, bool) or not isinstance(self.shrink_seconds, (int, float)):
             raise TypeError(f"shrink_seconds must be a number, not {self.shrink_seconds!r}")
         if not self.shrink_seconds >= 0:
@@ -101,7 +119,7 @@ class Found:
     original : str
         Spec of the schedule that failed first.
     tried : int
-        How many schedules were run up to it; 0 if a token was replayed or remembered.
+        How many schedules come up to it, those of earlier parts included; 0 if a token was replayed or remembered.
     difference : str
         Where two runs under one schedule parted, if they did: the program is
         not deterministic by itself.
@@ -126,7 +144,8 @@ class Found:
     @property
     def token(self) -> Token:
         """The token that replays the failure."""
-        return Token.of(self.execution.spec, self.execution.fingerprint, self.marks)
+        ran = self.execution
+        return Token.of(ran.spec, ran.fingerprint, self.marks, controlled=not ran.uncontrolled)
 
 
 @dataclass(frozen=True)
@@ -136,7 +155,7 @@ class Explored:
     Attributes
     ----------
     schedules : int
-        Schedules that were run; 1 for a program that uses no streams.
+        Schedules that were run, those of earlier parts included; 1 for a program that uses no streams.
     streams, steps : int
         Of the run under ``fifo``: streams used, and operations plus calls.
     orders : int
@@ -144,6 +163,8 @@ class Explored:
         equivalent to it; 0 if none were asked for.
     exhausted : bool
         Whether these are all.
+    uncontrolled : str
+        Where a host thread waited without giving its turn away, in the first run in which one did.
     """
 
     schedules: int
@@ -151,10 +172,12 @@ class Explored:
     steps: int
     orders: int = 0
     exhausted: bool = False
+    uncontrolled: str = ""
 
     def __str__(self) -> str:
         if not self.orders:
-            return f"{self.schedules:,} schedules pass"
+            loose = f", not wholly controlled: {self.uncontrolled}" if self.uncontrolled else ""
+            return f"{self.schedules:,} schedules pass{loose}"
         if not self.exhausted:
             return f"not exhausted: {self.orders:,} orders pass, and there are more"
         return f"all {self.orders:,} orders pass" if self.orders > 1 else "the only order passes"
@@ -168,18 +191,26 @@ class _Search:
     fifo: Execution = field(default_factory=lambda: Execution("fifo"))
     proof: Proof = field(default_factory=lambda: Proof(exhausted=False))
     remembered: Token | None = None
+    uncontrolled: str = ""
+
+    @property
+    def first(self) -> str:
+        """The spec of the first run: in the order of the calls, and each thread until it waits."""
+        return join("fifo", STAY if self.settings.threads else "")
 
     def __call__(self) -> Found | None:
         if self.remembered is not None and (found := self._recall(self.remembered)) is not None:
             return found
-        self.fifo = self._try("fifo")
+        self.tried = self.settings.first
+        self.fifo = self.run(self.first) if self.tried else self._try(self.first)
         if self.fifo.failure is not None:
             return self._found(self.fifo)
         if not used(self.fifo):
             return None
         if self.settings.prove:
             return self._prove()
-        for spec in itertools.islice(plans(self.settings, self.fifo), self.settings.schedules - 1):
+        count = self.settings.first + self.settings.schedules - self.tried
+        for spec in itertools.islice(plans(self.settings, self.fifo), count):
             execution = self._try(spec)
             if execution.failure is not None:
                 return self._found(execution)
@@ -193,7 +224,7 @@ class _Search:
             first = first if changed is None else changed.execution
         if first.failure is None or not used(first):
             return None
-        self.fifo = self.run("fifo")
+        self.fifo = self.run(join("fifo", STAY if token.threads else ""))
         if self.fifo.failure is not None:
             return None  # it fails in any order
         last = self.run(first.spec, trace=True)
@@ -212,7 +243,9 @@ class _Search:
 
     def _try(self, spec: str) -> Execution:
         self.tried += 1
-        return self.run(spec)
+        execution = self.run(spec)
+        self.uncontrolled = self.uncontrolled or execution.uncontrolled
+        return execution
 
     def _found(self, failing: Execution) -> Found:
         found = Found(failing, self.fifo, original=failing.spec, tried=self.tried)
@@ -231,7 +264,7 @@ class _Search:
         found.execution = again
         if self._by_itself(found):
             return found
-        if failing.spec != "fifo":
+        if failing.spec != self.first:
             self._shrink(found)
         return found
 
@@ -242,7 +275,7 @@ class _Search:
         left makes it fail; the failing schedule must fail after that, too. Both
         are checked twice, to find failures by chance.
         """
-        before = [found.execution] if found.execution.spec == "fifo" else [self.fifo, found.execution]
+        before = [found.execution] if found.execution.spec == self.first else [self.fifo, found.execution]
         for execution in before * 2:
             again = self.run(execution.spec, trace=True)
             if again.failure != execution.failure:
@@ -253,22 +286,31 @@ class _Search:
 
     def _shrink(self, found: Found) -> None:
         budget = Budget(self.settings.shrink_runs, self.settings.shrink_seconds)
-        found.shrunk = shrink(self.run, self.fifo, found.execution, budget)
+        fifo, threads = self.fifo, ""
+        if self.settings.threads:
+            small = shrink_threads(self.run, found.execution, budget)
+            device, threads = split(small.spec)
+            if small.spec != found.execution.spec:
+                found.execution = self.run(small.spec, trace=True)
+            if device == "fifo" or found.execution.failure != small.failure:
+                return
+            fifo = self.run(join("fifo", threads))
+        found.shrunk = shrink(lambda spec: self.run(join(spec, threads)), fifo, found.execution, budget)
         if not found.shrunk.holds:
             return
-        last = self.run(spec_text("holds", found.shrunk.holds), trace=True)
+        last = self.run(join(spec_text("holds", found.shrunk.holds), threads), trace=True)
         if last.failure == found.execution.failure:
             found.execution = last
 
 
 def used(execution: Execution) -> bool:
     """Whether a run did anything with streams."""
-    return execution.steps > 0 or bool(execution.calls)
+    return execution.steps > 0 or execution.points > 0 or bool(execution.calls)
 
 
 def worth_keeping(found: Found) -> bool:
     """Whether a later run of the program shall try the token first: not where it fails in the order of the calls."""
-    return used(found.execution) and not found.difference and found.execution.spec != "fifo"
+    return used(found.execution) and not found.difference and found.execution.spec not in ("fifo", join("fifo", STAY))
 
 
 def search(run: Run, settings: Settings, remembered: Token | None = None) -> tuple[Found | None, Explored]:
@@ -295,26 +337,44 @@ def search(run: Run, settings: Settings, remembered: Token | None = None) -> tup
     if found is not None and not found.difference:
         found.marks = marks_of(found.execution, getattr(run, "text", _native.position_text))
     fifo, proof = searching.fifo, searching.proof
-    return found, Explored(searching.tried, len(fifo.streams), fifo.steps, proof.orders, proof.exhausted)
+    return found, Explored(
+        searching.tried, len(fifo.streams), fifo.steps, proof.orders, proof.exhausted, searching.uncontrolled
+    )
 
 
 def plans(settings: Settings, fifo: Execution) -> Iterator[str]:
-    """Yield the specs after ``fifo``, without end: the extremes, then random ones."""
-    yield "latest"
-    yield "earliest"
+    """Yield the specs after ``fifo``, without end: the extremes, then random ones; of a later part, its own."""
+    start = max(0, settings.first - 1)  # fifo is number 0
+    if not settings.threads or not fifo.points:
+        device = _device_plans(settings, fifo, start)
+        yield from (join(spec, STAY if settings.threads else "") for spec in device)
+    yield from itertools.islice(_thread_plans(settings, fifo), start, None)
+
+
+def _thread_plans(settings: Settings, fifo: Execution) -> Iterator[str]:
+    device = _device_plans(settings, fifo, 0)
+    for number in itertools.count():
+        # The turns of threads alone, then with another order of the device.
+        seed = derived(settings.seed, -1 - number)
+        turns = f"pct {seed} {settings.depth} {max(1, fifo.points)}" if number // 2 % 2 else f"random {seed}"
+        yield join(next(device) if number % 2 else "fifo", turns)
+
+
+def _device_plans(settings: Settings, fifo: Execution, start: int) -> Iterator[str]:
+    extremes = ["latest", "earliest"]
     streams = fifo.streams
     if len(streams) > 1:
         # The busiest: most can overtake them.
         busiest = sorted(streams, key=lambda stream: (-streams[stream], stream))
-        for stream in sorted(busiest[:_STARVED]):
-            yield f"starve {stream}"
-    depths = itertools.cycle(range(settings.depth, 0, -1))
-    for number in itertools.count():
+        extremes += (f"starve {stream}" for stream in sorted(busiest[:_STARVED]))
+    yield from extremes[start:]
+    for number in itertools.count(max(0, start - len(extremes))):
         seed = derived(settings.seed, number)
         if number % 2:
             yield f"random {seed}"
         else:
-            yield f"pct {seed} {next(depths)} {max(1, fifo.steps)}"
+            depth = settings.depth - number // 2 % settings.depth
+            yield f"pct {seed} {depth} {max(1, fifo.steps)}"
 
 
 def derived(seed: int, number: int) -> int:

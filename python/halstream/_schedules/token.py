@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._errors import ScheduleError
+from .turns import STAY, Turn, join, parse_turns, split, strategy, turns_text
 
 __all__ = ["FORMS", "VERSION", "Hold", "Token", "parse_spec", "spec_text"]
 
@@ -86,6 +87,9 @@ def parse_spec(text: str) -> tuple[str, Parameters]:
     ScheduleError
         If there is no such schedule or a parameter is out of range.
     """
+    text, threads = split(text)
+    if threads:
+        strategy(threads)
     found = _SPEC.fullmatch(text)
     kind = found[1] if found else ""
     inner = (found[2] or found[3] or "") if found else ""
@@ -150,6 +154,11 @@ class Token:
     marks : tuple of int
         What the operations that it names are recognised by in a program that has
         changed; see `matching`. None in tokens of runs without a trace.
+    threads : str
+        The strategy by which host threads take turns, see `turns`; '' if they are not controlled.
+    controlled : bool
+        False if a thread of the run waited where the control did not see it: another
+        run may differ.
 
     Examples
     --------
@@ -166,24 +175,27 @@ class Token:
     parameters: Parameters
     fingerprint: str
     marks: tuple[int, ...] = ()
+    threads: str = ""
+    controlled: bool = True
 
     @classmethod
-    def of(cls, spec: str, fingerprint: str, marks: tuple[int, ...] = ()) -> Token:
+    def of(cls, spec: str, fingerprint: str, marks: tuple[int, ...] = (), controlled: bool = True) -> Token:
         """Return the token of a run: its spec, the fingerprint that the runtime gave, and its marks."""
         kind, parameters = parse_spec(spec)
-        return cls(kind, parameters, fingerprint[:8], marks)
+        return cls(kind, parameters, fingerprint[:8], marks, split(spec)[1], controlled)
 
     @property
     def spec(self) -> str:
         """The form that the runtime takes."""
-        return spec_text(self.kind, self.parameters)
+        return join(spec_text(self.kind, self.parameters), self.threads)
 
     def __str__(self) -> str:
         if self.kind == "holds":
             packed = _pack([number for hold in self.parameters for number in hold])  # type: ignore[union-attr]
         else:
             packed = ".".join(map(str, self.parameters))
-        parts = [VERSION, self.kind, packed, _pack(list(self.marks)), self.fingerprint]
+        threads = f"+{'' if self.controlled else 'u'}{_pack_threads(self.threads)}" if self.threads else ""
+        parts = [VERSION, self.kind + threads, packed, _pack(list(self.marks)), self.fingerprint]
         body = "-".join(filter(None, parts))
         return f"{body}-{_check(body)}"
 
@@ -208,7 +220,7 @@ class Token:
         body = text.rpartition("-")[0]
         if _check(body) != parts[-1]:
             raise ScheduleError(f"token {_short(text)} is damaged: its check digits do not fit; copy it again")
-        kind = parts[1]
+        kind, threaded, packed = parts[1].partition("+")
         if kind != "holds" and kind not in KINDS:
             raise ScheduleError(f"token {_short(text)} has a schedule {kind!r}, which is unknown")
         bare = kind in KINDS and not KINDS[kind]
@@ -216,9 +228,10 @@ class Token:
         if len(parts) - marked != 5 - bare or not re.fullmatch("[0-9a-f]{8}", parts[-2]):
             raise ScheduleError(f"token {_short(text)} is damaged: a part is missing")
         try:
-            return cls(
-                kind, _parameters(kind, "" if bare else parts[2]), parts[-2], _marks(parts[-3]) if marked else ()
-            )
+            parameters = _parameters(kind, "" if bare else parts[2])
+            threads = _threads(packed.removeprefix("u")) if threaded else ""
+            marks = _marks(parts[-3]) if marked else ()
+            return cls(kind, parameters, parts[-2], marks, threads, not packed.startswith("u"))
         except ScheduleError as exc:
             raise ScheduleError(f"token {_short(text)}: {exc}") from None
 
@@ -230,6 +243,28 @@ def _parameters(kind: str, text: str) -> Parameters:
             raise ScheduleError("the list of holds ends within one")
         return _holds_in_range(tuple(Hold(*numbers[i : i + 4]) for i in range(0, len(numbers), 4)))
     return parse_spec(f"{kind} {text.replace('.', ' ')}")[1]
+
+
+def _pack_threads(text: str) -> str:
+    """Return the strategy of host threads in the form of a token: a letter and numbers."""
+    kind, _, rest = text.partition(" ")
+    if kind == "turns":
+        return "t" + _pack([number for turn in parse_turns(text) for number in turn])
+    return kind[0] + rest.replace(" ", ".")
+
+
+def _threads(packed: str) -> str:
+    if packed == "s":
+        return STAY
+    if packed[:1] == "t":
+        numbers = _unpack(packed[1:])
+        if not numbers or len(numbers) % 3:
+            raise ScheduleError("its list of turns ends within one")
+        return turns_text([Turn(*numbers[i : i + 3]) for i in range(0, len(numbers), 3)])
+    kind = {"r": "random", "p": "pct"}.get(packed[:1], "unknown")
+    text = f"{kind} {packed[1:].replace('.', ' ')}"
+    strategy(text)
+    return text
 
 
 def _marks(text: str) -> tuple[int, ...]:
