@@ -38,3 +38,40 @@ def test_the_commands_of_the_page_find_a_fault(backend: str, tmp_path: Path) -> 
     assert "\n::error file=test_it.py,line=8,title=UnorderedAccess::" in printed
     (one,) = json.loads((tmp_path / "streams.sarif").read_text())["runs"][0]["results"]
     assert one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "test_it.py"
+
+
+OVERLAP = """
+import halstream as hs
+
+def test_race():
+    one, two, seen = hs.Stream(), hs.Stream(), []
+    one.call(seen.append, 1)
+    two.call(seen.append, 2)
+    two.synchronize()
+    one.synchronize()
+    assert seen == [1, 2]
+
+def test_right():
+    one, two, seen = hs.Stream(), hs.Stream(), []
+    one.call(seen.append, 1)
+    two.wait(one.record())
+    two.call(seen.append, 2)
+    two.synchronize()
+    assert seen == [1, 2]
+"""
+
+
+@pytest.mark.needs("schedules")
+def test_X20_the_campaign_of_the_page_prints_what_is_there(backend: str, tmp_path: Path) -> None:
+    section = PAGE.read_text().partition("## Campaigns")[2]
+    command, shown = (re.findall(rf"(?ms)^```{name}\n(.*?)^```$", section)[0] for name in ("bash", "text"))
+    (tmp_path / "test_overlap.py").write_text(OVERLAP)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    words = shlex.split(command)
+    done = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 1 and done.stderr == "", done.stdout + done.stderr
+    rest = done.stdout
+    for line in shown.splitlines():
+        found = re.search(".*".join(map(re.escape, line.strip().split("..."))), rest)
+        assert found, f"{line!r} is not in {done.stdout}"
+        rest = rest[found.end() :]

@@ -34,13 +34,14 @@ __all__ = ["main"]
 class _Watch:
     """Starts a schedule, a log and the sanitizer when the script opens the runtime."""
 
-    def __init__(self, spec: str, trace: bool, sanitize: bool, strict: bool) -> None:
-        self._spec, self._trace, self._sanitize, self._strict = spec, trace, sanitize, strict
+    def __init__(self, spec: str, trace: bool, sanitize: bool, strict: bool, pages: bool) -> None:
+        self._spec, self._trace = spec, trace
+        self._sanitize, self._strict, self._pages = sanitize, strict, pages
         self._stack = contextlib.ExitStack()
         self._block: Schedule | None = None
         self._operations: list[OperationRecord] = []
         self.found: Report | None = None  #: the sanitizer's
-        self.refused: HalError | None = None  #: why the schedule is not in force
+        self.refused: HalError | None = None  #: why the schedule or the sanitizer is not in force
 
     def begin(self) -> None:
         """Begin a run; what an earlier one did does not count."""
@@ -59,7 +60,12 @@ class _Watch:
         if self._sanitize:
             from .._checks.sanitize import sanitize
 
-            self.found = self._stack.enter_context(sanitize(on="raise", strict=self._strict))
+            try:
+                scope = sanitize(on="raise", strict=self._strict, pages=self._pages)
+                self.found = self._stack.enter_context(scope)
+            except HalError as exc:
+                self.refused = exc
+                raise
 
     def end(self, error: BaseException | None) -> tuple[Execution, BaseException | None]:
         """End the run; return it and what it failed with, if that is not `error`."""
@@ -81,10 +87,16 @@ def main(argv: Sequence[str]) -> int:
     ----------
     argv : sequence of str
         The request as JSON (``spec``, ``result``: the answer's file, ``trace``,
-        ``sanitize``, ``strict``, ``torch``, ``module``, ``nearby``), the script, and its arguments.
+        ``sanitize``, ``strict``, ``pages``, ``torch``, ``module``, ``nearby``), the script, and its arguments.
     """
     request, script, args = json.loads(argv[0]), argv[1], argv[2:]
-    watch = _Watch(request["spec"], request["trace"], request["sanitize"], request.get("strict", False))
+    watch = _Watch(
+        request["spec"],
+        request["trace"],
+        request["sanitize"],
+        request.get("strict", False),
+        request.get("pages", False),
+    )
     gc.disable()  # objects would be closed at another point of each run
     at_opening(watch.begin)
     if request.get("nearby"):

@@ -40,6 +40,7 @@ class Options(NamedTuple):
     limit: float = 0  #: seconds that one run under a schedule may take
     module: bool = False  #: the script is the name of a module
     strict: bool = False  #: of the sanitizer: functions of unknown accesses count, too
+    pages: bool = False  #: of the sanitizer: see accesses by the pages of memory
 
 
 class Children:
@@ -106,7 +107,7 @@ class Children:
     def _command(self, spec: str, trace: bool, answer: Path) -> list[str]:
         request: dict[str, Any] = {"spec": spec, "result": str(answer), "trace": trace}
         request |= {"sanitize": self._options.sanitize, "torch": self._options.torch}
-        request |= {"module": self._options.module, "strict": self._options.strict}
+        request |= {"module": self._options.module, "strict": self._options.strict, "pages": self._options.pages}
         request |= {"nearby": nearby.wanted()}
         options = [f"-W{option}" for option in sys.warnoptions]
         own = [sys.executable, "-Xfaulthandler", *options, "-m", "halstream", "_child", json.dumps(request)]

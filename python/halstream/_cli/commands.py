@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,6 +18,8 @@ from .._checks.results import Result
 from .._checks.suppress import from_environment
 from .._errors import InvalidValueError, ScheduleError
 from . import script as _script
+from .campaign import EXAMPLES, campaign
+from .terminal import bars, fail, say
 
 __all__ = ["app"]
 
@@ -48,22 +50,6 @@ Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="Python program to
 Args = Annotated[
     list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the program.", show_default=False)
 ]
-
-
-def fail(text: str) -> NoReturn:
-    """End the command with a sentence on stderr and exit code 2."""
-    say(text)
-    raise typer.Exit(2)
-
-
-def say(text: str) -> None:
-    """Print a line about the command itself on stderr; stdout is the script's."""
-    print(f"halstream: {text}", file=sys.stderr, flush=True)
-
-
-def bars() -> Console:
-    """Return the console for displays of progress, which only a terminal shows."""
-    return Console(stderr=True)
 
 
 def _version(wanted: bool) -> None:
@@ -168,6 +154,9 @@ Sanitize = Annotated[bool, typer.Option("--sanitize", help="Find unordered acces
 Strict = Annotated[
     bool, typer.Option("--strict", help="With --sanitize: report functions of which it is not known what they touch.")
 ]
+Pages = Annotated[
+    bool, typer.Option("--pages", help="With --sanitize: see by the pages of memory which accesses nobody declares.")
+]
 Torch = Annotated[
     bool, typer.Option("--torch", help="Run CUDA programs of the real torch on the host device, without a GPU.")
 ]
@@ -187,6 +176,7 @@ def run(
     seed: Annotated[int, typer.Option(help="Another seed gives other schedules.")] = 0,
     sanitize: Sanitize = False,
     strict: Strict = False,
+    pages: Pages = False,
     torch: Torch = False,
     module: Module = False,
     stalls: Stalls = True,
@@ -216,8 +206,8 @@ def run(
     from . import running as _running
 
     _existing(script, module)
-    if strict and not sanitize:
-        fail("--strict is for --sanitize: give both")
+    for name in [name for name, given in (("--strict", strict), ("--pages", pages)) if given and not sanitize]:
+        fail(f"{name} is for --sanitize: give both")
     if sanitize:
         _readable_suppressions()
     if fix not in (None, "diff"):
@@ -232,7 +222,7 @@ def run(
     if schedules is None:
         sys.excepthook = _HOOK
         try:
-            options = _running.Options(sanitize, torch, module=module, strict=strict)
+            options = _running.Options(sanitize, torch, module=module, strict=strict, pages=pages)
             code = _running.plain(script, rest, options, leaks=leaks, into=results)
         except _running.CannotRunError as exc:
             fail(str(exc))
@@ -244,7 +234,7 @@ def run(
         settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
         if not timeout > 0:
             fail(f"timeout is {timeout}; give a number of seconds above 0")
-        options = _running.Options(sanitize, torch, timeout, module, strict)
+        options = _running.Options(sanitize, torch, timeout, module, strict, pages)
         code = _running.explore(script, rest, settings, options, write=print, console=bars(), into=results)
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))
@@ -259,6 +249,7 @@ def replay(
     args: Args = None,
     sanitize: Sanitize = False,
     strict: Strict = False,
+    pages: Pages = False,
     torch: Torch = False,
     module: Module = False,
 ) -> None:
@@ -269,16 +260,19 @@ def replay(
     from . import running as _running
 
     _existing(script, module)
-    if strict and not sanitize:
-        fail("--strict is for --sanitize: give both")
+    for name in [name for name, given in (("--strict", strict), ("--pages", pages)) if given and not sanitize]:
+        fail(f"{name} is for --sanitize: give both")
     if sanitize:
         _readable_suppressions()
     try:
-        options = _running.Options(sanitize, torch, module=module, strict=strict)
+        options = _running.Options(sanitize, torch, module=module, strict=strict, pages=pages)
         code = _running.replay(token, script, list(args or ()), options, say=say)
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))
     raise typer.Exit(code)
+
+
+app.command(epilog=EXAMPLES)(campaign)
 
 
 @app.command(name="build-torch")

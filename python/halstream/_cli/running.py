@@ -78,7 +78,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
 
             with contextlib.suppress(HalError):
                 stack.close()
-            reports.append(stack.enter_context(sanitizer(on="raise", strict=options.strict)))
+            reports.append(stack.enter_context(sanitizer(on="raise", strict=options.strict, pages=options.pages)))
 
     if options.sanitize or leaks:
         at_opening(begin)
@@ -97,7 +97,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
 
 def replay_command(token: str, script: str, args: Sequence[str], options: Options) -> str:
     """Return what a user types to see a failure again."""
-    flags = ("sanitize", "strict", "torch")
+    flags = ("sanitize", "strict", "pages", "torch")
     given = [f"--{name}" for name in flags if getattr(options, name)] + ["-m"] * options.module
     return shlex.join(["halstream", "replay", *given, token, script, *args])
 

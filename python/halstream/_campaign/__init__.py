@@ -1,0 +1,1 @@
+"""Campaigns: the schedules of tests, divided among the workers of an engine."""
