@@ -311,5 +311,8 @@ func (rt *Runtime) observe(p driver.Point, o Operation) driver.Point {
 	return &observedPoint{Point: p, rt: rt, o: o}
 }
 
+// Announce implements driver.Announced.
+func (p *observedPoint) Announce() (end func()) { return driver.Announce(p.Point) }
+
 // Missing implements driver.Placed.
 func (p *observedPoint) Missing() []driver.Place { return driver.Missing(p.Point) }

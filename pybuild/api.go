@@ -190,6 +190,7 @@ func (c apiCall) await(p driver.Point, limit int64) error {
 	end := deadlineAfter(limit)
 	var w *stall.Wait
 	defer func() { w.End() }()
+	defer driver.Announce(p)()
 	for {
 		slice, left := int64(apiSlice), end.left()
 		if left != driver.Forever {

@@ -193,6 +193,8 @@ func await(p driver.Point, limit int64) int64 {
 func outside(p driver.Point, limit int64) (done, raised bool) {
 	r := rt
 	var w *stall.Wait
+	withdraw := driver.Announce(p)
+	defer withdraw()
 	most := stall.Slice(r, limit, sliceNS)
 	end := deadlineAfter(limit)
 	state := C.gil_release()

@@ -2,6 +2,23 @@ package driver
 
 import "time"
 
+// Announced is implemented by points whose backend must know of a wait that
+// consists of several calls of Wait also between these: it reports an abort to
+// whoever waits.
+type Announced interface {
+	// Announce counts the caller as waiting until it calls end, once.
+	Announce() (end func())
+}
+
+// Announce counts the caller as waiting for p until it calls end; for a point that
+// does not have to know it does nothing.
+func Announce(p Point) (end func()) {
+	if announced, ok := p.(Announced); ok {
+		return announced.Announce()
+	}
+	return func() {}
+}
+
 // Points is reached when all of its points are.
 type Points []Point
 
@@ -23,6 +40,19 @@ func (ps Points) Wait(limit int64) bool {
 		}
 	}
 	return reached
+}
+
+// Announce implements Announced.
+func (ps Points) Announce() (end func()) {
+	ends := make([]func(), len(ps))
+	for i, p := range ps {
+		ends[i] = Announce(p)
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 }
 
 // Missing implements Placed.

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 var future = hal.EventOptions{Kind: hal.Future, Timing: true}
@@ -230,6 +231,35 @@ var contextCases = []testCase{
 		n, err := s.Abort(k.Me)
 		require.NoError(k, err)
 		require.Equal(k, 2, n)
+		k.Sync(s)
+	}},
+	{"A8_abort_reaches_a_thread_between_two_parts_of_its_wait", Contexts | Gates | Aborts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		for _, pending := range []bool{true, false} {
+			g, err := s.Gate(k.Me)
+			require.NoError(k, err)
+			p, err := s.Point(k.Me)
+			require.NoError(k, err)
+			end := driver.Announce(p)
+			if !pending {
+				g.Open()
+				k.Sync(s)
+			}
+			_, err = s.Abort(k.Me)
+			require.NoError(k, err)
+			if pending {
+				require.ErrorIs(k, s.Failure(), hal.ErrAborted, "the thread was not in a call of Wait")
+			} else {
+				require.NoError(k, s.Failure(), "what the thread waits for was done before")
+			}
+			end()
+		}
+		g, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		_, err = s.Abort(k.Me)
+		require.NoError(k, err)
+		require.NoError(k, s.Failure(), "nobody waits any more")
+		g.Open()
 		k.Sync(s)
 	}},
 	{"A9_the_primary_context_is_shared_by_counting", Contexts, func(k *Kit) {

@@ -29,6 +29,15 @@ func (a *deviceAll) reached() bool {
 	return true
 }
 
+// Announce implements driver.Announced.
+func (a *deviceAll) Announce() (end func()) {
+	points := make(driver.Points, len(a.places))
+	for i, at := range a.places {
+		points[i] = point{a.dev.eng, at}
+	}
+	return points.Announce()
+}
+
 // Wait implements driver.Point.
 func (a *deviceAll) Wait(limit int64) bool {
 	e := a.dev.eng

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"halstream/hal/driver"
@@ -181,6 +182,43 @@ func (p point) Wait(limit int64) bool {
 	}
 	park.Put(w)
 	return true
+}
+
+// Announce implements driver.Announced.
+func (p point) Announce() (end func()) {
+	if p.at.on == nil {
+		return func() {}
+	}
+	p.eng.Lock()
+	defer p.eng.Unlock()
+	p.at.announce()
+	return func() {
+		p.eng.Lock()
+		defer p.eng.Unlock()
+		p.at.withdraw()
+	}
+}
+
+// announce lists a thread that waits for the place. The lock is held.
+func (p place) announce() { x := p.on.extra(); x.awaited = append(x.awaited, p.seq) }
+
+// withdraw ends announce. The lock is held.
+func (p place) withdraw() {
+	x := p.on.extra()
+	if i := slices.Index(x.awaited, p.seq); i >= 0 {
+		x.awaited = slices.Delete(x.awaited, i, i+1)
+	}
+}
+
+// awaited reports whether a thread waits for a place that s has not reached. The
+// lock is held.
+func (s *Stream) awaited() bool {
+	if slices.ContainsFunc(s.waiting, func(w waiter) bool { return w.parker != nil }) {
+		return true
+	}
+	return s.extras != nil && slices.ContainsFunc(s.extras.awaited, func(seq uint64) bool {
+		return !place{on: s, seq: seq}.reached()
+	})
 }
 
 // gate is an operation that blocks its stream until it is opened.

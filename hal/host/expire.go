@@ -90,11 +90,8 @@ func (s *Stream) abort() int {
 	if s.state == sched.Idle {
 		return 0
 	}
-	for _, w := range s.waiting {
-		if w.parker != nil {
-			s.fail(driver.Errorf(driver.Aborted, "synchronize", "the pending work of %s was dropped", s.title()))
-			break
-		}
+	if s.awaited() {
+		s.fail(driver.Errorf(driver.Aborted, "synchronize", "the pending work of %s was dropped", s.title()))
 	}
 	s.seal()
 	rest := s.q.drop()

@@ -74,9 +74,11 @@ func (e *engine) share(p point, limit int64) (reached bool, soon int64) {
 			break
 		}
 		soon = soonNS
+		p.at.announce()
 		e.Unlock()
 		done := w.runShared(left)
 		e.Lock()
+		p.at.withdraw()
 		if limit != driver.Forever {
 			left = max(0, limit-clock.Now())
 		}

@@ -71,6 +71,7 @@ type extras struct {
 	droppedEpochs []*epoch    // the epochs of the dropped operations
 	began         int64       // when the head operation was started, while that is followed
 	timer         sched.Timer // of the head operation, a wait with a limit
+	awaited       []uint64    // places that threads wait for, also while none of them sleeps
 }
 
 // extra returns the fields of s that few streams need.

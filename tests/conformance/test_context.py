@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import halstream as hs
 import pytest
+from halstream import _native, _records
 from halstream._core import TIMING, _context
 from halstream._core._context import KIND_FUTURE, KIND_RECORDED, NOT_WAITABLE, Context, ReportQueue
 
@@ -288,6 +291,34 @@ def test_A8_abort_lets_a_running_function_end(context: Context) -> None:
     let_go.set()
     s.synchronize(timeout=LIMIT)
     assert ran == ["ended"]
+
+
+@pytest.mark.needs("abort")
+def test_A8_an_abort_is_heard_by_a_thread_that_is_about_to_handle_signals(context: Context) -> None:
+    s, heard = context.stream(), []
+    hs.testing.Gate(s)
+
+    def wait() -> None:
+        try:
+            s.synchronize()
+        except hs.HalError as exc:
+            heard.append(exc)
+
+    waiting = threading.Thread(target=wait)
+    usual = sys.getswitchinterval()
+    waiting.start()
+    try:
+        # Between two parts of its wait the other thread needs the lock of Python, which
+        # this one keeps from here on.
+        sys.setswitchinterval(100)
+        end = time.monotonic() + LIMIT
+        while not _records.decode(_native.stall_waits()) and time.monotonic() < end:
+            pass
+        _context.abort(s)
+    finally:
+        sys.setswitchinterval(usual)
+        waiting.join(LIMIT)
+    assert [type(exc) for exc in heard] == [hs.AbortedError]
 
 
 def test_A9_the_primary_context_is_shared_by_counting() -> None:
