@@ -24,12 +24,17 @@ Child = Callable[..., subprocess.CompletedProcess[str]]
 UNIT = 512
 
 
+@pytest.fixture(autouse=True)
+def no_earlier_garbage() -> None:
+    """Free what earlier tests left: it would count, or be for Python's code."""
+    gc.collect()
+    drain()
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the methods in Python that the class in C called, in the order of the calls."""
     calls: list[str] = []
-    gc.collect()
-    drain()  # what earlier tests left would be for Python's code
 
     def watch(name: str) -> None:
         original = getattr(PooledMemory, name)
