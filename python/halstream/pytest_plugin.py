@@ -170,9 +170,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if wanted:
         # Where nobody asks for reports nothing is loaded for them.
         from ._checks.formats import target
+        from ._plugin.faults import Faults
         from ._plugin.files import Files
 
         config.stash[RESULTS] = []
+        config.pluginmanager.register(Faults(), "halstream-faults")
         try:
             targets = [target(text) for text in wanted]
             if not hasattr(config, "workerinput"):  # of xdist, which sends its results

@@ -178,3 +178,100 @@ def test_a_failing_schedule_is_a_result_of_the_command_line(cli: Any) -> None:
     assert done.returncode == 1
     (one,) = json.loads((cli.folder / "out.json").read_text())["results"]
     assert one["rule"] == "schedule" and one["token"].startswith("hs1-") and one["token"] in done.stdout
+
+
+FAULTS = """
+    from halstream.testing import Gate
+
+    def wait_for_a_gate():
+        stream = hs.Stream()
+        gate = Gate(stream)
+        stream.synchronize()
+        gate.open()
+
+    def test_stuck():
+        wait_for_a_gate()
+
+    def check(value): assert value == 2, "on the stream"
+
+    def test_asserts():
+        stream = hs.Stream()
+        stream.call(check, 1)
+        stream.synchronize()
+
+    def test_asserts_where_it_waits():
+        stream = hs.Stream()
+        stream.call_checked(check, 1)
+        stream.synchronize()
+
+    def test_fails(): assert hs is None
+
+    def test_catches():
+        stream = hs.Stream()
+        stream.call_checked(check, 1)
+        with pytest.raises(AssertionError):
+            stream.synchronize()
+
+    @pytest.mark.xfail
+    def test_fails_as_expected(): wait_for_a_gate()
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--stream-sanitize",), ("--stream-schedules=3",)])
+def test_waits_without_end_and_assertions_of_functions_are_results(run: Runner, options: tuple[str, ...]) -> None:
+    files = ("--stream-report=sarif:out.sarif", "--stream-report=json:out.json", "--stream-report=github")
+    result = run(FAULTS, *options, *files, process=True)
+    result.assert_outcomes(passed=1, failed=4, xfailed=1)
+    document = json.loads((run.pytester.path / "out.json").read_text())
+    given = {one["test"].partition("::")[2]: one for one in document["results"]}
+    assert {test: one["rule"] for test, one in given.items()} == {
+        "test_stuck": "stall", "test_asserts": "assertion", "test_asserts_where_it_waits": "assertion"
+    }  # fmt: skip
+    source = (run.pytester.path / "test_it.py").read_text().splitlines()
+    stuck = given["test_stuck"]
+    assert stuck["title"].startswith("this wait can never end") and "gate" in stuck["text"]
+    assert source[stuck["place"]["line"] - 1].strip() == "stream.synchronize()"
+    assert [source[place["line"] - 1].strip() for place in stuck["others"]] == ["wait_for_a_gate()"]
+    for test in ("test_asserts", "test_asserts_where_it_waits"):
+        assert "on the stream" in given[test]["title"]
+        assert source[given[test]["place"]["line"] - 1].strip().startswith("def check(value)")
+    assert all(bool(one["token"]) == ("--stream-schedules=3" in options) for one in given.values())
+    assert problems(json.loads((run.pytester.path / "out.sarif").read_text())) == []
+    commands = [line for line in result.outlines if line.startswith("::error file=test_it.py,line=")]
+    assert sorted(line.partition("title=")[2].partition("::")[0] for line in commands) == [
+        "AssertionOnStream", "AssertionOnStream", "WaitWithoutEnd"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("schedules", [[], ["--schedules", "2"]])
+def test_a_wait_without_end_is_a_result_of_the_command_line(cli: Any, schedules: list[str]) -> None:
+    cli.script(
+        """
+        import halstream as hs
+        from halstream.testing import Gate
+        stream = hs.Stream()
+        gate = Gate(stream)
+        stream.synchronize()
+        """
+    )
+    done = cli("run", *schedules, "--report", "json:out.json", "--report", "github", "prog.py")
+    assert done.returncode == 1 and "\n::error file=prog.py,line=6,title=WaitWithoutEnd::" in done.stdout
+    (one,) = json.loads((cli.folder / "out.json").read_text())["results"]
+    assert (one["rule"], bool(one["token"])) == ("stall", bool(schedules))
+
+
+def test_an_assertion_of_a_function_is_a_result_of_the_command_line(cli: Any) -> None:
+    cli.script(
+        """
+        import halstream as hs
+        def check(value):
+            assert value == 2, "on the stream"
+        stream = hs.Stream()
+        stream.call(check, 1)
+        stream.call(check, 2)
+        stream.synchronize()
+        """
+    )
+    done = cli("run", "--report", "github", "prog.py")
+    assert done.returncode == 1 and "\n::error file=prog.py,line=4,title=AssertionOnStream::" in done.stdout
+    assert done.stdout.count("::error") == 1 and "Exception ignored in a function" in done.stderr

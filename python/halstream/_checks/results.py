@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Literal, NamedTuple, TypedDict
 
+from .. import _sites
+from .._core._assertions import on_stream
+from .._errors import StallError
 from .._sites import Frame
 from .._traces.sequence import Sequence
 from .edit import edits
@@ -12,7 +16,10 @@ from .nearby import sequence_of
 from .remedy import remedy
 from .report import described, reason
 
-__all__ = ["CALLER", "RULES", "Change", "Fix", "Place", "Result", "Rule", "failing_schedule", "left", "of_finding"]
+__all__ = [
+    "CALLER", "RULES", "Change", "Fix", "Place", "Result", "Rule", "failing_schedule", "left", "of_exception",
+    "of_finding", "under_schedule",
+]  # fmt: skip
 
 #: What is said of the calls that led to an access, and how many of them are given.
 CALLER = "called from here"
@@ -38,6 +45,8 @@ RULES = {
         "UndeclaredWriter", "note", "Pinned memory changed, and a function that declares no writes may have done it."
     ),
     "leak": Rule("Leak", "error", "A stream, event, memory or work is left at the end."),
+    "stall": Rule("WaitWithoutEnd", "error", "A wait can never end: everything that could end it waits, too."),
+    "assertion": Rule("AssertionOnStream", "error", "An assertion failed in a function on a stream."),
     "schedule": Rule("FailsUnderSchedule", "error", "A program fails in some order of its operations."),
 }
 
@@ -133,6 +142,37 @@ def failing_schedule(
         "rule": "schedule", "level": "error", "title": title, "text": text, "place": where, "others": [], "fix": None,
         "changes": [], "count": 1, "test": test, "token": token, "timeline": timeline,
     }  # fmt: skip
+
+
+def of_exception(exc: BaseException, test: str = "") -> Result | None:
+    """Return the wait without an end, or the assertion of a function on a stream, that an exception stands for.
+
+    None for any other. The place is the innermost line of the program.
+    """
+    if isinstance(exc, StallError):
+        rule, text = "stall", str(exc)
+    elif isinstance(exc, AssertionError) and on_stream(exc):
+        rule, text = "assertion", "".join(traceback.format_exception_only(exc)).strip()
+    else:
+        return None
+    entries = traceback.extract_tb(exc.__traceback__)
+    frames = [Frame(one.filename, one.lineno or 1, one.name) for one in reversed(entries)]
+    at = _sites.innermost(frames)
+    title = text.partition("\n")[0]
+    place: Place | None = None
+    if at is not None:
+        place = {"file": at.file, "line": at.line, "function": at.function, "text": title}
+        frames = [one for one in frames[frames.index(at) + 1 :] if _sites.is_program(one.file)]
+    return {
+        "rule": rule, "level": "error", "title": title, "text": text, "place": place,
+        "others": _stack(tuple(frames)), "fix": None, "changes": [], "count": 1, "test": test, "token": "",
+        "timeline": None,
+    }  # fmt: skip
+
+
+def under_schedule(one: Result, text: str, token: str, timeline: Sequence | None) -> Result:
+    """Return a result of `of_exception` with the schedule that leads there, and what explains it."""
+    return {**one, "text": f"{one['text']}\n\n{text}", "token": token, "timeline": timeline}
 
 
 def _place(access: Access, text: str) -> Place | None:

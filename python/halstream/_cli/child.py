@@ -17,7 +17,7 @@ from typing import Any
 from .. import _native
 from .._checks import nearby
 from .._checks.report import Report
-from .._checks.results import of_finding
+from .._checks.results import of_exception, of_finding
 from .._errors import HalError
 from .._records import OperationRecord
 from .._schedules.block import Schedule
@@ -130,6 +130,7 @@ def main(argv: Sequence[str]) -> int:
         "failure": failure and asdict(failure),
         "trace": execution.trace,
         "sites": _sites(execution.trace),
+        "fault": None if wrong is None else of_exception(wrong),
         "results": [of_finding(finding) for finding in watch.found.all] if watch.found is not None else [],
     }
     return _answer(request["result"], answer, outcome.code or int(wrong is not None))

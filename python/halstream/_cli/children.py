@@ -61,6 +61,8 @@ class Children:
         What the last run that failed printed.
     results : list of Result
         What the sanitizer found in it.
+    fault : Result or None
+        The wait without an end, or the assertion of a function on a stream, that it failed with.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Children:
         self._texts = [""]
         self.output = ""
         self.results: list[Result] = []
+        self.fault: Result | None = None
 
     def __call__(self, spec: str, trace: bool = False) -> Execution:
         """Run the script under a spec, with its output kept back."""
@@ -146,7 +149,7 @@ class Children:
             raise CannotRunError(found["refused"])
         failure = found["failure"] and Failure(**found["failure"])
         if failure is not None:
-            self.results = found["results"]
+            self.results, self.fault = found["results"], found["fault"]
         if failure is None and code is None:
             failure = _failure(code, self._options.limit)  # it hung after its end
         operations = self._renumbered(found["trace"], found["sites"])

@@ -6,14 +6,15 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .._checks import nearby
 from .._checks.report import Report
-from .._checks.results import Result, failing_schedule, of_finding
+from .._checks.results import Result, failing_schedule, of_exception, of_finding, under_schedule
 from .._errors import HalError, ScheduleError, UnorderedAccessError
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism, sequence_of
@@ -84,15 +85,42 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
         at_opening(begin)
     if options.torch:
         redirect_torch(CannotRunError, sanitize=options.sanitize)
-    code = _script.run(script, args, options.module).code
-    try:
-        stack.close()
-    except UnorderedAccessError as exc:
-        print(exc, file=sys.stderr)
-        code = code or 1
+    failed: list[Result] = []
+    with contextlib.nullcontext() if into is None else _assertions_of_functions(failed):
+        outcome = _script.run(script, args, options.module)
+        code = outcome.code
+        try:
+            stack.close()
+        except UnorderedAccessError as exc:
+            print(exc, file=sys.stderr)
+            code = code or 1
     if into is not None:
+        into += failed
+        code = code or int(bool(failed))
         into += [of_finding(finding) for report in reports for finding in report.all]
+        found = None if outcome.error is None else of_exception(outcome.error)
+        into += [found] if found else []
     return code
+
+
+@contextlib.contextmanager
+def _assertions_of_functions(into: list[Result]) -> Iterator[None]:
+    """Take assertions of functions on streams, which no call raises, as results; they are printed as always."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        exc = unraisable.exc_value
+        found = None if exc is None else of_exception(exc)
+        if found is not None and found["rule"] == "assertion":
+            into.append(found)
+        before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is hook:
+            sys.unraisablehook = before
 
 
 def replay_command(token: str, script: str, args: Sequence[str], options: Options) -> str:
@@ -167,6 +195,8 @@ def explore(
 def _result(found: Found, report: str, script: str, children: Children, options: Options) -> Result:
     place = None if options.module else Frame(os.path.abspath(script), 1, "<module>")
     timeline = sequence_of(found, children.text) if nearby.wanted() else None
+    if children.fault is not None:
+        return under_schedule(children.fault, report, str(found.token), timeline)
     return failing_schedule(str(found.execution.failure), report, place, "", str(found.token), timeline)
 
 

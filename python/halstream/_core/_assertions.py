@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["collect", "taken"]
+__all__ = ["collect", "mark", "on_stream", "taken"]
 
 
 class _Collector:
@@ -29,6 +29,17 @@ def collect(into: list[AssertionError]) -> Iterator[None]:
         yield
     finally:
         _Collector.into, _Collector.hook = before
+
+
+def mark(exc: BaseException) -> None:
+    """Note in an exception that a function on a stream raised it."""
+    with contextlib.suppress(Exception):  # of a class that forbids it
+        exc._halstream_on_stream = True  # type: ignore[attr-defined]
+
+
+def on_stream(exc: BaseException) -> bool:
+    """Return whether a function on a stream raised an exception."""
+    return vars(exc).get("_halstream_on_stream") is True
 
 
 def taken(exc: BaseException) -> bool:

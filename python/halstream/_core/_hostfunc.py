@@ -346,6 +346,7 @@ def _report_unraised(number: int) -> None:
 
 def _report(token: int, function: Callable[..., object], exc: BaseException, checked: bool) -> str:
     """Hand an exception to where it belongs; return the text for the core."""
+    _assertions.mark(exc)
     try:
         text = f"{type(exc).__name__}: {exc}".replace("\0", "?")
         text = text.encode(errors="backslashreplace").decode()

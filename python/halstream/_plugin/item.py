@@ -11,7 +11,7 @@ import pytest
 
 from .. import _native
 from .._checks import nearby
-from .._checks.results import failing_schedule
+from .._checks.results import failing_schedule, under_schedule
 from .._schedules.block import stale
 from .._schedules.explain import explain, nondeterminism, sequence_of
 from .._schedules.matching import marks_of
@@ -178,9 +178,11 @@ def _attach(runs: Runs, outcome: Outcome, text: str, found: Found | None = None)
     if runs.results_wanted and outcome.failure is not None and not outcome.results:
         title = str(outcome.failure)
         timeline = sequence_of(found) if found is not None and nearby.wanted() else None
-        outcome.results.append(
-            failing_schedule(title, f"{title}\n\n{text}", runs.place, runs.item.nodeid, str(token or ""), timeline)
-        )
+        where = str(token or ""), timeline
+        if outcome.faults:
+            outcome.faults[:1] = [under_schedule(outcome.faults[0], text, *where)]
+        else:
+            outcome.results.append(failing_schedule(title, f"{title}\n\n{text}", runs.place, runs.item.nodeid, *where))
 
 
 def _command(runs: Runs, token: Token) -> str:
@@ -205,9 +207,9 @@ def _log(item: pytest.Function, nextitem: pytest.Item | None, outcome: Outcome, 
         missing = (pair for pair in outcome.properties if pair not in report.user_properties)
         report.user_properties = [*report.user_properties, *missing]
         report.duration = durations.get(report.when, report.duration)
-    if outcome.results:
+    if outcome.results or outcome.faults:
         of = outcome.failed or outcome.reports[-1]
-        of.stream_results = outcome.results  # type: ignore[attr-defined]
+        of.stream_results = [*outcome.results, *outcome.faults]  # type: ignore[attr-defined]
     if outcome.searched is not None:
         of = outcome.failed or outcome.reports[-1]
         of.stream_searched = outcome.searched  # type: ignore[attr-defined]

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from .._checks.results import Result, of_exception
 from .._schedules.execution import Failure
 from .._schedules.explore import failure_of
+from .plan import RESULTS
 
 __all__ = ["Late"]
 
@@ -21,12 +23,15 @@ class Late:
     ----------
     assertions : list of AssertionError
         Of functions on streams that ran after the test's own function.
+    results : list of Result
+        The first of them as a result, if reports were asked for.
     final : bool
         Whether the test failed for something that does not depend on the schedule.
     """
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
+        self.results: list[Result] = []
         self._texts: list[str] = []
         self.assertions: list[AssertionError] = []
         self.final = False
@@ -46,6 +51,8 @@ class Late:
         # Without a call that passed it was skipped.
         call = next((report for report in reports if report.when == "call" and report.passed), reports[-1])
         self.final = bool(self._texts)
+        if self.assertions and failed is None and RESULTS in self._item.config.stash:
+            self.results = [found for found in [of_exception(self.assertions[0], self._item.nodeid)] if found]
         if failed is not None:
             failed.sections.append((_TITLE, "\n\n".join(map(str, parts))))
             return None

@@ -22,6 +22,7 @@ from .._schedules.explore import Operations, failure_of, traced
 from .._schedules.isolation import RunIsolation
 from .._sites import Frame
 from .between import BETWEEN
+from .faults import take
 from .fixtures import Contents
 from .late import Late
 from .plan import RESULTS, STREAMS, TIMER, Plan, Streams
@@ -53,6 +54,7 @@ class Outcome:
     final: bool = False  #: the failure does not depend on the schedule
     streams: Streams = field(default_factory=Streams)
     results: list[Result] = field(default_factory=list)  #: for files, where these were asked for
+    faults: list[Result] = field(default_factory=list)  #: likewise, what the failure itself is
     properties: list[tuple[str, object]] = field(default_factory=list)
     remember: str | None = None  #: the token to keep for later sessions; '' drops the one that is kept
     searched: dict[str, object] | None = None  #: what a part of the schedules gave, under a campaign
@@ -274,6 +276,7 @@ class Runs:
                 self._phase("teardown", teardown, calls, interact)
             self.last.failure = late.conclude([report for _, report in calls])
             self.last.final = self.last.final or late.final
+            self.last.faults = [one for _, report in calls for one in take(report)] or late.results
         finally:
             item._request = False  # type: ignore[assignment]
             item.funcargs = None  # type: ignore[assignment]
