@@ -71,8 +71,9 @@ test-browser: build
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python -m pytest -q tests/browser
 
-# Campaigns with a worker that is killed.
+# Campaigns with a worker that is killed, on pytest-xdist and on Ray.
 test-campaign: build
+	$(BIN)/python -m pip install --quiet ray
 	$(BIN)/python -m pytest -q --timeout=400 -o faulthandler_timeout=390 tests/campaign
 
 # The real torch on the host device, without a GPU: installs it into build/torch-2.15.0 and

@@ -29,6 +29,7 @@ _PRINTS = "a finding prints itself, and what prints it names its types"
 WANTED = {
     ("halstream", "halstream._dialects._strict"): "the dialects are loaded only where they are used",
     ("halstream", "halstream._stalls.stall"): "the report is loaded at the first wait that takes long",
+    ("halstream._campaign.engines", "halstream._campaign.ray_engine"): "it imports Ray, which few have",
     ("halstream._checks.finding", "halstream._checks.remedy"): _PRINTS,
     ("halstream._checks.finding", "halstream._checks.report"): _PRINTS,
     ("halstream._cli.child", "halstream._checks.sanitize"): _TOOL,

@@ -1,4 +1,4 @@
-"""Campaigns on pytest-xdist, of whose two workers one is killed."""
+"""Campaigns on real engines, of whose two workers one is killed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from conftest import Start
 
 NUMBERS = ("--schedules", "40", "--slice", "10", "--workers", "2")
@@ -38,7 +39,7 @@ def finished(process: subprocess.Popen[str], folder: Path) -> str:
     right = {first: one["schedules"] for (test, first), one in done.items() if test.endswith("test_right")}
     assert right == {0: 10, 10: 10, 20: 10, 30: 10}
     total = sum(one["schedules"] for one in done.values())
-    assert printed.startswith(f"{total} schedules of 2 tests")
+    assert re.search(rf"^{total} schedules of 2 tests", printed, re.MULTILINE)  # Ray prints, too
     assert lines[-1] == {"kind": "finished"}
     return printed
 
@@ -47,4 +48,21 @@ def test_X20_xdist_runs_the_parts_of_a_killed_worker_again(start: Start, tmp_pat
     process = start(*NUMBERS)
     victim = begun(tmp_path, 2)[0]
     os.kill(victim, signal.SIGKILL)
+    finished(process, tmp_path)
+
+
+def parent(process: int) -> int:
+    """Return the process that started another one, by proc(5)."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize("whose", ["pytest", "ray"])
+def test_X20_ray_runs_the_parts_of_a_killed_worker_again(whose: str, start: Start, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    process = start(*NUMBERS, "--engine", "ray")
+    victim = begun(tmp_path, 2)[0]
+    killed = victim if whose == "pytest" else parent(victim)
+    if whose == "ray":
+        assert b"ray::" in Path(f"/proc/{killed}/cmdline").read_bytes()
+    os.kill(killed, signal.SIGKILL)
     finished(process, tmp_path)

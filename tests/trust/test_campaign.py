@@ -186,6 +186,8 @@ def test_bad_input_of_the_command_has_a_sentence_and_code_2(tmp_path: Path, monk
     for number in ("1.5", "0", "-3", "many", "1e-3", "nan", "1e400", "1e13", ""):
         assert f"--schedules is {number!r}; give a whole number" in refused("--schedules", number)
     assert "needs the package pytest-xdist: pip install pytest-xdist" in refused("--schedules", "1_000_000")
+    assert "the engine ray needs the package ray: pip install ray" in refused("--engine", "ray")
+    assert "--engine is 'dask'; give xdist or ray" in refused("--engine", "dask")
     assert "the state file no/such/folder cannot be written: No such file" in refused("--state", "no/such/folder")
     assert "there is no campaign to resume" in refused("--resume")
 

@@ -1,4 +1,4 @@
-"""The engine that runs the parts of a campaign: pytest-xdist, on this machine."""
+"""The engines that run the parts of a campaign: pytest-xdist, on this machine, and Ray."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 from .child import CampaignError, session
 
-__all__ = ["Engine", "engine"]
+__all__ = ["ENGINES", "Engine", "engine"]
+
+ENGINES = ("xdist", "ray")
 
 Slice = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -24,17 +26,24 @@ class Engine(Protocol):
         """End what it started."""
 
 
-def engine(workers: int, folder: str) -> Engine:
-    """Return an engine.
+def engine(name: str, workers: int, folder: str) -> Engine:
+    """Return an engine by its name.
 
     Raises
     ------
     CampaignError
-        If what it needs is not installed.
+        If there is no such engine, or what it needs is not installed or cannot be started.
     """
-    if importlib.util.find_spec("xdist") is None:
-        raise CampaignError("a campaign needs the package pytest-xdist: pip install pytest-xdist")
-    return _Xdist(workers, folder)
+    if name not in ENGINES:
+        raise CampaignError(f"--engine is {name!r}; give {' or '.join(ENGINES)}")
+    package = {"xdist": "pytest-xdist", "ray": "ray"}[name]
+    if importlib.util.find_spec(name) is None:
+        raise CampaignError(f"the engine {name} needs the package {package}: pip install {package}")
+    if name == "xdist":
+        return _Xdist(workers, folder)
+    from .ray_engine import Ray
+
+    return Ray(workers, folder)
 
 
 class _Xdist:

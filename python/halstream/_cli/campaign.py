@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from .._campaign import engines
 from .._campaign.campaign import collect, run
 from .._campaign.child import CampaignError
-from .._campaign.engines import engine
 from .._campaign.state import Settings, State, Test
 from .._errors import ScheduleError
 from .._schedules import search
@@ -26,6 +26,8 @@ EXAMPLES = """Examples:
 halstream campaign tests/ --schedules 1e6
 
 halstream campaign tests/ --schedules 1e6 --workers 8 -- -k streams
+
+halstream campaign tests/ --schedules 1e8 --engine ray --workers 64
 
 halstream campaign --resume"""
 
@@ -46,6 +48,10 @@ def campaign(
         str | None, typer.Option(metavar="N", help="Of each test; 1e6 and 1_000_000 are numbers, too. [10000]")
     ] = None,
     workers: Annotated[int | None, typer.Option(metavar="N", help="How many. [processors]", min=1)] = None,
+    engine: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What runs the workers: xdist, or ray, also on the machines of a cluster."),
+    ] = "xdist",
     slice_: Annotated[
         str | None, typer.Option("--slice", metavar="N", help="Schedules that a worker runs in one go. [500]")
     ] = None,
@@ -76,7 +82,7 @@ def campaign(
         }
         with contextlib.closing(State(state, resume)) as kept:
             settings = _settings(kept, arguments, numbers)
-            code = _carry_out(kept, settings, count, folder)
+            code = _carry_out(kept, settings, engine, count, folder)
     except (CampaignError, ScheduleError) as exc:
         fail(str(exc))
     except KeyboardInterrupt:
@@ -110,8 +116,8 @@ def _settings(kept: State, arguments: list[str], numbers: dict[str, int | None])
     return Settings(arguments or known.arguments, **given)
 
 
-def _carry_out(kept: State, settings: Settings, workers: int, folder: str) -> int:
-    with contextlib.closing(engine(workers, folder)) as chosen, _bar() as progress:
+def _carry_out(kept: State, settings: Settings, engine: str, workers: int, folder: str) -> int:
+    with contextlib.closing(engines.engine(engine, workers, folder)) as chosen, _bar() as progress:
         names, others = collect(settings.arguments, folder)
         kept.begin(settings, names)
         total = progress.add_task("", total=settings.schedules * len(names))
