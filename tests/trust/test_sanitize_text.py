@@ -354,3 +354,23 @@ def test_names_are_read_off_the_line(tmp_path: Path, line: str, stream: str, fun
     here = statement(str(path), 3)
     assert here is not None and (here.stream(), here.function()) == (stream, function)
     assert statement(str(path), 9) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("x.fill(1, a); x.fill(2, b)", 4),
+        ("x.fill(1, a) or x.fill(2, b)", 4),
+        ("[x.fill(i, s) for i, s in enumerate((a, b))]", 4),
+        ("def fill(s):\n    x.fill(1, s)\nfill(a), fill(b)", 6),
+    ],
+)
+def test_calls_of_one_line_are_to_be_written_apart(tmp_path: Path, body: str, line: int) -> None:
+    """A line cannot be put between them, and a report says so, and what to do."""
+    head = "import halstream as hs\na, b = hs.Stream(), hs.Stream()\nx = hs.empty(4)\n"
+    (one,) = run(tmp_path / "program.py", head + body)
+    assert one.fix == ""
+    advice = one.text.partition("  fix: ")[2]
+    assert f"both are calls of the one line {tmp_path / 'program.py'}:{line}, " in advice
+    first, second = (f"stream {access.stream}" for access in (one.first, one.second))
+    assert f"and let {second} (b) wait for {first} (a) between them" in advice

@@ -69,9 +69,21 @@ def remedy(f: Finding) -> Remedy:
     While the run is recorded it is checked with each line that may do: the first with which
     the finding goes away, and nothing waits for ever, is returned.
     """
-    return first_proven(f, _listed) or Remedy(
-        "", "", None, "no wait in front of these calls, or behind the first, orders them without stopping the program"
-    )
+    return first_proven(f, _listed) or Remedy("", "", None, _without_a_line(f))
+
+
+def _without_a_line(f: Finding) -> str:
+    """Return what to do where no line in front of the calls, or behind the first, orders them."""
+    if f.first.frames == f.second.frames:
+        # A line goes before or after a statement, and so not between two calls of one.
+        for frame in f.second.frames:
+            if _source.calls_several(frame.file, frame.line):
+                waits, first = "the host" if f.second.host else stream_label(f, f.second), stream_label(f, f.first)
+                return (
+                    f"both are calls of the one line {frame}, so that no line fits between them: write them as "
+                    f"statements on lines of their own, and let {waits} wait for {first} between them"
+                )
+    return "no wait in front of these calls, or behind the first, orders them without stopping the program"
 
 
 def first_option(f: Finding) -> Remedy:

@@ -10,11 +10,12 @@ import bisect
 import functools
 import linecache
 import re
+from collections import Counter
 from collections.abc import Sequence
 
-from .syntax import FUNCTIONS, bound, expression_of_stream, one_object_each, tail
+from .syntax import FUNCTIONS, body_of, bound, calls_by_line, expression_of_stream, one_object_each, tail
 
-__all__ = ["Statement", "dialects", "source_line", "statement"]
+__all__ = ["Statement", "calls_several", "dialects", "source_line", "statement"]
 
 #: Functions that take the function to be run as their first argument.
 _TAKES_FUNCTION = {
@@ -91,6 +92,11 @@ class _File:
                 found.update({f"{node.module}.{alias.name}": alias.asname or alias.name for alias in node.names})
         return found
 
+    @functools.cached_property
+    def calls(self) -> Counter[int]:
+        """How many calls there are in each line."""
+        return calls_by_line(self.tree) if self.tree else Counter()
+
     def statement(self, line: int) -> Statement | None:
         """Return the innermost statement at a line, None if there is none or more than one."""
         if line not in self._statements:
@@ -113,7 +119,7 @@ class _File:
     def _at(self, owner: ast.Module | ast.stmt, line: int) -> list[ast.stmt]:
         """Return the statements directly in another one that cover a line."""
         if id(owner) not in self._bodies:
-            body = _body(owner)
+            body = body_of(owner)
             self._bodies[id(owner)] = [one.lineno for one in body], body
         starts, body = self._bodies[id(owner)]
         found = []
@@ -135,16 +141,6 @@ def _parse(text: str) -> ast.Module | None:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _body(owner: ast.Module | ast.stmt) -> list[ast.stmt]:
-    """Return the statements directly in a module or in another statement, in the order of the source."""
-    body = [one for one in ast.iter_child_nodes(owner) if isinstance(one, ast.stmt)]
-    for handler in getattr(owner, "handlers", []):
-        body += handler.body
-    for case in getattr(owner, "cases", []):
-        body += case.body
-    return sorted(body, key=lambda one: one.lineno)
 
 
 @functools.lru_cache(maxsize=64)
@@ -176,6 +172,12 @@ def statement(file: str, line: int) -> Statement | None:
     return found.statement(line) if found else None
 
 
+def calls_several(file: str, line: int) -> bool:
+    """Return whether a line of a file has more than one call, of one statement or of several."""
+    found = _file(file)
+    return found is not None and found.calls[line] > 1
+
+
 class Statement:
     """The innermost statement at a line, and what can be read off it."""
 
@@ -189,7 +191,7 @@ class Statement:
     @property
     def extent(self) -> tuple[int, int, bool]:
         """The first and last line of the statement without its body; whether no other one begins on the first."""
-        here, body = self._path[-1], _body(self._path[-1])
+        here, body = self._path[-1], body_of(self._path[-1])
         last = max(here.lineno, body[0].lineno - 1) if body else here.end_lineno or here.lineno
         return here.lineno, last, all(node.lineno < here.lineno for node in self._path[:-1])
 

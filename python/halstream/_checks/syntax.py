@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["FUNCTIONS", "bound", "expression_of_stream", "one_object_each", "tail"]
+__all__ = ["FUNCTIONS", "body_of", "bound", "calls_by_line", "expression_of_stream", "one_object_each", "tail"]
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Methods of arrays that take a stream, and its place among their arguments.
@@ -24,6 +25,22 @@ def expression_of_stream(call: ast.Call) -> ast.expr | None:
     if place >= len(call.args) or isinstance(call.args[place], (ast.Constant, ast.Starred, ast.IfExp)):
         return None
     return call.args[place]
+
+
+def body_of(owner: ast.Module | ast.stmt) -> list[ast.stmt]:
+    """Return the statements directly in a module or in another statement, in the order of the source."""
+    body = [one for one in ast.iter_child_nodes(owner) if isinstance(one, ast.stmt)]
+    for handler in getattr(owner, "handlers", []):
+        body += handler.body
+    for case in getattr(owner, "cases", []):
+        body += case.body
+    return sorted(body, key=lambda one: one.lineno)
+
+
+def calls_by_line(tree: ast.Module) -> Counter[int]:
+    """Return how many calls there are in each line, those that go on in it included."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return Counter(line for call in calls for line in range(call.lineno, (call.end_lineno or call.lineno) + 1))
 
 
 def bound(scope: Sequence[ast.stmt]) -> set[str]:
