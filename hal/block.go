@@ -323,6 +323,9 @@ func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
+	if c := s.capture.Load(); c != nil {
+		return c.refuse(s, op, "wait before the capture begins")
+	}
 	for _, o := range s.dev.rt.MemoryUsers(addr) {
 		if o == s {
 			continue

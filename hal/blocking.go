@@ -97,7 +97,7 @@ func (s *Stream) CopyAs(t *Thread, c CopySpec, call CopyCall) (driver.Point, err
 // Contract: M8, V8. Source: CUDA driver API, "API synchronization behavior", Memset,
 // synchronous.
 func (s *Stream) FillBlocking(t *Thread, dst uint64, value uint32, size uint8, count uint64) (driver.Point, error) {
-	if err := s.Fill(t, dst, value, size, count); err != nil || count == 0 {
+	if err := s.Fill(t, dst, value, size, count); err != nil || count == 0 || s.capture.Load() != nil {
 		return nil, err
 	}
 	m := &s.dev.rt.memory
@@ -130,7 +130,7 @@ func (rt *Runtime) MarkManaged(addr uint64) {
 //
 // Contract: V9, F6.
 func (s *Stream) DrainPoint(t *Thread) (driver.Point, error) {
-	if err := s.checkOpen(t, "synchronize"); err != nil {
+	if err := s.checkNotCaptured(t, "synchronize"); err != nil {
 		return nil, err
 	}
 	return s.d.Point(), nil

@@ -101,7 +101,7 @@ func (s *Stream) HostFuncs(t *Thread, token uint64, b *Burst) (growing bool, err
 		return false, err
 	}
 	taker, ok := s.d.(driver.Bursts)
-	if !ok || s.listened() || s.dev.rt.Deterministic() {
+	if !ok || s.listened() || s.dev.rt.Deterministic() || s.capture.Load() != nil {
 		if b.Seal() > 1 {
 			return false, driver.Errorf(driver.NotSupported, "call", "stream %d takes functions one by one now", s.index)
 		}

@@ -336,6 +336,8 @@ type Thread struct {
 	ctx        *Context
 	streams    map[*Device]*Stream
 	current    *Device
+	// captureMode says which unsafe calls of this thread captures refuse.
+	captureMode CaptureMode
 }
 
 var threadIDs atomic.Uint64

@@ -101,6 +101,9 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 		Width: c.Width, Height: c.Height}
 	spec.To, spec.DstDevice = dst.location()
 	spec.From, spec.SrcDevice = src.location()
+	if c := s.capture.Load(); c != nil {
+		return nil, c.addCopy(s, spec, blocks, call)
+	}
 	wait := call.waits(src, dst, from)
 	if dst == nil {
 		err = checkAccess(op, "target", c.Dst, to, true)
@@ -194,6 +197,11 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 		return driver.Errorf(driver.InvalidValue, op, "%#x is pageable host memory; fill device or pinned memory", dst)
 	}
 	on, _ := blocks[0].location()
+	if c := s.capture.Load(); c != nil {
+		return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.FillNode,
+			Fill: driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on}},
+			writes: []Range{{dst, n}}, blocks: blocks})
+	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
@@ -274,6 +282,9 @@ func (s *Stream) WaitValue(t *Thread, addr, value uint64, c driver.Condition) er
 func (s *Stream) value(t *Thread, op string, v ValueAccess, enqueue func(driver.Value) error) error {
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
+	}
+	if c := s.capture.Load(); c != nil {
+		return c.refuse(s, op, "values in memory are not built yet for graphs; use events")
 	}
 	if v.Condition >= driver.Conditions {
 		return driver.Errorf(driver.InvalidValue, op, "there is no condition %d", v.Condition)

@@ -130,6 +130,9 @@ func (d *Device) Point(t *Thread) (driver.Point, error) {
 	if err := t.checkCaller("synchronize device"); err != nil {
 		return nil, err
 	}
+	if err := d.checkNotCaptured(); err != nil {
+		return nil, err
+	}
 	return d.rt.observe(d.d.Point(), Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
 }
 

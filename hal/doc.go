@@ -309,6 +309,39 @@
 //     too many, the records and waits between them first. On the page they are drawn on,
 //     no text of the program becomes markup.
 //
+// # Graphs (Go)
+//
+//   - G1: While a stream captures, work enqueued on it does not run: it becomes nodes
+//     of a graph, in the order of the stream. A capture begins and ends on one stream,
+//     not on the legacy default one, and only once at a time.
+//   - G2: A capture in global mode refuses unsafe calls, such as allocations, of every
+//     thread, in thread-local mode those of its own thread, in relaxed mode none. A
+//     thread in relaxed mode may make them. Unless it is relaxed, the thread that began
+//     a capture ends it.
+//   - G3: A stream that waits for an event recorded in a capture, or for a stream of it,
+//     takes part in it, and its nodes come after what it waited for. Every such stream
+//     has to be joined to the first one again: else the end fails and names it.
+//   - G4: A call that a capture forbids fails and invalidates the capture: a synchronize
+//     or query of its streams, events or device, a wait for work outside of it, or of
+//     another capture, the legacy default stream beside an ordered stream that captures.
+//     Calls on its streams fail until it is ended, which gives the cause. Then the
+//     streams are usable, as they are after a stream of it was closed.
+//   - G5: A graph can be built of the same nodes without a capture, and cloned. Edges
+//     close no cycle. Its nodes, its edges and their text for graphviz can be read. A
+//     graph, and a launch on a stream that captures, can be a node of another graph.
+//   - G6: What nodes use is kept for as long as the graph, a clone, an executable or a
+//     launch in flight needs it, and then released once.
+//   - G7: An event recorded as external by a node is recorded each time the graph runs. A
+//     wait for an external event is for the record which is the latest at the begin of
+//     the run.
+//   - G8: A launch runs each node once, after those that it comes after; other nodes have
+//     no order. Work enqueued behind the launch waits for all of them. A graph can be
+//     launched any number of times, on any stream; the launches of one executable run one
+//     at a time, in the order of the calls. An error of a node is that of the stream.
+//   - G9: An executable can be updated to a graph with the same kinds of nodes and edges,
+//     for later launches; another graph is refused, with the difference.
+//   - G10: Where memory that a node works on was freed, a launch fails before any node runs.
+//
 // # Undeclared accesses (Python)
 //
 //   - V20: A function that declares nothing counts as reading the arrays that its code

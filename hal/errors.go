@@ -16,6 +16,7 @@ var (
 	ErrWrongContext   = &Error{Kind: driver.WrongContext, Text: "wrong context"}
 	ErrNoContext      = &Error{Kind: driver.NoContext, Text: "no context"}
 	ErrTiming         = &Error{Kind: driver.TimingDisabled, Text: "timing disabled"}
+	ErrCapture        = &Error{Kind: driver.Capture, Text: "capture"}
 	ErrUnrecorded     = &Error{Kind: driver.Unrecorded, Text: "unrecorded"}
 	ErrNotSupported   = &Error{Kind: driver.NotSupported, Text: "not supported"}
 	ErrNotSubscribed  = &Error{Kind: driver.NotSubscribed, Text: "not subscribed"}

@@ -48,6 +48,8 @@ type Event struct {
 	made    boundEvent
 	version atomic.Uint64
 	closed  atomic.Bool
+	// captured is what the latest record stands for if it was made in a capture.
+	captured atomic.Pointer[capturedRecord]
 	// recordedOn is the stream of the latest record, nil without one.
 	recordedOn atomic.Pointer[Stream]
 }
@@ -138,6 +140,9 @@ func (s *Stream) Reset(t *Thread, e *Event) error {
 		return driver.Errorf(driver.NotSupported, "reset event",
 			"event %d is of a kind that is used again without a reset", e.id)
 	}
+	if c := s.capture.Load(); c != nil {
+		return c.refuse(s, "reset event", "reset it outside of the capture")
+	}
 	d, err := e.waitable(s.dev)
 	if err != nil {
 		return err
@@ -156,6 +161,9 @@ func (e *Event) checkOpen(t *Thread, op string) error {
 	}
 	if e.closed.Load() {
 		return closedError(op, "event")
+	}
+	if r := e.captured.Load(); r != nil {
+		return r.refuse(e, op)
 	}
 	return nil
 }

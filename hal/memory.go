@@ -35,6 +35,9 @@ func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) 
 	if err := checkSize(op, size); err != nil {
 		return nil, err
 	}
+	if err := d.rt.checkUnsafe(t, op); err != nil {
+		return nil, err
+	}
 	d.used.Store(true)
 	var addr uint64
 	err := d.rt.allocWithRetry(d, op, uint64(size), wait, func() (err error) {
@@ -122,6 +125,9 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 		return nil, err
 	}
 	if err := checkSize(op, size); err != nil {
+		return nil, err
+	}
+	if err := rt.checkUnsafe(t, op); err != nil {
 		return nil, err
 	}
 	var addr uint64

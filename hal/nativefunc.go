@@ -128,6 +128,9 @@ func (s *Stream) NativeFunc(t *Thread, f *NativeFunc) error {
 		}
 	}
 	call := &nativeCall{s, f.Name, f.Function, f.Argument, f.Release}
+	if c := s.capture.Load(); c != nil {
+		return c.addNativeFunc(s, f, call)
+	}
 	spec := driver.Native{Call: call}
 	if s.listened() {
 		reads, writes := f.ranges()

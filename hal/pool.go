@@ -71,6 +71,9 @@ func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) boo
 	if err := s.checkEnqueue(t, op); err != nil {
 		return nil, err
 	}
+	if c := s.capture.Load(); c != nil {
+		return nil, c.refuse(s, op, "memory of graphs is not built yet; allocate before the capture begins")
+	}
 	if err := checkSize(op, size); err != nil {
 		return nil, err
 	}
@@ -292,6 +295,9 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	const op = "free in stream order"
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
+	}
+	if c := s.capture.Load(); c != nil {
+		return c.refuse(s, op, "memory of graphs is not built yet; free it after the last launch")
 	}
 	s.dev.rt.ReportTouched(t) // while the block is known
 	if only != nil {

@@ -54,7 +54,7 @@ func (s *Stream) acquire(op, what string, ranges []extent, blocks []*Block) erro
 		}
 		if err == nil {
 			for _, b := range blocks[:len(ranges)] {
-				if b != nil && !b.foreign {
+				if b != nil && !b.foreign && s.capture.Load() == nil {
 					b.beginUse(s, what)
 				}
 			}

@@ -37,6 +37,10 @@ type Runtime struct {
 	words   *atomic.Uint32
 	changes scheduleChanges
 	gateIDs atomic.Uint64
+	// captures are the captures in progress. kept and places are set by SetKept and SetPlaces.
+	captures captures
+	kept     atomic.Pointer[func(uint64)]
+	places   atomic.Pointer[func(uint32) string]
 	// strictReuse is set while blocks are given out again as early as the mirrored
 	// allocators do it.
 	strictReuse atomic.Bool

@@ -28,6 +28,7 @@ type Stream struct {
 	isDefault bool // a default stream, which cannot be closed
 	external  bool // created by another library
 	closed    atomic.Bool
+	capture   atomic.Pointer[Capture] // in which it takes part, nil for none
 	opts      StreamOptions
 	ctx       *Context
 	words     *status.Stream // nil where the backend has none
@@ -155,9 +156,15 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 	if err := s.checkEnqueue(t, "record"); err != nil {
 		return err
 	}
+	if c := s.capture.Load(); c != nil {
+		return c.record(s, e)
+	}
 	d, err := e.bind(s.dev)
 	if err != nil {
 		return err
+	}
+	if e.captured.Load() != nil {
+		e.captured.Store(nil)
 	}
 	var id uint32
 	if s.listened() {
@@ -201,6 +208,9 @@ func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 	if err := s.checkEnqueue(t, "wait event"); err != nil {
 		return err
 	}
+	if s.capture.Load() != nil || e.captured.Load() != nil {
+		return s.waitCaptured(t, e)
+	}
 	d, err := e.waitable(s.dev)
 	if err != nil || d == nil {
 		return s.vainWait(t, e, err)
@@ -225,6 +235,9 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 	if o.closed.Load() {
 		return closedError("wait stream", "stream to wait for")
 	}
+	if s.capture.Load() != nil || o.capture.Load() != nil {
+		return s.waitStreamCaptured(o)
+	}
 	if o.dev.rt != s.dev.rt {
 		return otherRuntimeError("wait stream", fmt.Sprintf("stream %d", o.index))
 	}
@@ -243,7 +256,7 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 //
 // Contract: S3, S4.
 func (s *Stream) Query(t *Thread) (bool, error) {
-	if err := s.checkOpen(t, "query"); err != nil {
+	if err := s.checkNotCaptured(t, "query"); err != nil {
 		return false, err
 	}
 	if err := s.Failure(); err != nil {
@@ -266,7 +279,7 @@ func (s *Stream) done(t *Thread, kind string) (bool, error) {
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 func (s *Stream) Done(t *Thread) (bool, error) {
-	if err := s.checkOpen(t, "query"); err != nil {
+	if err := s.checkNotCaptured(t, "query"); err != nil {
 		return false, err
 	}
 	return s.done(t, "query stream")
@@ -287,7 +300,7 @@ func (s *Stream) workDone() bool {
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 func (s *Stream) TryFinish(t *Thread) (bool, error) {
-	if err := s.checkOpen(t, "synchronize"); err != nil {
+	if err := s.checkNotCaptured(t, "synchronize"); err != nil {
 		return false, err
 	}
 	return s.done(t, "synchronize stream")
@@ -319,7 +332,7 @@ func (s *Stream) Synchronize(t *Thread, limit int64) (bool, error) {
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 func (s *Stream) Point(t *Thread) (driver.Point, error) {
-	if err := s.checkOpen(t, "synchronize"); err != nil {
+	if err := s.checkNotCaptured(t, "synchronize"); err != nil {
 		return nil, err
 	}
 	return s.point(t), nil
@@ -331,16 +344,6 @@ func (s *Stream) point(t *Thread) driver.Point { return s.observe(t, s.d.Point()
 // synchronize of s.
 func (s *Stream) observe(t *Thread, p driver.Point) driver.Point {
 	return s.dev.rt.observe(p, Operation{Kind: "synchronize stream", Stream: s, Thread: t})
-}
-
-// dropFailure returns the token of an error that no call can report any more to
-// the threads that run functions, which free what belongs to it.
-func (s *Stream) dropFailure() {
-	if err := s.d.Failure(); err != nil && err.Token != 0 {
-		if p := s.Drop(err.Token); p != nil {
-			p.Unpark()
-		}
-	}
 }
 
 // Failure returns the first error of s that was not reported yet, and clears it.
@@ -362,39 +365,4 @@ func (s *Stream) checkOpen(t *Thread, op string) error {
 		return closedError(op, "stream")
 	}
 	return nil
-}
-
-// Close ends the use of s. Pending work still runs. Closing again does nothing.
-//
-// # Errors
-//   - [ErrInvalidValue]: s is a default stream.
-//   - [ErrInHostFunction].
-//
-// Contract: L1, L2.
-func (s *Stream) Close(t *Thread) error {
-	if err := t.checkCaller("close stream"); err != nil {
-		return err
-	}
-	if s.isDefault {
-		return driver.Errorf(driver.InvalidValue, "close stream", "a default stream cannot be closed")
-	}
-	if !s.closed.Load() {
-		s.dev.rt.notifyHost(Operation{Kind: "close stream", Stream: s, Thread: t})
-	}
-	s.close()
-	return nil
-}
-
-// close is Close without its checks, also for default streams.
-func (s *Stream) close() {
-	if s.closed.CompareAndSwap(false, true) {
-		s.noteClosed()
-		s.dev.handles.remove(s) // the library may reuse the number at once
-		s.leaveQueue(s.queue.Load())
-		s.dropFailure()
-		s.d.Close()
-		if !s.isDefault {
-			s.dev.rt.live.Add(-1)
-		}
-	}
 }

@@ -12,6 +12,9 @@ func (s *Stream) Nop(t *Thread) error {
 	if err := s.checkEnqueue(t, "nop"); err != nil {
 		return err
 	}
+	if c := s.capture.Load(); c != nil {
+		return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.EmptyNode}})
+	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(Operation{Kind: "nop", Thread: t})
@@ -27,6 +30,9 @@ func (s *Stream) Nop(t *Thread) error {
 func (s *Stream) Delay(t *Thread, ns int64) error {
 	if err := s.checkEnqueue(t, "delay"); err != nil {
 		return err
+	}
+	if c := s.capture.Load(); c != nil {
+		return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.DelayNode, Delay: ns}})
 	}
 	var id uint32
 	if s.listened() {
@@ -45,6 +51,9 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 	if err := s.checkEnqueue(t, "gate"); err != nil {
 		return nil, err
+	}
+	if c := s.capture.Load(); c != nil {
+		return nil, c.refuse(s, "gate", "wait for an external event instead")
 	}
 	var id uint32
 	if s.listened() {
@@ -80,6 +89,10 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 	if fn == 0 {
 		return driver.Errorf(driver.InvalidValue, op, "the function's address is 0")
 	}
+	if c := s.capture.Load(); c != nil {
+		return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.NativeNode, Native: driver.Native{Fn: fn, Arg: arg}},
+			reads: a.Reads, writes: a.Writes, blocks: s.dev.rt.blocksOf(a.Reads, a.Writes)})
+	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(Operation{Kind: "native", Thread: t, Reads: a.Reads, Writes: a.Writes})
@@ -114,6 +127,11 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, a Accesses) error {
 	if err := s.checkEnqueue(t, "call"); err != nil {
 		return err
 	}
+	if c := s.capture.Load(); c != nil {
+		n := &Node{spec: driver.GraphNode{Kind: driver.CallNode, Token: token},
+			reads: a.Reads, writes: a.Writes, blocks: s.dev.rt.blocksOf(a.Reads, a.Writes)}
+		return c.addToken(s, n, token)
+	}
 	var id uint32
 	if s.listened() {
 		id = s.announce(Operation{Kind: "call", Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
@@ -140,6 +158,9 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, a Accesses) error {
 func (s *Stream) HostFuncNoWait(t *Thread, token uint64) error {
 	if err := s.checkEnqueue(t, "pass"); err != nil {
 		return err
+	}
+	if c := s.capture.Load(); c != nil {
+		return c.addToken(s, nil, token)
 	}
 	return s.settle(t, 0, s.d.HostFunc(driver.HostFunc{Token: token, Sink: s, Passing: true}))
 }
@@ -171,7 +192,7 @@ func (s *Stream) beginUses(what string, lists ...[]Range) []*Block {
 //
 // Contract: A8.
 func (s *Stream) Abort(t *Thread) (int, error) {
-	if err := s.checkOpen(t, "abort"); err != nil {
+	if err := s.checkNotCaptured(t, "abort"); err != nil {
 		return 0, err
 	}
 	sim := s.dev.rt.sim
@@ -224,6 +245,9 @@ func (r reportSink) Drop(token uint64) *park.Parker {
 func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool, a Accesses) error {
 	if err := s.checkEnqueue(t, "report"); err != nil {
 		return err
+	}
+	if c := s.capture.Load(); c != nil {
+		return c.refuse(s, "report", "launch the graph, and enqueue the report behind it")
 	}
 	q.reported.Add(1) // before the check of the subscription, or Unused could miss it
 	if s.queue.Load() != q {

@@ -50,7 +50,8 @@ func (k Kind) String() string {
 // Error is the one error type of the core and its backends.
 type Error struct {
 	Kind Kind
-	// Code is the vendor's number, 0 when no vendor library was involved.
+	// Code is the vendor's number, 0 when no vendor library was involved; of a Capture
+	// error on every backend CUDA's number of the rule.
 	Code int
 	// Op says what the runtime was doing, in the words of the caller.
 	Op string

@@ -231,7 +231,7 @@ var burstCases = []testCase{
 			// Chosen: the function is in the seat, and the server's threads have not taken it.
 			require.NotZero(k, given.Token)
 			require.Same(k, t, q.Runner(given.Token))
-			f := k.served.take(given.Token)
+			f := k.served.take(given.Token, true)
 			require.NoError(k, f(t))
 			task, _ = q.DoneOrSit(t, false, nil, seat)
 			require.True(k, task.Sit)

@@ -58,6 +58,8 @@ const (
 	Handles
 	// Values: streams write values in memory and wait for them.
 	Values
+	// Graphs: streams can be captured, and graphs run.
+	Graphs
 	// Pair: there are two devices. Run finds that out itself.
 	Pair
 	// Loses: a device can be made to fail for good. Run finds that out itself.
@@ -93,7 +95,7 @@ func (c testCase) clause() string { return c.name[:strings.IndexByte(c.name, '_'
 func cases() []testCase {
 	var all []testCase
 	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, burstCases, lifetimeCases, deviceCases, observeCases, sequenceCases, contextCases,
-		memoryCases, sharedCases, valueCases, tensorCases, poolCases, reuseCases, blockingCases, copyCases, workCases, nativeFuncCases, kernelCases, vendorCases, lostCases} {
+		memoryCases, sharedCases, valueCases, tensorCases, poolCases, reuseCases, blockingCases, copyCases, workCases, nativeFuncCases, kernelCases, vendorCases, lostCases, captureCases, graphCases} {
 		all = append(all, part...)
 	}
 	return all

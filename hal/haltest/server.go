@@ -17,13 +17,19 @@ type server struct {
 	mu    sync.Mutex
 	last  uint64
 	funcs map[uint64]func(*hal.Thread) error
+	kept  map[uint64]bool // by graphs, until they are dropped
 	group sync.WaitGroup
 	// unreported counts the errors that were handed back since no call can return them.
 	unreported atomic.Int32
 }
 
 func serve(rt *hal.Runtime) *server {
-	v := &server{rt: rt, funcs: map[uint64]func(*hal.Thread) error{}}
+	v := &server{rt: rt, funcs: map[uint64]func(*hal.Thread) error{}, kept: map[uint64]bool{}}
+	rt.SetKept(func(token uint64) {
+		v.mu.Lock()
+		v.kept[token] = true
+		v.mu.Unlock()
+	})
 	rt.Funcs.Start()
 	v.thread()
 	return v
@@ -46,7 +52,7 @@ func (v *server) thread() {
 			if task.Spawn {
 				v.thread()
 			}
-			f := v.take(task.Token)
+			f := v.take(task.Token, task.Drop)
 			if task.Drop {
 				if f == nil { // it has run
 					v.unreported.Add(1)
@@ -73,11 +79,14 @@ func (v *server) put(f func(*hal.Thread) error) uint64 {
 	return v.last
 }
 
-func (v *server) take(token uint64) func(*hal.Thread) error {
+func (v *server) take(token uint64, dropped bool) func(*hal.Thread) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f := v.funcs[token]
-	delete(v.funcs, token)
+	if dropped || !v.kept[token] {
+		delete(v.funcs, token)
+		delete(v.kept, token)
+	}
 	return f
 }
 
@@ -88,11 +97,18 @@ func (v *server) left() int {
 	return len(v.funcs)
 }
 
+// has reports whether a function has neither run nor been dropped, or is kept by a graph.
+func (v *server) has(token uint64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.funcs[token] != nil
+}
+
 func (v *server) call(t *hal.Thread, s *hal.Stream, f func(*hal.Thread) error) error {
 	token := v.put(f)
 	err := s.HostFunc(t, token)
 	if err != nil {
-		v.take(token)
+		v.take(token, true)
 	}
 	return err
 }

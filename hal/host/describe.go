@@ -13,6 +13,9 @@ const maxChain = 4
 func name(id uint64) string { return fmt.Sprint(id) }
 
 func (s *Stream) title() string {
+	if p := s.parent(); p != nil {
+		return "a graph on " + p.title()
+	}
 	if s.legacy {
 		return fmt.Sprintf("the legacy default stream of device %d", s.dev.ordinal)
 	}
@@ -77,6 +80,17 @@ func (s *Stream) head(depth int) string {
 		return "a write of a value"
 	case opWaitValue:
 		return o.ref.(*valueOp).describe()
+	case opLaunch:
+		if l := s.started(); l != nil {
+			if on := l.lane(); on != nil {
+				return "a launch of a graph, at " + on.head(depth)
+			}
+		} else if o.on != nil {
+			return "a launch of a graph, behind its launch before: " + o.on.follow(depth)
+		}
+		return "a launch of a graph"
+	case opLaneEnd:
+		return "the end of a branch of a graph"
 	}
 	return "an empty operation"
 }

@@ -31,6 +31,7 @@ type engine struct {
 	// onSequence is called with the tag of each operation that is put on a stream.
 	onSequence func(driver.Tag)
 	values     values
+	lanes      atomic.Uint64 // ever made
 	// pending is closed when a stream has work; nil where nobody waits for that.
 	pending chan struct{}
 	// closed says that the backend was closed: no operation is taken any more.
@@ -129,6 +130,11 @@ func (e *engine) advance(s *Stream) {
 			e.limit(s, o.limit)
 			return
 		}
+	case opLaunch:
+		if t := o.on; t != nil && t.words.Completed.Load() < o.arg {
+			t.waiting.add(waiter{seq: o.arg, stream: s})
+			return
+		}
 	case opWaitSet:
 		if ev := o.ref.(*Event); !ev.set {
 			ev.parked = append(ev.parked, s)
@@ -176,6 +182,17 @@ func (e *engine) run(s *Stream) {
 	case opCall, opReport:
 		s.state = sched.Running
 		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, s))
+		return
+	case opLaunch:
+		s.state = sched.Running
+		if o.ref.(*launch).begin(s) {
+			return // laneEnded goes on
+		}
+	case opLaneEnd:
+		l := o.ref.(*launch)
+		e.finish(s)
+		e.advance(s)
+		e.laneEnded(l, s)
 		return
 	case opPass, opReportPass:
 		e.unpark(o.ref.(driver.Sink).Ready(o.arg, s.level, nil))

@@ -51,7 +51,10 @@ func (s *Stream) leaveList() {
 		return
 	}
 	switch o.kind {
-	case opWait:
+	case opWait, opLaunch:
+		if o.on == nil {
+			return
+		}
 		for i, w := range o.on.waiting {
 			if w.stream == s {
 				o.on.waiting.remove(i)
@@ -96,6 +99,10 @@ func (s *Stream) abort() int {
 	s.seal()
 	rest := s.q.drop()
 	n := 0
+	if last := len(rest) - 1; s.parent() != nil && last >= 0 {
+		s.q.push(&rest[last]) // the launch goes on when the lane has ended
+		rest = rest[:last]
+	}
 	for i := range rest {
 		n += rest[i].size()
 		s.undo(&rest[i])
@@ -111,7 +118,9 @@ func (s *Stream) abort() int {
 			e.unpark(b.Drop(head.arg))
 		}
 	}
-	if s.state == sched.Stalled || s.state == sched.Ready || s.state == sched.Queued {
+	if head.kind == opLaneEnd {
+		// It can run, and has to: the launch goes on behind it.
+	} else if s.state == sched.Stalled || s.state == sched.Ready || s.state == sched.Queued {
 		switch s.state {
 		case sched.Stalled:
 			s.leaveList()
@@ -141,6 +150,8 @@ func (s *Stream) undo(o *op) {
 		if ev, ok := o.ref.(*Event); ok {
 			ev.waits--
 		}
+	case opLaunch:
+		o.ref.(*launch).End()
 	case opWork:
 		s.drop(o.ref.(work))
 	case opRecord:

@@ -65,6 +65,8 @@ func (s *Stream) need() driver.Need {
 	switch s.state {
 	case sched.Running:
 		switch o.kind {
+		case opLaunch:
+			return driver.NeedStream
 		case opCall:
 			return driver.NeedFunction
 		case opReport:
@@ -84,6 +86,8 @@ func (s *Stream) need() driver.Need {
 	switch o.kind {
 	case opGate:
 		return driver.NeedGate
+	case opLaunch:
+		return driver.NeedStream
 	case opWait, opWaitSet:
 		if s.limited() {
 			return driver.NeedNothing
@@ -125,6 +129,10 @@ func (s *Stream) busy() driver.Busy {
 	case driver.NeedNative:
 		b.Number = uint64(o.ref.(*nativeWork).thread.Load())
 	case driver.NeedStream:
+		if l := s.started(); l != nil {
+			b.On = l.ends()
+			return b
+		}
 		if ev, ok := o.ref.(*Event); ok {
 			b.Number = ev.opts.ID
 		}
@@ -178,6 +186,10 @@ func (o *op) description() string {
 		return "a write of a value"
 	case opWaitValue:
 		return o.ref.(*valueOp).description()
+	case opLaunch:
+		return "a launch of a graph"
+	case opLaneEnd:
+		return "the end of a branch of a graph"
 	}
 	return "an empty operation"
 }

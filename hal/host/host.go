@@ -186,7 +186,9 @@ func (d *Device) Pending() int {
 	defer d.eng.Unlock()
 	n := 0
 	for s := d.active; s != nil; s = s.next {
-		n += int(s.pending())
+		if s.parent() == nil { // a launch counts once
+			n += int(s.pending())
+		}
 	}
 	return n
 }

@@ -12,7 +12,7 @@ import (
 )
 
 const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.Follows | haltest.Aborts |
-	haltest.Ranked | haltest.Explains | haltest.Exact | haltest.Unbounded | haltest.Values
+	haltest.Ranked | haltest.Explains | haltest.Exact | haltest.Unbounded | haltest.Values | haltest.Graphs
 
 func TestConformance(t *testing.T) {
 	defer goleak.VerifyNone(t)

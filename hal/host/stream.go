@@ -25,6 +25,8 @@ const (
 	opWork // for an engine
 	opWriteValue
 	opWaitValue
+	opLaunch  // a run of a graph, whose nodes are on lanes
+	opLaneEnd // behind the nodes of a launch on a lane
 )
 
 // op is an operation on a stream. It is small, since a stream may have a million.
@@ -32,9 +34,9 @@ type op struct {
 	kind  opKind
 	tag   driver.Tag
 	arg   uint64  // wait: place; record: own place; call: token
-	on    *Stream // wait: whose place; record: own stream
+	on    *Stream // wait: whose place; record: own stream; launch: that of the launch before, whose place is arg
 	ep    *epoch  // for streams in the legacy order
-	ref   any     // *Event, *gate, driver.Sink, work or *valueOp
+	ref   any     // *Event, *gate, driver.Sink, work, *valueOp or *launch
 	limit int64   // wait: nanoseconds from when it is the head, or driver.Forever
 }
 
@@ -71,6 +73,7 @@ type extras struct {
 	droppedEpochs []*epoch    // the epochs of the dropped operations
 	began         int64       // when the head operation was started, while that is followed
 	timer         sched.Timer // of the head operation, a wait with a limit
+	parent        *Stream     // of a lane while a launch runs: the stream of the launch
 	awaited       []uint64    // places that threads wait for, also while none of them sleeps
 }
 
@@ -80,6 +83,14 @@ func (s *Stream) extra() *extras {
 		s.extras = &extras{}
 	}
 	return s.extras
+}
+
+// parent returns the stream of the launch that runs on s, nil if s is no lane or none runs.
+func (s *Stream) parent() *Stream {
+	if s.extras == nil {
+		return nil
+	}
+	return s.extras.parent
 }
 
 // limited reports whether the head operation is a wait whose limit has begun.
@@ -239,6 +250,9 @@ func (s *Stream) Complete(err *driver.Error) (kept bool) {
 // fail makes err the stream's error unless it has one, and reports whether it did.
 // The lock is held.
 func (s *Stream) fail(err *driver.Error) bool {
+	if p := s.parent(); p != nil { // s is a lane
+		s = p
+	}
 	kept := s.failure.CompareAndSwap(nil, err)
 	s.words.Special.Or(status.Failed)
 	return kept

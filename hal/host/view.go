@@ -79,7 +79,12 @@ func (e *engine) runInline(s *Stream, f func()) {
 func (s *Stream) Level() uint8 { return s.level }
 
 // State implements sched.Stream.
-func (s *Stream) State() sched.State { return s.state }
+func (s *Stream) State() sched.State {
+	if s.started() != nil {
+		return sched.Stalled // it waits for the lanes
+	}
+	return s.state
+}
 
 // Enqueued implements sched.Stream.
 func (s *Stream) Enqueued() uint64 { return s.words.Submitted.Load() - s.first }
@@ -90,7 +95,7 @@ func (s *Stream) Completed() uint64 { return s.words.Completed.Load() - s.first 
 // Head implements sched.Stream.
 func (s *Stream) Head() sched.Op {
 	o := s.q.front()
-	head := sched.Op{Tag: o.tag, Report: o.kind == opReport, Cost: cost(o)}
+	head := sched.Op{Tag: o.tag, Report: o.kind == opReport, Spreads: o.kind == opLaunch, Cost: cost(o)}
 	switch o.kind {
 	case opCall, opPass:
 		head.Token = o.arg
@@ -127,8 +132,11 @@ func (s *Stream) holder() *Stream {
 		return s.dev.firstOrdered(s)
 	}
 	o := s.q.front()
+	if l := s.started(); l != nil {
+		return l.lane()
+	}
 	if o.ep == nil || o.ep.open {
-		if o.kind == opWait {
+		if o.kind == opWait || o.kind == opLaunch {
 			return o.on
 		}
 		return nil

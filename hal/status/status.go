@@ -34,6 +34,7 @@ const (
 	Stepped              // devices move during calls only
 	Foreign              // the devices are a vendor's, or not simulated here
 	Ended                // the runtime was closed
+	Captured             // a stream captures: calls on it become nodes of a graph
 )
 
 // Stream are the words of one stream; see status.h, which has the same layout.

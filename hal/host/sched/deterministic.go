@@ -119,7 +119,9 @@ func (d *deterministic) Added(s Stream, kind string) {
 	}
 	d.keys++
 	l.keys = append(l.keys, d.keys)
-	d.added = kind
+	if !d.dispatching { // else a launch of a graph that runs has added it, not the present call
+		d.added = kind
+	}
 }
 
 // Ready implements Scheduler.

@@ -41,7 +41,7 @@ func (d *deterministic) run(l *streamRun) {
 	delete(d.queries, s)
 	f := &inFlight{s: s, seq: s.Completed() + 1, token: o.Token, began: time.Now()}
 	d.r.Step(s, began)
-	if !f.completed() && !o.Report {
+	if !f.completed() && !o.Report && !o.Spreads {
 		d.inFlight = f
 	}
 }

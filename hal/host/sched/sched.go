@@ -59,6 +59,9 @@ type Op struct {
 	Token uint64
 	// Report functions are run by threads of the program when they poll for them.
 	Report bool
+	// Spreads marks an operation that ends when operations which it puts on other streams
+	// have ended.
+	Spreads bool
 	// Delay operations do nothing for a time.
 	Delay bool
 	// Cost is the virtual time that the operation takes, nanoseconds.

@@ -1,0 +1,313 @@
+package hal
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+	"halstream/hal/status"
+)
+
+// CaptureMode says which calls that are unsafe during a capture are refused.
+type CaptureMode uint8
+
+// The modes, with CUDA's numbers.
+const (
+	// GlobalMode: unsafe calls of every thread are refused while the capture runs.
+	GlobalMode CaptureMode = iota
+	// ThreadLocalMode: those of the thread that began it.
+	ThreadLocalMode
+	// RelaxedMode: none; and any thread may end the capture.
+	RelaxedMode
+	captureModes
+)
+
+// CaptureState says whether a stream takes part in a capture.
+type CaptureState uint8
+
+// The states, with CUDA's numbers.
+const (
+	// NotCapturing: work that is enqueued runs.
+	NotCapturing CaptureState = iota
+	// Capturing: it becomes nodes of a graph.
+	Capturing
+	// Invalidated: a call that a capture forbids was made; the capture must be ended.
+	Invalidated
+)
+
+// CUDA's numbers of the rules of captures.
+const (
+	codeIllegalState = 401
+	codeUnsupported  = 900
+	codeInvalidated  = 901
+	codeMerge        = 902
+	codeUnmatched    = 903
+	codeUnjoined     = 904
+	codeIsolation    = 905
+	codeImplicit     = 906
+	codeCaptured     = 907
+	codeWrongThread  = 908
+	codeUpdate       = 910
+)
+
+func captureError(code int, op, format string, args ...any) *Error {
+	e := driver.Errorf(driver.Capture, op, format, args...)
+	e.Code = code
+	return e
+}
+
+// Capture turns what is enqueued on its streams into nodes of a graph.
+type Capture struct {
+	rt     *Runtime
+	id     uint64
+	mode   CaptureMode
+	thread *Thread
+	origin *Stream
+	graph  *Graph
+	// legacy is the device for whose legacy default stream this stands: no capture, but
+	// the rule that the stream is not used while ordered streams are captured.
+	legacy *Device
+
+	// The mutex of graph guards the rest.
+	cause    error // of the invalidation
+	ended    bool
+	branches map[*Stream]*branch
+}
+
+// branch is the part of a capture that is on one stream.
+type branch struct {
+	tails []*Node // that the next node comes after
+	site  uint32  // where the stream was pulled in
+}
+
+// capturedRecord is what an event stands for that was recorded on a capturing stream.
+type capturedRecord struct {
+	capture *Capture
+	tails   []*Node
+}
+
+// captures are the captures of a runtime.
+type captures struct {
+	count atomic.Int32
+	ids   atomic.Uint64
+	mu    sync.Mutex
+	// active are the streams that capture, with their captures.
+	active map[*Stream]*Capture
+}
+
+// BeginCapture makes s the origin of a capture: work enqueued on it does not run, but
+// becomes nodes of a graph. Streams that wait for an event recorded there take part from
+// then on, and have to be joined again.
+//
+// # Errors
+//   - [ErrCapture]: s captures already, or is the legacy default stream.
+//   - [ErrNotSupported]: the backend has no graphs.
+//   - [ErrInvalidValue]: there is no such mode.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: G1, G2. Source: CUDA driver API, cuStreamBeginCapture.
+func (s *Stream) BeginCapture(t *Thread, mode CaptureMode) error {
+	const op = "begin capture"
+	if mode >= captureModes {
+		return driver.Errorf(driver.InvalidValue, op, "there is no mode %d of captures", mode)
+	}
+	rt := s.dev.rt
+	if s == s.dev.legacy {
+		return captureError(codeUnsupported, op,
+			"the legacy default stream cannot be captured; make a stream and capture that")
+	}
+	if s.capture.Load() != nil {
+		return captureError(codeIllegalState, op, "%s captures already; end that capture first", s.title())
+	}
+	if err := s.checkEnqueue(t, op); err != nil {
+		return err
+	}
+	if _, err := rt.graphDriver(op); err != nil {
+		return err
+	}
+	c := &Capture{rt: rt, id: rt.captures.ids.Add(1), mode: mode, thread: t, origin: s, graph: rt.newGraph(),
+		branches: map[*Stream]*branch{s: {site: rt.listeners.site()}}}
+	if !rt.captures.join(s, c) {
+		return captureError(codeIllegalState, op, "%s captures already; end that capture first", s.title())
+	}
+	if rt.sim != nil {
+		rt.sim.SealBursts() // functions that could be added to bursts without a call become nodes
+	}
+	return nil
+}
+
+// join makes s a stream of c, and reports false if it is one of another capture.
+func (a *captures) join(s *Stream, c *Capture) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !s.capture.CompareAndSwap(nil, c) {
+		return false
+	}
+	if a.active == nil {
+		a.active = map[*Stream]*Capture{}
+	}
+	a.active[s] = c
+	a.count.Add(1)
+	c.rt.words.Or(status.Captured) // calls that C could answer pass the runtime
+	a.mark(s.dev)
+	return true
+}
+
+// leave ends the part of streams in their capture.
+func (a *captures) leave(streams map[*Stream]*branch) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for s := range streams {
+		if _, ok := a.active[s]; ok {
+			delete(a.active, s)
+			s.capture.Store(nil)
+			if a.count.Add(-1) == 0 {
+				s.dev.rt.words.And(^uint32(status.Captured))
+			}
+			a.mark(s.dev)
+		}
+	}
+}
+
+// mark refuses work on the legacy default stream of d while ordered streams capture: it
+// would depend on them. The caller holds mu.
+func (a *captures) mark(d *Device) {
+	for s := range a.active {
+		if s.dev == d && s.Ordered() {
+			if d.legacy.capture.Load() == nil {
+				d.legacy.capture.Store(&Capture{rt: d.rt, legacy: d})
+			}
+			return
+		}
+	}
+	d.legacy.capture.Store(nil)
+}
+
+// on returns the captures that have streams on d, ordered ones only if that is set.
+func (a *captures) on(d *Device, ordered bool) (found []*Capture) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for s, c := range a.active {
+		if s.dev == d && (!ordered || s.Ordered()) && !slices.Contains(found, c) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// title names the stream in texts of captures.
+func (s *Stream) title() string { return fmt.Sprintf("stream %d of device %d", s.index, s.dev.ordinal) }
+
+// fail invalidates the capture with an error and returns that.
+func (c *Capture) fail(err *Error) error {
+	if c.legacy != nil {
+		for _, other := range c.rt.captures.on(c.legacy, true) {
+			_ = other.fail(err)
+		}
+		return err
+	}
+	cause := &Error{Kind: err.Kind, Code: err.Code, Op: err.Op, Text: err.Text + c.rt.at(c.rt.listeners.site())}
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	if c.cause == nil && !c.ended {
+		c.cause = cause
+	}
+	return err
+}
+
+// refuse invalidates the capture because of a call that cannot be captured.
+func (c *Capture) refuse(s *Stream, op, remedy string) error {
+	if err := c.usable(s, op); err != nil {
+		return err
+	}
+	return c.fail(captureError(codeUnsupported, op, "%s captures, and this call cannot become a part of a graph; %s",
+		s.title(), remedy))
+}
+
+// usable rejects a capture that was invalidated, and the legacy default stream.
+func (c *Capture) usable(s *Stream, op string) error {
+	if c.legacy != nil {
+		return c.fail(captureError(codeImplicit, op,
+			"work on the legacy default stream of device %d would depend on streams that capture; "+
+				"use another stream, or capture a non-blocking one", c.legacy.ordinal))
+	}
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	return c.usableLocked(s, op)
+}
+
+func (c *Capture) usableLocked(s *Stream, op string) error {
+	if c.cause != nil {
+		return captureError(codeInvalidated, op, "the capture of %s was invalidated: %v; end it", c.origin.title(), c.cause)
+	}
+	if c.ended || c.branches[s] == nil {
+		return captureError(codeUnmatched, op, "%s does not capture any more", s.title())
+	}
+	return nil
+}
+
+// checkNotCaptured is checkOpen for calls that look at the work of s, which a capture forbids.
+func (s *Stream) checkNotCaptured(t *Thread, op string) error {
+	if err := s.checkOpen(t, op); err != nil {
+		return err
+	}
+	if c := s.capture.Load(); c != nil {
+		return c.refuse(s, op, "nothing that is captured runs before the graph is launched")
+	}
+	return nil
+}
+
+// checkNotCaptured rejects a wait for all work of d while streams of d capture.
+func (d *Device) checkNotCaptured() error {
+	if d.rt.captures.count.Load() == 0 {
+		return nil
+	}
+	found := d.rt.captures.on(d, false)
+	if len(found) == 0 {
+		return nil
+	}
+	err := captureError(codeUnsupported, "synchronize device", "%s captures; end the capture first", found[0].origin.title())
+	for _, c := range found {
+		_ = c.fail(err)
+	}
+	return err
+}
+
+// IsCapturing returns whether s takes part in a capture.
+//
+// # Errors
+//   - [ErrCapture]: s is the legacy default stream, and an ordered stream captures.
+//   - [ErrClosed], [ErrInHostFunction].
+//
+// Contract: G1. Source: CUDA driver API, cuStreamIsCapturing.
+func (s *Stream) IsCapturing(t *Thread) (CaptureState, error) {
+	const op = "query capture"
+	if err := s.checkOpen(t, op); err != nil {
+		return NotCapturing, err
+	}
+	c := s.capture.Load()
+	if c == nil {
+		return NotCapturing, nil
+	}
+	if c.legacy != nil {
+		return NotCapturing, captureError(codeImplicit, op,
+			"an ordered stream of device %d captures, so the legacy default stream cannot be queried", s.dev.ordinal)
+	}
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	if c.cause != nil {
+		return Invalidated, nil
+	}
+	return Capturing, nil
+}
+
+// CaptureID returns the number of the capture that s takes part in, 0 if it does not;
+// numbers are not reused.
+func (s *Stream) CaptureID() uint64 {
+	if c := s.capture.Load(); c != nil {
+		return c.id
+	}
+	return 0
+}

@@ -1,0 +1,303 @@
+package hal
+
+import (
+	"fmt"
+	"slices"
+
+	"halstream/hal/driver"
+)
+
+// EndCapture ends the capture that began on s, and returns its graph. The streams of the
+// capture are usable afterwards, also where it fails with Invalidated or Unjoined.
+//
+// # Errors: [ErrCapture]
+//   - s does not capture, or is not the stream on which the capture began.
+//   - The capture is not relaxed and was begun by another thread.
+//   - A stream that was pulled in was not joined, or a forbidden call was made.
+//
+// And [ErrInHostFunction].
+//
+// Contract: G1, G3, G4. Source: CUDA driver API, cuStreamEndCapture.
+func (s *Stream) EndCapture(t *Thread) (*Graph, error) {
+	const op = "end capture"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	c := s.capture.Load()
+	switch {
+	case c == nil || c.legacy != nil:
+		return nil, captureError(codeIllegalState, op, "%s does not capture; begin a capture first", s.title())
+	case c.origin != s:
+		return nil, captureError(codeUnmatched, op, "the capture began on %s and ends there, not on %s",
+			c.origin.title(), s.title())
+	case c.mode != RelaxedMode && c.thread != t:
+		return nil, captureError(codeWrongThread, op,
+			"another thread began this capture; end it there, or begin it in relaxed mode")
+	}
+	g, err := c.end(op)
+	if err != nil {
+		g.keep.release()
+		return nil, err
+	}
+	return g, nil
+}
+
+// end ends the capture and returns its graph, which the error makes useless.
+func (c *Capture) end(op string) (*Graph, error) {
+	c.graph.mu.Lock()
+	if c.ended {
+		c.graph.mu.Unlock()
+		return c.graph, captureError(codeIllegalState, op, "another thread has ended the capture")
+	}
+	c.ended = true
+	var err error
+	if c.cause != nil {
+		err = captureError(codeInvalidated, op, "the capture of %s was invalidated: %v", c.origin.title(), c.cause)
+	}
+	lost := c.unjoined()
+	streams := c.branches
+	c.graph.mu.Unlock()
+	c.rt.captures.leave(streams)
+	if err == nil && lost != nil {
+		err = captureError(codeUnjoined, op, "%s was pulled in%s and never rejoined: record an event on it and let %s "+
+			"wait for it before the capture ends", lost.title(), c.rt.at(streams[lost].site), c.origin.title())
+	}
+	return c.graph, err
+}
+
+// unjoined returns a stream with nodes that the origin does not come after, nil if there
+// is none. The caller holds the graph's mu.
+func (c *Capture) unjoined() *Stream {
+	joined := before(c.branches[c.origin].tails)
+	var worst *Stream
+	for s, b := range c.branches {
+		if slices.ContainsFunc(b.tails, func(n *Node) bool { return !joined[n] }) && (worst == nil || s.index < worst.index) {
+			worst = s
+		}
+	}
+	return worst
+}
+
+// abandon ends the capture of a stream that is closed, without a graph.
+func (c *Capture) abandon(s *Stream) {
+	_ = c.fail(captureError(codeInvalidated, "close stream", "%s was closed", s.title()))
+	if c.origin == s {
+		g, _ := c.end("close stream")
+		g.keep.release()
+	} else {
+		c.rt.captures.leave(map[*Stream]*branch{s: nil})
+	}
+}
+
+// record makes e stand for what was captured on s so far.
+func (c *Capture) record(s *Stream, e *Event) error {
+	if err := c.usable(s, "record"); err != nil {
+		return err
+	}
+	if _, err := e.bind(s.dev); err != nil {
+		return err
+	}
+	c.graph.mu.Lock()
+	e.captured.Store(&capturedRecord{c, slices.Clone(c.branches[s].tails)})
+	c.graph.mu.Unlock()
+	return nil
+}
+
+// refuse rejects a call on an event that stands for a part of a capture, which is
+// invalidated by it.
+func (r *capturedRecord) refuse(e *Event, op string) error {
+	return r.capture.fail(captureError(codeCaptured, op,
+		"event %d was last recorded in a capture, where nothing runs; record it outside of one", e.id))
+}
+
+// waitCaptured is Wait for an event where s captures or the event was recorded in a
+// capture.
+func (s *Stream) waitCaptured(t *Thread, e *Event) error {
+	const op = "wait event"
+	if e.closed.Load() {
+		return closedError(op, "event")
+	}
+	if e.rt != s.dev.rt {
+		return e.otherRuntime(op)
+	}
+	c, r := s.capture.Load(), e.captured.Load()
+	if r != nil {
+		return s.waitNodes(op, fmt.Sprintf("event %d", e.id), r.capture, r.tails)
+	}
+	if c == nil { // another thread has ended the capture
+		return s.Wait(t, e)
+	}
+	if err := c.usable(s, op); err != nil {
+		return err
+	}
+	if e.version.Load() == 0 && e.opts.Kind == Standard {
+		return nil // complete (E1)
+	}
+	return c.fail(captureError(codeIsolation, op, "event %d was recorded outside of the capture of %s, "+
+		"so that the graph would depend on work that it does not contain; wait for it before the capture begins, "+
+		"or as an external event", e.id, c.origin.title()))
+}
+
+// waitStreamCaptured is WaitStream where one of the two streams captures.
+func (s *Stream) waitStreamCaptured(o *Stream) error {
+	const op = "wait stream"
+	if o.dev.rt != s.dev.rt {
+		return otherRuntimeError(op, fmt.Sprintf("stream %d", o.index))
+	}
+	if other := o.capture.Load(); other != nil {
+		if err := other.usable(o, op); err != nil {
+			return err
+		}
+		other.graph.mu.Lock()
+		tails := slices.Clone(other.branches[o].tails)
+		other.graph.mu.Unlock()
+		return s.waitNodes(op, o.title(), other, tails)
+	}
+	c := s.capture.Load()
+	if err := c.usable(s, op); err != nil {
+		return err
+	}
+	return c.fail(captureError(codeIsolation, op, "%s does not take part in the capture of %s: "+
+		"wait for it before the capture begins, or let it wait for a stream of the capture first", o.title(), c.origin.title()))
+}
+
+// waitNodes makes later work of s come after nodes of capture r, in which s takes part
+// from then on.
+func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
+	c := s.capture.Load()
+	if c != nil && c.legacy != nil {
+		return c.usable(s, op)
+	}
+	if c != nil && c != r {
+		r.graph.mu.Lock()
+		ended := r.ended
+		r.graph.mu.Unlock()
+		err := captureError(codeMerge, op, "%s belongs to another capture than %s; two captures cannot be merged", what, s.title())
+		if ended {
+			err = captureError(codeIsolation, op, "%s belongs to a capture that has ended; record it again", what)
+		} else {
+			_ = r.fail(err)
+		}
+		return c.fail(err)
+	}
+	site := r.rt.listeners.site()
+	r.graph.mu.Lock()
+	defer r.graph.mu.Unlock()
+	if r.ended {
+		return captureError(codeIsolation, op,
+			"%s stands for a part of a capture that has ended; record it again", what)
+	}
+	if r.cause != nil {
+		return captureError(codeInvalidated, op, "the capture of %s was invalidated: %v; end it", r.origin.title(), r.cause)
+	}
+	if c == nil {
+		if s == s.dev.legacy {
+			err := captureError(codeImplicit, op, "the legacy default stream cannot take part in a capture; use another stream")
+			r.cause = err
+			return err
+		}
+		if !r.rt.captures.join(s, r) {
+			return captureError(codeMerge, op, "%s has just begun another capture", s.title())
+		}
+		r.branches[s] = &branch{tails: tails, site: site}
+		return nil
+	}
+	b := r.branches[s]
+	joined := slices.Clone(b.tails)
+	for _, n := range tails {
+		if !slices.Contains(joined, n) {
+			joined = append(joined, n)
+		}
+	}
+	b.tails = joined
+	return nil
+}
+
+// RecordExternal is Record for an event that work outside of the graph waits for: on a
+// capturing stream it adds a node which records the event each time the graph runs.
+//
+// # Errors: as for Record.
+//
+// Contract: G7. Source: CUDA driver API, cuEventRecordWithFlags.
+func (s *Stream) RecordExternal(t *Thread, e *Event) error {
+	if s.capture.Load() == nil {
+		return s.Record(t, e)
+	}
+	return s.captureExternal(t, "record", driver.RecordNode, e)
+}
+
+// WaitExternal is Wait for an event that work outside of the graph records: on a
+// capturing stream it adds a node that waits for the record which is the latest when the
+// graph begins to run.
+//
+// # Errors: as for Wait.
+//
+// Contract: G7. Source: CUDA driver API, cuStreamWaitEvent.
+func (s *Stream) WaitExternal(t *Thread, e *Event) error {
+	if s.capture.Load() == nil {
+		return s.Wait(t, e)
+	}
+	return s.captureExternal(t, "wait event", driver.WaitNode, e)
+}
+
+func (s *Stream) captureExternal(t *Thread, op string, kind driver.GraphNodeKind, e *Event) error {
+	if err := s.checkEnqueue(t, op); err != nil {
+		return err
+	}
+	if e.opts.Kind != Standard {
+		return driver.Errorf(driver.NotSupported, op, "event %d is of a kind that graphs cannot record or wait for", e.id)
+	}
+	d, err := e.bind(s.dev)
+	if err != nil {
+		return err
+	}
+	return s.capture.Load().addNode(s, &Node{spec: driver.GraphNode{Kind: kind, Event: d}, event: e})
+}
+
+// checkUnsafe rejects a call that is unsafe while streams capture, such as an
+// allocation, as the modes of the captures and of the calling thread demand. Captures
+// that forbid it are invalidated.
+//
+// # Errors: [ErrCapture].
+//
+// Contract: G2. Source: CUDA driver API, cuThreadExchangeStreamCaptureMode.
+func (rt *Runtime) checkUnsafe(t *Thread, op string) error {
+	if rt.captures.count.Load() == 0 || t == nil || t.captureMode == RelaxedMode {
+		return nil
+	}
+	a := &rt.captures
+	a.mu.Lock()
+	var found []*Capture
+	for _, c := range a.active {
+		forbids := c.thread == t && c.mode != RelaxedMode ||
+			t.captureMode == GlobalMode && c.thread != t && c.mode == GlobalMode
+		if forbids && !slices.Contains(found, c) {
+			found = append(found, c)
+		}
+	}
+	a.mu.Unlock()
+	if len(found) == 0 {
+		return nil
+	}
+	err := captureError(codeUnsupported, op, "this call is unsafe while %s captures: make it before the capture, "+
+		"or capture in thread-local or relaxed mode", found[0].origin.title())
+	for _, c := range found {
+		_ = c.fail(err)
+	}
+	return err
+}
+
+// ExchangeCaptureMode sets which unsafe calls of this thread are refused, and returns
+// what was set before.
+//
+// # Errors: [ErrInvalidValue].
+//
+// Contract: G2. Source: CUDA driver API, cuThreadExchangeStreamCaptureMode.
+func (t *Thread) ExchangeCaptureMode(mode CaptureMode) (CaptureMode, error) {
+	if mode >= captureModes {
+		return 0, driver.Errorf(driver.InvalidValue, "exchange capture mode", "there is no mode %d of captures", mode)
+	}
+	before := t.captureMode
+	t.captureMode = mode
+	return before, nil
+}

@@ -1,0 +1,106 @@
+package hal
+
+import "halstream/hal/driver"
+
+// How operations become nodes of a capture's graph.
+
+// add adds a node behind what was captured on s.
+func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
+	if c.legacy != nil {
+		return nil, c.usable(s, n.Kind())
+	}
+	if n.site == 0 {
+		n.site = c.rt.listeners.site()
+	}
+	n.spec.Device, n.spec.Level = s.dev.ordinal, s.level
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	if err := c.usableLocked(s, n.Kind()); err != nil {
+		return nil, err
+	}
+	b := c.branches[s]
+	n.after = b.tails
+	c.graph.add(n)
+	b.tails = []*Node{n}
+	return n, nil
+}
+
+// addNode is add for callers that need no node.
+func (c *Capture) addNode(s *Stream, n *Node) error {
+	_, err := c.add(s, n)
+	return err
+}
+
+// addChild adds a graph as a node.
+func (c *Capture) addChild(s *Stream, child *Graph) (*Node, error) {
+	if child.rt != c.rt {
+		return nil, otherRuntimeError("add node", "a graph")
+	}
+	own := child.clone()
+	n := &Node{spec: driver.GraphNode{Kind: driver.ChildNode}, child: own}
+	for _, m := range own.nodes {
+		n.reads, n.writes = append(n.reads, m.reads...), append(n.writes, m.writes...)
+	}
+	n, err := c.add(s, n)
+	if err == nil {
+		c.graph.keep.addKeep(own.keep)
+	}
+	own.keep.release()
+	return n, err
+}
+
+// addToken adds a node of a function, if n is not nil, and keeps what the token stands for.
+func (c *Capture) addToken(s *Stream, n *Node, token uint64) error {
+	if n != nil {
+		if err := c.addNode(s, n); err != nil {
+			return err
+		}
+	} else if err := c.usable(s, "keep objects"); err != nil {
+		return err
+	}
+	c.graph.keep.addToken(token)
+	return nil
+}
+
+// addNativeFunc adds a native function that can fail, and keeps its argument.
+func (c *Capture) addNativeFunc(s *Stream, f *NativeFunc, call *nativeCall) error {
+	reads, writes := f.ranges()
+	n := &Node{spec: driver.GraphNode{Kind: driver.NativeNode, Native: driver.Native{Call: &graphCall{nativeCall: *call}}},
+		name: f.Name, site: f.Site, reads: reads, writes: writes, blocks: s.dev.rt.blocksOf(reads, writes)}
+	if err := c.addNode(s, n); err != nil {
+		return err
+	}
+	if call.release != 0 {
+		c.graph.keep.add(call.free)
+	}
+	return nil
+}
+
+// addCopy adds a copy between the blocks of source and target.
+func (c *Capture) addCopy(s *Stream, copied driver.Copy, blocks []*Block, call CopyCall) error {
+	if call == BlockingCopy {
+		return c.refuse(s, "copy", "a copy that the host waits for cannot: enqueue it, and synchronize after the launch")
+	}
+	if blocks[0] == nil || blocks[1] == nil {
+		return c.refuse(s, "copy", "a copy from or to pageable host memory needs the host: use pinned memory")
+	}
+	reads := rows(copied.Src, copied.SrcPitch, copied.Width, copied.Height)
+	writes := rows(copied.Dst, copied.DstPitch, copied.Width, copied.Height)
+	return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.CopyNode, Copy: copied},
+		reads: reads, writes: writes, blocks: blocks})
+}
+
+// blocksOf returns the blocks that ranges begin in.
+func (rt *Runtime) blocksOf(lists ...[]Range) (found []*Block) {
+	m := &rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, list := range lists {
+		for _, r := range list {
+			if b := m.blocks.Find(r.Start); b != nil {
+				found = append(found, b)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,76 @@
+package driver
+
+// GraphNodeKind is the kind of a node of a graph.
+type GraphNodeKind uint8
+
+// The kinds of nodes.
+const (
+	// EmptyNode does nothing: it only orders others.
+	EmptyNode GraphNodeKind = iota
+	// CallNode is a function of the program.
+	CallNode
+	// NativeNode is a C function.
+	NativeNode
+	// CopyNode is a copy.
+	CopyNode
+	// FillNode is a fill.
+	FillNode
+	// DelayNode keeps an engine busy for a time.
+	DelayNode
+	// RecordNode records an event each time the graph runs.
+	RecordNode
+	// WaitNode waits for the latest record of an event at the begin of the run.
+	WaitNode
+	// ChildNode is a whole graph. Backends get its nodes instead.
+	ChildNode
+)
+
+// String returns the kind as texts name it.
+func (k GraphNodeKind) String() string {
+	return [...]string{"empty", "call", "native", "copy", "fill", "delay", "record", "wait", "graph"}[k]
+}
+
+// GraphNode is an operation of a graph.
+type GraphNode struct {
+	Kind GraphNodeKind
+	// Device is the ordinal of the device that the node runs on, and Level its priority.
+	Device int
+	Level  uint8
+	// After are the nodes that it comes after, by their index, which is lower.
+	After []int
+	// What it does, by its kind. Copy.Release is 0.
+	Copy   Copy
+	Fill   Fill
+	Native Native
+	Token  uint64
+	Delay  int64
+	Event  Event
+}
+
+// GraphDriver is implemented by drivers that run graphs.
+type GraphDriver interface {
+	// Instantiate makes an executable of nodes.
+	Instantiate(nodes []GraphNode) (Executable, error)
+}
+
+// Executable is a graph that can be launched. Its launches run one at a time, in the
+// order of the calls, whichever streams they are on.
+type Executable interface {
+	// Launch enqueues one run of all nodes as one operation of s. Functions of the
+	// program are handed to the launch.
+	Launch(s Stream, l GraphLaunch) error
+	// Update makes later launches run other nodes.
+	Update(nodes []GraphNode) error
+}
+
+// GraphLaunch is one run of an executable, as its caller sees it.
+type GraphLaunch interface {
+	Sink
+	// Begin is called when the run begins, and End when it has ended or will not begin;
+	// then the backend does not use what the nodes refer to any more. They are called
+	// with locks held, so they neither block nor call back.
+	Begin()
+	End()
+	// Tag is the launch's number.
+	Tag() Tag
+}

@@ -1,0 +1,331 @@
+package hal
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+	"halstream/hal/park"
+)
+
+// GraphExec is an executable graph. Its launches run one at a time, in the order of the
+// calls, on any streams.
+type GraphExec struct {
+	rt     *Runtime
+	d      driver.Executable
+	mu     sync.Mutex
+	now    *version
+	closed atomic.Bool
+}
+
+// version is what the launches of an executable run until its next update.
+type version struct {
+	keep    *keep
+	graph   *Graph // a clone, which nobody changes
+	nodes   []driver.GraphNode
+	events  []*Event // recorded by nodes
+	reads   []Range
+	writes  []Range
+	blocks  []*Block
+	blockOf []*Node                // the node that uses each of blocks
+	calls   []*graphCall           // native functions that can fail
+	running atomic.Pointer[Stream] // of the launch in progress
+}
+
+// Instantiate makes an executable of the graph as it is now.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
+//
+// Contract: G8.
+func (g *Graph) Instantiate(t *Thread) (*GraphExec, error) {
+	const op = "instantiate"
+	if err := g.checkNodes(t, op, nil); err != nil {
+		return nil, err
+	}
+	drv, err := g.rt.graphDriver(op)
+	if err != nil {
+		return nil, err
+	}
+	v := g.version()
+	d, err := drv.Instantiate(v.nodes)
+	if err != nil {
+		v.keep.release()
+		return nil, err
+	}
+	return &GraphExec{rt: g.rt, d: d, now: v}, nil
+}
+
+// version returns the graph in the form that is launched.
+func (g *Graph) version() *version {
+	c := g.clone()
+	v := &version{keep: c.keep, graph: c}
+	v.flatten(c, nil)
+	for _, n := range v.calls {
+		n.v = v
+	}
+	return v
+}
+
+// flatten appends the nodes of a graph behind the given ones, child graphs as their
+// nodes, and returns those that nothing in the graph comes after.
+func (v *version) flatten(g *Graph, after []int) []int {
+	place := make([]int, len(g.nodes))
+	last := make([]bool, len(g.nodes))
+	for _, n := range g.sorted() {
+		spec := n.spec
+		spec.After = make([]int, 0, len(n.after))
+		for _, dep := range n.after {
+			last[dep.index] = false
+			spec.After = append(spec.After, place[dep.index])
+		}
+		if len(n.after) == 0 {
+			spec.After = after
+		}
+		last[n.index] = true
+		v.uses(n)
+		switch spec.Kind {
+		case driver.ChildNode:
+			spec.Kind = driver.EmptyNode
+			ends := v.flatten(n.child, []int{v.append(spec)})
+			spec.After = ends
+		case driver.RecordNode:
+			v.events = append(v.events, n.event)
+		}
+		place[n.index] = v.append(spec)
+	}
+	var ends []int
+	for i, ok := range last {
+		if ok {
+			ends = append(ends, place[i])
+		}
+	}
+	if ends == nil {
+		ends = after
+	}
+	return ends
+}
+
+func (v *version) append(n driver.GraphNode) int {
+	if c, ok := n.Native.Call.(*graphCall); ok {
+		copied := *c
+		n.Native.Call = &copied
+		v.calls = append(v.calls, &copied)
+	}
+	v.nodes = append(v.nodes, n)
+	return len(v.nodes) - 1
+}
+
+// uses notes what a node works on.
+func (v *version) uses(n *Node) {
+	if n.child != nil {
+		return // its nodes are noted
+	}
+	v.reads, v.writes = append(v.reads, n.reads...), append(v.writes, n.writes...)
+	for _, b := range n.blocks {
+		if b != nil && !slices.Contains(v.blocks, b) {
+			v.blocks, v.blockOf = append(v.blocks, b), append(v.blockOf, n)
+		}
+	}
+}
+
+// Update makes later launches do what a graph does that has the same kinds of nodes in
+// the same order, with the same edges, on the same devices. Launches that were enqueued
+// before keep what they do.
+//
+// # Errors
+//   - [ErrCapture]: the graph differs in more than what its nodes do; the text says in what.
+//   - [ErrClosed], [ErrWrongDevice], [ErrInHostFunction].
+//
+// Contract: G9. Source: CUDA driver API, cuGraphExecUpdate.
+func (x *GraphExec) Update(t *Thread, g *Graph) error {
+	const op = "update executable"
+	if err := g.checkNodes(t, op, nil); err != nil {
+		return err
+	}
+	if x.closed.Load() {
+		return closedError(op, "executable graph")
+	}
+	if g.rt != x.rt {
+		return otherRuntimeError(op, "the graph")
+	}
+	v := g.version()
+	x.mu.Lock()
+	before := x.now
+	x.mu.Unlock()
+	err := v.differs(before)
+	if err == nil {
+		err = x.d.Update(v.nodes)
+	}
+	if err != nil {
+		v.keep.release()
+		return err
+	}
+	x.mu.Lock()
+	before, x.now = x.now, v
+	x.mu.Unlock()
+	before.keep.release()
+	return nil
+}
+
+// differs returns the error of an update to v.
+func (v *version) differs(before *version) error {
+	refuse := func(format string, args ...any) error {
+		return captureError(codeUpdate, "update executable", format+"; instantiate the new graph", args...)
+	}
+	if len(v.nodes) != len(before.nodes) {
+		return refuse("the topology changed: the executable has %d nodes and the graph %d", len(before.nodes), len(v.nodes))
+	}
+	for i := range v.nodes {
+		a, b := &before.nodes[i], &v.nodes[i]
+		switch {
+		case a.Kind != b.Kind:
+			return refuse("the type of node %d changed from %s to %s", i, a.Kind, b.Kind)
+		case !slices.Equal(a.After, b.After):
+			return refuse("the topology changed: node %d (%s) comes after other nodes", i, b.Kind)
+		case a.Device != b.Device:
+			return refuse("node %d (%s) moved from device %d to device %d", i, b.Kind, a.Device, b.Device)
+		}
+	}
+	return nil
+}
+
+// Launch enqueues a run of all nodes as one operation on s. Where s captures, the graph
+// becomes a node of that capture.
+//
+// # Errors
+//   - [ErrInvalidValue]: memory that a node works on was freed; nothing runs then.
+//   - [ErrWrongDevice]: s belongs to another Runtime.
+//   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
+//
+// Contract: G8, G10. Source: CUDA driver API, cuGraphLaunch.
+func (x *GraphExec) Launch(t *Thread, s *Stream) error {
+	const op = "launch graph"
+	if err := s.checkEnqueue(t, op); err != nil {
+		return err
+	}
+	if x.closed.Load() {
+		return closedError(op, "executable graph")
+	}
+	if s.dev.rt != x.rt {
+		return otherRuntimeError(op, "the executable")
+	}
+	x.mu.Lock()
+	v := x.now
+	v.keep.use()
+	x.mu.Unlock()
+	err := x.launch(t, s, v)
+	if err != nil {
+		v.keep.release()
+	}
+	return err
+}
+
+func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
+	if c := s.capture.Load(); c != nil {
+		_, err := c.addChild(s, v.graph)
+		if err == nil {
+			v.keep.release()
+		}
+		return err
+	}
+	if err := v.begin(s); err != nil {
+		return err
+	}
+	l := &launched{Stream: s, v: v}
+	if s.listened() {
+		l.tag = s.announce(Operation{Kind: "launch graph", Thread: t, Reads: v.reads, Writes: v.writes})
+	}
+	err := s.using(v.blocks, func() error { return x.d.Launch(s.d, l) })
+	if err == nil {
+		for _, e := range v.events {
+			e.version.Add(1)
+			e.captured.Store(nil)
+			e.recordedOn.Store(s)
+		}
+	}
+	return s.settle(t, l.tag, err)
+}
+
+// begin marks the memory of all nodes as used on s. It fails if a part of it was freed.
+func (v *version) begin(s *Stream) error {
+	m := &s.dev.rt.memory
+	m.mu.Lock()
+	freed := slices.IndexFunc(v.blocks, func(b *Block) bool { return b.freed || m.blocks.Find(b.Start) != b })
+	if freed < 0 {
+		for _, b := range v.blocks {
+			b.beginUse(s, "a graph")
+		}
+	}
+	m.mu.Unlock()
+	if freed < 0 {
+		return nil
+	}
+	b, n := v.blocks[freed], v.blockOf[freed]
+	return driver.Errorf(driver.InvalidValue, "launch graph", "the %d bytes at %#x that %s works on were freed; "+
+		"keep memory until the last launch, or capture again", b.Size, b.Start, n.title())
+}
+
+// Close ends the use of the executable; launches that were enqueued still run. Closing
+// again does nothing.
+//
+// # Errors: [ErrInHostFunction].
+//
+// Contract: G6.
+func (x *GraphExec) Close(t *Thread) error {
+	if err := t.checkCaller("close executable"); err != nil {
+		return err
+	}
+	if x.closed.CompareAndSwap(false, true) {
+		x.mu.Lock()
+		v := x.now
+		x.mu.Unlock()
+		v.keep.release()
+	}
+	return nil
+}
+
+// Closed reports whether Close was called.
+func (x *GraphExec) Closed() bool { return x.closed.Load() }
+
+// Nodes returns how many nodes a launch runs, those of child graphs included.
+func (x *GraphExec) Nodes() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.now.nodes)
+}
+
+// launched is a launch. It is its driver.GraphLaunch: functions go to the queue of its stream.
+type launched struct {
+	*Stream
+	v   *version
+	tag uint32
+}
+
+// Begin implements driver.GraphLaunch.
+func (l *launched) Begin() { l.v.running.Store(l.Stream) }
+
+// End implements driver.GraphLaunch.
+func (l *launched) End() { l.v.keep.release() }
+
+// Tag implements driver.GraphLaunch.
+func (l *launched) Tag() driver.Tag { return l.tag }
+
+// Drop implements driver.Sink: the graph keeps the function for its next launch.
+func (l *launched) Drop(uint64) *park.Parker { return nil }
+
+// graphCall is a native function of a graph. It is its driver.NativeCall.
+type graphCall struct {
+	nativeCall
+	v *version
+}
+
+// Run implements driver.NativeCall.
+func (c *graphCall) Run() *driver.Error {
+	run := c.nativeCall
+	run.s, run.release = c.v.running.Load(), 0
+	return run.Run()
+}
+
+// Drop implements driver.NativeCall: the graph keeps the argument.
+func (c *graphCall) Drop() {}

@@ -1,0 +1,345 @@
+package hal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// Graph is a set of operations with edges that order them. It is made by capturing
+// streams, or node by node with Add, and runs once it is instantiated.
+type Graph struct {
+	rt     *Runtime
+	keep   *keep
+	mu     sync.Mutex
+	nodes  []*Node
+	closed atomic.Bool
+}
+
+// Node is an operation of a graph. What it does never changes.
+type Node struct {
+	graph  *Graph
+	index  int
+	spec   driver.GraphNode // all but After; RecordNode and WaitNode get Event at the instantiation
+	name   string
+	site   uint32
+	after  []*Node
+	reads  []Range
+	writes []Range
+	blocks []*Block
+	event  *Event
+	child  *Graph
+}
+
+// NewGraph makes a graph without nodes.
+//
+// # Errors
+//   - [ErrNotSupported]: the backend has no graphs.
+//   - [ErrInHostFunction].
+//
+// Contract: G5.
+func (rt *Runtime) NewGraph(t *Thread) (*Graph, error) {
+	const op = "create graph"
+	if err := t.checkCaller(op); err != nil {
+		return nil, err
+	}
+	if _, err := rt.graphDriver(op); err != nil {
+		return nil, err
+	}
+	return rt.newGraph(), nil
+}
+
+func (rt *Runtime) newGraph() *Graph { return &Graph{rt: rt, keep: newKeep(rt)} }
+
+// graphDriver returns the driver's graphs. It fails with NotSupported if there are none.
+func (rt *Runtime) graphDriver(op string) (driver.GraphDriver, error) {
+	if g, ok := rt.drv.(driver.GraphDriver); ok {
+		return g, nil
+	}
+	return nil, driver.Errorf(driver.NotSupported, op,
+		"graphs are not built yet for the %s backend; use the host backend, or enqueue the operations one by one", rt.Name())
+}
+
+// Kind returns the kind of the node: empty, call, native, copy, fill, delay, record,
+// wait, graph.
+func (n *Node) Kind() string { return n.spec.Kind.String() }
+
+// Index returns the number of the node in its graph, from 0.
+func (n *Node) Index() int { return n.index }
+
+// Site identifies where the program made the call that became the node, 0 if unknown.
+func (n *Node) Site() uint32 { return n.site }
+
+// Accesses returns the ranges that the node reads and writes.
+func (n *Node) Accesses() (reads, writes []Range) { return n.reads, n.writes }
+
+// Token returns the function of a call node, 0 for others.
+func (n *Node) Token() uint64 { return n.spec.Token }
+
+// Child returns the graph of a graph node, nil for others.
+func (n *Node) Child() *Graph { return n.child }
+
+// After returns the nodes that the node comes after.
+func (n *Node) After() []*Node {
+	n.graph.mu.Lock()
+	defer n.graph.mu.Unlock()
+	return slices.Clone(n.after)
+}
+
+// title names the node in texts.
+func (n *Node) title() string {
+	text := fmt.Sprintf("node %d (%s", n.index, n.Kind())
+	if n.name != "" {
+		text += " " + n.name
+	}
+	return text + n.graph.rt.at(n.site) + ")"
+}
+
+// Nodes returns the nodes in the order in which they were added.
+//
+// Contract: G5.
+func (g *Graph) Nodes() []*Node {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.nodes)
+}
+
+// add appends a node. The caller holds mu.
+func (g *Graph) add(n *Node) *Node {
+	n.graph, n.index = g, len(g.nodes)
+	g.nodes = append(g.nodes, n)
+	return n
+}
+
+// Add adds the node that enqueue makes: it makes one call that enqueues, on the stream
+// that it is given, which is one of d and of the graph only. The node comes after the
+// given ones.
+//
+// # Errors
+//   - [ErrInvalidValue]: a node belongs to another graph, or enqueue made no node.
+//   - [ErrClosed], and the errors of enqueue.
+//
+// Contract: G5.
+func (g *Graph) Add(t *Thread, d *Device, after []*Node, enqueue func(*Stream) error) (*Node, error) {
+	const op = "add node"
+	if err := g.checkNodes(t, op, after); err != nil {
+		return nil, err
+	}
+	s := &Stream{dev: d, d: d.legacy.d, level: d.legacy.level}
+	c := &Capture{rt: g.rt, graph: g, origin: s, branches: map[*Stream]*branch{s: {tails: slices.Clone(after)}}}
+	s.capture.Store(c)
+	before := len(g.Nodes())
+	if err := enqueue(s); err != nil {
+		return nil, err
+	}
+	tails := c.branches[s].tails
+	if len(g.Nodes()) == before || len(tails) != 1 {
+		return nil, driver.Errorf(driver.InvalidValue, op, "the call made no node; enqueue one operation")
+	}
+	return tails[0], nil
+}
+
+// AddEmpty adds a node that only orders others.
+//
+// # Errors: as for Add.
+//
+// Contract: G5.
+func (g *Graph) AddEmpty(t *Thread, after []*Node) (*Node, error) {
+	return g.Add(t, g.rt.devices[0], after, func(s *Stream) error { return s.Nop(t) })
+}
+
+// AddChild adds a graph as one node: a clone of child as it is now.
+//
+// # Errors: as for Add.
+//
+// Contract: G5.
+func (g *Graph) AddChild(t *Thread, after []*Node, child *Graph) (*Node, error) {
+	return g.Add(t, g.rt.devices[0], after, func(s *Stream) error {
+		_, err := s.capture.Load().addChild(s, child)
+		return err
+	})
+}
+
+// AddEdge makes node to come after node from.
+//
+// # Errors
+//   - [ErrInvalidValue]: a node belongs to another graph, or the edge exists or would
+//     close a cycle.
+//   - [ErrClosed], [ErrInHostFunction].
+//
+// Contract: G5.
+func (g *Graph) AddEdge(t *Thread, from, to *Node) error {
+	const op = "add edge"
+	if err := g.checkNodes(t, op, []*Node{from, to}); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if slices.Contains(to.after, from) {
+		return driver.Errorf(driver.InvalidValue, op, "node %d comes after node %d already", to.index, from.index)
+	}
+	if from == to || before([]*Node{from})[to] {
+		return driver.Errorf(driver.InvalidValue, op,
+			"node %d comes before node %d, so that the edge would close a cycle", to.index, from.index)
+	}
+	to.after = append(slices.Clone(to.after), from)
+	return nil
+}
+
+// before returns the given nodes and all that come before them. The caller holds the
+// graph's mu.
+func before(nodes []*Node) map[*Node]bool {
+	seen := map[*Node]bool{}
+	todo := slices.Clone(nodes)
+	for len(todo) > 0 {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !seen[n] {
+			seen[n] = true
+			todo = append(todo, n.after...)
+		}
+	}
+	return seen
+}
+
+// checkNodes rejects nodes of other graphs, and a closed graph.
+func (g *Graph) checkNodes(t *Thread, op string, nodes []*Node) error {
+	if err := t.checkCaller(op); err != nil {
+		return err
+	}
+	if g.closed.Load() {
+		return closedError(op, "graph")
+	}
+	for _, n := range nodes {
+		if n == nil || n.graph != g {
+			return driver.Errorf(driver.InvalidValue, op, "a node belongs to another graph; give nodes of this one")
+		}
+	}
+	return nil
+}
+
+// Clone returns a copy of the graph. It keeps the same functions and arguments alive.
+//
+// # Errors: [ErrClosed], [ErrInHostFunction].
+//
+// Contract: G5.
+func (g *Graph) Clone(t *Thread) (*Graph, error) {
+	if err := g.checkNodes(t, "clone graph", nil); err != nil {
+		return nil, err
+	}
+	return g.clone(), nil
+}
+
+func (g *Graph) clone() *Graph {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.rt.newGraph()
+	c.keep.addKeep(g.keep)
+	for _, n := range g.nodes {
+		copied := *n
+		c.add(&copied)
+	}
+	for _, n := range c.nodes {
+		after := make([]*Node, len(n.after))
+		for i, dep := range n.after {
+			after[i] = c.nodes[dep.index]
+		}
+		n.after = after
+	}
+	return c
+}
+
+// sorted returns the nodes so that each comes after those that it depends on. AddEdge
+// lets no cycle in. The caller holds mu.
+func (g *Graph) sorted() []*Node {
+	done := make([]bool, len(g.nodes))
+	list := make([]*Node, 0, len(g.nodes))
+	var todo []*Node
+	for _, n := range g.nodes {
+		todo = append(todo[:0], n)
+		for len(todo) > 0 {
+			n := todo[len(todo)-1]
+			pending := len(todo)
+			if !done[n.index] {
+				for _, dep := range n.after {
+					if !done[dep.index] {
+						todo = append(todo, dep)
+					}
+				}
+			}
+			if len(todo) > pending {
+				continue
+			}
+			todo = todo[:pending-1]
+			if !done[n.index] {
+				done[n.index] = true
+				list = append(list, n)
+			}
+		}
+	}
+	return list
+}
+
+// DOT returns the graph in the language of graphviz. Nodes have their kind, their name
+// and where the program made them.
+//
+// Contract: G5.
+func (g *Graph) DOT() string {
+	nodes := g.Nodes()
+	var b strings.Builder
+	b.WriteString("digraph halstream {\n  node [shape=box];\n")
+	for _, n := range nodes {
+		label := n.Kind()
+		if n.name != "" {
+			label += " " + n.name
+		}
+		if n.child != nil {
+			label += fmt.Sprintf(" of %d nodes", len(n.child.Nodes()))
+		}
+		fmt.Fprintf(&b, "  n%d [label=%q];\n", n.index, label+g.rt.at(n.site))
+	}
+	for _, n := range nodes {
+		for _, dep := range n.After() {
+			fmt.Fprintf(&b, "  n%d -> n%d;\n", dep.index, n.index)
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// Closed reports whether Close was called.
+func (g *Graph) Closed() bool { return g.closed.Load() }
+
+// Close ends the use of the graph. Its executables and their launches go on. Closing
+// again does nothing.
+//
+// # Errors: [ErrInHostFunction].
+//
+// Contract: G6.
+func (g *Graph) Close(t *Thread) error {
+	if err := t.checkCaller("close graph"); err != nil {
+		return err
+	}
+	if g.closed.CompareAndSwap(false, true) {
+		g.keep.release()
+	}
+	return nil
+}
+
+// SetPlaces sets the function that returns the text of a place of the program, such as
+// "app.py:41", for the number that the function of SetSites has returned.
+func (rt *Runtime) SetPlaces(f func(site uint32) string) { rt.places.Store(&f) }
+
+// at returns " at" and the place of the program that a number stands for, "" if unknown.
+func (rt *Runtime) at(site uint32) string {
+	if f := rt.places.Load(); f != nil && site != 0 {
+		if text := (*f)(site); text != "" {
+			return " at " + text
+		}
+	}
+	return ""
+}

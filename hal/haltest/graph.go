@@ -1,0 +1,305 @@
+package haltest
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+// counter counts calls of functions on streams.
+type counter struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (c *counter) add() { c.mu.Lock(); c.n++; c.mu.Unlock() }
+
+func (c *counter) get() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+// sequence is what functions on streams note, in the order in which they run.
+type sequence struct {
+	mu    sync.Mutex
+	notes []string
+}
+
+func (q *sequence) note(text string) func() {
+	return func() {
+		q.mu.Lock()
+		q.notes = append(q.notes, text)
+		q.mu.Unlock()
+	}
+}
+
+func (q *sequence) take() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	notes := q.notes
+	q.notes = nil
+	return notes
+}
+
+// addCall adds a node of a function to a graph.
+func (k *Kit) addCall(g *hal.Graph, f func(), after ...*hal.Node) *hal.Node {
+	k.T.Helper()
+	n, err := g.Add(k.Me, k.Device(0), after, func(s *hal.Stream) error { return k.TryCall(s, f) })
+	require.NoError(k, err)
+	return n
+}
+
+func (k *Kit) graph() *hal.Graph {
+	k.T.Helper()
+	g, err := k.RT.NewGraph(k.Me)
+	require.NoError(k, err)
+	k.T.Cleanup(func() { _ = g.Close(nil) })
+	return g
+}
+
+var graphCases = []testCase{
+	{"G5_graphs_are_built_cloned_and_read", Graphs | Memory, func(k *Kit) {
+		g := k.graph()
+		var seq sequence
+		b := k.Alloc(0, small)
+		a := k.addCall(g, seq.note("a"))
+		fill, err := g.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error { return s.Fill(k.Me, b.Start, 7, 1, small) })
+		require.NoError(k, err)
+		end, err := g.AddEmpty(k.Me, []*hal.Node{a})
+		require.NoError(k, err)
+		require.NoError(k, g.AddEdge(k.Me, fill, end))
+		require.ErrorIs(k, g.AddEdge(k.Me, fill, end), hal.ErrInvalidValue, "it exists")
+		require.ErrorContains(k, g.AddEdge(k.Me, end, a), "cycle")
+		clone, err := g.Clone(k.Me)
+		require.NoError(k, err)
+		defer func() { _ = clone.Close(k.Me) }()
+		require.ErrorIs(k, g.AddEdge(k.Me, clone.Nodes()[0], end), hal.ErrInvalidValue, "a node of another graph")
+		last, err := clone.AddEmpty(k.Me, nil)
+		require.NoError(k, err)
+		require.Equal(k, 3, last.Index())
+		require.Len(k, g.Nodes(), 3, "the clone is another graph")
+		require.Equal(k, []*hal.Node{clone.Nodes()[0], clone.Nodes()[1]}, clone.Nodes()[2].After())
+		_, writes := fill.Accesses()
+		require.Equal(k, []hal.Range{{Start: b.Start, Size: small}}, writes)
+		for _, want := range []string{"n0 -> n2;", "n1 -> n2;", `n1 [label="fill"]`, "digraph"} {
+			require.Contains(k, g.DOT(), want)
+		}
+		s := k.Stream(ordinary)
+		k.Launch(k.Executable(clone), s)
+		k.Sync(s)
+		require.Equal(k, []string{"a"}, seq.take())
+		require.EqualValues(k, 7, k.Read(b)[small-1])
+	}},
+	{"G5_a_graph_is_a_node_of_another", Graphs, func(k *Kit) {
+		var seq sequence
+		child, g := k.graph(), k.graph()
+		k.addCall(child, seq.note("c2"), k.addCall(child, seq.note("c1")))
+		first := k.addCall(g, seq.note("first"))
+		n, err := g.AddChild(k.Me, []*hal.Node{first}, child)
+		require.NoError(k, err)
+		require.Equal(k, "graph", n.Kind())
+		require.Len(k, n.Child().Nodes(), 2)
+		k.addCall(g, seq.note("last"), n)
+		k.addCall(child, seq.note("later")) // the node is the graph as it was
+		s := k.Stream(ordinary)
+		x := k.Executable(g)
+		k.Launch(x, s)
+		k.Sync(s)
+		require.Equal(k, []string{"first", "c1", "c2", "last"}, seq.take())
+		k.Capture(s)
+		k.Launch(x, s)
+		outer := k.EndCapture(s)
+		require.Equal(k, "graph", outer.Nodes()[0].Kind())
+		k.Sync(s)
+		require.Empty(k, seq.take(), "a launch that is captured does not run")
+		k.Launch(k.Executable(outer), s)
+		k.Sync(s)
+		require.Equal(k, []string{"first", "c1", "c2", "last"}, seq.take())
+	}},
+	{"G6_what_nodes_use_is_released_once_after_the_last_use", Graphs | Gates, func(k *Kit) {
+		s := k.Stream(ordinary)
+		var runs counter
+		token := k.served.put(func(*hal.Thread) error { runs.add(); return nil })
+		k.Capture(s)
+		require.NoError(k, s.HostFunc(k.Me, token))
+		g := k.EndCapture(s)
+		x := k.Executable(g)
+		clone, err := g.Clone(k.Me)
+		require.NoError(k, err)
+		require.NoError(k, g.Close(k.Me))
+		require.NoError(k, g.Close(k.Me), "closing again does nothing")
+		_, err = g.Instantiate(k.Me)
+		require.ErrorIs(k, err, hal.ErrClosed)
+		gate, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		k.Launch(x, s)
+		require.NoError(k, x.Close(k.Me))
+		require.ErrorIs(k, x.Launch(k.Me, s), hal.ErrClosed)
+		require.NoError(k, clone.Close(k.Me))
+		require.True(k, k.served.has(token), "the launch in flight keeps the function")
+		gate.Open()
+		k.Sync(s)
+		require.Equal(k, 1, runs.get())
+		k.Eventually(func() bool { return !k.served.has(token) }, "the function is never released")
+	}},
+	{"G6_a_capture_that_fails_releases_what_it_kept", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		token := k.served.put(func(*hal.Thread) error { return nil })
+		k.Capture(s)
+		require.NoError(k, s.HostFunc(k.Me, token))
+		_, err := s.Query(k.Me)
+		require.Error(k, err)
+		_, err = s.EndCapture(k.Me)
+		require.Error(k, err)
+		k.Eventually(func() bool { return !k.served.has(token) }, "the function is never released")
+	}},
+	{"G6_the_argument_of_a_native_function_is_released_once", Graphs | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		c := k.calls(0)
+		k.Capture(s)
+		require.NoError(k, s.NativeFunc(k.Me, c.function("add")))
+		g := k.EndCapture(s)
+		x := k.Executable(g)
+		k.Launch(x, s, s, s)
+		k.Sync(s)
+		require.EqualValues(k, 3, c.runs())
+		require.Zero(k, atomic.LoadInt32((*int32)(&c.p.releases)))
+		require.NoError(k, g.Close(k.Me))
+		require.NoError(k, x.Close(k.Me))
+		require.EqualValues(k, 1, c.released(k))
+	}},
+	{"G8_nodes_run_after_those_that_they_come_after", Graphs, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		var seq sequence
+		k.Capture(a)
+		k.Call(a, seq.note("first"))
+		require.NoError(k, b.WaitStream(k.Me, a))
+		k.Call(b, seq.note("b1"))
+		k.Call(a, seq.note("a1"))
+		k.Call(b, seq.note("b2"))
+		require.NoError(k, a.WaitStream(k.Me, b))
+		k.Call(a, seq.note("last"))
+		x := k.Executable(k.EndCapture(a))
+		for range 3 {
+			k.Launch(x, b)
+			k.Call(b, seq.note("behind"))
+			k.Sync(b)
+			got := seq.take()
+			require.Len(k, got, 6)
+			require.Equal(k, "first", got[0])
+			require.Equal(k, []string{"last", "behind"}, got[4:])
+			require.ElementsMatch(k, []string{"a1", "b1", "b2"}, got[1:4])
+			var bs []string
+			for _, text := range got {
+				if text[0] == 'b' && text != "behind" {
+					bs = append(bs, text)
+				}
+			}
+			require.Equal(k, []string{"b1", "b2"}, bs)
+		}
+	}},
+	{"G8_a_branch_that_is_held_holds_no_other", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		g := k.graph()
+		entered, release, other := make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)
+		k.addCall(g, func() { entered <- struct{}{}; <-release })
+		k.addCall(g, func() { other <- struct{}{} })
+		k.Launch(k.Executable(g), s)
+		defer func() {
+			select {
+			case <-release:
+			default:
+				close(release)
+			}
+		}()
+		go func() { _, _ = s.Synchronize(hal.NewThread(), int64(Limit)) }() // lets the device move under schedules
+		Receive(k, entered, "the first branch")
+		Receive(k, other, "the second branch waits for the first one")
+		k.Pending(s, "a branch has not ended")
+		close(release)
+		k.Sync(s)
+	}},
+	{"G8_launches_of_one_executable_run_one_at_a_time_in_order", Graphs | Gates, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		var runs counter
+		k.Capture(a)
+		k.Call(a, runs.add)
+		x := k.Executable(k.EndCapture(a))
+		gate, err := a.Gate(k.Me)
+		require.NoError(k, err)
+		k.Launch(x, a, b)
+		k.Pending(b, "its launch comes behind the one on the other stream")
+		require.Zero(k, runs.get())
+		gate.Open()
+		k.Sync(b)
+		require.Equal(k, 2, runs.get())
+		k.Sync(a)
+	}},
+	{"G8_an_error_of_a_node_is_that_of_the_stream", Graphs, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		k.Capture(a)
+		require.NoError(k, k.served.call(k.Me, a, func(*hal.Thread) error { return errors.New("the node failed") }))
+		x := k.Executable(k.EndCapture(a))
+		var runs counter
+		k.Launch(x, b)
+		k.Call(b, runs.add)
+		_, err := b.Synchronize(k.Me, int64(Limit))
+		require.ErrorIs(k, err, hal.ErrHostFunction)
+		require.EqualValues(k, 1, b.Failures())
+		k.Sync(a, b)
+		require.Equal(k, 1, runs.get(), "later work runs")
+	}},
+	{"G9_an_update_is_for_later_launches_and_for_the_same_topology", Graphs | Gates, func(k *Kit) {
+		s := k.Stream(ordinary)
+		var seq sequence
+		graphOf := func(names ...string) *hal.Graph {
+			k.Capture(s)
+			for _, name := range names {
+				k.Call(s, seq.note(name))
+			}
+			return k.EndCapture(s)
+		}
+		x := k.Executable(graphOf("old"))
+		gate, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		k.Launch(x, s)
+		require.NoError(k, x.Update(k.Me, graphOf("new")))
+		k.Launch(x, s)
+		err = x.Update(k.Me, graphOf("a", "b"))
+		k.CaptureFails(err, 910)
+		require.ErrorContains(k, err, "1 nodes and the graph 2")
+		g := k.graph()
+		_, err = g.AddEmpty(k.Me, nil)
+		require.NoError(k, err)
+		err = x.Update(k.Me, g)
+		k.CaptureFails(err, 910)
+		require.ErrorContains(k, err, "from call to empty")
+		gate.Open()
+		k.Sync(s)
+		k.Launch(x, s)
+		k.Sync(s)
+		require.Equal(k, []string{"old", "new", "new"}, seq.take())
+	}},
+	{"G10_freed_memory_fails_a_launch_before_a_node_runs", Graphs | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		var runs counter
+		a, b := k.Alloc(0, small), k.Alloc(0, small)
+		k.Capture(s)
+		k.Call(s, runs.add)
+		k.Copy(s, b.Start, a.Start, small)
+		x := k.Executable(k.EndCapture(s))
+		k.Launch(x, s)
+		k.Sync(s)
+		require.NoError(k, a.Release(k.Me))
+		err := x.Launch(k.Me, s)
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+		require.ErrorContains(k, err, "node 1 (copy")
+		k.Sync(s)
+		require.Equal(k, 1, runs.get())
+	}},
+}

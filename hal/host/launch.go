@@ -1,0 +1,149 @@
+package host
+
+import (
+	"halstream/hal/driver"
+	"halstream/hal/host/sched"
+)
+
+// executable is a graph that can be launched.
+type executable struct {
+	eng  *engine
+	drv  *Driver
+	prog *program
+	last place // of the launch that was enqueued last
+}
+
+// launch is one run of an executable. It is what an opLaunch refers to.
+type launch struct {
+	driver.GraphLaunch
+	prog *program
+	// left is how many lanes have not ended, while the run is in progress.
+	left int
+}
+
+// Instantiate implements driver.GraphDriver.
+func (d *Driver) Instantiate(nodes []driver.GraphNode) (driver.Executable, error) {
+	return &executable{eng: d.eng, drv: d, prog: d.compile(nodes)}, nil
+}
+
+// Update implements driver.Executable. Launches that were enqueued before keep their nodes.
+func (x *executable) Update(nodes []driver.GraphNode) error {
+	prog := x.drv.compile(nodes)
+	x.eng.Lock()
+	x.prog = prog
+	x.eng.Unlock()
+	return nil
+}
+
+// Launch implements driver.Executable.
+func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
+	s, e := stream.(*Stream), x.eng
+	e.Lock()
+	defer e.Unlock()
+	if e.closed {
+		return errClosed("launch graph")
+	}
+	s.seal()
+	o := op{kind: opLaunch, tag: l.Tag(), ref: &launch{GraphLaunch: l, prog: x.prog}}
+	if x.last.on != nil && x.last.on != s && !x.last.reached() {
+		o.on, o.arg = x.last.on, x.last.seq
+	}
+	x.last = place{s, s.words.Submitted.Load() + 1}
+	e.add(s, &o)
+	e.point(sched.Enqueued, s, nil, 0)
+	return nil
+}
+
+// begin puts the nodes of a launch, the head operation of s, on the lanes of its program,
+// and reports whether there are any: s stays at the launch until they have ended. The
+// lock is held.
+func (l *launch) begin(s *Stream) bool {
+	e := s.eng
+	l.Begin()
+	lanes := l.prog.lanes
+	l.left = len(lanes)
+	if l.left == 0 {
+		l.End()
+		return false
+	}
+	for i := range lanes {
+		lanes[i].base = lanes[i].on.words.Submitted.Load()
+		lanes[i].on.extra().parent = s
+	}
+	for i := range lanes {
+		lane := &lanes[i]
+		for j := range lane.steps {
+			o := lane.steps[j]
+			switch o.kind {
+			case opWait:
+				o.arg += lanes[o.tag].base
+				o.tag = 0
+			case opCall:
+				o.ref = l.GraphLaunch
+			case opRecord:
+				ev := o.ref.(*Event)
+				o.arg, o.on = lane.on.words.Submitted.Load()+1, lane.on
+				ev.at, ev.recorded = place{o.on, o.arg}, true
+			case opWaitSet: // for an event that is bound now
+				ev := o.ref.(*Event)
+				if o = (op{kind: opNop}); ev.at.on != nil && !ev.at.reached() {
+					o = op{kind: opWait, on: ev.at.on, arg: ev.at.seq, ref: ev, limit: driver.Forever}
+					ev.waits++
+				}
+			case opWork:
+				if w, ok := o.ref.(*copyWork); ok {
+					w.share.taken.Store(0)
+					w.share.done.Store(0)
+				}
+			case opLaneEnd:
+				o.ref = l
+			}
+			e.add(lane.on, &o)
+		}
+	}
+	return true
+}
+
+// laneEnded counts a lane of a launch as ended; after the last one the launch is done.
+// The lock is held.
+func (e *engine) laneEnded(l *launch, lane *Stream) {
+	s := lane.parent()
+	lane.extras.parent = nil
+	l.left--
+	if l.left == 0 {
+		l.End()
+		e.finish(s)
+		e.advance(s)
+	}
+}
+
+// lane returns a lane of the run in progress that has not ended. The lock is held.
+func (l *launch) lane() *Stream {
+	for i := range l.prog.lanes {
+		if on := l.prog.lanes[i].on; on.parent() != nil && on.state != sched.Idle {
+			return on
+		}
+	}
+	return nil
+}
+
+// started reports whether the head operation of s is a launch in progress.
+func (s *Stream) started() *launch {
+	if s.state != sched.Running {
+		return nil
+	}
+	l, _ := s.q.front().ref.(*launch)
+	return l
+}
+
+// ends returns the places at which the lanes of the run in progress end. The lock is held.
+func (l *launch) ends() []driver.Place {
+	var places []driver.Place
+	for i := range l.prog.lanes {
+		lane := &l.prog.lanes[i]
+		if on := lane.on; on.parent() != nil {
+			places = append(places, place{on, lane.base + uint64(len(lane.steps))}.name())
+		}
+	}
+	return places
+}

@@ -1,0 +1,75 @@
+package hal
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// keep is what a graph keeps alive: functions of the program, and arguments of native
+// functions. The graph, its clones, each executable and each launch in flight count as
+// users; what is kept is released after the last one.
+type keep struct {
+	rt    *Runtime
+	users atomic.Int64
+	mu    sync.Mutex
+	free  []func()
+}
+
+func newKeep(rt *Runtime) *keep {
+	k := &keep{rt: rt}
+	k.users.Store(1)
+	return k
+}
+
+// add has f called once, without locks, when there are no users any more.
+func (k *keep) add(f func()) {
+	k.mu.Lock()
+	k.free = append(k.free, f)
+	k.mu.Unlock()
+}
+
+// addToken keeps a function of the program, or objects, by its token.
+func (k *keep) addToken(token uint64) {
+	if f := k.rt.kept.Load(); f != nil {
+		(*f)(token)
+	}
+	k.add(func() {
+		if p := k.rt.Funcs.push(0, readyFunc{token: token, drop: true}); p != nil {
+			p.Unpark()
+		}
+	})
+}
+
+// addKeep keeps what another graph keeps.
+func (k *keep) addKeep(other *keep) {
+	if other != k {
+		other.use()
+		k.add(other.release)
+	}
+}
+
+func (k *keep) use() { k.users.Add(1) }
+
+// release ends one use. It may be called with locks held: what is kept is released on
+// another thread.
+func (k *keep) release() {
+	if k.users.Add(-1) > 0 {
+		return
+	}
+	go func() {
+		k.mu.Lock()
+		free := k.free
+		k.free = nil
+		k.mu.Unlock()
+		for _, f := range free {
+			f()
+		}
+	}()
+}
+
+// SetKept sets the function that is called with the token of each function that a graph
+// keeps, which can run any number of times: until it is dropped. It is called on the
+// thread that makes the call.
+//
+// Contract: G6.
+func (rt *Runtime) SetKept(f func(token uint64)) { rt.kept.Store(&f) }
