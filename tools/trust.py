@@ -34,6 +34,7 @@ from halstream._schedules.isolation import RunIsolation  # noqa: E402
 from halstream._schedules.replay import replay_changed  # noqa: E402
 from halstream._schedules.token import Token  # noqa: E402
 from halstream.testing import explore, schedule  # noqa: E402
+from trust_reports import many_findings  # noqa: E402
 from trust_rows import Figure, all_of, least_of, passes, repeat, within  # noqa: E402
 from trust_shapes import BY_SHAPE  # noqa: E402
 
@@ -358,7 +359,7 @@ SECTIONS: dict[str, list[Callable[[bool], list[Figure]]]] = {
     "Schedules": [luck, exploring, pct_rate, large],
     "Programs by shape": BY_SHAPE,
     "Stalls": [stalls],
-    "Cost": [log_cost],
+    "Cost": [log_cost, many_findings],
 }
 
 

@@ -95,13 +95,14 @@ func (s *Session) Prove(fixes []Fix) []Verdict {
 		}
 	}
 	s.mu.Unlock()
-	for i := range fixes {
-		if known[i] != nil {
-			added = append(added, fixes[i].added(calls)...)
-		}
-	}
 	if !slices.ContainsFunc(known, func(t *taken) bool { return t != nil }) {
 		return verdicts
+	}
+	index := indexed(calls)
+	for i := range fixes {
+		if known[i] != nil {
+			added = append(added, fixes[i].added(index)...)
+		}
 	}
 	slices.SortStableFunc(added, func(a, b addedCall) int { return a.at - b.at })
 	seen := replayed(calls, added)
@@ -204,8 +205,8 @@ func replayed(calls []*recordedCall, added []addedCall) map[pair]side {
 }
 
 // added returns the operations that a fix adds to recorded ones.
-func (x *Fix) added(calls []*recordedCall) []addedCall {
-	first, second, event := x.objects(calls)
+func (x *Fix) added(index *callIndex) []addedCall {
+	first, second, event := index.streams[x.First], index.streams[x.Second], index.events[x.Event]
 	on := first // the stream of which the statement has an operation
 	if !x.After {
 		on = second
@@ -232,12 +233,12 @@ func (x *Fix) added(calls []*recordedCall) []addedCall {
 		on = nil
 	}
 	var out []addedCall
-	for _, g := range x.executions(calls, on) {
+	for _, g := range index.executions(x.Sites, on) {
 		at := g.begin
 		if x.After {
 			at = g.end + 1
 		}
-		for _, op := range x.operations(first, second, event, version(calls[:at], event)) {
+		for _, op := range x.operations(first, second, event, index.version(at, event)) {
 			out = append(out, addedCall{at, g.thread, op})
 		}
 	}
@@ -267,88 +268,4 @@ func (x *Fix) operations(first, second *hal.Stream, event *hal.Event, version ui
 		return []hal.Operation{{Kind: "synchronize device", Host: true, Stream: first.Device().Legacy()}}
 	}
 	return nil
-}
-
-// version returns the latest record of an event among calls, 0 without one.
-func version(calls []*recordedCall, event *hal.Event) uint64 {
-	if event != nil {
-		for i := len(calls) - 1; i >= 0; i-- {
-			if op := &calls[i].op; op.Kind == "record" && op.Event == event {
-				return op.Version
-			}
-		}
-	}
-	return 0
-}
-
-// objects returns the streams and the event of a fix, nil for those that no call has.
-func (x *Fix) objects(calls []*recordedCall) (first, second *hal.Stream, event *hal.Event) {
-	for _, call := range calls {
-		for _, s := range []*hal.Stream{call.op.Stream, call.op.Other} {
-			if s == nil {
-				continue
-			}
-			name := [2]uint64{uint64(s.Device().Ordinal()), s.Index()}
-			if name == x.First {
-				first = s
-			}
-			if name == x.Second {
-				second = s
-			}
-		}
-		if e := call.op.Event; e != nil && x.Event != 0 && e.ID() == x.Event {
-			event = e
-		}
-	}
-	return first, second, event
-}
-
-// execution is the calls of one execution of a statement, by their numbers.
-type execution struct {
-	thread     uint64
-	begin, end int
-	on         bool // one of them is on the stream that was asked for
-}
-
-// executions returns when the statement of a fix was executed with an operation on a
-// stream, or at all if that is nil. The calls of one thread in a row are of one execution up
-// to a call that is like the first one.
-func (x *Fix) executions(calls []*recordedCall, on *hal.Stream) []execution {
-	inside := map[uint32]bool{}
-	for _, site := range x.Sites {
-		inside[site] = true
-	}
-	var all []*execution
-	open := map[uint64]*execution{}
-	for i, call := range calls {
-		if call.what != toHandle {
-			continue
-		}
-		now := open[call.thread]
-		if !inside[call.op.Site] {
-			if now != nil && call.op.Site != 0 {
-				delete(open, call.thread)
-			}
-			continue
-		}
-		if now != nil {
-			if first := &calls[now.begin].op; first.Site == call.op.Site && first.Kind == call.op.Kind {
-				now = nil
-			}
-		}
-		if now == nil {
-			now = &execution{thread: call.thread, begin: i}
-			open[call.thread] = now
-			all = append(all, now)
-		}
-		now.end = i
-		now.on = now.on || on == nil || call.op.Stream == on && !call.op.Host
-	}
-	var out []execution
-	for _, one := range all {
-		if one.on {
-			out = append(out, *one)
-		}
-	}
-	return out
 }

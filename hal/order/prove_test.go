@@ -98,6 +98,18 @@ func TestV10_a_statement_of_a_loop_waits_each_time(t *testing.T) {
 	require.Equal(t, order.Silent, p.verdict(p.fix(order.WaitForStream)))
 }
 
+func TestV10_a_change_does_not_go_between_the_calls_of_one_statement(t *testing.T) {
+	p := newProof(t)
+	for range 2 { // of which each turn is an execution of its own
+		p.write(first, p.a)
+		p.write(second, p.b)
+		p.synchronize()
+	}
+	one := p.fix(order.SynchronizeDevice)
+	one.Sites = []uint32{first, second}
+	require.Equal(t, order.Reported, p.verdict(one))
+}
+
 func TestV10_a_loop_in_which_each_comes_before_the_other_needs_two_waits(t *testing.T) {
 	p := newProof(t)
 	for range 3 {

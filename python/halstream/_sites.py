@@ -145,7 +145,11 @@ def is_program(path: str) -> bool:
 def parse(text: str) -> tuple[Frame, ...]:
     """Return the frames of a stack that the runtime gave as text, innermost first."""
     records: list[FrameRecord] = decode(text) if text else []
-    return tuple(Frame(record["file"], record["line"], record["function"]) for record in records)
+    return tuple(_frame(record["file"], record["line"], record["function"]) for record in records)
+
+
+#: The same object for the same place: many stacks share their outer frames.
+_frame = functools.lru_cache(maxsize=65536)(Frame)
 
 
 @functools.lru_cache(maxsize=65536)

@@ -365,7 +365,7 @@ def test_names_are_read_off_the_line(tmp_path: Path, line: str, stream: str, fun
         ("def fill(s):\n    x.fill(1, s)\nfill(a), fill(b)", 6),
     ],
 )
-def test_calls_of_one_line_are_to_be_written_apart(tmp_path: Path, body: str, line: int) -> None:
+def test_V10_calls_of_one_line_are_to_be_written_apart(tmp_path: Path, body: str, line: int) -> None:
     """A line cannot be put between them, and a report says so, and what to do."""
     head = "import halstream as hs\na, b = hs.Stream(), hs.Stream()\nx = hs.empty(4)\n"
     (one,) = run(tmp_path / "program.py", head + body)

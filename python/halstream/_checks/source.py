@@ -13,7 +13,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from .syntax import FUNCTIONS, body_of, bound, calls_by_line, expression_of_stream, one_object_each, tail
+from .syntax import (
+    FUNCTIONS,
+    MAKERS,
+    body_of,
+    bound,
+    calls_by_line,
+    expression_of_stream,
+    one_object_each,
+    stream_names,
+    tail,
+)
 
 __all__ = ["Statement", "calls_several", "dialects", "source_line", "statement"]
 
@@ -34,9 +44,6 @@ _CALLS_OF = {
 }
 #: Calls that make a context in which their argument is the current stream.
 _CONTEXTS = {"stream", "StreamContext", "StreamCtx", "stream_guard"}
-_MAKERS = {
-    "Stream", "ExternalStream", "create_stream", "create_stream_with_config", "current_stream", "default_stream",
-}  # fmt: skip
 #: Attributes under which streams give out their handles.
 _HANDLES = {"ptr", "handle", "cuda_stream", "stream_base"}
 _LOOKS = re.compile(r"^s\d*$|stream", re.IGNORECASE)
@@ -187,8 +194,9 @@ class Statement:
         self._tree = file.tree
         self._path = path
         self._line = line
+        self._streams: dict[str, str] = {}
 
-    @property
+    @functools.cached_property
     def extent(self) -> tuple[int, int, bool]:
         """The first and last line of the statement without its body; whether no other one begins on the first."""
         here, body = self._path[-1], body_of(self._path[-1])
@@ -201,6 +209,11 @@ class Statement:
         `kind` is that of the operation: a line may record an event on one stream and let
         another one wait for it.
         """
+        if kind not in self._streams:  # asked for again and again, for each finding there
+            self._streams[kind] = self._stream(kind)
+        return self._streams[kind]
+
+    def _stream(self, kind: str) -> str:
         calls = self._calls
         for call in [c for c in calls if tail(c.func) in _CALLS_OF.get(kind, ())] or calls:
             for keyword in call.keywords:
@@ -351,6 +364,10 @@ class Statement:
 
     def current(self) -> str:
         """Return the stream that the enclosing contexts make current."""
+        return self._current
+
+    @functools.cached_property
+    def _current(self) -> str:
         for node in reversed(self._path):
             if isinstance(node, (ast.With, ast.AsyncWith)):
                 for item in reversed(node.items):
@@ -358,7 +375,7 @@ class Statement:
                     if isinstance(given, ast.Call):
                         if tail(given.func) in _CONTEXTS and given.args:
                             return ast.unparse(given.args[0])
-                        if tail(given.func) in _MAKERS and item.optional_vars is not None:
+                        if tail(given.func) in MAKERS and item.optional_vars is not None:
                             return ast.unparse(item.optional_vars)
                     elif self._is_stream(given):
                         return ast.unparse(given)
@@ -374,25 +391,6 @@ class Statement:
         while isinstance(node, ast.Subscript):
             node = node.value
         if isinstance(node, ast.Call):
-            return tail(node.func) in _MAKERS
+            return tail(node.func) in MAKERS
         name = tail(node)
-        return bool(name) and (bool(_LOOKS.search(name)) or name in _stream_names(self._tree))
-
-
-@functools.lru_cache(maxsize=64)
-def _stream_names(tree: ast.Module) -> frozenset[str]:
-    """Return the names that a file gives to streams it makes."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            pairs = [(target, node.value) for target in node.targets]
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            pairs = [(node.target, node.value)]
-        else:
-            continue
-        for target, value in pairs:
-            made = any(isinstance(n, ast.Call) and tail(n.func) in _MAKERS for n in ast.walk(value))
-            if made:
-                targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-                found.update(filter(None, (tail(t) for t in targets)))
-    return frozenset(found)
+        return bool(name) and (bool(_LOOKS.search(name)) or name in stream_names(self._tree))

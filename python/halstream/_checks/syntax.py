@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["FUNCTIONS", "body_of", "bound", "calls_by_line", "expression_of_stream", "one_object_each", "tail"]
+__all__ = [
+    "FUNCTIONS", "MAKERS", "body_of", "bound", "calls_by_line", "expression_of_stream", "one_object_each",
+    "stream_names", "tail",
+]  # fmt: skip
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: Functions that return a stream.
+MAKERS = frozenset(
+    {"Stream", "ExternalStream", "create_stream", "create_stream_with_config", "current_stream", "default_stream"}
+)
 #: Methods of arrays that take a stream, and its place among their arguments.
 _ARRAY_METHODS = {"copy_from": 1, "copy_to": 1, "fill": 1, "numpy": 0}
 #: Functions of AscendCL that are methods in other dialects, and the place of the stream among their arguments.
@@ -79,3 +87,22 @@ def tail(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+@functools.lru_cache(maxsize=64)
+def stream_names(tree: ast.Module) -> frozenset[str]:
+    """Return the names that a file gives to streams it makes."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            pairs = [(target, node.value) for target in node.targets]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            pairs = [(node.target, node.value)]
+        else:
+            continue
+        for target, value in pairs:
+            made = any(isinstance(n, ast.Call) and tail(n.func) in MAKERS for n in ast.walk(value))
+            if made:
+                targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                found.update(filter(None, (tail(t) for t in targets)))
+    return frozenset(found)
