@@ -346,8 +346,9 @@
 //
 //   - V20: A function that declares nothing counts as reading the arrays that its code
 //     certainly works on as a whole, also those that it reaches by closures, attributes,
-//     globals, defaults and partials. What it may touch beyond these is no access: it is
-//     listed as a function of unknown accesses, and strict checks fail.
+//     globals, defaults and partials, and the elements of these that it reads by a fixed
+//     number. What it may touch beyond that is no access: it is listed as a function of
+//     unknown accesses, and strict checks fail.
 //   - V21: An array with gaps stands for its elements only; one with more than 4096
 //     pieces for all bytes from the lowest to the highest.
 //   - V22: Accesses to a Python object that functions share count if the program has

@@ -241,9 +241,9 @@ def callable_object(ordered: bool) -> None:
         assert probe.sums == [4 * N]
 
 
-@SHAPES.add("core", found="strict")
+@SHAPES.add("core")
 def one_element_read(ordered: bool) -> None:
-    """A function reads one element through an index: what it may touch is not known."""
+    """A function reads one element of the array that it captures, through an index."""
     host = Host()
     flags, seen = host.numbers(1), []
     view = np.asarray(flags)

@@ -130,6 +130,10 @@ def _part(view: Any, n: int) -> object:
     return view[n]
 
 
+def _row(rows: Any) -> Callable[[], object]:
+    return lambda: rows[0]
+
+
 def _all(view: Any) -> object:
     return view.sum()
 
@@ -165,7 +169,11 @@ READ: dict[str, tuple[Callable[[Any], Any], str]] = {
     "function of NumPy that writes": (lambda view: lambda: np.copyto(view, view), "`view`, captured by `<lambda>`"),
 }
 UNKNOWN: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "part": (lambda view: lambda: view[0], "it can reach `view`"),
+    "part": (lambda view: lambda: view[0:4], "it can reach `view`"),
+    "element in a condition": (lambda view: lambda: LIMIT > 20 and view[3], "it can reach `view`"),
+    "element of what is taken of it": (lambda view: lambda: view.T[3], "it can reach `view`"),
+    "element that a variable chooses": (lambda view: lambda: [view[i] for i in (3,)], "it can reach `view`"),
+    "row": (lambda view: _row(view.reshape(4, 4)), "it can reach `rows`"),
     "list": (lambda view: Model(view).pick, "it can reach `self.batches[0]`"),
     "property": (lambda view: Model(view).look, "it can reach `self.batches[0]`"),
     "condition": (lambda view: lambda: view.sum() if LIMIT > 20 else None, "it can reach `view`"),
@@ -206,6 +214,18 @@ def test_V20_what_a_function_works_on_as_a_whole_counts_as_read(backend: str, ca
     assert f"{name}, on stream" in report.races[0].text
     assert (report.functions.total, report.functions.seen, report.functions.unknown) == (1, 1, [])
     assert not _run(make, ordered=True)
+
+
+@pytest.mark.parametrize(("index", "place"), [(3, 3), (-2, 14)])
+def test_V20_an_element_with_a_fixed_number_counts_as_read(backend: str, index: int, place: int) -> None:
+    space: dict[str, Any] = {}
+    exec(f"def maker(view):\n    return lambda: int(view[{index}])\n", space)
+    report = _run(space["maker"])
+    (found,) = report
+    assert (found.start - found.block, found.nbytes) == (place, 1)
+    assert found.first.reached.startswith(f"`view[{index}]`, captured by ")
+    assert (report.functions.seen, report.functions.unknown) == (1, [])
+    assert not _run(space["maker"], ordered=True)
 
 
 @pytest.mark.parametrize("case", UNKNOWN)

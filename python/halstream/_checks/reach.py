@@ -197,7 +197,7 @@ class _Walk:
             if use.origin is not None and (
                 use.how != "return" or depth
             ):  # nobody gets what the function itself returns
-                self.take(self.resolve(use.origin, names, depth), use.how, sure)
+                self.take(self.resolve(use.origin, names, depth), self.how(use.origin, use.how, names, depth), sure)
             return
         callee = _NOBODY if use.origin is None else self.resolve(use.origin, names, depth)
         positional = [self.resolve(o, names, depth) if o else _NOBODY for name, o in use.arguments if not name]
@@ -239,10 +239,21 @@ class _Walk:
             found = _Value(one, name, found.how)
         return found
 
+    def how(self, origin: Origin, how: str, names: _Names, depth: int) -> str:
+        """Return what is done with the object itself: ``x.T[0]`` is another element than ``x[0]``."""
+        if how.startswith("[") and origin.attributes:
+            owner = self.resolve(origin._replace(attributes=origin.attributes[:-1]), names, depth)
+            return "part" if isinstance(owner.value, (np.ndarray, Array)) else how
+        return how
+
     def take(self, given: _Value, how: str, sure: bool) -> None:
         """Note that the function works on an object."""
         value = given.value
         if isinstance(value, np.ndarray):
+            element = _element(value, how) if sure and id(value) not in self.given else None
+            if element is not None:
+                self.array(_Value(element, given.name + how, given.how), True)
+                return
             if id(value) not in self.given and how != "store":
                 self.array(given, how in ("whole", "truth") and sure)
         elif isinstance(value, Shared):
@@ -332,6 +343,16 @@ class _Names:
         if name in self.defaults:
             return _Value(self.defaults[name], name, f"a default argument of `{self.title}`")
         return _NOBODY
+
+
+def _element(array: np.ndarray, how: str) -> np.ndarray | None:
+    """Return the element that ``x[5]`` reads as a part of an array, None where it is not certain to read just that."""
+    # Of other types an index makes a view, which reads nothing, or runs code of the program.
+    if not how.startswith("[") or type(array) is not np.ndarray or array.ndim != 1 or array.dtype.kind not in "biufc":
+        return None
+    index = int(how[1:-1])
+    index += len(array) * (index < 0)
+    return array[index : index + 1] if 0 <= index < len(array) else None
 
 
 def _value(given: Any, name: str = "", how: str = "") -> _Value:

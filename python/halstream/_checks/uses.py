@@ -37,7 +37,8 @@ class Use(NamedTuple):
     ----------
     how : str
         ``whole``: an operand, an argument of a function or the target of ``x[:]``;
-        ``part``: indexed, or where it goes is not known; ``store``: changed; ``truth``: asked whether it
+        ``[5]``: indexed with that number, for its value;
+        ``part``: indexed otherwise, or where it goes is not known; ``store``: changed; ``truth``: asked whether it
         is true; ``return``: returned to the caller; ``call``: it is called.
     arguments : tuple
         Of a call, in order: a pair of the keyword's name, '' without one, and the
@@ -271,7 +272,10 @@ class _Scan:
 
     def binary_subscr(self, one: dis.Instruction) -> None:
         container, key = self.pop_many(2)
-        self._index(container, key == _FULL)
+        if isinstance(key, _Constant) and type(key.value) is int:
+            self.use(container, f"[{key.value}]")
+        else:
+            self._index(container, key == _FULL)
         self.use(key, "whole")
         self.stack.append(None)
 
