@@ -32,6 +32,7 @@ type Device struct {
 	marks   [eventFlavours]marks
 	slots   slots
 	streams registry
+	spares  spareStreams
 	freed   freedRanges
 	sizes   sync.Map // of the blocks in use, by address
 	plain   sync.Map // addresses of blocks that are of no pool
@@ -111,11 +112,7 @@ func (d *Device) start(doing string) error {
 		_ = d.undoStart(l, nil)
 		return nil
 	}
-	// What calls of the driver that may wait for the device would be needed for later.
-	if s, err := d.takeSlot(doing); err == nil {
-		d.slots.give(s)
-	}
-	d.drv.pinned.early(l.ctx)
+	d.prepare(doing)
 	return nil
 }
 
@@ -334,8 +331,10 @@ func (d *Device) close() {
 	if d.live.Load() == nil {
 		return
 	}
-	if !d.awaitTasks(closeLimit) {
-		// A native function still runs: its memory must not go from under it.
+	if !d.awaitTasks(closeLimit) || !d.awaitIdle(closeLimit) {
+		// A native function still runs, or a stream waits for a value that nothing writes:
+		// their memory must not go from under them, and freeing it would wait for the stream.
+		d.drv.left.Store(true)
 		d.live.Store(nil)
 		return
 	}
@@ -343,6 +342,7 @@ func (d *Device) close() {
 	for _, s := range d.streams.all() {
 		s.forget()
 	}
+	d.destroySpares()
 	d.staged.drain(d)
 	d.trimMarks(0)
 	d.retryFrees()

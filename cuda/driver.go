@@ -29,6 +29,7 @@ type Driver struct {
 	poller  *poller
 	reports atomic.Int64 // handed to threads of the program, and not ended
 	pinned  pinned
+	left    atomic.Bool // a device was closed while work of it still ran
 	// sequenced is called with the tag of each operation whose place is settled.
 	sequenced func(driver.Tag)
 }

@@ -1,10 +1,5 @@
 package cuda
 
-/*
-#include "calls.h"
-*/
-import "C"
-
 import "halstream/hal/driver"
 
 // handleClosed is set in a stream's number of users when it was closed.
@@ -67,7 +62,7 @@ func (s *Stream) shut() {
 }
 
 func (s *Stream) destroy() {
-	if !s.dev.unusable() && !s.external {
-		_ = s.dev.check(C.hs_stream_destroy(s.dev.ctx(), s.h), "close stream")
+	if !s.external {
+		s.dev.giveStream(spareStream{s.h, s.nth, streamKind{s.ordered, s.level}, s.end()})
 	}
 }

@@ -316,6 +316,16 @@ func (d *Device) awaitTasks(limit int64) bool {
 	return true
 }
 
+// awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
+func (d *Device) awaitIdle(limit int64) bool {
+	for clock := stopwatch(); d.Pending() > 0; C.hs_pause() {
+		if clock() >= limit {
+			return false
+		}
+	}
+	return true
+}
+
 // reachedPoint is a point that is always reached.
 type reachedPoint struct{}
 

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"math/bits"
+	"slices"
 	"sort"
 	"sync"
 
@@ -21,8 +22,8 @@ type pinned struct {
 	slabs []slab // by address
 	spare map[uint64][]uint64
 
-	reserve slab   // memory that was allocated early, and is in no slab yet
-	whole   uint64 // where it began, 0 if there is none
+	whole uint64 // where the memory begins that was allocated early, 0 if there is none
+	free  []slab // the parts of it that are in no slab, by address; none touches the next
 }
 
 type slab struct{ start, size uint64 }
@@ -44,7 +45,7 @@ func (p *pinned) early(ctx C.CUcontext) {
 	p.mu.Lock()
 	done = p.whole != 0
 	if !done {
-		p.whole, p.reserve = uint64(addr), slab{uint64(addr), reserveSize}
+		p.whole, p.free = uint64(addr), []slab{{uint64(addr), reserveSize}}
 	}
 	p.mu.Unlock()
 	if done {
@@ -54,13 +55,35 @@ func (p *pinned) early(ctx C.CUcontext) {
 
 // carve takes memory from the reserve; p.mu is held. 0 means that it has too little.
 func (p *pinned) carve(n uint64) uint64 {
-	if p.reserve.size < n {
+	i := slices.IndexFunc(p.free, func(s slab) bool { return s.size >= n })
+	if i < 0 {
 		return 0
 	}
-	addr := p.reserve.start
-	p.reserve = slab{addr + n, p.reserve.size - n}
+	addr := p.free[i].start
+	if p.free[i].size == n {
+		p.free = slices.Delete(p.free, i, i+1)
+	} else {
+		p.free[i] = slab{addr + n, p.free[i].size - n}
+	}
 	p.insert(slab{addr, n})
 	return addr
+}
+
+// restore gives a slab back to the reserve, so that requests of any size can have it;
+// p.mu is held.
+func (p *pinned) restore(s slab) {
+	i := p.index(s.start) - 1
+	p.slabs = slices.Delete(p.slabs, i, i+1)
+	i = sort.Search(len(p.free), func(i int) bool { return p.free[i].start > s.start })
+	p.free = slices.Insert(p.free, i, s)
+	if i+1 < len(p.free) && s.start+s.size == p.free[i+1].start {
+		p.free[i].size += p.free[i+1].size
+		p.free = slices.Delete(p.free, i+1, i+2)
+	}
+	if i > 0 && p.free[i-1].start+p.free[i-1].size == s.start {
+		p.free[i-1].size += p.free[i].size
+		p.free = slices.Delete(p.free, i, i+1)
+	}
 }
 
 // reserved reports whether a slab is part of the reserve, which is freed as a whole.
@@ -163,7 +186,7 @@ func (p *pinned) owns(addr uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, ok := p.at(addr)
-	return ok
+	return ok || p.reserved(addr)
 }
 
 // FreeHost implements driver.Driver.
@@ -173,6 +196,10 @@ func (d *Driver) FreeHost(addr uint64) {
 	defer p.mu.Unlock()
 	s, ok := p.at(addr)
 	if !ok {
+		return
+	}
+	if p.reserved(addr) {
+		p.restore(s)
 		return
 	}
 	if p.spare == nil {
@@ -188,17 +215,10 @@ func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owns(addr) }
 func (p *pinned) drain(d *Driver) {
 	p.mu.Lock()
 	var removed []uint64
-	kept := map[uint64][]uint64{}
-	for n, list := range p.spare {
-		for _, addr := range list {
-			if p.reserved(addr) {
-				kept[n] = append(kept[n], addr)
-			} else {
-				removed = append(removed, addr)
-			}
-		}
+	for _, list := range p.spare {
+		removed = append(removed, list...)
 	}
-	p.spare = kept
+	p.spare = nil
 	for _, addr := range removed {
 		i := p.index(addr) - 1
 		p.slabs = append(p.slabs[:i], p.slabs[i+1:]...)
@@ -218,6 +238,9 @@ func (p *pinned) drain(d *Driver) {
 
 // end frees everything at the end, when no stream uses it any more.
 func (p *pinned) end(d *Driver) {
+	if d.left.Load() {
+		return // work that still runs may use it
+	}
 	p.drain(d)
 	if p.whole == 0 {
 		return

@@ -279,6 +279,19 @@ func (p *poller) close() {
 	}
 }
 
+// held counts the streams of a device that have operations for which the host is needed.
+func (p *poller) held(d *Device) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for s := range p.active {
+		if s.dev == d {
+			n++
+		}
+	}
+	return n
+}
+
 // titles describes the first held operations of a stream, at most most of them.
 func (p *poller) titles(s *Stream, most int) []string {
 	p.mu.Lock()

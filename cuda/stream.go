@@ -27,6 +27,7 @@ const (
 type Stream struct {
 	dev      *Device
 	h        C.CUstream
+	nth      uint64 // of the streams that the driver has made for this device
 	id       uint64
 	level    uint8
 	external bool
@@ -67,15 +68,11 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
-	s := &Stream{dev: d, id: o.ID, level: o.Level, ordered: o.Ordered}
-	flags := nonBlockingStream
-	if o.Ordered {
-		flags = 0
-	}
-	priority := d.state().greatest + int(o.Level)
-	if err := d.check(C.hs_stream_new(d.ctx(), C.uint32_t(flags), C.int(priority), &s.h), doing); err != nil {
+	made, err := d.takeStream(streamKind{o.Ordered, o.Level}, doing)
+	if err != nil {
 		return nil, err
 	}
+	s := &Stream{dev: d, h: made.h, nth: made.nth, id: o.ID, level: o.Level, ordered: o.Ordered}
 	d.streams.add(s)
 	return s, nil
 }
@@ -285,6 +282,9 @@ func (s *Stream) Describe() string {
 	text := fmt.Sprintf("%s has pending work, at most %d operation(s)", name, max(1, s.enqueued.Load()-s.reached.Load()))
 	if holds := s.dev.drv.poller.titles(s, 4); len(holds) > 0 {
 		text += "; its next operations that need the host are " + strings.Join(holds, ", ")
+	} else if n := s.dev.drv.poller.held(s.dev); n > 0 {
+		text += fmt.Sprintf("; it may share a hardware queue with one of %d stream(s) that are held: the streams of a priority "+
+			"share %s, so hold fewer at once, or set CUDA_DEVICE_MAX_CONNECTIONS before CUDA is used", n, connections())
 	}
 	return text
 }

@@ -159,11 +159,18 @@ func (d *Device) PoolChunks() (chunks []PoolChunk) {
 	return chunks
 }
 
-// PoolStats returns the counts of the stream-ordered pool.
+// PoolStats returns the counts of the stream-ordered pool. Memory above the threshold
+// whose free was reached since is returned to the device before.
 //
 // Contract: M7, M15.
 func (d *Device) PoolStats() PoolStats {
 	p := &d.pool
+	p.mu.Lock()
+	over, threshold := p.overThreshold(), p.threshold
+	p.mu.Unlock()
+	if over {
+		p.trim(d, threshold)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := &p.own

@@ -264,11 +264,17 @@ func (p *pool) free(d *Device, c *bestfit.Chunk, s *Stream, place uint64) {
 	p.order++
 	c.Place, c.Order = place, p.order
 	p.put(b, c)
-	over := p.limited && p.own.reserved-p.own.active > p.threshold
+	over := p.overThreshold()
 	p.mu.Unlock()
 	if over {
 		p.trim(d, p.threshold)
 	}
+}
+
+// overThreshold reports whether more free memory is kept than the program wants. The
+// caller holds mu.
+func (p *pool) overThreshold() bool {
+	return p.limited && p.own.reserved-p.own.active > p.threshold
 }
 
 // FreeAsync frees memory of AllocAsync in the order of s. All work that uses it must

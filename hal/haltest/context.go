@@ -149,6 +149,7 @@ var contextCases = []testCase{
 	{"A6_the_limit_begins_when_the_stream_comes_to_the_wait", Contexts | Gates | Delays, func(k *Kit) {
 		const limit = 200 * time.Millisecond
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
+		require.NoError(k, other.Delay(k.Me, 1)) // the first one may load a program, for which no stream may be held
 		e := k.Event(future)
 		g, err := s.Gate(k.Me)
 		require.NoError(k, err)

@@ -66,8 +66,15 @@ const (
 	Loses
 )
 
-// Reasons maps a case, by its clause, to why it does not pass.
+// Reasons maps a case, or all cases of a clause, to why it does not pass.
 type Reasons map[string]string
+
+func (r Reasons) of(c testCase) string {
+	if why := r[c.name]; why != "" {
+		return why
+	}
+	return r[c.clause()]
+}
 
 // Backend describes what is tested.
 type Backend struct {
@@ -130,19 +137,19 @@ func Run(t *testing.T, b Backend) {
 	var passed, lacking, never, broken int
 	for _, c := range cases() {
 		switch {
-		case b.Never[c.clause()] != "":
+		case b.Never.of(c) != "":
 			never++
 			continue
 		case c.needs&^b.Has != 0:
 			lacking++
 			continue
-		case b.Broken[c.clause()] != "":
+		case b.Broken.of(c) != "":
 			broken++
 		default:
 			passed++
 		}
 		t.Run(c.name, func(t *testing.T) {
-			k := &Kit{T: t, RT: rt, open: b.Open, Me: hal.NewThread(), served: served, has: b.Has, lose: b.Lose, broken: b.Broken[c.clause()] != ""}
+			k := &Kit{T: t, RT: rt, open: b.Open, Me: hal.NewThread(), served: served, has: b.Has, lose: b.Lose, broken: b.Broken.of(c) != ""}
 			k.run(c.run)
 		})
 	}
@@ -294,6 +301,15 @@ func (k *Kit) Sync(streams ...*hal.Stream) {
 		if !done {
 			k.stuck(s.Describe())
 		}
+	}
+}
+
+// Close closes streams before the end of a case that makes many: the more streams there
+// are, the more of them share a hardware queue.
+func (k *Kit) Close(streams ...*hal.Stream) {
+	k.T.Helper()
+	for _, s := range streams {
+		require.NoError(k, s.Close(nil))
 	}
 }
 

@@ -212,6 +212,7 @@ var streamCases = []testCase{
 			h.Release()
 			k.Sync(a, b, legacy)
 			Receive(k, ran, name)
+			k.Close(a, b)
 		}
 	}},
 	{"S5_a_wait_for_no_record_on_the_default_stream_is_no_work", 0, func(k *Kit) {

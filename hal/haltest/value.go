@@ -60,6 +60,7 @@ var valueCases = []testCase{
 				require.Equal(k, c.after, k.value(b))
 				require.NoError(k, waiter.WaitValue(k.Me, b.Start, c.wanted, c.condition))
 				k.Sync(waiter)
+				k.Close(writer, waiter)
 			}
 		}
 	}},

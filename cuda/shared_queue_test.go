@@ -1,0 +1,114 @@
+package cuda_test
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/cuda"
+	"halstream/hal/driver"
+)
+
+// within fails the test if f does not return, after release lets it go on.
+func within(t *testing.T, what string, release func(), f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		release()
+		<-done
+		require.Fail(t, what+" waits for the stream that is held")
+	}
+}
+
+// Streams and events that were made early or closed before are used again, and small
+// requests share the pinned memory that was reserved: no call that waits for the device.
+func TestL5_streams_events_and_pinned_memory_are_used_again(t *testing.T) {
+	f, dev, _ := contended(t, map[string]string{
+		"DRAIN": "cuStreamCreateWithPriority,cuStreamDestroy_v2,cuEventCreate,cuEventDestroy_v2,cuMemHostAlloc,cuMemFreeHost",
+	})
+	vendor := dev.(driver.VendorDevice)
+	held := newStream(t, dev, 1)
+	gate, err := held.Gate(1, 0)
+	require.NoError(t, err)
+	defer gate.Open()
+	made := f.Count("cuStreamCreateWithPriority")
+	ordinary := uint8(vendor.Priorities() - 1)
+	within(t, "a call", gate.Open, func() {
+		for id := range uint64(20) {
+			s, err := dev.NewStream(driver.StreamOptions{ID: 2 + id, Level: ordinary})
+			if err != nil || s.Nop(0) != nil || !s.Point().Wait(int64(10*time.Second)) {
+				t.Error("a stream cannot be used", err)
+				return
+			}
+			s.Close()
+		}
+		for _, size := range []uint64{3 << 20, 100, 2 << 20, 5000, 1 << 20, 4 << 20} {
+			memory, err := vendor.Stage(size)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			vendor.Unstage(memory)
+		}
+	})
+	require.Equal(t, made, f.Count("cuStreamCreateWithPriority"))
+}
+
+// A stream of the driver is used again when its work is done, and not before.
+func TestL5_a_closed_stream_is_used_again_when_its_work_is_done(t *testing.T) {
+	_, dev, _ := contended(t, nil)
+	s := newStream(t, dev, 1)
+	handle := s.(driver.VendorStream).Handle()
+	gate, err := s.Gate(1, 0)
+	require.NoError(t, err)
+	s.Close()
+	other := newStream(t, dev, 2)
+	require.NotEqual(t, handle, other.(driver.VendorStream).Handle(), "it is held")
+	gate.Open()
+	require.True(t, s.Point().Wait(int64(10*time.Second)))
+	require.Equal(t, handle, newStream(t, dev, 3).(driver.VendorStream).Handle())
+}
+
+// A stream that is pending with nothing of its own to wait for says what else may hold it up.
+func TestS2_a_stream_that_may_share_the_queue_of_a_held_one_says_so(t *testing.T) {
+	_, dev, _ := contended(t, map[string]string{"CONNECTIONS": "1"})
+	held, s := newStream(t, dev, 1), newStream(t, dev, 2)
+	gate, err := held.Gate(1, 0)
+	require.NoError(t, err)
+	require.NoError(t, s.Nop(0))
+	at := s.Point()
+	require.False(t, at.Wait(int64(time.Millisecond)), "there is one hardware queue")
+	require.Contains(t, s.Describe(), "hardware queue")
+	require.Contains(t, s.Describe(), "CUDA_DEVICE_MAX_CONNECTIONS")
+	require.NotContains(t, held.Describe(), "hardware queue", "it is held by its own gate")
+	gate.Open()
+	require.True(t, at.Wait(int64(10*time.Second)))
+}
+
+// Closing ends though a stream waits for a value that nothing writes: the memory that the
+// stream reads stays, and freeing it would wait for the stream.
+func TestL2_closing_ends_though_a_stream_waits_for_ever(t *testing.T) {
+	t.Setenv("FAKECUDA_PROFILE", "silicon")
+	f := fake(t)
+	drv, err := cuda.Open(f.Path)
+	require.NoError(t, err)
+	dev, err := drv.Open(0)
+	require.NoError(t, err)
+	s := newStream(t, dev, 1)
+	word, err := drv.AllocHost(8)
+	require.NoError(t, err)
+	at := (*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&word)))
+	*at = 0
+	require.NoError(t, s.WaitValue(driver.Value{Addr: word, Value: 1, On: driver.Pinned, Condition: driver.Equal}))
+	within(t, "closing", func() { *at = 1 }, drv.Close)
+	*at = 1 // the memory is still there
+	require.Zero(t, f.Count("cuMemFreeHost"))
+}
