@@ -10,6 +10,7 @@ import contextlib
 import gc
 import json
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -18,11 +19,12 @@ from .. import _native
 from .._checks import nearby
 from .._checks.report import Report
 from .._checks.results import of_exception, of_finding
-from .._errors import HalError
+from .._errors import HalError, NotSupportedError
 from .._records import OperationRecord
 from .._schedules.block import Schedule
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
+from .._schedules.turns import split
 from . import script as _script
 from .children import CannotRunError
 from .opening import at_opening
@@ -49,6 +51,11 @@ class _Watch:
             self._stack.close()
         block = Schedule(self._spec)
         try:
+            if split(self._spec)[1] and threading.current_thread() is not threading.main_thread():
+                raise NotSupportedError(
+                    "threads take turns from the first use of the runtime on, which is to be in the main thread: "
+                    "make a stream there before the script starts its threads"
+                )
             block.__enter__()
         except HalError as exc:
             self.refused = exc
@@ -127,6 +134,10 @@ def main(argv: Sequence[str]) -> int:
         "calls": execution.calls,
         "fingerprint": execution.fingerprint,
         "steps": execution.steps,
+        "turns": execution.turns,
+        "points": execution.points,
+        "uncontrolled": execution.uncontrolled,
+        "handovers": execution.handovers,
         "failure": failure and asdict(failure),
         "trace": execution.trace,
         "sites": _sites(execution.trace),

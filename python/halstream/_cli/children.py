@@ -161,6 +161,10 @@ class Children:
             found["steps"],
             failure,
             tuple(operations),
+            turns=found["turns"],
+            points=found["points"],
+            uncontrolled=found["uncontrolled"],
+            handovers=tuple(found["handovers"]),
         )
 
     def _renumbered(self, operations: list[OperationRecord], sites: dict[str, str]) -> list[OperationRecord]:

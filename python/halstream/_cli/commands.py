@@ -174,6 +174,12 @@ def run(
     ] = None,
     depth: Annotated[int, typer.Option(help="Steps that must come in a certain order for a failure (PCT).")] = 3,
     seed: Annotated[int, typer.Option(help="Another seed gives other schedules.")] = 0,
+    threads: Annotated[
+        bool,
+        typer.Option(
+            "--threads", help="Let SCRIPT's threads run one at a time, in turns that the schedules choose (50)."
+        ),
+    ] = False,
     sanitize: Sanitize = False,
     strict: Strict = False,
     pages: Pages = False,
@@ -219,6 +225,8 @@ def run(
     rest = list(args or ())
     if not stalls:
         os.environ["HALSTREAM_STALL"] = "0"
+    if schedules is None and threads:
+        schedules = _running.SCHEDULES
     if schedules is None:
         sys.excepthook = _HOOK
         try:
@@ -231,7 +239,7 @@ def run(
     if leaks:
         fail("--leaks is for a single run: leave out --schedules")
     try:
-        settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds)
+        settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds, threads=threads)
         if not timeout > 0:
             fail(f"timeout is {timeout}; give a number of seconds above 0")
         options = _running.Options(sanitize, torch, timeout, module, strict, pages)

@@ -29,8 +29,10 @@ from .opening import at_opening
 from .redirecting import redirect_torch
 from .remembered import forget, recall, remember
 
-__all__ = ["CannotRunError", "Options", "explore", "plain", "replay", "replay_command"]
+__all__ = ["SCHEDULES", "CannotRunError", "Options", "explore", "plain", "replay", "replay_command"]
 
+#: How many schedules `--threads` asks for where nothing else is said.
+SCHEDULES = 50
 # Lines of what a failing run printed.
 _MOST = 200
 # Seconds that a run may take which looks for the operations of a token.
