@@ -96,4 +96,6 @@
 //     a stream taken, a wait for it, or set_device. Pinning uses one that exists.
 //   - F24: Operators of a compiled library that has kernels for both devices run by
 //     those for the CPU. TorchScript fuses nothing for CUDA until undone.
+//   - F25: Sparse tensors (COO and compressed), nested tensors of the strided layout
+//     and quantized tensors are refused by the call that would make one on the device.
 package hal

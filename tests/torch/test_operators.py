@@ -95,16 +95,6 @@ def test_a_singular_matrix_is_reported_at_the_call(torch: Any) -> None:
         torch.linalg.inv(torch.zeros(2, 2, device="cuda"))
 
 
-def test_other_layouts_are_refused_by_name(torch: Any) -> None:
-    dense = torch.eye(2, device="cuda")
-    with pytest.raises(NotImplementedError, match="aten::_to_sparse is not supported"):
-        dense.to_sparse()
-    with pytest.raises(NotImplementedError, match="aten::_sparse_coo_tensor"):
-        torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 2), device="cuda")
-    with pytest.raises(NotImplementedError, match="aten::quantize_per_tensor"):
-        torch.quantize_per_tensor(dense, 1.0, 0, torch.qint8)
-
-
 def test_tensors_of_other_devices_are_refused_as_on_cuda(torch: Any) -> None:
     x = torch.ones(2, 2, device="cuda")
     with pytest.raises(RuntimeError, match="found at least two devices, cuda:0 and cpu"):
