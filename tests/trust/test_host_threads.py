@@ -6,10 +6,14 @@ import re
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 import halstream as hs
+import numpy as np
 import pytest
+from halstream import acl
 from halstream._plugin.plan import Plan, plan_of
+from halstream.cupy.cuda import runtime
 from halstream.testing import explore, schedule
 
 from tests.corpus._shapes_help import Shape
@@ -176,3 +180,49 @@ def test_X9_sanitizer_sees_the_order_of_controlled_locks() -> None:
 def test_X9_the_option_controls_threads() -> None:
     plan = plan_of({"threads": True}, Plan())
     assert (plan.threads, plan.schedules) == (True, 50)
+
+
+# -- the memory functions of dialects --------------------------------------------
+
+
+def _nothing(x: hs.Array) -> None:
+    pass
+
+
+def _on_acl(x: hs.Array) -> None:
+    assert acl.rt.set_device(0) == 0
+
+
+DEVICE_TO_DEVICE = 3
+MEMORY: dict[str, tuple[Callable[[hs.Array], object], Callable[[hs.Array], object]]] = {
+    "cupy memset": (_nothing, lambda x: runtime.memset(x.ptr, 1, 8)),
+    "cupy memcpyAsync": (_nothing, lambda x: runtime.memcpyAsync(x.ptr, x.ptr + 8, 8, DEVICE_TO_DEVICE, 0)),
+    "cupy memcpy2D": (_nothing, lambda x: runtime.memcpy2D(x.ptr, 2, x.ptr + 8, 2, 2, 2, DEVICE_TO_DEVICE)),
+    "cupy malloc": (_nothing, lambda x: runtime.free(runtime.malloc(8))),
+    "acl malloc_host": (_on_acl, lambda x: acl.rt.free_host(acl.rt.malloc_host(8)[0])),
+}
+
+
+@pytest.mark.parametrize("case", MEMORY)
+def test_X9_another_thread_may_go_on_at_a_memory_function_of_a_dialect(case: str) -> None:
+    begin, touch = MEMORY[case]
+
+    def program() -> None:
+        x, inside = hs.zeros(16, np.uint8), []
+
+        def work() -> None:
+            begin(x)
+            inside.append(1)
+            touch(x)
+            inside.clear()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        seen = bool(inside)
+        thread.join()
+        assert not seen, "the main thread went on while the other one called"
+
+    with pytest.raises(AssertionError, match="went on while the other one called") as found:
+        explore(program, threads=True, shrink_runs=4)
+    with pytest.raises(AssertionError), schedule(_token(found.value)):
+        program()

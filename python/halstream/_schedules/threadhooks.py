@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .. import _sites
+from .. import _native, _sites
 from .._checks import tracked
 from .._core import _hostfunc
 from .._core._device import Device
@@ -23,6 +23,7 @@ from .._core._event import Event
 from .._core._stream import Stream
 from .._core._work import Work
 from .._errors import ScheduleError
+from .._memory import _copies
 from .._memory._array import Array
 from .._runtime import runtime
 from .control import Control, Ended, active
@@ -41,7 +42,25 @@ _CALLS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (Work, ("call_native", "launch", "delay")),
     (Event, ("record", "wait", "query", "synchronize")),
     (Device, ("synchronize",)),
-    (Array, ("copy_from", "copy_to", "fill", "numpy")),
+    (Array, ("copy_from",)),
+    # What all dialects copy, fill, allocate and free by.
+    (_copies, ("_stream_copy", "_stream_copy_as", "_stream_fill")),
+    (
+        _native,
+        (
+            "stream_copy_rows",
+            "stream_fill_blocking",
+            "stream_write_value",
+            "stream_wait_value",
+            "mem_alloc",
+            "mem_alloc_async",
+            "mem_free",
+            "mem_free_no_wait",
+            "mem_free_async",
+            "host_alloc",
+            "host_free",
+        ),
+    ),
     (threading.Event, ("is_set", "set")),
     (threading.Thread, ("is_alive",)),
 )
