@@ -48,6 +48,8 @@ type Block struct {
 	freedAt      uint64 // of a pooled block: the place of allocStream at which it was freed
 	users        []use
 	recorded     []*Stream // streams of RecordStream
+	graphs       int       // nodes of graphs that work on it
+	collected    bool      // by Collect, while graphs work on it
 }
 
 // location returns where the block lies, for a backend. Pageable memory has a nil

@@ -80,6 +80,7 @@ type Capture struct {
 type branch struct {
 	tails []*Node // that the next node comes after
 	site  uint32  // where the stream was pulled in
+	made  int     // nodes
 }
 
 // capturedRecord is what an event stands for that was recorded on a capturing stream.
@@ -222,8 +223,8 @@ func (c *Capture) refuse(s *Stream, op, remedy string) error {
 	if err := c.usable(s, op); err != nil {
 		return err
 	}
-	return c.fail(captureError(codeUnsupported, op, "%s captures, and this call cannot become a part of a graph; %s",
-		s.title(), remedy))
+	return c.fail(captureError(codeUnsupported, op, "%s captures, and %q cannot become a part of a graph; %s",
+		s.title(), op, remedy))
 }
 
 // usable rejects a capture that was invalidated, and the legacy default stream.

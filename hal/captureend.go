@@ -251,6 +251,9 @@ func (s *Stream) captureExternal(t *Thread, op string, kind driver.GraphNodeKind
 	if err != nil {
 		return err
 	}
+	if kind == driver.RecordNode {
+		e.byGraphs.Store(true)
+	}
 	return s.capture.Load().addNode(s, &Node{spec: driver.GraphNode{Kind: kind, Event: d}, event: e})
 }
 

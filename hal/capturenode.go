@@ -22,6 +22,8 @@ func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
 	n.after = b.tails
 	c.graph.add(n)
 	b.tails = []*Node{n}
+	b.made++
+	c.graph.keep.keepBlocks(n.blocks)
 	return n, nil
 }
 

@@ -309,7 +309,7 @@
 //     too many, the records and waits between them first. On the page they are drawn on,
 //     no text of the program becomes markup.
 //
-// # Graphs (Go)
+// # Graphs
 //
 //   - G1: While a stream captures, work enqueued on it does not run: it becomes nodes
 //     of a graph, in the order of the stream. A capture begins and ends on one stream,

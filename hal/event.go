@@ -50,6 +50,8 @@ type Event struct {
 	closed  atomic.Bool
 	// captured is what the latest record stands for if it was made in a capture.
 	captured atomic.Pointer[capturedRecord]
+	// byGraphs is set once a node of a graph records it: without a call, so C code cannot tell.
+	byGraphs atomic.Bool
 	// recordedOn is the stream of the latest record, nil without one.
 	recordedOn atomic.Pointer[Stream]
 }

@@ -112,6 +112,46 @@ func (b *Block) Release(t *Thread) error {
 	return nil
 }
 
+// Collect is Release for a block whose owner was collected: the program may still launch
+// graphs that work on the memory, which is freed when none is left.
+//
+// Contract: G6.
+func (b *Block) Collect() error {
+	if b.rt != nil {
+		m := &b.rt.memory
+		m.mu.Lock()
+		waits := b.graphs > 0 && !b.freed
+		b.collected = b.collected || waits
+		m.mu.Unlock()
+		if waits {
+			return nil
+		}
+	}
+	return b.Release(nil)
+}
+
+// keepBlocks keeps the memory that a node works on, where its owner is collected.
+func (k *keep) keepBlocks(blocks []*Block) {
+	m := &k.rt.memory
+	for _, b := range blocks {
+		if b == nil || b.foreign {
+			continue
+		}
+		m.mu.Lock()
+		b.graphs++
+		m.mu.Unlock()
+		k.add(func() {
+			m.mu.Lock()
+			b.graphs--
+			last := b.graphs == 0 && b.collected
+			m.mu.Unlock()
+			if last {
+				_ = b.Release(nil)
+			}
+		})
+	}
+}
+
 // Borrow returns a block for memory of another library. returned is called once, with
 // no lock held, when the block was released and no operation that was enqueued by
 // then uses the memory any more.

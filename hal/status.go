@@ -135,7 +135,7 @@ func (s *Stream) WaitPlace(t *Thread, d *Device, o *Stream, w *status.Stream, pl
 // stream; nil where C code cannot tell whether it is done. The caller made the
 // record, and no other thread makes one meanwhile.
 func (e *Event) Place() (*status.Stream, uint64) {
-	if b := e.bound.Load(); b != nil {
+	if b := e.bound.Load(); b != nil && e.captured.Load() == nil && !e.byGraphs.Load() {
 		if known, ok := b.d.(driver.StatusEvent); ok {
 			return known.Place()
 		}

@@ -117,6 +117,7 @@ func adopt(r *hal.Runtime) {
 	usePressure(r)
 	useForAPI(r)
 	watch(r)
+	useGraphs(r)
 }
 
 // Backend returns the name of the backend in use.

@@ -135,6 +135,28 @@ static void release(outcome *o)
     o->text = NULL;
 }
 
+/* Runs the function of a burst that a graph keeps, and leaves it where it is. */
+static void run_kept(runner *r, hs_burst *b, outcome *out)
+{
+    hs_call *c = b->first;
+    r->burst = b;
+    r->call = c;
+    halstream_self.inside = 1;
+    halstream_running++;
+    object *result = c != NULL ? perform(c) : none();
+    if (result != NULL) {
+        Py_DecRef(result);
+    } else {
+        out->number = last_error += 2;
+        out->text = report(c, out->number);
+        if (out->text == NULL) out->number = 0;
+    }
+    r->call = NULL;
+    halstream_running--;
+    halstream_self.inside = 0;
+    r->burst = NULL;
+}
+
 /* Runs the functions of a burst. Returns 1 when it has ended, with what is to be
  * reported, and 0 when other functions have to run before the rest of it. */
 static int run(runner *r, hs_burst *b, outcome *out)
@@ -248,6 +270,7 @@ object *halstream_dispatch(object *self, object *unused)
     for (;;) {
         if (packed == 0) {
             hs_burst *b = ended ? halstream_burst_find(ended) : NULL;
+            if (b != NULL && b->kept) b = NULL;
             if (b != NULL) halstream_burst_empty(b); /* while finalizers may not call the runtime */
             halstream_enter();
             packed = halstreamHostNext(ended, out.number, (char *)text_of(&out));
@@ -268,7 +291,10 @@ object *halstream_dispatch(object *self, object *unused)
             drop(token);
         } else if (token != 0) {
             hs_burst *b = halstream_burst_find(token);
-            if (b != NULL && !run(&r, b, &out)) {
+            if (b != NULL && b->kept) {
+                run_kept(&r, b, &out);
+                ended = token;
+            } else if (b != NULL && !run(&r, b, &out)) {
                 halstream_enter();
                 packed = halstreamHostYield();
             } else {

@@ -49,6 +49,7 @@ typedef struct hs_burst {
     int64_t token;
     uint32_t generation;
     uint32_t lane; /* of its stream, 0 for none */
+    int kept;      /* by a graph: its one call runs any number of times, until it is dropped */
 } hs_burst;
 
 /* Makes a call of `n` values, of which the last ones have names; returns NULL
@@ -59,6 +60,8 @@ void halstream_call_free(hs_call *c);
 /* Makes a burst of `count` calls, from first to the one that *end belongs to. */
 hs_burst *halstream_burst_new(hs_call *first, hs_call **end, uint64_t count);
 hs_burst *halstream_burst_find(int64_t token);
+/* Marks a burst as kept by a graph. Called with Python's lock. */
+void halstream_burst_keep(int64_t token);
 /* Frees the calls of a burst that have not begun. */
 void halstream_burst_empty(hs_burst *b);
 /* Frees a burst that nobody runs, and the calls in it. */

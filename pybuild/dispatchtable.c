@@ -104,6 +104,7 @@ hs_burst *halstream_burst_new(hs_call *first, hs_call **end, uint64_t count)
     b->first = first;
     b->end = end;
     b->lane = 0;
+    b->kept = 0;
     return b;
 }
 
@@ -114,6 +115,12 @@ hs_burst *halstream_burst_find(int64_t token)
     uint32_t slot = slot_of(token);
     if (token & 1 || slot == 0 || slot >= burst_count || bursts[slot]->token != token) return NULL;
     return bursts[slot];
+}
+
+void halstream_burst_keep(int64_t token)
+{
+    hs_burst *b = halstream_burst_find(token);
+    if (b != NULL) b->kept = 1;
 }
 
 void halstream_burst_empty(hs_burst *b)

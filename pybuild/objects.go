@@ -75,7 +75,16 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 		o.Close()
 		delete(queueIDs, o)
 	case *hal.Block:
-		err = slow(o.Size, func() error { return o.Release(t) })
+		err = slow(o.Size, func() error {
+			if t == nil {
+				return o.Collect()
+			}
+			return o.Release(t)
+		})
+	case *hal.Graph:
+		err = o.Close(t)
+	case *hal.GraphExec:
+		err = o.Close(t)
 	case *bestfit.Block:
 		o.Free()
 	case *bestfit.Cache:

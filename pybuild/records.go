@@ -38,6 +38,17 @@ type rangeRecord struct {
 	Size  uint64 `json:"size"`
 }
 
+// nodeRecord is a node of a graph.
+type nodeRecord struct {
+	Kind   string        `json:"kind"`
+	Site   uint32        `json:"site"`  // of the call that became it, 0 where it is not known
+	After  []int         `json:"after"` // nodes that it comes after
+	Token  uint64        `json:"token"` // of a function, 0 without one
+	Reads  []rangeRecord `json:"reads"`
+	Writes []rangeRecord `json:"writes"`
+	Child  int           `json:"child"` // nodes of a graph that is a node
+}
+
 // operationRecord is an operation of a log: what was enqueued, or what the host did.
 type operationRecord struct {
 	ID          uint32        `json:"id"`

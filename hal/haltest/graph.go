@@ -173,6 +173,24 @@ var graphCases = []testCase{
 		require.NoError(k, x.Close(k.Me))
 		require.EqualValues(k, 1, c.released(k))
 	}},
+	{"G6_memory_whose_owner_was_collected_is_freed_after_the_last_use", Graphs | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		a, b := k.Alloc(0, small), k.Alloc(0, small)
+		k.Capture(s)
+		k.Copy(s, b.Start, a.Start, small)
+		g := k.EndCapture(s)
+		x := k.Executable(g)
+		require.NoError(k, a.Collect())
+		k.Fill(s, a, 9)
+		k.Launch(x, s)
+		k.Sync(s)
+		require.EqualValues(k, 9, k.Read(b)[0])
+		require.NoError(k, g.Close(k.Me))
+		require.False(k, a.Freed(), "the executable needs it")
+		require.NoError(k, x.Close(k.Me))
+		k.Eventually(a.Freed, "the memory is never freed")
+		require.False(k, b.Freed(), "its owner was not collected")
+	}},
 	{"G8_nodes_run_after_those_that_they_come_after", Graphs, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		var seq sequence

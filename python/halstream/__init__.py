@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from ._core import Device, Event, Stream, _current, device_count, ordinal, synchronize
 from ._core._backend import change as _change_backend
+from ._core._graph import Graph, GraphExec, capture
 from ._core._strict import strict as _strict_mode
 from ._errors import (
     AbortedError,
@@ -68,6 +69,8 @@ __all__ = [
     "DeviceLostError",
     "Event",
     "ForkError",
+    "Graph",
+    "GraphExec",
     "HalError",
     "HostFunctionError",
     "InvalidDeviceError",
@@ -95,6 +98,7 @@ __all__ = [
     "accesses",
     "asarray",
     "backend",
+    "capture",
     "current_device",
     "current_stream",
     "device_count",

@@ -76,6 +76,18 @@ class RangeRecord(TypedDict):
     size: int
 
 
+class NodeRecord(TypedDict):
+    """A node of a graph."""
+
+    kind: str
+    site: int  #: of the call that became it, 0 where it is not known
+    after: list[int]  #: nodes that it comes after
+    token: int  #: of a function, 0 without one
+    reads: list[RangeRecord]
+    writes: list[RangeRecord]
+    child: int  #: nodes of a graph that is a node
+
+
 class OperationRecord(TypedDict):
     """An operation of a log: what was enqueued, or what the host did."""
 

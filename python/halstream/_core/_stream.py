@@ -272,6 +272,56 @@ class Stream(_handles.StreamBase, StreamProperties):
         else:
             self._synchronize(_stream_sync, timeout)
 
+    @property
+    def capturing(self) -> bool:
+        """Whether the stream takes part in a capture, also in one that was invalidated."""
+        return bool(_native.stream_capture_state(self._id))
+
+    def record_external(self, event: Event) -> Event:
+        """Record an event for work outside of a graph.
+
+        On a stream that captures this adds a node, which records the event each
+        time the graph runs. Elsewhere it is `record`.
+
+        Raises
+        ------
+        WrongDeviceError
+            If the event belongs to another device.
+        ClosedError
+            If one of the two is closed.
+
+        Notes
+        -----
+        Contract G7.
+        """
+        try:
+            _native.stream_record_external(self._id, event._id)
+        except Exception as exc:
+            raise self._fail(exc, "record_external", event, self._core_event) from None
+        return event
+
+    def wait_external(self, event: Event) -> None:
+        """Wait for an event that work outside of a graph records.
+
+        On a stream that captures this adds a node, which waits for the record that
+        is the latest when the graph begins to run. Elsewhere it is `wait`.
+
+        Raises
+        ------
+        WrongDeviceError
+            If the event belongs to another device.
+        ClosedError
+            If one of the two is closed.
+
+        Notes
+        -----
+        Contract G7.
+        """
+        try:
+            _native.stream_wait_external(self._id, event._id)
+        except Exception as exc:
+            raise self._fail(exc, "wait_external", event, self._core_event) from None
+
     def close(self) -> None:
         """Give the stream up; pending work still runs. Closing again does nothing.
 

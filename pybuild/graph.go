@@ -1,0 +1,279 @@
+package pybuild
+
+// #include <stdlib.h>
+// #include "dispatch.h"
+// #include "sites.h"
+import "C"
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"halstream/hal"
+)
+
+// packageRoot is the folder of the package, whose frames are not the program's; "" until
+// the first capture.
+var packageRoot string
+
+// useGraphs lets graphs keep functions of Python's, and name places of the program.
+func useGraphs(r *hal.Runtime) {
+	r.SetKept(func(token uint64) { C.halstream_burst_keep(C.int64_t(token)) })
+	r.SetPlaces(place)
+}
+
+// place returns the file and line of the program's innermost frame of a site, "" if it
+// is unknown.
+func place(site uint32) string {
+	c := C.halstream_site_text(C.uint32_t(site))
+	if c == nil {
+		return ""
+	}
+	defer C.free(unsafe.Pointer(c))
+	var frames []frameRecord
+	if json.Unmarshal([]byte(C.GoString(c)), &frames) != nil {
+		return ""
+	}
+	for _, f := range frames {
+		if packageRoot == "" || !strings.HasPrefix(f.File, packageRoot) {
+			return f.File + ":" + strconv.Itoa(f.Line)
+		}
+	}
+	return ""
+}
+
+// StreamBeginCapture makes a stream the origin of a capture. root is the folder of the
+// package.
+func StreamBeginCapture(id, mode int64, root string) (zero int64, err error) {
+	packageRoot = root
+	return onStream(id, "begin capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		if mode < 0 || mode > 255 {
+			mode = 255
+		}
+		return nothing(s.BeginCapture(t, hal.CaptureMode(mode)))
+	})
+}
+
+// StreamEndCapture ends a capture and returns the id of its graph.
+func StreamEndCapture(id int64) (graph int64, err error) {
+	return onStream(id, "end capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		g, err := s.EndCapture(t)
+		if err != nil {
+			return 0, err
+		}
+		return insert(g), nil
+	})
+}
+
+// StreamCaptureState returns whether a stream captures, as hal.CaptureState.
+func StreamCaptureState(id int64) (state int64, err error) {
+	return onStream(id, "query capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		state, err := s.IsCapturing(t)
+		return int64(state), err
+	})
+}
+
+// StreamRecordExternal records an event as an external one.
+func StreamRecordExternal(id, eventID int64) (zero int64, err error) {
+	return external(id, eventID, "record", (*hal.Stream).RecordExternal)
+}
+
+// StreamWaitExternal makes later work wait for an external event.
+func StreamWaitExternal(id, eventID int64) (zero int64, err error) {
+	return external(id, eventID, "wait event", (*hal.Stream).WaitExternal)
+}
+
+func external(id, eventID int64, op string, enqueue func(*hal.Stream, *hal.Thread, *hal.Event) error) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	s, err := stream(t, id, op)
+	if err != nil {
+		return 0, err
+	}
+	e, err := event(eventID, op)
+	if err != nil {
+		return 0, err
+	}
+	err = enqueue(s, t, e)
+	hideRecord(eventID)
+	notePlace(e)
+	return enqueued(t, s, err)
+}
+
+// CaptureModeExchange sets the calling thread's mode and returns what it was.
+func CaptureModeExchange(mode int64) (before int64, err error) {
+	defer guard(&err)
+	if mode < 0 || mode > 255 {
+		mode = 255
+	}
+	was, err := caller().ExchangeCaptureMode(hal.CaptureMode(mode))
+	return int64(was), raise(err)
+}
+
+// GraphNew makes a graph without nodes.
+func GraphNew() (id int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		g, err := r.NewGraph(caller())
+		if err != nil {
+			return 0, err
+		}
+		return insert(g), nil
+	})
+}
+
+// GraphClone copies a graph.
+func GraphClone(id int64) (clone int64, err error) {
+	return onGraph(id, "clone graph", func(g *hal.Graph) (int64, error) {
+		c, err := g.Clone(caller())
+		if err != nil {
+			return 0, err
+		}
+		return insert(c), nil
+	})
+}
+
+func onGraph[T any](id int64, op string, f func(*hal.Graph) (T, error)) (T, error) {
+	return on(id, op, "graph", f)
+}
+
+// GraphNodes returns the nodes of a graph: a list of nodeRecord.
+func GraphNodes(id int64) (nodes string, err error) {
+	return onGraph(id, "nodes", func(g *hal.Graph) (string, error) {
+		list := []nodeRecord{}
+		for _, n := range g.Nodes() {
+			r := nodeRecord{Kind: n.Kind(), Site: n.Site(), After: []int{}, Token: n.Token()}
+			for _, dep := range n.After() {
+				r.After = append(r.After, dep.Index())
+			}
+			reads, writes := n.Accesses()
+			r.Reads, r.Writes = rangeRecords(reads), rangeRecords(writes)
+			if c := n.Child(); c != nil {
+				r.Child = len(c.Nodes())
+			}
+			list = append(list, r)
+		}
+		return encode(list), nil
+	})
+}
+
+// GraphDot returns a graph in the language of graphviz.
+func GraphDot(id int64) (text string, err error) {
+	return onGraph(id, "dot", func(g *hal.Graph) (string, error) { return g.DOT(), nil })
+}
+
+// nodesOf returns the nodes of a graph by their indices.
+func nodesOf(g *hal.Graph, indices string) (found []*hal.Node, err error) {
+	var list []int
+	if err := json.Unmarshal([]byte(indices), &list); err != nil {
+		return nil, err
+	}
+	all := g.Nodes()
+	for _, i := range list {
+		if i < 0 || i >= len(all) {
+			found = append(found, nil) // which the core rejects
+		} else {
+			found = append(found, all[i])
+		}
+	}
+	return found, nil
+}
+
+// GraphBuilder returns the id of a stream that makes one node of a graph, after others.
+func GraphBuilder(id, ordinal int64, after string) (builder int64, err error) {
+	return onGraph(id, "add node", func(g *hal.Graph) (int64, error) {
+		d, err := device(ordinal)
+		if err != nil {
+			return 0, err
+		}
+		nodes, err := nodesOf(g, after)
+		if err != nil {
+			return 0, err
+		}
+		s, err := g.Builder(caller(), d, nodes)
+		if err != nil {
+			return 0, err
+		}
+		return insert(s), nil
+	})
+}
+
+// GraphBuilt returns the index of the node that a stream of GraphBuilder has made.
+func GraphBuilt(builder int64) (index int64, err error) {
+	return on(builder, "add node", "stream", func(s *hal.Stream) (int64, error) {
+		remove(builder)
+		n, err := s.Built()
+		if err != nil {
+			return 0, err
+		}
+		return int64(n.Index()), nil
+	})
+}
+
+// GraphEdge makes a node come after another one.
+func GraphEdge(id, before, after int64) (zero int64, err error) {
+	return onGraph(id, "add edge", func(g *hal.Graph) (int64, error) {
+		nodes, err := nodesOf(g, encode([]int64{before, after}))
+		if err != nil {
+			return 0, err
+		}
+		return nothing(g.AddEdge(caller(), nodes[0], nodes[1]))
+	})
+}
+
+// GraphChild adds a graph as a node of another one, and returns its index.
+func GraphChild(id, child int64, after string) (index int64, err error) {
+	return onGraph(id, "add node", func(g *hal.Graph) (int64, error) {
+		c, err := lookup[*hal.Graph](child, "add node", "graph")
+		if err != nil {
+			return 0, err
+		}
+		nodes, err := nodesOf(g, after)
+		if err != nil {
+			return 0, err
+		}
+		n, err := g.AddChild(caller(), nodes, c)
+		if err != nil {
+			return 0, err
+		}
+		return int64(n.Index()), nil
+	})
+}
+
+// GraphInstantiate makes an executable and returns its id.
+func GraphInstantiate(id int64) (executable int64, err error) {
+	return onGraph(id, "instantiate", func(g *hal.Graph) (int64, error) {
+		x, err := g.Instantiate(caller())
+		if err != nil {
+			return 0, err
+		}
+		return insert(x), nil
+	})
+}
+
+// ExecutableLaunch enqueues a launch.
+func ExecutableLaunch(id, streamID int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	x, err := lookup[*hal.GraphExec](id, "launch graph", "executable graph")
+	if err != nil {
+		return 0, err
+	}
+	s, err := stream(t, streamID, "launch graph")
+	if err != nil {
+		return 0, err
+	}
+	return enqueued(t, s, x.Launch(t, s))
+}
+
+// ExecutableUpdate makes later launches run another graph of the same topology.
+func ExecutableUpdate(id, graph int64) (zero int64, err error) {
+	return on(id, "update executable", "executable graph", func(x *hal.GraphExec) (int64, error) {
+		g, err := lookup[*hal.Graph](graph, "update executable", "graph")
+		if err != nil {
+			return 0, err
+		}
+		return nothing(x.Update(caller(), g))
+	})
+}

@@ -1,0 +1,229 @@
+"""Captures: what becomes a node, joins, what a capture forbids, and how streams are usable afterwards."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import pytest
+
+LIMIT = 10.0
+Hold = Callable[[Any], Any]
+
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
+
+
+def usable(*streams: hs.Stream) -> None:
+    """Assert that streams run what is enqueued on them."""
+    for stream in streams:
+        assert not stream.capturing
+        ran: list[int] = []
+        stream.call(ran.append, 1)
+        stream.synchronize(timeout=LIMIT)
+        assert ran == [1]
+
+
+def test_G1_captured_work_becomes_nodes_and_does_not_run() -> None:
+    s, ran = hs.Stream(), []
+    with hs.capture(s) as graph:
+        assert s.capturing
+        s.call(ran.append, 1)
+        s.nop()
+        s.call_many([(ran.append, 2), (ran.append, 3)])
+    assert not s.capturing
+    assert [(n.kind, n.index) for n in graph.nodes] == [("call", 0), ("empty", 1), ("call", 2), ("call", 3)]
+    assert graph.nodes[0].function == ran.append
+    assert graph.edges == [(0, 1), (1, 2), (2, 3)]
+    assert "test_capture.py" in graph.nodes[0].where
+    usable(s)
+    assert ran == []
+
+
+def test_G1_functions_of_a_burst_that_could_grow_become_nodes(hold: Hold) -> None:
+    s, ran = hs.Stream(), []
+    gate = hold(s)
+    s.call(ran.append, "before")
+    with hs.capture(s) as graph:
+        s.call(ran.append, "captured")
+    assert len(graph.nodes) == 1
+    gate.open()
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["before"]
+
+
+def test_G1_a_capture_begins_and_ends_once() -> None:
+    s = hs.Stream()
+    with hs.capture(s), pytest.raises(hs.CaptureError, match="captures already"), hs.capture(s):
+        pass
+    with pytest.raises(hs.CaptureError, match="legacy default stream"), hs.capture(hs.Stream._default(0)):
+        pass
+    with pytest.raises(hs.InvalidValueError, match="thread_local"):
+        hs.capture(s, "strict")
+    with pytest.raises(TypeError):
+        hs.capture(None)  # type: ignore[arg-type]
+    usable(s)
+
+
+@pytest.mark.parametrize(("mode", "mine", "theirs"), [("global", 0, 0), ("thread_local", 0, 1), ("relaxed", 1, 1)])
+def test_G2_unsafe_calls_are_refused_by_mode(mode: str, mine: int, theirs: int) -> None:
+    s = hs.Stream()
+
+    def allocate(allowed: int) -> None:
+        if allowed:
+            hs.pinned_empty(16, "u1")
+        else:
+            with pytest.raises(hs.CaptureError, match="unsafe") as caught:
+                hs.pinned_empty(16, "u1")
+            assert caught.value.code == 900
+
+    failed: list[BaseException] = []
+
+    def other() -> None:
+        try:
+            allocate(theirs)
+        except BaseException as exc:
+            failed.append(exc)
+
+    def captured(body: Callable[[], None], allowed: int) -> None:
+        if allowed:
+            with hs.capture(s, mode):
+                body()
+        else:
+            with pytest.raises(hs.CaptureError, match=r"(?s)invalidated.*unsafe"), hs.capture(s, mode):
+                body()
+
+    def elsewhere() -> None:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(LIMIT)
+        assert not thread.is_alive()
+
+    captured(lambda: allocate(mine), mine)
+    captured(elsewhere, theirs)
+    assert not failed
+    usable(s)
+
+
+def test_G3_a_stream_that_waits_takes_part_and_is_joined() -> None:
+    a, b = hs.Stream(), hs.Stream(non_blocking=True)
+    with hs.capture(a) as graph:
+        a.nop()
+        event = a.record()
+        a.nop()
+        b.wait(event)
+        assert b.capturing
+        b.nop()
+        a.wait(b)
+        a.nop()
+    assert graph.edges == [(0, 1), (0, 2), (1, 3), (2, 3)]
+    usable(a, b)
+
+
+def test_G3_a_stream_that_is_not_joined_is_named_with_its_line() -> None:
+    a, b = hs.Stream(), hs.Stream()
+    text = rf"stream {b.index} .*test_capture.py:\d+ and never rejoined"
+    with pytest.raises(hs.CaptureError, match=text) as caught, hs.capture(a):
+        b.wait(a)
+        b.call(print)
+    assert caught.value.code == 904
+    usable(a, b)
+
+
+def _device(s: hs.Stream, e: hs.Event, before: hs.Event, o: hs.Stream) -> None:
+    hs.synchronize()
+
+
+FORBIDDEN: dict[str, tuple[int, Callable[[hs.Stream, hs.Event, hs.Event, hs.Stream], object]]] = {
+    "query": (900, lambda s, e, before, o: s.query()),
+    "synchronize": (900, lambda s, e, before, o: s.synchronize()),
+    "synchronize a device": (900, _device),
+    "query an event": (907, lambda s, e, before, o: e.query()),
+    "synchronize an event": (907, lambda s, e, before, o: e.synchronize()),
+    "wait for an event from before": (905, lambda s, e, before, o: s.wait(before)),
+    "wait for a stream outside": (905, lambda s, e, before, o: s.wait(o)),
+    "legacy default stream": (906, lambda s, e, before, o: hs.Stream._default(0).nop()),
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_G4_a_forbidden_call_invalidates_the_capture(name: str, hold: Hold) -> None:
+    rule, call = FORBIDDEN[name]
+    s, o = hs.Stream(), hs.Stream()
+    hold(o)
+    before = o.record()
+    ran: list[int] = []
+    with pytest.raises(hs.CaptureError, match="invalidated") as caught, hs.capture(s):
+        s.call(ran.append, 1)
+        inside = s.record()
+        with pytest.raises(hs.CaptureError) as refused:
+            call(s, inside, before, o)
+        assert refused.value.code == rule
+        with pytest.raises(hs.CaptureError, match="invalidated") as again:
+            s.call(ran.append, 2)
+        assert again.value.code == 901
+    assert str(refused.value) in str(caught.value), "the end gives the cause"
+    assert "test_capture.py" in str(caught.value), "and its line"
+    assert ran == []
+    usable(s)
+
+
+def test_G4_an_exception_of_the_body_ends_the_capture() -> None:
+    a, b = hs.Stream(), hs.Stream()
+    with pytest.raises(ZeroDivisionError), hs.capture(a) as graph:
+        b.wait(a)
+        b.call(print)
+        raise ZeroDivisionError
+    with pytest.raises(hs.HalError, match="has not ended"):
+        graph.instantiate()
+    usable(a, b)
+
+
+def test_G4_an_event_of_a_capture_that_ended_is_recorded_again() -> None:
+    s, o = hs.Stream(), hs.Stream()
+    with hs.capture(s):
+        event = s.record()
+    with pytest.raises(hs.CaptureError):
+        event.query()
+    with pytest.raises(hs.CaptureError) as caught:
+        o.wait(event)
+    assert caught.value.code == 905
+    s.record(event)
+    o.wait(event)
+    o.synchronize(timeout=LIMIT)
+    assert event.query()
+
+
+def test_G4_closing_a_stream_ends_its_part() -> None:
+    a, b = hs.Stream(), hs.Stream()
+    with pytest.raises(hs.CaptureError, match="was closed"), hs.capture(a):
+        b.wait(a)
+        b.close()
+    usable(a)
+    with pytest.raises(hs.HalError), hs.capture(b := hs.Stream()):
+        b.close()
+    hs.Stream._default(0).nop()  # no stream captures any more
+
+
+def test_G7_external_events_order_graphs_with_other_work(hold: Hold, settle: Callable[[], None]) -> None:
+    s, o, ran = hs.Stream(), hs.Stream(), []
+    arrived, left = hs.Event(), hs.Event()
+    with hs.capture(s) as graph:
+        s.wait_external(arrived)
+        s.call(ran.append, 1)
+        s.record_external(left)
+    assert [n.kind for n in graph.nodes] == ["wait", "call", "record"]
+    run = graph.instantiate()
+    for i in range(1, 3):
+        gate = hold(o)
+        o.record(arrived)
+        run.launch(s)
+        settle()
+        assert len(ran) == i - 1
+        gate.open()
+        o.wait(left)
+        s.synchronize(timeout=LIMIT)
+        o.synchronize(timeout=LIMIT)
+        assert len(ran) == i
+        assert left.query()

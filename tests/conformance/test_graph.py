@@ -1,0 +1,266 @@
+"""Graphs: building, launching, updating, and what they keep alive."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+from halstream import _native
+
+LIMIT = 10.0
+Hold = Callable[[Any], Any]
+
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
+
+
+@pytest.fixture
+def under() -> Iterator[Callable[[str], None]]:
+    """Return a function that sets a schedule; the one of real threads comes back after the test."""
+
+    def under(schedule: str) -> None:
+        for device in hs.devices():
+            device.synchronize(timeout=LIMIT)
+        _native.schedule_set(schedule)
+
+    yield under
+    for device in hs.devices():
+        device.synchronize(timeout=LIMIT)
+    _native.schedule_set("parallel")
+
+
+def test_G5_graphs_are_built_cloned_and_read() -> None:
+    ran: list[str] = []
+    graph = hs.Graph()
+    a = graph.add(lambda s: s.call(ran.append, "a"))
+    b = graph.add(lambda s: s.call(ran.append, "b"), after=[a])
+    c = graph.add(lambda s: s.nop())
+    graph.add_edge(c, b)
+    assert graph.edges == [(a, b), (c, b)]
+    for wrong in ((c, b), (b, a), (a, 99)):
+        with pytest.raises(hs.InvalidValueError):
+            graph.add_edge(*wrong)
+    with pytest.raises(hs.InvalidValueError, match="2 nodes"):
+        graph.clone().add(lambda s: (s.nop(), s.nop()))
+    with pytest.raises(ZeroDivisionError):
+        graph.add(lambda s: 1 / 0)
+    clone = graph.clone()
+    clone.add(lambda s: s.call(ran.append, "c"), after=[b])
+    assert (len(graph.nodes), len(clone.nodes)) == (3, 4)
+    dot = graph.dot()
+    assert dot.startswith("digraph")
+    assert "n0 -> n1;" in dot
+    s = hs.Stream()
+    clone.instantiate().launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["a", "b", "c"]
+
+
+def test_G5_a_graph_and_a_captured_launch_are_nodes() -> None:
+    ran: list[str] = []
+    child, graph, s = hs.Graph(), hs.Graph(), hs.Stream()
+    child.add(lambda s: s.call(ran.append, "child"))
+    first = graph.add(lambda s: s.call(ran.append, "first"))
+    node = graph.add_graph(child, after=[first])
+    graph.add(lambda s: s.call(ran.append, "last"), after=[node])
+    child.add(lambda s: s.call(ran.append, "later"))
+    with hs.capture(s) as outer:
+        graph.instantiate().launch(s)
+    assert [n.kind for n in outer.nodes] == ["graph"]
+    outer.instantiate().launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["first", "child", "last"]
+
+
+def test_G6_what_nodes_use_lives_as_long_as_it_is_needed(hold: Hold) -> None:
+    class Argument:
+        pass
+
+    s, argument = hs.Stream(), Argument()
+    gone = threading.Event()
+    weakref.finalize(argument, gone.set)
+    seen: list[type] = []
+    with hs.capture(s) as graph:
+        s.call(lambda value: seen.append(type(value)), argument)
+    del argument
+    run = graph.instantiate()
+    del graph
+    gate = hold(s)
+    run.launch(s)
+    del run
+    gc.collect()
+    hs.Graph()  # closes what was collected
+    assert not gone.is_set(), "the launch in flight keeps it"
+    gate.open()
+    s.synchronize(timeout=LIMIT)
+    hs.Graph()
+    assert seen == [Argument]
+    assert gone.wait(LIMIT), "nothing keeps it any more"
+
+
+def test_G6_arrays_that_were_collected_live_on_in_a_graph() -> None:
+    s = hs.Stream()
+    a, b, c = (hs.zeros(256, "u1") for _ in range(3))
+    hs.synchronize()
+    with hs.capture(s, "relaxed") as graph:
+        b.copy_from(a, s)
+        c.copy_from(b, s)
+    run = graph.instantiate()
+    a.fill(7)
+    hs.synchronize()
+    del b
+    gc.collect()
+    others = [hs.zeros(256, "u1") for _ in range(4)]
+    hs.synchronize()
+    run.launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert np.all(c.numpy() == 7)
+    assert all(np.all(other.numpy() == 0) for other in others)
+
+
+def test_G8_nodes_run_once_and_after_those_that_they_come_after() -> None:
+    a, b, ran = hs.Stream(), hs.Stream(), []
+    with hs.capture(a) as graph:
+        a.call(ran.append, "first")
+        b.wait(a)
+        b.call(ran.append, "b1")
+        a.call(ran.append, "a1")
+        b.call(ran.append, "b2")
+        a.wait(b)
+        a.call(ran.append, "last")
+    run = graph.instantiate()
+    for _ in range(3):
+        ran.clear()
+        run.launch(b)
+        b.call(ran.append, "behind")
+        b.synchronize(timeout=LIMIT)
+        assert sorted(ran[1:4]) == ["a1", "b1", "b2"]
+        assert (ran[0], ran[4:]) == ("first", ["last", "behind"])
+        assert ran.index("b1") < ran.index("b2")
+
+
+def test_G8_a_branch_that_is_held_holds_no_other() -> None:
+    s, release, other = hs.Stream(), threading.Event(), threading.Event()
+    graph = hs.Graph()
+    graph.add(lambda s: s.call(release.wait, LIMIT))
+    graph.add(lambda s: s.call(other.set))
+    graph.instantiate().launch(s)
+    try:
+        assert other.wait(LIMIT)
+        assert not s.query()
+    finally:
+        release.set()
+    s.synchronize(timeout=LIMIT)
+
+
+def test_G8_launches_of_one_executable_follow_each_other(hold: Hold, settle: Callable[[], None]) -> None:
+    a, b, ran = hs.Stream(), hs.Stream(), []
+    with hs.capture(a) as graph:
+        a.call(ran.append, 1)
+    run = graph.instantiate()
+    gate = hold(a)
+    run.launch(a)
+    run.launch(b)
+    settle()
+    assert ran == []
+    gate.open()
+    b.synchronize(timeout=LIMIT)
+    assert ran == [1, 1]
+
+
+def test_G8_an_exception_of_a_node_is_raised_by_the_stream() -> None:
+    a, b, ran = hs.Stream(), hs.Stream(), []
+    with hs.capture(a) as graph:
+        a.call_checked(lambda: 1 / 0)
+    run = graph.instantiate()
+    for _ in range(2):
+        run.launch(b)
+        b.call(ran.append, 1)
+        with pytest.raises(ZeroDivisionError):
+            b.synchronize(timeout=LIMIT)
+    a.synchronize(timeout=LIMIT)
+    assert ran == [1, 1]
+
+
+@pytest.mark.parametrize("schedule", ["fifo", "latest", "random 1", "random 2", "starve 1"])
+@pytest.mark.needs("schedules")
+def test_G8_branches_are_ordered_under_schedules(schedule: str, under: Callable[[str], None]) -> None:
+    orders = []
+    for _ in range(2):
+        a, b, ran = hs.Stream(), hs.Stream(), []
+        with hs.capture(a) as graph:
+            for i in range(3):
+                b.wait(a)
+                a.call(ran.append, f"a{i}")
+                b.call(ran.append, f"b{i}")
+                a.wait(b)
+        run = graph.instantiate()
+        under(schedule)
+        run.launch(a)
+        run.launch(b)
+        a.synchronize(timeout=LIMIT)
+        b.synchronize(timeout=LIMIT)
+        assert [sorted(ran[i : i + 2]) for i in range(0, 12, 2)] == [[f"a{i}", f"b{i}"] for i in range(3)] * 2
+        orders.append(ran)
+    assert orders[0] == orders[1], "a schedule gives the same order again"
+
+
+def test_G9_an_update_is_for_later_launches_and_the_same_topology(hold: Hold) -> None:
+    s, ran = hs.Stream(), []
+
+    def of(*names: str) -> hs.Graph:
+        with hs.capture(s) as graph:
+            for name in names:
+                s.call(ran.append, name)
+        return graph
+
+    run = of("old").instantiate()
+    gate = hold(s)
+    run.launch(s)
+    run.update(of("new"))
+    run.launch(s)
+    with pytest.raises(hs.CaptureError, match="1 nodes and the graph 2") as caught:
+        run.update(of("a", "b"))
+    assert caught.value.code == 910
+    other = hs.Graph()
+    other.add(lambda s: s.nop())
+    with pytest.raises(hs.CaptureError, match="from call to empty"):
+        run.update(other)
+    gate.open()
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["old", "new"]
+
+
+def test_G10_freed_memory_fails_a_launch_before_anything_runs() -> None:
+    s, ran = hs.Stream(), []
+    a, b = hs.zeros(64, "u1"), hs.zeros(64, "u1")
+    hs.synchronize()
+    with hs.capture(s, "relaxed") as graph:
+        s.call(ran.append, 1)
+        b.copy_from(a, s)
+    run = graph.instantiate()
+    a._memory.free()
+    with pytest.raises(hs.InvalidValueError, match=r"node 1 \(copy at .*test_graph.py:\d+\)"):
+        run.launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == []
+
+
+def test_G10_objects_of_other_types_are_type_errors() -> None:
+    graph = hs.Graph()
+    run = graph.instantiate()
+    with pytest.raises(TypeError):
+        run.launch(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        run.update(run)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        hs.GraphExec()
+    run.close()
+    run.close()
+    with pytest.raises(hs.HalError):
+        run.launch(hs.Stream())
