@@ -50,13 +50,19 @@ func TestL5_streams_events_and_pinned_memory_are_used_again(t *testing.T) {
 			}
 			s.Close()
 		}
-		for _, size := range []uint64{3 << 20, 100, 2 << 20, 5000, 1 << 20, 4 << 20} {
-			memory, err := vendor.Stage(size)
-			if err != nil {
-				t.Error(err)
-				return
+		for _, sizes := range [][]uint64{{3 << 20, 100, 1 << 19}, {2 << 20, 5000, 1 << 20}, {4 << 20}} {
+			var staged []uint64
+			for _, size := range sizes {
+				memory, err := vendor.Stage(size)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				staged = append(staged, memory)
 			}
-			vendor.Unstage(memory)
+			for _, memory := range staged { // each part joins the one before
+				vendor.Unstage(memory)
+			}
 		}
 	})
 	require.Equal(t, made, f.Count("cuStreamCreateWithPriority"))

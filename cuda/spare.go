@@ -39,13 +39,8 @@ type streamKind struct {
 // maxSpareStreams bounds how many streams a device keeps, of all kinds together.
 const maxSpareStreams = 64
 
-// earlyStreams and earlyMarks are how many streams and events of the driver a device makes
-// at its start, of those that programs mostly use. There are few streams among them, since
-// streams of other kinds would share their hardware queues.
-const (
-	earlyStreams = 2
-	earlyMarks   = 64
-)
+// earlyMarks is how many events of the driver a device makes at its start.
+const earlyMarks = 64
 
 // spareWait is for how many nanoseconds a new stream waits for one that was just closed:
 // it may be about to reach its end.
@@ -156,9 +151,9 @@ func (d *Device) prepare(doing string) {
 	if s, err := d.takeSlot(doing); err == nil {
 		d.slots.give(s)
 	}
-	ordinary := streamKind{level: uint8(d.Priorities() - 1)}
-	for range earlyStreams {
-		s, err := d.makeStream(ordinary, doing)
+	// One of each kind that programs mostly use: more would use up the hardware queues.
+	for _, ordered := range []bool{true, false} {
+		s, err := d.makeStream(streamKind{ordered, uint8(d.Priorities() - 1)}, doing)
 		if err != nil {
 			break
 		}

@@ -91,7 +91,8 @@ def load():
     new = hs.Kernel(text, name="fill_u32", signature="out uint32 *x, uint32 v, uint32 n")
     s.launch(new, 1, 64, x, 1, 64)
 ways = {
-    "cuStreamCreateWithPriority": hs.Stream, "cuStreamDestroy_v2": lambda: hs.Stream().close(),
+    "cuStreamCreateWithPriority": lambda: [hs.Stream() for _ in range(3)],  # closed ones are used again
+    "cuStreamDestroy_v2": lambda: [stream.close() for stream in [hs.Stream() for _ in range(80)]],
     "cuEventRecord": lambda: event.record(s), "cuStreamWaitEvent": lambda: t.wait_event(event),
     "cuStreamBatchMemOp_v2": lambda: s.call(int), "cuLaunchKernelEx": lambda: s.launch(kernel, 1, 64, x, 1, 64),
     "cuMemAllocFromPoolAsync": lambda: hs.empty(next(fresh) << 20, np.uint8),
