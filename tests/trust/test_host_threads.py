@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import halstream as hs
 import numpy as np
@@ -185,7 +186,7 @@ def test_X9_the_option_controls_threads() -> None:
 # -- the memory functions of dialects --------------------------------------------
 
 
-def _nothing(x: hs.Array) -> None:
+def _nothing(x: object) -> None:
     pass
 
 
@@ -194,18 +195,23 @@ def _on_acl(x: hs.Array) -> None:
 
 
 DEVICE_TO_DEVICE = 3
-MEMORY: dict[str, tuple[Callable[[hs.Array], object], Callable[[hs.Array], object]]] = {
-    "cupy memset": (_nothing, lambda x: runtime.memset(x.ptr, 1, 8)),
-    "cupy memcpyAsync": (_nothing, lambda x: runtime.memcpyAsync(x.ptr, x.ptr + 8, 8, DEVICE_TO_DEVICE, 0)),
-    "cupy memcpy2D": (_nothing, lambda x: runtime.memcpy2D(x.ptr, 2, x.ptr + 8, 2, 2, 2, DEVICE_TO_DEVICE)),
-    "cupy malloc": (_nothing, lambda x: runtime.free(runtime.malloc(8))),
-    "acl malloc_host": (_on_acl, lambda x: acl.rt.free_host(acl.rt.malloc_host(8)[0])),
+#: What the thread does before, the call that is looked at, and what gives back what it returned.
+MEMORY: dict[str, tuple[Callable[[hs.Array], object], Callable[[hs.Array], Any], Callable[[Any], object]]] = {
+    "cupy memset": (_nothing, lambda x: runtime.memset(x.ptr, 1, 8), _nothing),
+    "cupy memcpyAsync": (_nothing, lambda x: runtime.memcpyAsync(x.ptr, x.ptr + 8, 8, DEVICE_TO_DEVICE, 0), _nothing),
+    "cupy memcpy2D": (
+        _nothing,
+        lambda x: runtime.memcpy2D(x.ptr, 2, x.ptr + 8, 2, 2, 2, DEVICE_TO_DEVICE),
+        _nothing,
+    ),
+    "cupy malloc": (_nothing, lambda x: runtime.malloc(8), runtime.free),
+    "acl malloc_host": (_on_acl, lambda x: acl.rt.malloc_host(8)[0], acl.rt.free_host),
 }
 
 
 @pytest.mark.parametrize("case", MEMORY)
 def test_X9_another_thread_may_go_on_at_a_memory_function_of_a_dialect(case: str) -> None:
-    begin, touch = MEMORY[case]
+    begin, touch, end = MEMORY[case]
 
     def program() -> None:
         x, inside = hs.zeros(16, np.uint8), []
@@ -213,8 +219,9 @@ def test_X9_another_thread_may_go_on_at_a_memory_function_of_a_dialect(case: str
         def work() -> None:
             begin(x)
             inside.append(1)
-            touch(x)
+            made = touch(x)
             inside.clear()
+            end(made)
 
         thread = threading.Thread(target=work)
         thread.start()
