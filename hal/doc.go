@@ -270,7 +270,9 @@
 //     deterministic schedule all bytes of the page that changed. Pages are closed when an
 //     operation begins or ends. The runtime's own copies and fills are not seen. A function
 //     waits before it begins until no other runs, for 10 ms from each end of another on; if
-//     it then runs beside others, these are counted, since some accesses may not be seen.
+//     it then runs beside others, these are counted, since some accesses may not be seen;
+//     so are blocks that share a page with another one, and blocks that a pool gives out of
+//     memory that it had before, whose pages are not watched.
 //   - V24: What a thread touches while it runs a function counts as an access of that
 //     function; what it touches otherwise, as one of the host between its calls of the
 //     runtime. A thread that the runtime does not know belongs to the only function that

@@ -101,6 +101,9 @@ func isOutOfMemory(err error) bool {
 func (rt *Runtime) addBlock(b *Block) {
 	b.rt = rt
 	rt.memory.mu.Lock()
+	if rt.WatchesPages() {
+		rt.countUnseen(b)
+	}
 	rt.memory.blocks.Insert(b.Start, b.Size, b)
 	rt.memory.mu.Unlock()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"halstream/hal/touch"
 )
@@ -33,6 +34,45 @@ func WatchPages(on bool) error {
 // them: those of threads that have not called the runtime since, and those beyond what is
 // kept.
 func UnknownTouches() int { return int(touch.Lost()) }
+
+// unseen counts blocks that were given out while pages were watched: those that share a
+// page with another one, and those whose pages are not watched.
+var unseen struct{ sharing, unwatched atomic.Int64 }
+
+// UnseenBlocks returns how many blocks were given out while pages were watched that share a
+// page with another block, where an access to one hides a later one to the other; and how many
+// lie in memory that was allocated before, of which no access is seen.
+//
+// Contract: V23.
+func UnseenBlocks() (sharing, unwatched int) {
+	return int(unseen.sharing.Load()), int(unseen.unwatched.Load())
+}
+
+// countUnseen counts a block that is about to be added to the map, and those that it shares
+// pages with. The caller holds the memory's lock.
+func (rt *Runtime) countUnseen(b *Block) {
+	if !isWatched(b.Start) {
+		unseen.unwatched.Add(1)
+		return
+	}
+	end := b.Start + b.Size
+	for _, beside := range []Range{
+		{b.Start &^ (touch.Page - 1), b.Start & (touch.Page - 1)},
+		{end, touch.RoundUp(end) - end},
+	} {
+		if beside.Size == 0 {
+			continue
+		}
+		if other := rt.memory.blocks.Overlapping(beside.Start, beside.Size); other != nil {
+			for _, one := range []*Block{b, other} {
+				if !one.sharesPage {
+					one.sharesPage = true
+					unseen.sharing.Add(1)
+				}
+			}
+		}
+	}
+}
 
 // isWatched reports whether accesses to the byte at an address can be seen by its page.
 func isWatched(addr uint64) bool { return touch.Alias(addr) != addr }

@@ -191,8 +191,9 @@ func CheckStats() (counts string, err error) {
 	if checking != nil {
 		s = checking.Stats()
 	}
+	sharing, unwatched := hal.UnseenBlocks()
 	return encode(checkRecord{s.Operations, s.Reports, s.Dropped, s.Streams, s.Events, s.Pieces, s.Threads,
-		s.Compared, s.Partly, s.Paged, s.Untouched, s.Beside, hal.UnknownTouches()}), nil
+		s.Compared, s.Partly, s.Paged, s.Untouched, s.Beside, hal.UnknownTouches(), sharing, unwatched}), nil
 }
 
 func findingRecordOf(f *order.Finding) findingRecord {

@@ -222,6 +222,8 @@ type checkRecord struct {
 	Untouched  int `json:"untouched"` // those that touched none
 	Beside     int `json:"beside"`    // those that ran at the same time as another one
 	Unclaimed  int `json:"unclaimed"` // accesses seen by pages, of nobody knows whom
+	Sharing    int `json:"sharing"`   // blocks that share a page with another one
+	Unwatched  int `json:"unwatched"` // blocks whose pages are not watched
 }
 
 // threadRecord is a thread of the process that may act by itself.

@@ -278,6 +278,8 @@ class CheckRecord(TypedDict):
     untouched: int  #: those that touched none
     beside: int  #: those that ran at the same time as another one
     unclaimed: int  #: accesses seen by pages, of nobody knows whom
+    sharing: int  #: blocks that share a page with another one
+    unwatched: int  #: blocks whose pages are not watched
 
 
 class ThreadRecord(TypedDict):

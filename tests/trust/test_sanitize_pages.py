@@ -180,3 +180,48 @@ def test_V25_no_access_holds_the_end_of_the_process_up(how: str) -> None:
     env = dict(os.environ, HALSTREAM_SANITIZE="1,pages", HALSTREAM_BACKEND="host")
     done = subprocess.run([sys.executable, "-c", code], env=env, timeout=60, capture_output=True, text=True)
     assert done.returncode == (3 if "Exit" in how else -signal.SIGKILL), done.stderr
+
+
+def small(count: int, stream: hs.Stream) -> list[hs.Array]:
+    """Return small arrays that a pool takes out of one large block, as that of torch does."""
+    del [hs.empty(1 << 16, "u1", stream=stream)][0]
+    stream.synchronize()
+    return [hs.empty(16, "u1", stream=stream) for _ in range(count)]
+
+
+def test_V23_blocks_of_a_pool_that_share_pages_are_counted() -> None:
+    stream = hs.Stream()
+    with hs.sanitize(on="collect", pages=True) as report:
+        arrays = small(5, stream)
+        alone = [hs.empty(16, "u1") for _ in range(3)]
+        hs.synchronize()
+    pages = [array.ptr // 4096 for array in arrays]
+    assert report.functions.sharing == sum(pages.count(page) > 1 for page in pages) >= 2
+    assert f"seen: {report.functions.sharing} blocks of memory share pages with others, and" in str(report)
+    with hs.sanitize(on="collect", pages=True) as report:
+        alone += [hs.empty(16, "u1") for _ in range(3)]
+        stream.call(lambda: None)
+        hs.synchronize()
+    assert (report.functions.sharing, report.functions.hidden) == (0, 0)
+    assert "share pages" not in str(report) and "not watched" not in str(report)
+
+
+KEPT = """
+import halstream as hs
+stream = hs.Stream()
+with hs.sanitize(on="collect"):
+    before = hs.empty(16, "u1", stream=stream)
+del before
+with hs.sanitize(on="collect", pages=True) as report:
+    kept = hs.empty(16, "u1", stream=stream)
+    stream.call(lambda: None)
+    hs.synchronize()
+print(report.functions.hidden, report)
+"""
+
+
+def test_V23_blocks_that_a_pool_kept_from_before_are_counted() -> None:
+    # In a process of its own: the pool of this one has memory that was watched.
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("1 halstream: no unordered access")
+    assert "; 1 block of memory that was allocated before, and kept by a pool, is not watched" in done.stdout

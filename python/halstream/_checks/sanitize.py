@@ -58,7 +58,7 @@ class _Scope:
         self.observe = observe or pages
         self.pages = pages
         self.report = Report(collect, self.observe, pages)
-        self.watched: tuple[int, ...] = (0, 0, 0, 0, 0)  # functions when it began; see _watched
+        self.watched: tuple[int, ...] = ()  # functions when it began; see _watched
 
     def take(self, finding: Finding, number: int) -> None:
         if not self.observe and (finding.first.observed or finding.second.observed):
@@ -114,8 +114,7 @@ def _flags(scopes: Iterable[_Scope]) -> int:
 
 def _watched() -> tuple[int, ...]:
     """Return what was counted so far: see `Functions.compared` and the attributes behind it."""
-    counts: CheckRecord = decode(_native.check_stats())
-    return tuple(counts[name] for name in ("compared", "partly", "paged", "untouched", "beside", "unclaimed"))
+    return _seen.watched(decode(_native.check_stats()))
 
 
 def _counts() -> Functions | None:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from .. import _native, _sites
 from .._core._declared import Declared
+from .._records import CheckRecord
 from .._runtime import runtime
 from .reach import Reach, Reached, reach_of, title
 
-__all__ = ["Functions", "Unknown", "begin", "forget", "look", "name_of"]
+__all__ = ["Functions", "Unknown", "begin", "forget", "look", "name_of", "watched"]
 
 # How many functions are remembered with what they can reach, for the names in reports.
 _KEPT = 1 << 16
@@ -72,11 +73,15 @@ class Functions:
     unclaimed : int
         Accesses that were seen by pages, of threads that did not call the
         runtime afterwards, or beyond what is kept.
+    sharing, hidden : int
+        Blocks that were allocated while pages were watched: those that share a
+        page with another one, where an access to one hides a later one to the other,
+        and those in memory that a pool kept from before, of which no access is seen.
     """
 
     def __init__(self, observe: bool = True, pages: bool = False) -> None:
         self.total = self.declared = self.seen = self.nothing = self.compared = self.partly = 0
-        self.paged = self.untouched = self.beside = self.unclaimed = 0
+        self.paged = self.untouched = self.beside = self.unclaimed = self.sharing = self.hidden = 0
         self._pages = pages
         self._observe = observe
         self._unknown: dict[Unknown, int] = {}
@@ -94,7 +99,8 @@ class Functions:
         return list(self._unwatched)
 
     def _watched(self, counts: Iterable[int]) -> None:
-        self.compared, self.partly, self.paged, self.untouched, self.beside, self.unclaimed = counts
+        self.compared, self.partly, self.paged, self.untouched, self.beside, self.unclaimed, *blocks = counts
+        self.sharing, self.hidden = blocks if self._pages else (0, 0)
 
     def _count(self, reach: Reach | None, function: str) -> None:
         self.total += 1
@@ -136,11 +142,26 @@ class Functions:
             lines.append(f"  (and {len(gaps) - _LISTED} more)")
         return "\n".join([*lines, _ADVICE])
 
+    def _blocks(self) -> str:
+        """Return what is not seen of blocks by their pages."""
+        parts = []
+        if self.sharing:
+            parts.append(
+                f"{self.sharing} blocks of memory share pages with others, and of accesses to one page that follow "
+                "each other only the first may be seen"
+            )
+        if self.hidden:
+            parts.append(
+                f"{_number(self.hidden, 'block')} of memory that was allocated before, and kept by a pool, "
+                f"{'is' if self.hidden == 1 else 'are'} not watched"
+            )
+        return "; ".join(parts)
+
     @property
     def text(self) -> str:
         """What was seen and how, in a line, and a line for each function of unknown accesses; '' without functions."""
         if not self.total:
-            return ""
+            return f"seen: {blocks}" if (blocks := self._blocks()) else ""
         unknown = sum(self._unknown.values())
         parts = [
             f"{n} {what}"
@@ -166,6 +187,8 @@ class Functions:
             lines[0] += f"; {self.beside} ran at the same time as others, and what these had touched may be missed"
         if self.unclaimed:
             lines[0] += f"; who made {self.unclaimed} accesses is not known"
+        if blocks := self._blocks():
+            lines[0] += f"; {blocks}"
         if unknown:
             lines += [f"  {one}" for one in self.unknown[:_LISTED]]
             if len(self._unknown) > _LISTED:
@@ -174,8 +197,18 @@ class Functions:
         return "\n".join(lines)
 
 
+def watched(counts: CheckRecord) -> tuple[int, ...]:
+    """Return the counts of the extension that `Functions` takes over, in the order of its attributes."""
+    functions = counts["compared"], counts["partly"], counts["paged"], counts["untouched"], counts["beside"]
+    return *functions, counts["unclaimed"], counts["sharing"], counts["unwatched"]
+
+
 def _functions(n: int) -> str:
-    return "1 function" if n == 1 else f"{n} functions"
+    return _number(n, "function")
+
+
+def _number(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _frame() -> _sites.Frame | None:
