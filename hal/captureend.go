@@ -28,8 +28,8 @@ func (s *Stream) EndCapture(t *Thread) (*Graph, error) {
 	case c == nil || c.legacy != nil:
 		return nil, captureError(codeIllegalState, op, "%s does not capture; begin a capture first", s.title())
 	case c.origin != s:
-		return nil, captureError(codeUnmatched, op, "the capture began on %s and ends there, not on %s",
-			c.origin.title(), s.title())
+		return nil, c.fail(captureError(codeUnmatched, op, "the capture began on %s and ends there, not on %s",
+			c.origin.title(), s.title()))
 	case c.mode != RelaxedMode && c.thread != t:
 		return nil, captureError(codeWrongThread, op,
 			"another thread began this capture; end it there, or begin it in relaxed mode")

@@ -78,6 +78,18 @@ var graphCases = []testCase{
 		clone, err := g.Clone(k.Me)
 		require.NoError(k, err)
 		defer func() { _ = clone.Close(k.Me) }()
+		other, err := g.Clone(k.Me)
+		require.NoError(k, err)
+		defer func() { _ = other.Close(k.Me) }()
+		for n := range 3 {
+			_, err = other.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
+				for range n {
+					require.NoError(k, s.Nop(k.Me))
+				}
+				return nil
+			})
+			require.Equal(k, n == 1, err == nil, "a node is one operation")
+		}
 		require.ErrorIs(k, g.AddEdge(k.Me, clone.Nodes()[0], end), hal.ErrInvalidValue, "a node of another graph")
 		last, err := clone.AddEmpty(k.Me, nil)
 		require.NoError(k, err)
@@ -99,7 +111,8 @@ var graphCases = []testCase{
 		var seq sequence
 		child, g := k.graph(), k.graph()
 		k.addCall(child, seq.note("c2"), k.addCall(child, seq.note("c1")))
-		first := k.addCall(g, seq.note("first"))
+		release := make(chan struct{})
+		first := k.addCall(g, func() { <-release; seq.note("first")() })
 		n, err := g.AddChild(k.Me, []*hal.Node{first}, child)
 		require.NoError(k, err)
 		require.Equal(k, "graph", n.Kind())
@@ -109,6 +122,11 @@ var graphCases = []testCase{
 		s := k.Stream(ordinary)
 		x := k.Executable(g)
 		k.Launch(x, s)
+		for range 8 { // each round lets what is ready move on
+			k.Pending(s, "the first node has not ended")
+		}
+		require.Empty(k, seq.take(), "the graph comes after the first node")
+		close(release)
 		k.Sync(s)
 		require.Equal(k, []string{"first", "c1", "c2", "last"}, seq.take())
 		k.Capture(s)

@@ -5,18 +5,72 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ... import _core as core
+from ... import _native
+from ..._core import _current
+from ..._core._graph import Graph as _CoreGraph
+from ..._core._graph import GraphExec
+from ..._runtime import Owner
+from ._errors import ERRORS, c_int
 from ._errors import not_built as _not_built
 
 __all__ = ["Graph"]
 
 
 class Graph:
-    """cupy.cuda.Graph (14.2.0): only capture makes one, and capture is not built yet."""
+    """cupy.cuda.Graph (14.2.0): an executable of what a stream has captured.
+
+    Differences: `graph` and `graphExec` are numbers of this runtime; `upload` does
+    nothing more than to check its stream; `host_funcargs` is not built yet.
+    """
+
+    __slots__ = ("_graph", "_run")
+
+    _graph: _CoreGraph
+    _run: GraphExec
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
             "currently this class cannot be initiated by the user and must be created via stream capture"
         )
+
+    @classmethod
+    def _of(cls, owner: Owner) -> Graph:
+        new = object.__new__(cls)
+        new._graph = object.__new__(_CoreGraph)
+        new._graph._owner = owner
+        new._run = new._graph.instantiate()
+        return new
+
+    def launch(self, stream: Any = None) -> None:
+        """Enqueue a run on a stream, by default on the current one."""
+        try:
+            _native.raw("executable_launch")(self._run._owner.ident, _id(stream))
+        except RuntimeError as exc:
+            raise _native.error(exc, ERRORS) from None
+
+    def upload(self, stream: Any = None) -> None:
+        """Check the stream: there is nothing to prepare."""
+        _id(stream)
+
+    def debug_dot_str(self, flags: int = 0) -> str:
+        """Return the graph in the language of graphviz; every value of `flags` gives the same."""
+        c_int(flags)
+        return self._graph.dot()
+
+    @property
+    def graph(self) -> int:
+        """The number of the graph."""
+        return self._graph._id
+
+    @property
+    def graphExec(self) -> int:
+        """The number of the executable."""
+        return self._run._owner.ident
+
+
+def _id(stream: Any) -> int:
+    return int((core.Stream._current(_current.current_device()) if stream is None else stream)._id)
 
 
 __getattr__: Callable[[str], Any] = _not_built(__name__)

@@ -7,14 +7,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ... import _core as core
+from ... import _native
 from ..._core import _current, _interop
 from ..._dialects._adapt import raising
 from ..._errors import WrongDeviceError
+from ..._runtime import Owner
+from ..._sites import ROOT
+from ._constants import streamCaptureModeRelaxed
 from ._devices import getDeviceCount
-from ._errors import ERRORS, CUDARuntimeError, c_int, unsupported
+from ._errors import ERRORS, c_int
 from ._errors import not_built as _not_built
 from ._event import Event, get_elapsed_time
 from ._handles import PER_THREAD_DEFAULT, Handle, Resolved, foreign_handle
+from .graph import Graph
 
 __all__ = ["Event", "ExternalStream", "Stream", "get_current_stream", "get_elapsed_time"]
 
@@ -75,19 +80,28 @@ class _BaseStream(core.Stream):
         self.call(callback, arg, reads=reads, writes=writes)
 
     def begin_capture(self, mode: int | None = None) -> None:
-        """Not built yet."""
+        """Turn what is enqueued from now on into a graph; modes as in `runtime`, by default relaxed."""
         if self.ptr in (0, 1):
             raise RuntimeError("cannot capture on the default (legacy) stream")
-        raise unsupported("capturing a stream is not built yet")
+        number = streamCaptureModeRelaxed if mode is None else c_int(mode)
+        try:
+            _native.raw("stream_begin_capture")(self._id, number, ROOT)
+        except RuntimeError as exc:
+            raise self._fail(exc, "begin_capture") from None
 
-    def end_capture(self) -> Any:
-        """Always the error of a stream that is not capturing: capture is not built yet."""
-        raise CUDARuntimeError(401)
+    def end_capture(self) -> Graph:
+        """End the capture that began on this stream, and return its graph."""
+        try:
+            return Graph._of(Owner(_native.raw("stream_end_capture")(self._id)))
+        except RuntimeError as exc:
+            raise self._fail(exc, "end_capture") from None
 
     def is_capturing(self) -> bool:
-        """Always False: capture is not built yet."""
-        self._ordinal  # noqa: B018 (the handle must name a stream)
-        return False
+        """True while the stream takes part in a capture."""
+        try:
+            return bool(_native.raw("stream_capture_state")(self._id))
+        except RuntimeError as exc:
+            raise self._fail(exc, "is_capturing") from None
 
     @raising(ERRORS)
     def __cuda_stream__(self) -> tuple[int, int]:
