@@ -173,7 +173,7 @@
 //   - M15: A block counts as allocated until it is freed or its owner drops it,
 //     whatever work is pending on it, as active until no pending work uses it, and
 //     as reserved until its memory is back at the device.
-//     The figures of a device count all of its blocks.
+//     The figures of a device count all of its blocks, and the segments of its pool.
 //   - M16: An allocation that could have memory which was freed and is still in use
 //     waits for it before it fails; so does emptying a pool. While a stream waits
 //     for the host, whose thread may be the one that allocates, it waits for 2

@@ -98,4 +98,6 @@
 //     those for the CPU. TorchScript fuses nothing for CUDA until undone.
 //   - F25: Sparse tensors (COO and compressed), nested tensors of the strided layout
 //     and quantized tensors are refused by the call that would make one on the device.
+//   - F26: Figures of memory count the segments of the pools, and the free parts of
+//     those in use, as the snapshot shows them.
 package hal

@@ -45,6 +45,9 @@ type MemoryStats struct {
 	// OutOfMemory counts the allocations that failed, Retries those that waited for
 	// freed memory that pending work still used.
 	OutOfMemory, Retries uint64
+	// Pools counts the segments of the stream-ordered pool: all, the small and the large
+	// ones. Blocks without a stream are none.
+	Pools [segmentKinds]SegmentStats
 }
 
 // MemoryStats returns the counts of the device's memory.
@@ -55,7 +58,7 @@ func (d *Device) MemoryStats() MemoryStats {
 	defer d.pool.mu.Unlock()
 	f := &d.pool.all
 	return MemoryStats{f.used, f.usedPeak, f.active, f.activePeak, f.reserved, f.reservedPeak,
-		d.pool.failures, d.pool.retries}
+		d.pool.failures, d.pool.retries, d.pool.counts}
 }
 
 // ResetMemoryPeaks makes the peaks of MemoryStats start again from the current counts.
@@ -64,6 +67,7 @@ func (d *Device) MemoryStats() MemoryStats {
 func (d *Device) ResetMemoryPeaks(allocated, reserved bool) {
 	d.pool.mu.Lock()
 	d.pool.all.resetPeaks(allocated, reserved)
+	d.pool.counts.resetPeaks(allocated, reserved)
 	d.pool.mu.Unlock()
 }
 

@@ -23,6 +23,7 @@ type pool struct {
 	order     uint64              // counts frees
 	own       figures             // of the pool
 	all       figures             // of the pool and of blocks without a stream
+	counts    segmentCounts
 	threshold uint64
 	limited   bool // a threshold was set; without one all free memory is kept
 	failures  uint64
@@ -134,6 +135,7 @@ func (p *pool) alloc(s *Stream, n uint64, class uint8) (*bestfit.Chunk, error) {
 	p.segments.Insert(start, segment, c.Segment())
 	p.own.reserve(segment)
 	p.all.reserve(segment)
+	p.counts.added(segment)
 	rest := p.readyBin(c)
 	if class != exact {
 		rest = &p.binOf(ownBin{s, class}).Bin
@@ -173,7 +175,7 @@ func (p *pool) take(c *bestfit.Chunk, n uint64) {
 	if ready && c.Whole() {
 		p.idle.Remove(c)
 	}
-	b.Remove(c)
+	p.removeFree(c)
 	p.divide(b, c, n)
 	if b.Len() == 0 && !ready && c.Segment().Class == exact {
 		p.dropBin(b)
@@ -199,7 +201,7 @@ func (p *pool) put(b *bestfit.Bin, c *bestfit.Chunk) {
 		p.order++
 		c.Order = p.order // bins ask for numbers that are used once
 	}
-	if c = b.Add(c); b == p.readyBin(c) && c.Whole() {
+	if c = p.addFree(b, c); b == p.readyBin(c) && c.Whole() {
 		p.idle.Append(c)
 	}
 }
@@ -215,7 +217,7 @@ func (p *pool) advance() (held bool) {
 		}
 		w := b.stream.d
 		for c := b.Oldest(); c != nil && w.Reached(c.Place); c = b.Oldest() {
-			b.Remove(c)
+			p.removeFree(c)
 			p.put(p.readyBin(c), c)
 		}
 		if b.Len() == 0 {

@@ -19,7 +19,7 @@ func (p *pool) release(of *Stream, most uint64) (held bool) {
 			case !c.Whole() || c.Size > most:
 			case b.stream.d.Reached(c.Place):
 				most -= c.Size
-				b.Remove(c)
+				p.removeFree(c)
 				p.put(p.readyBin(c), c)
 			default:
 				held = true
@@ -33,10 +33,11 @@ func (p *pool) release(of *Stream, most uint64) (held bool) {
 // holds mu, and returns the memory to the device afterwards.
 func (p *pool) removeIdle(c *bestfit.Chunk) uint64 {
 	p.idle.Remove(c)
-	p.readyBin(c).Remove(c)
+	p.removeFree(c)
 	p.segments.Remove(c.Start)
 	p.own.reserved -= c.Size
 	p.all.reserved -= c.Size
+	p.counts.removed(c.Size)
 	return c.Start
 }
 

@@ -242,6 +242,10 @@ func (c apiCall) close(id int64) (err error) {
 	return err
 }
 
+func gauge(g hal.Gauge) C.halstream_gauge {
+	return C.halstream_gauge{current: C.uint64_t(g.Current), peak: C.uint64_t(g.Peak), added: C.uint64_t(g.Added)}
+}
+
 //export halstreamMemoryStats
 func halstreamMemoryStats(who C.int64_t, ordinal C.int32_t, stats *C.halstream_memory) C.int {
 	begin(who)
@@ -253,6 +257,10 @@ func halstreamMemoryStats(who C.int64_t, ordinal C.int32_t, stats *C.halstream_m
 	stats.allocated, stats.allocated_peak = C.uint64_t(m.Allocated), C.uint64_t(m.AllocatedPeak)
 	stats.reserved, stats.reserved_peak = C.uint64_t(m.Reserved), C.uint64_t(m.ReservedPeak)
 	stats.active, stats.active_peak = C.uint64_t(m.Active), C.uint64_t(m.ActivePeak)
+	for i, p := range m.Pools {
+		stats.pools[i] = C.halstream_segments{segments: gauge(p.Segments), bytes: gauge(p.Bytes),
+			split: gauge(p.Split), split_bytes: gauge(p.SplitBytes)}
+	}
 	stats.out_of_memory, stats.retries = C.uint64_t(m.OutOfMemory), C.uint64_t(m.Retries)
 	counts := &current.Load().counted[ordinal]
 	stats.allocations, stats.frees = C.uint64_t(counts.made.Load()), C.uint64_t(counts.freed.Load())

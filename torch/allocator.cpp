@@ -1,6 +1,7 @@
 #include "allocator.h"
 
 #include "gpu_trace.h"
+#include "segments.h"
 #include "visible.h"
 
 #include "c10/core/AllocatorConfig.h"
@@ -275,15 +276,15 @@ class DeviceAllocator final : public c10::DeviceAllocator {
     check(core->memory_stats(resolve_device(index), &core_stats));
     std::lock_guard<std::mutex> lock(device.mutex);
     auto stats = device.stats;
-    auto& reserved = stats.reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)];
-    reserved.current = static_cast<int64_t>(core_stats.reserved);
-    reserved.peak = static_cast<int64_t>(core_stats.reserved_peak);
-    reserved.allocated = reserved.peak;
-    reserved.freed = reserved.allocated - reserved.current;
+    fill_segment_stats(resolve_device(index), core_stats, stats);
     return stats;
   }
   void resetAccumulatedStats(c10::DeviceIndex index) override {
     each_stat(index, [](auto& stat) { stat.reset_accumulated(); });
+    halstream_memory core_stats{};
+    core_stats.size = sizeof core_stats;
+    check(core->memory_stats(resolve_device(index), &core_stats));
+    reset_segment_stats(resolve_device(index), core_stats);
     auto& device = memory()[resolve_device(index)];
     std::lock_guard<std::mutex> lock(device.mutex);
     device.stats.num_alloc_retries = 0;

@@ -97,4 +97,38 @@ var reuseCases = []testCase{
 		require.Equal(k, uint64(68*mib+8192), d.PoolStats().Reserved, "other blocks have segments of their own size")
 		require.NoError(k, b.Release(k.Me))
 	}},
+	{"M15_segments_and_free_parts_of_those_in_use_are_counted", Memory, func(k *Kit) {
+		const mib = 1 << 20
+		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
+		d.ResetMemoryPeaks(true, true)
+		before := d.MemoryStats().Pools
+		grown := func(kind int) []uint64 {
+			now, was := d.MemoryStats().Pools[kind], before[kind]
+			return []uint64{now.Segments.Current - was.Segments.Current, now.Bytes.Current - was.Bytes.Current,
+				now.Split.Current - was.Split.Current, now.SplitBytes.Current - was.SplitBytes.Current}
+		}
+		cached := func(size int64) *hal.Block {
+			b, err := s.AllocCached(k.Me, size, nil)
+			require.NoError(k, err)
+			return b
+		}
+		first, second, third := cached(mib), cached(512), cached(3*mib)
+		require.Equal(k, []uint64{1, 2 * mib, 1, mib - 512}, grown(hal.SmallSegments))
+		require.Equal(k, []uint64{1, 20 * mib, 1, 17 * mib}, grown(hal.LargeSegments))
+		require.Equal(k, []uint64{2, 22 * mib, 2, 18*mib - 512}, grown(hal.AllSegments))
+		require.NoError(k, first.Release(k.Me))
+		require.Equal(k, []uint64{1, 2 * mib, 2, 2*mib - 512}, grown(hal.SmallSegments), "the parts have a block between them")
+		require.NoError(k, second.Release(k.Me))
+		require.Equal(k, []uint64{1, 2 * mib, 0, 0}, grown(hal.SmallSegments), "the segment is free as a whole")
+		require.NoError(k, third.Release(k.Me))
+		k.Sync(s)
+		d.TrimPool(0)
+		require.Equal(k, []uint64{0, 0, 0, 0}, grown(hal.AllSegments))
+		now, was := d.MemoryStats().Pools[hal.AllSegments], before[hal.AllSegments]
+		require.Equal(k, []uint64{2, 22 * mib, 3}, []uint64{now.Segments.Added - was.Segments.Added,
+			now.Bytes.Added - was.Bytes.Added, now.Split.Peak - was.Split.Current})
+		d.ResetMemoryPeaks(true, true)
+		now = d.MemoryStats().Pools[hal.AllSegments]
+		require.Equal(k, []uint64{now.Segments.Current, now.Split.Current}, []uint64{now.Segments.Peak, now.Split.Peak})
+	}},
 }

@@ -107,6 +107,17 @@ typedef struct halstream_operation {
     void (*release)(void *argument);
 } halstream_operation;
 
+/* A count, its peak since memory_reset_peaks, and all that was added to it. */
+typedef struct halstream_gauge {
+    uint64_t current, peak, added;
+} halstream_gauge;
+
+/* Segments that the pools of streams have taken from a device, and in those of them that
+ * are in use in part the parts that are free. */
+typedef struct halstream_segments {
+    halstream_gauge segments, bytes, split, split_bytes;
+} halstream_segments;
+
 /* Bytes, and how often. */
 typedef struct halstream_memory {
     size_t size; /* sizeof(halstream_memory), set by the caller */
@@ -115,6 +126,7 @@ typedef struct halstream_memory {
     uint64_t allocations, frees;        /* of block_new and block_free on this device */
     uint64_t active, active_peak;       /* allocated, or freed and still used by pending work */
     uint64_t out_of_memory, retries;
+    halstream_segments pools[3]; /* all segments, those of up to 2 MiB, larger ones */
 } halstream_memory;
 
 typedef struct halstream_api {
