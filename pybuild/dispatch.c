@@ -8,7 +8,6 @@
 #include "calls.h"
 #include "stall.h"
 
-
 static _Atomic uint32_t pressure;
 
 uint32_t *halstream_pressure_word(void) { return (uint32_t *)&pressure; }
@@ -259,10 +258,13 @@ object *halstream_dispatch(object *self, object *unused)
     (void)self;
     (void)unused;
     if (halstream_enter()) return none();
-    runner r = {.ident = halstream_ident(), .next = runners, .link = &runners};
+    runner r = {.ident = halstream_ident()};
     r.given = calloc(1, sizeof *r.given);
     if (r.given == NULL) return none();
     r.parker = halstreamHostSeat(r.given);
+    /* Only now: what allocates objects may collect garbage, and finalizers let other threads run. */
+    r.next = runners;
+    r.link = &runners;
     if (runners != NULL) runners->link = &r.next;
     runners = &r;
     outcome out = {NULL, 0};
@@ -311,27 +313,73 @@ object *halstream_dispatch(object *self, object *unused)
     return none();
 }
 
+/* What a thread runs, with references of its own. */
+typedef struct {
+    uint64_t ident;
+    int64_t token;
+    object *function;
+    object **values;
+    intptr_t count;
+} running;
+
+/* Copies what the threads run without allocating an object: that may collect garbage,
+ * and finalizers let other threads run, which may end. Returns NULL without memory. */
+static running *what_runs(size_t *count)
+{
+    size_t n = 0;
+    for (runner *r = runners; r != NULL; r = r->next) n++;
+    running *all = calloc(n + 1, sizeof *all), *next = all;
+    *count = n;
+    if (all == NULL) return NULL;
+    for (runner *r = runners; r != NULL; r = r->next, next++) {
+        hs_call *c = r->call; /* none between two functions */
+        next->ident = r->ident;
+        next->token = r->burst != NULL ? r->burst->token : 0;
+        next->function = c != NULL && c->function != NULL ? c->function : none_object;
+        Py_IncRef(next->function);
+        if (c == NULL) continue;
+        next->values = calloc((size_t)c->count + 1, sizeof *next->values);
+        if (next->values == NULL) continue;
+        next->count = c->count;
+        for (intptr_t i = 0; i < next->count; i++) {
+            next->values[i] = c->values[i + 1];
+            Py_IncRef(next->values[i]);
+        }
+    }
+    return all;
+}
+
 /* Returns what the threads run: a list of (thread, token, function, arguments). */
 object *halstream_performed(object *self, object *unused)
 {
     (void)self;
     (void)unused;
+    size_t count;
+    running *all = what_runs(&count);
+    if (all == NULL) return PyErr_NoMemory();
     object *list = PyList_New(0);
-    for (runner *r = runners; r != NULL && list != NULL; r = r->next) {
-        object *one = PyTuple_New(4);
-        if (one == NULL) break;
-        hs_call *c = r->call; /* none between two functions */
-        object *function = c != NULL && c->function != NULL ? c->function : none_object;
-        Py_IncRef(function);
-        PyTuple_SetItem(one, 0, PyLong_FromUnsignedLongLong(r->ident));
-        PyTuple_SetItem(one, 1, PyLong_FromLongLong(r->burst != NULL ? r->burst->token : 0));
-        PyTuple_SetItem(one, 2, function);
-        PyTuple_SetItem(one, 3, c != NULL ? arguments_of(c, c->count) : PyTuple_New(0));
-        PyList_Append(list, one);
-        Py_DecRef(one);
+    for (running *one = all; one < all + count; one++) {
+        object *arguments = PyTuple_New(one->count), *entry = PyTuple_New(4);
+        for (intptr_t i = 0; i < one->count; i++) {
+            if (arguments != NULL) PyTuple_SetItem(arguments, i, one->values[i]);
+            else Py_DecRef(one->values[i]);
+        }
+        free(one->values);
+        if (entry == NULL) {
+            Py_DecRef(one->function);
+            if (arguments != NULL) Py_DecRef(arguments);
+            continue;
+        }
+        PyTuple_SetItem(entry, 0, PyLong_FromUnsignedLongLong(one->ident));
+        PyTuple_SetItem(entry, 1, PyLong_FromLongLong(one->token));
+        PyTuple_SetItem(entry, 2, one->function);
+        PyTuple_SetItem(entry, 3, arguments);
+        if (list != NULL) PyList_Append(list, entry);
+        Py_DecRef(entry);
     }
-    if (list != NULL && PyErr_Occurred()) {
-        Py_DecRef(list);
+    free(all);
+    if (PyErr_Occurred()) {
+        if (list != NULL) Py_DecRef(list);
         return NULL;
     }
     return list;

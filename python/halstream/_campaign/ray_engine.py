@@ -13,9 +13,6 @@ from .child import CampaignError, session
 
 __all__ = ["Ray"]
 
-#: Installed only where campaigns run on it; type checkers must not need it.
-ray: Any = importlib.import_module("ray")
-
 Slice = Mapping[str, Any]
 Answer = dict[str, Any]
 
@@ -65,13 +62,15 @@ class Ray:
 
     def __init__(self, workers: int, folder: str) -> None:
         self._folder = folder
-        self._own = not ray.is_initialized()
+        # Few have it, and this module must be importable without it.
+        self._ray: Any = importlib.import_module("ray")
+        self._own = not self._ray.is_initialized()
         if self._own:
             # Without an address Ray would join a cluster that it finds on this machine.
             elsewhere = "RAY_ADDRESS" in os.environ
             place: dict[str, Any] = {} if elsewhere else {"address": "local", "num_cpus": workers}
             try:
-                ray.init(log_to_driver=False, logging_level=logging.ERROR, **place)
+                self._ray.init(log_to_driver=False, logging_level=logging.ERROR, **place)
             except (ConnectionError, ValueError, RuntimeError) as exc:
                 raise CampaignError(f"the Ray cluster cannot be reached: {exc}") from None
         try:
@@ -81,15 +80,15 @@ class Ray:
             raise
 
     def _actor(self) -> Any:
-        actor = ray.remote(num_cpus=1, max_restarts=0)(_Worker).remote(self._folder)
+        actor = self._ray.remote(num_cpus=1, max_restarts=0)(_Worker).remote(self._folder)
         try:
-            ray.get(actor.ready.remote(), timeout=_START)
-        except ray.exceptions.GetTimeoutError:
+            self._ray.get(actor.ready.remote(), timeout=_START)
+        except self._ray.exceptions.GetTimeoutError:
             raise CampaignError(
                 f"the Ray cluster started no worker within {_START:.0f} s: it has too few free processors; --workers N "
                 "asks for fewer"
             ) from None
-        except ray.exceptions.RayError as exc:
+        except self._ray.exceptions.RayError as exc:
             raise CampaignError(f"the Ray cluster cannot start a worker: {exc}") from None
         return actor
 
@@ -102,14 +101,14 @@ class Ray:
             method = self._actors[index].run.options(num_returns="streaming")
             running[method.remote(list(arguments), [dict(one) for one in slices[index::count]])] = index
         while running:
-            (ready,), _ = ray.wait(list(running), num_returns=1, fetch_local=False)
+            (ready,), _ = self._ray.wait(list(running), num_returns=1, fetch_local=False)
             index = running[ready]
             try:
-                answer = ray.get(next(ready))
+                answer = self._ray.get(next(ready))
             except StopIteration:
                 del running[ready]
                 continue
-            except ray.exceptions.RayActorError:
+            except self._ray.exceptions.RayActorError:
                 del running[ready]
                 self._actors[index] = self._actor()
                 if index in begun:
@@ -128,6 +127,6 @@ class Ray:
         """End the actors, and the cluster if this has started it."""
         for actor in getattr(self, "_actors", ()):
             with contextlib.suppress(Exception):
-                ray.kill(actor)
+                self._ray.kill(actor)
         if self._own:
-            ray.shutdown()
+            self._ray.shutdown()
