@@ -24,6 +24,10 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 		return nil, driver.Errorf(driver.InvalidHandle, doing,
 			"2 means another stream on each thread; ask for the per-thread default stream on the thread that uses it")
 	}
+	if d.spares.has(C.CUstream(handle)) {
+		return nil, driver.Errorf(driver.InvalidHandle, doing,
+			"the stream with the handle %#x was closed; use handles only while their streams are open", handle)
+	}
 	var of C.CUcontext
 	var flags C.uint32_t
 	var priority C.int

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"halstream/cuda"
+	"halstream/hal"
 	"halstream/hal/driver"
 )
 
@@ -76,6 +77,8 @@ func TestL5_a_closed_stream_is_used_again_when_its_work_is_done(t *testing.T) {
 	gate, err := s.Gate(1, 0)
 	require.NoError(t, err)
 	s.Close()
+	_, err = dev.(driver.VendorDevice).External(handle)
+	require.ErrorIs(t, err, hal.ErrInvalidHandle, "its user has closed it")
 	other := newStream(t, dev, 2)
 	require.NotEqual(t, handle, other.(driver.VendorStream).Handle(), "it is held")
 	gate.Open()

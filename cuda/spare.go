@@ -103,6 +103,13 @@ func (p *spareStreams) put(s spareStream) bool {
 	return true
 }
 
+// has reports whether a handle is that of a stream that is kept.
+func (p *spareStreams) has(h C.CUstream) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.list, func(s spareStream) bool { return s.h == h })
+}
+
 // all removes and returns all streams.
 func (p *spareStreams) all() []spareStream {
 	p.mu.Lock()
