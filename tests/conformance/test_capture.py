@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import halstream as hs
+import numpy as np
 import pytest
 
 LIMIT = 10.0
@@ -39,6 +41,21 @@ def test_G1_captured_work_becomes_nodes_and_does_not_run() -> None:
     assert "test_capture.py" in graph.nodes[0].where
     usable(s)
     assert ran == []
+
+
+def test_G1_a_fill_with_elements_of_eight_bytes_is_captured_and_keeps_its_source() -> None:
+    s, x = hs.Stream(), hs.zeros(1000, np.float64)
+    hs.synchronize()
+    with hs.capture(s) as graph:
+        x.fill(1.5, s)
+    gc.collect()
+    other = hs.pinned_empty(1000, np.float64)  # in the place of the source, if that was freed
+    other[:] = 7
+    run = graph.instantiate()
+    for _ in range(2):
+        x.copy_from(other, s)
+        run.launch(s)
+        assert (x.numpy(s) == 1.5).all()
 
 
 def test_G1_functions_of_a_burst_that_could_grow_become_nodes(hold: Hold) -> None:
