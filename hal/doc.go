@@ -283,6 +283,9 @@
 //   - V26: Where tests of one process are checked one after another, what a test has
 //     accessed and the host has not waited for counts in the next one, too: an access there
 //     that nothing orders behind it is reported in that test.
+//   - V27: A launch of an executable graph is one operation with all that its nodes read
+//     and write. It comes after the launch of the same executable before it, on whatever
+//     stream; launches of two executables of one graph have no order of their own.
 //   - V7: What a host thread does after it acquired an object of the program's language
 //     that orders threads (a lock, an event, a queue, a future, the end of a thread) comes
 //     after what was done before its release, also by a function on a stream. A thread

@@ -49,6 +49,7 @@ type Operation struct {
 	Event   *Event // record, wait, reset, and what the host does with events
 	Version uint64 // of the event: the one made by a record, or bound by a wait
 	Other   *Stream
+	Exec    *GraphExec   // launch graph
 	Token   uint64       // host functions
 	Value   *ValueAccess // write value, wait value
 	Reads   []Range

@@ -16,6 +16,7 @@ type Checker struct {
 	timelines       map[*hal.Stream]*timeline
 	events          map[*hal.Event]*event
 	values          map[uint64]*valueCell // by address
+	launches        map[*hal.GraphExec]launch
 	threads         map[uint64]*thread
 	ended           *endedThreads
 	lastEndedClocks clocks   // of the thread that ended last
@@ -63,6 +64,7 @@ func New() *Checker {
 		timelines: map[*hal.Stream]*timeline{},
 		events:    map[*hal.Event]*event{},
 		values:    map[uint64]*valueCell{},
+		launches:  map[*hal.GraphExec]launch{},
 		threads:   map[uint64]*thread{},
 		ended:     &endedThreads{},
 		slots:     slots{next: 1},
@@ -84,6 +86,7 @@ const (
 	free
 	writeValue
 	waitValue
+	launchGraph
 	mark     // a place on a stream, only while operations are held
 	vainWait // a wait for an event without a record, which is not enqueued
 	syncStream
@@ -103,7 +106,7 @@ const (
 var kinds = map[string]kind{
 	"record": record, "wait": wait, "wait stream": waitStream, "reset": reset,
 	"call": function, "native": function, "launch": function, "report": function, "allocate": allocate, "free": free,
-	"write value": writeValue, "wait value": waitValue,
+	"write value": writeValue, "wait value": waitValue, "launch graph": launchGraph,
 	"synchronize stream": syncStream, "synchronize event": syncEvent, "synchronize device": syncDevice,
 	"synchronize memory": syncMemory, "wait memory": waitMemory,
 	"query stream": queryStream, "query event": queryEvent, "host read": access, "host write": access,

@@ -111,6 +111,8 @@ func (c *Checker) enqueue(s *timeline, t *thread, k kind, op *hal.Operation) {
 			c.writeOn(op.Value, p)
 		case waitValue:
 			c.passed(&g, c.waitOn(s, t, op), op)
+		case launchGraph:
+			p = c.launched(&g, s, op)
 		}
 	}
 	var in *info
@@ -151,6 +153,26 @@ func (c *Checker) addTimeline(g *gather, s *timeline, seq uint64) {
 		}
 		g.addAll(s.dev.pastOrdered)
 	}
+}
+
+// launch is the latest launch of an executable graph.
+type launch struct {
+	seq uint64 // of the operation
+	at  *point
+}
+
+// launched adds the launch of the same executable before this one, which has to end
+// first, and returns the point of this one.
+func (c *Checker) launched(g *gather, s *timeline, op *hal.Operation) *point {
+	p := &point{timeline: s}
+	last, found := c.launches[op.Exec]
+	if found && last.seq < op.Seq {
+		g.add(last.at.stamp, last.at.clocks)
+	}
+	if !found || last.seq < op.Seq {
+		c.launches[op.Exec] = launch{op.Seq, p}
+	}
+	return p
 }
 
 // addFrees adds the points where memory that is given out again was freed.
@@ -197,6 +219,8 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 	case writeValue:
 		c.reach(p, s)
 		c.written(op.Value)
+	case launchGraph:
+		c.reach(p, s)
 	case allocate:
 		c.forgetValues(op.Writes)
 	}

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"maps"
 	"slices"
 
 	"halstream/hal"
@@ -241,6 +242,9 @@ func (c *Checker) tidy() {
 			}
 		}
 		c.kept.events = len(c.events)
+	}
+	if !c.replaying {
+		maps.DeleteFunc(c.launches, func(x *hal.GraphExec, _ launch) bool { return x.Closed() })
 	}
 	if c.held == 0 {
 		var floor *vector
