@@ -26,9 +26,6 @@ __all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]
 
 _handles.arrays(np.ndarray)
 
-#: The place in `halstream._core._graph.MODES` of the mode in which calls of this thread disturb no capture.
-_RELAXED = 2
-
 
 class Array(Exchange):
     """A block of device memory with a shape and a dtype, contiguous in C order.
@@ -190,12 +187,8 @@ class Array(Exchange):
         elif size in (2, 4):
             _copies.fill(stream, self.ptr, int.from_bytes(element, "little"), size, self.size)
         else:
-            # Also while a stream captures: the memory is used by this operation only.
-            mode = _native.capture_mode_exchange(_RELAXED)
-            try:
+            with _copies.relaxed():  # the memory is for this operation only
                 host = pinned_empty(self.shape, self.dtype)
-            finally:
-                _native.capture_mode_exchange(mode)
             host[...] = value
             # Not a copy of the program's: between pinned blocks that would wait (M5).
             _copies.copy_as(_copies.IN_ORDER, stream, self.ptr, host.ctypes.data, self.nbytes)

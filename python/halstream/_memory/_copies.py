@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, NoReturn, cast
 
 from .. import _native
@@ -24,10 +26,14 @@ __all__ = [
     "current",
     "fill",
     "fill_blocking",
+    "relaxed",
 ]
 
 # Kinds of calls that copy, numbered as hal.CopyCall.
 BLOCKING, ASYNC, STAGED, IN_ORDER = 1, 2, 3, 4
+
+#: hal.RelaxedMode: what the thread calls disturbs no capture.
+_RELAXED = 2
 
 _stream_copy = _native.raw("stream_copy")
 _stream_copy_as = _native.raw("stream_copy_as")
@@ -209,3 +215,13 @@ def current(stream: Stream | None) -> Stream:
     if stream is None:
         return Stream._current(_current.current_device())
     return stream if isinstance(stream, Stream) else Stream.from_cuda_stream(stream)
+
+
+@contextlib.contextmanager
+def relaxed() -> Iterator[None]:
+    """Let the calls of this thread disturb no capture, as CUDA's relaxed mode does."""
+    mode = _native.capture_mode_exchange(_RELAXED)
+    try:
+        yield
+    finally:
+        _native.capture_mode_exchange(mode)
