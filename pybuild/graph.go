@@ -277,3 +277,19 @@ func ExecutableUpdate(id, graph int64) (zero int64, err error) {
 		return nothing(x.Update(caller(), g))
 	})
 }
+
+// ExecutableNodes returns how many nodes a launch runs.
+func ExecutableNodes(id int64) (count int64, err error) {
+	return on(id, "nodes", "executable graph", func(x *hal.GraphExec) (int64, error) { return int64(x.Nodes()), nil })
+}
+
+// GraphDestroy closes a graph; no other object has its id.
+func GraphDestroy(id int64) (zero int64, err error) {
+	return onGraph(id, "destroy graph", func(*hal.Graph) (int64, error) { return nothing(closeAs(caller(), id)) })
+}
+
+// ExecutableDestroy closes an executable graph; no other object has its id.
+func ExecutableDestroy(id int64) (zero int64, err error) {
+	return on(id, "destroy executable", "executable graph",
+		func(*hal.GraphExec) (int64, error) { return nothing(closeAs(caller(), id)) })
+}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from halstream.cupy import cuda
@@ -81,6 +83,19 @@ def test_fork_and_join_capture_both_streams(stream: Stream) -> None:
     assert ran == ["first", "side", "last"]
 
 
+@pytest.mark.row(45)
+def test_a_launch_without_a_stream_is_on_the_current_one(stream: Stream, hold: Callable[[Any], Any]) -> None:
+    ran: list[int] = []
+    stream.begin_capture()
+    stream.launch_host_func(ran.append, 1)
+    graph = stream.end_capture()
+    gate = hold(stream)  # which does not hold the null stream up
+    graph.launch()
+    Stream.null.synchronize()
+    assert ran == [1]
+    gate.open()
+
+
 @pytest.mark.row(50)
 @pytest.mark.row(51)
 def test_the_null_stream_cannot_be_asked_while_a_blocking_stream_captures() -> None:
@@ -135,3 +150,46 @@ def test_a_stream_that_was_not_joined_fails_the_end(stream: Stream) -> None:
     with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorStreamCaptureUnjoined"):
         stream.end_capture()
     side.synchronize()
+
+
+def test_the_functions_of_runtime_capture_launch_and_destroy_by_number(stream: Stream, tmp_path: Path) -> None:
+    ran: list[int] = []
+    runtime.streamBeginCapture(stream.ptr)
+    assert runtime.streamIsCapturing(stream.ptr) is True
+    runtime.launchHostFunc(stream.ptr, ran.append, 5)
+    graph = runtime.streamEndCapture(stream.ptr)
+    assert runtime.streamIsCapturing(stream.ptr) is False
+    run = runtime.graphInstantiate(graph)
+    runtime.graphDebugDotPrint(graph, str(tmp_path / "graph.dot"), runtime.cudaGraphDebugDotFlagsVerbose)
+    assert "call" in (tmp_path / "graph.dot").read_text()
+    runtime.graphDestroy(graph)
+    runtime.graphUpload(run, stream.ptr)
+    for _ in range(2):
+        runtime.graphLaunch(run, stream.ptr)
+    runtime.graphExecDestroy(run)
+    stream.synchronize()
+    assert ran == [5, 5]
+
+
+def test_numbers_of_other_objects_and_destroyed_ones_are_refused(stream: Stream, tmp_path: Path) -> None:
+    runtime.streamBeginCapture(stream.ptr, runtime.streamCaptureModeGlobal)
+    graph = runtime.streamEndCapture(stream.ptr)
+    run = runtime.graphInstantiate(graph)
+    with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorOperatingSystem"):
+        runtime.graphDebugDotPrint(graph, str(tmp_path / "no" / "folder"), 0)
+    runtime.graphDestroy(graph)
+    for wrong in (graph, run, 0, -1, 2**62):
+        for call in (runtime.graphInstantiate, runtime.graphDestroy):
+            with pytest.raises(runtime.CUDARuntimeError):
+                call(wrong)
+    runtime.graphExecDestroy(run)
+    for wrong in (run, graph, 0):
+        for launch in (runtime.graphLaunch, runtime.graphUpload):
+            with pytest.raises(runtime.CUDARuntimeError):
+                launch(wrong, stream.ptr)
+        with pytest.raises(runtime.CUDARuntimeError):
+            runtime.graphExecDestroy(wrong)
+    with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorIllegalState"):
+        runtime.streamEndCapture(stream.ptr)
+    with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorInvalidValue"):
+        runtime.streamBeginCapture(stream.ptr, 3)

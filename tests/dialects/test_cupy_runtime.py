@@ -286,9 +286,6 @@ def test_devices(backend: str) -> None:
 
 def test_names_that_are_not_built_raise(stream: int) -> None:
     calls = (
-        lambda: runtime.streamBeginCapture(stream),
-        lambda: runtime.graphInstantiate(1),
-        lambda: runtime.graphLaunch(1, stream),
         lambda: runtime.ipcOpenEventHandle(b""),
         lambda: runtime.streamWaitEvent(stream, 1, 1),
     )

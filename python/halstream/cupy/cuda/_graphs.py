@@ -1,10 +1,15 @@
-"""cupy.cuda.runtime: graphs, which are not built yet."""
+"""cupy.cuda.runtime: captures and graphs by their numbers, which stay until they are destroyed."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import os
 
-from ._errors import c_int, intptr, unsupported
+from ... import _native
+from ..._dialects._adapt import raising
+from ..._sites import ROOT
+from . import _constants as constants
+from ._errors import ERRORS, CUDARuntimeError, c_int, intptr
+from ._handles import Handle
 
 __all__ = [
     "graphDebugDotPrint",
@@ -13,42 +18,75 @@ __all__ = [
     "graphInstantiate",
     "graphLaunch",
     "graphUpload",
+    "streamBeginCapture",
+    "streamEndCapture",
+    "streamIsCapturing",
 ]
 
-_WHAT = "graphs are not built yet"
+#: cudaErrorOperatingSystem.
+_NO_FILE = 304
 
 
-def graphInstantiate(graph: int) -> NoReturn:
-    """cupy.cuda.runtime.graphInstantiate (14.2.0): not built yet."""
-    intptr(graph)
-    raise unsupported(_WHAT)
+@raising(ERRORS)
+def streamBeginCapture(stream: int, mode: int = constants.streamCaptureModeRelaxed) -> None:
+    """cupy.cuda.runtime.streamBeginCapture (14.2.0)."""
+    handle, number = intptr(stream), c_int(mode)
+    _native.stream_begin_capture(Handle.find(handle)._id, number, ROOT)
 
 
-def graphDestroy(graph: int) -> NoReturn:
-    """cupy.cuda.runtime.graphDestroy (14.2.0): not built yet."""
-    intptr(graph)
-    raise unsupported(_WHAT)
+@raising(ERRORS)
+def streamEndCapture(stream: int) -> int:
+    """cupy.cuda.runtime.streamEndCapture (14.2.0): the graph lives until `graphDestroy`."""
+    return int(_native.stream_end_capture(Handle.find(stream)._id))
 
 
-def graphExecDestroy(graphExec: int) -> NoReturn:
-    """cupy.cuda.runtime.graphExecDestroy (14.2.0): not built yet."""
-    intptr(graphExec)
-    raise unsupported(_WHAT)
+@raising(ERRORS)
+def streamIsCapturing(stream: int) -> bool:
+    """cupy.cuda.runtime.streamIsCapturing (14.2.0)."""
+    return bool(_native.stream_capture_state(Handle.find(stream)._id))
 
 
-def graphLaunch(graphExec: int, stream: int) -> NoReturn:
-    """cupy.cuda.runtime.graphLaunch (14.2.0): not built yet."""
-    intptr(graphExec), intptr(stream)
-    raise unsupported(_WHAT)
+@raising(ERRORS)
+def graphInstantiate(graph: int) -> int:
+    """cupy.cuda.runtime.graphInstantiate (14.2.0): it lives until `graphExecDestroy`."""
+    return int(_native.graph_instantiate(intptr(graph)))
 
 
-def graphUpload(graphExec: int, stream: int) -> NoReturn:
-    """cupy.cuda.runtime.graphUpload (14.2.0): not built yet."""
-    intptr(graphExec), intptr(stream)
-    raise unsupported(_WHAT)
+@raising(ERRORS)
+def graphDestroy(graph: int) -> None:
+    """cupy.cuda.runtime.graphDestroy (14.2.0); executables of the graph go on."""
+    _native.graph_destroy(intptr(graph))
 
 
-def graphDebugDotPrint(graph: int, path: str, flags: int) -> NoReturn:
-    """cupy.cuda.runtime.graphDebugDotPrint (14.2.0): not built yet."""
-    intptr(graph), c_int(flags)
-    raise unsupported(_WHAT)
+@raising(ERRORS)
+def graphExecDestroy(graphExec: int) -> None:
+    """cupy.cuda.runtime.graphExecDestroy (14.2.0); launches that were enqueued still run."""
+    _native.executable_destroy(intptr(graphExec))
+
+
+@raising(ERRORS)
+def graphLaunch(graphExec: int, stream: int) -> None:
+    """cupy.cuda.runtime.graphLaunch (14.2.0)."""
+    number, handle = intptr(graphExec), intptr(stream)
+    _native.executable_launch(number, Handle.find(handle)._id)
+
+
+@raising(ERRORS)
+def graphUpload(graphExec: int, stream: int) -> None:
+    """cupy.cuda.runtime.graphUpload (14.2.0): there is nothing to prepare, but both must exist."""
+    number, handle = intptr(graphExec), intptr(stream)
+    _native.executable_nodes(number)
+    Handle.find(handle)
+
+
+@raising(ERRORS)
+def graphDebugDotPrint(graph: int, path: str, flags: int) -> None:
+    """cupy.cuda.runtime.graphDebugDotPrint (14.2.0); every value of `flags` gives the same."""
+    number = intptr(graph)
+    c_int(flags)
+    text = _native.graph_dot(number)
+    try:
+        with open(os.fspath(path), "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as exc:
+        raise CUDARuntimeError(_NO_FILE) from exc

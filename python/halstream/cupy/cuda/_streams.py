@@ -14,15 +14,12 @@ from ._handles import Handle
 __all__ = [
     "launchHostFunc",
     "streamAddCallback",
-    "streamBeginCapture",
     "streamCreate",
     "streamCreateWithFlags",
     "streamCreateWithPriority",
     "streamDestroy",
-    "streamEndCapture",
     "streamGetFlags",
     "streamGetPriority",
-    "streamIsCapturing",
     "streamQuery",
     "streamSynchronize",
     "streamWaitEvent",
@@ -98,21 +95,3 @@ def streamWaitEvent(stream: int, event: int, flags: int = 0) -> None:
     if c_uint(flags):
         raise unsupported("waiting for an event as an external node of a graph is not built yet")
     Handle.find(where).wait_event(Event.find(what))
-
-
-def streamBeginCapture(stream: int, mode: int = constants.streamCaptureModeRelaxed) -> None:
-    """cupy.cuda.runtime.streamBeginCapture (14.2.0): not built yet."""
-    intptr(stream), c_int(mode)
-    raise unsupported("capturing a stream is not built yet")
-
-
-def streamEndCapture(stream: int) -> int:
-    """cupy.cuda.runtime.streamEndCapture (14.2.0): no stream captures, which is its error."""
-    Handle.find(stream)
-    raise CUDARuntimeError(401)
-
-
-def streamIsCapturing(stream: int) -> bool:
-    """cupy.cuda.runtime.streamIsCapturing (14.2.0): False, capture is not built yet."""
-    Handle.find(stream)
-    return False
