@@ -370,12 +370,6 @@ def test_generic_streams_of_the_host() -> None:
         cuda.set_stream(s)
 
 
-def test_no_stream_captures() -> None:
-    assert cuda.Stream().is_capturing() is False
-    assert torch.Stream().is_capturing() is False
-    assert cuda.is_current_stream_capturing() is False
-
-
 def test_wrong_operands_of_stream_methods() -> None:
     s, generic = cuda.Stream(), torch.Stream()
     with pytest.raises(AttributeError, match="'int' object has no attribute 'record'"):

@@ -275,7 +275,14 @@ class Stream(_handles.StreamBase, StreamProperties):
     @property
     def capturing(self) -> bool:
         """Whether the stream takes part in a capture, also in one that was invalidated."""
-        return bool(_native.stream_capture_state(self._id))
+        return self._capturing("capturing")
+
+    def _capturing(self, operation: str) -> bool:
+        """Answer `capturing`; `operation` is the dialect's name of the question, for its errors."""
+        try:
+            return bool(_native.raw("stream_capture_state")(self._id))
+        except RuntimeError as exc:
+            raise self._fail(exc, operation) from None
 
     def record_external(self, event: Event) -> Event:
         """Record an event for work outside of a graph.

@@ -45,8 +45,8 @@ class Stream(DialectStream):
         return pooled(cls, index_of(where, optional=True), priority)
 
     def is_capturing(self) -> bool:
-        """torch.Stream.is_capturing (2.15): False, for there is no graph capture yet."""
-        return False
+        """torch.Stream.is_capturing (2.15): True while the stream takes part in a capture."""
+        return self._capturing("is_capturing")
 
     @property
     def stream_id(self) -> int:
@@ -140,6 +140,10 @@ class CpuStream(Stream):
     def device(self) -> Device:  # type: ignore[override]
         """The host."""
         return Device("cpu")
+
+    def is_capturing(self) -> bool:
+        """Return False."""
+        return False
 
     def query(self) -> bool:
         """Return True."""

@@ -98,10 +98,7 @@ class _BaseStream(core.Stream):
 
     def is_capturing(self) -> bool:
         """True while the stream takes part in a capture."""
-        try:
-            return bool(_native.raw("stream_capture_state")(self._id))
-        except RuntimeError as exc:
-            raise self._fail(exc, "is_capturing") from None
+        return self._capturing("is_capturing")
 
     @raising(ERRORS)
     def __cuda_stream__(self) -> tuple[int, int]:

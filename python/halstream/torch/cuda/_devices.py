@@ -189,8 +189,8 @@ def ipc_collect() -> None:
 
 
 def is_current_stream_capturing() -> bool:
-    """torch.cuda.is_current_stream_capturing (2.15): False, for there is no graph capture yet."""
-    return False
+    """torch.cuda.is_current_stream_capturing (2.15): False as well before the runtime is first used."""
+    return is_initialized() and current_stream().is_capturing()
 
 
 def _sleep(cycles: int) -> None:
