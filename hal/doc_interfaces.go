@@ -100,4 +100,10 @@
 //     and quantized tensors are refused by the call that would make one on the device.
 //   - F26: Figures of memory count the segments of the pools, and the free parts of
 //     those in use, as the snapshot shows them.
+//   - F27: A collective of a process group on the device is an operation on a stream of
+//     the group's own, behind what the caller's stream has and behind the group's
+//     collective before it. Waiting for its work orders the current stream behind it
+//     and blocks the host only for a barrier, with a limit, and with gloo by name.
+//   - F28: A group that is split from one of NCCL's is of NCCL's class, has streams of
+//     its own, the limit it is given, and the priority of its options or else the parent's.
 package hal

@@ -33,6 +33,15 @@ c10::intrusive_ptr<T> over(
 
 }  // namespace
 
+// torch's own class needs NCCL's headers, so Python is asked for the field.
+std::optional<bool> high_priority_of(const c10::intrusive_ptr<c10d::Backend::Options>& options) {
+  if (!options) return std::nullopt;
+  py::gil_scoped_acquire held;
+  auto given = py::cast(options);
+  if (!py::hasattr(given, "is_high_priority_stream")) return std::nullopt;
+  return given.attr("is_high_priority_stream").cast<bool>();
+}
+
 void install_reducer_timer() {
   static const c10::Registerer<c10::DeviceType, std::unique_ptr<c10d::Timer>, c10::Device> registered(
       c10::DeviceType::CUDA, c10::REGISTRY_PREFERRED, c10d::TimerRegistry(),
@@ -46,7 +55,10 @@ PyObject* add_process_group_classes(PyObject* module, PyObject*) {
       py::module_::import("torch._C._distributed_c10d");
       py::class_<Communication, c10::intrusive_ptr<Communication>, c10d::Backend>(
           target, "Communication", "A backend of torch.distributed whose collectives are operations on streams.")
-          .def(py::init(&over<Communication>));
+          .def(py::init(&over<Communication>))
+          .def("comm_split_count", &Communication::splits)
+          .def_property_readonly("_limit", &Communication::timeout)
+          .def_property_readonly("_high_priority", &Communication::high_priority);
       py::class_<NcclCommunication, c10::intrusive_ptr<NcclCommunication>, Communication>(
           target, "ProcessGroupNCCL", "NCCL's process group, for CUDA tensors that halstream has.")
           .def(py::init(&over<NcclCommunication>));

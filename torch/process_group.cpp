@@ -1,7 +1,7 @@
 #include "process_group.h"
 
 #include "alias.h"
-#include "allocator.h"
+#include "communication_work.h"
 #include "sites.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -115,121 +115,7 @@ int64_t elements(const std::vector<at::Tensor>& tensors) {
   return all;
 }
 
-bool blocking_wait_chosen() {
-  for (const char* name : {"TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0' && std::string(value) != "0") return true;
-  }
-  return false;
-}
-
 }  // namespace
-
-// torch's handle of an operation: waited for by streams, and by the host where it asks for that.
-class CommunicationWork final : public c10d::Work {
- public:
-  // `title` is what profilers show; none for a part of a coalesced operation.
-  CommunicationWork(
-      int rank, const Launch& launch, const char* title, std::string text, uint64_t sequence, bool host_waits)
-      : Work(rank, launch.type, title, launch.inputs.empty() ? launch.outputs : launch.inputs), device_(launch.device), timeout_(launch.timeout), text_(std::move(text)),
-        sequence_(sequence), host_waits_(host_waits), inputs_(launch.inputs), outputs_(launch.outputs) {
-    inputs_.insert(inputs_.end(), launch.also_read.begin(), launch.also_read.end());
-  }
-
-  ~CommunicationWork() override {
-    if (event_ == 0 || finished()) return;
-    // Nobody waited: the memory stays until the operation is done.
-    for (auto* tensors : {&inputs_, &outputs_}) {
-      for (auto& tensor : *tensors) {
-        if (!waited_ && tensor.is_cuda()) record_stream(tensor.storage().data_ptr(), stream_of(device_, stream_));
-      }
-    }
-    core->event_close(event_);
-  }
-
-  void launched(halstream_id stream, std::shared_ptr<Outcome> outcome) {
-    stream_ = stream;
-    outcome_ = std::move(outcome);
-    check(core->event_record_new(stream, 0, &event_));
-    auto before = exchange_stream(device_, stream);
-    future_ = c10::make_intrusive<c10::ivalue::Future>(
-        c10::ListType::create(c10::TensorType::get()),
-        std::vector<c10::Device>{c10::Device(c10::DeviceType::CUDA, device_)});
-    future_->markCompleted(c10::IValue(outputs_));
-    exchange_stream(device_, before);
-    if (recordFunctionEndCallback_) recordFunctionEndCallback_();
-  }
-
-  bool isCompleted() override {
-    if (event_ == 0) return true;
-    int done = 0;
-    check(core->event_query(event_, &done));
-    return done != 0;
-  }
-  bool isSuccess() const override {
-    std::lock_guard<std::mutex> lock(outcome_->mutex);
-    return outcome_->done && outcome_->error.empty();
-  }
-  std::exception_ptr exception() const override {
-    std::lock_guard<std::mutex> lock(outcome_->mutex);
-    if (outcome_->error.empty()) return nullptr;
-    return std::make_exception_ptr(
-        c10::DistBackendError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, outcome_->error));
-  }
-  std::vector<at::Tensor> result() override { return outputs_; }
-  void synchronize() override {
-    if (event_ == 0) return;
-    check(core->stream_wait_event(current_stream(device_), event_));
-    waited_ = true;
-    inputs_.clear();
-  }
-  void blockCurrentStream() override { synchronize(); }
-
-  bool wait(Milliseconds timeout) override {
-    if (event_ == 0) return true;
-    synchronize();
-    static const bool blocking = blocking_wait_chosen();
-    if (blocking || host_waits_ || timeout != kNoTimeout || opType_ == c10d::OpType::BARRIER) {
-      wait_on_host(timeout != kNoTimeout ? timeout : timeout_);
-    }
-    return true;
-  }
-  void abort() override {}
-
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
-  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override { return future_; }
-  uint64_t getSequencenumber() const override { return sequence_; }
-
- private:
-  void wait_on_host(Milliseconds timeout) {
-    // The operation ends by itself at its own limit, a little later than the host might ask.
-    auto own = timeout == timeout_ ? timeout + Milliseconds(5000) : timeout;
-    int code = core->event_synchronize(event_, std::chrono::nanoseconds(own).count());
-    if (code == HALSTREAM_OK) return;
-    std::string text;
-    if (code == HALSTREAM_TIMEOUT) {
-      text = c10::str(
-          "[Rank ", rank_, "] Work ", c10d::opTypeToString(opType_), " (SeqNum=", sequence_,
-          ") timed out in blocking wait after ", timeout.count(), " milliseconds: ", text_);
-    } else {
-      std::lock_guard<std::mutex> lock(outcome_->mutex);
-      text = outcome_->error;
-    }
-    if (text.empty()) check(code);
-    if (host_waits_) C10_THROW_ERROR(Error, text);
-    C10_THROW_ERROR(DistBackendError, text);
-  }
-
-  DeviceIndex device_;
-  Milliseconds timeout_;
-  std::string text_;
-  uint64_t sequence_;
-  bool host_waits_, waited_ = false;
-  halstream_id stream_ = 0, event_ = 0;
-  std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
-  c10::intrusive_ptr<c10::ivalue::Future> future_;
-  std::vector<at::Tensor> inputs_, outputs_;
-};
 
 Communication::Communication(
     BackendPointer inner, std::string name, Milliseconds timeout, bool high_priority, bool host_waits)
@@ -260,9 +146,18 @@ BackendPointer Communication::split(
     const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
     const c10::intrusive_ptr<Options>& options) {
   auto inner = inner_->split(store, ranks, copied(inner_->getBackendOptions(), 0));
+  splits_++;
   if (!inner) return {};  // this rank is in no part
   auto timeout = options ? options->timeout : timeout_;
-  return c10::make_intrusive<Communication>(inner, name_, timeout, high_priority_, host_waits_);
+  return part(std::move(inner), timeout, high_priority_of(options).value_or(high_priority_));
+}
+
+BackendPointer Communication::part(BackendPointer inner, Milliseconds timeout, bool high_priority) const {
+  return c10::make_intrusive<Communication>(std::move(inner), name_, timeout, high_priority, host_waits_);
+}
+
+BackendPointer NcclCommunication::part(BackendPointer inner, Milliseconds timeout, bool high_priority) const {
+  return c10::make_intrusive<NcclCommunication>(std::move(inner), getBackendName(), timeout, high_priority, false);
 }
 
 void Communication::abort() { inner_->abort(); }

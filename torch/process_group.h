@@ -2,8 +2,7 @@
 // and a work's `wait` lets the current stream wait for it, as NCCL's does. The bytes travel over a backend for the CPU.
 #pragma once
 
-#include "collectives.h"
-#include "streams.h"
+#include "communication_work.h"
 
 #include <condition_variable>
 #include <deque>
@@ -12,26 +11,6 @@
 #include <mutex>
 
 namespace halstream_torch {
-
-// What an operation that is enqueued has in common with the work that stands for it.
-struct Outcome {
-  std::mutex mutex;
-  bool done = false;
-  std::string error;  // the text for torch's DistBackendError; empty if there is none
-};
-
-struct Launch {
-  std::string name;  // "nccl:all_reduce": what reports show
-  c10d::OpType type;
-  DeviceIndex device;
-  int peer = -1;  // of sends and receives, which have a stream for each peer
-  std::vector<at::Tensor> inputs, outputs;
-  std::vector<at::Tensor> also_read;
-  Milliseconds timeout;
-  bool async = true;
-};
-
-class CommunicationWork;
 
 class Communication : public c10d::Backend {
  public:
@@ -46,6 +25,10 @@ class Communication : public c10d::Backend {
   BackendPointer split(
       const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
       const c10::intrusive_ptr<Options>& options) override;
+  // How often this group was split, parts without this rank included.
+  int64_t splits() const { return splits_; }
+  Milliseconds timeout() const { return timeout_; }
+  bool high_priority() const { return high_priority_; }
   void startCoalescing() override;
   WorkPointer endCoalescing() override;
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
@@ -94,9 +77,12 @@ class Communication : public c10d::Backend {
   WorkPointer recv(std::vector<at::Tensor>& tensors, int from, int tag) override;
   WorkPointer barrier(const c10d::BarrierOptions& options) override;
 
+ protected:
+  // A group of the same class for the ranks of `inner`.
+  virtual BackendPointer part(BackendPointer inner, Milliseconds timeout, bool high_priority) const;
+
  private:
   struct Sends;
-  friend class CommunicationWork;
   using StreamKey = std::pair<DeviceIndex, int>;  // device, and peer or -1
 
   Milliseconds limit(Milliseconds given) const { return given.count() < 0 ? timeout_ : given; }
@@ -114,6 +100,7 @@ class Communication : public c10d::Backend {
   Milliseconds timeout_;
   bool high_priority_, host_waits_;
   std::atomic<uint64_t> sequence_{0};
+  std::atomic<int64_t> splits_{0};
   std::mutex mutex_;
   std::map<StreamKey, halstream_id> streams_;
   DeviceIndex latest_device_ = -1;  // of a collective
@@ -127,6 +114,12 @@ class Communication : public c10d::Backend {
 class NcclCommunication final : public Communication {
  public:
   using Communication::Communication;
+
+ protected:
+  BackendPointer part(BackendPointer inner, Milliseconds timeout, bool high_priority) const override;
 };
+
+// What ProcessGroupNCCL.Options says about the priority of streams; nothing for options of other backends.
+std::optional<bool> high_priority_of(const c10::intrusive_ptr<c10d::Backend::Options>& options);
 
 }  // namespace halstream_torch

@@ -19,6 +19,8 @@ device = torch.device("cuda", rank)
 def start(backend="nccl", seconds=60, **options):
     dist.init_process_group(backend, init_method="file://" + sys.argv[2], rank=rank, world_size=world,
                             timeout=datetime.timedelta(seconds=seconds), **options)
+def own(stream):
+    return hs.Stream.from_handle(stream.cuda_stream, stream.device_index)
 def full(value, *size, dtype=torch.float32):
     return torch.full(size or (4,), value, device=device, dtype=dtype)
 """

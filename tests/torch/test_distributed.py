@@ -195,10 +195,86 @@ else:
     store.wait(["over"], datetime.timedelta(seconds=60))
 """
 
+ORDER = """
+start("nccl")
+other = dist.new_group([0, 1])
+x, y, z = (full(float(rank + n)) for n in range(3))
+torch.cuda.synchronize()
+side, store = torch.cuda.Stream(), dist.distributed_c10d._get_default_store()
+gate = hs.testing.Gate(own(side))
+with torch.cuda.stream(side):
+    first = dist.all_reduce(x, async_op=True)  # behind the stream that is held
+second = dist.all_reduce(y, async_op=True)  # behind the group's collective before it
+dist.all_reduce(z, group=other)  # on a stream of its own
+assert z.tolist() == [5] * 4
+assert not first.is_completed() and not second.is_completed()
+for held in (first, dist.barrier(async_op=True)):
+    try:
+        held.wait(timeout=datetime.timedelta(milliseconds=50))
+        raise SystemExit("a wait of the host for held work returned")
+    except dist.DistBackendError as error:
+        assert "timed out in blocking wait after 50 milliseconds" in str(error), error
+assert first.wait()  # the host goes on
+doubled = x * 2
+assert not torch.cuda.current_stream().query()
+gate.open()
+assert doubled.tolist() == [2] * 4 and second.wait() and y.tolist() == [3] * 4
+torch.cuda.synchronize()
+if rank == 0:
+    store.set("asked", "")
+    dist.barrier()
+    assert store.check(["opened"]), "the host did not wait for the barrier"
+else:
+    with hs.testing.Gate(own(torch.cuda.current_stream())):
+        work = dist.barrier(async_op=True)
+        store.wait(["asked"], datetime.timedelta(seconds=60))
+        store.set("opened", "")
+    work.wait()
+dist.destroy_process_group()
+"""
+
+SPLIT = """
+start("nccl", device_id=device)
+nccl = dist.ProcessGroupNCCL
+parent = dist.group.WORLD._get_backend(device)
+assert type(parent) is nccl and parent.comm_split_count() == 0
+options = nccl.Options(is_high_priority_stream=True)
+limit = datetime.timedelta(seconds=7)
+part = dist.split_group(split_ranks=[[0, 1]], pg_options=options, timeout=limit)
+backend = part._get_backend(device)
+assert type(backend) is nccl and parent.comm_split_count() == 1
+assert backend.options.is_high_priority_stream and backend.options._timeout == limit
+plain = dist.split_group(split_ranks=[[0, 1]])
+backend = plain._get_backend(device)
+assert type(backend) is nccl and plain.group_desc == "default_pg:split:1", plain.group_desc
+assert not backend.options.is_high_priority_stream and backend.options._timeout != limit
+again = dist.split_group(part, split_ranks=[[0, 1]])._get_backend(device)
+assert again.options.is_high_priority_stream  # the parent's, where no options are given
+x, y = full(float(rank)), full(1.0)
+torch.cuda.synchronize()
+side = torch.cuda.Stream()
+with hs.testing.Gate(own(side)):
+    with torch.cuda.stream(side):
+        work = dist.all_reduce(x, group=part, async_op=True)
+    dist.all_reduce(y)
+    assert y.tolist() == [2] * 4 and not work.is_completed()
+work.wait()
+assert x.tolist() == [1] * 4
+dist.destroy_process_group()
+"""
+
 
 @pytest.mark.parametrize("backend", ["nccl", "gloo", "cpu:gloo,cuda:nccl"])
 def test_collectives_are_right_and_ordered(tmp_path: Path, backend: str) -> None:
     ranks.run(tmp_path, f"BACKEND = {backend!r}\n" + COLLECTIVES)
+
+
+def test_F27_a_collective_is_ordered_by_streams_and_its_wait_too(tmp_path: Path) -> None:
+    ranks.run(tmp_path, ORDER)
+
+
+def test_F28_a_split_group_is_of_the_class_and_has_its_options(tmp_path: Path) -> None:
+    ranks.run(tmp_path, SPLIT)
 
 
 def test_a_group_serves_itself_meshes_and_profilers(tmp_path: Path) -> None:

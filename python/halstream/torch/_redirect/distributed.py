@@ -31,6 +31,7 @@ def changes(torch: Any, module: Any, patches: Patches) -> dict[str, Callable[[Mo
             return
         over_gloo, nccl = module.process_group_classes()
         _complete(nccl, native, patches)
+        _let_copy(native.Backend.Options, patches)
         owners = [native, distributed, torch.distributed]
         for name in _NAMES if hasattr(native, _NAMES[1]) else _NAMES[:1]:
             for owner in owners:
@@ -70,6 +71,12 @@ def _complete(nccl: Any, native: ModuleType, patches: Patches) -> None:
         inner = _gloo(native, store, rank, size, limit)
         construct(self, inner, "nccl", limit, bool(getattr(options, "is_high_priority_stream", False)), False)
 
+    def described(self: Any) -> Any:
+        given = options()
+        given._timeout = self._limit
+        given.is_high_priority_stream = self._high_priority
+        return given
+
     def no_pools(self: Any, *args: Any) -> None:
         raise NotBuiltError("memory pools of NCCL are not built in halstream: leave register_mem_pool out")
 
@@ -77,6 +84,7 @@ def _complete(nccl: Any, native: ModuleType, patches: Patches) -> None:
         "__init__": init,
         "__module__": "torch.distributed.distributed_c10d",
         "Options": options,
+        "options": property(described),
         "NCCLConfig": getattr(getattr(native, "ProcessGroupNCCL", None), "NCCLConfig", SimpleNamespace),
         "register_mem_pool": no_pools,
         "deregister_mem_pool": no_pools,
@@ -85,7 +93,6 @@ def _complete(nccl: Any, native: ModuleType, patches: Patches) -> None:
         "_group_end": lambda self: None,
         "_set_enable_nan_check": lambda self, enabled: None,
         "_add_ephemeral_timeout": lambda self, timeout: None,
-        "comm_split_count": lambda self: 0,
         "perform_nocolor_split": lambda self, device: None,
         "get_build_nccl_version": staticmethod(lambda: _VERSION),
         "get_runtime_nccl_version": staticmethod(lambda: _VERSION),
@@ -94,6 +101,19 @@ def _complete(nccl: Any, native: ModuleType, patches: Patches) -> None:
         added["_set_default_timeout"] = lambda self, timeout: None
     for name, value in added.items():
         patches.set(nccl, name, value)
+
+
+def _let_copy(options: Any, patches: Patches) -> None:
+    """Give options of a backend the copies that `split_group` makes; torch 2.13 has them for NCCL's own only."""
+    if hasattr(options, "__deepcopy__"):
+        return
+
+    def copied(self: Any, memo: Any) -> Any:
+        if type(self) is not options:
+            raise TypeError(f"cannot copy {type(self).__name__}")
+        return options(self.backend, self._timeout)
+
+    patches.set(options, "__deepcopy__", copied)
 
 
 def _gloo(native: ModuleType, store: Any, rank: int, size: int, limit: datetime.timedelta) -> Any:
