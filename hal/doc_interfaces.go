@@ -106,4 +106,6 @@
 //     and blocks the host only for a barrier, with a limit, and with gloo by name.
 //   - F28: A group that is split from one of NCCL's is of NCCL's class, has streams of
 //     its own, the limit it is given, and the priority of its options or else the parent's.
+//   - F29: A profile has each collective of one of NCCL's groups, and each wait for one
+//     that is asynchronous, as an operator record_param_comms with the group and sizes.
 package hal

@@ -2,6 +2,8 @@
 
 #include "allocator.h"
 
+#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
+
 #include <cstdlib>
 
 namespace halstream_torch {
@@ -17,7 +19,8 @@ static bool blocking_wait_chosen() {
 CommunicationWork::CommunicationWork(
     int rank, const Launch& launch, const char* title, std::string text, uint64_t sequence, bool host_waits)
     : Work(rank, launch.type, title, launch.inputs.empty() ? launch.outputs : launch.inputs), device_(launch.device),
-      timeout_(launch.timeout), text_(std::move(text)), sequence_(sequence), host_waits_(host_waits),
+      timeout_(launch.timeout), group_(launch.group), text_(std::move(text)), sequence_(sequence),
+      host_waits_(host_waits), async_(launch.async),
       inputs_(launch.inputs), outputs_(launch.outputs) {
   inputs_.insert(inputs_.end(), launch.also_read.begin(), launch.also_read.end());
 }
@@ -74,6 +77,14 @@ void CommunicationWork::synchronize() {
 
 bool CommunicationWork::wait(Milliseconds timeout) {
   if (event_ == 0) return true;
+  if (!async_ || std::get<0>(group_).empty() || !at::hasCallbacks()) return wait_unrecorded(timeout);
+  RECORD_PARAM_COMMS(
+      std::make_tuple(static_cast<int64_t>(sequence_), c10d::isP2POp(opType_)), group_, rank_, "wait", 0, 0, at::kByte,
+      std::vector<int64_t>(), std::vector<int64_t>(), -1, -1, 1);
+  return wait_unrecorded(timeout);
+}
+
+bool CommunicationWork::wait_unrecorded(Milliseconds timeout) {
   synchronize();
   static const bool blocking = blocking_wait_chosen();
   if (blocking || host_waits_ || timeout != kNoTimeout || opType_ == c10d::OpType::BARRIER) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace halstream_torch {
@@ -27,6 +28,7 @@ struct Launch {
   std::vector<at::Tensor> also_read;
   Milliseconds timeout;
   bool async = true;
+  std::tuple<std::string, std::string> group;  // its name and description, for profiles of NCCL's groups
 };
 
 class CommunicationWork final : public c10d::Work {
@@ -53,13 +55,15 @@ class CommunicationWork final : public c10d::Work {
   uint64_t getSequencenumber() const override { return sequence_; }
 
  private:
+  bool wait_unrecorded(Milliseconds timeout);
   void wait_on_host(Milliseconds timeout);
 
   DeviceIndex device_;
   Milliseconds timeout_;
+  std::tuple<std::string, std::string> group_;
   std::string text_;
   uint64_t sequence_;
-  bool host_waits_, waited_ = false;
+  bool host_waits_, async_, waited_ = false;
   halstream_id stream_ = 0, event_ = 0;
   std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
   c10::intrusive_ptr<c10::ivalue::Future> future_;

@@ -4,6 +4,7 @@
 #include "python_functions.h"
 
 #include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 #include <torch/csrc/utils/pybind.h>
 
@@ -56,6 +57,7 @@ PyObject* add_process_group_classes(PyObject* module, PyObject*) {
       py::class_<Communication, c10::intrusive_ptr<Communication>, c10d::Backend>(
           target, "Communication", "A backend of torch.distributed whose collectives are operations on streams.")
           .def(py::init(&over<Communication>))
+          .def("_name_ranks", &Communication::name_ranks)
           .def("comm_split_count", &Communication::splits)
           .def_property_readonly("_limit", &Communication::timeout)
           .def_property_readonly("_high_priority", &Communication::high_priority);

@@ -6,7 +6,10 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <thread>
 
@@ -109,6 +112,31 @@ int run(void* argument, char* text, size_t room) {
 
 void release(void* argument) { delete static_cast<Carried*>(argument); }
 
+// The name that a profile has for a collective: that of NCCL's backend.
+std::string profiled_name(c10d::OpType type) {
+  switch (type) {
+    case c10d::OpType::ALLREDUCE: return "allreduce";
+    case c10d::OpType::ALLGATHER: return "all_gather";
+    case c10d::OpType::_ALLGATHER_BASE: return "_allgather_base";
+    case c10d::OpType::ALLGATHER_COALESCED: return "allgather_coalesced";
+    case c10d::OpType::REDUCE_SCATTER: return "reduce_scatter";
+    case c10d::OpType::_REDUCE_SCATTER_BASE: return "_reduce_scatter_base";
+    case c10d::OpType::ALLTOALL_BASE:
+    case c10d::OpType::ALLTOALL: return "all_to_all";
+    default: break;
+  }
+  auto name = c10d::opTypeToString(type);
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+at::ScalarType profiled_type(const Launch& what) {
+  for (auto* tensors : {&what.inputs, &what.outputs}) {
+    if (!tensors->empty()) return tensors->front().scalar_type();
+  }
+  return at::kByte;
+}
+
 int64_t elements(const std::vector<at::Tensor>& tensors) {
   int64_t all = 0;
   for (const auto& tensor : tensors) all += tensor.numel();
@@ -149,14 +177,27 @@ BackendPointer Communication::split(
   splits_++;
   if (!inner) return {};  // this rank is in no part
   auto timeout = options ? options->timeout : timeout_;
-  return part(std::move(inner), timeout, high_priority_of(options).value_or(high_priority_));
+  auto made = part(std::move(inner), timeout, high_priority_of(options).value_or(high_priority_));
+  if (options) made->name_ranks(options->global_ranks_in_group);
+  return made;
 }
 
-BackendPointer Communication::part(BackendPointer inner, Milliseconds timeout, bool high_priority) const {
+void Communication::name_ranks(const std::vector<uint64_t>& ranks) {
+  ranks_ = {};
+  if (ranks.empty()) return;
+  ranks_.start = static_cast<int>(ranks[0]);
+  if (ranks.size() < 2) return;
+  ranks_.stride = static_cast<int>(ranks[1]) - ranks_.start;
+  for (size_t i = 1; i < ranks.size(); i++) {
+    if (static_cast<int>(ranks[i]) - static_cast<int>(ranks[i - 1]) != ranks_.stride) ranks_.stride = -1;
+  }
+}
+
+c10::intrusive_ptr<Communication> Communication::part(BackendPointer inner, Milliseconds timeout, bool high_priority) const {
   return c10::make_intrusive<Communication>(std::move(inner), name_, timeout, high_priority, host_waits_);
 }
 
-BackendPointer NcclCommunication::part(BackendPointer inner, Milliseconds timeout, bool high_priority) const {
+c10::intrusive_ptr<Communication> NcclCommunication::part(BackendPointer inner, Milliseconds timeout, bool high_priority) const {
   return c10::make_intrusive<NcclCommunication>(std::move(inner), getBackendName(), timeout, high_priority, false);
 }
 
@@ -182,11 +223,12 @@ Launch Communication::describe(const char* operation, c10d::OpType type, Millise
   what.device = current_device();
   what.timeout = limit(timeout);
   what.async = async;
+  if (is_nccl()) what.group = {getGroupUid(), getGroupDesc()};
   return what;
 }
 
 std::string Communication::describe_work(const Launch& what, uint64_t sequence) const {
-  if (name_ == "gloo") return {};
+  if (!is_nccl()) return {};
   return c10::str(
       "WorkNCCL(SeqNum=", sequence, ", OpType=", c10d::opTypeToString(what.type), ", NumelIn=",
       elements(what.inputs), ", NumelOut=", elements(what.outputs), ", Timeout(ms)=", what.timeout.count(), ")");
@@ -213,8 +255,19 @@ halstream_id Communication::synchronized_stream(const Launch& what) {
 }
 
 WorkPointer Communication::launch(Launch what, std::vector<Step> steps) {
-  DeviceScope scope(what.device);
   auto sequence = ++sequence_;
+  if (!is_nccl() || !at::hasCallbacks()) return enqueue(std::move(what), std::move(steps), sequence);
+  RECORD_PARAM_COMMS_DATA(
+      std::make_tuple(static_cast<int64_t>(sequence), what.peer >= 0), what.group, what.inputs, what.outputs,
+      what.peer >= 0 && what.peer < size_ ? what.peer : rank_, profiled_name(what.type),
+      elements(what.inputs.empty() ? what.outputs : what.inputs),
+      elements(what.outputs.empty() ? what.inputs : what.outputs), profiled_type(what),
+      std::vector<int64_t>(), std::vector<int64_t>(), ranks_.start, ranks_.stride, size_);
+  return enqueue(std::move(what), std::move(steps), sequence);
+}
+
+WorkPointer Communication::enqueue(Launch what, std::vector<Step> steps, uint64_t sequence) {
+  DeviceScope scope(what.device);
   auto work = c10::make_intrusive<CommunicationWork>(
       rank_, what, what.name.c_str(), describe_work(what, sequence), sequence, host_waits_);
   auto stream = synchronized_stream(what);

@@ -29,6 +29,8 @@ class Communication : public c10d::Backend {
   int64_t splits() const { return splits_; }
   Milliseconds timeout() const { return timeout_; }
   bool high_priority() const { return high_priority_; }
+  // The ranks of the default group that this group has; none for all. Profiles show them.
+  void name_ranks(const std::vector<uint64_t>& ranks);
   void startCoalescing() override;
   WorkPointer endCoalescing() override;
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
@@ -79,7 +81,7 @@ class Communication : public c10d::Backend {
 
  protected:
   // A group of the same class for the ranks of `inner`.
-  virtual BackendPointer part(BackendPointer inner, Milliseconds timeout, bool high_priority) const;
+  virtual c10::intrusive_ptr<Communication> part(BackendPointer inner, Milliseconds timeout, bool high_priority) const;
 
  private:
   struct Sends;
@@ -89,11 +91,14 @@ class Communication : public c10d::Backend {
   Shape shape(Milliseconds given) const { return {rank_, size_, limit(given)}; }
   Launch describe(const char* operation, c10d::OpType type, Milliseconds timeout, bool async) const;
   std::string describe_work(const Launch& what, uint64_t sequence) const;
+  bool is_nccl() const { return name_ != "gloo"; }
+  // Enqueues, and lets a profiler that listens know of it by torch's operator `record_param_comms`.
   WorkPointer launch(Launch what, std::vector<Step> steps);
+  WorkPointer enqueue(Launch what, std::vector<Step> steps, uint64_t sequence);
   WorkPointer launch_or_collect(Launch what, std::vector<Step> steps);
   halstream_id stream_for(const StreamKey& key);
   halstream_id synchronized_stream(const Launch& what);
-  int tag(int given) const { return name_ == "gloo" ? given : 0; }  // NCCL matches by order alone
+  int tag(int given) const { return is_nccl() ? 0 : given; }  // NCCL matches by order alone
 
   BackendPointer inner_;
   std::string name_;
@@ -101,6 +106,9 @@ class Communication : public c10d::Backend {
   bool high_priority_, host_waits_;
   std::atomic<uint64_t> sequence_{0};
   std::atomic<int64_t> splits_{0};
+  struct {
+    int start = 0, stride = 1;
+  } ranks_;
   std::mutex mutex_;
   std::map<StreamKey, halstream_id> streams_;
   DeviceIndex latest_device_ = -1;  // of a collective
@@ -116,7 +124,7 @@ class NcclCommunication final : public Communication {
   using Communication::Communication;
 
  protected:
-  BackendPointer part(BackendPointer inner, Milliseconds timeout, bool high_priority) const override;
+  c10::intrusive_ptr<Communication> part(BackendPointer inner, Milliseconds timeout, bool high_priority) const override;
 };
 
 // What ProcessGroupNCCL.Options says about the priority of streams; nothing for options of other backends.

@@ -263,6 +263,29 @@ assert x.tolist() == [1] * 4
 dist.destroy_process_group()
 """
 
+PROFILE = """
+import json
+start("nccl", device_id=device)
+alone = dist.new_group([1])
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+    dist.all_reduce(full(1.0))
+    dist.all_reduce(torch.ones(3, dtype=torch.int32, device=device), async_op=True).wait()
+    if rank == 1:
+        dist.all_gather_into_tensor(full(0.0, 2), full(1.0, 2), group=alone)
+    dist.send(full(1.0), 1) if rank == 0 else dist.recv(full(1.0), 0)
+profile.export_chrome_trace("trace%d.json" % rank)
+with open("trace%d.json" % rank) as trace:
+    events = [e["args"] for e in json.load(trace)["traceEvents"] if e.get("name") == "record_param_comms"]
+shown = [(e["Collective name"], e["dtype"], e["In msg nelems"], e["Out msg nelems"], e["Group size"]) for e in events]
+own = [("_allgather_base", "Float", 2, 2, 1)] if rank == 1 else []
+assert shown == [("allreduce", "Float", 4, 4, 2), ("allreduce", "Int", 3, 3, 2), ("wait", "Byte", 0, 0, 1), *own,
+                 ("send" if rank == 0 else "recv", "Float", 4, 4, 2), ("wait", "Byte", 0, 0, 1)], shown
+assert events[0]["Process Group Name"] == "0" and events[0]["Process Group Description"] == "default_pg"
+assert [e["Process Group Ranks"] for e in events if e["Collective name"] == "_allgather_base"] == ["[1]"] * len(own)
+assert events[-2]["Dst Rank" if rank == 0 else "Src Rank"] == 1 - rank
+dist.destroy_process_group()
+"""
+
 
 @pytest.mark.parametrize("backend", ["nccl", "gloo", "cpu:gloo,cuda:nccl"])
 def test_collectives_are_right_and_ordered(tmp_path: Path, backend: str) -> None:
@@ -275,6 +298,10 @@ def test_F27_a_collective_is_ordered_by_streams_and_its_wait_too(tmp_path: Path)
 
 def test_F28_a_split_group_is_of_the_class_and_has_its_options(tmp_path: Path) -> None:
     ranks.run(tmp_path, SPLIT)
+
+
+def test_F29_a_profile_has_collectives_and_waits_for_them(tmp_path: Path) -> None:
+    ranks.run(tmp_path, PROFILE)
 
 
 def test_a_group_serves_itself_meshes_and_profilers(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_margins_of_one_sample_have_no_dimension(torch: Any) -> None:
     torch.testing.assert_close(found.cpu(), loss(x, target, reduction="none"))
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.torch.jit:FutureWarning", "ignore:.torch.jit:DeprecationWarning")
 def test_F24_scripted_functions_are_not_fused(torch: Any) -> None:
     @torch.jit.script  # type: ignore[untyped-decorator]
     def f(x):  # type: ignore[no-untyped-def]

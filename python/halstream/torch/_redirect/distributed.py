@@ -70,6 +70,7 @@ def _complete(nccl: Any, native: ModuleType, patches: Patches) -> None:
         limit = timeout or getattr(options, "_timeout", _LIMIT)
         inner = _gloo(native, store, rank, size, limit)
         construct(self, inner, "nccl", limit, bool(getattr(options, "is_high_priority_stream", False)), False)
+        self._name_ranks(list(getattr(options, "global_ranks_in_group", ())))
 
     def described(self: Any) -> Any:
         given = options()
