@@ -1,10 +1,11 @@
 """Measures the tools for trust and writes the table of docs/trust.md.
 
-Usage: python tools/trust.py [--quick] [--write]
+Usage: python tools/trust.py [--quick] [--write] [--section NAME ...]
 
 Every figure is what was measured in this run beside what is asked for; a
 figure that is missed is marked, and the exit code is 1 then. ``--quick`` takes
 a tenth of the repetitions. ``--write`` puts the table into docs/trust.md.
+``--section`` measures the named sections only, and leaves the others' rows.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from halstream._schedules.replay import replay_changed  # noqa: E402
 from halstream._schedules.token import Token  # noqa: E402
 from halstream.testing import explore, schedule  # noqa: E402
 from trust_reports import many_findings  # noqa: E402
-from trust_rows import Figure, all_of, least_of, passes, repeat, within  # noqa: E402
-from trust_shapes import BY_SHAPE  # noqa: E402
+from trust_rows import Figure, all_of, least_of, passes, repeat, table, within  # noqa: E402
+from trust_shapes import BY_SHAPE, SYNCHRONISING  # noqa: E402
 
 LUCKY = [program for program in PROGRAMS if program.schedule]
 RANDOM = ROOT / "tests" / "trust" / "test_sanitize_programs.py"
@@ -358,28 +359,22 @@ SECTIONS: dict[str, list[Callable[[bool], list[Figure]]]] = {
     "Sanitizer": [sanitizer_corpus, sanitizer_random, fixes, sanitizer_cost],
     "Schedules": [luck, exploring, pct_rate, large],
     "Programs by shape": BY_SHAPE,
+    "Synchronisation": SYNCHRONISING,
     "Stalls": [stalls],
     "Cost": [log_cost, many_findings],
 }
-
-
-def table(results: dict[str, list[Figure]]) -> str:
-    lines = ["| figure | asked for | measured | |", "|---|---|---|---|"]
-    for section, figures in results.items():
-        lines.append(f"| **{section}** | | | |")
-        lines += [f"| {f.what} | {f.asked} | {f.got} | {'yes' if f.reached else '**missed**'} |" for f in figures]
-    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the tools for trust.")
     parser.add_argument("--quick", action="store_true", help="a tenth of the repetitions")
     parser.add_argument("--write", action="store_true", help="put the table into docs/trust.md")
+    parser.add_argument("--section", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="measure these only")
     options = parser.parse_args()
     results: dict[str, list[Figure]] = {}
-    for section, measures in SECTIONS.items():
+    for section in options.section:
         results[section] = []
-        for measure in measures:
+        for measure in SECTIONS[section]:
             for figure in measure(options.quick):
                 results[section].append(figure)
                 mark = "yes   " if figure.reached else "MISSED"
@@ -389,8 +384,8 @@ def main() -> int:
         text = path.read_text()
         machine = f"\nCPython {platform.python_version()}, {os.cpu_count()} shared cores of {platform.machine()}.\n"
         head, _, rest = text.partition(START)
-        _, _, tail = rest.partition(END)
-        path.write_text(head + START + "\n" + table(results) + machine + "\n" + END + tail)
+        before, _, tail = rest.partition(END)
+        path.write_text(head + START + "\n" + table(results, before, SECTIONS) + machine + "\n" + END + tail)
     return 0 if all(f.reached for figures in results.values() for f in figures) else 1
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -61,3 +62,20 @@ def passes(function: Callable[[], None]) -> bool:
     except AssertionError:
         return False
     return True
+
+
+_HEAD = "| figure | asked for | measured | |\n|---|---|---|---|\n"
+
+
+def _section(name: str, figures: list[Figure]) -> str:
+    lines = [f"| **{name}** | | | |"]
+    lines += [f"| {f.what} | {f.asked} | {f.got} | {'yes' if f.reached else '**missed**'} |" for f in figures]
+    return "\n".join(lines) + "\n"
+
+
+def table(results: dict[str, list[Figure]], before: str, order: Iterable[str]) -> str:
+    """Return the table with the sections that were measured, and the others as they stood before."""
+    sections = re.findall(r"(?m)^(\| \*\*([^*]+)\*\* \| \| \| \|\n(?:\| [^*\n].*\n)*)", before)
+    kept = {name: text for text, name in sections}
+    texts = [_section(name, results[name]) if name in results else kept.get(name, "") for name in order]
+    return _HEAD + "".join(texts)

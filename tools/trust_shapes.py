@@ -12,7 +12,17 @@ import halstream as hs  # noqa: E402
 from copies_help import racy, random_program, reported  # noqa: E402
 from corpus.host_threads import PROGRAMS  # noqa: E402
 from corpus.shapes import SHAPES  # noqa: E402
-from shape_help import fails, found, found_strictly, report_of, silenced, token_of  # noqa: E402
+from corpus.synchronisation import SYNCHRONISATION, Shape  # noqa: E402
+from shape_help import (  # noqa: E402
+    fails,
+    found,
+    found_strictly,
+    reaches_explained_stall,
+    report_of,
+    silenced,
+    silent,
+    token_of,
+)
 from test_sanitize_undeclared import run_program  # noqa: E402
 from trust_rows import Figure, all_of, least_of, repeat  # noqa: E402
 
@@ -84,6 +94,29 @@ def threads_explored(quick: bool) -> list[Figure]:
     ]
 
 
+def _found_somehow(program: Shape) -> bool:
+    """Whether one run reports the broken program or says that it never ends, or one of 50 schedules lets it fail."""
+    if program.found == "stall":
+        return reaches_explained_stall(program)
+    return found(program) or bool(token_of(program.broken, threads=program.found == "threads"))
+
+
+def synchronisation(quick: bool) -> list[Figure]:
+    """Barriers, values, events, queries, locks, callbacks and captures that are used wrongly."""
+    n = len(SYNCHRONISATION)
+    once = sum(program.found != "stall" and found(program) for program in SYNCHRONISATION)
+    somehow = sum(_found_somehow(program) for program in SYNCHRONISATION)
+    quiet = sum(silent(program) for program in SYNCHRONISATION)
+    passing = sum(not token_of(program.fixed, threads=program.found == "threads") for program in SYNCHRONISATION)
+    at_once = sum(program.found == "always" for program in SYNCHRONISATION)
+    return [
+        least_of("programs that synchronise wrongly reported, one `fifo` run each", once, n, at_once),
+        all_of("reported, failed within 50 schedules, or explained as stuck", somehow, n),
+        all_of("their twins not reported", quiet, n),
+        all_of("their twins that pass 50 schedules", passing, n),
+    ]
+
+
 def random_undeclared(quick: bool) -> list[Figure]:
     """Random programs whose functions declare nothing, and whose conflicts are all ordered."""
     n = repeat(quick, 2000)
@@ -101,3 +134,4 @@ def random_copies(quick: bool) -> list[Figure]:
 
 
 BY_SHAPE = [shapes_found, shapes_mended, shapes_explored, threads_explored, random_undeclared, random_copies]
+SYNCHRONISING = [synchronisation]

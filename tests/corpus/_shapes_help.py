@@ -27,7 +27,10 @@ class Shape(NamedTuple):
     found : str
         What it takes: ``always`` one sanitized run is enough; ``strict`` the run has
         to be strict, because a function may touch memory that is not known;
-        ``schedules`` the host touches pinned memory without a declaration.
+        ``schedules`` some orders of the device show it, and no check does: the host
+        touches pinned memory without a declaration, goes on after queries that said
+        no, or the operations are nodes of one launch; ``threads`` some turns of the
+        host's threads do; ``stall`` it would never end.
     schedule : bool
         False if no order of the device lets the program fail.
     """

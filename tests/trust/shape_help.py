@@ -35,6 +35,23 @@ def found(shape: Shape) -> bool:
     return bool(report.races or report.refills)
 
 
+def silent(shape: Shape) -> bool:
+    """Whether one run of the twin reports nothing but notes of a query as the only order."""
+    return {finding.category for finding in report_of(shape.fixed).all} <= {"query"}
+
+
+def reaches_explained_stall(shape: Shape) -> bool:
+    """Whether the broken program ends with an error that says what waits for what."""
+    try:
+        with schedule("fifo"):
+            shape.broken()
+    except hs.StallError as exc:
+        return "this wait can never end" in str(exc) and " waits " in str(exc)
+    finally:
+        _current.reset()
+    return False
+
+
 def found_strictly(shape: Shape) -> bool:
     """Whether one run in strict mode does, or fails for a function of unknown accesses."""
     try:
