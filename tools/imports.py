@@ -33,6 +33,8 @@ WANTED = {
     ("halstream._checks.finding", "halstream._checks.remedy"): _PRINTS,
     ("halstream._checks.finding", "halstream._checks.report"): _PRINTS,
     ("halstream._cli.child", "halstream._checks.sanitize"): _TOOL,
+    ("halstream._cli.child", "halstream._checks.patched"): _TOOL,
+    ("halstream._cli.commands", "halstream._cli.applied"): _COMMAND,
     ("halstream._cli.commands", "halstream._cli.info"): _COMMAND,
     ("halstream._cli.commands", "halstream._cli.running"): _COMMAND,
     ("halstream._cli.commands", "halstream._cli.tracing"): _COMMAND,

@@ -91,7 +91,7 @@ def test_the_command_line_prints_a_patch(cli: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "why"), [(("--fix", "apply"), "--fix is 'apply'"), (("--fix", "diff"), "--sanitize")]
+    ("given", "why"), [(("--fix", "merge"), "--fix is 'merge'"), (("--fix", "apply"), "--sanitize")]
 )
 def test_the_command_line_refuses_what_it_cannot_do(cli: Any, tmp_path: Path, given: list[str], why: str) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)

@@ -13,12 +13,14 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._checks import nearby
 from .._checks.report import Report
 from .._checks.results import of_exception, of_finding
+from .._core._assertions import collect
 from .._errors import HalError, NotSupportedError
 from .._records import OperationRecord
 from .._schedules.block import Schedule
@@ -29,6 +31,9 @@ from . import script as _script
 from .children import CannotRunError
 from .opening import at_opening
 from .redirecting import redirect_torch
+
+if TYPE_CHECKING:
+    from .._checks.patched import Replaced
 
 __all__ = ["main"]
 
@@ -94,7 +99,8 @@ def main(argv: Sequence[str]) -> int:
     ----------
     argv : sequence of str
         The request as JSON (``spec``, ``result``: the answer's file, ``trace``,
-        ``sanitize``, ``strict``, ``pages``, ``torch``, ``module``, ``nearby``), the script, and its arguments.
+        ``sanitize``, ``strict``, ``pages``, ``torch``, ``module``, ``nearby``, ``sources``: a
+        file), the script, and its arguments.
     """
     request, script, args = json.loads(argv[0]), argv[1], argv[2:]
     watch = _Watch(
@@ -113,7 +119,22 @@ def main(argv: Sequence[str]) -> int:
             redirect_torch(CannotRunError)
         except CannotRunError as exc:
             return _answer(request["result"], {"refused": str(exc)}, 2)
-    outcome = _script.run(script, args, request.get("module", False))
+    replaced = _other_sources(request.get("sources", ""))
+    failed: list[AssertionError] = []
+    with collect(failed):
+        return _judged(request, watch, script, args, replaced, failed)
+
+
+def _judged(
+    request: dict[str, Any],
+    watch: _Watch,
+    script: str,
+    args: Sequence[str],
+    replaced: Replaced | None,
+    failed: list[AssertionError],
+) -> int:
+    """Run the script and write the answer; assertions of its functions on streams are in `failed` by then."""
+    outcome = _script.run(script, args, request.get("module", False), replaced)
     if watch.refused is not None:
         return _answer(request["result"], {"refused": str(watch.refused)}, 2)
     if outcome.code == _script.INTERRUPTED and isinstance(outcome.error, KeyboardInterrupt):
@@ -122,12 +143,15 @@ def main(argv: Sequence[str]) -> int:
     if error is None and outcome.code:
         error = SystemExit(outcome.code)  # whatever is pending is dropped then
     execution, wrong = watch.end(error)
+    for exc in failed:
+        _script.print_exception(exc, script)
+    wrong = wrong or next(iter(failed), None)
     failure = None
     if isinstance(wrong, SystemExit):
         failure = Failure(f"exit code {outcome.code}")
     elif wrong is not None:
         failure = failure_of(wrong)
-        if wrong is not outcome.error:
+        if wrong is not outcome.error and wrong not in failed:
             print(f"{failure.type}: {wrong}", file=sys.stderr)
     answer = {
         "order": execution.order,
@@ -142,9 +166,19 @@ def main(argv: Sequence[str]) -> int:
         "trace": execution.trace,
         "sites": _sites(execution.trace),
         "fault": None if wrong is None else of_exception(wrong),
+        "loaded": sorted(replaced.loaded) if replaced is not None else [],
         "results": [of_finding(finding) for finding in watch.found.all] if watch.found is not None else [],
     }
     return _answer(request["result"], answer, outcome.code or int(wrong is not None))
+
+
+def _other_sources(file: str) -> Replaced | None:
+    """Have files loaded with the sources of a file of JSON, if one is given."""
+    if not file:
+        return None
+    from .._checks.patched import install
+
+    return install(json.loads(Path(file).read_text(encoding="utf-8")))
 
 
 def _sites(operations: Sequence[OperationRecord]) -> dict[int, str]:

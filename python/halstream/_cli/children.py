@@ -41,6 +41,7 @@ class Options(NamedTuple):
     module: bool = False  #: the script is the name of a module
     strict: bool = False  #: of the sanitizer: functions of unknown accesses count, too
     pages: bool = False  #: of the sanitizer: see accesses by the pages of memory
+    sources: str = ""  #: a file of JSON with other sources by file, which are run in place of the files' own
 
 
 class Children:
@@ -61,6 +62,8 @@ class Children:
         What the last run that failed printed.
     results : list of Result
         What the sanitizer found in it.
+    loaded : set of str
+        The files of `sources` that the last run loaded.
     fault : Result or None
         The wait without an end, or the assertion of a function on a stream, that it failed with.
     """
@@ -78,6 +81,7 @@ class Children:
         self._texts = [""]
         self.output = ""
         self.results: list[Result] = []
+        self.loaded: set[str] = set()
         self.fault: Result | None = None
 
     def __call__(self, spec: str, trace: bool = False) -> Execution:
@@ -111,7 +115,7 @@ class Children:
         request: dict[str, Any] = {"spec": spec, "result": str(answer), "trace": trace}
         request |= {"sanitize": self._options.sanitize, "torch": self._options.torch}
         request |= {"module": self._options.module, "strict": self._options.strict, "pages": self._options.pages}
-        request |= {"nearby": nearby.wanted()}
+        request |= {"nearby": nearby.wanted(), "sources": self._options.sources}
         options = [f"-W{option}" for option in sys.warnoptions]
         own = [sys.executable, "-Xfaulthandler", *options, "-m", "halstream", "_child", json.dumps(request)]
         return [*own, self._script, *self._args]
@@ -147,6 +151,7 @@ class Children:
             return Execution(spec, fingerprint=UNKNOWN, failure=_failure(code, self._options.limit))
         if "refused" in found:
             raise CannotRunError(found["refused"])
+        self.loaded = set(found["loaded"])
         failure = found["failure"] and Failure(**found["failure"])
         if failure is not None:
             self.results, self.fault = found["results"], found["fault"]

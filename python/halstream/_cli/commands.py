@@ -195,7 +195,10 @@ def run(
     ] = None,
     fix: Annotated[
         str | None,
-        typer.Option(metavar="diff", help="With --sanitize: print the lines that would order it as one patch."),
+        typer.Option(
+            metavar="diff|apply",
+            help="With --sanitize: print the lines that would order it as one patch; apply: and try them on copies.",
+        ),
     ] = None,
     leaks: Annotated[
         bool, typer.Option("--leaks", help="Say at the end what SCRIPT made and did not give up (not with N).")
@@ -209,6 +212,7 @@ def run(
     The exit code is SCRIPT's, or 1 where something was found.
     """
     from .._schedules.search import Settings
+    from . import applied as _applied
     from . import running as _running
 
     _existing(script, module)
@@ -216,37 +220,46 @@ def run(
         fail(f"{name} is for --sanitize: give both")
     if sanitize:
         _readable_suppressions()
-    if fix not in (None, "diff"):
-        fail(f"--fix is {fix!r}; give diff")
+    if fix not in (None, "diff", "apply"):
+        fail(f"--fix is {fix!r}; give diff or apply")
     if fix and not sanitize:
         fail("--fix is for --sanitize: give both")
-    targets = _targets([*(report or ()), *([fix] if fix else [])])
+    targets = _targets([*(report or ()), *(["diff"] if fix else [])])
     results: list[Result] | None = [] if targets else None
     rest = list(args or ())
     if not stalls:
         os.environ["HALSTREAM_STALL"] = "0"
     if schedules is None and threads:
         schedules = _running.SCHEDULES
+    if leaks and schedules is not None:
+        fail("--leaks is for a single run: leave out --schedules")
+    if not timeout > 0:
+        fail(f"timeout is {timeout}; give a number of seconds above 0")
+    options = _running.Options(sanitize, torch, timeout, module, strict, pages)
+    wanted = _running.SCHEDULES if schedules is None else schedules
+    try:
+        settings = Settings(wanted, depth, seed, shrink_runs, shrink_seconds, threads=threads)
+    except ScheduleError as exc:
+        fail(str(exc))
+    back = _applied.noted()
     if schedules is None:
         sys.excepthook = _HOOK
         try:
-            options = _running.Options(sanitize, torch, module=module, strict=strict, pages=pages)
             code = _running.plain(script, rest, options, leaks=leaks, into=results)
         except _running.CannotRunError as exc:
             fail(str(exc))
-        _write_results(targets, results)
-        raise typer.Exit(code)
-    if leaks:
-        fail("--leaks is for a single run: leave out --schedules")
-    try:
-        settings = Settings(schedules, depth, seed, shrink_runs, shrink_seconds, threads=threads)
-        if not timeout > 0:
-            fail(f"timeout is {timeout}; give a number of seconds above 0")
-        options = _running.Options(sanitize, torch, timeout, module, strict, pages)
-        code = _running.explore(script, rest, settings, options, write=print, console=bars(), into=results)
-    except (ScheduleError, _running.CannotRunError) as exc:
-        fail(str(exc))
+    else:
+        try:
+            code = _running.explore(script, rest, settings, options, write=print, console=bars(), into=results)
+        except (ScheduleError, _running.CannotRunError) as exc:
+            fail(str(exc))
+    leave = _applied.noted()  # for the functions that run at the exit
+    back()
     _write_results(targets, results)
+    if fix == "apply":
+        outcome = _applied.tried(script, rest, settings, options, results or [], bars())
+        print(f"\nhalstream: the suggested lines, applied to copies: {outcome}", flush=True)
+    leave()
     raise typer.Exit(code)
 
 

@@ -29,7 +29,7 @@ from .opening import at_opening
 from .redirecting import redirect_torch
 from .remembered import forget, recall, remember
 
-__all__ = ["SCHEDULES", "CannotRunError", "Options", "explore", "plain", "replay", "replay_command"]
+__all__ = ["SCHEDULES", "CannotRunError", "Options", "explore", "plain", "replay", "replay_command", "searching"]
 
 #: How many schedules `--threads` asks for where nothing else is said.
 SCHEDULES = 50
@@ -168,17 +168,7 @@ def explore(
     CannotRunError
         If the script cannot be run under schedules at all.
     """
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("fifo", total=settings.schedules)
-        begun = 0
-
-        def announce(spec: str) -> None:
-            nonlocal begun
-            name = spec if len(spec) <= 40 else f"{spec[:37]}..."
-            progress.update(task, description=name, completed=min(begun, settings.schedules))
-            begun += 1
-
+    with searching(console, settings) as announce:
         children = Children(script, args, options, announce)
         found, explored = search(children, settings, recall(script, args, options))
     if found is None:
@@ -192,6 +182,23 @@ def explore(
     if into is not None:
         into += children.results or [_result(found, report, script, children, options)]
     return 1
+
+
+@contextlib.contextmanager
+def searching(console: Console, settings: Settings) -> Iterator[Callable[[str], None]]:
+    """Display progress; give the function that is called with the spec of each run before it."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("fifo", total=settings.schedules)
+        begun = 0
+
+        def announce(spec: str) -> None:
+            nonlocal begun
+            name = spec if len(spec) <= 40 else f"{spec[:37]}..."
+            progress.update(task, description=name, completed=min(begun, settings.schedules))
+            begun += 1
+
+        yield announce
 
 
 def _result(found: Found, report: str, script: str, children: Children, options: Options) -> Result:

@@ -14,7 +14,10 @@ import zipfile
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import CodeType, TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .._checks.patched import Replaced
 
 __all__ = ["Outcome", "check", "print_exception", "run"]
 
@@ -43,12 +46,13 @@ def check(script: str, module: bool = False) -> None:
         raise FileNotFoundError(f"the folder {script!r} has no __main__.py")
 
 
-def run(script: str, args: Sequence[str], module: bool = False) -> Outcome:
+def run(script: str, args: Sequence[str], module: bool = False, replaced: Replaced | None = None) -> Outcome:
     """Run a script, or a module by its name, as ``__main__`` until its last thread that is no daemon ends.
 
     Its folder comes first on `sys.path` and `sys.argv` is its own, as if Python
     had been given the script. What it leaves in both stays, for the functions
     that run at the interpreter's exit. An exception is printed as Python would.
+    `replaced` has the source of a script that is run with another one than its file's.
     """
     sys.argv = [script, *args]
     if module:
@@ -60,7 +64,7 @@ def run(script: str, args: Sequence[str], module: bool = False) -> Outcome:
         if module:
             _execute_module(script)
         else:
-            _execute(script)
+            _execute(script, replaced)
     except SystemExit as exc:
         outcome = Outcome(_code(exc), None)
     except KeyboardInterrupt as exc:
@@ -76,12 +80,13 @@ def run(script: str, args: Sequence[str], module: bool = False) -> Outcome:
     return outcome
 
 
-def _execute(script: str) -> None:
+def _execute(script: str, replaced: Replaced | None) -> None:
     if os.path.isdir(script) or zipfile.is_zipfile(script) or script.endswith(".pyc"):
         runpy.run_path(script, run_name="__main__")
         return
+    other = None if replaced is None else replaced.take(script)
     with io.open_code(os.path.abspath(script)) as file:
-        code = compile(file.read(), script, "exec", dont_inherit=True)
+        code = compile(file.read() if other is None else other, script, "exec", dont_inherit=True)
     # The module stays: threads and processes that outlive the script look for it.
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=script, __builtins__=builtins, __cached__=None)

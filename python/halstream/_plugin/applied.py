@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from .._checks.patch import changed
+from .._checks.applying import NOT_PROVEN, files_of, sources_of, unordered, verdict
 from .._checks.results import Result
 
 __all__ = ["tried"]
 
 # Seconds for a process, and more of them for each of its tests.
 _PROCESS, _TEST = 60.0, 60.0
-_UNORDERED = ("race", "refill")
 
 
 class _Failed(Exception):
@@ -38,18 +37,15 @@ def tried(config: pytest.Config, results: Sequence[Result], schedules: int) -> I
     schedules : int
         Under how many each test is run.
     """
-    wrong = [one for one in results if one["test"] and one["rule"] in _UNORDERED]
+    wrong = [one for one in unordered(results) if one["test"]]
     tests = list(dict.fromkeys(one["test"] for one in wrong))
     unproven = {one["test"] for one in wrong if not one["changes"]}
     patchable = [test for test in tests if test not in unproven]
-    yield from ((test, "no fix is proven for all that is found in it") for test in tests if test in unproven)
+    yield from ((test, NOT_PROVEN) for test in tests if test in unproven)
     if not patchable:
         return
-    sources = {file: after for file, (_, after) in changed(wrong).items()}
-    needed = {
-        test: {os.path.abspath(change["file"]) for one in wrong if one["test"] == test for change in one["changes"]}
-        for test in patchable
-    }
+    sources = sources_of(wrong)
+    needed = {test: files_of(one for one in wrong if one["test"] == test) for test in patchable}
     try:
         plain = _run(config, patchable, {}, 1)
         fixed = _run(config, patchable, sources, schedules)
@@ -68,13 +64,7 @@ def _verdict(test: str, plain: Any, fixed: Any, files: set[str], schedules: int)
             "not tried: in a process of its own, with the ini file but no other options of this session, nothing is "
             f"found in it without the lines{more}; it needs state of other tests, or these options"
         )
-    missing = sorted(file for file in files if file not in fixed["loaded"])
-    if missing:
-        return f"not tried: {', '.join(missing)} was not loaded as source"
-    why: str = fixed["ended"].get(test, "it was not run")
-    if not why:
-        return f"silent and passes under {schedules} schedules"
-    return "still fails: " + why.strip().replace("\n", "\n    ")
+    return verdict(files, fixed["loaded"], fixed["ended"].get(test, "it was not run"), schedules)
 
 
 def _run(config: pytest.Config, tests: Sequence[str], sources: dict[str, str], schedules: int) -> Any:

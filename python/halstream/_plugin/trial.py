@@ -47,9 +47,9 @@ def main(argv: Sequence[str]) -> int:
     """
     request = json.loads(Path(argv[0]).read_text(encoding="utf-8"))
     sys.path[:] = request["path"]
-    loaded = install(request["sources"])
+    replaced = install(request["sources"])
     outcomes = _Outcomes()
     code = pytest.main(list(argv[1:]), plugins=[outcomes])
-    answer = {"ended": outcomes.ended, "found": outcomes.found, "loaded": sorted(loaded)}
+    answer = {"ended": outcomes.ended, "found": outcomes.found, "loaded": sorted(replaced.loaded)}
     Path(request["answer"]).write_text(json.dumps(answer), encoding="utf-8")
     return int(code)
