@@ -1,5 +1,7 @@
 #include "core.h"
 
+#include "backward_waits.h"
+
 #include <Python.h>
 
 #include <c10/util/Exception.h>
@@ -66,6 +68,7 @@ class WithGil {
   ~WithGil() {
     if (has_python_) PyGILState_Release(state_);
   }
+  bool held() const { return has_python_; }
   WithGil(const WithGil&) = delete;
   WithGil& operator=(const WithGil&) = delete;
 
@@ -75,9 +78,10 @@ class WithGil {
 };
 
 template <class Wait>
-void wait(Wait call) {
+void wait(Wait call, bool orders = true) {
   WithGil gil;
   check(call());
+  if (orders && gil.held()) note_backward_wait();
 }
 
 }  // namespace
@@ -86,7 +90,7 @@ void synchronize_stream(halstream_id stream) {
   wait([&] { return core->stream_synchronize(stream, -1); });
 }
 void drain_stream(halstream_id stream) {
-  wait([&] { return core->stream_drain(stream, -1); });
+  wait([&] { return core->stream_drain(stream, -1); }, false);
 }
 void synchronize_device(int device) {
   wait([&] { return core->device_synchronize(device, -1); });

@@ -262,7 +262,9 @@ def test_a_sanitizer_that_began_before_the_redirection_sees_them(program: Any) -
     assert "the host reads" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("waited", ["Stream.synchronize", "Event.synchronize", "torch.cuda.synchronize", ""])
+@pytest.mark.parametrize(
+    "waited", ["Stream.synchronize", "Event.synchronize", "torch.cuda.synchronize", "bound before", "item", ""]
+)
 def test_F22_a_wait_in_a_backward_pass_is_one_of_the_thread_that_called_it(torch: Any, waited: str) -> None:
     class Offload(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
@@ -279,6 +281,8 @@ def test_F22_a_wait_in_a_backward_pass_is_one_of_the_thread_that_called_it(torch
         "Stream.synchronize": lambda: torch.cuda.current_stream().synchronize(),
         "Event.synchronize": lambda: torch.cuda.current_stream().record_event().synchronize(),
         "torch.cuda.synchronize": lambda: torch.cuda.synchronize(),
+        "bound before": torch.cuda.synchronize,
+        "item": lambda: x.sum().item(),
         "": lambda: None,
     }
     on_host = torch.empty(4, pin_memory=True)

@@ -20,8 +20,8 @@ __all__ = ["BackwardOrder"]
 class BackwardOrder:
     """Reports that order to the checker, while it is switched on."""
 
-    def __init__(self, torch: Any) -> None:
-        self._torch = torch
+    def __init__(self, torch: Any, module: Any) -> None:
+        self._torch, self._module = torch, module
         self._patches = Patches()
         self._on = False
         self._waited = Number()  # one for all passes: those that overlap share autograd's threads
@@ -32,26 +32,14 @@ class BackwardOrder:
             return
         self._on = on
         if not on:
+            self._module.observe_backward_waits(None)
             self._patches.undo()
             return
-        cuda, autograd = self._torch.cuda, self._torch.autograd
-        for owner in (cuda.Stream, cuda.Event, cuda):
-            self._patches.set(owner, "synchronize", self._waiting(owner.synchronize))
+        self._module.observe_backward_waits(lambda: report_order(RELEASE, self._waited.value))
+        autograd = self._torch.autograd
         run = self._running(autograd.graph._engine_run_backward)
         for module in (autograd.graph, autograd):
             self._patches.set(module, "_engine_run_backward", run)
-
-    def _waiting(self, wait: Callable[..., Any]) -> Callable[..., Any]:
-        in_backward = self._torch._C._current_graph_task_id
-
-        @functools.wraps(wait)
-        def synchronize(*args: Any, **kwargs: Any) -> Any:
-            done = wait(*args, **kwargs)
-            if in_backward() != -1:
-                report_order(RELEASE, self._waited.value)
-            return done
-
-        return synchronize
 
     def _running(self, run: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(run)

@@ -162,7 +162,7 @@ def redirect(*, instead_of_gpu: bool = False) -> Redirection:
     _sites.real_torch.dialect = "torch.cuda"
     _sites.real_torch.parameters = parameters.names
     accesses, modules = host_accesses.HostAccesses(torch, module), running.RunningModules(torch, module)
-    passes = backward_order.BackwardOrder(torch)
+    passes = backward_order.BackwardOrder(torch, module)
 
     def watch(on: bool) -> None:
         accesses.switch(on)
