@@ -112,6 +112,38 @@ def test_X9_threads_that_wait_for_each_other_are_reported_with_their_locks() -> 
             assert not thread.is_alive()
 
 
+NEVER = """
+    import threading
+    import halstream as hs
+    from halstream.testing import explore
+    def program():
+        stream = hs.Stream()
+        {make}
+        stream.call({wait})
+        try:
+            stream.synchronize()
+        finally:
+            {end}
+    try:
+        explore(program, schedules=2, threads=True)
+    except hs.StallError as exc:
+        print(exc)
+"""
+
+
+@pytest.mark.parametrize(
+    "make, wait, end, words",
+    [
+        ("turn = threading.Event()", "turn.wait", "turn.set()", "waits in Event.wait()"),
+        ("turn = threading.Lock(); turn.acquire()", "turn.acquire", "turn.release()", "waits for a lock that is taken"),
+    ],
+    ids=["event", "lock"],
+)
+def test_X9_a_function_that_waits_for_ever_is_reported(child: Any, make: str, wait: str, end: str, words: str) -> None:
+    done = child(NEVER.format(make=make, wait=wait, end=end))
+    assert "this wait can never end" in done.stdout and words in done.stdout, done.stderr
+
+
 def test_X9_a_thread_that_waits_in_a_socket_loses_its_turn_and_the_token_says_so() -> None:
     ours, other = socket.socketpair()
     with ours, other, schedule("fifo @ stay") as run:

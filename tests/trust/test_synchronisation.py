@@ -9,7 +9,7 @@ import pytest
 from corpus.shapes import SHAPES
 from corpus.synchronisation import SYNCHRONISATION, Shape
 from halstream._core import _current
-from shape_help import fails, found, reaches_explained_stall, silent, token_of
+from shape_help import fails, found, reaches_explained_stall, report_of, silent, token_of
 
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
 
@@ -53,6 +53,11 @@ def test_W1_synchronisation_that_never_comes_is_explained(program: Shape) -> Non
     assert reaches_explained_stall(program)
 
 
+@by_name("stall")
+def test_X9_synchronisation_that_never_comes_ends_under_turns_of_host_threads(program: Shape) -> None:
+    assert token_of(program.broken, schedules=2, threads=True)
+
+
 @by_name(*WAYS)
 def test_V1_right_synchronisation_is_not_reported(program: Shape) -> None:
     assert silent(program)
@@ -61,6 +66,11 @@ def test_V1_right_synchronisation_is_not_reported(program: Shape) -> None:
 @by_name(*WAYS)
 def test_X9_right_synchronisation_passes_fifty_schedules(program: Shape) -> None:
     assert not token_of(program.fixed, threads=program.found == "threads")
+
+
+def test_V2_a_barrier_too_few_leaves_the_timing_of_host_threads_only() -> None:
+    (program,) = (program for program in SYNCHRONISATION if program.name == "one_barrier_for_two_phases")
+    assert [finding.category for finding in report_of(program.broken).all] == ["timing"]
 
 
 @pytest.mark.parametrize("ordered", [True, False])

@@ -22,7 +22,7 @@ from typing import Any
 from .. import _sites
 from .._runtime import runtime
 from . import tracked
-from .orderobjects import ACQUIRE, BEGIN, END, RELEASE, Number, State, number_of, number_of_lock, report_order
+from .orderobjects import ACQUIRE, BEGIN, END, RELEASE, Number, State, muted, number_of, number_of_lock, report_order
 
 __all__ = ["install", "remove"]
 
@@ -70,6 +70,69 @@ def _event_is_set(original: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return is_set
+
+
+# A barrier orders all that arrive before all that leave. The lock in it orders more by chance: who leaves
+# late would come after what another one did before it arrived again.
+_ROUND = "_halstream_round"
+
+
+def _barrier_wait(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wait(self: Any, timeout: Any = None) -> Any:
+        if muted.muted or not State.on:
+            return original(self, timeout)
+        outer = muted.round  # that of a barrier whose action waits here
+        muted.muted, muted.round = True, None
+        broken = True
+        try:
+            index = original(self, timeout)
+            broken = False
+            return index
+        finally:
+            muted.muted = False
+            met, muted.round = muted.round, outer
+            if met is not None:
+                report_order(ACQUIRE, met.value)
+            if broken:  # by a thread that was in this round, or by one that called `abort` or `reset`
+                vars(self).pop(_ROUND, None)
+                report_order(ACQUIRE, number_of_lock(self._cond._lock))
+
+    return wait
+
+
+def _barrier_enter(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def _enter(self: Any) -> Any:
+        original(self)  # returns when the threads of the round before have left; the lock is held
+        if muted.muted:
+            muted.round = vars(self).setdefault(_ROUND, Number())
+            _report_unmuted(RELEASE, muted.round.value)
+
+    return _enter
+
+
+def _barrier_release(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def _release(self: Any) -> Any:
+        last = vars(self).pop(_ROUND, None)  # who arrives after this belongs to the next round
+        if last is None or not muted.muted:
+            return original(self)
+        _report_unmuted(ACQUIRE, last.value)
+        muted.muted = False  # the action is the program's
+        try:
+            return original(self)
+        finally:
+            report_order(RELEASE, last.value)
+            muted.muted = True
+
+    return _release
+
+
+def _report_unmuted(what: int, number: int) -> None:
+    muted.muted = False
+    report_order(what, number)
+    muted.muted = True
 
 
 def _thread_start(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,6 +228,9 @@ _METHODS: tuple[tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any
     (threading.Condition, "__exit__", _condition_exit),
     (threading.Condition, "wait", _condition_wait),
     (threading.Event, "is_set", _event_is_set),
+    (threading.Barrier, "wait", _barrier_wait),
+    (threading.Barrier, "_enter", _barrier_enter),
+    (threading.Barrier, "_release", _barrier_release),
     (threading.Thread, "start", _thread_start),
     (threading.Thread, "_bootstrap_inner", _thread_bootstrap),
     (threading.Thread, "join", _thread_join),

@@ -12,7 +12,7 @@ from typing import Any
 
 from .control import Member, active
 
-__all__ = ["Lock", "RLock"]
+__all__ = ["Lock", "RLock", "raw_lock"]
 
 
 class Lock:
@@ -85,3 +85,12 @@ class RLock(Lock):
         if self.acquire():  # others go on until it is free
             self._raw.release()
         self._raw._acquire_restore(state)
+
+
+def raw_lock(frame: Any) -> Any:
+    """Return the library's lock for which a thread that takes no turns waits without a limit, None for other frames."""
+    names = frame.f_locals
+    waits = frame.f_code is Lock.acquire.__code__ and names.get("member") is None
+    if waits and names["blocking"] and names["timeout"] == -1:
+        return names["self"]._raw
+    return None

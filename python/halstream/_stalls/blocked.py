@@ -8,6 +8,7 @@ certain may go on at any time.
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import dis
 import functools
@@ -26,8 +27,9 @@ from .. import _sites
 
 __all__ = ["HOOKS", "UNKNOWN", "Block", "attribute", "blocked", "calling", "thread_name"]
 
-_LOCK: Any = type(threading.Lock())
-_RLOCK: Any = type(threading.RLock())
+# Not by the names in `threading`: this module may be loaded while these stand for the hooks of a schedule.
+_LOCK: Any = _thread.LockType
+_RLOCK: Any = _thread.RLock
 _SIMPLE: Any = queue.SimpleQueue
 UNKNOWN: Any = object()
 
@@ -79,8 +81,11 @@ def blocked(frame: FrameType, ident: int) -> Block | None:
         if type(owner) is int and owner != ident:
             return Block(f"waits for the import of {getattr(lock, 'name', 'a module')!r}", owner)
         return None
+    if code.co_filename == _CONTROLLED_FILE and frame.f_back is not None and frame.f_back.f_code is _WAIT:
+        return _condition(frame.f_back, frame.f_back.f_locals)
     if code.co_filename in HOOKS:
-        return _lock(sys.modules[_TRACKED].raw_lock(frame), ident)
+        module = _CONTROLLED if code.co_filename == _CONTROLLED_FILE else _TRACKED
+        return _lock(sys.modules[module].raw_lock(frame), ident)
     return _lock(_taken(frame), ident)
 
 
@@ -279,8 +284,10 @@ def _code(*names: str) -> CodeType | None:
 
 
 #: The files of the hooks of a sanitizer, whose frames stand between those of the library.
-HOOKS = frozenset(f"{_sites.ROOT}_checks{os.sep}{name}.py" for name in ("hostorder", "tracked"))
 _TRACKED = "halstream._checks.tracked"
+_CONTROLLED = "halstream._schedules.threadlocks"
+_CONTROLLED_FILE = f"{_sites.ROOT}_schedules{os.sep}threadlocks.py"
+HOOKS = frozenset((*(f"{_sites.ROOT}_checks{os.sep}{name}.py" for name in ("hostorder", "tracked")), _CONTROLLED_FILE))
 _WAIT = _code("Condition", "wait")
 # Python 3.13 waits in the method itself.
 _JOIN = _code("Thread", "_wait_for_tstate_lock") or _code("Thread", "join")
