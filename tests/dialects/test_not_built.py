@@ -148,9 +148,9 @@ def test_a_program_may_import_what_it_does_not_use() -> None:
     from halstream.mindspore import Model, ops
     from halstream.paddle import DataParallel, concat
     from halstream.torch import Tensor
-    from halstream.torch.cuda import CUDAGraph
+    from halstream.torch.cuda import MemPool
 
-    assert not isinstance(3, (RawKernel, Tensor, CUDAGraph, Model, DataParallel))
+    assert not isinstance(3, (RawKernel, Tensor, MemPool, Model, DataParallel))
     assert RawKernel is RawKernel and repr(RawKernel) == "<class 'halstream.cupy.RawKernel'>"
     assert RawKernel.__doc__ == "cupy.RawKernel: not built yet."
     assert issubclass(type("Mine", (ElementwiseKernel,), {}), ElementwiseKernel)
@@ -165,13 +165,13 @@ def test_a_program_may_import_what_it_does_not_use() -> None:
 
 
 def test_attributes_of_a_class_that_is_not_built() -> None:
-    from halstream.torch.cuda import CUDAGraph
+    from halstream.torch.cuda import MemPool
 
-    with pytest.raises(NotImplementedError, match=r"^torch\.cuda\.CUDAGraph is not built yet$"):
-        CUDAGraph()
-    assert not hasattr(CUDAGraph, "replay")
-    with pytest.raises(AttributeError, match=r"^torch\.cuda\.CUDAGraph\.replay is not built yet$"):
-        CUDAGraph.replay  # noqa: B018
+    with pytest.raises(NotImplementedError, match=r"^torch\.cuda\.MemPool is not built yet$"):
+        MemPool()
+    assert not hasattr(MemPool, "snapshot")
+    with pytest.raises(AttributeError, match=r"^torch\.cuda\.MemPool\.snapshot is not built yet$"):
+        MemPool.snapshot  # noqa: B018
 
 
 @pytest.mark.parametrize("name", ["cupy.r_", "torch.float8_e5m2", "paddle.float8_e5m2", "mindspore.float8_e5m2"])

@@ -1,4 +1,4 @@
-"""torch.accelerator (2.15): the device-generic names. Graphs come later."""
+"""torch.accelerator (2.15): the device-generic names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .._errors import dialect_errors
 from .._errors import not_built as _not_built
 from .._streams import CpuStream, Stream
 from ..cuda import device_count, is_available
-from . import memory
+from . import graphs, memory
+from .graphs import Graph
 from .memory import (
     empty_cache,
     empty_host_cache,
@@ -29,6 +30,7 @@ from .memory import (
 )
 
 __all__ = [
+    "Graph",
     "current_accelerator",
     "current_device_idx",
     "current_device_index",
@@ -38,6 +40,7 @@ __all__ = [
     "empty_cache",
     "empty_host_cache",
     "get_memory_info",
+    "graphs",
     "is_available",
     "max_memory_allocated",
     "max_memory_reserved",

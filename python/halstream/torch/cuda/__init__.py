@@ -1,4 +1,4 @@
-"""torch.cuda (2.15): streams, events, devices and memory. Tensors, kernels and graphs are missing.
+"""torch.cuda (2.15): streams, events, devices, memory and graphs. Tensors and kernels are missing.
 
 Here `is_available` is True on every machine, for the host backend needs no
 device; `halstream.backend` returns the backend of the streams.
@@ -12,7 +12,7 @@ from typing import Any
 from .._errors import AcceleratorError, OutOfMemoryError
 from .._errors import not_built as _not_built
 from . import _gpu_trace as _gpu_trace
-from . import memory, nvtx, random, streams
+from . import graphs, memory, nvtx, random, streams
 from ._devices import (
     _CudaDeviceProperties as _CudaDeviceProperties,
 )
@@ -69,6 +69,7 @@ from ._runtime import (
     get_sync_debug_mode,
     set_sync_debug_mode,
 )
+from .graphs import CUDAGraph, graph, graph_pool_handle
 from .memory import (
     caching_allocator_alloc,
     caching_allocator_delete,
@@ -101,6 +102,7 @@ from .streams import Event, ExternalStream, Stream
 
 __all__ = [
     "AcceleratorError",
+    "CUDAGraph",
     "CudaError",
     "DeferredCudaCallError",
     "Event",
@@ -130,6 +132,9 @@ __all__ = [
     "get_per_process_memory_fraction",
     "get_stream_from_external",
     "get_sync_debug_mode",
+    "graph",
+    "graph_pool_handle",
+    "graphs",
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
     "init",

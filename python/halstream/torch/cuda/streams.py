@@ -87,8 +87,9 @@ class ExternalStream(Stream):
 class Event(GenericEvent):
     """torch.cuda.Event (2.15): a point on a stream.
 
-    `interprocess` and `external` are accepted and mean nothing yet: there is
-    neither IPC nor graph capture. `synchronize` takes an optional time limit.
+    `interprocess` and `external` are accepted and mean nothing yet: there is no
+    IPC, and an event that a capture records orders work of that graph only.
+    `synchronize` takes an optional time limit.
     """
 
     _stream_class = Stream

@@ -1,0 +1,172 @@
+"""What graphs of torch.cuda and of torch.accelerator have in common: one capture, and its replays."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ..._core._graph import MODES, GraphExec, begin, end
+from ..._core._graph import Graph as CoreGraph
+from ..._runtime import runtime
+from ..._sites import ROOT
+from .._errors import dialect_errors, error
+from ._guards import current_stream
+from .streams import Stream
+
+__all__ = ["GRAPH_MODES", "CapturedGraph", "pool_handle"]
+
+_EMPTY = (
+    "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream."
+)
+
+#: Numbers of pools: those of graph_pool_handle count from 1, those of captures likewise.
+_handles = runtime.keep("the numbers of torch's pools of graphs", itertools.count(1))
+_captures = runtime.keep("the numbers of torch's captures", itertools.count(1))
+
+
+def pool_handle() -> tuple[int, int]:
+    """Return a fresh number of a pool."""
+    return 0, next(_handles)
+
+
+class CapturedGraph:
+    """The work of one capture of a stream, which replays enqueue.
+
+    Parameters
+    ----------
+    keep_graph : bool
+        Keep the graph after `capture_end`, to be instantiated on demand.
+    """
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        if not isinstance(keep_graph, bool):
+            raise TypeError(f"keep_graph is a bool, not {type(keep_graph).__name__}")
+        self._keep_graph = keep_graph
+        self._stream: Stream | None = None  # that captures
+        self._graph: CoreGraph | None = None
+        self._run: GraphExec | None = None
+        self._pool: tuple[int, int] | None = None
+        self._ended = False
+
+    def _begin(self, pool: Any, mode: str, modes: dict[str, int]) -> None:
+        """Begin to capture the current stream."""
+        if self._graph is not None or self._run is not None or self._stream is not None:
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. "
+                "To capture a new graph, create a new instance, or call reset() first."
+            )
+        if mode not in modes:
+            names = ", ".join(f"`{name}`" for name in modes)
+            raise RuntimeError(f"Unknown capture error mode. Expected one of {names}, got {mode}")
+        stream = current_stream()
+        if stream.cuda_stream == 0:
+            raise RuntimeError(
+                "CUDA graphs must be captured on a non-default stream. "
+                "(However, after capture, it's ok to replay them on the default stream.)"
+            )
+        _begun(stream, modes[mode])
+        self._stream = stream
+        self._pool = (next(_captures), 0) if pool is None else tuple(pool)
+
+    def _end(self) -> None:
+        """End the capture; the graph is there then."""
+        stream = self._stream
+        if stream is None:
+            raise error("capture", "capture_end() was called, and no capture is underway")
+        if current_stream() != stream:
+            raise RuntimeError("Capture must end on the same stream it began on.")
+        self._stream = None
+        self._graph = _ended(stream)
+        self._ended = True
+        if not self._graph.nodes:
+            warnings.warn(_EMPTY, UserWarning, stacklevel=_depth())
+
+    def _finish(self) -> None:
+        """Give up the graph of which only the executable is used."""
+        if not self._keep_graph:
+            self._graph = None
+
+    def _instantiate(self) -> None:
+        if not self._ended:
+            raise RuntimeError("capture_end() must have been called before calling instantiate")
+        if self._graph is None:
+            raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
+        self._run = self._graph.instantiate()
+
+    def _replay(self) -> None:
+        """Enqueue the captured work on the current stream."""
+        if not self._ended:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        if self._run is None:
+            self._instantiate()
+        assert self._run is not None
+        _launched(self._run, current_stream())
+
+    def _reset(self) -> None:
+        """Give up what was captured; replays that were enqueued still run."""
+        if self._stream is not None:
+            stream, self._stream = self._stream, None
+            _ended(stream)
+        self._graph = self._run = self._pool = None
+        self._ended = False
+
+    def _pool_of(self) -> tuple[int, int]:
+        if not self._ended or self._pool is None:
+            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
+        return self._pool
+
+    def _raw(self) -> int:
+        """Return the number of the graph."""
+        if self._graph is None:
+            if not self._keep_graph:
+                raise RuntimeError(
+                    "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with "
+                    "keep_graph=true"
+                )
+            raise RuntimeError("You cannot access the raw cudaGraph_t instance until capture_end() has been called")
+        return self._graph._id
+
+    def _raw_exec(self) -> int:
+        """Return the number of the executable."""
+        if self._run is None:
+            raise RuntimeError("You cannot access the raw cudaGraphExec_t instance until instantiate() has been called")
+        return self._run._owner.ident
+
+    def _dump(self, path: Any) -> None:
+        """Write the graph in the language of graphviz."""
+        if self._graph is None:
+            self._raw()
+        assert self._graph is not None
+        Path(path).write_text(self._graph.dot(), encoding="utf-8")
+
+
+def _depth() -> int:
+    """Return how far out the first frame of the program is, for a warning of the function that calls this."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ROOT):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+#: Numbers of the modes of captures.
+GRAPH_MODES: dict[str, int] = {name: number for number, name in enumerate(MODES)}
+
+
+@dialect_errors
+def _begun(stream: Stream, mode: int) -> None:
+    begin(stream, mode)
+
+
+@dialect_errors
+def _ended(stream: Stream) -> CoreGraph:
+    graph = object.__new__(CoreGraph)
+    graph._owner = end(stream)
+    return graph
+
+
+@dialect_errors
+def _launched(run: GraphExec, stream: Stream) -> None:
+    run.launch(stream)

@@ -1,0 +1,240 @@
+"""torch.cuda's graphs: captures, replays, hooks, and what both refuse."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import halstream as hs
+import halstream.torch as torch
+import pytest
+from halstream.testing import Gate
+from halstream.torch import accelerator, cuda
+
+pytestmark = [pytest.mark.dialect("torch"), pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
+
+
+def captured(out: list[int], *, keep: bool = False) -> cuda.CUDAGraph:
+    """Return a graph of one function that appends 1."""
+    g = cuda.CUDAGraph(keep_graph=keep)
+    with cuda.graph(g):
+        cuda.current_stream().call(out.append, 1)
+    return g
+
+
+@pytest.mark.row(94)
+def test_a_replay_runs_the_captured_work_on_the_current_stream() -> None:
+    out: list[int] = []
+    g = captured(out)
+    cuda.synchronize()
+    assert out == []
+    s = cuda.Stream()
+    with Gate(s), cuda.stream(s):
+        g.replay()
+        assert cuda.default_stream().query() and not s.query()
+    g.replay()  # on the default stream
+    cuda.synchronize()
+    assert out == [1, 1]
+
+
+@pytest.mark.row(94)
+def test_reset_lets_the_same_object_capture_again() -> None:
+    out: list[int] = []
+    g = captured(out)
+    with pytest.raises(RuntimeError, match="already owns a captured graph"), cuda.stream(cuda.Stream()):
+        g.capture_begin()
+    g.reset()
+    with pytest.raises(RuntimeError, match="replay without a preceding successful capture"):
+        g.replay()
+    with cuda.graph(g):
+        cuda.current_stream().call(out.append, 2)
+    g.replay()
+    cuda.synchronize()
+    assert out == [2]
+
+
+@pytest.mark.row(93)
+def test_what_cannot_be_captured() -> None:
+    g = cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match=r"^CUDA graphs must be captured on a non-default stream"):
+        g.capture_begin()
+    with cuda.stream(cuda.Stream()):
+        with pytest.raises(RuntimeError, match=r"^Unknown capture error mode\..*got nothing"):
+            g.capture_begin(capture_error_mode="nothing")
+        g.capture_begin(capture_error_mode="thread_local")
+        with pytest.raises(RuntimeError, match="same stream it began on"), cuda.stream(cuda.Stream()):
+            g.capture_end()
+        with pytest.warns(UserWarning, match=r"^The CUDA Graph is empty") as warned:
+            g.capture_end()
+    assert [one.filename for one in warned] == [__file__]
+    g.replay()
+    cuda.synchronize()
+    with pytest.raises(torch.AcceleratorError, match="no capture is underway"):
+        g.capture_end()
+
+
+@pytest.mark.row(93)
+def test_a_capture_that_fails_leaves_usable_streams() -> None:
+    s, out = cuda.Stream(), []
+    g = cuda.CUDAGraph()
+    with pytest.raises(torch.AcceleratorError), cuda.graph(g, stream=s):
+        s.call(out.append, 1)
+        s.synchronize()  # the host cannot wait for what does not run
+    assert cuda.current_stream() == cuda.default_stream() and not s.is_capturing()
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        g.replay()
+    s.call(out.append, 2)
+    s.synchronize()
+    assert out == [2]
+    g.reset()
+    with cuda.graph(g, stream=s):
+        s.call(out.append, 3)
+    g.replay()
+    cuda.synchronize()
+    assert out == [2, 3]
+
+
+@pytest.mark.row(94)
+def test_a_stream_that_joins_the_capture_is_part_of_it() -> None:
+    s, side, out = cuda.Stream(), cuda.Stream(), []
+    g = cuda.CUDAGraph()
+    with cuda.graph(g, stream=s):
+        side.wait_stream(s)
+        side.call(out.append, 1)
+        s.wait_stream(side)
+        s.call(out.append, 2)
+    for _ in range(2):
+        g.replay()
+    cuda.synchronize()
+    assert out == [1, 2, 1, 2]
+
+
+@pytest.mark.row(94)
+def test_a_graph_that_is_kept_is_instantiated_on_demand(tmp_path: Path) -> None:
+    out: list[int] = []
+    g = captured(out, keep=True)
+    with pytest.raises(RuntimeError, match=r"until instantiate\(\) has been called"):
+        g.raw_cuda_graph_exec()
+    assert g.raw_cuda_graph() > 0
+    g.debug_dump(tmp_path / "graph.dot")
+    assert (tmp_path / "graph.dot").read_text().startswith("digraph")
+    g.replay()
+    g.instantiate()
+    g.replay()
+    cuda.synchronize()
+    assert out == [1, 1] and g.raw_cuda_graph_exec() > 0
+    dropped = captured(out)
+    with pytest.raises(RuntimeError, match="initialized with keep_graph=true"):
+        dropped.raw_cuda_graph()
+    with pytest.raises(RuntimeError, match="only when keep_graph=true"):
+        dropped.instantiate()
+    with pytest.raises(TypeError, match="keep_graph"):
+        cuda.CUDAGraph(keep_graph="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.row(94)
+def test_hooks_are_called_in_their_places() -> None:
+    seen: list[str] = []
+    g = cuda.CUDAGraph()
+
+    def note(word: str) -> Callable[[Any], None]:
+        return lambda graph: seen.append(word if graph is g else "another graph")
+
+    g.register_capture_start_hook(note("begin"))
+    g.register_capture_end_hook(lambda graph: seen.append(f"end {graph.raw_cuda_graph() > 0}"))
+    g.register_post_instantiate_hook(note("made"))
+    g.register_replay_end_hook(note("after"))
+    removed = g.register_replay_start_hook(note("removed"))
+    g.register_replay_start_hook(note("before"))
+    removed.remove()
+    g.enable_debug_mode()
+    with cuda.graph(g):
+        cuda.current_stream().call(seen.append, "runs")
+    g.replay()
+    cuda.synchronize()
+    assert [one for one in seen if one != "runs"] == ["begin", "end True", "made", "before", "after"]
+    with pytest.raises(ZeroDivisionError), g.register_replay_start_hook(lambda graph: 1 // 0):
+        g.replay()
+    g.replay()
+    cuda.synchronize()
+    assert seen.count("runs") == 2
+
+
+@pytest.mark.row(94)
+@pytest.mark.parametrize("how", ["reset", "collection"])
+def test_what_a_capture_retains_is_released_once_after_its_replays(how: str) -> None:
+    seen: list[object] = []
+    s, g = cuda.Stream(), captured([])
+    g.register_destroy_callback(lambda: seen.append(s.query()), synchronize_before_release=True)
+    g.register_destroy_callback(lambda: seen.append(1 // 0))
+    g.register_destroy_callback(lambda: seen.append("last"))
+    g.retain_object(seen)
+    with cuda.stream(s):
+        g.replay()
+    if how == "reset":
+        g.reset()
+        assert seen == [True, "last"]
+    del g
+    gc.collect()
+    assert seen == [True, "last"]
+
+
+@pytest.mark.row(94)
+def test_pools_have_numbers() -> None:
+    first, second = cuda.graph_pool_handle(), cuda.graph_pool_handle()
+    assert first != second and first[0] == 0
+    g = cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        g.pool()
+    with cuda.graph(g, pool=first):
+        cuda.current_stream().call(int)
+    assert g.pool() == first and g.pools() == [first]
+    assert captured([]).pool() != captured([]).pool()
+
+
+@pytest.mark.row(96)
+def test_accelerator_graphs_capture_the_current_stream() -> None:
+    out: list[int] = []
+    s, g = torch.Stream(), accelerator.Graph()
+    with s, g:
+        accelerator.current_stream().call(out.append, 1)
+    g.replay()
+    with s:
+        g.replay()
+    accelerator.synchronize()
+    assert out == [1, 1]
+    g.reset()
+    g.capture_error_mode = "relaxed"
+    with s, g:
+        accelerator.current_stream().call(out.append, 2)
+    g.replay()
+    accelerator.synchronize()
+    assert out == [1, 1, 2]
+    with pytest.raises(RuntimeError, match="Unknown capture error mode"), s:
+        accelerator.Graph(capture_error_mode="none").capture_begin()
+
+
+def test_annotations_are_refused_by_name() -> None:
+    with pytest.raises(NotImplementedError, match="annotations"):
+        cuda.graph(cuda.CUDAGraph(), enable_annotations=True)
+
+
+def test_the_sanitizer_sees_a_replay_as_one_operation() -> None:
+    x, s, side = hs.empty(16), cuda.Stream(), cuda.Stream()
+    g = cuda.CUDAGraph()
+    with cuda.graph(g, stream=s):
+        x.fill(1, s)
+    with hs.sanitize(on="collect") as report:
+        with cuda.stream(side):
+            g.replay()
+        x.fill(2, s)
+        cuda.synchronize()
+    assert len(report.races) == 1, str(report)
+
+
+@pytest.mark.parametrize("name", ["get_graph_data", "begin_capture_to_if_node", "get_currently_capturing_graph"])
+def test_what_graphs_do_not_have_is_refused_by_name(name: str) -> None:
+    with pytest.raises(NotImplementedError, match=rf"^torch\.cuda\.CUDAGraph\.{name} is not built yet$"):
+        getattr(cuda.CUDAGraph(), name)()
