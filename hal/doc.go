@@ -359,6 +359,13 @@
 //   - V22: Accesses to a Python object that functions share count if the program has
 //     wrapped it for that, as reads or writes of the whole object; others do not.
 //
+// # Reports (Python)
+//
+//   - V41: A written report has each result once: its kind, level, text, place, the places
+//     of the other access, a change if there is one, and how often it was seen. SARIF keeps
+//     to its schema and has a fingerprint that stays when lines move; a GitHub command is
+//     one line; the page needs nothing else.
+//
 // # Stall
 //
 //   - W1: A wait without a limit that nothing can end fails, and names what waits

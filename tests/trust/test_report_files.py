@@ -49,7 +49,7 @@ def found(tmp_path: Path) -> list[results.Result]:
     return [results.of_finding(finding) for finding in run_program(tmp_path / "a program%.py", PROGRAM).all]
 
 
-def test_a_result_has_places_a_fix_and_a_count(tmp_path: Path) -> None:
+def test_V41_a_result_has_places_a_fix_and_a_count(tmp_path: Path) -> None:
     (one,) = found(tmp_path)
     assert (one["rule"], one["level"], one["count"]) == ("race", "error", 5)
     assert one["place"] is not None and (one["place"]["line"], one["place"]["function"]) == (7, "<module>")
@@ -57,7 +57,15 @@ def test_a_result_has_places_a_fix_and_a_count(tmp_path: Path) -> None:
     assert one["fix"] is not None and one["fix"]["code"] == "b.wait(a.record())" and one["fix"]["line"] == 7
 
 
-def test_sarif_keeps_to_its_schema(tmp_path: Path) -> None:
+def test_V41_json_has_the_results_as_they_are(tmp_path: Path) -> None:
+    some = [*found(tmp_path), results.left("a stream is left", None, "test_it.py::test_leak")]
+    formats.write([formats.target(f"json:{tmp_path / 'out.json'}")], some, tmp_path, print)
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert (document["tool"], document["root"]) == ("halstream", str(tmp_path))
+    assert document["results"] == json.loads(json.dumps(some)) and len(some) == 2
+
+
+def test_V41_sarif_keeps_to_its_schema(tmp_path: Path) -> None:
     several = [
         *found(tmp_path),
         results.left("a stream is left", None, "test_it.py::test_leak"),
@@ -70,17 +78,19 @@ def test_sarif_keeps_to_its_schema(tmp_path: Path) -> None:
         assert len(document["runs"][0]["results"]) == len(some)
 
 
-def test_sarif_names_files_from_the_root_as_addresses(tmp_path: Path) -> None:
+def test_V41_sarif_names_files_from_the_root_as_addresses(tmp_path: Path) -> None:
     formats.write([formats.target(f"sarif:{tmp_path / 'out.sarif'}")], found(tmp_path), tmp_path, print)
     (one,) = json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]
     (place,) = one["locations"]
+    assert (one["ruleId"], one["level"], one["occurrenceCount"]) == ("halstream/race", "error", 5)
+    assert {other["physicalLocation"]["region"]["startLine"] for other in one["relatedLocations"]} >= {6, 4}
     assert place["physicalLocation"]["artifactLocation"] == {"uri": "a%20program%25.py", "uriBaseId": "SRCROOT"}
     formats.write([formats.target(f"sarif:{tmp_path / 'out.sarif'}")], found(tmp_path), tmp_path / "other", print)
     (one,) = json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]
     assert one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].startswith("file:///")
 
 
-def test_a_fingerprint_stays_when_lines_move(tmp_path: Path) -> None:
+def test_V41_a_fingerprint_stays_when_lines_move(tmp_path: Path) -> None:
     prints = []
     more = PROGRAM.replace("\na, b", "\nother = hs.Stream()\na, b")  # other numbers, too
     for program in (PROGRAM, more, PROGRAM.replace("x.fill(2, b)", "x.fill(2)")):
@@ -94,7 +104,7 @@ def test_a_fingerprint_stays_when_lines_move(tmp_path: Path) -> None:
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_github_gets_one_command_a_result_on_one_line(tmp_path: Path) -> None:
+def test_V41_github_gets_one_command_a_result_on_one_line(tmp_path: Path) -> None:
     printed: list[str] = []
     formats.write([formats.target("github")], found(tmp_path), tmp_path, printed.append)
     (line,) = "".join(printed).strip().splitlines()

@@ -102,7 +102,7 @@ def test_the_operations_around_a_finding_are_gathered_only_for_the_page(
 
 
 @pytest.mark.usefixtures("drawn")
-def test_the_page_loads_nothing_and_has_source_fix_and_count(tmp_path: Path) -> None:
+def test_V41_the_page_loads_nothing_and_has_source_fix_and_count(tmp_path: Path) -> None:
     page = page_of(found(tmp_path / "program.py", PROGRAM), tmp_path)
     addresses = [attrs.get(name) for _, attrs in page.elements for name in ("src", "href") if name in attrs]
     assert addresses == ["data:,", "#detail"]

@@ -31,7 +31,7 @@ PLAIN = """
 """
 
 
-def test_a_report_names_operations_places_and_the_remedy(backend: str, tmp_path: Path) -> None:
+def test_V41_a_report_names_operations_places_and_the_remedy(backend: str, tmp_path: Path) -> None:
     path = tmp_path / "pipeline.py"
     report = run(path, PLAIN)
     (found,) = report
