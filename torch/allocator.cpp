@@ -1,5 +1,6 @@
 #include "allocator.h"
 
+#include "device_memory.h"
 #include "gpu_trace.h"
 #include "segments.h"
 #include "visible.h"
@@ -7,13 +8,11 @@
 #include "c10/core/AllocatorConfig.h"
 #include "c10/util/ScopeExit.h"
 
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -40,19 +39,6 @@ struct Block {
   bool counted = true;
   std::vector<halstream_id> others = {};  // streams that record_stream named, while somebody listens
 };
-
-struct DeviceMemory {
-  std::mutex mutex;
-  double fraction = 1;
-  DeviceStats stats;
-  // Behind the uses of freed blocks by other streams, one for each of those: empty_cache waits for them.
-  std::map<halstream_id, halstream_id> uses;
-  uint64_t generation = 0;
-};
-std::array<DeviceMemory, max_devices>& memory() {
-  static auto* all = new std::array<DeviceMemory, max_devices>();
-  return *all;
-}
 
 template <class Change>
 void each_counter(Block* block, Change change) {
@@ -150,53 +136,6 @@ void free_block(void* context) {
     trace([&](auto& to) { to.trace_gpu_memory_deallocation(traced_device, address_of(block->address)); });
   }
   delete block;
-}
-
-std::string megabytes(uint64_t bytes) {
-  char text[32];
-  if (bytes >= (1ull << 30)) {
-    snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1ull << 30));
-  } else {
-    snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / (1ull << 20));
-  }
-  return text;
-}
-
-// Called when memory is not there; never destroyed.
-std::vector<OutOfMemoryObserver>& observers() {
-  static auto* all = new std::vector<OutOfMemoryObserver>();
-  return *all;
-}
-
-[[noreturn]] void out_of_memory(size_t bytes, DeviceIndex device) {
-  uint64_t available = 0, total = 0;
-  core->device_memory(device, &available, &total);
-  int64_t allocated = 0;
-  {
-    auto& of = memory()[device];
-    std::lock_guard<std::mutex> lock(of.mutex);
-    of.stats.num_ooms++;
-    allocated = of.stats.allocated_bytes[static_cast<size_t>(StatType::AGGREGATE)].current;
-  }
-  for (const auto& observer : observers()) observer(device, bytes, total, available);
-  TORCH_CHECK_WITH(
-      OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ", megabytes(bytes), ". GPU ",
-      static_cast<int>(device), " has a total capacity of ", megabytes(total), " of which ", megabytes(available),
-      " is free. Of the allocated memory ", megabytes(static_cast<uint64_t>(allocated)), " is allocated by PyTorch.");
-}
-
-bool over_fraction(size_t bytes, DeviceIndex device) {
-  auto& of = memory()[device];
-  double allocated = 0;
-  {
-    std::lock_guard<std::mutex> lock(of.mutex);
-    if (of.fraction >= 1) return false;
-    allocated = static_cast<double>(of.stats.allocated_bytes[static_cast<size_t>(StatType::AGGREGATE)].current);
-  }
-  uint64_t available = 0, total = 0;
-  check(core->device_memory(device, &available, &total));
-  std::lock_guard<std::mutex> lock(of.mutex);
-  return allocated + static_cast<double>(bytes) > of.fraction * static_cast<double>(total);
 }
 
 // Rounds as torch's allocator does: to 512 bytes, or to a part of a power of two (roundup_power2_divisions).
@@ -344,40 +283,10 @@ void record_stream(const c10::DataPtr& data, const c10::Stream& stream) {
   if (core->listening() != 0) block->others.push_back(id);
 }
 
-void set_memory_fraction(DeviceIndex device, double fraction) {
-  TORCH_CHECK(fraction >= 0 && fraction <= 1, "invalid fraction: ", fraction, ". Please set within [0, 1].");
-  auto& of = memory()[resolve_device(device)];
-  std::lock_guard<std::mutex> lock(of.mutex);
-  of.fraction = fraction;
-}
-
-double memory_fraction(DeviceIndex device) {
-  auto& of = memory()[resolve_device(device)];
-  std::lock_guard<std::mutex> lock(of.mutex);
-  return of.fraction;
-}
-
 void set_counting_raw(bool on) { counting_raw = on; }
 bool counts_raw() { return counting_raw; }
 
 void observe_memory(MemoryObserver observer) { memory_observer.store(observer, std::memory_order_release); }
-
-void observe_out_of_memory(OutOfMemoryObserver observer) { observers().push_back(std::move(observer)); }
-
-void use_memory_fraction_of_environment() {
-  static constexpr std::string_view key = "per_process_memory_fraction:";
-  for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
-    const char* value = std::getenv(name);
-    const char* found = value != nullptr ? std::strstr(value, key.data()) : nullptr;
-    if (found == nullptr) continue;
-    double fraction = std::strtod(found + key.size(), nullptr);
-    TORCH_CHECK(
-        fraction >= 0 && fraction <= 1, "per_process_memory_fraction is invalid, got ", fraction,
-        ": please set it within [0, 1]");
-    for (int i = 0; i < runtime_devices(); i++) set_memory_fraction(static_cast<DeviceIndex>(i), fraction);
-    return;
-  }
-}
 
 void* raw_allocate(size_t bytes, DeviceIndex device, halstream_id stream) {
   if (bytes == 0) return nullptr;

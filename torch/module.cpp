@@ -3,6 +3,7 @@
 #include "backlog.h"
 #include "backward_waits.h"
 #include "counters.h"
+#include "device_memory.h"
 #include "distributed.h"
 #include "forks.h"
 #include "generator.h"

@@ -1,6 +1,7 @@
 // Functions with the names, arguments and results of those in torch._C, which Python sets in their place.
 #include "allocator.h"
 #include "counters.h"
+#include "device_memory.h"
 #include "gpu_trace.h"
 #include "pinned.h"
 #include "python_functions.h"
