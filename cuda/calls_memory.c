@@ -2,32 +2,20 @@
 
 #include "frame.h"
 
-enum {
-    LOCATION_DEVICE = 1,
-    ALLOCATION_PINNED = 1,
-    POOL_RELEASE_THRESHOLD = 4,
-    POOL_RESERVED = 5,
-    POOL_USED = 7,
-    HOST_PORTABLE = 1,
-    HOST_MAPPED = 2,
-    MEMORY_HOST = 1,
-    MEMORY_DEVICE = 2,
-};
-
 hs_status hs_pool_new(CUdevice device, CUcontext ctx, CUmemoryPool *pool)
 {
     hs_frame frame;
     hs_status status = hs_enter_relaxed(&frame, ctx);
     CUmemPoolProps props;
     memset(&props, 0, sizeof props);
-    props.allocType = ALLOCATION_PINNED;
-    props.location.type = LOCATION_DEVICE;
+    props.allocType = HS_ALLOCATION_PINNED;
+    props.location.type = HS_LOCATION_DEVICE;
     props.location.id = device;
     *pool = 0;
     HS_STEP(status, cuMemPoolCreate, pool, &props);
     /* With the default threshold each synchronize would release unused memory. */
     uint64_t all = UINT64_MAX;
-    HS_STEP(status, cuMemPoolSetAttribute, *pool, POOL_RELEASE_THRESHOLD, &all);
+    HS_STEP(status, cuMemPoolSetAttribute, *pool, HS_POOL_RELEASE_THRESHOLD, &all);
     if (status != 0 && *pool != 0) {
         HS_CALL(cuMemPoolDestroy, *pool);
         *pool = 0;
@@ -44,8 +32,8 @@ hs_status hs_pool_kept(CUcontext ctx, CUmemoryPool pool, uint64_t *bytes)
     hs_frame frame;
     hs_status status = hs_enter_relaxed(&frame, ctx);
     uint64_t reserved = 0, used = 0;
-    HS_STEP(status, cuMemPoolGetAttribute, pool, POOL_RESERVED, &reserved);
-    HS_STEP(status, cuMemPoolGetAttribute, pool, POOL_USED, &used);
+    HS_STEP(status, cuMemPoolGetAttribute, pool, HS_POOL_RESERVED, &reserved);
+    HS_STEP(status, cuMemPoolGetAttribute, pool, HS_POOL_USED, &used);
     *bytes = reserved - used;
     return hs_leave(&frame, status);
 }
@@ -80,7 +68,7 @@ hs_status hs_host_alloc(CUcontext ctx, uint64_t size, uint64_t *address)
     void *found = NULL;
     hs_frame frame;
     hs_status status = hs_enter_relaxed(&frame, ctx);
-    HS_STEP(status, cuMemHostAlloc, &found, size, HOST_PORTABLE | HOST_MAPPED);
+    HS_STEP(status, cuMemHostAlloc, &found, size, HS_HOST_PORTABLE | HS_HOST_MAPPED);
     *address = (uint64_t)(uintptr_t)found;
     return hs_leave(&frame, status);
 }
@@ -97,7 +85,7 @@ hs_status hs_host_device(CUcontext ctx, uint64_t address, CUdeviceptr *device)
 
 hs_status hs_register(CUcontext ctx, uint64_t address, uint64_t size)
 {
-    HS_RELAXED(ctx, cuMemHostRegister_v2, (void *)(uintptr_t)address, size, HOST_PORTABLE | HOST_MAPPED);
+    HS_RELAXED(ctx, cuMemHostRegister_v2, (void *)(uintptr_t)address, size, HS_REGISTER_PORTABLE | HS_REGISTER_MAPPED);
 }
 
 hs_status hs_unregister(CUcontext ctx, uint64_t address)
@@ -108,7 +96,7 @@ hs_status hs_unregister(CUcontext ctx, uint64_t address)
 hs_status hs_probe(CUcontext ctx, CUdeviceptr address, uint32_t *type, int *ordinal, uint64_t *start, uint64_t *size,
                    CUmemoryPool *pool)
 {
-    int attributes[] = {2, 9, 11, 12, 17}; /* kind, device, start and size of the range, pool */
+    int attributes[] = {HS_POINTER_TYPE, HS_POINTER_DEVICE, HS_POINTER_START, HS_POINTER_SIZE, HS_POINTER_POOL};
     CUdeviceptr base = 0;
     size_t bytes = 0;
     *type = 0;
@@ -147,11 +135,11 @@ hs_status hs_copy_async(CUcontext ctx, CUstream stream, const hs_copy *c)
     }
     CUDA_MEMCPY2D rows;
     memset(&rows, 0, sizeof rows);
-    rows.srcMemoryType = c->direction == HS_HOST_TO_DEVICE ? MEMORY_HOST : MEMORY_DEVICE;
-    rows.dstMemoryType = c->direction == HS_DEVICE_TO_HOST ? MEMORY_HOST : MEMORY_DEVICE;
-    if (rows.srcMemoryType == MEMORY_HOST) rows.srcHost = host_src;
+    rows.srcMemoryType = c->direction == HS_HOST_TO_DEVICE ? HS_MEMORY_HOST : HS_MEMORY_DEVICE;
+    rows.dstMemoryType = c->direction == HS_DEVICE_TO_HOST ? HS_MEMORY_HOST : HS_MEMORY_DEVICE;
+    if (rows.srcMemoryType == HS_MEMORY_HOST) rows.srcHost = host_src;
     else rows.srcDevice = c->src;
-    if (rows.dstMemoryType == MEMORY_HOST) rows.dstHost = host_dst;
+    if (rows.dstMemoryType == HS_MEMORY_HOST) rows.dstHost = host_dst;
     else rows.dstDevice = c->dst;
     rows.srcPitch = c->spitch;
     rows.dstPitch = c->dpitch;

@@ -2,16 +2,9 @@
 
 #include "frame.h"
 
-enum {
-    JIT_ERROR_LOG = 5,
-    JIT_ERROR_LOG_SIZE = 6,
-    FUNCTION_MAX_THREADS = 0,
-    LAUNCH_COOPERATIVE = 2,
-};
-
 hs_status hs_module_load(CUcontext ctx, const void *image, CUmodule *module, char *log, uint32_t size)
 {
-    int options[] = {JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE};
+    int options[] = {HS_JIT_ERROR_LOG, HS_JIT_ERROR_LOG_SIZE};
     void *values[] = {log, (void *)(uintptr_t)size};
     log[0] = 0;
     HS_RELAXED(ctx, cuModuleLoadDataEx, module, image, 2, options, values);
@@ -26,7 +19,7 @@ hs_status hs_function(CUcontext ctx, CUmodule module, const char *name, CUfuncti
     HS_STEP(status, cuModuleGetFunction, function, module, name);
     /* Else its first launch loads it, and may wait for the device with a lock held. */
     if (hs_api.cuFuncLoad != NULL) HS_STEP(status, cuFuncLoad, *function);
-    HS_STEP(status, cuFuncGetAttribute, threads, FUNCTION_MAX_THREADS, *function);
+    HS_STEP(status, cuFuncGetAttribute, threads, HS_FUNCTION_MAX_THREADS, *function);
     return hs_leave(&frame, status);
 }
 
@@ -38,7 +31,7 @@ hs_status hs_launch_kernel(CUcontext ctx, CUstream stream, const hs_launch *l, c
     if (hs_api.cuLaunchKernelEx != NULL) {
         CUlaunchAttribute cooperative;
         memset(&cooperative, 0, sizeof cooperative);
-        cooperative.id = LAUNCH_COOPERATIVE;
+        cooperative.id = HS_LAUNCH_COOPERATIVE;
         cooperative.value.cooperative = 1;
         CUlaunchConfig config = {
             .gridX = l->grid[0], .gridY = l->grid[1], .gridZ = l->grid[2],

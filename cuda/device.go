@@ -254,14 +254,14 @@ func (d *Device) Describe() string {
 
 // Numbers of the driver's attributes.
 const (
-	attributeWarp       = 10
-	attributeClock      = 13
-	attributeProcessors = 16
-	attributeUnified    = 41
-	attributeMajor      = 75
-	attributePriorities = 78
-	attributeMinor      = 76
-	attributePools      = 115
+	attributeWarp       = C.HS_ATTRIBUTE_WARP
+	attributeClock      = C.HS_ATTRIBUTE_CLOCK
+	attributeProcessors = C.HS_ATTRIBUTE_PROCESSORS
+	attributeUnified    = C.HS_ATTRIBUTE_UNIFIED
+	attributeMajor      = C.HS_ATTRIBUTE_MAJOR
+	attributePriorities = C.HS_ATTRIBUTE_PRIORITIES
+	attributeMinor      = C.HS_ATTRIBUTE_MINOR
+	attributePools      = C.HS_ATTRIBUTE_POOLS
 )
 
 // attribute returns one, 0 for those that the driver does not know.

@@ -13,29 +13,54 @@ import (
 
 // The driver's codes that this package handles.
 const (
-	codeOutOfMemory   = 2
-	codeDeinitialized = 4
-	codeNoDevice      = 100
-	codeNotReady      = 600
-	codePeerEnabled   = 704
-	codeNotSupported  = 801
+	codeOutOfMemory   = C.HS_OUT_OF_MEMORY
+	codeDeinitialized = C.HS_DEINITIALIZED
+	codeNoDevice      = C.HS_NO_DEVICE
+	codeNotReady      = C.HS_NOT_READY
+	codePeerEnabled   = C.HS_PEER_ACCESS_ALREADY_ENABLED
+	codeNotSupported  = C.HS_NOT_SUPPORTED
 )
 
 // kinds maps the driver's codes to portable kinds; other codes are Unknown.
 var kinds = map[int]driver.Kind{
-	1: driver.InvalidValue, codeOutOfMemory: driver.OutOfMemory,
-	3: driver.BackendAbsent, codeDeinitialized: driver.Closed,
-	34: driver.BackendAbsent, 46: driver.BackendAbsent, codeNoDevice: driver.BackendAbsent,
-	101: driver.InvalidDevice, 200: driver.InvalidValue, 201: driver.InvalidHandle,
-	209: driver.InvalidValue, 217: driver.NotSupported, 218: driver.InvalidValue,
-	221: driver.NotSupported, 222: driver.InvalidValue, 400: driver.InvalidHandle,
-	401: driver.Capture, 500: driver.InvalidValue, codeNotReady: driver.NotReady,
-	701: driver.InvalidValue, 709: driver.InvalidHandle, 712: driver.InvalidValue,
-	713: driver.InvalidValue, 720: driver.InvalidValue, 800: driver.InHostFunction,
-	codeNotSupported: driver.NotSupported, 802: driver.BackendAbsent, 803: driver.BackendAbsent,
-	804: driver.BackendAbsent, 900: driver.Capture, 901: driver.Capture, 902: driver.Capture,
-	903: driver.Capture, 904: driver.Capture, 905: driver.Capture, 906: driver.Capture,
-	907: driver.Capture, 908: driver.Capture,
+	C.HS_INVALID_VALUE:                  driver.InvalidValue,
+	codeOutOfMemory:                     driver.OutOfMemory,
+	C.HS_NOT_INITIALIZED:                driver.BackendAbsent,
+	codeDeinitialized:                   driver.Closed,
+	C.HS_STUB_LIBRARY:                   driver.BackendAbsent,
+	C.HS_DEVICE_UNAVAILABLE:             driver.BackendAbsent,
+	codeNoDevice:                        driver.BackendAbsent,
+	C.HS_INVALID_DEVICE:                 driver.InvalidDevice,
+	C.HS_INVALID_IMAGE:                  driver.InvalidValue,
+	C.HS_INVALID_CONTEXT:                driver.InvalidHandle,
+	C.HS_NO_BINARY_FOR_GPU:              driver.InvalidValue,
+	C.HS_PEER_ACCESS_UNSUPPORTED:        driver.NotSupported,
+	C.HS_INVALID_PTX:                    driver.InvalidValue,
+	C.HS_JIT_COMPILER_NOT_FOUND:         driver.NotSupported,
+	C.HS_UNSUPPORTED_PTX_VERSION:        driver.InvalidValue,
+	C.HS_INVALID_HANDLE:                 driver.InvalidHandle,
+	C.HS_ILLEGAL_STATE:                  driver.Capture,
+	C.HS_NOT_FOUND:                      driver.InvalidValue,
+	codeNotReady:                        driver.NotReady,
+	C.HS_LAUNCH_OUT_OF_RESOURCES:        driver.InvalidValue,
+	C.HS_CONTEXT_IS_DESTROYED:           driver.InvalidHandle,
+	C.HS_HOST_MEMORY_ALREADY_REGISTERED: driver.InvalidValue,
+	C.HS_HOST_MEMORY_NOT_REGISTERED:     driver.InvalidValue,
+	C.HS_COOPERATIVE_LAUNCH_TOO_LARGE:   driver.InvalidValue,
+	C.HS_NOT_PERMITTED:                  driver.InHostFunction,
+	codeNotSupported:                    driver.NotSupported,
+	C.HS_SYSTEM_NOT_READY:               driver.BackendAbsent,
+	C.HS_SYSTEM_DRIVER_MISMATCH:         driver.BackendAbsent,
+	C.HS_COMPAT_NOT_SUPPORTED_ON_DEVICE: driver.BackendAbsent,
+	C.HS_CAPTURE_UNSUPPORTED:            driver.Capture,
+	C.HS_CAPTURE_INVALIDATED:            driver.Capture,
+	C.HS_CAPTURE_MERGE:                  driver.Capture,
+	C.HS_CAPTURE_UNMATCHED:              driver.Capture,
+	C.HS_CAPTURE_UNJOINED:               driver.Capture,
+	C.HS_CAPTURE_ISOLATION:              driver.Capture,
+	C.HS_CAPTURE_IMPLICIT:               driver.Capture,
+	C.HS_CAPTURED_EVENT:                 driver.Capture,
+	C.HS_CAPTURE_WRONG_THREAD:           driver.Capture,
 }
 
 // lasting reports whether every later call on a device fails after a code.
@@ -43,20 +68,20 @@ func lasting(code int) bool { return C.hs_lasting(C.int32_t(code)) != 0 }
 
 // advice says what to do about a code whose name does not say it.
 var advice = map[int]string{
-	codeOutOfMemory:   "free memory, or what other processes hold on the device",
-	codeDeinitialized: "the driver shuts down; end the work before the process ends",
-	3:                 "the process may have been forked after the driver was used; use spawn",
-	34:                "this is the toolkit's stub; the real driver comes with the GPU's driver package",
-	46:                "another process has the device for itself",
-	codeNoDevice:      "no GPU is visible; look at CUDA_VISIBLE_DEVICES and nvidia-smi",
-	201:               "the driver's context is gone; another library may have reset the device",
-	209:               "the program is for another GPU architecture; give PTX or source, or build it for this one",
-	222:               "the PTX is newer than the driver; update the driver or compile for an older PTX version",
-	802:               "the machine still starts, or its fabric manager does not run",
-	803:               "the driver was updated under a running kernel module; load the new one, or restart the machine",
-	804:               "take the forward compatibility package out of the library path: the device cannot use it",
-	400:               "if it is another library's stream, its owner may have destroyed it",
-	999:               "the driver's state is broken; see the system's log, and restart the process",
+	codeOutOfMemory:                     "free memory, or what other processes hold on the device",
+	codeDeinitialized:                   "the driver shuts down; end the work before the process ends",
+	C.HS_NOT_INITIALIZED:                "the process may have been forked after the driver was used; use spawn",
+	C.HS_STUB_LIBRARY:                   "this is the toolkit's stub; the real driver comes with the GPU's driver package",
+	C.HS_DEVICE_UNAVAILABLE:             "another process has the device for itself",
+	codeNoDevice:                        "no GPU is visible; look at CUDA_VISIBLE_DEVICES and nvidia-smi",
+	C.HS_INVALID_CONTEXT:                "the driver's context is gone; another library may have reset the device",
+	C.HS_NO_BINARY_FOR_GPU:              "the program is for another GPU architecture; give PTX or source, or build it for this one",
+	C.HS_UNSUPPORTED_PTX_VERSION:        "the PTX is newer than the driver; update the driver or compile for an older PTX version",
+	C.HS_SYSTEM_NOT_READY:               "the machine still starts, or its fabric manager does not run",
+	C.HS_SYSTEM_DRIVER_MISMATCH:         "the driver was updated under a running kernel module; load the new one, or restart the machine",
+	C.HS_COMPAT_NOT_SUPPORTED_ON_DEVICE: "take the forward compatibility package out of the library path: the device cannot use it",
+	C.HS_INVALID_HANDLE:                 "if it is another library's stream, its owner may have destroyed it",
+	C.HS_UNKNOWN:                        "the driver's state is broken; see the system's log, and restart the process",
 }
 
 // check converts the result of a call to an error, nil if it succeeded; doing says

@@ -13,8 +13,8 @@ import (
 
 // Flags of the driver's events.
 const (
-	eventBlockingSync  = 1
-	eventDisableTiming = 2
+	eventBlockingSync  = C.HS_EVENT_BLOCKING_SYNC
+	eventDisableTiming = C.HS_EVENT_DISABLE_TIMING
 	eventFlavours      = 4
 )
 

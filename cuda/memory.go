@@ -255,8 +255,8 @@ func (p *freedRanges) has(addr uint64) bool {
 
 // The driver's kinds of memory.
 const (
-	memoryHost   = 1
-	memoryDevice = 2
+	memoryHost   = C.HS_MEMORY_HOST
+	memoryDevice = C.HS_MEMORY_DEVICE
 )
 
 // Probe implements driver.VendorDriver. Memory from a pool of this package is unknown

@@ -16,9 +16,9 @@ import (
 
 // The driver's handles of its predefined streams, and its flag for a new stream.
 const (
-	legacyHandle      = 1
-	perThreadHandle   = 2
-	nonBlockingStream = 1
+	legacyHandle      = C.HS_STREAM_LEGACY
+	perThreadHandle   = C.HS_STREAM_PER_THREAD
+	nonBlockingStream = C.HS_STREAM_NON_BLOCKING
 )
 
 // Stream is a stream of the driver. It counts the operations that were enqueued, and

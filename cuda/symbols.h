@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numbers.h"
+
 typedef int32_t CUresult;
 typedef int32_t CUdevice;
 typedef uint64_t CUdeviceptr;
@@ -47,7 +49,7 @@ typedef struct {
 typedef struct {
     int32_t id;
     char pad[4];
-    union { char bytes[64]; int32_t cooperative; } value;
+    union { uint64_t words[8]; int32_t cooperative; } value;
 } CUlaunchAttribute;
 
 typedef union {
@@ -61,18 +63,6 @@ typedef union {
     } word;
     uint64_t pad[6];
 } CUstreamBatchMemOpParams;
-
-enum {
-    HS_OUT_OF_MEMORY = 2,
-    HS_NOT_READY = 600,
-    HS_NOT_SUPPORTED = 801,
-    HS_OP_WAIT_32 = 1,
-    HS_OP_WRITE_32 = 2,
-    HS_OP_WAIT_64 = 4,
-    HS_OP_WRITE_64 = 5,
-    HS_WAIT_GEQ = 0,
-    HS_CAPTURE_RELAXED = 2,
-};
 
 /* X(symbol, base name and version for cuGetProcAddress, whether it is required,
  * parameters). A base name differs from its symbol where the symbol has a suffix that

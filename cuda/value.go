@@ -10,8 +10,16 @@ import "halstream/hal/driver"
 // Numbers of the driver's attributes for operations on values of 64 bits, and for
 // the condition that a bit is set in neither.
 const (
-	attributeValues64   = 122
-	attributeMissingBit = 123
+	attributeValues64   = C.HS_ATTRIBUTE_VALUES_64
+	attributeMissingBit = C.HS_ATTRIBUTE_MISSING_BIT
+)
+
+// The driver's numbers of the conditions are those of hal; else this does not compile.
+var (
+	_ = [1]int{}[driver.AtLeast-C.HS_WAIT_GEQ]
+	_ = [1]int{}[driver.Equal-C.HS_WAIT_EQ]
+	_ = [1]int{}[driver.AnyBit-C.HS_WAIT_AND]
+	_ = [1]int{}[driver.MissingBit-C.HS_WAIT_NOR]
 )
 
 // noCondition is the condition of a write.
