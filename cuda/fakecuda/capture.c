@@ -23,7 +23,8 @@ static bool unsafe(int function) {
     case FN_cuCtxSynchronize: case FN_cuMemAlloc_v2: case FN_cuMemFree_v2: case FN_cuMemHostAlloc:
     case FN_cuMemFreeHost: case FN_cuMemHostRegister_v2: case FN_cuMemHostUnregister:
     case FN_cuModuleLoadData: case FN_cuModuleLoadDataEx: case FN_cuModuleUnload: case FN_cuMemcpy:
-    case FN_cuMemcpyHtoD_v2: case FN_cuMemcpyDtoH_v2:
+    case FN_cuMemcpyHtoD_v2: case FN_cuMemcpyDtoH_v2: case FN_cuMemcpyDtoD_v2: case FN_cuMemsetD8_v2:
+    case FN_cuMemsetD16_v2: case FN_cuMemsetD32_v2: case FN_cuMemAllocManaged: case FN_cuLibraryLoadData:
         return true;
     }
     return false;
@@ -106,8 +107,8 @@ API cuStreamBeginCapture_v2(CUstream handle, int mode) {
 }
 
 static void forget(struct capture *capture) {
-    for (int i = 0; i < state.device_count; i++) {
-        struct context *context = state.devices[i].context;
+    for (size_t i = 0; i < state.contexts.count; i++) {
+        struct context *context = state.contexts.items[i];
         for (struct stream *s = context == NULL ? NULL : context->streams; s != NULL; s = s->next)
             if (s->capture == capture)
                 s->capture = NULL;

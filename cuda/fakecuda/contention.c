@@ -13,12 +13,17 @@ static bool first_launches_drain;
 static bool needs_no_context(int function) {
     switch (function) {
     case FN_cuInit: case FN_cuDriverGetVersion: case FN_cuGetProcAddress_v2: case FN_cuGetErrorName:
-    case FN_cuGetErrorString: case FN_cuDeviceGetCount: case FN_cuDeviceGet: case FN_cuDeviceGetName:
+    case FN_cuGetErrorString: case FN_cuGetExportTable: case FN_cuDeviceGetCount: case FN_cuDeviceGet: case FN_cuDeviceGetName:
     case FN_cuDeviceGetAttribute: case FN_cuDeviceGetUuid: case FN_cuDeviceGetUuid_v2:
     case FN_cuDeviceTotalMem_v2: case FN_cuDeviceGetPCIBusId: case FN_cuDeviceCanAccessPeer:
     case FN_cuDevicePrimaryCtxRetain: case FN_cuDevicePrimaryCtxRelease_v2: case FN_cuDevicePrimaryCtxGetState:
     case FN_cuCtxSetCurrent: case FN_cuCtxGetCurrent: case FN_cuCtxPushCurrent_v2: case FN_cuCtxPopCurrent_v2:
-    case FN_cuCtxGetDevice: case FN_cuThreadExchangeStreamCaptureMode: case FN_cuModuleGetLoadingMode:
+    case FN_cuCtxGetDevice: case FN_cuCtxCreate_v2: case FN_cuCtxCreate_v4: case FN_cuCtxDestroy_v2:
+    case FN_cuLibraryLoadData: case FN_cuLibraryGetKernel: case FN_cuLibraryGetKernelCount:
+    case FN_cuLibraryEnumerateKernels: case FN_cuKernelGetLibrary: case FN_cuKernelGetName:
+    case FN_cuKernelGetParamInfo: case FN_cuKernelGetAttribute: case FN_cuKernelSetAttribute:
+    case FN_cuKernelSetCacheConfig:
+    case FN_cuThreadExchangeStreamCaptureMode: case FN_cuModuleGetLoadingMode:
         return true;
     }
     return false;
@@ -29,7 +34,8 @@ static bool needs_no_context(int function) {
 static bool writes_context(int function) {
     switch (function) {
     case FN_cuMemFree_v2: case FN_cuMemFreeHost: case FN_cuMemHostUnregister: case FN_cuModuleLoadData:
-    case FN_cuModuleLoadDataEx: case FN_cuFuncLoad:
+    case FN_cuModuleLoadDataEx: case FN_cuFuncLoad: case FN_cuLibraryUnload: case FN_cuLibraryGetModule:
+    case FN_cuKernelGetFunction:
         return true;
     }
     return false;

@@ -114,7 +114,8 @@ static void context_drop(struct context *context) {
             release(state.blocks[i]);
     wake_all(context);
     table_drop(&state.contexts, context->handle);
-    state.devices[context->device].context = NULL;
+    if (state.devices[context->device].context == context)
+        state.devices[context->device].context = NULL;
     context_unref(context);
 }
 
@@ -139,9 +140,9 @@ static void context_end(struct context *context) {
 
 /* For reset. */
 void drop_contexts(void) {
-    for (int i = 0; i < state.device_count; i++)
-        if (state.devices[i].context != NULL)
-            context_end(state.devices[i].context);
+    for (size_t i = 0; i < state.contexts.count; i++)
+        if (state.contexts.items[i] != NULL)
+            context_end(state.contexts.items[i]);
 }
 
 API cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
@@ -189,6 +190,53 @@ API cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active
         return end(INVALID_VALUE);
     *flags = 0;
     *active = state.devices[device].context != NULL;
+    return end(SUCCESS);
+}
+
+/* ---- Contexts beside the primary one ---- */
+
+static CUresult create(CUcontext *handle, CUdevice device) {
+    if (handle == NULL)
+        return INVALID_VALUE;
+    if (device < 0 || device >= state.device_count)
+        return INVALID_DEVICE;
+    if (state.devices[device].error != SUCCESS)
+        return state.devices[device].error;
+    if (self.depth == STACK_DEPTH)
+        return OUT_OF_MEMORY;
+    struct context *context = context_new(device);
+    if (context == NULL)
+        return OUT_OF_MEMORY;
+    self.stack[self.depth++] = *handle = context->handle;
+    return SUCCESS;
+}
+
+API cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) {
+    BEGIN(cuCtxCreate_v2, 0);
+    (void)flags;
+    return end(create(context, device));
+}
+
+/* The structure is for execution affinity and graphics, which there are not. */
+API cuCtxCreate_v4(CUcontext *context, const void *parameters, unsigned int flags, CUdevice device) {
+    BEGIN(cuCtxCreate_v4, 0);
+    (void)flags;
+    return end(parameters != NULL ? NOT_SUPPORTED : create(context, device));
+}
+
+/* It stays on the stacks of other threads, and calls fail there. */
+API cuCtxDestroy_v2(CUcontext handle) {
+    BEGIN(cuCtxDestroy_v2, 0);
+    struct context *context = table_get(&state.contexts, handle);
+    if (context == NULL || context == state.devices[context->device].context)
+        return end(INVALID_CONTEXT);
+    if (self.depth > 0 && self.stack[self.depth - 1] == handle)
+        self.depth--;
+    context->refs++;
+    synchronize_context(context);
+    if (table_get(&state.contexts, handle) == context)
+        context_end(context);
+    context_unref(context);
     return end(SUCCESS);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 struct state state = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -14,6 +15,8 @@ struct state state = {
     .modules = {.kind = 0x54},
     .functions = {.kind = 0x55},
     .pools = {.kind = 0x56},
+    .libraries = {.kind = 0x57},
+    .kernels = {.kind = 0x58},
 };
 atomic_bool ended;
 
@@ -40,6 +43,7 @@ static atomic_ullong sleeping; /* calls that are slow now, and have done nothing
 static struct fault *faults[FN_COUNT];
 static atomic_bool forked;
 static uint64_t resets;
+static FILE *calls; /* the log; NULL: none */
 
 int number_of(const char *name) {
     for (int i = 0; i < FN_COUNT; i++)
@@ -63,7 +67,7 @@ bool is_sticky(CUresult code) {
 
 static bool works_before_init(int function) {
     return function == FN_cuInit || function == FN_cuDriverGetVersion || function == FN_cuGetProcAddress_v2 ||
-           function == FN_cuGetErrorName || function == FN_cuGetErrorString;
+           function == FN_cuGetErrorName || function == FN_cuGetErrorString || function == FN_cuGetExportTable;
 }
 
 static CUresult fault_of(int function) {
@@ -101,6 +105,8 @@ CUresult begin(int function, uint64_t handle) {
         thread->hosting = hosting;
     }
     counts[function]++;
+    if (calls != NULL)
+        fprintf(calls, "%ld %s\n", (long)gettid(), names[function]);
     if (versions[function] > state.settings.version) {
         absent++;
         return end(NOT_SUPPORTED);
@@ -221,11 +227,13 @@ void read_settings(void) {
 
 static void reset(void) {
     drop_captures();
+    drop_libraries();
     drop_contexts();
     pool_drop_all();
     close_devices();
     struct table *const tables[] = {&state.contexts, &state.streams,   &state.events,
-                                    &state.modules,  &state.functions, &state.pools};
+                                    &state.modules,  &state.functions, &state.pools,
+                                    &state.libraries, &state.kernels};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         table_clear(tables[i]);
     memset(counts, 0, sizeof counts);
@@ -235,6 +243,17 @@ static void reset(void) {
     state.device_count = 0;
     resets++;
     read_settings();
+}
+
+/* "log PATH" writes the thread and the name of each call into a file, "log off" closes it. */
+static int log_calls(const char *path) {
+    if (calls != NULL)
+        fclose(calls);
+    calls = NULL;
+    if (strcmp(path, "off") == 0)
+        return 0;
+    calls = fopen(path, "we");
+    return calls != NULL ? 0 : -1;
 }
 
 /* Executes one command. Returns 0, or -1 if it is unknown or names an unknown object. */
@@ -259,10 +278,12 @@ CONTROL int fakecuda_control(const char *command) {
         done = make_draining(words[1], strcmp(words[2], "0") != 0);
     } else if (strcmp(words[0], "queue") == 0 && words[1]) {
         state.settings.queue = (unsigned)strtoul(words[1], NULL, 10);
-        for (int i = 0; i < state.device_count; i++)
-            if (state.devices[i].context != NULL)
-                wake_all(state.devices[i].context);
+        for (size_t i = 0; i < state.contexts.count; i++)
+            if (state.contexts.items[i] != NULL)
+                wake_all(state.contexts.items[i]);
         done = 0;
+    } else if (strcmp(words[0], "log") == 0 && words[1]) {
+        done = log_calls(words[1]);
     } else if (strcmp(words[0], "poison") == 0 && words[2]) {
         int device = atoi(words[1]), code = atoi(words[2]);
         if (device >= 0 && device < state.device_count && state.devices[device].context != NULL && code > 0) {
@@ -272,13 +293,6 @@ CONTROL int fakecuda_control(const char *command) {
     }
     pthread_mutex_unlock(&state.lock);
     return done;
-}
-
-static size_t live_contexts(void) {
-    size_t live = 0;
-    for (int i = 0; i < state.device_count; i++)
-        live += state.devices[i].context != NULL;
-    return live;
 }
 
 /* Pools that were created; every device has a default pool besides. */
@@ -301,7 +315,7 @@ CONTROL unsigned long long fakecuda_count(const char *name) {
         {"illegal", atomic_load(&illegal)},
         {"absent", absent},
         {"sleeping", atomic_load(&sleeping)},
-        {"live.contexts", live_contexts()},
+        {"live.contexts", table_live(&state.contexts)},
         {"live.streams", table_live(&state.streams)},
         {"live.events", table_live(&state.events)},
         {"live.modules", table_live(&state.modules)},

@@ -146,6 +146,12 @@ API cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
     return end(copy(STREAM_LEGACY, line((uint64_t)(uintptr_t)to, from, size), TO_HOST, DONE));
 }
 
+/* A copy within the device may still run when the call returns. */
+API cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    BEGIN(cuMemcpyDtoD_v2, 0);
+    return end(copy(STREAM_LEGACY, line(to, from, size), ON_DEVICE, DONE));
+}
+
 /* ---- Fills ---- */
 
 static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t width, size_t count, CUstream handle) {
@@ -181,4 +187,19 @@ API cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstrea
 API cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {
     BEGIN(cuMemsetD32Async, HINT(stream));
     return end(fill(to, value, 4, count, stream));
+}
+
+API cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) {
+    BEGIN(cuMemsetD8_v2, 0);
+    return end(fill(to, value, 1, count, STREAM_LEGACY));
+}
+
+API cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count) {
+    BEGIN(cuMemsetD16_v2, 0);
+    return end(fill(to, value, 2, count, STREAM_LEGACY));
+}
+
+API cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count) {
+    BEGIN(cuMemsetD32_v2, 0);
+    return end(fill(to, value, 4, count, STREAM_LEGACY));
 }

@@ -175,6 +175,7 @@ struct block {
     bool freed; /* free, in its pool */
     struct point freed_at;
     unsigned flags;
+    bool managed; /* pinned memory that is freed as device memory is */
 };
 
 struct device {
@@ -189,9 +190,7 @@ struct device {
     struct pool *pool;
 };
 
-struct hole {
-    uint64_t offset, size;
-};
+struct hole { uint64_t offset, size; };
 
 /* ---- Work ---- */
 
@@ -254,7 +253,7 @@ struct state {
     int device_count;
     uint64_t next_id;
     struct device devices[MAX_DEVICES];
-    struct table contexts, streams, events, modules, functions, pools;
+    struct table contexts, streams, events, modules, functions, pools, libraries, kernels;
     struct block **blocks;
     size_t block_count, block_room;
     size_t live_memory, live_pinned, live_registered;
@@ -390,7 +389,8 @@ void pools_synchronized(int device);
 int pool_device(const struct pool *pool);
 CUmemoryPool pool_handle(const struct pool *pool);
 
-/* module.c: called with the lock held. */
+/* module.c and library.c: called with the lock held. */
+void drop_libraries(void);
 void drop_modules(struct context *context);
 
 /* kernels.c */

@@ -28,7 +28,8 @@ API cuMemFree_v2(CUdeviceptr address) {
     if (address == 0)
         return end(SUCCESS);
     struct block *block = find_block(address, 1);
-    if (block == NULL || block->address != address || block->where != DEVICE_MEMORY || block->freeing)
+    if (block == NULL || block->address != address || block->freeing ||
+        (block->where != DEVICE_MEMORY && !block->managed))
         return end(INVALID_VALUE);
     if (block->pool != NULL) {
         block->freeing = true;
@@ -72,8 +73,8 @@ API cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *size, CUdeviceptr addres
 
 /* ---- Pinned memory ---- */
 
-static void add_host_block(struct context *context, uint64_t start, uint64_t asked, unsigned flags,
-    enum where where) {
+static struct block *add_host_block(struct context *context, uint64_t start, uint64_t asked, unsigned flags,
+                                    enum where where) {
     struct block *block = calloc(1, sizeof *block);
     if (block == NULL)
         abort();
@@ -86,6 +87,20 @@ static void add_host_block(struct context *context, uint64_t start, uint64_t ask
     block->context = context;
     block->flags = flags;
     add_block(block);
+    return block;
+}
+
+/* Returns NULL where the system has no more. */
+static struct block *new_pages(struct context *context, size_t size, unsigned flags) {
+    if (size > 1ull << 40)
+        return NULL;
+    uint64_t rounded = (size + PAGE - 1) / PAGE * PAGE;
+    void *bytes = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+        -1, 0);
+    if (bytes == MAP_FAILED)
+        return NULL;
+    memset(bytes, 0xCD, size < PAGE ? size : PAGE);
+    return add_host_block(context, (uint64_t)(uintptr_t)bytes, size, flags, PINNED_MEMORY);
 }
 
 API cuMemHostAlloc(void **address, size_t size, unsigned int flags) {
@@ -94,16 +109,25 @@ API cuMemHostAlloc(void **address, size_t size, unsigned int flags) {
     TRY(current_context(&context));
     if (address == NULL || size == 0 || flags > 7)
         return end(INVALID_VALUE);
-    if (size > 1ull << 40)
+    const struct block *block = new_pages(context, size, flags);
+    if (block == NULL)
         return end(OUT_OF_MEMORY);
-    uint64_t rounded = (size + PAGE - 1) / PAGE * PAGE;
-    void *bytes = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-        -1, 0);
-    if (bytes == MAP_FAILED)
+    *address = (void *)(uintptr_t)block->address;
+    return end(SUCCESS);
+}
+
+/* Memory of the host and of all devices; flags 1 and 2 say who may use it first. */
+API cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned int flags) {
+    BEGIN(cuMemAllocManaged, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (address == NULL || size == 0 || (flags != 1 && flags != 2))
+        return end(INVALID_VALUE);
+    struct block *block = new_pages(context, size, 0);
+    if (block == NULL)
         return end(OUT_OF_MEMORY);
-    memset(bytes, 0xCD, size < PAGE ? size : PAGE);
-    add_host_block(context, (uint64_t)(uintptr_t)bytes, size, flags, PINNED_MEMORY);
-    *address = bytes;
+    block->managed = true;
+    *address = block->address;
     return end(SUCCESS);
 }
 
@@ -115,12 +139,12 @@ static CUresult give_up(void *address, enum where where, CUresult otherwise) {
         return code;
     struct block *block = find_block((uint64_t)(uintptr_t)address, 1);
     if (block == NULL || block->start != (uint64_t)(uintptr_t)address || block->where != where ||
-        block->freeing)
+        block->freeing || block->managed)
         return otherwise;
     block->freeing = true;
     uint64_t id = block->id;
-    for (int i = 0; i < state.device_count; i++) {
-        struct context *other = state.devices[i].context;
+    for (size_t i = 0; i < state.contexts.count; i++) {
+        struct context *other = state.contexts.items[i];
         if (other == NULL)
             continue;
         other->refs++;

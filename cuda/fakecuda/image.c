@@ -129,11 +129,25 @@ static size_t size_of_binary(const char *bytes) {
     return size > 64 ? size : 64 + strlen(bytes + 64);
 }
 
+/* Whether the device can run it. The architecture is in the flags of the header, in the
+ * second byte from version 8 of the format on; an image made for tests has it as text. */
+static bool fits_device(const char *bytes, size_t size) {
+    uint16_t machine = 0;
+    uint32_t flags = 0;
+    if (bytes[4] == 2) {
+        memcpy(&machine, bytes + 18, sizeof machine);
+        memcpy(&flags, bytes + 48, sizeof flags);
+    }
+    if (machine != 190)
+        return contains(bytes, size, "sm_90");
+    return (bytes[8] >= 8 ? flags >> 8 & 0xff : flags & 0xff) == 90;
+}
+
 /* Sections named ".text.NAME" hold the functions. */
 static CUresult read_binary(struct module *module, const char *bytes) {
     static const char section[] = ".text.";
     size_t size = size_of_binary(bytes);
-    if (!contains(bytes, size, "sm_90"))
+    if (!fits_device(bytes, size))
         return NO_BINARY_FOR_GPU;
     const char *stop = bytes + size;
     for (const char *at = bytes; (at = memmem(at, (size_t)(stop - at), section, 6)) != NULL;) {

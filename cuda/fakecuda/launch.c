@@ -79,17 +79,18 @@ static CUresult take_arguments(const struct function *f, const struct request *r
 
 static CUresult launch(const struct request *r) {
     struct stream *stream;
-    CUresult code;
-    struct function *first = table_get(&state.functions, r->function);
-    if (first != NULL && !first->loaded) {
-        first->loaded = true;
-        enter_first_launch(first->context);
-    }
-    if ((code = find_stream(r->stream, &stream)) != SUCCESS || (code = make_room(stream)) != SUCCESS)
+    struct function *function;
+    CUresult code = find_stream(r->stream, &stream);
+    if (code != SUCCESS || (code = find_function(r->function, stream->context, &function)) != SUCCESS)
         return code;
-    const struct function *function = table_get(&state.functions, r->function);
-    if (function == NULL || function->context != stream->context)
-        return INVALID_HANDLE;
+    if (!function->loaded) {
+        function->loaded = true;
+        enter_first_launch(function->context);
+    }
+    /* The lock was let go of while the call waited. */
+    if ((code = find_stream(r->stream, &stream)) != SUCCESS || (code = make_room(stream)) != SUCCESS ||
+        (code = find_function(r->function, stream->context, &function)) != SUCCESS)
+        return code;
     if ((code = check_shape(r)) != SUCCESS)
         return code;
     /* No C function implements this entry. */

@@ -26,7 +26,7 @@ static void write_log(unsigned count, const int *options, void **values, int log
     *size = (void *)(uintptr_t)length;
 }
 
-static void module_free(struct module *module) {
+void module_free(struct module *module) {
     while (module->functions != NULL) {
         struct function *function = module->functions;
         module->functions = function->next;
@@ -47,25 +47,36 @@ void drop_modules(struct context *context) {
     }
 }
 
-static CUresult load(CUmodule *handle, const void *image, unsigned count, const int *options, void **values) {
-    struct context *context;
+CUresult read_kernels(struct module **found, const void *image, unsigned count, const int *options, void **values) {
     char words[512] = "";
-    CUresult code = current_context(&context);
-    if (code != SUCCESS)
-        return code;
-    if (handle == NULL || image == NULL || (count > 0 && (options == NULL || values == NULL)))
-        return INVALID_VALUE;
     struct module *module = calloc(1, sizeof *module);
     if (module == NULL)
         return OUT_OF_MEMORY;
-    module->context = context;
-    code = read_image(module, image, words, sizeof words);
+    CUresult code = read_image(module, image, words, sizeof words);
     write_log(count, options, values, ERROR_LOG, words);
     write_log(count, options, values, INFO_LOG, code == SUCCESS ? "0 bytes gmem\n" : "");
     if (code != SUCCESS) {
         module_free(module);
         return code;
     }
+    *found = module;
+    return SUCCESS;
+}
+
+static CUresult load(CUmodule *handle, const void *image, unsigned count, const int *options, void **values) {
+    struct context *context;
+    struct module *module;
+    CUresult code = current_context(&context);
+    if (code != SUCCESS)
+        return code;
+    if (handle == NULL || image == NULL || (count > 0 && (options == NULL || values == NULL)))
+        return INVALID_VALUE;
+    code = read_kernels(&module, image, count, options, values);
+    if (code != SUCCESS)
+        return code;
+    module->context = context;
+    for (struct function *f = module->functions; f != NULL; f = f->next)
+        f->context = context;
     *handle = module->handle = table_put(&state.modules, module);
     return SUCCESS;
 }
@@ -123,17 +134,69 @@ API cuModuleGetLoadingMode(int *mode) {
     return end(SUCCESS);
 }
 
+CUresult function_attribute(const struct function *function, int attribute, int *value) {
+    static const int values[] = {MAX_THREADS, 0, 0, 0, 16, 60, 90, 0, 48 << 10, -1};
+    if (function == NULL)
+        return INVALID_HANDLE;
+    if (value == NULL || attribute < 0 || attribute >= (int)(sizeof values / sizeof *values))
+        return INVALID_VALUE;
+    *value = values[attribute];
+    return SUCCESS;
+}
+
 API cuFuncGetAttribute(int *value, int attribute, CUfunction handle) {
     BEGIN(cuFuncGetAttribute, 0);
-    static const int values[] = {MAX_THREADS, 0, 0, 0, 16, 60, 90, 0, 48 << 10, -1};
     struct context *context;
     TRY(current_context(&context));
-    if (table_get(&state.functions, handle) == NULL)
+    return end(function_attribute(table_get(&state.functions, handle), attribute, value));
+}
+
+/* Dynamic shared memory (8) may be set up to a block's most, the carveout (9) in percent. */
+CUresult set_attribute(const struct function *function, int attribute, int value) {
+    if (function == NULL)
+        return INVALID_HANDLE;
+    bool valid = (attribute == 8 && value >= 0 && value <= 227 << 10) ||
+                 (attribute == 9 && value >= -1 && value <= 100);
+    return valid ? SUCCESS : INVALID_VALUE;
+}
+
+API cuFuncSetAttribute(CUfunction handle, int attribute, int value) {
+    BEGIN(cuFuncSetAttribute, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    return end(set_attribute(table_get(&state.functions, handle), attribute, value));
+}
+
+API cuFuncGetName(const char **name, CUfunction handle) {
+    BEGIN(cuFuncGetName, 0);
+    const struct function *function = table_get(&state.functions, handle);
+    if (function == NULL)
         return end(INVALID_HANDLE);
-    if (value == NULL || attribute < 0 || attribute >= (int)(sizeof values / sizeof *values))
+    if (name == NULL)
         return end(INVALID_VALUE);
-    *value = values[attribute];
+    *name = function->name;
     return end(SUCCESS);
+}
+
+API cuFuncGetModule(CUmodule *module, CUfunction handle) {
+    BEGIN(cuFuncGetModule, 0);
+    const struct function *function = table_get(&state.functions, handle);
+    if (function == NULL)
+        return end(INVALID_HANDLE);
+    if (module == NULL)
+        return end(INVALID_VALUE);
+    *module = function->module->handle;
+    return end(SUCCESS);
+}
+
+/* No image has variables here. */
+API cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule handle, const char *name) {
+    BEGIN(cuModuleGetGlobal_v2, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (table_get(&state.modules, handle) == NULL)
+        return end(INVALID_HANDLE);
+    return end((address == NULL && size == NULL) || name == NULL ? INVALID_VALUE : NOT_FOUND);
 }
 
 API cuFuncLoad(CUfunction handle) {
@@ -145,4 +208,38 @@ API cuFuncLoad(CUfunction handle) {
         return end(INVALID_HANDLE);
     function->loaded = true;
     return end(SUCCESS);
+}
+
+/* ---- Occupancy ---- */
+
+enum { RESIDENT_THREADS = 2048, RESIDENT_BLOCKS = 32, SHARED_BYTES = 228 << 10 }; /* of a processor */
+
+/* How many blocks fit onto a processor. A handle may be a kernel's. */
+static CUresult occupancy(int *blocks, uint64_t handle, int threads, size_t shared) {
+    struct context *context;
+    CUresult code = current_context(&context);
+    if (code != SUCCESS)
+        return code;
+    if (table_get(&state.functions, handle) == NULL && table_get(&state.kernels, handle) == NULL)
+        return INVALID_HANDLE;
+    if (blocks == NULL || threads <= 0)
+        return INVALID_VALUE;
+    int most = RESIDENT_THREADS / ((threads + 31) / 32 * 32);
+    if (most > RESIDENT_BLOCKS)
+        most = RESIDENT_BLOCKS;
+    if (shared > 0 && (size_t)most > SHARED_BYTES / shared)
+        most = (int)(SHARED_BYTES / shared);
+    *blocks = threads > MAX_THREADS ? 0 : most;
+    return SUCCESS;
+}
+
+API cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads, size_t shared) {
+    BEGIN(cuOccupancyMaxActiveBlocksPerMultiprocessor, 0);
+    return end(occupancy(blocks, function, threads, shared));
+}
+
+API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int threads,
+                                                         size_t shared, unsigned int flags) {
+    BEGIN(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 0);
+    return end(flags > 1 ? INVALID_VALUE : occupancy(blocks, function, threads, shared));
 }

@@ -36,7 +36,10 @@ static bool attribute_of(const struct block *block, int attribute, uint64_t addr
         *value = block->context != NULL ? block->context->handle : 0;
         break;
     case MEMORY_TYPE:
-        *value = block->where == DEVICE_MEMORY ? 2 : 1;
+        *value = block->where == DEVICE_MEMORY || block->managed ? 2 : 1;
+        break;
+    case IS_MANAGED:
+        *value = block->managed;
         break;
     case DEVICE_POINTER:
         *value = address;
