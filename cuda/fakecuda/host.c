@@ -116,6 +116,19 @@ API cuMemHostAlloc(void **address, size_t size, unsigned int flags) {
     return end(SUCCESS);
 }
 
+API cuMemAllocHost_v2(void **address, size_t size) {
+    BEGIN(cuMemAllocHost_v2, 0);
+    struct context *context;
+    TRY(current_context(&context));
+    if (address == NULL || size == 0)
+        return end(INVALID_VALUE);
+    const struct block *block = new_pages(context, size, 0);
+    if (block == NULL)
+        return end(OUT_OF_MEMORY);
+    *address = (void *)(uintptr_t)block->address;
+    return end(SUCCESS);
+}
+
 /* Memory of the host and of all devices; flags 1 and 2 say who may use it first. */
 API cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned int flags) {
     BEGIN(cuMemAllocManaged, 0);

@@ -128,6 +128,7 @@ SIGNATURES = {
     "cuCtxCreate_v4": "PPIi",
     "cuCtxDestroy_v2": "Q",
     "cuMemAllocManaged": "PzI",
+    "cuMemAllocHost_v2": "Pz",
     "cuMemcpyDtoD_v2": "QQz",
     "cuMemsetD8_v2": "QIz",
     "cuMemsetD16_v2": "QIz",

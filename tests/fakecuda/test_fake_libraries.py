@@ -188,3 +188,10 @@ def test_calls_can_be_logged_in_their_order(cuda: Driver, tmp_path: Path) -> Non
     assert [name for _, name in lines] == ["cuStreamCreate", "cuStreamQuery"]
     assert len({thread for thread, _ in lines}) == 1
     assert cuda.control(f"log {tmp_path}/none/calls") == -1
+
+
+def test_pinned_memory_without_flags(cuda: Driver) -> None:
+    address = cuda.made("cuMemAllocHost_v2", 4)
+    c_uint32.from_address(address).value = 3
+    assert cuda.count("live.pinned") == 1
+    assert [cuda.cuMemFreeHost(address), cuda.cuMemFreeHost(address)] == [0, INVALID_VALUE]
