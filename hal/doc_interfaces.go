@@ -24,6 +24,9 @@
 //     out for next is compared with the work that still uses it.
 //   - C9: A table of a newer version is not given out. Structs begin with their sizes:
 //     shorter ones than were ever valid are refused.
+//   - C10: A stream says in which capture it takes part. A native function that was
+//     captured runs once in each launch; what belongs to it is released once, when
+//     neither the graph nor a launch needs it any more.
 //
 // # Task (Python)
 //

@@ -15,7 +15,7 @@ extern void *PyThreadState_GetUnchecked(void) __attribute__((weak));
 extern void *_PyThreadState_UncheckedGet(void) __attribute__((weak));
 extern void *PyGILState_GetThisThreadState(void) __attribute__((weak));
 
-enum { LISTENED = 1 }; /* a bit of *halstream_slow, see package status */
+enum { LISTENED = 1, CAPTURED = 16 }; /* bits of *halstream_slow, see package status */
 
 halstream_known *halstream_known_chunks[KNOWN_CHUNKS];
 halstream_status halstream_idle_words;
@@ -256,6 +256,16 @@ static int api_listening(void)
     return (__atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) & LISTENED) != 0;
 }
 
+/* Operators ask before each call: without a capture Go is not entered. */
+static int api_capture_of(halstream_id stream, uint64_t *capture)
+{
+    if (!capture || halstream_forked || halstream_is_over() || halstream_self.native ||
+        __atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) & CAPTURED)
+        return api_stream_capture(stream, capture);
+    *capture = 0;
+    return HALSTREAM_OK;
+}
+
 static const halstream_api api = {
     .size = sizeof(halstream_api),
     .version = HALSTREAM_API_VERSION,
@@ -305,6 +315,7 @@ static const halstream_api api = {
     .listening = api_listening,
     .block_new_in_order = api_block_new_in_order,
     .stream_drain = api_stream_drain,
+    .stream_capture = api_capture_of,
 };
 
 __attribute__((visibility("default"))) const halstream_api *halstream_get_api(uint32_t version)

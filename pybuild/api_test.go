@@ -160,6 +160,44 @@ func TestV9_a_drain_waits_and_orders_nothing(t *testing.T) {
 	done(t, capi.StreamClose(s))
 }
 
+func TestC10_a_captured_function_runs_in_each_launch(t *testing.T) {
+	openForAPI(t)
+	s, r := capi.StreamNew(0)
+	done(t, r)
+	capture, r := capi.StreamCapture(s)
+	done(t, r)
+	require.Zero(t, capture)
+	_, err := StreamBeginCapture(int64(s), int64(hal.RelaxedMode), "")
+	require.NoError(t, err)
+	capture, r = capi.StreamCapture(s)
+	done(t, r)
+	require.NotZero(t, capture)
+	_, r = capi.StreamCapture(s + 1000)
+	require.Equal(t, capi.InvalidHandle, r.Code)
+	o := capi.NewOutcome(false, 0)
+	done(t, capi.Enqueue(s, "captured", nil, o))
+	graph, err := StreamEndCapture(int64(s))
+	require.NoError(t, err)
+	capture, r = capi.StreamCapture(s)
+	done(t, r)
+	require.Zero(t, capture)
+	executable, err := GraphInstantiate(graph)
+	require.NoError(t, err)
+	for range 3 {
+		_, err = ExecutableLaunch(executable, int64(s))
+		require.NoError(t, err)
+	}
+	done(t, capi.StreamSynchronize(s, apiLimit))
+	runs, releases := o.Counts()
+	require.Equal(t, []int{3, 0}, []int{runs, releases})
+	_, err = Close(executable)
+	require.NoError(t, err)
+	_, err = Close(graph)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { _, n := o.Counts(); return n == 1 }, 10*time.Second, time.Millisecond)
+	done(t, capi.StreamClose(s))
+}
+
 // It ends the runtime, so it does so in a process of its own.
 func TestC6_after_the_end_every_call_is_refused(t *testing.T) {
 	if os.Getenv("HALSTREAM_TEST_END") != "1" {

@@ -42,6 +42,7 @@ int api_stream_new(int32_t device, int32_t priority, uint32_t flags, halstream_i
 int api_stream_default(int32_t device, halstream_id *stream);
 int api_stream_close(halstream_id stream);
 int api_stream_drain(halstream_id stream, int64_t timeout_ns);
+int api_stream_capture(halstream_id stream, uint64_t *capture);
 int api_event_close(halstream_id event);
 int api_block_free(halstream_id block);
 int api_stream_device(halstream_id stream, int32_t *device);

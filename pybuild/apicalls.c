@@ -104,6 +104,12 @@ int api_stream_drain(halstream_id stream, int64_t timeout_ns)
     ENTER_GO(halstreamStreamDrain(who, stream, timeout_ns));
 }
 
+int api_stream_capture(halstream_id stream, uint64_t *capture)
+{
+    NEED(capture);
+    ENTER_GO(halstreamStreamCapture(who, stream, capture));
+}
+
 int api_stream_device(halstream_id stream, int32_t *device)
 {
     NEED(device);

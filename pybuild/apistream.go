@@ -172,6 +172,15 @@ func halstreamStreamSynchronize(who, id, limit C.int64_t) C.int {
 	return result(err)
 }
 
+//export halstreamStreamCapture
+func halstreamStreamCapture(who, id C.int64_t, capture *C.uint64_t) C.int {
+	s, err := begin(who).stream(id, "query capture")
+	if err == nil {
+		*capture = C.uint64_t(s.CaptureID())
+	}
+	return result(err)
+}
+
 //export halstreamStreamDrain
 func halstreamStreamDrain(who, id, limit C.int64_t) C.int {
 	c := begin(who)

@@ -45,6 +45,7 @@ static int enqueue(halstream_id stream, const char *name, halstream_range *range
 static int stream_new(int32_t d, halstream_id *id) { return table(1)->stream_new(d, 0, HALSTREAM_STREAM_NON_BLOCKING, id); }
 static int stream_synchronize(halstream_id id, int64_t ns) { return table(1)->stream_synchronize(id, ns); }
 static int stream_drain(halstream_id id, int64_t ns) { return table(1)->stream_drain(id, ns); }
+static int stream_capture(halstream_id id, uint64_t *c) { return table(1)->stream_capture(id, c); }
 static int stream_query(halstream_id id, int *done) { return table(1)->stream_query(id, done); }
 static int stream_wait_event(halstream_id id, halstream_id e) { return table(1)->stream_wait_event(id, e); }
 static int stream_close(halstream_id id) { return table(1)->stream_close(id); }
@@ -142,6 +143,12 @@ func StreamSynchronize(id ID, ns int64) Result {
 }
 
 func StreamDrain(id ID, ns int64) Result { return result(C.stream_drain(C.int64_t(id), C.int64_t(ns))) }
+
+func StreamCapture(id ID) (capture uint64, r Result) {
+	var n C.uint64_t
+	r = result(C.stream_capture(C.int64_t(id), &n))
+	return uint64(n), r
+}
 
 func StreamQuery(id ID) (done bool, r Result) {
 	var n C.int

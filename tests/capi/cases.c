@@ -241,6 +241,14 @@ static PyObject *host_access(PyObject *self, PyObject *args)
     return answer(api->host_access(address, bytes, access));
 }
 
+static PyObject *capture_of(PyObject *self, PyObject *stream)
+{
+    (void)self;
+    uint64_t capture = 0;
+    int code = api->stream_capture(PyLong_AsLongLong(stream), &capture);
+    return code ? answer(code) : PyLong_FromUnsignedLongLong(capture);
+}
+
 static PyObject *site_here(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -331,7 +339,7 @@ static PyMethodDef methods[] = {
     {"site_here", site_here, METH_NOARGS, NULL}, {"site_new", site_new, METH_VARARGS, NULL},
     {"listening", listening, METH_NOARGS, NULL}, {"generation", generation, METH_NOARGS, NULL},
     {"all_codes", all_codes, METH_O, NULL}, {"leave_threads", leave_threads, METH_O, NULL},
-    {"counts", counts, METH_NOARGS, NULL},
+    {"counts", counts, METH_NOARGS, NULL}, {"capture_of", capture_of, METH_O, NULL},
     {"enqueue_blocking", enqueue_blocking, METH_O, NULL}, {"unblock", unblock, METH_NOARGS, NULL}, {"call_at_exit", call_at_exit, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL},
 };
 

@@ -41,6 +41,31 @@ def test_C1_every_case_passes_on_every_kind_of_thread(cases: Any, name: str, how
     assert cases.run(name, how) == ""
 
 
+@pytest.mark.needs("graphs")
+def test_C10_a_captured_function_runs_in_each_launch(cases: Any) -> None:
+    s, other = hs.Stream(), hs.Stream()
+    assert cases.capture_of(s._id) == 0
+    runs, releases = cases.counts()
+    with hs.capture(s) as graph:
+        number = cases.capture_of(s._id)
+        assert number != 0
+        assert cases.capture_of(other._id) == 0
+        assert cases.enqueue(s._id, "captured", 0, []) == OK
+    assert cases.capture_of(s._id) == 0
+    run = graph.instantiate()
+    for _ in range(3):
+        run.launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert cases.counts() == (runs + 3, releases)
+    del graph, run
+    gc.collect()
+    hs.Graph()  # a new graph closes those that were collected, and a thread of the runtime releases what they kept
+    until = time.monotonic() + LIMIT
+    while cases.counts()[1] == releases and time.monotonic() < until:
+        time.sleep(0.001)
+    assert cases.counts() == (runs + 3, releases + 1)
+
+
 @pytest.mark.needs("schedules")
 @pytest.mark.parametrize("how", ["locked", "unlocked", "foreign"])
 @pytest.mark.parametrize("name", ["S1_functions_run_in_order", "C2_a_function_that_fails", "C3_releases"])

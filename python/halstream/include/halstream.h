@@ -93,7 +93,8 @@ typedef struct halstream_operation {
     uint32_t flags;   /* 0 */
     const halstream_range *ranges;
     size_t count; /* of ranges */
-    /* Runs once, on a thread of the runtime without Python's lock. It may call nothing
+    /* Runs once, on a thread of the runtime without Python's lock; where the stream captures,
+     * once in each launch of the graph. It may call nothing
      * here but gate_open, error_text and the functions for sites. It returns 0; any other
      * number is an error of the stream, with the text that it wrote (UTF-8, `room` bytes
      * with the final 0): the next synchronize or query of the stream, or the next
@@ -101,7 +102,8 @@ typedef struct halstream_operation {
      * HALSTREAM_FUNCTION_FAILED, once, with the name and the text. */
     int (*run)(void *argument, char *text, size_t room);
     void *argument;
-    /* Called exactly once, after run or, if the operation is dropped, instead of it; on any
+    /* Called exactly once, after run or, if the operation is dropped, instead of it; for a captured
+     * one when neither the graph nor a launch needs it any more; on any
      * thread, without Python's lock. Not called if enqueue fails. It may call nothing here.
      * NULL: none. */
     void (*release)(void *argument);
@@ -207,6 +209,10 @@ typedef struct halstream_api {
      * notified, so the sanitizer counts nothing as ordered by it, and an error of the stream
      * stays for the next synchronize or query. */
     int (*stream_drain)(halstream_id stream, int64_t timeout_ns);
+
+    /* The number of the capture that the stream takes part in, 0 if it takes part in none; numbers
+     * are not reused. While nothing captures, the stream is not looked at. */
+    int (*stream_capture)(halstream_id stream, uint64_t *capture);
 } halstream_api;
 
 /* NULL if this library is older than the version that is asked for. */
