@@ -111,4 +111,12 @@
 //     its own, the limit it is given, and the priority of its options or else the parent's.
 //   - F29: A profile has each collective of one of NCCL's groups, and each wait for one
 //     that is asynchronous, as an operator record_param_comms with the group and sizes.
+//   - F30: Operators on a stream that captures become nodes of a torch.cuda.CUDAGraph,
+//     which run in each replay, on the same memory, with random numbers that are drawn
+//     for the replay. What needs a value, a wait, pageable memory or a collective is an
+//     error of the call, and the stream is usable afterwards.
+//   - F31: Memory that is allocated in a capture, or within use_mem_pool, belongs to a
+//     pool. It is given out again for work of its own stream only, and to nobody else
+//     until the last graph or object that uses the pool is reset or collected. A replay
+//     whose inputs were freed is an error, and nothing runs.
 package hal

@@ -24,8 +24,8 @@ func useGraphs(r *hal.Runtime) {
 	r.SetPlaces(place)
 }
 
-// place returns the file and line of the program's innermost frame of a site, "" if it
-// is unknown.
+// place returns the file and line of the program's innermost frame of a site, or of the
+// installed package that called where there is none; "" if it is unknown.
 func place(site uint32) string {
 	c := C.halstream_site_text(C.uint32_t(site))
 	if c == nil {
@@ -36,12 +36,20 @@ func place(site uint32) string {
 	if json.Unmarshal([]byte(C.GoString(c)), &frames) != nil {
 		return ""
 	}
+	found := ""
 	for _, f := range frames {
-		if packageRoot == "" || !strings.HasPrefix(f.File, packageRoot) {
-			return f.File + ":" + strconv.Itoa(f.Line)
+		if packageRoot != "" && strings.HasPrefix(f.File, packageRoot) {
+			continue
+		}
+		text := f.File + ":" + strconv.Itoa(f.Line)
+		if !strings.Contains(f.File, "/site-packages/") && !strings.Contains(f.File, "/dist-packages/") {
+			return text
+		}
+		if found == "" {
+			found = text
 		}
 	}
-	return ""
+	return found
 }
 
 // StreamBeginCapture makes a stream the origin of a capture. root is the folder of the

@@ -2,6 +2,7 @@
 
 #include "device_memory.h"
 #include "gpu_trace.h"
+#include "private_pools.h"
 #include "segments.h"
 #include "visible.h"
 
@@ -38,6 +39,10 @@ struct Block {
   halstream_id stream;
   bool counted = true;
   std::vector<halstream_id> others = {};  // streams that record_stream named, while somebody listens
+  PoolPointer pool = {};                  // that its memory belongs to, if it is not the device's own
+  PoolMemory lent = {};
+  bool captured = false;        // made in a capture, whose nodes use it in each launch
+  bool used_elsewhere = false;  // on a stream that record_stream named
 };
 
 template <class Change>
@@ -120,12 +125,23 @@ void report_to_profiler(bool allocated, const Block& block) {
       c10::Device(c10::DeviceType::CUDA, block.device));
 }
 
+// Memory of a pool that another stream has used comes after that work, too. In a capture nothing can wait for that
+// work, so it is not given out again.
+void give_back(const Block& block) {
+  bool runs_once = block.used_elsewhere && !block.captured;
+  if (runs_once) core->block_record_stream(block.id, block.stream);
+  auto reuse = !block.used_elsewhere ? Reuse::on_same_stream : runs_once ? Reuse::after_recorded_streams : Reuse::never;
+  block.pool->give_back(block.stream, block.lent, reuse);
+}
+
 void free_block(void* context) {
   auto* block = static_cast<Block*>(context);
   if (!finished()) {
     tell(false, *block);
     if (!block->others.empty()) mark_uses(*block);
-    if (frees_in_order()) {
+    if (block->pool) {
+      give_back(*block);
+    } else if (frees_in_order()) {
       PlaceOfCall place;
       core->block_free(block->id);
     } else {
@@ -150,17 +166,12 @@ size_t rounded(size_t requested) {
   return (requested + unit - 1) / unit * unit;
 }
 
-Block* new_block(size_t requested, DeviceIndex device, halstream_id stream, bool counted = true) {
-  size_t bytes = requested < most_bytes ? rounded(requested) : requested;
-  TORCH_CHECK_WITH(
-      OutOfMemoryError, requested < most_bytes && bytes >= requested,
-      "CUDA out of memory. Tried to allocate more than 1EB memory.");
-  if (over_fraction(bytes, device)) out_of_memory(requested, device);
-  halstream_id id = 0;
+// Allocates for the work of a stream; where there is no memory, once more without what the pools keep.
+void allocate(halstream_id stream, size_t requested, size_t bytes, DeviceIndex device, PoolMemory& made) {
   uint64_t address = 0;
   PlaceOfCall place;
   auto block_new = frees_in_order() ? core->block_new_in_order : core->block_new;
-  int code = block_new(stream, bytes, &id, &address);
+  int code = block_new(stream, bytes, &made.block, &address);
   if (code == HALSTREAM_OUT_OF_MEMORY) {
     core->memory_empty_cache(device);
     {
@@ -169,11 +180,31 @@ Block* new_block(size_t requested, DeviceIndex device, halstream_id stream, bool
       of.stats.num_alloc_retries++;
       of.stats.num_sync_all_streams++;
     }
-    code = block_new(stream, bytes, &id, &address);
+    code = block_new(stream, bytes, &made.block, &address);
   }
   if (code == HALSTREAM_OUT_OF_MEMORY) out_of_memory(requested, device);
   check(code);
-  auto* block = new Block{id, reinterpret_cast<void*>(address), bytes, requested, device, stream, counted};
+  made.address = reinterpret_cast<void*>(address);
+  made.bytes = bytes;
+}
+
+Block* new_block(size_t requested, DeviceIndex device, halstream_id stream, bool counted = true) {
+  size_t bytes = requested < most_bytes ? rounded(requested) : requested;
+  TORCH_CHECK_WITH(
+      OutOfMemoryError, requested < most_bytes && bytes >= requested,
+      "CUDA out of memory. Tried to allocate more than 1EB memory.");
+  if (over_fraction(bytes, device)) out_of_memory(requested, device);
+  auto pool = pool_for(device, stream);
+  PoolMemory memory;
+  if (pool) memory = pool->take(stream, bytes);
+  if (memory.address == nullptr) {
+    allocate(pool ? pool->owner(device) : stream, requested, bytes, device, memory);
+    if (pool) pool->lend();
+  }
+  auto* block = new Block{memory.block, memory.address, bytes, requested, device, stream, counted};
+  block->captured = pool && capture_of(stream) != 0;
+  block->pool = std::move(pool);
+  block->lent = memory;
   each_counter(block, [](auto& stat, size_t amount) { stat.increase(amount); });
   report_to_profiler(true, *block);
   tell(true, *block);
@@ -279,6 +310,8 @@ void record_stream(const c10::DataPtr& data, const c10::Stream& stream) {
   auto* block = static_cast<Block*>(data.get_context());
   auto id = runtime_stream(stream);
   if (id == block->stream) return;
+  block->used_elsewhere = true;
+  if (block->captured) return;
   check(core->block_record_stream(block->id, id));
   if (core->listening() != 0) block->others.push_back(id);
 }

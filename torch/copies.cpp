@@ -3,6 +3,7 @@
 #include "counters.h"
 #include "host_accesses.h"
 #include "pinned.h"
+#include "private_pools.h"
 #include "sites.h"
 #include "streams.h"
 #include "task.h"
@@ -41,7 +42,9 @@ bool is_number_of_call(const at::Tensor& destination, const at::Tensor& source) 
 class Copy {
  public:
   Copy(at::Tensor& destination, const at::Tensor& source)
-      : destination_(destination), source_(source), listening_(core->listening() != 0) {}
+      : destination_(destination), source_(source),
+        captured_(capture_of(current_stream((source.is_cuda() ? source : destination).device().index())) != 0),
+        listening_(captured_ || core->listening() != 0) {}
 
   void within_devices();
   void to_device(bool non_blocking);
@@ -55,6 +58,11 @@ class Copy {
     task->stack = {to, from, false};
     return task;
   }
+  // Pinned memory of the program. A graph keeps it, since each launch copies from or to it.
+  at::Tensor in_place(const at::Tensor& pinned) const { return captured_ ? pinned.detach() : cpu_alias(pinned); }
+  void record(const at::Tensor& pinned, halstream_id stream) const {
+    if (!captured_) record_pinned(pinned.storage().data_ptr(), stream);
+  }
   void read(const at::Tensor& tensor) {
     if (listening_) add_ranges(ranges_, tensor, HALSTREAM_READ);
   }
@@ -65,7 +73,8 @@ class Copy {
 
   at::Tensor& destination_;
   const at::Tensor& source_;
-  bool listening_;
+  bool captured_;   // the copy becomes a part of a graph
+  bool listening_;  // somebody needs the ranges and the place of the call
   Ranges ranges_;
 };
 
@@ -94,8 +103,8 @@ void Copy::to_device(bool non_blocking) {
   }
   if (in_order(source_, destination_)) {
     read(source_);
-    enqueue(stream, task(to, cpu_alias(source_)), ranges_, site());
-    record_pinned(source_.storage().data_ptr(), stream);
+    enqueue(stream, task(to, in_place(source_)), ranges_, site());
+    record(source_, stream);
     return;
   }
   // Pageable memory is staged before the call returns, and so is memory of another layout: the program may change
@@ -111,6 +120,10 @@ void Copy::to_device(bool non_blocking) {
       check(core->host_access(range.start, (rows - 1) * range.pitch + range.bytes, HALSTREAM_READ));
     }
   }
+  TORCH_CHECK(
+      !captured_ || is_number_of_call(destination_, source_),
+      "a copy from pageable memory cannot be captured: every launch would copy what the tensor holds now; pin it, or copy "
+      "before the capture");
   WithoutHostAccesses declared_above;
   enqueue(stream, task(to, source_.clone()), ranges_, site());
 }
@@ -120,8 +133,8 @@ void Copy::to_host(bool non_blocking) {
   read(source_);
   write(destination_);
   if (non_blocking && in_order(destination_, source_)) {
-    enqueue(stream, task(cpu_alias(destination_), cpu_alias(source_)), ranges_, site());
-    record_pinned(destination_.storage().data_ptr(), stream);
+    enqueue(stream, task(in_place(destination_), cpu_alias(source_)), ranges_, site());
+    record(destination_, stream);
     return;
   }
   // A copy to pageable memory, or to another layout, is done when the call returns. With non_blocking neither torch

@@ -41,6 +41,15 @@ void raise_error(int code) {
           "'spawn' start method");
     case HALSTREAM_NOT_SUPPORTED:
       TORCH_CHECK_NOT_IMPLEMENTED(false, words);
+    case HALSTREAM_CAPTURE: {
+      // CUDA's words first: programs look for them.
+      bool later = words.find("was invalidated") != std::string::npos;
+      const char* of_cuda = later ? "operation failed due to a previous error during capture"
+                                  : "operation not permitted when stream is capturing";
+      throw c10::AcceleratorError(
+          {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, later ? 901 : 900,
+          std::string("CUDA error: ") + of_cuda + ": " + words);
+    }
     case HALSTREAM_INVALID_VALUE:
       TORCH_CHECK_VALUE(false, words);
     default:

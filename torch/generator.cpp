@@ -1,5 +1,6 @@
 #include "generator.h"
 
+#include "private_pools.h"
 #include "visible.h"
 
 #include <ATen/EmptyTensor.h>
@@ -22,6 +23,8 @@ struct Position {
   std::mutex mutex;
   uint64_t seed = c10::default_rng_seed_val;
   uint64_t offset = 0;
+  uint64_t capture = 0;  // that has the generator
+  uint64_t before = 0;   // the offset where it began
 };
 
 class Generator final : public c10::GeneratorImpl {
@@ -30,7 +33,15 @@ class Generator final : public c10::GeneratorImpl {
       : GeneratorImpl(c10::Device(c10::DeviceType::CUDA, device), c10::DispatchKeySet(c10::DispatchKey::CUDA)),
         position_(std::move(position)) {}
 
-  void set_current_seed(uint64_t seed) override { set(seed, 0); }
+  void set_current_seed(uint64_t seed) override {
+    if (capture_of(current_stream(device().index())) != 0) {
+      TORCH_CHECK(
+          seed == current_seed(), "CUDAGeneratorImpl::set_current_seed can be called during stream capture only if "
+          "the new seed is the same as the original seed");
+      return;
+    }
+    set(seed, 0);
+  }
   void set_offset(uint64_t offset) override { set(current_seed(), offset); }
   uint64_t get_offset() const override { return get().second; }
   uint64_t current_seed() const override { return get().first; }
@@ -69,12 +80,40 @@ class Generator final : public c10::GeneratorImpl {
     TORCH_CHECK(generator != nullptr, "Expected a CUDA Generator");
     position_ = generator->position_;
   }
-  // torch counts Philox outputs in fours; one operator advances by one such step here.
   uint64_t draw() {
     std::lock_guard<std::mutex> lock(position_->mutex);
-    auto offset = position_->offset;
-    position_->offset += 4;
-    return mix(position_->seed + 0x9E3779B97F4A7C15ull * (offset + 1));
+    TORCH_CHECK(
+        position_->capture == 0, "Offset increment outside graph capture encountered unexpectedly: a capture has this "
+        "generator; draw from another one meanwhile");
+    return seed_at({position_->seed, take_step()});
+  }
+  bool draws_as(const Generator& other) const { return position_ == other.position_; }
+  bool begin_capture(uint64_t capture) {
+    std::lock_guard<std::mutex> lock(position_->mutex);
+    if (position_->capture != 0) return false;
+    position_->capture = capture;
+    position_->before = position_->offset;
+    return true;
+  }
+  uint64_t draw_captured(uint64_t capture) {
+    std::lock_guard<std::mutex> lock(position_->mutex);
+    TORCH_CHECK(
+        position_->capture == capture, "Attempt to increase offset for a CUDA generator not in capture mode: the graph "
+        "does not know this generator; call register_generator_state on the graph before the capture");
+    return take_step() - position_->before;
+  }
+  uint64_t end_capture(uint64_t capture) {
+    std::lock_guard<std::mutex> lock(position_->mutex);
+    if (position_->capture != capture) return 0;
+    position_->capture = 0;
+    auto end = std::exchange(position_->offset, position_->before);
+    return end - position_->before;
+  }
+  SequencePlace advance(uint64_t by) {
+    std::lock_guard<std::mutex> lock(position_->mutex);
+    SequencePlace place{position_->seed, position_->offset};
+    position_->offset += by;
+    return place;
   }
 
  private:
@@ -93,11 +132,11 @@ class Generator final : public c10::GeneratorImpl {
     std::lock_guard<std::mutex> lock(position_->mutex);
     return {position_->seed, position_->offset};
   }
-  // The finalizer of SplitMix64: neighbouring inputs give unrelated seeds.
-  static uint64_t mix(uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return x ^ (x >> 31);
+  // torch counts Philox outputs in fours; one operator advances by one such step here. The caller holds the mutex.
+  uint64_t take_step() {
+    auto offset = position_->offset;
+    position_->offset += 4;
+    return offset;
   }
 
   std::shared_ptr<Position> position_;
@@ -117,11 +156,35 @@ void prepare_generators() {
 const at::Generator& default_generator(DeviceIndex device) { return generators().at(resolve_device(device)); }
 at::Generator new_generator(DeviceIndex device) { return at::make_generator<Generator>(resolve_device(device)); }
 
-uint64_t draw_seed(const at::Generator& generator) {
+static Generator* checked(const at::Generator& generator) {
   TORCH_CHECK(
       generator.device().is_cuda(), "Expected a 'cuda' device type for generator but found '",
       generator.device().type(), "'");
-  return static_cast<Generator*>(generator.unsafeGetGeneratorImpl())->draw();
+  return static_cast<Generator*>(generator.unsafeGetGeneratorImpl());
+}
+
+uint64_t draw_seed(const at::Generator& generator) { return checked(generator)->draw(); }
+
+bool begin_captured_draws(const at::Generator& generator, uint64_t capture) {
+  return checked(generator)->begin_capture(capture);
+}
+uint64_t draw_captured(const at::Generator& generator, uint64_t capture) {
+  return checked(generator)->draw_captured(capture);
+}
+uint64_t end_captured_draws(const at::Generator& generator, uint64_t capture) {
+  return checked(generator)->end_capture(capture);
+}
+bool same_numbers(const at::Generator& one, const at::Generator& other) {
+  return checked(one)->draws_as(*checked(other));
+}
+SequencePlace advance(const at::Generator& generator, uint64_t by) { return checked(generator)->advance(by); }
+
+// The finalizer of SplitMix64: neighbouring inputs give unrelated seeds.
+uint64_t seed_at(SequencePlace place) {
+  uint64_t x = place.seed + 0x9E3779B97F4A7C15ull * (place.offset + 1);
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
 }
 
 }  // namespace halstream_torch

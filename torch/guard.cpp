@@ -19,6 +19,8 @@ halstream_id event_id(void* event) { return reinterpret_cast<halstream_id>(event
 uintptr_t handle_of(const Stream& stream) { return stream_handle(stream.device_index(), stream.id()); }
 
 // Methods without `override` do not exist in the oldest torch that this module supports.
+thread_local bool records_elsewhere = false;
+
 class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
   DeviceType type() const override { return DeviceType::CUDA; }
@@ -82,6 +84,7 @@ class DeviceGuard final : public c10::impl::DeviceGuardImplInterface {
       *event = reinterpret_cast<void*>(id);
       trace([&](auto& to) { to.trace_gpu_event_creation(traced_device, address_of(*event)); });
     }
+    if (records_elsewhere) return;
     check(core->event_record(event_id(*event), runtime_stream(stream)));
     trace([&](auto& to) { to.trace_gpu_event_record(traced_device, address_of(*event), handle_of(stream)); });
   }
@@ -127,5 +130,7 @@ const c10::impl::DeviceGuardImplInterface& device_guard() {
 void install_device_guard() {
   c10::impl::device_guard_impl_registry[static_cast<size_t>(DeviceType::CUDA)].store(&device_guard());
 }
+
+void let_others_record(bool on) noexcept { records_elsewhere = on; }
 
 }  // namespace halstream_torch

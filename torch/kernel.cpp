@@ -2,6 +2,7 @@
 
 #include "counters.h"
 #include "generator.h"
+#include "private_pools.h"
 #include "sites.h"
 #include "task.h"
 #include "tensors.h"
@@ -51,7 +52,8 @@ class Call {
   std::shared_ptr<const Metadata> metadata_;
   TaskPointer task_ = new_task();
   Ranges ranges_;
-  bool listening_ = false;
+  uint64_t capture_ = 0;    // that the current stream takes part in
+  bool listening_ = false;  // somebody needs the ranges and the place of the call
 };
 
 template <class F>
@@ -214,8 +216,10 @@ void Call::fill_stack() {
   for (size_t i = 0; i < arguments_.size(); i++) stack.push_back(for_cpu(i));
   if (!op_.random) return;
   bool given = op_.generator >= 0 && arguments_[op_.generator].isGenerator();
+  auto generator = given ? arguments_[op_.generator].toGenerator() : default_generator(device_);
   task_->random = true;
-  task_->seed = draw_seed(given ? arguments_[op_.generator].toGenerator() : default_generator(device_));
+  if (capture_ != 0) task_->draw = draw_in_capture(capture_, generator);
+  if (!task_->draw.seeds) task_->seed = draw_seed(generator);
 }
 
 at::Tensor Call::make_output(const Metadata::Output& output) {
@@ -320,7 +324,8 @@ void Call::run(Stack& results) {
   find_metadata();
   resize_outs();
   counters().operators.fetch_add(1, std::memory_order_relaxed);
-  listening_ = core->listening() != 0;
+  capture_ = capture_of(current_stream(device_));
+  listening_ = capture_ != 0 || core->listening() != 0;
   fill_stack();
   bool must_wait = op_.makes && !metadata_->known || needs_values() || metadata_->raised;
   if (must_wait) {

@@ -362,6 +362,8 @@ PyModuleDef definition = {
 
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_halstream_torch_device() {
   PyObject* module = PyModule_Create(&halstream_torch::definition);
-  if (module != nullptr && PyModule_AddFunctions(module, halstream_torch::torch_c_functions) != 0) Py_CLEAR(module);
+  for (auto* functions : {halstream_torch::torch_c_functions, halstream_torch::capture_functions}) {
+    if (module != nullptr && PyModule_AddFunctions(module, functions) != 0) Py_CLEAR(module);
+  }
   return module;
 }

@@ -2,6 +2,7 @@
 
 #include "alias.h"
 #include "communication_work.h"
+#include "private_pools.h"
 #include "sites.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -268,6 +269,9 @@ WorkPointer Communication::launch(Launch what, std::vector<Step> steps) {
 
 WorkPointer Communication::enqueue(Launch what, std::vector<Step> steps, uint64_t sequence) {
   DeviceScope scope(what.device);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      capture_of(current_stream(what.device)) == 0, what.name,
+      " cannot be captured: halstream's collectives run once; leave it out of the graph");
   auto work = c10::make_intrusive<CommunicationWork>(
       rank_, what, what.name.c_str(), describe_work(what, sequence), sequence, host_waits_);
   auto stream = synchronized_stream(what);

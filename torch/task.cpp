@@ -3,6 +3,7 @@
 #include "backlog.h"
 #include "forks.h"
 #include "host_accesses.h"
+#include "private_pools.h"
 #include "sites.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -16,13 +17,14 @@ namespace halstream_torch {
 
 namespace {
 
-void run_kernel(Task& task) {
+void run_kernel(const Task& task, Stack& stack) {
   const auto& op = *task.op;
+  auto seed = task.draw.seeds ? task.draw.seeds->now.at(task.draw.place) : task.seed;
   if (op.substitute != nullptr) {
-    op.substitute(task.stack, task.seed);
+    op.substitute(stack, seed);
   } else {
-    if (task.random && op.generator >= 0) task.stack[op.generator] = at::detail::createCPUGenerator(task.seed);
-    (task.into_outputs ? *op.out_variant : op.handle).callBoxed(task.stack);
+    if (task.random && op.generator >= 0) stack[op.generator] = at::detail::createCPUGenerator(seed);
+    (task.into_outputs ? *op.out_variant : op.handle).callBoxed(stack);
   }
 }
 
@@ -46,10 +48,10 @@ void copy_result(const Task& task, size_t index, const at::Tensor& result) {
   output.copy_(result);
 }
 
-void copy_results(const Task& task) {
+void copy_results(const Task& task, const Stack& stack) {
   if (task.into_outputs || task.outputs.empty()) return;
   size_t index = 0;
-  for (const auto& value : task.stack) {
+  for (const auto& value : stack) {
     if (value.isTensor()) {
       copy_result(task, index++, value.toTensor());
     } else if (value.isTensorList()) {
@@ -61,8 +63,11 @@ void copy_results(const Task& task) {
 void run_checked(Task& task) {
   at::AutoDispatchBelowADInplaceOrView without_autograd;
   c10::AutoGradMode without_gradients(false);
-  run_kernel(task);
-  if (!task.waited_for) copy_results(task);
+  Stack again;  // kernels take the arguments from the stack, and other launches need them, too
+  if (task.captured) again = task.stack;
+  auto& stack = task.captured ? again : task.stack;
+  run_kernel(task, stack);
+  if (!task.waited_for) copy_results(task, stack);
 }
 
 // Called while an exception is handled: writes its text, or keeps it for the caller who waits.
@@ -97,8 +102,10 @@ int run(void* argument, char* text, size_t room) {
 }
 
 void release(void* argument) {
-  DropTask()(static_cast<Task*>(argument));
-  operator_left();
+  auto* task = static_cast<Task*>(argument);
+  bool was_pending = !task->captured;
+  DropTask()(task);
+  if (was_pending) operator_left();
 }
 
 void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t site) {
@@ -119,10 +126,11 @@ void enqueue(halstream_id stream, Task* task, const Ranges& ranges, uint32_t sit
   operation.run = &run;
   operation.argument = task;
   operation.release = &release;
-  operator_enqueued();
+  task->captured = capture_of(stream) != 0;
+  if (!task->captured) operator_enqueued();
   int code = core->enqueue(stream, &operation);
   if (code != HALSTREAM_OK) {
-    operator_left();
+    if (!task->captured) operator_left();
     raise_error(code);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "alias.h"
+#include "captures.h"
 #include "operators.h"
 
 #include <atomic>
@@ -17,6 +18,8 @@ struct Task {
   c10::SmallVector<at::Tensor, 2> outputs;  // where results go; undefined ones are not wanted
   bool random = false;
   uint64_t seed = 0;
+  CapturedDraw draw;      // where the seed is that of the replay
+  bool captured = false;  // runs in each launch of a graph
   // The caller waits: results and exceptions stay here.
   bool waited_for = false;
   std::exception_ptr failure;

@@ -6,6 +6,7 @@ refusals, undoing) runs in a process of its own.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from subprocess import CompletedProcess
@@ -44,6 +45,31 @@ def torch(redirected: Any) -> Iterator[Any]:
 def held(torch: Any, hold: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that holds a stream of torch until its gate is opened, at the latest after the test."""
     return lambda stream: hold(own(stream))
+
+
+@pytest.fixture
+def captured(torch: Any) -> Iterator[Callable[..., Any]]:
+    """Capture a function's work on a side stream and return the graph and the function's result."""
+    made: list[Any] = []
+
+    def capture(work: Callable[[], Any], **options: Any) -> tuple[Any, Any]:
+        graph = torch.cuda.CUDAGraph()
+        made.append(graph)
+        with torch.cuda.graph(graph, **options):
+            result = work()
+        return graph, result
+
+    yield capture
+    torch.cuda.synchronize()
+    for graph in made:
+        graph.reset()
+
+
+@pytest.fixture(scope="module")
+def collected() -> Iterator[None]:
+    """Free at the end of the module what its errors hold with their tracebacks: other tests count memory."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from ... import _native
+from ..._errors import HalError
 
-__all__ = ["PRIORITIES", "bases", "streams_module"]
+__all__ = ["PRIORITIES", "bases", "executed", "raising"]
 
 #: Least and greatest priority of torch's pool of streams.
 PRIORITIES = (0, -3)
@@ -55,7 +57,7 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
             return PRIORITIES
 
         def is_capturing(self) -> bool:
-            return False
+            return bool(module.stream_capture(self.device_index, self.stream_id))
 
     class _CudaEventBase(torch.Event):  # type: ignore[misc]
         """An event of torch.cuda: its device is None until it is recorded."""
@@ -63,12 +65,35 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
         __module__ = "torch._C"
 
         def __new__(cls, *, enable_timing: Any, blocking: Any, interprocess: Any, external: Any) -> Any:
-            timing, sleeps, shared, _ = (_flag(value) for value in (enable_timing, blocking, interprocess, external))
+            timing, sleeps, shared, outside = (
+                _flag(value) for value in (enable_timing, blocking, interprocess, external)
+            )
             if shared:
                 raise NotImplementedError("events cannot be shared between processes: IPC is not built yet")
             new = super().__new__(cls, device="cuda", enable_timing=timing, blocking=sleeps)
-            new._timing = timing
+            new._timing, new._external = timing, outside
             return new
+
+        def record(self, stream: Any = None) -> None:
+            if not self._external:
+                super().record(stream)
+                return
+            where = torch.cuda.current_stream() if stream is None else stream
+            module.others_record(True)
+            try:
+                super().record(where)
+            finally:
+                module.others_record(False)
+            number = module.runtime_stream(where.device_index, where.stream_id)
+            raising(torch, lambda: _native.stream_record_external(number, self.event_id))
+
+        def wait(self, stream: Any = None) -> None:
+            if not (self._external and self.event_id):
+                super().wait(stream)
+                return
+            where = torch.cuda.current_stream() if stream is None else stream
+            number = module.runtime_stream(where.device_index, where.stream_id)
+            raising(torch, lambda: _native.stream_wait_external(number, self.event_id))
 
         @property
         def device(self) -> Any:
@@ -100,6 +125,27 @@ def bases(torch: Any, module: Any) -> tuple[type, type]:
     return _CudaStreamBase, _CudaEventBase
 
 
+#: What CUDA says of its errors of captures; other texts than these are the runtime's.
+_CAPTURE_TEXTS = {
+    900: "operation not permitted when stream is capturing",
+    901: "operation failed due to a previous error during capture",
+    904: "capturing stream has unjoined work",
+    905: "dependency created on uncaptured work in another stream",
+    906: "operation would make the legacy stream depend on a capturing blocking stream",
+    907: "operation not permitted on an event last recorded in a capturing stream",
+    908: "attempt to terminate a thread-local capture sequence from another thread",
+}
+
+
+def raising(torch: Any, call: Callable[[], Any]) -> Any:
+    """Call a function of the runtime; its errors become torch's."""
+    try:
+        return call()
+    except HalError as exc:
+        text = _CAPTURE_TEXTS.get(exc.code or 0, "")
+        raise torch.AcceleratorError(f"CUDA error: {text}: {exc}" if text else f"CUDA error: {exc}") from None
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, int):
         raise TypeError(f"an integer is required (got type {type(value).__name__})")
@@ -107,9 +153,9 @@ def _flag(value: Any) -> bool:
 
 
 @functools.cache
-def streams_module(torch: Any, module: Any) -> ModuleType:
-    """Execute torch/cuda/streams.py over these base classes; the caller has put them into torch._C."""
-    spec = importlib.util.find_spec("torch.cuda.streams")
+def executed(torch: Any, module: Any, name: str) -> ModuleType:
+    """Execute the source of a module of torch over these base classes; the caller has put them into torch._C."""
+    spec = importlib.util.find_spec(name)
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)

@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
-from .classes import streams_module
+from . import graphs
+from .classes import executed
 from .errors import NotBuiltError
 from .patches import Patches
 
 __all__ = ["patch", "when_imported"]
 
-_GRAPHS = "CUDA graphs are not built yet in halstream: run the operations without a capture"
-_POOLS = "memory pools of torch.cuda.MemPool are not built yet in halstream: leave the pool out"
 _NO_SENSORS = "a device of halstream has no sensors: torch.cuda.{} cannot be read"
 _COMPILE = (
     "torch.compile does not compile while halstream has torch's CUDA device: what it is given runs eagerly, "
@@ -36,7 +35,7 @@ _CUDA_SOURCE = (
 def patch(torch: Any, module: Any, patches: Patches, triton_kernels: Mapping[str, Callable[..., Any]]) -> None:
     """Replace names of torch.cuda, torch.compile and of what compiles kernels; torch._C has been patched."""
     cuda = torch.cuda
-    classes = streams_module(torch, module)
+    classes = executed(torch, module, "torch.cuda.streams")
     for owner in (cuda, cuda.streams):
         for name in ("Stream", "Event", "ExternalStream"):
             patches.set(owner, name, getattr(classes, name))
@@ -54,7 +53,8 @@ def patch(torch: Any, module: Any, patches: Patches, triton_kernels: Mapping[str
     patches.set(cuda, "_get_device_properties", None)
     for name in ("device_memory_used", "memory_usage", "utilization", "temperature", "power_draw", "clock_rate"):
         patches.set(cuda, name, _refusal(_NO_SENSORS.format(name)))
-    _graphs(torch, patches)
+    graphs.patch(torch, module, patches)
+    patches.set(cuda, "GreenContext", _refusing_class("GreenContext", "a device of halstream has no SMs to divide"))
     patches.set(torch, "compile", _eager(torch, torch.compile))
     _kernels(torch, patches, triton_kernels)
 
@@ -68,24 +68,6 @@ def _refusal(text: str) -> Callable[..., NoReturn]:
 
 def _refusing_class(name: str, text: str) -> type:
     return type(name, (), {"__init__": _refusal(text), "__module__": "torch.cuda"})
-
-
-def _graphs(torch: Any, patches: Patches) -> None:
-    cuda = torch.cuda
-    for name in ("CUDAGraph", "graph"):
-        refused = _refusing_class(name, _GRAPHS)
-        patches.set(cuda, name, refused)
-        patches.set(cuda.graphs, name, refused)
-    for name in ("make_graphed_callables", "graph_pool_handle"):
-        patches.set(cuda, name, _refusal(_GRAPHS))
-        patches.set(cuda.graphs, name, _refusal(_GRAPHS))
-    for owner in (cuda, cuda.graphs):
-        patches.set(owner, "is_current_stream_capturing", torch._C._cuda_isCurrentStreamCapturing)
-    for owner in (cuda, cuda.memory):
-        patches.set(owner, "MemPool", _refusing_class("MemPool", _POOLS))
-        # TorchDynamo, which every optimizer imports, asks for the function behind the context manager.
-        patches.set(owner, "use_mem_pool", functools.wraps(_refusal(_POOLS))(_refusal(_POOLS)))
-    patches.set(cuda, "GreenContext", _refusing_class("GreenContext", "a device of halstream has no SMs to divide"))
 
 
 def _eager(torch: Any, compile: Any) -> Any:

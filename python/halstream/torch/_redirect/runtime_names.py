@@ -100,7 +100,6 @@ def _functions(torch: Any, module: Any, history: History) -> dict[str, Any]:
         "_cuda_isInBadFork": _interop.in_forked_child,
         "_cuda_getArchFlags": lambda: f"sm_{major}{minor}",
         "_cuda_canDeviceAccessPeer": lambda device, peer: device != peer,
-        "_cuda_isCurrentStreamCapturing": lambda: False,
         "_cuda_ipc_collect": lambda: None,
         "_cuda_getAllocatorBackend": lambda: "native",
         "_cuda_get_sync_debug_mode": lambda: debug_mode,
