@@ -202,8 +202,8 @@
 //     blocks of up to 1 MiB, of 20 MiB for those below 10 MiB, and for others of as
 //     many times 2 MiB as they need. Small blocks and large ones share no segment.
 //   - M25: What it is given back stays with the stream that it was allocated on, so that
-//     no other stream is ordered behind that one by chance, until the stream is closed or
-//     the whole segment goes back to the device.
+//     no other stream is ordered behind that one by chance, until the whole segment goes
+//     back to the device or, once the stream is closed, to another stream as a whole.
 //   - M24: A free that by its contract waits for nothing, such as aclrtFree, is an access of
 //     the host to the memory: work on it that the host has not waited for is reported.
 //

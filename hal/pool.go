@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -32,7 +33,7 @@ type pool struct {
 
 // streamBin holds chunks freed on one stream, which only that stream may use before
 // the place of the free is reached; those of a caching allocator only that stream may
-// use at all, until it is closed.
+// use at all. When it is closed, others get its segments that are free as a whole.
 type streamBin struct {
 	bestfit.Bin
 	ownBin
@@ -136,13 +137,19 @@ func (p *pool) alloc(s *Stream, n uint64, class uint8) (*bestfit.Chunk, error) {
 	p.own.reserve(segment)
 	p.all.reserve(segment)
 	p.counts.added(segment)
-	rest := p.readyBin(c)
-	if class != exact {
-		rest = &p.binOf(ownBin{s, class}).Bin
-	}
-	p.divide(rest, c, n)
+	p.divide(p.binOfRest(s, c), c, n)
 	p.mu.Unlock()
 	return c, nil
+}
+
+// binOfRest returns the bin for what is left of a chunk that every stream could have and
+// of which s gets a part: segments of a caching allocator stay with one stream as a whole,
+// so that their parts merge again.
+func (p *pool) binOfRest(s *Stream, c *bestfit.Chunk) *bestfit.Bin {
+	if class := c.Segment().Class; class != exact {
+		return &p.binOf(ownBin{s, class}).Bin
+	}
+	return p.readyBin(c)
 }
 
 // reuse takes a free chunk that s may use now, and reports whether there are chunks
@@ -164,19 +171,24 @@ func (p *pool) reuse(s *Stream, n uint64, class uint8) (c *bestfit.Chunk, held b
 	if c == nil {
 		return nil, held
 	}
-	p.take(c, n)
+	p.take(s, c, n)
 	return c, false
 }
 
-// take takes n bytes of a free chunk out of its bin. The caller holds mu.
-func (p *pool) take(c *bestfit.Chunk, n uint64) {
+// take takes n bytes of a free chunk out of its bin, for s. The caller holds mu.
+func (p *pool) take(s *Stream, c *bestfit.Chunk, n uint64) {
 	b := c.Bin()
 	ready := b == p.readyBin(c)
 	if ready && c.Whole() {
 		p.idle.Remove(c)
 	}
 	p.removeFree(c)
-	p.divide(b, c, n)
+	rest := b
+	if ready {
+		c.Place = 0 // of the stream that had it before
+		rest = p.binOfRest(s, c)
+	}
+	p.divide(rest, c, n)
 	if b.Len() == 0 && !ready && c.Segment().Class == exact {
 		p.dropBin(b)
 	}
@@ -211,25 +223,38 @@ func (p *pool) put(b *bestfit.Bin, c *bestfit.Chunk) {
 func (p *pool) advance() (held bool) {
 	kept := p.bins[:0]
 	for _, b := range p.bins {
-		if b.class != exact && !b.stream.Closed() {
+		switch {
+		case b.class == exact:
+			held = p.moveReached(b) || held
+		case b.stream.Closed():
+			_, more := p.moveWhole(b, math.MaxUint64)
+			held = more || held
+		default:
 			kept = append(kept, b)
 			continue
-		}
-		w := b.stream.d
-		for c := b.Oldest(); c != nil && w.Reached(c.Place); c = b.Oldest() {
-			p.removeFree(c)
-			p.put(p.readyBin(c), c)
 		}
 		if b.Len() == 0 {
 			delete(p.ordered, b.ownBin)
 		} else {
 			kept = append(kept, b)
-			held = true
 		}
 	}
 	clear(p.bins[len(kept):])
 	p.bins = kept
 	return held
+}
+
+// moveReached moves the chunks of a bin for which the place of their free is reached to
+// ready, and reports whether it has others. The caller holds mu.
+func (p *pool) moveReached(b *streamBin) (held bool) {
+	for c := b.Oldest(); c != nil; c = b.Oldest() {
+		if !b.stream.d.Reached(c.Place) {
+			return true
+		}
+		p.removeFree(c)
+		p.put(p.readyBin(c), c)
+	}
+	return false
 }
 
 // binOf returns the bin of a stream and a class. The caller holds mu.

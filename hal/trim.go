@@ -14,19 +14,29 @@ func (p *pool) release(of *Stream, most uint64) (held bool) {
 		if b.class == exact || of != nil && b.stream != of {
 			continue
 		}
-		for c := range b.All() {
-			switch {
-			case !c.Whole() || c.Size > most:
-			case b.stream.d.Reached(c.Place):
-				most -= c.Size
-				p.removeFree(c)
-				p.put(p.readyBin(c), c)
-			default:
-				held = true
-			}
-		}
+		moved, more := p.moveWhole(b, most)
+		most -= moved
+		held = more || held
 	}
 	return held
+}
+
+// moveWhole moves the segments of a bin of a caching allocator to ready that are free as a
+// whole, of at most so many bytes together, and reports whether others will be free. The
+// caller holds mu.
+func (p *pool) moveWhole(b *streamBin, most uint64) (moved uint64, held bool) {
+	for c := range b.All() {
+		switch {
+		case !c.Whole() || c.Size > most-moved:
+		case b.stream.d.Reached(c.Place):
+			moved += c.Size
+			p.removeFree(c)
+			p.put(p.readyBin(c), c)
+		default:
+			held = true
+		}
+	}
+	return moved, held
 }
 
 // removeIdle removes an idle segment from the pool and returns its address. The caller

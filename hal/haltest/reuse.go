@@ -56,17 +56,45 @@ var reuseCases = []testCase{
 		k.Sync(other)
 		d.TrimPool(0)
 		require.Zero(k, d.PoolStats().Reserved)
-		a = take(own)
+		a, b = take(own), take(own)
+		start = a.Start
 		require.NoError(k, a.Release(k.Me))
 		k.Sync(own)
 		require.NoError(k, own.Close(k.Me))
 		d.Reclaim()
+		c = take(other)
+		require.NotEqual(k, start, c.Start, "a segment has parts of one stream only")
+		require.NoError(k, b.Release(k.Me))
+		require.NoError(k, c.Release(k.Me))
+		k.Sync(other)
+		d.TrimPool(0)
+		require.Zero(k, d.PoolStats().Reserved)
+	}},
+	{"M25_a_segment_of_a_closed_stream_is_another_stream_s_as_a_whole", Memory, func(k *Kit) {
+		d := k.emptyPool(0)
+		own, other := k.Stream(ordinary), k.Stream(ordinary)
+		take := func(s *hal.Stream) *hal.Block {
+			b, err := s.AllocCached(k.Me, small, nil)
+			require.NoError(k, err)
+			return b
+		}
+		h, _ := k.Pinned(small)
+		for range 3 { // places of the closed stream are not those of the other
+			a := take(own)
+			k.Copy(own, a.Start, h.Start, small)
+			require.NoError(k, a.Release(k.Me))
+		}
+		k.Sync(own)
+		require.NoError(k, own.Close(k.Me))
+		d.Reclaim()
 		before := d.PoolStats().Reserved
-		b = take(other)
+		b := take(other)
 		require.Equal(k, before, d.PoolStats().Reserved, "what a closed stream has left is for all")
 		require.NoError(k, b.Release(k.Me))
 		k.Sync(other)
 		d.TrimPool(0)
+		require.Zero(k, d.PoolStats().Reserved, "the parts of the segment have merged")
+		k.emptyPool(0) // waits for the places of all frees
 	}},
 	{"M23_a_caching_allocator_takes_segments_of_fixed_sizes", Memory, func(k *Kit) {
 		const mib = 1 << 20
