@@ -369,7 +369,7 @@
 // # Stall
 //
 //   - W1: A wait without a limit that nothing can end fails, and names what waits
-//     for what.
+//     for what, with the lines of the program that enqueued functions and waits.
 //   - W2: A wait that something could still end is never ended. While a thread
 //     of the process that runs no code of the program's language may act, a
 //     warning names it.

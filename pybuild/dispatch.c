@@ -20,17 +20,7 @@ static const int64_t spin_ns = 20000;
  * interpreter looks whether another thread waits for its lock. */
 enum { BREATHE = 64 };
 
-/* A thread that runs functions. */
-typedef struct runner {
-    struct runner *next, **link;
-    halstream_given *given; /* what it was given while it slept */
-    hs_parker *parker;
-    uint64_t ident;
-    hs_burst *burst;
-    hs_call *call; /* that runs */
-} runner;
-
-static runner *runners;
+hs_runner *halstream_runners;
 
 /* Numbers of exceptions of checked functions, odd. */
 static int64_t last_error = 1;
@@ -135,7 +125,7 @@ static void release(outcome *o)
 }
 
 /* Runs the function of a burst that a graph keeps, and leaves it where it is. */
-static void run_kept(runner *r, hs_burst *b, outcome *out)
+static void run_kept(hs_runner *r, hs_burst *b, outcome *out)
 {
     hs_call *c = b->first;
     r->burst = b;
@@ -158,7 +148,7 @@ static void run_kept(runner *r, hs_burst *b, outcome *out)
 
 /* Runs the functions of a burst. Returns 1 when it has ended, with what is to be
  * reported, and 0 when other functions have to run before the rest of it. */
-static int run(runner *r, hs_burst *b, outcome *out)
+static int run(hs_runner *r, hs_burst *b, outcome *out)
 {
     uint64_t word;
     hs_call *c;
@@ -225,7 +215,7 @@ static void *unlock(void)
 }
 
 /* Sleeps until there is something to do; returns what, as the Go functions do. */
-static int64_t sit(runner *r)
+static int64_t sit(hs_runner *r)
 {
     for (;;) {
         void *state = unlock();
@@ -258,15 +248,15 @@ object *halstream_dispatch(object *self, object *unused)
     (void)self;
     (void)unused;
     if (halstream_enter()) return none();
-    runner r = {.ident = halstream_ident()};
+    hs_runner r = {.ident = halstream_ident()};
     r.given = calloc(1, sizeof *r.given);
     if (r.given == NULL) return none();
     r.parker = halstreamHostSeat(r.given);
     /* Only now: what allocates objects may collect garbage, and finalizers let other threads run. */
-    r.next = runners;
-    r.link = &runners;
-    if (runners != NULL) runners->link = &r.next;
-    runners = &r;
+    r.next = halstream_runners;
+    r.link = &halstream_runners;
+    if (halstream_runners != NULL) halstream_runners->link = &r.next;
+    halstream_runners = &r;
     outcome out = {NULL, 0};
     int64_t packed = 0, ended = 0;
     for (;;) {
@@ -311,90 +301,4 @@ object *halstream_dispatch(object *self, object *unused)
     halstreamHostStand();
     free(r.given);
     return none();
-}
-
-/* What a thread runs, with references of its own. */
-typedef struct {
-    uint64_t ident;
-    int64_t token;
-    object *function;
-    object **values;
-    intptr_t count;
-} running;
-
-/* Copies what the threads run without allocating an object: that may collect garbage,
- * and finalizers let other threads run, which may end. Returns NULL without memory. */
-static running *what_runs(size_t *count)
-{
-    size_t n = 0;
-    for (runner *r = runners; r != NULL; r = r->next) n++;
-    running *all = calloc(n + 1, sizeof *all), *next = all;
-    *count = n;
-    if (all == NULL) return NULL;
-    for (runner *r = runners; r != NULL; r = r->next, next++) {
-        hs_call *c = r->call; /* none between two functions */
-        next->ident = r->ident;
-        next->token = r->burst != NULL ? r->burst->token : 0;
-        next->function = c != NULL && c->function != NULL ? c->function : none_object;
-        Py_IncRef(next->function);
-        if (c == NULL) continue;
-        next->values = calloc((size_t)c->count + 1, sizeof *next->values);
-        if (next->values == NULL) continue;
-        next->count = c->count;
-        for (intptr_t i = 0; i < next->count; i++) {
-            next->values[i] = c->values[i + 1];
-            Py_IncRef(next->values[i]);
-        }
-    }
-    return all;
-}
-
-/* Returns what the threads run: a list of (thread, token, function, arguments). */
-object *halstream_performed(object *self, object *unused)
-{
-    (void)self;
-    (void)unused;
-    size_t count;
-    running *all = what_runs(&count);
-    if (all == NULL) return PyErr_NoMemory();
-    object *list = PyList_New(0);
-    for (running *one = all; one < all + count; one++) {
-        object *arguments = PyTuple_New(one->count), *entry = PyTuple_New(4);
-        for (intptr_t i = 0; i < one->count; i++) {
-            if (arguments != NULL) PyTuple_SetItem(arguments, i, one->values[i]);
-            else Py_DecRef(one->values[i]);
-        }
-        free(one->values);
-        if (entry == NULL) {
-            Py_DecRef(one->function);
-            if (arguments != NULL) Py_DecRef(arguments);
-            continue;
-        }
-        PyTuple_SetItem(entry, 0, PyLong_FromUnsignedLongLong(one->ident));
-        PyTuple_SetItem(entry, 1, PyLong_FromLongLong(one->token));
-        PyTuple_SetItem(entry, 2, one->function);
-        PyTuple_SetItem(entry, 3, arguments);
-        if (list != NULL) PyList_Append(list, entry);
-        Py_DecRef(entry);
-    }
-    free(all);
-    if (PyErr_Occurred()) {
-        if (list != NULL) Py_DecRef(list);
-        return NULL;
-    }
-    return list;
-}
-
-/* Returns the function that a token stands for now, None if it stands for none. */
-object *halstream_function_of(object *self, object *token)
-{
-    (void)self;
-    hs_burst *b = halstream_burst_find(PyLong_AsLongLong(token));
-    if (PyErr_Occurred()) return NULL;
-    object *function = b != NULL && b->first != NULL ? b->first->function : NULL;
-    for (runner *r = runners; r != NULL && b != NULL; r = r->next)
-        if (r->burst == b && r->call != NULL) function = r->call->function;
-    if (function == NULL) return none();
-    Py_IncRef(function);
-    return function;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "../hal/park/park.h"
+#include "callplace.h"
 #include "cpython.h"
 
 /* Package hal has the same layout: Given in seat.go, Burst in burst.go. */
@@ -40,6 +41,7 @@ typedef struct hs_call {
     object *names;    /* tuple of the names of the last arguments, or NULL */
     uint32_t count;   /* of arguments */
     uint32_t checked; /* its exception is raised by a synchronize */
+    callplace at;     /* where it was enqueued */
     object *values[]; /* the first is free for PY_VECTORCALL_ARGUMENTS_OFFSET */
 } hs_call;
 
@@ -51,6 +53,18 @@ typedef struct hs_burst {
     uint32_t lane; /* of its stream, 0 for none */
     int kept;      /* by a graph: its one call runs any number of times, until it is dropped */
 } hs_burst;
+
+/* A thread that runs functions. */
+typedef struct hs_runner {
+    struct hs_runner *next, **link;
+    halstream_given *given; /* what it was given while it slept */
+    hs_parker *parker;
+    uint64_t ident;
+    hs_burst *burst;
+    hs_call *call; /* that runs */
+} hs_runner;
+
+extern hs_runner *halstream_runners;
 
 /* Makes a call of `n` values, of which the last ones have names; returns NULL
  * without memory. */
@@ -76,10 +90,11 @@ extern int64_t halstream_calls_pending;
 /* Not 0 while functions wait and no thread is free for them; Go writes it. */
 uint32_t *halstream_pressure_word(void);
 
-/* Functions of dispatch.c and dispatchcall.c for Python, as a dictionary gets them. */
+/* Functions of dispatch.c, dispatchlist.c and dispatchcall.c for Python, as a dictionary gets them. */
 object *halstream_dispatch(object *self, object *unused);
 object *halstream_performed(object *self, object *unused);
 object *halstream_function_of(object *self, object *token);
+object *halstream_place_of(object *self, object *token);
 
 /* Puts the functions for Python into a dictionary and keeps those of Python's that
  * it holds; see _hostfunc.py. Returns 0, or -1 with an exception set. */

@@ -290,6 +290,7 @@ static method functions[] = {
     {"running", halstream_performed, METH_NOARGS, NULL},
     {"pending", pending, METH_NOARGS, NULL},
     {"function_of", halstream_function_of, METH_O, NULL},
+    {"place_of", halstream_place_of, METH_O, NULL},
     {"discard", discard, METH_O, NULL},
     {"set_started", set_started, METH_O, NULL},
     {"set_special", set_special, METH_O, NULL},
@@ -336,6 +337,8 @@ int halstream_dispatch_install(uint64_t hooks_table)
         handle_type = PyDict_GetItemString(table, "handle");
         if (handle_type != NULL) Py_IncRef(handle_type);
     }
+    object *root = PyDict_GetItemString(table, "root");
+    if (root != NULL) halstream_callplace_install(root);
     object *type = PyDict_GetItemString(table, "class");
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         object *text = PyDict_GetItemString(table, methods[i].doc);

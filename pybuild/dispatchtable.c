@@ -44,6 +44,7 @@ hs_call *halstream_call_new(object *function, object *const *values, intptr_t n,
     c->names = names;
     c->count = (uint32_t)n;
     c->checked = (uint32_t)checked;
+    c->at = function != NULL ? halstream_callplace() : (callplace){NULL, 0};
     if (function != NULL) Py_IncRef(function);
     if (names != NULL) Py_IncRef(names);
     c->values[0] = NULL;
@@ -61,6 +62,7 @@ void halstream_call_free(hs_call *c)
     halstream_calls_pending--;
     if (c->function != NULL) Py_DecRef(c->function);
     if (c->names != NULL) Py_DecRef(c->names);
+    if (c->at.code != NULL) Py_DecRef(c->at.code);
     for (uint32_t i = 1; i <= c->count; i++) Py_DecRef(c->values[i]);
     if (c->count <= FEW && spare_count < KEPT) {
         c->next = spare;

@@ -35,7 +35,7 @@ from halstream._schedules.isolation import RunIsolation  # noqa: E402
 from halstream._schedules.replay import replay_changed  # noqa: E402
 from halstream._schedules.token import Token  # noqa: E402
 from halstream.testing import explore, schedule  # noqa: E402
-from trust_reports import many_findings  # noqa: E402
+from trust_reports import many_findings, pages_cost  # noqa: E402
 from trust_rows import Figure, all_of, least_of, passes, repeat, table, within  # noqa: E402
 from trust_shapes import BY_SHAPE, SYNCHRONISING  # noqa: E402
 
@@ -362,6 +362,7 @@ SECTIONS: dict[str, list[Callable[[bool], list[Figure]]]] = {
     "Synchronisation": SYNCHRONISING,
     "Stalls": [stalls],
     "Cost": [log_cost, many_findings],
+    "Cost of watching pages": [pages_cost],
 }
 
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import halstream as hs
+import halstream.cupy.cuda as cupy
 import numpy as np
 import pytest
 from halstream._memory._stream_values import EQUAL, wait_value, write_value
@@ -76,6 +77,51 @@ def test_W1_the_legacy_default_stream_holds_back() -> None:
         with pytest.raises(hs.StallError) as exc:
             other.synchronize()
         chain(exc, f"stream {other.index} ", "order of the legacy default stream", f"stream {held.index} ", "gate")
+
+
+def _called(s: hs.Stream, work: Callable[..., Any]) -> None:
+    s.call(work)  # called
+
+
+def _called_with_names(s: hs.Stream, work: Callable[..., Any]) -> None:
+    s.call_checked(work, size=1)  # named
+
+
+def _called_with_others(s: hs.Stream, work: Callable[..., Any]) -> None:
+    s.call_many([work, (work, 1)])  # many
+
+
+def _called_with_memory(s: hs.Stream, work: Callable[..., Any]) -> None:
+    s.call(work, hs.zeros(1, stream=s))  # memory
+
+
+def _called_by_a_dialect(s: hs.Stream, work: Callable[..., Any]) -> None:
+    cupy.Stream.from_external(s).launch_host_func(work, 1)  # dialect
+
+
+@pytest.mark.parametrize(
+    ("enqueue", "mark"),
+    [(_called, "called"), (_called_with_names, "named"), (_called_with_others, "many"),
+     (_called_with_memory, "memory"), (_called_by_a_dialect, "dialect")],
+)  # fmt: skip
+def test_W1_a_function_that_never_ends_and_the_line_that_enqueued_it(
+    enqueue: Callable[[hs.Stream, Callable[..., Any]], None], mark: str
+) -> None:
+    s, event = hs.Stream(), threading.Event()
+
+    def work(*args: object, **names: object) -> None:
+        event.wait()
+
+    s.call(int)
+    s.synchronize(timeout=LIMIT)  # from now on functions go the short way
+    try:
+        enqueue(s, work)
+        with pytest.raises(hs.StallError) as exc:
+            s.synchronize()
+        chain(exc, f"the first is the function {work.__qualname__}", "from " + here(mark), "waits in Event.wait()")
+    finally:
+        event.set()
+        s.synchronize(timeout=LIMIT)
 
 
 @pytest.mark.usefixtures("schedule")

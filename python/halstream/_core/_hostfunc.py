@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from .. import _native
+from .. import _native, _sites
 from .._errors import ForkError, HalError
 from . import _assertions, _handles
 from ._declared import Declared
@@ -232,6 +232,11 @@ def function_of(token: int) -> Any:
     return None if _c is None else _c.function_of(token)
 
 
+def place_of(token: int) -> str:
+    """Return where the function that a token stands for was enqueued, '' if that is not known."""
+    return "" if _c is None or (place := _c.place_of(token)) is None else _sites.instruction_line(*place)
+
+
 def running() -> dict[int, tuple[int, Any, tuple[Any, ...]]]:
     """Return what the threads run for streams: by thread, the token, the function and its arguments."""
     if _c is None:
@@ -286,6 +291,7 @@ def _install() -> None:
     table: dict[str, Any] = {
         "class": _stream_class,
         "handle": _handles.StreamBase,
+        "root": _sites.ROOT,
         "spawn": _thread,
         "report": _report_number,
         "unreported": _report_unraised,

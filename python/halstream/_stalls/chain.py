@@ -122,6 +122,8 @@ class Chain:
         if node is None:
             return None
         site = _sites.site_line(node.site)
+        if not site and node.need == FUNCTION:
+            site = _hostfunc.place_of(node.number)
         made = f", made at {site}" if site and node.need == GATE else f", from {site}" if site else ""
         start = f"{node.title} has {node.pending} operation(s) pending; the first is "
         self.lines.append(start + (self._head(node) + made))
