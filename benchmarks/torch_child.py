@@ -134,7 +134,7 @@ class Measurements:
         return {"prefetch_one": one * 50, "prefetch_two": two * 50, "prefetch": two / one}
 
     def memory(self) -> Figures:
-        """Note the resident memory after 1,000 small steps, and what 4,000 more add; count what was remembered."""
+        """Note the resident memory after 1,000 small steps, and what steps add later; count what was remembered."""
         before = self.counted()
         call = self.models.small_step(self.device)
 
@@ -146,7 +146,8 @@ class Measurements:
 
         first = run(SMALL_STEPS)
         after = self.counted()
-        figures = {"memory": first / 2**20, "growth": (run(4 * SMALL_STEPS) - first) / 2**20}
+        filled = run(7 * SMALL_STEPS)
+        figures = {"memory": first / 2**20, "growth": (run(4 * SMALL_STEPS) - filled) / 2**20}
         if after:
             hits, misses = (after[k] - before[k] for k in ("metadata_hits", "metadata_misses"))
             figures["hits"] = 100 * hits / (hits + misses)

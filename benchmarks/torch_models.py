@@ -123,8 +123,8 @@ def mixed_operators(device: str) -> tuple[Step, int]:
     return call, 12
 
 
-#: Seconds in which the loader below reads a batch: it uses no processor, like a disk.
-READING_S = 0.004
+#: Seconds in which the loader below reads a batch, about as long as a step: it uses no processor, like a disk.
+READING_S = 0.02
 
 
 def prefetching(two_streams: bool, steps: int) -> float:

@@ -93,7 +93,7 @@ ROWS = (
     Row("prefetch", "two streams ÷ one", "x", target=1, ratio=False),
     Row("hits", "metadata remembered, of 1,000 small steps", "%", target=95, least=True),
     Row("memory", "resident memory after 1,000 small steps", "MiB", share=1.2),
-    Row("growth", "what 4,000 more add", "MiB"),
+    Row("growth", "what 4,000 more add, after 8,000", "MiB"),
     Row("start", "import of torch, redirection, first operator", "s"),
 )
 
@@ -216,7 +216,7 @@ def table(results: dict[str, Any]) -> str:
         f"Medians of {results['rounds']} rounds in which the three processes take turns, with the lowest and the "
         "highest; ratios (x) are medians of the ratios to plain CPU torch in the same round.\n\n"
         "- ¹ Afterwards the host may do something else; the step's work goes on.\n"
-        "- ² The loader sleeps 4 ms for a batch. The batch is copied and normalized ahead, on a stream of its own or "
+        "- ² The loader sleeps 20 ms for a batch. The batch is copied and normalized ahead, on a stream of its own or "
         "on that of the training."
     )
     return f"{head}\n\n{notes}\n\n{aligned(lines)}"

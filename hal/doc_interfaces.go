@@ -119,4 +119,7 @@
 //     pool. It is given out again for work of its own stream only, and to nobody else
 //     until the last graph or object that uses the pool is reset or collected. A replay
 //     whose inputs were freed is an error, and nothing runs.
+//   - F32: Results are those of the CPU's kernels for the same numbers, types and
+//     layouts, also where a kernel writes into the results' memory. Of what the other
+//     kernels allocate 64 MiB at most are kept for the next ones.
 package hal

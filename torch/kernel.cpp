@@ -257,13 +257,15 @@ void Call::push_results(Stack& results) {
       results.push_back(std::move(list));
     }
   }
-  if (op_.out_variant && op_.substitute == nullptr) {
-    bool all = true;
-    for (const auto& alias : task_->outputs) all = all && alias.defined() && !widened(task_->outputs[0], alias);
-    if (all) {
-      task_->into_outputs = true;
-      for (auto& alias : task_->outputs) task_->stack.push_back(alias);
-    }
+  if (op_.direct == nullptr && (!op_.out_variant || op_.substitute != nullptr)) return;
+  for (const auto& alias : task_->outputs) {
+    if (!alias.defined() || widened(task_->outputs[0], alias)) return;
+  }
+  if (op_.direct != nullptr) {
+    task_->directly = true;
+  } else {
+    task_->into_outputs = true;
+    for (auto& alias : task_->outputs) task_->stack.push_back(alias);
   }
 }
 

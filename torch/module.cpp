@@ -10,6 +10,7 @@
 #include "guard.h"
 #include "hooks.h"
 #include "host_accesses.h"
+#include "kernel_memory.h"
 #include "pinned.h"
 #include "profiling.h"
 #include "python_functions.h"
@@ -53,6 +54,7 @@ PyObject* install(PyObject*, PyObject* capsule) {
     prepare_streams();
     prepare_generators();
     install_device_allocator();
+    keep_memory_of_kernels();
     use_memory_fraction_of_environment();
     install_device_guard();
     install_hooks();

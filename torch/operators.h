@@ -52,6 +52,8 @@ struct Operator {
   std::optional<c10::OperatorHandle> out_variant;
   // What runs instead of the operator's CPU kernel, for operators that only CUDA has.
   void (*substitute)(Stack&, uint64_t seed) = nullptr;
+  // Runs where the results have their memory already, and writes there.
+  void (*direct)(Stack& arguments, c10::SmallVector<at::Tensor, 2>& results, uint64_t seed) = nullptr;
   mutable MetadataCache metadata;
 };
 

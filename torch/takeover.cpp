@@ -1,6 +1,7 @@
 #include "takeover.h"
 
 #include "kernel.h"
+#include "direct.h"
 #include "substitutes.h"
 #include "unsupported.h"
 
@@ -254,6 +255,7 @@ size_t install_operators() {
       case Treatment::serve: {
         auto facts = std::make_unique<Operator>(*op);
         facts->substitute = substitute_of(*op);
+        facts->direct = direct_of(*op);
         library->impl(
             full.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(std::move(facts))));
         served_names().push_back(full);

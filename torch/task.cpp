@@ -3,6 +3,7 @@
 #include "backlog.h"
 #include "forks.h"
 #include "host_accesses.h"
+#include "kernel_memory.h"
 #include "private_pools.h"
 #include "sites.h"
 
@@ -17,10 +18,12 @@ namespace halstream_torch {
 
 namespace {
 
-void run_kernel(const Task& task, Stack& stack) {
+void run_kernel(Task& task, Stack& stack) {
   const auto& op = *task.op;
   auto seed = task.draw.seeds ? task.draw.seeds->now.at(task.draw.place) : task.seed;
-  if (op.substitute != nullptr) {
+  if (task.directly) {
+    op.direct(stack, task.outputs, seed);
+  } else if (op.substitute != nullptr) {
     op.substitute(stack, seed);
   } else {
     if (task.random && op.generator >= 0) stack[op.generator] = at::detail::createCPUGenerator(seed);
@@ -49,7 +52,7 @@ void copy_result(const Task& task, size_t index, const at::Tensor& result) {
 }
 
 void copy_results(const Task& task, const Stack& stack) {
-  if (task.into_outputs || task.outputs.empty()) return;
+  if (task.into_outputs || task.directly || task.outputs.empty()) return;
   size_t index = 0;
   for (const auto& value : stack) {
     if (value.isTensor()) {
@@ -92,6 +95,7 @@ int failed(Task& task, char* text, size_t room) {
 int run(void* argument, char* text, size_t room) {
   auto& task = *static_cast<Task*>(argument);
   RunningKernel running;
+  KernelMemoryScope memory;
   WithoutHostAccesses on_a_stream;
   try {
     run_checked(task);

@@ -15,6 +15,7 @@ struct Task {
   const Operator* op = nullptr;
   Stack stack;                  // the arguments as the CPU kernel takes them
   bool into_outputs = false;    // run the operator's out variant; the outputs are the last arguments
+  bool directly = false;        // run its kernel that writes into the outputs
   c10::SmallVector<at::Tensor, 2> outputs;  // where results go; undefined ones are not wanted
   bool random = false;
   uint64_t seed = 0;
