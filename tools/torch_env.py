@@ -23,7 +23,10 @@ BUILD = ROOT / "build"
 #: The version that CI tests; the others that are supported are tested by naming them.
 PINNED = "2.15.0"
 SUPPORTED = ("2.13.0", "2.14.0", PINNED)
-TESTING = ("numpy", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "typer", "rich", "setuptools")
+#: Beside torch: what the tests need, and what torch's own database of operators does.
+TESTING = (
+    "numpy", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "typer", "rich", "setuptools", "expecttest",
+)  # fmt: skip
 
 
 def folder(version: str) -> Path:
@@ -34,8 +37,8 @@ def folder(version: str) -> Path:
 def environment(version: str) -> Path:
     """Return the interpreter of the environment for a version, installed if it is not there."""
     place = folder(version)
-    python = place / "bin" / "python"
-    if (place / "installed").exists():
+    python, installed, packages = place / "bin" / "python", place / "installed", "\n".join(TESTING)
+    if installed.exists() and installed.read_text() == packages:
         return python
     began = time.monotonic()
     print(f"torch: installing {version} into {place.relative_to(ROOT)}", flush=True)
@@ -56,7 +59,7 @@ def environment(version: str) -> Path:
     ]
     if subprocess.run(command).returncode:
         raise SystemExit(f"torch: pip could not install torch {version}, see above")
-    (place / "installed").touch()
+    installed.write_text(packages)
     print(f"torch: installed in {time.monotonic() - began:.0f} s", flush=True)
     return python
 
