@@ -301,3 +301,22 @@ func TestK1_nothing_that_a_stream_needs_waits_for_an_idle_device(t *testing.T) {
 	eventually(t, func() bool { return k.ran.Load() == 1 }, "the function")
 	require.NotZero(t, f.Count("cuLaunchKernelEx"))
 }
+
+// Delays can be enqueued while a stream is held: their kernel is loaded before the first gate.
+func TestS3_a_delay_does_not_wait_for_a_gate(t *testing.T) {
+	f, dev, _ := contended(t, map[string]string{"DRAIN": "first_launch,cuModuleLoadData,cuModuleLoadDataEx"})
+	s, held := newStream(t, dev, 1), newStream(t, dev, 2)
+	gate, err := held.Gate(1, 0)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Delay(1000, 0) }()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		assert.Fail(t, "a delay waits for the stream that is held")
+	}
+	gate.Open()
+	require.True(t, s.Point().Wait(int64(10*time.Second)))
+	require.NotZero(t, f.Count("cuLaunchKernelEx"))
+}

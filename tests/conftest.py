@@ -64,6 +64,9 @@ _CUDA = {
     "times": "the driver does not tell when an operation ran",
 }
 
+#: How many hardware queues a device of CUDA has, unless CUDA_DEVICE_MAX_CONNECTIONS says otherwise.
+QUEUES = 8
+
 #: Backend -> ability that it lacks -> why.
 LACKS = {
     "host": {
@@ -289,16 +292,19 @@ def settle(backend: str) -> Callable[[], None]:
     """Return a function that gives work which must not run every chance to run.
 
     It takes several functions through streams of their own; a stream that is
-    not really held comes to rest in the meantime.
+    not really held comes to rest in the meantime. Where streams share the queues
+    of a device, those that share one with a held stream wait; the others suffice.
     """
     import halstream as hs
 
     def settle() -> None:
         for _ in range(5):
-            probe = hs.Stream(0, non_blocking=True)
-            probe.nop()
-            probe.call(lambda: None)
-            probe.synchronize(timeout=LIMIT)
+            ran = threading.Event()
+            probes = [hs.Stream(0, non_blocking=True) for _ in range(1 if backend == "host" else 2 * QUEUES)]
+            for probe in probes:
+                probe.nop()
+                probe.call(ran.set)
+            assert ran.wait(LIMIT), f"functions on streams do not run: {probes[0].describe()}"
 
     return settle
 

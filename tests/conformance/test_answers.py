@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 
 def done(event: Any) -> bool:
-    """Wait for an event whose record has nothing before it; the device may be a vendor's."""
+    """Wait for an event, or a stream, with nothing before it; the device may be a vendor's."""
     event.synchronize(timeout=LIMIT)
     return event.query() is True
 
@@ -57,7 +57,7 @@ def test_E3_a_wait_keeps_its_record_when_the_event_is_recorded_on_an_idle_stream
     waits.synchronize(timeout=LIMIT)
 
 
-def test_E1_a_wait_for_a_record_that_is_done_adds_nothing(hold: Hold) -> None:
+def test_E1_a_wait_for_a_record_that_is_done_adds_nothing(hold: Hold, backend: str) -> None:
     held, other = hs.Stream(), hs.Stream()
     gate = hold(held)
     e = held.record()
@@ -67,7 +67,8 @@ def test_E1_a_wait_for_a_record_that_is_done_adds_nothing(hold: Hold) -> None:
     e.wait(other)
     other.wait_stream(held)
     other.wait_stream(other)
-    assert other.query()
+    # A device may take a moment to see that a record is done; the host one takes none.
+    assert other.query() if backend == "host" else done(other)
 
 
 def test_S3_a_query_counts_work_of_every_thread(hold: Hold) -> None:
@@ -375,7 +376,7 @@ def test_L5_an_event_that_the_core_knew_leaves_it_at_a_record_on_an_idle_stream(
         busy.call(int)  # functions that follow each other are one operation, which ends before the record
         busy.record(e)
         idle.record(e)
-        assert e.query()
+        assert done(e)
     hs._core.drain()
     assert _native.live() == before + len(events)  # each counts once
     del e

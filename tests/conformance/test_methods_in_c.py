@@ -17,6 +17,7 @@ from halstream.torch import cuda
 pytestmark = pytest.mark.usefixtures("backend")
 
 METHOD: Any = type(str.lower)
+LIMIT = 10.0
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,7 @@ def test_J1_attributes_of_an_event_end_with_it(make: Callable[[], Any]) -> None:
         event.thing = Thing()
         assert vars(event)["thing"] is event.thing
         gone = weakref.ref(event.thing)
+        hs.synchronize(0, timeout=LIMIT)
         assert event.query() is True
         del event
         assert gone() is None
@@ -134,6 +136,7 @@ def test_J1_every_event_is_finalized_where_the_class_has_a_finalizer(monkeypatch
     monkeypatch.setattr(hs.Event, "__del__", lambda self: kept.append(self))
     s.record()
     assert len(kept) == 1
+    s.synchronize(timeout=LIMIT)
     assert kept[0].query() is True  # it lives on
     monkeypatch.undo()
     event = kept.pop()
@@ -147,6 +150,7 @@ def test_J1_events_of_two_classes_in_turn() -> None:
         e, f = s.record(), t.record_event()
         assert type(e) is hs.Event
         assert type(f) is cuda.Event
+        hs.synchronize(0, timeout=LIMIT)
         assert e.query() is f.query() is True
         s.wait_event(f)
         t.wait_event(e)
