@@ -229,8 +229,7 @@ func (c completer) Complete(err *driver.Error) (kept bool) {
 func (s *Stream) Gate(id uint64, tag driver.Tag) (_ driver.Gate, err error) {
 	f := s.follow(tag, nil)
 	defer func() { f.end(s.dev.drv, err) }()
-	// To load it while a stream is held can take until the gate opens. Without it only Delay fails.
-	_, _ = s.dev.delayFunction()
+	s.dev.prepareDelay()
 	h := &held{what: C.HS_GATE, title: fmt.Sprintf("gate %d", id), run: func() {}, drop: func() {}}
 	if err := s.hold(h, "gate"); err != nil {
 		return nil, err

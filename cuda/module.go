@@ -169,6 +169,15 @@ func (s *Stream) Delay(ns int64, tag driver.Tag) error {
 	return s.Launch(driver.Launch{Function: f, Grid: one, Block: one, Args: args, Tag: tag})
 }
 
+// prepareDelay loads the kernel before a gate holds a stream, since a driver may wait for
+// the device when it loads one: until the gate opens. For that reason nothing is loaded
+// while work is pending. Without the kernel Delay loads it, or says why it cannot.
+func (d *Device) prepareDelay() {
+	if d.usable("delay") == nil && d.state().delay.Load() == nil && d.Pending() == 0 {
+		_, _ = d.delayFunction()
+	}
+}
+
 // delayFunction loads the kernel at its first use. Threads that call at the same time
 // may each load it; one of the modules is used.
 func (d *Device) delayFunction() (driver.Function, error) {
