@@ -5,13 +5,20 @@ from __future__ import annotations
 import copy
 import functools
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.usefixtures("collected")
+
+
+@pytest.fixture(autouse=True)
+def _default_stream(torch: Any) -> Iterator[None]:
+    """Make the default stream current again: torch before 2.15 does not, where the end of a capture fails."""
+    yield
+    torch.cuda.set_stream(torch.cuda.default_stream())
 
 
 def test_F30_a_replay_runs_the_operators_on_the_memory_of_the_capture(torch: Any, captured: Any) -> None:
