@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "touch.h"
+#include "opened.h"
 
 #if defined(__linux__) && defined(__x86_64__)
 #include <errno.h>
@@ -24,14 +25,13 @@
 #define WANTED (UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_THREAD_ID | FEATURE_EXACT_ADDRESS | FEATURE_WP_SHMEM)
 
 enum {
-	PAGE = 4096,
 	AREAS = 128,
 	NOTES = 1 << 16,
 	FORMER = 1 << 13, // pages whose former contents are kept
-	OPENED = 1 << 16,
 	RUNNING = 256,
 	KNOWN = 1024,
 	MESSAGES = 16,
+	TRIES = 64, // to read one more message, each of a fraction of a microsecond
 };
 
 static struct {
@@ -51,9 +51,8 @@ static pthread_t monitor;
 static struct hs_touched *notes;
 static char *former; // FORMER pages
 static int32_t unused[FORMER];
-static uint64_t *opened;
 static uint32_t known[KNOWN];
-static int n_notes, n_unused, n_opened, n_running, n_known;
+static int n_notes, n_unused, n_running, n_known;
 static uint64_t lost;
 static int after_fork;
 
@@ -106,12 +105,12 @@ static void answer(const struct uffd_msg *m) {
 	}
 	if (flags & UFFD_PAGEFAULT_FLAG_WP) {
 		struct uffdio_writeprotect open = {{page, PAGE}, 0};
-		while (ioctl(monitor_fd, UFFDIO_WRITEPROTECT, &open) != 0 && errno == EAGAIN) {}
-		wake(page); // also where the page was closed meanwhile: the access is tried again
+		int refused;
+		while ((refused = ioctl(monitor_fd, UFFDIO_WRITEPROTECT, &open)) != 0 && errno == EAGAIN) {}
+		if (refused) wake(page); // the access is tried again, as where the page was closed meanwhile
 		return;
 	}
-	if (n_opened < OPENED) opened[n_opened] = page;
-	n_opened++;
+	hs_opened_add(page);
 	struct uffdio_continue go = {.range = {page, PAGE}, .mode = write ? 0 : CONTINUE_MODE_WP};
 	int failed;
 	while ((failed = ioctl(monitor_fd, UFFDIO_CONTINUE, &go)) != 0 && errno == EAGAIN) go.mapped = 0;
@@ -125,18 +124,23 @@ static void *watch(void *unused_argument) {
 	struct pollfd both[2] = {{.fd = monitor_fd, .events = POLLIN}, {.fd = stop_fd, .events = POLLIN}};
 	for (;;) {
 		if (poll(both, 2, -1) < 0 && errno != EINTR) return NULL;
-		ssize_t n = read(monitor_fd, messages, sizeof messages);
-		pthread_mutex_lock(&lock);
-		for (ssize_t i = 0; i < n / (ssize_t)sizeof *messages; i++)
-			if (messages[i].event == UFFD_EVENT_PAGEFAULT) answer(&messages[i]);
-		pthread_mutex_unlock(&lock);
+		// A thread that goes through memory is at the next page long before this one would have slept and woken up.
+		for (int tries = 0; tries < TRIES;) {
+			ssize_t n = read(monitor_fd, messages, sizeof messages);
+			if (n <= 0) {
+				tries++;
+				continue;
+			}
+			tries = 0;
+			pthread_mutex_lock(&lock);
+			for (ssize_t i = 0; i < n / (ssize_t)sizeof *messages; i++)
+				if (messages[i].event == UFFD_EVENT_PAGEFAULT) answer(&messages[i]);
+			pthread_mutex_unlock(&lock);
+		}
 		// Only when no area is watched any more: no thread waits then.
 		if (both[1].revents) return NULL;
 	}
 }
-
-// Closes a range: its next access is seen. The memory keeps its contents.
-static void close_pages(uint64_t start, uint64_t size) { madvise((void *)(uintptr_t)start, size, MADV_DONTNEED); }
 
 static int watch_area(int i) {
 	struct uffdio_register r = {
@@ -144,22 +148,15 @@ static int watch_area(int i) {
 	    .mode = UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP,
 	};
 	if (ioctl(monitor_fd, UFFDIO_REGISTER, &r) != 0) return -1;
-	close_pages(areas[i].base, areas[i].size);
+	hs_close_pages(areas[i].base, areas[i].size);
 	return 0;
 }
 
 // Closes all pages that are open. The lock is held.
 static void close_all(void) {
-	if (n_opened > OPENED) {
-		for (int i = 0; i < AREAS; i++)
-			if (areas[i].size) close_pages(areas[i].base, areas[i].size);
-	} else {
-		for (int i = 0, j; i < n_opened; i = j) {
-			for (j = i + 1; j < n_opened && opened[j] == opened[j - 1] + PAGE;) j++;
-			close_pages(opened[i], (uint64_t)(j - i) * PAGE);
-		}
-	}
-	n_opened = 0;
+	if (hs_opened_close()) return;
+	for (int i = 0; i < AREAS; i++)
+		if (areas[i].size) hs_close_pages(areas[i].base, areas[i].size);
 }
 
 static int init_ended(void) {
@@ -202,11 +199,10 @@ int hs_touch_start(void) {
 	pthread_mutex_lock(&lock);
 	if (!notes) notes = room(NOTES * sizeof *notes);
 	if (!former) former = room((uint64_t)FORMER * PAGE);
-	if (!opened) opened = room(OPENED * sizeof *opened);
 	if (!after_fork) after_fork = init_ended() && pthread_atfork(NULL, NULL, forked) == 0;
 	monitor_fd = fd, stop_fd = eventfd(0, EFD_CLOEXEC);
-	int ok = notes && former && opened && after_fork && stop_fd >= 0;
-	n_notes = n_opened = n_running = n_known = 0, lost = 0;
+	int ok = notes && former && hs_opened_start() && after_fork && stop_fd >= 0;
+	n_notes = n_running = n_known = 0, lost = 0;
 	for (n_unused = 0; n_unused < FORMER; n_unused++) unused[n_unused] = n_unused;
 	sigset_t all, own;
 	sigfillset(&all);
@@ -278,7 +274,7 @@ void hs_touch_unmap(int i) {
 	uint64_t base = areas[i].base, alias = areas[i].alias, size = areas[i].size;
 	int fd = areas[i].fd;
 	areas[i].size = 0;
-	n_opened = n_opened > 0 ? OPENED + 1 : 0; // addresses of this area may be among them
+	hs_opened_forget(); // addresses of this area may be among them
 	pthread_mutex_unlock(&lock);
 	munmap((void *)(uintptr_t)base, size);
 	munmap((void *)(uintptr_t)alias, size);
@@ -381,19 +377,4 @@ uint64_t hs_touch_lost(void) {
 	return n;
 }
 
-#else
-int hs_touch_start(void) { return HS_TOUCH_ABSENT; }
-void hs_touch_stop(void) {}
-int hs_touch_area(uint64_t size, uint64_t *base, uint64_t *alias) { return (void)size, (void)base, (void)alias, -1; }
-void hs_touch_unmap(int area) { (void)area; }
-int hs_touch_provide(int area, uint64_t offset, uint64_t size) { return (void)area, (void)offset, (void)size, 0; }
-void hs_touch_return(int area, uint64_t offset, uint64_t size) { (void)area, (void)offset, (void)size; }
-void hs_touch_begin(uint32_t op) { (void)op; }
-void hs_touch_patience(int64_t ns) { (void)ns; }
-int hs_touch_end(uint32_t op) { return (void)op, 0; }
-int hs_touch_take(uint32_t op, struct hs_touched *list, int room) { return (void)op, (void)list, (void)room, 0; }
-const char *hs_touch_former(int32_t before) { return (void)before, (const char *)0; }
-void hs_touch_drop(int32_t before) { (void)before; }
-void hs_touch_known(void) {}
-uint64_t hs_touch_lost(void) { return 0; }
 #endif
