@@ -1,5 +1,7 @@
 #include "forks.h"
 
+#include "kernel_memory.h"
+
 #include <Python.h>
 
 #include <atomic>
@@ -52,6 +54,7 @@ void after_fork_in_parent() {
 }
 
 void after_fork_in_child() {
+  leave_memory_of_kernels();
   forks.store(0);
   running.store(own);
 }

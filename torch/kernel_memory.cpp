@@ -29,6 +29,8 @@ class Kept {
  public:
   explicit Kept(c10::Allocator* system) : system_(system) {}
 
+  c10::Allocator* system() const { return system_; }
+
   void* take(size_t bytes) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto best = idle_.end();
@@ -99,6 +101,10 @@ void keep_memory_of_kernels() {
   kept = new Kept(system);
   c10::SetCPUAllocator(new CpuAllocator(system), 255);
 #endif
+}
+
+void leave_memory_of_kernels() {
+  if (kept != nullptr) kept = new Kept(kept->system());
 }
 
 KernelMemoryScope::KernelMemoryScope() : before_(in_kernel) { in_kernel = true; }

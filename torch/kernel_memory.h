@@ -7,6 +7,9 @@ namespace halstream_torch {
 // each time, and the page faults of the next ones can take longer than the kernels. Other threads allocate as ever.
 void keep_memory_of_kernels();
 
+// In a forked child, where the lock may be held by a thread that is not there: what was kept stays where it is.
+void leave_memory_of_kernels();
+
 // What the calling thread allocates meanwhile is a kernel's.
 class KernelMemoryScope {
  public:

@@ -276,6 +276,7 @@ def test_M7_the_pool_reports_and_trims_what_it_keeps() -> None:
     assert stats["used_high"] >= stats["used"]
     a.free()
     b.free()
+    s.synchronize(timeout=LIMIT)  # until then the memory stays with the stream
     stats = memory.pool_stats(1)
     assert stats["used"] == start["used"]
     assert stats["reserved"] >= 2 << 20
