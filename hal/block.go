@@ -335,7 +335,7 @@ func (s *Stream) WaitMemory(t *Thread, addr uint64) error {
 		}
 		var id uint32
 		if s.listened() {
-			id = s.announce(Operation{Kind: "wait stream", Thread: t, Other: o})
+			id = s.announce(&Operation{Kind: "wait stream", Thread: t, Other: o})
 		}
 		if err := s.settle(t, id, s.d.WaitStream(o.d, id)); err != nil {
 			return err

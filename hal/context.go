@@ -333,6 +333,7 @@ type Thread struct {
 	// took running; empty for threads that serve a Runtime's own queue.
 	outerFuncs []readyFunc
 	serves     atomic.Pointer[Queue] // whose functions it takes
+	mark       logMark
 	ctx        *Context
 	streams    map[*Device]*Stream
 	current    *Device

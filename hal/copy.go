@@ -136,7 +136,7 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 			o.ID = rt.listeners.number()
 			spec.Before, o.afterNotify = rt.watchSource(o.ID, c, from)
 		}
-		id = s.announce(o)
+		id = s.announce(&o)
 	}
 	spec.Waited, spec.Tag = wait, id
 	var done driver.Point
@@ -204,7 +204,7 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
+		id = s.announce(&Operation{Kind: "fill", Thread: t, Writes: []Range{{dst, n}}})
 	}
 	return s.settle(t, id, s.using(blocks, func() error {
 		return s.d.Fill(driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on, Tag: id})
@@ -317,7 +317,7 @@ func (s *Stream) value(t *Thread, op string, v ValueAccess, enqueue func(driver.
 		} else {
 			o.Reads = access
 		}
-		id = s.announce(o)
+		id = s.announce(&o)
 	}
 	return s.settle(t, id, s.using(blocks, func() error {
 		return enqueue(driver.Value{Addr: v.Addr, Value: v.Value, Condition: v.Condition, On: on, Tag: id})

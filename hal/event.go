@@ -54,6 +54,7 @@ type Event struct {
 	byGraphs atomic.Bool
 	// recordedOn is the stream of the latest record, nil without one.
 	recordedOn atomic.Pointer[Stream]
+	mark       logMark
 }
 
 // boundEvent is the backend's event, which belongs to one device.
@@ -151,7 +152,7 @@ func (s *Stream) Reset(t *Thread, e *Event) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "reset", Thread: t, Event: e})
+		id = s.announce(&Operation{Kind: "reset", Thread: t, Event: e})
 	}
 	return s.settle(t, id, s.d.Reset(d, id))
 }

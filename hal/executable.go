@@ -234,7 +234,7 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 	}
 	l := &launched{Stream: s, v: v}
 	if s.listened() {
-		l.tag = s.announce(Operation{Kind: "launch graph", Thread: t, Exec: x, Reads: v.reads, Writes: v.writes})
+		l.tag = s.announce(&Operation{Kind: "launch graph", Thread: t, Exec: x, Reads: v.reads, Writes: v.writes})
 	}
 	err := s.using(v.blocks, func() error { return x.d.Launch(s.d, l) })
 	if err == nil {

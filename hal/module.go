@@ -170,7 +170,7 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "launch", Thread: t, Reads: reads, Writes: writes})
+		id = s.announce(&Operation{Kind: "launch", Thread: t, Reads: reads, Writes: writes})
 	}
 	blocks := append(s.beginUses("a kernel", reads, writes), m.code)
 	return s.settle(t, id, s.using(blocks, func() error {

@@ -157,12 +157,12 @@ func (s *Stream) listened() bool { return s.dev.rt.listened() }
 
 // announce prepares the notification of an operation that s is about to give to the
 // backend, and returns its ID; settle completes the notification. There are
-// listeners: the caller has checked that.
-func (s *Stream) announce(o Operation) uint32 {
+// listeners: the caller has checked that. It keeps a copy of o.
+func (s *Stream) announce(o *Operation) uint32 {
 	o.Stream = s
 	rt := s.dev.rt
-	rt.fillIn(&o)
-	rt.listeners.notifier.announce(&o)
+	rt.fillIn(o)
+	rt.listeners.notifier.announce(o)
 	return o.ID
 }
 

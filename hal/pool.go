@@ -361,7 +361,7 @@ func (s *Stream) freeInOrder(t *Thread, b *Block) {
 	b.countFreed()
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}, Cached: b.cached})
+		id = s.announce(&Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}, Cached: b.cached})
 	}
 	// Before the listeners are called: what they enqueue comes after the free.
 	place := s.d.Mark(id)

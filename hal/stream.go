@@ -34,6 +34,7 @@ type Stream struct {
 	words     *status.Stream // nil where the backend has none
 	failures  atomic.Uint64
 	queue     atomic.Pointer[Queue]
+	mark      logMark
 }
 
 // NewStream makes a stream.
@@ -168,7 +169,7 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "record", Thread: t, Event: e})
+		id = s.announce(&Operation{Kind: "record", Thread: t, Event: e})
 	}
 	err = s.d.Record(d, id)
 	if err == nil && id == 0 {
@@ -217,7 +218,7 @@ func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "wait", Thread: t, Event: e})
+		id = s.announce(&Operation{Kind: "wait", Thread: t, Event: e})
 	}
 	return s.settle(t, id, s.d.Wait(d, limit, id))
 }
@@ -243,7 +244,7 @@ func (s *Stream) WaitStream(t *Thread, o *Stream) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "wait stream", Thread: t, Other: o})
+		id = s.announce(&Operation{Kind: "wait stream", Thread: t, Other: o})
 	}
 	return s.settle(t, id, s.d.WaitStream(o.d, id))
 }

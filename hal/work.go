@@ -17,7 +17,7 @@ func (s *Stream) Nop(t *Thread) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "nop", Thread: t})
+		id = s.announce(&Operation{Kind: "nop", Thread: t})
 	}
 	return s.settle(t, id, s.d.Nop(id))
 }
@@ -36,7 +36,7 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "delay", Thread: t})
+		id = s.announce(&Operation{Kind: "delay", Thread: t})
 	}
 	return s.settle(t, id, s.d.Delay(ns, id))
 }
@@ -57,7 +57,7 @@ func (s *Stream) Gate(t *Thread) (driver.Gate, error) {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "gate", Thread: t})
+		id = s.announce(&Operation{Kind: "gate", Thread: t})
 	}
 	opened, err := s.d.Gate(s.dev.rt.gateIDs.Add(1), id)
 	if id != 0 {
@@ -95,7 +95,7 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "native", Thread: t, Reads: a.Reads, Writes: a.Writes})
+		id = s.announce(&Operation{Kind: "native", Thread: t, Reads: a.Reads, Writes: a.Writes})
 	}
 	spec := driver.Native{Fn: fn, Arg: arg, Tag: id}
 	if id != 0 {
@@ -134,7 +134,7 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, a Accesses) error {
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "call", Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
+		id = s.announce(&Operation{Kind: "call", Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
 	}
 	f := driver.HostFunc{Token: token, Sink: s, Tag: id}
 	if id != 0 {
@@ -256,7 +256,7 @@ func (s *Stream) Report(t *Thread, q *Queue, token uint64, block bool, a Accesse
 	}
 	var id uint32
 	if s.listened() {
-		id = s.announce(Operation{Kind: "report", Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
+		id = s.announce(&Operation{Kind: "report", Thread: t, Token: token, Reads: a.Reads, Writes: a.Writes})
 	}
 	sink := reportSink{s: s, q: q}
 	if id != 0 && block { // later work changes memory while one that does not block runs

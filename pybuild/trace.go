@@ -18,10 +18,8 @@ func startLog(times bool) (handle int64, err error) {
 func TraceTake(handle int64) (operations string, err error) {
 	return on(handle, "trace", "trace", func(l *hal.Log) (string, error) {
 		list := []operationRecord{}
-		for _, piece := range l.Take() {
-			for i := range piece {
-				list = append(list, recordOf(&piece[i]))
-			}
+		for when, o := range l.Take().All() {
+			list = append(list, recordOf(when, &o))
 		}
 		return encode(list), nil
 	})
@@ -36,14 +34,13 @@ func TraceStop(handle int64) (zero int64, err error) {
 	})
 }
 
-func recordOf(entry *hal.Logged) operationRecord {
-	o := entry.Operation()
+func recordOf(when int64, o *hal.Operation) operationRecord {
 	var thread uint64
 	if o.Thread != nil {
 		thread = o.Thread.ID
 	}
-	r := operationRecordOf(&o, thread)
-	r.Time = entry.When()
+	r := operationRecordOf(o, thread)
+	r.Time = when
 	return r
 }
 

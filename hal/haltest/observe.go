@@ -244,11 +244,9 @@ var observeCases = []testCase{
 		require.NoError(k, b.Nop(k.Me))
 		k.Sync(b)
 		var ids []uint32
-		for _, piece := range log.Take() {
-			for i := range piece {
-				if o := piece[i].Operation(); !o.Host {
-					ids = append(ids, o.ID)
-				}
+		for _, o := range log.Take().All() {
+			if !o.Host {
+				ids = append(ids, o.ID)
 			}
 		}
 		require.Len(k, ids, 4)

@@ -11,7 +11,7 @@ import (
 )
 
 // benchStreams returns two streams of a device and an event.
-func benchStreams(b *testing.B) (s, o *hal.Stream, e *hal.Event) {
+func benchStreams(b testing.TB) (s, o *hal.Stream, e *hal.Event) {
 	rt, err := hal.OpenBackend("host", 1)
 	require.NoError(b, err)
 	b.Cleanup(rt.Close)
