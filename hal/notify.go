@@ -3,6 +3,7 @@ package hal
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // notifier passes operations to the listeners in the order in which the backend
@@ -15,8 +16,9 @@ import (
 // others add to the list it works on. So a thread that is delayed between two of these
 // steps delays no other one.
 type notifier struct {
-	mu        sync.Mutex // held for a few instructions only, never across a callback
-	announced []*Operation
+	slots     [announceSlots]announceSlot
+	mu        sync.Mutex   // held for a few instructions only, never across a callback
+	announced []*Operation // those that found their slot in use
 	sequenced []*Operation // to be delivered
 	spare     []*Operation // the storage of the list delivered last
 	unused    []*Operation // delivered, to be used again
@@ -26,7 +28,21 @@ type notifier struct {
 	// delivering is set while a thread delivers; that thread takes what is added to
 	// sequenced meanwhile.
 	delivering bool
+	// listed is the length of announced and sequenced, for callers without mu.
+	listed atomic.Int64
 }
+
+// announceSlots is more than the threads that usually enqueue at the same time.
+const announceSlots = 16
+
+// announceSlot holds one announced operation, which needs neither mu nor memory. Who
+// announces it writes it without a lock: nobody else knows its ID yet.
+type announceSlot struct {
+	id atomic.Uint32 // of the operation, 0 for none
+	o  Operation
+}
+
+func (n *notifier) slot(id uint32) *announceSlot { return &n.slots[id%announceSlots] }
 
 // maxBacklog is the number of operations waiting for delivery above which threads
 // that add more yield to the thread that delivers.
@@ -50,8 +66,13 @@ func (n *notifier) store(o *Operation) *Operation {
 
 // announce adds an operation that is about to be given to the backend.
 func (n *notifier) announce(o *Operation) {
+	if slot := n.slot(o.ID); slot.id.CompareAndSwap(0, o.ID) {
+		slot.o = *o
+		return
+	}
 	n.mu.Lock()
 	n.announced = append(n.announced, n.store(o))
+	n.listed.Add(1)
 	n.mu.Unlock()
 }
 
@@ -59,10 +80,28 @@ func (n *notifier) announce(o *Operation) {
 // not announced it does nothing. Backends call it under their locks.
 func (n *notifier) sequence(id uint32) {
 	n.mu.Lock()
-	if o := n.take(id); o != nil {
-		n.place(o)
-	}
+	n.sequenceLocked(id, false)
 	n.mu.Unlock()
+}
+
+// sequenceLocked ends the announcement of an operation, if there is one of this id: it
+// gets its place in the order, unless it is dropped. The caller holds mu.
+func (n *notifier) sequenceLocked(id uint32, dropped bool) {
+	if slot := n.slot(id); slot.id.Load() == id {
+		if !dropped {
+			n.place(&slot.o, false)
+		}
+		slot.o = Operation{} // so that it keeps nothing alive
+		slot.id.Store(0)
+		return
+	}
+	if o := n.take(id); o != nil {
+		if dropped {
+			n.recycle(o)
+		} else {
+			n.place(o, true)
+		}
+	}
 }
 
 // take removes an announced operation, and returns nil if there is none of this id.
@@ -75,15 +114,16 @@ func (n *notifier) take(id uint32) *Operation {
 			n.announced[i] = n.announced[last]
 			n.announced[last] = nil
 			n.announced = n.announced[:last]
+			n.listed.Add(-1)
 			return o
 		}
 	}
 	return nil
 }
 
-// place gives an operation that was announced its version of the event and adds it.
-// The caller holds mu.
-func (n *notifier) place(o *Operation) {
+// place gives an operation that was announced its version of the event and adds it,
+// as add does. The caller holds mu.
+func (n *notifier) place(o *Operation, stored bool) {
 	if e := o.Event; e != nil {
 		switch o.Kind {
 		case "record":
@@ -92,12 +132,13 @@ func (n *notifier) place(o *Operation) {
 			o.Version = e.version.Load()
 		}
 	}
-	n.add(o)
+	n.add(o, stored)
 }
 
 // add puts an operation whose place is final into the logs, and appends it to those
-// to deliver. The caller holds mu.
-func (n *notifier) add(o *Operation) {
+// to deliver: itself if stored is set, so that it is memory of store, else a copy. The
+// caller holds mu.
+func (n *notifier) add(o *Operation, stored bool) {
 	if o.Seq == 0 {
 		n.seq++
 		o.Seq = n.seq
@@ -108,8 +149,12 @@ func (n *notifier) add(o *Operation) {
 		}
 	}
 	if n.functions || o.afterNotify != nil {
+		if !stored {
+			o = n.store(o)
+		}
 		n.sequenced = append(n.sequenced, o)
-	} else {
+		n.listed.Add(1)
+	} else if stored {
 		n.recycle(o)
 	}
 }
@@ -141,20 +186,17 @@ func (n *notifier) number() uint64 {
 // delivers.
 func (n *notifier) push(o *Operation, notify func(*Operation)) {
 	n.mu.Lock()
-	n.add(n.store(o))
+	n.add(o, false)
 	n.deliverLocked(notify)
 }
 
 // end delivers an announced operation, or drops it if the backend refused it.
 func (n *notifier) end(id uint32, refused bool, notify func(*Operation)) {
-	n.mu.Lock()
-	if o := n.take(id); o != nil { // nil if the backend has sequenced it
-		if refused {
-			n.recycle(o)
-		} else {
-			n.place(o)
-		}
+	if n.slot(id).id.Load() != id && n.listed.Load() == 0 {
+		return // the backend has sequenced it, and only logs wanted it
 	}
+	n.mu.Lock()
+	n.sequenceLocked(id, refused)
 	n.deliverLocked(notify)
 }
 
@@ -182,6 +224,7 @@ func (n *notifier) deliverLocked(notify func(*Operation)) {
 		list := n.sequenced
 		n.sequenced = n.spare
 		n.spare = nil
+		n.listed.Add(-int64(len(list)))
 		n.mu.Unlock()
 		n.call(list, notify)
 		n.mu.Lock()
