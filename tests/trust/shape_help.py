@@ -52,10 +52,10 @@ def reaches_explained_stall(shape: Shape) -> bool:
     return False
 
 
-def found_strictly(shape: Shape) -> bool:
+def found_strictly(shape: Shape, **options: bool) -> bool:
     """Whether one run in strict mode does, or fails for a function of unknown accesses."""
     try:
-        with schedule("fifo"), hs.sanitize(strict=True):
+        with schedule("fifo"), hs.sanitize(strict=True, **options):
             shape.broken()
     except hs.UnorderedAccessError:
         return True
