@@ -206,6 +206,7 @@ func (rt *Runtime) giveBack(b *Block) {
 	case b.registered:
 		_ = rt.drv.Unregister(b.Start)
 	case b.Kind == Pinned:
+		rt.sources.forget(Range{b.Start, b.Size})
 		rt.drv.FreeHost(b.Start)
 	case b.pooled:
 		// freedAt is 0 if no stream has to reach a place before others use the memory.

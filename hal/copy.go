@@ -121,6 +121,9 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 	var id uint32
 	var order hostOrder
 	if s.listened() {
+		if wait {
+			rt.CompareSources()
+		}
 		o := Operation{Kind: "copy", Thread: t,
 			Reads: rows(c.Src, c.SrcPitch, c.Width, c.Height), Writes: rows(c.Dst, c.DstPitch, c.Width, c.Height)}
 		order = call.orders(src, dst)
@@ -134,7 +137,7 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 		}
 		if src != nil && src.Kind == Pinned {
 			o.ID = rt.listeners.number()
-			spec.Before, o.afterNotify = rt.watchSource(o.ID, c, from)
+			spec.Before, o.afterNotify = rt.watchSource(o.ID, c, from, src.ownMemory())
 		}
 		id = s.announce(&o)
 	}

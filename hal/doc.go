@@ -259,6 +259,9 @@
 //     are reported in categories of their own.
 //   - V3: A pinned source that changes between the enqueue of a copy and the copy
 //     is reported, unless an operation that is ordered before changed it.
+//   - V42: A pinned source that changes after its copy ran, before a host thread comes after
+//     the copy, is reported at the host's next wait, or at the end of the check, unless it was
+//     freed, or an operation or a declared access writes there, or may write anywhere.
 //   - V4: Under a deterministic schedule of the host device, bytes of device memory, and
 //     of what a function was given or can reach, that changed while it ran count as
 //     written by it, whoever wrote them for it, and are marked as observed. Above 8 MiB

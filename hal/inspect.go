@@ -17,6 +17,12 @@ type Inspector struct {
 	// Refilled is called when copy id ran and the pinned memory r that it reads did
 	// not have the contents any more that it had when the copy was enqueued.
 	Refilled func(id uint32, r Range)
+	// InUse says whether no host thread is ordered behind copy id, and whether it is of
+	// interest if the pinned memory that it read changes; nil for no such comparisons.
+	InUse func(id uint32) bool
+	// Overwritten is called, when a host thread begins to wait, for a copy that is in use
+	// and whose source r has other contents than when the copy ran.
+	Overwritten func(id uint32, r Range)
 	// Observed is called when function id changed bytes that it did not declare as
 	// written. It needs a schedule that runs one operation at a time.
 	Observed func(id uint32, changed []Range)
@@ -34,12 +40,19 @@ type Inspector struct {
 
 // SetInspector sets the inspector, nil for none. It is used only while there are
 // listeners. Operations that were enqueued before keep the previous inspector.
-func (rt *Runtime) SetInspector(i *Inspector) { rt.inspector.Store(i) }
+func (rt *Runtime) SetInspector(i *Inspector) {
+	if i == nil {
+		rt.CompareSources() // nobody waits for these copies any more while it listens
+		rt.sources.forget(Range{})
+	}
+	rt.inspector.Store(i)
+}
 
 // watchSource returns what a copy from pinned memory calls right before it reads,
 // and what is called after the listeners were notified of the copy; both are nil
-// without an inspector for such copies.
-func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64) (before, afterNotify func()) {
+// without an inspector for such copies. own says that the runtime allocated the memory,
+// so that it is there until it is returned.
+func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64, own bool) (before, afterNotify func()) {
 	i := rt.inspector.Load()
 	if i == nil || i.Refilled == nil {
 		return nil, nil
@@ -50,8 +63,11 @@ func (rt *Runtime) watchSource(id uint32, c CopySpec, span uint64) (before, afte
 	}
 	sum := c.sum()
 	return func() {
-		if c.sum() != sum {
+		switch {
+		case c.sum() != sum:
 			rt.callInOrder(func() { i.Refilled(id, source) })
+		case own:
+			rt.sources.add(&copySource{id: id, c: c, r: source, sum: sum, in: i})
 		}
 	}, afterNotify
 }

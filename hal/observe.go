@@ -305,6 +305,7 @@ func (rt *Runtime) observe(p driver.Point, o Operation) driver.Point {
 		return p
 	}
 	rt.ReportTouched(o.Thread)
+	rt.CompareSources()
 	o.Site = rt.listeners.site() // now, since the wait may end on another thread
 	// Numbered now, since it waits only for what is enqueued already.
 	o.ID = rt.listeners.number()

@@ -21,6 +21,7 @@ type Runtime struct {
 	skipped   []string
 	listeners listeners
 	inspector atomic.Pointer[Inspector]
+	sources   sources
 	watching  atomic.Int32 // functions that run and are watched
 	// Funcs is the queue from which threads take the functions on streams.
 	Funcs *Queue

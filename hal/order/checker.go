@@ -52,9 +52,11 @@ type Checker struct {
 
 	count   int    // operations
 	arrival uint64 // of accesses
-	next    int    // the count of operations at which tidy runs next
-	kept    struct{ timelines, events, pieces int }
-	found   atomic.Uint64
+	// lastLaunch is the arrival of the latest access before the latest launch of a graph.
+	lastLaunch uint64
+	next       int // the count of operations at which tidy runs next
+	kept       struct{ timelines, events, pieces int }
+	found      atomic.Uint64
 }
 
 // New returns a checker that has seen no operation.

@@ -220,6 +220,7 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 		c.reach(p, s)
 		c.written(op.Value)
 	case launchGraph:
+		c.lastLaunch = c.arrival
 		c.reach(p, s)
 	case allocate:
 		c.forgetValues(op.Writes)

@@ -43,6 +43,9 @@ func (c *Checker) handleHost(k kind, t *thread, op *hal.Operation) {
 	case access:
 		c.accessed(access, t, op)
 	}
+	if k != access {
+		c.dropWaited()
+	}
 }
 
 // addMemory adds all operations on some bytes: they were waited for, or found done.
@@ -63,6 +66,9 @@ func (c *Checker) addMemory(k *clocks, blocks []hal.Range) {
 func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 	switch k {
 	case newMemory, freeMemory:
+		c.late.dropUnwaited(func(s *source) bool {
+			return slices.ContainsFunc(op.Writes, func(r hal.Range) bool { return pieceOf(r).meets(s.piece) })
+		})
 		if op.Cached {
 			c.freeCached(op)
 			break

@@ -18,7 +18,10 @@ type late struct {
 	sources map[uint32]*source
 	queue   []uint32 // of their numbers
 	refills []refill
-	unknown int
+	// unwaited are the numbers of those that no host thread comes after.
+	unwaited    []uint32
+	overwritten []refill
+	unknown     int
 }
 
 // source is a copy whose source may change before it runs.
@@ -29,6 +32,7 @@ type source struct {
 	// unknown is a function that comes before the copy, may have been pending at its
 	// call, and does not say what it writes; nil if there is none.
 	unknown *info
+	piece   piece
 }
 
 type refill struct {
@@ -233,6 +237,7 @@ func (c *Checker) Source(id uint32, r hal.Range) {
 		l.sources = map[uint32]*source{}
 	}
 	l.sources[id] = s
+	l.noteUnwaited(id, s, p)
 	if l.queue = append(l.queue, id); len(l.queue) > 1<<16 {
 		delete(l.sources, l.queue[0])
 		l.queue = l.queue[1:]
@@ -297,18 +302,28 @@ func (c *Checker) takeRefills() {
 				c.undeclaredRefill(u, o, f.piece)
 				continue
 			}
-			key := pair{Refill, o.side(), side{device: -1}}
-			if c.known(&key, o.id, 0, f.piece) {
-				continue
-			}
-			c.add(key, Report{
-				Category: Refill, First: o.access(false, false),
-				Second: Access{Device: -1, Write: true, Seen: true, Host: true, Unknown: true},
-				Reason: Reason{Why: SourceChanged, Record: firstRecord(o)},
-			}, f.piece)
+			c.addRefill(o, f.piece)
 		}
 	}
-	c.late.refills = nil
+	for _, f := range c.late.overwritten {
+		if !f.source.info.raced {
+			c.addRefill(f.source.info, f.piece)
+		}
+	}
+	c.late.refills, c.late.overwritten = nil, nil
+}
+
+// addRefill reports that the source of the copy o was changed by an unknown access.
+func (c *Checker) addRefill(o *info, p piece) {
+	key := pair{Refill, o.side(), side{device: -1}}
+	if c.known(&key, o.id, 0, p) {
+		return
+	}
+	c.add(key, Report{
+		Category: Refill, First: o.access(false, false),
+		Second: Access{Device: -1, Write: true, Seen: true, Host: true, Unknown: true},
+		Reason: Reason{Why: SourceChanged, Record: firstRecord(o)},
+	}, p)
 }
 
 // undeclaredRefill reports that u may have changed the source of the copy o.

@@ -14,6 +14,7 @@ const (
 	toObservedReads
 	toSource
 	toRefilled
+	toOverwritten
 	toOrder
 	toObserveThreads
 	toFinish
@@ -136,6 +137,8 @@ func (c *Checker) replay(call *recordedCall, threads replayThreads) {
 		c.Source(call.op.ID, call.op.Reads[0])
 	case toRefilled:
 		c.Refilled(call.op.ID, call.op.Reads[0])
+	case toOverwritten:
+		c.Overwritten(call.op.ID, call.op.Reads[0])
 	case toOrder:
 		c.Order(t, call.order, call.object, call.op.Token)
 	case toObserveThreads:

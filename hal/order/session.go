@@ -164,6 +164,7 @@ func (s *Session) Stop() {
 func (s *Session) Take(finish bool) []Finding {
 	if f := s.now.Load(); f != nil {
 		if finish {
+			f.rt.CompareSources()
 			f.checker.Finish()
 		}
 		f.collect(nil)
@@ -256,6 +257,9 @@ func (f *following) inspect() {
 	f.session.mu.Unlock()
 	i := &hal.Inspector{Source: f.checker.Source, Refilled: func(id uint32, source hal.Range) {
 		f.checker.Refilled(id, source)
+		f.collect(nil)
+	}, InUse: f.checker.SourceInUse, Overwritten: func(id uint32, source hal.Range) {
+		f.checker.Overwritten(id, source)
 		f.collect(nil)
 	}}
 	if observe && f.rt.Name() == "host" { // the host does not see the memory of other devices

@@ -8,6 +8,9 @@ import (
 // piece is a range of addresses, the end excluded.
 type piece struct{ start, end uint64 }
 
+// meets reports whether two ranges share a byte.
+func (p piece) meets(o piece) bool { return p.start < o.end && o.start < p.end }
+
 // seg is a range whose bytes were all accessed by the same operations.
 type seg struct {
 	piece

@@ -43,7 +43,7 @@ def metrics_read_early(ordered: bool) -> None:
         assert read(logged) == [6] * N
 
 
-@SHAPES.add("mindspore", found="schedules")
+@SHAPES.add("mindspore")
 def refill_without_a_word(ordered: bool) -> None:
     """The host refills pinned memory without a declaration while a copy of it is in flight."""
     host = Host()

@@ -280,7 +280,10 @@ def test_a_refill_names_the_memory_and_what_to_wait_for(backend: str, tmp_path: 
     )
     (found,) = report
     assert found.category == "refill" and found.fix == "sent.synchronize()"
-    assert "pinned memory refilled: 64 bytes changed between the call that copies them and the copy" in found.text
+    assert (
+        "pinned memory refilled: 64 bytes changed after the call that copies them, before the host waited for it"
+        in found.text
+    )
 
 
 def test_reasons(backend: str, tmp_path: Path) -> None:

@@ -200,7 +200,10 @@ def _remedy(f: Finding) -> Remedy:
     host = words.event.format(e=e) if e else words.host.format(a=a)
     before = f.second.frames[0] if f.second.frames else None
     if f.category == "refill":
-        return Remedy(host, "before the host writes there again", None)
+        # Where the host wrote is not known. The name of the stream is known at the copy, that of an event may not be.
+        if e or not f.first.frames:
+            return Remedy(host, "before the host writes there again", None)
+        return Remedy(words.host.format(a=_used_name(f.first) or a), "after", f.first.frames[0])
     if f.category == "undeclared":
         return Remedy("", "", None, "declare what the function writes where it is enqueued: writes=[...]")
     if f.first.host:

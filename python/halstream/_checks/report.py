@@ -20,7 +20,7 @@ _HEADS = {
     "race": "unordered access: two operations touch the same {n}, and nothing orders them",
     "query": "ordered by a query only: two operations touch the same {n}",
     "timing": "ordered by host timing only: two operations touch the same {n}",
-    "refill": "pinned memory refilled: {n} changed between the call that copies them and the copy",
+    "refill": "pinned memory refilled: {n} changed after the call that copies them, before the host waited for it",
     "undeclared": "unknown accesses: {n} of pinned memory changed before the copy that reads them",
 }
 
@@ -37,6 +37,8 @@ def text(f: Finding) -> str:
     fix = remedy(f)
     if fix.line:
         place = f" {fix.place}" if fix.place else ""
+        if place and f.category == "refill":
+            place += ", or later, before the host writes there again"
         lines += [f"  fix: {fix.where}{place}", f"         {fix.line}"]
         if fix.also is not None:
             lines += [f"       and {fix.also.where} {fix.also.place}", f"         {fix.also.line}"]

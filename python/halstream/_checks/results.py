@@ -38,7 +38,11 @@ class Rule(NamedTuple):
 
 RULES = {
     "race": Rule("UnorderedAccess", "error", "Two operations work on the same bytes, and nothing orders them."),
-    "refill": Rule("RefilledPinnedMemory", "error", "Pinned memory changed between the call of a copy and the copy."),
+    "refill": Rule(
+        "RefilledPinnedMemory",
+        "error",
+        "Pinned memory changed before the host waited for a copy of it.",
+    ),
     "query": Rule("OrderedByQueryOnly", "note", "Two operations are ordered only because a query returned true."),
     "timing": Rule("OrderedByTimingOnly", "note", "Two operations are ordered only by the timing of host threads."),
     "undeclared": Rule(
