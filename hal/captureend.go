@@ -257,14 +257,14 @@ func (s *Stream) captureExternal(t *Thread, op string, kind driver.GraphNodeKind
 	return s.capture.Load().addNode(s, &Node{spec: driver.GraphNode{Kind: kind, Event: d}, event: e})
 }
 
-// checkUnsafe rejects a call that is unsafe while streams capture, such as an
+// CheckUnsafe rejects a call that is unsafe while streams capture, such as an
 // allocation, as the modes of the captures and of the calling thread demand. Captures
 // that forbid it are invalidated.
 //
 // # Errors: [ErrCapture].
 //
 // Contract: G2. Source: CUDA driver API, cuThreadExchangeStreamCaptureMode.
-func (rt *Runtime) checkUnsafe(t *Thread, op string) error {
+func (rt *Runtime) CheckUnsafe(t *Thread, op string) error {
 	if rt.captures.count.Load() == 0 || t == nil || t.captureMode == RelaxedMode {
 		return nil
 	}

@@ -35,7 +35,7 @@ func (d *Device) AllocWait(t *Thread, size int64, wait func(driver.Point) bool) 
 	if err := checkSize(op, size); err != nil {
 		return nil, err
 	}
-	if err := d.rt.checkUnsafe(t, op); err != nil {
+	if err := d.rt.CheckUnsafe(t, op); err != nil {
 		return nil, err
 	}
 	d.used.Store(true)
@@ -130,7 +130,7 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 	if err := checkSize(op, size); err != nil {
 		return nil, err
 	}
-	if err := rt.checkUnsafe(t, op); err != nil {
+	if err := rt.CheckUnsafe(t, op); err != nil {
 		return nil, err
 	}
 	var addr uint64
