@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -36,7 +36,7 @@ run: build
 	$(BIN)/python examples/probes.py
 
 test: build
-	go test -race -shuffle=on ./hal/... ./pybuild
+	go test -race -shuffle=on ./hal/... ./pybuild ./ascend
 	$(BIN)/python tools/contract.py --check
 	$(BIN)/python tools/stubs.py --check
 	$(PYTEST)
@@ -74,6 +74,22 @@ kernels-check: build
 # tests of its driver layer, and tests/oracle_cuda. For example ORACLE=--write for docs/reliability.md.
 oracle-cuda: build
 	$(BIN)/python tools/oracle.py $(ORACLE)
+
+# The runtime part of AscendCL for programs in C and C++: libascendcl.so, its headers, a pkg-config file and
+# a CMake package, in build/ascend. It needs Go and a C compiler, and no Python.
+acl-library: build/ascend/lib/libascendcl.so
+
+build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal cuda ascend -type f)
+	mkdir -p build/ascend && cp -R ascend/package/. build/ascend
+	go build -buildmode=c-shared -buildvcs=false -trimpath -o $@.new -ldflags="-s -w -extldflags \
+		'-Wl,--version-script=$(CURDIR)/ascend/exports.map -Wl,-soname,libascendcl.so -Wl,-z,nodelete'" ./ascend
+	rm $(@D)/libascendcl.so.h && mv $@.new $@
+
+# Programs in C and C++ on it, also compiled with the sanitizers of the compiler, and with cmake, which
+# it installs where there is none.
+acl-c: build
+	command -v cmake >/dev/null || $(BIN)/python -m pip install --quiet cmake
+	$(BIN)/python -m pytest -q tests/ascend
 
 # Round trips with the real torch, numba, cupy and paddle, which it installs into
 # build/interop, and tests/torch with each supported torch. For example INTEROP=numba

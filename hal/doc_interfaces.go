@@ -28,6 +28,27 @@
 //     captured runs once in each launch; what belongs to it is released once, when
 //     neither the graph nor a launch needs it any more.
 //
+// # AscendCL in C (Python)
+//
+//   - N1: Programs in C11 and C++11 compile against the headers of libascendcl.so
+//     without a warning, and run without Python. It exports what its headers declare
+//     and nothing else, and the numbers in them are those of halstream.acl.
+//   - N2: A call of what another part of AscendCL has (models, operators, media) does
+//     not compile, and the message names the part.
+//   - N3: The rules of streams, events, contexts, memory, notifies, captures and host
+//     functions hold for programs in C, with the codes of halstream.acl.
+//   - N4: A handle that was destroyed, was never given out or names another kind of
+//     object is 107017, and no later object gets the same one. A missing output is
+//     100000. Each failure leaves a text with the name of the function, for its
+//     own thread, once.
+//   - N5: Threads may come, call and end at any time, also many at once.
+//   - N6: In a forked child every call fails at once. A program may end with pending
+//     work, inside a host function, and without aclFinalize.
+//   - N7: A program may be compiled with ThreadSanitizer, which then knows what
+//     streams and events order and reports what nothing orders, or with
+//     AddressSanitizer.
+//   - N8: pkg-config and CMake find the library.
+//
 // # Task (Python)
 //
 //   - T1: Contexts nest, and leaving restores what stood before, also after an

@@ -47,6 +47,9 @@ class Mutant:
         if not self.file.endswith((".go", ".c", ".h")) or self.module:
             files = files_of(self.clause)
             return [("pytest", *files)] if files else []
+        if self.file.startswith("ascend/"):
+            files = files_of(self.clause, "ascend")
+            return [("pytest", *files)] if files else []
         if self.file.startswith("cuda/"):
             own = any(f"func Test{self.clause}_" in p.read_text() for p in (ROOT / "cuda").glob("*_test.go"))
             return [("go", "./cuda", "LookAlike/^"), *([("go", "./cuda", "^")] if own else [])]
@@ -67,7 +70,7 @@ class Mutant:
 def files_of(clause: str, *only: str) -> tuple[str, ...]:
     """Return the test files of Python with tests of a clause."""
     named = re.compile(rf"def test_{clause}_")
-    folders = (ROOT / "tests" / folder for folder in only or ("conformance", "capi", "trust"))
+    folders = (ROOT / "tests" / folder for folder in only or ("conformance", "capi", "ascend", "trust"))
     found = [p for folder in folders for p in sorted(folder.glob("test_*.py")) if named.search(p.read_text())]
     return tuple(str(p.relative_to(ROOT)) for p in found)
 

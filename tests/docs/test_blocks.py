@@ -59,9 +59,9 @@ def prose() -> list[tuple[str, str]]:
 
 
 def test_every_block_has_a_language_that_is_checked() -> None:
-    languages = {"python", "bash", "go", "text", "c", "yaml"}  # tests/capi runs those in C
+    languages = {"python", "bash", "go", "text", "c", "yaml"}  # tests/capi and tests/ascend run those in C
     assert {b.where: b.language for b in BLOCKS if b.language not in languages} == {}
-    assert {b.where.partition(":")[0] for b in BLOCKS if b.language == "c"} == {"docs/capi.md"}
+    assert {b.where.partition(":")[0] for b in BLOCKS if b.language == "c"} == {"docs/capi.md", "docs/ascend.md"}
     # test_ci runs their commands.
     assert {b.where.partition(":")[0] for b in BLOCKS if b.language == "yaml"} == {"docs/ci.md"}
 
@@ -124,7 +124,8 @@ def test_links_lead_somewhere() -> None:
 
 def test_named_files_exist() -> None:
     """Paths from the root, and the names of the Python package's own files."""
-    folders = ("hal/", "pybuild/", "buildsupport/", "tests/", "docs/", "examples/", "python/", "tools/", "benchmarks/")
+    folders = ("hal/", "ascend/", "pybuild/", "buildsupport/", "tests/")
+    folders += ("docs/", "examples/", "python/", "tools/", "benchmarks/")
     missing = []
     for page, quoted in prose():
         word = quoted.removeprefix("python ").split()[0]

@@ -1,0 +1,400 @@
+package main
+
+// #include "acl/acl_rt_types.h"
+import "C"
+
+import (
+	"strconv"
+	"sync"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// context is what belongs to one of hal's contexts here.
+type context struct {
+	*hal.Context
+	handle uintptr
+	stream uintptr // of its default stream
+
+	mu    sync.Mutex
+	aside *hal.Stream // for calls that block and wait for no other stream
+}
+
+// contexts are those that a program has a handle of, or has used.
+var contexts struct {
+	sync.Mutex
+	of map[*hal.Context]*context
+}
+
+func contextOf(c *hal.Context) *context {
+	contexts.Lock()
+	defer contexts.Unlock()
+	found := contexts.of[c]
+	if found == nil {
+		if contexts.of == nil {
+			contexts.of = map[*hal.Context]*context{}
+		}
+		found = &context{Context: c}
+		found.handle = add(found)
+		found.stream = add(&stream{Stream: c.DefaultStream(), standing: true})
+		contexts.of[c] = found
+	}
+	return found
+}
+
+// current returns the context that is current on the calling thread.
+func (c *caller) current() (*context, error) {
+	now, err := c.t.Context()
+	if err != nil {
+		return nil, err
+	}
+	return contextOf(now), nil
+}
+
+// beside returns a stream of the context for calls that block and wait for no other stream.
+func (c *context) beside(t *hal.Thread) (*hal.Stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.aside == nil || c.aside.Closed() {
+		s, err := c.NewStream(t, hal.StreamOptions{})
+		if err != nil {
+			return nil, err
+		}
+		c.aside = s
+	}
+	return c.aside, nil
+}
+
+// finish waits for a context's work and ends it and its streams.
+func finish(t *hal.Thread, c *hal.Context) error {
+	p, err := c.Point(t)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		p.Wait(driver.Forever)
+	}
+	c.End()
+	contexts.Lock()
+	found := contexts.of[c]
+	delete(contexts.of, c)
+	contexts.Unlock()
+	if found != nil {
+		remove(found.handle)
+	}
+	each(func(handle uintptr, is any) {
+		if s, ok := is.(*stream); ok && s.Closed() {
+			remove(handle)
+		}
+	})
+	forgetUnusedQueues()
+	return nil
+}
+
+//export lookalikeSetDevice
+func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
+	return call(me, func(c *caller) error {
+		d, err := device(ordinal)
+		if err == nil {
+			_, err = d.UsePrimary(c.t)
+		}
+		return err
+	})
+}
+
+//export lookalikeResetDevice
+func lookalikeResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
+	return call(me, func(c *caller) error {
+		d, err := device(ordinal)
+		if err != nil {
+			return err
+		}
+		released, err := d.ReleasePrimary(c.t, force != 0)
+		if err != nil || released == nil {
+			return err
+		}
+		return finish(c.t, released)
+	}, kindCode{driver.InvalidValue, contextReleaseError})
+}
+
+//export lookalikeGetDevice
+func lookalikeGetDevice(me C.uint32_t, ordinal *C.int32_t) C.int {
+	return call(me, func(c *caller) error {
+		if ordinal == nil {
+			return missing("the device")
+		}
+		now, err := c.t.Context()
+		if err == nil {
+			*ordinal = C.int32_t(now.Device().Ordinal())
+		}
+		return err
+	})
+}
+
+//export lookalikeGetDeviceCount
+func lookalikeGetDeviceCount(me C.uint32_t, count *C.uint32_t) C.int {
+	return call(me, func(*caller) error {
+		if count == nil {
+			return missing("the count")
+		}
+		rt, err := inUse()
+		if err == nil {
+			*count = C.uint32_t(rt.Devices())
+		}
+		return err
+	})
+}
+
+//export lookalikeSetTsDevice
+func lookalikeSetTsDevice(me C.uint32_t, ts C.int32_t) C.int {
+	return call(me, func(c *caller) error {
+		if ts != C.ACL_TS_ID_AICORE && ts != C.ACL_TS_ID_AIVECTOR {
+			return refuse(paramInvalid, "there is no task scheduler %d", ts)
+		}
+		_, err := c.t.Context()
+		return err
+	})
+}
+
+//export lookalikeSynchronizeDevice
+func lookalikeSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
+	return call(me, func(c *caller) error {
+		limit, err := limitOf(ms)
+		if err != nil {
+			return err
+		}
+		now, err := c.t.Context()
+		if err != nil {
+			return err
+		}
+		p, err := now.Point(c.t)
+		if err != nil {
+			return err
+		}
+		return waited(p == nil || p.Wait(limit), nil, streamSyncTimeout, now.Device(), ms)
+	})
+}
+
+//export lookalikeQueryDeviceStatus
+func lookalikeQueryDeviceStatus(me C.uint32_t, ordinal C.int32_t, status *C.int32_t) C.int {
+	return call(me, func(*caller) error {
+		if status == nil {
+			return missing("the status")
+		}
+		_, err := device(ordinal)
+		if err == nil {
+			*status = C.ACL_RT_DEVICE_STATUS_NORMAL
+		}
+		return err
+	})
+}
+
+//export lookalikeDeviceTaskAbort
+func lookalikeDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C.int {
+	return call(me, func(c *caller) error {
+		d, err := device(ordinal)
+		if err != nil {
+			return err
+		}
+		if _, err := d.Abort(c.t); err != nil {
+			return err
+		}
+		limit := driver.Forever
+		if ms != 0 {
+			limit = int64(ms) * 1e6
+		}
+		done, err := d.Synchronize(c.t, limit)
+		return waited(done, err, 107019, d, C.int32_t(ms))
+	})
+}
+
+//export lookalikeGetDeviceInfo
+func lookalikeGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32_t, value *C.int64_t) C.int {
+	return call(me, func(c *caller) error {
+		if value == nil {
+			return missing("the value")
+		}
+		d, err := device(C.int32_t(ordinal))
+		if err != nil {
+			return err
+		}
+		switch attribute {
+		case C.ACL_DEV_ATTR_AICPU_CORE_NUM:
+			text, err := d.Fact(c.t, "multi_processor_count")
+			if err != nil {
+				return err
+			}
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return err
+			}
+			*value = C.int64_t(n)
+		case C.ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
+			_, total, err := d.MemoryInfo()
+			if err != nil {
+				return err
+			}
+			*value = C.int64_t(total)
+		case C.ACL_DEV_ATTR_PHY_CHIP_ID:
+			*value = C.int64_t(d.Ordinal())
+		case C.ACL_DEV_ATTR_AICORE_CORE_NUM, C.ACL_DEV_ATTR_CUBE_CORE_NUM, C.ACL_DEV_ATTR_VECTOR_CORE_NUM,
+			C.ACL_DEV_ATTR_L2_CACHE_SIZE, C.ACL_DEV_ATTR_IS_VIRTUAL, C.ACL_DEV_ATTR_NPU_ARCH:
+			*value = 0 // only an Ascend chip has any
+		default:
+			return refuse(paramInvalid, "there is no attribute %d", attribute)
+		}
+		return nil
+	})
+}
+
+//export lookalikeGetDeviceUtilizationRate
+func lookalikeGetDeviceUtilizationRate(me C.uint32_t, ordinal C.int32_t, u *C.aclrtUtilizationInfo) C.int {
+	return call(me, func(*caller) error {
+		if u == nil {
+			return missing("the utilization")
+		}
+		_, err := device(ordinal)
+		if err == nil { // nothing measures it
+			u.cubeUtilization, u.vectorUtilization, u.aicpuUtilization, u.memoryUtilization = -1, -1, -1, -1
+			u.utilizationExtend = nil
+		}
+		return err
+	})
+}
+
+//export lookalikeDeviceCanAccessPeer
+func lookalikeDeviceCanAccessPeer(me C.uint32_t, can *C.int32_t, ordinal, peer C.int32_t) C.int {
+	return call(me, func(c *caller) error {
+		if can == nil {
+			return missing("the answer")
+		}
+		if _, err := c.t.Context(); err != nil {
+			return err
+		}
+		from, err := device(ordinal)
+		if err != nil {
+			return err
+		}
+		to, err := device(peer)
+		if err != nil {
+			return err
+		}
+		yes, err := canAccess(c.t, from, to)
+		if err == nil {
+			*can = 0
+			if yes {
+				*can = 1
+			}
+		}
+		return err
+	})
+}
+
+func canAccess(t *hal.Thread, from, to *hal.Device) (bool, error) {
+	if from == to {
+		return false, nil
+	}
+	return from.CanAccess(t, to)
+}
+
+//export lookalikeDevicePeerAccess
+func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enable C.int) C.int {
+	return call(me, func(c *caller) error {
+		if flags != 0 {
+			return refuse(paramInvalid, "the flags are 0, not %#x", flags)
+		}
+		now, err := c.t.Context()
+		if err != nil {
+			return err
+		}
+		to, err := device(peer)
+		if err != nil {
+			return err
+		}
+		here := now.Device()
+		yes, err := canAccess(c.t, here, to)
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return refuse(paramInvalid, "device %d is no peer of device %d", peer, here.Ordinal())
+		}
+		if enable == 0 {
+			return nil
+		}
+		return here.EnableAccess(c.t, to)
+	})
+}
+
+//export lookalikeCreateContext
+func lookalikeCreateContext(me C.uint32_t, handle *C.uintptr_t, ordinal C.int32_t) C.int {
+	return call(me, func(c *caller) error {
+		if handle == nil {
+			return missing("the context")
+		}
+		d, err := device(ordinal)
+		if err != nil {
+			return err
+		}
+		made, err := d.NewContext(c.t)
+		if err == nil {
+			*handle = C.uintptr_t(contextOf(made).handle)
+		}
+		return err
+	})
+}
+
+// named returns the context of a handle.
+func named(handle C.uintptr_t) (*context, error) {
+	if handle == 0 {
+		return nil, missing("the context")
+	}
+	if c, ok := find(uintptr(handle)).(*context); ok {
+		return c, nil
+	}
+	return nil, refuse(invalidHandle, "no context has the handle %#x", handle)
+}
+
+//export lookalikeDestroyContext
+func lookalikeDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
+	return call(me, func(c *caller) error {
+		found, err := named(handle)
+		if err != nil {
+			return err
+		}
+		if err := found.CheckDestroy(c.t); err != nil {
+			return err
+		}
+		return finish(c.t, found.Context)
+	}, kindCode{driver.InvalidValue, contextNull})
+}
+
+//export lookalikeSetCurrentContext
+func lookalikeSetCurrentContext(me C.uint32_t, handle C.uintptr_t) C.int {
+	return call(me, func(c *caller) error {
+		found, err := named(handle)
+		if err != nil {
+			return err
+		}
+		return c.t.SetContext(found.Context)
+	})
+}
+
+//export lookalikeGetCurrentContext
+func lookalikeGetCurrentContext(me C.uint32_t, handle *C.uintptr_t, stream C.int) C.int {
+	return call(me, func(c *caller) error {
+		if handle == nil {
+			return missing("the handle")
+		}
+		now, err := c.current()
+		switch {
+		case err != nil:
+		case stream != 0:
+			*handle = C.uintptr_t(now.stream)
+		default:
+			*handle = C.uintptr_t(now.handle)
+		}
+		return err
+	})
+}

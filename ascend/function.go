@@ -1,0 +1,262 @@
+package main
+
+// #include "thread.h"
+import "C"
+
+import (
+	"sync"
+	"time"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+)
+
+// function is a function of the program that a stream is to call.
+type function struct {
+	code, argument C.uintptr_t
+	kept           bool // by a graph, so that it can run any number of times
+}
+
+// functions are those that streams have, by hal's tokens.
+var functions struct {
+	mu     sync.Mutex
+	by     map[uint64]*function
+	last   uint64
+	queues map[uint64]*hal.Queue // by the number of the thread that serves them
+	served bool                  // a thread for functions that are no reports was started
+}
+
+// keep gives a function its token.
+func keep(f function) uint64 {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	if functions.by == nil {
+		functions.by = map[uint64]*function{}
+	}
+	functions.last++
+	functions.by[functions.last] = &f
+	return functions.last
+}
+
+// drop forgets a function that will not run any more.
+func drop(token uint64) {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	delete(functions.by, token)
+}
+
+// take returns a function that is about to run, and forgets it unless a graph keeps it.
+func take(token uint64) *function {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	f := functions.by[token]
+	if f != nil && !f.kept {
+		delete(functions.by, token)
+	}
+	return f
+}
+
+// keepFunction notes that a graph keeps a function.
+func keepFunction(token uint64) {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	if f := functions.by[token]; f != nil {
+		f.kept = true
+	}
+}
+
+//export lookalikeLaunchHostFunc
+func lookalikeLaunchHostFunc(me C.uint32_t, handle, code, argument C.uintptr_t) C.int {
+	return on(me, handle, func(c *caller, s *stream) error {
+		if code == 0 {
+			return missing("the function")
+		}
+		if err := s.UseRuntimeThreads(c.t); err != nil {
+			return err
+		}
+		if err := serve(s.Device().Runtime()); err != nil {
+			return err
+		}
+		token := keep(function{code: code, argument: argument})
+		err := s.HostFunc(c.t, token)
+		if err != nil {
+			drop(token)
+		}
+		return err
+	}, kindCode{driver.NotSubscribed, streamSubscribe})
+}
+
+// serve starts the first thread that runs functions; it starts others when they are needed.
+func serve(rt *hal.Runtime) error {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	if functions.served {
+		return nil
+	}
+	rt.Funcs.Start()
+	if C.lookalike_start_worker() == 0 {
+		rt.Funcs.Stop()
+		return driver.Errorf(driver.OutOfMemory, "launch host function", "the system starts no thread for it")
+	}
+	functions.served = true
+	return nil
+}
+
+// lookalikeNextFunction waits for a function for a thread of the library, and returns 0 if the
+// thread is to end.
+//
+//export lookalikeNextFunction
+func lookalikeNextFunction(me C.uint32_t, code, argument *C.uintptr_t) C.int {
+	c := callerOf(me)
+	rt := opened.rt.Load()
+	for {
+		task, err := rt.Funcs.Next(c.t, driver.Forever)
+		if err != nil || task.End {
+			return 0
+		}
+		if task.Spawn && C.lookalike_start_worker() == 0 {
+			rt.Funcs.Stop()
+		}
+		switch {
+		case task.Token == 0:
+		case task.Drop:
+			drop(task.Token)
+		default:
+			if f := take(task.Token); f != nil {
+				*code, *argument = f.code, f.argument
+				return 1
+			}
+			rt.Funcs.Done(c.t, false, nil)
+		}
+	}
+}
+
+//export lookalikeFunctionDone
+func lookalikeFunctionDone(me C.uint32_t) { opened.rt.Load().Funcs.Done(callerOf(me).t, false, nil) }
+
+// queueOf returns the queue that a thread serves, nil for none; with make a new one then.
+func queueOf(thread uint64, makes bool) *hal.Queue {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	q := functions.queues[thread]
+	if q == nil && makes {
+		q = hal.NewReportQueue()
+		if functions.queues == nil {
+			functions.queues = map[uint64]*hal.Queue{}
+		}
+		functions.queues[thread] = q
+	}
+	return q
+}
+
+// forgetUnusedQueues forgets the queues that no stream is subscribed to any more.
+func forgetUnusedQueues() {
+	functions.mu.Lock()
+	defer functions.mu.Unlock()
+	for thread, q := range functions.queues {
+		if q.Unused() {
+			delete(functions.queues, thread)
+		}
+	}
+}
+
+//export lookalikeSubscribeReport
+func lookalikeSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t) C.int {
+	return on(me, handle, func(c *caller, s *stream) error {
+		defer forgetUnusedQueues() // where it fails
+		return s.Subscribe(c.t, queueOf(uint64(thread), true))
+	}, kindCode{driver.NotSubscribed, streamSubscribe}, kindCode{driver.WrongDevice, threadSubscribe})
+}
+
+//export lookalikeUnSubscribeReport
+func lookalikeUnSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t) C.int {
+	return on(me, handle, func(c *caller, s *stream) error {
+		q := queueOf(uint64(thread), false)
+		if q == nil {
+			return refuse(threadSubscribe, "thread %#x serves no stream", uint64(thread))
+		}
+		defer forgetUnusedQueues()
+		return s.Unsubscribe(c.t, q)
+	}, kindCode{driver.NotSubscribed, streamSubscribe})
+}
+
+//export lookalikeLaunchCallback
+func lookalikeLaunchCallback(me C.uint32_t, code, argument C.uintptr_t, block C.int32_t, handle C.uintptr_t) C.int {
+	return call(me, func(c *caller) error {
+		switch {
+		case code == 0:
+			return missing("the function")
+		case block != 0 && block != 1:
+			return refuse(invalidParam, "the block type is 0 or 1, not %d", block)
+		}
+		s, err := c.streamOf(handle)
+		if err != nil {
+			return err
+		}
+		q := s.ReportQueue()
+		if q == nil {
+			return refuse(noCallback, "no thread is subscribed to the reports of this stream; call aclrtSubscribeReport")
+		}
+		token := keep(function{code: code, argument: argument})
+		if err = s.Report(c.t, q, token, block == 1, hal.Accesses{}); err != nil {
+			drop(token)
+		}
+		return err
+	})
+}
+
+// lookalikeNextReport waits for a callback of the calling thread's streams; without one *code
+// is 0 where the call succeeds, which it does after the first one.
+//
+//export lookalikeNextReport
+func lookalikeNextReport(me C.uint32_t, ms C.int32_t, first C.int, code, argument *C.uintptr_t) C.int {
+	return call(me, func(c *caller) error {
+		*code = 0
+		if ms < -1 || ms == 0 {
+			return refuse(invalidParam, "the time limit is -1 or more than 0 milliseconds, not %d", ms)
+		}
+		q := queueOf(c.ident, false)
+		if q == nil {
+			if first == 0 {
+				return nil
+			}
+			return refuse(threadSubscribe, "this thread is subscribed to no stream")
+		}
+		end := time.Now().Add(time.Duration(ms) * time.Millisecond)
+		for {
+			limit := int64(0)
+			if first != 0 {
+				if limit = driver.Forever; ms > 0 {
+					limit = max(0, int64(time.Until(end)))
+				}
+			}
+			task, err := q.Next(c.t, limit)
+			switch {
+			case err != nil:
+				return err
+			case task.Token == 0:
+				forgetUnusedQueues()
+				if first != 0 {
+					return refuse(reportTimeout, "no callback came within %d ms", ms)
+				}
+				return nil
+			case task.Drop:
+				drop(task.Token)
+			default:
+				if f := take(task.Token); f != nil {
+					*code, *argument = f.code, f.argument
+					return nil
+				}
+				q.Done(c.t, false, nil)
+			}
+		}
+	})
+}
+
+//export lookalikeReportDone
+func lookalikeReportDone(me C.uint32_t) {
+	c := callerOf(me)
+	if q := queueOf(c.ident, false); q != nil {
+		q.Done(c.t, false, nil)
+	}
+}

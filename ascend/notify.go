@@ -1,0 +1,183 @@
+package main
+
+// #include <stddef.h>
+// #include "acl/acl_rt_types.h"
+import "C"
+
+import (
+	"sync"
+	"unsafe"
+
+	"halstream/hal"
+)
+
+// mostNotifies is how many notifies an Ascend A2 or A3 device has.
+const mostNotifies = 8192
+
+// notify is an event that stays set until a reset, and who may wait for it next.
+type notify struct {
+	*hal.Event
+	mu   sync.Mutex
+	turn *hal.Event // recorded where the latest wait has cleared it; nil before the first wait
+}
+
+func notifyOf(handle C.uintptr_t) (*notify, error) {
+	if handle == 0 {
+		return nil, missing("the notify")
+	}
+	if n, ok := find(uintptr(handle)).(*notify); ok {
+		return n, nil
+	}
+	return nil, refuse(invalidHandle, "no notify has the handle %#x", handle)
+}
+
+//export lookalikeCreateNotify
+func lookalikeCreateNotify(me C.uint32_t, handle *C.uintptr_t, flag C.uint64_t) C.int {
+	return call(me, func(c *caller) error {
+		if handle == nil {
+			return missing("the notify")
+		}
+		if flag > C.ACL_NOTIFY_DEVICE_USE_ONLY {
+			return refuse(paramInvalid, "the flag is 0 or 1, not %#x", flag)
+		}
+		now, err := c.t.Context()
+		if err != nil {
+			return err
+		}
+		used := 0
+		each(func(_ uintptr, is any) {
+			if _, ok := is.(*notify); ok {
+				used++
+			}
+		})
+		if used >= mostNotifies {
+			return refuse(noNotifyResource, "all %d notifies are in use", mostNotifies)
+		}
+		d := now.Device()
+		e, err := d.Runtime().NewEvent(c.t, d, hal.EventOptions{Kind: hal.Future})
+		if err == nil {
+			*handle = C.uintptr_t(add(&notify{Event: e}))
+		}
+		return err
+	})
+}
+
+// at calls f with the notify and the stream of two handles.
+func at(me C.uint32_t, handle, where C.uintptr_t, f func(c *caller, n *notify, s *stream) error) C.int {
+	return call(me, func(c *caller) error {
+		n, err := notifyOf(handle)
+		if err != nil {
+			return err
+		}
+		s, err := c.streamOf(where)
+		if err != nil {
+			return err
+		}
+		return f(c, n, s)
+	})
+}
+
+//export lookalikeDestroyNotify
+func lookalikeDestroyNotify(me C.uint32_t, handle C.uintptr_t) C.int {
+	return call(me, func(c *caller) error {
+		n, err := notifyOf(handle)
+		if err != nil {
+			return err
+		}
+		remove(uintptr(handle))
+		n.mu.Lock()
+		turn := n.turn
+		n.turn = nil
+		n.mu.Unlock()
+		if turn != nil {
+			_ = turn.Close(c.t)
+		}
+		return n.Close(c.t)
+	})
+}
+
+//export lookalikeRecordNotify
+func lookalikeRecordNotify(me C.uint32_t, handle, where C.uintptr_t) C.int {
+	return at(me, handle, where, func(c *caller, n *notify, s *stream) error {
+		return s.Record(c.t, n.Event)
+	})
+}
+
+//export lookalikeWaitAndResetNotify
+func lookalikeWaitAndResetNotify(me C.uint32_t, handle, where C.uintptr_t, seconds C.uint32_t) C.int {
+	return at(me, handle, where, func(c *caller, n *notify, s *stream) error {
+		d := s.Device()
+		// One that is waited for before its record is waited for all the same: another thread
+		// may call meanwhile.
+		next, err := d.Runtime().NewEvent(c.t, d, hal.EventOptions{Kind: hal.Future})
+		if err != nil {
+			return err
+		}
+		n.mu.Lock()
+		before := n.turn
+		n.turn = next
+		n.mu.Unlock()
+		if before != nil { // the wait before this one has cleared the notify
+			err = s.Wait(c.t, before)
+		}
+		if err == nil && seconds != 0 {
+			err = s.WaitLimited(c.t, n.Event, int64(seconds)*1e9)
+		} else if err == nil {
+			err = s.Wait(c.t, n.Event)
+		}
+		if err == nil {
+			err = s.Reset(c.t, n.Event)
+		}
+		if err == nil {
+			err = s.Record(c.t, next)
+		}
+		n.mu.Lock()
+		if err != nil && n.turn == next {
+			n.turn, before = before, next
+		}
+		n.mu.Unlock()
+		if before != nil {
+			_ = before.Close(c.t) // pending waits for it keep their meaning
+		}
+		return err
+	})
+}
+
+//export lookalikeNotifyBatchReset
+func lookalikeNotifyBatchReset(me C.uint32_t, handles *C.uintptr_t, count C.size_t) C.int {
+	return call(me, func(c *caller) error {
+		if handles == nil {
+			return missing("the list")
+		}
+		var list []*notify
+		for _, handle := range unsafe.Slice(handles, int(count)) {
+			n, err := notifyOf(handle)
+			if err != nil {
+				return err
+			}
+			list = append(list, n)
+		}
+		return c.aside(func(s *hal.Stream) error {
+			for _, n := range list {
+				if err := s.Reset(c.t, n.Event); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+//export lookalikeGetNotifyId
+func lookalikeGetNotifyId(me C.uint32_t, handle C.uintptr_t, id *C.uint32_t) C.int {
+	return call(me, func(*caller) error {
+		if id == nil {
+			return missing("the number")
+		}
+		n, err := notifyOf(handle)
+		if err == nil {
+			*id = C.uint32_t(n.ID())
+		}
+		return err
+	})
+}

@@ -1,0 +1,69 @@
+/* What the C files share: who calls, and from where. */
+#ifndef LOOKALIKE_THREAD_H
+#define LOOKALIKE_THREAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* The calling thread. `number` is its place in Go's table, 0 before its first call. */
+typedef struct lookalike_thread {
+    uint32_t number;
+    const char *function; /* the name of the call of the program that is in progress */
+} lookalike_thread;
+extern _Thread_local lookalike_thread lookalike_self;
+
+/* 1 in a forked child, where nothing of the runtime works. */
+extern int lookalike_forked;
+
+/* Begins a call: the code to return at once, 0 if it can go on. */
+int lookalike_enter(const char *function);
+
+/* ThreadSanitizer's, in programs that are compiled with it: it does not see what Go orders, so the C
+ * half says that each call and each function comes behind those that ended before. */
+extern void __tsan_acquire(void *address) __attribute__((weak, visibility("default")));
+extern void __tsan_release(void *address) __attribute__((weak, visibility("default")));
+
+/* Numbers of threads that ended, for the next thread that is entered; 0 for none. */
+uint32_t lookalike_next_ended(void);
+/* Makes the calling thread give its number back when it ends. */
+void lookalike_watch_end(uint32_t number);
+/* What pthread_self returns on the calling thread. */
+uint64_t lookalike_ident(void);
+/* The name of the call that is in progress on the calling thread. */
+const char *lookalike_self_function(void);
+
+/* Starts a thread that runs functions of streams, returns whether it could. */
+int lookalike_start_worker(void);
+
+/* Calls the program's callback with what failed. */
+typedef struct lookalike_failure {
+    uint32_t thread, device, code;
+} lookalike_failure;
+void lookalike_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t code);
+
+extern char lookalike_order;
+static inline void lookalike_come_before(void)
+{
+    if (__builtin_expect(__tsan_release != NULL, 0)) __tsan_release(&lookalike_order);
+}
+static inline void lookalike_come_behind(void)
+{
+    if (__builtin_expect(__tsan_acquire != NULL, 0)) __tsan_acquire(&lookalike_order);
+}
+
+#pragma GCC visibility pop
+
+/* Calls a function of Go's with the caller's number as its first argument. */
+#define CALL(function, ...)                                                    \
+    do {                                                                       \
+        int code = lookalike_enter(__func__);                                  \
+        if (code) return code;                                                 \
+        code = function(__VA_ARGS__);                                          \
+        lookalike_come_behind();                                               \
+        return code;                                                           \
+    } while (0)
+#define ME lookalike_self.number
+
+#endif

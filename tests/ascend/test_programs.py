@@ -1,0 +1,65 @@
+"""Programs in C on libascendcl.so: what they check is in tests/ascend/programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ascend_help import COMPILERS, PROGRAMS, ROOT, Compiled, Run
+
+ways = pytest.mark.parametrize("way", COMPILERS)
+
+
+def check(run: Run, program: Path, *arguments: str, code: int = 0, **settings: dict[str, str]) -> str:
+    """Run a program that says that it is done; return what it wrote to stderr."""
+    done = run(program, *arguments, **settings)
+    assert (done.returncode, done.stdout) == (code, "done\n"), done.stderr
+    return done.stderr
+
+
+@ways
+@pytest.mark.parametrize("name", ["waits", "events", "functions", "orders"])
+def test_N3_rules_hold_in_c(compiled: Compiled, run: Run, name: str, way: str) -> None:
+    check(run, compiled(PROGRAMS / f"{name}.c", way))
+
+
+@pytest.mark.parametrize("name", ["waits", "events", "functions"])
+def test_N3_rules_hold_on_the_look_alike_cuda_driver(compiled: Compiled, run: Run, name: str) -> None:
+    driver = ROOT / "build" / "fakecuda" / "libfakecuda.so"
+    settings = {"HALSTREAM_BACKEND": "cuda", "HALSTREAM_CUDA_LIBRARY": str(driver)}
+    check(run, compiled(PROGRAMS / f"{name}.c"), env=settings)
+
+
+@ways
+def test_N4_handles_outputs_and_texts(compiled: Compiled, run: Run, way: str) -> None:
+    check(run, compiled(PROGRAMS / "handles.c", way))
+
+
+@ways
+def test_N5_threads_come_and_end(compiled: Compiled, run: Run, way: str) -> None:
+    check(run, compiled(PROGRAMS / "threads.c", way))
+
+
+@ways
+@pytest.mark.parametrize("end", ["fork", "exit", "pending", "callback"])
+def test_N6_how_a_program_may_end(compiled: Compiled, run: Run, end: str, way: str) -> None:
+    check(run, compiled(PROGRAMS / "ends.c", way), end, code=7 if end in ("exit", "callback") else 0)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_N7_threadsanitizer_reports_what_nothing_orders(compiled: Compiled, run: Run, ordered: bool) -> None:
+    done = run(compiled(PROGRAMS / "race.c", "thread"), "wait" if ordered else "no wait")
+    assert ("WARNING: ThreadSanitizer: data race" in done.stderr) is not ordered, done.stderr
+    assert done.stdout == "done\n"
+
+
+def test_N7_addresssanitizer_reports_a_leak_of_the_program(compiled: Compiled, run: Run) -> None:
+    done = run(compiled(PROGRAMS / "leak.c", "address"))
+    assert "Direct leak of 321 byte(s)" in done.stderr, done.stderr
+    assert "libascendcl" not in done.stderr
+
+
+@ways
+def test_helpers_need_no_runtime(compiled: Compiled, run: Run, way: str) -> None:
+    shown = check(run, compiled(PROGRAMS / "helpers.c", way))
+    assert "shown: 42" in shown and "not shown" not in shown
