@@ -9,9 +9,30 @@
 #define STATUS(pointer) ((int32_t *)(pointer))
 enum { FOREVER = -1 }; /* milliseconds */
 
-aclError aclInit(const char *configPath) { CALL(lookalikeInit, ME, (char *)configPath); }
-aclError aclFinalize(void) { CALL(lookalikeFinalize, ME); }
-aclError aclFinalizeReference(uint64_t *refCount) { CALL(lookalikeFinalizeReference, ME, refCount); }
+aclError aclInit(const char *configPath)
+{
+    int code = lookalike_enter(__func__);
+    if (!code) code = lookalikeInit(ME, (char *)configPath);
+    if (code) return code;
+    lookalike_come_behind();
+    code = lookalike_begun(lookalikeSettings());
+    if (code) lookalikeFinalize(ME);
+    return code;
+}
+
+aclError aclFinalize(void)
+{
+    int code = lookalike_enter(__func__);
+    if (!code) code = lookalikeFinalize(ME);
+    return code ? code : lookalike_ended();
+}
+
+aclError aclFinalizeReference(uint64_t *refCount)
+{
+    int code = lookalike_enter(__func__);
+    if (!code) code = lookalikeFinalizeReference(ME, refCount);
+    return code || *refCount > 0 ? code : lookalike_ended();
+}
 
 const char *aclGetRecentErrMsg(void)
 {
@@ -200,13 +221,6 @@ aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t *flag)
 }
 
 aclError aclrtSetOpWaitTimeout(uint32_t timeout) { CALL(lookalikeSetOpWaitTimeout, ME, timeout); }
-
-/* It limits kernels, and there are none. */
-aclError aclrtSetOpExecuteTimeOut(uint32_t timeout)
-{
-    (void)timeout;
-    return ACL_SUCCESS;
-}
 
 /* -- events -- */
 

@@ -37,6 +37,7 @@ const (
 	memoryFree            = 207002
 	noStreamResource      = 207008
 	noNotifyResource      = 207009
+	libraryError          = 500000
 	internalError         = 507000
 	contextReleaseError   = 507007
 	reportTimeout         = 507012
@@ -221,5 +222,7 @@ func missing(what string) error { return refuse(invalidParam, "%s is NULL", what
 
 //export lookalikeMissing
 func lookalikeMissing(me C.uint32_t) C.int {
-	return call(me, func(*caller) error { return missing("an output") })
+	return call(me, func(*caller) error {
+		return refuse(invalidParam, "a pointer is NULL or a value is none of the known ones")
+	})
 }

@@ -20,6 +20,8 @@ var session struct {
 	users    uint64
 	ended    bool
 	settings string
+	// given is the text of the configuration file.
+	given string
 	// standing is the device of threads that have no context and chose none, -1 for none.
 	standing int32
 	// oneText is set if all threads share the text of the last failure.
@@ -39,30 +41,30 @@ type settings struct {
 	Mode any `json:"err_msg_mode"`
 }
 
-// readSettings returns the settings of a file, and them in one form, so that equal ones compare equal.
-func readSettings(path string) (s settings, form string, err error) {
+// readSettings returns the settings of a file, its text, and them in one form, so that equal ones compare equal.
+func readSettings(path string) (s settings, raw, form string, err error) {
 	if path == "" {
-		return s, "", nil
+		return s, "", "", nil
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return s, "", refuse(invalidFile, "%v", err)
+		return s, "", "", refuse(invalidFile, "%v", err)
 	}
 	var all map[string]any
 	if err := json.Unmarshal(text, &all); err != nil {
-		return s, "", refuse(parseFile, "%s: %v", path, err)
+		return s, "", "", refuse(parseFile, "%s: %v", path, err)
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
-		return s, "", refuse(parseFile, "%s: %v", path, err)
+		return s, "", "", refuse(parseFile, "%s: %v", path, err)
 	}
 	if len(all) > 0 {
 		sorted, err := json.Marshal(all)
 		if err != nil {
-			return s, "", refuse(parseFile, "%s: %v", path, err)
+			return s, "", "", refuse(parseFile, "%s: %v", path, err)
 		}
 		form = string(sorted)
 	}
-	return s, form, nil
+	return s, string(text), form, nil
 }
 
 //export lookalikeInit
@@ -73,7 +75,7 @@ func lookalikeInit(me C.uint32_t, path *C.char) C.int {
 		if path != nil {
 			name = C.GoString(path)
 		}
-		s, form, err := readSettings(name)
+		s, raw, form, err := readSettings(name)
 		if err != nil {
 			return err
 		}
@@ -98,7 +100,7 @@ func lookalikeInit(me C.uint32_t, path *C.char) C.int {
 		if repeated = session.users > 1; repeated {
 			return nil
 		}
-		session.settings, session.standing = form, standing
+		session.settings, session.given, session.standing = form, raw, standing
 		session.oneText = s.Mode != nil && fmt.Sprint(s.Mode) == "1"
 		return nil
 	})
@@ -106,6 +108,15 @@ func lookalikeInit(me C.uint32_t, path *C.char) C.int {
 		return repeatInitialize // no failure: it counts all the same
 	}
 	return code
+}
+
+// lookalikeSettings returns the text of the configuration file; the caller frees it.
+//
+//export lookalikeSettings
+func lookalikeSettings() *C.char {
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	return C.CString(session.given)
 }
 
 // end counts one user less, or all of them, and returns how many are left.

@@ -37,6 +37,11 @@ const char *lookalike_self_function(void);
 /* Starts a thread that runs functions of streams, returns whether it could. */
 int lookalike_start_worker(void);
 
+/* Calls what the program registered for aclInit, with the text of its settings, which is freed later, and for
+ * aclFinalize; returns the first code that is no success. */
+int lookalike_begun(char *text);
+int lookalike_ended(void);
+
 /* Calls the program's callback with what failed. */
 typedef struct lookalike_failure {
     uint32_t thread, device, code;

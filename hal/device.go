@@ -194,6 +194,16 @@ func (d *Device) Fact(t *Thread, name string) (string, error) {
 	return "", driver.Errorf(driver.NotSupported, op, "the %s backend has no property %q of its devices", d.rt.Name(), name)
 }
 
+// PrimaryInUse reports whether the primary context of d exists, which its first user makes
+// and its last one ends.
+//
+// Contract: A9.
+func (d *Device) PrimaryInUse() bool {
+	d.primary.mu.Lock()
+	defer d.primary.mu.Unlock()
+	return d.primary.ctx != nil
+}
+
 // CanAccess reports whether device d can access memory of device o directly. Copies
 // between the two work in either case.
 //

@@ -42,12 +42,15 @@
 //     100000. Each failure leaves a text with the name of the function, for its
 //     own thread, once.
 //   - N5: Threads may come, call and end at any time, also many at once.
-//   - N6: In a forked child every call fails at once. A program may end with pending
-//     work, inside a host function, and without aclFinalize.
+//   - N6: In a forked child a call that needs the runtime fails at once. A program may
+//     end with pending work, inside a host function, and without aclFinalize.
 //   - N7: A program may be compiled with ThreadSanitizer, which then knows what
 //     streams and events order and reports what nothing orders, or with
 //     AddressSanitizer.
 //   - N8: pkg-config and CMake find the library.
+//   - N9: The first aclInit and the last aclFinalize call the functions that the
+//     program registered for them, in that order and without a lock, with the text of
+//     the settings. One that fails ends aclInit with its code.
 //
 // # Task (Python)
 //

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import halstream as hs
 import halstream.acl.constants as constants
 import pytest
 from ascend_help import PROGRAMS, ROOT, Compiled, Run
@@ -67,6 +68,15 @@ def test_N2_other_parts_are_named_by_the_compiler(library: Path, tmp_path: Path,
         done = subprocess.run(words, capture_output=True, text=True)
         assert done.returncode != 0
         assert f"{name} needs the part for {part.lower()}" in done.stderr, done.stderr
+
+
+def test_N8_versions_are_the_packages(library: Path) -> None:
+    files = ["include/acl/acl_rt_types.h", "lib/pkgconfig/ascendcl-lookalike.pc"]
+    files += ["lib/cmake/ascendcl-lookalike/ascendcl-lookalike-config-version.cmake"]
+    found = {
+        name: re.findall(r"(?:VERSION|Version:?) \"?(\d+\.\d+\.\d+)", (library / name).read_text()) for name in files
+    }
+    assert found == {name: [hs.__version__] for name in files}
 
 
 def test_N8_pkg_config_finds_the_library(library: Path, run: Run, tmp_path: Path) -> None:

@@ -63,3 +63,10 @@ def test_N7_addresssanitizer_reports_a_leak_of_the_program(compiled: Compiled, r
 def test_helpers_need_no_runtime(compiled: Compiled, run: Run, way: str) -> None:
     shown = check(run, compiled(PROGRAMS / "helpers.c", way))
     assert "shown: 42" in shown and "not shown" not in shown
+
+
+@ways
+def test_N9_functions_of_init_and_finalize(compiled: Compiled, run: Run, tmp_path: Path, way: str) -> None:
+    settings = tmp_path / "acl.json"
+    settings.write_text('{"err_msg_mode": "1"}')
+    check(run, compiled(PROGRAMS / "process.c", way), str(settings))

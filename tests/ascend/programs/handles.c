@@ -94,6 +94,7 @@ static void memory(void)
     REFUSED(ACL_ERROR_RT_PARAM_INVALID, aclrtMemset(device, 1, 0, 2));
     REFUSED(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, aclrtMemcpyAsync(host, 64, host, 1, ACL_MEMCPY_HOST_TO_HOST, NULL));
     REFUSED(ACL_ERROR_RT_PARAM_INVALID, aclrtMemcpyAsync(host, 64, device, 1, ACL_MEMCPY_HOST_TO_DEVICE, NULL));
+    REFUSED(ACL_ERROR_RT_PARAM_INVALID, aclrtMemcpyAsync(host, 64, device, 1, ACL_MEMCPY_DEVICE_TO_DEVICE, NULL));
     OK(aclrtMemcpy(NULL, 0, NULL, 0, ACL_MEMCPY_HOST_TO_DEVICE)); /* nothing to copy */
     OK(aclrtFree(device));
     CHECK(aclrtFree(device) != ACL_SUCCESS);

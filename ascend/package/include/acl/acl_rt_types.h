@@ -12,6 +12,8 @@ extern "C" {
 #define ACL_MAJOR_VERSION 1
 #define ACL_MINOR_VERSION 17
 #define ACL_PATCH_VERSION 0
+#define ACL_PKG_VERSION_MAX_SIZE 128
+#define ACL_LOOKALIKE_VERSION "0.1.0" /* of halstream */
 
 /* Flags of events. */
 #define ACL_EVENT_SYNC 0x00000001U
@@ -67,6 +69,44 @@ typedef enum aclrtDevAttr {
     ACL_DEV_ATTR_IS_VIRTUAL = 501,
     ACL_DEV_ATTR_NPU_ARCH = 601
 } aclrtDevAttr;
+typedef enum aclrtDevFeatureType {
+    ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV = 1,
+    ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV = 21
+} aclrtDevFeatureType;
+typedef enum aclrtDevResLimitType { ACL_RT_DEV_RES_CUBE_CORE = 0, ACL_RT_DEV_RES_VECTOR_CORE = 1 } aclrtDevResLimitType;
+typedef enum aclCannAttr {
+    ACL_CANN_ATTR_UNDEFINED = -1,
+    ACL_CANN_ATTR_INF_NAN = 0,
+    ACL_CANN_ATTR_BF16 = 1,
+    ACL_CANN_ATTR_JIT_COMPILE = 2
+} aclCannAttr;
+typedef struct aclrtUuid {
+    char bytes[16];
+} aclrtUuid;
+/* For programs that look for aclrtCreateStreamV2 with dlsym, which is found on one kind of chip only. */
+typedef enum aclrtStreamConfigAttr {
+    ACL_RT_STREAM_WORK_ADDR_PTR = 0,
+    ACL_RT_STREAM_WORK_SIZE = 1,
+    ACL_RT_STREAM_FLAG = 2,
+    ACL_RT_STREAM_PRIORITY = 3
+} aclrtStreamConfigAttr;
+typedef struct aclrtStreamConfigHandle {
+    void *workptr;
+    size_t workSize;
+    size_t flag;
+    uint32_t priority;
+} aclrtStreamConfigHandle;
+typedef enum aclRegisterCallbackType {
+    ACL_REG_TYPE_ACL_MODEL = 0,
+    ACL_REG_TYPE_ACL_OP_EXECUTOR = 1,
+    ACL_REG_TYPE_ACL_OP_CBLAS = 2,
+    ACL_REG_TYPE_ACL_OP_COMPILER = 3,
+    ACL_REG_TYPE_ACL_TDT_CHANNEL = 4,
+    ACL_REG_TYPE_ACL_TDT_QUEUE = 5,
+    ACL_REG_TYPE_ACL_DVPP = 6,
+    ACL_REG_TYPE_ACL_RETR = 7,
+    ACL_REG_TYPE_OTHER = 0xFFFF
+} aclRegisterCallbackType;
 
 typedef enum aclrtEventStatus {
     ACL_EVENT_STATUS_COMPLETE = 0,
@@ -211,6 +251,8 @@ typedef enum aclmdlRICaptureStatus {
 } aclmdlRICaptureStatus;
 
 typedef struct rtExceptionInfo aclrtExceptionInfo;
+typedef int (*aclInitCallbackFunc)(const char *configStr, size_t len, void *userData); /* returns an aclError */
+typedef int (*aclFinalizeCallbackFunc)(void *userData);
 typedef void (*aclrtCallback)(void *userData);
 typedef void (*aclrtHostFunc)(void *args);
 typedef void (*aclrtExceptionInfoCallback)(aclrtExceptionInfo *exceptionInfo);
