@@ -11,7 +11,7 @@ enum { FOREVER = -1 }; /* milliseconds */
 
 aclError aclInit(const char *configPath)
 {
-    int code = lookalike_enter(__func__);
+    int code = lookalike_enter(__func__, __builtin_return_address(0));
     if (!code) code = lookalikeInit(ME, (char *)configPath);
     if (code) return code;
     lookalike_come_behind();
@@ -22,14 +22,14 @@ aclError aclInit(const char *configPath)
 
 aclError aclFinalize(void)
 {
-    int code = lookalike_enter(__func__);
+    int code = lookalike_enter(__func__, __builtin_return_address(0));
     if (!code) code = lookalikeFinalize(ME);
     return code ? code : lookalike_ended();
 }
 
 aclError aclFinalizeReference(uint64_t *refCount)
 {
-    int code = lookalike_enter(__func__);
+    int code = lookalike_enter(__func__, __builtin_return_address(0));
     if (!code) code = lookalikeFinalizeReference(ME, refCount);
     return code || *refCount > 0 ? code : lookalike_ended();
 }
@@ -39,7 +39,7 @@ const char *aclGetRecentErrMsg(void)
     if (lookalike_forked)
         return "EE9999: error code is 507033.\n        this process was forked after the library was used, and the "
                "runtime's threads stayed in the parent; start other programs with exec instead";
-    return lookalike_enter(__func__) ? NULL : lookalikeGetRecentErrMsg(ME);
+    return lookalike_enter(__func__, __builtin_return_address(0)) ? NULL : lookalikeGetRecentErrMsg(ME);
 }
 
 aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion, int32_t *patchVersion)
@@ -53,7 +53,7 @@ aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion, int32_t *
 
 const char *aclrtGetSocName(void)
 {
-    return lookalike_enter(__func__) ? NULL : lookalikeGetSocName();
+    return lookalike_enter(__func__, __builtin_return_address(0)) ? NULL : lookalikeGetSocName();
 }
 
 aclError aclrtPeekAtLastError(aclrtLastErrLevel level) { CALL(lookalikeLastError, ME, (int32_t)level, 0); }
@@ -191,7 +191,7 @@ aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr attribute, 
 aclError aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr attribute, aclrtStreamAttrValue *value)
 {
     if (!value) CALL(lookalikeMissing, ME);
-    int code = lookalike_enter(__func__);
+    int code = lookalike_enter(__func__, __builtin_return_address(0));
     uint64_t number = 0;
     if (!code) code = lookalikeGetStreamAttribute(ME, HANDLE(stream), (int32_t)attribute, &number);
     if (code) return code;

@@ -106,7 +106,7 @@ aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attribut
 aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type, void **devPtr)
 {
     if (!devPtr) CALL(lookalikeMissing, ME);
-    int code = lookalike_enter(__func__);
+    int code = lookalike_enter(__func__, __builtin_return_address(0));
     if (!code) code = lookalikeHostRegister(ME, HANDLE(ptr), size, type == ACL_HOST_REGISTER_MAPPED);
     if (!code) *devPtr = ptr; /* the device sees it at the same address */
     return code;
@@ -156,7 +156,7 @@ aclError aclrtLaunchCallback(aclrtCallback function, void *userData, aclrtCallba
 /* The callbacks run here and not below Go's frames, so that they may end the thread or the process. */
 aclError aclrtProcessReport(int32_t timeout)
 {
-    int code = lookalike_enter(__func__);
+    int code = lookalike_enter(__func__, __builtin_return_address(0));
     uintptr_t function = 0, argument = 0;
     if (!code) code = lookalikeNextReport(ME, timeout, 1, &function, &argument);
     while (!code && function != 0) {

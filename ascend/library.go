@@ -68,6 +68,10 @@ func inUse() (*hal.Runtime, error) {
 		return nil, err
 	}
 	rt.SetKept(keepFunction)
+	if err := sanitize(rt); err != nil {
+		rt.Close()
+		return nil, err
+	}
 	opened.rt.Store(rt)
 	return rt, nil
 }

@@ -51,10 +51,11 @@ __attribute__((constructor)) static void prepare(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-int lookalike_enter(const char *function)
+int lookalike_enter(const char *function, void *here)
 {
     if (__builtin_expect(lookalike_forked, 0)) return ACL_ERROR_RT_DEV_SETUP_ERROR;
     lookalike_self.function = function;
+    lookalike_self.here = (uintptr_t)here;
     lookalike_come_before();
     if (__builtin_expect(lookalike_self.number == 0, 0)) lookalike_self.number = lookalikeRegister();
     return 0;
@@ -62,12 +63,13 @@ int lookalike_enter(const char *function)
 
 uint64_t lookalike_ident(void) { return (uint64_t)pthread_self(); }
 const char *lookalike_self_function(void) { return lookalike_self.function; }
+uintptr_t lookalike_self_here(void) { return lookalike_self.here; }
 
 /* Runs functions of streams until the runtime has enough threads. */
 static void *work(void *unused)
 {
     (void)unused;
-    if (lookalike_enter("")) return NULL;
+    if (lookalike_enter("", NULL)) return NULL;
     uintptr_t function, argument;
     while (lookalikeNextFunction(ME, &function, &argument)) {
         lookalike_come_behind();

@@ -11,6 +11,7 @@
 typedef struct lookalike_thread {
     uint32_t number;
     const char *function; /* the name of the call of the program that is in progress */
+    uintptr_t here;       /* and where it returns to */
 } lookalike_thread;
 extern _Thread_local lookalike_thread lookalike_self;
 
@@ -18,7 +19,7 @@ extern _Thread_local lookalike_thread lookalike_self;
 extern int lookalike_forked;
 
 /* Begins a call: the code to return at once, 0 if it can go on. */
-int lookalike_enter(const char *function);
+int lookalike_enter(const char *function, void *here);
 
 /* ThreadSanitizer's, in programs that are compiled with it: it does not see what Go orders, so the C
  * half says that each call and each function comes behind those that ended before. */
@@ -33,6 +34,11 @@ void lookalike_watch_end(uint32_t number);
 uint64_t lookalike_ident(void);
 /* The name of the call that is in progress on the calling thread. */
 const char *lookalike_self_function(void);
+uintptr_t lookalike_self_here(void);
+/* A place in the program's code as a text, with malloc; NULL if it is unknown. */
+char *lookalike_place(uintptr_t address);
+/* Makes the end of the process write the report of the sanitizer. */
+void lookalike_report_at_exit(void);
 
 /* Starts a thread that runs functions of streams, returns whether it could. */
 int lookalike_start_worker(void);
@@ -63,7 +69,7 @@ static inline void lookalike_come_behind(void)
 /* Calls a function of Go's with the caller's number as its first argument. */
 #define CALL(function, ...)                                                    \
     do {                                                                       \
-        int code = lookalike_enter(__func__);                                  \
+        int code = lookalike_enter(__func__, __builtin_return_address(0));     \
         if (code) return code;                                                 \
         code = function(__VA_ARGS__);                                          \
         lookalike_come_behind();                                               \

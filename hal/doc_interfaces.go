@@ -51,6 +51,9 @@
 //   - N9: The first aclInit and the last aclFinalize call the functions that the
 //     program registered for them, in that order and without a lock, with the text of
 //     the settings. One that fails ends aclInit with its code.
+//   - N10: With HALSTREAM_SANITIZE the end of a program reports copies and fills of the
+//     same bytes that nothing orders, and pinned sources that changed before their
+//     copy, with the places of the calls. The exit code is then 66 instead of 0.
 //
 // # Task (Python)
 //
