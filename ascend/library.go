@@ -13,6 +13,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -68,7 +69,7 @@ func inUse() (*hal.Runtime, error) {
 		return nil, err
 	}
 	rt.SetKept(keepFunction)
-	if err := sanitize(rt); err != nil {
+	if err := errors.Join(schedule(rt), sanitize(rt)); err != nil {
 		rt.Close()
 		return nil, err
 	}
@@ -87,11 +88,12 @@ func device(ordinal C.int32_t) (*hal.Device, error) {
 
 // caller is a thread of the program.
 type caller struct {
-	t     *hal.Thread
-	ident uint64 // what pthread_self returns
-	code  int    // of its last failure
-	text  string // of it, "" once the program has it
-	given *C.char
+	t      *hal.Thread
+	ident  uint64 // what pthread_self returns
+	system int    // its number in the system
+	code   int    // of its last failure
+	text   string // of it, "" once the program has it
+	given  *C.char
 }
 
 // callers is the table of threads by their numbers, from 1. It is read without a lock.
@@ -116,7 +118,7 @@ func lookalikeRegister() C.uint32_t {
 		callers.free = append(callers.free, number)
 		list[number] = nil
 	}
-	c := &caller{t: hal.NewThread(), ident: uint64(C.lookalike_ident())}
+	c := &caller{t: hal.NewThread(), ident: uint64(C.lookalike_ident()), system: int(C.lookalike_system_number())}
 	c.t.Bound = true
 	var number uint32
 	if n := len(callers.free); n > 0 {

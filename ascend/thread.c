@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
@@ -62,6 +64,8 @@ int lookalike_enter(const char *function, void *here)
 }
 
 uint64_t lookalike_ident(void) { return (uint64_t)pthread_self(); }
+int lookalike_system_number(void) { return (int)syscall(SYS_gettid); }
+uint32_t lookalike_self_number(void) { return lookalike_self.number; }
 const char *lookalike_self_function(void) { return lookalike_self.function; }
 uintptr_t lookalike_self_here(void) { return lookalike_self.here; }
 

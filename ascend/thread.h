@@ -32,6 +32,9 @@ uint32_t lookalike_next_ended(void);
 void lookalike_watch_end(uint32_t number);
 /* What pthread_self returns on the calling thread. */
 uint64_t lookalike_ident(void);
+/* The system's number of the calling thread, and its place in Go's table, 0 without one. */
+int lookalike_system_number(void);
+uint32_t lookalike_self_number(void);
 /* The name of the call that is in progress on the calling thread. */
 const char *lookalike_self_function(void);
 uintptr_t lookalike_self_here(void);

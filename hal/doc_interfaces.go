@@ -54,6 +54,9 @@
 //   - N10: With HALSTREAM_SANITIZE the end of a program reports copies and fills of the
 //     same bytes that nothing orders, and pinned sources that changed before their
 //     copy, with the places of the calls. The exit code is then 66 instead of 0.
+//   - N11: With HALSTREAM_SCHEDULE a program runs under that deterministic schedule
+//     (X1), and does the same each time if it has one thread. Functions that wait for
+//     the host let it go on.
 //
 // # Task (Python)
 //
