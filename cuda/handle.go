@@ -63,6 +63,6 @@ func (s *Stream) shut() {
 
 func (s *Stream) destroy() {
 	if !s.external {
-		s.dev.giveStream(spareStream{s.h, s.nth, streamKind{s.ordered, s.level}, s.end()})
+		s.dev.giveStream(spareStream{s.h, s.nth, s.dealt, streamKind{s.ordered, s.level}, s.end()})
 	}
 }

@@ -69,6 +69,44 @@ func TestL5_streams_events_and_pinned_memory_are_used_again(t *testing.T) {
 	require.Equal(t, made, f.Count("cuStreamCreateWithPriority"))
 }
 
+// As long as there are queues enough, no stream shares one with another, or with the legacy
+// default stream, whichever kinds of streams were made and closed before.
+func TestL5_streams_are_in_hardware_queues_of_their_own(t *testing.T) {
+	_, dev, _ := contended(t, map[string]string{"CONNECTIONS": "8"})
+	ordinary := uint8(dev.(driver.VendorDevice).Priorities() - 1)
+	id := uint64(0)
+	open := func(n int, ordered bool) (list []driver.Stream) {
+		for range n {
+			id++
+			s, err := dev.NewStream(driver.StreamOptions{ID: id, Level: ordinary, Ordered: ordered})
+			require.NoError(t, err)
+			list = append(list, s)
+		}
+		return list
+	}
+	before := append(open(6, false), open(5, true)...)
+	for _, s := range before {
+		s.Close()
+	}
+	alone, ordered := open(4, false), open(3, true)
+	during := func(held, free []driver.Stream) {
+		t.Helper()
+		for _, s := range held {
+			id++
+			g, err := s.Gate(id, 0)
+			require.NoError(t, err)
+			defer g.Open()
+		}
+		for _, s := range free {
+			require.NoError(t, s.Nop(0))
+			require.True(t, s.Point().Wait(int64(10*time.Second)), s.Describe())
+		}
+	}
+	during(alone, append([]driver.Stream{dev.Legacy()}, ordered...))
+	during(ordered[:1], append(ordered[1:], alone...))
+	during(ordered[2:], append(ordered[:2:2], alone...))
+}
+
 // A stream of the driver is used again when its work is done, and not before.
 func TestL5_a_closed_stream_is_used_again_when_its_work_is_done(t *testing.T) {
 	_, dev, _ := contended(t, nil)
@@ -84,6 +122,22 @@ func TestL5_a_closed_stream_is_used_again_when_its_work_is_done(t *testing.T) {
 	gate.Open()
 	require.True(t, s.Point().Wait(int64(10*time.Second)))
 	require.Equal(t, handle, newStream(t, dev, 3).(driver.VendorStream).Handle())
+}
+
+// What the driver has still to do for the runtime itself is no work of the program.
+func TestS3_closing_an_idle_stream_leaves_no_pending_work(t *testing.T) {
+	_, dev, _ := contended(t, map[string]string{"CONNECTIONS": "1"})
+	held, s := newStream(t, dev, 1), newStream(t, dev, 2)
+	require.NoError(t, s.Nop(0))
+	require.True(t, s.Point().Wait(int64(10*time.Second)))
+	gate, err := held.Gate(1, 0)
+	require.NoError(t, err)
+	defer gate.Open()
+	before := dev.Pending()
+	require.Positive(t, before, "the gate")
+	s.Close()
+	require.Equal(t, before, dev.Pending())
+	require.True(t, s.Point().Wait(0))
 }
 
 // A stream that is pending with nothing of its own to wait for says what else may hold it up.

@@ -6,8 +6,11 @@ package cuda
 import "C"
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 )
 
@@ -16,18 +19,20 @@ import (
 // its hardware queues out to the streams that it makes: as long as streams are used
 // again, as few queues are shared as possible.
 type spareStreams struct {
-	mu   sync.Mutex
-	made uint64
-	list []spareStream // by the order in which the driver made them
+	mu    sync.Mutex
+	made  uint64
+	turns map[uint8]uint64 // of each level, how often the driver dealt out a queue
+	list  []spareStream    // by the order in which the driver made them
 }
 
 // spareStream is a stream of the driver. It can be used again when end is reached, the
 // point behind the work that its last user has enqueued.
 type spareStream struct {
-	h    C.CUstream
-	nth  uint64 // of the streams that the driver has made
-	kind streamKind
-	end  *point
+	h     C.CUstream
+	nth   uint64 // of the streams that the driver has made
+	dealt uint64 // by which turn the driver has dealt out a hardware queue of its level
+	kind  streamKind
+	end   *point
 }
 
 // streamKind is what cannot be changed of a stream of the driver.
@@ -48,23 +53,50 @@ const spareWait = 100_000
 
 // connections says how many hardware queues the driver has, which does not tell.
 func connections() string {
-	if text := os.Getenv("CUDA_DEVICE_MAX_CONNECTIONS"); text != "" {
-		return text + " of them (CUDA_DEVICE_MAX_CONNECTIONS)"
+	text := fmt.Sprintf("%d of them", queueCount())
+	if os.Getenv("CUDA_DEVICE_MAX_CONNECTIONS") != "" {
+		text += " (CUDA_DEVICE_MAX_CONNECTIONS)"
 	}
-	return "8 of them"
+	return text
 }
 
-// take removes and returns the stream of a kind that the driver has made first, and that
-// has no work.
-func (p *spareStreams) take(kind streamKind) (found spareStream, ok bool) {
+// queueCount returns how many hardware queues the streams of a level share.
+func queueCount() uint64 {
+	const usual, most = 8, 32
+	n, err := strconv.ParseUint(os.Getenv("CUDA_DEVICE_MAX_CONNECTIONS"), 10, 64)
+	if err != nil || n == 0 {
+		return usual
+	}
+	return min(n, most)
+}
+
+// queueLoads returns how many streams of a level are open in each hardware queue. The driver does not
+// tell which queue a stream is in: it is taken to deal them out in turn, the first one of the ordinary
+// level to the legacy default stream.
+func (d *Device) queueLoads(level uint8) []int {
+	loads := make([]int, queueCount())
+	if d.isOrdinary(level) {
+		loads[0]++
+	}
+	for _, s := range d.streams.all() {
+		if s.level == level && s.nth != 0 { // the driver has made it for this runtime
+			loads[s.dealt%uint64(len(loads))]++
+		}
+	}
+	return loads
+}
+
+func (d *Device) isOrdinary(level uint8) bool { return int(level) == d.Priorities()-1 }
+
+// take removes and returns a stream of a kind that has no work, in the queue that is used least;
+// of several the one that the driver has made first.
+func (p *spareStreams) take(kind streamKind, loads []int) (found spareStream, ok bool) {
 	p.mu.Lock()
-	candidates := slices.Clone(p.list)
+	candidates := slices.DeleteFunc(slices.Clone(p.list), func(s spareStream) bool { return s.kind != kind })
 	p.mu.Unlock()
+	slices.SortStableFunc(candidates, func(a, b spareStream) int { return cmp.Compare(a.load(loads), b.load(loads)) })
 	limit := int64(spareWait)
 	for _, c := range candidates {
-		if c.kind != kind {
-			continue
-		}
 		// It may call the driver, for which the list must not be locked.
 		if c.end != nil && !c.end.Wait(limit) {
 			limit = 0
@@ -119,12 +151,47 @@ func (p *spareStreams) all() []spareStream {
 	return list
 }
 
-// takeStream returns a stream of the driver without work.
+// load returns how many streams are open in the queue of s.
+func (s spareStream) load(loads []int) int { return loads[s.dealt%uint64(len(loads))] }
+
+// takeStream returns a stream of the driver without work, in a hardware queue of its own if one is
+// free: work of a stream that shares one with a held stream has to wait.
 func (d *Device) takeStream(kind streamKind, doing string) (spareStream, error) {
-	if s, ok := d.spares.take(kind); ok {
-		return s, nil
+	d.streams.sweep() // closed streams count as long as they have work
+	loads := d.queueLoads(kind.level)
+	best, found := d.spares.take(kind, loads)
+	if found && best.load(loads) == 0 {
+		return best, nil
 	}
-	return d.makeStream(kind, doing)
+	// The driver deals all queues out before one comes again. It may wait for the device to make
+	// a stream, so no more than needed are made while one is held.
+	tries := len(loads)
+	if d.drv.poller.held(d) > 0 || !slices.Contains(loads, 0) {
+		tries = 1
+		if found {
+			return best, nil
+		}
+	}
+	for range tries {
+		s, err := d.makeStream(kind, doing)
+		switch {
+		case err != nil && found:
+			return best, nil
+		case err != nil:
+			return s, err
+		case !found:
+			best, found = s, true
+		case s.load(loads) < best.load(loads):
+			best, s = s, best
+			d.giveStream(s)
+		default:
+			d.giveStream(s)
+		}
+		if best.load(loads) == 0 {
+			break
+		}
+	}
+	return best, nil
 }
 
 func (d *Device) makeStream(kind streamKind, doing string) (spareStream, error) {
@@ -140,6 +207,11 @@ func (d *Device) makeStream(kind streamKind, doing string) (spareStream, error) 
 	d.spares.mu.Lock()
 	d.spares.made++
 	made.nth = d.spares.made
+	if d.spares.turns == nil {
+		d.spares.turns = map[uint8]uint64{uint8(d.Priorities() - 1): 1} // the legacy default stream's was the first
+	}
+	made.dealt = d.spares.turns[kind.level]
+	d.spares.turns[kind.level]++
 	d.spares.mu.Unlock()
 	return made, nil
 }

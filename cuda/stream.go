@@ -27,7 +27,8 @@ const (
 type Stream struct {
 	dev      *Device
 	h        C.CUstream
-	nth      uint64 // of the streams that the driver has made for this device
+	nth      uint64 // of the streams that the driver has made for this device, 0 for others
+	dealt    uint64 // by which turn the driver has dealt out its hardware queue
 	id       uint64
 	level    uint8
 	external bool
@@ -72,7 +73,7 @@ func (d *Device) NewStream(o driver.StreamOptions) (driver.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{dev: d, h: made.h, nth: made.nth, id: o.ID, level: o.Level, ordered: o.Ordered}
+	s := &Stream{dev: d, h: made.h, nth: made.nth, dealt: made.dealt, id: o.ID, level: o.Level, ordered: o.Ordered}
 	d.streams.add(s)
 	return s, nil
 }
@@ -240,10 +241,16 @@ func (s *Stream) Close() {
 	}
 }
 
-// closeHandle records a mark behind all work, by which its completion is seen later,
+// closeHandle records a mark behind pending work, by which its completion is seen later,
 // and releases the handle. No thread enqueues any more.
 func (s *Stream) closeHandle() {
 	tail := s.endWithoutHandle()
+	if tail == nil && !s.external {
+		// Of an idle stream no mark is recorded: it would count as pending until the driver reaches it.
+		if done, err := s.Query(); done && err == nil {
+			tail = s.reachedPoint()
+		}
+	}
 	if tail == nil {
 		var err error
 		if tail, err = s.point("close stream"); err != nil {
