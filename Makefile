@@ -51,14 +51,18 @@ test-all: wheel
 test-versions: wheel
 	$(BIN)/python tools/versions.py dist/*.whl --quick --only 3.10 3.12 3.13 3.14
 
-# The backend for CUDA, and all of the package on it, with the driver library that
-# has no device behind it.
+# The backend for CUDA, and all of the package on it, with the driver library that has no device
+# behind it: as it is, and with what a driver may do on silicon. There each stream has a hardware queue
+# of its own, as which streams share one depends on all that a process made before; the tests in Go
+# have 8 and 32 of them, too.
+ON_CUDA := $(addprefix tests/, capi conformance dialects interop protocols process property signatures \
+	trust docs/test_examples_cuda.py)
 test-cuda-fake: build
 	go test -race -shuffle=on ./cuda/...
 	go run ./cuda/faults
 	FAKECUDA_PROFILE=silicon go run ./cuda/faults
-	$(PYTEST) --backend=cuda-fake $(addprefix tests/, capi conformance dialects interop \
-		protocols process property signatures trust docs/test_examples_cuda.py)
+	$(PYTEST) --backend=cuda-fake $(ON_CUDA)
+	FAKECUDA_PROFILE=silicon FAKECUDA_CONNECTIONS=0 $(PYTEST) --backend=cuda-fake $(ON_CUDA)
 
 # The declarations of the CUDA driver in cuda/ against NVIDIA's own headers of the oldest and the
 # newest supported toolkit, which it installs into build/headers. For example HEADERS=13.5 for one.

@@ -212,6 +212,7 @@ def test_M5_a_wait_that_is_broken_off_keeps_the_memory(child: Child) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.needs("held-streams")
 def test_M6_a_blocking_copy_is_in_the_order_of_the_default_stream(hold: Hold, settle: Settle) -> None:
     ordered, free = hs.Stream(), hs.Stream(non_blocking=True)
     a = hs.zeros(16, np.uint8)

@@ -172,6 +172,7 @@ def test_D6_a_device_that_fails_for_good_stays_lost_and_others_go_on(child: Call
         .visible .entry fault(.param .u32 code) { trap; }
         \"\"\"
         fault = hs.Kernel(program, name="fault", signature="uint32 code")
+        fault.load()
         s, other, far = hs.Stream(), hs.Stream(non_blocking=True), hs.Stream(device=1)
         gate = hs.testing.Gate(other)
         ran, ended = [], []

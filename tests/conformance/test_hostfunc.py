@@ -217,6 +217,7 @@ def test_H4_pending_functions_run_after_the_stream_was_collected(hold: Hold) -> 
     assert ran == [1]
 
 
+@pytest.mark.needs("held-streams")
 def test_H5_below_the_limit_there_is_a_thread_for_the_next_function() -> None:
     let_go, inside = threading.Event(), threading.Semaphore(0)
     streams = [hs.Stream(non_blocking=True) for _ in range(20)]

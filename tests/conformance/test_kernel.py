@@ -13,6 +13,7 @@ import halstream as hs
 import numpy as np
 import pytest
 from halstream import _memory
+from halstream._core import _interop
 from halstream.testing import Trace
 
 LIMIT = 10.0
@@ -100,6 +101,7 @@ def test_writing_an_array_declared_in_fails() -> None:
 def test_arrays_of_a_pending_launch_live_until_it_has_run(kernel: hs.Kernel, hold: Hold) -> None:
     s, x, y = hs.Stream(), floats(), floats()
     hs.synchronize(0, timeout=LIMIT)
+    kernel.load()  # a driver may wait for the device when it loads a kernel
     address = x.ptr
     gate = hold(s)
     s.launch(kernel, 1, 8, 1.0, x, y, 8)
@@ -227,6 +229,16 @@ def test_a_kernel_without_a_form_for_the_backend_is_refused_by_name() -> None:
         hs.Stream().launch(here, 1, 8, 1.0, floats(), floats(), 8)
     with pytest.raises(hs.NotSupportedError, match="kernel saxpy has no cuda form"):
         hs.Kernel(host=saxpy, signature=SIGNATURE).compile("sm_80")
+
+
+def test_a_kernel_is_loaded_by_itself_where_it_has_a_form(kernel: hs.Kernel) -> None:
+    assert kernel.load() is None and kernel.load("cuda:1") is None
+    with pytest.raises(hs.InvalidDeviceError, match="device 99"):
+        kernel.load(99)
+    other = {"host": "cuda", "cuda": "host"}[_interop.backend_name()]
+    form = {"host": lambda grid, block: None, "cuda": ".version 6.0"}[other]
+    with pytest.raises(hs.NotSupportedError, match="has no form for the"):
+        hs.Kernel(**{other: form}, name="half", signature="").load()
 
 
 def test_launch_takes_a_kernel() -> None:

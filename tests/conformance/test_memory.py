@@ -294,11 +294,13 @@ def test_M7_a_threshold_bounds_what_is_kept(child: Child) -> None:
         s = hs.Stream()
         memory.set_pool_threshold(0)  # before anything was kept
         memory.PooledMemory(4096, s).free()
+        hs.synchronize(0, timeout=10)
         assert memory.pool_stats()["reserved"] == 0
         memory.set_pool_threshold(4096)
         a, b = memory.PooledMemory(4096, s), memory.PooledMemory(4096, s)
         a.free()
         b.free()
+        hs.synchronize(0, timeout=10)
         assert memory.pool_stats()["reserved"] == 4096
         assert memory.pool_stats()["threshold"] == 4096
         """

@@ -73,7 +73,7 @@ def program(name: str, code: str = PTX, signature: str = FILL) -> hs.Kernel:
 
 def test_K1_a_kernel_runs_in_stream_order_and_the_host_does_not_wait(hold: Hold) -> None:
     s, fill, x = hs.Stream(), fill_kernel(), hs.zeros(8, np.uint32)
-    s.launch(fill, 2, 4, x, 5, 0)  # a driver may wait for the device when it loads a kernel
+    fill.load()  # a driver may wait for the device when it loads a kernel
     hs.synchronize(0, timeout=LIMIT)
     first, last = hs.pinned_empty(8, np.uint32), hs.pinned_empty(8, np.uint32)
     first[:] = last[:] = 99
@@ -93,9 +93,11 @@ def test_K1_a_kernel_runs_in_stream_order_and_the_host_does_not_wait(hold: Hold)
 def test_K1_other_streams_are_ordered_with_a_kernel_by_events(hold: Hold) -> None:
     a, b = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     x, out = hs.zeros(4, np.uint32), hs.pinned_empty(4, np.uint32)
+    fill = fill_kernel()
+    fill.load()
     hs.synchronize(0, timeout=LIMIT)
     gate = hold(a)
-    a.launch(fill_kernel(), 1, 4, x, 3, 4)
+    a.launch(fill, 1, 4, x, 3, 4)
     b.wait(a.record())
     x.copy_to(out, b)
     assert not b.query()
@@ -107,6 +109,7 @@ def test_K1_other_streams_are_ordered_with_a_kernel_by_events(hold: Hold) -> Non
 def test_K1_arguments_are_taken_at_the_call(hold: Hold) -> None:
     s, fill = hs.Stream(), fill_kernel()
     arrays = [hs.empty(4, np.uint32) for _ in range(20)]
+    fill.load()
     gate = hold(s)
     for i, x in enumerate(arrays):
         s.launch(fill, 1, 4, x, 100 + i, 4)

@@ -49,6 +49,7 @@ def test_S2_a_held_stream_holds_no_other(hold: Hold) -> None:
     assert not a.query()
 
 
+@pytest.mark.needs("held-streams")
 def test_S2_many_held_streams_do_not_delay_other_streams(hold: Hold) -> None:
     # More closed gates than there are engines or threads.
     for _ in range(200):
@@ -59,6 +60,7 @@ def test_S2_many_held_streams_do_not_delay_other_streams(hold: Hold) -> None:
     assert b.query()
 
 
+@pytest.mark.needs("held-streams")
 def test_S2_functions_that_block_do_not_delay_other_streams() -> None:
     let_go = threading.Event()
     blocked = [hs.Stream() for _ in range(12)]

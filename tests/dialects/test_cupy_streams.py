@@ -184,6 +184,7 @@ def test_synchronize_blocks_until_done(hold: Any) -> None:
 # -- order ------------------------------------------------------------------
 
 
+@pytest.mark.needs("held-streams")
 def test_null_waits_for_blocking_streams_only(hold: Any) -> None:
     blocking, other = Stream(), Stream(non_blocking=True)
     gate = hold(blocking)

@@ -12,7 +12,7 @@ import pytest
 from halstream.mindspore import Tensor, hal, nn, ops
 from halstream.mindspore.ops import operations as P
 from halstream.testing import Trace
-from mindspore_help import ascend, on_target
+from mindspore_help import ascend, on_target, reserve_pinned_memory
 
 __all__ = ["ascend", "on_target"]
 
@@ -98,6 +98,7 @@ def test_contents_from_the_host_are_copied_at_once_also_while_streams_are_blocke
     big = np.arange(100_000.0)
     a = Tensor(big)
     s1, s2 = hal.Stream(), hal.Stream()
+    reserve_pinned_memory(a, 10)
     hold(hal.default_stream())
     hold(s1)
     with hal.StreamCtx(s1):

@@ -18,7 +18,7 @@ from halstream.mindspore.hal.contiguous_tensors_handle import (
     ContiguousTensorsHandle,
     combine_tensor_list_contiguous,
 )
-from mindspore_help import ascend, on_target
+from mindspore_help import ascend, on_target, reserve_pinned_memory
 
 pytestmark = [pytest.mark.dialect("mindspore"), pytest.mark.usefixtures("backend")]
 
@@ -64,7 +64,7 @@ def test_tensors_count_in_blocks_of_512_bytes(ascend: None) -> None:
 
 def test_tensors_of_pending_work_count_until_they_are_dropped(hold: Hold) -> None:
     t = ops.ones(LARGE)
-    hal.synchronize()
+    reserve_pinned_memory(t, 4)
     before = hal.memory_allocated()
     gate = hold(hal.current_stream())
     u = t + t
@@ -80,7 +80,7 @@ def test_tensors_of_pending_work_count_until_they_are_dropped(hold: Hold) -> Non
 def test_memory_of_a_dropped_tensor_is_not_used_under_work_of_another_stream(hold: Hold) -> None:
     s = hal.Stream()
     a = ops.ones(LARGE)
-    hal.synchronize()
+    reserve_pinned_memory(a, 6)
     before = hal.memory_allocated()
     gate = hold(s)
     with hal.StreamCtx(s):
@@ -97,7 +97,7 @@ def test_memory_of_a_dropped_tensor_is_not_used_under_work_of_another_stream(hol
 
 def test_memory_of_a_dropped_tensor_is_used_again_in_the_order_of_its_stream(hold: Hold) -> None:
     t = ops.ones(LARGE)
-    hal.synchronize()
+    reserve_pinned_memory(t, 6)
     gate = hold(hal.current_stream())
     first = t + t
     result = first + 1

@@ -194,6 +194,7 @@ def test_record_takes_the_current_stream_at_the_call(hold: Any) -> None:
     s, e = device.Stream(), device.Event()
     hold(s)
     e.record()
+    e.synchronize()
     assert e.query() is True
     with device.stream_guard(s):
         e.record()

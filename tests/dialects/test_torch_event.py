@@ -151,6 +151,7 @@ def test_record_without_a_stream_takes_the_current_stream(make: Any, hold: Hold)
     s, e = cuda.Stream(), make()
     hold(s)
     e.record()
+    e.synchronize()
     assert e.query() is True
     with cuda.stream(s):
         e.record()

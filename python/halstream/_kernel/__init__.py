@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _memory, _native
 from .._core import _hostfunc
+from .._core._device import Device, ordinal
 from .._core._interop import backend_name
 from .._core._work import native_address
 from .._errors import InvalidValueError, KernelArgumentError, NotSupportedError, WrongDeviceError
@@ -156,10 +157,37 @@ class Kernel:
             self._compiled[architecture] = found
         return found
 
-    def _launch(self, stream: Work, grid: Any, block: Any, args: tuple[Any, ...]) -> None:
-        loaded = self._loaded.get(stream._ordinal)  # type: ignore[attr-defined]
-        if loaded is not None and loaded.launch(self, stream, shape_of(self.name, grid, block), args):
-            return
+    def load(self, device: Device | int | str | None = None) -> None:
+        """Bring the kernel to a device now, not at its first launch there.
+
+        A CUDA driver may wait for all work of a device before it loads a program, also
+        for a stream that waits for the host: load a kernel before such work begins.
+        Kernels of the host device need no loading.
+
+        Parameters
+        ----------
+        device : Device, int or str, optional
+            The current device by default.
+
+        Raises
+        ------
+        CompileError
+            If its CUDA form has errors.
+        NotSupportedError
+            If it has no form for the backend in use.
+        InvalidDeviceError
+            If there is no such device.
+        HalError
+            If the device cannot run it.
+        """
+        backend, number = self._check_form("load"), ordinal(device)
+        if backend != "host":
+            from . import _launch
+
+            _launch.on_device(self, number)
+
+    def _check_form(self, operation: str) -> str:
+        """Return the backend in use, for which the kernel must have a form."""
         backend = backend_name()
         if backend not in self.forms:
             raise NotSupportedError(
@@ -167,8 +195,15 @@ class Kernel:
                 f"{' and '.join(self.forms)}; give Kernel({backend}=...)"
                 if backend in ("cuda", "host")
                 else f"kernels have no form for the {backend} backend",
-                operation="launch",
+                operation=operation,
             )
+        return backend
+
+    def _launch(self, stream: Work, grid: Any, block: Any, args: tuple[Any, ...]) -> None:
+        loaded = self._loaded.get(stream._ordinal)  # type: ignore[attr-defined]
+        if loaded is not None and loaded.launch(self, stream, shape_of(self.name, grid, block), args):
+            return
+        backend = self._check_form("launch")
         shape = shape_of(self.name, grid, block)
         values, reads, writes = self._check(stream, args)
         if backend != "host":

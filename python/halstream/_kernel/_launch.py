@@ -93,9 +93,7 @@ def launch(
         If the device cannot run it.
     """
     ordinal: int = stream._ordinal  # type: ignore[attr-defined]
-    loaded = kernel._loaded.get(ordinal)
-    if loaded is None or loaded.era is not _cache.era:
-        loaded = kernel._loaded[ordinal] = _load(kernel, ordinal)
+    loaded = on_device(kernel, ordinal)
     if shape.threads > loaded.threads:
         raise KernelArgumentError(
             f"kernel {kernel.name}: a block of {shape.block} has {shape.threads} threads, and device "
@@ -133,6 +131,14 @@ def _cell(kernel: Kernel, number: int, value: Any) -> bytes:
 
 
 # -- programs -----------------------------------------------------------------
+
+
+def on_device(kernel: Kernel, ordinal: int) -> Loaded:
+    """Return the kernel as a device has it, and bring it there first if needed."""
+    loaded = kernel._loaded.get(ordinal)
+    if loaded is None or loaded.era is not _cache.era:
+        loaded = kernel._loaded[ordinal] = _load(kernel, ordinal)
+    return loaded
 
 
 def _load(kernel: Kernel, ordinal: int) -> Loaded:
