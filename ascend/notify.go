@@ -149,6 +149,9 @@ func lookalikeNotifyBatchReset(me C.uint32_t, handles *C.uintptr_t, count C.size
 		if handles == nil {
 			return missing("the list")
 		}
+		if count > mostNotifies {
+			return refuse(paramInvalid, "there are at most %d notifies, not %d", mostNotifies, uint64(count))
+		}
 		var list []*notify
 		for _, handle := range unsafe.Slice(handles, int(count)) {
 			n, err := notifyOf(handle)
