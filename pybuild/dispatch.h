@@ -94,6 +94,7 @@ uint32_t *halstream_pressure_word(void);
 object *halstream_dispatch(object *self, object *unused);
 object *halstream_performed(object *self, object *unused);
 object *halstream_function_of(object *self, object *token);
+object *halstream_arguments_of(object *self, object *token);
 object *halstream_place_of(object *self, object *token);
 
 /* Puts the functions for Python into a dictionary and keeps those of Python's that

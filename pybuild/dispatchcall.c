@@ -290,6 +290,7 @@ static method functions[] = {
     {"running", halstream_performed, METH_NOARGS, NULL},
     {"pending", pending, METH_NOARGS, NULL},
     {"function_of", halstream_function_of, METH_O, NULL},
+    {"arguments_of", halstream_arguments_of, METH_O, NULL},
     {"place_of", halstream_place_of, METH_O, NULL},
     {"discard", discard, METH_O, NULL},
     {"set_started", set_started, METH_O, NULL},

@@ -97,6 +97,27 @@ object *halstream_function_of(object *self, object *token)
     return function;
 }
 
+/* Returns the arguments of the function that a token stands for now, None if it stands for
+ * none. The references are taken before an object is allocated, see what_runs. */
+object *halstream_arguments_of(object *self, object *token)
+{
+    (void)self;
+    hs_call *c = call_of(token);
+    if (PyErr_Occurred()) return NULL;
+    if (c == NULL || c->function == NULL) return none();
+    intptr_t count = (intptr_t)c->count;
+    object **values = calloc((size_t)count + 1, sizeof *values);
+    if (values == NULL) return PyErr_NoMemory();
+    for (intptr_t i = 0; i < count; i++) Py_IncRef(values[i] = c->values[i + 1]);
+    object *arguments = PyTuple_New(count);
+    for (intptr_t i = 0; i < count; i++) {
+        if (arguments != NULL) PyTuple_SetItem(arguments, i, values[i]);
+        else Py_DecRef(values[i]);
+    }
+    free(values);
+    return arguments;
+}
+
 /* Returns where the call that a token stands for now was enqueued, as
  * halstream_callplace_tuple says. */
 object *halstream_place_of(object *self, object *token)

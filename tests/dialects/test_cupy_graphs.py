@@ -152,6 +152,66 @@ def test_a_stream_that_was_not_joined_fails_the_end(stream: Stream) -> None:
     side.synchronize()
 
 
+def test_a_graph_lists_the_host_functions_of_all_streams_of_its_capture(stream: Stream) -> None:
+    ran: list[str] = []
+    side, fork, join = Stream(non_blocking=True), cuda.Event(), cuda.Event()
+    arg, other = {"text": "first"}, ["side"]
+    stream.begin_capture()
+    stream.launch_host_func(ran.extend, arg)
+    stream.add_callback(lambda *_: None, "no host function")
+    stream.record(fork)
+    side.wait_event(fork)
+    side.launch_host_func(ran.extend, other)
+    side.record(join)
+    stream.wait_event(join)
+    graph = stream.end_capture()
+    listed = graph.host_funcargs
+    assert [function for function, _ in listed] == [ran.extend, ran.extend]
+    assert listed[0][1] is arg
+    assert listed[1][1] is other
+    listed.clear()  # is a list of its own
+    graph.launch(stream)
+    stream.synchronize()
+    assert ran == ["text", "side"]
+    assert len(graph.host_funcargs) == 2
+    with pytest.raises(AttributeError):
+        graph.host_funcargs = None  # type: ignore[misc]
+
+
+def test_a_graph_without_host_functions_lists_none(stream: Stream) -> None:
+    stream.begin_capture()
+    assert stream.end_capture().host_funcargs == []
+
+
+def test_an_external_wait_is_for_the_record_before_each_launch(stream: Stream, hold: Callable[[Any], Any]) -> None:
+    ran: list[str] = []
+    outside, event = Stream(non_blocking=True), cuda.Event()
+    event.record(outside)
+    stream.begin_capture()
+    runtime.streamWaitEvent(stream.ptr, event.ptr, 1)  # an ordinary wait would be for work outside of the capture
+    stream.launch_host_func(ran.append, "graph")
+    graph = stream.end_capture()
+    for _ in range(2):
+        gate = hold(outside)
+        outside.launch_host_func(ran.append, "outside")
+        event.record(outside)
+        graph.launch(stream)
+        gate.open()
+        stream.synchronize()
+    assert ran == ["outside", "graph"] * 2
+
+
+def test_an_external_wait_outside_of_captures_and_other_flags_are_refused(stream: Stream) -> None:
+    event = cuda.Event()
+    for flags in (1, 2, 3):
+        with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorInvalidValue"):
+            runtime.streamWaitEvent(stream.ptr, event.ptr, flags)
+    stream.begin_capture()
+    with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorInvalidValue"):
+        runtime.streamWaitEvent(stream.ptr, event.ptr, 2)
+    stream.end_capture()
+
+
 def test_the_functions_of_runtime_capture_launch_and_destroy_by_number(stream: Stream, tmp_path: Path) -> None:
     ran: list[int] = []
     runtime.streamBeginCapture(stream.ptr)

@@ -109,6 +109,15 @@ class Graph:
         """Pairs of the indices of two nodes, of which the second one comes after the first one."""
         return [(dep, i) for i, r in enumerate(self._records()) for dep in r["after"]]
 
+    def _calls(self) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Return the functions of its calls and their arguments, in the order of the nodes."""
+        c = _hostfunc._c  # None while nothing was ever enqueued
+        return (
+            []
+            if c is None
+            else [(c.function_of(r["token"]), c.arguments_of(r["token"])) for r in self._records() if r["token"]]
+        )
+
     def dot(self) -> str:
         """Return the graph in the language of graphviz, with the lines of the program that made the nodes."""
         return str(_native.graph_dot(self._id))

@@ -7,7 +7,7 @@ from typing import Any
 from ..._core import _current, _interop
 from ..._dialects._adapt import raising
 from . import _constants as constants
-from ._errors import ERRORS, CUDARuntimeError, c_int, c_uint, intptr, unsupported
+from ._errors import ERRORS, CUDARuntimeError, c_int, c_uint, intptr
 from ._event import Event
 from ._handles import Handle
 
@@ -90,8 +90,13 @@ def streamQuery(stream: int) -> int:
 
 
 def streamWaitEvent(stream: int, event: int, flags: int = 0) -> None:
-    """cupy.cuda.runtime.streamWaitEvent (14.2.0); without external nodes of graphs."""
-    where, what = intptr(stream), intptr(event)
-    if c_uint(flags):
-        raise unsupported("waiting for an event as an external node of a graph is not built yet")
-    Handle.find(where).wait_event(Event.find(what))
+    """cupy.cuda.runtime.streamWaitEvent (14.2.0); 1 makes an external node of a graph, while the stream captures."""
+    where, what, how = Handle.find(intptr(stream)), Event.find(intptr(event)), c_uint(flags)
+    if how == 0:
+        where.wait_event(what)
+        return
+    if how != 1:
+        raise ERRORS["invalid_value"](f"there are no flags {how} of waits; give 0, or 1 for an external node")
+    if not where._capturing("streamWaitEvent"):
+        raise ERRORS["invalid_value"]("an external wait is a node of a graph, and the stream does not capture; give 0")
+    where.wait_external(what)

@@ -21,7 +21,8 @@ class Graph:
     """cupy.cuda.Graph (14.2.0): an executable of what a stream has captured.
 
     Differences: `graph` and `graphExec` are numbers of this runtime; `upload` does
-    nothing more than to check its stream; `host_funcargs` is not built yet.
+    nothing more than to check its stream; `host_funcargs` has the functions of every stream
+    of the capture, for what keeps them is the graph.
     """
 
     __slots__ = ("_graph", "_run")
@@ -57,6 +58,11 @@ class Graph:
         """Return the graph in the language of graphviz; every value of `flags` gives the same."""
         c_int(flags)
         return self._graph.dot()
+
+    @property
+    def host_funcargs(self) -> list[tuple[Any, Any]]:
+        """The functions of `launch_host_func` and their arguments, in the order of the calls; a new list each time."""
+        return [(function, args[0]) for function, args in self._graph._calls() if len(args) == 1]
 
     @property
     def graph(self) -> int:
