@@ -57,6 +57,8 @@
 //   - N11: With HALSTREAM_SCHEDULE a program runs under that deterministic schedule
 //     (X1), and does the same each time if it has one thread. Functions that wait for
 //     the host let it go on.
+//   - N12: `halstream run --schedules` runs a compiled program under that many
+//     schedules until it fails under one, and prints the command that repeats it.
 //
 // # Task (Python)
 //

@@ -17,6 +17,7 @@ from .._checks.formats import Target, target, write
 from .._checks.results import Result
 from .._checks.suppress import from_environment
 from .._errors import InvalidValueError, ScheduleError
+from . import programs as _programs
 from . import script as _script
 from .campaign import EXAMPLES, campaign
 from .terminal import bars, fail, say
@@ -46,7 +47,12 @@ halstream run --schedules 50 --sanitize -m package.module
 
 halstream run --sanitize --report sarif:out.sarif --report html:out.html train.py"""
 
-Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="Python program to run.", show_default=False)]
+Script = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCRIPT", help="Python program to run, or a compiled one that uses libascendcl.so.", show_default=False
+    ),
+]
 Args = Annotated[
     list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the program.", show_default=False)
 ]
@@ -215,6 +221,13 @@ def run(
     from . import applied as _applied
     from . import running as _running
 
+    if not module and _programs.is_program(script):
+        scripts_only = {"--threads": threads, "--strict": strict, "--pages": pages, "--torch": torch, "--leaks": leaks}
+        for name in [name for name, given in (scripts_only | {"--report": report, "--fix": fix}).items() if given]:
+            fail(f"{name} is for scripts in Python, and {script} is a compiled program; leave it out")
+        if schedules is None:
+            raise typer.Exit(_programs.plain(script, args or (), sanitize=sanitize))
+        raise typer.Exit(_programs.explore(script, args or (), schedules, seed, timeout, sanitize=sanitize))
     _existing(script, module)
     for name in [name for name, given in (("--strict", strict), ("--pages", pages)) if given and not sanitize]:
         fail(f"{name} is for --sanitize: give both")
