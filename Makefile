@@ -35,7 +35,7 @@ run: build
 	$(BIN)/python examples/overlap.py
 	$(BIN)/python examples/probes.py
 
-test: build
+test: build acl-library
 	go test -race -shuffle=on ./hal/... ./pybuild ./ascend
 	$(BIN)/python tools/contract.py --check
 	$(BIN)/python tools/stubs.py --check
@@ -91,7 +91,7 @@ build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal cuda ascend -typ
 
 # Programs in C and C++ on it, also compiled with the sanitizers of the compiler, and with cmake, which
 # it installs where there is none.
-acl-c: build
+acl-c: build acl-library
 	command -v cmake >/dev/null || $(BIN)/python -m pip install --quiet cmake
 	$(BIN)/python -m pytest -q tests/ascend
 
