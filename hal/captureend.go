@@ -39,6 +39,7 @@ func (s *Stream) EndCapture(t *Thread) (*Graph, error) {
 		g.keep.release()
 		return nil, err
 	}
+	s.dev.rt.notifyHost(Operation{Kind: "end capture", Stream: s, Thread: t, Graph: g})
 	return g, nil
 }
 

@@ -13,6 +13,9 @@ func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
 		n.site = c.rt.listeners.site()
 	}
 	n.spec.Device, n.spec.Level = s.dev.ordinal, s.level
+	if c.id != 0 { // not of Builder, whose stream is of one node only
+		n.stream = s
+	}
 	c.graph.mu.Lock()
 	defer c.graph.mu.Unlock()
 	if err := c.usableLocked(s, n.Kind()); err != nil {

@@ -289,6 +289,9 @@
 //   - V27: A launch of an executable graph is one operation with all that its nodes read
 //     and write. It comes after the launch of the same executable before it, on whatever
 //     stream; launches of two executables of one graph have no order of their own.
+//   - V28: Nodes of a captured graph that touch the same bytes, one of them to write, and
+//     between which the graph has no path are reported when the capture ends, with the
+//     lines that made them. No node is compared with work outside of its graph.
 //   - V7: What a host thread does after it acquired an object of the program's language
 //     that orders threads (a lock, an event, a queue, a future, the end of a thread) comes
 //     after what was done before its release, also by a function on a stream. A thread
@@ -388,13 +391,4 @@
 //   - P1: The runtime's own threads block what signals the thread blocks that loads
 //     it, and Python's half blocks all for them but those that a thread's own
 //     instructions cause: a signal of the process interrupts the program's threads.
-//
-// # Objects (Python)
-//
-//   - J1: Attributes, weak references, cycles and finalizers of an event are as for a
-//     class that is written in Python, also where later events get its memory: they
-//     see nothing of it.
-//   - J2: A method in C that a class of the package inherits is the first one in the
-//     order of its bases, and follows when that is exchanged while callbacks are registered.
-//     A program's subclass sees what the program puts in place of a method.
 package hal

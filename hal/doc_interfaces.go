@@ -154,4 +154,13 @@
 //   - F32: Results are those of the CPU's kernels for the same numbers, types and
 //     layouts, also where a kernel writes into the results' memory. Of what the other
 //     kernels allocate 64 MiB at most are kept for the next ones.
+//
+// # Objects (Python)
+//
+//   - J1: Attributes, weak references, cycles and finalizers of an event are as for a
+//     class that is written in Python, also where later events get its memory: they
+//     see nothing of it.
+//   - J2: A method in C that a class of the package inherits is the first one in the
+//     order of its bases, and follows when that is exchanged while callbacks are registered.
+//     A program's subclass sees what the program puts in place of a method.
 package hal

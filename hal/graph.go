@@ -33,6 +33,7 @@ type Node struct {
 	blocks []*Block
 	event  *Event
 	child  *Graph
+	stream *Stream // that it was captured on
 }
 
 // NewGraph makes a graph without nodes.
@@ -79,6 +80,12 @@ func (n *Node) Accesses() (reads, writes []Range) { return n.reads, n.writes }
 
 // Token returns the function of a call node, 0 for others.
 func (n *Node) Token() uint64 { return n.spec.Token }
+
+// Name returns what the program calls the node, "" where it has given no name.
+func (n *Node) Name() string { return n.name }
+
+// Stream returns the stream that the node was captured on, nil for one of Add.
+func (n *Node) Stream() *Stream { return n.stream }
 
 // Child returns the graph of a graph node, nil for others.
 func (n *Node) Child() *Graph { return n.child }

@@ -50,6 +50,7 @@ type Operation struct {
 	Version uint64 // of the event: the one made by a record, or bound by a wait
 	Other   *Stream
 	Exec    *GraphExec   // launch graph
+	Graph   *Graph       // end capture: what was captured
 	Token   uint64       // host functions
 	Value   *ValueAccess // write value, wait value
 	Reads   []Range
@@ -75,7 +76,7 @@ type Operation struct {
 	// event, synchronize device, synchronize memory and wait memory (the host, or
 	// a stream, waited for all work on the bytes of Reads), query stream, query
 	// event (only those that answered true), host read, host write, new memory, free memory, new
-	// stream, new event, close stream, close event, open gate, wait for no record (a
+	// stream, new event, close stream, close event, end capture, open gate, wait for no record (a
 	// stream was to wait for an event that was never recorded). Listeners are
 	// notified afterwards. The Stream of what concerns a device is its legacy one.
 	Host bool

@@ -103,6 +103,7 @@ const (
 	freeMemory
 	closeStream
 	closeEvent
+	endCapture
 )
 
 var kinds = map[string]kind{
@@ -114,6 +115,7 @@ var kinds = map[string]kind{
 	"query stream": queryStream, "query event": queryEvent, "host read": access, "host write": access,
 	"new memory": newMemory, "free memory": freeMemory,
 	"wait for no record": vainWait, "close stream": closeStream, "close event": closeEvent,
+	"end capture": endCapture,
 }
 
 // kindOf looks a name up; the most frequent ones without the map.

@@ -90,6 +90,8 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 		}
 	case closeEvent:
 		delete(c.events, op.Event)
+	case endCapture:
+		c.captured(op)
 	}
 }
 

@@ -53,6 +53,8 @@ const (
 	NotSynchronized Why = "host did not synchronize"
 	// SynchronizedEarlier: it did, but before the first access was enqueued.
 	SynchronizedEarlier Why = "host synchronized before it was enqueued"
+	// NoPath: they are nodes of a graph, and no path of edges leads from one to the other.
+	NoPath Why = "no path in the graph"
 	// HostThreads: the first one is an access of another host thread.
 	HostThreads Why = "host threads without order"
 	// SourceChanged: see Refill.

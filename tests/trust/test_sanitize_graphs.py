@@ -31,3 +31,36 @@ def test_V27_launches_of_two_executables_have_no_order(backend: str, tmp_path: P
     (found,) = run(tmp_path / "two.py", source)
     assert found.fix == "two.wait(one.record())"
     assert not run(tmp_path / "mended.py", mended(source, found))
+
+
+CAPTURED = """
+    import halstream as hs
+    x, y = hs.empty(64, "f4"), hs.empty(64, "f4")
+    main, side = hs.Stream(), hs.Stream()
+    hs.synchronize()
+    with hs.capture(main) as graph:
+        {before}
+        x.fill(1, main)
+        {between}
+        y.copy_from(x, side)
+        main.wait(side)
+    """
+
+
+def test_V28_nodes_without_a_path_are_reported_at_the_end_of_the_capture(backend: str, tmp_path: Path) -> None:
+    source = CAPTURED.format(before="side.wait(main)", between="pass")
+    (found,) = run(tmp_path / "fork.py", source)
+    assert found.why == "no path in the graph"
+    assert [one.frames[0].line for one in (found.first, found.second)] == [8, 10]
+    assert found.fix == "side.wait(main.record())"
+    assert "in the capture: the graph has no path between them" in str(found)
+    assert not run(tmp_path / "mended.py", mended(source, found))
+
+
+def test_V28_nodes_with_a_path_are_not(backend: str, tmp_path: Path) -> None:
+    assert not run(tmp_path / "path.py", CAPTURED.format(before="pass", between="side.wait(main)"))
+
+
+def test_V28_a_node_has_no_order_with_work_outside_of_its_graph(backend: str, tmp_path: Path) -> None:
+    source = CAPTURED.format(before="pass", between="side.wait(main)")
+    assert not run(tmp_path / "outside.py", source + "x.fill(2, hs.Stream())\n    hs.synchronize()\n    ")

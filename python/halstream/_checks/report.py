@@ -142,6 +142,7 @@ def reason(f: Finding) -> str:
             f"{first if f.second.stream == 0 else second} is non-blocking: it takes no part in the order of the "
             "default stream"
         ),
+        "no path in the graph": f"{second} did not wait for {first} in the capture: the graph has no path between them",
         "host did not synchronize": f"the host never waited for {first}",
         "host synchronized before it was enqueued": f"the host waited for {first} before the {does} was enqueued",
         "host threads without order": (
