@@ -1,0 +1,91 @@
+"""Rows of graphs: each ratio is taken of turns in one process, one way after the other."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..measure import Sheet, quiet
+
+TURNS = 31
+NODES, LAUNCHES, CHAIN, MANY = 100, 10, 1000, 10_000
+
+
+def measure(sheet: Sheet) -> None:
+    """Measure launches, captures and the making of executables."""
+    import halstream as hs
+
+    s = hs.Stream(non_blocking=True)
+
+    def one_by_one(count: int) -> Callable[[], None]:
+        return lambda: [s.nop() for _ in range(count)] and None
+
+    def captured(count: int) -> Any:
+        with hs.capture(s, "relaxed") as graph:
+            one_by_one(count)()
+        return graph
+
+    with sheet.attempt("graph_launch"):
+        run = captured(NODES).instantiate()
+        launches = [lambda: [run.launch(s) for _ in range(LAUNCHES)], one_by_one(LAUNCHES * NODES)]
+        launched, plain = in_turns(launches, s.synchronize)
+        sheet.put("graph_launch", plain / launched)
+    with sheet.attempt("graph_chain"):
+        # Of fills, for empty nodes of a chain take no time at all.
+        long, short = fills(s, CHAIN).instantiate(), fills(s, 1).instantiate()
+        whole, least = in_turns([lambda x=x: done(x, s) for x in (long, short)], s.synchronize)
+        sheet.put("graph_chain", (whole - least) / (CHAIN - 1))
+    with sheet.attempt("graph_capture"):
+        sheet.put("graph_capture", capture_ratio(s, captured))
+    with sheet.attempt("graph_instantiate"):
+        graphs = [captured(count) for count in (MANY, MANY // 10)]
+        taken, tenth = in_turns([graph.instantiate for graph in graphs], lambda: None)
+        sheet.put("graph_instantiate", taken / 1e3)
+        sheet.put("graph_instantiate_growth", taken / tenth / 10)
+
+
+def fills(stream: Any, count: int) -> Any:
+    """Return a graph of so many fills of one word, each behind the one before it."""
+    import halstream as hs
+
+    word = hs.zeros(1, "u4")
+    hs.synchronize()
+    with hs.capture(stream, "relaxed") as graph:
+        for number in range(count):
+            word.fill(number, stream)
+    return graph
+
+
+def done(run: Any, stream: Any) -> None:
+    """Launch, and wait for the end."""
+    run.launch(stream)
+    stream.synchronize()
+
+
+def capture_ratio(s: Any, captured: Callable[[int], Any]) -> float:
+    """Return what capturing `CHAIN` operations takes, begin and end included, against enqueueing as many."""
+
+    def plain() -> None:
+        for _ in range(CHAIN):
+            s.nop()
+
+    capturing, enqueueing = in_turns([lambda: captured(CHAIN), plain], s.synchronize)
+    return capturing / enqueueing
+
+
+def in_turns(ways: list[Callable[[], Any]], after: Callable[[], Any]) -> list[float]:
+    """Return the median microseconds of each of several ways; `after` is not counted."""
+    times: list[list[float]] = [[] for _ in ways]
+    for turn in range(TURNS + 1):
+        for way, taken in zip(ways, times, strict=True):
+            with quiet():
+                start = time.perf_counter()
+                kept = way()  # an object that is dropped ends outside of the measured time
+                seconds = time.perf_counter() - start
+            del kept
+            after()
+            if turn:  # the first one warms up
+                taken.append(seconds * 1e6)
+    return [statistics.median(taken) for taken in times]
