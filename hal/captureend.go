@@ -262,10 +262,13 @@ func (s *Stream) captureExternal(t *Thread, op string, kind driver.GraphNodeKind
 // allocation, as the modes of the captures and of the calling thread demand. Captures
 // that forbid it are invalidated.
 //
-// # Errors: [ErrCapture].
+// # Errors: [ErrCapture], [ErrInHostFunction].
 //
 // Contract: G2. Source: CUDA driver API, cuThreadExchangeStreamCaptureMode.
 func (rt *Runtime) CheckUnsafe(t *Thread, op string) error {
+	if err := t.checkCaller(op); err != nil {
+		return err
+	}
 	if rt.captures.count.Load() == 0 || t == nil || t.captureMode == RelaxedMode {
 		return nil
 	}
