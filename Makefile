@@ -34,6 +34,7 @@ run: build
 	$(BIN)/python examples/pipeline.py
 	$(BIN)/python examples/overlap.py
 	$(BIN)/python examples/probes.py
+	$(BIN)/python examples/graph.py
 
 test: build acl-library
 	go test -race -shuffle=on ./hal/... ./pybuild ./ascend
