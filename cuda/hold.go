@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"halstream/hal/driver"
@@ -78,6 +79,48 @@ func (d *Device) takeSlot(doing string) (*slot, error) {
 
 // slotAt converts an address outside of Go's heap to a pointer.
 func slotAt(addr uintptr) *C.hs_slot { return *(**C.hs_slot)(unsafe.Pointer(&addr)) }
+
+// memopsLimit is how long the test of stream memory operations may take on a device that
+// is known to do other work meanwhile.
+const memopsLimit = time.Second
+
+// testMemops lets a stream write a word and wait for one that is set already: some systems
+// have these operations and do nothing, as virtual machines may. Then functions on the
+// driver's thread hold the streams. It reports whether the slot may be used again.
+func (d *Device) testMemops(s *slot, doing string) bool {
+	if !d.memops() {
+		return true
+	}
+	ctx, stream := d.ctx(), d.state().internal
+	s.value++
+	value := C.uint32_t(s.value)
+	C.hs_open(s.p, value)
+	before, err := d.newMark(eventDisableTiming, doing)
+	if err != nil {
+		return true
+	}
+	defer before.release()
+	if C.hs_record(ctx, before.event, stream) != 0 {
+		return true
+	}
+	if status := C.hs_hold(ctx, stream, nil, C.HS_HOLD, s.p, s.dev, value); status != 0 {
+		if C.hs_code(status) == codeNotSupported {
+			d.state().memops.Store(false)
+		}
+		return true // nothing was enqueued
+	}
+	for began := time.Now(); C.hs_reached(s.p) != value; time.Sleep(20 * time.Microsecond) {
+		if time.Since(began) < memopsLimit {
+			continue
+		}
+		// A device that does not come to the operation, since others use it, says nothing.
+		if done, err := d.answer(C.hs_event_query(ctx, before.event), doing); done && err == nil {
+			d.state().memops.Store(false)
+		}
+		return false
+	}
+	return true
+}
 
 // held is an operation on a stream that needs the host: a function of the program,
 // a gate, or work during which the driver would block the caller. The stream writes

@@ -156,6 +156,35 @@ func TestS2_a_stream_that_may_share_the_queue_of_a_held_one_says_so(t *testing.T
 	require.True(t, at.Wait(int64(10*time.Second)))
 }
 
+// Some systems have stream memory operations that do nothing: streams are held nevertheless.
+func TestS2_streams_are_held_where_memory_operations_do_nothing(t *testing.T) {
+	_, dev, _ := contended(t, map[string]string{"MEMOPS": "2"})
+	s := newStream(t, dev, 1)
+	fact, err := dev.(driver.VendorDevice).Fact("memops")
+	require.NoError(t, err)
+	require.Equal(t, "0", fact)
+	gate, err := s.Gate(1, 0)
+	require.NoError(t, err)
+	require.NoError(t, s.Nop(0))
+	at := s.Point()
+	require.False(t, at.Wait(int64(10*time.Millisecond)), "the gate is closed")
+	gate.Open()
+	require.True(t, at.Wait(int64(10*time.Second)))
+}
+
+// Each of these codes says that no later call can succeed.
+func TestD6_a_device_is_lost_by_each_code_that_lasts(t *testing.T) {
+	f := fake(t)
+	for _, code := range []int{214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911} {
+		require.NoError(t, f.Control("reset"))
+		dev := openDevices(t, f.Path)[0]
+		s := newStream(t, dev, 1)
+		require.NoError(t, f.Control("fault cuEventRecord +1 %d", code))
+		require.ErrorIs(t, s.Nop(0), hal.ErrDeviceLost, "%d", code)
+		require.ErrorIs(t, s.Nop(0), hal.ErrDeviceLost, "%d: later calls", code)
+	}
+}
+
 // Closing ends though a stream waits for a value that nothing writes: the memory that the
 // stream reads stays, and freeing it would wait for the stream.
 func TestL2_closing_ends_though_a_stream_waits_for_ever(t *testing.T) {

@@ -227,7 +227,7 @@ func (d *Device) giveStream(s spareStream) {
 // prepare makes what calls of the driver that may wait for the device would be needed
 // for later. What fails here is made when it is needed.
 func (d *Device) prepare(doing string) {
-	if s, err := d.takeSlot(doing); err == nil {
+	if s, err := d.takeSlot(doing); err == nil && d.testMemops(s, doing) {
 		d.slots.give(s)
 	}
 	// One of each kind that programs mostly use: more would use up the hardware queues.

@@ -135,7 +135,7 @@ API cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
         return end(SUCCESS);
     case 122:
     case 123:
-        *value = state.settings.memops;
+        *value = state.settings.memops != 0;
         return end(SUCCESS);
     }
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {

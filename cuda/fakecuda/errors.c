@@ -20,6 +20,7 @@ static const struct { int code; const char *name, *text; } codes[] = {
     {220, "CUDA_ERROR_NVLINK_UNCORRECTABLE", "uncorrectable NVLink error"},
     {221, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND", "PTX JIT compiler library not found"},
     {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the PTX is too new for the driver"},
+    {226, "CUDA_ERROR_CONTAINED", "an error that the device has contained"},
     {304, "CUDA_ERROR_OPERATING_SYSTEM", "a call of the operating system failed"},
     {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {401, "CUDA_ERROR_ILLEGAL_STATE", "the object is in another state"},
