@@ -69,10 +69,13 @@ func (c *Capture) end(op string) (*Graph, error) {
 // unjoined returns a stream with nodes that the origin does not come after, nil if there
 // is none. The caller holds the graph's mu.
 func (c *Capture) unjoined() *Stream {
-	joined := before(c.branches[c.origin].tails)
+	if len(c.branches) == 1 {
+		return nil
+	}
+	joined := c.graph.before(c.branches[c.origin].tails)
 	var worst *Stream
 	for s, b := range c.branches {
-		if slices.ContainsFunc(b.tails, func(n *Node) bool { return !joined[n] }) && (worst == nil || s.index < worst.index) {
+		if slices.ContainsFunc(b.tails, func(n *Node) bool { return !joined[n.index] }) && (worst == nil || s.index < worst.index) {
 			worst = s
 		}
 	}

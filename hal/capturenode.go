@@ -4,7 +4,7 @@ import "halstream/hal/driver"
 
 // How operations become nodes of a capture's graph.
 
-// add adds a node behind what was captured on s.
+// add adds a copy of n as a node behind what was captured on s.
 func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
 	if c.legacy != nil {
 		return nil, c.usable(s, n.Kind())
@@ -23,11 +23,12 @@ func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
 	}
 	b := c.branches[s]
 	n.after = b.tails
-	c.graph.add(n)
-	b.tails = []*Node{n}
+	made := c.graph.add(n)
+	made.self[0] = made
+	b.tails = made.self[:]
 	b.made++
-	c.graph.keep.keepBlocks(n.blocks)
-	return n, nil
+	c.graph.keep.keepBlocks(made.blocks)
+	return made, nil
 }
 
 // addNode is add for callers that need no node.

@@ -17,6 +17,7 @@ type Graph struct {
 	keep   *keep
 	mu     sync.Mutex
 	nodes  []*Node
+	room   []Node // for the next nodes: to allocate each by itself takes longer than to capture it
 	closed atomic.Bool
 }
 
@@ -33,7 +34,8 @@ type Node struct {
 	blocks []*Block
 	event  *Event
 	child  *Graph
-	stream *Stream // that it was captured on
+	stream *Stream  // that it was captured on
+	self   [1]*Node // the node, as the list of those that the next one comes after
 }
 
 // NewGraph makes a graph without nodes.
@@ -115,12 +117,21 @@ func (g *Graph) Nodes() []*Node {
 	return slices.Clone(g.nodes)
 }
 
-// add appends a node. The caller holds mu.
+// add appends a copy of a node. The caller holds mu.
 func (g *Graph) add(n *Node) *Node {
-	n.graph, n.index = g, len(g.nodes)
-	g.nodes = append(g.nodes, n)
-	return n
+	if len(g.room) == 0 {
+		g.room = make([]Node, min(max(len(g.nodes), leastRoom), mostRoom))
+	}
+	made := &g.room[0]
+	g.room = g.room[1:]
+	*made = *n
+	made.graph, made.index = g, len(g.nodes)
+	g.nodes = append(g.nodes, made)
+	return made
 }
+
+// leastRoom and mostRoom bound how many nodes are allocated at a time.
+const leastRoom, mostRoom = 4, 64
 
 // Add adds the node that enqueue makes: it makes one call that enqueues, on the stream
 // that it is given, which is one of d and of the graph only. The node comes after the
@@ -217,7 +228,7 @@ func (g *Graph) AddEdge(t *Thread, from, to *Node) error {
 	if slices.Contains(to.after, from) {
 		return driver.Errorf(driver.InvalidValue, op, "node %d comes after node %d already", to.index, from.index)
 	}
-	if from == to || before([]*Node{from})[to] {
+	if from == to || g.before([]*Node{from})[to.index] {
 		return driver.Errorf(driver.InvalidValue, op,
 			"node %d comes before node %d, so that the edge would close a cycle", to.index, from.index)
 	}
@@ -225,16 +236,16 @@ func (g *Graph) AddEdge(t *Thread, from, to *Node) error {
 	return nil
 }
 
-// before returns the given nodes and all that come before them. The caller holds the
-// graph's mu.
-func before(nodes []*Node) map[*Node]bool {
-	seen := map[*Node]bool{}
+// before returns, by index, which nodes are the given ones or come before them. The caller
+// holds mu.
+func (g *Graph) before(nodes []*Node) []bool {
+	seen := make([]bool, len(g.nodes))
 	todo := slices.Clone(nodes)
 	for len(todo) > 0 {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if !seen[n] {
-			seen[n] = true
+		if !seen[n.index] {
+			seen[n.index] = true
 			todo = append(todo, n.after...)
 		}
 	}
