@@ -328,7 +328,7 @@ def refill_under_a_launch(ordered: bool) -> None:
         assert x.numpy(stream).tolist() == [1] * N
 
 
-@SHAPES.add("core", found="schedules")
+@SHAPES.add("core")
 def branch_forked_before_its_input(ordered: bool) -> None:
     """Inside a capture a branch begins at an event that stands before the kernel that makes its input."""
     host = Host()
