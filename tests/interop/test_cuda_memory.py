@@ -205,6 +205,7 @@ def test_a_kernel_works_on_it(library: Make, hold: Hold) -> None:
         signature="inout float32 *x, float32 a, uint32 n",
     )
     ours, s = hs.from_dlpack(theirs), hs.Stream(non_blocking=True)
+    kernel.load()  # a driver may wait for the device when it loads a kernel
     gate = hold(s)
     s.launch(kernel, 1, 4, ours, 2.0, 4)
     del ours
