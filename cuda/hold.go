@@ -82,7 +82,7 @@ func slotAt(addr uintptr) *C.hs_slot { return *(**C.hs_slot)(unsafe.Pointer(&add
 
 // memopsLimit is how long the test of stream memory operations may take on a device that
 // is known to do other work meanwhile.
-const memopsLimit = time.Second
+const memopsLimit = 3 * time.Second
 
 // testMemops lets a stream write a word and wait for one that is set already: some systems
 // have these operations and do nothing, as virtual machines may. Then functions on the
