@@ -2,6 +2,7 @@ package cuda_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ func open(path string) func() (*hal.Runtime, error) {
 // What a driver keeps on silicon, too. Priorities are a hint there, work cannot
 // be taken back, and few streams can be held at once by the hardware's queues.
 const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.RealTime |
-	haltest.Kernels | haltest.Handles | haltest.Values
+	haltest.Kernels | haltest.Handles | haltest.Values | haltest.Grows
 
 func TestConformanceOnTheLookAlike(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -65,6 +66,24 @@ func TestConformanceOnTheSiliconProfile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// As a driver may behave that waits for the device in every call that can: the runtime
+// comes to none of them while a stream is held, unless the program asks for more memory.
+func TestConformanceWhereCallsWaitForTheDevice(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	t.Setenv("FAKECUDA_PROFILE", "silicon")
+	t.Setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+	t.Setenv("FAKECUDA_DRAIN", strings.Join(draining, ","))
+	f := fake(t)
+	haltest.Run(t, haltest.Backend{Name: "cuda-fake", Open: open(f.Path), Has: has &^ haltest.Grows})
+}
+
+// draining are the functions of the driver that may wait until the device is idle.
+var draining = []string{
+	"cuMemAlloc_v2", "cuMemAllocFromPoolAsync", "cuMemFree_v2", "cuMemFreeAsync", "cuMemPoolTrimTo", "cuMemGetInfo_v2",
+	"cuMemHostAlloc", "cuMemFreeHost", "cuMemHostRegister_v2", "cuMemHostUnregister", "cuStreamCreateWithPriority",
+	"cuStreamDestroy_v2", "cuEventCreate", "cuEventDestroy_v2", "cuModuleLoadData", "cuModuleLoadDataEx", "first_launch",
 }
 
 // On silicon, where there is any: make gpu runs it with HAL_REQUIRE=cuda.

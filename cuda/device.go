@@ -39,6 +39,7 @@ type Device struct {
 	staged  staged
 	unfreed unfreed
 	working atomic.Int64 // tasks on host threads that are in flight
+	calling atomic.Int64 // functions of the program that run and hold their streams
 	modules modules
 }
 

@@ -236,6 +236,8 @@ func (s *Stream) HostFunc(f driver.HostFunc) (err error) {
 			if f.Report {
 				s.dev.drv.reports.Add(1)
 			}
+			s.function.Store(f.Token)
+			s.dev.calling.Add(1)
 			c = completer{h, f.Report}
 		}
 		if w := f.Sink.Ready(f.Token, s.level, c); w != nil {
@@ -264,6 +266,8 @@ func (c completer) Complete(err *driver.Error) (kept bool) {
 	if c.report {
 		c.h.s.dev.drv.reports.Add(-1)
 	}
+	c.h.s.function.Store(0)
+	c.h.s.dev.calling.Add(-1)
 	c.h.end()
 	return kept
 }

@@ -63,6 +63,12 @@ func (p *marks) put(m *mark) {
 	p.mu.Unlock()
 }
 
+func (p *marks) any() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.spare) > 0
+}
+
 func (p *marks) take() *mark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,6 +99,7 @@ func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
 	m := d.marks[flags].take()
 	if m == nil {
 		m = &mark{dev: d, flags: flags}
+		defer d.mayDrain("cuEventCreate")()
 		if err := d.check(C.hs_event_new(d.ctx(), C.uint32_t(flags), &m.event), doing); err != nil {
 			return nil, err
 		}

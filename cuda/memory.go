@@ -26,8 +26,10 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 	var addr C.CUdeviceptr
 	allocate := func() C.hs_status {
 		if l.pool == 0 {
+			defer d.mayDrain("cuMemAlloc")()
 			return C.hs_alloc(l.ctx, C.uint64_t(size), &addr)
 		}
+		defer d.mayDrain("cuMemAllocFromPoolAsync")()
 		return C.hs_alloc_pool(l.ctx, C.uint64_t(size), l.pool, l.internal, &addr)
 	}
 	s := allocate()
@@ -36,7 +38,9 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		if _, err := d.syncInternal(doing); err != nil {
 			return 0, err
 		}
+		end := d.mayDrain("cuMemPoolTrimTo")
 		C.hs_pool_trim(l.ctx, l.pool)
+		end()
 		s = allocate()
 	}
 	if C.hs_code(s) == codeOutOfMemory {
@@ -59,7 +63,10 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		}
 		if !done {
 			// Its hardware queue is blocked, by a stream that is held for instance.
-			if err := d.check(C.hs_alloc(l.ctx, C.uint64_t(size), &addr), doing); err != nil {
+			end := d.mayDrain("cuMemAlloc")
+			err := d.check(C.hs_alloc(l.ctx, C.uint64_t(size), &addr), doing)
+			end()
+			if err != nil {
 				return 0, err
 			}
 			d.plain.Store(uint64(addr), true)
@@ -120,12 +127,14 @@ func (d *Device) isPlain(addr uint64) bool {
 func (d *Device) free(addr uint64) error {
 	l := d.state()
 	if d.isPlain(addr) {
+		defer d.mayDrain("cuMemFree")()
 		err := d.check(C.hs_free(l.ctx, C.CUdeviceptr(addr)), "free")
 		if err == nil {
 			d.plain.Delete(addr)
 		}
 		return err
 	}
+	defer d.mayDrain("cuMemFreeAsync")()
 	return d.check(C.hs_free_pool(l.ctx, C.CUdeviceptr(addr), l.internal), "free")
 }
 
@@ -173,7 +182,10 @@ func (d *Device) Info() (free, total uint64, err error) {
 	}
 	l := d.state()
 	var unused, all, kept C.uint64_t
-	if err := d.check(C.hs_info(l.ctx, &unused, &all), doing); err != nil {
+	end := d.mayDrain("cuMemGetInfo")
+	err = d.check(C.hs_info(l.ctx, &unused, &all), doing)
+	end()
+	if err != nil {
 		return 0, 0, err
 	}
 	if l.pool != 0 {

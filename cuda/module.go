@@ -42,6 +42,7 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 	log := (*C.char)(C.calloc(1, logSize))
 	defer C.free(unsafe.Pointer(log))
 	m := &module{dev: d}
+	defer d.mayDrain("cuModuleLoadDataEx")()
 	if err := d.check(C.hs_module_load(d.ctx(), code, &m.h, log, logSize), doing); err != nil {
 		e := *err.(*driver.Error)
 		if text := strings.TrimSpace(C.GoString(log)); text != "" {

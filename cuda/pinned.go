@@ -150,6 +150,7 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 		return early, nil
 	}
 	var addr C.uint64_t
+	defer dev.mayDrain("cuMemHostAlloc")()
 	s := C.hs_host_alloc(dev.ctx(), C.uint64_t(n), &addr)
 	if C.hs_code(s) == codeOutOfMemory {
 		p.drain(d)

@@ -33,6 +33,9 @@ func (s *Stream) Keep() {
 	}
 	defer s.leave()
 	place := s.enqueued.Load()
+	if !s.mayKeep() {
+		return
+	}
 	m, err := d.newMark(eventDisableTiming, "keep place")
 	if err != nil {
 		return
@@ -52,6 +55,15 @@ func (s *Stream) Keep() {
 
 // maxKept is how many marks a stream keeps before it queries which were reached.
 const maxKept = 64
+
+// mayKeep reports whether a mark is there, or few are kept: the driver may wait for the device
+// to make one, and the work behind the kept ones may wait for what the caller enqueues next.
+func (s *Stream) mayKeep() bool {
+	s.mu.Lock()
+	many := len(s.kept) >= maxKept
+	s.mu.Unlock()
+	return !many || s.dev.marks[eventDisableTiming].any()
+}
 
 // Reached implements driver.Stream.
 func (s *Stream) Reached(place uint64) bool {

@@ -41,11 +41,19 @@ type streamKind struct {
 	level   uint8
 }
 
-// maxSpareStreams bounds how many streams a device keeps, of all kinds together.
+// maxSpareStreams bounds how many streams a device keeps, of all kinds together, while the host holds none.
 const maxSpareStreams = 64
 
-// earlyMarks is how many events of the driver a device makes at its start.
-const earlyMarks = 64
+// spareOfKind is how many streams of each kind in use a device has ready beyond those that are open.
+const spareOfKind = 8
+
+// earlyMarks is how many events of the driver a device makes at its start, by their flags.
+var earlyMarks = [eventFlavours]int{
+	eventDisableTiming:                     256,
+	eventDisableTiming | eventBlockingSync: 16,
+	eventBlockingSync:                      16,
+	0:                                      64,
+}
 
 // spareWait is for how many nanoseconds a new stream waits for one that was just closed:
 // it may be about to reach its end.
@@ -123,16 +131,37 @@ func (p *spareStreams) index(nth uint64) (int, bool) {
 	return slices.BinarySearchFunc(p.list, nth, func(s spareStream, nth uint64) int { return int(s.nth) - int(nth) })
 }
 
-// put keeps a stream, and reports false if there are enough.
-func (p *spareStreams) put(s spareStream) bool {
+// put keeps a stream.
+func (p *spareStreams) put(s spareStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.list) >= maxSpareStreams {
-		return false
-	}
 	i, _ := p.index(s.nth)
 	p.list = slices.Insert(p.list, i, s)
-	return true
+}
+
+// surplus removes and returns the streams beyond maxSpareStreams, the last made first.
+func (p *spareStreams) surplus() []spareStream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.list) <= maxSpareStreams {
+		return nil
+	}
+	removed := slices.Clone(p.list[maxSpareStreams:])
+	p.list = p.list[:maxSpareStreams]
+	return removed
+}
+
+// lacks reports whether fewer streams of a kind are kept than there should be.
+func (p *spareStreams) lacks(kind streamKind) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, s := range p.list {
+		if s.kind == kind {
+			n++
+		}
+	}
+	return n < spareOfKind && len(p.list) < maxSpareStreams
 }
 
 // has reports whether a handle is that of a stream that is kept.
@@ -157,6 +186,7 @@ func (s spareStream) load(loads []int) int { return loads[s.dealt%uint64(len(loa
 // takeStream returns a stream of the driver without work, in a hardware queue of its own if one is
 // free: work of a stream that shares one with a held stream has to wait.
 func (d *Device) takeStream(kind streamKind, doing string) (spareStream, error) {
+	defer d.refillStreams(kind, doing)
 	d.streams.sweep() // closed streams count as long as they have work
 	loads := d.queueLoads(kind.level)
 	best, found := d.spares.take(kind, loads)
@@ -166,7 +196,7 @@ func (d *Device) takeStream(kind streamKind, doing string) (spareStream, error) 
 	// The driver deals all queues out before one comes again. It may wait for the device to make
 	// a stream, so no more than needed are made while one is held.
 	tries := len(loads)
-	if d.drv.poller.held(d) > 0 || !slices.Contains(loads, 0) {
+	if d.hostHolds() || !slices.Contains(loads, 0) {
 		tries = 1
 		if found {
 			return best, nil
@@ -201,6 +231,7 @@ func (d *Device) makeStream(kind streamKind, doing string) (spareStream, error) 
 	}
 	made := spareStream{kind: kind}
 	priority := d.state().greatest + int(kind.level)
+	defer d.mayDrain("cuStreamCreateWithPriority")()
 	if err := d.check(C.hs_stream_new(d.ctx(), C.uint32_t(flags), C.int(priority), &made.h), doing); err != nil {
 		return spareStream{}, err
 	}
@@ -216,12 +247,31 @@ func (d *Device) makeStream(kind streamKind, doing string) (spareStream, error) 
 	return made, nil
 }
 
-// giveStream keeps a stream of the driver for later, or destroys it.
+// refillStreams makes streams of a kind ready for later, while the device is idle: the driver
+// may wait for it to make one.
+func (d *Device) refillStreams(kind streamKind, doing string) {
+	for d.spares.lacks(kind) && d.Pending() == 0 {
+		s, err := d.makeStream(kind, doing)
+		if err != nil {
+			return // it is made when it is needed, and the error is reported then
+		}
+		d.giveStream(s)
+	}
+}
+
+// giveStream keeps a stream of the driver for later. What is too many is destroyed while the
+// host holds no stream: the driver may wait for the device to do it.
 func (d *Device) giveStream(s spareStream) {
-	if d.unusable() || d.spares.put(s) {
+	if d.unusable() {
 		return
 	}
-	_ = d.check(C.hs_stream_destroy(d.ctx(), s.h), "close stream")
+	d.spares.put(s)
+	if d.hostHolds() {
+		return
+	}
+	for _, s := range d.spares.surplus() {
+		_ = d.check(C.hs_stream_destroy(d.ctx(), s.h), "close stream")
+	}
 }
 
 // prepare makes what calls of the driver that may wait for the device would be needed
@@ -230,21 +280,18 @@ func (d *Device) prepare(doing string) {
 	if s, err := d.takeSlot(doing); err == nil && d.testMemops(s, doing) {
 		d.slots.give(s)
 	}
-	// One of each kind that programs mostly use: more would use up the hardware queues.
 	for _, ordered := range []bool{true, false} {
-		s, err := d.makeStream(streamKind{ordered, uint8(d.Priorities() - 1)}, doing)
-		if err != nil {
-			break
-		}
-		d.giveStream(s)
+		d.refillStreams(streamKind{ordered, uint8(d.Priorities() - 1)}, doing)
 	}
 	var early []*mark
-	for range earlyMarks {
-		m, err := d.newMark(eventDisableTiming, doing)
-		if err != nil {
-			break
+	for flags, n := range earlyMarks {
+		for range n {
+			m, err := d.newMark(uint8(flags), doing)
+			if err != nil {
+				break
+			}
+			early = append(early, m)
 		}
-		early = append(early, m)
 	}
 	for _, m := range early {
 		m.release()

@@ -43,6 +43,7 @@ type Stream struct {
 	users     atomic.Int64 // threads that use the handle, and whether it was closed: see enter
 
 	hostWait atomic.Uint64 // place of the latest wait for a value or a settable event
+	function atomic.Uint64 // token of the function that runs and holds the stream, or 0
 
 	turn turn
 

@@ -193,7 +193,7 @@ var copyCases = []testCase{
 			require.Equal(k, pattern(size, 1), k.Read(b))
 		}
 	}},
-	{"M5_sources_taken_within_the_call_do_not_mix", Memory, func(k *Kit) {
+	{"M5_sources_taken_within_the_call_do_not_mix", Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		const size, copies = 5000, 8
 		addr, bytes := k.Pageable(size)

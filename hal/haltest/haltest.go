@@ -54,6 +54,9 @@ const (
 	// Unbounded: any number of streams may be held at once. Hardware has few
 	// queues, and streams that share one hold each other up.
 	Unbounded
+	// Grows: memory can be allocated, given back and counted while streams are held. A
+	// driver may wait until the device is idle for that.
+	Grows
 	// Handles: the vendor's library knows the streams by numbers.
 	Handles
 	// Values: streams write values in memory and wait for them.

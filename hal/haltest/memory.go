@@ -127,7 +127,7 @@ var memoryCases = []testCase{
 		require.ErrorIs(k, k.RT.FreeHost(k.Me, h.Start+256, true), hal.ErrInvalidValue)
 		require.ErrorIs(k, k.RT.UnregisterHost(k.Me, h.Start), hal.ErrInvalidValue)
 	}},
-	{"M2_pending_work_completes_before_memory_is_used_again", Memory, func(k *Kit) {
+	{"M2_pending_work_completes_before_memory_is_used_again", Memory | Grows, func(k *Kit) {
 		s, d := k.Stream(ordinary), k.Device(0)
 		before, _, err := d.MemoryInfo()
 		require.NoError(k, err)
@@ -159,7 +159,7 @@ var memoryCases = []testCase{
 			require.Equal(k, before, after)
 		}
 	}},
-	{"M2_running_out_says_what_pending_work_keeps", Memory, func(k *Kit) {
+	{"M2_running_out_says_what_pending_work_keeps", Memory | Grows, func(k *Kit) {
 		s, d := k.StreamOn(k.Far(), ordinary), k.Device(k.Far())
 		d.TrimPool(0)
 		free, _, err := d.MemoryInfo()

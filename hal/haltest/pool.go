@@ -55,7 +55,7 @@ var poolCases = []testCase{
 			require.True(k, p.Wait(int64(Limit)), "the free is behind the gate")
 		}
 	}},
-	{"M7_a_stream_gets_back_at_once_what_was_freed_on_it", Memory, func(k *Kit) {
+	{"M7_a_stream_gets_back_at_once_what_was_freed_on_it", Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		hold := Hold(k, s).Started()
 		a := k.take(s, small)
@@ -71,7 +71,7 @@ var poolCases = []testCase{
 		k.Sync(s)
 		require.Equal(k, []byte{2, 2}, got[small-2:])
 	}},
-	{"M7_other_streams_get_it_when_the_free_is_reached", Memory, func(k *Kit) {
+	{"M7_other_streams_get_it_when_the_free_is_reached", Memory | Grows, func(k *Kit) {
 		k.emptyPool(0)
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		hold := Hold(k, s).Started()
@@ -92,7 +92,7 @@ var poolCases = []testCase{
 		require.NoError(k, other.FreeAsync(k.Me, b.Start))
 		require.NoError(k, other.FreeAsync(k.Me, d.Start))
 	}},
-	{"M7_it_counts_on_the_stream_that_frees", Memory, func(k *Kit) {
+	{"M7_it_counts_on_the_stream_that_frees", Memory | Grows, func(k *Kit) {
 		maker, s := k.Stream(ordinary), k.Stream(ordinary)
 		a := k.take(maker, small)
 		hold := Hold(k, s).Started()
@@ -106,7 +106,7 @@ var poolCases = []testCase{
 		hold.Release()
 		k.Sync(s)
 	}},
-	{"M7_a_free_on_the_default_stream_waits_for_ordered_streams", Memory, func(k *Kit) {
+	{"M7_a_free_on_the_default_stream_waits_for_ordered_streams", Memory | Grows, func(k *Kit) {
 		d := k.emptyPool(0)
 		ordered, free := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)
 		legacy := d.DefaultStream()
@@ -123,7 +123,7 @@ var poolCases = []testCase{
 		require.NoError(k, free.FreeAsync(k.Me, b.Start))
 		require.NoError(k, free.FreeAsync(k.Me, c.Start))
 	}},
-	{"M7_a_free_on_an_ordered_stream_waits_for_the_default_stream", Memory, func(k *Kit) {
+	{"M7_a_free_on_an_ordered_stream_waits_for_the_default_stream", Memory | Grows, func(k *Kit) {
 		d := k.emptyPool(0)
 		ordered, free := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)
 		legacy := d.DefaultStream()
@@ -212,7 +212,7 @@ var poolCases = []testCase{
 		require.ErrorIs(k, s.Fill(k.Me, pooled.Start, 0, 1, 1), hal.ErrInvalidValue)
 		k.Sync(s)
 	}},
-	{"M7_freed_without_a_stream_it_waits_for_what_works_on_it", Memory, func(k *Kit) {
+	{"M7_freed_without_a_stream_it_waits_for_what_works_on_it", Memory | Grows, func(k *Kit) {
 		d, s := k.emptyPool(0), k.Stream(ordinary)
 		a := k.take(s, small)
 		hold := Hold(k, s).Started()
@@ -276,7 +276,7 @@ var poolCases = []testCase{
 		require.Equal(k, []uint64{0, 0, 1024}, []uint64{got.Allocated - before.Allocated,
 			got.Active - before.Active, got.Reserved - before.Reserved}, "the pool keeps its part")
 	}},
-	{"M16_running_out_waits_for_what_was_freed", Memory | RealTime, func(k *Kit) {
+	{"M16_running_out_waits_for_what_was_freed", Memory | RealTime | Grows, func(k *Kit) {
 		d, s := k.emptyPool(k.Far()), k.StreamOn(k.Far(), ordinary)
 		free, _, err := d.MemoryInfo()
 		require.NoError(k, err)
@@ -300,7 +300,7 @@ var poolCases = []testCase{
 		require.NoError(k, k.RT.Free(k.Me, b.Start))
 	}},
 	// Only then does an allocation wait with a limit.
-	{"M16_waits_for_the_host_are_found", Memory | Values | Unbounded, func(k *Kit) {
+	{"M16_waits_for_the_host_are_found", Memory | Values | Unbounded | Grows, func(k *Kit) {
 		s, h := k.Stream(ordinary), k.Alloc(0, 8)
 		require.NoError(k, s.WriteValue(k.Me, h.Start, 1))
 		k.Sync(s)
@@ -334,7 +334,7 @@ var poolCases = []testCase{
 		k.Sync(s, other)
 		require.False(k, k.RT.AwaitsHost())
 	}},
-	{"M17_a_recorded_stream_is_waited_for_also_when_it_was_closed", Memory, func(k *Kit) {
+	{"M17_a_recorded_stream_is_waited_for_also_when_it_was_closed", Memory | Grows, func(k *Kit) {
 		d := k.emptyPool(0)
 		s, other := k.Stream(ordinary), k.Stream(ordinary)
 		a := k.take(s, small)

@@ -7,7 +7,7 @@ import (
 )
 
 var reuseCases = []testCase{
-	{"M22_dropped_memory_goes_back_at_once_where_the_program_is_checked", Memory, func(k *Kit) {
+	{"M22_dropped_memory_goes_back_at_once_where_the_program_is_checked", Memory | Grows, func(k *Kit) {
 		d := k.emptyPool(0)
 		own, side := k.Stream(ordinary), k.Stream(ordinary)
 		h, _ := k.Pinned(small)

@@ -11,7 +11,7 @@ import (
 	"halstream/hal/host"
 )
 
-const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.Follows | haltest.Aborts |
+const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.Grows | haltest.Follows | haltest.Aborts |
 	haltest.Ranked | haltest.Explains | haltest.Exact | haltest.Unbounded | haltest.Values | haltest.Graphs
 
 func TestConformance(t *testing.T) {
