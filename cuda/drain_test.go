@@ -32,7 +32,7 @@ func (b *textBuffer) String() string {
 
 // No signal ends a call in which the driver waits for the device, and a held stream may
 // wait for the caller: a report names the call and the stream.
-func TestL6_a_call_that_waits_for_a_held_stream_is_reported(t *testing.T) {
+func TestS2_a_call_that_waits_for_a_held_stream_is_reported(t *testing.T) {
 	f, err := fakectl.Open(fakectl.Path())
 	require.NoError(t, err)
 	t.Setenv("FAKECUDA_DRAIN", "cuMemAllocFromPoolAsync")

@@ -63,10 +63,11 @@ func (p *marks) put(m *mark) {
 	p.mu.Unlock()
 }
 
-func (p *marks) any() bool {
+// has reports whether at least n marks are unused.
+func (p *marks) has(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.spare) > 0
+	return len(p.spare) >= n
 }
 
 func (p *marks) take() *mark {

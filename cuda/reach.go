@@ -56,13 +56,16 @@ func (s *Stream) Keep() {
 // maxKept is how many marks a stream keeps before it queries which were reached.
 const maxKept = 64
 
-// mayKeep reports whether a mark is there, or few are kept: the driver may wait for the device
-// to make one, and the work behind the kept ones may wait for what the caller enqueues next.
+// spareForOthers is how many unused marks a stream that keeps many leaves for other calls.
+const spareForOthers = 64
+
+// mayKeep reports whether there are marks enough, or few are kept: the driver may wait for the
+// device to make one, and the work behind the kept ones may wait for what the caller enqueues next.
 func (s *Stream) mayKeep() bool {
 	s.mu.Lock()
 	many := len(s.kept) >= maxKept
 	s.mu.Unlock()
-	return !many || s.dev.marks[eventDisableTiming].any()
+	return !many || s.dev.marks[eventDisableTiming].has(spareForOthers)
 }
 
 // Reached implements driver.Stream.

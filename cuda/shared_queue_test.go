@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -10,6 +11,7 @@ import (
 	"halstream/cuda"
 	"halstream/hal"
 	"halstream/hal/driver"
+	"halstream/hal/park"
 )
 
 // within fails the test if f does not return, after release lets it go on.
@@ -68,6 +70,81 @@ func TestL5_streams_events_and_pinned_memory_are_used_again(t *testing.T) {
 	})
 	require.Equal(t, made, f.Count("cuStreamCreateWithPriority"))
 }
+
+// Eight streams of each kind in use and the events of their work are ready, and no surplus stream
+// is destroyed while a stream is held, also while its function runs already.
+func TestL5_nothing_is_made_or_destroyed_while_a_stream_is_held(t *testing.T) {
+	f, dev, _ := contended(t, map[string]string{
+		"DRAIN": "cuStreamCreateWithPriority,cuStreamDestroy_v2,cuEventCreate,cuEventDestroy_v2",
+	})
+	ordinary := uint8(dev.(driver.VendorDevice).Priorities() - 1)
+	open := func(first uint64, n int, level uint8) (list []driver.Stream) {
+		for id := range uint64(n) {
+			s, err := dev.NewStream(driver.StreamOptions{ID: first + id, Level: level})
+			require.NoError(t, err)
+			list = append(list, s)
+		}
+		return list
+	}
+	early := open(100, 80, ordinary) // more than are kept
+	open(200, 1, 0)[0].Close()       // of another kind
+	held := newStream(t, dev, 1)
+	var k holder
+	require.NoError(t, held.HostFunc(driver.HostFunc{Token: 5, Sink: &k}))
+	eventually(t, func() bool { return k.running.Load() != nil }, "the function")
+	release := func() { (*k.running.Load()).Complete(nil) }
+	made, destroyed := f.Count("cuStreamCreateWithPriority"), f.Count("cuStreamDestroy_v2")
+	within(t, "a call", release, func() {
+		for _, s := range early {
+			s.Close()
+		}
+		for _, level := range []uint8{ordinary, 0} {
+			for _, s := range open(300, 8, level) {
+				if err := s.Nop(0); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	require.Equal(t, made, f.Count("cuStreamCreateWithPriority"))
+	require.Equal(t, destroyed, f.Count("cuStreamDestroy_v2"))
+	release()
+	require.True(t, held.Point().Wait(int64(10*time.Second)))
+	open(400, 1, ordinary)[0].Close()
+	require.Greater(t, f.Count("cuStreamDestroy_v2"), destroyed, "the surplus goes once the device is idle")
+}
+
+// A stream that cannot go on keeps its places with the events that are there.
+func TestM19_places_are_kept_without_a_call_that_waits(t *testing.T) {
+	f, dev, _ := contended(t, map[string]string{"DRAIN": "cuEventCreate"})
+	held := newStream(t, dev, 1)
+	gate, err := held.Gate(1, 0)
+	require.NoError(t, err)
+	made := f.Count("cuEventCreate")
+	within(t, "keeping a place", gate.Open, func() {
+		for range 1000 {
+			held.(driver.VendorStream).Keep()
+		}
+		if held.Point().Wait(0) {
+			t.Error("the gate is closed")
+		}
+	})
+	require.Equal(t, made, f.Count("cuEventCreate"))
+	gate.Open()
+	require.True(t, held.Point().Wait(int64(10*time.Second)))
+}
+
+// holder keeps its one function running until the test completes it.
+type holder struct {
+	running atomic.Pointer[driver.Completer]
+}
+
+func (k *holder) Ready(_ uint64, _ uint8, c driver.Completer) *park.Parker {
+	k.running.Store(&c)
+	return nil
+}
+
+func (k *holder) Drop(uint64) *park.Parker { return nil }
 
 // As long as there are queues enough, no stream shares one with another, or with the legacy
 // default stream, whichever kinds of streams were made and closed before.
