@@ -55,7 +55,7 @@ test-versions: wheel
 # The backend for CUDA, and all of the package on it, with the driver library that has no device
 # behind it: as it is, and with what a driver may do on silicon. There each stream has a hardware queue
 # of its own, as which streams share one depends on all that a process made before; the tests in Go
-# have 8 and 32 of them, too.
+# have 2, 4, 8 and 32 of them, too.
 ON_CUDA := $(addprefix tests/, capi conformance dialects interop protocols process property signatures \
 	trust docs/test_examples_cuda.py)
 test-cuda-fake: build

@@ -86,6 +86,9 @@ type Backend struct {
 	// environment variable HAL_REQUIRE names the backend.
 	Open func() (*hal.Runtime, error)
 	Has  Ability
+	// Queues is how many streams of a priority can go on by themselves, 0 if there is no limit:
+	// the hardware's queues. Cases that need more are left out.
+	Queues int
 	// Never lists what the backend cannot do; Broken what it fails for now,
 	// which still runs, and whose success is a failure.
 	Never, Broken Reasons
@@ -137,13 +140,15 @@ func Run(t *testing.T, b Backend) {
 	if b.Has &^= Loses; b.Lose != nil {
 		b.Has |= Loses
 	}
+	all := cases()
+	requireCases(t, all, queuesOf)
 	var passed, lacking, never, broken int
-	for _, c := range cases() {
+	for _, c := range all {
 		switch {
 		case b.Never.of(c) != "":
 			never++
 			continue
-		case c.needs&^b.Has != 0:
+		case c.needs&^b.Has != 0, b.Queues != 0 && b.Queues < queuesOf[c.name]:
 			lacking++
 			continue
 		case b.Broken.of(c) != "":
