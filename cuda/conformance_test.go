@@ -36,7 +36,7 @@ func open(path string) func() (*hal.Runtime, error) {
 // What a driver keeps on silicon, too. Priorities are a hint there, work cannot
 // be taken back, and few streams can be held at once by the hardware's queues.
 const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.RealTime |
-	haltest.Kernels | haltest.Handles | haltest.Values | haltest.Grows
+	haltest.Kernels | haltest.Handles | haltest.Values | haltest.Grows | haltest.FourQueues | haltest.EightQueues
 
 func TestConformanceOnTheLookAlike(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -54,14 +54,15 @@ func TestConformanceOnTheSiliconProfile(t *testing.T) {
 	for _, c := range []struct {
 		queues int
 		has    haltest.Ability
-	}{{0, has | haltest.Unbounded}, {32, has}, {8, has}, {4, has}, {2, has}} {
+	}{{0, has | haltest.Unbounded}, {32, has}, {8, has}, {4, has &^ haltest.EightQueues},
+		{2, has &^ (haltest.EightQueues | haltest.FourQueues)}} {
 		t.Run(strconv.Itoa(c.queues), func(t *testing.T) {
 			defer goleak.VerifyNone(t)
 			t.Setenv("FAKECUDA_PROFILE", "silicon")
 			t.Setenv("CUDA_DEVICE_MAX_CONNECTIONS", strconv.Itoa(c.queues))
 			f := fake(t)
 			haltest.Run(t, haltest.Backend{
-				Name: "cuda-fake", Open: open(f.Path), Has: c.has, Queues: c.queues,
+				Name: "cuda-fake", Open: open(f.Path), Has: c.has,
 				Lose: func(ordinal int) error { return f.Control("poison %d 700", ordinal) },
 			})
 		})

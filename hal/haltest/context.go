@@ -49,7 +49,7 @@ var contextCases = []testCase{
 		require.True(k, s.Closed())
 		require.NoError(k, k.Me.SetContext(b))
 	}},
-	{"A1_synchronizing_a_context_waits_for_its_own_streams", Contexts, func(k *Kit) {
+	{"A1_synchronizing_a_context_waits_for_its_own_streams", Contexts | FourQueues, func(k *Kit) {
 		other := k.contextStream(k.context())
 		held := Hold(k, other).Started()
 		c := k.context()
@@ -63,7 +63,7 @@ var contextCases = []testCase{
 		held.Release()
 		k.Sync(other)
 	}},
-	{"A2_a_wait_for_a_future_event_waits_for_the_next_record", Contexts, func(k *Kit) {
+	{"A2_a_wait_for_a_future_event_waits_for_the_next_record", Contexts | FourQueues, func(k *Kit) {
 		a, b, c := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(future)
 		k.Wait(b, e)
@@ -136,7 +136,7 @@ var contextCases = []testCase{
 		require.ErrorContains(k, err, "event")
 		k.Sync(s)
 	}},
-	{"A6_a_limit_that_does_not_pass_changes_nothing", Contexts | RealTime, func(k *Kit) {
+	{"A6_a_limit_that_does_not_pass_changes_nothing", Contexts | RealTime | FourQueues, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		h := Hold(k, a).Started()
@@ -360,7 +360,7 @@ var contextCases = []testCase{
 		require.Equal(k, hal.Task{Token: 7, Drop: true}, task)
 		require.True(k, q.Unused())
 	}},
-	{"A10_a_report_may_take_reports_itself", Contexts, func(k *Kit) {
+	{"A10_a_report_may_take_reports_itself", Contexts | FourQueues, func(k *Kit) {
 		q := hal.NewReportQueue()
 		streams := []*hal.Stream{k.Stream(ordinary), k.Stream(ordinary)}
 		for i, s := range streams {

@@ -255,7 +255,7 @@ var copyCases = []testCase{
 		k.Fill(s, b, 1)
 		k.Sync(s)
 	}},
-	{"M6_a_copy_on_the_default_stream_is_in_its_order", Memory, func(k *Kit) {
+	{"M6_a_copy_on_the_default_stream_is_in_its_order", Memory | FourQueues, func(k *Kit) {
 		// The blocking copy is this one followed by a wait.
 		legacy := k.Device(0).DefaultStream()
 		ordered, free := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)

@@ -35,7 +35,7 @@ var eventCases = []testCase{
 		k.Sync(b)
 		Receive(k, ran, "the waiting stream never went on")
 	}},
-	{"E3_wait_uses_the_last_record_before_it", 0, func(k *Kit) {
+	{"E3_wait_uses_the_last_record_before_it", FourQueues, func(k *Kit) {
 		// Probe C: the waiter is released at the first record.
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
@@ -51,7 +51,7 @@ var eventCases = []testCase{
 		second.Release()
 		k.Sync(a)
 	}},
-	{"E3_a_record_on_another_stream_does_not_move_a_wait", RealTime, func(k *Kit) {
+	{"E3_a_record_on_another_stream_does_not_move_a_wait", RealTime | FourQueues, func(k *Kit) {
 		a, b, c := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		h := Hold(k, a).Started()

@@ -143,7 +143,7 @@ var hostFuncCases = []testCase{
 		h.Release()
 		Receive(k, ran, "a function of a closed stream never ran")
 	}},
-	{"H5_there_is_a_thread_for_the_next_function_below_the_limit", 0, func(k *Kit) {
+	{"H5_there_is_a_thread_for_the_next_function_below_the_limit", EightQueues, func(k *Kit) {
 		for range Threads - 1 {
 			Hold(k, k.Stream(ordinary)).Started()
 		}

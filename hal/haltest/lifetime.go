@@ -22,7 +22,7 @@ var lifetimeCases = []testCase{
 		require.Equal(k, live-2, k.RT.Live())
 		require.ErrorIs(k, k.Device(0).DefaultStream().Close(k.Me), hal.ErrInvalidValue)
 	}},
-	{"L2_closing_lets_pending_work_finish", 0, func(k *Kit) {
+	{"L2_closing_lets_pending_work_finish", FourQueues, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		h := Hold(k, a).Started()

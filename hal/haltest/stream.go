@@ -42,7 +42,7 @@ var streamCases = []testCase{
 		Receive(k, after, "the second function never ran")
 		k.EventDone(e, true, "the stream is done")
 	}},
-	{"S2_a_held_stream_holds_no_other", 0, func(k *Kit) {
+	{"S2_a_held_stream_holds_no_other", FourQueues, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		Hold(k, a).Started()
 		ran := make(chan int, 1)
@@ -114,7 +114,7 @@ var streamCases = []testCase{
 		require.ErrorContains(k, err, "third")
 		k.Done(s, "the error was reported")
 	}},
-	{"S5_default_stream_waits_for_ordered_streams", 0, func(k *Kit) {
+	{"S5_default_stream_waits_for_ordered_streams", FourQueues, func(k *Kit) {
 		d := k.Device(0)
 		ordered, free := k.Stream(hal.StreamOptions{}), k.Stream(ordinary)
 		legacy := d.DefaultStream()
@@ -129,7 +129,7 @@ var streamCases = []testCase{
 		k.Pending(free, "a non-blocking stream takes no part")
 		hFree.Release()
 	}},
-	{"S5_ordered_streams_wait_for_the_default_stream", Pair, func(k *Kit) {
+	{"S5_ordered_streams_wait_for_the_default_stream", Pair | EightQueues, func(k *Kit) {
 		d := k.Device(0)
 		ordered, free, far := k.Stream(hal.StreamOptions{}), k.Stream(ordinary), k.StreamOn(1, hal.StreamOptions{})
 		own, err := d.PerThreadStream(k.Me)
@@ -162,7 +162,7 @@ var streamCases = []testCase{
 		k.Sync(s)
 		k.EventDone(e, true, "all is done")
 	}},
-	{"S5_synchronizing_the_default_stream_waits_for_ordered_streams", 0, func(k *Kit) {
+	{"S5_synchronizing_the_default_stream_waits_for_ordered_streams", FourQueues, func(k *Kit) {
 		s := k.Stream(hal.StreamOptions{})
 		legacy := k.Device(0).DefaultStream()
 		h := Hold(k, s).Started()
@@ -186,7 +186,7 @@ var streamCases = []testCase{
 		hb.Release()
 		k.Sync(legacy, b)
 	}},
-	{"S5_a_wait_on_the_default_stream_is_work_of_it", 0, func(k *Kit) {
+	{"S5_a_wait_on_the_default_stream_is_work_of_it", EightQueues, func(k *Kit) {
 		legacy := k.Device(0).DefaultStream()
 		free := k.Stream(ordinary)
 		e, own := k.Event(hal.EventOptions{}), k.Event(hal.EventOptions{})
@@ -243,7 +243,7 @@ var streamCases = []testCase{
 		require.True(k, theirs.Closed(), "a thread's stream ends with it")
 		h.Release()
 	}},
-	{"S6_a_stream_waits_for_another_ones_work_so_far", 0, func(k *Kit) {
+	{"S6_a_stream_waits_for_another_ones_work_so_far", FourQueues, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		first := Hold(k, a).Started()
 		require.NoError(k, b.WaitStream(k.Me, a))
@@ -310,7 +310,7 @@ var streamCases = []testCase{
 		k.Sync(s)
 		k.EventDone(e, true, "the work went on")
 	}},
-	{"S9_a_host_blocking_stream_returns_when_the_work_is_done", 0, func(k *Kit) {
+	{"S9_a_host_blocking_stream_returns_when_the_work_is_done", FourQueues, func(k *Kit) {
 		s := k.Stream(hal.StreamOptions{BlockHost: true})
 		ran := false
 		k.Call(s, func() { ran = true })

@@ -11,8 +11,8 @@ import (
 	"halstream/hal/host"
 )
 
-const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.Grows | haltest.Follows | haltest.Aborts |
-	haltest.Ranked | haltest.Explains | haltest.Exact | haltest.Unbounded | haltest.Values | haltest.Graphs
+const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.Grows |
+	haltest.FourQueues | haltest.EightQueues | haltest.Follows | haltest.Aborts | haltest.Ranked | haltest.Explains | haltest.Exact | haltest.Unbounded | haltest.Values | haltest.Graphs
 
 func TestConformance(t *testing.T) {
 	defer goleak.VerifyNone(t)
