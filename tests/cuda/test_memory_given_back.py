@@ -134,12 +134,12 @@ def test_a_driver_without_room_loses_nothing(run_program: Program, function: str
             "cuMemAllocFromPoolAsync": lambda: hs.empty(77 << 10, np.uint8),
         }}[{function!r}]
         driver.control("fault {function} 0 2")
-        events = []
+        events, made = [], []
         try:
-            for _ in range(50):
+            for _ in range(500):  # some events and streams are there already
                 events.append(hs.Event())
                 events[-1].record(s)
-                make()
+                made.append(make())
         except hs.OutOfMemoryError as exc:
             assert exc.code == 2 and "free memory" in str(exc), exc
         else:
@@ -149,6 +149,7 @@ def test_a_driver_without_room_loses_nothing(run_program: Program, function: str
         s.call(int)
         s.synchronize(timeout=10)
         events.clear()
+        made.clear()
         gc.collect()
         s.close()
         gc.collect()
