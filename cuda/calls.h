@@ -21,6 +21,7 @@ int hs_lasting(int32_t code);
 
 /* A number that identifies the calling thread while it lives. */
 uintptr_t hs_self(void);
+int hs_mapped(uint64_t address);
 
 /* A slot is two words in pinned memory that the host and a stream share. */
 typedef struct {
@@ -54,6 +55,8 @@ hs_status hs_event_new(CUcontext ctx, uint32_t flags, CUevent *event);
 hs_status hs_event_destroy(CUcontext ctx, CUevent event);
 hs_status hs_event_query(CUcontext ctx, CUevent event);
 hs_status hs_record(CUcontext ctx, CUevent event, CUstream stream);
+/* hs_record, unless the stream is being captured: *captured says so. */
+hs_status hs_record_behind(CUcontext ctx, CUevent event, CUstream stream, int *captured);
 hs_status hs_record_context(CUcontext ctx, CUevent event);
 hs_status hs_wait(CUcontext ctx, CUstream stream, CUevent event);
 /* Records event on the stream that is waited for, which may be of another context. */

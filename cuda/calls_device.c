@@ -1,4 +1,5 @@
 #include <string.h>
+#include <sys/mman.h>
 
 #include "frame.h"
 
@@ -12,6 +13,13 @@ int hs_lasting(int32_t code)
         return 1;
     }
     return 0;
+}
+
+/* Whether any memory is mapped at an address, readable or not. */
+int hs_mapped(uint64_t address)
+{
+    uintptr_t page = (uintptr_t)address & ~(uintptr_t)4095;
+    return msync((void *)page, 1, MS_ASYNC) == 0;
 }
 
 uintptr_t hs_self(void)

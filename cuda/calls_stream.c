@@ -35,6 +35,15 @@ hs_status hs_event_query(CUcontext ctx, CUevent event) { HS_RELAXED(ctx, cuEvent
 
 hs_status hs_record(CUcontext ctx, CUevent event, CUstream stream) { HS_ONE(ctx, cuEventRecord, event, stream); }
 
+hs_status hs_record_behind(CUcontext ctx, CUevent event, CUstream stream, int *captured)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    HS_STEP(status, cuStreamIsCapturing, stream, captured);
+    if (!*captured) HS_STEP(status, cuEventRecord, event, stream);
+    return hs_leave(&frame, status);
+}
+
 hs_status hs_record_context(CUcontext ctx, CUevent event) { HS_ONE(ctx, cuCtxRecordEvent, ctx, event); }
 
 hs_status hs_wait(CUcontext ctx, CUstream stream, CUevent event) { HS_ONE(ctx, cuStreamWaitEvent, stream, event, 0); }

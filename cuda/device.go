@@ -215,7 +215,11 @@ func (d *Device) Point() driver.Point {
 	}
 	var ps driver.Points
 	for _, s := range d.streams.all() {
-		ps = append(ps, s.Point())
+		if p := s.behind(); p != nil {
+			ps = append(ps, p)
+		} else {
+			ps = append(ps, s.Point())
+		}
 	}
 	return ps
 }
@@ -227,7 +231,7 @@ func (d *Device) Pending() int {
 	}
 	n := 0
 	for _, s := range d.streams.all() {
-		if done, err := s.Query(); !done && err == nil {
+		if s.pending() {
 			n += max(1, int(s.enqueued.Load()-s.reached.Load()))
 		}
 	}
@@ -242,7 +246,7 @@ func (d *Device) Describe() string {
 	var parts []string
 	if d.opened() {
 		for _, s := range d.streams.all() {
-			if done, err := s.Query(); !done && err == nil {
+			if s.pending() {
 				parts = append(parts, s.Describe())
 			}
 		}
@@ -356,8 +360,8 @@ func (d *Device) close() {
 	}
 }
 
-// release releases the context.
-func (d *Device) release() {
+// releaseContext releases the context.
+func (d *Device) releaseContext() {
 	d.ended.Store(true)
 	if l := d.live.Swap(nil); l != nil {
 		_ = d.undoStart(l, nil)

@@ -151,7 +151,7 @@ func (d *Driver) Close() {
 	d.pinned.end(d)
 	for _, dev := range d.devices {
 		if dev != nil {
-			dev.release()
+			dev.releaseContext()
 		}
 	}
 }

@@ -28,6 +28,11 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 		return nil, driver.Errorf(driver.InvalidHandle, doing,
 			"the stream with the handle %#x was closed; use handles only while their streams are open", handle)
 	}
+	if C.hs_mapped(C.uint64_t(handle)) == 0 {
+		// A driver does not check what it is given: it reads the memory that the handle points to.
+		return nil, driver.Errorf(driver.InvalidHandle, doing,
+			"handle %#x is no stream of this process that is alive: no memory of the process is there", handle)
+	}
 	var of C.CUcontext
 	var flags C.uint32_t
 	var priority C.int
@@ -36,7 +41,7 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 		e := err.(*driver.Error)
 		if d.lost.Load() == nil && e.Code != codeNotSupported {
 			e.Kind = driver.InvalidHandle
-			e.Text = fmt.Sprintf("%#x is no stream of this process that is alive; its owner may have destroyed it (%s)",
+			e.Text = fmt.Sprintf("handle %#x is no stream of this process that is alive; its owner may have destroyed it (%s)",
 				handle, e.Text)
 		}
 		return nil, e
@@ -75,14 +80,19 @@ func (s *Stream) usable(doing string) error {
 	return nil
 }
 
-// countOne counts an operation that the driver has accepted. On a per-thread default
-// stream it records a mark behind it.
+// borrowed reports whether the stream belongs to another library, which may destroy it at any
+// moment, or to another thread. A driver that is given the handle of a destroyed stream may
+// crash, so only a call of the program for this very stream may pass it.
+func (s *Stream) borrowed() bool { return s.external && s.h != legacyHandle }
+
+// countOne counts an operation that the driver has accepted. On a borrowed stream it
+// records a mark behind it.
 func (s *Stream) countOne() {
 	s.enqueued.Add(1)
-	if s.owner == 0 {
+	if !s.borrowed() {
 		return
 	}
-	if p, err := s.point("keep place"); err == nil {
+	if p := s.pointOfBorrowed(); p != nil {
 		s.mu.Lock()
 		old := s.last
 		s.last = p
@@ -91,6 +101,51 @@ func (s *Stream) countOne() {
 			old.drop()
 		}
 	}
+}
+
+// pointOfBorrowed returns a point behind all work of the stream, nil if the driver refuses it. A
+// capture has no work that could be pending: it makes no mark.
+func (s *Stream) pointOfBorrowed() *point {
+	const doing = "keep place"
+	d := s.dev
+	place := s.enqueued.Load()
+	m, err := d.newMark(eventDisableTiming, doing)
+	if err != nil {
+		return nil
+	}
+	var captured C.int
+	if d.check(C.hs_record_behind(d.ctx(), m.event, s.h, &captured), doing) != nil {
+		m.release()
+		return nil
+	}
+	if captured != 0 {
+		m.release()
+		return s.reachedPoint()
+	}
+	return newPoint(m, s, place)
+}
+
+// behind returns a point behind all work on the stream that this runtime knows of, for calls
+// that the program does not make for this stream; nil if these may pass the handle, too.
+func (s *Stream) behind() *point {
+	if p := s.endWithoutHandle(); p != nil || !s.borrowed() {
+		return p
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		return s.reachedPoint()
+	}
+	return s.last.share()
+}
+
+// pending reports whether the stream has work that is not done, as far as this runtime knows.
+func (s *Stream) pending() bool {
+	if p := s.behind(); p != nil {
+		return !p.Wait(0)
+	}
+	done, err := s.Query()
+	return !done && err == nil
 }
 
 // endWithoutHandle returns a point behind all work of a stream whose handle the

@@ -144,7 +144,7 @@ func (s *Stream) refresh() {
 	if s.reached.Load() >= wanted {
 		return
 	}
-	if tail := s.endWithoutHandle(); tail != nil {
+	if tail := s.behind(); tail != nil {
 		tail.Wait(0)
 		return
 	}

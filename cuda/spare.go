@@ -235,16 +235,22 @@ func (d *Device) makeStream(kind streamKind, doing string) (spareStream, error) 
 	if err := d.check(C.hs_stream_new(d.ctx(), C.uint32_t(flags), C.int(priority), &made.h), doing); err != nil {
 		return spareStream{}, err
 	}
-	d.spares.mu.Lock()
-	d.spares.made++
-	made.nth = d.spares.made
-	if d.spares.turns == nil {
-		d.spares.turns = map[uint8]uint64{uint8(d.Priorities() - 1): 1} // the legacy default stream's was the first
-	}
-	made.dealt = d.spares.turns[kind.level]
-	d.spares.turns[kind.level]++
-	d.spares.mu.Unlock()
+	d.spares.number(&made, uint8(d.Priorities()-1))
 	return made, nil
+}
+
+// number counts a stream that the driver has made. The queue of the ordinary level that was
+// dealt out first is the legacy default stream's.
+func (p *spareStreams) number(made *spareStream, ordinary uint8) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.turns == nil {
+		p.turns = map[uint8]uint64{ordinary: 1}
+	}
+	p.made++
+	made.nth = p.made
+	made.dealt = p.turns[made.kind.level]
+	p.turns[made.kind.level]++
 }
 
 // refillStreams makes streams of a kind ready for later, while the device is idle: the driver

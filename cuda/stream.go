@@ -51,7 +51,7 @@ type Stream struct {
 	failure *driver.Error
 	kept    []keptMark
 	tail    *point // of a closed stream: behind all of its work
-	last    *point // of a per-thread default stream: behind its work so far
+	last    *point // of a borrowed stream: behind the runtime's latest work on it
 
 	// Guarded by the poller.
 	holds                 []*held
@@ -245,8 +245,8 @@ func (s *Stream) Close() {
 // closeHandle records a mark behind pending work, by which its completion is seen later,
 // and releases the handle. No thread enqueues any more.
 func (s *Stream) closeHandle() {
-	tail := s.endWithoutHandle()
-	if tail == nil && !s.external {
+	tail := s.behind()
+	if tail == nil {
 		// Of an idle stream no mark is recorded: it would count as pending until the driver reaches it.
 		if done, err := s.Query(); done && err == nil {
 			tail = s.reachedPoint()
@@ -280,7 +280,12 @@ func (s *Stream) Describe() string {
 	if cause := s.dev.lost.Load(); cause != nil {
 		return name + " is lost with its device: " + cause.Error()
 	}
-	done, err := s.Query()
+	done, err := false, error(nil)
+	if p := s.behind(); p != nil {
+		done = p.Wait(0)
+	} else {
+		done, err = s.Query()
+	}
 	if err != nil {
 		return name + " failed: " + err.Error()
 	}

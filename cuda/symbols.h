@@ -94,6 +94,7 @@ typedef union {
     X(cuStreamWaitEvent, "cuStreamWaitEvent", 3020, 1, (CUstream stream, CUevent event, unsigned flags)) \
     X(cuStreamGetFlags, "cuStreamGetFlags", 5050, 1, (CUstream stream, unsigned *flags)) \
     X(cuStreamGetPriority, "cuStreamGetPriority", 5050, 1, (CUstream stream, int *priority)) \
+    X(cuStreamIsCapturing, "cuStreamIsCapturing", 10000, 1, (CUstream stream, int *status)) \
     X(cuStreamGetCtx, "cuStreamGetCtx", 9020, 1, (CUstream stream, CUcontext *ctx)) \
     X(cuStreamBatchMemOp_v2, "cuStreamBatchMemOp", 11070, 0, \
       (CUstream stream, unsigned count, CUstreamBatchMemOpParams *ops, unsigned flags)) \

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,6 +51,10 @@ int number_of(const char *name) {
         if (strcmp(names[i], name) == 0)
             return i;
     return -1;
+}
+
+const char *name_of(int function) {
+    return names[function];
 }
 
 uint64_t reset_count(void) {
@@ -104,6 +109,7 @@ CUresult begin(int function, uint64_t handle) {
         thread->generation = resets;
         thread->hosting = hosting;
     }
+    thread->function = function;
     counts[function]++;
     if (calls != NULL)
         fprintf(calls, "%ld %s\n", (long)gettid(), names[function]);
@@ -194,6 +200,8 @@ static void read_profile(struct settings *s) {
         abort();
     }
     s->context_lock = (int)number("FAKECUDA_CONTEXT_LOCK", silicon);
+    s->strict = (int)number("FAKECUDA_STRICT", silicon);
+    s->queue = (unsigned)number("FAKECUDA_QUEUE", silicon ? 1024 : 0);
     s->connections = (int)number("FAKECUDA_CONNECTIONS", silicon ? number("CUDA_DEVICE_MAX_CONNECTIONS", 8) : 0);
     if (s->connections > MOST_CONNECTIONS)
         s->connections = MOST_CONNECTIONS;
@@ -209,7 +217,6 @@ void read_settings(void) {
         s->devices = MAX_DEVICES;
     s->version = (int)number("FAKECUDA_VERSION", 12090);
     s->memory = number("FAKECUDA_MEMORY", 1ull << 30) / GRANULE * GRANULE;
-    s->queue = (unsigned)number("FAKECUDA_QUEUE", 0);
     s->memops = (int)number("FAKECUDA_MEMOPS", 1);
     s->pools = (int)number("FAKECUDA_POOLS", 1);
     s->host_threads = (int)number("FAKECUDA_HOST_THREADS", 1);
@@ -276,6 +283,9 @@ CONTROL int fakecuda_control(const char *command) {
         done = make_slow(words[1], words[2]);
     } else if (strcmp(words[0], "drain") == 0 && words[2]) {
         done = make_draining(words[1], strcmp(words[2], "0") != 0);
+    } else if (strcmp(words[0], "strict") == 0 && words[1]) {
+        state.settings.strict = strcmp(words[1], "0") != 0;
+        done = 0;
     } else if (strcmp(words[0], "queue") == 0 && words[1]) {
         state.settings.queue = (unsigned)strtoul(words[1], NULL, 10);
         for (size_t i = 0; i < state.contexts.count; i++)
@@ -356,7 +366,17 @@ static void in_child(void) {
     pthread_mutex_unlock(&state.lock);
 }
 
+/* The handles of a driver are addresses of memory that is mapped, where it looks without a check. */
+static void reserve_handles(void) {
+    const struct table *const tables[] = {&state.contexts, &state.streams, &state.events, &state.modules,
+                                          &state.functions, &state.pools, &state.libraries, &state.kernels};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        mmap((void *)(tables[i]->kind << KIND_SHIFT), RESERVED_HANDLES << SLOT_SHIFT, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
 __attribute__((constructor)) static void loaded(void) {
+    reserve_handles();
     read_settings();
     pthread_atfork(before_fork, after_fork, in_child);
 }

@@ -1,9 +1,9 @@
-/* Initialization, and attributes of devices. */
+/* Initialization, and what identifies a device. */
 #include "fakecuda.h"
 
 #include <stdio.h>
 
-static CUresult check_device(CUdevice device) {
+CUresult check_device(CUdevice device) {
     return device < 0 || device >= state.device_count ? INVALID_DEVICE : SUCCESS;
 }
 
@@ -101,50 +101,6 @@ API cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
         return end(INVALID_VALUE);
     *can = device != peer;
     return end(SUCCESS);
-}
-
-static const struct { int attribute, value; } attributes[] = {
-    {1, MAX_THREADS}, {2, 1024}, {3, 1024}, {4, 64},         /* threads of a block */
-    {5, 2147483647}, {6, 65535}, {7, 65535},                 /* blocks of a grid */
-    {8, 48 << 10}, {9, 64 << 10}, {10, 32},                  /* shared, constant memory, warp */
-    {11, 2147483647}, {12, 65536}, {13, 1500000},            /* pitch, registers, clock in kHz */
-    {15, 1}, {16, PROCESSORS}, {17, 0}, {18, 0}, {19, 1},    /* overlap, processors, host memory */
-    {20, 0}, {31, 1}, {32, 0}, {34, 0}, {35, 0},             /* compute mode, ECC, place on the bus */
-    {36, 1000000}, {37, 256}, {38, 4 << 20}, {39, 2048},     /* memory clock, width, cache, threads */
-    {40, 2}, {41, 1}, {50, 0}, {75, 9}, {76, 0}, {78, 1},    /* copy engines, sm_90, priorities */
-    {81, 228 << 10}, {82, 65536}, {83, 1}, {86, 0}, {87, 2}, {88, 0}, /* managed memory */
-    {89, 0}, {90, 1}, {95, 1}, {97, 99 << 10}, {99, 1},      /* preemption, cooperative launch */
-    {100, 0}, {102, 0}, {103, 0}, {106, 32}, {114, 0},
-    {119, 0}, {120, 0}, {124, 0}, {125, 0}, {126, 1}, {129, 0}, {133, 0}, {134, 0},
-};
-
-API cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
-    BEGIN(cuDeviceGetAttribute, 0);
-    TRY(check_device(device));
-    if (value == NULL)
-        return end(INVALID_VALUE);
-    switch (attribute) {
-    case 33:
-        *value = state.devices[device].number + 1;
-        return end(SUCCESS);
-    case 115:
-        /* For a driver that is too old for an attribute it is an invalid value. */
-        if (state.settings.version < 11020)
-            return end(INVALID_VALUE);
-        *value = state.settings.pools;
-        return end(SUCCESS);
-    case 122:
-    case 123:
-        *value = state.settings.memops != 0;
-        return end(SUCCESS);
-    }
-    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
-        if (attributes[i].attribute != attribute)
-            continue;
-        *value = attributes[i].value;
-        return end(SUCCESS);
-    }
-    return end(INVALID_VALUE);
 }
 
 /* Tables of functions that are in no header. Clients of the vendor that need one do not run here;

@@ -43,7 +43,7 @@ void event_reached(struct stream *stream, struct operation *operation) {
 
 /* Calls on events of a poisoned context fail with its code. */
 static CUresult find_event(CUevent handle, struct event **event) {
-    *event = table_get(&state.events, handle);
+    *event = table_find(&state.events, handle);
     return *event == NULL ? INVALID_HANDLE : atomic_load(&(*event)->context->error);
 }
 

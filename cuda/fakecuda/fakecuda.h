@@ -241,7 +241,7 @@ struct operation {
 /* ---- State ---- */
 
 struct settings {
-    int devices, version, memops, pools, host_threads, context_lock, connections, priority_queues;
+    int devices, version, memops, pools, host_threads, context_lock, connections, priority_queues, strict;
     unsigned queue;
     uint64_t memory;
 };
@@ -271,6 +271,7 @@ struct thread {
     struct stream *own[MAX_DEVICES]; /* its default streams */
     struct context *locked; /* whose lock the present call holds */
     int capture_mode;
+    int function; /* the latest call */
 };
 
 /* control.c: counts, faults, settings. */
@@ -278,6 +279,7 @@ CUresult begin(int function, uint64_t handle);
 void read_settings(void);
 bool is_sticky(CUresult code);
 int number_of(const char *name);
+const char *name_of(int function);
 uint64_t reset_count(void);
 
 /* contention.c: called with the lock held. end lets go of it. */
@@ -318,9 +320,13 @@ void drop_captures(void);
             return end(tried_); \
     } while (0)
 
-/* table.c */
+/* table.c. Handles are addresses that are reserved and not readable: a caller that dereferences one crashes. */
+#define SLOT_SHIFT 6
+#define KIND_SHIFT 40
+#define RESERVED_HANDLES (1ul << 20)
 uint64_t table_put(struct table *table, void *item);
 void *table_get(const struct table *table, uint64_t handle);
+void *table_find(const struct table *table, uint64_t handle);
 void table_drop(struct table *table, uint64_t handle);
 size_t table_live(const struct table *table);
 void table_clear(struct table *table);
@@ -361,6 +367,9 @@ CUresult run_kernel(struct stream *stream, const struct launch *launch);
 
 /* hostfunc.c: called without the lock. */
 CUresult run_host_function(struct stream *stream, struct job *job);
+
+/* device.c */
+CUresult check_device(CUdevice device);
 
 /* event.c: called with the lock held. */
 void event_unref(struct event *event);

@@ -83,7 +83,7 @@ CUresult find_function(uint64_t handle, struct context *context, struct function
     const struct function *kernel = table_get(&state.kernels, handle);
     if (kernel != NULL)
         return function_in(kernel, context, function);
-    *function = table_get(&state.functions, handle);
+    *function = table_find(&state.functions, handle);
     return *function != NULL && (*function)->context == context ? SUCCESS : INVALID_HANDLE;
 }
 
@@ -111,7 +111,7 @@ API cuLibraryLoadData(uint64_t *handle, const void *image, const int *options, v
 
 API cuLibraryUnload(uint64_t handle) {
     BEGIN(cuLibraryUnload, 0);
-    struct library *library = table_get(&state.libraries, handle);
+    struct library *library = table_find(&state.libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     library_free(library);
@@ -120,7 +120,7 @@ API cuLibraryUnload(uint64_t handle) {
 
 API cuLibraryGetKernel(uint64_t *kernel, uint64_t handle, const char *name) {
     BEGIN(cuLibraryGetKernel, 0);
-    const struct library *library = table_get(&state.libraries, handle);
+    const struct library *library = table_find(&state.libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     if (kernel == NULL || name == NULL || *name == 0)
@@ -139,7 +139,7 @@ API cuLibraryGetModule(CUmodule *module, uint64_t handle) {
     struct context *context;
     struct module *found;
     TRY(current_context(&context));
-    struct library *library = table_get(&state.libraries, handle);
+    struct library *library = table_find(&state.libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     if (module == NULL)
@@ -151,7 +151,7 @@ API cuLibraryGetModule(CUmodule *module, uint64_t handle) {
 
 API cuLibraryGetKernelCount(unsigned int *count, uint64_t handle) {
     BEGIN(cuLibraryGetKernelCount, 0);
-    const struct library *library = table_get(&state.libraries, handle);
+    const struct library *library = table_find(&state.libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     if (count == NULL)
@@ -164,7 +164,7 @@ API cuLibraryGetKernelCount(unsigned int *count, uint64_t handle) {
 
 API cuLibraryEnumerateKernels(uint64_t *kernels, unsigned int count, uint64_t handle) {
     BEGIN(cuLibraryEnumerateKernels, 0);
-    const struct library *library = table_get(&state.libraries, handle);
+    const struct library *library = table_find(&state.libraries, handle);
     if (library == NULL)
         return end(INVALID_HANDLE);
     if (kernels == NULL)
@@ -179,7 +179,7 @@ API cuKernelGetFunction(CUfunction *function, uint64_t handle) {
     struct context *context;
     struct function *found;
     TRY(current_context(&context));
-    const struct function *kernel = table_get(&state.kernels, handle);
+    const struct function *kernel = table_find(&state.kernels, handle);
     if (kernel == NULL)
         return end(INVALID_HANDLE);
     if (function == NULL)
@@ -191,7 +191,7 @@ API cuKernelGetFunction(CUfunction *function, uint64_t handle) {
 
 API cuKernelGetLibrary(uint64_t *library, uint64_t handle) {
     BEGIN(cuKernelGetLibrary, 0);
-    const struct function *kernel = table_get(&state.kernels, handle);
+    const struct function *kernel = table_find(&state.kernels, handle);
     if (kernel == NULL)
         return end(INVALID_HANDLE);
     if (library == NULL)
@@ -202,7 +202,7 @@ API cuKernelGetLibrary(uint64_t *library, uint64_t handle) {
 
 API cuKernelGetName(const char **name, uint64_t handle) {
     BEGIN(cuKernelGetName, 0);
-    const struct function *kernel = table_get(&state.kernels, handle);
+    const struct function *kernel = table_find(&state.kernels, handle);
     if (kernel == NULL)
         return end(INVALID_HANDLE);
     if (name == NULL)
@@ -215,7 +215,7 @@ API cuKernelGetAttribute(int *value, int attribute, uint64_t handle, CUdevice de
     BEGIN(cuKernelGetAttribute, 0);
     if (device < 0 || device >= state.device_count)
         return end(INVALID_DEVICE);
-    return end(function_attribute(table_get(&state.kernels, handle), attribute, value));
+    return end(function_attribute(table_find(&state.kernels, handle), attribute, value));
 }
 
 /* Attributes and caches that can be set; they have no effect here. */
@@ -223,14 +223,14 @@ API cuKernelSetAttribute(int attribute, int value, uint64_t handle, CUdevice dev
     BEGIN(cuKernelSetAttribute, 0);
     if (device < 0 || device >= state.device_count)
         return end(INVALID_DEVICE);
-    return end(set_attribute(table_get(&state.kernels, handle), attribute, value));
+    return end(set_attribute(table_find(&state.kernels, handle), attribute, value));
 }
 
 API cuKernelSetCacheConfig(uint64_t handle, int config, CUdevice device) {
     BEGIN(cuKernelSetCacheConfig, 0);
     if (device < 0 || device >= state.device_count)
         return end(INVALID_DEVICE);
-    if (table_get(&state.kernels, handle) == NULL)
+    if (table_find(&state.kernels, handle) == NULL)
         return end(INVALID_HANDLE);
     return end(config < 0 || config > 3 ? INVALID_VALUE : SUCCESS);
 }
@@ -240,7 +240,7 @@ API cuLibraryGetGlobal(CUdeviceptr *address, size_t *size, uint64_t handle, cons
     BEGIN(cuLibraryGetGlobal, 0);
     struct context *context;
     TRY(current_context(&context));
-    if (table_get(&state.libraries, handle) == NULL)
+    if (table_find(&state.libraries, handle) == NULL)
         return end(INVALID_HANDLE);
     return end((address == NULL && size == NULL) || name == NULL ? INVALID_VALUE : NOT_FOUND);
 }
@@ -273,10 +273,10 @@ static CUresult parameter(const struct function *function, size_t index, size_t 
 
 API cuKernelGetParamInfo(uint64_t handle, size_t index, size_t *offset, size_t *size) {
     BEGIN(cuKernelGetParamInfo, 0);
-    return end(parameter(table_get(&state.kernels, handle), index, offset, size));
+    return end(parameter(table_find(&state.kernels, handle), index, offset, size));
 }
 
 API cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, size_t *size) {
     BEGIN(cuFuncGetParamInfo, 0);
-    return end(parameter(table_get(&state.functions, handle), index, offset, size));
+    return end(parameter(table_find(&state.functions, handle), index, offset, size));
 }

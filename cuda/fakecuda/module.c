@@ -96,7 +96,7 @@ API cuModuleUnload(CUmodule handle) {
     BEGIN(cuModuleUnload, 0);
     struct context *context;
     TRY(current_context(&context));
-    struct module *module = table_get(&state.modules, handle);
+    struct module *module = table_find(&state.modules, handle);
     if (module == NULL)
         return end(INVALID_HANDLE);
     module_free(module);
@@ -107,7 +107,7 @@ API cuModuleGetFunction(CUfunction *handle, CUmodule module_handle, const char *
     BEGIN(cuModuleGetFunction, 0);
     struct context *context;
     TRY(current_context(&context));
-    const struct module *module = table_get(&state.modules, module_handle);
+    const struct module *module = table_find(&state.modules, module_handle);
     if (module == NULL)
         return end(INVALID_HANDLE);
     if (handle == NULL || name == NULL || *name == 0)
@@ -148,7 +148,7 @@ API cuFuncGetAttribute(int *value, int attribute, CUfunction handle) {
     BEGIN(cuFuncGetAttribute, 0);
     struct context *context;
     TRY(current_context(&context));
-    return end(function_attribute(table_get(&state.functions, handle), attribute, value));
+    return end(function_attribute(table_find(&state.functions, handle), attribute, value));
 }
 
 /* Dynamic shared memory (8) may be set up to a block's most, the carveout (9) in percent. */
@@ -164,12 +164,12 @@ API cuFuncSetAttribute(CUfunction handle, int attribute, int value) {
     BEGIN(cuFuncSetAttribute, 0);
     struct context *context;
     TRY(current_context(&context));
-    return end(set_attribute(table_get(&state.functions, handle), attribute, value));
+    return end(set_attribute(table_find(&state.functions, handle), attribute, value));
 }
 
 API cuFuncGetName(const char **name, CUfunction handle) {
     BEGIN(cuFuncGetName, 0);
-    const struct function *function = table_get(&state.functions, handle);
+    const struct function *function = table_find(&state.functions, handle);
     if (function == NULL)
         return end(INVALID_HANDLE);
     if (name == NULL)
@@ -180,7 +180,7 @@ API cuFuncGetName(const char **name, CUfunction handle) {
 
 API cuFuncGetModule(CUmodule *module, CUfunction handle) {
     BEGIN(cuFuncGetModule, 0);
-    const struct function *function = table_get(&state.functions, handle);
+    const struct function *function = table_find(&state.functions, handle);
     if (function == NULL)
         return end(INVALID_HANDLE);
     if (module == NULL)
@@ -194,7 +194,7 @@ API cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule handle, co
     BEGIN(cuModuleGetGlobal_v2, 0);
     struct context *context;
     TRY(current_context(&context));
-    if (table_get(&state.modules, handle) == NULL)
+    if (table_find(&state.modules, handle) == NULL)
         return end(INVALID_HANDLE);
     return end((address == NULL && size == NULL) || name == NULL ? INVALID_VALUE : NOT_FOUND);
 }
@@ -203,7 +203,7 @@ API cuFuncLoad(CUfunction handle) {
     BEGIN(cuFuncLoad, 0);
     struct context *context;
     TRY(current_context(&context));
-    struct function *function = table_get(&state.functions, handle);
+    struct function *function = table_find(&state.functions, handle);
     if (function == NULL)
         return end(INVALID_HANDLE);
     function->loaded = true;
@@ -220,7 +220,7 @@ static CUresult occupancy(int *blocks, uint64_t handle, int threads, size_t shar
     CUresult code = current_context(&context);
     if (code != SUCCESS)
         return code;
-    if (table_get(&state.functions, handle) == NULL && table_get(&state.kernels, handle) == NULL)
+    if (table_get(&state.kernels, handle) == NULL && table_find(&state.functions, handle) == NULL)
         return INVALID_HANDLE;
     if (blocks == NULL || threads <= 0)
         return INVALID_VALUE;

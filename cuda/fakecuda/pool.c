@@ -191,7 +191,7 @@ API cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool
     TRY(supported());
     TRY(find_stream(handle, &stream));
     TRY(make_room(stream));
-    struct pool *pool = table_get(&state.pools, pool_number);
+    struct pool *pool = table_find(&state.pools, pool_number);
     if (pool == NULL)
         return end(INVALID_HANDLE);
     return end(allocate_on(stream, pool, size, address));
@@ -266,7 +266,7 @@ API cuMemPoolCreate(CUmemoryPool *handle, const struct properties *properties) {
 /* Finds a pool by its handle. The lock is held. */
 #define FIND(pool, number) \
     TRY(supported()); \
-    struct pool *pool = table_get(&state.pools, number); \
+    struct pool *pool = table_find(&state.pools, number); \
     if (pool == NULL) \
         return end(INVALID_HANDLE)
 

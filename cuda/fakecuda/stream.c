@@ -62,7 +62,7 @@ CUresult find_stream(CUstream handle, struct stream **stream) {
         /* Work there would wait for the blocking streams, one of which captures. */
         return capture_conflicts(context, true) ? CAPTURE_IMPLICIT : SUCCESS;
     }
-    *stream = table_get(&state.streams, handle);
+    *stream = table_find(&state.streams, handle);
     return *stream == NULL ? INVALID_HANDLE : atomic_load(&(*stream)->context->error);
 }
 

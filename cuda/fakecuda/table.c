@@ -1,8 +1,6 @@
 #include "fakecuda.h"
 
-/* Handles look like addresses but are not: a caller that dereferences one crashes. */
-#define SLOT_SHIFT 6
-#define KIND_SHIFT 40
+#include <stdio.h>
 
 uint64_t table_put(struct table *table, void *item) {
     uint32_t slot;
@@ -32,6 +30,23 @@ static size_t slot_of(const struct table *table, uint64_t handle) {
 void *table_get(const struct table *table, uint64_t handle) {
     size_t slot = slot_of(table, handle);
     return slot < table->count ? table->items[slot] : NULL;
+}
+
+static const char *kind_of(const struct table *table) {
+    static const char *const kinds[] = {"context", "stream", "event", "module", "function", "pool", "library", "kernel"};
+    return kinds[table - &state.contexts];
+}
+
+/* The object of a handle that a caller passed. With an unknown handle or one of an object that was destroyed a
+ * driver does anything; where the settings are strict this ends the process, so that no test passes by luck. */
+void *table_find(const struct table *table, uint64_t handle) {
+    void *item = table_get(table, handle);
+    if (item == NULL && handle != 0 && state.settings.strict) {
+        fprintf(stderr, "fakecuda: %s: 0x%llx is no live %s; a driver may crash or corrupt memory\n",
+                name_of(this_thread()->function), (unsigned long long)handle, kind_of(table));
+        abort();
+    }
+    return item;
 }
 
 void table_drop(struct table *table, uint64_t handle) {
