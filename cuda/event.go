@@ -22,8 +22,12 @@ type Event struct {
 	dev  *Device
 	opts driver.EventOptions
 	cur  atomic.Pointer[mark]
-	set  atomic.Pointer[word] // of a settable event, from its first use
-	turn turn
+	// shared is the driver's event that other libraries have the handle of: see share.go.
+	shared  atomic.Pointer[mark]
+	sharing sync.Mutex
+	records atomic.Uint64        // since then
+	set     atomic.Pointer[word] // of a settable event, from its first use
+	turn    turn
 
 	waitsMu sync.Mutex
 	waits   []*point // behind the enqueued waits that may be pending
@@ -70,6 +74,13 @@ func (e *Event) latest() *mark {
 
 // record records e on a stream.
 func (e *Event) record(s *Stream) error {
+	if err := e.recordOwn(s); err != nil {
+		return err
+	}
+	return e.recordShared(s) // after it: a handle that is asked for meanwhile stands for this record, too
+}
+
+func (e *Event) recordOwn(s *Stream) error {
 	d := e.dev
 	m := e.latest()
 	if m != nil && m.refs.Load() == 2 { // the event's reference and this one
@@ -98,7 +109,7 @@ func (e *Event) Query() (bool, error) {
 	if err := e.dev.usable("query event"); err != nil {
 		return false, err
 	}
-	m := e.latest()
+	m := e.stands()
 	if m == nil {
 		return true, nil
 	}
@@ -117,6 +128,13 @@ func (d *Device) answer(s C.hs_status, doing string) (bool, error) {
 
 // Point implements driver.Event.
 func (e *Event) Point() driver.Point {
+	if m := e.shared.Load(); m != nil && m.hold() {
+		return e.sharedPoint(m)
+	}
+	return e.pointOfOwn()
+}
+
+func (e *Event) pointOfOwn() driver.Point {
 	m := e.latest()
 	if m == nil {
 		return reachedPoint{}
@@ -127,7 +145,7 @@ func (e *Event) Point() driver.Point {
 // Elapsed implements driver.Event.
 func (e *Event) Elapsed(end driver.Event) (int64, error) {
 	to := end.(*Event)
-	a, b := e.latest(), to.latest()
+	a, b := e.stands(), to.stands()
 	if a != nil {
 		defer a.release()
 	}
@@ -159,7 +177,7 @@ func (d *Device) between(a, b *mark, doing string) (int64, error) {
 // Time implements driver.Event: nanoseconds since the device was opened, as far
 // as the driver's milliseconds of 24 bits tell.
 func (e *Event) Time() (int64, error) {
-	m := e.latest()
+	m := e.stands()
 	if m != nil {
 		defer m.release()
 	}
@@ -219,6 +237,9 @@ func (p *wordPoint) Wait(limit int64) bool {
 
 // Close implements driver.Event.
 func (e *Event) Close() {
+	if m := e.shared.Swap(nil); m != nil {
+		m.release()
+	}
 	if m := e.cur.Swap(nil); m != nil {
 		m.release()
 	}
@@ -227,7 +248,7 @@ func (e *Event) Close() {
 
 // Describe implements driver.Event.
 func (e *Event) Describe() string {
-	m := e.latest()
+	m := e.stands()
 	if m == nil {
 		return fmt.Sprintf("event %d was never recorded", e.opts.ID)
 	}

@@ -26,6 +26,8 @@ type mark struct {
 	event C.CUevent
 	flags uint8
 	refs  atomic.Int32
+	// shared marks are known to other libraries, so they are not used again.
+	shared atomic.Bool
 }
 
 // hold adds a reference, and reports false if the count was 0.
@@ -50,8 +52,9 @@ func (m *mark) release() {
 // marks is a pool of unused marks of one device and one set of flags. Creating an
 // event takes a lock of the driver's for which all threads compete.
 type marks struct {
-	mu    sync.Mutex
-	spare []*mark
+	mu     sync.Mutex
+	spare  []*mark
+	shared []*mark // that nothing refers to any more
 }
 
 // maxSpare bounds how many unused marks a device keeps of each set of flags.
@@ -59,8 +62,12 @@ const maxSpare = 4096
 
 func (p *marks) put(m *mark) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.shared.Load() {
+		p.shared = append(p.shared, m)
+		return
+	}
 	p.spare = append(p.spare, m)
-	p.mu.Unlock()
 }
 
 // has reports whether at least n marks are unused.
@@ -82,14 +89,16 @@ func (p *marks) take() *mark {
 	return m
 }
 
-// surplus removes and returns the marks beyond most.
+// surplus removes and returns the marks beyond most, and those that other libraries knew.
 func (p *marks) surplus(most int) []*mark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	removed := p.shared
+	p.shared = nil
 	if len(p.spare) <= most {
-		return nil
+		return removed
 	}
-	removed := append([]*mark(nil), p.spare[most:]...)
+	removed = append(removed, p.spare[most:]...)
 	clear(p.spare[most:])
 	p.spare = p.spare[:most]
 	return removed

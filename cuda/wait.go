@@ -48,7 +48,7 @@ func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) (err error) {
 			return err
 		}
 	} else {
-		m := ev.latest()
+		m := ev.stands()
 		if m == nil {
 			return nil // never recorded: nothing to wait for
 		}
@@ -86,7 +86,7 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 		at = e.Point()
 	}
 	release := func() {
-		if p, ok := at.(*point); ok {
+		if p, ok := at.(interface{ drop() bool }); ok {
 			p.drop()
 		}
 	}

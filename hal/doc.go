@@ -51,6 +51,8 @@
 //   - E7: An event is recorded on streams of one device only; one made without
 //     a device takes that of its first record.
 //   - E8: Waiting for an event on the stream that recorded it does nothing.
+//   - E9: In a vendor's library an event has one handle, which stands for its
+//     latest record there. A record that another library makes with it counts here.
 //
 // # Host function
 //

@@ -52,6 +52,9 @@ type Event struct {
 	captured atomic.Pointer[capturedRecord]
 	// byGraphs is set once a node of a graph records it: without a call, so C code cannot tell.
 	byGraphs atomic.Bool
+	// handle is the number of the event in the vendor's library, 0 before it was asked for. From
+	// then on other libraries may record the event.
+	handle atomic.Uint64
 	// recordedOn is the stream of the latest record, nil without one.
 	recordedOn atomic.Pointer[Stream]
 	mark       logMark
@@ -109,7 +112,7 @@ func (e *Event) waitable(d *Device) (driver.Event, error) {
 		return nil, driver.Errorf(driver.NotSupported, op,
 			"event %d was made as one that no stream can wait for", e.id)
 	}
-	if e.opts.Kind != Future && e.version.Load() == 0 {
+	if e.opts.Kind != Future && !e.recorded() {
 		if e.opts.Kind == Recorded {
 			return nil, driver.Errorf(driver.Unrecorded, op,
 				"event %d was never recorded; record it before a stream waits for it", e.id)
@@ -197,7 +200,7 @@ func (e *Event) QueryInternal(t *Thread) (bool, error) {
 
 func (e *Event) query(t *Thread, internal bool) (bool, error) {
 	b, version := e.bound.Load(), e.version.Load()
-	if b == nil || version == 0 {
+	if b == nil || !e.recorded() {
 		return e.opts.Kind == Standard, nil
 	}
 	done, err := b.d.Query()
@@ -240,7 +243,7 @@ func (e *Event) Point(t *Thread) (driver.Point, error) {
 		return nil, err
 	}
 	b, version := e.bound.Load(), e.version.Load()
-	if b == nil || version == 0 {
+	if b == nil || !e.recorded() {
 		return nil, nil
 	}
 	return e.rt.observe(b.d.Point(),
@@ -266,7 +269,7 @@ func (e *Event) Elapsed(t *Thread, end *Event) (float64, error) {
 		if err := ev.checkOpen(t, op); err != nil {
 			return 0, err
 		}
-		if ev.version.Load() == 0 {
+		if !ev.recorded() {
 			return 0, driver.Errorf(driver.Unrecorded, op,
 				"event %d was never recorded; record both events first", ev.id)
 		}
@@ -295,7 +298,7 @@ func (e *Event) Time(t *Thread) (int64, error) {
 	if err := e.checkOpen(t, "timestamp"); err != nil {
 		return 0, err
 	}
-	if e.version.Load() == 0 {
+	if !e.recorded() {
 		return 0, driver.Errorf(driver.Unrecorded, "timestamp", "event %d was never recorded", e.id)
 	}
 	if !e.opts.Timing {

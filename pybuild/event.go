@@ -130,6 +130,34 @@ func EventHandle(id int64) (handle int64, err error) {
 	if err != nil || e.Device() == nil {
 		return 0, err
 	}
+	number, err := e.Handle(caller())
+	if err != nil {
+		return 0, raise(err)
+	}
+	if number == 0 { // the backend has no library that could know it
+		return id, nil
+	}
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	if find(id) != e {
+		return 0, unknown(id, "handle", "event") // closed meanwhile
+	}
+	table.events[number] = id
+	return int64(number), nil
+}
+
+// EventFind returns the id of the open event with a handle that EventHandle has returned.
+func EventFind(handle int64) (id int64, err error) {
+	defer guard(&err)
+	if _, ok := find(handle).(*hal.Event); ok {
+		return handle, nil
+	}
+	table.mu.Lock()
+	id, ok := table.events[uint64(handle)]
+	table.mu.Unlock()
+	if !ok {
+		return 0, unknown(handle, "handle", "event")
+	}
 	return id, nil
 }
 

@@ -46,6 +46,8 @@ var table struct {
 	// handled are the ids of streams that the vendor's library knows by a handle, by
 	// which other libraries may name them.
 	handled map[*hal.Stream]int64
+	// events are the ids of events by their handle in the vendor's library, of those whose handle was asked for.
+	events map[uint64]int64
 	// own are the ids of per-thread default streams that were asked for by StreamOwn,
 	// until their thread ends.
 	own map[*hal.Stream]int64
@@ -53,6 +55,7 @@ var table struct {
 
 func init() {
 	table.count = 1
+	table.events = map[uint64]int64{}
 	table.handled, table.own = map[*hal.Stream]int64{}, map[*hal.Stream]int64{}
 }
 
@@ -156,6 +159,11 @@ func removeLocked(id int64) {
 		}
 		if w := s.Status(); w != nil {
 			w.ID.Store(0)
+		}
+	}
+	if e, ok := object.(*hal.Event); ok {
+		if number := e.GivenHandle(); number != 0 && table.events[number] == id {
+			delete(table.events, number)
 		}
 	}
 	slot := slotOf(id)

@@ -66,6 +66,14 @@ type VendorStream interface {
 	Launch(l Launch) error
 }
 
+// VendorEvent is implemented by events of a vendor's library.
+type VendorEvent interface {
+	// Handle returns the number by which the library knows the event. It does not change
+	// afterwards, and in the library it stands for the latest record. A record that another
+	// library makes with it counts as the latest one here, too.
+	Handle() (uint64, error)
+}
+
 // Module is a loaded program.
 type Module interface {
 	// Function returns a function of the program by its name in it.

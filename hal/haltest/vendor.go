@@ -35,6 +35,49 @@ var vendorCases = []testCase{
 		_, err := k.Device(0).External(k.Me, handle)
 		require.ErrorIs(k, err, hal.ErrWrongDevice)
 	}},
+	{"E9_an_event_keeps_its_handle", Handles, func(k *Kit) {
+		s, e, other := k.Stream(ordinary), k.Event(hal.EventOptions{}), k.Event(hal.EventOptions{})
+		number, err := e.Handle(k.Me)
+		require.NoError(k, err)
+		require.Zero(k, number, "it has no device yet")
+		require.NoError(k, s.Record(k.Me, other))
+		for range 3 {
+			require.NoError(k, s.Record(k.Me, e))
+			again, err := e.Handle(k.Me)
+			require.NoError(k, err)
+			require.Greater(k, again, uint64(2))
+			require.Contains(k, []uint64{0, number}, number)
+			if number != 0 {
+				require.Equal(k, number, again)
+			}
+			number = again
+		}
+		apart, err := other.Handle(k.Me)
+		require.NoError(k, err)
+		require.NotEqual(k, number, apart)
+	}},
+	{"E9_a_shared_event_keeps_its_rules", Handles | FourQueues, func(k *Kit) {
+		a, b, waits := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{})
+		k.Record(a, e)
+		_, err := e.Handle(k.Me)
+		require.NoError(k, err)
+		first, second := Hold(k, a).Started(), Hold(k, b).Started()
+		k.Record(a, e)
+		k.Wait(waits, e)
+		bound, err := e.Point(k.Me)
+		require.NoError(k, err)
+		k.EventDone(e, false, "its stream is held")
+		require.False(k, bound.Wait(0))
+		k.Record(b, e)
+		first.Release()
+		k.Sync(waits)
+		require.True(k, bound.Wait(int64(Limit)), "a wait is for the record at its call")
+		k.EventDone(e, false, "the later record is pending")
+		second.Release()
+		k.Sync(b)
+		k.EventDone(e, true, "both streams are idle")
+	}},
 	{"A8_abort_is_possible_or_refused", 0, func(k *Kit) {
 		s := k.Stream(ordinary)
 		_, stream := s.Abort(k.Me)

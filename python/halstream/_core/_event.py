@@ -76,11 +76,11 @@ class Event(_handles.EventBase, Base):
         """
         value = operator.index(handle)
         try:
-            _native.event_device(value)
+            found = _native.event_find(value)
         except (RuntimeError, OverflowError) as exc:
             raise _native.error(exc, cls._errors) from None
         new = object.__new__(cls)
-        new._id = value
+        new._id = found
         new._owned = False
         return new
 
@@ -183,8 +183,9 @@ class Event(_handles.EventBase, Base):
     def handle(self) -> int:
         """Raw handle, 0 before the first record of an event made without a device.
 
-        On every backend it is the runtime's own number, which means nothing to a
-        vendor's library.
+        On the CUDA backend it is the driver's event, with which other libraries query the
+        event, wait for it and record it while it is open; from the first request on each record
+        is two calls of the driver. On other backends it is the runtime's own number.
         """
         return int(_native.event_handle(self._id))
 
