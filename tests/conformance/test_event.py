@@ -236,3 +236,17 @@ def test_E8_waiting_for_an_event_of_the_same_stream_does_nothing(hold: Hold) -> 
     s.wait(s)
     gate.open()
     s.synchronize(timeout=LIMIT)
+
+
+def test_E9_an_event_has_one_handle() -> None:
+    s, e, other = hs.Stream(), hs.Event(), hs.Event()
+    assert e.handle == 0, "it has no device yet"
+    s.record(e)
+    s.record(other)
+    number = e.handle
+    s.record(e)
+    assert e.handle == number != other.handle and number > 2
+    same = hs.Event.from_handle(number)
+    assert same.handle == number
+    s.synchronize()
+    assert same.query()

@@ -37,7 +37,7 @@ DESTROYED = """
     ],
 )
 @pytest.mark.parametrize("settings", [{}, {"FAKECUDA_VERSION": "11020"}])
-def test_no_call_passes_the_handle_of_a_destroyed_stream(
+def test_L2_no_call_passes_the_handle_of_a_destroyed_stream(
     before: str, after: str, settings: dict[str, str], run_program: Program
 ) -> None:
     """The stream's object still exists while the runtime waits for the device, makes streams, and ends."""
@@ -45,7 +45,7 @@ def test_no_call_passes_the_handle_of_a_destroyed_stream(
     assert done.stdout.split() == ["done"], done.stderr
 
 
-def test_numbers_that_are_no_address_do_not_reach_the_driver(run_program: Program) -> None:
+def test_D4_numbers_that_are_no_address_do_not_reach_the_driver(run_program: Program) -> None:
     run_program(
         """
         import halstream as hs, look_alike
@@ -65,7 +65,7 @@ def test_numbers_that_are_no_address_do_not_reach_the_driver(run_program: Progra
     )
 
 
-def test_work_on_a_borrowed_stream_keeps_the_runtime_open(run_program: Program) -> None:
+def test_L2_work_on_a_borrowed_stream_keeps_the_runtime_open(run_program: Program) -> None:
     """The end of the process waits for it by a mark of the runtime's own."""
     done = run_program(
         """
@@ -85,7 +85,7 @@ def test_work_on_a_borrowed_stream_keeps_the_runtime_open(run_program: Program) 
     assert done.stdout.split() == ["done"]
 
 
-def test_a_capture_of_the_maker_is_not_counted_as_work(run_program: Program) -> None:
+def test_L2_a_capture_of_the_maker_is_not_counted_as_work(run_program: Program) -> None:
     run_program(
         """
         import ctypes
