@@ -112,7 +112,7 @@ func locked(f *ast.FuncDecl) (calls []*ast.CallExpr) {
 
 // A call of the driver releases Python's lock and takes it again: a thread that waits there for it
 // must not hold a lock for which a thread with Python's lock may wait.
-func TestC7_no_lock_is_held_across_a_call_of_the_driver(t *testing.T) {
+func TestS2_no_lock_is_held_across_a_call_of_the_driver(t *testing.T) {
 	s := parse(t, ".")
 	found := 0
 	for _, f := range s.all {

@@ -245,6 +245,7 @@ static void reset(void) {
         table_clear(tables[i]);
     memset(counts, 0, sizeof counts);
     absent = 0;
+    state.dead_handles = 0;
     atomic_store(&illegal, 0);
     state.initialized = false;
     state.device_count = 0;
@@ -324,6 +325,7 @@ CONTROL unsigned long long fakecuda_count(const char *name) {
         {"total", total + atomic_load(&illegal)},
         {"illegal", atomic_load(&illegal)},
         {"absent", absent},
+        {"dead", state.dead_handles},
         {"sleeping", atomic_load(&sleeping)},
         {"live.contexts", table_live(&state.contexts)},
         {"live.streams", table_live(&state.streams)},

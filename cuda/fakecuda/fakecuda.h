@@ -256,6 +256,7 @@ struct state {
     struct table contexts, streams, events, modules, functions, pools, libraries, kernels;
     struct block **blocks;
     size_t block_count, block_room;
+    uint64_t dead_handles; /* that callers have passed */
     size_t live_memory, live_pinned, live_registered;
 };
 

@@ -41,6 +41,8 @@ static const char *kind_of(const struct table *table) {
  * driver does anything; where the settings are strict this ends the process, so that no test passes by luck. */
 void *table_find(const struct table *table, uint64_t handle) {
     void *item = table_get(table, handle);
+    if (item == NULL && handle != 0)
+        state.dead_handles++;
     if (item == NULL && handle != 0 && state.settings.strict) {
         fprintf(stderr, "fakecuda: %s: 0x%llx is no live %s; a driver may crash or corrupt memory\n",
                 name_of(this_thread()->function), (unsigned long long)handle, kind_of(table));
