@@ -34,6 +34,12 @@ func StreamHandle(id int64) (handle int64, err error) {
 // StreamExternal returns the id of the stream with a handle of the vendor's: of an
 // open stream of this runtime that has it, or a new one for another library's.
 func StreamExternal(ordinal, handle int64) (id int64, err error) {
+	table.mu.Lock()
+	_, isEvent := table.events[uint64(handle)]
+	table.mu.Unlock()
+	if isEvent { // a driver does not check what a handle is of
+		return 0, unknown(handle, "use external stream", "stream")
+	}
 	return onDevice(ordinal, func(d *hal.Device) (id int64, err error) {
 		s, err := d.External(caller(), uint64(handle))
 		if err != nil {

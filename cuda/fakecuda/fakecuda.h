@@ -87,14 +87,7 @@ enum {
 
 /* ---- Objects ---- */
 
-/* A table of objects. A handle consists of the table's kind and a slot; the slot freed
- * last is used next, so that handles of closed objects are reused as soon as possible. */
-struct table {
-    uint64_t kind;
-    void **items;
-    uint32_t *unused;
-    size_t count, room, unused_count;
-};
+#include "table.h"
 
 struct stream;
 struct thread;
@@ -320,17 +313,6 @@ void drop_captures(void);
         if (tried_ != SUCCESS) \
             return end(tried_); \
     } while (0)
-
-/* table.c. Handles are addresses that are reserved and not readable: a caller that dereferences one crashes. */
-#define SLOT_SHIFT 6
-#define KIND_SHIFT 40
-#define RESERVED_HANDLES (1ul << 20)
-uint64_t table_put(struct table *table, void *item);
-void *table_get(const struct table *table, uint64_t handle);
-void *table_find(const struct table *table, uint64_t handle);
-void table_drop(struct table *table, uint64_t handle);
-size_t table_live(const struct table *table);
-void table_clear(struct table *table);
 
 /* context.c: called with the lock held. */
 struct thread *this_thread(void);
