@@ -11,17 +11,17 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ... import _core as core
-from ..._core import _current
-from ..._dialects._adapt import raising
-from ..._dialects._not_built import not_built
-from .._errors import ERRORS, VisibleDeprecationWarning
-from .._names import convert_to_place, extract_device_id
-from .._places import CUDAPlace
-from ..base._events import CUDAEvent as Event
-from ..base._streams import CUDAStream as Stream
-from ..base.core import _set_current_stream as _set_current_stream
-from ._memory import (
+from .... import _core as core
+from ...._core import _current
+from ...._dialects._adapt import raising
+from ...._dialects._not_built import not_built
+from ..._errors import ERRORS, VisibleDeprecationWarning
+from ..._names import convert_to_place, extract_device_id
+from ..._places import CUDAPlace
+from ...base._events import CUDAEvent as Event
+from ...base._streams import CUDAStream as Stream
+from ...base.core import _set_current_stream as _set_current_stream
+from .._memory import (
     empty_cache,
     max_memory_allocated,
     max_memory_reserved,
@@ -32,13 +32,14 @@ from ._memory import (
     reset_max_memory_reserved,
     reset_peak_memory_stats,
 )
-from ._queries import (
+from .._queries import (
     device_count,
     get_device_capability,
     get_device_name,
     get_device_properties,
 )
-from ._random import get_rng_state, manual_seed, set_rng_state
+from .._random import get_rng_state, manual_seed, set_rng_state
+from . import graphs as graphs
 
 __all__ = [
     "Event",

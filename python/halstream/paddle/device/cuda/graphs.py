@@ -1,0 +1,111 @@
+"""paddle.device.cuda.graphs of 3.3: work that is captured once, and replayed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import halstream
+
+from .... import _core as core
+from ...._core._graph import MODES, Graph, GraphExec, begin, end
+from ...._dialects._adapt import raising
+from ...._dialects._not_built import not_built
+from ...._runtime import runtime
+from ..._errors import ERRORS
+from ..._places import CUDAPlace
+from ...base._streams import CUDAStream
+
+__all__ = ["CUDAGraph", "is_cuda_graph_supported"]
+
+ALL_MODES = list(MODES)
+
+#: The stream that captures, and the ordinal of its device; paddle has one capture in a process.
+_capturing: list[tuple[core.Stream, int]] = runtime.keep("the capture of paddle", [], clear=True)
+
+
+def is_cuda_graph_supported() -> bool:
+    """`paddle.device.cuda.graphs.is_cuda_graph_supported` of 3.3: whether the backend in use has graphs."""
+    return halstream.backend() == "host"
+
+
+class CUDAGraph:
+    """paddle.device.cuda.graphs.CUDAGraph of 3.3: the work of one capture, which `replay` enqueues.
+
+    Parameters
+    ----------
+    place : CUDAPlace, optional
+        The device whose current stream is captured; by default the one that ``FLAGS_selected_gpus`` names, or 0.
+    mode : str
+        Which calls of other threads a capture forbids: ``global``, ``thread_local`` or ``relaxed``.
+    pool_id : int, optional
+        Accepted and ignored: graphs have no memory of their own yet.
+
+    Differences: a replay before the end of a capture is an `AttributeError` that says so; `print_to_dot_files` writes
+    one file, whose nodes have the lines of the program, takes no notice of ``flags``, and uses all of a `pathlib.Path`.
+    """
+
+    def __init__(self, place: Any = None, mode: str = "thread_local", pool_id: int | None = None) -> None:
+        if place is None:
+            place = CUDAPlace(int(os.environ.get("FLAGS_selected_gpus", "0").split(",")[0]))  # noqa: SIM112
+        if not isinstance(place, CUDAPlace):
+            raise TypeError(f"a CUDAGraph captures work of a CUDAPlace, not of {place!r}")
+        assert mode in ALL_MODES, f"the mode {mode!r} is none of {', '.join(ALL_MODES)}"
+        self._place = place
+        self._mode = ALL_MODES.index(mode)
+        self._pool_id = pool_id
+        self._stream: core.Stream | None = None  # that was captured
+        self._graph: Graph | None = None
+        self._run: GraphExec | None = None
+
+    @raising(ERRORS)
+    def capture_begin(self) -> None:
+        """Begin to capture the current stream of the device, which must not be the default stream."""
+        ordinal = self._place.get_device_id()
+        if _capturing:
+            raise ERRORS["capture"]("another CUDAGraph captures; call its capture_end() first")
+        stream = CUDAStream._current(ordinal)
+        if stream == core.Device(ordinal).default_stream:
+            raise ERRORS["capture"](
+                "the default stream cannot be captured; make another one current, with paddle.device.stream_guard",
+            )
+        begin(stream, self._mode)
+        _capturing.append((stream, ordinal))
+
+    @raising(ERRORS)
+    def capture_end(self) -> None:
+        """End the capture that is underway; this object has its work then."""
+        if not _capturing:
+            raise ERRORS["capture"]("no capture is underway; call capture_begin() first")
+        stream, _ = _capturing.pop()
+        graph = object.__new__(Graph)
+        graph._owner = end(stream)
+        self._stream, self._graph, self._run = stream, graph, graph.instantiate()
+
+    @raising(ERRORS)
+    def replay(self) -> None:
+        """Enqueue the captured work on the stream that was captured."""
+        if self._run is None or self._stream is None:
+            raise AttributeError("there is nothing to replay; call capture_begin() and capture_end() first")
+        self._run.launch(self._stream)
+
+    def reset(self) -> None:
+        """Give up what was captured; replays that were enqueued still run."""
+        if self._graph is None:
+            raise AttributeError("there is nothing to reset; call capture_begin() and capture_end() first")
+        self._stream = self._graph = self._run = None
+
+    def print_to_dot_files(self, dirname: Any, flags: int | None = None) -> None:
+        """Write the graph in the language of graphviz into a file of a folder, which is made if it is missing."""
+        if self._graph is None:
+            raise AttributeError("there is nothing to print; call capture_begin() and capture_end() first")
+        if not isinstance(dirname, (str, bytes, os.PathLike)):
+            dirname = dirname.name  # of a tempfile.TemporaryDirectory
+        folder = Path(os.fsdecode(dirname))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "block_0_segment_0.dot").write_text(self._graph.dot(), encoding="utf-8")
+
+
+if not TYPE_CHECKING:
+    __getattr__ = not_built(__name__)

@@ -1,0 +1,113 @@
+"""paddle.device.cuda.graphs: captures of the current stream, and their replays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import halstream as hs
+import halstream.paddle as paddle
+import numpy as np
+import pytest
+from halstream.paddle import device
+from halstream.paddle.device.cuda.graphs import CUDAGraph, is_cuda_graph_supported
+
+pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
+
+graphs = pytest.mark.needs("graphs")
+
+
+def test_whether_graphs_are_supported() -> None:
+    assert is_cuda_graph_supported() is (hs.backend() == "host")
+
+
+@graphs
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+def test_what_is_captured_runs_at_each_replay(mode: str) -> None:
+    stream, x = device.Stream("gpu:0"), hs.zeros(4, "f4")
+    graph = CUDAGraph(paddle.CUDAPlace(0), mode=mode)
+    with device.stream_guard(stream):
+        graph.capture_begin()
+        x.fill(3.0)
+        graph.capture_end()
+        assert x.numpy().tolist() == [0.0] * 4, "nothing ran in the capture"
+        graph.replay()
+        stream.synchronize()
+        assert x.numpy().tolist() == [3.0] * 4
+        x.fill(0.0)
+        for _ in range(3):
+            graph.replay()
+        assert x.numpy().tolist() == [3.0] * 4
+    graph.reset()
+    with pytest.raises(AttributeError, match="nothing to replay"):
+        graph.replay()
+
+
+@graphs
+def test_a_replay_is_in_the_order_of_the_captured_stream(hold: Any) -> None:
+    stream, x = device.Stream("gpu:0"), hs.zeros(4, "f4")
+    graph = CUDAGraph()
+    with device.stream_guard(stream):
+        graph.capture_begin()
+        x.fill(2.0)
+        graph.capture_end()
+    gate = hold(stream)
+    graph.replay()  # the current stream is another one
+    assert not stream.query()
+    gate.open()
+    stream.synchronize()
+    assert np.all(x.numpy() == 2.0)
+
+
+@graphs
+def test_wrong_uses_are_refused_and_the_stream_stays_usable() -> None:
+    stream, x = device.Stream("gpu:0"), hs.zeros(4, "f4")
+    graph, other = CUDAGraph(), CUDAGraph()
+    with pytest.raises(OSError, match="default stream"):
+        graph.capture_begin()
+    with pytest.raises(OSError, match="no capture is underway"):
+        graph.capture_end()
+    with device.stream_guard(stream):
+        graph.capture_begin()
+        with pytest.raises(OSError, match="another CUDAGraph"):
+            other.capture_begin()
+        with pytest.raises(OSError):
+            stream.synchronize()
+        with pytest.raises(OSError):
+            graph.capture_end()
+        with pytest.raises(OSError, match="no capture is underway"):
+            graph.capture_end()
+        x.fill(1.0)
+        assert x.numpy().tolist() == [1.0] * 4
+        other.capture_begin()
+        x.fill(5.0)
+        other.capture_end()
+        other.replay()
+        assert x.numpy().tolist() == [5.0] * 4
+    for call in (graph.replay, graph.reset, lambda: graph.print_to_dot_files("x")):
+        with pytest.raises(AttributeError, match="nothing to"):
+            call()
+
+
+@pytest.mark.parametrize("place", [paddle.CPUPlace(), "gpu:0", 0])
+def test_the_place_is_one_of_a_gpu(place: Any) -> None:
+    with pytest.raises(TypeError, match="CUDAPlace"):
+        CUDAGraph(place)
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    with pytest.raises(AssertionError, match="thread_local"):
+        CUDAGraph(mode="local")
+
+
+@graphs
+def test_a_graph_is_written_for_graphviz(tmp_path: Path) -> None:
+    x, graph = hs.zeros(4, "f4"), CUDAGraph()
+    with device.stream_guard(device.Stream("gpu:0")):
+        graph.capture_begin()
+        x.fill(1.0)
+        graph.capture_end()
+    graph.print_to_dot_files(tmp_path / "new" / "folder", flags=1)
+    graph.print_to_dot_files(str(tmp_path))
+    (one,) = tmp_path.glob("*.dot")
+    assert one.read_text().startswith("digraph") and "fill" in one.read_text()
