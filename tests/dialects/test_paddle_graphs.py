@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,20 @@ from halstream.paddle.device.cuda.graphs import CUDAGraph, is_cuda_graph_support
 
 pytestmark = [pytest.mark.dialect("paddle"), pytest.mark.usefixtures("backend")]
 
+LIMIT = 10.0
 graphs = pytest.mark.needs("graphs")
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> Iterator[None]:
+    """A graph and its replays give their arrays back, at the latest when errors' reference cycles are collected."""
+    before = device.memory_allocated(0)
+    yield
+    gc.collect()
+    end = time.monotonic() + LIMIT
+    while device.memory_allocated(0) > before and time.monotonic() < end:
+        time.sleep(0.001)  # a worker may be about to drop what a finished replay has kept
+    assert device.memory_allocated(0) <= before
 
 
 def test_whether_graphs_are_supported() -> None:
