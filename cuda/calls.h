@@ -106,6 +106,8 @@ enum { HS_POLL_SPIN = 20000 }; /* for how many nanoseconds it polls without a pa
 hs_status hs_pool_new(CUdevice device, CUcontext ctx, CUmemoryPool *pool);
 hs_status hs_pool_destroy(CUcontext ctx, CUmemoryPool pool);
 hs_status hs_pool_trim(CUcontext ctx, CUmemoryPool pool);
+/* Lets kernels of another device use the memory of a pool. */
+hs_status hs_pool_access(CUcontext ctx, CUmemoryPool pool, CUdevice device);
 hs_status hs_pool_kept(CUcontext ctx, CUmemoryPool pool, uint64_t *bytes);
 hs_status hs_alloc(CUcontext ctx, uint64_t size, CUdeviceptr *address);
 hs_status hs_alloc_pool(CUcontext ctx, uint64_t size, CUmemoryPool pool, CUstream stream, CUdeviceptr *address);
@@ -133,10 +135,19 @@ hs_status hs_fill(CUcontext ctx, CUstream stream, uint64_t dst, uint64_t count, 
 /* Programs. */
 hs_status hs_module_load(CUcontext ctx, const void *image, CUmodule *module, char *log, uint32_t size);
 hs_status hs_module_unload(CUcontext ctx, CUmodule module);
-hs_status hs_function(CUcontext ctx, CUmodule module, const char *name, CUfunction *function, int *threads);
+/* The most parameters of a kernel that are read: what is above is not checked. */
+#define HS_PARAMETERS 512
 typedef struct {
     CUfunction function;
-    uint32_t grid[3], block[3], shared;
+    int threads; /* of a block */
+    int shared;  /* bytes of dynamic shared memory that a launch may ask for */
+    int count;   /* of parameters; -1 if the driver does not say */
+    uint16_t sizes[HS_PARAMETERS];
+} hs_kernel;
+hs_status hs_function(CUcontext ctx, CUdevice device, CUmodule module, const char *name, hs_kernel *kernel);
+typedef struct {
+    CUfunction function;
+    uint32_t grid[3], block[3], cluster[3], shared;
     int cooperative, count;
 } hs_launch;
 /* args are count values, cell bytes apart. */

@@ -1,3 +1,4 @@
+#include <stdbool.h>
 #include <string.h>
 
 #include "frame.h"
@@ -26,6 +27,12 @@ hs_status hs_pool_new(CUdevice device, CUcontext ctx, CUmemoryPool *pool)
 hs_status hs_pool_destroy(CUcontext ctx, CUmemoryPool pool) { HS_RELAXED(ctx, cuMemPoolDestroy, pool); }
 
 hs_status hs_pool_trim(CUcontext ctx, CUmemoryPool pool) { HS_RELAXED(ctx, cuMemPoolTrimTo, pool, 0); }
+
+hs_status hs_pool_access(CUcontext ctx, CUmemoryPool pool, CUdevice device)
+{
+    CUmemAccessDesc access = {{HS_LOCATION_DEVICE, device}, HS_ACCESS_READ_WRITE};
+    HS_RELAXED(ctx, cuMemPoolSetAccess, pool, &access, 1);
+}
 
 hs_status hs_pool_kept(CUcontext ctx, CUmemoryPool pool, uint64_t *bytes)
 {
@@ -112,40 +119,69 @@ hs_status hs_probe(CUcontext ctx, CUdeviceptr address, uint32_t *type, int *ordi
     return hs_leave(&frame, status);
 }
 
-hs_status hs_copy_async(CUcontext ctx, CUstream stream, const hs_copy *c)
+/* The greatest distance between rows that the driver's copies of rows take, in bytes. */
+#define MAX_PITCH 0x7fffffffu
+
+/* A copy of bytes that lie one after the other. */
+static hs_status copy_line(hs_status status, CUstream stream, const hs_copy *c, uint64_t dst, uint64_t src, size_t n)
 {
-    hs_frame frame;
-    hs_status status = hs_enter(&frame, ctx);
-    if (c->to != c->from && c->height > 1) {
-        /* A copy of each row works without peer access, which cuMemcpy2D needs. */
-        for (uint64_t i = 0; i < c->height; i++)
-            HS_STEP(status, cuMemcpyPeerAsync, c->dst + i * c->dpitch, c->to, c->src + i * c->spitch, c->from,
-                    c->width, stream);
-        return hs_leave(&frame, status);
-    }
-    void *host_dst = (void *)(uintptr_t)c->dst;
-    const void *host_src = (const void *)(uintptr_t)c->src;
-    if (c->height == 1 || (c->dpitch == c->width && c->spitch == c->width)) {
-        size_t n = c->width * c->height;
-        if (c->to != c->from) HS_STEP(status, cuMemcpyPeerAsync, c->dst, c->to, c->src, c->from, n, stream);
-        else if (c->direction == HS_HOST_TO_DEVICE) HS_STEP(status, cuMemcpyHtoDAsync_v2, c->dst, host_src, n, stream);
-        else if (c->direction == HS_DEVICE_TO_HOST) HS_STEP(status, cuMemcpyDtoHAsync_v2, host_dst, c->src, n, stream);
-        else HS_STEP(status, cuMemcpyDtoDAsync_v2, c->dst, c->src, n, stream);
-        return hs_leave(&frame, status);
-    }
+    if (c->to != c->from) HS_STEP(status, cuMemcpyPeerAsync, dst, c->to, src, c->from, n, stream);
+    else if (c->direction == HS_HOST_TO_DEVICE)
+        HS_STEP(status, cuMemcpyHtoDAsync_v2, dst, (const void *)(uintptr_t)src, n, stream);
+    else if (c->direction == HS_DEVICE_TO_HOST)
+        HS_STEP(status, cuMemcpyDtoHAsync_v2, (void *)(uintptr_t)dst, src, n, stream);
+    else HS_STEP(status, cuMemcpyDtoDAsync_v2, dst, src, n, stream);
+    return status;
+}
+
+/* Rows of two devices: cuMemcpy2D needs peer access, this does not. */
+static hs_status copy_peer_rows(hs_status status, CUstream stream, const hs_copy *c)
+{
+    CUDA_MEMCPY3D_PEER rows;
+    memset(&rows, 0, sizeof rows);
+    rows.srcMemoryType = rows.dstMemoryType = HS_MEMORY_DEVICE;
+    rows.srcDevice = c->src;
+    rows.dstDevice = c->dst;
+    rows.srcContext = c->from;
+    rows.dstContext = c->to;
+    rows.srcPitch = c->spitch;
+    rows.dstPitch = c->dpitch;
+    rows.srcHeight = rows.dstHeight = rows.Height = c->height;
+    rows.WidthInBytes = c->width;
+    rows.Depth = 1;
+    HS_STEP(status, cuMemcpy3DPeerAsync, &rows, stream);
+    return status;
+}
+
+static hs_status copy_rows(hs_status status, CUstream stream, const hs_copy *c)
+{
     CUDA_MEMCPY2D rows;
     memset(&rows, 0, sizeof rows);
     rows.srcMemoryType = c->direction == HS_HOST_TO_DEVICE ? HS_MEMORY_HOST : HS_MEMORY_DEVICE;
     rows.dstMemoryType = c->direction == HS_DEVICE_TO_HOST ? HS_MEMORY_HOST : HS_MEMORY_DEVICE;
-    if (rows.srcMemoryType == HS_MEMORY_HOST) rows.srcHost = host_src;
+    if (rows.srcMemoryType == HS_MEMORY_HOST) rows.srcHost = (const void *)(uintptr_t)c->src;
     else rows.srcDevice = c->src;
-    if (rows.dstMemoryType == HS_MEMORY_HOST) rows.dstHost = host_dst;
+    if (rows.dstMemoryType == HS_MEMORY_HOST) rows.dstHost = (void *)(uintptr_t)c->dst;
     else rows.dstDevice = c->dst;
     rows.srcPitch = c->spitch;
     rows.dstPitch = c->dpitch;
     rows.WidthInBytes = c->width;
     rows.Height = c->height;
     HS_STEP(status, cuMemcpy2DAsync_v2, &rows, stream);
+    return status;
+}
+
+hs_status hs_copy_async(CUcontext ctx, CUstream stream, const hs_copy *c)
+{
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    bool peers = c->to != c->from;
+    if (c->height == 1 || (c->dpitch == c->width && c->spitch == c->width))
+        status = copy_line(status, stream, c, c->dst, c->src, c->width * c->height);
+    else if (c->dpitch > MAX_PITCH || c->spitch > MAX_PITCH || (peers && hs_api.cuMemcpy3DPeerAsync == NULL))
+        for (uint64_t i = 0; i < c->height; i++)
+            status = copy_line(status, stream, c, c->dst + i * c->dpitch, c->src + i * c->spitch, c->width);
+    else status = peers ? copy_peer_rows(status, stream, c) : copy_rows(status, stream, c);
     return hs_leave(&frame, status);
 }
 

@@ -267,6 +267,7 @@ const (
 	attributePriorities = C.HS_ATTRIBUTE_PRIORITIES
 	attributeMinor      = C.HS_ATTRIBUTE_MINOR
 	attributePools      = C.HS_ATTRIBUTE_POOLS
+	attributeClusters   = C.HS_ATTRIBUTE_CLUSTERS
 )
 
 // attribute returns one, 0 for those that the driver does not know.

@@ -178,10 +178,17 @@ func (d *Driver) Enable(from, to int) error {
 		}
 	}
 	s := C.hs_enable_peer(d.devices[from].ctx(), d.devices[to].ctx())
-	if C.hs_code(s) == codePeerEnabled {
+	if C.hs_code(s) != codePeerEnabled {
+		if err := d.devices[from].check(s, doing); err != nil {
+			return err
+		}
+	}
+	// Peer access between contexts is not for memory of pools, which have their own.
+	other := d.devices[to].state()
+	if other.pool == 0 {
 		return nil
 	}
-	return d.devices[from].check(s, doing)
+	return d.devices[to].check(C.hs_pool_access(other.ctx, other.pool, d.devices[from].dev), doing)
 }
 
 var (

@@ -67,14 +67,19 @@ func (m *module) Function(name string) (driver.Function, error) {
 	}
 	c := C.CString(name)
 	defer C.free(unsafe.Pointer(c))
-	f := &function{dev: m.dev}
-	var threads C.int
-	if err := m.dev.check(C.hs_function(m.dev.ctx(), m.h, c, &f.h, &threads), doing); err != nil {
+	var k C.hs_kernel
+	if err := m.dev.check(C.hs_function(m.dev.ctx(), m.dev.dev, m.h, c, &k), doing); err != nil {
 		e := *err.(*driver.Error)
 		e.Text = "kernel " + name + ": " + e.Text
 		return nil, &e
 	}
-	f.threads = int(threads)
+	f := &function{dev: m.dev, h: k.function, threads: int(k.threads), shared: int(k.shared)}
+	if k.count >= 0 {
+		f.sizes = make([]int, k.count)
+		for i := range f.sizes {
+			f.sizes[i] = int(k.sizes[i])
+		}
+	}
 	return f, nil
 }
 
@@ -106,15 +111,27 @@ type function struct {
 	dev     *Device
 	h       C.CUfunction
 	threads int
+	shared  int
+	sizes   []int
 }
 
 // Threads implements driver.Function.
 func (f *function) Threads() int { return f.threads }
 
+// Shared implements driver.Function.
+func (f *function) Shared() int { return f.shared }
+
+// Parameters implements driver.Function.
+func (f *function) Parameters() []int { return f.sizes }
+
 // Launch implements driver.VendorStream.
 func (s *Stream) Launch(l driver.Launch) (err error) {
 	const doing = "launch"
 	d := s.dev
+	if l.Cluster[0] != 0 && d.attribute(attributeClusters) == 0 {
+		return driver.Errorf(driver.NotSupported, doing,
+			"clusters of blocks need a device of compute capability 9.0 and a driver of CUDA 11.8, which %s is not", d.title())
+	}
 	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
@@ -128,6 +145,7 @@ func (s *Stream) Launch(l driver.Launch) (err error) {
 	}
 	for i := range 3 {
 		spec.grid[i], spec.block[i] = C.uint32_t(l.Grid[i]), C.uint32_t(l.Block[i])
+		spec.cluster[i] = C.uint32_t(l.Cluster[i])
 	}
 	if l.Cooperative {
 		spec.cooperative = 1

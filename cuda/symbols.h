@@ -26,6 +26,11 @@ typedef struct {
 } CUmemPoolProps;
 
 typedef struct {
+    struct { int32_t type, id; } location;
+    int32_t flags;
+} CUmemAccessDesc;
+
+typedef struct {
     uint64_t srcXInBytes, srcY;
     int32_t srcMemoryType;
     const void *srcHost;
@@ -40,6 +45,22 @@ typedef struct {
 } CUDA_MEMCPY2D;
 
 typedef struct {
+    uint64_t srcXInBytes, srcY, srcZ, srcLOD;
+    int32_t srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    uintptr_t srcArray;
+    CUcontext srcContext;
+    uint64_t srcPitch, srcHeight, dstXInBytes, dstY, dstZ, dstLOD;
+    int32_t dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    uintptr_t dstArray;
+    CUcontext dstContext;
+    uint64_t dstPitch, dstHeight, WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D_PEER;
+
+typedef struct {
     uint32_t gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
     CUstream stream;
     void *attrs;
@@ -49,7 +70,7 @@ typedef struct {
 typedef struct {
     int32_t id;
     char pad[4];
-    union { uint64_t words[8]; int32_t cooperative; } value;
+    union { uint64_t words[8]; int32_t cooperative; struct { uint32_t x, y, z; } clusterDim; } value;
 } CUlaunchAttribute;
 
 typedef union {
@@ -120,12 +141,15 @@ typedef union {
     X(cuMemcpyPeerAsync, "cuMemcpyPeerAsync", 4000, 0, \
       (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size, CUstream stream)) \
     X(cuMemcpy2DAsync_v2, "cuMemcpy2DAsync", 3020, 0, (const CUDA_MEMCPY2D *copy, CUstream stream)) \
+    X(cuMemcpy3DPeerAsync, "cuMemcpy3DPeerAsync", 4000, 0, (const CUDA_MEMCPY3D_PEER *copy, CUstream stream)) \
     X(cuMemsetD8Async, "cuMemsetD8Async", 3020, 1, (CUdeviceptr dst, unsigned char value, size_t n, CUstream stream)) \
     X(cuMemsetD16Async, "cuMemsetD16Async", 3020, 1, (CUdeviceptr dst, unsigned short value, size_t n, CUstream stream)) \
     X(cuMemsetD32Async, "cuMemsetD32Async", 3020, 1, (CUdeviceptr dst, unsigned value, size_t n, CUstream stream)) \
     X(cuMemPoolCreate, "cuMemPoolCreate", 11020, 0, (CUmemoryPool *pool, const CUmemPoolProps *props)) \
     X(cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 0, (CUmemoryPool pool)) \
     X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 0, (CUmemoryPool pool, size_t keep)) \
+    X(cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 0, \
+      (CUmemoryPool pool, const CUmemAccessDesc *list, size_t count)) \
     X(cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, 0, (CUmemoryPool pool, int attribute, void *value)) \
     X(cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, 0, (CUmemoryPool pool, int attribute, void *value)) \
     X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 0, \
@@ -138,6 +162,8 @@ typedef union {
     X(cuModuleUnload, "cuModuleUnload", 2000, 1, (CUmodule module)) \
     X(cuModuleGetFunction, "cuModuleGetFunction", 2000, 1, (CUfunction *function, CUmodule module, const char *name)) \
     X(cuFuncGetAttribute, "cuFuncGetAttribute", 2020, 1, (int *value, int attribute, CUfunction function)) \
+    X(cuFuncSetAttribute, "cuFuncSetAttribute", 9000, 0, (CUfunction function, int attribute, int value)) \
+    X(cuFuncGetParamInfo, "cuFuncGetParamInfo", 12040, 0, (CUfunction function, size_t index, size_t *offset, size_t *size)) \
     X(cuFuncLoad, "cuFuncLoad", 12040, 0, (CUfunction function)) \
     X(cuLaunchKernel, "cuLaunchKernel", 4000, 1, \
       (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \

@@ -13,15 +13,28 @@ import (
 
 // turn lets one thread at a time enqueue what listeners follow, on one stream or
 // with one event: the driver does not say in which order it has taken two calls
-// that overlap.
-type turn struct{ taken atomic.Bool }
+// that overlap. It counts how often it was taken and given: odd while it is taken.
+type turn struct{ count atomic.Uint64 }
 
-func (t *turn) try() bool { return t.taken.CompareAndSwap(false, true) }
-func (t *turn) give()     { t.taken.Store(false) }
+func (t *turn) try() bool {
+	n := t.count.Load()
+	return n%2 == 0 && t.count.CompareAndSwap(n, n+1)
+}
 
-// turnLimitNS bounds the wait for a turn. Its holder may be in a call of the driver
-// that waits for the program, because the launch queue is full, and the program may
-// need the waiting thread for that. The order of such calls is that of their returns.
+func (t *turn) give() { t.count.Add(1) }
+
+// seen tells one holder from the next; 0 for no turn.
+func (t *turn) seen() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.count.Load()
+}
+
+// turnLimitNS bounds how long a thread waits for one and the same holder of a turn. The
+// holder may be in a call of the driver that waits for the program, because the launch
+// queue is full, and the program may need the waiting thread for that. The order of such
+// calls is that of their returns.
 const turnLimitNS = 1_000_000_000
 
 // followed is an operation between the begin of its enqueue and the end, with the
@@ -40,7 +53,8 @@ func (s *Stream) follow(tag driver.Tag, also *turn) followed {
 	if tag == 0 {
 		return f
 	}
-	for clock := stopwatch(); ; C.hs_pause() {
+	clock, holders := stopwatch(), [2]uint64{s.turn.seen(), also.seen()}
+	for ; ; C.hs_pause() {
 		// Both or none: two streams that wait for each other must not hold one each.
 		if also == nil || also.try() {
 			if s.turn.try() {
@@ -50,6 +64,9 @@ func (s *Stream) follow(tag driver.Tag, also *turn) followed {
 			if also != nil {
 				also.give()
 			}
+		}
+		if now := [2]uint64{s.turn.seen(), also.seen()}; now != holders {
+			clock, holders = stopwatch(), now
 		}
 		if clock() >= turnLimitNS {
 			return f

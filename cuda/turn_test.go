@@ -2,6 +2,7 @@ package cuda_test
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,4 +62,34 @@ func TestO1_operations_on_one_stream_or_event_take_turns(t *testing.T) {
 			require.Equal(t, []driver.Tag{1, 2}, order)
 		})
 	}
+}
+
+// Each of three threads holds the turn for less than the limit of a wait for one holder, and the
+// last one waits for longer than that in all.
+func TestO1_a_thread_waits_for_one_holder_of_a_turn_after_another(t *testing.T) {
+	f := fake(t)
+	drv, err := cuda.Open(f.Path)
+	require.NoError(t, err)
+	defer drv.Close()
+	dev, err := drv.Open(0)
+	require.NoError(t, err)
+	s := newStream(t, dev, 1)
+	drv.OnSequence(func(driver.Tag) {})
+	require.NoError(t, f.Control("slow cuStreamWaitEvent 600000"))
+	e, err := dev.NewEvent(driver.EventOptions{ID: 1})
+	require.NoError(t, err)
+	require.NoError(t, s.Record(e, 0))
+	const threads = 3
+	var ended atomic.Int32
+	for range threads {
+		go func() {
+			defer ended.Add(1)
+			assert.NoError(t, s.Wait(e, driver.Forever, 1))
+		}()
+	}
+	require.Eventually(t, func() bool {
+		assert.LessOrEqual(t, f.Count("sleeping"), uint64(1), "two threads are in the driver with one stream")
+		return ended.Load() == threads
+	}, 20*time.Second, time.Millisecond)
+	require.NoError(t, f.Control("slow cuStreamWaitEvent 0"))
 }

@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"halstream/hal/driver"
@@ -98,12 +99,25 @@ func (m *Module) Close(t *Thread) error {
 // Threads returns the greatest number of threads that a block may have.
 func (f *Function) Threads() int { return f.d.Threads() }
 
+// Shared returns the greatest size of dynamic shared memory that a block may have, in bytes.
+func (f *Function) Shared() int { return f.d.Shared() }
+
+// Parameters returns the size of each parameter in bytes, and false if the program does not
+// say which ones the function has.
+func (f *Function) Parameters() ([]int, bool) {
+	sizes := f.d.Parameters()
+	return slices.Clone(sizes), sizes != nil
+}
+
 // LaunchSpec is the configuration of a launch.
 type LaunchSpec struct {
 	// Grid is the number of blocks and Block the number of threads in each, for three
 	// dimensions; each is at least 1.
 	Grid, Block [3]uint32
-	// Shared is the size of the dynamic shared memory in bytes.
+	// Cluster is the number of blocks that run at the same time on neighbouring
+	// processors, for three dimensions: each divides that of Grid. All 0 stand for none.
+	Cluster [3]uint32
+	// Shared is the size of the dynamic shared memory of a block in bytes.
 	Shared uint32
 	// Args are the arguments, each at the start of driver.Cell bytes. They are
 	// taken within the call.
@@ -133,6 +147,28 @@ func (spec *LaunchSpec) check(f *Function) error {
 		return driver.Errorf(driver.InvalidValue, op,
 			"the arguments are %d bytes, and each takes %d", len(spec.Args), driver.Cell)
 	}
+	if sizes := f.d.Parameters(); sizes != nil && len(spec.Args)/driver.Cell != len(sizes) {
+		return driver.Errorf(driver.InvalidValue, op, "%s takes %d arguments, not %d",
+			f.name, len(sizes), len(spec.Args)/driver.Cell)
+	}
+	if most := f.d.Shared(); uint64(spec.Shared) > uint64(most) {
+		return driver.Errorf(driver.InvalidValue, op, "%d bytes of dynamic shared memory are more than the %d "+
+			"that a block of %s may have on device %d", spec.Shared, most, f.name, f.module.dev.ordinal)
+	}
+	return spec.checkCluster()
+}
+
+// checkCluster rejects clusters that do not fill the grid.
+func (spec *LaunchSpec) checkCluster() error {
+	if spec.Cluster == [3]uint32{} {
+		return nil
+	}
+	for i, n := range spec.Cluster {
+		if n == 0 || spec.Grid[i]%n != 0 {
+			return driver.Errorf(driver.InvalidValue, "launch", "clusters of %v blocks do not divide a grid of %v: "+
+				"each dimension of the grid is a multiple of the cluster's", spec.Cluster, spec.Grid)
+		}
+	}
 	return nil
 }
 
@@ -140,9 +176,9 @@ func (spec *LaunchSpec) check(f *Function) error {
 // the memory of blocks in them is not reused before the run has ended.
 //
 // # Errors
-//   - [ErrInvalidValue]: a dimension is 0, a block has more threads than the
-//     function can have, or the size of the arguments is not a multiple of
-//     driver.Cell.
+//   - [ErrInvalidValue]: a dimension is 0, a block has more threads or shared memory
+//     than the function can have, clusters do not divide the grid, or the arguments
+//     are not as many as the parameters, driver.Cell bytes each.
 //   - [ErrWrongDevice]: f belongs to another device than s.
 //   - [ErrNotSupported], [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //   - The error of the device for a launch that cannot run.
@@ -174,8 +210,8 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	}
 	blocks := append(s.beginUses("a kernel", reads, writes), m.code)
 	return s.settle(t, id, s.using(blocks, func() error {
-		return l.Launch(driver.Launch{Function: f.d, Grid: spec.Grid, Block: spec.Block, Shared: spec.Shared,
-			Args: spec.Args, Cooperative: spec.Cooperative, Tag: id})
+		return l.Launch(driver.Launch{Function: f.d, Grid: spec.Grid, Block: spec.Block, Cluster: spec.Cluster,
+			Shared: spec.Shared, Args: spec.Args, Cooperative: spec.Cooperative, Tag: id})
 	}))
 }
 

@@ -3,6 +3,7 @@ package pybuild
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"halstream/hal"
@@ -76,11 +77,32 @@ func FunctionThreads(id int64) (most int64, err error) {
 	return on(id, "threads", "kernel", func(f *hal.Function) (int64, error) { return int64(f.Threads()), nil })
 }
 
+// FunctionShared returns how many bytes of dynamic shared memory a block of a function may have.
+func FunctionShared(id int64) (most int64, err error) {
+	return on(id, "shared", "kernel", func(f *hal.Function) (int64, error) { return int64(f.Shared()), nil })
+}
+
+// FunctionParameters returns the size of each parameter of a function in bytes, with spaces
+// between them; "?" if its program does not say.
+func FunctionParameters(id int64) (sizes string, err error) {
+	return on(id, "parameters", "kernel", func(f *hal.Function) (string, error) {
+		list, known := f.Parameters()
+		if !known {
+			return "?", nil
+		}
+		words := make([]string, len(list))
+		for i, size := range list {
+			words[i] = strconv.Itoa(size)
+		}
+		return strings.Join(words, " "), nil
+	})
+}
+
 // StreamLaunch enqueues a run of a function and returns 0; 1, and nothing is
 // enqueued, if an argument's memory is not where the stream can use it: the caller
-// knows better how to say so. data are hexadecimal digits: of eight numbers of 32
-// bits, namely grid, block, bytes of shared memory and whether all blocks run at
-// once, then of the arguments, 16 bytes each. modes has a letter for each argument,
+// knows better how to say so. data are hexadecimal digits: of eleven numbers of
+// 32 bits, namely grid, block, bytes of shared memory, whether all blocks run at once,
+// and the blocks of a cluster, then of the arguments, 16 bytes each. modes has a letter for each argument,
 // '-' for a value; the others are an address and, in the second half, the bytes
 // behind it that the kernel reads (r), writes (w) or both (b). A capital letter
 // says that the caller has looked where the memory is.
@@ -119,7 +141,7 @@ func StreamLaunch(id, functionID int64, modes, data string) (misplaced int64, er
 }
 
 // launchHead is the bytes in front of the arguments of a launch.
-const launchHead = 8 * 4
+const launchHead = 11 * 4
 
 func launchSpec(modes, data string) (spec hal.LaunchSpec, err error) {
 	all, err := hex.DecodeString(data)
@@ -133,10 +155,10 @@ func launchSpec(modes, data string) (spec hal.LaunchSpec, err error) {
 	if at := strings.Trim(modes, "-rwbRWB"); at != "" {
 		return spec, driver.Errorf(driver.InvalidValue, "launch", "%q is no mode of an argument", at)
 	}
-	var n [8]uint32
+	var n [11]uint32
 	for i := range n {
 		n[i] = binary.LittleEndian.Uint32(all[4*i:])
 	}
 	return hal.LaunchSpec{Grid: [3]uint32(n[:3]), Block: [3]uint32(n[3:6]), Shared: n[6],
-		Cooperative: n[7] != 0, Args: all[launchHead:]}, nil
+		Cooperative: n[7] != 0, Cluster: [3]uint32(n[8:]), Args: all[launchHead:]}, nil
 }

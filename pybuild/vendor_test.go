@@ -73,14 +73,15 @@ func TestWhatTheHostBackendHasNot(t *testing.T) {
 }
 
 func TestTheTextFormOfALaunch(t *testing.T) {
-	const head = "0100000002000000030000000400000005000000060000000700000001000000"
+	const head = "0100000002000000030000000400000005000000060000000700000001000000010000000200000003000000"
 	cell := strings.Repeat("00", driver.Cell-1) + "ff"
 	spec, err := launchSpec("b", head+cell)
 	require.NoError(t, err)
 	args := make([]byte, driver.Cell)
 	args[driver.Cell-1] = 255
 	require.Equal(t, hal.LaunchSpec{Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, Shared: 7, Cooperative: true,
-		Args: args}, spec)
+		Cluster: [3]uint32{1, 2, 3},
+		Args:    args}, spec)
 	for _, bad := range [][2]string{{"", ""}, {"", head + "00"}, {"-", head}, {"", head + cell},
 		{"-x-", head + cell + cell + cell}, {"-", head + cell[1:]}, {"-", head + "zz" + cell[2:]}} {
 		_, err := launchSpec(bad[0], bad[1])

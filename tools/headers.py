@@ -54,6 +54,25 @@ STRUCTURES: dict[str, tuple[str, dict[str, str | None]]] = {
         }
         | {"WidthInBytes": "WidthInBytes", "Height": "Height"},
     ),
+    "CUDA_MEMCPY3D_PEER": (
+        "CUDA_MEMCPY3D_PEER",
+        {
+            name: name
+            for side in ("src", "dst")
+            for name in (
+                side + field
+                for field in [
+                    *("XInBytes", "Y", "Z", "LOD", "MemoryType", "Host", "Device", "Array", "Context"),
+                    *("Pitch", "Height"),
+                ]
+            )
+        }
+        | {"WidthInBytes": "WidthInBytes", "Height": "Height", "Depth": "Depth"},
+    ),
+    "CUmemAccessDesc": (
+        "CUmemAccessDesc",
+        {"location.type": "location.type", "location.id": "location.id", "flags": "flags"},
+    ),
     "CUlaunchConfig": (
         "CUlaunchConfig",
         {f"{kind}{axis}": f"{kind}Dim{axis}" for kind in ("grid", "block") for axis in "XYZ"}
@@ -61,7 +80,8 @@ STRUCTURES: dict[str, tuple[str, dict[str, str | None]]] = {
     ),
     "CUlaunchAttribute": (
         "CUlaunchAttribute",
-        {"id": "id", "pad": "pad", "value.words": None, "value.cooperative": "value.cooperative"},
+        {"id": "id", "pad": "pad", "value.words": None, "value.cooperative": "value.cooperative"}
+        | {f"value.clusterDim.{axis}": f"value.clusterDim.{axis}" for axis in "xyz"},
     ),
     "CUstreamBatchMemOpParams": (
         "CUstreamBatchMemOpParams",

@@ -172,7 +172,7 @@ wanted, name, architecture = sys.argv[1:]
 if ".".join(map(str, _nvrtc.version())) != wanted:
     sys.exit(f"NVRTC {_nvrtc.version()} was loaded in place of {wanted}")
 try:
-    _nvrtc._compile(sys.stdin.read(), name, architecture, ("--std=c++17",))
+    _nvrtc._compile(sys.stdin.read(), name, architecture, ("--std=c++17",), _nvrtc.library())
 except CompileError as exc:
     sys.exit(str(exc))
 """

@@ -8,9 +8,11 @@ package fakectl
 
 typedef int (*control_fn)(const char *);
 typedef unsigned long long (*count_fn)(const char *);
+typedef void *(*host_fn)(unsigned long long);
 
 static int call_control(void *f, const char *command) { return ((control_fn)f)(command); }
 static unsigned long long call_count(void *f, const char *name) { return ((count_fn)f)(name); }
+static void *call_host(void *f, unsigned long long address) { return ((host_fn)f)(address); }
 */
 import "C"
 
@@ -24,8 +26,8 @@ import (
 
 // Fake is the loaded look-alike driver.
 type Fake struct {
-	Path           string
-	control, count unsafe.Pointer
+	Path                 string
+	control, count, host unsafe.Pointer
 }
 
 // Path returns where `make build` puts the look-alike driver.
@@ -49,7 +51,7 @@ func Open(path string) (*Fake, error) {
 	for _, s := range []struct {
 		name string
 		at   *unsafe.Pointer
-	}{{"fakecuda_control", &f.control}, {"fakecuda_count", &f.count}} {
+	}{{"fakecuda_control", &f.control}, {"fakecuda_count", &f.count}, {"fakecuda_host", &f.host}} {
 		symbol := C.CString(s.name)
 		*s.at = C.dlsym(library, symbol)
 		C.free(unsafe.Pointer(symbol))
@@ -76,4 +78,13 @@ func (f *Fake) Count(name string) uint64 {
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
 	return uint64(C.call_count(f.count, text))
+}
+
+// Read returns a copy of size bytes of a device's memory; nil if there is none at the address.
+func (f *Fake) Read(address, size uint64) []byte {
+	at := C.call_host(f.host, C.ulonglong(address))
+	if at == nil {
+		return nil
+	}
+	return C.GoBytes(at, C.int(size))
 }

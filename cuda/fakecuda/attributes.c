@@ -21,11 +21,11 @@ static const struct { int attribute, value; } attributes[] = {
     {79, 1}, {80, 1}, {81, 228 << 10}, {82, 65536},          /* caches, memory and registers of a processor */
     {83, 1}, {84, 0}, {86, 0}, {87, 2}, {88, 0}, {89, 0},    /* managed memory, boards, atomics */
     {90, 1}, {91, 1}, {94, 0}, {95, 1}, {96, 0},             /* preemption, cooperative launch */
-    {97, 99 << 10}, {98, 0}, {99, 1}, {100, 0}, {101, 0},    /* dynamic shared memory, registering */
+    {97, 227 << 10}, {98, 0}, {99, 1}, {100, 0}, {101, 0},    /* dynamic shared memory, registering */
     {102, 0}, {103, 0}, {104, 0}, {105, 0}, {106, 32},       /* virtual memory, blocks of a processor */
     {107, 0}, {108, 0}, {109, 0}, {110, 0}, {111, 1 << 10},  /* compression, persisting cache */
     {112, 0}, {113, 0}, {114, 0}, {116, 0}, {117, 0}, {118, 0}, {119, 0}, /* sharing of memory */
-    {120, 0}, {121, 0}, {124, 0}, {125, 0}, {126, 1},        /* clusters, IPC of events, domains */
+    {120, 1}, {121, 0}, {124, 0}, {125, 0}, {126, 1},        /* clusters, IPC of events, domains */
     {127, 0}, {128, 0}, {129, 0}, {130, 0}, {131, -1}, {132, 0}, {133, 0}, {134, 0},
     {135, 0}, {136, 0}, {137, 0}, {138, 0}, {139, 0}, {140, 0}, {141, 0}, {142, 0}, {143, 0},
     {144, 0}, {145, 0}, {146, 0}, {147, 0}, {148, 0}, {149, 1}, {150, 0}, {151, 0}, {152, 0},

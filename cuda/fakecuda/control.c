@@ -246,6 +246,7 @@ static void reset(void) {
     memset(counts, 0, sizeof counts);
     absent = 0;
     state.dead_handles = 0;
+    state.launched_shared = state.launched_cluster = 0;
     atomic_store(&illegal, 0);
     state.initialized = false;
     state.device_count = 0;
@@ -327,6 +328,8 @@ CONTROL unsigned long long fakecuda_count(const char *name) {
         {"absent", absent},
         {"dead", state.dead_handles},
         {"sleeping", atomic_load(&sleeping)},
+        {"launched.shared", state.launched_shared},
+        {"launched.cluster", state.launched_cluster},
         {"live.contexts", table_live(&state.contexts)},
         {"live.streams", table_live(&state.streams)},
         {"live.events", table_live(&state.events)},

@@ -25,6 +25,8 @@ enum direction { ANY, TO_DEVICE, TO_HOST, ON_DEVICE };
 /* How long the call blocks. */
 enum until { GIVEN, DONE };
 
+#define MOST_PITCH 0x7fffffffu /* bytes from row to row */
+
 static uint64_t extent(uint64_t width, uint64_t height, uint64_t pitch) {
     return (height - 1) * pitch + width;
 }
@@ -93,20 +95,67 @@ API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream
     return end(copy(stream, line(to, from, size), ON_DEVICE, GIVEN));
 }
 
+/* Whether a range is memory of the context's device. */
+static CUresult on_device_of(CUcontext handle, uint64_t address, uint64_t size) {
+    struct context *context;
+    CUresult code = healthy_context(handle, &context);
+    if (code != SUCCESS)
+        return code;
+    const struct block *block = find_block(address, size);
+    return block != NULL && block->where == DEVICE_MEMORY && block->device == context->device ? SUCCESS : INVALID_VALUE;
+}
+
 API cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                       size_t size, CUstream stream) {
     BEGIN(cuMemcpyPeerAsync, HINT(stream));
     struct context *context;
     TRY(healthy_context(to_context, &context));
-    int to_device = context->device;
     TRY(healthy_context(from_context, &context));
-    const struct block *target = find_block(to, size), *source = find_block(from, size);
-    bool fits = target != NULL && target->where == DEVICE_MEMORY && target->device == to_device &&
-        source != NULL &&
-                source->where == DEVICE_MEMORY && source->device == context->device;
-    if (size > 0 && !fits)
-        return end(INVALID_VALUE);
+    if (size > 0) {
+        TRY(on_device_of(to_context, to, size));
+        TRY(on_device_of(from_context, from, size));
+    }
     return end(copy(stream, line(to, from, size), ON_DEVICE, GIVEN));
+}
+
+/* The struct of cuMemcpy3DPeerAsync, as callers lay it out. */
+struct side {
+    size_t x, y, z, level;
+    int kind, padding;
+    const void *host;
+    CUdeviceptr device;
+    void *array;
+    CUcontext context;
+    size_t pitch, height;
+};
+
+struct peer_copy {
+    struct side from, to;
+    size_t width, height, depth;
+};
+
+_Static_assert(sizeof(struct peer_copy) == 200, "the layout of CUDA_MEMCPY3D_PEER");
+
+/* Rows of device memory only: no arrays, and one layer. */
+API cuMemcpy3DPeerAsync(const struct peer_copy *c, CUstream stream) {
+    BEGIN(cuMemcpy3DPeerAsync, HINT(stream));
+    if (c == NULL)
+        return end(INVALID_VALUE);
+    const struct side *from = &c->from, *to = &c->to;
+    if (from->kind != 2 || to->kind != 2 || c->depth > 1 || from->z != 0 || to->z != 0)
+        return end(NOT_SUPPORTED);
+    if (from->x + c->width > from->pitch || to->x + c->width > to->pitch || from->pitch > MOST_PITCH ||
+        to->pitch > MOST_PITCH)
+        return end(INVALID_VALUE);
+    struct copy what = {.to = to->device + to->y * to->pitch + to->x,
+                        .from = from->device + from->y * from->pitch + from->x,
+                        .width = c->width, .height = c->depth == 0 ? 0 : c->height,
+                        .to_pitch = to->pitch, .from_pitch = from->pitch};
+    if (what.width > 0 && what.height > 0) {
+        TRY(on_device_of(to->context, what.to, extent(what.width, what.height, what.to_pitch)));
+        TRY(on_device_of(from->context, what.from, extent(what.width, what.height, what.from_pitch)));
+    }
+    return end(copy(stream, what, ON_DEVICE, GIVEN));
 }
 
 API cuMemcpy2DAsync_v2(const struct plane *plane, CUstream stream) {
@@ -123,6 +172,8 @@ API cuMemcpy2DAsync_v2(const struct plane *plane, CUstream stream) {
     size_t from_pitch = plane->from_pitch ? plane->from_pitch : plane->from_x + plane->width;
     size_t to_pitch = plane->to_pitch ? plane->to_pitch : plane->to_x + plane->width;
     if (plane->from_x + plane->width > from_pitch || plane->to_x + plane->width > to_pitch)
+        return end(INVALID_VALUE);
+    if (from_pitch > MOST_PITCH || to_pitch > MOST_PITCH)
         return end(INVALID_VALUE);
     from += plane->from_y * from_pitch + plane->from_x;
     to += plane->to_y * to_pitch + plane->to_x;

@@ -55,6 +55,7 @@ static const struct { int code; const char *name, *text; } codes[] = {
     {907, "CUDA_ERROR_CAPTURED_EVENT", "the event was last recorded in a capture"},
     {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "another thread began the capture"},
     {911, "CUDA_ERROR_EXTERNAL_DEVICE", "an external device failed"},
+    {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "clusters of so many blocks are not supported"},
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 

@@ -63,6 +63,7 @@ enum {
     CAPTURE_INVALIDATED = 901,
     CAPTURE_UNMATCHED = 903,
     CAPTURE_IMPLICIT = 906, CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908,
+    INVALID_CLUSTER_SIZE = 912,
     UNKNOWN = 999,
 };
 
@@ -250,6 +251,7 @@ struct state {
     struct block **blocks;
     size_t block_count, block_room;
     uint64_t dead_handles; /* that callers have passed */
+    uint32_t launched_shared, launched_cluster; /* of the last launch: bytes, and blocks of a cluster or 0 */
     size_t live_memory, live_pinned, live_registered;
 };
 
@@ -379,6 +381,7 @@ void pool_block_freed(struct block *block);
 bool pools_give_back(int device);
 void pools_synchronized(int device);
 int pool_device(const struct pool *pool);
+bool pool_reaches(const struct pool *pool, int device); /* for kernels of a device */
 CUmemoryPool pool_handle(const struct pool *pool);
 
 /* module.c and library.c: called with the lock held. */

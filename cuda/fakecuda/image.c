@@ -14,6 +14,7 @@ static bool add_function(struct module *module, const char *name, size_t length)
     function->module = module;
     function->context = module->context;
     function->kernel = find_kernel(function->name);
+    function->dynamic_shared = 48 << 10;
     function->parameter_count = -1;
     function->next = module->functions;
     module->functions = function;

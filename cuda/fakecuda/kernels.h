@@ -26,6 +26,7 @@ struct function {
     struct function *next;
     bool loaded; /* onto the device: at the first launch, unless cuFuncLoad did it before */
     char name[1024];
+    int dynamic_shared; /* bytes that a launch may ask for */
     int parameter_count; /* as the image declares them; -1: it does not */
     unsigned char sizes[64];
 };
@@ -46,7 +47,7 @@ CUresult read_image(struct module *module, const void *image, char *words, size_
 CUresult read_kernels(struct module **module, const void *image, unsigned count, const int *options, void **values);
 void module_free(struct module *module);
 CUresult function_attribute(const struct function *function, int attribute, int *value);
-CUresult set_attribute(const struct function *function, int attribute, int value);
+CUresult set_attribute(struct function *function, int attribute, int value);
 
 /* library.c: the function that a launch in a context names, by itself or by its kernel. */
 CUresult find_function(uint64_t handle, struct context *context, struct function **function);

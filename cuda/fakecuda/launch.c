@@ -2,17 +2,32 @@
 #include "kernels.h"
 
 #define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
-#define MOST_SHARED (48u << 10)
+#define MOST_CLUSTER 8 /* blocks, as every device with clusters has them */
 
 struct request {
     CUfunction function;
-    uint32_t grid[3], block[3], shared;
+    uint32_t grid[3], block[3], cluster[3], shared;
     CUstream stream;
     void **parameters, **extra;
-    bool cooperative;
+    bool cooperative, clustered;
 };
 
-static CUresult check_shape(const struct request *r) {
+/* The blocks of a cluster, 0 without clusters. */
+static uint32_t cluster_size(const struct request *r) {
+    return r->cluster[0] * r->cluster[1] * r->cluster[2];
+}
+
+static CUresult check_cluster(const struct request *r) {
+    uint64_t blocks = 1;
+    for (int i = 0; i < 3; i++) {
+        if (r->cluster[i] == 0 || r->grid[i] % r->cluster[i] != 0)
+            return INVALID_VALUE;
+        blocks *= r->cluster[i];
+    }
+    return blocks > MOST_CLUSTER ? INVALID_CLUSTER_SIZE : SUCCESS;
+}
+
+static CUresult check_shape(const struct function *f, const struct request *r) {
     static const uint32_t most_blocks[] = {2147483647, 65535, 65535}, most_threads[] = {1024, 1024, 64};
     uint64_t threads = 1, blocks = 1;
     for (int i = 0; i < 3; i++) {
@@ -22,8 +37,13 @@ static CUresult check_shape(const struct request *r) {
         threads *= r->block[i];
         blocks *= r->grid[i];
     }
-    if (threads > MAX_THREADS || r->shared > MOST_SHARED)
+    if (threads > MAX_THREADS || r->shared > (uint32_t)f->dynamic_shared)
         return INVALID_VALUE;
+    if (r->clustered) {
+        CUresult code = check_cluster(r);
+        if (code != SUCCESS)
+            return code;
+    }
     if (r->cooperative && blocks > PROCESSORS * (2048 / threads))
         return COOPERATIVE_LAUNCH_TOO_LARGE;
     return SUCCESS;
@@ -91,7 +111,7 @@ static CUresult launch(const struct request *r) {
     if ((code = find_stream(r->stream, &stream)) != SUCCESS || (code = make_room(stream)) != SUCCESS ||
         (code = find_function(r->function, stream->context, &function)) != SUCCESS)
         return code;
-    if ((code = check_shape(r)) != SUCCESS)
+    if ((code = check_shape(function, r)) != SUCCESS)
         return code;
     /* No C function implements this entry. */
     if (function->kernel == NULL)
@@ -103,15 +123,20 @@ static CUresult launch(const struct request *r) {
     if (operation == NULL)
         return OUT_OF_MEMORY;
     operation->launch = what;
-    return submit(stream, operation, false);
+    code = submit(stream, operation, false);
+    if (code == SUCCESS) {
+        state.launched_shared = r->shared;
+        state.launched_cluster = cluster_size(r);
+    }
+    return code;
 }
 
 API cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                    unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,
                    CUstream stream, void **parameters, void **extra) {
     BEGIN(cuLaunchKernel, HINT(stream));
-    struct request r = {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared,
-                        stream, parameters, extra, false};
+    struct request r = {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {0, 0, 0}, shared,
+                        stream, parameters, extra, false, false};
     return end(launch(&r));
 }
 
@@ -119,8 +144,8 @@ API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned
                               unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                               unsigned int block_z, unsigned int shared, CUstream stream, void **parameters) {
     BEGIN(cuLaunchCooperativeKernel, HINT(stream));
-    struct request r = {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared,
-                        stream, parameters, NULL, true};
+    struct request r = {function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {0, 0, 0}, shared,
+                        stream, parameters, NULL, true, false};
     return end(launch(&r));
 }
 
@@ -129,6 +154,7 @@ struct attribute {
     int id, padding;
     union {
         int cooperative;
+        uint32_t cluster[3];
         char room[64];
     } value;
 };
@@ -151,8 +177,16 @@ API cuLaunchKernelEx(const struct configuration *c, CUfunction function, void **
                         .parameters = parameters, .extra = extra};
     memcpy(r.grid, c->grid, sizeof r.grid);
     memcpy(r.block, c->block, sizeof r.block);
-    for (unsigned i = 0; i < c->count; i++)
-        if (c->attributes[i].id == 2 && c->attributes[i].value.cooperative)
+    for (unsigned i = 0; i < c->count; i++) {
+        const struct attribute *a = &c->attributes[i];
+        if (a->id == 2 && a->value.cooperative)
             r.cooperative = true;
+        if (a->id == 4 && state.settings.version < 11080)
+            return end(INVALID_VALUE);
+        if (a->id == 4) {
+            r.clustered = true;
+            memcpy(r.cluster, a->value.cluster, sizeof r.cluster);
+        }
+    }
     return end(launch(&r));
 }

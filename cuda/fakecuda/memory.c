@@ -105,7 +105,7 @@ void *reach(struct context *context, uint64_t address, uint64_t size) {
         return (void *)(uintptr_t)address;
     /* Peer access that is enabled between contexts does not include memory of pools. */
     if (context != NULL && block->device != context->device &&
-        (block->pool != NULL || !(context->peers & 1u << block->device)))
+        !(block->pool != NULL ? pool_reaches(block->pool, context->device) : context->peers >> block->device & 1))
         return NULL;
     const struct device *device = &state.devices[block->device];
     return device->bytes + (address - device->base);

@@ -135,9 +135,9 @@ API cuModuleGetLoadingMode(int *mode) {
 }
 
 CUresult function_attribute(const struct function *function, int attribute, int *value) {
-    static const int values[] = {MAX_THREADS, 0, 0, 0, 16, 60, 90, 0, 48 << 10, -1};
     if (function == NULL)
         return INVALID_HANDLE;
+    const int values[] = {MAX_THREADS, 0, 0, 0, 16, 60, 90, 0, function->dynamic_shared, -1};
     if (value == NULL || attribute < 0 || attribute >= (int)(sizeof values / sizeof *values))
         return INVALID_VALUE;
     *value = values[attribute];
@@ -152,11 +152,13 @@ API cuFuncGetAttribute(int *value, int attribute, CUfunction handle) {
 }
 
 /* Dynamic shared memory (8) may be set up to a block's most, the carveout (9) in percent. */
-CUresult set_attribute(const struct function *function, int attribute, int value) {
+CUresult set_attribute(struct function *function, int attribute, int value) {
     if (function == NULL)
         return INVALID_HANDLE;
     bool valid = (attribute == 8 && value >= 0 && value <= 227 << 10) ||
                  (attribute == 9 && value >= -1 && value <= 100);
+    if (valid && attribute == 8)
+        function->dynamic_shared = value;
     return valid ? SUCCESS : INVALID_VALUE;
 }
 

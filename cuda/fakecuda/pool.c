@@ -9,11 +9,16 @@ struct pool {
     CUmemoryPool handle;
     int device;
     bool destroyed;
+    unsigned peers; /* a bit for each device whose kernels may use the memory, besides its own */
     int reuse[REUSE_LAST];
     uint64_t threshold, reserved, reserved_high, used, used_high;
 };
 
 static struct pool *all;
+
+bool pool_reaches(const struct pool *pool, int device) {
+    return pool->device == device || (pool->peers & 1u << device) != 0;
+}
 
 int pool_device(const struct pool *pool) {
     return pool->device;
@@ -326,5 +331,40 @@ API cuMemPoolGetAttribute(CUmemoryPool handle, int attribute, void *value) {
                              : attribute == RESERVED_HIGH ? pool->reserved_high
                              : attribute == USED          ? pool->used
                                                           : pool->used_high;
+    return end(SUCCESS);
+}
+
+/* ---- Access of other devices ---- */
+
+struct access { int location, device, flags; };
+
+API cuMemPoolSetAccess(CUmemoryPool handle, const struct access *list, size_t count) {
+    BEGIN(cuMemPoolSetAccess, 0);
+    FIND(pool, handle);
+    if (list == NULL || count == 0)
+        return end(INVALID_VALUE);
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].location != 1 || (list[i].flags != 0 && list[i].flags != 3))
+            return end(INVALID_VALUE);
+        if (list[i].device < 0 || list[i].device >= state.device_count)
+            return end(INVALID_DEVICE);
+        if (list[i].device == pool->device && list[i].flags != 3)
+            return end(INVALID_DEVICE);
+    }
+    for (size_t i = 0; i < count; i++) {
+        unsigned bit = 1u << list[i].device;
+        pool->peers = list[i].flags != 0 ? pool->peers | bit : pool->peers & ~bit;
+    }
+    return end(SUCCESS);
+}
+
+API cuMemPoolGetAccess(int *flags, CUmemoryPool handle, const struct access *location) {
+    BEGIN(cuMemPoolGetAccess, 0);
+    FIND(pool, handle);
+    if (flags == NULL || location == NULL || location->location != 1)
+        return end(INVALID_VALUE);
+    if (location->device < 0 || location->device >= state.device_count)
+        return end(INVALID_DEVICE);
+    *flags = pool_reaches(pool, location->device) ? 3 : 0;
     return end(SUCCESS);
 }

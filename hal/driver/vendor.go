@@ -86,6 +86,10 @@ type Module interface {
 type Function interface {
 	// Threads returns how many threads a block may have.
 	Threads() int
+	// Shared returns how many bytes of dynamic shared memory a block may have.
+	Shared() int
+	// Parameters returns the size of each parameter in bytes; nil if it is not known.
+	Parameters() []int
 }
 
 // Cell is how many bytes each argument of a Launch takes.
@@ -95,6 +99,9 @@ const Cell = 16
 type Launch struct {
 	Function    Function
 	Grid, Block [3]uint32
+	// Cluster is the number of blocks of a cluster, for three dimensions; all 0 without
+	// clusters.
+	Cluster [3]uint32
 	// Shared is the bytes of dynamic shared memory.
 	Shared uint32
 	// Args are the arguments' values, each at the start of a Cell.

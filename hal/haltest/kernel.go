@@ -163,7 +163,11 @@ var kernelCases = []testCase{
 			"too many threads": func(l *hal.LaunchSpec) { l.Block = [3]uint32{most, 2, 1} },
 			"past all numbers": func(l *hal.LaunchSpec) { l.Block = [3]uint32{1 << 31, 1 << 31, 1 << 31} },
 			"no cells":         func(l *hal.LaunchSpec) { l.Args = l.Args[1:] },
-			"too much shared":  func(l *hal.LaunchSpec) { l.Shared = 1 << 30 },
+			"too much shared":  func(l *hal.LaunchSpec) { l.Shared = uint32(f.Shared()) + 1 },
+			"no argument":      func(l *hal.LaunchSpec) { l.Args = nil },
+			"an argument more": func(l *hal.LaunchSpec) { l.Args = append(l.Args, make([]byte, driver.Cell)...) },
+			"half a cluster":   func(l *hal.LaunchSpec) { l.Grid, l.Cluster = [3]uint32{3, 1, 1}, [3]uint32{2, 1, 1} },
+			"a flat cluster":   func(l *hal.LaunchSpec) { l.Cluster = [3]uint32{1, 0, 0} },
 		} {
 			spec := line(64, b.Start, 2, 64)
 			change(&spec)
@@ -175,6 +179,17 @@ var kernelCases = []testCase{
 		require.ErrorContains(k, s.Launch(k.Me, f, spec, nil, nil), "at most")
 		k.Sync(s)
 		require.EqualValues(k, 0x01010101, words(k.Read(b))[0], "a refused launch ran")
+	}},
+	{"K1_a_block_may_have_all_shared_memory_of_its_kernel", Kernels | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		f := k.function(k.module(0, ptxFill), "fill_u32")
+		b := k.Alloc(0, 4)
+		spec := line(1, b.Start, 0x05060708, 1)
+		spec.Shared = uint32(f.Shared())
+		require.GreaterOrEqual(k, spec.Shared, uint32(48<<10))
+		require.NoError(k, s.Launch(k.Me, f, spec, nil, whole(b)))
+		k.Sync(s)
+		require.EqualValues(k, 0x05060708, words(k.Read(b))[0])
 	}},
 	{"K2_a_module_belongs_to_its_device", Kernels | Pair, func(k *Kit) {
 		f := k.function(k.module(0, ptxFill), "fill_u32")

@@ -208,6 +208,31 @@ def test_sizes_that_no_device_launches_are_refused(kernel: hs.Kernel, grid: Any,
         hs.Stream().launch(kernel, grid, block, 1.0, floats(), floats(), 8)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"shared": -1}, "shared is -1 bytes, not from 0 to 232448"),
+        ({"shared": (227 << 10) + 1}, "shared is 232449 bytes"),
+        ({"shared": 1.5}, "shared is an integer, not 1.5"),
+        ({"cooperative": 2}, "cooperative is True or False, not 2"),
+        ({"cluster": 0}, "cluster.x is 0, not from 1 to 8"),
+        ({"cluster": (4, 4)}, "has more than 8 blocks"),
+        ({"cluster": 3}, "clusters of .* do not divide the grid"),
+        ({"cluster": "2"}, "cluster is one to three integers"),
+    ],
+)
+def test_K2_options_that_no_device_has_are_refused(kernel: hs.Kernel, options: dict[str, Any], words: str) -> None:
+    y = floats()
+    with pytest.raises(hs.KernelArgumentError, match=words):
+        hs.Stream().launch(kernel, (4, 4), 8, 1.0, floats(), y, 8, **options)
+
+
+def test_K1_a_launch_with_options_runs(kernel: hs.Kernel) -> None:
+    s, x, y = hs.Stream(), floats(), floats()
+    s.launch(kernel, 1, 8, 2.0, x, y, 8, shared=100 << 10, cooperative=True)
+    assert y.numpy(s).tolist() == (3 * np.arange(8, dtype=np.float32)).tolist()
+
+
 def test_an_array_of_another_device_is_refused(kernel: hs.Kernel) -> None:
     far = hs.empty(8, np.float32, device=1)
     with pytest.raises(hs.WrongDeviceError, match=r"argument 2 .* device 1, the stream on 0"):

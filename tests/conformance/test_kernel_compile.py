@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_compiled_for_a_device(nvrtc: None, monkeypatch: pytest.MonkeyPatch) -> None:
     known = _nvrtc.supported()
     assert known == tuple(sorted(known)) and 80 in known
-    monkeypatch.setattr(_nvrtc, "supported", lambda: (75, 80, 90))
+    monkeypatch.setattr(_nvrtc, "supported", lambda driver: (75, 80, 90))
     assert _nvrtc.target(9, 0) == "sm_90"
     assert _nvrtc.target(8, 6) == "compute_80"
     assert _nvrtc.target(12, 1) == "compute_90"
@@ -154,7 +155,7 @@ def test_without_nvrtc_the_error_names_what_to_install(child: Any, tmp_path: Pat
         importlib.util.find_spec = lambda name, *more: None if name == "nvidia" else real(name, *more)
         import halstream as hs
         from halstream._kernel import _nvrtc
-        _nvrtc._SONAMES = ("libnvrtc-that-is-not-there.so",)
+        _nvrtc._MAJORS = (99,)
         try:
             hs.Kernel("", name="k", signature="").compile("sm_80")
         except hs.BackendAbsentError as exc:
@@ -163,5 +164,29 @@ def test_without_nvrtc_the_error_names_what_to_install(child: Any, tmp_path: Pat
             raise AssertionError("no error")
         """,
         env={"HALSTREAM_CACHE_DIR": str(tmp_path), "CUDA_PATH": "", "PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_compiler_is_not_newer_than_the_driver_if_there_is_a_choice(child: Any, tmp_path: Path) -> None:
+    source = tmp_path / "nvrtc.c"
+    source.write_text(
+        "int nvrtcVersion(int *major, int *minor) { *major = MAJOR; *minor = 5; return 0; }\n"
+        "const char *nvrtcGetErrorString(int code) { return 0; }\n"
+    )
+    folder = tmp_path / "toolkit" / "lib64"
+    folder.mkdir(parents=True)
+    for major in (12, 13):
+        library = folder / f"libnvrtc.so.{major}"
+        subprocess.run(["cc", "-shared", "-fPIC", f"-DMAJOR={major}", "-o", library, source], check=True)
+    done = child(
+        """
+        import importlib.util
+        real = importlib.util.find_spec
+        importlib.util.find_spec = lambda name, *more: None if name == "nvidia" else real(name, *more)
+        from halstream._kernel import _nvrtc
+        assert [_nvrtc.version(driver)[0] for driver in (0, 13, 12, 14, 11)] == [13, 13, 12, 13, 13]
+        """,
+        env={"CUDA_PATH": str(tmp_path / "toolkit"), "PATH": os.environ["PATH"]},
     )
     assert done.returncode == 0, done.stderr

@@ -19,6 +19,7 @@ NEEDED = {
     "cuDeviceGetPCIBusId": {"bus"},
     "cuDeviceCanAccessPeer": {"peers"},
     "cuCtxEnablePeerAccess": {"peers"},
+    "cuMemPoolSetAccess": {"peers"},
     "cuStreamBatchMemOp_v2": {"settable_events"},
     "cuMemcpy2DAsync_v2": {"rows"},
     "cuMemcpyPeerAsync": {"copies_between_devices"},

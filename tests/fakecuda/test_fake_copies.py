@@ -194,3 +194,50 @@ def test_planes(cuda: Driver) -> None:
     assert out.raw == b"abcd"
     back.src_pitch = 1
     assert cuda.cuMemcpy2DAsync_v2(ctypes.byref(back), stream) == INVALID_VALUE
+
+
+def test_rows_are_at_most_two_gib_apart(cuda: Driver) -> None:
+    """CU_DEVICE_ATTRIBUTE_MAX_PITCH."""
+    memory, most = cuda.memory(64), 2**31 - 1
+    plane = Plane(src_type=2, src_device=memory, src_pitch=most, dst_type=2, dst_device=memory + 32, dst_pitch=4)
+    plane.width, plane.height = 4, 1
+    assert cuda.cuMemcpy2DAsync_v2(ctypes.byref(plane), cuda.stream()) == 0
+    plane.src_pitch = most + 1
+    assert cuda.cuMemcpy2DAsync_v2(ctypes.byref(plane), cuda.stream()) == INVALID_VALUE
+
+
+class PeerSide(ctypes.Structure):
+    """Half of CUDA_MEMCPY3D_PEER."""
+
+    _fields_ = [
+        ("x", c_size_t), ("y", c_size_t), ("z", c_size_t), ("level", c_size_t), ("type", c_int), ("host", c_void_p),
+        ("device", c_uint64), ("array", c_void_p), ("context", c_uint64), ("pitch", c_size_t), ("height", c_size_t),
+    ]  # fmt: skip
+
+
+class PeerCopy(ctypes.Structure):
+    """CUDA_MEMCPY3D_PEER."""
+
+    _fields_ = [
+        ("src", PeerSide), ("dst", PeerSide), ("width", c_size_t), ("height", c_size_t), ("depth", c_size_t),
+    ]  # fmt: skip
+
+
+def test_rows_between_devices(start: Start) -> None:
+    """cuMemcpy3DPeerAsync: without peer access, and each side belongs to its context's device."""
+    driver = start()
+    one = driver.context(1)
+    there = driver.memory(32)
+    zero = driver.context(0)
+    here, stream = driver.memory(32), driver.stream()
+    assert driver.cuMemsetD8Async(here, ord("."), 32, stream) == 0
+    assert driver.cuMemsetD8Async(here + 8, ord("a"), 2, stream) == 0
+    assert driver.cuMemsetD8Async(here + 16, ord("b"), 2, stream) == 0
+    copy = PeerCopy(width=2, height=2, depth=1)
+    copy.src.type = copy.dst.type = 2
+    copy.src.device, copy.src.context, copy.src.pitch, copy.src.y = here, zero, 8, 1
+    copy.dst.device, copy.dst.context, copy.dst.pitch = there, one, 2
+    assert driver.cuMemcpy3DPeerAsync(ctypes.byref(copy), stream) == 0
+    assert driver.cuStreamSynchronize(stream) == 0 and driver.read(there, 4) == b"aabb"
+    copy.dst.context = zero
+    assert driver.cuMemcpy3DPeerAsync(ctypes.byref(copy), stream) == INVALID_VALUE

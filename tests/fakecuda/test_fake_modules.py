@@ -171,6 +171,38 @@ def test_launches_with_attributes(cuda: Driver) -> None:
     assert cuda.cuLaunchKernelEx(byref(config), nothing, None, None) == 720
 
 
+def test_more_shared_memory_than_48_kib_is_asked_for_with_an_attribute(cuda: Driver) -> None:
+    """Spec 3.8: up to what the device has for a block, and 1 above."""
+    nothing, stream, found = cuda.function("nothing", ""), cuda.stream(), c_int()
+
+    def launch(shared: int) -> int:
+        code: int = cuda.cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, shared, stream, None, None)
+        return code
+
+    assert launch(48 << 10) == 0 and launch((48 << 10) + 1) == INVALID_VALUE
+    assert cuda.cuFuncSetAttribute(nothing, 8, (227 << 10) + 1) == INVALID_VALUE
+    assert cuda.cuFuncSetAttribute(nothing, 8, 100 << 10) == 0
+    assert cuda.cuFuncGetAttribute(byref(found), 8, nothing) == 0 and found.value == 100 << 10
+    assert launch(100 << 10) == 0 and cuda.count("launched.shared") == 100 << 10
+    assert launch((100 << 10) + 1) == INVALID_VALUE
+
+
+@pytest.mark.parametrize(
+    ("cluster", "code"),
+    [((2, 2, 1), 0), ((8, 1, 1), 0), ((3, 1, 1), INVALID_VALUE), ((0, 1, 1), INVALID_VALUE), ((8, 2, 1), 912)],
+)
+def test_clusters_divide_the_grid(start: Start, cluster: tuple[int, int, int], code: int) -> None:
+    """Attribute 4 of a launch, which drivers from 11.8 have: at most eight blocks."""
+    for version, expected in ((12090, code), (11070, INVALID_VALUE)):
+        driver = start(version=version)
+        driver.context()
+        four = Attribute(4, 0, cluster[0], (c_int * 15)(cluster[1], cluster[2]))
+        config = Config((c_uint32 * 7)(8, 2, 1, 1, 1, 1, 0), driver.stream(), ctypes.addressof(four), 1)
+        assert driver.cuLaunchKernelEx(byref(config), driver.function("nothing", ""), None, None) == expected
+        launched = cluster[0] * cluster[1] * cluster[2] if expected == 0 else 0
+        assert driver.count("launched.cluster") == launched
+
+
 def test_function_and_stream_are_of_one_context(start: Start) -> None:
     """Spec 3.8: 400 otherwise."""
     driver = start()

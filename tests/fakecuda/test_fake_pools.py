@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from ctypes import byref, c_int, c_uint64
+from ctypes import byref, c_int, c_uint32, c_uint64
 
 import pytest
 from fakecuda_help import INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED, OUT_OF_MEMORY, Driver, until
@@ -160,3 +160,32 @@ def test_pools_0_is_a_device_without_them(start: Start) -> None:
     assert driver.cuMemAllocAsync(byref(c_uint64()), 16, driver.stream()) == NOT_SUPPORTED
     assert driver.cuDeviceGetDefaultMemPool(byref(c_uint64()), 0) == NOT_SUPPORTED
     assert driver.cuDeviceGetAttribute(byref(place), 115, 0) == 0 and place.value == 0
+
+
+def test_kernels_of_another_device_use_a_pool_if_it_lets_them(start: Start) -> None:
+    """cuMemPoolSetAccess: peer access between contexts is not enough."""
+    driver, flags = start(), c_int(-1)
+    other = driver.context(1)
+    driver.context(0)
+    pool = pool_of(driver)
+    memory, stream = driver.made("cuMemAllocAsync", 16, driver.stream()), driver.stream()
+    assert driver.cuStreamSynchronize(stream) == 0
+    assert driver.cuMemPoolGetAccess(byref(flags), pool, byref(Access(1, 0))) == 0 and flags.value == 3
+    assert driver.cuMemPoolGetAccess(byref(flags), pool, byref(Access(1, 1))) == 0 and flags.value == 0
+    for wrong in (Access(1, 9, 3), Access(2, 1, 3), Access(1, 1, 2), Access(1, 0, 0)):
+        assert driver.cuMemPoolSetAccess(pool, byref(wrong), 1) in (INVALID_VALUE, 101)
+    assert driver.cuMemPoolSetAccess(pool, byref(Access(1, 1, 3)), 1) == 0
+    assert driver.cuMemPoolGetAccess(byref(flags), pool, byref(Access(1, 1))) == 0 and flags.value == 3
+    assert driver.cuCtxSetCurrent(other) == 0
+    fill, there = driver.function("fill_u32", "u64 u32 u32"), driver.stream()
+    arguments = c_uint64(memory), c_uint32(7), c_uint32(4)
+    assert driver.launch(fill, there, *arguments) == 0 and driver.cuStreamSynchronize(there) == 0
+    assert driver.read(memory, 4) == b"\7\0\0\0"
+    assert driver.cuMemPoolSetAccess(pool, byref(Access(1, 1, 0)), 1) == 0
+    assert driver.launch(fill, there, *arguments) == 0 and driver.cuStreamSynchronize(there) == 700
+
+
+class Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = [("type", c_int), ("device", c_int), ("flags", c_int)]

@@ -117,9 +117,8 @@ def test_ctrl_c_ends_the_program_with_the_usual_code(child: Child) -> None:
         import os, signal, threading, time
         import halstream as hs
         s = hs.Stream()
-        s.delay(0.5)
-        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         gate = hs.testing.Gate(s)
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         s.synchronize()
         """
     )

@@ -157,7 +157,17 @@ class Work(Base):
         if not isinstance(function, int) or not isinstance(argument, (int, type(None))):
             _hostfunc.hold(self, function, argument)
 
-    def launch(self, kernel: Kernel, grid: Any, block: Any, /, *args: Any) -> None:
+    def launch(
+        self,
+        kernel: Kernel,
+        grid: Any,
+        block: Any,
+        /,
+        *args: Any,
+        shared: int = 0,
+        cooperative: bool = False,
+        cluster: Any = None,
+    ) -> None:
         """Run a kernel in stream order, in its form for the stream's backend.
 
         Parameters
@@ -170,6 +180,17 @@ class Work(Base):
             As the kernel declares them: numbers for scalars; for pointers an
             `Array` of the stream's device, a NumPy array in pinned memory, or
             None. Their memory lives until the kernel has run.
+        shared : int, default 0
+            Bytes of dynamic shared memory of each block, also more than the
+            48 KiB that a CUDA program must ask for with an attribute. A host
+            form is not given any.
+        cooperative : bool, default False
+            Whether all blocks must run at the same time, as a grid-wide
+            barrier needs; a launch of more blocks than fit is refused.
+        cluster : int or tuple of 1 to 3 int, optional
+            Blocks of a cluster, which share memory on a device of compute
+            capability 9.0 or above; at most 8, and each dimension divides
+            that of the grid.
 
         Raises
         ------
@@ -192,7 +213,10 @@ class Work(Base):
         if enqueue is None:
             raise TypeError(f"launch() takes a Kernel, not {type(kernel).__name__}")
         try:
-            enqueue(self, grid, block, args)
+            if shared or cooperative or cluster is not None:
+                enqueue(self, grid, block, args, (shared, cooperative, cluster))
+            else:
+                enqueue(self, grid, block, args)
         except HalError as exc:
             raise self._fail(exc, "launch") from None
 

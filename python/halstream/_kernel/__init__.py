@@ -98,7 +98,7 @@ class Kernel:
         self._native_host = False if host is None else native_address(host) is not None
         if host is not None and not self._native_host and not callable(host):
             raise TypeError(f"host= is a function or a native function, not {type(host).__name__}")
-        self._compiled: dict[str, Compiled] = {}
+        self._compiled: dict[tuple[str, int], Compiled] = {}  # by architecture and driver
         self._packer = Packer(self.parameters)
         self._loaded: dict[int, Loaded] = {}  # by device
 
@@ -145,16 +145,20 @@ class Kernel:
         user's cache folder, by source, name, options, architecture and
         compiler version.
         """
+        return self._compile(architecture, 0)
+
+    def _compile(self, architecture: str, driver: int) -> Compiled:
+        """Return what `compile` does, made for the major version of a driver; 0 for any."""
         from . import _nvrtc
 
         if self._cuda is None:
             raise NotSupportedError(f"kernel {self.name} has no cuda form", operation="compile")
         if self._form != "source":
             return _nvrtc.Compiled(self._cuda, self.name, architecture, "")
-        found = self._compiled.get(architecture)
+        found = self._compiled.get((architecture, driver))
         if found is None:
-            found = _nvrtc.compile_source(self._cuda.decode(), self.name, architecture, self.options)
-            self._compiled[architecture] = found
+            found = _nvrtc.compile_source(self._cuda.decode(), self.name, architecture, self.options, driver)
+            self._compiled[architecture, driver] = found
         return found
 
     def load(self, device: Device | int | str | None = None) -> None:
@@ -199,12 +203,17 @@ class Kernel:
             )
         return backend
 
-    def _launch(self, stream: Work, grid: Any, block: Any, args: tuple[Any, ...]) -> None:
+    def _launch(
+        self, stream: Work, grid: Any, block: Any, args: tuple[Any, ...], options: tuple[Any, ...] = ()
+    ) -> None:
+        """Enqueue a launch; options are the bytes of shared memory, whether it is cooperative, and a cluster."""
+        shape = shape_of(self.name, grid, block)
+        if options:
+            shape = shape.with_options(self.name, *options)
         loaded = self._loaded.get(stream._ordinal)  # type: ignore[attr-defined]
-        if loaded is not None and loaded.launch(self, stream, shape_of(self.name, grid, block), args):
+        if loaded is not None and loaded.launch(self, stream, shape, args):
             return
         backend = self._check_form("launch")
-        shape = shape_of(self.name, grid, block)
         values, reads, writes = self._check(stream, args)
         if backend != "host":
             from . import _launch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _memory, _native
 from .._core import _hostfunc
-from .._core._interop import device_facts
+from .._core._interop import device_facts, fact
 from .._errors import CompileError, HalError, KernelArgumentError
 from . import _nvrtc
 from ._packing import CELL, Shape
@@ -40,6 +40,7 @@ class Loaded(NamedTuple):
 
     function: int  #: the extension's id of it
     threads: int  #: that a block of it may have on the device
+    shared: int  #: bytes of dynamic shared memory that a block of it may have there
     era: object  #: of the backend that loaded it
 
     def launch(self, kernel: Kernel, stream: Work, shape: Shape, args: tuple[Any, ...]) -> bool:
@@ -53,7 +54,9 @@ class Loaded(NamedTuple):
             If an argument's memory is of another device, or the driver refuses the launch.
         """
         # A sanitizer needs the arguments one by one.
-        if self.era is not _cache.era or shape.threads > self.threads or _hostfunc.keep is not None:
+        if self.era is not _cache.era or _hostfunc.keep is not None:
+            return False
+        if shape.threads > self.threads or shape.shared > self.shared:
             return False
         packer = kernel._packer
         packed = packer.pack(args)
@@ -98,6 +101,12 @@ def launch(
         raise KernelArgumentError(
             f"kernel {kernel.name}: a block of {shape.block} has {shape.threads} threads, and device "
             f"{ordinal} allows this kernel {loaded.threads}",
+            operation="launch",
+        )
+    if shape.shared > loaded.shared:
+        raise KernelArgumentError(
+            f"kernel {kernel.name}: {shape.shared} bytes of dynamic shared memory, and device "
+            f"{ordinal} allows a block of this kernel {loaded.shared}",
             operation="launch",
         )
     if _hostfunc.keep is not None:
@@ -145,17 +154,18 @@ def _load(kernel: Kernel, ordinal: int) -> Loaded:
     """Bring a kernel to a device, compiled for it if it is source."""
     facts = device_facts(ordinal)
     capability = facts["major"], facts["minor"]
+    driver = int(fact(ordinal, "driver")) // 1000  # the major version
     # PTX, as every driver takes it that is not older than the compiler. A binary
     # for exactly this device works with an older driver.
     source = kernel._form == "source"
-    program = kernel.compile(_nvrtc.virtual(*capability) if source else "")
+    program = kernel._compile(_nvrtc.virtual(*capability, driver) if source else "", driver)
     try:
         return _function(kernel, ordinal, program)
     except HalError as exc:
-        if not source or exc.code != _PTX_TOO_NEW or not _nvrtc.target(*capability).startswith("sm_"):
+        if not source or exc.code != _PTX_TOO_NEW or not _nvrtc.target(*capability, driver).startswith("sm_"):
             raise _explained(exc, kernel, ordinal, capability) from None
     try:
-        return _function(kernel, ordinal, kernel.compile(_nvrtc.target(*capability)))
+        return _function(kernel, ordinal, kernel._compile(_nvrtc.target(*capability, driver), driver))
     except HalError as exc:
         raise _explained(exc, kernel, ordinal, capability) from None
 
@@ -168,7 +178,33 @@ def _function(kernel: Kernel, ordinal: int, program: _nvrtc.Compiled) -> Loaded:
         if module is None:
             module = _cache.modules[key] = int(_native.module_load(ordinal, _BINARY + program.code.hex()))
     function = int(_native.module_function(module, program.entry))
-    return Loaded(function, int(_native.function_threads(function)), era)
+    _check_parameters(kernel, _native.function_parameters(function))
+    return Loaded(function, int(_native.function_threads(function)), int(_native.function_shared(function)), era)
+
+
+def _check_parameters(kernel: Kernel, sizes: str) -> None:
+    """Compare a kernel's declaration with the parameters of its program, as far as a driver knows them.
+
+    Raises
+    ------
+    KernelArgumentError
+        If they differ in number or in size.
+    """
+    if sizes == "?":
+        return
+    found = [int(size) for size in sizes.split()]
+    declared = [8 if p.pointer else p.dtype.itemsize for p in kernel.parameters]
+    if found != declared:
+        raise KernelArgumentError(
+            f"kernel {kernel.name} is declared with {_bytes_of(declared)} ({kernel.signature}), and its program "
+            f"has {_bytes_of(found)}; correct signature=",
+            operation="launch",
+        )
+
+
+def _bytes_of(sizes: Sequence[int]) -> str:
+    listed = " of " + ", ".join(map(str, sizes)) + " bytes" if sizes else ""
+    return f"{len(sizes)} parameter{'' if len(sizes) == 1 else 's'}{listed}"
 
 
 def _explained(exc: HalError, kernel: Kernel, ordinal: int, capability: tuple[int, int]) -> HalError:

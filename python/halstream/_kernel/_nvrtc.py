@@ -23,7 +23,7 @@ from .._errors import BackendAbsentError, CompileError, InvalidValueError, NotSu
 _FORMAT = 1
 
 # Newest first. The PyPI packages of CUDA 13 share one folder, those of 12 have one each.
-_SONAMES = ("libnvrtc.so.13", "libnvrtc.so.12")
+_MAJORS = (13, 12)
 _FOLDERS = ("cu13/lib", "cuda_nvrtc/lib")
 
 # Options that include files whose contents are not part of the source.
@@ -41,7 +41,7 @@ class Compiled(NamedTuple):
     log: str  #: the compiler's warnings; empty if it comes from the cache
 
 
-def compile_source(source: str, name: str, architecture: str, options: Sequence[str] = ()) -> Compiled:
+def compile_source(source: str, name: str, architecture: str, options: Sequence[str] = (), driver: int = 0) -> Compiled:
     """Compile CUDA C++, or take the result from the cache.
 
     Parameters
@@ -54,6 +54,9 @@ def compile_source(source: str, name: str, architecture: str, options: Sequence[
     options : sequence of str
         Further options of NVRTC. With includes the cache is left out, as their
         contents may change.
+    driver : int, default 0
+        Major version of the CUDA driver that is to load the result, 0 for any;
+        see `library`.
 
     Raises
     ------
@@ -69,13 +72,13 @@ def compile_source(source: str, name: str, architecture: str, options: Sequence[
         given += ("--std=c++17",)
     path = None
     if not any(_INCLUDES.match(option) for option in options):
-        parts = (_FORMAT, version(), source, name, given)
+        parts = (_FORMAT, version(driver), source, name, given)
         key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         path = cache_folder() / "kernels" / key[:2] / key
         found = _load(path, architecture)
         if found is not None:
             return found
-    made = _compile(source, name, architecture, given)
+    made = _compile(source, name, architecture, given, library(driver))
     if path is not None:
         _store(path, made)
     return made
@@ -124,79 +127,99 @@ def _store(path: Path, made: Compiled) -> None:
 # -- the library ------------------------------------------------------------
 
 
-def _candidates() -> Iterator[str]:
-    """Yield what to hand to the loader: the PyPI packages, the system, a toolkit."""
+def majors_for(driver: int) -> list[int]:
+    """Return the major versions of NVRTC in the order in which to look for them.
+
+    A driver loads what a compiler of its own major version or an older one has made. With a
+    newer one only some programs load; without a driver, 0, the newest compiler is the best.
+    """
+    return sorted(_MAJORS, key=lambda major: (bool(driver) and major > driver, -major))
+
+
+def _candidates(soname: str) -> Iterator[str]:
+    """Yield what to hand to the loader for a version: the PyPI packages, the system, a toolkit."""
     try:
         spec = importlib.util.find_spec("nvidia")
     except (ImportError, ValueError):
         spec = None
     for place in (spec.submodule_search_locations or ()) if spec else ():
         for folder in _FOLDERS:
-            for soname in _SONAMES:
-                # By its path it finds its builtins, which lie beside it.
-                path = Path(place, folder, soname)
-                if path.exists():
-                    yield str(path)
-    yield from _SONAMES
+            # By its path it finds its builtins, which lie beside it.
+            path = Path(place, folder, soname)
+            if path.exists():
+                yield str(path)
+    yield soname
     for variable in ("CUDA_PATH", "CUDA_HOME"):
         root = os.environ.get(variable)
         for folder in ("lib64", "lib") if root else ():
-            for soname in _SONAMES:
-                yield str(Path(root or "", folder, soname))
+            yield str(Path(root or "", folder, soname))
 
 
 @functools.cache
-def _library() -> Any:
+def library(driver: int = 0) -> Any:
+    """Return NVRTC, loaded once, in the version that suits a driver best; see `majors_for`.
+
+    Parameters
+    ----------
+    driver : int, default 0
+        The major version of the CUDA driver; 0 if there is none.
+
+    Raises
+    ------
+    BackendAbsentError
+        If NVRTC is not installed.
+    """
     reasons = []
-    for name in _candidates():
-        try:
-            library = ctypes.CDLL(name)
-        except OSError as exc:
-            reasons.append(str(exc))
-            continue
-        library.nvrtcGetErrorString.restype = ctypes.c_char_p
-        return library
+    for major in majors_for(driver):
+        for name in _candidates(f"libnvrtc.so.{major}"):
+            try:
+                found = ctypes.CDLL(name)
+            except OSError as exc:
+                reasons.append(str(exc))
+                continue
+            found.nvrtcGetErrorString.restype = ctypes.c_char_p
+            return found
     raise BackendAbsentError(
         f"NVRTC, which compiles CUDA sources, is not installed; say pip install 'halstream[cuda]' ({reasons[0]})",
         operation="compile",
     )
 
 
-def _check(status: int, doing: str) -> None:
+def _check(nvrtc: Any, status: int, doing: str) -> None:
     if status:
-        text = _library().nvrtcGetErrorString(status).decode()
+        text = nvrtc.nvrtcGetErrorString(status).decode()
         raise CompileError(f"{doing}: {text} ({status})", code=status, operation="compile")
 
 
 @functools.cache
-def version() -> tuple[int, int]:
-    """Return NVRTC's version."""
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    _check(_library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "NVRTC version")
+def version(driver: int = 0) -> tuple[int, int]:
+    """Return the version of the NVRTC for a driver."""
+    nvrtc, major, minor = library(driver), ctypes.c_int(), ctypes.c_int()
+    _check(nvrtc, nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "NVRTC version")
     return major.value, minor.value
 
 
 @functools.cache
-def supported() -> tuple[int, ...]:
-    """Return the architectures that NVRTC knows, such as 80, from the oldest."""
-    library, count = _library(), ctypes.c_int()
-    _check(library.nvrtcGetNumSupportedArchs(ctypes.byref(count)), "NVRTC architectures")
+def supported(driver: int = 0) -> tuple[int, ...]:
+    """Return the architectures that the NVRTC for a driver knows, such as 80, from the oldest."""
+    nvrtc, count = library(driver), ctypes.c_int()
+    _check(nvrtc, nvrtc.nvrtcGetNumSupportedArchs(ctypes.byref(count)), "NVRTC architectures")
     numbers = (ctypes.c_int * count.value)()
-    _check(library.nvrtcGetSupportedArchs(numbers), "NVRTC architectures")
+    _check(nvrtc, nvrtc.nvrtcGetSupportedArchs(numbers), "NVRTC architectures")
     return tuple(sorted(numbers))
 
 
-def target(major: int, minor: int) -> str:
+def target(major: int, minor: int, driver: int = 0) -> str:
     """Return what to compile for, given the compute capability of a device.
 
     A cubin where NVRTC knows the device; else PTX of the newest architecture
     before it, which the driver finishes.
     """
     device = major * 10 + minor
-    return f"sm_{device}" if device in supported() else virtual(major, minor)
+    return f"sm_{device}" if device in supported(driver) else virtual(major, minor, driver)
 
 
-def virtual(major: int, minor: int) -> str:
+def virtual(major: int, minor: int, driver: int = 0) -> str:
     """Return the newest architecture whose PTX a device of a compute capability can run.
 
     Raises
@@ -204,35 +227,33 @@ def virtual(major: int, minor: int) -> str:
     NotSupportedError
         If the device is older than all that NVRTC knows.
     """
-    known = supported()
+    known = supported(driver)
     older = [number for number in known if number <= major * 10 + minor]
     if not older:
         raise NotSupportedError(
-            f"NVRTC {'.'.join(map(str, version()))} knows no architecture as old as "
+            f"NVRTC {'.'.join(map(str, version(driver)))} knows no architecture as old as "
             f"{major}.{minor}; its oldest is {known[0]}",
             operation="compile",
         )
     return f"compute_{older[-1]}"
 
 
-def _compile(source: str, name: str, architecture: str, options: Sequence[str]) -> Compiled:
-    library, program = _library(), ctypes.c_void_p()
+def _compile(source: str, name: str, architecture: str, options: Sequence[str], nvrtc: Any) -> Compiled:
+    program = ctypes.c_void_p()
     if "\0" in source or "\0" in name:
         raise InvalidValueError("a CUDA source and a kernel's name have no NUL characters")
     title = re.sub(r"\W", "_", name).encode()
     text = source.encode()
-    _check(
-        library.nvrtcCreateProgram(ctypes.byref(program), text, title + b".cu", 0, None, None),
-        f"compile kernel {name}",
-    )
+    made = nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, title + b".cu", 0, None, None)
+    _check(nvrtc, made, f"compile kernel {name}")
     try:
         expression = name.encode()
-        _check(library.nvrtcAddNameExpression(program, expression), f"compile kernel {name}")
+        _check(nvrtc, nvrtc.nvrtcAddNameExpression(program, expression), f"compile kernel {name}")
         words = [option.encode() for option in options]
-        status = library.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
-        log = _text(program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
+        status = nvrtc.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
+        log = _text(nvrtc, program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
         if status:
-            reason = library.nvrtcGetErrorString(status).decode()
+            reason = nvrtc.nvrtcGetErrorString(status).decode()
             what = "does not compile" if status == _COMPILATION else f"cannot be compiled: {reason}"
             raise CompileError(
                 f"kernel {name} {what} for {architecture}\n{log}",
@@ -241,19 +262,17 @@ def _compile(source: str, name: str, architecture: str, options: Sequence[str]) 
                 log=log,
             )
         lowered = ctypes.c_char_p()
-        _check(
-            library.nvrtcGetLoweredName(program, expression, ctypes.byref(lowered)),
-            f"name of kernel {name}",
-        )
-        code = _text(program, "CUBIN" if architecture.startswith("sm_") else "PTX")
+        found = nvrtc.nvrtcGetLoweredName(program, expression, ctypes.byref(lowered))
+        _check(nvrtc, found, f"name of kernel {name}")
+        code = _text(nvrtc, program, "CUBIN" if architecture.startswith("sm_") else "PTX")
         return Compiled(code, (lowered.value or b"").decode(), architecture, log)
     finally:
-        library.nvrtcDestroyProgram(ctypes.byref(program))
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _text(program: ctypes.c_void_p, what: str) -> bytes:
-    library, size = _library(), ctypes.c_size_t()
-    _check(getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)), what)
+def _text(nvrtc: Any, program: ctypes.c_void_p, what: str) -> bytes:
+    size = ctypes.c_size_t()
+    _check(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size)), what)
     buffer = ctypes.create_string_buffer(max(1, size.value))
-    _check(getattr(library, f"nvrtcGet{what}")(program, buffer), what)
+    _check(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, buffer), what)
     return buffer.raw[: size.value]

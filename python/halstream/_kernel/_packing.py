@@ -35,13 +35,66 @@ _BLOCK = (1024, 1024, 64)
 _THREADS = 1024
 
 
+# Blocks of a cluster: as many as every device has that has clusters.
+_CLUSTER = 8
+# Bytes of dynamic shared memory of a block: no device has more.
+_SHARED = 227 << 10
+
+
 class Shape(NamedTuple):
     """The size of a launch, within the vendor's limits."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     threads: int  #: of a block
+    shared: int  #: bytes of dynamic shared memory of a block
     packed: str  #: as the extension takes it
+
+    def with_options(self, kernel: str, shared: Any, cooperative: Any, cluster: Any) -> Shape:
+        """Return the launch with options of `Stream.launch`, which are checked here.
+
+        Raises
+        ------
+        KernelArgumentError
+            If no device can have them; the text names the kernel.
+        """
+        given = _whole_number(kernel, "shared", shared)
+        if not 0 <= given <= _SHARED:
+            raise KernelArgumentError(
+                f"kernel {kernel}: shared is {given} bytes, not from 0 to {_SHARED}", operation="launch"
+            )
+        if not isinstance(cooperative, (bool, np.bool_)):
+            raise KernelArgumentError(
+                f"kernel {kernel}: cooperative is True or False, not {cooperative!r}", operation="launch"
+            )
+        blocks = (0, 0, 0) if cluster is None else _size(kernel, "cluster", cluster, (_CLUSTER,) * 3)
+        if cluster is not None:
+            self._check_cluster(kernel, blocks)
+        return self._replace(shared=given, packed=_packed(self.grid, self.block, given, bool(cooperative), blocks))
+
+    def _check_cluster(self, kernel: str, blocks: tuple[int, int, int]) -> None:
+        if blocks[0] * blocks[1] * blocks[2] > _CLUSTER:
+            raise KernelArgumentError(
+                f"kernel {kernel}: a cluster of {blocks} has more than {_CLUSTER} blocks", operation="launch"
+            )
+        if any(size % part for size, part in zip(self.grid, blocks, strict=True)):
+            raise KernelArgumentError(
+                f"kernel {kernel}: clusters of {blocks} blocks do not divide the grid {self.grid}; each "
+                "dimension of the grid is a multiple of the cluster's",
+                operation="launch",
+            )
+
+
+def _packed(grid: Any, block: Any, shared: int, cooperative: bool, cluster: Any) -> str:
+    """Return the size of a launch in the hexadecimal digits that `StreamLaunch` of pybuild takes."""
+    return struct.pack("<11I", *grid, *block, shared, cooperative, *cluster).hex()
+
+
+def _whole_number(kernel: str, what: str, given: Any) -> int:
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise KernelArgumentError(f"kernel {kernel}: {what} is an integer, not {given!r}", operation="launch") from None
 
 
 # By grid and block as they were given: a program launches few sizes again and again.
@@ -67,8 +120,7 @@ def shape_of(kernel: str, grid: Any, block: Any) -> Shape:
             raise KernelArgumentError(
                 f"kernel {kernel}: a block of {size[1]} has more than {_THREADS} threads", operation="launch"
             )
-        # Behind them the bytes of shared memory, and whether all blocks run at once.
-        found = Shape(*size, threads, struct.pack("<8I", *size[0], *size[1], 0, 0).hex())
+        found = Shape(*size, threads, 0, _packed(*size, 0, False, (0, 0, 0)))
         if usual:
             if len(_shapes) >= _SHAPES_MOST:
                 _shapes.clear()
