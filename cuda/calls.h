@@ -157,8 +157,14 @@ hs_status hs_launch_kernel(CUcontext ctx, CUstream stream, const hs_launch *laun
  * wait must end because a signal has interrupted the sleep. */
 int hs_pause(void);
 
+/* Around each use of pinned memory by the host: 0 where the process ends, and the driver may
+ * have unmapped it. hs_watch_exit is to be called once the driver is initialized. */
+int hs_begin_pinned(void);
+void hs_end_pinned(void);
+void hs_watch_exit(void);
+
 /* Work on host memory, for threads of this package. */
-void hs_host_copy(uint64_t dst, uint64_t src, uint64_t dpitch, uint64_t spitch, uint64_t width, uint64_t height);
+void hs_host_copy(const hs_copy *copy);
 void hs_host_fill(uint64_t dst, uint64_t count, uint32_t value, int size);
 void hs_host_native(uint64_t fn, uint64_t arg);
 

@@ -33,6 +33,7 @@ hs_status hs_init(int *count)
     hs_frame frame;
     hs_status status = hs_enter(&frame, 0);
     HS_STEP(status, cuInit, 0);
+    if (status == 0) hs_watch_exit();
     HS_STEP(status, cuDeviceGetCount, count);
     return hs_leave(&frame, status);
 }

@@ -192,26 +192,39 @@ hs_status hs_fill(CUcontext ctx, CUstream stream, uint64_t dst, uint64_t count, 
     HS_ONE(ctx, cuMemsetD32Async, dst, value, count, stream);
 }
 
-void hs_host_copy(uint64_t dst, uint64_t src, uint64_t dpitch, uint64_t spitch, uint64_t width, uint64_t height)
+static void copy_on_host(const hs_copy *c)
 {
-    char *to = (char *)(uintptr_t)dst;
-    const char *from = (const char *)(uintptr_t)src;
-    if (height == 1 || (dpitch == width && spitch == width)) {
-        memcpy(to, from, width * height);
+    char *to = (char *)(uintptr_t)c->dst;
+    const char *from = (const char *)(uintptr_t)c->src;
+    if (c->height == 1 || (c->dpitch == c->width && c->spitch == c->width)) {
+        memcpy(to, from, c->width * c->height);
         return;
     }
-    for (uint64_t i = 0; i < height; i++) memcpy(to + i * dpitch, from + i * spitch, width);
+    for (uint64_t i = 0; i < c->height; i++) memcpy(to + i * c->dpitch, from + i * c->spitch, c->width);
 }
 
-void hs_host_fill(uint64_t dst, uint64_t count, uint32_t value, int size)
+void hs_host_copy(const hs_copy *copy)
 {
-    char *to = (char *)(uintptr_t)dst;
+    if (!hs_begin_pinned()) return;
+    copy_on_host(copy);
+    hs_end_pinned();
+}
+
+static void fill_on_host(char *to, uint64_t count, uint32_t value, int size)
+{
     if (size == 1) {
         memset(to, (int)value, count);
         return;
     }
     uint16_t half = (uint16_t)value;
     for (uint64_t i = 0; i < count; i++, to += size) memcpy(to, size == 2 ? (void *)&half : (void *)&value, (size_t)size);
+}
+
+void hs_host_fill(uint64_t dst, uint64_t count, uint32_t value, int size)
+{
+    if (!hs_begin_pinned()) return;
+    fill_on_host((char *)(uintptr_t)dst, count, value, size);
+    hs_end_pinned();
 }
 
 void hs_host_native(uint64_t fn, uint64_t arg) { ((void (*)(void *))(uintptr_t)fn)((void *)(uintptr_t)arg); }

@@ -266,16 +266,38 @@ hs_status hs_value(CUcontext ctx, CUstream stream, CUdeviceptr dev, uint64_t val
     HS_ONE(ctx, cuStreamBatchMemOp_v2, stream, 1, &op, 0);
 }
 
-void hs_open(hs_slot *slot, uint32_t value) { atomic_store_explicit(&slot->hold, value, memory_order_release); }
+void hs_open(hs_slot *slot, uint32_t value)
+{
+    if (!hs_begin_pinned()) return;
+    atomic_store_explicit(&slot->hold, value, memory_order_release);
+    hs_end_pinned();
+}
 
-uint32_t hs_reached(hs_slot *slot) { return atomic_load_explicit(&slot->reached, memory_order_acquire); }
+uint32_t hs_reached(hs_slot *slot)
+{
+    if (!hs_begin_pinned()) return 0;
+    uint32_t value = atomic_load_explicit(&slot->reached, memory_order_acquire);
+    hs_end_pinned();
+    return value;
+}
+
+/* The index of a slot that its stream has reached, -1 if there is none, also when the process ends. */
+static int find_reached(const hs_watch *list, int n)
+{
+    int found = -1;
+    if (n == 0 || !hs_begin_pinned()) return -1;
+    for (int i = 0; i < n && found < 0; i++)
+        if (atomic_load_explicit(&list[i].slot->reached, memory_order_acquire) == list[i].value) found = i;
+    hs_end_pinned();
+    return found;
+}
 
 int hs_poll(const hs_watch *list, int n, const uint32_t *wakeups, uint32_t seen_wakeups, int64_t limit)
 {
     int64_t start = now_ns();
     for (;;) {
-        for (int i = 0; i < n; i++)
-            if (atomic_load_explicit(&list[i].slot->reached, memory_order_acquire) == list[i].value) return i;
+        int found = find_reached(list, n);
+        if (found >= 0) return found;
         if (__atomic_load_n(wakeups, __ATOMIC_ACQUIRE) != seen_wakeups) return -1;
         int64_t waited = now_ns() - start;
         if (waited >= limit) return -1;

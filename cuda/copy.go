@@ -144,8 +144,8 @@ func (s *Stream) hostCopy(c driver.Copy) error {
 }
 
 func hostCopy(dst, src, dpitch, spitch, width, height uint64) {
-	C.hs_host_copy(C.uint64_t(dst), C.uint64_t(src), C.uint64_t(dpitch), C.uint64_t(spitch),
-		C.uint64_t(width), C.uint64_t(height))
+	C.hs_host_copy(&C.hs_copy{dst: C.uint64_t(dst), src: C.uint64_t(src), dpitch: C.uint64_t(dpitch),
+		spitch: C.uint64_t(spitch), width: C.uint64_t(width), height: C.uint64_t(height)})
 }
 
 // Fill implements driver.Stream.

@@ -46,6 +46,10 @@ static atomic_bool forked;
 static uint64_t resets;
 static FILE *calls; /* the log; NULL: none */
 
+bool in_forked_child(void) {
+    return atomic_load(&forked);
+}
+
 int number_of(const char *name) {
     for (int i = 0; i < FN_COUNT; i++)
         if (strcmp(names[i], name) == 0)
@@ -201,6 +205,7 @@ static void read_profile(struct settings *s) {
     }
     s->context_lock = (int)number("FAKECUDA_CONTEXT_LOCK", silicon);
     s->strict = (int)number("FAKECUDA_STRICT", silicon);
+    s->unmap_at_exit = (int)number("FAKECUDA_EXIT", silicon);
     s->queue = (unsigned)number("FAKECUDA_QUEUE", silicon ? 1024 : 0);
     s->connections = (int)number("FAKECUDA_CONNECTIONS", silicon ? number("CUDA_DEVICE_MAX_CONNECTIONS", 8) : 0);
     if (s->connections > MOST_CONNECTIONS)
@@ -384,8 +389,4 @@ __attribute__((constructor)) static void loaded(void) {
     reserve_handles();
     read_settings();
     pthread_atfork(before_fork, after_fork, in_child);
-}
-
-__attribute__((destructor)) static void unloaded(void) {
-    atomic_store(&ended, true);
 }

@@ -17,6 +17,7 @@ API cuInit(unsigned int flags) {
     if (state.device_count == 0)
         return end(NO_DEVICE);
     state.initialized = true;
+    watch_exit();
     return end(SUCCESS);
 }
 

@@ -235,7 +235,7 @@ struct operation {
 /* ---- State ---- */
 
 struct settings {
-    int devices, version, memops, pools, host_threads, context_lock, connections, priority_queues, strict;
+    int devices, version, memops, pools, host_threads, context_lock, connections, priority_queues, strict, unmap_at_exit;
     unsigned queue;
     uint64_t memory;
 };
@@ -257,6 +257,14 @@ struct state {
 
 extern struct state state;
 extern atomic_bool ended; /* the process is ending: no thread may do more */
+
+/* exit.c: around what the thread of a stream executes, which is over before memory is unmapped;
+ * and what is to be called when the driver is initialized. */
+void begin_executing(void);
+void end_executing(void);
+void watch_exit(void);
+bool in_forked_child(void); /* control.c */
+
 
 /* The state of a thread. */
 struct thread {

@@ -273,7 +273,9 @@ static void step(struct stream *stream) {
     if (!lost(stream)) {
         stream->touching = operation->kind != HOST_FUNCTION;
         pthread_mutex_unlock(&state.lock);
+        begin_executing();
         CUresult code = execute(stream, operation);
+        end_executing();
         pthread_mutex_lock(&state.lock);
         stream->touching = false;
         if (code != SUCCESS)

@@ -157,18 +157,21 @@ var kernelCases = []testCase{
 		k.Fill(s, b, 1)
 		most := uint32(f.Threads())
 		require.Positive(k, most)
-		for name, change := range map[string]func(*hal.LaunchSpec){
+		changes := map[string]func(*hal.LaunchSpec){
 			"no grid":          func(l *hal.LaunchSpec) { l.Grid[2] = 0 },
 			"no block":         func(l *hal.LaunchSpec) { l.Block[1] = 0 },
 			"too many threads": func(l *hal.LaunchSpec) { l.Block = [3]uint32{most, 2, 1} },
 			"past all numbers": func(l *hal.LaunchSpec) { l.Block = [3]uint32{1 << 31, 1 << 31, 1 << 31} },
 			"no cells":         func(l *hal.LaunchSpec) { l.Args = l.Args[1:] },
 			"too much shared":  func(l *hal.LaunchSpec) { l.Shared = uint32(f.Shared()) + 1 },
-			"no argument":      func(l *hal.LaunchSpec) { l.Args = nil },
-			"an argument more": func(l *hal.LaunchSpec) { l.Args = append(l.Args, make([]byte, driver.Cell)...) },
 			"half a cluster":   func(l *hal.LaunchSpec) { l.Grid, l.Cluster = [3]uint32{3, 1, 1}, [3]uint32{2, 1, 1} },
 			"a flat cluster":   func(l *hal.LaunchSpec) { l.Cluster = [3]uint32{1, 0, 0} },
-		} {
+		}
+		if _, known := f.Parameters(); known {
+			changes["no argument"] = func(l *hal.LaunchSpec) { l.Args = nil }
+			changes["an argument more"] = func(l *hal.LaunchSpec) { l.Args = append(l.Args, make([]byte, driver.Cell)...) }
+		}
+		for name, change := range changes {
 			spec := line(64, b.Start, 2, 64)
 			change(&spec)
 			err := s.Launch(k.Me, f, spec, nil, whole(b))

@@ -144,9 +144,9 @@ const char *E4_records_with_and_without_the_core(void)
         OK(api->event_record(event, s));
         OK(api->event_record(event, s));
         OK(api->stream_wait_event(t, event));
+        OK(api->event_synchronize(event, LIMIT));
         OK(api->event_query(event, &done));
         CHECK(done == 1);
-        OK(api->event_synchronize(event, LIMIT));
         OK(api->gate_new(s, &gate));
         OK(api->event_record(event, s));
         OK(api->event_query(event, &done));
@@ -163,9 +163,9 @@ const char *E4_records_with_and_without_the_core(void)
         OK(api->gate_new(t, &gate));
         OK(api->event_record(event, t));
         OK(api->event_record(event, s));
+        OK(api->event_synchronize(event, LIMIT));
         OK(api->event_query(event, &done));
         CHECK(done == 1);
-        OK(api->event_synchronize(event, LIMIT));
         OK(api->gate_open(gate));
         OK(api->stream_synchronize(t, LIMIT));
     }

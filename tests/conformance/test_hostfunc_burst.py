@@ -194,7 +194,7 @@ def test_H1_many_threads_add_to_one_burst() -> None:
 
 def test_H6_a_thread_that_runs_functions_of_C_lets_other_threads_run(backend: str) -> None:
     turns = [0]
-    many = 300_000 if backend == "host" else 3_000  # without bursts there is a switch after each
+    many = 300_000 if backend == "host" else 900  # without bursts there is a switch after each
     stop = threading.Event()
 
     def count() -> None:
