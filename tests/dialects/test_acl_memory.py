@@ -223,6 +223,7 @@ def test_a_buffered_copy_of_pinned_memory_takes_the_source(memory: Memory, hold:
     assert contents(pointer) == PATTERN
 
 
+@pytest.mark.needs("held-streams")
 def test_the_synchronous_copy_waits_for_no_stream(memory: Memory, hold: Hold) -> None:
     (stream,) = streams(1)
     pointer = memory.on_device()

@@ -94,6 +94,7 @@ def test_reading_waits_for_the_stream_that_made_the_contents(read: Any, hold: Ho
     assert other.query() is False
 
 
+@pytest.mark.needs("held-streams")
 def test_contents_from_the_host_are_copied_at_once_also_while_streams_are_blocked(hold: Hold) -> None:
     big = np.arange(100_000.0)
     a = Tensor(big)

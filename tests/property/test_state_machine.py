@@ -396,5 +396,5 @@ def machine(cls: type[RuleBasedStateMachine], examples: int) -> Any:
     return test
 
 
-TestPrograms = machine(Programs, 300)
+TestPrograms = pytest.mark.needs("held-streams")(machine(Programs, 300))
 TestContexts = machine(Contexts, 150)

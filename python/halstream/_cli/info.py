@@ -134,7 +134,7 @@ def _nvrtc() -> dict[str, Any]:
         return {
             "found": True,
             "version": ".".join(map(str, _compiler.version())),
-            "library": str(_compiler._library()._name),
+            "library": str(_compiler.library()._name),
             "reason": None,
         }
     except (HalError, OSError, AttributeError) as exc:
