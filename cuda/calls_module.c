@@ -26,14 +26,17 @@ static hs_status allow_shared(hs_status status, CUdevice device, hs_kernel *k)
     return status;
 }
 
-/* The sizes of the parameters. Behind the last one the driver refuses the index. */
+/* The sizes of the parameters. The driver refuses each index behind the last one: a single
+ * refusal may be a failure, after which the parameters are unknown. */
 static void read_parameters(hs_kernel *k)
 {
     size_t at, size;
     k->count = -1;
     for (int i = 0; i <= HS_PARAMETERS && hs_api.cuFuncGetParamInfo != NULL; i++) {
         CUresult code = HS_CALL(cuFuncGetParamInfo, k->function, (size_t)i, &at, &size);
-        if (code == HS_INVALID_VALUE) k->count = i;
+        if (code == HS_INVALID_VALUE &&
+            HS_CALL(cuFuncGetParamInfo, k->function, (size_t)i, &at, &size) == HS_INVALID_VALUE)
+            k->count = i;
         if (code != 0 || i == HS_PARAMETERS) return;
         k->sizes[i] = size < UINT16_MAX ? (uint16_t)size : UINT16_MAX;
     }

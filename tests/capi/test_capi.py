@@ -130,6 +130,7 @@ def test_C5_python_sees_records_that_c_made_without_the_core(cases: Any, hold: C
     stream, other = hs.Stream(non_blocking=True), hs.Stream(non_blocking=True)
     event = cases.new_event(stream._id)
     assert _native.event_version(event) == 1
+    stream.synchronize(timeout=LIMIT)
     assert _native.event_query(event) == 1
     gate = hold(other)
     _native.stream_record(other._id, event)
