@@ -258,13 +258,9 @@ struct state {
 extern struct state state;
 extern atomic_bool ended; /* the process is ending: no thread may do more */
 
-/* exit.c: around what the thread of a stream executes, which is over before memory is unmapped;
- * and what is to be called when the driver is initialized. */
-void begin_executing(void);
-void end_executing(void);
-void watch_exit(void);
+/* exit.c: around what the thread of a stream executes, and for the first call of cuInit. */
+void begin_executing(void), end_executing(void), watch_exit(void);
 bool in_forked_child(void); /* control.c */
-
 
 /* The state of a thread. */
 struct thread {
