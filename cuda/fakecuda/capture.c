@@ -1,6 +1,6 @@
-/* Capture: the calls on a stream that captures are counted and not executed. There are
- * no graphs to launch; what counts is which calls a capture forbids. */
-#include "fakecuda.h"
+/* Capture: the calls on a stream that captures become nodes of a graph and are not
+ * executed, and some calls are forbidden. */
+#include "graph.h"
 
 enum { GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
 
@@ -11,7 +11,7 @@ struct capture {
     struct stream *origin;
     int mode;
     bool invalid;
-    size_t nodes;
+    struct program *program;
 };
 
 static struct capture *captures;
@@ -67,11 +67,68 @@ CUresult capture_refuses(struct stream *stream) {
     return CAPTURE_UNSUPPORTED;
 }
 
-/* Takes an operation that was enqueued on a stream that captures. */
-CUresult capture_take(struct stream *stream) {
-    if (stream->capture->invalid)
+static void set_tips(size_t **tips, size_t *count, const size_t *from, size_t from_count) {
+    size_t *copy = calloc(from_count + 1, sizeof *copy);
+    if (copy == NULL)
+        abort();
+    if (from_count > 0)
+        memcpy(copy, from, from_count * sizeof *copy);
+    free(*tips);
+    *tips = copy;
+    *count = from_count;
+}
+
+/* Takes an operation that was enqueued on a stream that captures, and its ownership. A
+ * record is no node: it keeps the place for those who wait. */
+CUresult capture_take(struct stream *stream, struct operation *operation) {
+    struct program *program = stream->capture->program;
+    if (stream->capture->invalid) {
+        operation_free(operation);
         return CAPTURE_INVALIDATED;
-    stream->capture->nodes++;
+    }
+    if (operation->kind == RECORD) {
+        set_tips(&operation->event->tips, &operation->event->tip_count, stream->tips, stream->tip_count);
+        operation_free(operation);
+        return SUCCESS;
+    }
+    if (operation->kind == COPY) { /* a launch reads the source, not the capture */
+        free(operation->copy.staged);
+        operation->copy.staged = NULL;
+    }
+    if (operation->kind == FREE) /* there is no memory of graphs: such a node does nothing */
+        operation->kind = WAIT;
+    CUresult code = program_add(program, operation, stream->tips, stream->tip_count);
+    if (code == SUCCESS)
+        set_tips(&stream->tips, &stream->tip_count, &(size_t){program->count - 1}, 1);
+    return code;
+}
+
+/* A wait of a capturing stream, or for a captured event: the stream joins the capture, and
+ * its next node waits for the nodes before the record, too. */
+CUresult capture_join(struct stream *stream, const struct event *event) {
+    struct capture *capture = stream->capture;
+    if (event->capture == NULL || (capture != NULL && capture != event->capture)) {
+        capture->invalid = true;
+        if (event->capture != NULL)
+            event->capture->invalid = true;
+        return event->capture == NULL ? CAPTURE_ISOLATION : CAPTURE_MERGE;
+    }
+    if (event->capture->invalid)
+        return CAPTURE_INVALIDATED;
+    if (capture == NULL)
+        stream->tip_count = 0;
+    stream->capture = event->capture;
+    for (size_t i = 0; i < event->tip_count; i++) {
+        bool known = false;
+        for (size_t k = 0; k < stream->tip_count; k++)
+            known = known || stream->tips[k] == event->tips[i];
+        if (known)
+            continue;
+        stream->tips = realloc(stream->tips, (stream->tip_count + 1) * sizeof *stream->tips);
+        if (stream->tips == NULL)
+            abort();
+        stream->tips[stream->tip_count++] = event->tips[i];
+    }
     return SUCCESS;
 }
 
@@ -96,8 +153,11 @@ API cuStreamBeginCapture_v2(CUstream handle, int mode) {
     if (stream->capture != NULL)
         return end(ILLEGAL_STATE);
     struct capture *capture = calloc(1, sizeof *capture);
-    if (capture == NULL)
+    if (capture == NULL || (capture->program = program_new()) == NULL) {
+        free(capture);
         return end(OUT_OF_MEMORY);
+    }
+    stream->tip_count = 0;
     capture->thread = this_thread();
     capture->origin = stream;
     capture->mode = mode;
@@ -124,6 +184,8 @@ static void forget(struct capture *capture) {
             break;
         }
     }
+    if (capture->program != NULL)
+        program_unref(capture->program);
     free(capture);
 }
 
@@ -133,7 +195,7 @@ void drop_captures(void) {
         forget(captures);
 }
 
-/* A graph is a number that only says how many calls were captured. */
+/* The caller gets a graph only when the capture is valid and all its work is joined. */
 API cuStreamEndCapture(CUstream handle, uint64_t *graph) {
     BEGIN(cuStreamEndCapture, handle);
     struct stream *stream;
@@ -149,8 +211,12 @@ API cuStreamEndCapture(CUstream handle, uint64_t *graph) {
     if (capture->mode != RELAXED && capture->thread != this_thread())
         return end(CAPTURE_WRONG_THREAD);
     CUresult code = capture->invalid ? CAPTURE_INVALIDATED : SUCCESS;
-    if (code == SUCCESS)
-        *graph = capture->nodes + 1;
+    if (code == SUCCESS && !program_joined(capture->program, stream->tips, stream->tip_count))
+        code = CAPTURE_UNJOINED;
+    if (code == SUCCESS) {
+        code = graph_new(capture->program, graph);
+        capture->program = NULL;
+    }
     forget(capture);
     return end(code);
 }

@@ -1,5 +1,5 @@
 /* What tests control: counts of calls, faults, slow calls, settings. */
-#include "fakecuda.h"
+#include "graph.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -239,6 +239,7 @@ void read_settings(void) {
 
 static void reset(void) {
     drop_captures();
+    drop_graphs();
     drop_libraries();
     drop_contexts();
     pool_drop_all();
@@ -338,6 +339,8 @@ CONTROL unsigned long long fakecuda_count(const char *name) {
         {"live.contexts", table_live(&state.contexts)},
         {"live.streams", table_live(&state.streams)},
         {"live.events", table_live(&state.events)},
+        {"live.graphs", live_graphs()},
+        {"live.executables", live_executables()},
         {"live.modules", table_live(&state.modules)},
         {"live.pools", live_pools()},
         {"live.memory", state.live_memory},

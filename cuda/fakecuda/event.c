@@ -18,6 +18,7 @@ void event_unref(struct event *event) {
         return;
     if (event->on != NULL)
         stream_unref(event->on);
+    free(event->tips);
     free(event);
 }
 
@@ -118,10 +119,8 @@ API cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags
     TRY(find_event(handle, &event));
     if (flags != 0)
         return end(INVALID_VALUE);
-    if (event->capture != NULL) {
-        stream->capture = event->capture;
-        return end(capture_take(stream));
-    }
+    if (event->capture != NULL || (stream->capture != NULL && event->recorded))
+        return end(capture_join(stream, event));
     /* On the legacy stream a wait for a completed event still keeps the order with blocking streams. */
     if (event->on == NULL && (!event->recorded || stream != stream->context->legacy))
         return end(SUCCESS);

@@ -1,5 +1,5 @@
 /* How the thread of a stream executes each operation. */
-#include "fakecuda.h"
+#include "graph.h"
 
 /* Finds the bytes of a copy; memory that was freed in the meantime is a fault. */
 static char *bytes_at(uint64_t address, uint64_t size, bool pageable) {
@@ -55,6 +55,8 @@ CUresult execute(struct stream *stream, struct operation *operation) {
         return run_memory_ops(stream, operation);
     case KERNEL:
         return run_kernel(stream, &operation->launch);
+    case GRAPH:
+        return run_program(stream, operation->program);
     case FREE:
         pthread_mutex_lock(&state.lock);
         struct block *block = block_by_id(operation->block);

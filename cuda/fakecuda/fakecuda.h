@@ -26,8 +26,7 @@
 typedef int CUresult;
 typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
-/* Opaque to callers; 0, 1 and 2 are the predefined streams, which are in no table. */
-typedef uint64_t CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUmemoryPool;
+typedef uint64_t CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUmemoryPool; /* streams: 0, 1, 2 in no table */
 
 #define API __attribute__((visibility("default"))) CUresult
 #define CONTROL __attribute__((visibility("default")))
@@ -61,7 +60,7 @@ enum {
     NOT_SUPPORTED = 801,
     CAPTURE_UNSUPPORTED = 900,
     CAPTURE_INVALIDATED = 901,
-    CAPTURE_UNMATCHED = 903,
+    CAPTURE_MERGE = 902, CAPTURE_UNMATCHED = 903, CAPTURE_UNJOINED = 904, CAPTURE_ISOLATION = 905,
     CAPTURE_IMPLICIT = 906, CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908,
     INVALID_CLUSTER_SIZE = 912,
     UNKNOWN = 999,
@@ -138,7 +137,7 @@ struct stream {
     struct stream *waiters, *next_waiter; /* streams whose threads wait for this one */
     struct stream *next, *previous; /* in the list of the context */
     struct hardware_queue *queue; /* NULL: one of its own */
-    struct capture *capture;
+    struct capture *capture; size_t *tips, tip_count; /* the nodes its next one waits for */
 };
 
 struct event {
@@ -147,7 +146,7 @@ struct event {
     unsigned flags;
     int refs;
     bool recorded;
-    struct capture *capture; /* in which it was recorded last */
+    struct capture *capture; size_t *tips, tip_count; /* where it was recorded last, and after which nodes */
     struct stream *on; /* NULL when what was recorded is done */
     uint64_t seq, nanoseconds;
 };
@@ -188,7 +187,7 @@ struct hole { uint64_t offset, size; };
 
 /* ---- Work ---- */
 
-enum operation_kind { RECORD, WAIT, HOST_FUNCTION, COPY, FILL, MEMORY_OPS, KERNEL, FREE };
+enum operation_kind { RECORD, WAIT, HOST_FUNCTION, COPY, FILL, MEMORY_OPS, KERNEL, FREE, GRAPH };
 
 struct memory_op {
     int operation; /* 1 wait, 2 write; 4 and 5 the same with 64 bits; 3 and 6 do nothing */
@@ -228,6 +227,7 @@ struct operation {
         struct fill fill;
         struct { struct memory_op *ops; unsigned count; } memory;
         struct launch launch;
+        struct program *program; /* GRAPH */
         uint64_t block; /* FREE: the block's id, as its address may be in use again */
     };
 };
@@ -299,7 +299,8 @@ void queue_leave(struct stream *stream, const struct operation *operation);
 /* capture.c: called with the lock held. */
 CUresult capture_permits(int function);
 bool capture_conflicts(const struct context *context, bool only_blocking);
-CUresult capture_take(struct stream *stream);
+CUresult capture_take(struct stream *stream, struct operation *operation);
+CUresult capture_join(struct stream *stream, const struct event *event);
 CUresult capture_refuses(struct stream *stream);
 void drop_captures(void);
 

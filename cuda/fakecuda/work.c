@@ -1,5 +1,5 @@
 /* Streams as queues: each has a thread, which executes one operation at a time. */
-#include "fakecuda.h"
+#include "graph.h"
 
 static void *serve(void *argument);
 
@@ -46,6 +46,7 @@ void stream_unref(struct stream *stream) {
     struct context *context = stream->context;
     pthread_cond_destroy(&stream->work);
     pthread_cond_destroy(&stream->done);
+    free(stream->tips);
     free(stream);
     context_unref(context);
 }
@@ -96,7 +97,7 @@ void operation_after(struct operation *operation, struct stream *stream, uint64_
     operation->after[operation->after_count++] = (struct point){stream, seq};
 }
 
-static void operation_free(struct operation *operation) {
+void operation_free(struct operation *operation) {
     for (size_t i = 0; i < operation->after_count; i++)
         stream_unref(operation->after[i].stream);
     free(operation->after);
@@ -109,6 +110,9 @@ static void operation_free(struct operation *operation) {
         break;
     case MEMORY_OPS:
         free(operation->memory.ops);
+        break;
+    case GRAPH:
+        program_unref(operation->program);
         break;
     default:
         break;
@@ -174,10 +178,8 @@ CUresult make_room(struct stream *stream) {
 /* Enqueues an operation and takes ownership of it. With wait it returns when the
  * operation is done. */
 CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
-    if (stream->capture != NULL) {
-        operation_free(operation);
-        return capture_take(stream);
-    }
+    if (stream->capture != NULL)
+        return capture_take(stream, operation);
     if (!stream->started) {
         if (start_thread(serve, stream, 512 << 10) != 0) {
             operation_free(operation);
