@@ -166,6 +166,52 @@ API cuStreamBeginCapture_v2(CUstream handle, int mode) {
     return end(SUCCESS);
 }
 
+CUresult node_begin(struct node_maker *m, uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                    CUcontext handle) {
+    struct program *program;
+    struct context *context;
+    CUresult code;
+    if (node == NULL || (count > 0 && after == NULL))
+        return INVALID_VALUE;
+    if ((code = find_graph(graph, &program)) != SUCCESS)
+        return code;
+    if (program->refs > 1)
+        return NOT_SUPPORTED; /* nodes are added before a graph is instantiated */
+    code = handle == 0 ? current_context(&context) : healthy_context(handle, &context);
+    if (code != SUCCESS)
+        return code;
+    size_t *tips = calloc(count + 1, sizeof *tips);
+    for (size_t i = 0; tips != NULL && i < count && code == SUCCESS; i++)
+        code = node_index(graph, after[i], &tips[i]);
+    struct stream *stream = tips == NULL ? NULL : stream_new(context, 1, 0, false);
+    struct capture *capture = calloc(1, sizeof *capture);
+    if (code == SUCCESS && (stream == NULL || capture == NULL))
+        code = OUT_OF_MEMORY;
+    if (code != SUCCESS) {
+        free(tips);
+        free(capture);
+        if (stream != NULL)
+            stream_close(stream);
+        return code;
+    }
+    stream->handle = table_put(&state.streams, stream);
+    stream->tips = tips;
+    stream->tip_count = count;
+    capture->program = program;
+    stream->capture = capture;
+    *m = (struct node_maker){graph, node, stream, capture};
+    return SUCCESS;
+}
+
+CUresult node_end(struct node_maker *m, CUresult code) {
+    if (code == SUCCESS)
+        *m->node = node_handle(m->graph, m->capture->program->count - 1);
+    m->stream->capture = NULL;
+    free(m->capture);
+    stream_close(m->stream);
+    return code;
+}
+
 static void forget(struct capture *capture) {
     for (size_t i = 0; i < state.contexts.count; i++) {
         struct context *context = state.contexts.items[i];

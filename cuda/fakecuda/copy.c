@@ -1,5 +1,5 @@
 /* Copies and fills: the part during the call, and the part in stream order. */
-#include "fakecuda.h"
+#include "graph.h"
 
 /* The struct of cuMemcpy2DAsync_v2, as callers lay it out. */
 struct plane {
@@ -253,4 +253,47 @@ API cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count) {
 API cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count) {
     BEGIN(cuMemsetD32_v2, 0);
     return end(fill(to, value, 4, count, STREAM_LEGACY));
+}
+
+/* ---- Nodes of graphs ---- */
+
+static uint64_t address_of(const struct side *side) {
+    uint64_t at = side->kind == 1 ? (uint64_t)(uintptr_t)side->host : side->device;
+    return at + side->y * side->pitch + side->x;
+}
+
+/* CUDA_MEMCPY3D has the layout of struct peer_copy, with nothing in the place of the contexts. */
+API cuGraphAddMemcpyNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                         const struct peer_copy *c, CUcontext context) {
+    BEGIN(cuGraphAddMemcpyNode, 0);
+    if (c == NULL || c->width == 0 || c->height == 0 || c->depth == 0 || c->from.pitch > MOST_PITCH ||
+        c->to.pitch > MOST_PITCH)
+        return end(INVALID_VALUE);
+    if (c->depth > 1 || c->from.kind == 3 || c->to.kind == 3)
+        return end(NOT_SUPPORTED);
+    struct copy what = {.to = address_of(&c->to), .from = address_of(&c->from), .width = c->width,
+                        .height = c->height, .to_pitch = c->to.pitch ? c->to.pitch : c->width,
+                        .from_pitch = c->from.pitch ? c->from.pitch : c->width};
+    struct node_maker m;
+    TRY(node_begin(&m, node, graph, after, count, context));
+    return end(node_end(&m, copy(m.stream->handle, what, ANY, GIVEN)));
+}
+
+struct memset_parameters {
+    CUdeviceptr to;
+    size_t pitch;
+    unsigned int value, element;
+    size_t width, height;
+};
+
+API cuGraphAddMemsetNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                         const struct memset_parameters *p, CUcontext context) {
+    BEGIN(cuGraphAddMemsetNode, 0);
+    if (p == NULL || p->width == 0 || (p->element != 1 && p->element != 2 && p->element != 4))
+        return end(INVALID_VALUE);
+    if (p->height != 1)
+        return end(NOT_SUPPORTED);
+    struct node_maker m;
+    TRY(node_begin(&m, node, graph, after, count, context));
+    return end(node_end(&m, fill(p->to, p->value, p->element, p->width, m.stream->handle)));
 }

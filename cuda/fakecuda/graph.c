@@ -1,5 +1,5 @@
-/* Graphs: made by captures, instantiated and launched. A launch is one operation of its
- * stream, and runs the nodes one after the other in the order of their capture. */
+/* Graphs: made by captures or node by node, instantiated and launched. A launch is one
+ * operation of its stream. */
 #include "graph.h"
 
 #define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
@@ -123,17 +123,32 @@ void drop_graphs(void) {
     table_clear(&executables);
 }
 
-/* Each run works on a copy of the operation, since a host function's job has a state. */
-CUresult run_program(struct stream *stream, const struct program *program) {
-    for (size_t i = 0; i < program->count; i++) {
-        struct operation operation = *program->nodes[i].operation;
-        CUresult code = atomic_load(&stream->context->error);
-        if (code == SUCCESS)
-            code = execute(stream, &operation);
-        if (code != SUCCESS)
-            return code;
-    }
+CUresult find_graph(uint64_t handle, struct program **program) {
+    const struct graph *graph = table_get(&graphs, handle);
+    if (graph == NULL)
+        return INVALID_VALUE;
+    *program = graph->program;
     return SUCCESS;
+}
+
+uint64_t node_handle(uint64_t handle, size_t index) {
+    const struct graph *graph = table_get(&graphs, handle);
+    return NODE_KIND | graph->id << 20 | (index + 1);
+}
+
+CUresult node_index(uint64_t handle, uint64_t node, size_t *index) {
+    const struct graph *graph = table_get(&graphs, handle);
+    *index = (size_t)(node & 0xfffff) - 1;
+    return graph != NULL && node == node_handle(handle, *index) && *index < graph->program->count ? SUCCESS
+                                                                                                  : INVALID_VALUE;
+}
+
+API cuGraphCreate(uint64_t *handle, unsigned int flags) {
+    BEGIN(cuGraphCreate, 0);
+    if (handle == NULL || flags != 0)
+        return end(INVALID_VALUE);
+    struct program *program = program_new();
+    return end(program == NULL ? OUT_OF_MEMORY : graph_new(program, handle));
 }
 
 API cuGraphDestroy(uint64_t handle) {
@@ -230,4 +245,14 @@ API cuGraphLaunch(uint64_t handle, CUstream stream_handle) {
     stream_ref(stream);
     executable->last = (struct point){stream, stream->enqueued};
     return end(SUCCESS);
+}
+
+/* ---- Nodes; those of copies, fills, kernels and memory operations are where streams have them ---- */
+
+API cuGraphAddEmptyNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count) {
+    BEGIN(cuGraphAddEmptyNode, 0);
+    struct node_maker m;
+    TRY(node_begin(&m, node, graph, after, count, 0));
+    struct operation *operation = operation_new(WAIT);
+    return end(node_end(&m, operation == NULL ? OUT_OF_MEMORY : submit(m.stream, operation, false)));
 }

@@ -29,7 +29,22 @@ void drop_graphs(void);
 size_t live_graphs(void);
 size_t live_executables(void);
 
-/* graph.c: called without the lock, by the thread of a stream. */
+/* graph.c: finds what the caller of cuGraphAdd...Node names; and gives a node its handle. */
+CUresult find_graph(uint64_t handle, struct program **program);
+CUresult node_index(uint64_t graph, uint64_t node, size_t *index);
+uint64_t node_handle(uint64_t graph, size_t index);
+
+/* capture.c: a node that is added to a graph is captured on a stream that exists only for it. */
+struct node_maker {
+    uint64_t graph, *node;
+    struct stream *stream;
+    struct capture *capture;
+};
+CUresult node_begin(struct node_maker *m, uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                    CUcontext context);
+CUresult node_end(struct node_maker *m, CUresult code);
+
+/* run.c: called without the lock, by the thread of a stream. */
 CUresult run_program(struct stream *stream, const struct program *program);
 
 /* work.c: called with the lock held. */

@@ -1,4 +1,5 @@
 /* Launches: invalid parameters fail the call, faults of the kernel occur when it runs. */
+#include "graph.h"
 #include "kernels.h"
 
 #define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
@@ -189,4 +190,30 @@ API cuLaunchKernelEx(const struct configuration *c, CUfunction function, void **
         }
     }
     return end(launch(&r));
+}
+
+/* CUDA_KERNEL_NODE_PARAMS_v2, as callers lay it out. */
+struct node_parameters {
+    CUfunction function;
+    uint32_t grid[3], block[3], shared;
+    void **parameters, **extra;
+    uint64_t kernel;
+    CUcontext context;
+};
+
+_Static_assert(sizeof(struct node_parameters) == 72, "the layout of CUDA_KERNEL_NODE_PARAMS_v2");
+
+API cuGraphAddKernelNode_v2(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                            const struct node_parameters *p) {
+    BEGIN(cuGraphAddKernelNode_v2, 0);
+    if (p == NULL)
+        return end(INVALID_VALUE);
+    struct request r = {.function = p->function != 0 ? p->function : p->kernel, .shared = p->shared,
+                        .parameters = p->parameters, .extra = p->extra};
+    memcpy(r.grid, p->grid, sizeof r.grid);
+    memcpy(r.block, p->block, sizeof r.block);
+    struct node_maker m;
+    TRY(node_begin(&m, node, graph, after, count, p->context));
+    r.stream = m.stream->handle;
+    return end(node_end(&m, launch(&r)));
 }

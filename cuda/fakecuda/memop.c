@@ -1,5 +1,5 @@
 /* Stream memory operations: a stream writes a word, or waits for a value. */
-#include "fakecuda.h"
+#include "graph.h"
 
 #include <sched.h>
 #include <time.h>
@@ -133,4 +133,21 @@ API cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value
     BEGIN(cuStreamWriteValue32_v2, stream > STREAM_PER_THREAD ? stream : 0);
     struct parameters one = {.operation = WRITE_32, .address = address, .value = value, .flags = flags};
     return end(batch(stream, &one, 1));
+}
+
+struct node_parameters {
+    CUcontext context;
+    unsigned int count;
+    const struct parameters *list;
+    unsigned int flags;
+};
+
+API cuGraphAddBatchMemOpNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
+                             const struct node_parameters *p) {
+    BEGIN(cuGraphAddBatchMemOpNode, 0);
+    if (p == NULL || p->flags != 0)
+        return end(INVALID_VALUE);
+    struct node_maker m;
+    TRY(node_begin(&m, node, graph, after, count, p->context));
+    return end(node_end(&m, batch(m.stream->handle, p->list, p->count)));
 }

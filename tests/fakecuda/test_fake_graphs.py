@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_size_t, c_uint64
+from ctypes import Structure, addressof, byref, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
-from fakecuda_help import INVALID_VALUE, Driver
+from fakecuda_help import INVALID_VALUE, NOT_READY, Driver, Word, until
 
 RELAXED = 2
 UNJOINED, ISOLATION = 904, 905
@@ -65,3 +65,73 @@ def test_a_capture_cannot_wait_for_an_event_from_before(cuda: Driver) -> None:
     assert cuda.cuStreamWaitEvent(stream, event, 0) == ISOLATION
     assert cuda.cuStreamEndCapture(stream, byref(c_uint64())) != 0
     assert cuda.cuStreamSynchronize(stream) == 0
+
+
+class Ops(Structure):
+    """CUstreamBatchMemOpParams."""
+
+    _fields_ = [("operation", c_int), ("room", c_int), ("address", c_uint64), ("value", c_uint64), ("flags", c_int),
+                ("alias", c_uint64), ("unused", c_uint64)]  # fmt: skip
+
+
+class OpsNode(Structure):
+    """CUDA_BATCH_MEM_OP_NODE_PARAMS."""
+
+    _fields_ = [("context", c_uint64), ("count", c_int), ("list", c_void_p), ("flags", c_int)]
+
+
+class Memset(Structure):
+    """CUDA_MEMSET_NODE_PARAMS."""
+
+    _fields_ = [("to", c_uint64), ("pitch", c_size_t), ("value", c_uint32), ("element", c_uint32),
+                ("width", c_size_t), ("height", c_size_t)]  # fmt: skip
+
+
+class Kernel(Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2."""
+
+    _fields_ = [("function", c_uint64), ("size", c_uint32 * 7), ("parameters", c_void_p), ("extra", c_void_p),
+                ("kernel", c_uint64), ("context", c_uint64)]  # fmt: skip
+
+
+def added(driver: Driver, kind: str, graph: int, after: list[int], *more: object) -> int:
+    node = c_uint64()
+    listed = (c_uint64 * max(1, len(after)))(*after)
+    assert getattr(driver, kind)(byref(node), graph, listed, len(after), *more) == 0
+    return node.value
+
+
+def test_a_branch_that_waits_stops_no_other_branch(cuda: Driver) -> None:
+    """A graph that was made node by node: a wait, and beside it a fill and a kernel."""
+    context, memory, word = cuda.context(), cuda.memory(16), Word(cuda)
+    cuda.holds.append(word)
+    stream = cuda.stream()
+    assert cuda.cuMemsetD8Async(memory, 0, 16, stream) == 0 and cuda.cuStreamSynchronize(stream) == 0
+    graph = cuda.made("cuGraphCreate", 0)
+    root = added(cuda, "cuGraphAddEmptyNode", graph, [])
+    ops = Ops(1, 0, word.address, 1, 1)
+    held = added(cuda, "cuGraphAddBatchMemOpNode", graph, [root], byref(OpsNode(context, 1, addressof(ops), 0)))
+    fill = added(cuda, "cuGraphAddMemsetNode", graph, [root], byref(Memset(memory, 0, 7, 1, 4, 1)), context)
+    arguments = c_uint64(memory + 4), c_uint32(9), c_uint32(1)
+    listed = (c_void_p * 3)(*map(addressof, arguments))
+    kernel = Kernel(cuda.function("fill_u32", "u64 u32 u32"), (c_uint32 * 7)(1, 1, 1, 1, 1, 1, 0), addressof(listed))
+    after_fill = added(cuda, "cuGraphAddKernelNode_v2", graph, [fill], byref(kernel))
+    last = added(cuda, "cuGraphAddMemsetNode", graph, [held, after_fill], byref(Memset(memory + 8, 0, 5, 1, 4, 1)), context)
+    assert len({root, held, fill, after_fill, last}) == 5
+    assert edges(cuda, graph) == [(0, 1), (0, 2), (1, 4), (2, 3), (3, 4)]
+    executable = cuda.made("cuGraphInstantiateWithFlags", graph, 0)
+    assert cuda.cuGraphLaunch(executable, stream) == 0
+    until(lambda: cuda.read(memory, 8) == b"\7" * 4 + b"\x09\0\0\0", "the branch beside the wait")
+    assert cuda.read(memory + 8, 4) == bytes(4) and cuda.cuStreamQuery(stream) == NOT_READY
+    word.value = 1
+    assert cuda.cuStreamSynchronize(stream) == 0 and cuda.read(memory + 8, 4) == b"\5" * 4
+    assert cuda.cuGraphExecDestroy(executable) == 0 == cuda.cuGraphDestroy(graph)
+
+
+def test_a_node_comes_after_nodes_of_its_own_graph(cuda: Driver) -> None:
+    graph, other, node = cuda.made("cuGraphCreate", 0), cuda.made("cuGraphCreate", 0), c_uint64()
+    stranger = added(cuda, "cuGraphAddEmptyNode", other, [])
+    for listed in ((c_uint64 * 1)(stranger), (c_uint64 * 1)(77)):
+        assert cuda.cuGraphAddEmptyNode(byref(node), graph, listed, 1) == INVALID_VALUE
+    assert cuda.cuGraphAddEmptyNode(byref(node), 77, None, 0) == INVALID_VALUE
+    assert edges(cuda, graph) == [] and cuda.cuGraphDestroy(graph) == 0 == cuda.cuGraphDestroy(other)
