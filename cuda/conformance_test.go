@@ -36,7 +36,7 @@ func open(path string) func() (*hal.Runtime, error) {
 // What a driver keeps on silicon, too. Priorities are a hint there, work cannot
 // be taken back, and few streams can be held at once by the hardware's queues.
 const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.RealTime |
-	haltest.Kernels | haltest.Handles | haltest.Values | haltest.Grows | haltest.FourQueues | haltest.EightQueues
+	haltest.Graphs | haltest.Kernels | haltest.Handles | haltest.Values | haltest.Grows | haltest.FourQueues | haltest.EightQueues
 
 func TestConformanceOnTheLookAlike(t *testing.T) {
 	defer goleak.VerifyNone(t)

@@ -28,6 +28,9 @@ type Stream struct {
 	dev      *Device
 	h        C.CUstream
 	nth      uint64 // of the streams that the driver has made for this device, 0 for others
+	// failing is the stream whose error an error of this one is, nil for itself: that of the
+	// launch in progress, where this is a branch of a graph.
+	failing atomic.Pointer[Stream]
 	dealt    uint64 // by which turn the driver has dealt out its hardware queue
 	id       uint64
 	level    uint8
@@ -210,6 +213,9 @@ func (s *Stream) point(doing string) (*point, error) {
 
 // fail makes err the stream's error unless it has one, and reports whether it did.
 func (s *Stream) fail(err *driver.Error) bool {
+	if on := s.failing.Load(); on != nil {
+		return on.fail(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failure != nil {

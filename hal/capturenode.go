@@ -1,6 +1,10 @@
 package hal
 
-import "halstream/hal/driver"
+import (
+	"slices"
+
+	"halstream/hal/driver"
+)
 
 // How operations become nodes of a capture's graph.
 
@@ -80,6 +84,18 @@ func (c *Capture) addNativeFunc(s *Stream, f *NativeFunc, call *nativeCall) erro
 		c.graph.keep.add(call.free)
 	}
 	return nil
+}
+
+// addLaunch adds a launch of a function. It keeps the arguments, and the module until the last launch.
+func (c *Capture) addLaunch(s *Stream, f *Function, spec *LaunchSpec, reads, writes []Range) error {
+	if f.module.closed.Load() {
+		return closedError("launch", "module")
+	}
+	launch := spec.of(f)
+	launch.Args = slices.Clone(spec.Args)
+	return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.KernelNode, Launch: launch}, name: f.name,
+		reads: slices.Clone(reads), writes: slices.Clone(writes),
+		blocks: append(s.dev.rt.blocksOf(reads, writes), f.module.code)})
 }
 
 // addCopy adds a copy between the blocks of source and target.

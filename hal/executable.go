@@ -251,7 +251,7 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 func (v *version) begin(s *Stream) error {
 	m := &s.dev.rt.memory
 	m.mu.Lock()
-	freed := slices.IndexFunc(v.blocks, func(b *Block) bool { return b.freed || m.blocks.Find(b.Start) != b })
+	freed := slices.IndexFunc(v.blocks, func(b *Block) bool { return b.freed || m.blocks.Find(b.Start) != b && b.module == nil })
 	if freed < 0 {
 		for _, b := range v.blocks {
 			b.beginUse(s, "a graph")
@@ -280,6 +280,7 @@ func (x *GraphExec) Close(t *Thread) error {
 		x.mu.Lock()
 		v := x.now
 		x.mu.Unlock()
+		x.d.Close()
 		v.keep.release()
 	}
 	return nil

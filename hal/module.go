@@ -158,6 +158,12 @@ func (spec *LaunchSpec) check(f *Function) error {
 	return spec.checkCluster()
 }
 
+// of returns the launch of a function as backends take it.
+func (spec *LaunchSpec) of(f *Function) driver.Launch {
+	return driver.Launch{Function: f.d, Grid: spec.Grid, Block: spec.Block, Cluster: spec.Cluster,
+		Shared: spec.Shared, Args: spec.Args, Cooperative: spec.Cooperative}
+}
+
 // checkCluster rejects clusters that do not fill the grid.
 func (spec *LaunchSpec) checkCluster() error {
 	if spec.Cluster == [3]uint32{} {
@@ -201,6 +207,9 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	if err := spec.check(f); err != nil {
 		return err
 	}
+	if c := s.capture.Load(); c != nil {
+		return c.addLaunch(s, f, &spec, reads, writes)
+	}
 	if !m.beginLaunch(s) {
 		return closedError(op, "module")
 	}
@@ -210,8 +219,9 @@ func (s *Stream) Launch(t *Thread, f *Function, spec LaunchSpec, reads, writes [
 	}
 	blocks := append(s.beginUses("a kernel", reads, writes), m.code)
 	return s.settle(t, id, s.using(blocks, func() error {
-		return l.Launch(driver.Launch{Function: f.d, Grid: spec.Grid, Block: spec.Block, Cluster: spec.Cluster,
-			Shared: spec.Shared, Args: spec.Args, Cooperative: spec.Cooperative, Tag: id})
+		launch := spec.of(f)
+		launch.Tag = id
+		return l.Launch(launch)
 	}))
 }
 

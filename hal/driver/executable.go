@@ -21,13 +21,15 @@ const (
 	RecordNode
 	// WaitNode waits for the latest record of an event at the begin of the run.
 	WaitNode
+	// KernelNode is a launch of a function of a module.
+	KernelNode
 	// ChildNode is a whole graph. Backends get its nodes instead.
 	ChildNode
 )
 
 // String returns the kind as texts name it.
 func (k GraphNodeKind) String() string {
-	return [...]string{"empty", "call", "native", "copy", "fill", "delay", "record", "wait", "graph"}[k]
+	return [...]string{"empty", "call", "native", "copy", "fill", "delay", "record", "wait", "kernel", "graph"}[k]
 }
 
 // GraphNode is an operation of a graph.
@@ -45,6 +47,7 @@ type GraphNode struct {
 	Token  uint64
 	Delay  int64
 	Event  Event
+	Launch Launch
 }
 
 // GraphDriver is implemented by drivers that run graphs.
@@ -61,6 +64,8 @@ type Executable interface {
 	Launch(s Stream, l GraphLaunch) error
 	// Update makes later launches run other nodes.
 	Update(nodes []GraphNode) error
+	// Close gives it up. Launches that were enqueued still run.
+	Close()
 }
 
 // GraphLaunch is one run of an executable, as its caller sees it.

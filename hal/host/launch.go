@@ -35,6 +35,9 @@ func (x *executable) Update(nodes []driver.GraphNode) error {
 	return nil
 }
 
+// Close implements driver.Executable: there is nothing to give up.
+func (x *executable) Close() {}
+
 // Launch implements driver.Executable.
 func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 	s, e := stream.(*Stream), x.eng

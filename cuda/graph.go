@@ -1,0 +1,266 @@
+package cuda
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"slices"
+	"sync"
+
+	"halstream/hal/driver"
+	"halstream/hal/park"
+)
+
+// executable is a graph whose launches enqueue its nodes on streams of its own, a branch on each.
+type executable struct {
+	drv *Driver
+	mu  sync.Mutex // a launch enqueues all nodes before the next one does
+	now *plan
+	// last is behind the launch before, which was on the stream lastOn.
+	last   *Event
+	lastOn *Stream
+}
+
+// plan is what the launches of an executable enqueue until its next update.
+type plan struct {
+	nodes  []driver.GraphNode
+	branch []int // of each node
+	lanes  []*Stream
+	// ends are behind the nodes that nodes of other branches wait for, nil for the others.
+	ends []*Event
+}
+
+// Instantiate implements driver.GraphDriver.
+func (d *Driver) Instantiate(nodes []driver.GraphNode) (driver.Executable, error) {
+	p, err := d.plan(nodes)
+	if err != nil {
+		return nil, err
+	}
+	return &executable{drv: d, now: p}, nil
+}
+
+// Update implements driver.Executable.
+func (x *executable) Update(nodes []driver.GraphNode) error {
+	p, err := x.drv.plan(nodes)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	before := x.now
+	x.now = p
+	x.mu.Unlock()
+	before.close()
+	return nil
+}
+
+// Close implements driver.Executable. Launches that were enqueued still run.
+func (x *executable) Close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.now.close()
+	if x.last != nil {
+		x.last.Close()
+	}
+}
+
+// divide puts nodes into branches: a node continues the branch of one that it comes after and
+// that no other node has continued, on the same device and with the same priority.
+func divide(nodes []driver.GraphNode) (branch []int, first []int) {
+	continued := make([]bool, len(nodes))
+	branch = make([]int, len(nodes))
+	for i, n := range nodes {
+		at := slices.IndexFunc(n.After, func(k int) bool {
+			return !continued[k] && nodes[k].Device == n.Device && nodes[k].Level == n.Level
+		})
+		if at < 0 {
+			branch[i] = len(first)
+			first = append(first, i)
+			continue
+		}
+		continued[n.After[at]] = true
+		branch[i] = branch[n.After[at]]
+	}
+	return branch, first
+}
+
+func (d *Driver) plan(nodes []driver.GraphNode) (p *plan, err error) {
+	p = &plan{nodes: nodes, ends: make([]*Event, len(nodes))}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	branch, first := divide(nodes)
+	p.branch = branch
+	for _, i := range first {
+		s, err := d.devices[nodes[i].Device].NewStream(driver.StreamOptions{Level: nodes[i].Level})
+		if err != nil {
+			return p, err
+		}
+		p.lanes = append(p.lanes, s.(*Stream))
+	}
+	for i, n := range nodes {
+		for _, k := range n.After {
+			if branch[k] == branch[i] || p.ends[k] != nil {
+				continue
+			}
+			e, err := d.devices[nodes[k].Device].NewEvent(driver.EventOptions{})
+			if err != nil {
+				return p, err
+			}
+			p.ends[k] = e.(*Event)
+		}
+	}
+	return p, nil
+}
+
+// close gives the streams and events up; their work is done first.
+func (p *plan) close() {
+	for _, s := range p.lanes {
+		s.Close()
+	}
+	for _, e := range p.ends {
+		if e != nil {
+			e.Close()
+		}
+	}
+	p.lanes, p.ends = nil, nil
+}
+
+// Launch implements driver.Executable.
+func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
+	const doing = "launch graph"
+	s := on.(*Stream)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	f := s.follow(l.Tag(), nil)
+	err := x.afterLast(s)
+	if err == nil {
+		err = x.now.enqueue(s, l)
+	}
+	if err == nil {
+		err = x.markLast(s)
+	}
+	// The launch ends when the stream gets here, however much of it was enqueued.
+	if failed := s.hold(&held{what: C.HS_PASS, title: "the end of a graph", run: l.End, drop: l.End}, doing); failed != nil {
+		if err == nil {
+			err = failed
+		}
+	}
+	f.end(x.drv, err)
+	return err
+}
+
+// afterLast makes a stream wait for the launch before, if that was on another one.
+func (x *executable) afterLast(s *Stream) error {
+	if x.lastOn == nil || x.lastOn == s {
+		return nil
+	}
+	return s.Wait(x.last, driver.Forever, 0)
+}
+
+func (x *executable) markLast(s *Stream) error {
+	if x.last == nil || x.lastOn.dev != s.dev {
+		if x.last != nil {
+			x.last.Close()
+		}
+		e, err := s.dev.NewEvent(driver.EventOptions{})
+		if err != nil {
+			return err
+		}
+		x.last = e.(*Event)
+	}
+	x.lastOn = s
+	return s.Record(x.last, 0)
+}
+
+func (p *plan) enqueue(s *Stream, l driver.GraphLaunch) error {
+	for _, lane := range p.lanes {
+		if err := lane.WaitStream(s, 0); err != nil {
+			return err
+		}
+	}
+	for i := range p.nodes {
+		if err := p.enqueueNode(i, s, l); err != nil {
+			return err
+		}
+	}
+	for _, lane := range p.lanes {
+		if err := s.WaitStream(lane, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plan) enqueueNode(i int, s *Stream, l driver.GraphLaunch) error {
+	n, lane := &p.nodes[i], p.lanes[p.branch[i]]
+	for _, k := range n.After {
+		if p.branch[k] == p.branch[i] {
+			continue
+		}
+		if err := lane.Wait(p.ends[k], driver.Forever, 0); err != nil {
+			return err
+		}
+	}
+	if err := lane.run(n, launching{l, lane, s}); err != nil {
+		return err
+	}
+	if p.ends[i] == nil {
+		return nil
+	}
+	return lane.Record(p.ends[i], 0)
+}
+
+// launching is a launch as a branch of it sees it.
+type launching struct {
+	driver.GraphLaunch
+	lane, on *Stream
+}
+
+// Begin implements driver.GraphLaunch. What fails on the branch from now on fails the stream of the
+// launch.
+func (l launching) Begin() {
+	l.lane.failing.Store(l.on)
+	l.GraphLaunch.Begin()
+}
+
+// Ready implements driver.Sink.
+func (l launching) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
+	l.Begin()
+	return l.GraphLaunch.Ready(token, level, c)
+}
+
+// run enqueues what a node of a graph does.
+func (s *Stream) run(n *driver.GraphNode, l driver.GraphLaunch) error {
+	switch n.Kind {
+	case driver.CallNode:
+		return s.HostFunc(driver.HostFunc{Token: n.Token, Sink: l})
+	case driver.NativeNode:
+		native := n.Native
+		before := native.Before
+		native.Before = func() {
+			l.Begin()
+			if before != nil {
+				before()
+			}
+		}
+		return s.Native(native)
+	case driver.CopyNode:
+		_, err := s.Copy(n.Copy)
+		return err
+	case driver.FillNode:
+		return s.Fill(n.Fill)
+	case driver.KernelNode:
+		return s.Launch(n.Launch)
+	case driver.DelayNode:
+		return s.Delay(n.Delay, 0)
+	case driver.RecordNode:
+		return s.Record(n.Event, 0)
+	case driver.WaitNode:
+		return s.Wait(n.Event, driver.Forever, 0)
+	}
+	return nil
+}
