@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"slices"
-	"sync"
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
@@ -16,8 +15,10 @@ import (
 // executable is a graph whose launches enqueue its nodes on streams of its own, a branch on each.
 type executable struct {
 	drv *Driver
-	mu  sync.Mutex // a launch enqueues all nodes before the next one does
-	now *plan
+	// turn belongs to a launch until all of its nodes are enqueued. It is no mutex: threads wait for
+	// it with Python's lock released, which the launch may need.
+	turn turn
+	now  *plan
 	// last is behind the launch before, which was on the stream lastOn.
 	last   *Event
 	lastOn *Stream
@@ -41,24 +42,31 @@ func (d *Driver) Instantiate(nodes []driver.GraphNode) (driver.Executable, error
 	return &executable{drv: d, now: p}, nil
 }
 
+// begin takes the turn.
+func (x *executable) begin() {
+	for !x.turn.try() {
+		C.hs_pause()
+	}
+}
+
 // Update implements driver.Executable.
 func (x *executable) Update(nodes []driver.GraphNode) error {
 	p, err := x.drv.plan(nodes)
 	if err != nil {
 		return err
 	}
-	x.mu.Lock()
+	x.begin()
 	before := x.now
 	x.now = p
-	x.mu.Unlock()
+	x.turn.give()
 	before.close()
 	return nil
 }
 
 // Close implements driver.Executable. Launches that were enqueued still run.
 func (x *executable) Close() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.begin()
+	defer x.turn.give()
 	x.now.close()
 	if x.last != nil {
 		x.last.Close()
@@ -133,8 +141,8 @@ func (p *plan) close() {
 func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 	const doing = "launch graph"
 	s := on.(*Stream)
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.begin()
+	defer x.turn.give()
 	f := s.follow(l.Tag(), nil)
 	err := x.afterLast(s)
 	if err == nil {

@@ -25,12 +25,12 @@ const (
 // how many of them are known to be done: from queries and waits of the program, and
 // from marks where the state of a single operation is needed.
 type Stream struct {
-	dev      *Device
-	h        C.CUstream
-	nth      uint64 // of the streams that the driver has made for this device, 0 for others
+	dev *Device
+	h   C.CUstream
+	nth uint64 // of the streams that the driver has made for this device, 0 for others
 	// failing is the stream whose error an error of this one is, nil for itself: that of the
 	// launch in progress, where this is a branch of a graph.
-	failing atomic.Pointer[Stream]
+	failing  atomic.Pointer[Stream]
 	dealt    uint64 // by which turn the driver has dealt out its hardware queue
 	id       uint64
 	level    uint8

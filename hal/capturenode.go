@@ -88,14 +88,21 @@ func (c *Capture) addNativeFunc(s *Stream, f *NativeFunc, call *nativeCall) erro
 
 // addLaunch adds a launch of a function. It keeps the arguments, and the module until the last launch.
 func (c *Capture) addLaunch(s *Stream, f *Function, spec *LaunchSpec, reads, writes []Range) error {
-	if f.module.closed.Load() {
+	m := f.module
+	if !m.beginKeep() {
 		return closedError("launch", "module")
 	}
 	launch := spec.of(f)
 	launch.Args = slices.Clone(spec.Args)
-	return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.KernelNode, Launch: launch}, name: f.name,
+	err := c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.KernelNode, Launch: launch}, name: f.name,
 		reads: slices.Clone(reads), writes: slices.Clone(writes),
-		blocks: append(s.dev.rt.blocksOf(reads, writes), f.module.code)})
+		blocks: append(s.dev.rt.blocksOf(reads, writes), m.code)})
+	if err != nil {
+		m.letGo(1)
+		return err
+	}
+	c.graph.keep.add(func() { m.letGo(1) })
+	return nil
 }
 
 // addCopy adds a copy between the blocks of source and target.

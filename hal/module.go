@@ -15,6 +15,8 @@ type Module struct {
 	// unloaded when none is pending any more.
 	code   *Block
 	closed atomic.Bool
+	graphs int  // that keep it; guarded by the memory's lock, as the next one
+	ended  bool // it was given to deferred
 }
 
 // Function is a function of a module, which streams of its device launch.
@@ -85,15 +87,42 @@ func (m *Module) Close(t *Thread) error {
 		return err
 	}
 	if m.closed.CompareAndSwap(false, true) {
-		rt := m.dev.rt
-		rt.memory.mu.Lock()
-		rt.memory.deferred.add(m.code)
-		rt.memory.mu.Unlock()
-		for range rt.refreshRounds() {
-			rt.reap(maxReap)
-		}
+		m.letGo(0)
 	}
 	return nil
+}
+
+// letGo ends the use by a number of graphs, and unloads the program when it is closed, no graph
+// keeps it and no launch is pending.
+func (m *Module) letGo(graphs int) {
+	rt := m.dev.rt
+	rt.memory.mu.Lock()
+	m.graphs -= graphs
+	unload := m.graphs == 0 && m.closed.Load() && !m.ended
+	if unload {
+		m.ended = true
+		rt.memory.deferred.add(m.code)
+	}
+	rt.memory.mu.Unlock()
+	if !unload {
+		return
+	}
+	for range rt.refreshRounds() {
+		rt.reap(maxReap)
+	}
+}
+
+// beginKeep lets a graph use the program until letGo, also when it is closed meanwhile. It reports
+// false if the module is closed.
+func (m *Module) beginKeep() bool {
+	memory := &m.dev.rt.memory
+	memory.mu.Lock()
+	defer memory.mu.Unlock()
+	if m.closed.Load() {
+		return false
+	}
+	m.graphs++
+	return true
 }
 
 // Threads returns the greatest number of threads that a block may have.

@@ -54,7 +54,6 @@ _CUDA = {
     "abort": "the driver cannot take work back",
     "engines": "the device has the engines that it has",
     "exact-memory": "the driver gives memory back in pieces of its own",
-    "graphs": "graphs are not built yet for it",
     "host": "the host cannot see a device's memory",
     "host-kernels": "kernels run in their CUDA form there",
     "host-settings": "they are for host devices",

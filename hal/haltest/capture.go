@@ -263,7 +263,7 @@ var captureCases = []testCase{
 		require.NoError(k, k.Device(0).DefaultStream().Nop(k.Me), "no stream captures any more")
 		k.Sync(k.Device(0).DefaultStream())
 	}},
-	{"G7_external_events_are_recorded_and_waited_for_by_nodes", Graphs | Gates, func(k *Kit) {
+	{"G7_external_events_are_recorded_and_waited_for_by_nodes", Graphs | Gates | FourQueues, func(k *Kit) {
 		s, o := k.Stream(ordinary), k.Stream(ordinary)
 		in, out := k.Event(hal.EventOptions{}), k.Event(hal.EventOptions{})
 		k.Capture(s)

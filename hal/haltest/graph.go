@@ -107,7 +107,7 @@ var graphCases = []testCase{
 		require.Equal(k, []string{"a"}, seq.take())
 		require.EqualValues(k, 7, k.Read(b)[small-1])
 	}},
-	{"G5_a_graph_is_a_node_of_another", Graphs, func(k *Kit) {
+	{"G5_a_graph_is_a_node_of_another", FourQueues | Graphs, func(k *Kit) {
 		var seq sequence
 		child, g := k.graph(), k.graph()
 		k.addCall(child, seq.note("c2"), k.addCall(child, seq.note("c1")))
@@ -139,7 +139,7 @@ var graphCases = []testCase{
 		k.Sync(s)
 		require.Equal(k, []string{"first", "c1", "c2", "last"}, seq.take())
 	}},
-	{"G6_what_nodes_use_is_released_once_after_the_last_use", Graphs | Gates, func(k *Kit) {
+	{"G6_what_nodes_use_is_released_once_after_the_last_use", FourQueues | Graphs | Gates, func(k *Kit) {
 		s := k.Stream(ordinary)
 		var runs counter
 		token := k.served.put(func(*hal.Thread) error { runs.add(); return nil })
@@ -176,7 +176,7 @@ var graphCases = []testCase{
 		require.Error(k, err)
 		k.Eventually(func() bool { return !k.served.has(token) }, "the function is never released")
 	}},
-	{"G6_the_argument_of_a_native_function_is_released_once", Graphs | Memory, func(k *Kit) {
+	{"G6_the_argument_of_a_native_function_is_released_once", FourQueues | Graphs | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		c := k.calls(0)
 		k.Capture(s)
@@ -191,7 +191,7 @@ var graphCases = []testCase{
 		require.NoError(k, x.Close(k.Me))
 		require.EqualValues(k, 1, c.released(k))
 	}},
-	{"G6_memory_whose_owner_was_collected_is_freed_after_the_last_use", Graphs | Memory, func(k *Kit) {
+	{"G6_memory_whose_owner_was_collected_is_freed_after_the_last_use", FourQueues | Graphs | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		a, b := k.Alloc(0, small), k.Alloc(0, small)
 		k.Capture(s)
@@ -209,7 +209,7 @@ var graphCases = []testCase{
 		k.Eventually(a.Freed, "the memory is never freed")
 		require.False(k, b.Freed(), "its owner was not collected")
 	}},
-	{"G8_nodes_run_after_those_that_they_come_after", Graphs, func(k *Kit) {
+	{"G8_nodes_run_after_those_that_they_come_after", FourQueues | Graphs, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		var seq sequence
 		k.Capture(a)
@@ -239,7 +239,7 @@ var graphCases = []testCase{
 			require.Equal(k, []string{"b1", "b2"}, bs)
 		}
 	}},
-	{"G8_a_branch_that_is_held_holds_no_other", Graphs, func(k *Kit) {
+	{"G8_a_branch_that_is_held_holds_no_other", Graphs | FourQueues, func(k *Kit) {
 		s := k.Stream(ordinary)
 		g := k.graph()
 		entered, release, other := make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)
@@ -260,7 +260,7 @@ var graphCases = []testCase{
 		close(release)
 		k.Sync(s)
 	}},
-	{"G8_launches_of_one_executable_run_one_at_a_time_in_order", Graphs | Gates, func(k *Kit) {
+	{"G8_launches_of_one_executable_run_one_at_a_time_in_order", FourQueues | Graphs | Gates, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		var runs counter
 		k.Capture(a)
@@ -276,7 +276,7 @@ var graphCases = []testCase{
 		require.Equal(k, 2, runs.get())
 		k.Sync(a)
 	}},
-	{"G8_an_error_of_a_node_is_that_of_the_stream", Graphs, func(k *Kit) {
+	{"G8_an_error_of_a_node_is_that_of_the_stream", FourQueues | Graphs, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		k.Capture(a)
 		require.NoError(k, k.served.call(k.Me, a, func(*hal.Thread) error { return errors.New("the node failed") }))
@@ -290,7 +290,7 @@ var graphCases = []testCase{
 		k.Sync(a, b)
 		require.Equal(k, 1, runs.get(), "later work runs")
 	}},
-	{"G9_an_update_is_for_later_launches_and_for_the_same_topology", Graphs | Gates, func(k *Kit) {
+	{"G9_an_update_is_for_later_launches_and_for_the_same_topology", FourQueues | Graphs | Gates, func(k *Kit) {
 		s := k.Stream(ordinary)
 		var seq sequence
 		graphOf := func(names ...string) *hal.Graph {
@@ -321,7 +321,7 @@ var graphCases = []testCase{
 		k.Sync(s)
 		require.Equal(k, []string{"old", "new", "new"}, seq.take())
 	}},
-	{"G10_freed_memory_fails_a_launch_before_a_node_runs", Graphs | Memory, func(k *Kit) {
+	{"G10_freed_memory_fails_a_launch_before_a_node_runs", FourQueues | Graphs | Memory, func(k *Kit) {
 		s := k.Stream(ordinary)
 		var runs counter
 		a, b := k.Alloc(0, small), k.Alloc(0, small)

@@ -194,6 +194,30 @@ var kernelCases = []testCase{
 		k.Sync(s)
 		require.EqualValues(k, 0x05060708, words(k.Read(b))[0])
 	}},
+	{"K1_a_captured_launch_runs_when_its_graph_is_launched", Kernels | Graphs | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		m := k.module(0, ptxFill)
+		f := k.function(m, "fill_u32")
+		b := k.Alloc(0, 4)
+		k.Fill(s, b, 0)
+		k.Sync(s)
+		k.Capture(s)
+		spec := line(1, b.Start, 0x01020304, 1)
+		require.NoError(k, s.Launch(k.Me, f, spec, nil, whole(b)))
+		clear(spec.Args) // they were taken
+		g := k.EndCapture(s)
+		require.Equal(k, "kernel", g.Nodes()[0].Kind())
+		x := k.Executable(g)
+		k.Sync(s)
+		require.EqualValues(k, 0, words(k.Read(b))[0], "a launch that is captured does not run")
+		require.NoError(k, m.Close(k.Me)) // the graph keeps the program
+		for range 2 {
+			k.Fill(s, b, 0)
+			k.Launch(x, s)
+			k.Sync(s)
+			require.EqualValues(k, 0x01020304, words(k.Read(b))[0])
+		}
+	}},
 	{"K2_a_module_belongs_to_its_device", Kernels | Pair, func(k *Kit) {
 		f := k.function(k.module(0, ptxFill), "fill_u32")
 		far := k.StreamOn(1, ordinary)

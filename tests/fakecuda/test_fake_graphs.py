@@ -116,7 +116,9 @@ def test_a_branch_that_waits_stops_no_other_branch(cuda: Driver) -> None:
     listed = (c_void_p * 3)(*map(addressof, arguments))
     kernel = Kernel(cuda.function("fill_u32", "u64 u32 u32"), (c_uint32 * 7)(1, 1, 1, 1, 1, 1, 0), addressof(listed))
     after_fill = added(cuda, "cuGraphAddKernelNode_v2", graph, [fill], byref(kernel))
-    last = added(cuda, "cuGraphAddMemsetNode", graph, [held, after_fill], byref(Memset(memory + 8, 0, 5, 1, 4, 1)), context)
+    last = added(
+        cuda, "cuGraphAddMemsetNode", graph, [held, after_fill], byref(Memset(memory + 8, 0, 5, 1, 4, 1)), context
+    )
     assert len({root, held, fill, after_fill, last}) == 5
     assert edges(cuda, graph) == [(0, 1), (0, 2), (1, 4), (2, 3), (3, 4)]
     executable = cuda.made("cuGraphInstantiateWithFlags", graph, 0)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs", "host")]
 
 LIMIT = 30.0
 STREAMS = 3
