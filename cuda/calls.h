@@ -132,6 +132,11 @@ typedef struct {
 hs_status hs_copy_async(CUcontext ctx, CUstream stream, const hs_copy *copy);
 hs_status hs_fill(CUcontext ctx, CUstream stream, uint64_t dst, uint64_t count, uint32_t value, int size);
 
+typedef struct {
+    uint64_t dst, count;
+    uint32_t value, size;
+} hs_memset;
+
 /* Programs. */
 hs_status hs_module_load(CUcontext ctx, const void *image, CUmodule *module, char *log, uint32_t size);
 hs_status hs_module_unload(CUcontext ctx, CUmodule module);
@@ -152,6 +157,23 @@ typedef struct {
 } hs_launch;
 /* args are count values, cell bytes apart. */
 hs_status hs_launch_kernel(CUcontext ctx, CUstream stream, const hs_launch *launch, const void *args, int cell);
+
+/* Graphs of the driver, where hs_graphs says that it has them. A node comes after count others. The
+ * arguments of a launch are as for hs_launch_kernel. hs_graph_exec makes an executable of a graph and
+ * destroys the graph. */
+int hs_graphs(void);
+hs_status hs_graph_new(CUcontext ctx, CUgraph *graph);
+hs_status hs_graph_add_empty(CUcontext ctx, CUgraph graph, const CUgraphNode *after, size_t count, CUgraphNode *node);
+hs_status hs_graph_add_copy(CUcontext ctx, CUgraph graph, const hs_copy *copy, const CUgraphNode *after, size_t count,
+                            CUgraphNode *node);
+hs_status hs_graph_add_fill(CUcontext ctx, CUgraph graph, const hs_memset *fill, const CUgraphNode *after, size_t count,
+                            CUgraphNode *node);
+hs_status hs_graph_add_launch(CUcontext ctx, CUgraph graph, const hs_launch *launch, const void *args, int cell,
+                              const CUgraphNode *after, size_t count, CUgraphNode *node);
+hs_status hs_graph_exec(CUcontext ctx, CUgraph graph, CUgraphExec *exec);
+void hs_graph_drop(CUcontext ctx, CUgraph graph);
+hs_status hs_graph_launch(CUcontext ctx, CUgraphExec exec, CUstream stream);
+hs_status hs_graph_end(CUcontext ctx, CUgraphExec exec);
 
 /* Sleeps for 5 microseconds with Python's lock released. Returns 1 if the caller's
  * wait must end because a signal has interrupted the sleep. */

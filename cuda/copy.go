@@ -56,7 +56,8 @@ func (s *Stream) Copy(c driver.Copy) (_ driver.Point, err error) {
 	return nil, s.copy(c, doing)
 }
 
-func (s *Stream) copy(c driver.Copy, doing string) error {
+// rowsOf returns a copy as C takes it, but for the contexts of a copy between devices.
+func rowsOf(c *driver.Copy) C.hs_copy {
 	rows := C.hs_copy{
 		dst: C.uint64_t(c.Dst), src: C.uint64_t(c.Src),
 		dpitch: C.uint64_t(c.DstPitch), spitch: C.uint64_t(c.SrcPitch),
@@ -68,6 +69,14 @@ func (s *Stream) copy(c driver.Copy, doing string) error {
 		rows.direction = C.HS_HOST_TO_DEVICE
 	case c.To != driver.OnDevice:
 		rows.direction = C.HS_DEVICE_TO_HOST
+	}
+	return rows
+}
+
+func (s *Stream) copy(c driver.Copy, doing string) error {
+	rows := rowsOf(&c)
+	switch {
+	case rows.direction != C.HS_ON_DEVICE:
 	case c.SrcDevice != c.DstDevice:
 		to, from := s.dev.drv.devices[c.DstDevice], s.dev.drv.devices[c.SrcDevice]
 		for _, d := range []*Device{to, from} {

@@ -41,6 +41,7 @@ type Device struct {
 	working atomic.Int64 // tasks on host threads that are in flight
 	calling atomic.Int64 // functions of the program that run and hold their streams
 	modules modules
+	endings endings
 }
 
 // live is what a device has from its first use on.

@@ -162,6 +162,7 @@ func (d *Device) lostError(doing string) *driver.Error {
 func (d *Device) lose(cause *driver.Error) error {
 	if d.lost.CompareAndSwap(nil, cause) {
 		d.drv.poller.dropHeld(d)
+		d.endings.drop()
 	}
 	return d.lostError(cause.Op)
 }

@@ -22,6 +22,8 @@ type executable struct {
 	// last is behind the launch before, which was on the stream lastOn.
 	last   *Event
 	lastOn *Stream
+	// updated says that the next launch has to wait for last, whatever stream it is on.
+	updated bool
 }
 
 // plan is what the launches of an executable enqueue until its next update.
@@ -31,6 +33,9 @@ type plan struct {
 	lanes  []*Stream
 	// ends are behind the nodes that nodes of other branches wait for, nil for the others.
 	ends []*Event
+	// whole is the driver's graph, nil if the driver cannot have all nodes: then there are
+	// branches.
+	whole *wholeGraph
 }
 
 // Instantiate implements driver.GraphDriver.
@@ -57,6 +62,14 @@ func (x *executable) Update(nodes []driver.GraphNode) error {
 	}
 	x.begin()
 	before := x.now
+	if before.whole != nil && x.lastOn != nil {
+		if err := x.markLast(x.lastOn); err != nil {
+			x.turn.give()
+			p.close()
+			return err
+		}
+		x.updated = true
+	}
 	x.now = p
 	x.turn.give()
 	before.close()
@@ -100,6 +113,9 @@ func (d *Driver) plan(nodes []driver.GraphNode) (p *plan, err error) {
 			p.close()
 		}
 	}()
+	if p.whole, err = d.whole(nodes); p.whole != nil || err != nil {
+		return p, err
+	}
 	branch, first := divide(nodes)
 	p.branch = branch
 	for _, i := range first {
@@ -126,6 +142,10 @@ func (d *Driver) plan(nodes []driver.GraphNode) (p *plan, err error) {
 
 // close gives the streams and events up; their work is done first.
 func (p *plan) close() {
+	if p.whole != nil {
+		p.whole.close()
+		p.whole = nil
+	}
 	for _, s := range p.lanes {
 		s.Close()
 	}
@@ -144,6 +164,11 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 	x.begin()
 	defer x.turn.give()
 	f := s.follow(l.Tag(), nil)
+	if x.now.whole != nil {
+		err := x.launchWhole(s, l)
+		f.end(x.drv, err)
+		return err
+	}
 	err := x.afterLast(s)
 	if err == nil {
 		err = x.now.enqueue(s, l)
@@ -161,11 +186,44 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 	return err
 }
 
+// launchWhole launches the driver's graph. The driver lets the launches of an executable run one at
+// a time, but knows nothing of those before an update.
+func (x *executable) launchWhole(s *Stream, l driver.GraphLaunch) error {
+	if x.updated {
+		if err := s.Wait(x.last, driver.Forever, 0); err != nil {
+			return err
+		}
+		x.updated = false
+	}
+	x.lastOn = s
+	w := x.now.whole
+	if w.dev == s.dev {
+		return w.launch(s, l)
+	}
+	// From a stream of another device.
+	if x.now.lanes == nil {
+		lane, err := w.dev.NewStream(driver.StreamOptions{})
+		if err != nil {
+			return err
+		}
+		x.now.lanes = []*Stream{lane.(*Stream)}
+	}
+	lane := x.now.lanes[0]
+	if err := lane.WaitStream(s, 0); err != nil {
+		return err
+	}
+	if err := w.launch(lane, l); err != nil {
+		return err
+	}
+	return s.WaitStream(lane, 0)
+}
+
 // afterLast makes a stream wait for the launch before, if that was on another one.
 func (x *executable) afterLast(s *Stream) error {
-	if x.lastOn == nil || x.lastOn == s {
+	if !x.updated && (x.lastOn == nil || x.lastOn == s) {
 		return nil
 	}
+	x.updated = false
 	return s.Wait(x.last, driver.Forever, 0)
 }
 

@@ -7,6 +7,7 @@ package cuda
 import "C"
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 	"sync"
@@ -124,6 +125,23 @@ func (f *function) Shared() int { return f.shared }
 // Parameters implements driver.Function.
 func (f *function) Parameters() []int { return f.sizes }
 
+// launchOf returns a launch as C takes it, but for its arguments.
+func launchOf(l *driver.Launch) C.hs_launch {
+	spec := C.hs_launch{
+		function: l.Function.(*function).h,
+		shared:   C.uint32_t(l.Shared),
+		count:    C.int(len(l.Args) / driver.Cell),
+	}
+	for i := range 3 {
+		spec.grid[i], spec.block[i] = C.uint32_t(l.Grid[i]), C.uint32_t(l.Block[i])
+		spec.cluster[i] = C.uint32_t(l.Cluster[i])
+	}
+	if l.Cooperative {
+		spec.cooperative = 1
+	}
+	return spec
+}
+
 // Launch implements driver.VendorStream.
 func (s *Stream) Launch(l driver.Launch) (err error) {
 	const doing = "launch"
@@ -138,18 +156,7 @@ func (s *Stream) Launch(l driver.Launch) (err error) {
 	defer s.endEnqueue()
 	f := s.follow(l.Tag, nil)
 	defer func() { f.end(d.drv, err) }()
-	spec := C.hs_launch{
-		function: l.Function.(*function).h,
-		shared:   C.uint32_t(l.Shared),
-		count:    C.int(len(l.Args) / driver.Cell),
-	}
-	for i := range 3 {
-		spec.grid[i], spec.block[i] = C.uint32_t(l.Grid[i]), C.uint32_t(l.Block[i])
-		spec.cluster[i] = C.uint32_t(l.Cluster[i])
-	}
-	if l.Cooperative {
-		spec.cooperative = 1
-	}
+	spec := launchOf(&l)
 	args := unsafe.Pointer(unsafe.SliceData(l.Args))
 	return s.enqueuedOne(C.hs_launch_kernel(d.ctx(), s.h, &spec, args, driver.Cell), doing)
 }
@@ -180,12 +187,17 @@ func (s *Stream) Delay(ns int64, tag driver.Tag) error {
 	if err != nil {
 		return err
 	}
+	l := delayOf(f, ns)
+	l.Tag = tag
+	return s.Launch(l)
+}
+
+// delayOf is the launch of a delay.
+func delayOf(f driver.Function, ns int64) driver.Launch {
 	args := make([]byte, driver.Cell)
-	for i := range 8 {
-		args[i] = byte(uint64(ns) >> (8 * i))
-	}
+	binary.LittleEndian.PutUint64(args, uint64(ns))
 	one := [3]uint32{1, 1, 1}
-	return s.Launch(driver.Launch{Function: f, Grid: one, Block: one, Args: args, Tag: tag})
+	return driver.Launch{Function: f, Grid: one, Block: one, Args: args}
 }
 
 // prepareDelay loads the kernel before a gate holds a stream, since a driver may wait for

@@ -104,7 +104,11 @@ func (s *Stream) enqueuedOne(status C.hs_status, doing string) error {
 func (s *Stream) setReached(place uint64) {
 	for {
 		before := s.reached.Load()
-		if before >= place || s.reached.CompareAndSwap(before, place) {
+		if before >= place {
+			return
+		}
+		if s.reached.CompareAndSwap(before, place) {
+			s.dev.endings.collect()
 			return
 		}
 	}

@@ -13,7 +13,7 @@ typedef int32_t CUdevice;
 typedef uint64_t CUdeviceptr;
 /* Handles are integers, not pointers: 1 and 2 are predefined streams, and Go's
  * collector must not take a handle for an address in its heap. */
-typedef uintptr_t CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUmemoryPool;
+typedef uintptr_t CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUmemoryPool, CUgraph, CUgraphNode, CUgraphExec;
 typedef void (*CUhostFn)(void *data);
 
 typedef struct {
@@ -59,6 +59,37 @@ typedef struct {
     CUcontext dstContext;
     uint64_t dstPitch, dstHeight, WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D_PEER;
+
+typedef struct {
+    uint64_t srcXInBytes, srcY, srcZ, srcLOD;
+    int32_t srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    uintptr_t srcArray;
+    void *reserved0;
+    uint64_t srcPitch, srcHeight, dstXInBytes, dstY, dstZ, dstLOD;
+    int32_t dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    uintptr_t dstArray;
+    void *reserved1;
+    uint64_t dstPitch, dstHeight, WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D;
+
+typedef struct {
+    CUdeviceptr dst;
+    uint64_t pitch;
+    uint32_t value, elementSize;
+    uint64_t width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct {
+    CUfunction func;
+    uint32_t gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+    void **params, **extra;
+    uintptr_t kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
 
 typedef struct {
     uint32_t gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
@@ -172,7 +203,22 @@ typedef union {
       (const CUlaunchConfig *config, CUfunction function, void **params, void **extra)) \
     X(cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", 9000, 0, \
       (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
-       unsigned shared, CUstream stream, void **params))
+       unsigned shared, CUstream stream, void **params)) \
+    X(cuGraphCreate, "cuGraphCreate", 10000, 0, (CUgraph *graph, unsigned flags)) \
+    X(cuGraphDestroy, "cuGraphDestroy", 10000, 0, (CUgraph graph)) \
+    X(cuGraphAddEmptyNode, "cuGraphAddEmptyNode", 10000, 0, \
+      (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count)) \
+    X(cuGraphAddMemcpyNode, "cuGraphAddMemcpyNode", 10000, 0, \
+      (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_MEMCPY3D *copy, CUcontext ctx)) \
+    X(cuGraphAddMemsetNode, "cuGraphAddMemsetNode", 10000, 0, \
+      (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_MEMSET_NODE_PARAMS *fill, \
+       CUcontext ctx)) \
+    X(cuGraphAddKernelNode_v2, "cuGraphAddKernelNode", 12000, 0, \
+      (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_KERNEL_NODE_PARAMS *launch)) \
+    X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, 0, \
+      (CUgraphExec *exec, CUgraph graph, unsigned long long flags)) \
+    X(cuGraphLaunch, "cuGraphLaunch", 10000, 0, (CUgraphExec exec, CUstream stream)) \
+    X(cuGraphExecDestroy, "cuGraphExecDestroy", 10000, 0, (CUgraphExec exec))
 
 enum {
 #define X(name, base, version, must, params) HS_##name,

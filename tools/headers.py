@@ -69,6 +69,31 @@ STRUCTURES: dict[str, tuple[str, dict[str, str | None]]] = {
         }
         | {"WidthInBytes": "WidthInBytes", "Height": "Height", "Depth": "Depth"},
     ),
+    "CUDA_MEMCPY3D": (
+        "CUDA_MEMCPY3D",
+        {
+            name: name
+            for side in ("src", "dst")
+            for name in (
+                side + field
+                for field in [
+                    *("XInBytes", "Y", "Z", "LOD", "MemoryType", "Host", "Device", "Array"),
+                    *("Pitch", "Height"),
+                ]
+            )
+        }
+        | {name: name for name in ("reserved0", "reserved1", "WidthInBytes", "Height", "Depth")},
+    ),
+    "CUDA_MEMSET_NODE_PARAMS": (
+        "CUDA_MEMSET_NODE_PARAMS",
+        {name: name for name in ("dst", "pitch", "value", "elementSize", "width", "height")},
+    ),
+    "CUDA_KERNEL_NODE_PARAMS": (
+        "CUDA_KERNEL_NODE_PARAMS",
+        {f"{kind}{axis}": f"{kind}Dim{axis}" for kind in ("grid", "block") for axis in "XYZ"}
+        | {"func": "func", "sharedBytes": "sharedMemBytes", "params": "kernelParams", "extra": "extra"}
+        | {"kern": "kern", "ctx": "ctx"},
+    ),
     "CUmemAccessDesc": (
         "CUmemAccessDesc",
         {"location.type": "location.type", "location.id": "location.id", "flags": "flags"},
