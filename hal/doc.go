@@ -214,7 +214,8 @@
 //   - K1: A kernel runs in stream order on its device; its arguments are taken at
 //     the call.
 //   - K2: Loading a module with errors fails with the compiler's text; a
-//     launch that cannot run fails at the call.
+//     launch that cannot run, or whose arguments are not those that its
+//     program declares, fails at the call.
 //
 // # Schedule
 //
