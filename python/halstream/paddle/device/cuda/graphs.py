@@ -27,7 +27,7 @@ _capturing: list[tuple[core.Stream, int]] = runtime.keep("the capture of paddle"
 
 def is_cuda_graph_supported() -> bool:
     """`paddle.device.cuda.graphs.is_cuda_graph_supported` of 3.3: whether the backend in use has graphs."""
-    return halstream.backend() == "host"
+    return halstream.backend() in ("host", "cuda")
 
 
 class CUDAGraph:
