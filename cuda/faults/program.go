@@ -292,6 +292,9 @@ func (p *program) memory(d *hal.Device, a, b *hal.Stream) {
 	}
 	p.wait("copies", func() (bool, error) { return a.Synchronize(p.me, limit) })
 	p.wait("fills", func() (bool, error) { return b.Synchronize(p.me, limit) })
+	if block != nil {
+		p.graphs(d, a, b, block)
+	}
 	for _, x := range []*hal.Block{block, other} {
 		if x != nil {
 			p.failed(p.rt.Free(p.me, x.Start))
