@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -321,6 +322,14 @@ def test_A8_an_abort_is_heard_by_a_thread_that_is_about_to_handle_signals(contex
     assert [type(exc) for exc in heard] == [hs.AbortedError]
 
 
+@pytest.fixture
+def unused_primary() -> None:
+    """No user of device 0's primary context is left by what ran before in this process."""
+    with contextlib.suppress(hs.InvalidValueError):  # there was none
+        on_thread(lambda: _context.release_primary(0, force=True))
+
+
+@pytest.mark.usefixtures("unused_primary")
 def test_A9_the_primary_context_is_shared_by_counting() -> None:
     def work() -> None:
         first = Context.primary(0)
