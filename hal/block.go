@@ -51,6 +51,7 @@ type Block struct {
 	recorded     []*Stream // streams of RecordStream
 	graphs       int       // nodes of graphs that work on it
 	collected    bool      // by Collect, while graphs work on it
+	ofGraph      *graphMemory
 }
 
 // location returns where the block lies, for a backend. Pageable memory has a nil
@@ -166,6 +167,8 @@ func (b *Block) pendingUse() *use {
 // describe returns the kind of the block as texts of errors name it.
 func (b *Block) describe() string {
 	switch {
+	case b.ofGraph != nil:
+		return "memory of a graph"
 	case b.registered && !b.byProgram:
 		return "shared host memory"
 	case b.registered:

@@ -355,6 +355,17 @@
 //   - G9: An executable can be updated to a graph with the same kinds of nodes and edges,
 //     for later launches; another graph is refused, with the difference.
 //   - G10: Where memory that a node works on was freed, a launch fails before any node runs.
+//   - G11: A node of an executable can be updated by itself, for later launches, to an
+//     operation of its kind on its device. An upload prepares a launch and runs nothing.
+//   - G12: Memory that is allocated and freed in stream order while the stream captures is
+//     the graph's: its address stays, and it is valid between the two nodes of each
+//     launch. What no node frees is the program's after the launch, and has to be freed
+//     before the next one, unless its owner was collected or the executable frees it. A
+//     graph that allocates or frees memory has one executable at a time, no clone, and is
+//     no node of another.
+//   - G13: A node with a condition runs a graph if a word in pinned memory is not 0 when
+//     the node begins, or for as long as it is not. Nodes and functions write the word;
+//     a launch begins with its initial value. A body that could never end is refused.
 //
 // # Undeclared accesses (Python)
 //

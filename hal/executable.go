@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,33 +13,57 @@ import (
 // GraphExec is an executable graph. Its launches run one at a time, in the order of the
 // calls, on any streams.
 type GraphExec struct {
-	rt     *Runtime
-	d      driver.Executable
-	mu     sync.Mutex
-	now    *version
-	closed atomic.Bool
+	rt       *Runtime
+	d        driver.Executable
+	source   *Graph
+	autoFree bool
+	mu       sync.Mutex
+	now      *version
+	closed   atomic.Bool
+}
+
+// ExecOptions are options of an executable. The zero value is the default.
+type ExecOptions struct {
+	// AutoFree frees memory that the graph allocates, and that nothing has freed since the
+	// launch before, at the next launch, which else fails.
+	AutoFree bool
 }
 
 // version is what the launches of an executable run until its next update.
 type version struct {
 	keep    *keep
-	graph   *Graph // a clone, which nobody changes
+	base    *keep         // of the graph of the instantiation or the latest update
+	own     map[int]*keep // of the nodes that UpdateNode has replaced since, by index
+	graph   *Graph        // a clone, which nobody changes
 	nodes   []driver.GraphNode
 	events  []*Event // recorded by nodes
 	reads   []Range
 	writes  []Range
 	blocks  []*Block
-	blockOf []*Node                // the node that uses each of blocks
-	calls   []*graphCall           // native functions that can fail
+	blockOf []*Node      // the node that uses each of blocks
+	calls   []*graphCall // native functions that can fail
+	memory  *memoryNodes
 	running atomic.Pointer[Stream] // of the launch in progress
 }
 
 // Instantiate makes an executable of the graph as it is now.
 //
-// # Errors: [ErrClosed], [ErrInHostFunction].
+// # Errors
+//   - [ErrNotSupported]: the graph allocates memory and has an executable already, or the
+//     backend does not have nodes of a kind.
+//   - [ErrClosed], [ErrInHostFunction].
 //
-// Contract: G8.
+// Contract: G8, G12.
 func (g *Graph) Instantiate(t *Thread) (*GraphExec, error) {
+	return g.InstantiateWith(t, ExecOptions{})
+}
+
+// InstantiateWith is Instantiate with options.
+//
+// # Errors: as for Instantiate.
+//
+// Contract: G8, G12. Source: CUDA driver API, cuGraphInstantiate.
+func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 	const op = "instantiate"
 	if err := g.checkNodes(t, op, nil); err != nil {
 		return nil, err
@@ -47,29 +72,49 @@ func (g *Graph) Instantiate(t *Thread) (*GraphExec, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := g.version()
-	d, err := drv.Instantiate(v.nodes)
-	if err != nil {
-		v.keep.release()
+	x := &GraphExec{rt: g.rt, autoFree: o.AutoFree}
+	if g.refuseMemory(op, "") != nil {
+		if !g.owned.CompareAndSwap(false, true) {
+			return nil, driver.Errorf(driver.NotSupported, op,
+				"the graph allocates or frees memory, and has an executable already: close that first")
+		}
+		x.source = g
+	}
+	x.now = g.version()
+	if x.d, err = drv.Instantiate(x.now.nodes); err != nil {
+		x.now.keep.release()
+		x.disown()
 		return nil, err
 	}
-	return &GraphExec{rt: g.rt, d: d, now: v}, nil
+	return x, nil
+}
+
+// disown lets a graph that allocates memory have another executable.
+func (x *GraphExec) disown() {
+	if x.source != nil {
+		x.source.owned.Store(false)
+	}
 }
 
 // version returns the graph in the form that is launched.
 func (g *Graph) version() *version {
 	c := g.clone()
-	v := &version{keep: c.keep, graph: c}
-	v.flatten(c, nil)
+	return c.versionOf(g.keep, nil)
+}
+
+// versionOf returns g, a clone, in the form that is launched.
+func (g *Graph) versionOf(base *keep, own map[int]*keep) *version {
+	v := &version{keep: g.keep, base: base, own: own, graph: g, memory: &g.memory}
+	v.flatten(&v.nodes, g, nil)
 	for _, n := range v.calls {
 		n.v = v
 	}
 	return v
 }
 
-// flatten appends the nodes of a graph behind the given ones, child graphs as their
-// nodes, and returns those that nothing in the graph comes after.
-func (v *version) flatten(g *Graph, after []int) []int {
+// flatten appends the nodes of a graph to a list, behind the given ones, child graphs as
+// their nodes, and returns those that nothing in the graph comes after.
+func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int {
 	place := make([]int, len(g.nodes))
 	last := make([]bool, len(g.nodes))
 	for _, n := range g.sorted() {
@@ -87,12 +132,16 @@ func (v *version) flatten(g *Graph, after []int) []int {
 		switch spec.Kind {
 		case driver.ChildNode:
 			spec.Kind = driver.EmptyNode
-			ends := v.flatten(n.child, []int{v.append(spec)})
+			ends := v.flatten(list, n.child, []int{v.append(list, spec)})
 			spec.After = ends
+		case driver.AllocNode, driver.FreeNode:
+			spec.Kind = driver.EmptyNode
+		case driver.IfNode, driver.WhileNode:
+			v.flatten(&spec.Body, n.child, nil)
 		case driver.RecordNode:
 			v.events = append(v.events, n.event)
 		}
-		place[n.index] = v.append(spec)
+		place[n.index] = v.append(list, spec)
 	}
 	var ends []int
 	for i, ok := range last {
@@ -106,19 +155,19 @@ func (v *version) flatten(g *Graph, after []int) []int {
 	return ends
 }
 
-func (v *version) append(n driver.GraphNode) int {
+func (v *version) append(list *[]driver.GraphNode, n driver.GraphNode) int {
 	if c, ok := n.Native.Call.(*graphCall); ok {
 		copied := *c
 		n.Native.Call = &copied
 		v.calls = append(v.calls, &copied)
 	}
-	v.nodes = append(v.nodes, n)
-	return len(v.nodes) - 1
+	*list = append(*list, n)
+	return len(*list) - 1
 }
 
 // uses notes what a node works on.
 func (v *version) uses(n *Node) {
-	if n.child != nil {
+	if n.spec.Kind == driver.ChildNode {
 		return // its nodes are noted
 	}
 	v.reads, v.writes = append(v.reads, n.reads...), append(v.writes, n.writes...)
@@ -149,7 +198,11 @@ func (x *GraphExec) Update(t *Thread, g *Graph) error {
 	if g.rt != x.rt {
 		return otherRuntimeError(op, "the graph")
 	}
-	v := g.version()
+	return x.become(g.version())
+}
+
+// become makes later launches run v, and gives v up if it fails.
+func (x *GraphExec) become(v *version) error {
 	x.mu.Lock()
 	before := x.now
 	x.mu.Unlock()
@@ -168,23 +221,37 @@ func (x *GraphExec) Update(t *Thread, g *Graph) error {
 	return nil
 }
 
+// refuseUpdate is the error of an update to a graph that differs in more than what its nodes do.
+func refuseUpdate(format string, args ...any) error {
+	return captureError(codeUpdate, "update executable", format+"; instantiate the new graph", args...)
+}
+
 // differs returns the error of an update to v.
 func (v *version) differs(before *version) error {
-	refuse := func(format string, args ...any) error {
-		return captureError(codeUpdate, "update executable", format+"; instantiate the new graph", args...)
+	if !slices.Equal(v.memory.allocates, before.memory.allocates) || !slices.Equal(v.memory.frees, before.memory.frees) {
+		return refuseUpdate("the nodes that allocate or free memory cannot change, whose address is that of one graph")
 	}
-	if len(v.nodes) != len(before.nodes) {
-		return refuse("the topology changed: the executable has %d nodes and the graph %d", len(before.nodes), len(v.nodes))
+	return differ("", before.nodes, v.nodes)
+}
+
+// differ returns the error of an update of nodes, which are those of the body of a node if
+// where says so.
+func differ(where string, before, after []driver.GraphNode) error {
+	if len(after) != len(before) {
+		return refuseUpdate("the topology changed%s: the executable has %d nodes and the graph %d", where, len(before), len(after))
 	}
-	for i := range v.nodes {
-		a, b := &before.nodes[i], &v.nodes[i]
+	for i := range after {
+		a, b := &before[i], &after[i]
 		switch {
 		case a.Kind != b.Kind:
-			return refuse("the type of node %d changed from %s to %s", i, a.Kind, b.Kind)
+			return refuseUpdate("the type of node %d%s changed from %s to %s", i, where, a.Kind, b.Kind)
 		case !slices.Equal(a.After, b.After):
-			return refuse("the topology changed: node %d (%s) comes after other nodes", i, b.Kind)
+			return refuseUpdate("the topology changed%s: node %d (%s) comes after other nodes", where, i, b.Kind)
 		case a.Device != b.Device:
-			return refuse("node %d (%s) moved from device %d to device %d", i, b.Kind, a.Device, b.Device)
+			return refuseUpdate("node %d (%s)%s moved from device %d to device %d", i, b.Kind, where, a.Device, b.Device)
+		}
+		if err := differ(fmt.Sprintf("%s in the body of node %d", where, i), a.Body, b.Body); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -194,11 +261,12 @@ func (v *version) differs(before *version) error {
 // becomes a node of that capture.
 //
 // # Errors
-//   - [ErrInvalidValue]: memory that a node works on was freed; nothing runs then.
+//   - [ErrInvalidValue]: memory that a node works on was freed, or what the graph allocates
+//     is allocated since an earlier launch; nothing runs then.
 //   - [ErrWrongDevice]: s belongs to another Runtime.
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
 //
-// Contract: G8, G10. Source: CUDA driver API, cuGraphLaunch.
+// Contract: G8, G10, G12. Source: CUDA driver API, cuGraphLaunch.
 func (x *GraphExec) Launch(t *Thread, s *Stream) error {
 	const op = "launch graph"
 	if err := s.checkEnqueue(t, op); err != nil {
@@ -223,13 +291,16 @@ func (x *GraphExec) Launch(t *Thread, s *Stream) error {
 
 func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 	if c := s.capture.Load(); c != nil {
+		if v.memory.any() {
+			return c.refuse(s, "launch graph", "a graph that allocates or frees memory cannot be a node of another one; launch it by itself")
+		}
 		_, err := c.addChild(s, v.graph)
 		if err == nil {
 			v.keep.release()
 		}
 		return err
 	}
-	if err := v.begin(s); err != nil {
+	if err := v.begin(s, x.autoFree); err != nil {
 		return err
 	}
 	l := &launched{Stream: s, v: v}
@@ -247,19 +318,27 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 	return s.settle(t, l.tag, err)
 }
 
-// begin marks the memory of all nodes as used on s. It fails if a part of it was freed.
-func (v *version) begin(s *Stream) error {
+// begin marks the memory of all nodes as used on s. It fails if a part of it was freed, or if
+// what the graph allocates is still allocated.
+func (v *version) begin(s *Stream, autoFree bool) error {
 	m := &s.dev.rt.memory
 	m.mu.Lock()
-	freed := slices.IndexFunc(v.blocks, func(b *Block) bool { return b.freed || m.blocks.Find(b.Start) != b && b.module == nil })
+	freed := slices.IndexFunc(v.blocks, func(b *Block) bool {
+		return b.freed || m.blocks.Find(b.Start) != b && b.module == nil && b.ofGraph == nil
+	})
+	var err error
 	if freed < 0 {
+		err = v.checkMemory(autoFree)
+	}
+	if freed < 0 && err == nil {
+		v.beginMemory()
 		for _, b := range v.blocks {
 			b.beginUse(s, "a graph")
 		}
 	}
 	m.mu.Unlock()
 	if freed < 0 {
-		return nil
+		return err
 	}
 	b, n := v.blocks[freed], v.blockOf[freed]
 	return driver.Errorf(driver.InvalidValue, "launch graph", "the %d bytes at %#x that %s works on were freed; "+
@@ -281,6 +360,7 @@ func (x *GraphExec) Close(t *Thread) error {
 		v := x.now
 		x.mu.Unlock()
 		x.d.Close()
+		x.disown()
 		v.keep.release()
 	}
 	return nil

@@ -3,7 +3,6 @@ package hal
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -19,6 +18,9 @@ type Graph struct {
 	nodes  []*Node
 	room   []Node // for the next nodes: to allocate each by itself takes longer than to capture it
 	closed atomic.Bool
+	memory memoryNodes
+	// owned says that there is an executable: of a graph that allocates memory there is one at a time.
+	owned atomic.Bool
 }
 
 // Node is an operation of a graph. What it does never changes.
@@ -67,8 +69,8 @@ func (rt *Runtime) graphDriver(op string) (driver.GraphDriver, error) {
 		"graphs are not built yet for the %s backend; use the host backend, or enqueue the operations one by one", rt.Name())
 }
 
-// Kind returns the kind of the node: empty, call, native, copy, fill, delay, record,
-// wait, graph.
+// Kind returns the kind of the node: empty, call, native, copy, fill, delay, record, wait,
+// kernel, if, while, graph, allocate, free.
 func (n *Node) Kind() string { return n.spec.Kind.String() }
 
 // Index returns the number of the node in its graph, from 0.
@@ -89,7 +91,7 @@ func (n *Node) Name() string { return n.name }
 // Stream returns the stream that the node was captured on, nil for one of Add.
 func (n *Node) Stream() *Stream { return n.stream }
 
-// Child returns the graph of a graph node, nil for others.
+// Child returns the graph of a graph node, and the body of an if or while node, nil for others.
 func (n *Node) Child() *Graph { return n.child }
 
 // After returns the nodes that the node comes after.
@@ -127,6 +129,7 @@ func (g *Graph) add(n *Node) *Node {
 	*made = *n
 	made.graph, made.index = g, len(g.nodes)
 	g.nodes = append(g.nodes, made)
+	g.memory.note(made)
 	return made
 }
 
@@ -204,6 +207,9 @@ func (g *Graph) AddEmpty(t *Thread, after []*Node) (*Node, error) {
 //
 // Contract: G5.
 func (g *Graph) AddChild(t *Thread, after []*Node, child *Graph) (*Node, error) {
+	if err := child.refuseMemory("add node", "it cannot be a node of another graph; capture its work there"); err != nil {
+		return nil, err
+	}
 	return g.Add(t, g.rt.devices[0], after, func(s *Stream) error {
 		_, err := s.capture.Load().addChild(s, child)
 		return err
@@ -270,21 +276,31 @@ func (g *Graph) checkNodes(t *Thread, op string, nodes []*Node) error {
 
 // Clone returns a copy of the graph. It keeps the same functions and arguments alive.
 //
-// # Errors: [ErrClosed], [ErrInHostFunction].
+// # Errors
+//   - [ErrNotSupported]: it allocates or frees memory.
+//   - [ErrClosed], [ErrInHostFunction].
 //
-// Contract: G5.
+// Contract: G5, G12.
 func (g *Graph) Clone(t *Thread) (*Graph, error) {
 	if err := g.checkNodes(t, "clone graph", nil); err != nil {
+		return nil, err
+	}
+	if err := g.refuseMemory("clone graph", "it cannot be cloned; capture it again"); err != nil {
 		return nil, err
 	}
 	return g.clone(), nil
 }
 
 func (g *Graph) clone() *Graph {
+	c := g.copyInto(g.rt.newGraph())
+	c.keep.addKeep(g.keep)
+	return c
+}
+
+// copyInto adds the nodes of g to c, which has none, and returns c.
+func (g *Graph) copyInto(c *Graph) *Graph {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c := g.rt.newGraph()
-	c.keep.addKeep(g.keep)
 	for _, n := range g.nodes {
 		copied := *n
 		c.add(&copied)
@@ -328,33 +344,6 @@ func (g *Graph) sorted() []*Node {
 		}
 	}
 	return list
-}
-
-// DOT returns the graph in the language of graphviz. Nodes have their kind, their name
-// and where the program made them.
-//
-// Contract: G5.
-func (g *Graph) DOT() string {
-	nodes := g.Nodes()
-	var b strings.Builder
-	b.WriteString("digraph halstream {\n  node [shape=box];\n")
-	for _, n := range nodes {
-		label := n.Kind()
-		if n.name != "" {
-			label += " " + n.name
-		}
-		if n.child != nil {
-			label += fmt.Sprintf(" of %d nodes", len(n.child.Nodes()))
-		}
-		fmt.Fprintf(&b, "  n%d [label=%q];\n", n.index, label+g.rt.at(n.site))
-	}
-	for _, n := range nodes {
-		for _, dep := range n.After() {
-			fmt.Fprintf(&b, "  n%d -> n%d;\n", dep.index, n.index)
-		}
-	}
-	b.WriteString("}\n")
-	return b.String()
 }
 
 // Closed reports whether Close was called.

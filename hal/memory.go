@@ -205,6 +205,12 @@ func (rt *Runtime) free(t *Thread, addr uint64, noWait bool) error {
 	m := &rt.memory
 	m.mu.Lock()
 	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.Kind == DeviceMemory }, "device memory")
+	if err == nil && b.ofGraph != nil {
+		if err = b.endLaunched(op); err == nil && b.graphs > 0 {
+			m.mu.Unlock()
+			return nil // the next launch allocates it again
+		}
+	}
 	if err == nil {
 		rt.deferFree(b)
 	}
@@ -300,7 +306,9 @@ func (rt *Runtime) deferFree(b *Block) {
 	for _, s := range b.recorded {
 		b.addUse(s, s.d.Last())
 	}
-	rt.memory.blocks.Remove(b.Start)
+	if b.ofGraph == nil || rt.memory.blocks.Find(b.Start) == b { // a node that frees it has removed it
+		rt.memory.blocks.Remove(b.Start)
+	}
 	rt.memory.deferred.add(b)
 }
 

@@ -74,7 +74,7 @@ func (s *Stream) allocInOrder(t *Thread, size int64, wait func(driver.Point) boo
 		return nil, err
 	}
 	if c := s.capture.Load(); c != nil {
-		return nil, c.refuse(s, op, "memory of graphs is not built yet; allocate before the capture begins")
+		return c.allocate(s, op, size, wait)
 	}
 	if err := checkSize(op, size); err != nil {
 		return nil, err
@@ -330,7 +330,7 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 		return err
 	}
 	if c := s.capture.Load(); c != nil {
-		return c.refuse(s, op, "memory of graphs is not built yet; free it after the last launch")
+		return c.free(s, op, addr, only)
 	}
 	s.dev.rt.ReportTouched(t) // while the block is known
 	if only != nil {
@@ -338,8 +338,22 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 	}
 	rt := s.dev.rt
 	rt.memory.mu.Lock()
-	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.pooled && b.dev == s.dev },
+	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return (b.pooled || b.ofGraph != nil) && b.dev == s.dev },
 		"stream-ordered memory of the stream's device")
+	if err == nil && b.ofGraph != nil && (only == nil || only == b) {
+		err = b.endLaunched(op)
+		rt.memory.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if only != nil { // no owner frees what later launches allocate
+			rt.memory.mu.Lock()
+			b.collected = true
+			rt.memory.mu.Unlock()
+		}
+		s.freedOfGraph(t, b)
+		return nil
+	}
 	if err == nil && only != nil && only != b {
 		err = only.alreadyFreed(op)
 	}

@@ -48,7 +48,7 @@ func (s *Stream) acquire(op, what string, ranges []extent, blocks []*Block) erro
 			continue
 		}
 		for i, r := range ranges {
-			if err = rt.checkRange(op, r, blocks[i]); err != nil {
+			if err = rt.checkRange(op, r, blocks[i], s.capture.Load() != nil); err != nil {
 				break
 			}
 		}
@@ -65,9 +65,15 @@ func (s *Stream) acquire(op, what string, ranges []extent, blocks []*Block) erro
 }
 
 // checkRange rejects a range that leaves its block, or, with b nil, a range that
-// is not pageable memory because it touches memory of the runtime.
-func (rt *Runtime) checkRange(op string, r extent, b *Block) error {
+// is not pageable memory because it touches memory of the runtime. captured says that
+// the operation becomes a node, which may come after one that allocates the memory.
+func (rt *Runtime) checkRange(op string, r extent, b *Block, captured bool) error {
 	if b != nil {
+		if b.ofGraph != nil && !captured {
+			if err := b.checkLaunched(op, r.role); err != nil {
+				return err
+			}
+		}
 		if left := b.Start + b.Size - r.addr; r.size > left {
 			return driver.Errorf(driver.InvalidValue, op,
 				"the %s, %d bytes at %#x, ends %d bytes behind its block of %d bytes at %#x",

@@ -96,7 +96,7 @@ func (b *Block) Release(t *Thread) error {
 		}
 		m.mu.Lock()
 	}
-	if b.freed {
+	if b.freed || b.keptByGraphs() {
 		m.mu.Unlock()
 		return nil
 	}
@@ -143,7 +143,7 @@ func (k *keep) keepBlocks(blocks []*Block) {
 		k.add(func() {
 			m.mu.Lock()
 			b.graphs--
-			last := b.graphs == 0 && b.collected
+			last := b.leftByGraphs()
 			m.mu.Unlock()
 			if last {
 				_ = b.Release(nil)
@@ -205,10 +205,13 @@ func (rt *Runtime) FreeOnAllocStream(t *Thread, addr uint64) error {
 	}
 	rt.ReportTouched(t) // while the block is known
 	rt.memory.mu.Lock()
-	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.pooled }, "stream-ordered memory")
+	b, err := rt.liveBlockAt(op, addr, func(b *Block) bool { return b.pooled || b.ofGraph != nil }, "stream-ordered memory")
 	rt.memory.mu.Unlock()
 	if err != nil {
 		return err
+	}
+	if b.allocStream == nil { // of a node that was added to a graph
+		return rt.Free(t, addr)
 	}
 	if b.allocStream.closed.Load() {
 		return b.Release(t)

@@ -151,7 +151,7 @@ func GraphNodes(id int64) (nodes string, err error) {
 	return onGraph(id, "nodes", func(g *hal.Graph) (string, error) {
 		list := []nodeRecord{}
 		for _, n := range g.Nodes() {
-			r := nodeRecord{Kind: n.Kind(), Site: n.Site(), After: []int{}, Token: n.Token()}
+			r := nodeRecord{Kind: n.Kind(), Name: n.Name(), Site: n.Site(), After: []int{}, Token: n.Token()}
 			for _, dep := range n.After() {
 				r.After = append(r.After, dep.Index())
 			}
@@ -167,8 +167,34 @@ func GraphNodes(id int64) (nodes string, err error) {
 }
 
 // GraphDot returns a graph in the language of graphviz.
-func GraphDot(id int64) (text string, err error) {
-	return onGraph(id, "dot", func(g *hal.Graph) (string, error) { return g.DOT(), nil })
+func GraphDot(id int64) (text string, err error) { return GraphDotNamed(id, "{}") }
+
+// GraphDotNamed is GraphDot with the names of functions, by their tokens.
+func GraphDotNamed(id int64, names string) (text string, err error) {
+	return onGraph(id, "dot", func(g *hal.Graph) (string, error) {
+		var list map[string]string
+		if err := json.Unmarshal([]byte(names), &list); err != nil {
+			return "", err
+		}
+		return g.DOT(func(token uint64) string { return list[strconv.FormatUint(token, 10)] }), nil
+	})
+}
+
+// GraphTokens returns the tokens of the functions of a graph, those of its graphs included.
+func GraphTokens(id int64) (tokens string, err error) {
+	return onGraph(id, "dot", func(g *hal.Graph) (string, error) { return encode(tokensOf(g, []uint64{})), nil })
+}
+
+func tokensOf(g *hal.Graph, found []uint64) []uint64 {
+	for _, n := range g.Nodes() {
+		if n.Token() != 0 {
+			found = append(found, n.Token())
+		}
+		if c := n.Child(); c != nil {
+			found = tokensOf(c, found)
+		}
+	}
+	return found
 }
 
 // nodesOf returns the nodes of a graph by their indices.
@@ -249,10 +275,38 @@ func GraphChild(id, child int64, after string) (index int64, err error) {
 	})
 }
 
+// GraphCondition adds a graph as the body of a node with a condition, the word of 4 bytes at
+// addr, and returns the node's index. Without resets the word keeps its value from launch to launch.
+func GraphCondition(id, body int64, after string, addr, initial int64, resets, again bool) (index int64, err error) {
+	return onGraph(id, "add node", func(g *hal.Graph) (int64, error) {
+		b, err := lookup[*hal.Graph](body, "add node", "graph")
+		if err != nil {
+			return 0, err
+		}
+		nodes, err := nodesOf(g, after)
+		if err != nil {
+			return 0, err
+		}
+		add := g.AddIf
+		if again {
+			add = g.AddWhile
+		}
+		n, err := add(caller(), nodes, hal.GraphCondition{Addr: uint64(addr), Initial: uint32(initial), Resets: resets}, b)
+		if err != nil {
+			return 0, err
+		}
+		return int64(n.Index()), nil
+	})
+}
+
 // GraphInstantiate makes an executable and returns its id.
-func GraphInstantiate(id int64) (executable int64, err error) {
+func GraphInstantiate(id int64) (executable int64, err error) { return GraphInstantiateWith(id, false) }
+
+// GraphInstantiateWith is GraphInstantiate; with autoFree a launch frees what the graph has allocated
+// and nothing has freed.
+func GraphInstantiateWith(id int64, autoFree bool) (executable int64, err error) {
 	return onGraph(id, "instantiate", func(g *hal.Graph) (int64, error) {
-		x, err := g.Instantiate(caller())
+		x, err := g.InstantiateWith(caller(), hal.ExecOptions{AutoFree: autoFree})
 		if err != nil {
 			return 0, err
 		}
@@ -284,6 +338,53 @@ func ExecutableUpdate(id, graph int64) (zero int64, err error) {
 		}
 		return nothing(x.Update(caller(), g))
 	})
+}
+
+// ExecutableNodeBuilder returns the id of a stream on which one operation is enqueued, for
+// ExecutableNodeBuilt.
+func ExecutableNodeBuilder(id, index int64) (builder int64, err error) {
+	return on(id, "update node", "executable graph", func(x *hal.GraphExec) (int64, error) {
+		s, err := x.NodeBuilder(caller(), int(index))
+		if err != nil {
+			return 0, err
+		}
+		return insert(s), nil
+	})
+}
+
+// ExecutableNodeBuilt puts what was enqueued on a stream of ExecutableNodeBuilder in the place of a node.
+func ExecutableNodeBuilt(id, builder, index int64) (zero int64, err error) {
+	return on(id, "update node", "executable graph", func(x *hal.GraphExec) (int64, error) {
+		s, err := lookup[*hal.Stream](builder, "update node", "stream")
+		if err != nil {
+			return 0, err
+		}
+		remove(builder)
+		return nothing(x.BuiltUpdate(s, int(index)))
+	})
+}
+
+// ExecutableNodeDevice returns the ordinal of the device of a node.
+func ExecutableNodeDevice(id, index int64) (ordinal int64, err error) {
+	return on(id, "update node", "executable graph", func(x *hal.GraphExec) (int64, error) {
+		ordinal, err := x.NodeDevice(int(index))
+		return int64(ordinal), err
+	})
+}
+
+// ExecutableUpload prepares the next launch on a stream.
+func ExecutableUpload(id, streamID int64) (zero int64, err error) {
+	defer guard(&err)
+	t := caller()
+	x, err := lookup[*hal.GraphExec](id, "upload graph", "executable graph")
+	if err != nil {
+		return 0, err
+	}
+	s, err := stream(t, streamID, "upload graph")
+	if err != nil {
+		return 0, err
+	}
+	return nothing(x.Upload(t, s))
 }
 
 // ExecutableNodes returns how many nodes a launch runs.

@@ -41,6 +41,7 @@ type rangeRecord struct {
 // nodeRecord is a node of a graph.
 type nodeRecord struct {
 	Kind   string        `json:"kind"`
+	Name   string        `json:"name"`  // of a kernel or a native function, where the program has given one
 	Site   uint32        `json:"site"`  // of the call that became it, 0 where it is not known
 	After  []int         `json:"after"` // nodes that it comes after
 	Token  uint64        `json:"token"` // of a function, 0 without one

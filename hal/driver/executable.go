@@ -23,13 +23,21 @@ const (
 	WaitNode
 	// KernelNode is a launch of a function of a module.
 	KernelNode
+	// IfNode runs other nodes if a word of memory is not 0, WhileNode for as long as it is not.
+	IfNode
+	WhileNode
 	// ChildNode is a whole graph. Backends get its nodes instead.
 	ChildNode
+	// AllocNode and FreeNode are where memory of the graph begins and ends. Backends get empty
+	// nodes instead.
+	AllocNode
+	FreeNode
 )
 
 // String returns the kind as texts name it.
 func (k GraphNodeKind) String() string {
-	return [...]string{"empty", "call", "native", "copy", "fill", "delay", "record", "wait", "kernel", "graph"}[k]
+	return [...]string{"empty", "call", "native", "copy", "fill", "delay", "record", "wait", "kernel",
+		"if", "while", "graph", "allocate", "free"}[k]
 }
 
 // GraphNode is an operation of a graph.
@@ -48,6 +56,18 @@ type GraphNode struct {
 	Delay  int64
 	Event  Event
 	Launch Launch
+	// Condition is what an IfNode or WhileNode looks at, and Body what it runs. The indices
+	// of After in Body are of Body.
+	Condition GraphCondition
+	Body      []GraphNode
+}
+
+// GraphCondition is a word of 4 bytes in pinned memory.
+type GraphCondition struct {
+	Addr uint64
+	// Initial is what the word is set to when a launch begins, if Resets says so.
+	Initial uint32
+	Resets  bool
 }
 
 // GraphDriver is implemented by drivers that run graphs.
@@ -66,6 +86,12 @@ type Executable interface {
 	Update(nodes []GraphNode) error
 	// Close gives it up. Launches that were enqueued still run.
 	Close()
+}
+
+// Uploader is implemented by executables whose first launch takes longer than later ones.
+type Uploader interface {
+	// Upload does on a stream what the next launch would have to do first.
+	Upload(s Stream) error
 }
 
 // GraphLaunch is one run of an executable, as its caller sees it.

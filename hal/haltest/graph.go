@@ -99,7 +99,7 @@ var graphCases = []testCase{
 		_, writes := fill.Accesses()
 		require.Equal(k, []hal.Range{{Start: b.Start, Size: small}}, writes)
 		for _, want := range []string{"n0 -> n2;", "n1 -> n2;", `n1 [label="fill"]`, "digraph"} {
-			require.Contains(k, g.DOT(), want)
+			require.Contains(k, g.DOT(nil), want)
 		}
 		s := k.Stream(ordinary)
 		k.Launch(k.Executable(clone), s)

@@ -67,6 +67,8 @@ const (
 	Values
 	// Graphs: streams can be captured, and graphs run.
 	Graphs
+	// Conditions: nodes of graphs run others if or while a word of memory is not 0.
+	Conditions
 	// Pair: there are two devices. Run finds that out itself.
 	Pair
 	// Loses: a device can be made to fail for good. Run finds that out itself.
@@ -109,7 +111,8 @@ func (c testCase) clause() string { return c.name[:strings.IndexByte(c.name, '_'
 func cases() []testCase {
 	var all []testCase
 	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, burstCases, lifetimeCases, deviceCases, observeCases, sequenceCases, contextCases,
-		memoryCases, sharedCases, valueCases, tensorCases, poolCases, reuseCases, blockingCases, copyCases, workCases, nativeFuncCases, kernelCases, vendorCases, lostCases, captureCases, graphCases} {
+		memoryCases, sharedCases, valueCases, tensorCases, poolCases, reuseCases, blockingCases, copyCases, workCases, nativeFuncCases, kernelCases, vendorCases, lostCases, captureCases, graphCases,
+		graphMemoryCases, conditionCases} {
 		all = append(all, part...)
 	}
 	return all

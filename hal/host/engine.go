@@ -188,6 +188,11 @@ func (e *engine) run(s *Stream) {
 		if o.ref.(*launch).begin(s) {
 			return // laneEnded goes on
 		}
+	case opBody:
+		s.state = sched.Running
+		if b := o.ref.(*bodyRun); b.holds() && b.run.spread(s) {
+			return // laneEnded goes on
+		}
 	case opLaneEnd:
 		l := o.ref.(*launch)
 		e.finish(s)

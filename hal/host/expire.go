@@ -81,7 +81,7 @@ func without(list []*Stream, s *Stream) []*Stream {
 }
 
 // AbortStream implements driver.Simulator. An operation that an engine or a host
-// function already runs is not interrupted.
+// function already runs is not interrupted; the body of a node does not run again.
 func (d *Driver) AbortStream(s driver.Stream) int {
 	d.eng.Lock()
 	defer d.eng.Unlock()
@@ -112,6 +112,12 @@ func (s *Stream) abort() int {
 	}
 	s.extra().skip += n
 	head := s.q.front()
+	if l := s.started(); l != nil {
+		l.stop()
+		if l.body != nil {
+			l.body.stopped = true
+		}
+	}
 	if b := head.burst(); b != nil && s.state == sched.Running {
 		if cut := b.Cut(); cut > 0 {
 			n += int(cut)

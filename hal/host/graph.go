@@ -65,7 +65,7 @@ func (s *Stream) need() driver.Need {
 	switch s.state {
 	case sched.Running:
 		switch o.kind {
-		case opLaunch:
+		case opLaunch, opBody:
 			return driver.NeedStream
 		case opCall:
 			return driver.NeedFunction
@@ -190,6 +190,8 @@ func (o *op) description() string {
 		return "a launch of a graph"
 	case opLaneEnd:
 		return "the end of a branch of a graph"
+	case opBody:
+		return "the body of a node of a graph"
 	}
 	return "an empty operation"
 }

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"sync/atomic"
+
 	"halstream/hal/driver"
 	"halstream/hal/host/sched"
 )
@@ -19,6 +21,8 @@ type launch struct {
 	prog *program
 	// left is how many lanes have not ended, while the run is in progress.
 	left int
+	// body is what this is a run of, nil for a whole graph.
+	body *bodyRun
 }
 
 // Instantiate implements driver.GraphDriver.
@@ -61,12 +65,24 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 // and reports whether there are any: s stays at the launch until they have ended. The
 // lock is held.
 func (l *launch) begin(s *Stream) bool {
-	e := s.eng
 	l.Begin()
+	for _, c := range l.prog.resets {
+		atomic.StoreUint32(wordAt(c.Addr), c.Initial)
+	}
+	if !l.spread(s) {
+		l.End()
+		return false
+	}
+	return true
+}
+
+// spread puts the nodes of a run, whose operation is the head of s, on the lanes of its program,
+// and reports whether there are any. The lock is held.
+func (l *launch) spread(s *Stream) bool {
+	e := s.eng
 	lanes := l.prog.lanes
 	l.left = len(lanes)
 	if l.left == 0 {
-		l.End()
 		return false
 	}
 	for i := range lanes {
@@ -98,6 +114,8 @@ func (l *launch) begin(s *Stream) bool {
 					w.share.taken.Store(0)
 					w.share.done.Store(0)
 				}
+			case opBody:
+				o.ref = newBodyRun(o.ref.(*body), l.GraphLaunch)
 			case opLaneEnd:
 				o.ref = l
 			}
@@ -113,11 +131,17 @@ func (e *engine) laneEnded(l *launch, lane *Stream) {
 	s := lane.parent()
 	lane.extras.parent = nil
 	l.left--
-	if l.left == 0 {
-		l.End()
-		e.finish(s)
-		e.advance(s)
+	if l.left > 0 {
+		return
 	}
+	if b := l.body; b == nil {
+		l.End()
+	} else if b.again && !b.stopped {
+		e.ready(s) // which looks at the condition again
+		return
+	}
+	e.finish(s)
+	e.advance(s)
 }
 
 // lane returns a lane of the run in progress that has not ended. The lock is held.
@@ -135,8 +159,13 @@ func (s *Stream) started() *launch {
 	if s.state != sched.Running {
 		return nil
 	}
-	l, _ := s.q.front().ref.(*launch)
-	return l
+	switch ref := s.q.front().ref.(type) {
+	case *launch:
+		return ref
+	case *bodyRun:
+		return &ref.run
+	}
+	return nil
 }
 
 // ends returns the places at which the lanes of the run in progress end. The lock is held.

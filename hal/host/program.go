@@ -6,7 +6,11 @@ import "halstream/hal/driver"
 // that the device makes for the graph. Nodes on one lane follow each other; a node that
 // comes after one on another lane waits for it as streams wait for events. So branches
 // run as streams do, under every schedule.
-type program struct{ lanes []lane }
+type program struct {
+	lanes []lane
+	// resets are the words that are set when a launch begins, also those of bodies.
+	resets []driver.GraphCondition
+}
 
 // lane is a stream with the operations that each launch puts on it.
 type lane struct {
@@ -63,7 +67,11 @@ func (d *Driver) compile(nodes []driver.GraphNode) *program {
 				delete(latest, l)
 			}
 		}
-		p.add(on, nodeOp(n, p.lanes[on].on))
+		if n.Kind == driver.IfNode || n.Kind == driver.WhileNode {
+			p.add(on, p.body(d, n))
+		} else {
+			p.add(on, nodeOp(n, p.lanes[on].on))
+		}
 		p.lanes[on].tail = i
 		places[i] = at{on, uint64(len(p.lanes[on].steps))}
 	}
@@ -71,6 +79,16 @@ func (d *Driver) compile(nodes []driver.GraphNode) *program {
 		p.add(l, op{kind: opLaneEnd})
 	}
 	return p
+}
+
+// body returns the operation of a node with a condition.
+func (p *program) body(d *Driver, n *driver.GraphNode) op {
+	b := d.compile(n.Body)
+	if n.Condition.Resets {
+		p.resets = append(p.resets, n.Condition)
+	}
+	p.resets = append(p.resets, b.resets...)
+	return op{kind: opBody, ref: &body{prog: b, word: n.Condition.Addr, again: n.Kind == driver.WhileNode}}
 }
 
 func (p *program) add(lane int, o op) { p.lanes[lane].steps = append(p.lanes[lane].steps, o) }

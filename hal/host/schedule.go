@@ -88,5 +88,5 @@ func (d *Driver) Run() driver.Run {
 // String returns the kind in a word.
 func (k opKind) String() string {
 	return [...]string{"nop", "record", "wait", "wait", "reset", "gate", "call", "pass", "report", "report", "work",
-		"write value", "wait value", "launch graph", "end of a branch"}[k]
+		"write value", "wait value", "launch graph", "end of a branch", "body of a node"}[k]
 }

@@ -27,6 +27,7 @@ const (
 	opWaitValue
 	opLaunch  // a run of a graph, whose nodes are on lanes
 	opLaneEnd // behind the nodes of a launch on a lane
+	opBody    // the body of a node with a condition
 )
 
 // op is an operation on a stream. It is small, since a stream may have a million.
@@ -36,7 +37,7 @@ type op struct {
 	arg   uint64  // wait: place; record: own place; call: token
 	on    *Stream // wait: whose place; record: own stream; launch: that of the launch before, whose place is arg
 	ep    *epoch  // for streams in the legacy order
-	ref   any     // *Event, *gate, driver.Sink, work, *valueOp or *launch
+	ref   any     // *Event, *gate, driver.Sink, work, *valueOp, *launch or *bodyRun
 	limit int64   // wait: nanoseconds from when it is the head, or driver.Forever
 }
 
@@ -250,7 +251,7 @@ func (s *Stream) Complete(err *driver.Error) (kept bool) {
 // fail makes err the stream's error unless it has one, and reports whether it did.
 // The lock is held.
 func (s *Stream) fail(err *driver.Error) bool {
-	if p := s.parent(); p != nil { // s is a lane
+	for p := s.parent(); p != nil; p = s.parent() { // s is a lane, maybe of a body on a lane
 		s = p
 	}
 	kept := s.failure.CompareAndSwap(nil, err)

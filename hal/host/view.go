@@ -95,7 +95,7 @@ func (s *Stream) Completed() uint64 { return s.words.Completed.Load() - s.first 
 // Head implements sched.Stream.
 func (s *Stream) Head() sched.Op {
 	o := s.q.front()
-	head := sched.Op{Tag: o.tag, Report: o.kind == opReport, Spreads: o.kind == opLaunch, Cost: cost(o)}
+	head := sched.Op{Tag: o.tag, Report: o.kind == opReport, Spreads: o.kind == opLaunch || o.kind == opBody, Cost: cost(o)}
 	switch o.kind {
 	case opCall, opPass:
 		head.Token = o.arg

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
     from ._memory._array import Array, asarray, empty, pinned_empty, zeros
     from ._memory._borrow import from_dlpack
+    from ._memory._condition import Condition
 
 __version__ = "0.1.0"
 
@@ -65,6 +66,7 @@ __all__ = [
     "CaptureError",
     "ClosedError",
     "CompileError",
+    "Condition",
     "Device",
     "DeviceLostError",
     "Event",
@@ -281,6 +283,7 @@ _LAZY = {
     "pinned_empty": "_memory._array",
     "zeros": "_memory._array",
     "from_dlpack": "_memory._borrow",
+    "Condition": "_memory._condition",
     "UnorderedAccessWarning": "_checks.sanitize",
     "host_access": "_checks.sanitize",
     "sanitize": "_checks.sanitize",

@@ -80,6 +80,7 @@ class NodeRecord(TypedDict):
     """A node of a graph."""
 
     kind: str
+    name: str  #: of a kernel or a native function, '' without one
     site: int  #: of the call that became it, 0 where it is not known
     after: list[int]  #: nodes that it comes after
     token: int  #: of a function, 0 without one

@@ -4,49 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._errors import HalError, InvalidValueError
 from .._records import NodeRecord, decode
 from .._runtime import Owner
-from .._sites import ROOT, site_line
+from .._sites import ROOT
 from . import _hostfunc
 from ._base import drain
 from ._device import Device, ordinal
+from ._node import Node, nodes_of
+from ._picture import dot_text, draw
 from ._stream import Stream
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from .._memory._condition import Condition
+
 __all__ = ["MODES", "Graph", "GraphExec", "Node", "capture"]
 
 #: The modes of captures, in the order of CUDA's numbers.
 MODES = ("global", "thread_local", "relaxed")
-
-
-@dataclass(frozen=True)
-class Node:
-    """An operation of a graph.
-
-    Attributes
-    ----------
-    index : int
-        Its number in the graph, from 0.
-    kind : str
-        ``'empty'``, ``'call'``, ``'native'``, ``'copy'``, ``'fill'``, ``'delay'``, ``'record'``, ``'wait'`` or
-        ``'graph'``.
-    function : callable or None
-        Of a call.
-    where : str
-        The line of the program that made it, ``''`` if that is not known.
-    """
-
-    index: int
-    kind: str
-    function: Any
-    where: str
 
 
 class Graph:
@@ -62,7 +42,7 @@ class Graph:
 
     Notes
     -----
-    Contract G5, G6.
+    Contract G5, G6, G12, G13.
 
     Examples
     --------
@@ -99,10 +79,7 @@ class Graph:
     @property
     def nodes(self) -> list[Node]:
         """The nodes, in the order in which they were captured or added."""
-        return [
-            Node(i, r["kind"], _hostfunc.function_of(r["token"]) if r["token"] else None, site_line(r["site"]))
-            for i, r in enumerate(self._records())
-        ]
+        return nodes_of(self._records())
 
     @property
     def edges(self) -> list[tuple[int, int]]:
@@ -119,8 +96,18 @@ class Graph:
         )
 
     def dot(self) -> str:
-        """Return the graph in the language of graphviz, with the lines of the program that made the nodes."""
-        return str(_native.graph_dot(self._id))
+        """Return the graph in the language of graphviz, with names and the lines of the program that made the nodes."""
+        return dot_text(self._id)
+
+    def svg(self) -> str:
+        """Return the graph as an SVG picture, which graphviz draws.
+
+        Raises
+        ------
+        NotSupportedError
+            If graphviz is not installed: its program ``dot`` draws the text of `dot`.
+        """
+        return draw(self.dot())
 
     def add(
         self,
@@ -166,6 +153,44 @@ class Graph:
         """
         return int(_native.graph_child(self._id, _checked(graph, "add_graph")._id, str(list(after))))
 
+    def add_if(self, condition: Condition, body: Graph, *, after: Iterable[int] = ()) -> int:
+        """Add a node that runs a graph if the condition is not 0 when the node begins; return its index.
+
+        The node has `body` as it is now. Its nodes cannot allocate or free memory,
+        and cannot record or wait for external events.
+
+        Raises
+        ------
+        NotSupportedError
+            If the body has such nodes. On CUDA, at the instantiation.
+        InvalidValueError
+            If there is no such node.
+        """
+        return self._add_condition("add_if", condition, body, after, again=False)
+
+    def add_while(self, condition: Condition, body: Graph, *, after: Iterable[int] = ()) -> int:
+        """Add a node that runs a graph again and again, each time if the condition is not 0; return its index.
+
+        Raises
+        ------
+        InvalidValueError
+            If nothing in the body can change the condition, or there is no such node.
+        NotSupportedError
+            As for `add_if`.
+        """
+        return self._add_condition("add_while", condition, body, after, again=True)
+
+    def _add_condition(
+        self, operation: str, condition: Condition, body: Graph, after: Iterable[int], *, again: bool
+    ) -> int:
+        if not hasattr(condition, "initial"):
+            raise TypeError(f"{operation}() takes a halstream Condition, not {type(condition).__name__}")
+        initial, word = condition.initial, condition.ptr
+        body_id = _checked(body, operation)._id
+        return int(
+            _native.graph_condition(self._id, body_id, str(list(after)), word, initial or 0, initial is not None, again)
+        )
+
     def add_edge(self, before: int, after: int) -> None:
         """Make one node come after another one.
 
@@ -177,15 +202,34 @@ class Graph:
         _native.graph_edge(self._id, before, after)
 
     def clone(self) -> Graph:
-        """Return a copy of the graph, which keeps the same objects alive."""
+        """Return a copy of the graph, which keeps the same objects alive.
+
+        Raises
+        ------
+        NotSupportedError
+            If it allocates or frees memory, which has one address.
+        """
         new = object.__new__(Graph)
         new._owner = Owner(_native.graph_clone(self._id))
         return new
 
-    def instantiate(self) -> GraphExec:
-        """Return an executable of the graph as it is now."""
+    def instantiate(self, *, auto_free: bool = False) -> GraphExec:
+        """Return an executable of the graph as it is now.
+
+        Parameters
+        ----------
+        auto_free : bool
+            Whether a launch frees memory that the graph has allocated, and that
+            nothing has freed since the launch before, instead of failing.
+
+        Raises
+        ------
+        NotSupportedError
+            If the graph allocates or frees memory and has an executable already;
+            if it has nodes of a kind that the backend does not have.
+        """
         new = object.__new__(GraphExec)
-        new._owner = Owner(_native.graph_instantiate(self._id))
+        new._owner = Owner(_native.graph_instantiate_with(self._id, auto_free))
         return new
 
     def close(self) -> None:
@@ -202,7 +246,7 @@ class GraphExec:
 
     Notes
     -----
-    Contract G6, G8, G9, G10.
+    Contract G6, G8, G9, G10, G11, G12.
     """
 
     __slots__ = ("__weakref__", "_owner")
@@ -220,13 +264,20 @@ class GraphExec:
         Raises
         ------
         InvalidValueError
-            If memory that a node works on was freed; nothing runs then.
+            If memory that a node works on was freed, or what the graph allocates is
+            allocated since an earlier launch; nothing runs then.
         ClosedError
             If the stream or this object is closed.
         """
         if not isinstance(stream, Stream):
             raise TypeError(f"launch() takes a halstream Stream, not {type(stream).__name__}")
         _native.executable_launch(self._owner.ident, stream._id)
+
+    def upload(self, stream: Stream) -> None:
+        """Prepare the next launch on a stream, so that it takes no longer than later ones. Nothing runs."""
+        if not isinstance(stream, Stream):
+            raise TypeError(f"upload() takes a halstream Stream, not {type(stream).__name__}")
+        _native.executable_upload(self._owner.ident, stream._id)
 
     def update(self, graph: Graph) -> None:
         """Make later launches run a graph with the same kinds of nodes and the same edges.
@@ -237,6 +288,34 @@ class GraphExec:
             If it differs in more; the text says in what. Nothing changes then.
         """
         _native.executable_update(self._owner.ident, _checked(graph, "update")._id)
+
+    def update_node(self, index: int, enqueue: Callable[[Stream], object]) -> None:
+        """Make later launches do something else at one node.
+
+        Parameters
+        ----------
+        index : int
+            The node's, in the graph that was instantiated.
+        enqueue : callable
+            Is given a stream and enqueues one operation on it, of the node's kind.
+
+        Raises
+        ------
+        CaptureError
+            If the operation is of another kind, or on another device.
+        InvalidValueError
+            If there is no such node, or not exactly one operation was enqueued.
+        """
+        where = int(_native.executable_node_device(self._owner.ident, index))
+        stream = object.__new__(Stream)
+        stream._attach(_native.executable_node_builder(self._owner.ident, index), where)
+        try:
+            enqueue(stream)
+        except BaseException:
+            with contextlib.suppress(HalError):
+                _native.graph_built(stream._id)
+            raise
+        _native.executable_node_built(self._owner.ident, stream._id, index)
 
     def close(self) -> None:
         """Give it up; launches that were enqueued still run. Closing again does nothing."""

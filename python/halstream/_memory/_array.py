@@ -193,6 +193,27 @@ class Array(Exchange):
             # Not a copy of the program's: between pinned blocks that would wait (M5).
             _copies.copy_as(_copies.IN_ORDER, stream, self.ptr, host.ctypes.data, self.nbytes)
 
+    def free(self, stream: Stream | None = None) -> None:
+        """Free the memory of the array, and of all arrays that are parts of it, instead of with the last of them.
+
+        Parameters
+        ----------
+        stream : Stream or None
+            For memory that was allocated in the order of a stream: where it is
+            freed; None is that stream. On a stream that captures, this is a node.
+
+        Raises
+        ------
+        InvalidValueError
+            If `stream` is given for other memory, or is on another device.
+        """
+        if isinstance(self._memory, PooledMemory):
+            self._memory.free(stream)
+            return
+        if stream is not None:
+            raise InvalidValueError("only memory that was allocated in the order of a stream is freed on one")
+        self._memory.free()
+
     def __copy__(self) -> Array:
         """Return a copy in memory of its own, made on the device's current stream."""
         new = empty(self.shape, self.dtype, self._memory.device)

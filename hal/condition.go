@@ -1,0 +1,107 @@
+package hal
+
+import (
+	"slices"
+
+	"halstream/hal/driver"
+)
+
+// GraphCondition is a word of 4 bytes in pinned memory that nodes of a graph look at. Any node, and
+// any function, may write it.
+type GraphCondition struct {
+	// Addr is its address.
+	Addr uint64
+	// Initial is what each launch of the graph begins with, if Resets is set.
+	Initial uint32
+	Resets  bool
+}
+
+// AddIf adds a node that runs a graph, a clone of body as it is now, if the condition is not 0
+// when the node begins.
+//
+// # Errors
+//   - [ErrInvalidValue]: the condition is not in pinned memory of the runtime.
+//   - [ErrNotSupported]: body allocates or frees memory, or has external events.
+//   - As for Add.
+//
+// Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
+func (g *Graph) AddIf(t *Thread, after []*Node, c GraphCondition, body *Graph) (*Node, error) {
+	return g.addCondition(t, after, c, body, driver.IfNode)
+}
+
+// AddWhile adds a node that runs a graph again and again, each time if the condition is not 0.
+//
+// # Errors
+//   - [ErrInvalidValue]: nothing in body can change the condition.
+//   - As for AddIf.
+//
+// Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
+func (g *Graph) AddWhile(t *Thread, after []*Node, c GraphCondition, body *Graph) (*Node, error) {
+	return g.addCondition(t, after, c, body, driver.WhileNode)
+}
+
+func (g *Graph) addCondition(t *Thread, after []*Node, c GraphCondition, body *Graph, kind driver.GraphNodeKind) (*Node, error) {
+	const op = "add node"
+	if body.rt != g.rt {
+		return nil, otherRuntimeError(op, "the body")
+	}
+	if body.Closed() {
+		return nil, closedError(op, "graph")
+	}
+	word := Range{Start: c.Addr, Size: 4}
+	blocks := g.rt.blocksOf([]Range{word})
+	if blocks == nil || blocks[0].Kind != Pinned || word.Start+word.Size > blocks[0].Start+blocks[0].Size || c.Addr%4 != 0 {
+		return nil, driver.Errorf(driver.InvalidValue, op, "a condition is a word of 4 bytes in pinned memory, and %#x is none", c.Addr)
+	}
+	if err := body.refuseMemory(op, "it cannot be a body; allocate in the graph around it"); err != nil {
+		return nil, err
+	}
+	own := body.clone()
+	defer own.keep.release()
+	if err := own.checkBody(op); err != nil {
+		return nil, err
+	}
+	if kind == driver.WhileNode && !own.works() {
+		return nil, driver.Errorf(driver.InvalidValue, op,
+			"nothing in the body can change the condition, so that the node would never end; add a function, a copy or a fill that does")
+	}
+	return g.Add(t, g.rt.devices[0], after, func(s *Stream) error {
+		n := &Node{spec: driver.GraphNode{Kind: kind, Condition: driver.GraphCondition{Addr: c.Addr, Initial: c.Initial, Resets: c.Resets}},
+			child: own, blocks: blocks, reads: []Range{word}}
+		for _, m := range own.nodes {
+			n.reads, n.writes = append(n.reads, m.reads...), append(n.writes, m.writes...)
+		}
+		capture := s.capture.Load()
+		if err := capture.addNode(s, n); err != nil {
+			return err
+		}
+		capture.graph.keep.addKeep(own.keep)
+		return nil
+	})
+}
+
+// checkBody rejects nodes that a body cannot have. Nobody else knows the graph.
+func (g *Graph) checkBody(op string) error {
+	for _, n := range g.nodes {
+		if n.spec.Kind == driver.RecordNode || n.spec.Kind == driver.WaitNode {
+			return driver.Errorf(driver.NotSupported, op, "%s cannot be in a body: how often it runs is not known; "+
+				"put it before or behind the condition", n.title())
+		}
+		if n.child != nil {
+			if err := n.child.checkBody(op); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// works reports whether a node does more than order others.
+func (g *Graph) works() bool {
+	return slices.ContainsFunc(g.nodes, func(n *Node) bool {
+		if n.child != nil {
+			return n.child.works()
+		}
+		return n.spec.Kind != driver.EmptyNode && n.spec.Kind != driver.DelayNode
+	})
+}

@@ -1,0 +1,59 @@
+package hal
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DOT returns the graph in the language of graphviz. Nodes have their kind, their name and where
+// the program made them; graphs that are nodes, and bodies, are drawn in frames. function returns
+// the name of a function by its token; nil if that is not known.
+//
+// Contract: G5.
+func (g *Graph) DOT(function func(token uint64) string) string {
+	var b strings.Builder
+	b.WriteString("digraph halstream {\n  compound=true;\n  node [shape=box];\n")
+	g.dot(&b, "  ", "n", function)
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// dot writes the nodes and edges; the names of nodes begin with prefix.
+func (g *Graph) dot(b *strings.Builder, indent, prefix string, function func(uint64) string) {
+	nodes := g.Nodes()
+	for _, n := range nodes {
+		label, place := n.Kind(), g.rt.at(n.site)
+		if name := n.label(function); name != "" {
+			label += " " + name
+		}
+		if n.child == nil {
+			fmt.Fprintf(b, "%s%s%d [label=%q];\n", indent, prefix, n.index, label+place)
+			continue
+		}
+		inside := fmt.Sprintf("%s%d_", prefix, n.index)
+		list := n.child.Nodes()
+		label += fmt.Sprintf(" of %d nodes", len(list))
+		fmt.Fprintf(b, "%s%s%d [label=%q, shape=ellipse];\n", indent, prefix, n.index, label+place)
+		fmt.Fprintf(b, "%ssubgraph cluster_%s%d {\n%s  label=%q;\n", indent, prefix, n.index, indent, label)
+		n.child.dot(b, indent+"  ", inside, function)
+		fmt.Fprintf(b, "%s}\n", indent)
+		for _, first := range list {
+			if len(first.After()) == 0 {
+				fmt.Fprintf(b, "%s%s%d -> %s%d [style=dashed];\n", indent, prefix, n.index, inside, first.index)
+			}
+		}
+	}
+	for _, n := range nodes {
+		for _, dep := range n.After() {
+			fmt.Fprintf(b, "%s%s%d -> %s%d;\n", indent, prefix, dep.index, prefix, n.index)
+		}
+	}
+}
+
+// label returns the name of a node, "" where it has none.
+func (n *Node) label(function func(uint64) string) string {
+	if n.name == "" && n.spec.Token != 0 && function != nil {
+		return function(n.spec.Token)
+	}
+	return n.name
+}

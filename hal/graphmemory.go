@@ -1,0 +1,204 @@
+package hal
+
+import (
+	"slices"
+
+	"halstream/hal/driver"
+)
+
+// Memory that a graph allocates and frees: the nodes of a capture that allocates in stream order.
+
+// graphMemory says what became of a block that a node allocates. Its address never changes, so
+// nodes can refer to it; the device's memory stays with the block for as long as a graph or the
+// program needs it. The memory's lock guards the fields.
+type graphMemory struct {
+	// freedBy is the node that frees it, nil where the program does.
+	freedBy *Node
+	// live says that a launch that was enqueued allocates it, and nothing enqueued frees it.
+	live bool
+}
+
+// memoryNodes are the blocks that the nodes of a graph allocate, and those that they free.
+type memoryNodes struct{ allocates, frees []*Block }
+
+func (m *memoryNodes) any() bool { return len(m.allocates)+len(m.frees) > 0 }
+
+// allocate adds a node that allocates memory.
+func (c *Capture) allocate(s *Stream, op string, size int64, wait func(driver.Point) bool) (*Block, error) {
+	if err := c.usable(s, op); err != nil {
+		return nil, err
+	}
+	if err := checkSize(op, size); err != nil {
+		return nil, err
+	}
+	d := s.dev
+	b := &Block{Size: uint64(size), Kind: DeviceMemory, dev: d, ofGraph: &graphMemory{}}
+	err := c.rt.allocWithRetry(d, op, b.Size, wait, func() (err error) {
+		b.Start, err = d.d.Alloc(b.Size)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.id != 0 { // a builder's stream is for one node only
+		b.allocStream = s
+	}
+	d.pool.countAlloc(b.Size)
+	c.rt.addBlock(b)
+	err = c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.AllocNode}, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
+	if err != nil {
+		_ = b.Release(nil)
+		return nil, err
+	}
+	return b, nil
+}
+
+// free adds a node that frees memory of a graph: the block only, if that is not nil, else the
+// one at addr.
+func (c *Capture) free(s *Stream, op string, addr uint64, only *Block) error {
+	if err := c.usable(s, op); err != nil {
+		return err
+	}
+	b := only
+	m := &c.rt.memory
+	m.mu.Lock()
+	if b == nil {
+		b = m.blocks.Find(addr)
+	}
+	ours := b != nil && b.ofGraph != nil && (only != nil || b.Start == addr)
+	freed := ours && (b.freed || b.ofGraph.freedBy != nil)
+	m.mu.Unlock()
+	switch {
+	case freed:
+		return b.alreadyFreed(op)
+	case !ours:
+		return c.refuse(s, op, "only memory that a graph has allocated can be freed by a node; free this after the last launch")
+	}
+	n, err := c.add(s, &Node{spec: driver.GraphNode{Kind: driver.FreeNode}, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
+	if err != nil {
+		return err
+	}
+	own := c.graph.allocates(b)
+	m.mu.Lock()
+	b.collected = b.collected || only != nil
+	b.ofGraph.freedBy = n
+	if own && m.blocks.Find(b.Start) == b {
+		m.blocks.Remove(b.Start) // nothing outside of the graph can use it
+	}
+	m.mu.Unlock()
+	return nil
+}
+
+// allocates reports whether a node of the graph allocates a block.
+func (g *Graph) allocates(b *Block) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.memory.allocates, b)
+}
+
+// note remembers the block that a node allocates or frees.
+func (m *memoryNodes) note(n *Node) {
+	switch n.spec.Kind {
+	case driver.AllocNode:
+		m.allocates = append(m.allocates, n.blocks[0])
+	case driver.FreeNode:
+		m.frees = append(m.frees, n.blocks[0])
+	}
+}
+
+// checkLaunched rejects work outside of graphs on memory that no launch has allocated. The
+// caller holds the memory's lock.
+func (b *Block) checkLaunched(op, role string) error {
+	if b.ofGraph.live {
+		return nil
+	}
+	return driver.Errorf(driver.InvalidValue, op, "the %s lies in the %d bytes at %#x that a graph allocates, and that no launch "+
+		"has allocated, or that were freed since; launch the graph first", role, b.Size, b.Start)
+}
+
+// endLaunched notes that memory which a launch has allocated is freed outside of graphs. The
+// caller holds the memory's lock.
+func (b *Block) endLaunched(op string) error {
+	if err := b.checkLaunched(op, "address"); err != nil {
+		return err
+	}
+	b.ofGraph.live = false
+	return nil
+}
+
+// freedOfGraph is freeInOrder for memory of a graph: its next launch allocates it again.
+func (s *Stream) freedOfGraph(t *Thread, b *Block) {
+	var id uint32
+	if s.listened() {
+		id = s.announce(&Operation{Kind: "free", Thread: t, Writes: []Range{{b.Start, b.Size}}})
+	}
+	place := s.d.Mark(id)
+	if id != 0 {
+		s.dev.rt.listeners.endAnnounce(id, nil)
+	}
+	m := &b.rt.memory
+	m.mu.Lock()
+	b.addUse(s, place)
+	unused := b.graphs == 0
+	m.mu.Unlock()
+	if unused {
+		_ = b.Release(nil)
+	}
+}
+
+// leftByGraphs reports whether the memory of a block is to be returned now that no graph works
+// on it. The caller holds the memory's lock.
+func (b *Block) leftByGraphs() bool {
+	return b.graphs == 0 && (b.collected || b.ofGraph != nil && !b.ofGraph.live)
+}
+
+// keptByGraphs reports whether a graph needs a block that its owner gives up: then the block's
+// memory is returned when none does. The caller holds the memory's lock.
+func (b *Block) keptByGraphs() bool {
+	if b.ofGraph == nil || b.graphs == 0 || b.freed {
+		return false
+	}
+	b.ofGraph.live, b.collected = false, true
+	return true
+}
+
+// checkMemory rejects a launch of a version whose memory an earlier launch has allocated and
+// nothing has freed, or that frees or uses what is not allocated. The caller holds the memory's
+// lock.
+func (v *version) checkMemory(autoFree bool) error {
+	const op = "launch graph"
+	for _, b := range v.memory.allocates {
+		if b.ofGraph.live && !b.collected && !autoFree {
+			return driver.Errorf(driver.InvalidValue, op, "the %d bytes at %#x that the graph allocates are allocated since an "+
+				"earlier launch; free them first, or instantiate the graph with auto-free on launch", b.Size, b.Start)
+		}
+	}
+	for i, b := range v.blocks {
+		if b.ofGraph != nil && !b.ofGraph.live && !slices.Contains(v.memory.allocates, b) {
+			return driver.Errorf(driver.InvalidValue, op, "the %d bytes at %#x that %s works on belong to another graph, and no launch "+
+				"of it has allocated them, or they were freed since", b.Size, b.Start, v.blockOf[i].title())
+		}
+	}
+	return nil
+}
+
+// beginMemory notes what a launch allocates and frees. The caller holds the memory's lock.
+func (v *version) beginMemory() {
+	for _, b := range v.memory.allocates {
+		b.ofGraph.live = true
+	}
+	for _, b := range v.memory.frees {
+		b.ofGraph.live = false
+	}
+}
+
+// refuseMemory is the error of an operation on a graph that allocates or frees memory, of which
+// there is one.
+func (g *Graph) refuseMemory(op, what string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.memory.any() {
+		return nil
+	}
+	return driver.Errorf(driver.NotSupported, op, "the graph allocates or frees memory, which has one address: %s", what)
+}

@@ -1,0 +1,144 @@
+package haltest
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+// condition returns a condition in pinned memory, and its bytes.
+func (k *Kit) condition(initial uint32) (hal.GraphCondition, []byte) {
+	k.T.Helper()
+	b, word := k.Pinned(4)
+	binary.LittleEndian.PutUint32(word, 0)
+	return hal.GraphCondition{Addr: b.Start, Initial: initial, Resets: true}, word
+}
+
+var conditionCases = []testCase{
+	{"G13_a_body_runs_if_the_condition_is_not_0", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+		var seq sequence
+		c, word := k.condition(0)
+		c.Resets = false
+		body, g := k.graph(), k.graph()
+		k.addCall(body, seq.note("body"))
+		first := k.addCall(g, seq.note("first"))
+		n, err := g.AddIf(k.Me, []*hal.Node{first}, c, body)
+		require.NoError(k, err)
+		require.Equal(k, "if", n.Kind())
+		require.Len(k, n.Child().Nodes(), 1)
+		k.addCall(g, seq.note("last"), n)
+		k.addCall(body, seq.note("later")) // the node has the body as it was
+		x, s := k.Executable(g), k.Stream(ordinary)
+		for i, want := range [][]string{{"first", "last"}, {"first", "body", "last"}, {"first", "last"}} {
+			binary.LittleEndian.PutUint32(word, uint32(i%2*256)) // any bit counts
+			k.Launch(x, s)
+			k.Sync(s)
+			require.Equal(k, want, seq.take())
+		}
+	}},
+	{"G13_a_body_runs_again_while_the_condition_is_not_0", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+		c, word := k.condition(3)
+		var runs, ends counter
+		inner, innerWord := k.condition(1)
+		once, body, g := k.graph(), k.graph(), k.graph()
+		k.addCall(once, func() { ends.add(); binary.LittleEndian.PutUint32(innerWord, 0) })
+		work := k.addCall(body, func() {
+			runs.add()
+			binary.LittleEndian.PutUint32(word, binary.LittleEndian.Uint32(word)-1)
+		})
+		_, err := body.AddWhile(k.Me, []*hal.Node{work}, inner, once)
+		require.NoError(k, err)
+		k.addCall(body, func() {}) // a branch of its own
+		n, err := g.AddWhile(k.Me, nil, c, body)
+		require.NoError(k, err)
+		k.addCall(g, func() { require.Zero(k, binary.LittleEndian.Uint32(word)) }, n)
+		x, s, o := k.Executable(g), k.Stream(ordinary), k.Stream(ordinary)
+		k.Launch(x, s, o)
+		k.Sync(s, o)
+		require.Equal(k, 6, runs.get(), "each launch begins with the initial value")
+		require.Equal(k, 2, ends.get(), "the inner condition is 0 after its first run, for the whole launch")
+	}},
+	{"G13_copies_and_fills_write_conditions", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+		c, _ := k.condition(1)
+		var runs counter
+		body, g := k.graph(), k.graph()
+		zero := k.Alloc(0, 4)
+		k.Write(zero, make([]byte, 4))
+		s := k.Stream(ordinary)
+		k.Capture(s)
+		k.Call(s, runs.add)
+		k.Copy(s, c.Addr, zero.Start, 4)
+		captured := k.EndCapture(s)
+		_, err := g.AddWhile(k.Me, nil, c, captured)
+		require.NoError(k, err)
+		_, err = body.AddWhile(k.Me, nil, c, captured)
+		require.NoError(k, err)
+		k.Launch(k.Executable(g), s)
+		k.Sync(s)
+		require.Equal(k, 1, runs.get())
+		require.Contains(k, g.DOT(nil), "while")
+	}},
+	{"G13_bodies_that_cannot_be_are_refused", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+		c, _ := k.condition(1)
+		g, empty, s, e := k.graph(), k.graph(), k.Stream(ordinary), k.Event(hal.EventOptions{})
+		_, err := empty.AddEmpty(k.Me, nil)
+		require.NoError(k, err)
+		_, err = g.AddWhile(k.Me, nil, c, empty)
+		require.ErrorContains(k, err, "never end")
+		_, err = g.AddIf(k.Me, nil, hal.GraphCondition{Addr: k.Alloc(0, 4).Start}, empty)
+		require.ErrorContains(k, err, "pinned memory")
+		k.Capture(s)
+		require.NoError(k, s.RecordExternal(k.Me, e))
+		_, err = g.AddIf(k.Me, nil, c, k.EndCapture(s))
+		require.ErrorIs(k, err, hal.ErrNotSupported)
+		require.ErrorContains(k, err, "node 0 (record")
+		k.Capture(s)
+		_, err = s.AllocAsync(k.Me, small)
+		require.NoError(k, err)
+		_, err = g.AddIf(k.Me, nil, c, k.EndCapture(s))
+		require.ErrorIs(k, err, hal.ErrNotSupported)
+		require.Empty(k, g.Nodes())
+	}},
+	{"G13_an_error_in_a_body_is_that_of_the_stream", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+		c, _ := k.condition(1)
+		body, g := k.graph(), k.graph()
+		_, err := body.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
+			return k.served.call(k.Me, s, func(*hal.Thread) error { return errors.New("the node failed") })
+		})
+		require.NoError(k, err)
+		_, err = g.AddIf(k.Me, nil, c, body)
+		require.NoError(k, err)
+		s := k.Stream(ordinary)
+		k.Launch(k.Executable(g), s)
+		_, err = s.Synchronize(k.Me, int64(Limit))
+		require.ErrorIs(k, err, hal.ErrHostFunction)
+		k.Sync(s)
+	}},
+	{"G13_an_abort_ends_a_body_that_runs_again", FourQueues | Graphs | Memory | Conditions | Aborts, func(k *Kit) {
+		c, _ := k.condition(1)
+		body, g := k.graph(), k.graph()
+		entered := make(chan struct{}, 1)
+		_, err := body.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
+			return k.served.call(k.Me, s, func(*hal.Thread) error {
+				select {
+				case entered <- struct{}{}:
+				default:
+				}
+				return nil
+			})
+		})
+		require.NoError(k, err)
+		_, err = g.AddWhile(k.Me, nil, c, body)
+		require.NoError(k, err)
+		s := k.Stream(ordinary)
+		k.Launch(k.Executable(g), s)
+		go func() { _, _ = s.Synchronize(hal.NewThread(), int64(Limit)) }() // lets the device move under schedules
+		Receive(k, entered, "the body does not run")
+		_, err = s.Abort(k.Me)
+		require.NoError(k, err)
+		k.Eventually(func() bool { done, err := s.Query(k.Me); return done || err != nil }, "the body runs on after the abort")
+	}},
+}

@@ -1,0 +1,55 @@
+"""Nodes of graphs, as a program sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .._records import NodeRecord
+from .._sites import site_line
+from . import _hostfunc
+
+__all__ = ["Node", "name_of", "nodes_of"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operation of a graph.
+
+    Attributes
+    ----------
+    index : int
+        Its number in the graph, from 0.
+    kind : str
+        ``'empty'``, ``'call'``, ``'native'``, ``'copy'``, ``'fill'``, ``'delay'``, ``'record'``, ``'wait'``,
+        ``'kernel'``, ``'if'``, ``'while'``, ``'graph'``, ``'allocate'`` or ``'free'``.
+    name : str
+        Of the function, the native function or the kernel; ``''`` for others.
+    function : callable or None
+        Of a call.
+    where : str
+        The line of the program that made it, ``''`` if that is not known.
+    """
+
+    index: int
+    kind: str
+    name: str
+    function: Any
+    where: str
+
+
+def name_of(function: Any) -> str:
+    """Return what a program calls a function: that of a partial for the partial, the type's name for other callables."""
+    function = getattr(function, "func", function)
+    return str(getattr(function, "__qualname__", None) or type(function).__name__)
+
+
+def nodes_of(records: Iterable[NodeRecord]) -> list[Node]:
+    """Return the nodes of records."""
+    found = []
+    for i, r in enumerate(records):
+        function = _hostfunc.function_of(r["token"]) if r["token"] else None
+        name = r["name"] if function is None else name_of(function)
+        found.append(Node(i, r["kind"], name, function, site_line(r["site"])))
+    return found
