@@ -367,6 +367,26 @@
 //     the node begins, or for as long as it is not. Nodes and functions write the word;
 //     a launch begins with its initial value. A body that could never end is refused.
 //
+// # Event loop
+//
+//   - Y1: A wait of an event loop is for the work enqueued on a stream before its begin,
+//     or for the latest record of an event then. What is done is answered at once, as by
+//     a synchronize.
+//   - Y2: The loop is told of each wait whose work is done. It is called once for all of
+//     which it has not taken notice, on any thread and with nothing locked.
+//   - Y3: The end of a wait gives the stream's first error, once, as a synchronize does,
+//     and counts as one for the order of what the host does.
+//   - Y4: A wait that is given up leaves nothing behind, and its work goes on. The loop is
+//     not called for it, nor after its waits were closed.
+//
+// # Event loop (Python)
+//
+//   - Y5: Awaiting a stream or an event suspends the task until it is done, in asyncio and
+//     in trio, and no thread waits. What is done does not suspend. A cancelled task, a loop
+//     that is closed and a time limit give the wait up.
+//   - Y6: “async with“ makes a stream current for the task. Its end restores what was
+//     current and waits for the stream; after an exception it only restores.
+//
 // # Undeclared accesses (Python)
 //
 //   - V20: A function that declares nothing counts as reading the arrays that its code

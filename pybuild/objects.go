@@ -74,6 +74,8 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 	case *hal.Queue:
 		o.Close()
 		delete(queueIDs, o)
+	case *notices:
+		o.Close()
 	case *hal.Block:
 		err = slow(o.Size, func() error {
 			if t == nil {

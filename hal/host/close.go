@@ -127,7 +127,7 @@ func (d *Driver) waitForEngines(deadline time.Time) bool {
 // program still holds: no thread may be left to complete that function.
 func (e *engine) releaseThreads(s *Stream) {
 	for _, w := range s.waiting {
-		e.unpark(w.parker)
+		e.release(w)
 	}
 	s.waiting = nil
 }

@@ -23,6 +23,8 @@ type engine struct {
 	spec     string // the schedule's text
 	// wake collects the threads to be woken once the lock is released.
 	wake []*park.Parker
+	// reached collects the notices of places that were reached, likewise.
+	reached []*notice
 	// engines is how many engine operations of one device may run at once.
 	engines int
 	// following says that the ends of tagged operations are noted.
@@ -47,9 +49,14 @@ func (e *engine) Unlock() {
 	kick := current.Unlocking()
 	wake := e.wake
 	e.wake = nil
+	reached := e.reached
+	e.reached = nil
 	e.mu.Unlock()
 	if kick {
 		current.Unlocked()
+	}
+	for _, n := range reached {
+		n.to.Reached()
 	}
 	for _, p := range wake {
 		p.Unpark()
@@ -59,6 +66,14 @@ func (e *engine) Unlock() {
 func (e *engine) unpark(p *park.Parker) {
 	if p != nil {
 		e.wake = append(e.wake, p)
+	}
+}
+
+// release wakes a thread, or has a notice called, once the lock is released.
+func (e *engine) release(w waiter) {
+	e.unpark(w.parker)
+	if w.notice != nil {
+		e.reached = append(e.reached, w.notice)
 	}
 }
 
@@ -248,7 +263,7 @@ func (e *engine) finish(s *Stream) {
 				e.advance(w.stream)
 			}
 		} else {
-			e.unpark(w.parker)
+			e.release(w)
 		}
 	}
 	if ep != nil {

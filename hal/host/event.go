@@ -199,6 +199,29 @@ func (p point) Announce() (end func()) {
 	}
 }
 
+// notice is a driver.Notice that waits for a place.
+type notice struct{ to driver.Notice }
+
+// Notify implements driver.Notifying.
+func (p point) Notify(to driver.Notice) (cancel func()) {
+	e, n := p.eng, &notice{to}
+	e.Lock()
+	if p.at.reached() || e.closed {
+		e.reached = append(e.reached, n)
+	} else {
+		p.at.on.waiting.add(waiter{seq: p.at.seq, notice: n})
+	}
+	e.Unlock()
+	return func() {
+		if p.at.on == nil {
+			return
+		}
+		e.Lock()
+		p.at.on.waiting.takeNotice(n)
+		e.Unlock()
+	}
+}
+
 // announce lists a thread that waits for the place. The lock is held.
 func (p place) announce() { x := p.on.extra(); x.awaited = append(x.awaited, p.seq) }
 
@@ -213,7 +236,7 @@ func (p place) withdraw() {
 // awaited reports whether a thread waits for a place that s has not reached. The
 // lock is held.
 func (s *Stream) awaited() bool {
-	if slices.ContainsFunc(s.waiting, func(w waiter) bool { return w.parker != nil }) {
+	if slices.ContainsFunc(s.waiting, func(w waiter) bool { return w.stream == nil }) {
 		return true
 	}
 	return s.extras != nil && slices.ContainsFunc(s.extras.awaited, func(seq uint64) bool {

@@ -2,11 +2,12 @@ package host
 
 import "halstream/hal/park"
 
-// waiter is a stream or a thread that waits for a place on a timeline.
+// waiter is a stream, a thread or a notice that waits for a place on a timeline.
 type waiter struct {
 	seq    uint64
 	stream *Stream
 	parker *park.Parker
+	notice *notice
 }
 
 // waiters is a heap by place.
@@ -67,4 +68,14 @@ func (h *waiters) take(p *park.Parker) bool {
 		}
 	}
 	return false
+}
+
+// takeNotice removes a notice that waits.
+func (h *waiters) takeNotice(n *notice) {
+	for i, w := range *h {
+		if w.notice == n {
+			h.remove(i)
+			return
+		}
+	}
 }

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 from .. import _native
 from . import _current, _handles
+from ._awaiting import EventAwaits
 from ._base import BLOCKING_SYNC, INTERPROCESS, REAP_AT, TIMING, Base, drain, reap
 from ._device import Device, ordinal
 from ._stream import Stream
@@ -20,7 +21,7 @@ _event_query = _native.raw("event_query")
 _event_sync = _native.raw("event_sync")
 
 
-class Event(_handles.EventBase, Base):
+class Event(_handles.EventBase, Base, EventAwaits):
     """A point on a stream; wait for it, ask for it, measure time between two.
 
     Parameters

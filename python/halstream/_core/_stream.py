@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from .. import _native
 from .._errors import InvalidValueError
 from . import _current, _handles, _interop
+from ._awaiting import StreamAwaits
 from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap
 from ._device import Device, in_use, ordinal
 from ._stream_properties import StreamProperties
@@ -32,7 +33,7 @@ _enter = _current.enter
 _leave = _current.leave
 
 
-class Stream(_handles.StreamBase, StreamProperties):
+class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
     """A line of work on a device; work on it runs in the order of the calls.
 
     Parameters

@@ -19,6 +19,8 @@ from ._not_built import public_names
 __all__ = ["turn"]
 
 _PACKAGE = __name__.partition(".")[0]
+# Special methods that classes inherit from the core; no mirrored class can be awaited.
+_ASYNC = frozenset(("__await__", "__aenter__", "__aexit__"))
 
 
 def _called_by_package() -> bool:
@@ -73,9 +75,9 @@ def _names(cls: type) -> frozenset[str]:
 
 
 def _inherited(cls: type) -> set[str]:
-    """Return the public names that a class has from this package."""
+    """Return the names that a class has from this package, without private ones and special methods that all have."""
     own = [base for base in cls.__mro__ if base.__module__.partition(".")[0] == _PACKAGE]
-    return {name for base in own for name in vars(base) if not name.startswith("_")}
+    return {name for base in own for name in vars(base) if not name.startswith("_") or name in _ASYNC}
 
 
 def _dir(self: Any) -> list[str]:

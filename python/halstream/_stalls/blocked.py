@@ -24,6 +24,7 @@ from types import BuiltinMethodType, CodeType, FrameType, MemberDescriptorType
 from typing import Any, NamedTuple
 
 from .. import _sites
+from .._core._awaiting import listens
 
 __all__ = ["HOOKS", "UNKNOWN", "Block", "attribute", "blocked", "calling", "thread_name"]
 
@@ -122,8 +123,9 @@ def _event_loop(frame: FrameType) -> Block | None:
     limit = frame.f_locals.get("timeout")
     if limit not in (None, -1) or loop is None or getattr(loop, "_selector", None) is not frame.f_locals["self"]:
         return None
-    # The last are how many of its own files it listens to: others may have news from outside.
-    if loop._ready or loop._scheduled or len(loop._selector.get_map()) != getattr(loop, "_internal_fds", -1):
+    # Its own files, and the pipe of what it awaits: others may have news from outside.
+    files = getattr(loop, "_internal_fds", -1) + listens(loop)
+    if loop._ready or loop._scheduled or len(loop._selector.get_map()) != files:
         return None
     if getattr(loop, "_signal_handlers", None):
         return None
