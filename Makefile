@@ -12,7 +12,7 @@ export PATH := $(PATH):$(CURDIR)/$(BIN)
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
-build: $(VENV)/installed build/fakecuda/libfakecuda.so
+build: $(VENV)/installed build/fakecuda/libfakecuda.so build/fakeacl/libfakeacl.so
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 # A driver library with no device behind it, for tests only. It is never
@@ -21,6 +21,12 @@ build/fakecuda/libfakecuda.so: $(wildcard cuda/fakecuda/*.[ch])
 	mkdir -p $(@D)
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -pthread \
 		-Wl,-z,nodelete -o $@.new $(filter %.c,$^) && mv $@.new $@
+
+# The same for AscendCL; its headers are this project's own.
+build/fakeacl/libfakeacl.so: $(wildcard npu/fakeacl/*.[ch]) $(wildcard ascend/package/include/acl/*.h)
+	mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -fvisibility=hidden -pthread \
+		-Iascend/package/include -Wl,-z,nodelete -o $@.new $(filter %.c,$^) && mv $@.new $@
 
 $(VENV)/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

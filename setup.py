@@ -34,12 +34,13 @@ def inputs():
     """Yield every file that the extension is made from."""
     yield from (ROOT / name for name in ("go.mod", "go.sum", "setup.py", "pyproject.toml"))
     yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py"))
-    for folder in ("hal", "cuda", "pybuild"):
+    for folder in ("hal", "cuda", "npu", "pybuild"):
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.parent.name == "fakecuda":
+            if path.parent.name in ("fakecuda", "fakeacl"):
                 continue  # for tests: no part of a wheel
             if path.suffix in (".go", ".c", ".h", ".s") and not path.name.endswith("_test.go"):
                 yield path
+    yield from sorted((ROOT / "ascend" / "package" / "include").rglob("*.h"))
     yield ROOT / "python" / "halstream" / "include" / "halstream.h"
 
 

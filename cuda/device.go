@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"halstream/hal/addrmap"
 	"halstream/hal/driver"
 )
 
@@ -33,7 +34,9 @@ type Device struct {
 	slots   slots
 	streams registry
 	spares  spareStreams
-	freed   freedRanges
+	// The addresses of blocks that were allocated here and freed since. Memory of other libraries may lie between
+	// them, in the same mapping of the driver.
+	freed   addrmap.Ranges
 	sizes   sync.Map // of the blocks in use, by address
 	plain   sync.Map // addresses of blocks that are of no pool
 	staged  staged

@@ -6,8 +6,6 @@ package cuda
 import "C"
 
 import (
-	"slices"
-	"sort"
 	"sync"
 
 	"halstream/hal/driver"
@@ -72,7 +70,7 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 			d.plain.Store(uint64(addr), true)
 		}
 	}
-	d.freed.remove(uint64(addr), size)
+	d.freed.Remove(uint64(addr), size)
 	d.sizes.Store(uint64(addr), size)
 	return uint64(addr), nil
 }
@@ -105,7 +103,7 @@ func (d *Device) Free(addr uint64) {
 		return // with the device its memory is lost
 	}
 	if size, ok := d.sizes.LoadAndDelete(addr); ok {
-		d.freed.add(addr, size.(uint64))
+		d.freed.Add(addr, size.(uint64))
 	}
 	if d.isPlain(addr) {
 		d.unfreed.add(addr)
@@ -204,66 +202,7 @@ func (d *Device) Info() (free, total uint64, err error) {
 }
 
 // Owns implements driver.Device for freed memory: hal keeps the blocks in use.
-func (d *Device) Owns(addr uint64) bool { return d.freed.has(addr) }
-
-// freedRanges are the addresses of blocks that were allocated here and freed since.
-// Memory of other libraries may lie between them, in the same mapping of the driver.
-type freedRanges struct {
-	mu   sync.Mutex
-	list []addressRange // by address; none touches the next
-}
-
-type addressRange struct{ start, end uint64 }
-
-// maxFreed bounds the list: beyond it the lowest addresses are forgotten.
-const maxFreed = 1 << 14
-
-// at returns the index of the first range that ends behind addr.
-func (p *freedRanges) at(addr uint64) int {
-	return sort.Search(len(p.list), func(i int) bool { return p.list[i].end > addr })
-}
-
-// add adds a range that was freed.
-func (p *freedRanges) add(start, size uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	end := start + size
-	i := sort.Search(len(p.list), func(i int) bool { return p.list[i].end >= start })
-	j := i
-	for ; j < len(p.list) && p.list[j].start <= end; j++ {
-		start, end = min(start, p.list[j].start), max(end, p.list[j].end)
-	}
-	p.list = slices.Replace(p.list, i, j, addressRange{start, end})
-	if len(p.list) > maxFreed {
-		p.list = slices.Delete(p.list, 0, 1)
-	}
-}
-
-// remove removes a range that is in use again.
-func (p *freedRanges) remove(start, size uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	end := start + size
-	i := p.at(start)
-	j := i
-	var rest []addressRange
-	for ; j < len(p.list) && p.list[j].start < end; j++ {
-		if s := p.list[j]; s.start < start {
-			rest = append(rest, addressRange{s.start, start})
-		}
-		if s := p.list[j]; s.end > end {
-			rest = append(rest, addressRange{end, s.end})
-		}
-	}
-	p.list = slices.Replace(p.list, i, j, rest...)
-}
-
-func (p *freedRanges) has(addr uint64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := p.at(addr)
-	return i < len(p.list) && p.list[i].start <= addr
-}
+func (d *Device) Owns(addr uint64) bool { return d.freed.Has(addr) }
 
 // The driver's kinds of memory.
 const (

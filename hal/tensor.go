@@ -191,16 +191,16 @@ func (rt *Runtime) CheckTensorDevice(kind, number int32) error {
 	onHost := kind == tensorOnHost || kind == tensorInCUDAPinned || kind == tensorInROCmPinned || kind == tensorInCUDAManaged
 	onCUDA := kind == tensorOnCUDA || kind == tensorInCUDAManaged
 	switch backend := rt.Name(); {
-	case backend != "host" && backend != "cuda":
+	case backend != "host" && backend != "cuda" && backend != "ascend":
 		return driver.Errorf(driver.NotSupported, op, "importing tensors on the %s backend is not built yet", backend)
 	case backend == "cuda" && onCUDA:
 		_, err := rt.Device(int(number)) // another numbering than this process's would name none
 		return err
 	case onHost:
 		return nil
-	case backend == "cuda":
-		return driver.Errorf(driver.InvalidValue, op, "the tensor is on %s (number %d), whose memory CUDA devices cannot "+
-			"reach; copy it to the host first", name, number)
+	case backend != "host":
+		return driver.Errorf(driver.InvalidValue, op, "the tensor is on %s (number %d), whose memory %s devices cannot "+
+			"reach; copy it to the host first", name, number, map[string]string{"cuda": "CUDA", "ascend": "Ascend"}[backend])
 	}
 	return driver.Errorf(driver.InvalidValue, op, "the tensor is on %s (number %d), and devices of the host backend see "+
 		"the memory of the host only; copy it there first", name, number)

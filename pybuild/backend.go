@@ -16,6 +16,7 @@ import (
 	_ "halstream/cuda" // registers itself
 	"halstream/hal"
 	"halstream/hal/driver"
+	_ "halstream/npu" // registers itself
 )
 
 var rt *hal.Runtime
@@ -33,12 +34,6 @@ func init() {
 	runtime.GOMAXPROCS(runtime.NumCPU() + 4)
 	// The heap is small and short-lived events fill it: collect less often.
 	debug.SetGCPercent(400)
-	absent := func(name string, rank int, why string) {
-		hal.Register(name, rank, func() (driver.Driver, error) {
-			return nil, driver.Errorf(driver.BackendAbsent, "use backend "+name, "%s", why)
-		})
-	}
-	absent("ascend", 2, "the ascend backend is not part of this version of halstream; use HALSTREAM_BACKEND=host")
 }
 
 // opening is closed when the thread that opens a backend is done; nil while none

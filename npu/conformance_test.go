@@ -1,0 +1,45 @@
+package npu_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"halstream/hal"
+	"halstream/hal/haltest"
+	"halstream/npu"
+	"halstream/npu/fakectl"
+)
+
+// fake returns the look-alike library as if it had just been loaded.
+func fake(t testing.TB) *fakectl.Fake {
+	t.Helper()
+	f, err := fakectl.Open(fakectl.Path())
+	require.NoError(t, err)
+	require.NoError(t, f.Control("reset"))
+	return f
+}
+
+func open(path string) func() (*hal.Runtime, error) {
+	return func() (*hal.Runtime, error) {
+		drv, err := npu.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		return hal.Open(drv, haltest.Threads)
+	}
+}
+
+// What AscendCL has on silicon, too: there are no kernels, graphs and handles of other libraries.
+const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.RealTime |
+	haltest.Values | haltest.Grows | haltest.Unbounded | haltest.FourQueues | haltest.EightQueues
+
+func TestConformanceOnTheLookAlike(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	f := fake(t)
+	haltest.Run(t, haltest.Backend{
+		Name: "ascend-fake", Open: open(f.Path), Has: has,
+		Lose: func(ordinal int) error { return f.Control("lose %d 507899", ordinal) },
+	})
+}

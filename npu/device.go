@@ -1,0 +1,259 @@
+package npu
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"halstream/hal/addrmap"
+	"halstream/hal/driver"
+)
+
+// Device is one NPU. Its primary context, which all libraries of the process share, is taken at the first
+// use: that takes memory on the device, and seconds.
+type Device struct {
+	drv     *Driver
+	ordinal int
+	name    string
+	legacy  *Stream
+
+	context atomic.Uintptr // 0 before the first use and after the end
+	lost    atomic.Pointer[driver.Error]
+	ended   atomic.Bool // the driver was closed
+	marks   [2]marks    // without and with a time
+	streams registry
+	spares  spares
+	blocks  blocks
+	freed   addrmap.Ranges // of blocks that were allocated here and freed since
+	staged  staged
+	peers   sync.Map     // ordinals of the devices whose memory this one can use
+	working atomic.Int64 // tasks on host threads that are in flight
+}
+
+// Open implements driver.Driver.
+func (d *Driver) Open(ordinal int) (driver.Device, error) {
+	dev := &Device{drv: d, ordinal: ordinal, name: "Ascend"}
+	if name := C.na_soc_name(); name != nil {
+		dev.name = C.GoString(name)
+	}
+	dev.legacy = &Stream{dev: dev, level: driver.Levels - 1, legacy: true}
+	dev.streams.add(dev.legacy)
+	d.devices[ordinal] = dev
+	return dev, nil
+}
+
+// start takes the primary context. Threads that call at the same time each do it, and all but the first
+// undo theirs: none may wait for another here, since it may hold Python's lock.
+func (d *Device) start(doing string) error {
+	if d.ended.Load() {
+		return driver.Errorf(driver.Closed, doing, "the backend was closed; use the one that replaced it")
+	}
+	var ctx C.uintptr_t
+	if err := check(C.na_set_device(C.int32_t(d.ordinal), &ctx), doing); err != nil {
+		if lasting(err.Code) {
+			return d.lose(err)
+		}
+		return err
+	}
+	if !d.context.CompareAndSwap(0, uintptr(ctx)) {
+		if err := check(C.na_reset_device(C.int32_t(d.ordinal)), doing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usable refuses calls on a device that was lost, and starts one that was not used.
+func (d *Device) usable(doing string) error {
+	if d.lost.Load() != nil {
+		return d.lostError(doing)
+	}
+	if d.context.Load() == 0 {
+		return d.start(doing)
+	}
+	return nil
+}
+
+// unusable reports whether the library answers no call about the device any more.
+func (d *Device) unusable() bool {
+	return d.lost.Load() != nil || d.ended.Load() || d.context.Load() == 0
+}
+
+func (d *Device) ctx() C.uintptr_t { return C.uintptr_t(d.context.Load()) }
+func (d *Device) opened() bool     { return d.context.Load() != 0 && d.lost.Load() == nil }
+func (d *Device) title() string    { return fmt.Sprintf("device %d (%s)", d.ordinal, d.name) }
+
+// Name implements driver.Device.
+func (d *Device) Name() string { return d.name }
+
+// Legacy implements driver.Device.
+func (d *Device) Legacy() driver.Stream { return d.legacy }
+
+// Priorities implements driver.VendorDevice: AscendCL documents 0, the most urgent, to 7.
+func (d *Device) Priorities() int { return driver.Levels }
+
+// spin is for how many nanoseconds a host thread that waits polls without a pause.
+const spin = 30_000
+
+// Point implements driver.Device.
+func (d *Device) Point() driver.Point {
+	var ps driver.Points
+	if d.opened() {
+		for _, s := range d.streams.all() {
+			ps = append(ps, s.Point())
+		}
+	}
+	return ps
+}
+
+// Pending implements driver.Device.
+func (d *Device) Pending() int {
+	n := 0
+	if d.opened() {
+		for _, s := range d.streams.all() {
+			if done, err := s.Query(); !done && err == nil {
+				n += max(1, int(s.enqueued.Load()-s.reached.Load()))
+			}
+		}
+	}
+	return n
+}
+
+// Describe implements driver.Device.
+func (d *Device) Describe() string {
+	if cause := d.lost.Load(); cause != nil {
+		return d.title() + " is lost: " + cause.Error()
+	}
+	var parts []string
+	if d.opened() {
+		for _, s := range d.streams.all() {
+			if done, err := s.Query(); !done && err == nil {
+				parts = append(parts, s.Describe())
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return d.title() + " has no pending work"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Fact implements driver.VendorDevice.
+func (d *Device) Fact(name string) (string, error) {
+	const doing = "ask for a fact"
+	switch name {
+	case "driver":
+		return strconv.Itoa(d.drv.version), nil
+	case "unified", "pools":
+		return "0", nil
+	case "memops":
+		return strconv.Itoa(int(C.na_has(C.NA_aclrtValueWait))), nil
+	case "memory":
+		_, total, err := d.Info()
+		return strconv.FormatUint(total, 10), err
+	case "uuid":
+		var raw [16]C.uchar
+		if err := d.check(C.na_uuid(C.int32_t(d.ordinal), &raw[0]), doing); err != nil {
+			return "", err
+		}
+		var u [16]byte
+		for i, b := range raw {
+			u[i] = byte(b)
+		}
+		return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
+	}
+	return "", driver.Errorf(driver.NotSupported, doing, "%q is none that the ascend backend knows", name)
+}
+
+// Load implements driver.VendorDevice.
+func (d *Device) Load([]byte) (driver.Module, error) {
+	return nil, driver.Errorf(driver.NotSupported, "load module", "programs for NPUs are not supported; use functions of the host")
+}
+
+// External implements driver.VendorDevice: 0 is the default stream of the device's primary context.
+func (d *Device) External(handle uint64) (driver.Stream, error) {
+	const doing = "use external stream"
+	if err := d.usable(doing); err != nil {
+		return nil, err
+	}
+	if handle == 0 {
+		return d.legacy, nil
+	}
+	return nil, driver.Errorf(driver.NotSupported, doing,
+		"AscendCL does not tell whether a handle is a stream of the device; make the stream with halstream")
+}
+
+// PerThread implements driver.VendorDevice. AscendCL has no such streams: it is one of the backend's own.
+func (d *Device) PerThread(o driver.StreamOptions) (driver.Stream, error) { return d.NewStream(o) }
+
+// closeLimit is how long closing waits for work of the host's, nanoseconds.
+const closeLimit = 2_000_000_000
+
+// close ends what the device has, but for its context. The streams and events of the program are closed already.
+func (d *Device) close() {
+	if d.context.Load() == 0 {
+		return
+	}
+	if !d.awaitTasks(closeLimit) || d.lost.Load() == nil && !d.awaitIdle(closeLimit) {
+		// A native function still runs, or a stream waits for a value that nothing writes:
+		// their memory must not go from under them.
+		d.drv.left.Store(true)
+		return
+	}
+	for _, s := range d.streams.all() {
+		s.forget()
+		s.endLine()
+	}
+	for _, s := range d.spares.all() {
+		d.destroy(s)
+	}
+	d.staged.collect(d)
+	for i := range d.marks {
+		for _, m := range d.marks[i].all() {
+			_ = d.check(C.na_event_destroy(d.ctx(), m.event), "close event")
+		}
+	}
+	for _, raw := range d.blocks.all() {
+		_ = d.check(C.na_free(d.ctx(), C.uint64_t(raw)), "free")
+	}
+}
+
+// release gives the context back, unless work that may still run needs it.
+func (d *Device) release() {
+	d.ended.Store(true)
+	if d.context.Load() != 0 && !d.drv.left.Load() {
+		_ = check(C.na_reset_device(C.int32_t(d.ordinal)), "close device")
+	}
+	d.context.Store(0)
+}
+
+// awaitTasks waits until no task on a host thread uses memory of the program. It reports false after limit
+// nanoseconds, or after a signal.
+func (d *Device) awaitTasks(limit int64) bool {
+	for clock := stopwatch(); d.working.Load() > 0; {
+		if limit >= 0 && clock() >= limit {
+			return false
+		}
+		if C.na_pause() != 0 && limit >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// awaitIdle waits until no stream has work. It reports false after limit nanoseconds.
+func (d *Device) awaitIdle(limit int64) bool {
+	for clock := stopwatch(); d.Pending() > 0; C.na_pause() {
+		if clock() >= limit {
+			return false
+		}
+	}
+	return true
+}

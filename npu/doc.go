@@ -1,0 +1,14 @@
+// Package npu is the backend for Ascend NPUs: streams and events of AscendCL, whose library
+// (libascendcl.so) is loaded at run time. Its name as a backend is "ascend".
+//
+// Nothing is linked, and only functions that CANN documents are called. The C half finds them
+// (symbols.c) and has one C function for each operation (calls.c, lines.c): it releases Python's lock,
+// makes the device's primary context current, calls the library, and makes the context current again that
+// was. The Go half keeps the state that the library does not report, as package cuda does: which
+// events can be recorded again (mark.go), which functions the streams have reached (hold.go), the order of
+// operations for listeners (turn.go), and whether the device is lost (errors.go).
+//
+// What differs from CUDA: a stream is held by a blocking callback, for which each stream with functions
+// has a thread that does nothing else (lines.c); the default stream has no order with other streams, so the
+// backend adds it (order.go); and memory is filled byte by byte, so patterns are copied (fill.go).
+package npu

@@ -1,0 +1,338 @@
+package npu
+
+/*
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"halstream/hal/driver"
+)
+
+// Event is an event of the program. Each record takes another mark.
+type Event struct {
+	dev  *Device
+	opts driver.EventOptions
+	cur  atomic.Pointer[mark]
+	// set is an event of the library's older kind, which a settable event has from its first use on: it is set by its
+	// record until a reset, and a wait before the record waits for it (aclrtCreateEventWithFlag).
+	set atomic.Uintptr
+
+	mu    sync.Mutex
+	waits []*point // behind the enqueued waits that may be pending
+}
+
+// NewEvent implements driver.Device. It calls nothing: the library's event is taken at the first record.
+func (d *Device) NewEvent(o driver.EventOptions) (driver.Event, error) {
+	if err := d.usable("create event"); err != nil {
+		return nil, err
+	}
+	return &Event{dev: d, opts: o}, nil
+}
+
+// latest returns the mark of the latest record with a reference for the caller, nil if there is none.
+func (e *Event) latest() *mark {
+	for {
+		m := e.cur.Load()
+		if m == nil {
+			return nil
+		}
+		if m.hold() {
+			if e.cur.Load() == m {
+				return m
+			}
+			m.release() // it was replaced meanwhile, and may belong to another event
+		}
+	}
+}
+
+// record records e on a stream.
+func (e *Event) record(s *Stream) error {
+	const doing = "record"
+	fresh, err := s.recordMark(e.opts.Timing, doing)
+	if err != nil {
+		return err
+	}
+	s.enqueued.Add(1)
+	if old := e.cur.Swap(fresh); old != nil {
+		old.release()
+	}
+	if !e.opts.Settable {
+		return nil
+	}
+	old, err := e.settable(doing)
+	if err != nil {
+		return err
+	}
+	return s.took(C.na_record(s.dev.ctx(), old, s.h), doing)
+}
+
+// settable returns the library's event of the older kind.
+func (e *Event) settable(doing string) (C.uintptr_t, error) {
+	if old := e.set.Load(); old != 0 {
+		return C.uintptr_t(old), nil
+	}
+	var made C.uintptr_t
+	if err := e.dev.check(C.na_old_event_new(e.dev.ctx(), &made), doing); err != nil {
+		return 0, err
+	}
+	if !e.set.CompareAndSwap(0, uintptr(made)) {
+		_ = e.dev.check(C.na_event_destroy(e.dev.ctx(), made), doing)
+	}
+	return C.uintptr_t(e.set.Load()), nil
+}
+
+// Reset implements driver.Stream.
+func (s *Stream) Reset(e driver.Event, tag driver.Tag) error {
+	const doing = "reset event"
+	return s.enqueue(tag, doing, func() error {
+		old, err := e.(*Event).settable(doing)
+		if err != nil {
+			return err
+		}
+		return s.took(C.na_reset_event(s.dev.ctx(), old, s.h), doing)
+	})
+}
+
+// Query implements driver.Event.
+func (e *Event) Query() (bool, error) {
+	const doing = "query event"
+	if err := e.dev.usable(doing); err != nil {
+		return false, err
+	}
+	m := e.latest()
+	if m == nil {
+		return true, nil
+	}
+	defer m.release()
+	return e.dev.answer(C.na_event_query(m.event), doing)
+}
+
+// Point implements driver.Event.
+func (e *Event) Point() driver.Point {
+	m := e.latest()
+	if m == nil {
+		return reachedPoint{}
+	}
+	return &point{mark: m}
+}
+
+// recorded returns the mark of the latest record, if it is done, with a reference for the caller.
+func (e *Event) recorded(doing string) (*mark, error) {
+	if err := e.dev.usable(doing); err != nil {
+		return nil, err
+	}
+	m := e.latest()
+	if m == nil {
+		return nil, driver.Errorf(driver.Unrecorded, doing, "an event was never recorded; record both events first")
+	}
+	done, err := e.dev.answer(C.na_event_query(m.event), doing)
+	if err == nil && !done {
+		err = driver.Errorf(driver.NotReady, doing, "an event is still pending; synchronize it first")
+	}
+	if err != nil {
+		m.release()
+		return nil, err
+	}
+	return m, nil
+}
+
+// Elapsed implements driver.Event: as far as the library's milliseconds of 24 bits tell.
+func (e *Event) Elapsed(end driver.Event) (int64, error) {
+	const doing = "elapsed"
+	from, err := e.recorded(doing)
+	if err != nil {
+		return 0, err
+	}
+	defer from.release()
+	to, err := end.(*Event).recorded(doing)
+	if err != nil {
+		return 0, err
+	}
+	defer to.release()
+	var ms C.float
+	if err := e.dev.check(C.na_elapsed(e.dev.ctx(), from.event, to.event, &ms), doing); err != nil {
+		return 0, err
+	}
+	return int64(math.Round(float64(ms) * 1e6)), nil
+}
+
+// Time implements driver.Event: nanoseconds of the device's clock, in steps of a microsecond.
+func (e *Event) Time() (int64, error) {
+	const doing = "timestamp"
+	m, err := e.recorded(doing)
+	if err != nil {
+		return 0, err
+	}
+	defer m.release()
+	var us C.uint64_t
+	if err := e.dev.check(C.na_timestamp(e.dev.ctx(), m.event, &us), doing); err != nil {
+		return 0, err
+	}
+	return int64(us) * 1000, nil
+}
+
+// WaitsPending implements driver.Event.
+func (e *Event) WaitsPending() int {
+	e.mu.Lock()
+	list := e.waits
+	e.waits = nil
+	e.mu.Unlock()
+	var left []*point
+	for _, p := range list {
+		if !p.Wait(0) {
+			left = append(left, p)
+		}
+	}
+	e.mu.Lock()
+	e.waits = append(e.waits, left...)
+	e.mu.Unlock()
+	return len(left)
+}
+
+// Close implements driver.Event. The library lets enqueued waits for the older kind end.
+func (e *Event) Close() {
+	if m := e.cur.Swap(nil); m != nil {
+		m.release()
+	}
+	if old := e.set.Swap(0); old != 0 && e.dev.opened() {
+		_ = e.dev.check(C.na_event_destroy(e.dev.ctx(), C.uintptr_t(old)), "close event")
+	}
+	e.dev.trimMarks()
+}
+
+// Describe implements driver.Event.
+func (e *Event) Describe() string {
+	m := e.latest()
+	if m == nil {
+		return fmt.Sprintf("event %d was never recorded", e.opts.ID)
+	}
+	defer m.release()
+	state := "is pending"
+	if done, err := e.dev.answer(C.na_event_query(m.event), "query event"); err != nil {
+		state = "failed: " + err.Error()
+	} else if done {
+		state = "is done"
+	}
+	return fmt.Sprintf("the latest record of event %d %s", e.opts.ID, state)
+}
+
+// setPoint is reached when a settable event is set.
+type setPoint struct {
+	dev   *Device
+	event C.uintptr_t
+}
+
+// Wait implements driver.Point.
+func (p setPoint) Wait(limit int64) bool {
+	s := C.na_await(p.event, C.int64_t(limit), 0)
+	return code(s) == 0 || p.dev.unusable()
+}
+
+// Wait implements driver.Stream.
+func (s *Stream) Wait(e driver.Event, limit int64, tag driver.Tag) error {
+	const doing = "wait event"
+	return s.enqueue(tag, doing, func() error {
+		ev := e.(*Event)
+		if limit != driver.Forever {
+			if err := s.waitWithin(ev, limit, doing); err != nil {
+				return err
+			}
+		} else if waits, err := s.wait(ev, doing); err != nil || !waits {
+			return err
+		}
+		if ev.opts.Counted {
+			return s.countWait(ev)
+		}
+		return nil
+	})
+}
+
+// wait enqueues a wait without a limit, and reports whether there was something to wait for.
+func (s *Stream) wait(e *Event, doing string) (bool, error) {
+	if e.opts.Settable {
+		old, err := e.settable(doing)
+		if err != nil {
+			return false, err
+		}
+		if err := s.took(C.na_wait(s.dev.ctx(), s.h, old), doing); err != nil {
+			return false, err
+		}
+		s.awaitsHostAt(s.enqueued.Load())
+		return true, nil
+	}
+	m := e.latest()
+	if m == nil {
+		return false, nil
+	}
+	defer m.release()
+	return true, s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
+}
+
+// waitWithin lets a host thread wait on behalf of the stream, which is held meanwhile.
+func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
+	at := e.Point()
+	if e.opts.Settable {
+		old, err := e.settable(doing)
+		if err != nil {
+			return err
+		}
+		at = setPoint{e.dev, old}
+	}
+	release := func() {
+		if p, ok := at.(*point); ok {
+			p.drop()
+		}
+	}
+	h := &held{what: C.NA_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
+	h.run = func() {
+		// It is no task: the wait for an event of a lost device waits for tasks.
+		go func() {
+			if !at.Wait(limit) {
+				s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
+					e.opts.ID, time.Duration(limit)))
+			}
+			h.open()
+		}()
+	}
+	err := s.launch(h, doing)
+	if err != nil {
+		release()
+	}
+	return err
+}
+
+// countWait adds a wait of s for e, which was just enqueued, to the event's count.
+func (s *Stream) countWait(e *Event) error {
+	p, err := s.point("wait event")
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.waits = append(e.waits, p)
+	e.mu.Unlock()
+	return nil
+}
+
+// WaitStream implements driver.Stream.
+func (s *Stream) WaitStream(o driver.Stream, tag driver.Tag) error {
+	const doing = "wait stream"
+	other := o.(*Stream)
+	if other == s {
+		return nil
+	}
+	return s.enqueue(tag, doing, func() error {
+		m, err := other.behind(doing)
+		if m == nil || err != nil {
+			return err
+		}
+		defer m.release()
+		return s.took(C.na_wait(s.dev.ctx(), s.h, m.event), doing)
+	})
+}
