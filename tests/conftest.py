@@ -64,6 +64,13 @@ _CUDA = {
     "times": "the driver does not tell when an operation ran",
 }
 
+_ASCEND = {
+    **_CUDA,
+    "cuda-driver": "an NPU has no CUDA driver",
+    "graphs": "the backend makes no graphs of AscendCL",
+    "kernels": "an NPU runs no CUDA programs",
+}
+
 #: How many hardware queues a device of CUDA has, unless CUDA_DEVICE_MAX_CONNECTIONS says otherwise.
 QUEUES = 8
 _QUEUES_ARE_SHARED = os.environ.get("FAKECUDA_PROFILE") == "silicon" and os.environ.get("FAKECUDA_CONNECTIONS") != "0"
@@ -83,7 +90,8 @@ LACKS = {
         **(_SHARED if _QUEUES_ARE_SHARED else {}),
         "silicon": "the driver is an imitation",
     },
-    "ascend": {ability: "the backend is not built yet" for ability in ABILITIES},
+    "ascend": {**_ASCEND, "memory-size": "the device has the memory that it has"},
+    "ascend-fake": {**_ASCEND, "silicon": "the library is an imitation"},
 }
 
 
@@ -92,7 +100,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--backend",
         default="host",
         choices=list(LACKS),
-        help="backend to test (default: host, which every machine has); cuda-fake is cuda on an imitated driver",
+        help="backend to test (default: host, which every machine has); cuda-fake and ascend-fake are on imitated libraries",
     )
 
 
@@ -100,15 +108,16 @@ def pytest_configure(config: pytest.Config) -> None:
     # Before the first import of halstream: the variables are read then.
     name = config.getoption("--backend")
     os.environ["HALSTREAM_BACKEND"] = name.removesuffix("-fake")
-    if name == "cuda-fake":
-        fake_driver.unavailable()  # builds it; where that is impossible all tests are skipped
-        os.environ["HALSTREAM_CUDA_LIBRARY"] = str(fake_driver.FAKE_CUDA)
+    if name in fake_driver.LIBRARIES:
+        fake_driver.unavailable(name)  # builds it; where that is impossible all tests are skipped
+        variable, library = fake_driver.LIBRARIES[name]
+        os.environ[variable] = str(library)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     name = config.getoption("--backend")
     lacks = LACKS[name]
-    if name == "cuda-fake" and (reason := fake_driver.unavailable()):
+    if name in fake_driver.LIBRARIES and (reason := fake_driver.unavailable(name)):
         for item in items:
             item.add_marker(pytest.mark.skip(reason=reason))
         return
@@ -128,7 +137,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def backend(pytestconfig: pytest.Config) -> str:
     """Name of the backend under test; tests skip where it is absent.
 
-    It is ``'cuda'`` on the imitated driver, too, which is never absent.
+    It is ``'cuda'`` or ``'ascend'`` on an imitated library, too, which is never absent.
     """
     import halstream as hs
 
@@ -136,7 +145,7 @@ def backend(pytestconfig: pytest.Config) -> str:
     try:
         return hs.backend()
     except hs.BackendAbsentError as exc:
-        if name in ("cuda-fake", os.environ.get("HAL_REQUIRE")):
+        if name in (*fake_driver.LIBRARIES, os.environ.get("HAL_REQUIRE")):
             pytest.fail(f"{name} is required, but: {exc}")
         pytest.skip(f"{name}: {exc}")
 

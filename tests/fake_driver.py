@@ -1,4 +1,4 @@
-"""The look-alike of the CUDA driver's library: where it is, and its build on demand."""
+"""The look-alikes of the vendors' libraries: where they are, and their build on demand."""
 
 from __future__ import annotations
 
@@ -16,26 +16,37 @@ ROOT = Path(__file__).resolve().parent.parent
 FAKE_CUDA = ROOT / "build" / "fakecuda" / "libfakecuda.so"
 
 
+#: The one that it compiles from npu/fakeacl.
+FAKE_ACL = ROOT / "build" / "fakeacl" / "libfakeacl.so"
+
+#: Name of a backend on a look-alike -> the variable that names its library, and the library.
+LIBRARIES = {
+    "cuda-fake": ("HALSTREAM_CUDA_LIBRARY", FAKE_CUDA),
+    "ascend-fake": ("HALSTREAM_ASCEND_LIBRARY", FAKE_ACL),
+}
+
+
 @functools.cache
-def unavailable() -> str:
+def unavailable(name: str = "cuda-fake") -> str:
     """Build the library if it is missing; return why that is not possible, '' if it is there."""
-    if FAKE_CUDA.exists():
+    library = LIBRARIES[name][1]
+    if library.exists():
         return ""
     if not shutil.which("make"):
-        return f"{FAKE_CUDA} is not built, and there is no make to build it"
-    FAKE_CUDA.parent.mkdir(parents=True, exist_ok=True)
-    with open(FAKE_CUDA.parent / "lock", "w") as lock:
+        return f"{library} is not built, and there is no make to build it"
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with open(library.parent / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # workers of pytest-xdist come here at once
         done = subprocess.run(
-            ["make", "--silent", str(FAKE_CUDA.relative_to(ROOT))], cwd=ROOT, capture_output=True, text=True
+            ["make", "--silent", str(library.relative_to(ROOT))], cwd=ROOT, capture_output=True, text=True
         )
-    if done.returncode or not FAKE_CUDA.exists():
-        return f"{FAKE_CUDA} cannot be built: {(done.stderr or done.stdout).strip().splitlines()[-1:]}"
+    if done.returncode or not library.exists():
+        return f"{library} cannot be built: {(done.stderr or done.stdout).strip().splitlines()[-1:]}"
     return ""
 
 
-def require() -> str:
+def require(name: str = "cuda-fake") -> str:
     """Return the library's path; skip the test if it is missing and cannot be built."""
-    if reason := unavailable():
+    if reason := unavailable(name):
         pytest.skip(reason)
-    return str(FAKE_CUDA)
+    return str(LIBRARIES[name][1])

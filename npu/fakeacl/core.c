@@ -98,6 +98,24 @@ bool is(const void *handle, enum kind kind) {
     return false;
 }
 
+void wait_for_change(void) {
+    state.waiting++;
+    pthread_cond_wait(&state.changed, &state.lock);
+    state.waiting--;
+}
+
+void tell_change(void) {
+    if (state.waiting > 0) pthread_cond_broadcast(&state.changed);
+}
+
+/* A device was lost, or the settings have changed. */
+void tell_everybody(void) {
+    tell_change();
+    for (int i = 0; i < MAX_DEVICES; i++)
+        for (struct stream *s = state.devices[i].primary ? state.devices[i].primary->streams : NULL; s != NULL; s = s->next)
+            pthread_cond_signal(&s->work);
+}
+
 /* ---- Settings ---- */
 
 static unsigned long long number(const char *name, unsigned long long otherwise) {
@@ -163,6 +181,7 @@ void read_settings(void) {
 
 __attribute__((constructor)) static void loaded(void) {
     state.last_report = &state.reports;
+    for (int i = 0; i < REPORT_CONDITIONS; i++) pthread_cond_init(&state.reported[i], NULL);
     read_settings();
 }
 
@@ -212,7 +231,7 @@ CONTROL int fakeacl_control(const char *command) {
         lose(atoi(words[1]), atoi(words[2]));
         done = 0;
     }
-    pthread_cond_broadcast(&state.changed);
+    tell_everybody();
     pthread_mutex_unlock(&state.lock);
     return done;
 }

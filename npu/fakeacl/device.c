@@ -158,5 +158,5 @@ API aclrtDeviceGetUuid(int32_t ordinal, aclrtUuid *uuid) {
 /* Every later call about the device fails with the code, and pending work is never done. */
 void lose(int ordinal, aclError code) {
     state.devices[ordinal].lost = code;
-    pthread_cond_broadcast(&state.changed);
+    tell_everybody();
 }

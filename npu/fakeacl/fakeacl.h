@@ -28,7 +28,7 @@
 #define API __attribute__((visibility("default"))) aclError
 #define CONTROL __attribute__((visibility("default")))
 
-enum { MAX_DEVICES = 16, ALIGNMENT = 64, BUCKETS = 4096 };
+enum { MAX_DEVICES = 16, ALIGNMENT = 64, BUCKETS = 4096, REPORT_CONDITIONS = 64 };
 
 enum function {
 #define FUNCTION(name) FN_##name,
@@ -64,6 +64,7 @@ struct stream {
     struct stream *next; /* in the list of the context */
     uint32_t priority;
     bool closed; /* its thread ends */
+    pthread_cond_t work; /* an operation was enqueued, or the stream was closed */
     uint64_t enqueued, completed;
     struct operation *head, *tail;
     uint64_t reporter; /* the thread that is subscribed; 0: none */
@@ -143,7 +144,9 @@ struct settings {
 
 struct state {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* anything: an operation was added or done, a report taken or given */
+    pthread_cond_t changed; /* an operation is done, or a device lost */
+    int waiting;            /* threads that wait for it */
+    pthread_cond_t reported[REPORT_CONDITIONS]; /* of report threads, by their numbers */
     struct settings settings;
     int users; /* of aclInit */
     int device_count;
@@ -195,6 +198,10 @@ aclError current(struct context **context);
 aclError open_device(int ordinal);
 void lose(int ordinal, aclError code);
 
+void wait_for_change(void);
+void tell_change(void);
+void tell_everybody(void);
+
 /* stream.c */
 aclError stream_new(struct context *context, uint32_t priority, struct stream **stream);
 aclError stream_for(aclrtStream handle, struct stream **stream);         /* that something is enqueued on */
@@ -215,6 +222,7 @@ char *reachable(const void *address); /* where this library reaches it */
 void memory_drop(void);
 
 /* report.c */
+pthread_cond_t *condition_of(uint64_t thread);
 void report(struct stream *stream, struct operation *operation);
 
 #endif

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <time.h>
 
+pthread_cond_t *condition_of(uint64_t thread) { return &state.reported[(thread >> 12) % REPORT_CONDITIONS]; }
+
 /* In stream order, on the thread of the stream, with the lock held. */
 void report(struct stream *stream, struct operation *operation) {
     struct report *r = operation->report;
@@ -13,9 +15,9 @@ void report(struct stream *stream, struct operation *operation) {
     r->next = NULL;
     *state.last_report = r;
     state.last_report = &r->next;
-    pthread_cond_broadcast(&state.changed);
+    pthread_cond_broadcast(condition_of(r->reporter));
     while (block && !r->done && !stream->closed && state.devices[stream->context->device].lost == 0)
-        pthread_cond_wait(&state.changed, &state.lock);
+        wait_for_change();
     if (block && r->done) free(r); /* one of a lost device may still run */
 }
 
@@ -45,7 +47,7 @@ API aclrtUnSubscribeReport(uint64_t thread, aclrtStream handle) {
     CHECK(stream->reporter != 0, ACL_ERROR_RT_STREAM_SUBSCRIBE);
     CHECK(stream->reporter == thread, ACL_ERROR_RT_THREAD_SUBSCRIBE);
     stream->reporter = 0;
-    pthread_cond_broadcast(&state.changed);
+    pthread_cond_broadcast(condition_of(thread));
     END(ACL_SUCCESS);
 }
 
@@ -89,7 +91,7 @@ static void run(struct report *r) {
     pthread_mutex_lock(&state.lock);
     r->done = true;
     if (!block) free(r);
-    pthread_cond_broadcast(&state.changed);
+    tell_change();
 }
 
 API aclrtProcessReport(int32_t ms) {
@@ -105,8 +107,8 @@ API aclrtProcessReport(int32_t ms) {
     struct report *r;
     while ((r = take(thread)) == NULL) {
         CHECK(device_of(thread) >= 0, ACL_ERROR_RT_THREAD_SUBSCRIBE);
-        if (ms == -1) pthread_cond_wait(&state.changed, &state.lock);
-        else if (pthread_cond_timedwait(&state.changed, &state.lock, &limit) == ETIMEDOUT)
+        if (ms == -1) pthread_cond_wait(condition_of(thread), &state.lock);
+        else if (pthread_cond_timedwait(condition_of(thread), &state.lock, &limit) == ETIMEDOUT)
             END(ACL_ERROR_RT_REPORT_TIMEOUT);
     }
     run(r);

@@ -14,6 +14,7 @@ aclError stream_new(struct context *context, uint32_t priority, struct stream **
     struct stream *stream = object_new(STREAM, sizeof *stream);
     stream->context = context;
     stream->priority = priority;
+    pthread_cond_init(&stream->work, NULL);
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_attr_init(&attributes);
@@ -74,7 +75,8 @@ static void stream_end(struct stream *stream) {
     }
     stream->closed = true;
     object_drop(&stream->object);
-    pthread_cond_broadcast(&state.changed);
+    pthread_cond_signal(&stream->work);
+    tell_change();
 }
 
 /* It waits for the work, as documented. */
@@ -124,7 +126,7 @@ struct operation *operation_new(enum operation_kind kind) {
 aclError submit(struct stream *stream, struct operation *operation) {
     while (state.settings.queue > 0 && stream->enqueued - stream->completed >= state.settings.queue && !lost(stream) &&
            !stream->closed)
-        pthread_cond_wait(&state.changed, &state.lock);
+        wait_for_change();
     aclError code = stream->closed ? ACL_ERROR_RT_INVALID_HANDLE : state.devices[stream->context->device].lost;
     if (code != ACL_SUCCESS) {
         free(operation);
@@ -133,12 +135,12 @@ aclError submit(struct stream *stream, struct operation *operation) {
     operation->seq = ++stream->enqueued;
     *(stream->tail != NULL ? &stream->tail->next : &stream->head) = operation;
     stream->tail = operation;
-    pthread_cond_broadcast(&state.changed);
+    pthread_cond_signal(&stream->work);
     return ACL_SUCCESS;
 }
 
 void wait_point(struct stream *stream, uint64_t seq) {
-    while (stream->completed < seq && !lost(stream)) pthread_cond_wait(&state.changed, &state.lock);
+    while (stream->completed < seq && !lost(stream)) wait_for_change();
 }
 
 void wait_idle(struct context *context) {
@@ -177,10 +179,10 @@ static void execute(struct stream *stream, struct operation *o) {
         break;
     case WAIT:
         while (o->after.stream->completed < o->after.seq && !lost(o->after.stream) && !over(stream))
-            pthread_cond_wait(&state.changed, &state.lock);
+            wait_for_change();
         break;
     case WAIT_SET:
-        while (!event->set && !over(stream)) pthread_cond_wait(&state.changed, &state.lock);
+        while (!event->set && !over(stream)) wait_for_change();
         break;
     case RESET:
         event->set = event->recorded = false;
@@ -217,7 +219,7 @@ static void *serve(void *argument) {
     while (!stream->closed) {
         struct operation *o = stream->head;
         if (o == NULL || lost(stream)) {
-            pthread_cond_wait(&state.changed, &state.lock);
+            pthread_cond_wait(&stream->work, &state.lock);
             continue;
         }
         execute(stream, o);
@@ -227,7 +229,7 @@ static void *serve(void *argument) {
         stream->completed = o->seq;
         if (o->event != NULL) event_unref(o->event);
         free(o);
-        pthread_cond_broadcast(&state.changed);
+        tell_change();
     }
     pthread_mutex_unlock(&state.lock);
     return NULL;
