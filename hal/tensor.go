@@ -160,13 +160,14 @@ const (
 	tensorOnCUDA        = 2
 	tensorInCUDAPinned  = 3
 	tensorInROCmPinned  = 11
+	tensorOnExtension   = 12
 	tensorInCUDAManaged = 13
 	tensorTypesNamed    = 15
 )
 
 var tensorDevices = [tensorTypesNamed]string{
 	1: "the CPU", 2: "a CUDA device", 3: "pinned memory of CUDA", 4: "an OpenCL device",
-	7: "a Vulkan device", 8: "a Metal device", 10: "a ROCm device", 11: "pinned memory of ROCm",
+	7: "a Vulkan device", 8: "a Metal device", 10: "a ROCm device", 11: "pinned memory of ROCm", 12: "an Ascend device",
 	13: "managed memory of CUDA", 14: "a oneAPI device",
 }
 
@@ -193,7 +194,7 @@ func (rt *Runtime) CheckTensorDevice(kind, number int32) error {
 	switch backend := rt.Name(); {
 	case backend != "host" && backend != "cuda" && backend != "ascend":
 		return driver.Errorf(driver.NotSupported, op, "importing tensors on the %s backend is not built yet", backend)
-	case backend == "cuda" && onCUDA:
+	case backend == "cuda" && onCUDA, backend == "ascend" && kind == tensorOnExtension:
 		_, err := rt.Device(int(number)) // another numbering than this process's would name none
 		return err
 	case onHost:

@@ -186,8 +186,8 @@ func (d *Device) External(handle uint64) (driver.Stream, error) {
 	if handle == 0 {
 		return d.legacy, nil
 	}
-	return nil, driver.Errorf(driver.NotSupported, doing,
-		"AscendCL does not tell whether a handle is a stream of the device; make the stream with halstream")
+	return nil, driver.Errorf(driver.InvalidHandle, doing, "handle %#x is none of halstream's streams on device %d; AscendCL "+
+		"does not tell whether it is one of another library, so make the stream with halstream", handle, d.ordinal)
 }
 
 // PerThread implements driver.VendorDevice. AscendCL has no such streams: it is one of the backend's own.

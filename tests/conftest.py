@@ -31,6 +31,7 @@ LIMIT = 10.0
 #: What a test may need that not every backend has: ability -> what it is.
 ABILITIES = {
     "abort": "dropping work that is pending",
+    "any-kernels": "kernels in any form",
     "cuda-driver": "the functions of a CUDA driver",
     "engines": "a number of engines that the test chooses, which run operations one by one",
     "exact-memory": "free memory to the byte, right after a block is given back",
@@ -66,6 +67,7 @@ _CUDA = {
 
 _ASCEND = {
     **_CUDA,
+    "any-kernels": "an NPU's kernels are no part of AscendCL's runtime",
     "cuda-driver": "an NPU has no CUDA driver",
     "graphs": "the backend makes no graphs of AscendCL",
     "kernels": "an NPU runs no CUDA programs",

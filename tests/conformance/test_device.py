@@ -71,6 +71,13 @@ def test_D2_a_device_context_restores_what_stood_before() -> None:
     assert hs.current_device() == hs.Device(0)
 
 
+#: The environment of a machine without a vendor's library.
+NO_LIBRARIES = {
+    "HALSTREAM_CUDA_LIBRARY": "/nowhere/libcuda.so.1",
+    "HALSTREAM_ASCEND_LIBRARY": "/nowhere/libascendcl.so",
+}
+
+
 @pytest.mark.parametrize("name", ["cuda", "ascend"])
 def test_D3_an_absent_backend_has_a_reason(name: str, child: Callable[..., Any]) -> None:
     done = child(
@@ -81,7 +88,7 @@ def test_D3_an_absent_backend_has_a_reason(name: str, child: Callable[..., Any])
         except hs.BackendAbsentError as exc:
             print(exc)
         """,
-        env={"HALSTREAM_BACKEND": name, "HALSTREAM_CUDA_LIBRARY": "/nowhere/libcuda.so.1"},
+        env={"HALSTREAM_BACKEND": name, **NO_LIBRARIES},
     )
     assert done.returncode == 0, done.stderr
     assert name in done.stdout
@@ -110,7 +117,7 @@ def test_D3_a_failed_choice_changes_nothing(child: Callable[..., Any]) -> None:
         s.call(int)
         s.synchronize(timeout=10)
         """,
-        env={"HALSTREAM_BACKEND": "host", "HALSTREAM_CUDA_LIBRARY": "/nowhere/libcuda.so.1"},
+        env={"HALSTREAM_BACKEND": "host", **NO_LIBRARIES},
     )
     assert done.returncode == 0, done.stderr
 

@@ -19,7 +19,7 @@ from halstream.testing import Trace
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
 
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("any-kernels")]
 
 SOURCE = r"""extern "C" __global__ void saxpy(float, const float *, float *, unsigned) {}"""
 SIGNATURE = "float32 a, in float32 *x, inout float32 *y, uint32 n"

@@ -15,7 +15,7 @@ from halstream._kernel._signature import Wrong, parse, scalar
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
 
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("any-kernels")]
 
 NUMBERS: list[Any] = [
     *(0, 1, -1, 7, 127, 128, -129, 255, 256, 2**31, 2**32 - 1, 2**53, 2**53 + 1, -(2**63), 2**64 - 1, 2**64),

@@ -159,7 +159,7 @@ def test_M16_functions_that_hold_their_arguments_are_waited_for(child: Child) ->
         else:
             raise SystemExit("no error")
         """,
-        env={"HALSTREAM_HOST_MEMORY": str(8 * MIB), "FAKECUDA_MEMORY": str(8 * MIB)},
+        env=dict.fromkeys(("HALSTREAM_HOST_MEMORY", "FAKECUDA_MEMORY", "FAKEACL_MEMORY"), str(8 * MIB)),
     )
     assert done.returncode == 0, done.stderr
 
@@ -327,6 +327,6 @@ def test_M16_an_allocation_behind_work_that_waits_for_the_host_fails_with_the_re
     gate.open() if "gate" in globals() else flag.fill(1)
     hs.empty(6 << 20, np.uint8)
     """,
-        env={"HALSTREAM_HOST_MEMORY": str(8 << 20), "FAKECUDA_MEMORY": str(8 << 20)},
+        env=dict.fromkeys(("HALSTREAM_HOST_MEMORY", "FAKECUDA_MEMORY", "FAKEACL_MEMORY"), str(8 << 20)),
     )
     assert done.returncode == 0, done.stderr

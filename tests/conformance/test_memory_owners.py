@@ -230,7 +230,7 @@ def test_M16_functions_that_hold_memory_are_waited_for_in_c(child: Child) -> Non
         else:
             raise SystemExit("no error")
         """,
-        env={"HALSTREAM_HOST_MEMORY": str(8 << 20), "FAKECUDA_MEMORY": str(8 << 20)},
+        env=dict.fromkeys(("HALSTREAM_HOST_MEMORY", "FAKECUDA_MEMORY", "FAKEACL_MEMORY"), str(8 << 20)),
     )
     assert done.returncode == 0, done.stderr
 

@@ -15,7 +15,7 @@ from halstream.testing import Trace
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
 
-pytestmark = pytest.mark.usefixtures("backend")
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("any-kernels")]
 
 #: Two kernels, as every driver assembles them: n numbers at x become v, and nothing at all.
 PTX = """

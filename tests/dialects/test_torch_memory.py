@@ -187,7 +187,7 @@ def test_held_memory_is_found_when_there_is_no_other(child: Callable[..., Any]) 
         cuda.reset_accumulated_memory_stats()
         assert cuda.memory_stats()["num_ooms"] == 0
         """,
-        env={"HALSTREAM_HOST_MEMORY": str(8 * MIB), "FAKECUDA_MEMORY": str(8 * MIB)},
+        env=dict.fromkeys(("HALSTREAM_HOST_MEMORY", "FAKECUDA_MEMORY", "FAKEACL_MEMORY"), str(8 * MIB)),
     )
     assert done.returncode == 0, done.stderr
 
