@@ -1,0 +1,214 @@
+/* Device and pinned memory, and copies. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+
+int pooled = 1;
+
+/* Blocks by their address, in a table with open addressing. A block of 0 was made in a forked process, by malloc. */
+static struct entry {
+    uintptr_t address;
+    halstream_id block;
+} *entries;
+static size_t count, room; /* room is 0 or a power of two */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void lock_memory(void) { pthread_mutex_lock(&lock); }
+void unlock_memory(void) { pthread_mutex_unlock(&lock); }
+
+static size_t place_of(uintptr_t address) { return (address >> 6) * (uintptr_t)0x9E3779B97F4A7C15u >> 16; }
+
+static void put(struct entry one)
+{
+    size_t i = place_of(one.address) & (room - 1);
+    while (entries[i].address != 0) i = (i + 1) & (room - 1);
+    entries[i] = one;
+}
+
+static int remember(void *address, halstream_id block)
+{
+    lock_memory();
+    if (4 * (count + 1) > 3 * room) {
+        size_t before = room;
+        struct entry *old = entries, *grown = calloc(room ? 2 * room : 1024, sizeof *entries);
+        if (grown == NULL) {
+            unlock_memory();
+            return 0;
+        }
+        entries = grown;
+        room = before ? 2 * before : 1024;
+        for (size_t i = 0; i < before; i++)
+            if (old[i].address != 0) put(old[i]);
+        free(old);
+    }
+    put((struct entry){(uintptr_t)address, block});
+    count++;
+    unlock_memory();
+    return 1;
+}
+
+/* Takes the entry of an address out; returns whether there was one. */
+static int forget(void *address, halstream_id *block)
+{
+    int found = 0;
+    lock_memory();
+    size_t i = room ? place_of((uintptr_t)address) & (room - 1) : 0;
+    while (room && entries[i].address != 0 && entries[i].address != (uintptr_t)address) i = (i + 1) & (room - 1);
+    if (room && entries[i].address != 0) {
+        found = 1;
+        *block = entries[i].block;
+        entries[i].address = 0;
+        count--;
+        /* What follows may have been put behind the hole. */
+        for (size_t j = (i + 1) & (room - 1); entries[j].address != 0; j = (j + 1) & (room - 1)) {
+            struct entry moved = entries[j];
+            entries[j].address = 0;
+            put(moved);
+        }
+    }
+    unlock_memory();
+    return found;
+}
+
+static int in_forked_process(void **address, size_t size)
+{
+    return posix_memalign(address, 64, size ? size : 1) == 0 && remember(*address, 0) ? PADDLE_SUCCESS : PADDLE_FAILED;
+}
+
+static int kept(int code, halstream_id block, uint64_t at, void **address)
+{
+    if (code != HALSTREAM_OK) return result(code, "allocate memory");
+    *address = (void *)(uintptr_t)at;
+    if (remember(*address, block)) return PADDLE_SUCCESS;
+    core->block_free(block);
+    return PADDLE_FAILED;
+}
+
+static int device_memory_allocate(paddle_device device, void **address, size_t size)
+{
+    if (forked) return in_forked_process(address, size);
+    halstream_id block = 0;
+    uint64_t at = 0;
+    int code = core->block_new(current_stream(device->id), size, &block, &at);
+    return kept(code, block, at, address);
+}
+
+static int host_memory_allocate(paddle_device device, void **address, size_t size)
+{
+    (void)device;
+    if (forked) return in_forked_process(address, size);
+    halstream_id block = 0;
+    uint64_t at = 0;
+    int code = core->block_new_host(size, &block, &at);
+    return kept(code, block, at, address);
+}
+
+/* Lets the memory of a block be given out again only when all streams have done what they have now. */
+static void record_all(int32_t device, halstream_id block)
+{
+    halstream_id streams[1024];
+    size_t found = streams_of(device, streams, sizeof streams / sizeof *streams);
+    for (size_t i = 0; i < found; i++) core->block_record_stream(block, streams[i]);
+}
+
+static int deallocate(paddle_device device, void *address, int every_stream)
+{
+    halstream_id block = 0;
+    if (!forget(address, &block)) return address == NULL ? PADDLE_SUCCESS : PADDLE_FAILED;
+    if (block == 0) {
+        free(address);
+        return PADDLE_SUCCESS;
+    }
+    if (forked) return PADDLE_SUCCESS; /* the parent's: it goes with the process */
+    /* A segment of Paddle's pools: any stream may still use what was cut from it. */
+    if (every_stream) record_all(device->id, block);
+    return result(core->block_free(block), "free memory");
+}
+
+static int device_memory_deallocate(paddle_device device, void *address, size_t size)
+{
+    (void)size;
+    return deallocate(device, address, pooled);
+}
+
+static int host_memory_deallocate(paddle_device device, void *address, size_t size)
+{
+    (void)size;
+    return deallocate(device, address, 1);
+}
+
+static int device_memory_set(paddle_device device, void *address, unsigned char value, size_t size)
+{
+    if (forked) {
+        memset(address, value, size);
+        return PADDLE_SUCCESS;
+    }
+    return result(core->fill(current_stream(device->id), (uintptr_t)address, value, 1, size), "fill memory");
+}
+
+static int device_memory_stats(paddle_device device, size_t *total, size_t *free_bytes)
+{
+    uint64_t left = (uint64_t)1 << 32, all = left;
+    int code = forked ? HALSTREAM_OK : core->device_memory(device->id, &left, &all);
+    *free_bytes = left;
+    *total = all;
+    return result(code, "ask for the memory of a device");
+}
+
+/* -- copies ----------------------------------------------------------------- */
+
+/* The runtime has the rules of the vendors for pageable memory: a small source is taken within the call, and for
+ * larger ones and for pageable targets the call returns when the copy is done. Paddle relies on the first: it may
+ * free the source at once. */
+static int copy(paddle_device device, paddle_stream stream, void *dst, const void *src, size_t size)
+{
+    (void)device;
+    if (size == 0) return PADDLE_SUCCESS;
+    if (forked) {
+        memmove(dst, src, size);
+        return PADDLE_SUCCESS;
+    }
+    return result(core->copy(id_of(stream), (uintptr_t)dst, (uintptr_t)src, size), "copy memory");
+}
+
+static int copy_between(paddle_device to, paddle_device from, paddle_stream stream, void *dst, const void *src,
+                        size_t size)
+{
+    (void)from;
+    return copy(to, stream, dst, src, size);
+}
+
+static int copy_now(paddle_device device, void *dst, const void *src, size_t size)
+{
+    halstream_id stream = forked ? 1 : current_stream(device->id);
+    int status = copy(device, handle_of(stream), dst, src, size);
+    return status == PADDLE_SUCCESS ? result(wait_for_stream(stream), "wait for a copy") : status;
+}
+
+static int copy_between_now(paddle_device to, paddle_device from, void *dst, const void *src, size_t size)
+{
+    (void)to;
+    return copy_now(from, dst, src, size);
+}
+
+void fill_memory_hooks(struct paddle_hooks *hooks)
+{
+    hooks->device_memory_allocate = device_memory_allocate;
+    hooks->device_memory_deallocate = device_memory_deallocate;
+    hooks->device_memory_set = device_memory_set;
+    hooks->host_memory_allocate = host_memory_allocate;
+    hooks->host_memory_deallocate = host_memory_deallocate;
+    hooks->unified_memory_allocate = host_memory_allocate;
+    hooks->unified_memory_deallocate = host_memory_deallocate;
+    hooks->memory_copy_h2d = copy_now;
+    hooks->memory_copy_d2h = copy_now;
+    hooks->memory_copy_d2d = copy_now;
+    hooks->memory_copy_p2p = copy_between_now;
+    hooks->async_memory_copy_h2d = copy;
+    hooks->async_memory_copy_d2h = copy;
+    hooks->async_memory_copy_d2d = copy;
+    hooks->async_memory_copy_p2p = copy_between;
+    hooks->device_memory_stats = device_memory_stats;
+}
