@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -144,16 +145,20 @@ func StreamLaunch(id, functionID int64, modes, data string) (misplaced int64, er
 const launchHead = 11 * 4
 
 func launchSpec(modes, data string) (spec hal.LaunchSpec, err error) {
-	all, err := hex.DecodeString(data)
-	if err != nil {
+	all, digits := make([]byte, len(data)/2), unsafe.Slice(unsafe.StringData(data), len(data))
+	if _, err := hex.Decode(all, digits); err != nil {
 		return spec, driver.Errorf(driver.InvalidValue, "launch", "a launch in hexadecimal digits: %s", err)
 	}
 	if want := launchHead + len(modes)*driver.Cell; len(all) != want {
 		return spec, driver.Errorf(driver.InvalidValue, "launch",
 			"a launch with %d arguments is %d bytes, not %d", len(modes), want, len(all))
 	}
-	if at := strings.Trim(modes, "-rwbRWB"); at != "" {
-		return spec, driver.Errorf(driver.InvalidValue, "launch", "%q is no mode of an argument", at)
+	for i := range len(modes) {
+		switch modes[i] {
+		case '-', 'r', 'w', 'b', 'R', 'W', 'B':
+		default:
+			return spec, driver.Errorf(driver.InvalidValue, "launch", "%q is no mode of an argument", modes[i:i+1])
+		}
 	}
 	var n [11]uint32
 	for i := range n {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def shape_of(kernel: str, grid: Any, block: Any) -> Shape:
     KernelArgumentError
         If it is none, or no device can have it; the text names the kernel.
     """
-    usual = _whole(grid) and _whole(block)
+    usual = (type(grid) is int or _whole(grid)) and (type(block) is int or _whole(block))
     found = _shapes.get((grid, block)) if usual else None
     if found is None:
         size = _size(kernel, "grid", grid, _GRID), _size(kernel, "block", block, _BLOCK)
@@ -153,17 +153,6 @@ def _size(kernel: str, what: str, given: Any, most: Sequence[int]) -> tuple[int,
     return x, y, z
 
 
-class _Rule(NamedTuple):
-    """The arguments of a parameter that `Packer` packs."""
-
-    scalar: Any  #: NumPy's class of a scalar; None for a pointer
-    dtype: Any  #: of a pointer's array; None if any will do
-    written: bool  #: a pointer's memory
-    other: type | None  #: Python's class for a scalar, besides int
-    least: int  #: that an int may be
-    most: int
-
-
 class Packer:
     """A compiled signature. It packs common kinds of arguments and reports no errors.
 
@@ -176,69 +165,104 @@ class Packer:
     modes : str
         A letter for each parameter: ``'-'`` for a scalar; ``'r'``, ``'w'`` or
         ``'b'`` for a pointer, whose memory is read, written or both.
+    pack : callable
+        Returns a tuple of arguments as hexadecimal digits of `CELL` bytes each;
+        None if one is unusual. Of an array that is its address and its size.
+        Whether a device can use the memory there is not checked.
     """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         self.modes = "".join(_MODES[p.direction] for p in parameters)
-        self._rules = [_rule(p) for p in parameters]
         formats = [_format(p) for p in parameters]
         # With a type that struct does not have, which is rare, nothing is usual.
-        self._pack = struct.Struct("<" + "".join(formats)).pack if all(formats) else None
+        self.pack: Callable[[tuple[Any, ...]], str | None] = (
+            _compiled(parameters, struct.Struct("<" + "".join(formats)).pack) if all(formats) else lambda args: None
+        )
 
-    def pack(self, args: Sequence[Any]) -> str | None:
-        """Return the arguments as hexadecimal digits of `CELL` bytes each; None if one is unusual.
 
-        Of an array that is its address and its size. Whether a device can use
-        the memory there is not checked.
-        """
-        rules, pack = self._rules, self._pack
-        if pack is None or len(args) != len(rules):
+# A launch spends most of its time on its arguments, so the function that packs them is written
+# for its signature, without loops and without rules that are looked up.
+_FUNCTION = """
+def pack(args):
+    try:
+        {names} = args
+    except ValueError:
+        return None
+{checks}
+    try:
+        return join({fields}).hex()
+    except (OverflowError, error):  # a float that its type does not reach
+        return None
+"""
+_POINTER = """
+    if type(a{i}) is Array:
+        memory = a{i}._memory
+        if not memory.ptr or memory.foreign or ({written} and memory.readonly):
             return None
-        fields: list[Any] = []
-        for (scalar, dtype, written, other, least, most), value in zip(rules, args, strict=True):
-            kind = type(value)
-            if scalar is None:
-                if kind is Array:
-                    memory = value._memory
-                    if not memory.ptr or memory.foreign or (written and memory.readonly):
-                        return None
-                    address = value.ptr
-                elif kind is np.ndarray:
-                    flags = value.flags
-                    if not flags.c_contiguous or (written and not flags.writeable):
-                        return None
-                    address = value.__array_interface__["data"][0]
-                elif value is None:
-                    fields += (0, 0)
-                    continue
-                else:
-                    return None
-                size = value.nbytes
-                if not size or (dtype is not None and value.dtype != dtype):
-                    return None
-                fields += (address, size)
-            elif kind is scalar:
-                fields.append(value.item())
-            elif kind is other or (kind is int and least <= value <= most):
-                fields.append(value)
-            else:
-                return None
-        try:
-            return pack(*fields).hex()
-        except (OverflowError, struct.error):  # a float that its type does not reach
+        p{i}, n{i}, dtype = a{i}.ptr, a{i}._size, a{i}.dtype
+        if n{i} < 0:
+            n{i} = a{i}.nbytes
+        if not n{i} or (dtype is not t{i} and t{i} is not None and dtype != t{i}):
             return None
+    elif a{i} is None:
+        p{i} = n{i} = 0
+    else:
+        found = other(a{i}, t{i}, {written})
+        if found is None:
+            return None
+        p{i}, n{i} = found
+"""
+_SCALAR = """
+    kind = type(a{i})
+    if kind is int:
+        if not {least} <= a{i} <= {most}:
+            return None
+    elif kind is t{i}:
+        a{i} = a{i}.item()
+    elif kind is not {other}:
+        return None
+"""
 
 
-def _rule(p: Parameter) -> _Rule:
-    written = p.direction in ("out", "inout")
-    if p.pointer:
-        return _Rule(None, p.dtype, written, None, 1, 0)
+def _compiled(parameters: Sequence[Parameter], join: Callable[..., bytes]) -> Callable[[tuple[Any, ...]], str | None]:
+    """Write the function of `Packer.pack` for a signature."""
+    env: dict[str, Any] = {"Array": Array, "join": join, "error": struct.error, "other": _other_array}
+    checks, fields = "", []
+    for i, p in enumerate(parameters):
+        if p.pointer:
+            env[f"t{i}"] = p.dtype
+            checks += _POINTER.format(i=i, written=p.direction in ("out", "inout"))
+            fields += [f"p{i}", f"n{i}"]
+            continue
+        env[f"t{i}"] = p.dtype.type
+        least, most, other = _limits(p)
+        checks += _SCALAR.format(i=i, least=least, most=most, other=other)
+        fields.append(f"a{i}")
+    names = "".join(f"a{i}, " for i in range(len(parameters))) or "()"
+    exec(_FUNCTION.format(names=names, checks=checks, fields=", ".join(fields)), env)
+    return cast("Callable[[tuple[Any, ...]], str | None]", env["pack"])
+
+
+def _limits(p: Parameter) -> tuple[int, int, str]:
+    """Return the least and the greatest int for a scalar, and Python's other class for it."""
     if p.dtype.kind in "iu":
         limits = np.iinfo(p.dtype)
-        return _Rule(p.dtype.type, None, False, None, int(limits.min), int(limits.max))
+        return int(limits.min), int(limits.max), "int"
     if p.dtype.kind == "f":
-        return _Rule(p.dtype.type, None, False, float, -_EXACT, _EXACT)
-    return _Rule(p.dtype.type, None, False, bool, 1, 0)
+        return -_EXACT, _EXACT, "float"
+    return 1, 0, "bool"  # no int
+
+
+def _other_array(value: Any, dtype: Any, written: bool) -> tuple[int, int] | None:
+    """Return address and size of a NumPy array of the usual kind."""
+    if type(value) is not np.ndarray:
+        return None
+    flags, size = value.flags, value.nbytes
+    if not flags.c_contiguous or (written and not flags.writeable):
+        return None
+    if not size or (dtype is not None and value.dtype != dtype):
+        return None
+    return value.__array_interface__["data"][0], size
 
 
 def _format(p: Parameter) -> str:
