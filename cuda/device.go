@@ -45,6 +45,8 @@ type Device struct {
 	calling atomic.Int64 // functions of the program that run and hold their streams
 	modules modules
 	endings endings
+
+	apartCalls atomic.Int64 // calls of the driver that another thread makes
 }
 
 // live is what a device has from its first use on.
@@ -341,7 +343,7 @@ func (d *Device) close() {
 	if d.live.Load() == nil {
 		return
 	}
-	if !d.awaitTasks(closeLimit) || !d.awaitIdle(closeLimit) {
+	if !d.awaitApart(closeLimit) || !d.awaitTasks(closeLimit) || !d.awaitIdle(closeLimit) {
 		// A native function still runs, or a stream waits for a value that nothing writes:
 		// their memory must not go from under them, and freeing it would wait for the stream.
 		d.drv.left.Store(true)

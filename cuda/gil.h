@@ -17,4 +17,13 @@ static inline void hs_relock(void *state)
     if (state != NULL) halstream_relock(state);
 }
 
+/* Takes the lock that hs_unlock has released, and runs the handlers of signals that came. Returns 0
+ * with the lock released again; 1, with the lock held and Python's exception set, if one raised. */
+extern int halstream_interrupted(void **state) __attribute__((weak));
+
+static inline int hs_interrupted(void **state)
+{
+    return halstream_interrupted ? halstream_interrupted(state) : 0;
+}
+
 #endif /* HALSTREAM_CUDA_GIL_H */

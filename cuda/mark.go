@@ -108,14 +108,26 @@ func (p *marks) surplus(most int) []*mark {
 func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
 	m := d.marks[flags].take()
 	if m == nil {
-		m = &mark{dev: d, flags: flags}
-		defer d.mayDrain("cuEventCreate")()
-		if err := d.check(C.hs_event_new(d.ctx(), C.uint32_t(flags), &m.event), doing); err != nil {
+		event, err := d.makeEvent(flags, doing)
+		if err != nil {
 			return nil, err
 		}
+		m = &mark{dev: d, flags: flags, event: event}
 	}
 	m.refs.Store(1)
 	return m, nil
+}
+
+func (d *Device) makeEvent(flags uint8, doing string) (C.CUevent, error) {
+	ctx := d.ctx()
+	var event C.CUevent
+	s, err := d.patiently("cuEventCreate", doing,
+		func() C.hs_status { return C.hs_event_new(ctx, C.uint32_t(flags), &event) },
+		func() { C.hs_event_destroy(ctx, event) })
+	if err != nil {
+		return 0, err
+	}
+	return event, d.check(s, doing)
 }
 
 // trimMarks destroys the driver's events beyond most of each set of flags.

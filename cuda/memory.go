@@ -21,25 +21,22 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 	}
 	l := d.state()
 	d.retryFrees()
-	var addr C.CUdeviceptr
-	allocate := func() C.hs_status {
-		if l.pool == 0 {
-			defer d.mayDrain("cuMemAlloc")()
-			return C.hs_alloc(l.ctx, C.uint64_t(size), &addr)
-		}
-		defer d.mayDrain("cuMemAllocFromPoolAsync")()
-		return C.hs_alloc_pool(l.ctx, C.uint64_t(size), l.pool, l.internal, &addr)
+	addr, s, err := d.allocate(l, size, l.pool != 0, doing)
+	if err != nil {
+		return 0, err
 	}
-	s := allocate()
 	if C.hs_code(s) == codeOutOfMemory && l.pool != 0 {
 		// Frees may be pending on the internal stream, and the pool may be fragmented.
 		if _, err := d.syncInternal(doing); err != nil {
 			return 0, err
 		}
-		end := d.mayDrain("cuMemPoolTrimTo")
-		C.hs_pool_trim(l.ctx, l.pool)
-		end()
-		s = allocate()
+		trim := func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }
+		if _, err := d.patiently("cuMemPoolTrimTo", doing, trim, nil); err != nil {
+			return 0, err
+		}
+		if addr, s, err = d.allocate(l, size, true, doing); err != nil {
+			return 0, err
+		}
 	}
 	if C.hs_code(s) == codeOutOfMemory {
 		free, total, _ := d.Info() // for the text; the driver's own words stand there, too
@@ -61,9 +58,10 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		}
 		if !done {
 			// Its hardware queue is blocked, by a stream that is held for instance.
-			end := d.mayDrain("cuMemAlloc")
-			err := d.check(C.hs_alloc(l.ctx, C.uint64_t(size), &addr), doing)
-			end()
+			addr, s, err = d.allocate(l, size, false, doing)
+			if err == nil {
+				err = d.check(s, doing)
+			}
 			if err != nil {
 				return 0, err
 			}
@@ -73,6 +71,24 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 	d.freed.Remove(uint64(addr), size)
 	d.sizes.Store(uint64(addr), size)
 	return uint64(addr), nil
+}
+
+// allocate allocates memory, from the pool or not.
+func (d *Device) allocate(l *live, size uint64, fromPool bool, doing string) (C.CUdeviceptr, C.hs_status, error) {
+	var addr C.CUdeviceptr
+	call := "cuMemAlloc"
+	do := func() C.hs_status { return C.hs_alloc(l.ctx, C.uint64_t(size), &addr) }
+	undo := func() { C.hs_free(l.ctx, addr) }
+	if fromPool {
+		call = "cuMemAllocFromPoolAsync"
+		do = func() C.hs_status { return C.hs_alloc_pool(l.ctx, C.uint64_t(size), l.pool, l.internal, &addr) }
+		undo = func() { C.hs_free_pool(l.ctx, addr, l.internal) }
+	}
+	s, err := d.patiently(call, doing, do, undo)
+	if err != nil {
+		return 0, 0, err
+	}
+	return addr, s, nil
 }
 
 // internalMost is for how many nanoseconds a call waits for the internal stream. Its work
@@ -111,9 +127,11 @@ func (d *Device) Free(addr uint64) {
 		return
 	}
 	d.retryFrees()
-	if d.free(addr) != nil && d.opened() {
-		d.unfreed.add(addr)
-	}
+	d.aside("cuMemFreeAsync", asideLimit, func() {
+		if d.free(addr) != nil && d.opened() {
+			d.unfreed.add(addr)
+		}
+	})
 }
 
 // isPlain reports whether a block is of no pool.
@@ -125,14 +143,12 @@ func (d *Device) isPlain(addr uint64) bool {
 func (d *Device) free(addr uint64) error {
 	l := d.state()
 	if d.isPlain(addr) {
-		defer d.mayDrain("cuMemFree")()
 		err := d.check(C.hs_free(l.ctx, C.CUdeviceptr(addr)), "free")
 		if err == nil {
 			d.plain.Delete(addr)
 		}
 		return err
 	}
-	defer d.mayDrain("cuMemFreeAsync")()
 	return d.check(C.hs_free_pool(l.ctx, C.CUdeviceptr(addr), l.internal), "free")
 }
 
@@ -160,13 +176,13 @@ func (d *Device) retryFrees() {
 	if d.unfreed.empty() {
 		return
 	}
-	idle := d.Pending() == 0
+	idle, stalls := d.Pending() == 0, d.drv.stalls()
 	d.unfreed.mu.Lock()
 	list := d.unfreed.list
 	d.unfreed.list = nil
 	d.unfreed.mu.Unlock()
 	for _, addr := range list {
-		if d.opened() && (!idle && d.isPlain(addr) || d.free(addr) != nil) {
+		if d.opened() && (!idle && (stalls || d.isPlain(addr)) || d.free(addr) != nil) {
 			d.unfreed.add(addr)
 		}
 	}
@@ -180,9 +196,11 @@ func (d *Device) Info() (free, total uint64, err error) {
 	}
 	l := d.state()
 	var unused, all, kept C.uint64_t
-	end := d.mayDrain("cuMemGetInfo")
-	err = d.check(C.hs_info(l.ctx, &unused, &all), doing)
-	end()
+	s, err := d.patiently("cuMemGetInfo", doing,
+		func() C.hs_status { return C.hs_info(l.ctx, &unused, &all) }, nil)
+	if err == nil {
+		err = d.check(s, doing)
+	}
 	if err != nil {
 		return 0, 0, err
 	}

@@ -37,16 +37,25 @@ func (d *Device) Load(image []byte) (driver.Module, error) {
 	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
-	// The driver reads text up to a NUL, and an image may come without one.
-	code := C.CBytes(append(slices.Clip(image), 0))
-	defer C.free(code)
-	log := (*C.char)(C.calloc(1, logSize))
-	defer C.free(unsafe.Pointer(log))
 	m := &module{dev: d}
-	defer d.mayDrain("cuModuleLoadDataEx")()
-	if err := d.check(C.hs_module_load(d.ctx(), code, &m.h, log, logSize), doing); err != nil {
+	ctx, text := d.ctx(), ""
+	load := func() C.hs_status {
+		// The driver reads text up to a NUL, and an image may come without one.
+		code := C.CBytes(append(slices.Clip(image), 0))
+		defer C.free(code)
+		log := (*C.char)(C.calloc(1, logSize))
+		defer C.free(unsafe.Pointer(log))
+		s := C.hs_module_load(ctx, code, &m.h, log, logSize)
+		text = strings.TrimSpace(C.GoString(log))
+		return s
+	}
+	s, err := d.patiently("cuModuleLoadDataEx", doing, load, func() { C.hs_module_unload(ctx, m.h) })
+	if err != nil {
+		return nil, err
+	}
+	if err := d.check(s, doing); err != nil {
 		e := *err.(*driver.Error)
-		if text := strings.TrimSpace(C.GoString(log)); text != "" {
+		if text != "" {
 			e.Text += "\n" + text
 		}
 		return nil, &e
@@ -66,10 +75,18 @@ func (m *module) Function(name string) (driver.Function, error) {
 	if err := m.dev.usable(doing); err != nil {
 		return nil, err
 	}
-	c := C.CString(name)
-	defer C.free(unsafe.Pointer(c))
 	var k C.hs_kernel
-	if err := m.dev.check(C.hs_function(m.dev.ctx(), m.dev.dev, m.h, c, &k), doing); err != nil {
+	ctx := m.dev.ctx()
+	find := func() C.hs_status {
+		c := C.CString(name)
+		defer C.free(unsafe.Pointer(c))
+		return C.hs_function(ctx, m.dev.dev, m.h, c, &k)
+	}
+	s, err := m.dev.patiently("cuFuncLoad", doing, find, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.dev.check(s, doing); err != nil {
 		e := *err.(*driver.Error)
 		e.Text = "kernel " + name + ": " + e.Text
 		return nil, &e
@@ -92,7 +109,10 @@ func (m *module) Close() {
 	delete(ms.list, m)
 	ms.mu.Unlock()
 	if found && m.dev.opened() {
-		_ = m.dev.check(C.hs_module_unload(m.dev.ctx(), m.h), "unload module")
+		ctx := m.dev.ctx()
+		m.dev.aside("cuModuleUnload", asideLimit, func() {
+			_ = m.dev.check(C.hs_module_unload(ctx, m.h), "unload module")
+		})
 	}
 }
 

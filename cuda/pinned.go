@@ -149,12 +149,19 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	if early != 0 {
 		return early, nil
 	}
+	ctx := dev.ctx()
 	var addr C.uint64_t
-	defer dev.mayDrain("cuMemHostAlloc")()
-	s := C.hs_host_alloc(dev.ctx(), C.uint64_t(n), &addr)
-	if C.hs_code(s) == codeOutOfMemory {
-		p.drain(d)
-		s = C.hs_host_alloc(dev.ctx(), C.uint64_t(n), &addr)
+	allocate := func() C.hs_status {
+		s := C.hs_host_alloc(ctx, C.uint64_t(n), &addr)
+		if C.hs_code(s) == codeOutOfMemory {
+			p.drain(d)
+			s = C.hs_host_alloc(ctx, C.uint64_t(n), &addr)
+		}
+		return s
+	}
+	s, err := dev.patiently("cuMemHostAlloc", doing, allocate, func() { C.hs_host_free(ctx, addr) })
+	if err != nil {
+		return 0, err
 	}
 	if C.hs_code(s) == codeOutOfMemory {
 		e := failed(s, doing)
@@ -258,7 +265,14 @@ func (d *Driver) Register(addr, size uint64) error {
 	if err != nil {
 		return err
 	}
-	return dev.check(C.hs_register(dev.ctx(), C.uint64_t(addr), C.uint64_t(size)), doing)
+	ctx := dev.ctx()
+	s, err := dev.patiently("cuMemHostRegister", doing,
+		func() C.hs_status { return C.hs_register(ctx, C.uint64_t(addr), C.uint64_t(size)) },
+		func() { C.hs_unregister(ctx, C.uint64_t(addr)) })
+	if err != nil {
+		return err
+	}
+	return dev.check(s, doing)
 }
 
 // Unregister implements driver.Driver. A call that failed is tried once more, on
@@ -272,7 +286,15 @@ func (d *Driver) Unregister(addr uint64) error {
 		if err != nil {
 			return err
 		}
-		failed = dev.check(C.hs_unregister(dev.ctx(), C.uint64_t(addr)), doing)
+		ctx, result := dev.ctx(), make(chan error, 1)
+		dev.aside("cuMemHostUnregister", int64(drainLimit), func() {
+			result <- dev.check(C.hs_unregister(ctx, C.uint64_t(addr)), doing)
+		})
+		select {
+		case failed = <-result:
+		default: // another thread is in the call still
+			return nil
+		}
 		if failed == nil {
 			return nil
 		}

@@ -137,6 +137,13 @@ func (p *poller) anyGate() bool {
 	return false
 }
 
+// anyHeld reports whether a stream has an operation for which the host is needed.
+func (p *poller) anyHeld() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.active) > 0
+}
+
 // collect lists the operations that streams may reach next.
 func (p *poller) collect() []*held {
 	p.mu.Lock()

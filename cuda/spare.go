@@ -229,13 +229,24 @@ func (d *Device) makeStream(kind streamKind, doing string) (spareStream, error) 
 	if kind.ordered {
 		flags = 0
 	}
+	ctx, ordinary := d.ctx(), uint8(d.Priorities()-1)
 	made := spareStream{kind: kind}
 	priority := d.state().greatest + int(kind.level)
-	defer d.mayDrain("cuStreamCreateWithPriority")()
-	if err := d.check(C.hs_stream_new(d.ctx(), C.uint32_t(flags), C.int(priority), &made.h), doing); err != nil {
+	s, err := d.patiently("cuStreamCreateWithPriority", doing,
+		func() C.hs_status {
+			s := C.hs_stream_new(ctx, C.uint32_t(flags), C.int(priority), &made.h)
+			if s == 0 {
+				d.spares.number(&made, ordinary)
+			}
+			return s
+		},
+		func() { d.spares.put(made) })
+	if err == nil {
+		err = d.check(s, doing)
+	}
+	if err != nil {
 		return spareStream{}, err
 	}
-	d.spares.number(&made, uint8(d.Priorities()-1))
 	return made, nil
 }
 

@@ -88,6 +88,7 @@ var codes = map[driver.Kind]C.int{
 	driver.BackendAbsent: C.HALSTREAM_BACKEND_ABSENT, driver.HostFunction: C.HALSTREAM_FUNCTION_FAILED,
 	driver.InHostFunction: C.HALSTREAM_IN_HOST_FUNCTION, driver.Forked: C.HALSTREAM_FORKED,
 	driver.Timeout: C.HALSTREAM_TIMEOUT, driver.Aborted: C.HALSTREAM_ABORTED,
+	driver.Interrupted: C.HALSTREAM_INTERRUPTED,
 }
 
 // Errors that are no errors of package hal.

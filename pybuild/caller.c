@@ -22,6 +22,8 @@ static atomic_int over;
 /* CPython's functions, by name as in caller.go. */
 extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern void PyEval_RestoreThread(void *state) __attribute__((weak));
+extern int PyErr_CheckSignals(void) __attribute__((weak));
+extern void *PyErr_Occurred(void) __attribute__((weak));
 
 int halstream_inside(void) { return halstream_self.inside; }
 
@@ -49,6 +51,19 @@ void halstream_relock(void *state)
     PyEval_RestoreThread(state);
     halstream_self.released = 0;
     halstream_caller = &halstream_self; /* others have called meanwhile */
+}
+
+int halstream_interrupted(void **state)
+{
+    if (*state == NULL || !PyErr_CheckSignals || !PyErr_Occurred) return 0;
+    halstream_relock(*state);
+    halstream_self.handling = 1;
+    /* A handler may have raised already, in a wait inside this one. */
+    int raised = PyErr_Occurred() != NULL || PyErr_CheckSignals() != 0;
+    halstream_self.handling = 0;
+    halstream_caller = &halstream_self; /* others have called while Python's code ran */
+    *state = raised ? NULL : halstream_unlock();
+    return raised;
 }
 
 /* Slots of threads that ended, for Go to take back: the destructor of a thread

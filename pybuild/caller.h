@@ -33,6 +33,9 @@ int halstream_is_over(void);
  * after the end does not return. */
 void *halstream_unlock(void);
 void halstream_relock(void *state);
+/* Between the two: takes the lock and runs the handlers of signals that came. Returns 0 with the
+ * lock released again; 1, with the lock held and Python's exception set, if one raised. */
+int halstream_interrupted(void **state);
 
 /* Returns 0, or 1 with nothing done in a forked child: the threads of the Go
  * runtime exist only in the parent, so entering it would hang. */

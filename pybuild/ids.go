@@ -237,6 +237,9 @@ func raise(err error) error {
 		}
 		e = driver.Errorf(driver.Unknown, "", "%s", err)
 	}
+	if e.Kind == driver.Interrupted {
+		return nil // Python's exception is set
+	}
 	return &flatError{errorPrefix + encode(errorRecord{e.Kind.String(), e.Code, e.Op, e.Token, e.Text})}
 }
 

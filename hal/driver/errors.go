@@ -29,6 +29,7 @@ const (
 	Forked // given by the callers of the core, which may not enter it in a forked child
 	Timeout
 	Aborted
+	Interrupted // a handler of a signal raised during a call; the language it is written in has its exception
 )
 
 var kindNames = [...]string{
@@ -36,7 +37,7 @@ var kindNames = [...]string{
 	"invalid_device", "wrong_device", "wrong_context", "no_context",
 	"timing_disabled", "unrecorded", "capture", "not_supported",
 	"not_subscribed", "out_of_memory", "device_lost", "backend_absent",
-	"host_function", "in_host_function", "forked", "timeout", "aborted",
+	"host_function", "in_host_function", "forked", "timeout", "aborted", "interrupted",
 }
 
 // String returns the kind as one lower-case word.
