@@ -324,7 +324,7 @@ func (v *version) begin(s *Stream, autoFree bool) error {
 	m := &s.dev.rt.memory
 	m.mu.Lock()
 	freed := slices.IndexFunc(v.blocks, func(b *Block) bool {
-		return b.freed || m.blocks.Find(b.Start) != b && b.module == nil && b.ofGraph == nil
+		return b.freed || m.blocks.Find(b.Start) != b && b.module == nil
 	})
 	var err error
 	if freed < 0 {

@@ -14,6 +14,8 @@ import (
 type graphMemory struct {
 	// freedBy is the node that frees it, nil where the program does.
 	freedBy *Node
+	// inside says that this is a node of the same graph, so that only nodes between use it.
+	inside bool
 	// live says that a launch that was enqueued allocates it, and nothing enqueued frees it.
 	live bool
 }
@@ -81,10 +83,7 @@ func (c *Capture) free(s *Stream, op string, addr uint64, only *Block) error {
 	own := c.graph.allocates(b)
 	m.mu.Lock()
 	b.collected = b.collected || only != nil
-	b.ofGraph.freedBy = n
-	if own && m.blocks.Find(b.Start) == b {
-		m.blocks.Remove(b.Start) // nothing outside of the graph can use it
-	}
+	b.ofGraph.freedBy, b.ofGraph.inside = n, own
 	m.mu.Unlock()
 	return nil
 }
@@ -104,6 +103,19 @@ func (m *memoryNodes) note(n *Node) {
 	case driver.FreeNode:
 		m.frees = append(m.frees, n.blocks[0])
 	}
+}
+
+// checkValid rejects work on memory that is not allocated where the work runs: in a graph if
+// captured says so. The caller holds the memory's lock.
+func (b *Block) checkValid(op, role string, captured bool) error {
+	switch m := b.ofGraph; {
+	case m.inside:
+		return driver.Errorf(driver.InvalidValue, op, "the %s lies in the %d bytes at %#x, which are freed by %s of the graph that "+
+			"allocates them; enqueue the work before it", role, b.Size, b.Start, m.freedBy.title())
+	case captured:
+		return nil // nodes may come after one that allocates it
+	}
+	return b.checkLaunched(op, role)
 }
 
 // checkLaunched rejects work outside of graphs on memory that no launch has allocated. The

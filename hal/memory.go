@@ -306,9 +306,7 @@ func (rt *Runtime) deferFree(b *Block) {
 	for _, s := range b.recorded {
 		b.addUse(s, s.d.Last())
 	}
-	if b.ofGraph == nil || rt.memory.blocks.Find(b.Start) == b { // a node that frees it has removed it
-		rt.memory.blocks.Remove(b.Start)
-	}
+	rt.memory.blocks.Remove(b.Start)
 	rt.memory.deferred.add(b)
 }
 

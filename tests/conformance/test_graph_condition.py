@@ -1,0 +1,125 @@
+"""Nodes of graphs with conditions: bodies that run if, or while, a word of memory is not 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+
+LIMIT = 10.0
+
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs", "host")]
+
+
+def calls(*functions: Any) -> hs.Graph:
+    """Return a graph of functions in a chain."""
+    graph, after = hs.Graph(), []
+    for function in functions:
+        after = [graph.add(lambda t, f=function: t.call(f), after=after)]
+    return graph
+
+
+def test_G13_a_body_runs_if_the_condition_is_not_0() -> None:
+    s, ran, condition = hs.Stream(), [], hs.Condition(None)
+    graph = calls(lambda: ran.append("first"))
+    graph.add_if(condition, calls(lambda: ran.append("body")), after=[0])
+    graph.add(lambda t: t.call(ran.append, "last"), after=[1])
+    assert [node.kind for node in graph.nodes] == ["call", "if", "call"]
+    run = graph.instantiate()
+    for value in (0, 1 << 31, 0):
+        ran.clear()
+        condition.value = value
+        run.launch(s)
+        s.synchronize(timeout=LIMIT)
+        assert ran == (["first", "body", "last"] if value else ["first", "last"])
+    assert "if of 1 nodes" in graph.dot()
+
+
+def test_G13_a_body_runs_again_while_the_condition_is_not_0() -> None:
+    s, ran, left = hs.Stream(), [], hs.Condition(3)
+
+    def step() -> None:
+        ran.append(left.value)
+        left.value -= 1
+
+    graph = hs.Graph()
+    graph.add_while(left, calls(step))
+    run = graph.instantiate()
+    run.launch(s)
+    run.launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == [3, 2, 1] * 2, "each launch begins with the initial value"
+    assert left.value == 0
+
+
+def test_G13_fills_and_copies_of_a_capture_write_conditions() -> None:
+    s, ran, condition = hs.Stream(), [], hs.Condition(1)
+    numbers = hs.asarray(np.array([0], np.uint32))
+    hs.synchronize()
+    with hs.capture(s) as body:
+        s.call(ran.append, "body")
+        numbers.copy_to(condition.array, s)
+    with hs.capture(s) as last:
+        s.call(ran.append, "last")
+    with hs.capture(s) as graph:
+        condition.set(1, s)
+    loop = graph.add_while(condition, body, after=[0])
+    with hs.capture(s) as second:
+        condition.set(0, s)
+    off = graph.add_graph(second, after=[loop])
+    graph.add_if(condition, last, after=[off])
+    graph.instantiate().launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["body"]
+
+
+def test_G13_bodies_that_cannot_be_are_refused() -> None:
+    s, condition, event, graph = hs.Stream(), hs.Condition(1), hs.Event(), hs.Graph()
+    with pytest.raises(hs.InvalidValueError, match="never end"):
+        graph.add_while(condition, hs.Graph())
+    with hs.capture(s) as records:
+        s.record_external(event)
+    with pytest.raises(hs.NotSupportedError, match=r"node 0 \(record at .*test_graph_condition.py"):
+        graph.add_if(condition, records)
+    with hs.capture(s) as allocates:
+        hs.empty(16, "u1", stream=s).free()
+    with pytest.raises(hs.NotSupportedError, match="cannot be a body"):
+        graph.add_if(condition, allocates)
+    with pytest.raises(TypeError, match="Condition"):
+        graph.add_if(1, hs.Graph())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Graph"):
+        graph.add_if(condition, None)  # type: ignore[arg-type]
+    for number in (-1, 1 << 32):
+        with pytest.raises(hs.InvalidValueError):
+            hs.Condition(number)
+        with pytest.raises(hs.InvalidValueError):
+            condition.value = number
+    assert graph.nodes == []
+
+
+def test_G13_an_exception_in_a_body_is_that_of_the_stream() -> None:
+    s, ran, condition = hs.Stream(), [], hs.Condition(1)
+    with hs.capture(s) as body:
+        s.call_checked(lambda: 1 / 0)
+    graph = hs.Graph()
+    graph.add_if(condition, body)
+    graph.instantiate().launch(s)
+    s.call(ran.append, 1)
+    with pytest.raises(ZeroDivisionError):
+        s.synchronize(timeout=LIMIT)
+    assert ran == [1]
+
+
+def test_G13_the_graph_keeps_the_word() -> None:
+    s, ran = hs.Stream(), []
+    graph = hs.Graph()
+    graph.add_if(hs.Condition(1), calls(lambda: ran.append(1)))
+    run = graph.instantiate()
+    others = [hs.pinned_empty(1, "u4") for _ in range(8)]
+    for other in others:
+        other[0] = 0
+    run.launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == [1]
