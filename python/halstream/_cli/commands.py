@@ -20,6 +20,7 @@ from .._errors import InvalidValueError, ScheduleError
 from . import programs as _programs
 from . import script as _script
 from .campaign import EXAMPLES, campaign
+from .checks import doctor, lint
 from .terminal import bars, fail, say
 
 __all__ = ["app"]
@@ -30,7 +31,6 @@ _HOOK = sys.excepthook
 app: typer.Typer = typer.Typer(
     name="halstream",
     help="Real device streams for every program: what is here, and what a program does with them.",
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -307,6 +307,8 @@ def replay(
 
 
 app.command(epilog=EXAMPLES)(campaign)
+app.command()(doctor)
+app.command()(lint)
 
 
 @app.command(name="build-torch")

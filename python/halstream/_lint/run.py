@@ -1,0 +1,62 @@
+"""Checks files: what `halstream lint` calls."""
+
+from __future__ import annotations
+
+import ast
+import os
+import tokenize
+import warnings
+from collections.abc import Iterable, Iterator
+
+from . import names, patterns
+from .finding import Finding, silenced
+from .resolve import scopes
+
+__all__ = ["check_file", "files"]
+
+
+def files(paths: Iterable[str]) -> Iterator[str]:
+    """Yield the given files, and the Python files below the given folders in the order of their names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none of such a name.
+    """
+    for path in paths:
+        if os.path.isdir(path):
+            for folder, below, found in os.walk(path):
+                below[:] = sorted(name for name in below if not name.startswith(".") and name != "__pycache__")
+                yield from (os.path.join(folder, name) for name in sorted(found) if name.endswith(".py"))
+        elif os.path.exists(path):
+            yield path
+        else:
+            raise FileNotFoundError(f"there is no file {path}")
+
+
+def check_file(path: str) -> list[Finding]:
+    """Return what is found in a file, in the order of the lines; a file that cannot be read is a finding."""
+    try:
+        with tokenize.open(path) as file:
+            source = file.read()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the program's own literals
+            tree = ast.parse(source, path)
+        return _check(path, source, tree)
+    except SyntaxError as exc:
+        return [Finding(path, exc.lineno or 1, exc.offset or 1, "HS001", f"not read as Python: {exc.msg}")]
+    except (OSError, UnicodeDecodeError, ValueError) as exc:
+        return [Finding(path, 1, 1, "HS001", f"not read: {exc}")]
+    except (RecursionError, MemoryError):
+        return [Finding(path, 1, 1, "HS001", "not read: its expressions are nested too deeply")]
+
+
+def _check(path: str, source: str, tree: ast.Module) -> list[Finding]:
+    lines = source.splitlines()
+    found = set()
+    for scope in scopes(tree):
+        for node, rule, text in (*names.check(scope), *patterns.check(scope)):
+            line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+            if not silenced(lines[line - 1] if line <= len(lines) else "", rule):
+                found.add(Finding(path, line, column, rule, text))
+    return sorted(found)

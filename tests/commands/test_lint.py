@@ -1,0 +1,173 @@
+"""`halstream lint`: what the rules find, what they leave alone, and what the command prints."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from halstream._cli.commands import app
+from halstream._lint.finding import RULES
+from halstream._lint.run import check_file
+from typer.testing import CliRunner
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def rules_of(tmp_path: Path, source: str) -> list[tuple[int, str]]:
+    path = tmp_path / "app.py"
+    path.write_text(textwrap.dedent(source))
+    return [(found.line, found.rule) for found in check_file(str(path))]
+
+
+#: A line that is found by each rule, and the same line as it is right.
+CASES = [
+    ("HS101", "import torch\ntorch.cuda.synchronise()", "import torch\ntorch.cuda.synchronize()"),
+    ("HS101", "from torch.cuda import Streams", "from torch.cuda import Stream"),
+    ("HS101", "from halstream.cupy import cuda\ncuda.Streem()", "from halstream.cupy import cuda\ncuda.Stream()"),
+    ("HS101", "import halstream.torch\nhalstream.torch.cuda.sync()", "import halstream.torch\nhalstream.torch.cuda.synchronize()"),
+    ("HS101", "import acl\nacl.rt.create_streem()", "import acl\nacl.rt.create_stream()"),
+    ("HS102", "import torch\ns = torch.cuda.Stream()\ns.record()", "import torch\ns = torch.cuda.Stream()\ns.record_event()"),
+    ("HS102", "from mindspore import hal\nhal.Stream().done", "from mindspore import hal\nhal.Stream().query()"),
+    ("HS102", "import torch\ntorch.cuda.Stream().record_event().done", "import cupy\ncupy.cuda.Stream().record().done"),
+    ("HS103", "import paddle\npaddle.device.Event(device=0)", "import paddle\npaddle.device.Event(True)"),
+    ("HS103", "import torch\ntorch.cuda.Event(True, True, True, True, True)", "import torch\ntorch.cuda.Event(True, True, True, True)"),
+    ("HS103", "import torch\ns = torch.cuda.Stream()\ns.wait_event()", "import torch\ns = torch.cuda.Stream()\ns.wait_event(e)"),
+    ("HS103", "import torch\ntorch.cuda.Stream().synchronize(timeout=1)", "import torch\ntorch.cuda.Stream().synchronize()"),
+    (
+        "HS201", "import cupy\na, b = 1, 2\ns = cupy.cuda.Stream()\nt = cupy.cuda.Stream()\ns.use()\nwith t:\n    pass",
+        "import torch\ns = torch.cuda.Stream()\ntorch.cuda.set_stream(s)\nwith torch.cuda.stream(s):\n    pass",
+    ),
+    (
+        "HS202", "import mindspore as ms\nwith ms.hal.StreamCtx(ms.hal.Stream()) as s:\n    pass",
+        "import mindspore as ms\nwith ms.hal.StreamCtx(ms.hal.Stream()):\n    pass",
+    ),
+    ("HS203", "import paddle\npaddle.device.Stream(priority=-1)", "import paddle\npaddle.device.Stream(priority=1)"),
+    ("HS203", "import torch\ntorch.cuda.Stream(priority=1)", "import torch\ntorch.cuda.Stream(priority=-1)"),
+    (
+        "HS204", "import torch\nx = torch.empty(3)\nwith torch.cuda.stream(s):\n    y = x + 1\ndel x",
+        "import torch\nx = torch.empty(3)\nwith torch.cuda.stream(s):\n    y = x + 1\nx.record_stream(s)\ndel x",
+    ),
+    (
+        "HS205", "import torch\na = torch.cuda.Event()\nb = torch.cuda.Event()\na.elapsed_time(b)",
+        "import torch\na = torch.cuda.Event(enable_timing=True)\nb = torch.cuda.Event(True)\na.elapsed_time(b)",
+    ),
+    (
+        "HS206",
+        "import acl\ne, r = acl.rt.create_event_with_flag(1)\nfor i in x:\n    acl.rt.record_event(e, s)\n    acl.rt.stream_wait_event(t, e)",
+        "import acl\ne, r = acl.rt.create_event_with_flag(1)\nfor i in x:\n    acl.rt.record_event(e, s)\n"
+        "    acl.rt.stream_wait_event(t, e)\n    acl.rt.reset_event(e, t)",
+    ),
+    ("HS207", "import torch\ntorch.cuda.Stream(True)", "import cupy\ncupy.cuda.Stream(True)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "wrong", "right"), CASES, ids=[f"{n}-{case[0]}" for n, case in enumerate(CASES)])
+def test_a_rule_finds_what_is_wrong_and_leaves_what_is_right(tmp_path: Path, rule: str, wrong: str, right: str) -> None:
+    assert [found for _, found in rules_of(tmp_path, wrong)] == [rule] * len(rules_of(tmp_path, wrong)) != []
+    assert rules_of(tmp_path, right) == []
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {case[0] for case in CASES} | {"HS001"} == set(RULES)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    import cupy as xp\nexcept ImportError:\n    import numpy as xp\nxp.cuda.nothing()",
+        "import torch\ns = torch.cuda.Stream()\ns = other()\ns.nothing()",
+        "import torch\nfor s in streams():\n    s.nothing()\ntorch.nn.Linear(1, 2)\ntorch.cuda._private()",
+        "def f(torch):\n    torch.nothing()",
+        "import torch\nclass S(torch.cuda.Stream):\n    pass\nS().nothing()",
+        "import torch\ntorch.cuda.Event(*flags, **words)",
+        "from .torch import nothing",
+        "import halstream as hs\nhs.Stream().nothing()",
+    ],
+)
+def test_what_is_not_certain_is_no_finding(tmp_path: Path, source: str) -> None:
+    assert rules_of(tmp_path, source) == []
+
+
+def test_names_are_followed_into_functions_and_not_out_of_classes(tmp_path: Path) -> None:
+    source = """
+        import torch
+        s = torch.cuda.Stream()
+        def f():
+            s.nothing()
+        class C:
+            s = None
+            def g(self):
+                s.neither()
+        """
+    assert rules_of(tmp_path, source) == [(5, "HS102"), (9, "HS102")]
+
+
+@pytest.mark.parametrize(
+    ("comment", "found"),
+    [
+        ("# noqa", 0), ("# noqa: HS101", 0), ("# noqa: E501, HS101", 0), ("# halstream: ignore", 0),
+        ("# halstream: ignore[HS101]", 0), ("# noqa: HS102", 1), ("# a comment", 1),
+    ],
+)  # fmt: skip
+def test_a_comment_silences_its_line(tmp_path: Path, comment: str, found: int) -> None:
+    assert len(rules_of(tmp_path, f"import torch\ntorch.cuda.nothing()  {comment}\n")) == found
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"def f(:\n", b"\xff\xfe\x00", b"# coding: no-such\n", b"x = '\x00'\n", b"(" * 5000 + b")" * 5000, b"# coding: utf-8\n\xe9\n"],
+)
+def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "app.py"
+    path.write_bytes(content)
+    assert [found.rule for found in check_file(str(path))] == ["HS001"]
+
+
+def run(*words: str) -> Any:
+    return CliRunner().invoke(app, ["lint", *words])
+
+
+def test_the_command_prints_places_and_returns_whether_something_was_found(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("import torch\n\ntorch.cuda.synchronise()\n")
+    (tmp_path / "good.py").write_text("import torch\n")
+    found = run(str(tmp_path))
+    assert found.exit_code == 1
+    path = tmp_path / "app.py"
+    assert found.output.splitlines() == [
+        f"{path}:3:1: HS101 torch.cuda has no synchronise in torch 2.15.0; it has synchronize",
+        "1 finding(s) in 2 file(s)",
+    ]
+    assert run(str(tmp_path / "good.py")).exit_code == 0
+    assert run(str(path), "--select", "HS2").exit_code == 0
+    assert run(str(tmp_path / "none.py")).exit_code == 2
+    assert run().exit_code == 2
+
+
+def test_the_findings_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "app.py"
+    path.write_text("import torch\ntorch.cuda.synchronise()\n")
+    found = json.loads(run("--json", str(path)).output)
+    assert found["files"] == 1
+    assert [(one["file"], one["line"], one["column"], one["rule"]) for one in found["findings"]] == [(str(path), 2, 1, "HS101")]
+
+
+def test_the_list_of_rules() -> None:
+    assert run("--rules").output.splitlines() == [f"{rule}  {text}" for rule, text in RULES.items()]
+
+
+def test_the_signatures_are_those_of_the_mirrored_packages() -> None:
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("lint_signatures", ROOT / "tools" / "lint_signatures.py")
+    assert spec is not None and spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.TARGET.read_text() == tool.text()
+
+
+def test_the_examples_are_portable() -> None:
+    found = [one for path in sorted((ROOT / "examples").glob("*_streams.py")) for one in check_file(str(path))]
+    assert found == []
