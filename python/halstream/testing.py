@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 from . import _native
 from ._core._base import reap
 from ._core._stream import Stream
+from ._notebook.record import record
 from ._records import OperationRecord, decode, ranges
 from ._schedules.block import Schedule, schedule
 from ._schedules.explore import Explored, explore
 from ._schedules.token import Token
 from ._stalls.leaks import report as leaks
 
-__all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "leaks", "schedule"]
+__all__ = ["Explored", "Gate", "Operation", "Schedule", "Token", "Trace", "explore", "leaks", "record", "schedule"]
 
 
 class Gate:

@@ -10,7 +10,7 @@ from typing import Any
 import halstream as hs
 import pytest
 from halstream import _native
-from halstream._cli.recording import Recording
+from halstream._traces.recording import Recording
 from halstream._traces.perfetto import build
 from perfetto_help import Trace
 
@@ -123,7 +123,7 @@ def test_memory_of_real_buffers(record: Callable[[], Trace]) -> None:
 
 @pytest.mark.needs("times")
 def test_an_unfinished_program(record: Callable[[], Trace], monkeypatch: pytest.MonkeyPatch, hold: Any) -> None:
-    monkeypatch.setattr("halstream._cli.recording._DRAIN_S", 0.0)
+    monkeypatch.setattr("halstream._traces.recording._DRAIN_S", 0.0)
     stream = hs.Stream()
     hold(stream)
     stream.nop()

@@ -196,6 +196,11 @@ class Finding(NamedTuple):
         """Return all frames of both."""
         return [*self.first.frames, *self.second.frames]
 
+    def _repr_html_(self) -> str:
+        from .._notebook.objects import finding
+
+        return finding(self)
+
     def __str__(self) -> str:
         return self.text
 

@@ -300,5 +300,10 @@ class Report:
         parts = [f.text for f in sorted(found, key=lambda f: order[f.category])]
         return "\n\n".join(filter(None, [f"halstream: {self.summary}", *parts, self.functions.text]))
 
+    def _repr_html_(self) -> str:
+        from .._notebook.objects import report
+
+        return report(self)
+
     def __repr__(self) -> str:
         return f"<halstream.Report: {self.summary}>"

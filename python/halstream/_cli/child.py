@@ -29,7 +29,7 @@ from .._schedules.explore import failure_of, traced
 from .._schedules.turns import split
 from . import script as _script
 from .children import CannotRunError
-from .opening import at_opening
+from .._traces.opening import at_opening
 from .redirecting import redirect_torch
 
 if TYPE_CHECKING:

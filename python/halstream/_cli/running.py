@@ -25,7 +25,7 @@ from .._sites import Frame
 from .._stalls import leaks as _leaks
 from . import script as _script
 from .children import UNKNOWN, CannotRunError, Children, Options
-from .opening import at_opening
+from .._traces.opening import at_opening
 from .redirecting import redirect_torch
 from .remembered import forget, recall, remember
 

@@ -17,7 +17,7 @@ from .._traces.annotated import annotate
 from .._traces.annotations import Annotation
 from .._traces.timeline import lay_out
 from . import script as _script
-from .recording import Recording
+from .._traces.recording import Recording
 
 __all__ = ["CannotTraceError", "trace"]
 

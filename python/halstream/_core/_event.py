@@ -229,6 +229,11 @@ class Event(_handles.EventBase, Base, EventAwaits):
             del other._id  # another thread was first; this object may close nothing
         return kept
 
+    def _repr_html_(self) -> str:
+        from .._notebook.objects import event
+
+        return event(self)
+
     def __repr__(self) -> str:
         state = "closed" if self.closed else "recorded" if self.recorded else "unrecorded"
         return f"<halstream.Event {state}>"

@@ -95,6 +95,11 @@ class Graph:
             else [(c.function_of(r["token"]), c.arguments_of(r["token"])) for r in self._records() if r["token"]]
         )
 
+    def _repr_html_(self) -> str:
+        from .._notebook.graph import svg
+
+        return svg(self)
+
     def dot(self) -> str:
         """Return the graph in the language of graphviz, with names and the lines of the program that made the nodes."""
         return dot_text(self._id)

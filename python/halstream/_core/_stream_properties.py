@@ -19,6 +19,11 @@ class StreamProperties(Work):
     _hash: int | None = None
     _ordinal: int
 
+    def _repr_html_(self) -> str:
+        from .._notebook.objects import stream
+
+        return stream(self)  # type: ignore[arg-type]
+
     @property
     def device(self) -> Device:
         """The device the stream lives on."""

@@ -8,7 +8,7 @@ import time
 from .. import _native
 from .._errors import HalError, NotSupportedError
 from .._records import ExecutionRecord, OperationRecord, decode
-from .._traces import annotations as _annotations
+from . import annotations as _annotations
 from .opening import at_opening
 
 __all__ = ["Recording"]

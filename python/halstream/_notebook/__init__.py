@@ -1,0 +1,1 @@
+"""What notebooks show of streams, events, graphs, findings and timelines."""
