@@ -207,9 +207,10 @@ func (d *Device) close() {
 		d.drv.left.Store(true)
 		return
 	}
+	d.sweep()
 	for _, s := range d.streams.all() {
 		s.forget()
-		s.endLine()
+		d.destroy(s.made())
 	}
 	for _, s := range d.spares.all() {
 		d.destroy(s)

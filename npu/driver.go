@@ -137,7 +137,7 @@ func (d *Driver) Close() {
 		}
 	}
 	if !d.left.Load() { // else work that still runs may use it
-		d.pinned.drain(d)
+		d.pinned.end(d)
 	}
 	for _, dev := range d.devices {
 		if dev != nil {

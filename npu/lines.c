@@ -170,8 +170,10 @@ static void *serve(void *argument)
     while (line->subscribed == 0) pthread_cond_wait(&line->changed, &line->lock);
     int subscribed = line->subscribed;
     pthread_mutex_unlock(&line->lock);
-    if (subscribed < 0 || na_api.aclrtSetCurrentContext((aclrtContext)line->ctx) != ACL_SUCCESS) return NULL;
+    if (subscribed < 0) return NULL;
+    int current = 0;
     while (!atomic_load(&line->ended)) {
+        current = current || na_api.aclrtSetCurrentContext((aclrtContext)line->ctx) == ACL_SUCCESS;
         aclError code = na_api.aclrtProcessReport(REPORT_MS);
         if (code == ACL_SUCCESS || code == ACL_ERROR_RT_REPORT_TIMEOUT) continue;
         nanosleep(&(struct timespec){0, 1000000}, NULL); /* the device may be lost: nothing will come */

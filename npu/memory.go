@@ -196,6 +196,18 @@ func (d *Driver) FreeHost(addr uint64) {
 // OwnsHost implements driver.Driver.
 func (d *Driver) OwnsHost(addr uint64) bool { return d.pinned.owned.Has(addr) }
 
+// end gives all blocks back to the library when no stream uses them any more. A block is in use until then where the
+// end of the copy that it was for could not be seen.
+func (p *pinned) end(d *Driver) {
+	p.mu.Lock()
+	clear(p.spare)
+	for addr, n := range p.sizes {
+		p.spare[n] = append(p.spare[n], addr)
+	}
+	p.mu.Unlock()
+	p.drain(d)
+}
+
 // drain gives the unused blocks back to the library.
 func (p *pinned) drain(d *Driver) {
 	p.mu.Lock()

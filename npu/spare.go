@@ -99,14 +99,19 @@ func (d *Device) sweep() {
 			continue
 		}
 		s.queryKept()
-		s.mu.Lock()
-		made := spare{s.h, s.level, s.line}
-		s.line = nil
-		s.mu.Unlock()
-		if d.opened() && !d.spares.put(made) {
+		if made := s.made(); d.opened() && !d.spares.put(made) {
 			d.destroy(made)
 		}
 	}
+}
+
+// made takes the stream of the library from a stream that does not use it any more.
+func (s *Stream) made() spare {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := s.line
+	s.line = nil
+	return spare{s.h, s.level, line}
 }
 
 // destroy gives a stream without work back to the library.
@@ -140,15 +145,4 @@ func (s *Stream) lineOf(doing string) (*C.na_line, error) {
 	s.line = made
 	s.mu.Unlock()
 	return made, nil
-}
-
-// endLine ends that thread.
-func (s *Stream) endLine() {
-	s.mu.Lock()
-	line := s.line
-	s.line = nil
-	s.mu.Unlock()
-	if line != nil {
-		C.na_line_end(line)
-	}
 }

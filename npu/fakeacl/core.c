@@ -205,6 +205,7 @@ static void reset(void) {
     memset(counts, 0, sizeof counts);
     atomic_store(&illegal, 0);
     state.users = 0;
+    state.left_streams = 0;
     resets++;
     read_settings();
 }
@@ -245,6 +246,7 @@ CONTROL unsigned long long fakeacl_count(const char *name) {
         {"total", total},
         {"illegal", atomic_load(&illegal)},
         {"live.streams", state.live[STREAM]},
+        {"left.streams", state.left_streams},
         {"live.events", state.live[EVENT]},
         {"live.memory", state.live_memory},
         {"live.pinned", state.live_pinned},

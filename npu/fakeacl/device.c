@@ -85,6 +85,8 @@ API aclrtResetDevice(int32_t ordinal) {
     struct device *d = &state.devices[ordinal];
     CHECK(d->users > 0, ACL_ERROR_RT_CONTEXT_RELEASE_ERROR);
     if (--d->users == 0) {
+        for (const struct stream *left = d->primary->streams; left != NULL; left = left->next)
+            state.left_streams += left != d->primary->standard;
         streams_drop(d->primary);
         object_drop(&d->primary->object);
         d->primary = NULL;

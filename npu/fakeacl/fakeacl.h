@@ -155,6 +155,7 @@ struct state {
     struct block *blocks;
     struct report *reports, **last_report;
     size_t live[EVENT + 1], live_memory, live_pinned, live_registered;
+    size_t left_streams; /* that were not destroyed when their device was given up */
     atomic_int touching; /* threads that copy or fill */
 };
 extern struct state state;
