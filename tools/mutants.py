@@ -82,10 +82,10 @@ def command(group: tuple[str, ...], clauses: list[str]) -> list[str]:
 
 
 def copy_tree(target: Path) -> None:
-    """Copy what git knows or would add, the built extension and the look-alike driver."""
+    """Copy what git knows or would add, the built extension and the look-alike libraries."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-    built = [*(ROOT / "python").rglob("_ha*.abi3.so"), *(ROOT / "build" / "fakecuda").glob("*.so")]
+    built = [*(ROOT / "python").rglob("_ha*.abi3.so"), *(ROOT / "build").glob("fake*/*.so")]
     names += [str(p.relative_to(ROOT)) for p in built]
     for name in filter(None, names):
         source = ROOT / name
