@@ -48,6 +48,11 @@ const char *na_soc_name(void) { return na_api.aclrtGetSocName != NULL ? na_api.a
 
 na_status na_uuid(int32_t device, unsigned char *uuid) { NA_ONE(0, aclrtDeviceGetUuid, device, (aclrtUuid *)uuid); }
 
+na_status na_device_info(int32_t device, int32_t attribute, int64_t *value)
+{
+    NA_ONE(0, aclrtGetDeviceInfo, (uint32_t)device, (aclrtDevAttr)attribute, value);
+}
+
 na_status na_can_access(uintptr_t ctx, int32_t device, int32_t peer, int32_t *can)
 {
     NA_ONE(ctx, aclrtDeviceCanAccessPeer, can, device, peer);

@@ -28,6 +28,7 @@ na_status na_set_device(int32_t device, uintptr_t *ctx);
 na_status na_reset_device(int32_t device);
 const char *na_soc_name(void);
 na_status na_uuid(int32_t device, unsigned char *uuid);
+na_status na_device_info(int32_t device, int32_t attribute, int64_t *value);
 na_status na_can_access(uintptr_t ctx, int32_t device, int32_t peer, int32_t *can);
 na_status na_enable_peer(uintptr_t ctx, int32_t peer);
 

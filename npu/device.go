@@ -151,8 +151,15 @@ func (d *Device) Fact(name string) (string, error) {
 	switch name {
 	case "driver":
 		return strconv.Itoa(d.drv.version), nil
-	case "unified", "pools":
-		return "0", nil
+	case "unified", "pools", "major", "minor", "warp", "clock_khz":
+		return "0", nil // an NPU has none of these
+	case "processors":
+		if C.na_has(C.NA_aclrtGetDeviceInfo) == 0 {
+			return "0", nil
+		}
+		var cores C.int64_t
+		err := d.check(C.na_device_info(C.int32_t(d.ordinal), C.ACL_DEV_ATTR_AICORE_CORE_NUM, &cores), doing)
+		return strconv.FormatInt(int64(cores), 10), err
 	case "memops":
 		return strconv.Itoa(int(C.na_has(C.NA_aclrtValueWait))), nil
 	case "memory":

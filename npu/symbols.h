@@ -23,6 +23,7 @@
     X(aclrtDeviceCanAccessPeer, 1) \
     X(aclrtDeviceEnablePeerAccess, 1) \
     X(aclrtDeviceGetUuid, 0) \
+    X(aclrtGetDeviceInfo, 0) \
     X(aclrtCreateStreamWithConfig, 1) \
     X(aclrtDestroyStream, 1) \
     X(aclrtStreamQuery, 1) \

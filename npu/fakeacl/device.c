@@ -157,6 +157,16 @@ API aclrtDeviceGetUuid(int32_t ordinal, aclrtUuid *uuid) {
     END(ACL_SUCCESS);
 }
 
+API aclrtGetDeviceInfo(uint32_t ordinal, aclrtDevAttr attribute, int64_t *value) {
+    BEGIN(aclrtGetDeviceInfo);
+    enum { CORES = 20 };
+    CHECK(value != NULL, ACL_ERROR_INVALID_PARAM);
+    CHECK((int)ordinal < state.device_count, ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK(attribute == ACL_DEV_ATTR_AICORE_CORE_NUM, ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+    *value = CORES;
+    END(ACL_SUCCESS);
+}
+
 /* Every later call about the device fails with the code, and pending work is never done. */
 void lose(int ordinal, aclError code) {
     state.devices[ordinal].lost = code;

@@ -8,9 +8,9 @@ static bool over(const struct stream *stream) { return lost(stream) || stream->c
 static void *serve(void *argument);
 
 aclError stream_new(struct context *context, uint32_t priority, struct stream **made) {
-    size_t count = 0;
+    size_t count = 0; /* the default stream is not counted */
     for (struct stream *s = context->streams; s != NULL; s = s->next) count++;
-    if (count >= state.settings.streams) return ACL_ERROR_RT_NO_STREAM_RESOURCE;
+    if (count > state.settings.streams) return ACL_ERROR_RT_NO_STREAM_RESOURCE;
     struct stream *stream = object_new(STREAM, sizeof *stream);
     stream->context = context;
     stream->priority = priority;
