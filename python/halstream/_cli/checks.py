@@ -38,18 +38,26 @@ def doctor(
         console = Console(highlight=False, soft_wrap=True)
         width = max(len(check.name) for check in checks)
         for check in checks:
-            console.print(Text.assemble((f"{check.state:8}", _STYLES[check.state]), f"{check.name:{width}}  {check.text}"))
-        console.print(f"\n{len(broken)} of {len(checks)} checks need attention" if broken else "\nnothing that is needed is missing")
+            console.print(
+                Text.assemble((f"{check.state:8}", _STYLES[check.state]), f"{check.name:{width}}  {check.text}")
+            )
+        console.print(
+            f"\n{len(broken)} of {len(checks)} checks need attention"
+            if broken
+            else "\nnothing that is needed is missing"
+        )
     raise typer.Exit(1 if broken else 0)
 
 
 def lint(
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="PATH...", help="Python files, or folders of them.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="PATH...", help="Python files, or folders of them.", show_default=False),
     ] = None,
     as_json: Json = False,
     select: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Report only this rule, or those that begin so; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Report only this rule, or those that begin so; may be repeated."),
     ] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules and stop.")] = False,
 ) -> None:

@@ -27,10 +27,10 @@ from .._schedules.block import Schedule
 from .._schedules.execution import Execution, Failure
 from .._schedules.explore import failure_of, traced
 from .._schedules.turns import split
+from .._traces.opening import at_opening
 from . import script as _script
 from .children import CannotRunError
-from .._traces.opening import at_opening
-from .redirecting import redirect_torch
+from .redirecting import plug_into_paddle, redirect_torch
 
 if TYPE_CHECKING:
     from .._checks.patched import Replaced
@@ -99,7 +99,7 @@ def main(argv: Sequence[str]) -> int:
     ----------
     argv : sequence of str
         The request as JSON (``spec``, ``result``: the answer's file, ``trace``,
-        ``sanitize``, ``strict``, ``pages``, ``torch``, ``module``, ``nearby``, ``sources``: a
+        ``sanitize``, ``strict``, ``pages``, ``torch``, ``paddle``, ``module``, ``nearby``, ``sources``: a
         file), the script, and its arguments.
     """
     request, script, args = json.loads(argv[0]), argv[1], argv[2:]
@@ -114,9 +114,9 @@ def main(argv: Sequence[str]) -> int:
     at_opening(watch.begin)
     if request.get("nearby"):
         nearby.want()
-    if request.get("torch"):
+    if request.get("torch") or request.get("paddle"):
         try:
-            redirect_torch(CannotRunError)
+            (redirect_torch if request.get("torch") else plug_into_paddle)(CannotRunError)
         except CannotRunError as exc:
             return _answer(request["result"], {"refused": str(exc)}, 2)
     replaced = _other_sources(request.get("sources", ""))

@@ -42,6 +42,7 @@ class Options(NamedTuple):
     strict: bool = False  #: of the sanitizer: functions of unknown accesses count, too
     pages: bool = False  #: of the sanitizer: see accesses by the pages of memory
     sources: str = ""  #: a file of JSON with other sources by file, which are run in place of the files' own
+    paddle: bool = False  #: give the real Paddle the host device first
 
 
 class Children:
@@ -114,6 +115,7 @@ class Children:
     def _command(self, spec: str, trace: bool, answer: Path) -> list[str]:
         request: dict[str, Any] = {"spec": spec, "result": str(answer), "trace": trace}
         request |= {"sanitize": self._options.sanitize, "torch": self._options.torch}
+        request["paddle"] = self._options.paddle
         request |= {"module": self._options.module, "strict": self._options.strict, "pages": self._options.pages}
         request |= {"nearby": nearby.wanted(), "sources": self._options.sources}
         options = [f"-W{option}" for option in sys.warnoptions]

@@ -166,6 +166,9 @@ Pages = Annotated[
 Torch = Annotated[
     bool, typer.Option("--torch", help="Run CUDA programs of the real torch on the host device, without a GPU.")
 ]
+Paddle = Annotated[
+    bool, typer.Option("--paddle", help="Give the real Paddle the host device, as its custom device custom_cpu.")
+]
 Module = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as for python -m.")]
 Stalls = Annotated[bool, typer.Option("--stalls/--no-stalls", help="End waits that can never end, and say why.")]
 
@@ -190,6 +193,7 @@ def run(
     strict: Strict = False,
     pages: Pages = False,
     torch: Torch = False,
+    paddle: Paddle = False,
     module: Module = False,
     stalls: Stalls = True,
     report: Annotated[
@@ -223,6 +227,7 @@ def run(
 
     if not module and _programs.is_program(script):
         scripts_only = {"--threads": threads, "--strict": strict, "--pages": pages, "--torch": torch, "--leaks": leaks}
+        scripts_only["--paddle"] = paddle
         for name in [name for name, given in (scripts_only | {"--report": report, "--fix": fix}).items() if given]:
             fail(f"{name} is for scripts in Python, and {script} is a compiled program; leave it out")
         if schedules is None:
@@ -248,7 +253,7 @@ def run(
         fail("--leaks is for a single run: leave out --schedules")
     if not timeout > 0:
         fail(f"timeout is {timeout}; give a number of seconds above 0")
-    options = _running.Options(sanitize, torch, timeout, module, strict, pages)
+    options = _running.Options(sanitize, torch, timeout, module, strict, pages, paddle=paddle)
     wanted = _running.SCHEDULES if schedules is None else schedules
     try:
         settings = Settings(wanted, depth, seed, shrink_runs, shrink_seconds, threads=threads)
@@ -285,6 +290,7 @@ def replay(
     strict: Strict = False,
     pages: Pages = False,
     torch: Torch = False,
+    paddle: Paddle = False,
     module: Module = False,
 ) -> None:
     """Run SCRIPT under the schedule of TOKEN, to see a failure again.
@@ -299,7 +305,7 @@ def replay(
     if sanitize:
         _readable_suppressions()
     try:
-        options = _running.Options(sanitize, torch, module=module, strict=strict, pages=pages)
+        options = _running.Options(sanitize, torch, module=module, strict=strict, pages=pages, paddle=paddle)
         code = _running.replay(token, script, list(args or ()), options, say=say)
     except (ScheduleError, _running.CannotRunError) as exc:
         fail(str(exc))

@@ -13,7 +13,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .. import __version__
 from .._kernel._nvrtc import cache_folder
@@ -123,7 +123,7 @@ def _dialect(name: str, imports: bool) -> Check:
     found = _installed(*_DISTRIBUTIONS[name])
     try:
         spec = importlib.util.find_spec(name)
-        there = bool(found) or spec is not None and spec.origin is not None  # no mere folder
+        there = bool(found) or (spec is not None and spec.origin is not None)  # no mere folder
     except (ImportError, ValueError, AttributeError):
         there = True  # something has that name
     if not there:
@@ -159,7 +159,9 @@ def _compiler() -> Check:
 def _nvrtc() -> Check:
     found = _installed("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13")
     if not found:
-        return Check("NVRTC", "missing", "not installed; kernels from CUDA source need it: pip install 'halstream[cuda]'")
+        return Check(
+            "NVRTC", "missing", "not installed; kernels from CUDA source need it: pip install 'halstream[cuda]'"
+        )
     return Check("NVRTC", "ok", found)
 
 
@@ -199,5 +201,7 @@ def _cache() -> Check:
     while not where.exists() and where.parent != where:
         where = where.parent
     if not where.is_dir() or not os.access(where, os.W_OK):
-        return Check("cache folder", "differs", f"{folder} cannot be written: kernels are compiled anew in each process")
+        return Check(
+            "cache folder", "differs", f"{folder} cannot be written: kernels are compiled anew in each process"
+        )
     return Check("cache folder", "ok", str(folder))

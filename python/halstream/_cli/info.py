@@ -34,6 +34,8 @@ VARIABLES = {
     "HALSTREAM_STALL": "0: do not report waits that can never end",
     "HALSTREAM_STALL_S": "under a schedule: seconds after which a function is taken to wait for the host (5)",
     "HALSTREAM_TORCH": "redirect, set by halstream run --torch for the processes that its program starts",
+    "HALSTREAM_PADDLE": "plugin, set by halstream run --paddle for the processes that its program starts",
+    "HALSTREAM_PADDLE_DEVICE": "what the real Paddle calls halstream's device type (custom_cpu)",
     "HALSTREAM_TORCH_INSTEAD_OF_GPU": "1: halstream.torch.redirect may hide a GPU that the real torch could use",
     "HALSTREAM_TORCH_CAPABILITY": "the compute capability that programs of the real torch see there (8.0)",
     "HALSTREAM_TORCH_OBJECTS": "folder in which builds of the module for torch keep object files",

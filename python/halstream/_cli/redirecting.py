@@ -1,4 +1,4 @@
-"""The real torch in commands: its redirection, and the module that it needs."""
+"""The real torch and the real Paddle in commands: what lets them use the host device, and what has to be built."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .._errors import HalError
 from .started import in_children
 
-__all__ = ["build_module", "redirect_torch"]
+__all__ = ["build_module", "plug_into_paddle", "redirect_torch"]
 
 
 def redirect_torch(failure: Callable[[str], Exception], *, sanitize: bool = False) -> None:
@@ -19,7 +19,21 @@ def redirect_torch(failure: Callable[[str], Exception], *, sanitize: bool = Fals
 
     try:
         redirect()
-        in_children(sanitize=sanitize)
+        in_children("HALSTREAM_TORCH", "redirect", sanitize=sanitize)
+    except HalError as exc:
+        raise failure(str(exc)) from None
+
+
+def plug_into_paddle(failure: Callable[[str], Exception], *, sanitize: bool = False) -> None:
+    """Let the real Paddle have the host device, here and in processes that this one starts.
+
+    It raises a `failure` with the reason if it cannot be.
+    """
+    try:
+        from ..paddle import plugin
+
+        plugin.install()
+        in_children("HALSTREAM_PADDLE", "plugin", sanitize=sanitize)
     except HalError as exc:
         raise failure(str(exc)) from None
 

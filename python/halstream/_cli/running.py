@@ -23,10 +23,10 @@ from .._schedules.search import Explored, Found, Settings, search, worth_keeping
 from .._schedules.token import Token
 from .._sites import Frame
 from .._stalls import leaks as _leaks
+from .._traces.opening import at_opening
 from . import script as _script
 from .children import UNKNOWN, CannotRunError, Children, Options
-from .._traces.opening import at_opening
-from .redirecting import redirect_torch
+from .redirecting import plug_into_paddle, redirect_torch
 from .remembered import forget, recall, remember
 
 __all__ = ["SCHEDULES", "CannotRunError", "Options", "explore", "plain", "replay", "replay_command", "searching"]
@@ -62,7 +62,7 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
     Raises
     ------
     CannotRunError
-        If torch cannot be redirected.
+        If torch cannot be redirected, or Paddle cannot have the device.
     """
     stack = contextlib.ExitStack()
     tracked = False
@@ -87,6 +87,8 @@ def plain(script: str, args: Sequence[str], options: Options, *, leaks: bool, in
         at_opening(begin)
     if options.torch:
         redirect_torch(CannotRunError, sanitize=options.sanitize)
+    if options.paddle:
+        plug_into_paddle(CannotRunError, sanitize=options.sanitize)
     failed: list[Result] = []
     with contextlib.nullcontext() if into is None else _assertions_of_functions(failed):
         outcome = _script.run(script, args, options.module)
@@ -127,7 +129,7 @@ def _assertions_of_functions(into: list[Result]) -> Iterator[None]:
 
 def replay_command(token: str, script: str, args: Sequence[str], options: Options) -> str:
     """Return what a user types to see a failure again."""
-    flags = ("sanitize", "strict", "pages", "torch")
+    flags = ("sanitize", "strict", "pages", "torch", "paddle")
     given = [f"--{name}" for name in flags if getattr(options, name)] + ["-m"] * options.module
     return shlex.join(["halstream", "replay", *given, token, script, *args])
 

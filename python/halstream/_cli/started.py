@@ -1,4 +1,4 @@
-"""Processes that a program under `halstream run --torch` starts: their torch is redirected when they import it."""
+"""Processes that a program under `halstream run --torch` or `--paddle` starts: they have the host device as it has."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["in_children", "watch_for_torch"]
+__all__ = ["in_children", "watch_for_paddle", "watch_for_torch"]
 
 _FOLDER = Path(__file__).parent / "startup"
 
 
-def in_children(*, sanitize: bool) -> None:
-    """Let processes that this one starts redirect torch, and say which accesses are unordered if `sanitize`."""
-    os.environ["HALSTREAM_TORCH"] = "redirect"
+def in_children(variable: str, value: str, *, sanitize: bool) -> None:
+    """Let processes that this one starts do likewise, and say which accesses are unordered if `sanitize`."""
+    os.environ[variable] = value
     if sanitize:
         os.environ.setdefault("HALSTREAM_SANITIZE", "raise")
     path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -28,6 +28,11 @@ def in_children(*, sanitize: bool) -> None:
 def watch_for_torch() -> None:
     """Redirect torch once this process imports it."""
     sys.meta_path.insert(0, _Finder())
+
+
+def watch_for_paddle() -> None:
+    """Let Paddle have the host device once this process imports it."""
+    sys.meta_path.insert(0, _PaddleFinder())
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -45,6 +50,21 @@ class _Finder(importlib.abc.MetaPathFinder):
 
             spec.loader.exec_module = executing  # type: ignore[method-assign]
         return spec
+
+
+class _PaddleFinder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "paddle":
+            return None
+        sys.meta_path.remove(self)
+        _plug_in()
+        return importlib.util.find_spec(name)
+
+
+def _plug_in() -> None:
+    from ..paddle import plugin
+
+    plugin.install()
 
 
 def _redirect() -> None:

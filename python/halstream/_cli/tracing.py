@@ -15,9 +15,9 @@ from .._records import ExecutionRecord, OperationRecord
 from .._traces import perfetto as _perfetto
 from .._traces.annotated import annotate
 from .._traces.annotations import Annotation
+from .._traces.recording import Recording
 from .._traces.timeline import lay_out
 from . import script as _script
-from .._traces.recording import Recording
 
 __all__ = ["CannotTraceError", "trace"]
 

@@ -1,7 +1,7 @@
-"""Python imports this at the start of each process that a program under `halstream run --torch` starts.
+"""Python imports this at the start of each process that a program under `halstream run --torch` or `--paddle` starts.
 
 The processes of torch.distributed.run and of torch.multiprocessing are programs of torch, too: their torch is
-redirected when they import it. A sitecustomize of the user's is executed as well.
+redirected when they import it, and so it is with Paddle. A sitecustomize of the user's is executed as well.
 """
 
 import importlib.machinery
@@ -27,3 +27,11 @@ if os.environ.get("HALSTREAM_TORCH"):
         pass
     else:
         watch_for_torch()
+
+if os.environ.get("HALSTREAM_PADDLE"):
+    try:
+        from halstream._cli.started import watch_for_paddle
+    except ImportError:
+        pass
+    else:
+        watch_for_paddle()

@@ -1,4 +1,4 @@
-"""``python -m halstream.paddle.plugin --operators``: which operators run in stream order."""
+"""``python -m halstream.paddle.plugin``: which operators run in stream order, and the libraries made ahead of time."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import argparse
 import importlib
 import sys
 
-from . import PluginError, operators
+from . import PluginError, _build, _wheel, operators
 
 
 def main() -> int:
     """Print what was asked for, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m halstream.paddle.plugin", description=__doc__)
-    parser.add_argument("--operators", action="store_true", required=True, help="list how each operator runs")
-    parser.parse_args()
-    importlib.import_module("paddle")
+    wanted = parser.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("--operators", action="store_true", help="list how each operator runs")
+    wanted.add_argument("--build", action="store_true", help="compile what is needed for the installed Paddle")
+    options = parser.parse_args()
     try:
+        if options.build:
+            _build.operators(_wheel.installed())  # the plug-in was built by the import of this package
+            return 0
+        importlib.import_module("paddle")
         found = operators()
     except PluginError as exc:
         print(f"halstream: {exc}", file=sys.stderr)

@@ -31,7 +31,7 @@ _FORMAT = 1
 # Lines of a compiler's output that are shown.
 _MOST = 40
 # Files into which the operators are split.
-_PARTS = 4
+_PARTS = 2
 
 
 def plugin() -> Path:
@@ -44,7 +44,7 @@ def plugin() -> Path:
     """
     folder = _sources.sources()
     command = _compiler("CC", ("gcc", "clang", "cc"), "a C compiler", "gcc")
-    options = ["-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete", "-pthread"]
+    options = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete", "-pthread"]
 
     def make(work: Path) -> Path:
         target = work / f"{PLUGIN}.so"
