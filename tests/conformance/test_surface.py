@@ -43,3 +43,22 @@ def test_importing_the_package_imports_neither_numpy_nor_a_dialect(child: Child)
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         hs.nonsense  # noqa: B018
+
+
+def test_dir_of_every_public_module_has_its_names_from_the_start(child: Child) -> None:
+    done = child(
+        """
+        import importlib, pkgutil
+        import halstream
+        names = [found.name for found in pkgutil.walk_packages(halstream.__path__, "halstream.")]
+        names = [name for name in names if not any(part.startswith("_") for part in name.split("."))]
+        names.remove("halstream.torch.cuda_on_host")  # its import takes over the real torch
+        lacking = {}
+        for name in ["halstream", *names]:
+            module = importlib.import_module(name)
+            if missing := set(getattr(module, "__all__", ())) - set(dir(module)):
+                lacking[name] = sorted(missing)
+        print(len(names) > 30, lacking)
+        """
+    )
+    assert (done.returncode, done.stdout) == (0, "True {}\n"), done.stdout + done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.resources
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -157,11 +158,32 @@ def test_a_program_may_import_what_it_does_not_use() -> None:
     assert linalg.__name__ == "halstream.cupy.linalg"
     with pytest.raises(hs.NotSupportedError, match=r"^acl\.rt\.launch_kernel is not built yet$"):
         launch_kernel()
-    with pytest.raises(hs.NotSupportedError, match=r"^acl\.mdl\.load_from_file is not built yet$"):
+    with pytest.raises(hs.NotSupportedError, match=r"^acl\.mdl\.load_from_file is not built yet; "):
         mdl.load_from_file("a")
     with pytest.raises(hs.NotSupportedError, match=r"^mindspore\.ops\.Conv2D is not built yet$"):
         ops.Conv2D(1, 1)
     assert callable(concat)
+
+
+@pytest.mark.parametrize(
+    ("use", "name", "advice"),
+    [
+        ("torch.tensor([1])", "torch.tensor is not built yet", "halstream run --torch"),
+        ("torch.float32", "torch.float32 is not built yet", "halstream run --torch"),
+        ("torch.nn.Linear", "torch.nn.Linear is not built yet", "halstream.torch.cuda_on_host"),
+        ("paddle.nn", "module 'halstream.paddle' has no attribute 'nn'", "a few operations on tensors"),
+        ("cupy.fft2([1])", "module 'halstream.cupy' has no attribute 'fft2'", "a few functions of arrays"),
+        (
+            "cupy.sum([1])",
+            "cudaErrorNotSupported: operation not supported (cupy.sum is not built yet",
+            "a few functions of arrays",
+        ),
+        ("acl.dvpp", "module 'halstream.acl' has no attribute 'dvpp'", "no models, operators or media"),
+    ],
+)
+def test_a_name_of_the_package_itself_says_what_the_dialect_is(use: str, name: str, advice: str) -> None:
+    with pytest.raises((hs.HalError, AttributeError), match=rf"^{re.escape(name)}; .*{re.escape(advice)}"):
+        eval(use, {dialect: module(dialect) for dialect in DIALECTS})
 
 
 def test_attributes_of_a_class_that_is_not_built() -> None:
@@ -201,4 +223,7 @@ def test_the_error_of_a_kernel_names_it() -> None:
     with pytest.raises(cuda.runtime.CUDARuntimeError) as info:
         RawKernel("code", "name")
     assert info.value.status == 801
-    assert str(info.value) == ("cudaErrorNotSupported: operation not supported (cupy.RawKernel is not built yet)")
+    assert str(info.value) == (
+        "cudaErrorNotSupported: operation not supported (cupy.RawKernel is not built yet; halstream.cupy has cupy's "
+        "streams, events, devices and memory, and a few functions of arrays)"
+    )

@@ -41,6 +41,33 @@ class Errors(NamedTuple):
 
 _ERRORS = Errors()
 
+#: What to do instead, for the names of a mirrored package outside of its modules for streams.
+_HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "torch": "halstream.torch has torch's streams, events, devices and memory, not its tensors. A program of the "
+        "real torch runs without a GPU by `halstream run --torch PROGRAM`, `pytest --stream-torch`, or "
+        "`import halstream.torch.cuda_on_host` before it imports torch",
+        "paddle": "halstream.paddle has paddle's streams, events, devices and memory, and a few operations on tensors",
+        "mindspore": "halstream.mindspore has mindspore's streams, events, devices and memory, and a few operations on "
+        "tensors",
+        "cupy": "halstream.cupy has cupy's streams, events, devices and memory, and a few functions of arrays",
+        "cupyx": "halstream.cupyx has cupyx's pinned memory and cupyx.profiler",
+        "acl": "halstream.acl has pyACL's runtime (acl.rt) and acl.util: no models, operators or media",
+    }
+)
+
+
+def _hinted(text: str, path: str) -> str:
+    """Return a text with what to do instead, unless the name is one of a module for streams such as torch.cuda."""
+    package, *rest = path.split(".")
+    known = len(rest) > 1 and public_names(f"{package}.{rest[0]}")
+    return text if known or package not in _HINTS else f"{text}; {_HINTS[package]}"
+
+
+def _absent(path: str) -> str:
+    """Return the text about a name that is not built."""
+    return _hinted(f"{path} is not built yet", path)
+
 
 @functools.cache
 def names(dialect: str) -> Mapping[str, Mapping[str, str]]:
@@ -93,9 +120,9 @@ def not_built(module: str, errors: Errors = _ERRORS) -> Callable[[str], Any]:
         kind = (public_names(mirrored) or {}).get(name)
         path = f"{mirrored}.{name}"
         if kind is None:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise AttributeError(_hinted(f"module {module!r} has no attribute {name!r}", path))
         if kind not in _MAKERS:
-            raise errors.attribute(f"{path} is not built yet")
+            raise errors.attribute(_absent(path))
         made = _MAKERS[kind](module, name, path, errors)
         setattr(sys.modules[module], name, made)
         return made
@@ -139,11 +166,11 @@ class _Type(type):
         if name.startswith("__"):
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
         path, errors = cls._stands_for
-        raise errors.attribute(f"{path}.{name} is not built yet")
+        raise errors.attribute(_absent(f"{path}.{name}"))
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         path, errors = cls._stands_for
-        raise errors.call(f"{path} is not built yet")
+        raise errors.call(_absent(path))
 
 
 class _Module(ModuleType):
@@ -157,7 +184,7 @@ class _Module(ModuleType):
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         path, errors = self._stands_for
-        raise errors.attribute(f"{path}.{name} is not built yet")
+        raise errors.attribute(_absent(f"{path}.{name}"))
 
 
 def _class(module: str, name: str, path: str, errors: Errors) -> Any:
@@ -167,7 +194,7 @@ def _class(module: str, name: str, path: str, errors: Errors) -> Any:
 
 def _function(module: str, name: str, path: str, errors: Errors) -> Any:
     def function(*args: Any, **kwargs: Any) -> NoReturn:
-        raise errors.call(f"{path} is not built yet")
+        raise errors.call(_absent(path))
 
     function.__module__, function.__name__, function.__qualname__ = module, name, name
     function.__doc__ = f"{path}: not built yet."

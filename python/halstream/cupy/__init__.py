@@ -81,3 +81,7 @@ def __getattr__(name: str) -> Any:
         return _not_built(name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -40,3 +40,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = found
         return found
     return _not_built(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
