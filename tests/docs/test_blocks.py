@@ -11,7 +11,8 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FIRST = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+PAGES = [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]
 
 Child = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -147,5 +148,5 @@ def test_named_environment_variables_are_read() -> None:
     named = {name for page in PAGES for name in re.findall(r"\bHALSTREAM_\w+", page.read_text())}
     in_c = set(re.findall(r"\bHALSTREAM_\w+", (ROOT / "python" / "halstream" / "include" / "halstream.h").read_text()))
     assert named - in_c <= read
-    readme = (ROOT / "README.md").read_text()
-    assert read == set(re.findall(r"(?m)^\| `(HALSTREAM_\w+)`", readme)), "README.md lists them all"
+    listed = set(re.findall(r"(?m)^\| `(HALSTREAM_\w+)`", (ROOT / "docs" / "environment.md").read_text()))
+    assert read == listed, "docs/environment.md lists them all"

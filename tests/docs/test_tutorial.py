@@ -17,11 +17,11 @@ TOKEN = re.compile(r"hs1-\w+-[\w.-]*\w")
 
 
 class Step(NamedTuple):
-    """A command, the files that stand before it, and what must be in its output."""
+    """A command, the files that stand before it, and the samples of its output."""
 
     command: str
     files: dict[str, str]
-    output: list[str]
+    samples: list[list[str]]
 
 
 def steps(page: str) -> list[Step]:
@@ -37,7 +37,7 @@ def steps(page: str) -> list[Step]:
             lines = [line for line in text.splitlines() if line.startswith(("pytest ", "python "))]
             found += [Step(line, dict(files), []) for line in lines]
         elif language == "text" and not torch:
-            found[-1].output.extend(text.splitlines())
+            found[-1].samples.append(text.splitlines())
     return found
 
 
@@ -49,7 +49,7 @@ def run(step: Step, folder: Path, token: str) -> tuple[int, str]:
     command = [sys.executable, *(("-m", "pytest", "-p", "no:cacheprovider") if program == "pytest" else ()), *words]
     env = {**os.environ, "PYTHONWARNINGS": "ignore", "COLUMNS": "200"}
     env.pop("PYTEST_ADDOPTS", None)
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=100)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -58,7 +58,37 @@ def matches(wanted: str, line: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, wanted.strip().split("..."))), line.strip()) is not None
 
 
-@pytest.mark.parametrize(("page", "failures"), [("README.md", 1), ("docs/tutorial.md", 6)])
+def end_of(sample: list[str], printed: list[str]) -> int | None:
+    """Return the number of printed lines up to the end of a sample, None if it is not there.
+
+    Its lines stand one after another in what was printed, but for a line ``...``, which stands for any lines.
+    """
+    parts: list[list[str]] = [[]]
+    for line in sample:
+        if line.strip() == "...":
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    end = 0
+    for part in parts:
+        starts = range(end, len(printed) - len(part) + 1)
+        found = next((i for i in starts if all(map(matches, part, printed[i:]))), None)
+        if found is None:
+            return None
+        end = found + len(part)
+    return end
+
+
+def test_a_sample_that_drops_a_line_is_no_output() -> None:
+    printed = ["a", "b 1", "c", "d"]
+    assert end_of(["b ...", "c"], printed) == 3
+    assert end_of(["a", "...", "d"], printed) == 4
+    assert end_of(["a", "c"], printed) is None
+    assert end_of(["c", "b 1"], printed) is None
+
+
+@pytest.mark.timeout(300)  # a process of pytest for each command
+@pytest.mark.parametrize(("page", "failures"), [("README.md", 1), ("docs/tutorial.md", 6), ("docs/adopt.md", 1)])
 def test_commands_print_the_output_on_the_page(page: str, failures: int, tmp_path: Path, backend: str) -> None:
     if backend != "host":
         pytest.skip(f"{backend}: its hardware chooses the order")
@@ -68,14 +98,17 @@ def test_commands_print_the_output_on_the_page(page: str, failures: int, tmp_pat
         folder.mkdir()
         code, printed = run(step, folder, token)
         # What prints a report has failed, but for the program that catches it; a replay fails again.
-        wrong = bool(step.output or "replay" in step.command) and step.command.startswith("pytest")
+        wrong = bool(step.samples or "replay" in step.command) and step.command.startswith("pytest")
         failed.append(code != 0)
         assert (code != 0) == wrong, f"{step.command}\n{printed}"
         rest = printed.splitlines()
-        for wanted in step.output:
-            found = next((i for i, line in enumerate(rest) if matches(wanted, line)), None)
-            assert found is not None, f"{step.command} does not print {wanted!r}\n{printed}"
-            rest = rest[found + 1 :]
+        for sample in step.samples:
+            end = end_of(sample, rest)
+            shown = "\n".join(sample)
+            assert end is not None, (
+                f"{step.command} does not print these lines one after another:\n{shown}\n\n{printed}"
+            )
+            rest = rest[end:]
         if new := TOKEN.search(printed):
             token = new[0]
     assert sum(failed) == failures

@@ -65,7 +65,7 @@ def test_info_works_where_the_environment_is_wrong(cli: Any, value: str) -> None
 def test_info_lists_every_environment_variable(cli: Any) -> None:
     found = told(cli, {"HALSTREAM_CACHE_DIR": "/tmp/x", "HALSTREAM_HOST_DEVICE": "1"})
     variables = {variable["name"]: variable for variable in found["environment"]}
-    named = re.findall(r"(?m)^\| `(HALSTREAM_\w+)`", (ROOT / "README.md").read_text())
+    named = re.findall(r"(?m)^\| `(HALSTREAM_\w+)`", (ROOT / "docs" / "environment.md").read_text())
     assert named and set(named) <= variables.keys()
     assert variables["HALSTREAM_CACHE_DIR"]["value"] == "/tmp/x"
     assert variables["HALSTREAM_HOST_DEVICES"]["value"] is None

@@ -42,6 +42,8 @@ class CUDAGraph:
     pool_id : int, optional
         Accepted and ignored: graphs have no memory of their own yet.
 
+    Notes
+    -----
     Differences: a replay before the end of a capture is an `AttributeError` that says so; `print_to_dot_files` writes
     one file, whose nodes have the lines of the program, takes no notice of ``flags``, and uses all of a `pathlib.Path`.
     """
