@@ -2,12 +2,20 @@
  * its arguments and calls Go; NULL pointers and codes are Go's business. */
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
+#include "known.h"
 #include "thread.h"
 
 #define HANDLE(pointer) ((uintptr_t)(pointer))
 #define OUT(pointer) ((uintptr_t *)(pointer))
 #define STATUS(pointer) ((int32_t *)(pointer))
 enum { FOREVER = -1 }; /* milliseconds */
+
+/* Ends a call that was answered without Go. */
+static aclError behind(void)
+{
+    lookalike_come_behind();
+    return ACL_SUCCESS;
+}
 
 aclError aclInit(const char *configPath)
 {
@@ -140,7 +148,11 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uin
 
 aclError aclrtDestroyStream(aclrtStream stream) { CALL(lookalikeDestroyStream, ME, HANDLE(stream), 0); }
 aclError aclrtDestroyStreamForce(aclrtStream stream) { CALL(lookalikeDestroyStream, ME, HANDLE(stream), 1); }
-aclError aclrtSynchronizeStream(aclrtStream stream) { CALL(lookalikeSynchronizeStream, ME, HANDLE(stream), FOREVER); }
+aclError aclrtSynchronizeStream(aclrtStream stream)
+{
+    if (lookalike_stream_idle(HANDLE(stream)) == 1) return behind();
+    CALL(lookalikeSynchronizeStream, ME, HANDLE(stream), FOREVER);
+}
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
 {
@@ -149,6 +161,11 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
 
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
 {
+    int idle = status != NULL ? lookalike_stream_idle(HANDLE(stream)) : -1;
+    if (idle >= 0) {
+        *status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+        return behind();
+    }
     CALL(lookalikeStreamQuery, ME, HANDLE(stream), STATUS(status));
 }
 
@@ -246,6 +263,11 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
 {
+    int done = status != NULL ? lookalike_event_done(HANDLE(event)) : -1;
+    if (done >= 0) {
+        *status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+        return behind();
+    }
     CALL(lookalikeQueryEvent, ME, HANDLE(event), 1, STATUS(status));
 }
 
@@ -254,7 +276,11 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *statu
     CALL(lookalikeQueryEvent, ME, HANDLE(event), 2, STATUS(status));
 }
 
-aclError aclrtSynchronizeEvent(aclrtEvent event) { CALL(lookalikeSynchronizeEvent, ME, HANDLE(event), FOREVER); }
+aclError aclrtSynchronizeEvent(aclrtEvent event)
+{
+    if (lookalike_event_done(HANDLE(event)) == 1) return behind();
+    CALL(lookalikeSynchronizeEvent, ME, HANDLE(event), FOREVER);
+}
 
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
 {

@@ -4,6 +4,8 @@ package main
 import "C"
 
 import (
+	"sync"
+
 	"halstream/hal"
 	"halstream/hal/driver"
 )
@@ -23,6 +25,9 @@ type event struct {
 	*hal.Event
 	flags uint32
 	ex    bool
+	// showing guards recording, the number of threads that record the event now: see record.
+	showing   sync.Mutex
+	recording int
 }
 
 // eventOf returns the event of a handle.
@@ -58,7 +63,7 @@ func (c *caller) newEvent(flags uint32, ex bool) (*event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &event{made, flags, ex}, nil
+	return &event{Event: made, flags: flags, ex: ex}, nil
 }
 
 // What lookalikeCreateEvent makes.
@@ -139,7 +144,10 @@ func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 		if err != nil {
 			return err
 		}
-		return s.Record(c.t, e.Event)
+		if !e.ex {
+			return s.Record(c.t, e.Event)
+		}
+		return e.record(uintptr(marker), c, s)
 	})
 }
 

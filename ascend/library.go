@@ -74,6 +74,7 @@ func inUse() (*hal.Runtime, error) {
 		return nil, err
 	}
 	opened.rt.Store(rt)
+	showRuntime(rt)
 	return rt, nil
 }
 
@@ -212,6 +213,7 @@ func remove(handle uintptr) {
 	}
 	place := uint32(handle>>placeShift) & (1<<(turnShift-placeShift) - 1)
 	objects.chunks[place/chunkSize].Load()[place%chunkSize].Store(nil)
+	hideHandle(handle)
 	objects.free = append(objects.free, place)
 }
 

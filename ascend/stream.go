@@ -88,7 +88,9 @@ func lookalikeCreateStream(me C.uint32_t, handle *C.uintptr_t, priority, flags C
 		asked := min(uint32(priority), leastPriority)
 		s, err := now.NewStream(c.t, hal.StreamOptions{Priority: int(asked) - leastPriority})
 		if err == nil {
-			*handle = C.uintptr_t(add(&stream{Stream: s, flags: uint32(flags) & keptFlags, asked: asked}))
+			made := add(&stream{Stream: s, flags: uint32(flags) & keptFlags, asked: asked})
+			showStream(made, s)
+			*handle = C.uintptr_t(made)
 		}
 		return err
 	})

@@ -77,7 +77,9 @@ static void *work(void *unused)
     uintptr_t function, argument;
     while (lookalikeNextFunction(ME, &function, &argument)) {
         lookalike_come_behind();
+        lookalike_self.inside = 1;
         ((aclrtHostFunc)function)((void *)argument);
+        lookalike_self.inside = 0;
         lookalike_come_before();
         lookalikeFunctionDone(ME);
     }

@@ -12,6 +12,7 @@ typedef struct lookalike_thread {
     uint32_t number;
     const char *function; /* the name of the call of the program that is in progress */
     uintptr_t here;       /* and where it returns to */
+    int inside;           /* it runs a function of a stream, which may not call the library */
 } lookalike_thread;
 extern _Thread_local lookalike_thread lookalike_self;
 

@@ -62,6 +62,8 @@
 //   - N13: The backend "ascend" is CANN's own libascendcl.so, loaded at run time. Where it
 //     cannot be used the error says what is missing and what to do; automatic choice takes
 //     cuda, then ascend, then host. No function of the program runs within the library.
+//   - N14: A query of a stream or an event, and a wait for one that is done, may be
+//     answered without entering the core, and then says what the core would have said.
 //
 // # Task (Python)
 //

@@ -60,6 +60,11 @@ def test_N7_addresssanitizer_reports_a_leak_of_the_program(compiled: Compiled, r
 
 
 @ways
+def test_N14_answers_without_the_core_are_those_of_the_core(compiled: Compiled, run: Run, way: str) -> None:
+    check(run, compiled(PROGRAMS / "answers.c", way))
+
+
+@ways
 def test_helpers_need_no_runtime(compiled: Compiled, run: Run, way: str) -> None:
     shown = check(run, compiled(PROGRAMS / "helpers.c", way))
     assert "shown: 42" in shown and "not shown" not in shown
