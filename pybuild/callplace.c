@@ -1,13 +1,12 @@
 #include "callplace.h"
+#include "unstable.h"
 
 #include <stdint.h>
 #include <string.h>
 
 extern void *PyThreadState_Get(void) __attribute__((weak));
 extern object *PyThreadState_GetFrame(void *state) __attribute__((weak));
-extern object *PyFrame_GetBack(object *frame) __attribute__((weak));
 extern object *PyFrame_GetCode(object *frame) __attribute__((weak));
-extern int PyFrame_GetLasti(object *frame) __attribute__((weak));
 extern int PyFrame_GetLineNumber(object *frame) __attribute__((weak));
 extern object *PyObject_GetAttrString(object *o, const char *name) __attribute__((weak));
 
@@ -43,18 +42,19 @@ static int is_own(object *code)
 callplace halstream_callplace(void)
 {
     callplace at = {NULL, 0};
-    if (root == NULL || !PyThreadState_GetFrame || !PyFrame_GetBack) return at;
+    if (root == NULL || !PyThreadState_GetFrame || !halstream_unstable.frame_back) return at;
+    int (*numbered)(void *) = halstream_unstable.frame_instruction;
     object *frame = PyThreadState_GetFrame(PyThreadState_Get());
     while (frame != NULL) {
         object *code = PyFrame_GetCode(frame);
         if (!is_own(code)) {
             at.code = code;
-            at.instruction = PyFrame_GetLasti ? PyFrame_GetLasti(frame) : PyFrame_GetLineNumber(frame);
+            at.instruction = numbered ? numbered(frame) : PyFrame_GetLineNumber(frame);
             Py_DecRef(frame);
             return at;
         }
         Py_DecRef(code);
-        object *outer = PyFrame_GetBack(frame);
+        object *outer = halstream_unstable.frame_back(frame);
         Py_DecRef(frame);
         frame = outer;
     }
@@ -68,8 +68,8 @@ object *halstream_callplace_tuple(const callplace *at)
     if (tuple == NULL) return NULL;
     Py_IncRef(at->code);
     PyTuple_SetItem(tuple, 0, at->code);
-    PyTuple_SetItem(tuple, 1, PyLong_FromLongLong(PyFrame_GetLasti ? at->instruction : -1));
-    PyTuple_SetItem(tuple, 2, PyLong_FromLongLong(PyFrame_GetLasti ? -1 : at->instruction));
+    PyTuple_SetItem(tuple, 1, PyLong_FromLongLong(halstream_unstable.frame_instruction ? at->instruction : -1));
+    PyTuple_SetItem(tuple, 2, PyLong_FromLongLong(halstream_unstable.frame_instruction ? -1 : at->instruction));
     return tuple;
 }
 

@@ -46,7 +46,6 @@ extern object *PyObject_CallFunctionObjArgs(object *f, ...) __attribute__((weak)
 extern object *PyObject_CallNoArgs(object *f) __attribute__((weak));
 extern object *PyObject_GetAttr(object *o, object *name) __attribute__((weak));
 extern object *PyObject_GetIter(object *o) __attribute__((weak));
-extern object *PyObject_Vectorcall(object *f, object *const *v, size_t n, object *names) __attribute__((weak));
 extern object *PyTuple_GetItem(object *t, intptr_t i) __attribute__((weak));
 extern object *PyTuple_New(intptr_t n) __attribute__((weak));
 extern int PyTuple_SetItem(object *t, intptr_t i, object *o) __attribute__((weak));

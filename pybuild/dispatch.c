@@ -7,6 +7,7 @@
 #include "caller.h"
 #include "calls.h"
 #include "stall.h"
+#include "unstable.h"
 
 static _Atomic uint32_t pressure;
 
@@ -35,7 +36,7 @@ static object *arguments_of(hs_call *c, intptr_t count)
     return tuple;
 }
 
-/* CPython 3.10 has no PyObject_Vectorcall that a library can link to. */
+/* For a CPython whose PyObject_Vectorcall was not found. */
 static object *call_slowly(hs_call *c, intptr_t positional)
 {
     object *keywords = NULL, *result = NULL, *args = arguments_of(c, positional);
@@ -55,9 +56,9 @@ static object *perform(hs_call *c)
     if (c->function == NULL) return none();
     intptr_t positional = c->count;
     if (c->names != NULL) positional -= PyTuple_Size(c->names);
-    if (!PyObject_Vectorcall) return call_slowly(c, positional);
+    if (!halstream_unstable.vectorcall) return call_slowly(c, positional);
     const size_t offset = (size_t)1 << (8 * sizeof(size_t) - 1); /* PY_VECTORCALL_ARGUMENTS_OFFSET */
-    return PyObject_Vectorcall(c->function, c->values + 1, (size_t)positional | offset, c->names);
+    return halstream_unstable.vectorcall(c->function, (void *const *)(c->values + 1), (size_t)positional | offset, c->names);
 }
 
 /* Gives an exception to Python's half, which says with what text it becomes the

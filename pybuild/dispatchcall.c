@@ -6,6 +6,7 @@
 #include "_cgo_export.h"
 #include "caller.h"
 #include "calls.h"
+#include "unstable.h"
 
 static object *hooks[HOOKS];
 static object *id_name;
@@ -102,7 +103,7 @@ static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count
 
 static object *vector(object *f, object *const *v, intptr_t n, object *names)
 {
-    if (PyObject_Vectorcall) return PyObject_Vectorcall(f, v, (size_t)n, names);
+    if (halstream_unstable.vectorcall) return halstream_unstable.vectorcall(f, (void *const *)v, (size_t)n, names);
     object *args = PyTuple_New(n), *keywords = names ? PyDict_New() : NULL, *result = NULL;
     for (intptr_t i = 0; args != NULL && i < n; i++) {
         Py_IncRef(v[i]);

@@ -1,13 +1,13 @@
 #include "sites.h"
 #include "api.h"
 #include "caller.h"
+#include "unstable.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* CPython's functions, by name as in caller.go. The last two are not in
- * the stable ABI; where they are missing, attributes of the frame are read instead. */
+/* CPython's functions, by name as in caller.go. */
 typedef void object;
 extern void *PyThreadState_Get(void) __attribute__((weak));
 extern object *PyThreadState_GetFrame(void *state) __attribute__((weak));
@@ -18,8 +18,6 @@ extern const char *PyUnicode_AsUTF8AndSize(object *o, intptr_t *size) __attribut
 extern void Py_IncRef(object *o) __attribute__((weak));
 extern void Py_DecRef(object *o) __attribute__((weak));
 extern void PyErr_Clear(void) __attribute__((weak));
-extern object *PyFrame_GetBack(object *frame) __attribute__((weak));
-extern int PyFrame_GetLasti(object *frame) __attribute__((weak));
 
 /* How many frames of a stack are kept, from the innermost on. */
 enum { DEPTH = 64 };
@@ -47,13 +45,17 @@ static uint32_t slot_room;
 
 static object *outer_frame(object *f)
 {
-    if (PyFrame_GetBack) return PyFrame_GetBack(f);
+    if (halstream_unstable.frame_back) return halstream_unstable.frame_back(f);
     object *b = PyObject_GetAttrString(f, "f_back");
     if (b == NULL) PyErr_Clear();
     return b;
 }
 
-static int instruction_of(object *f) { return PyFrame_GetLasti ? PyFrame_GetLasti(f) : PyFrame_GetLineNumber(f); }
+static int instruction_of(object *f)
+{
+    int (*numbered)(void *) = halstream_unstable.frame_instruction;
+    return numbered ? numbered(f) : PyFrame_GetLineNumber(f);
+}
 
 static int grow(void **list, uint32_t *room, uint32_t need, size_t size)
 {

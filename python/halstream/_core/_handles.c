@@ -232,8 +232,26 @@ static int intern_names(void)
     return 0;
 }
 
+#ifdef Py_GIL_DISABLED
+/* What is here and in the extension is guarded by Python's lock. A free-threaded interpreter takes the lock
+ * for good, and says so, when it loads a module that does not declare to need none - unless it was told not to. */
+static int lock_is_there(void)
+{
+    PyObject *ask = PySys_GetObject("_is_gil_enabled"), *answer = ask ? PyObject_CallNoArgs(ask) : NULL;
+    int there = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    if (there == 0)
+        PyErr_SetString(PyExc_ImportError, "halstream needs Python's global lock (GIL); start Python without "
+                                           "PYTHON_GIL=0 and -X gil=0");
+    return there == 1;
+}
+#else
+static int lock_is_there(void) { return 1; }
+#endif
+
 PyMODINIT_FUNC PyInit__handles(void)
 {
+    if (!lock_is_there()) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module != NULL && intern_names() == 0 &&
         add_type(module, &handles_stream, &handles_stream_spec, "StreamBase") == 0 &&

@@ -2,13 +2,24 @@
  *
  * The stack is a context variable, so each task of asyncio has its own. What is here reads
  * and makes the same entries as `_current` without a frame. */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "_handles.h"
 
+#include <dlfcn.h>
+
 /* CPython's functions for context variables are not in the stable interface; every version from
- * 3.10 on has them. Where one has not, the variable's methods do the same. */
-extern int PyContextVar_Get(PyObject *variable, PyObject *otherwise, PyObject **value) __attribute__((weak));
-extern PyObject *PyContextVar_Set(PyObject *variable, PyObject *value) __attribute__((weak));
-extern int PyContextVar_Reset(PyObject *variable, PyObject *token) __attribute__((weak));
+ * 3.10 on has them. Where one has not, the variable's methods do the same. They are found by
+ * name, so that the library's own symbols are those of the stable interface only. */
+static int (*variable_get)(PyObject *variable, PyObject *otherwise, PyObject **value);
+static PyObject *(*variable_set)(PyObject *variable, PyObject *value);
+static int (*variable_reset)(PyObject *variable, PyObject *token);
+
+__attribute__((constructor)) static void find_functions(void)
+{
+    *(void **)&variable_get = dlsym(RTLD_DEFAULT, "PyContextVar_Get");
+    *(void **)&variable_set = dlsym(RTLD_DEFAULT, "PyContextVar_Set");
+    *(void **)&variable_reset = dlsym(RTLD_DEFAULT, "PyContextVar_Reset");
+}
 
 static PyObject *innermost, *settings; /* the variable, and the function that returns a thread's choices */
 static Choices *process;
@@ -62,14 +73,14 @@ static int own_settings(void)
 static PyObject *top_get(void)
 {
     PyObject *top = NULL;
-    if (!PyContextVar_Get) return PyObject_CallMethodObjArgs(innermost, name_get, NULL);
-    return PyContextVar_Get(innermost, NULL, &top) < 0 ? NULL : top;
+    if (!variable_get) return PyObject_CallMethodObjArgs(innermost, name_get, NULL);
+    return variable_get(innermost, NULL, &top) < 0 ? NULL : top;
 }
 
 /* Returns what undoes it, or NULL. */
 static PyObject *top_set(PyObject *top)
 {
-    return PyContextVar_Set ? PyContextVar_Set(innermost, top) : PyObject_CallMethodObjArgs(innermost, name_set, top, NULL);
+    return variable_set ? variable_set(innermost, top) : PyObject_CallMethodObjArgs(innermost, name_set, top, NULL);
 }
 
 static Entry *entry_of(PyObject *link) { return Py_IS_TYPE(link, handles_entry) ? (Entry *)link : NULL; }
@@ -109,8 +120,8 @@ static int pop(Entry *e)
 {
     PyObject *token = e->token;
     e->token = NULL;
-    if (token != NULL && PyContextVar_Reset) {
-        int failed = PyContextVar_Reset(innermost, token);
+    if (token != NULL && variable_reset) {
+        int failed = variable_reset(innermost, token);
         Py_DECREF(token);
         if (!failed) return 0;
         if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_RuntimeError)) return -1;

@@ -1,0 +1,16 @@
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#include "unstable.h"
+
+#include <dlfcn.h>
+
+halstream_unstable_functions halstream_unstable;
+
+__attribute__((constructor)) static void find(void)
+{
+    halstream_unstable_functions *u = &halstream_unstable;
+    *(void **)&u->frame_back = dlsym(RTLD_DEFAULT, "PyFrame_GetBack");
+    *(void **)&u->frame_instruction = dlsym(RTLD_DEFAULT, "PyFrame_GetLasti");
+    *(void **)&u->thread_state = dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
+    if (!u->thread_state) *(void **)&u->thread_state = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
+    *(void **)&u->vectorcall = dlsym(RTLD_DEFAULT, "PyObject_Vectorcall");
+}

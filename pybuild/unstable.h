@@ -1,0 +1,20 @@
+/* Functions of CPython's that are in no stable interface, or in one that is newer
+ * than 3.10. The library does not name them to the linker: a tool that compares its
+ * symbols with the stable interface (abi3audit) shall find nothing else. */
+#ifndef HALSTREAM_UNSTABLE_H
+#define HALSTREAM_UNSTABLE_H
+
+#include <stddef.h>
+
+/* NULL where this process has none: in Go's own tests, and in a CPython without it. */
+typedef struct {
+    void *(*frame_back)(void *frame);          /* PyFrame_GetBack */
+    int (*frame_instruction)(void *frame);     /* PyFrame_GetLasti, from 3.11 on */
+    void *(*thread_state)(void);               /* PyThreadState_GetUnchecked, from 3.13 on, or its older name */
+    void *(*vectorcall)(void *f, void *const *v, size_t n, void *names); /* PyObject_Vectorcall, stable from 3.12 on */
+} halstream_unstable_functions;
+
+/* Found when the library is loaded, and not changed afterwards. */
+extern halstream_unstable_functions halstream_unstable;
+
+#endif
