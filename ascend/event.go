@@ -4,7 +4,7 @@ package main
 import "C"
 
 import (
-	"sync"
+	"sync/atomic"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -25,9 +25,9 @@ type event struct {
 	*hal.Event
 	flags uint32
 	ex    bool
-	// showing guards recording, the number of threads that record the event now: see record.
-	showing   sync.Mutex
-	recording int
+	known *known // what C knows of it
+	// recording is how many threads record the event now: see record.
+	recording atomic.Int32
 }
 
 // eventOf returns the event of a handle.
@@ -97,7 +97,9 @@ func lookalikeCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C
 		}
 		made, err := c.newEvent(flags, kind == exEvent)
 		if err == nil {
-			*handle = C.uintptr_t(add(made))
+			number := add(made)
+			made.known = knownOf(number)
+			*handle = C.uintptr_t(number)
 		}
 		return err
 	})

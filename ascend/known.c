@@ -28,19 +28,7 @@ static lookalike_known *entry(uint64_t handle, int makes)
     return &chunk[place & ((1 << CHUNK_BITS) - 1)];
 }
 
-void lookalike_know(uint64_t handle, const void *words, uint64_t place, int of_event)
-{
-    lookalike_known *k = entry(handle, words != NULL);
-    if (k == NULL) return;
-    uint64_t version = __atomic_load_n(&k->version, __ATOMIC_RELAXED) & ~(uint64_t)1;
-    while (!__atomic_compare_exchange_n(&k->version, &version, version + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        version &= ~(uint64_t)1; /* whoever has it stores a few words */
-    __atomic_store_n(&k->handle, handle, __ATOMIC_RELAXED);
-    __atomic_store_n(&k->words, words, __ATOMIC_RELAXED);
-    __atomic_store_n(&k->place, place, __ATOMIC_RELAXED);
-    __atomic_store_n(&k->of_event, of_event, __ATOMIC_RELAXED);
-    __atomic_store_n(&k->version, version + 2, __ATOMIC_RELEASE);
-}
+lookalike_known *lookalike_entry(uint64_t handle) { return entry(handle, 1); }
 
 /* The words for a handle of one kind, and the place; NULL where Go has to tell. */
 static const halstream_status *find(uint64_t handle, int of_event, uint64_t *place)

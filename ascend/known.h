@@ -10,19 +10,20 @@
 #pragma GCC visibility push(hidden)
 
 /* What a handle is known as: a place on the timeline of a stream, that of the latest record of an event. For a
- * stream itself only the words count. Only whoever makes `version` odd may change the rest. */
+ * stream itself only the words count. Go changes it, and keeps `version`
+ * odd meanwhile. */
 typedef struct lookalike_known {
     uint64_t version, handle;
     const halstream_status *words;
     uint64_t place; /* of a stream the id in its words */
-    int of_event;
+    int32_t of_event, unused;
 } lookalike_known;
 
 /* The word of the runtime: while it is not 0 each call is to enter Go. NULL before there is a runtime. */
 extern const uint32_t *lookalike_word;
 
-/* Makes the library know a handle, or with NULL as its words forget it. */
-void lookalike_know(uint64_t handle, const void *words, uint64_t place, int of_event);
+/* Where what is known of a handle stands, made if it is not there; NULL without memory. */
+lookalike_known *lookalike_entry(uint64_t handle);
 
 /* 1 or 0 where C can tell, -1 where Go has to: whether a stream has no work, and whether the latest record of an
  * event is done. Neither has an error to report then. */

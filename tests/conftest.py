@@ -102,7 +102,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--backend",
         default="host",
         choices=list(LACKS),
-        help="backend to test (default: host, which every machine has); cuda-fake and ascend-fake are on imitated libraries",
+        help="backend to test (default: host); cuda-fake and ascend-fake are on imitated libraries",
     )
 
 

@@ -16,7 +16,7 @@ LIMIT = 60
 
 
 @pytest.fixture
-def program() -> Callable[..., "subprocess.CompletedProcess[str]"]:
+def program() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that runs a program on the backend, with the look-alike if no library is given."""
     library = fake_driver.require("ascend-fake")
 

@@ -1,0 +1,87 @@
+/* Times calls of AscendCL as a program in C makes them: make bench-c. */
+#include <acl/acl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { ROUNDS = 15, CALLS = 20000, LAUNCHES = 2000 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void check(aclError code, const char *call)
+{
+    if (code == ACL_SUCCESS) return;
+    const char *text = aclGetRecentErrMsg();
+    fprintf(stderr, "%s: %d\n%s\n", call, code, text ? text : "");
+    exit(1);
+}
+#define OK(call) check(call, #call)
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Prints the least and the median of the rounds: others may load the machine, which only adds. */
+#define ROW(name, count, before, call, after)                                  \
+    do {                                                                       \
+        double took[ROUNDS];                                                   \
+        for (int round = 0; round < ROUNDS; round++) {                         \
+            before;                                                            \
+            double began = now();                                              \
+            for (int i = 0; i < (count); i++) OK(call);                        \
+            took[round] = (now() - began) / (count);                           \
+            after;                                                             \
+        }                                                                      \
+        qsort(took, ROUNDS, sizeof *took, by_value);                           \
+        printf("%-44s %9.1f %9.1f\n", name, took[0], took[ROUNDS / 2]);        \
+    } while (0)
+
+static void nothing(void *unused) { (void)unused; }
+
+static aclError round_trip(aclrtStream stream)
+{
+    aclError code = aclrtLaunchHostFunc(stream, nothing, NULL);
+    return code == ACL_SUCCESS ? aclrtSynchronizeStream(stream) : code;
+}
+
+/* The last one of many waits for all. */
+static aclError back_to_back(aclrtStream stream, int last)
+{
+    aclError code = aclrtLaunchHostFunc(stream, nothing, NULL);
+    return code == ACL_SUCCESS && last ? aclrtSynchronizeStream(stream) : code;
+}
+
+int main(void)
+{
+    aclrtStream stream, other;
+    aclrtEvent event;
+    aclrtStreamStatus status;
+    aclrtEventRecordedStatus recorded;
+    OK(aclInit(NULL));
+    OK(aclrtSetDevice(0));
+    OK(aclrtCreateStream(&stream));
+    OK(aclrtCreateStream(&other));
+    OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+    printf("%-44s %9s %9s\n", "nanoseconds for one call", "least", "median");
+    ROW("record an event, idle stream", CALLS, , aclrtRecordEvent(event, stream), );
+    ROW("wait for an event that is done", CALLS, , aclrtStreamWaitEvent(other, event), );
+    ROW("query a stream", CALLS, , aclrtStreamQuery(stream, &status), );
+    ROW("query an event", CALLS, , aclrtQueryEventStatus(event, &recorded), );
+    ROW("synchronize an idle stream", CALLS, , aclrtSynchronizeStream(stream), );
+    ROW("enqueue a function", LAUNCHES, , aclrtLaunchHostFunc(stream, nothing, NULL), OK(aclrtSynchronizeStream(stream)));
+    ROW("function and synchronize", LAUNCHES, , round_trip(stream), );
+    ROW("functions back to back, until all have run", LAUNCHES, , back_to_back(stream, i == LAUNCHES - 1), );
+    OK(aclrtDestroyEvent(event));
+    OK(aclrtDestroyStream(other));
+    OK(aclrtDestroyStream(stream));
+    OK(aclrtResetDevice(0));
+    OK(aclFinalize());
+    return 0;
+}
