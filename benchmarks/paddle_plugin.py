@@ -1,7 +1,7 @@
-"""What the plug-in costs in an installed Paddle, beside Paddle on the CPU: `make paddle-programs PADDLE="3.3.1 --bench"`.
+"""What the plug-in costs in an installed Paddle: `make paddle-programs PADDLE="3.3.1 --bench"`.
 
 Calls of Paddle's interface for devices are compared with a call of Paddle's that reaches no device: the difference is
-the plug-in's part, and more. The training loop takes turns with plain CPU Paddle in the same process.
+the plug-in's part, and more. The training loop takes turns with Paddle on the CPU in the same process.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def main() -> None:
     print(f"add of 16 numbers    {taken:6.2f} us, on the CPU {plain:6.2f} us")
     pairs = [(seconds_of_training("cpu"), seconds_of_training("custom_cpu")) for _ in range(5)]
     ratio = statistics.median(ours / cpu for cpu, ours in pairs)
-    print(f"20 steps of LeNet    {min(o for _, o in pairs):6.2f} s, on the CPU {min(c for c, _ in pairs):6.2f} s, {ratio:.2f} times")
+    cpu, ours = (min(times) for times in zip(*pairs, strict=True))
+    print(f"20 steps of LeNet    {ours:6.2f} s, on the CPU {cpu:6.2f} s, {ratio:.2f} times")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@
 /* Results of the functions. Anything but PADDLE_SUCCESS of a query is "not yet", of other functions an error. */
 enum { PADDLE_SUCCESS = 0, PADDLE_FAILED = 2 };
 
-typedef struct paddle_device {
+struct paddle_ordinal {
     int id;
-} *paddle_device;
+};
+typedef struct paddle_ordinal *paddle_device;
 
 /* Streams and events are numbers of the core's, never 0: Paddle takes a stream of 0 as none. */
 typedef void *paddle_stream;

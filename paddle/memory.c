@@ -5,8 +5,6 @@
 
 #include "plugin.h"
 
-int pooled = 1;
-
 /* Blocks by their address, in a table with open addressing. A block of 0 was made in a forked process, by malloc. */
 static struct entry {
     uintptr_t address;
@@ -91,7 +89,7 @@ static int device_memory_allocate(paddle_device device, void **address, size_t s
     if (forked) return in_forked_process(address, size);
     halstream_id block = 0;
     uint64_t at = 0;
-    int code = core->block_new(current_stream(device->id), size, &block, &at);
+    int code = core->block_new(default_stream(device->id), size, &block, &at);
     return kept(code, block, at, address);
 }
 
@@ -113,7 +111,7 @@ static void record_all(int32_t device, halstream_id block)
     for (size_t i = 0; i < found; i++) core->block_record_stream(block, streams[i]);
 }
 
-static int deallocate(paddle_device device, void *address, int every_stream)
+static int deallocate(paddle_device device, void *address)
 {
     halstream_id block = 0;
     if (!forget(address, &block)) return address == NULL ? PADDLE_SUCCESS : PADDLE_FAILED;
@@ -122,30 +120,34 @@ static int deallocate(paddle_device device, void *address, int every_stream)
         return PADDLE_SUCCESS;
     }
     if (forked) return PADDLE_SUCCESS; /* the parent's: it goes with the process */
-    /* A segment of Paddle's pools: any stream may still use what was cut from it. */
-    if (every_stream) record_all(device->id, block);
+    record_all(device->id, block); /* a segment of Paddle's pools: any stream may still use what was cut from it */
     return result(core->block_free(block), "free memory");
 }
 
 static int device_memory_deallocate(paddle_device device, void *address, size_t size)
 {
     (void)size;
-    return deallocate(device, address, pooled);
+    return deallocate(device, address);
 }
 
 static int host_memory_deallocate(paddle_device device, void *address, size_t size)
 {
     (void)size;
-    return deallocate(device, address, 1);
+    return deallocate(device, address);
 }
 
+/* Paddle names no stream, so the call comes behind the work of all, and all later work behind it. */
 static int device_memory_set(paddle_device device, void *address, unsigned char value, size_t size)
 {
     if (forked) {
         memset(address, value, size);
         return PADDLE_SUCCESS;
     }
-    return result(core->fill(current_stream(device->id), (uintptr_t)address, value, 1, size), "fill memory");
+    halstream_id stream = default_stream(device->id);
+    int code = wait_for_device(device->id);
+    if (code == HALSTREAM_OK) code = core->fill(stream, (uintptr_t)address, value, 1, size);
+    if (code == HALSTREAM_OK) code = wait_for_stream(stream);
+    return result(code, "fill memory");
 }
 
 static int device_memory_stats(paddle_device device, size_t *total, size_t *free_bytes)
@@ -182,7 +184,7 @@ static int copy_between(paddle_device to, paddle_device from, paddle_stream stre
 
 static int copy_now(paddle_device device, void *dst, const void *src, size_t size)
 {
-    halstream_id stream = forked ? 1 : current_stream(device->id);
+    halstream_id stream = forked ? 1 : default_stream(device->id); /* Paddle has waited for its own */
     int status = copy(device, handle_of(stream), dst, src, size);
     return status == PADDLE_SUCCESS ? result(wait_for_stream(stream), "wait for a copy") : status;
 }

@@ -83,28 +83,11 @@ static PyObject *synchronize_device(PyObject *self, PyObject *args)
     return waited(args, device_wait);
 }
 
-static PyObject *set_pooled(PyObject *self, PyObject *args)
-{
-    (void)self;
-    int value;
-    if (!PyArg_ParseTuple(args, "p", &value)) return NULL;
-    pooled = value;
-    Py_RETURN_NONE;
-}
-
-static PyObject *is_forked(PyObject *self, PyObject *args)
-{
-    (void)self;
-    (void)args;
-    return PyBool_FromLong(forked);
-}
-
 /* The operators' half takes the table and the variables from here; it is linked to neither library. */
 static struct {
     const halstream_api **core;
     const int *forked;
-    halstream_id (**ask_current_stream)(int32_t device);
-} for_operators = {&core, &forked, &ask_current_stream};
+} for_operators = {&core, &forked};
 
 static PyObject *shared(PyObject *self, PyObject *args)
 {
@@ -121,8 +104,6 @@ static PyMethodDef methods[] = {
     {"synchronize_stream", synchronize_stream, METH_VARARGS, "Wait for a stream."},
     {"synchronize_event", synchronize_event, METH_VARARGS, "Wait for an event."},
     {"synchronize_device", synchronize_device, METH_VARARGS, "Wait for all streams of a device."},
-    {"set_pooled", set_pooled, METH_VARARGS, "Whether Paddle keeps freed memory in pools of its own."},
-    {"is_forked", is_forked, METH_NOARGS, "Whether this process was forked from one with the plug-in."},
     {"shared", shared, METH_NOARGS, "What the operators' half needs, as a capsule."},
     {NULL, NULL, 0, NULL},
 };

@@ -35,12 +35,9 @@ struct next_stream {
 extern _Thread_local struct next_stream next_stream;
 extern _Thread_local uint32_t next_event_flags;
 
-/* The stream on which Paddle puts work, and the oldest streams that it has on a device, at most `most`. */
-halstream_id current_stream(int32_t device);
+/* The default stream of a device, and the oldest streams that Paddle has on one, at most `most`. */
+halstream_id default_stream(int32_t device);
 size_t streams_of(int32_t device, halstream_id *into, size_t most);
-
-/* Where the operators' half says what Paddle's current stream is; NULL without it. */
-extern halstream_id (*ask_current_stream)(int32_t device);
 
 void fill_stream_hooks(struct paddle_hooks *hooks);
 void fill_memory_hooks(struct paddle_hooks *hooks);
@@ -48,9 +45,6 @@ void lock_streams(void);
 void unlock_streams(void);
 void lock_memory(void);
 void unlock_memory(void);
-
-/* 1 while Paddle keeps freed memory in pools of its own, and gives back only segments of them. */
-extern int pooled;
 
 static inline halstream_id id_of(void *handle) { return (halstream_id)(intptr_t)handle; }
 static inline void *handle_of(halstream_id id) { return (void *)(intptr_t)id; }

@@ -11,7 +11,6 @@
 
 _Thread_local struct next_stream next_stream;
 _Thread_local uint32_t next_event_flags;
-halstream_id (*ask_current_stream)(int32_t device);
 
 /* All streams of Paddle, in the order of their creation. The stream of a device's context is the default stream,
  * which reports call so; its order with others is that of any stream, as they are non-blocking. */
@@ -36,10 +35,10 @@ size_t streams_of(int32_t device, halstream_id *into, size_t most)
     return found;
 }
 
-halstream_id current_stream(int32_t device)
+halstream_id default_stream(int32_t device)
 {
-    halstream_id stream = ask_current_stream ? ask_current_stream(device) : 0;
-    if (stream == 0 && streams_of(device, &stream, 1) == 0) core->stream_default(device, &stream);
+    halstream_id stream = 0;
+    core->stream_default(device, &stream);
     return stream;
 }
 
@@ -169,7 +168,7 @@ static int stream_wait_event(paddle_device device, paddle_stream stream, paddle_
 
 typedef struct {
     paddle_callback callback;
-    struct paddle_device device;
+    struct paddle_ordinal device;
     paddle_stream stream;
     void *argument;
 } callback;

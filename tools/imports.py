@@ -41,6 +41,8 @@ WANTED = {
     ("halstream._cli.commands", "halstream._schedules.search"): _COMMAND,
     ("halstream._cli.commands", "halstream._cli.children"): _COMMAND,
     ("halstream._cli.commands", "halstream._cli.redirecting"): _COMMAND,
+    ("halstream._cli.redirecting", "halstream.paddle.plugin"): _TOOL,
+    ("halstream._cli.started", "halstream.paddle.plugin"): _TOOL,
     ("halstream._cli.redirecting", "halstream.torch"): _TOOL,
     ("halstream._cli.started", "halstream.torch"): _TOOL,
     ("halstream._cli.redirecting", "halstream.torch._redirect.module"): _TOOL,

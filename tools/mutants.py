@@ -1,6 +1,6 @@
 """Shows that the tests detect faults: puts one fault at a time into a copy of the tree.
 
-Usage: python tools/mutants.py [--torch | --paddle] [--check [--fix] | --build | --write] [--jobs N] [part of a name ...]
+Usage: python tools/mutants.py [--torch | --paddle] [--check [--fix] | --build | --write] [--jobs N] [NAME ...]
 
 Each entry of tools/mutants.toml names a file, a piece of its text that occurs
 once, what to put in its place, and the clause of the contract that this

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace halstream_paddle {
@@ -30,7 +31,7 @@ class Task {
   phi::DenseTensor input(const phi::DenseTensor& tensor);
   // Allocates an output and returns a CPU tensor on its memory, and notes what is written.
   phi::DenseTensor output(phi::DenseTensor* tensor);
-  // Raises if the kernel left the memory that it was given.
+  // Puts a result where it belongs that the kernel left in memory of its own.
   void check(const phi::DenseTensor& output) const;
   // Runs the task on the current stream. `name` must live as long as the process.
   static void enqueue(std::unique_ptr<Task> task, const char* name);
@@ -40,8 +41,10 @@ class Task {
 
   const phi::CustomContext& context_;
   std::vector<halstream_range> ranges_;
+  // The memory of the tensors so far: kernels look whether an output has that of an input.
+  std::vector<std::pair<const phi::Allocation*, std::shared_ptr<phi::Allocation>>> memories_;
   friend int run_task(void* argument, char* text, size_t room);
-  std::vector<const void*> outputs_;  // where the memory of each output is
+  std::vector<std::pair<char*, size_t>> outputs_;  // where each output begins, and its bytes
   mutable size_t checked_ = 0;
 };
 

@@ -57,6 +57,7 @@ class RealTorch:
 
     def __init__(self) -> None:
         self.dialect = ""  #: ``torch.cuda`` then
+        self.paddle = False  #: the real Paddle works on them
         #: Returns address, size and name of the memory that its modules own.
         self.parameters: Callable[[], list[tuple[int, int, str]]] = list
         self._declare: Callable[[bool], None] | None = None

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator
 from subprocess import CompletedProcess
 from typing import Any
 
-import pytest
-
 import halstream as hs
+import pytest
 
 # Elsewhere Paddle is not installed, and importing it takes seconds.
 collect_ignore_glob = [] if os.environ.get("HALSTREAM_PADDLE_TESTS") else ["test_*"]

@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 import halstream as hs
+import pytest
 
 
 def test_Y1_an_operator_is_enqueued_and_the_call_returns(paddle: Any, held: Callable[[Any], Any]) -> None:

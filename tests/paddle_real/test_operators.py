@@ -27,8 +27,10 @@ CASES: dict[str, Callable[..., Any]] = {
     "shapes": lambda p, x, y: p.concat([x, y], 1)[:, 1:5].transpose([0, 2, 3, 1]).reshape([2, -1]).tile([1, 2])
     + p.stack([x, y, x, y], 1).flatten(1)[:, :512],
     "splits": lambda p, x, y: sum(part * (i + 1) for i, part in enumerate(p.split(x, 4, axis=-1))),
-    "selection": lambda p, x, y: p.where(x > y, x, y) + p.maximum(x, y) + p.minimum(x, y) + x * (x >= 0).astype("float32"),
-    "gather": lambda p, x, y: p.gather(x, p.to_tensor([1, 0, 1]), axis=2) + p.index_select(y, p.to_tensor([0, 2, 1]), axis=2),
+    "selection": lambda p, x, y: p.where(x > y, x, y) + p.maximum(x, y) + p.minimum(x, y)
+    + x * (x >= 0).astype("float32"),
+    "gather": lambda p, x, y: p.gather(x, p.to_tensor([1, 0, 1]), axis=2)
+    + p.index_select(y, p.to_tensor([0, 2, 1]), axis=2),
     "pad": lambda p, x, y: p.nn.functional.pad(x, [1, 1, 2, 0]) * 2,
     "conv": lambda p, x, y: p.nn.functional.conv2d(x, y[:, :, :3, :3], padding=1)
     + p.nn.functional.conv2d(x, y[:, :, 3:6, 3:6], padding=1),

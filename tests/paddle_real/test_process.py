@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from conftest import Child
 
 BOTH = "import halstream.paddle.plugin as plugin\nimport paddle\n"
@@ -172,7 +171,7 @@ def test_Y16_the_interface_is_that_of_the_installed_header(imported: Any, tmp_pa
     ours = (_sources.sources() / "interface.h").read_text()
     names = re.findall(r"int \(\*(\w+)\)\(", ours)
     checks = "\n".join(
-        f"static_assert(offsetof(C_DeviceInterface, {name}) == offsetof(paddle_hooks, {name}), \"{name}\");"
+        f'static_assert(offsetof(C_DeviceInterface, {name}) == offsetof(paddle_hooks, {name}), "{name}");'
         for name in names
     )
     text = f"""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import halstream as hs
 import numpy as np
 import pytest
-
-import halstream as hs
 
 BATCH, STEPS = 8, 6
 
@@ -60,7 +59,8 @@ def prefetched(waits: bool) -> Any:
 
         def load(batch: Any) -> Any:
             with paddle.device.stream_guard(loader):
-                return paddle.to_tensor(batch[0]) * 2 - 1, paddle.to_tensor(batch[1])
+                labels = paddle.to_tensor(batch[1])  # it waits for the stream, as to_tensor does
+                return paddle.to_tensor(batch[0]) * 2 - 1, labels
 
         batches = digits()
         loaded = load(batches[0])

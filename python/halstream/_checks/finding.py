@@ -30,6 +30,8 @@ def _dialect(site: int) -> str:
         if len(imported) == 1:
             (name,) = imported
             return _sites.real_torch.dialect or name if name == "torch" else name
+    if site and _sites.real_torch.paddle:
+        return "paddle.device"
     return _sites.real_torch.dialect if site else ""
 
 

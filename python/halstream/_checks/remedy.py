@@ -39,6 +39,7 @@ _WORDS = {
         default="torch.cuda.default_stream()", default_of="torch.cuda.default_stream({d})",
     ),
     "paddle": _Words(default="device.current_stream()"),
+    "paddle.device": _Words(order="{b}.wait_stream({a})", default="paddle.device.current_stream()"),  # the real one
     "mindspore": _Words(default="hal.default_stream()"),
     "cupy": _Words(order="{b}.wait_event({a}.record())", default="cuda.Stream.null"),
     "acl": _Words(

@@ -44,7 +44,9 @@ def plugin() -> Path:
     """
     folder = _sources.sources()
     command = _compiler("CC", ("gcc", "clang", "cc"), "a C compiler", "gcc")
-    options = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete", "-pthread"]
+    options = [
+        "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete", "-pthread",
+    ]  # fmt: skip
 
     def make(work: Path) -> Path:
         target = work / f"{PLUGIN}.so"

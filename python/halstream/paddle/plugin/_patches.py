@@ -135,9 +135,7 @@ def _base_classes(patches: Patches, core: Any, plugin: Any, ours: _Ours) -> None
     patches.set(stream, "wait_stream", wait_stream)
     patches.set(event, "elapsed_time", elapsed_time)
     # The runtime's own errors, and Ctrl-C; Paddle's interface passes a number.
-    patches.set(
-        stream, "synchronize", lambda b: synchronize(b, "raw_stream", ours.stream, plugin.synchronize_stream)
-    )
+    patches.set(stream, "synchronize", lambda b: synchronize(b, "raw_stream", ours.stream, plugin.synchronize_stream))
     patches.set(event, "synchronize", lambda b: synchronize(b, "raw_event", ours.event, plugin.synchronize_event))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ... import _sites
 from . import _build, _patches, _wheel
 from ._errors import PluginError
 from ._importing import when_imported
@@ -62,7 +63,9 @@ def install() -> None:
     if _process.wheel is not None:
         return
     if "paddle" in sys.modules:
-        raise PluginError("Paddle is imported already, and it loads plug-ins then: import halstream.paddle.plugin first")
+        raise PluginError(
+            "Paddle is imported already, and loads plug-ins only then: import halstream.paddle.plugin first"
+        )
     device_type()
     wheel = _wheel.installed()
     if os.environ.get(_ROOT):
@@ -98,6 +101,7 @@ def _loaded(name: str, path: Path) -> ModuleType:
 def _imported(paddle: ModuleType) -> None:
     """Patch Paddle and register the operators, right after it was imported."""
     _process.paddle = paddle
+    _sites.real_torch.paddle = True
     if device_type() not in paddle.device.get_all_custom_device_type():
         raise PluginError(f"Paddle {paddle.__version__} did not take the plug-in; GLOG_v=3 in the environment says why")
     patch()
