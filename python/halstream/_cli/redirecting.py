@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .._capi import get_api
 from .._errors import HalError
 from .started import in_children
 
@@ -33,6 +34,7 @@ def plug_into_paddle(failure: Callable[[str], Exception], *, sanitize: bool = Fa
         from ..paddle import plugin
 
         plugin.install()
+        get_api()  # opens the backend of this process, which the variables below are not for
         in_children("HALSTREAM_PADDLE", "plugin", sanitize=sanitize)
     except HalError as exc:
         raise failure(str(exc)) from None
