@@ -2,7 +2,8 @@
 
 ``from halstream import acl`` stands for ``import acl``; `acl.rt` and `acl.util`
 are its modules. pyACL exports no constants; this package has those of the C
-headers as an addition (``acl.ACL_EVENT_SYNC``).
+headers as an addition (``acl.ACL_EVENT_SYNC``), and `acl.mdl` has captures, for
+which pyACL has no names either.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from .. import _core
 from .._dialects._not_built import not_built
 from .._errors import HalError
-from . import _buffers, constants, rt, util
+from . import _buffers, constants, mdl, rt, util
 from . import _codes as codes
 from ._buffers import *  # noqa: F403
 from ._call import command as _command
@@ -32,6 +33,7 @@ __all__ = [
     "get_soc_name",
     "get_version",
     "init",
+    "mdl",
     "rt",
     "util",
 ]

@@ -126,6 +126,8 @@ def command(
             code = exc.code
             if code < codes.FIRST:
                 code = table.get(exc.kind, codes.RT_INTERNAL_ERROR)
+                if exc.kind == "capture":
+                    code = codes.BY_RULE.get(exc.code, code)
             if exc.kind == "host_function" or (exc.kind == "timeout" and exc.operation not in _OWN_LIMITS):
                 session.report(code)
             session.remember(code, codes.text(name, code, str(exc)))
