@@ -15,10 +15,12 @@ type info struct {
 	name     string // of the kind, as listeners see it
 	label    string // that the program has given the operation
 	kind     kind
-	ready    bool // stamp and clocks are set
-	raced    bool // is in a report
-	silent   bool // the life of a cached block: in no report
-	weight   int  // words of its clock that late counts for it
+	ready    bool      // stamp and clocks are set
+	raced    bool      // is in a report
+	silent   bool      // the life of a cached block: in no report
+	weight   int       // words of its clock that late counts for it
+	run      *graphRun // of the launch that it is a node of, nil for others
+	node     int
 }
 
 func (c *Checker) newInfo(k kind, t *thread, l *timeline, op *hal.Operation) *info {
@@ -31,6 +33,9 @@ func (c *Checker) newInfo(k kind, t *thread, l *timeline, op *hal.Operation) *in
 
 // after reports whether o comes after the operation of e, which was handled earlier.
 func (o *info) after(e *entry) bool {
+	if o.run != nil && e.info.run == o.run {
+		return o.run.path(e.info.node, o.node)
+	}
 	return e.slot == o.slot || o.clocks[strict].covers(e.stamp)
 }
 
@@ -162,7 +167,7 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 // read adds a read and removes those that come before it: a later operation that comes
 // after it comes after them.
 func (c *Checker) read(cl *cell, e entry) {
-	if n := len(cl.reads); n > 0 && cl.reads[n-1].slot == e.slot {
+	if n := len(cl.reads); n > 0 && cl.reads[n-1].slot == e.slot && e.info.after(&cl.reads[n-1]) {
 		cl.reads[n-1] = e
 		return
 	}
@@ -182,8 +187,10 @@ func (c *Checker) read(cl *cell, e entry) {
 		return
 	}
 	if int(e.slot) < len(cl.index) && cl.index[e.slot] > 0 {
-		cl.reads[cl.index[e.slot]-1] = e
-		return
+		if last := &cl.reads[cl.index[e.slot]-1]; e.info.after(last) {
+			*last = e
+			return
+		}
 	}
 	cl.reads = append(cl.reads, e)
 	cl.place(len(cl.reads) - 1)

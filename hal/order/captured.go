@@ -2,38 +2,58 @@ package order
 
 import "halstream/hal"
 
-// captured compares the nodes of a graph with each other, when its capture ends: those
-// without a path between them run at the same time in every launch.
+// compare compares the nodes of a graph with each other: when its capture ends, and when an
+// executable is made of it. Those without a path between them run at the same time in every
+// launch.
 //
-// The capture is checked as a program of its own, by a checker of its own, for its nodes
+// The graph is checked as a program of its own, by a checker of its own, for its nodes
 // have no order with work outside of it.
-func (c *Checker) captured(op *hal.Operation) {
+func (c *Checker) compare(op *hal.Operation) {
 	one := New()
+	one.comparing = true
 	caller := &thread{}
 	if op.Thread != nil {
 		caller.id = op.Thread.ID
 	}
-	nodes := op.Graph.Nodes()
-	points := make([]point, len(nodes))
-	for i, n := range nodes {
-		s := one.timeline(n.Stream())
-		g := gather{clocks: &s.clocks}
-		for _, dep := range n.After() { // nodes of a capture come after earlier ones
-			if p := &points[dep.Index()]; p.timeline != s {
-				g.add(p.stamp, p.clocks)
-			}
+	all := newRun(op.Nodes)
+	for i := range op.Nodes.Len() {
+		n := op.Nodes.Node(i)
+		on := &timeline{dev: &device{ordinal: n.Device()}} // of a node that no stream has made
+		if n.Stream() != nil {
+			on = one.timeline(n.Stream())
 		}
-		node := hal.Operation{ID: op.ID, Seq: uint64(i) + 1, Kind: n.Kind(), Name: n.Name(), Stream: n.Stream(),
-			Thread: op.Thread, Site: n.Site(), Token: n.Token()}
-		node.Reads, node.Writes = n.Accesses()
-		one.perform(s, caller.clocks, other, &node, nil, one.newInfo(other, caller, s, &node))
-		points[i] = point{stamp: s.stamp, clocks: s.clocks, timeline: s}
+		node := hal.Operation{ID: op.ID, Kind: n.Kind(), Name: n.Name(), Site: n.Site(), Token: n.Token()}
+		in := one.newInfo(other, caller, on, &node)
+		in.stamp, in.run, in.node, in.ready = stamp{slot: 1, seq: 1}, all, i, true
+		one.touchNode(in, n)
 	}
 	for _, r := range one.reports.fresh {
 		r.Reason = Reason{Why: NoPath, Devices: r.Reason.Devices}
-		key, p := keyOf(r), pieceOf(r.Range)
-		if !c.known(&key, r.First.ID, r.Second.ID, p) {
-			c.add(key, *r, p)
+		if key := keyOf(r); c.reports.seen[key] == nil { // else it was compared before
+			if p := pieceOf(r.Range); !c.known(&key, r.First.ID, r.Second.ID, p) {
+				c.add(key, *r, p)
+			}
 		}
+	}
+}
+
+// compared notes that the nodes of an executable were compared.
+func (c *Checker) compared(op *hal.Operation) {
+	l := c.launches[op.Exec]
+	l.compared = op.Nodes
+	c.launches[op.Exec] = l
+}
+
+// touchNode handles what a node accesses. One that is a graph is listed with that graph's nodes.
+func (c *Checker) touchNode(in *info, n *hal.Node) {
+	reads, writes := n.Accesses()
+	if n.Child() != nil {
+		return
+	}
+	for _, r := range reads {
+		c.touch(in, pieceOf(r), false, false)
+	}
+	for _, r := range writes {
+		c.touch(in, pieceOf(r), true, false)
 	}
 }

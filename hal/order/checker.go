@@ -47,16 +47,16 @@ type Checker struct {
 	reports reports
 
 	recording *recording // nil if nothing is recorded
+	// comparing: the nodes of one graph, and nothing else.
+	comparing bool
 	// replaying: what is closed by now was not when the operation was recorded.
 	replaying bool
 
 	count   int    // operations
 	arrival uint64 // of accesses
-	// lastLaunch is the arrival of the latest access before the latest launch of a graph.
-	lastLaunch uint64
-	next       int // the count of operations at which tidy runs next
-	kept       struct{ timelines, events, pieces int }
-	found      atomic.Uint64
+	next    int    // the count of operations at which tidy runs next
+	kept    struct{ timelines, events, pieces int }
+	found   atomic.Uint64
 }
 
 // New returns a checker that has seen no operation.
@@ -115,7 +115,7 @@ var kinds = map[string]kind{
 	"query stream": queryStream, "query event": queryEvent, "host read": access, "host write": access,
 	"new memory": newMemory, "free memory": freeMemory,
 	"wait for no record": vainWait, "close stream": closeStream, "close event": closeEvent,
-	"end capture": endCapture,
+	"end capture": endCapture, "instantiate": endCapture, "update executable": endCapture,
 }
 
 // kindOf looks a name up; the most frequent ones without the map.

@@ -157,21 +157,27 @@ func (c *Checker) addTimeline(g *gather, s *timeline, seq uint64) {
 
 // launch is the latest launch of an executable graph.
 type launch struct {
-	seq uint64 // of the operation
-	at  *point
+	seq      uint64 // of the operation
+	at       *point
+	compared *hal.NodeList // the nodes that were compared with each other last
 }
 
 // launched adds the launch of the same executable before this one, which has to end
 // first, and returns the point of this one.
 func (c *Checker) launched(g *gather, s *timeline, op *hal.Operation) *point {
 	p := &point{timeline: s}
-	last, found := c.launches[op.Exec]
-	if found && last.seq < op.Seq {
+	last := c.launches[op.Exec]
+	if op.Nodes != nil && last.compared != op.Nodes { // instantiated before the check began
+		c.compare(op)
+		last.compared = op.Nodes
+	}
+	if last.at != nil && last.seq < op.Seq {
 		g.add(last.at.stamp, last.at.clocks)
 	}
-	if !found || last.seq < op.Seq {
-		c.launches[op.Exec] = launch{op.Seq, p}
+	if last.at == nil || last.seq < op.Seq {
+		last.seq, last.at = op.Seq, p
 	}
+	c.launches[op.Exec] = last
 	return p
 }
 
@@ -191,7 +197,7 @@ func (c *Checker) addFrees(g *gather, blocks []hal.Range) {
 // accesses reports whether an operation works on memory. A wait for a value only
 // looks at bytes that others are to change meanwhile.
 func (k kind) accesses(op *hal.Operation) bool {
-	return k == function || k != waitValue && len(op.Reads)+len(op.Writes) > 0
+	return k == function || op.Nodes != nil || k != waitValue && len(op.Reads)+len(op.Writes) > 0
 }
 
 // perform performs an operation: the clocks of s cover all that comes before it.
@@ -220,7 +226,11 @@ func (c *Checker) perform(s *timeline, t clocks, k kind, op *hal.Operation, p *p
 		c.reach(p, s)
 		c.written(op.Value)
 	case launchGraph:
-		c.lastLaunch = c.arrival
+		if op.Nodes != nil {
+			in.ready = true
+			c.runNodes(s, t, op, in)
+			in = nil // its nodes are what accesses memory
+		}
 		c.reach(p, s)
 	case allocate:
 		c.forgetValues(op.Writes)

@@ -277,11 +277,11 @@ func (c *Checker) heldTimelines() []*timeline {
 	return found
 }
 
-// heldInfo returns a held operation with accesses by its number.
+// heldInfo returns a held operation with accesses by its number, or by that of a node of it.
 func (c *Checker) heldInfo(id uint32) *info {
 	for _, s := range c.heldTimelines() {
 		for _, it := range s.queue {
-			if it.info != nil && it.info.id == id {
+			if it.info != nil && (it.info.id == id || it.op.Nodes != nil && id-it.op.ID <= uint32(it.op.Nodes.Len())) {
 				return it.info
 			}
 		}

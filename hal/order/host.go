@@ -91,7 +91,12 @@ func (c *Checker) handleLifetime(k kind, op *hal.Operation) {
 	case closeEvent:
 		delete(c.events, op.Event)
 	case endCapture:
-		c.captured(op)
+		if op.Nodes != nil {
+			c.compare(op)
+		}
+		if op.Exec != nil {
+			c.compared(op)
+		}
 	}
 }
 

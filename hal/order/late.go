@@ -106,6 +106,9 @@ func (c *Checker) observed(id uint32) *info {
 		// It ran, so what it waited for came.
 		c.forceInfo(o)
 		c.settle()
+		if o.id != id { // a node of a launch
+			return c.late.find(id)
+		}
 	}
 	return o
 }
@@ -184,6 +187,9 @@ func (c *Checker) visitLate(cl *cell, o *info, p piece) {
 
 // before reports whether o comes before the operation of e.
 func (o *info) before(e *entry) bool {
+	if o.run != nil && e.info.run == o.run {
+		return o.run.path(o.node, e.info.node)
+	}
 	if e.slot == o.slot {
 		return e.seq > o.seq
 	}
@@ -265,7 +271,7 @@ func (c *Checker) undeclaredBefore(s *source) *info {
 	for _, d := range c.all {
 		for _, l := range d.timelines {
 			for _, f := range l.undeclared {
-				if f != nil && s.info.after(&entry{stamp: f.stamp}) && !s.host.covers(f.stamp) &&
+				if f != nil && s.info.after(&entry{stamp: f.stamp, info: f}) && !s.host.covers(f.stamp) &&
 					(latest == nil || f.arrival > latest.arrival) {
 					latest = f
 				}

@@ -88,7 +88,7 @@ func (s *source) behind(e *entry) bool { return s.info.after(e) && !s.info.befor
 // writtenSince reports whether an operation that is not ordered before the copy may have
 // written to its source.
 func (c *Checker) writtenSince(s *source, p piece) bool {
-	found := c.lastLaunch >= s.info.arrival
+	found := false
 	c.table.over(p, func(cl *cell, _ piece) {
 		for i := range cl.writes {
 			found = found || !s.behind(&cl.writes[i])

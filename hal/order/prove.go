@@ -69,7 +69,7 @@ func keyOf(r *Report) pair {
 	return key
 }
 
-func sideOf(a *Access) side { return side{a.Site, a.Kind, a.Name, a.Device, a.Stream} }
+func sideOf(a *Access) side { return side{a.Site, a.Kind, a.Name, a.Device, a.Stream, a.Node.side()} }
 
 // Prove returns for each of several fixes what the run so far would be with all of them: it
 // checks the recorded operations once more, with those that the fixes add at each execution

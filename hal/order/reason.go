@@ -93,6 +93,11 @@ func reason(a, o *info, reused bool) Reason {
 	case a.kind == allocate:
 		r.Memory = Unallocated
 	}
+	if a.run != nil && a.run == o.run {
+		r.Why = NoPath
+		r.Devices = a.run.list.Node(a.node).Device() != o.run.list.Node(o.node).Device()
+		return r
+	}
 	if a.timeline == nil {
 		r.Why = HostThreads
 		return r

@@ -91,9 +91,10 @@ type Access struct {
 	Site    uint32
 	Token   uint64
 	Write   bool
-	Seen    bool // observed, not declared
-	Host    bool // an access by the host
-	Unknown bool // the other side of a Refill, which is not known
+	Seen    bool      // observed, not declared
+	Host    bool      // an access by the host
+	Unknown bool      // the other side of a Refill, which is not known
+	Node    *NodeNote // nil if it is no node of a graph, or one that its stream stands for
 }
 
 // Note is a wait or a record of a stream.
@@ -139,6 +140,13 @@ type side struct {
 	label  string // the operation's name
 	device int
 	stream uint64
+	node   nodeSide
+}
+
+// nodeSide is the node of a side; its site is 0 for none without a line.
+type nodeSide struct {
+	site  uint32
+	index int // plus one
 }
 
 type pair struct {
@@ -161,7 +169,10 @@ func (a *side) before(b *side) bool {
 	if a.device != b.device {
 		return a.device < b.device
 	}
-	return a.stream < b.stream
+	if a.stream != b.stream {
+		return a.stream < b.stream
+	}
+	return a.node.index < b.node.index
 }
 
 const (
@@ -241,8 +252,8 @@ func (c *Checker) add(key pair, r Report, p piece) {
 // conflict reports two accesses of which that of e does not happen before that of o
 // by what the runtime guarantees.
 func (c *Checker) conflict(e *entry, o *info, earlierWrites, write, seen bool, p piece) {
-	if e.info.silent || o.silent {
-		return
+	if e.info.silent || o.silent || o.run != nil && e.info.run == o.run && !(e.seen || seen || c.comparing) {
+		return // what two nodes of a launch declare was compared when it was instantiated
 	}
 	category := Race
 	switch {
@@ -279,8 +290,12 @@ func (c *Checker) pair(category Category, a, o participant, p piece) {
 func (o *info) side() side {
 	s := side{site: o.site, kind: o.name, label: o.label, device: -1}
 	if o.timeline != nil {
-		s.device, s.stream = o.timeline.dev.ordinal, o.timeline.stream.Index()
+		s.device = o.timeline.dev.ordinal
+		if o.timeline.stream != nil {
+			s.stream = o.timeline.stream.Index()
+		}
 	}
+	s.node = o.note().side()
 	return s
 }
 
@@ -288,6 +303,6 @@ func (o *info) access(write, seen bool) Access {
 	s := o.side()
 	return Access{
 		ID: o.id, Kind: o.name, Name: o.label, Device: s.device, Stream: s.stream, Thread: o.thread, Site: o.site,
-		Token: o.token, Write: write, Seen: seen, Host: o.timeline == nil,
+		Token: o.token, Write: write, Seen: seen, Host: o.timeline == nil, Node: o.note(),
 	}
 }

@@ -318,6 +318,16 @@ func (s *Session) remember(o *hal.Operation) {
 		if len(o.Writes) > 0 {
 			s.sizes[o.ID%sizesKept] = operationSize{o.ID, o.Writes[0].Size}
 		}
+	case "launch graph":
+		if o.Nodes == nil {
+			break
+		}
+		for i := range o.Nodes.Len() {
+			if _, writes := o.Nodes.Node(i).Accesses(); len(writes) > 0 && o.Nodes.Node(i).Child() == nil {
+				id := o.NodeID(i)
+				s.sizes[id%sizesKept] = operationSize{id, writes[0].Size}
+			}
+		}
 	case "new stream":
 		if len(s.streams) == streamsKept {
 			clear(s.streams)

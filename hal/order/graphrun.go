@@ -1,0 +1,160 @@
+package order
+
+import (
+	"slices"
+
+	"halstream/hal"
+)
+
+// graphRun is one launch of a graph. Towards other work its nodes are what its stream does there,
+// one after another; towards each other only the paths of the graph order them.
+type graphRun struct {
+	list *hal.NodeList
+	// seen has, for each node, last where the latest node that was asked about comes after it.
+	seen []uint32
+	last uint32
+	of   int
+	todo []int
+}
+
+func newRun(list *hal.NodeList) *graphRun { return &graphRun{list: list, of: -1} }
+
+// path reports whether the node later comes after the node earlier.
+func (r *graphRun) path(earlier, later int) bool {
+	if earlier >= later {
+		return earlier == later
+	}
+	if slices.Contains(r.list.After(later), earlier) {
+		return true
+	}
+	if r.of != later {
+		if r.seen == nil {
+			r.seen = make([]uint32, r.list.Len())
+		}
+		r.of = later
+		r.last++
+		r.mark(later)
+	}
+	return r.seen[earlier] == r.last
+}
+
+// mark notes the nodes that a node comes after.
+func (r *graphRun) mark(node int) {
+	r.todo = append(r.todo[:0], node)
+	for len(r.todo) > 0 {
+		at := r.todo[len(r.todo)-1]
+		r.todo = r.todo[:len(r.todo)-1]
+		for _, dep := range r.list.After(at) {
+			if r.seen[dep] != r.last {
+				r.seen[dep] = r.last
+				r.todo = append(r.todo, dep)
+			}
+		}
+	}
+}
+
+// sequence returns the nodes in an order in which the paths of the graph allow them: first
+// those that records of events outside of it come after, last those that come after waits for
+// such events. So what waits for the event comes after no more than it has to, and what a
+// wait comes before is no more than the graph says, as far as one order can.
+func (r *graphRun) sequence() []int {
+	n := r.list.Len()
+	early, late := make([]bool, n), make([]bool, n)
+	for i := n - 1; i >= 0; i-- {
+		early[i] = early[i] || r.list.Node(i).Kind() == "record"
+		if early[i] {
+			for _, dep := range r.list.After(i) {
+				early[dep] = true
+			}
+		}
+	}
+	order := make([]int, 0, n)
+	for i := range n {
+		late[i] = r.list.Node(i).Kind() == "wait" ||
+			slices.ContainsFunc(r.list.After(i), func(dep int) bool { return late[dep] })
+		if early[i] {
+			order = append(order, i)
+		}
+	}
+	for _, last := range []bool{false, true} {
+		for i := range n {
+			if !early[i] && late[i] == last {
+				order = append(order, i)
+			}
+		}
+	}
+	return order
+}
+
+// runNodes handles the nodes of a launch, the operation op of s; base is the launch.
+func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info) {
+	r := newRun(op.Nodes)
+	versions := map[int]uint64{}
+	for _, v := range op.NodeVersions {
+		versions[v.Node] = v.Version
+	}
+	node := func(i int) {
+		n := op.Nodes.Node(i)
+		switch {
+		case n.Event() == nil:
+		case n.Kind() == "record":
+			p := &point{version: versions[i], timeline: s}
+			c.event(n.Event()).push(p)
+			c.reach(p, s)
+			c.tick(s, t) // what follows does not come before what waits for the event
+			return
+		default:
+			if p := c.event(n.Event()).at(versions[i]); p != nil && p.timeline != s {
+				g := gather{clocks: &s.clocks}
+				g.add(p.stamp, p.clocks)
+				c.tick(s, t)
+			}
+			return
+		}
+		in := *base
+		in.id, in.token, in.run, in.node = op.NodeID(i), n.Token(), r, i
+		in.stamp, in.clocks, in.ready = s.stamp, s.clocks, true
+		switch n.Kind() {
+		case "call", "native", "kernel":
+			c.late.remember(&in)
+			if _, writes := n.Accesses(); len(writes) == 0 {
+				s.noteUndeclared(&in)
+			}
+		}
+		c.touchNode(&in, n)
+	}
+	if len(versions) == 0 {
+		for i := range op.Nodes.Len() {
+			node(i)
+		}
+		return
+	}
+	for _, i := range r.sequence() {
+		node(i)
+	}
+}
+
+// NodeNote is the node of a graph that an access is one of: of the launch that Access is, or,
+// where nodes of one graph are compared, a node that was not captured on a stream.
+type NodeNote struct {
+	Index int // in its graph
+	Kind  string
+	Name  string // that the program has given it
+	Site  uint32 // of the call that made it
+}
+
+// note returns the node of o that a report names, nil where the stream of o says it.
+func (o *info) note() *NodeNote {
+	if o.run == nil || o.timeline != nil && o.name != "launch graph" && o.timeline.stream != nil {
+		return nil
+	}
+	n := o.run.list.Node(o.node)
+	return &NodeNote{Index: n.Index(), Kind: n.Kind(), Name: n.Name(), Site: n.Site()}
+}
+
+func (n *NodeNote) side() nodeSide {
+	if n == nil {
+		return nodeSide{}
+	}
+	return nodeSide{n.Site, n.Index + 1}
+}
