@@ -39,7 +39,9 @@ func (s *Stream) EndCapture(t *Thread) (*Graph, error) {
 		g.keep.release()
 		return nil, err
 	}
-	s.dev.rt.notifyHost(Operation{Kind: "end capture", Stream: s, Thread: t, Graph: g})
+	if s.listened() {
+		s.dev.rt.notifyHost(Operation{Kind: "end capture", Stream: s, Thread: t, Graph: g, Nodes: g.NodeList()})
+	}
 	return g, nil
 }
 

@@ -115,6 +115,9 @@
 //     answered true, accesses to memory, objects created and closed.
 //   - O6: A backend that has the ability reports when each operation began and
 //     ended, by the clock of the events' times.
+//   - O7: A log has the nodes of each launch of a graph behind it, with their accesses, the
+//     lines that made them and the branches that they are on, and a backend that reports when
+//     operations ran reports it of each node.
 //   - O4: Events shared between processes can be made, without timing; sharing
 //     them is not supported yet and says so.
 //
@@ -240,6 +243,10 @@
 //     order, and a function whose accesses are not declared conflicts with every
 //     other access and function.
 //
+//   - X10: A schedule chooses among the nodes of a launch that can run as it does among
+//     streams, and a schedule's text repeats the choice: the numbers of a launch's branches
+//     do not depend on when it begins. A proof counts the orders of a graph's nodes.
+//
 // # Host threads (Python)
 //
 //   - X9: Under a schedule that controls host threads, the threads that a program starts run
@@ -289,12 +296,21 @@
 //   - V26: Where tests of one process are checked one after another, what a test has
 //     accessed and the host has not waited for counts in the next one, too: an access there
 //     that nothing orders behind it is reported in that test.
-//   - V27: A launch of an executable graph is one operation with all that its nodes read
-//     and write. It comes after the launch of the same executable before it, on whatever
+//   - V27: A launch of an executable graph comes behind the work of its stream and before
+//     what follows there, as one operation. It comes after the launch of the same executable before it, on whatever
 //     stream; launches of two executables of one graph have no order of their own.
 //   - V28: Nodes of a captured graph that touch the same bytes, one of them to write, and
 //     between which the graph has no path are reported when the capture ends, with the
 //     lines that made them. No node is compared with work outside of its graph.
+//   - V43: The nodes of a graph, those of graphs in it included, are also compared with each
+//     other when an executable is made of it or updated, and at the first launch of one that
+//     was made before the check; each pair is reported once.
+//   - V44: Between a launch and other work each node counts for itself: a report names the
+//     node, with the line that made it, and the call that launched it. So do those about
+//     memory that is freed, or a pinned source that changes, under a launch, and about what a
+//     function of a graph was observed to write, also towards other nodes of its launch. What
+//     waits for an event that a node records comes after no more than the nodes before the
+//     record; what a node waits for by an event comes before the nodes behind that.
 //   - V7: What a host thread does after it acquired an object of the program's language
 //     that orders threads (a lock, an event, a queue, a future, the end of a thread) comes
 //     after what was done before its release, also by a function on a stream. A thread
@@ -418,6 +434,8 @@
 //     end of a thread, an event loop, or a loop that only asks whether work is done.
 //   - W4: A native function that waits without a limit, for a lock of the process or for a
 //     signal, waits for others. Any other one may take as long as it wants.
+//   - W6: Where a launch of a graph never ends, the text names the node that it is at with
+//     the line that made it, whether or not a tool was on when the graph was captured.
 //   - W5: No thread of a process in which nothing is pending is woken up to look.
 //
 // # Process

@@ -36,6 +36,7 @@ type version struct {
 	own     map[int]*keep // of the nodes that UpdateNode has replaced since, by index
 	graph   *Graph        // a clone, which nobody changes
 	nodes   []driver.GraphNode
+	from    []*Node  // the node of the graph that each of nodes is made of
 	events  []*Event // recorded by nodes
 	reads   []Range
 	writes  []Range
@@ -44,6 +45,9 @@ type version struct {
 	calls   []*graphCall // native functions that can fail
 	memory  *memoryNodes
 	running atomic.Pointer[Stream] // of the launch in progress
+	// nodeList is what listeners get, once listed is done.
+	listed   sync.Once
+	nodeList *NodeList
 }
 
 // Instantiate makes an executable of the graph as it is now.
@@ -86,6 +90,7 @@ func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 		x.disown()
 		return nil, err
 	}
+	x.notify(t, "instantiate", g, x.now)
 	return x, nil
 }
 
@@ -119,6 +124,7 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 	last := make([]bool, len(g.nodes))
 	for _, n := range g.sorted() {
 		spec := n.spec
+		spec.Site = n.site
 		spec.After = make([]int, 0, len(n.after))
 		for _, dep := range n.after {
 			last[dep.index] = false
@@ -132,7 +138,7 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 		switch spec.Kind {
 		case driver.ChildNode:
 			spec.Kind = driver.EmptyNode
-			ends := v.flatten(list, n.child, []int{v.append(list, spec)})
+			ends := v.flatten(list, n.child, []int{v.append(list, n, spec)})
 			spec.After = ends
 		case driver.AllocNode, driver.FreeNode:
 			spec.Kind = driver.EmptyNode
@@ -141,7 +147,7 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 		case driver.RecordNode:
 			v.events = append(v.events, n.event)
 		}
-		place[n.index] = v.append(list, spec)
+		place[n.index] = v.append(list, n, spec)
 	}
 	var ends []int
 	for i, ok := range last {
@@ -155,11 +161,15 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 	return ends
 }
 
-func (v *version) append(list *[]driver.GraphNode, n driver.GraphNode) int {
+// append appends a node, which was made of from, to a list.
+func (v *version) append(list *[]driver.GraphNode, from *Node, n driver.GraphNode) int {
 	if c, ok := n.Native.Call.(*graphCall); ok {
 		copied := *c
 		n.Native.Call = &copied
 		v.calls = append(v.calls, &copied)
+	}
+	if list == &v.nodes {
+		v.from = append(v.from, from)
 	}
 	*list = append(*list, n)
 	return len(*list) - 1
@@ -198,11 +208,11 @@ func (x *GraphExec) Update(t *Thread, g *Graph) error {
 	if g.rt != x.rt {
 		return otherRuntimeError(op, "the graph")
 	}
-	return x.become(g.version())
+	return x.become(t, g.version())
 }
 
 // become makes later launches run v, and gives v up if it fails.
-func (x *GraphExec) become(v *version) error {
+func (x *GraphExec) become(t *Thread, v *version) error {
 	x.mu.Lock()
 	before := x.now
 	x.mu.Unlock()
@@ -218,6 +228,7 @@ func (x *GraphExec) become(v *version) error {
 	before, x.now = x.now, v
 	x.mu.Unlock()
 	before.keep.release()
+	x.notify(t, "update executable", v.graph, v)
 	return nil
 }
 
@@ -305,12 +316,14 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 	}
 	l := &launched{Stream: s, v: v}
 	if s.listened() {
-		l.tag = s.announce(&Operation{Kind: "launch graph", Thread: t, Exec: x, Reads: v.reads, Writes: v.writes})
+		l.announceLaunch(t, x)
 	}
 	err := s.using(v.blocks, func() error { return x.d.Launch(s.d, l) })
 	if err == nil {
 		for _, e := range v.events {
-			e.version.Add(1)
+			if l.tag == 0 { // with listeners it counts where the launch gets its place among the others
+				e.version.Add(1)
+			}
 			e.captured.Store(nil)
 			e.recordedOn.Store(s)
 		}
@@ -381,6 +394,8 @@ type launched struct {
 	*Stream
 	v   *version
 	tag uint32
+	// runs are the nodes while there are listeners, nil otherwise.
+	runs []driver.NodeRun
 }
 
 // Begin implements driver.GraphLaunch.

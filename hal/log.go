@@ -4,6 +4,8 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
+
+	"halstream/hal/driver"
 )
 
 // Log collects operations. It costs less than a listener that stores them: it keeps
@@ -42,6 +44,8 @@ type logEntry struct {
 	event    uint32
 	thread   uint32
 	name     uint32
+	launch   uint32 // that it is a node of, 0 for others
+	branch   uint32
 	accesses uint32
 	kind     uint8
 	host     bool
@@ -104,7 +108,7 @@ func (l *Logged) All() iter.Seq2[int64, Operation] {
 func (l *Logged) operation(e *logEntry) Operation {
 	o := Operation{ID: e.id, Kind: l.kinds[e.kind], Stream: l.streams.at(e.stream), Thread: l.threads.at(e.thread),
 		Event: l.events.at(e.event), Version: e.version, Other: l.streams.at(e.other), Token: e.token, Site: e.site,
-		Host: e.host, Internal: e.internal}
+		Host: e.host, Internal: e.internal, Launch: e.launch, Branch: int(e.branch)}
 	if e.name != 0 {
 		o.Name = l.names[e.name-1]
 	}
@@ -177,6 +181,24 @@ func (g *Log) add(o *Operation) {
 		l.accesses = append(l.accesses, [2][]Range{o.Reads, o.Writes})
 		e.accesses = uint32(len(l.accesses))
 	}
+	if o.Kind == "launch graph" && o.Nodes != nil {
+		for i := range o.Nodes.Len() {
+			g.addNode(o, i)
+		}
+	}
+}
+
+// addNode appends a node of a launch. The caller holds mu.
+func (g *Log) addNode(launch *Operation, i int) {
+	n := launch.Nodes.Node(i)
+	o := Operation{ID: launch.NodeID(i), Kind: n.Kind(), Name: n.name, Stream: launch.Stream, Thread: launch.Thread,
+		Event: n.event, Token: n.Token(), Site: n.site, time: launch.time}
+	if n.spec.Kind != driver.ChildNode {
+		o.Reads, o.Writes = n.reads, n.writes
+	}
+	g.add(&o)
+	e := g.into.last()
+	e.launch, e.branch = launch.ID, uint32(launch.Nodes.Branch(i))
 }
 
 // next makes an entry.
@@ -189,6 +211,12 @@ func (l *Logged) next() *logEntry {
 	piece := l.pieces[last]
 	piece = piece[:len(piece)+1]
 	l.pieces[last] = piece
+	return &piece[len(piece)-1]
+}
+
+// last returns the entry that was made last.
+func (l *Logged) last() *logEntry {
+	piece := l.pieces[len(l.pieces)-1]
 	return &piece[len(piece)-1]
 }
 

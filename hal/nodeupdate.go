@@ -79,7 +79,7 @@ func (x *GraphExec) BuiltUpdate(s *Stream, index int) error {
 	case n.spec.Kind == driver.AllocNode || n.spec.Kind == driver.FreeNode:
 		return captureError(codeUpdate, "update node", "%s cannot change: its address is that of the graph", old.title())
 	}
-	return x.become(before.replaced(index, n))
+	return x.become(nil, before.replaced(index, n))
 }
 
 // replaced returns a version with another node in the place of one. It keeps what the graph that

@@ -132,6 +132,9 @@ func (n *notifier) place(o *Operation, stored bool) {
 			o.Version = e.version.Load()
 		}
 	}
+	if o.Nodes != nil {
+		o.bindEvents()
+	}
 	n.add(o, stored)
 }
 

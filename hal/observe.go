@@ -49,12 +49,20 @@ type Operation struct {
 	Event   *Event // record, wait, reset, and what the host does with events
 	Version uint64 // of the event: the one made by a record, or bound by a wait
 	Other   *Stream
-	Exec    *GraphExec   // launch graph
-	Graph   *Graph       // end capture: what was captured
-	Token   uint64       // host functions
-	Value   *ValueAccess // write value, wait value
-	Reads   []Range
-	Writes  []Range
+	Exec    *GraphExec // launch graph
+	Graph   *Graph     // end capture, instantiate, update executable: the graph
+	// Nodes are those of the graph. A launch graph runs them; NodeID gives their numbers, which follow that
+	// of the launch. NodeVersions are those of their events, in the order of the nodes.
+	Nodes        *NodeList
+	NodeVersions []NodeVersion
+	// Launch is set for the nodes of a launch in a log, which come behind it: its ID. Branch
+	// is the number of the node's branch, from 0.
+	Launch uint32
+	Branch int
+	Token  uint64       // host functions
+	Value  *ValueAccess // write value, wait value
+	Reads  []Range
+	Writes []Range
 	// Cached is set for allocate, free and free memory of a block of AllocCached. Its
 	// free is no access: only work that touches the memory when it was given out again
 	// can conflict with work that was still using it.
@@ -76,7 +84,7 @@ type Operation struct {
 	// event, synchronize device, synchronize memory and wait memory (the host, or
 	// a stream, waited for all work on the bytes of Reads), query stream, query
 	// event (only those that answered true), host read, host write, new memory, free memory, new
-	// stream, new event, close stream, close event, end capture, open gate, wait for no record (a
+	// stream, new event, close stream, close event, end capture, instantiate, update executable, open gate, wait for no record (a
 	// stream was to wait for an event that was never recorded). Listeners are
 	// notified afterwards. The Stream of what concerns a device is its legacy one.
 	Host bool

@@ -64,10 +64,12 @@ type operationRecord struct {
 	Token       uint64        `json:"token"`        // of a function
 	Reads       []rangeRecord `json:"reads"`
 	Writes      []rangeRecord `json:"writes"`
-	Site        uint32        `json:"site"` // of the call, 0 where it is not known
-	Host        bool          `json:"host"` // something that the host did
-	Time        int64         `json:"time"` // in nanoseconds, 0 in a log without times
-	Name        string        `json:"name"` // that the program has given it, "" without one
+	Site        uint32        `json:"site"`   // of the call, 0 where it is not known
+	Host        bool          `json:"host"`   // something that the host did
+	Time        int64         `json:"time"`   // in nanoseconds, 0 in a log without times
+	Name        string        `json:"name"`   // that the program has given it, "" without one
+	Launch      uint32        `json:"launch"` // id of the launch of a graph that it is a node of, 0 for others
+	Branch      int           `json:"branch"` // of the launch, from 0
 }
 
 // executionRecord is when an operation ran, in nanoseconds.
@@ -160,6 +162,16 @@ type accessRecord struct {
 	Size     uint64 `json:"size"`    // bytes that a copy or a fill moves, 0 where it is not known
 	// Operation is the name that the program has given it, "" without one.
 	Operation string `json:"operation"`
+	// Node is the node of a graph that it is, if its stream does not say which.
+	Node *graphNodeRecord `json:"node"`
+}
+
+// graphNodeRecord is a node of a graph that a report names.
+type graphNodeRecord struct {
+	Index int    `json:"index"`
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+	Site  uint32 `json:"site"`
 }
 
 // noteRecord is a wait or a record that a report refers to.

@@ -46,6 +46,8 @@ type GraphNode struct {
 	// Device is the ordinal of the device that the node runs on, and Level its priority.
 	Device int
 	Level  uint8
+	// Site is where the program made it, 0 if that is not known.
+	Site uint32
 	// After are the nodes that it comes after, by their index, which is lower.
 	After []int
 	// What it does, by its kind. Copy.Release is 0.
@@ -104,4 +106,17 @@ type GraphLaunch interface {
 	End()
 	// Tag is the launch's number.
 	Tag() Tag
+	// NodeRuns are the nodes by their index, nil where nobody observes them. Backends whose
+	// devices are not simulated need not use them.
+	NodeRuns() []NodeRun
+}
+
+// NodeRun is a node in one run of an executable.
+type NodeRun struct {
+	// Tag is its number.
+	Tag Tag
+	// Sink gets its function, if it is one of the program's; nil: the launch does.
+	Sink Sink
+	// Before and After are called right before and after a copy or a C function, if not nil.
+	Before, After func()
 }

@@ -33,6 +33,8 @@ type Busy struct {
 	// Head says what the head operation is, in words.
 	Head string
 	Tag  Tag
+	// Site is where the program made the node of a graph that it is, 0 if it is none.
+	Site uint32
 	Need Need
 	// Number is that of the gate, the event or the function; of a native function,
 	// the system's number of the thread that runs it.

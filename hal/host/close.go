@@ -15,10 +15,12 @@ const closeLimit = 2 * time.Second
 // and runs nothing.
 type closed struct{}
 
-func (closed) Attach(sched.Runner)                                  {}
-func (closed) Clock(real sched.Clock) sched.Clock                   { return real }
-func (closed) Parallel() bool                                       { return true }
-func (closed) Added(sched.Stream, string)                           {}
+func (closed) Attach(sched.Runner)                {}
+func (closed) Clock(real sched.Clock) sched.Clock { return real }
+func (closed) Parallel() bool                     { return true }
+func (closed) Added(sched.Stream, string)         {}
+
+func (closed) Numbered(sched.Stream)                                {}
 func (closed) Ready(sched.Stream)                                   {}
 func (closed) Point(sched.Reason, sched.Stream, func() bool, int64) {}
 func (closed) Unlocking() bool                                      { return false }

@@ -113,6 +113,7 @@ func (s *Stream) busy() driver.Busy {
 		Pending: s.pending(),
 		Head:    o.description(),
 		Tag:     o.tag,
+		Site:    s.site(),
 		Need:    s.need(),
 	}
 	switch b.Need {

@@ -57,6 +57,11 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 	}
 	x.last = place{s, s.words.Submitted.Load() + 1}
 	e.add(s, &o)
+	if !e.parallel.Load() {
+		for i := range x.prog.lanes { // so that their numbers do not depend on when the launch begins
+			e.sched.Numbered(x.prog.lanes[i].on)
+		}
+	}
 	e.point(sched.Enqueued, s, nil, 0)
 	return nil
 }
@@ -89,16 +94,26 @@ func (l *launch) spread(s *Stream) bool {
 		lanes[i].base = lanes[i].on.words.Submitted.Load()
 		lanes[i].on.extra().parent = s
 	}
+	var runs []driver.NodeRun
+	if l.body == nil { // the nodes of a body have no numbers
+		runs = l.NodeRuns()
+	}
 	for i := range lanes {
 		lane := &lanes[i]
 		for j := range lane.steps {
 			o := lane.steps[j]
+			var run driver.NodeRun
+			if node := lane.nodes[j]; node >= 0 && runs != nil {
+				run = runs[node]
+			}
 			switch o.kind {
 			case opWait:
 				o.arg += lanes[o.tag].base
-				o.tag = 0
 			case opCall:
 				o.ref = l.GraphLaunch
+				if run.Sink != nil {
+					o.ref = run.Sink
+				}
 			case opRecord:
 				ev := o.ref.(*Event)
 				o.arg, o.on = lane.on.words.Submitted.Load()+1, lane.on
@@ -110,15 +125,20 @@ func (l *launch) spread(s *Stream) bool {
 					ev.waits++
 				}
 			case opWork:
-				if w, ok := o.ref.(*copyWork); ok {
+				switch w := o.ref.(type) {
+				case *copyWork:
 					w.share.taken.Store(0)
 					w.share.done.Store(0)
+					w.Before = run.Before
+				case *nativeWork:
+					w.Before, w.After = run.Before, run.After
 				}
 			case opBody:
 				o.ref = newBodyRun(o.ref.(*body), l.GraphLaunch)
 			case opLaneEnd:
 				o.ref = l
 			}
+			o.tag = driver.Tag(run.Tag)
 			e.add(lane.on, &o)
 		}
 	}
@@ -178,4 +198,24 @@ func (l *launch) ends() []driver.Place {
 		}
 	}
 	return places
+}
+
+// site returns where the program made the node that a lane is at, 0 for another stream. The
+// lock is held.
+func (s *Stream) site() uint32 {
+	p := s.parent()
+	if p == nil {
+		return 0
+	}
+	l := p.started()
+	if l == nil {
+		return 0
+	}
+	for i := range l.prog.lanes {
+		lane := &l.prog.lanes[i]
+		if at := s.words.Completed.Load() - lane.base; lane.on == s && at < uint64(len(lane.sites)) {
+			return lane.sites[at]
+		}
+	}
+	return 0
 }

@@ -16,8 +16,10 @@ type program struct {
 type lane struct {
 	on    *Stream
 	steps []op
-	base  uint64 // operations ever put on it, when the launch in progress began
-	tail  int    // the node put on it last
+	sites []uint32 // of the nodes, 0 where there is none
+	nodes []int    // the node of each step, -1 for a wait for another lane and the end
+	base  uint64   // operations ever put on it, when the launch in progress began
+	tail  int      // the node put on it last
 }
 
 // firstLane is above every number of a stream of the program.
@@ -63,20 +65,20 @@ func (d *Driver) compile(nodes []driver.GraphNode) *program {
 		}
 		for _, dep := range after[i] { // in the order of the nodes, so that runs are repeatable
 			if l := places[dep].lane; latest[l] > 0 {
-				p.add(on, op{kind: opWait, on: p.lanes[l].on, arg: latest[l], tag: driver.Tag(l), limit: driver.Forever})
+				p.add(on, op{kind: opWait, on: p.lanes[l].on, arg: latest[l], tag: driver.Tag(l), limit: driver.Forever}, -1, n.Site)
 				delete(latest, l)
 			}
 		}
 		if n.Kind == driver.IfNode || n.Kind == driver.WhileNode {
-			p.add(on, p.body(d, n))
+			p.add(on, p.body(d, n), i, n.Site)
 		} else {
-			p.add(on, nodeOp(n, p.lanes[on].on))
+			p.add(on, nodeOp(n, p.lanes[on].on), i, n.Site)
 		}
 		p.lanes[on].tail = i
 		places[i] = at{on, uint64(len(p.lanes[on].steps))}
 	}
 	for l := range p.lanes {
-		p.add(l, op{kind: opLaneEnd})
+		p.add(l, op{kind: opLaneEnd}, -1, 0)
 	}
 	return p
 }
@@ -91,7 +93,10 @@ func (p *program) body(d *Driver, n *driver.GraphNode) op {
 	return op{kind: opBody, ref: &body{prog: b, word: n.Condition.Addr, again: n.Kind == driver.WhileNode}}
 }
 
-func (p *program) add(lane int, o op) { p.lanes[lane].steps = append(p.lanes[lane].steps, o) }
+func (p *program) add(on int, o op, node int, site uint32) {
+	l := &p.lanes[on]
+	l.steps, l.nodes, l.sites = append(l.steps, o), append(l.nodes, node), append(l.sites, site)
+}
 
 // leaveOut returns what each node comes after once empty nodes are left out: those that
 // come after at most one node, or before at most one, so that no more edges result. The

@@ -27,6 +27,7 @@ func (l *lazy) Unlocking() bool                    { return false }
 func (l *lazy) Unlocked()                          {}
 func (l *lazy) Close()                             {}
 func (l *lazy) Added(sched.Stream, string)         {}
+func (l *lazy) Numbered(sched.Stream)              {}
 func (l *lazy) Parallel() bool                     { return false }
 func (l *lazy) Run() driver.Run                    { return driver.Run{} }
 func (l *lazy) Clock(real sched.Clock) sched.Clock { return real }

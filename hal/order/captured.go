@@ -47,7 +47,7 @@ func (c *Checker) compared(op *hal.Operation) {
 // touchNode handles what a node accesses. One that is a graph is listed with that graph's nodes.
 func (c *Checker) touchNode(in *info, n *hal.Node) {
 	reads, writes := n.Accesses()
-	if n.Child() != nil {
+	if n.Kind() == "graph" {
 		return
 	}
 	for _, r := range reads {

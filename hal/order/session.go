@@ -323,7 +323,7 @@ func (s *Session) remember(o *hal.Operation) {
 			break
 		}
 		for i := range o.Nodes.Len() {
-			if _, writes := o.Nodes.Node(i).Accesses(); len(writes) > 0 && o.Nodes.Node(i).Child() == nil {
+			if _, writes := o.Nodes.Node(i).Accesses(); len(writes) > 0 && o.Nodes.Node(i).Kind() != "graph" {
 				id := o.NodeID(i)
 				s.sizes[id%sizesKept] = operationSize{id, writes[0].Size}
 			}

@@ -173,6 +173,9 @@ func (s *Sites) Follow(rt *hal.Runtime) {
 // Of returns where the first operation of a stream was enqueued, 0 if that is not
 // known.
 func (s *Sites) Of(b driver.Busy) uint32 {
+	if b.Site != 0 {
+		return b.Site
+	}
 	s.mu.Lock()
 	switch b.Need {
 	case driver.NeedGate:

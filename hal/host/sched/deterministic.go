@@ -113,14 +113,27 @@ func (d *deterministic) Run() driver.Run { return driver.Run{Steps: d.steps, Cal
 func (d *deterministic) Added(s Stream, kind string) {
 	l := d.byStream[s]
 	if l == nil {
-		l = &streamRun{s: s, number: uint32(len(d.streams)) + 1, base: s.Enqueued() - 1}
-		d.streams = append(d.streams, l)
-		d.byStream[s] = l
+		l = d.number(s, s.Enqueued()-1)
 	}
 	d.keys++
 	l.keys = append(l.keys, d.keys)
 	if !d.dispatching { // else a launch of a graph that runs has added it, not the present call
 		d.added = kind
+	}
+}
+
+// number gives a stream the next number; base of its operations are not of this run.
+func (d *deterministic) number(s Stream, base uint64) *streamRun {
+	l := &streamRun{s: s, number: uint32(len(d.streams)) + 1, base: base}
+	d.streams = append(d.streams, l)
+	d.byStream[s] = l
+	return l
+}
+
+// Numbered implements Scheduler.
+func (d *deterministic) Numbered(s Stream) {
+	if d.byStream[s] == nil {
+		d.number(s, s.Enqueued())
 	}
 }
 

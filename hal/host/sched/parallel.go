@@ -68,6 +68,9 @@ func (p *parallel) Ready(s Stream) {
 // Added implements Scheduler.
 func (p *parallel) Added(Stream, string) {}
 
+// Numbered implements Scheduler.
+func (p *parallel) Numbered(Stream) {}
+
 // Point implements Scheduler.
 func (p *parallel) Point(why Reason, s Stream, done func() bool, _ int64) {
 	switch why {

@@ -110,6 +110,9 @@ type Scheduler interface {
 	// Added is called when an operation was enqueued, before the stream moves; kind
 	// names it. A parallel scheduler is not called. The lock is held.
 	Added(s Stream, kind string)
+	// Numbered gives a stream its number in the run before its first operation is
+	// enqueued. The lock is held.
+	Numbered(s Stream)
 	// Ready is called when a stream's head operation can run. The lock is held.
 	Ready(s Stream)
 	// Point is called by a host thread with the lock held, and returns with it

@@ -1,0 +1,182 @@
+package hal
+
+import (
+	"halstream/hal/driver"
+	"halstream/hal/park"
+)
+
+// NodeList is the nodes of a graph in the order and form in which an executable runs
+// them: each comes after those that it depends on, and a node that is a graph is followed
+// by the nodes of that graph. It never changes.
+type NodeList struct {
+	nodes []*Node
+	after [][]int
+	// branches are the numbers of the nodes' branches.
+	branches []int
+}
+
+// NodeList returns the nodes as an executable of the graph would run them now.
+func (g *Graph) NodeList() *NodeList {
+	v := g.version()
+	defer v.keep.release()
+	return v.list()
+}
+
+// list returns the nodes with what they come after.
+func (v *version) list() *NodeList {
+	l := &NodeList{nodes: v.from, after: make([][]int, len(v.nodes))}
+	for i := range v.nodes {
+		l.after[i] = v.nodes[i].After
+	}
+	l.branch()
+	return l
+}
+
+// listOnce is list, the same each time.
+func (v *version) listOnce() *NodeList {
+	v.listed.Do(func() { v.nodeList = v.list() })
+	return v.nodeList
+}
+
+// notify notifies the listeners that x runs v from now on, which was made of g.
+func (x *GraphExec) notify(t *Thread, kind string, g *Graph, v *version) {
+	if x.rt.listened() {
+		x.rt.notifyHost(Operation{Kind: kind, Stream: x.rt.devices[0].legacy, Thread: t, Graph: g, Exec: x, Nodes: v.listOnce()})
+	}
+}
+
+// Len returns how many nodes there are.
+func (l *NodeList) Len() int { return len(l.nodes) }
+
+// Node returns the i-th node. A node that is a graph is there twice, before and behind
+// the nodes of that graph, without accesses of its own.
+func (l *NodeList) Node(i int) *Node { return l.nodes[i] }
+
+// After returns the numbers of the nodes that the i-th one comes after, which are lower.
+func (l *NodeList) After(i int) []int { return l.after[i] }
+
+// Branch returns the number of the i-th node's branch, from 0: nodes of one branch follow
+// each other.
+func (l *NodeList) Branch(i int) int { return l.branches[i] }
+
+// branch puts each node on the branch of the first node before it that nothing follows there
+// yet, and else on a new one.
+func (l *NodeList) branch() {
+	l.branches = make([]int, len(l.nodes))
+	var tails []int // the last node of each branch
+	for i, after := range l.after {
+		on := -1
+		for _, dep := range after {
+			if b := l.branches[dep]; tails[b] == dep {
+				on = b
+				break
+			}
+		}
+		if on < 0 {
+			on = len(tails)
+			tails = append(tails, i)
+		}
+		l.branches[i], tails[on] = on, i
+	}
+}
+
+// Event returns the event that a node records or waits for, nil for other nodes.
+func (n *Node) Event() *Event { return n.event }
+
+// Device returns the ordinal of the device that the node runs on.
+func (n *Node) Device() int { return n.spec.Device }
+
+// NodeID returns the number of the i-th node of a launch, which identifies its execution.
+func (o *Operation) NodeID(i int) uint32 { return o.ID + 1 + uint32(i) }
+
+// numbers returns the first of n numbers of operations in a row, none of which is 0.
+func (l *listeners) numbers(n int) uint32 {
+	for {
+		last := l.ids.Add(uint32(n))
+		if first := last - uint32(n) + 1; first != 0 && first <= last {
+			return first
+		}
+	}
+}
+
+// announceLaunch announces a launch of v, whose nodes get numbers of their own, and
+// prepares what watches them.
+func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
+	rt := l.dev.rt
+	v := l.v
+	o := Operation{ID: rt.listeners.numbers(1 + len(v.nodes)), Kind: "launch graph", Thread: t, Exec: x,
+		Reads: v.reads, Writes: v.writes, Nodes: v.listOnce()}
+	l.tag = o.ID
+	l.runs = make([]driver.NodeRun, len(v.nodes))
+	var notified []func()
+	for i := range l.runs {
+		id, n := o.NodeID(i), v.from[i]
+		run := &l.runs[i]
+		run.Tag = id
+		switch n.spec.Kind {
+		case driver.CallNode:
+			if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {
+				run.Sink = nodeSink{l, w}
+			}
+		case driver.NativeNode:
+			if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {
+				run.Before, run.After = w.onThread()
+			}
+		case driver.CopyNode:
+			c := n.spec.Copy
+			if src := n.blocks[0]; src == nil || src.Kind != Pinned {
+				break
+			}
+			from, _ := span(c.Src, c.SrcPitch, c.Width, c.Height)
+			before, after := rt.watchSource(id, CopySpec{Dst: c.Dst, Src: c.Src, DstPitch: c.DstPitch, SrcPitch: c.SrcPitch,
+				Width: c.Width, Height: c.Height}, from, n.blocks[0].ownMemory())
+			run.Before = before
+			if after != nil {
+				notified = append(notified, after)
+			}
+		}
+	}
+	if len(notified) > 0 {
+		o.afterNotify = func() {
+			for _, f := range notified {
+				f()
+			}
+		}
+	}
+	l.announce(&o)
+}
+
+// NodeRuns implements driver.GraphLaunch.
+func (l *launched) NodeRuns() []driver.NodeRun { return l.runs }
+
+// bindEvents gives a launch that gets its place in the order the versions of the events that
+// its nodes record and wait for. The notifier's mu is held.
+func (o *Operation) bindEvents() {
+	for i, n := range o.Nodes.nodes {
+		switch {
+		case n.event == nil:
+			continue
+		case n.spec.Kind == driver.RecordNode:
+			o.NodeVersions = append(o.NodeVersions, NodeVersion{i, n.event.version.Add(1)})
+		default:
+			o.NodeVersions = append(o.NodeVersions, NodeVersion{i, n.event.version.Load()})
+		}
+	}
+}
+
+// NodeVersion is the version of the event that a node of a launch records, or waits for.
+type NodeVersion struct {
+	Node    int
+	Version uint64
+}
+
+// nodeSink is the driver.Sink of a watched function of a launch.
+type nodeSink struct {
+	*launched
+	w *watch
+}
+
+// Ready implements driver.Sink.
+func (x nodeSink) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
+	return x.dev.rt.Funcs.push(level, readyFunc{token: token, stream: x.Stream, c: c, watch: x.w})
+}
