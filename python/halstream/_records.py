@@ -108,6 +108,8 @@ class OperationRecord(TypedDict):
     host: bool  #: something that the host did
     time: int  #: in nanoseconds, 0 in a log without times
     name: str  #: that the program has given it, '' without one
+    launch: int  #: id of the launch of a graph that it is a node of, 0 for others
+    branch: int  #: of the launch, from 0
 
 
 class ExecutionRecord(TypedDict):
@@ -212,6 +214,16 @@ class AccessRecord(TypedDict):
     unknown: bool  #: whoever changed the source of a copy
     size: int  #: bytes that a copy or a fill moves, 0 where it is not known
     operation: str  #: the name that the program has given it, '' without one
+    node: GraphNodeRecord | None  #: the node of a graph that it is, if its stream does not say which
+
+
+class GraphNodeRecord(TypedDict):
+    """A node of a graph that a report names."""
+
+    index: int
+    kind: str
+    name: str
+    site: int
 
 
 class NoteRecord(TypedDict):

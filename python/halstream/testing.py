@@ -143,5 +143,5 @@ class Trace:
                 ranges(o["reads"]), ranges(o["writes"]), o["name"],
             )
             for o in operations
-            if not o["host"]
+            if not (o["host"] or o["launch"])
         ]  # fmt: skip

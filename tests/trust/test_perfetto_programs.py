@@ -130,3 +130,32 @@ def test_an_unfinished_program(record: Callable[[], Trace], monkeypatch: pytest.
     trace = record()
     (one,) = (s for s in trace.on(f"device 0 / stream {stream.index}") if not s.instant)
     assert (one.name, one.end, one.args["operations behind"]) == ("blocked: waits for a gate", math.inf, 1)
+
+
+@pytest.mark.needs("times", "graphs")
+def test_O7_a_launch_is_shown_with_its_nodes(record: Callable[[], Trace]) -> None:
+    main, side = hs.Stream(), hs.Stream()
+    x, y = hs.empty(1 << 16, "u1"), hs.empty(1 << 16, "u1")
+    hs.synchronize()
+    with hs.capture(main) as graph:
+        side.wait(main)
+        x.fill(1, main)
+        y.fill(2, side)
+        main.wait(side)
+        x.copy_from(y, main)
+    run = graph.instantiate()
+    for _ in range(2):
+        run.launch(main)
+    main.synchronize(timeout=LIMIT)
+    trace = record()
+    launches = [one for one in trace.slices if one.name == "launch graph" and one.category == "stream"]
+    assert len(launches) == 2
+    for launch in launches:
+        nodes = [n for n in trace.slices if n.category == "node" and n.args["launch"] == launch.args["id"]]
+        assert sorted((n.name, n.args["branch"]) for n in nodes) == [("copy", 0), ("fill", 0), ("fill", 1)]
+        for node in nodes:
+            assert node.track == f"{launch.track} / branch {node.args['branch']}"
+            assert launch.begin <= node.begin <= node.end <= launch.end
+            assert node.place is not None and node.place[0] == __file__
+        copy = next(n for n in nodes if n.name == "copy")
+        assert all(n.end <= copy.begin for n in nodes if n is not copy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from typing import Any
 
 import halstream as hs
@@ -226,3 +227,74 @@ def test_the_plugin_says_how_many_orders_there_were(pytester: pytest.Pytester) -
     result.stdout.fnmatch_lines(["*::test_right: the only order passes"])
     bad: Any = run("def test_right(): right()", "--stream-prove=x")
     bad.stderr.fnmatch_lines(["*--stream-prove is 'x'; give a whole number"])
+
+
+@pytest.mark.needs("graphs")
+@pytest.mark.parametrize(("joined", "orders"), [(False, 2), (True, 1)])
+def test_X10_a_proof_counts_the_orders_of_a_graph(joined: bool, orders: int) -> None:
+    seen: set[tuple[int, ...]] = set()
+
+    def program() -> None:
+        out: list[int] = []
+        main, side = hs.Stream(), hs.Stream()
+        with hs.capture(main) as graph:
+            side.wait(main)
+            main.call(out.append, 1)
+            if joined:
+                side.wait(main)
+            side.call(out.append, 2)
+            main.wait(side)
+        graph.instantiate().launch(main)
+        main.synchronize()
+        seen.add(tuple(out))
+
+    explored = explore(program, prove=MOST)
+    assert (explored.orders, explored.exhausted) == (orders, True)
+    assert len(seen) == orders
+
+
+@pytest.mark.needs("graphs")
+@pytest.mark.parametrize("shared", [True, False])
+def test_X10_nodes_conflict_by_their_own_accesses(shared: bool) -> None:
+    """Not by those of the whole launch."""
+
+    def program() -> None:
+        main, side, x, y = hs.Stream(), hs.Stream(), hs.zeros(4), hs.zeros(4)
+        hs.Device().synchronize()
+        with hs.capture(main) as graph:
+            side.wait(main)
+            x.fill(1, main)
+            (x if shared else y).fill(2, side)
+            main.wait(side)
+        graph.instantiate().launch(main)
+        main.synchronize()
+
+    assert explore(program, prove=MOST).orders == (2 if shared else 1)
+
+
+@pytest.mark.needs("graphs")
+def test_X10_a_token_repeats_the_order_of_a_graphs_branches() -> None:
+    out: list[int] = []
+
+    def program() -> None:
+        out.clear()
+        main, side, other = hs.Stream(), hs.Stream(), hs.Stream()
+        with hs.capture(main) as graph:
+            side.wait(main)
+            main.call(out.append, 1)
+            side.call(out.append, 2)
+            main.wait(side)
+        graph.instantiate().launch(main)
+        other.call(int)
+        main.synchronize()
+        other.synchronize()
+        assert out == [1, 2]
+
+    with pytest.raises(AssertionError) as failed:
+        explore(program)
+    text = "\n".join([str(failed.value), *getattr(failed.value, "__notes__", [])])
+    token = re.search(r"schedule\('(hs1-[^']+)'\)", text)[1]  # type: ignore[index]
+    for _ in range(20):
+        with schedule(token), pytest.raises(AssertionError):
+            program()
+        assert out == [2, 1]

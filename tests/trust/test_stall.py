@@ -389,3 +389,23 @@ def test_W1_can_be_switched_off(child: Child) -> None:
         env={"HALSTREAM_STALL": "0"},
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("schedule")
+@pytest.mark.needs("graphs")
+def test_W6_a_launch_that_never_ends_is_at_a_node_with_its_line() -> None:
+    main, side = hs.Stream(), hs.Stream()
+    event = threading.Event()
+    with hs.capture(main) as graph:
+        side.wait(main)
+        main.nop()
+        side.call(event.wait)  # node
+        main.wait(side)
+    graph.instantiate().launch(main)
+    try:
+        with pytest.raises(hs.StallError) as exc:
+            main.synchronize()
+        chain(exc, "the first is a launch of a graph", "a graph on stream", "the first is", "from " + here("node"))
+    finally:
+        event.set()
+        main.synchronize(timeout=LIMIT)

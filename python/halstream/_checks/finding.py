@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .. import _sites
-from .._records import AccessRecord, FindingRecord, MadeRecord, NoteRecord
+from .._records import AccessRecord, FindingRecord, GraphNodeRecord, MadeRecord, NoteRecord
 from .._sites import Frame
 from . import source as _source
 from .seen import name_of
 from .shared import title_at
 
-__all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "Made", "Note", "finding_of"]
+__all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "GraphNode", "Made", "Note", "finding_of"]
 
 #: What `Finding.memory` says of a block that was freed while in use, and is another one's now.
 GIVEN_OUT = "given out again while in use"
@@ -37,6 +37,23 @@ def _dialect(site: int) -> str:
 
 # What the real torch calls its operations.
 _IN_MODULE = re.compile(r"(\w+::\S+(?: \(backward\))?) in (\S+)")
+
+
+class GraphNode(NamedTuple):
+    """The node of a graph that made an access: of a launch, or of a graph that was built without a capture."""
+
+    number: int  #: in its graph, from 0
+    kind: str
+    name: str
+    site: int
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return _sites.program_frames(self.site)
+
+    def __str__(self) -> str:
+        what = self.name or {"call": "a function", "native": "a native function"}.get(self.kind, f"a {self.kind}")
+        return f"node {self.number} ({what}" + (f", from {self.frames[0]})" if self.frames else ")")
 
 
 class Access(NamedTuple):
@@ -81,6 +98,7 @@ class Access(NamedTuple):
     operation: str = ""
     reached: str = ""
     module: str = ""
+    node: GraphNode | None = None  #: of a graph, whose line `frames` has only where it was not launched
     named_at: tuple[Frame, ...] = ()  #: where the program gave the stream its `name`, and the calls that led there
 
     @property
@@ -326,6 +344,10 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
     )
 
 
+def _graph_node(record: GraphNodeRecord | None) -> GraphNode | None:
+    return GraphNode(record["index"], record["kind"], record["name"], record["site"]) if record else None
+
+
 def _access(record: AccessRecord, made: Made) -> Access:
     name, named_at = ("", ()) if record["host"] else made.stream(record["device"], record["stream"])
     operation, module = record["operation"], ""
@@ -348,6 +370,7 @@ def _access(record: AccessRecord, made: Made) -> Access:
         named_at=named_at,
         operation=operation,
         module=module,
+        node=_graph_node(record["node"]),
     )
 
 

@@ -207,6 +207,11 @@ def _remedy(f: Finding) -> Remedy:
         return Remedy(words.host.format(a=_used_name(f.first) or a), "after", f.first.frames[0])
     if f.category == "undeclared":
         return Remedy("", "", None, "declare what the function writes where it is enqueued: writes=[...]")
+    if f.why == "no path in the graph" and f.first.node and f.second.node:
+        one, two = f.first.node.number, f.second.node.number
+        return Remedy(
+            "", "", None, f"let node {two} come after node {one}: by a wait in the capture, or add_edge({one}, {two})"
+        )
     if f.first.host:
         return Remedy(
             "", "", None,

@@ -29,7 +29,8 @@ def text(f: Finding) -> str:
     """Return the text of one finding."""
     lines = [_HEADS[f.category].format(n=f"shared {f.shared}" if f.shared else _bytes(f.nbytes)), "  " + _where(f)]
     if f.category == "refill":
-        lines += ["  the copy, on " + stream_label(f, f.first), *_stack(f.first)]
+        copy = f"{f.first.node} of the launch" if f.first.node else "the copy,"
+        lines += [f"  {copy} on " + stream_label(f, f.first), *_stack(f.first)]
     else:
         for number, access in enumerate((f.first, f.second), 1):
             lines += [f"  {number}. {described(f, access)}", *_stack(access)]
@@ -79,6 +80,9 @@ def described(f: Finding, access: Access) -> str:
     if f.category == "undeclared" and access is f.first:
         what = "native function" if access.kind == "native" else "function"
         return f"{what} {access.function}".rstrip() + f" on {stream_label(f, access)} does not say what it writes"
+    if access.node is not None:
+        of = f"of the launch {does} {on}" if access.kind == "launch graph" else f"of the graph {does}"
+        return f"{access.node} {of}"
     if access.host:
         who = "the host"
         if (f.first.host and f.second.host) or f.why == "host threads without order":
@@ -142,7 +146,9 @@ def reason(f: Finding) -> str:
             f"{first if f.second.stream == 0 else second} is non-blocking: it takes no part in the order of the "
             "default stream"
         ),
-        "no path in the graph": f"{second} did not wait for {first} in the capture: the graph has no path between them",
+        "no path in the graph": "the graph has no path of edges between the two"
+        if f.first.node or f.second.node
+        else f"{second} did not wait for {first} in the capture: the graph has no path between them",
         "host did not synchronize": f"the host never waited for {first}",
         "host synchronized before it was enqueued": f"the host waited for {first} before the {does} was enqueued",
         "host threads without order": (

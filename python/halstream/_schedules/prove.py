@@ -238,8 +238,8 @@ def _conflicts(execution: Execution) -> Iterator[Pair]:
             continue
         yield from _asked(item, calls, execution.items)
         record = records.get(ids.get(item, 0))
-        if record is None:
-            continue
+        if record is None or record["kind"] == "launch graph":
+            continue  # the nodes of a launch are operations of their own
         known = _known(record, execution.declared)
         if known and not (record["reads"] or record["writes"]):
             continue
@@ -255,7 +255,7 @@ def _known(record: OperationRecord, declared: frozenset[int]) -> bool:
     """Whether an operation works on nothing but what its record says."""
     if record["kind"] in ("call", "report"):
         return record["token"] in declared
-    return record["kind"] not in ("native", "launch") or bool(record["reads"] or record["writes"])
+    return record["kind"] not in ("native", "launch", "kernel") or bool(record["reads"] or record["writes"])
 
 
 def _conflict(one: OperationRecord | None, two: OperationRecord | None) -> bool:

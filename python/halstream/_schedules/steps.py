@@ -49,7 +49,7 @@ def host_calls(execution: Execution, lines: Mapping[int, Line]) -> dict[int, Lin
     streams: dict[tuple[int, int], int] = {}
     for item, number in execution.ids.items():
         line = lines.get(number)
-        if line is not None:
+        if line is not None and not line.launch:
             streams.setdefault((line.device, line.stream), int(item.partition(".")[0]))
     found: dict[int, Line] = {}
     # Threads are numbered by their first call.
@@ -101,6 +101,8 @@ def _may_be(call: _Call, line: Line, streams: Mapping[tuple[int, int], int]) -> 
 
 def _kind(line: Line) -> str:
     """Return the class of call that a line records, '' if it is no schedule point."""
+    if line.launch:
+        return ""  # the launch was the call
     if line.host:
         first = line.kind.partition(" ")[0]
         return line.kind if line.kind == _OPEN else first if first in _WAITS else ""

@@ -32,6 +32,8 @@ class Line(NamedTuple):
     time: int  #: ns: when an operation was enqueued, or when what the host did was done
     other_device: int
     name: str = ""  #: that the program has given the operation, '' without one
+    launch: int = 0  #: the launch of a graph that it is a node of, 0 for others
+    branch: int = 0  #: of the launch
 
 
 def parse(operations: Iterable[OperationRecord]) -> list[Line]:
@@ -40,7 +42,7 @@ def parse(operations: Iterable[OperationRecord]) -> list[Line]:
         Line(
             o["id"], o["kind"], o["device"], o["stream"], o["thread"], o["event"], o["version"], o["other"],
             o["token"], ranges(o["reads"]), ranges(o["writes"]), o["site"], o["host"], o["time"],
-            o["other_device"], o["name"],
+            o["other_device"], o["name"], o["launch"], o["branch"],
         )
         for o in operations
     ]  # fmt: skip

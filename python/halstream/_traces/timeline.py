@@ -45,7 +45,7 @@ class Slice:
         self, track: int, category: str, name: str, begin: int, end: int | None, order: int, site: int = 0
     ) -> None:
         self.track = track
-        self.category = category  #: ``'stream'``, ``'blocked'``, ``'host'`` or ``'memory'``
+        self.category = category  #: ``'stream'``, ``'node'``, ``'blocked'``, ``'host'`` or ``'memory'``
         self.name = name
         self.begin = begin
         self.end = end  #: None: had not ended when the log ended
@@ -110,7 +110,8 @@ def lay_out(
     tick : callable, optional
         Called now and then, for a display of progress.
     """
-    log = parse(log_records)
+    everything = parse(log_records)
+    log = [line for line in everything if not line.launch]
     times = parse_executed(executed or ())
     tick = tick or _nothing
     timeline = Timeline()
@@ -118,16 +119,14 @@ def lay_out(
     made = {(line.device, line.stream) for line in log if line.kind == "new stream"}
     releases = Releases(log, times)
     for (device, index), operations in sorted(streams.items()):
-        name = "default stream" if not index else f"stream {index}"
-        if index and made and (device, index) not in made:
-            name = f"default stream {index}"  # of a thread or a context
         group = real_torch.device(device)
-        track = timeline.track(group, f"{group} / {name}")
+        track = timeline.track(group, f"{group} / {_stream_name(device, index, made)}")
         if executed is None:
             timeline.slices += _calls(track, operations)
         else:
             timeline.slices += _stream(track, operations, times, releases)
         tick()
+    _nodes(timeline, everything, times if executed is not None else None, made)
     _draw(timeline.slices, releases, executed is not None)
     _memory(timeline, log, _Ends(streams, times))
     tick()
@@ -136,6 +135,29 @@ def lay_out(
     _host(timeline, log)
     tick()
     return timeline
+
+
+def _stream_name(device: int, index: int, made: set[tuple[int, int]]) -> str:
+    if index and made and (device, index) not in made:
+        return f"default stream {index}"  # of a thread or a context
+    return f"stream {index}" if index else "default stream"
+
+
+def _nodes(timeline: Timeline, log: list[Line], times: Times | None, made: set[tuple[int, int]]) -> None:
+    """Add the nodes of launches of graphs, each branch on a track of its own; `times` is None without executions."""
+    for line in log:
+        if not line.launch or line.kind in ("empty", "graph"):
+            continue
+        group = real_torch.device(line.device)
+        name = f"{group} / {_stream_name(line.device, line.stream, made)} / branch {line.branch}"
+        track = timeline.track(group, name)
+        if times is not None and line.id not in times:
+            continue  # it has not run
+        begin, end = times[line.id] if times is not None else (line.time, line.time)
+        node = _slice(track, "node", line, begin, end)
+        node.instant = times is None
+        node.args |= {"launch": line.launch, "branch": line.branch}
+        timeline.slices.append(node)
 
 
 def _nothing() -> None:
