@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
 .PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery \
-	bench bench-torch gpu gpu-pack wheel sdist smoke clean
+	bench bench-torch gpu gpu-pack wheel wheels sdist smoke clean
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -246,6 +246,11 @@ wheel: build
 sdist: build
 	rm -f dist/*.tar.gz
 	$(BIN)/python -m build --sdist --no-isolation
+
+# The wheels that PyPI takes, in dist/wheels: compiled by zig, checked, and called where they can run.
+# For example WHEELS=x86_64 for one of them.
+wheels: build
+	$(BIN)/python tools/wheels.py $(WHEELS)
 
 # One wheel, every CPython found (tools/smoke.py names those that are not).
 smoke: wheel

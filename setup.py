@@ -92,6 +92,11 @@ def compile_extension(go, env, version):
                     " set GOPROXY to a proxy that can be reached, or fill Go's cache there (go mod download)."
                 )
             raise SystemExit(f"{said}\nhalstream: this command failed, see above: {' '.join(command)}")
+        return done.stdout.strip()
+
+    def tool(name):
+        """Build a program of go.mod's for this machine, whatever the extension is for, and return its path."""
+        return run(go, "tool", "-n", name, cwd=ROOT, GOOS="", GOARCH="", CGO_ENABLED="0")
 
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
@@ -99,9 +104,9 @@ def compile_extension(go, env, version):
     include = [f"-I{path}" for path in (SUPPORT, ROOT / "pybuild", sysconfig.get_paths()["include"])]
     cflags = [*include, *defines(), "-std=gnu17", "-O2"]
     names = ["-name=halstream", f"-output={WORK}", "halstream/pybuild"]
-    run(go, "tool", "gopy", "gen", "-no-make", "-dynamic-link=true", f"-vm={sys.executable}", *names, cwd=ROOT)
+    run(tool("gopy"), "gen", "-no-make", "-dynamic-link=true", f"-vm={sys.executable}", *names, cwd=ROOT)
     edit(WORK / "halstream.go", cflags)
-    run(go, "tool", "goimports", "-w", "halstream.go")
+    run(tool("goimports"), "-w", "halstream.go")
     # The C half includes this header; made apart, it saves a second go build.
     run(go, "tool", "cgo", "-objdir", "cgo", "-exportheader", "halstream_go.h", "--", *cflags, "halstream.go")
     shutil.rmtree(WORK / "cgo")

@@ -22,7 +22,7 @@ static int inspected;
 object *halstream_hook(int which) { return hooks[which]; }
 
 /* The layout of every object begins so. */
-static void *type_of(object *o) { return ((void **)o)[1]; }
+static void *type_of(object *o) { return ((void **)o)[halstream_unstable.type_at]; }
 
 /* Reports whether arguments are given to a function as they are. */
 static int plain(object *const *v, intptr_t n)
