@@ -85,13 +85,17 @@ def test_a_folder_with_the_name_of_a_package_is_none(tmp_path: Path, monkeypatch
 def test_a_low_limit_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
-    monkeypatch.setattr(resource, "getrlimit", lambda number: (1000, 1000) if number == resource.RLIMIT_AS else (-1, -1))
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda number: (1000, 1000) if number == resource.RLIMIT_AS else (-1, -1)
+    )
     found = {check.name: check for check in doctor._limits()}
     assert found["limit of address space"].broken
     assert not found["limit of threads"].broken
 
 
-@pytest.mark.parametrize(("shell", "ends"), [("bash", "complete "), ("zsh", "compdef "), ("fish", "complete --command")])
+@pytest.mark.parametrize(
+    ("shell", "ends"), [("bash", "complete "), ("zsh", "compdef "), ("fish", "complete --command")]
+)
 def test_completion_is_shown_for_a_shell(shell: str, ends: str) -> None:
     done = python("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert done.returncode == 0, done.stderr

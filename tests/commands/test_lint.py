@@ -118,7 +118,14 @@ def test_a_comment_silences_its_line(tmp_path: Path, comment: str, found: int) -
 
 @pytest.mark.parametrize(
     "content",
-    [b"def f(:\n", b"\xff\xfe\x00", b"# coding: no-such\n", b"x = '\x00'\n", b"(" * 5000 + b")" * 5000, b"# coding: utf-8\n\xe9\n"],
+    [
+        b"def f(:\n",
+        b"\xff\xfe\x00",
+        b"# coding: no-such\n",
+        b"x = '\x00'\n",
+        b"(" * 5000 + b")" * 5000,
+        b"# coding: utf-8\n\xe9\n",
+    ],
 )
 def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "app.py"
@@ -151,7 +158,9 @@ def test_the_findings_as_json(tmp_path: Path) -> None:
     path.write_text("import torch\ntorch.cuda.synchronise()\n")
     found = json.loads(run("--json", str(path)).output)
     assert found["files"] == 1
-    assert [(one["file"], one["line"], one["column"], one["rule"]) for one in found["findings"]] == [(str(path), 2, 1, "HS101")]
+    assert [(one["file"], one["line"], one["column"], one["rule"]) for one in found["findings"]] == [
+        (str(path), 2, 1, "HS101")
+    ]
 
 
 def test_the_list_of_rules() -> None:

@@ -41,7 +41,7 @@ class Asyncio:
     async def limited(seconds: float, what: Any) -> bool:
         try:
             await asyncio.wait_for(until(what), seconds)
-        except asyncio.TimeoutError:  # noqa: UP041 - another class before 3.11
+        except asyncio.TimeoutError:
             return False
         return True
 

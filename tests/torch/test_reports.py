@@ -249,8 +249,8 @@ def test_a_wait_that_cannot_end_names_torchs_device_and_the_programs_line(torch:
 
 
 def test_a_trace_has_operators_ranges_and_the_names_of_streams(torch: Any, tmp_path: Path) -> None:
-    from halstream._traces.recording import Recording
     from halstream._traces.annotated import annotate
+    from halstream._traces.recording import Recording
     from halstream._traces.timeline import lay_out
 
     recording = Recording()

@@ -10,8 +10,8 @@ from typing import Any
 import halstream as hs
 import pytest
 from halstream import _native
-from halstream._traces.recording import Recording
 from halstream._traces.perfetto import build
+from halstream._traces.recording import Recording
 from perfetto_help import Trace
 
 LIMIT = 10.0

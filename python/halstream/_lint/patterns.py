@@ -49,7 +49,12 @@ def _forgotten_use(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
             continue
         for item in node.items:
             value = scope.value(item.context_expr)
-            if value is not None and value.kind == "object" and value.name.startswith("cupy.cuda.") and "Stream" in value.name:
+            if (
+                value is not None
+                and value.kind == "object"
+                and value.name.startswith("cupy.cuda.")
+                and "Stream" in value.name
+            ):
                 yield (
                     node, "HS201",
                     f"cupy forgets the use() of line {used[0].lineno} when this block ends: the default stream is "
@@ -60,10 +65,18 @@ def _forgotten_use(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
 def _named_contexts(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
     """HS202: mindspore's ``StreamCtx(s) as x`` makes x None."""
     for node in nodes:
-        if isinstance(node, ast.withitem) and node.optional_vars is not None and isinstance(node.context_expr, ast.Call):
+        if (
+            isinstance(node, ast.withitem)
+            and node.optional_vars is not None
+            and isinstance(node.context_expr, ast.Call)
+        ):
             called = scope.value(node.context_expr.func)
             if called is not None and called.name in ("mindspore.hal.StreamCtx", "mindspore.runtime.StreamCtx"):
-                yield node.context_expr, "HS202", f"{called.name}() binds None to the name behind 'as'; name the stream itself"
+                yield (
+                    node.context_expr,
+                    "HS202",
+                    f"{called.name}() binds None to the name behind 'as'; name the stream itself",
+                )
 
 
 def _priorities(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
@@ -78,9 +91,13 @@ def _priorities(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
         if called.dialect == "paddle" and number not in (1, 2):
             yield node, "HS203", f"paddle knows the priorities 1 (high) and 2 (normal), not {number}"
         elif called.dialect in ("torch", "cupy") and number > 0:
-            yield node, "HS203", (
-                f"in {called.dialect} a lower number is more urgent and 0 the least: {number} is clamped to 0. "
-                "1 for high is paddle's"
+            yield (
+                node,
+                "HS203",
+                (
+                    f"in {called.dialect} a lower number is more urgent and 0 the least: {number} is clamped to 0. "
+                    "1 for high is paddle's"
+                ),
             )
 
 
@@ -112,12 +129,20 @@ def _unrecorded_memory(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
             if not isinstance(node, ast.Delete) or node.lineno < block.lineno:
                 continue
             for target in node.targets:
-                if not isinstance(target, ast.Name) or target.id not in used or made.get(target.id, 1 << 30) > block.lineno:
+                if (
+                    not isinstance(target, ast.Name)
+                    or target.id not in used
+                    or made.get(target.id, 1 << 30) > block.lineno
+                ):
                     continue
                 if not _safe(nodes, target.id, block.lineno, node.lineno, inside):
-                    yield node, "HS204", (
-                        f"torch may give the memory of {target.id} out again at once, while the stream of line "
-                        f"{block.lineno} still works on it: call {target.id}.record_stream(...) before, or wait"
+                    yield (
+                        node,
+                        "HS204",
+                        (
+                            f"torch may give the memory of {target.id} out again at once, while the stream of line "
+                            f"{block.lineno} still works on it: call {target.id}.record_stream(...) before, or wait"
+                        ),
                     )
 
 
@@ -151,14 +176,22 @@ def _untimed(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
             if isinstance(node.value, ast.Call) and value is not None and value.kind == "object":
                 made[node.targets[0].id] = (node.lineno, _timed(node.value, value.name))
     for node in nodes:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "elapsed_time":
+        if (
+            not isinstance(node, ast.Call)
+            or not isinstance(node.func, ast.Attribute)
+            or node.func.attr != "elapsed_time"
+        ):
             continue
         for one in (node.func.value, *node.args):
             if isinstance(one, ast.Name) and scope.lookup(one.id) is not None and not made.get(one.id, (0, True))[1]:
                 cls = scope.lookup(one.id)
-                yield node, "HS205", (
-                    f"{one.id} of line {made[one.id][0]} has no timing: give {cls.name if cls else 'Event'}"
-                    "(enable_timing=True). Only cupy's events have it by default"
+                yield (
+                    node,
+                    "HS205",
+                    (
+                        f"{one.id} of line {made[one.id][0]} has no timing: give {cls.name if cls else 'Event'}"
+                        "(enable_timing=True). Only cupy's events have it by default"
+                    ),
                 )
 
 
@@ -168,7 +201,7 @@ def _timed(call: ast.Call, cls: str) -> bool:
         return not any(word.arg == "disable_timing" and _true(word.value) for word in call.keywords)
     if cls not in _UNTIMED:
         return True
-    return bool(call.args) or any(word.arg is None or word.arg == "enable_timing" and not _false(word.value)
+    return bool(call.args) or any(word.arg is None or (word.arg == "enable_timing" and not _false(word.value))
                                   for word in call.keywords)  # fmt: skip
 
 
@@ -199,10 +232,17 @@ def _set_events(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
                 if isinstance(argument, ast.Name) and argument.id in settable:
                     seen.setdefault(argument.id, {})[called.name] = node
         for name, calls in seen.items():
-            if {"acl.rt.record_event", "acl.rt.stream_wait_event"} <= calls.keys() and "acl.rt.reset_event" not in calls:
-                yield calls["acl.rt.stream_wait_event"], "HS206", (
-                    f"{name} stays set after its first record, so that from the second round on nothing waits: call "
-                    "acl.rt.reset_event behind the wait. Events of CUDA, and of create_event, need none"
+            if {
+                "acl.rt.record_event",
+                "acl.rt.stream_wait_event",
+            } <= calls.keys() and "acl.rt.reset_event" not in calls:
+                yield (
+                    calls["acl.rt.stream_wait_event"],
+                    "HS206",
+                    (
+                        f"{name} stays set after its first record, so that from the second round on nothing waits: call "
+                        "acl.rt.reset_event behind the wait. Events of CUDA, and of create_event, need none"
+                    ),
                 )
 
 
@@ -210,8 +250,16 @@ def _flags(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
     """HS207: True or False as the first argument of a stream, which is a device there."""
     for node, called in _calls(scope, nodes):
         if called.kind == "class" and node.args and isinstance(node.args[0], ast.Constant):
-            if called.name.endswith("Stream") and called.dialect in ("torch", "paddle") and type(node.args[0].value) is bool:
-                yield node, "HS207", (
-                    f"the first argument of {called.name} is the device, and {node.args[0].value} stands for device "
-                    f"{int(node.args[0].value)}; cupy's null is first there"
+            if (
+                called.name.endswith("Stream")
+                and called.dialect in ("torch", "paddle")
+                and type(node.args[0].value) is bool
+            ):
+                yield (
+                    node,
+                    "HS207",
+                    (
+                        f"the first argument of {called.name} is the device, and {node.args[0].value} stands for device "
+                        f"{int(node.args[0].value)}; cupy's null is first there"
+                    ),
                 )

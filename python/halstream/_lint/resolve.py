@@ -66,7 +66,13 @@ class Scope:
     def _bind(self) -> None:
         arguments = getattr(self.node, "args", None)
         if isinstance(arguments, ast.arguments):
-            for one in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]:
+            for one in [
+                *arguments.posonlyargs,
+                *arguments.args,
+                *arguments.kwonlyargs,
+                arguments.vararg,
+                arguments.kwarg,
+            ]:
                 if one is not None:
                     self._add(one.arg, None)
         for node in own_nodes(self.node):
@@ -154,7 +160,7 @@ class Scope:
 def _member(module: str, name: str) -> Value | None:
     kind = data.kind(module, name)
     qualified = f"{module}.{name}"
-    if kind == "modules" or data.has(qualified) and data.kind(module, name) in ("modules", "", None):
+    if kind == "modules" or (data.has(qualified) and data.kind(module, name) in ("modules", "", None)):
         return Value("module", qualified)
     if kind == "classes":
         return Value("class", qualified)

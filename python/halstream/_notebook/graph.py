@@ -51,7 +51,9 @@ def svg(graph: Graph) -> str:
     """Return a picture of a graph."""
     nodes, edges = graph.nodes, graph.edges
     if len(nodes) > _MOST:
-        return element("div", f"a graph of {len(nodes)} nodes and {len(edges)} edges, too many for a picture: see dot()")
+        return element(
+            "div", f"a graph of {len(nodes)} nodes and {len(edges)} edges, too many for a picture: see dot()"
+        )
     level = _levels(len(nodes), edges)
     rows: dict[int, list[int]] = {}
     for node, at in enumerate(level):

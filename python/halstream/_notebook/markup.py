@@ -42,7 +42,9 @@ def table(title: str, rows: Iterable[tuple[str, object]]) -> Markup:
     """Return a small table of properties with a title."""
     cell = "text-align:left;padding:1px 10px 1px 0;vertical-align:top"
     lines = [
-        element("tr", element("th", name, style=f"{cell};font-weight:normal;opacity:.65"), element("td", value, style=cell))
+        element(
+            "tr", element("th", name, style=f"{cell};font-weight:normal;opacity:.65"), element("td", value, style=cell)
+        )
         for name, value in rows
     ]
     return element(

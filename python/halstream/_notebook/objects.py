@@ -81,8 +81,8 @@ def event(of: Event) -> str:
 
 def finding(of: Finding) -> Markup:
     """Return a finding: what, its two places, why, and the line that would order them."""
-    from .._checks.report import reason
     from .._checks.remedy import remedy
+    from .._checks.report import reason
 
     rows: list[tuple[str, object]] = [
         (f"{number}.", _access(of, access)) for number, access in enumerate((of.first, of.second), 1)

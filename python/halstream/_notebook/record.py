@@ -15,7 +15,7 @@ from .markup import Markup, element
 __all__ = ["record"]
 
 
-class record:  # noqa: N801 - used as a function, as `schedule` is
+class record:
     """Record the operations of all streams in a block, for a picture of when they ran.
 
     The end of the block waits for pending work, for at most 2 s. A notebook shows

@@ -57,7 +57,9 @@ def svg(timeline: Timeline, width: int = 960, memory: bool = False) -> str:
     parts += [_bar(s, rows[s.track], scale) for s in sorted(shown, key=lambda s: (s.instant, s.category != "blocked"))]
     parts += _flows(shown, rows, scale)
     if left_out:
-        parts.append(element("text", f"{left_out} later operations are not shown", x=_LEFT, y=height - 6, fill="currentColor"))
+        parts.append(
+            element("text", f"{left_out} later operations are not shown", x=_LEFT, y=height - 6, fill="currentColor")
+        )
     title = element("title", f"timeline of {len(shown)} operations in {_time(end - begin)}")
     return element(
         "svg", title, *parts, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", role="img",
@@ -82,8 +84,20 @@ def _axis(scale: _Scale, height: int) -> list[Markup]:
     at = 0
     while at <= span:
         x = scale.x(scale.begin + int(at))
-        parts.append(element("line", x1=f"{x:.1f}", x2=f"{x:.1f}", y1=_TOP - 6, y2=height, stroke="currentColor", opacity=".15"))
-        parts.append(element("text", _time(at) if at else "0", x=f"{x:.1f}", y=14, text_anchor="middle", fill="currentColor", opacity=".7"))
+        parts.append(
+            element("line", x1=f"{x:.1f}", x2=f"{x:.1f}", y1=_TOP - 6, y2=height, stroke="currentColor", opacity=".15")
+        )
+        parts.append(
+            element(
+                "text",
+                _time(at) if at else "0",
+                x=f"{x:.1f}",
+                y=14,
+                text_anchor="middle",
+                fill="currentColor",
+                opacity=".7",
+            )
+        )
         at += int(step)
     return parts
 
