@@ -214,6 +214,7 @@ def test_an_empty_timeline_is_a_sentence() -> None:
 
 
 def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
-    code = "import sys, halstream; print([n for n in sys.modules if n.startswith(('halstream._notebook', 'halstream._lint', 'asyncio', 'typer'))])"
+    late = ("halstream._notebook", "halstream._lint", "asyncio", "typer")
+    code = f"import sys, halstream; print([n for n in sys.modules if n.startswith({late})])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"

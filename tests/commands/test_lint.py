@@ -27,15 +27,18 @@ CASES = [
     ("HS101", "import torch\ntorch.cuda.synchronise()", "import torch\ntorch.cuda.synchronize()"),
     ("HS101", "from torch.cuda import Streams", "from torch.cuda import Stream"),
     ("HS101", "from halstream.cupy import cuda\ncuda.Streem()", "from halstream.cupy import cuda\ncuda.Stream()"),
-    ("HS101", "import halstream.torch\nhalstream.torch.cuda.sync()", "import halstream.torch\nhalstream.torch.cuda.synchronize()"),
+    (
+        "HS101", "import halstream.torch\nhalstream.torch.cuda.sync()",
+        "import halstream.torch\nhalstream.torch.cuda.synchronize()",
+    ),
     ("HS101", "import acl\nacl.rt.create_streem()", "import acl\nacl.rt.create_stream()"),
-    ("HS102", "import torch\ns = torch.cuda.Stream()\ns.record()", "import torch\ns = torch.cuda.Stream()\ns.record_event()"),
+    ("HS102", "import torch\ntorch.cuda.Stream().record()", "import torch\ntorch.cuda.Stream().record_event()"),
     ("HS102", "from mindspore import hal\nhal.Stream().done", "from mindspore import hal\nhal.Stream().query()"),
     ("HS102", "import torch\ntorch.cuda.Stream().record_event().done", "import cupy\ncupy.cuda.Stream().record().done"),
     ("HS103", "import paddle\npaddle.device.Event(device=0)", "import paddle\npaddle.device.Event(True)"),
-    ("HS103", "import torch\ntorch.cuda.Event(True, True, True, True, True)", "import torch\ntorch.cuda.Event(True, True, True, True)"),
-    ("HS103", "import torch\ns = torch.cuda.Stream()\ns.wait_event()", "import torch\ns = torch.cuda.Stream()\ns.wait_event(e)"),
-    ("HS103", "import torch\ntorch.cuda.Stream().synchronize(timeout=1)", "import torch\ntorch.cuda.Stream().synchronize()"),
+    ("HS103", "import torch\ntorch.cuda.Event(1, 1, 1, 1, 1)", "import torch\ntorch.cuda.Event(1, 1, 1, 1)"),
+    ("HS103", "import torch\ntorch.cuda.Stream().wait_event()", "import torch\ntorch.cuda.Stream().wait_event(e)"),
+    ("HS103", "import torch\ntorch.cuda.Stream().query(1)", "import torch\ntorch.cuda.Stream().query()"),
     (
         "HS201", "import cupy\na, b = 1, 2\ns = cupy.cuda.Stream()\nt = cupy.cuda.Stream()\ns.use()\nwith t:\n    pass",
         "import torch\ns = torch.cuda.Stream()\ntorch.cuda.set_stream(s)\nwith torch.cuda.stream(s):\n    pass",
@@ -56,7 +59,8 @@ CASES = [
     ),
     (
         "HS206",
-        "import acl\ne, r = acl.rt.create_event_with_flag(1)\nfor i in x:\n    acl.rt.record_event(e, s)\n    acl.rt.stream_wait_event(t, e)",
+        "import acl\ne, r = acl.rt.create_event_with_flag(1)\nfor i in x:\n    acl.rt.record_event(e, s)\n"
+        "    acl.rt.stream_wait_event(t, e)",
         "import acl\ne, r = acl.rt.create_event_with_flag(1)\nfor i in x:\n    acl.rt.record_event(e, s)\n"
         "    acl.rt.stream_wait_event(t, e)\n    acl.rt.reset_event(e, t)",
     ),

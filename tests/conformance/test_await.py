@@ -321,12 +321,12 @@ def test_Y5_a_loop_that_is_closed_gives_its_waits_up(hold: Hold) -> None:
         found.append(_awaiting._line().id)
         await s
 
-    loop.create_task(main())
+    task = loop.create_task(main())
     loop.call_later(0, loop.stop)
     loop.run_forever()
     loop.set_exception_handler(lambda *_: None)  # of the task that is destroyed pending
     loop.close()
-    del loop
+    del loop, task
     gc.collect()
     hs._core.drain()
     with pytest.raises(hs.HalError):

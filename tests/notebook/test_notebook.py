@@ -20,7 +20,8 @@ CELLS = [
     "with record() as recorded:\n    a.delay(0.002)\n    b.wait(a.record())\n    b.delay(0.001)\nrecorded",
     "await b\nasync with a as current:\n    same = hs.current_stream() is a\nassert same",
     "with hs.capture(a) as graph:\n    a.call(print, 1)\n    a.call(print, 2)\ngraph",
-    "x = hs.empty(8, 'u1')\nwith hs.sanitize(on='collect') as report:\n    x.fill(1, a)\n    x.fill(2, b)\n    await a\n    await b\nreport",
+    "x = hs.empty(8, 'u1')\nwith hs.sanitize(on='collect') as report:\n    x.fill(1, a)\n    x.fill(2, b)\n"
+    "    await a\n    await b\nreport",
 ]
 #: The cells whose value is shown, and what is in it.
 SHOWN = {0: "halstream.Stream", 1: "halstream.Event", 2: "<svg", 4: "<svg", 5: "unordered access"}
@@ -51,10 +52,8 @@ def test_a_browser_draws_the_bars(outputs: dict[int, str], tmp_path: Path) -> No
     assert browser, "make test-notebook installs it"
     page, image = tmp_path / "page.html", tmp_path / "page.png"
     page.write_text(f"<!DOCTYPE html><meta charset='utf-8'><body>{outputs[2]}", encoding="utf-8")
-    subprocess.run(
-        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1000,200", f"--screenshot={image}", str(page)],
-        check=True, timeout=100, capture_output=True,
-    )  # fmt: skip
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1000,200", f"--screenshot={image}")
+    subprocess.run([browser, *options, str(page)], check=True, timeout=100, capture_output=True)
     assert colours(image.read_bytes()) & {(0x2F, 0x6F, 0xAB)}, "no bar has the colour of an operation"
 
 

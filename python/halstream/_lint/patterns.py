@@ -240,7 +240,7 @@ def _set_events(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
                     calls["acl.rt.stream_wait_event"],
                     "HS206",
                     (
-                        f"{name} stays set after its first record, so that from the second round on nothing waits: call "
+                        f"{name} stays set after its first record, so that nothing waits in later rounds: call "
                         "acl.rt.reset_event behind the wait. Events of CUDA, and of create_event, need none"
                     ),
                 )
@@ -249,17 +249,9 @@ def _set_events(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
 def _flags(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
     """HS207: True or False as the first argument of a stream, which is a device there."""
     for node, called in _calls(scope, nodes):
-        if called.kind == "class" and node.args and isinstance(node.args[0], ast.Constant):
-            if (
-                called.name.endswith("Stream")
-                and called.dialect in ("torch", "paddle")
-                and type(node.args[0].value) is bool
-            ):
-                yield (
-                    node,
-                    "HS207",
-                    (
-                        f"the first argument of {called.name} is the device, and {node.args[0].value} stands for device "
-                        f"{int(node.args[0].value)}; cupy's null is first there"
-                    ),
-                )
+        if called.kind != "class" or not called.name.endswith("Stream") or called.dialect not in ("torch", "paddle"):
+            continue
+        first = node.args[0] if node.args else None
+        if isinstance(first, ast.Constant) and isinstance(first.value, bool):
+            text = f"the first argument of {called.name} is the device, and {first.value} stands for device"
+            yield node, "HS207", f"{text} {int(first.value)}; cupy has null there"

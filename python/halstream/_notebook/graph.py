@@ -16,8 +16,10 @@ __all__ = ["svg"]
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 190, 44, 24, 34
 # Of more nodes a picture shows nothing; it is also how long drawing may take.
 _MOST = 400
-_COLOURS = {"call": "#2f6fab", "native": "#2f6fab", "copy": "#2e7d4f", "fill": "#2e7d4f", "record": "#8a5a00", "wait": "#8a5a00",
-            "graph": "#7a3b8f"}  # fmt: skip
+_COLOURS = {
+    "call": "#2f6fab", "native": "#2f6fab", "copy": "#2e7d4f", "fill": "#2e7d4f", "record": "#8a5a00",
+    "wait": "#8a5a00", "graph": "#7a3b8f",
+}  # fmt: skip
 
 
 def _levels(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
@@ -87,9 +89,11 @@ def _edge(a: tuple[float, float], b: tuple[float, float]) -> Markup:
 
 def _box(node: Node, x: float, y: float) -> Markup:
     place = os.path.basename(node.where.partition(" in ")[0])
+    colour, left = _COLOURS.get(node.kind, "#555"), f"{x + 10:.1f}"
     return element(
-        "g", element("title", f"{_label(node)}\n{node.where}".strip()),
-        element("rect", x=f"{x:.1f}", y=f"{y:.1f}", width=_WIDTH, height=_HEIGHT, rx=5, fill=_COLOURS.get(node.kind, "#555")),
-        element("text", _short(_label(node), 28), x=f"{x + 10:.1f}", y=f"{y + 18:.1f}", fill="#fff", font_weight="bold"),
-        element("text", _short(place, 30), x=f"{x + 10:.1f}", y=f"{y + 35:.1f}", fill="#fff"),
-    )  # fmt: skip
+        "g",
+        element("title", f"{_label(node)}\n{node.where}".strip()),
+        element("rect", x=f"{x:.1f}", y=f"{y:.1f}", width=_WIDTH, height=_HEIGHT, rx=5, fill=colour),
+        element("text", _short(_label(node), 28), x=left, y=f"{y + 18:.1f}", fill="#fff", font_weight="bold"),
+        element("text", _short(place, 30), x=left, y=f"{y + 35:.1f}", fill="#fff"),
+    )

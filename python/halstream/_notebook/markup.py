@@ -47,7 +47,5 @@ def table(title: str, rows: Iterable[tuple[str, object]]) -> Markup:
         )
         for name, value in rows
     ]
-    return element(
-        "div", element("strong", title), element("table", *lines, style="border-collapse:collapse;margin:2px 0 0 0;font:inherit"),
-        class_="halstream", style="font-size:13px",
-    )  # fmt: skip
+    inside = element("table", *lines, style="border-collapse:collapse;margin:2px 0 0 0;font:inherit")
+    return element("div", element("strong", title), inside, class_="halstream", style="font-size:13px")

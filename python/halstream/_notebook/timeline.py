@@ -145,7 +145,7 @@ def _flows(shown: list[Slice], rows: dict[int, int], scale: _Scale) -> list[Mark
         middle: Callable[[Slice], float] = lambda one: rows[one.track] + 2 + _BAR / 2  # noqa: E731
         x1, x2 = scale.x(source.end), scale.x(s.begin if s.end is None else s.end)
         y1, y2 = middle(source), middle(s)
-        parts.append(element("path", d=f"M{x1:.1f} {y1:.1f}C{x1 + 14:.1f} {y1:.1f} {x2 - 14:.1f} {y2:.1f} {x2:.1f} {y2:.1f}",
-                             fill="none", stroke="#d9822b", stroke_width="1.4"))  # fmt: skip
+        line = f"M{x1:.1f} {y1:.1f}C{x1 + 14:.1f} {y1:.1f} {x2 - 14:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
+        parts.append(element("path", d=line, fill="none", stroke="#d9822b", stroke_width="1.4"))
         parts.append(element("circle", cx=f"{x2:.1f}", cy=f"{y2:.1f}", r="2.6", fill="#d9822b"))
     return parts
