@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -186,5 +187,14 @@ def test_the_examples_use_what_they_say_they_use() -> None:
         name: {one.rule for one in check_file(str(ROOT / "examples" / f"{name}_streams.py"))}
         for name in ("cupy", "torch", "paddle")
     }
-    # A priority out of the range to show the clamping, the core's call(), and the documented form of paddle's Stream.
-    assert found == {"cupy": set(), "torch": {"HS102", "HS203"}, "paddle": {"HS103"}}
+    # They show clamped priorities and the documented form of paddle's Stream, and use the core's call() and limits.
+    assert found == {"cupy": set(), "torch": {"HS102", "HS103", "HS203"}, "paddle": {"HS102", "HS103"}}
+
+
+def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "commands.md").read_text()
+    source, printed = re.findall(r"(?ms)^```text\n(.*?)^```$", page)[:2]
+    (tmp_path / "app.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    assert run("app.py").output == printed
+    assert re.findall(r"(?m)^\| (HS\d+) \| (.*) \|$", page) == list(RULES.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .resolve import Scope, Value, own_nodes
+from .resolve import Scope, Value, assigned, own_nodes
 
 __all__ = ["check"]
 
@@ -171,10 +171,10 @@ def _untimed(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
     """HS205: cupy's events have timing unless told not to; those of the others only if they are told."""
     made: dict[str, tuple[int, bool]] = {}
     for node in nodes:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            value = scope.value(node.value)
-            if isinstance(node.value, ast.Call) and value is not None and value.kind == "object":
-                made[node.targets[0].id] = (node.lineno, _timed(node.value, value.name))
+        for target, call in assigned(node) if isinstance(node, ast.Assign) else ():
+            value = scope.value(call)
+            if isinstance(call, ast.Call) and value is not None and value.kind == "object":
+                made[target.id] = (node.lineno, _timed(call, value.name))
     for node in nodes:
         if (
             not isinstance(node, ast.Call)

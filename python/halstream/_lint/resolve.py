@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from . import data
 
-__all__ = ["Scope", "Value", "own_nodes", "scopes"]
+__all__ = ["Scope", "Value", "assigned", "own_nodes", "scopes"]
 
 _PREFIX = __name__.partition(".")[0] + "."
 
@@ -93,8 +93,9 @@ class Scope:
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 self._add(node.name, None)
         for node in own_nodes(self.node):  # in the order of the lines: what they use is bound before
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                self._add(node.targets[0].id, self.value(node.value))
+            if isinstance(node, ast.Assign):
+                for target, value in assigned(node):
+                    self._add(target.id, self.value(value))
             elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
                 entered = self.value(node.context_expr)
                 own = entered is not None and entered.kind == "object" and entered.name.endswith("Stream")
@@ -104,8 +105,8 @@ class Scope:
         found: set[int] = getattr(self, "_targets", set())
         if not found:
             for node in own_nodes(self.node):
-                if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                    found.add(id(node.targets[0]))
+                if isinstance(node, ast.Assign):
+                    found.update(id(target) for target, _ in assigned(node))
                 elif isinstance(node, ast.withitem) and node.optional_vars is not None:
                     found.add(id(node.optional_vars))
             self._targets = found
@@ -167,6 +168,19 @@ def _member(module: str, name: str) -> Value | None:
     if kind == "functions":
         return Value("function", qualified)
     return None
+
+
+def assigned(node: ast.Assign) -> Iterator[tuple[ast.Name, ast.expr]]:
+    """Yield the names that an assignment binds to one expression each, also as ``a, b = x, y``."""
+    if len(node.targets) != 1:
+        return
+    target, value = node.targets[0], node.value
+    if isinstance(target, ast.Name):
+        yield target, value
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for one, given in zip(target.elts, value.elts, strict=True):
+            if isinstance(one, ast.Name):
+                yield one, given
 
 
 def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
