@@ -48,6 +48,8 @@ void hs_error_text(int32_t code, const char **name, const char **text);
 hs_status hs_stream_new(CUcontext ctx, uint32_t flags, int priority, CUstream *stream);
 hs_status hs_stream_destroy(CUcontext ctx, CUstream stream);
 hs_status hs_stream_query(CUcontext ctx, CUstream stream);
+/* The same, unless the stream is being captured, which a query would break: *captured says so. */
+hs_status hs_stream_look(CUcontext ctx, CUstream stream, int *captured);
 hs_status hs_stream_facts(CUcontext ctx, CUstream stream, CUcontext *of, uint32_t *flags, int *priority);
 
 /* Events. */

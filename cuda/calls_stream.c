@@ -17,6 +17,21 @@ hs_status hs_stream_destroy(CUcontext ctx, CUstream stream) { HS_RELAXED(ctx, cu
 
 hs_status hs_stream_query(CUcontext ctx, CUstream stream) { HS_RELAXED(ctx, cuStreamQuery, stream); }
 
+hs_status hs_stream_look(CUcontext ctx, CUstream stream, int *captured)
+{
+    hs_frame frame;
+    hs_status status = hs_enter_relaxed(&frame, ctx);
+    if (status != 0) return hs_leave(&frame, status);
+    CUresult code = HS_CALL(cuStreamIsCapturing, stream, captured);
+    if (code == HS_CAPTURE_IMPLICIT) { /* the legacy default stream, while a stream ordered with it captures */
+        *captured = 1;
+        return hs_leave(&frame, 0);
+    }
+    if (code != 0) status = HS_STATUS(cuStreamIsCapturing, code);
+    if (!*captured) HS_STEP(status, cuStreamQuery, stream);
+    return hs_leave(&frame, status);
+}
+
 hs_status hs_stream_facts(CUcontext ctx, CUstream stream, CUcontext *of, uint32_t *flags, int *priority)
 {
     hs_frame frame;

@@ -144,7 +144,7 @@ func (s *Stream) pending() bool {
 	if p := s.behind(); p != nil {
 		return !p.Wait(0)
 	}
-	done, err := s.Query()
+	done, _, err := s.look()
 	return !done && err == nil
 }
 

@@ -148,8 +148,8 @@ func (s *Stream) refresh() {
 		tail.Wait(0)
 		return
 	}
-	if done, _ := s.Query(); done {
-		return
+	if done, captured, _ := s.look(); done || captured {
+		return // another library's capture would take a mark, and break when that is queried
 	}
 	s.mu.Lock()
 	covered := false

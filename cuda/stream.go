@@ -173,6 +173,36 @@ func (s *Stream) Query() (bool, error) {
 	return done, err
 }
 
+// look is Query for the runtime's own questions: it does not break the capture of a stream by another
+// library, and says that there is one.
+func (s *Stream) look() (done, captured bool, err error) {
+	const doing = "query stream"
+	d := s.dev
+	if err := d.usable(doing); err != nil {
+		return false, false, err
+	}
+	if tail := s.endWithoutHandle(); tail != nil {
+		return tail.Wait(0), false, nil
+	}
+	if !s.enter() {
+		return s.end().Wait(0), false, nil // closed meanwhile
+	}
+	defer s.leave()
+	place := s.enqueued.Load()
+	var state C.int
+	done, err = d.answer(C.hs_stream_look(d.ctx(), s.h, &state), doing)
+	if done = done && state == 0; done {
+		s.setReached(place)
+	}
+	return done, state != 0, err
+}
+
+// Captured implements driver.CapturedStream.
+func (s *Stream) Captured() bool {
+	_, captured, _ := s.look()
+	return captured
+}
+
 // Point implements driver.Stream.
 func (s *Stream) Point() driver.Point {
 	const doing = "synchronize"
@@ -258,7 +288,7 @@ func (s *Stream) closeHandle() {
 	tail := s.behind()
 	if tail == nil {
 		// Of an idle stream no mark is recorded: it would count as pending until the driver reaches it.
-		if done, err := s.Query(); done && err == nil {
+		if done, captured, err := s.look(); (done || captured) && err == nil {
 			tail = s.reachedPoint()
 		}
 	}
@@ -290,11 +320,14 @@ func (s *Stream) Describe() string {
 	if cause := s.dev.lost.Load(); cause != nil {
 		return name + " is lost with its device: " + cause.Error()
 	}
-	done, err := false, error(nil)
+	done, captured, err := false, false, error(nil)
 	if p := s.behind(); p != nil {
 		done = p.Wait(0)
 	} else {
-		done, err = s.Query()
+		done, captured, err = s.look()
+	}
+	if captured {
+		return name + " is captured by another library"
 	}
 	if err != nil {
 		return name + " failed: " + err.Error()

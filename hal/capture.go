@@ -103,7 +103,7 @@ type captures struct {
 // then on, and have to be joined again.
 //
 // # Errors
-//   - [ErrCapture]: s captures already, or is the legacy default stream.
+//   - [ErrCapture]: s captures already, also for another library, or is the legacy default stream.
 //   - [ErrNotSupported]: the backend has no graphs.
 //   - [ErrInvalidValue]: there is no such mode.
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
@@ -127,6 +127,9 @@ func (s *Stream) BeginCapture(t *Thread, mode CaptureMode) error {
 	}
 	if _, err := rt.graphDriver(op); err != nil {
 		return err
+	}
+	if k, ok := s.d.(driver.CapturedStream); ok && k.Captured() {
+		return captureError(codeIllegalState, op, "another library captures %s already; end that capture first", s.title())
 	}
 	c := &Capture{rt: rt, id: rt.captures.ids.Add(1), mode: mode, thread: t, origin: s, graph: rt.newGraph(),
 		branches: map[*Stream]*branch{s: {site: rt.listeners.site()}}}

@@ -343,7 +343,8 @@
 //
 //   - G1: While a stream captures, work enqueued on it does not run: it becomes nodes
 //     of a graph, in the order of the stream. A capture begins and ends on one stream,
-//     not on the legacy default one, and only once at a time.
+//     not on the legacy default one, and only once at a time, also where another library
+//     captures the stream.
 //   - G2: A capture in global mode refuses unsafe calls, such as allocations, of every
 //     thread, in thread-local mode those of its own thread, in relaxed mode none. A
 //     thread in relaxed mode may make them. Unless it is relaxed, the thread that began

@@ -270,6 +270,13 @@ API cuStreamEndCapture(CUstream handle, uint64_t *graph) {
 API cuStreamIsCapturing(CUstream handle, int *status) {
     BEGIN(cuStreamIsCapturing, handle);
     struct stream *stream;
+    struct context *context;
+    if (handle < STREAM_PER_THREAD) { /* of the legacy default stream, which breaks no capture */
+        TRY(current_context(&context));
+        for (struct stream *s = context->streams; s != NULL; s = s->next)
+            if (s->capture != NULL && s->blocking)
+                return end(CAPTURE_IMPLICIT);
+    }
     TRY(find_stream(handle, &stream));
     if (status == NULL)
         return end(INVALID_VALUE);

@@ -66,6 +66,12 @@ type VendorStream interface {
 	Launch(l Launch) error
 }
 
+// CapturedStream is implemented by streams that another library can capture.
+type CapturedStream interface {
+	// Captured reports whether another library captures the stream.
+	Captured() bool
+}
+
 // VendorEvent is implemented by events of a vendor's library.
 type VendorEvent interface {
 	// Handle returns the number by which the library knows the event. It does not change

@@ -34,9 +34,10 @@ var graphMemoryCases = []testCase{
 		gate, err := s.Gate(k.Me)
 		require.NoError(k, err)
 		k.Launch(x, s)
-		for _, name := range []string{"twice", "new"} {
-			require.NoError(k, update(0, func(s *hal.Stream) error { return k.TryCall(s, seq.note(name)) }))
-		}
+		twice := k.served.put(func(*hal.Thread) error { return nil })
+		require.NoError(k, update(0, func(s *hal.Stream) error { return s.HostFunc(k.Me, twice) }))
+		require.NoError(k, update(0, func(s *hal.Stream) error { return k.TryCall(s, seq.note("new")) }))
+		k.Eventually(func() bool { return !k.served.has(twice) }, "a node that was replaced twice keeps its function")
 		require.NoError(k, update(1, func(s *hal.Stream) error { return s.Fill(k.Me, b.Start, 9, 1, small) }))
 		gate.Open()
 		k.Sync(s)

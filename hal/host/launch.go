@@ -156,7 +156,7 @@ func (e *engine) laneEnded(l *launch, lane *Stream) {
 	}
 	if b := l.body; b == nil {
 		l.End()
-	} else if b.again && !b.stopped {
+	} else if b.again {
 		e.ready(s) // which looks at the condition again
 		return
 	}

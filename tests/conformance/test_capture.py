@@ -244,3 +244,67 @@ def test_G7_external_events_order_graphs_with_other_work(hold: Hold, settle: Cal
         o.synchronize(timeout=LIMIT)
         assert len(ran) == i
         assert left.query()
+
+
+@pytest.mark.parametrize("mode", ["global", "thread_local"])
+def test_G2_another_thread_does_not_end_a_capture(mode: str) -> None:
+    s, failed = hs.Stream(), []
+    capture = hs.capture(s, mode)
+    capture.__enter__()
+
+    def end() -> None:
+        try:
+            capture.__exit__(None, None, None)
+        except hs.CaptureError as exc:
+            failed.append(exc)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    thread.join(LIMIT)
+    assert [exc.code for exc in failed] == [908]
+    assert "another thread began this capture" in str(failed[0])
+    assert s.capturing
+    _graph_end(capture)
+    usable(s)
+
+
+def test_G2_any_thread_ends_a_relaxed_capture() -> None:
+    s = hs.Stream()
+    capture = hs.capture(s, "relaxed")
+    graph = capture.__enter__()
+    s.nop()
+    thread = threading.Thread(target=_graph_end, args=[capture])
+    thread.start()
+    thread.join(LIMIT)
+    assert [node.kind for node in graph.nodes] == ["empty"]
+    usable(s)
+
+
+def _graph_end(capture: hs.capture) -> None:
+    capture.__exit__(None, None, None)
+
+
+def test_G4_a_wait_in_one_capture_for_another_invalidates_both() -> None:
+    a, b = hs.Stream(), hs.Stream()
+    with pytest.raises(hs.CaptureError, match="two captures cannot be merged"), hs.capture(a):
+        with pytest.raises(hs.CaptureError, match=r"invalidated.*two captures") as ended, hs.capture(b):
+            with pytest.raises(hs.CaptureError) as caught:
+                a.wait(b)
+            assert caught.value.code == 902
+        assert ended.value.code == 901
+    usable(a, b)
+
+
+def test_G4_pageable_memory_and_a_copy_that_waits_are_refused() -> None:
+    s, array = hs.Stream(), hs.zeros(64, "u1")
+    hs.synchronize()
+    for call in (lambda: array.copy_from(np.zeros(64, np.uint8), s), lambda: array.numpy(s)):
+        with (
+            pytest.raises(hs.CaptureError, match=r"invalidated.*test_capture.py:\d+") as caught,
+            hs.capture(s, "relaxed"),
+        ):
+            with pytest.raises(hs.CaptureError) as refused:
+                call()
+            assert refused.value.code in (900, 901)
+        assert caught.value.code == 901
+        usable(s)

@@ -264,3 +264,23 @@ def test_G10_objects_of_other_types_are_type_errors() -> None:
     run.close()
     with pytest.raises(hs.HalError):
         run.launch(hs.Stream())
+
+
+def test_G8_a_graph_outlives_its_streams() -> None:
+    a, b, ran = hs.Stream(), hs.Stream(), []
+    array = hs.zeros(64, "u1")
+    hs.synchronize()
+    with hs.capture(a) as graph:
+        array.fill(4, a)
+        b.wait(a)
+        b.call(ran.append, 1)
+        a.wait(b)
+    a.close()
+    b.close()
+    run, s = graph.instantiate(), hs.Stream()
+    with pytest.raises(hs.ClosedError):
+        run.launch(a)
+    run.launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert (ran, array.numpy()[0]) == ([1], 4)
+    assert "n0 -> n1;" in graph.dot()

@@ -306,3 +306,21 @@ def test_exit_waits_for_the_work_of_every_device(child: Child) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == "ran\n"
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("mode", ["global", "relaxed"])
+def test_the_end_of_a_process_that_captures_neither_hangs_nor_complains(mode: str, child: Child) -> None:
+    done = child(
+        f"""
+        import halstream as hs
+        s, o, memory = hs.Stream(), hs.Stream(), hs.zeros(64, "u1")
+        hs.synchronize()
+        capture = hs.capture(s, {mode!r})
+        graph = capture.__enter__()
+        memory.fill(1, s)
+        o.wait(s)
+        o.call(print, "never")
+        print("ends")
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")

@@ -1,4 +1,6 @@
-"""Random programs of fills, copies and functions over streams: captured and launched, they do what they do at once.
+"""Random programs over streams: captured and launched, they do what they do at once.
+
+They fill, copy, call functions, take memory in the order of a stream, and launch graphs.
 
 Before an operation its stream waits for every stream that has worked on the same
 buffers, so that a program has one right result.
@@ -28,6 +30,8 @@ steps = st.one_of(
     st.tuples(st.just("fill"), streams, buffers, st.integers(0, 255)),
     st.tuples(st.just("copy"), streams, buffers, buffers),
     st.tuples(st.just("add"), streams, buffers, st.integers(1, 255)),
+    st.tuples(st.just("through"), streams, buffers, buffers),  # memory that the stream allocates and frees
+    st.tuples(st.just("graph"), streams, buffers, st.integers(1, 255)),
 )
 
 
@@ -42,8 +46,9 @@ def enqueue(program: list[tuple[str, int, int, int]], lines: list[hs.Stream], me
         line.wait(lines[0])
     users: list[set[int]] = [set() for _ in memory]
     for what, on, target, number in program:
-        touched = {target, number} if what == "copy" else {target}
-        if what == "copy" and target == number:
+        copies = what in ("copy", "through")
+        touched = {target, number} if copies else {target}
+        if copies and target == number:
             continue
         for other in set().union(*(users[i] for i in touched)) - {on}:
             lines[on].wait(lines[other])
@@ -53,6 +58,16 @@ def enqueue(program: list[tuple[str, int, int, int]], lines: list[hs.Stream], me
             memory[target].fill(number, lines[on])
         elif what == "copy":
             memory[target].copy_from(memory[number], lines[on])
+        elif what == "through":
+            between = hs.empty(SIZE, "u1", stream=lines[on])
+            between.copy_from(memory[number], lines[on])
+            memory[target].copy_from(between, lines[on])
+            between.free()
+        elif what == "graph":
+            inner = hs.Graph()
+            first = inner.add(lambda t, array=memory[target], value=number: array.fill(value, t))
+            inner.add(lambda t, array=memory[target], value=number: t.call(add, array, value), after=[first])
+            inner.instantiate().launch(lines[on])
         else:
             lines[on].call(add, memory[target], number)
     for line in lines[1:]:

@@ -40,7 +40,7 @@ class Node:
 
 
 def name_of(function: Any) -> str:
-    """Return what a program calls a function: that of a partial for the partial, the type's name for other callables."""
+    """Return what a program calls a function: for a partial its function's name, for other callables their type's."""
     function = getattr(function, "func", function)
     return str(getattr(function, "__qualname__", None) or type(function).__name__)
 
