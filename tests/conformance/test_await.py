@@ -449,3 +449,19 @@ def test_Y6_after_an_exception_async_with_does_not_wait(lib: Any, hold: Hold) ->
         gate.open()
 
     lib.run(main)
+
+
+@pytest.mark.needs("stalls")
+def test_W3_tasks_that_await_what_can_never_come_are_reported(child: Callable[..., Any]) -> None:
+    done = child(
+        "import asyncio, halstream as hs\n"
+        "from halstream.testing import Gate\n"
+        "async def main():\n"
+        "    s = hs.Stream()\n"
+        "    gate = Gate(s)\n"
+        "    await s\n"
+        "asyncio.run(main())\n"
+    )
+    assert done.returncode != 0
+    assert "waits in an event loop" in done.stderr
+    assert "nobody is left who could open it" in done.stderr
