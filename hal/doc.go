@@ -386,22 +386,22 @@
 //
 // # Event loop
 //
-//   - Y1: A wait of an event loop is for the work enqueued on a stream before its begin,
+//   - Z1: A wait of an event loop is for the work enqueued on a stream before its begin,
 //     or for the latest record of an event then. What is done is answered at once, as by
 //     a synchronize.
-//   - Y2: The loop is told of each wait whose work is done. It is called once for all of
+//   - Z2: The loop is told of each wait whose work is done. It is called once for all of
 //     which it has not taken notice, on any thread and with nothing locked.
-//   - Y3: The end of a wait gives the stream's first error, once, as a synchronize does,
+//   - Z3: The end of a wait gives the stream's first error, once, as a synchronize does,
 //     and counts as one for the order of what the host does.
-//   - Y4: A wait that is given up leaves nothing behind, and its work goes on. The loop is
+//   - Z4: A wait that is given up leaves nothing behind, and its work goes on. The loop is
 //     not called for it, nor after its waits were closed.
 //
 // # Event loop (Python)
 //
-//   - Y5: Awaiting a stream or an event suspends the task until it is done, in asyncio and
+//   - Z5: Awaiting a stream or an event suspends the task until it is done, in asyncio and
 //     in trio, and no thread waits. What is done does not suspend. A cancelled task, a loop
 //     that is closed and a time limit give the wait up.
-//   - Y6: “async with“ makes a stream current for the task. Its end restores what was
+//   - Z6: The statement async with makes a stream current for the task. Its end restores what was
 //     current and waits for the stream; after an exception it only restores.
 //
 // # Undeclared accesses (Python)

@@ -47,7 +47,7 @@ func NewNotices(ring, shut func()) *Notices {
 //
 // # Errors: as for Synchronize, of work that is done; [ErrClosed] for closed Notices.
 //
-// Contract: Y1, Y2, Y3.
+// Contract: Z1, Z2, Z3.
 func (s *Stream) Notify(t *Thread, n *Notices, number uint64) (pending bool, err error) {
 	outcome := func() error {
 		if err := s.Failure(); err != nil {
@@ -90,7 +90,7 @@ func (s *Stream) hasNoFailure() bool {
 //
 // # Errors: as for Synchronize; [ErrClosed] for closed Notices.
 //
-// Contract: Y1, Y2, Y3.
+// Contract: Z1, Z2, Z3.
 func (e *Event) Notify(t *Thread, n *Notices, number uint64) (pending bool, err error) {
 	p, err := e.Point(t)
 	if err != nil || p == nil {
@@ -168,7 +168,7 @@ func (w *notice) Reached() {
 // Take returns the numbers of the waits that may end since the last call: those that it
 // has ended, as they had no error to give, and those that End has to look at.
 //
-// Contract: Y2, Y3.
+// Contract: Z2, Z3.
 func (n *Notices) Take() (ended, others []uint64) {
 	n.mu.Lock()
 	numbers := n.reached
@@ -206,7 +206,7 @@ func (n *Notices) Take() (ended, others []uint64) {
 //   - The first error of a function or wait on the stream that was waited for, once.
 //   - [ErrDeviceLost].
 //
-// Contract: Y1, Y3.
+// Contract: Z1, Z3.
 func (n *Notices) End(number uint64) (done bool, err error) {
 	n.mu.Lock()
 	w := n.waits[number]
@@ -223,7 +223,7 @@ func (n *Notices) End(number uint64) (done bool, err error) {
 
 // Drop ends a wait without a look at what it waits for, which stays pending.
 //
-// Contract: Y4.
+// Contract: Z4.
 func (n *Notices) Drop(number uint64) {
 	n.mu.Lock()
 	w := n.waits[number]
@@ -255,7 +255,7 @@ func (n *Notices) Len() int {
 
 // Close drops all waits; later ones are refused. Closing again does nothing.
 //
-// Contract: Y4.
+// Contract: Z4.
 func (n *Notices) Close() {
 	n.mu.Lock()
 	if n.closed {

@@ -43,7 +43,7 @@ func (l *loop) take(k *Kit) []uint64 {
 }
 
 var noticeCases = []testCase{
-	{"Y1_what_is_done_is_answered_at_once", 0, func(k *Kit) {
+	{"Z1_what_is_done_is_answered_at_once", 0, func(k *Kit) {
 		l, s, e := newLoop(k), k.Stream(ordinary), k.Event(hal.EventOptions{})
 		k.Record(s, e)
 		k.Sync(s)
@@ -58,7 +58,7 @@ var noticeCases = []testCase{
 		require.False(k, pending, "an event that was never recorded is complete")
 		require.Zero(k, l.Len())
 	}},
-	{"Y1_a_wait_keeps_to_the_work_at_its_begin", RealTime, func(k *Kit) {
+	{"Z1_a_wait_keeps_to_the_work_at_its_begin", RealTime, func(k *Kit) {
 		l, s, e := newLoop(k), k.Stream(ordinary), k.Event(hal.EventOptions{})
 		first := Hold(k, s).Started()
 		k.Record(s, e)
@@ -74,7 +74,7 @@ var noticeCases = []testCase{
 		k.Eventually(func() bool { done, _ := l.End(2); return done }, "the wait for the record before has not ended")
 		k.EventDone(e, false, "the second record is behind a function that runs")
 	}},
-	{"Y2_one_call_for_all_that_ended", RealTime | FourQueues, func(k *Kit) {
+	{"Z2_one_call_for_all_that_ended", RealTime | FourQueues, func(k *Kit) {
 		const n = 50
 		l, s := newLoop(k), k.Stream(ordinary)
 		h := Hold(k, s).Started()
@@ -95,7 +95,7 @@ var noticeCases = []testCase{
 		require.LessOrEqual(k, len(l.rang), n-1)
 		require.Zero(k, l.Len())
 	}},
-	{"Y2_no_second_call_before_the_first_was_taken", RealTime, func(k *Kit) {
+	{"Z2_no_second_call_before_the_first_was_taken", RealTime, func(k *Kit) {
 		l, s := newLoop(k), k.Stream(ordinary)
 		for i := range uint64(3) {
 			h := Hold(k, s).Started()
@@ -106,7 +106,7 @@ var noticeCases = []testCase{
 		k.Eventually(func() bool { return len(l.rang) > 0 }, "the loop was not called")
 		require.Len(k, l.rang, 1)
 	}},
-	{"Y3_the_end_gives_the_error_once", RealTime, func(k *Kit) {
+	{"Z3_the_end_gives_the_error_once", RealTime, func(k *Kit) {
 		l, s := newLoop(k), k.Stream(ordinary)
 		h := Hold(k, s).Started()
 		require.NoError(k, k.served.call(k.Me, s, func(*hal.Thread) error { return errors.New("it failed") }))
@@ -130,7 +130,7 @@ var noticeCases = []testCase{
 		require.ErrorIs(k, failures[0], hal.ErrHostFunction)
 		k.Sync(s) // and it is reported no more
 	}},
-	{"Y3_the_end_counts_as_a_synchronize", RealTime, func(k *Kit) {
+	{"Z3_the_end_counts_as_a_synchronize", RealTime, func(k *Kit) {
 		l, s := newLoop(k), k.Stream(ordinary)
 		kinds := make(chan string, 100)
 		h := Hold(k, s).Started()
@@ -143,7 +143,7 @@ var noticeCases = []testCase{
 		require.Equal(k, []uint64{1}, l.take(k))
 		require.Equal(k, "synchronize stream", Receive(k, kinds, "the end was not notified"))
 	}},
-	{"Y4_a_wait_that_is_given_up_is_not_named", RealTime | FourQueues, func(k *Kit) {
+	{"Z4_a_wait_that_is_given_up_is_not_named", RealTime | FourQueues, func(k *Kit) {
 		l, a, b := newLoop(k), k.Stream(ordinary), k.Stream(ordinary)
 		h, other := Hold(k, a).Started(), Hold(k, b).Started()
 		l.await(k, a, 1)
@@ -157,7 +157,7 @@ var noticeCases = []testCase{
 		Receive(k, l.rang, "the loop was not called for the wait that is left")
 		require.Equal(k, []uint64{2}, l.take(k))
 	}},
-	{"Y4_closed_waits_are_not_named", RealTime, func(k *Kit) {
+	{"Z4_closed_waits_are_not_named", RealTime, func(k *Kit) {
 		l, s := newLoop(k), k.Stream(ordinary)
 		h := Hold(k, s).Started()
 		l.await(k, s, 1)

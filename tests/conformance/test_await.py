@@ -86,7 +86,7 @@ def waits() -> int:
     return int(_native.notices_waiting(_awaiting._line().id))
 
 
-def test_Y1_what_is_done_does_not_suspend() -> None:
+def test_Z1_what_is_done_does_not_suspend() -> None:
     s = hs.Stream()
     e = s.record()
     s.synchronize(timeout=LIMIT)
@@ -95,7 +95,7 @@ def test_Y1_what_is_done_does_not_suspend() -> None:
             next(what.__await__())
 
 
-def test_Y1_a_wait_is_for_the_record_at_its_begin(lib: Any, hold: Hold) -> None:
+def test_Z1_a_wait_is_for_the_record_at_its_begin(lib: Any, hold: Hold) -> None:
     async def main() -> None:
         s, ended = hs.Stream(), []
         first, e = hold(s), s.record()
@@ -119,7 +119,7 @@ def test_Y1_a_wait_is_for_the_record_at_its_begin(lib: Any, hold: Hold) -> None:
     lib.run(main)
 
 
-def test_Y2_every_task_goes_on_that_waits_for_one_of_many(lib: Any, hold: Hold) -> None:
+def test_Z2_every_task_goes_on_that_waits_for_one_of_many(lib: Any, hold: Hold) -> None:
     async def main() -> None:
         streams = [hs.Stream() for _ in range(2)]
         gates = [hold(s) for s in streams]
@@ -142,7 +142,7 @@ def test_Y2_every_task_goes_on_that_waits_for_one_of_many(lib: Any, hold: Hold) 
     lib.run(main)
 
 
-def test_Y3_an_error_of_the_stream_is_raised_once_by_await(lib: Any, hold: Hold) -> None:
+def test_Z3_an_error_of_the_stream_is_raised_once_by_await(lib: Any, hold: Hold) -> None:
     async def main() -> None:
         s = hs.Stream()
         for pending in (True, False):
@@ -168,7 +168,7 @@ def test_Y3_an_error_of_the_stream_is_raised_once_by_await(lib: Any, hold: Hold)
     lib.run(main)
 
 
-def test_Y3_an_await_counts_as_a_synchronize() -> None:
+def test_Z3_an_await_counts_as_a_synchronize() -> None:
     source, target = hs.pinned_empty(8, "u1"), hs.empty(8, "u1")
 
     async def main(wait: bool) -> None:
@@ -192,7 +192,7 @@ def test_Y3_an_await_counts_as_a_synchronize() -> None:
     assert found == [0, 1]
 
 
-def test_Y4_a_time_limit_gives_the_wait_up_and_the_work_goes_on(lib: Any, hold: Hold) -> None:
+def test_Z4_a_time_limit_gives_the_wait_up_and_the_work_goes_on(lib: Any, hold: Hold) -> None:
     async def main() -> None:
         s, ran = hs.Stream(), []
         gate = hold(s)
@@ -208,7 +208,7 @@ def test_Y4_a_time_limit_gives_the_wait_up_and_the_work_goes_on(lib: Any, hold: 
     lib.run(main)
 
 
-def test_Y4_a_task_cancelled_when_its_notice_has_come_leaves_nothing(hold: Hold) -> None:
+def test_Z4_a_task_cancelled_when_its_notice_has_come_leaves_nothing(hold: Hold) -> None:
     async def main() -> None:
         s = hs.Stream()
         gate = hold(s)
@@ -225,7 +225,7 @@ def test_Y4_a_task_cancelled_when_its_notice_has_come_leaves_nothing(hold: Hold)
     Asyncio.run(main)
 
 
-def test_Y5_other_tasks_run_while_one_waits(lib: Any, hold: Hold) -> None:
+def test_Z5_other_tasks_run_while_one_waits(lib: Any, hold: Hold) -> None:
     async def main() -> None:
         s, order = hs.Stream(), []
         gate = hold(s)
@@ -246,7 +246,7 @@ def test_Y5_other_tasks_run_while_one_waits(lib: Any, hold: Hold) -> None:
     lib.run(main)
 
 
-def test_Y5_no_thread_waits(lib: Any, hold: Hold) -> None:
+def test_Z5_no_thread_waits(lib: Any, hold: Hold) -> None:
     async def main() -> None:
         s = hs.Stream()
         gate = hold(s)
@@ -265,7 +265,7 @@ def test_Y5_no_thread_waits(lib: Any, hold: Hold) -> None:
     lib.run(main)
 
 
-def test_Y5_several_loops_in_several_threads(lib: Any, hold: Hold) -> None:
+def test_Z5_several_loops_in_several_threads(lib: Any, hold: Hold) -> None:
     s, failed = hs.Stream(), []
     gate = hold(s)
     waiting = threading.Barrier(4)
@@ -295,7 +295,7 @@ def test_Y5_several_loops_in_several_threads(lib: Any, hold: Hold) -> None:
     assert failed == []
 
 
-def test_Y5_one_loop_after_another(lib: Any, hold: Hold) -> None:
+def test_Z5_one_loop_after_another(lib: Any, hold: Hold) -> None:
     for _ in range(3):
 
         async def main() -> None:
@@ -311,7 +311,7 @@ def test_Y5_one_loop_after_another(lib: Any, hold: Hold) -> None:
         lib.run(main)
 
 
-def test_Y5_a_loop_that_is_closed_gives_its_waits_up(hold: Hold) -> None:
+def test_Z5_a_loop_that_is_closed_gives_its_waits_up(hold: Hold) -> None:
     s = hs.Stream()
     gate = hold(s)
     loop = asyncio.new_event_loop()
@@ -335,7 +335,7 @@ def test_Y5_a_loop_that_is_closed_gives_its_waits_up(hold: Hold) -> None:
     s.synchronize(timeout=LIMIT)
 
 
-def test_Y5_a_task_needs_a_loop(hold: Hold) -> None:
+def test_Z5_a_task_needs_a_loop(hold: Hold) -> None:
     s = hs.Stream()
     gate = hold(s)
     with pytest.raises(RuntimeError, match="asyncio or trio"):
@@ -343,7 +343,7 @@ def test_Y5_a_task_needs_a_loop(hold: Hold) -> None:
     gate.open()
 
 
-def test_Y5_a_closed_event_is_refused(lib: Any) -> None:
+def test_Z5_a_closed_event_is_refused(lib: Any) -> None:
     async def main() -> None:
         e = hs.Event()
         e.close()
@@ -353,7 +353,7 @@ def test_Y5_a_closed_event_is_refused(lib: Any) -> None:
     lib.run(main)
 
 
-def test_Y5_streams_and_events_of_dialects_are_awaited(lib: Any, hold: Hold) -> None:
+def test_Z5_streams_and_events_of_dialects_are_awaited(lib: Any, hold: Hold) -> None:
     from halstream.cupy import cuda as cupy_cuda
     from halstream.mindspore import hal as mindspore_hal
     from halstream.paddle import device as paddle_device
@@ -374,7 +374,7 @@ def test_Y5_streams_and_events_of_dialects_are_awaited(lib: Any, hold: Hold) -> 
     lib.run(main)
 
 
-def test_Y5_strict_mode_hides_it() -> None:
+def test_Z5_strict_mode_hides_it() -> None:
     from halstream.torch import cuda
 
     s = cuda.Stream()
@@ -389,7 +389,7 @@ def test_Y5_strict_mode_hides_it() -> None:
 
 
 @pytest.mark.needs("schedules")
-def test_Y5_tasks_move_a_deterministic_device() -> None:
+def test_Z5_tasks_move_a_deterministic_device() -> None:
     from halstream.testing import schedule
 
     orders = []
@@ -412,7 +412,7 @@ def test_Y5_tasks_move_a_deterministic_device() -> None:
     assert orders[0] == orders[1]
 
 
-def test_Y6_async_with_makes_the_stream_current_in_its_task_and_waits(lib: Any, hold: Hold) -> None:
+def test_Z6_async_with_makes_the_stream_current_in_its_task_and_waits(lib: Any, hold: Hold) -> None:
     async def main() -> None:
         s, outside, ran = hs.Stream(), hs.current_stream(), []
         gate = hold(s)
@@ -437,7 +437,7 @@ def test_Y6_async_with_makes_the_stream_current_in_its_task_and_waits(lib: Any, 
     lib.run(main)
 
 
-def test_Y6_after_an_exception_async_with_does_not_wait(lib: Any, hold: Hold) -> None:
+def test_Z6_after_an_exception_async_with_does_not_wait(lib: Any, hold: Hold) -> None:
     async def main() -> None:
         s, outside = hs.Stream(), hs.current_stream()
         gate = hold(s)

@@ -260,7 +260,7 @@ class EventAwaits:
 
         Notes
         -----
-        Contract Y1 to Y5.
+        Contract Z1 to Z5.
         """
         return iter(_nothing) if _query(self) else _pending(self, _event_notify)
 
@@ -289,7 +289,7 @@ class StreamAwaits:
 
         Notes
         -----
-        Contract Y1 to Y5.
+        Contract Z1 to Z5.
         """
         try:
             done = _stream_sync(self._id, 0)
@@ -312,7 +312,7 @@ class StreamAwaits:
 
         Notes
         -----
-        Contract Y6.
+        Contract Z6.
         """
         self.__exit__(kind, exc, traceback)  # type: ignore[attr-defined]
         if kind is None:

@@ -174,7 +174,7 @@ def _untimed(scope: Scope, nodes: list[ast.AST]) -> Iterator[Found]:
         for target, call in assigned(node) if isinstance(node, ast.Assign) else ():
             value = scope.value(call)
             if isinstance(call, ast.Call) and value is not None and value.kind == "object":
-                made[target.id] = (node.lineno, _timed(call, value.name))
+                made[target.id] = (target.lineno, _timed(call, value.name))
     for node in nodes:
         if (
             not isinstance(node, ast.Call)
