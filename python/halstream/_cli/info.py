@@ -23,6 +23,7 @@ BACKENDS = ("host", "cuda", "ascend")
 VARIABLES = {
     "HALSTREAM_BACKEND": "auto (the default), host, cuda or ascend; read at the first use",
     "HALSTREAM_CUDA_LIBRARY": "the CUDA driver's library, by name or path (libcuda.so.1)",
+    "HALSTREAM_ASCEND_LIBRARY": "CANN's library, by name or path (libascendcl.so)",
     "HALSTREAM_HOST_DEVICES": "devices that the host backend shows (2)",
     "HALSTREAM_HOST_ENGINES": "copies, kernels and native functions at once on a device (processors, at least 2)",
     "HALSTREAM_HOST_THREADS": "maximum number of threads for Python functions on streams (32)",
