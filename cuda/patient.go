@@ -9,6 +9,7 @@ import "C"
 import (
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"halstream/hal/driver"
 	"halstream/hal/park"
@@ -28,6 +29,17 @@ const (
 	callLeft // by who waited for it
 )
 
+// pythonLock is what a call does with Python's lock; tests replace it.
+var pythonLock = struct {
+	unlock      func() unsafe.Pointer
+	relock      func(unsafe.Pointer)
+	interrupted func(*unsafe.Pointer) bool
+}{
+	func() unsafe.Pointer { return C.hs_unlock() },
+	func(lock unsafe.Pointer) { C.hs_relock(lock) },
+	func(lock *unsafe.Pointer) bool { return C.hs_interrupted(lock) != 0 },
+}
+
 // patiently makes a call of the driver that may wait until the device is idle, and returns its status.
 // A thread of Python's can be interrupted there by a handler of a signal that raises: then the error
 // is of the kind Interrupted, and when the call returns, undo gives back what it has made. do keeps
@@ -36,7 +48,7 @@ func (d *Device) patiently(call, doing string, do func() C.hs_status, undo func(
 	if !d.drv.stalls() {
 		return do(), nil
 	}
-	lock := C.hs_unlock()
+	lock := pythonLock.unlock()
 	if lock == nil {
 		defer d.mayDrain(call)()
 		return do(), nil
@@ -45,12 +57,12 @@ func (d *Device) patiently(call, doing string, do func() C.hs_status, undo func(
 	w := d.apart(call, func() bool { status = do(); return status == 0 }, undo)
 	raised := false
 	for !w.wait(patienceSlice) {
-		if raised = C.hs_interrupted(&lock) != 0; raised {
+		if raised = pythonLock.interrupted(&lock); raised {
 			break
 		}
 	}
 	if !raised {
-		C.hs_relock(lock)
+		pythonLock.relock(lock)
 		w.end()
 		return status, nil
 	}
@@ -69,13 +81,13 @@ func (d *Device) aside(call string, limit int64, do func()) {
 		return
 	}
 	w := d.apart(call, func() bool { do(); return false }, nil)
-	lock := C.hs_unlock()
+	lock := pythonLock.unlock()
 	if w.wait(limit) {
 		w.end()
 	} else {
 		w.leave()
 	}
-	C.hs_relock(lock)
+	pythonLock.relock(lock)
 }
 
 // apartCall is a call that another thread makes.

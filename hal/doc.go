@@ -444,4 +444,7 @@
 //   - P1: The runtime's own threads block what signals the thread blocks that loads
 //     it, and Python's half blocks all for them but those that a thread's own
 //     instructions cause: a signal of the process interrupts the program's threads.
+//   - P2: A call for which a vendor's library waits for a device that may wait for the
+//     host ends where a handler of a signal raises; what it makes is given back. One
+//     that gives something back does not stop its caller.
 package hal

@@ -6,7 +6,7 @@ It installs cuda-bindings, cuda-core and numba-cuda into build/oracle, which sta
 the look-alike there as libcuda.so.1. Then it runs the tests of the driver that numba-cuda brings with it, and
 tests/oracle_cuda. tools/oracle.toml lists which of numba-cuda's tests fail, and with which text and why; any
 other failure is an error, and so is a listed test that passes or is not there. `--write` puts the counts into
-docs/reliability.md.
+docs/reliability.md, and the calls of programs that halstream and the clients run side by side into docs/backends.md.
 """
 
 from __future__ import annotations
@@ -128,9 +128,9 @@ def numba(env: dict[str, str]) -> Outcome:
     return run("numba-cuda", words, env | {"PYTHONPATH": str(suite)})
 
 
-def programs(env: dict[str, str], words: list[str]) -> Outcome:
+def programs(env: dict[str, str], words: list[str], write: bool) -> Outcome:
     """Run the tests with cuda.core and halstream in one process."""
-    env = env | {"PYTHONPATH": str(ROOT / "python"), "HALSTREAM_ORACLE_CUDA": "1"}
+    env = env | {"PYTHONPATH": str(ROOT / "python"), "HALSTREAM_ORACLE_CUDA": "write" if write else "1"}
     return run("programs", ["--backend=cuda", *(words or ["tests/oracle_cuda"])], env)
 
 
@@ -169,7 +169,7 @@ def main(words: list[str]) -> int:
     env = environment() if python() else {}
     suite = numba(env)
     print(f"oracle: numba-cuda: {suite.passed} passed, {suite.skipped} skipped, {len(suite.failed)} failed", flush=True)
-    ours = programs(env, [word for word in words if word != "--write"])
+    ours = programs(env, [word for word in words if word != "--write"], write)
     print(f"oracle: tests/oracle_cuda: {ours.passed} passed, {ours.skipped} skipped, {len(ours.failed)} failed")
     problems = judge(suite, listed()) + [f"{name} fails" for name in sorted(ours.failed)]
     if not ours.passed or not suite.passed:

@@ -184,6 +184,23 @@ void queue_leave(struct stream *stream, const struct operation *operation) {
     pthread_cond_broadcast(&stream->queue->moved);
 }
 
+/* An operation has ended, or begins to wait: if another stream waits for the host meanwhile, it
+ * would not have got there where the two share a hardware queue. Then the file is made that FAKECUDA_BESIDE names. */
+void note_beside(const struct context *context) {
+    const char *path = context->waiting > 0 ? getenv("FAKECUDA_BESIDE") : NULL;
+    FILE *file = path != NULL && *path ? fopen(path, "a") : NULL;
+    if (file != NULL)
+        fclose(file);
+}
+
+/* A stream begins or ends to wait for the host. The lock of the library is held. */
+void wait_begins(struct context *context) {
+    note_beside(context);
+    context->waiting++;
+}
+
+void wait_ends(struct context *context) { context->waiting--; }
+
 void queues_wake(struct context *context) {
     for (size_t i = 0; i < context->queue_count; i++)
         pthread_cond_broadcast(&context->queues[i].moved);

@@ -122,6 +122,7 @@ struct context {
     pthread_cond_t unlocked;
     struct hardware_queue *queues;
     size_t queue_count, dealt[LEAST_PRIORITY - GREATEST_PRIORITY + 1];
+    int waiting; /* streams that wait for a value, or are in a function of the host */
 };
 
 struct stream {
@@ -291,6 +292,9 @@ void read_draining(const char *otherwise);
 void queues_new(struct context *context);
 void queues_free(struct context *context);
 void queues_wake(struct context *context);
+void wait_begins(struct context *context);
+void wait_ends(struct context *context);
+void note_beside(const struct context *context);
 struct hardware_queue *queue_for(struct context *context, int priority);
 void queue_enter(struct stream *stream, struct operation *operation);
 void queue_wait(struct stream *stream, const struct operation *operation);

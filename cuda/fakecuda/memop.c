@@ -44,6 +44,11 @@ static bool holds(const struct memory_op *op, const void *at) {
  * tests need. Ends when the context is poisoned. */
 static void wait_until(struct context *context, const struct memory_op *op, const void *at) {
     uint64_t start = now(), waited;
+    if (holds(op, at))
+        return;
+    pthread_mutex_lock(&state.lock);
+    wait_begins(context);
+    pthread_mutex_unlock(&state.lock);
     while (!holds(op, at) && atomic_load(&context->error) == SUCCESS) {
         waited = now() - start;
         if (waited < 20000) {
@@ -53,6 +58,9 @@ static void wait_until(struct context *context, const struct memory_op *op, cons
         long pause = waited < 5000000 ? 30000 : waited < 100000000 ? 100000 : 250000;
         nanosleep(&(struct timespec){0, pause}, NULL);
     }
+    pthread_mutex_lock(&state.lock);
+    wait_ends(context);
+    pthread_mutex_unlock(&state.lock);
 }
 
 CUresult run_memory_ops(struct stream *stream, const struct operation *operation) {

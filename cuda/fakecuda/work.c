@@ -274,12 +274,17 @@ static void step(struct stream *stream) {
         queue_leave(stream, operation);
     if (!lost(stream)) {
         stream->touching = operation->kind != HOST_FUNCTION;
+        if (operation->kind == HOST_FUNCTION)
+            wait_begins(stream->context);
         pthread_mutex_unlock(&state.lock);
         begin_executing();
         CUresult code = execute(stream, operation);
         end_executing();
         pthread_mutex_lock(&state.lock);
         stream->touching = false;
+        if (operation->kind == HOST_FUNCTION)
+            wait_ends(stream->context);
+        note_beside(stream->context);
         if (code != SUCCESS)
             poison(stream->context, code);
         if (!lost(stream))

@@ -159,6 +159,13 @@ var memoryCases = []testCase{
 			require.Equal(k, before, after)
 		}
 	}},
+	{"P2_a_free_does_not_stop_its_caller_while_a_stream_is_held", Memory | Grows, func(k *Kit) {
+		s, unused := k.Stream(ordinary), k.Alloc(0, small)
+		hold := Hold(k, s).Started() // and only this thread releases it
+		require.NoError(k, k.RT.Free(k.Me, unused.Start))
+		hold.Release()
+		k.Sync(s)
+	}},
 	{"M2_running_out_says_what_pending_work_keeps", Memory | Grows, func(k *Kit) {
 		s, d := k.StreamOn(k.Far(), ordinary), k.Device(k.Far())
 		d.TrimPool(0)

@@ -59,7 +59,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize(("function", "call"), CALLS.items())
-def test_S2_a_call_that_waits_for_a_held_device_can_be_interrupted(
+def test_P2_a_call_that_waits_for_a_held_device_can_be_interrupted(
     run_program: Program, function: str, call: str
 ) -> None:
     run_program(
@@ -83,7 +83,7 @@ driver.control("drain {function} 0")
         ("cuModuleLoadDataEx", "modules", "cuModuleUnload"),
     ],
 )
-def test_S2_what_an_interrupted_call_makes_is_given_back(
+def test_P2_what_an_interrupted_call_makes_is_given_back(
     run_program: Program, function: str, kind: str, given_back_by: str
 ) -> None:
     run_program(
@@ -103,7 +103,7 @@ assert driver.count("live.{kind}") == alive + 1
     )
 
 
-def test_S2_a_call_returns_its_result_if_the_handler_does_not_raise(run_program: Program) -> None:
+def test_P2_a_call_returns_its_result_if_the_handler_does_not_raise(run_program: Program) -> None:
     run_program(
         HEAD
         + """
@@ -126,7 +126,7 @@ assert pinned.nbytes == 100 << 20 and gate.opened
     )
 
 
-def test_S2_a_free_that_waits_for_a_held_device_does_not_stop_the_caller(run_program: Program) -> None:
+def test_P2_a_free_that_waits_for_a_held_device_does_not_stop_the_caller(run_program: Program) -> None:
     run_program(
         HEAD
         + """
@@ -143,7 +143,7 @@ until(lambda: driver.count("live.memory") == alive - 1, "the end of the call")
     )
 
 
-def test_S2_the_process_ends_while_an_interrupted_call_is_in_the_driver(run_program: Program) -> None:
+def test_P2_the_process_ends_while_an_interrupted_call_is_in_the_driver(run_program: Program) -> None:
     done = run_program(
         HEAD
         + """

@@ -321,6 +321,7 @@ def test_wait_keeps_the_record_of_its_call(say: Any, hold: Hold) -> None:
     assert say.done(e)
 
 
+@pytest.mark.needs("held-streams")
 def test_waiting_for_a_stream_takes_its_work_so_far(say: Any, hold: Hold) -> None:
     a, b = say.stream(), say.stream()
     first = hold(say.core(a))

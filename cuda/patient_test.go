@@ -1,0 +1,132 @@
+package cuda
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/cuda/fakectl"
+	"halstream/hal/driver"
+)
+
+// interruptible lets threads of a test be interrupted as Python's are: by the handler of a signal
+// that raises once raises is set.
+func interruptible(t *testing.T) (raises *atomic.Bool) {
+	t.Helper()
+	before := pythonLock
+	t.Cleanup(func() { pythonLock = before })
+	raises = new(atomic.Bool)
+	lock := new(int)
+	pythonLock.unlock = func() unsafe.Pointer { return unsafe.Pointer(lock) }
+	pythonLock.relock = func(unsafe.Pointer) {}
+	pythonLock.interrupted = func(*unsafe.Pointer) bool { return raises.Load() }
+	return raises
+}
+
+// heldDevice returns a device with a gate on a stream, where a function of the driver waits for the device.
+func heldDevice(t *testing.T, function string) (*fakectl.Fake, *Device, driver.Gate) {
+	t.Helper()
+	f, err := fakectl.Open(fakectl.Path())
+	require.NoError(t, err)
+	require.NoError(t, f.Control("reset"))
+	drv, err := Open(f.Path)
+	require.NoError(t, err)
+	t.Cleanup(drv.Close)
+	opened, err := drv.Open(0)
+	require.NoError(t, err)
+	dev := opened.(*Device)
+	require.NoError(t, dev.usable("test"))
+	s, err := dev.NewStream(driver.StreamOptions{ID: 7})
+	require.NoError(t, err)
+	gate, err := s.Gate(3, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { gate.Open() })
+	require.NoError(t, f.Control("drain %s 1", function))
+	return f, dev, gate
+}
+
+const patientLimit = 10 * time.Second
+
+func TestP2_a_call_that_waits_for_a_held_device_can_be_interrupted(t *testing.T) {
+	raises := interruptible(t)
+	_, dev, _ := heldDevice(t, "cuMemAllocFromPoolAsync")
+	done := make(chan error, 1)
+	go func() {
+		_, err := dev.Alloc(64)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.Fail(t, "the call did not wait", "%v", err)
+	case <-time.After(2 * patienceSlice):
+	}
+	raises.Store(true)
+	select {
+	case err := <-done:
+		var e *driver.Error
+		require.True(t, errors.As(err, &e), "%v", err)
+		require.Equal(t, driver.Interrupted, e.Kind)
+	case <-time.After(patientLimit):
+		require.Fail(t, "the call was not interrupted")
+	}
+}
+
+func TestP2_what_an_interrupted_call_makes_is_given_back(t *testing.T) {
+	raises := interruptible(t)
+	f, dev, gate := heldDevice(t, "cuMemAllocFromPoolAsync")
+	alive, freed := f.Count("live.memory"), f.Count("cuMemFreeAsync")
+	raises.Store(true)
+	_, err := dev.Alloc(64)
+	require.Error(t, err)
+	gate.Open()
+	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
+	require.Equal(t, freed+1, f.Count("cuMemFreeAsync"))
+	require.True(t, dev.awaitIdle(int64(patientLimit)))
+	require.Equal(t, alive, f.Count("live.memory"))
+}
+
+func TestP2_a_call_that_is_not_interrupted_returns_what_it_makes(t *testing.T) {
+	interruptible(t)
+	f, dev, gate := heldDevice(t, "cuMemAllocFromPoolAsync")
+	entered := f.Count("cuMemAllocFromPoolAsync")
+	done := make(chan uint64, 1)
+	go func() {
+		addr, err := dev.Alloc(64)
+		if err != nil {
+			addr = 0
+		}
+		done <- addr
+	}()
+	require.Eventually(t, func() bool { return f.Count("cuMemAllocFromPoolAsync") > entered }, patientLimit, time.Millisecond)
+	gate.Open()
+	addr := <-done
+	require.NotZero(t, addr)
+	dev.Free(addr)
+}
+
+func TestP2_a_free_that_waits_for_a_held_device_does_not_stop_the_caller(t *testing.T) {
+	f, dev, gate := heldDevice(t, "cuMemFreeAsync")
+	addr, err := dev.Alloc(64)
+	require.NoError(t, err)
+	alive := f.Count("live.memory")
+	dev.Free(addr) // by the only thread that opens the gate
+	require.Equal(t, alive, f.Count("live.memory"))
+	gate.Open()
+	require.Eventually(t, func() bool { return f.Count("live.memory") == alive-1 }, patientLimit, time.Millisecond)
+}
+
+// The driver is called on the caller's own thread, and nothing more is done, while no device waits for the host.
+func TestP2_a_call_is_made_by_the_caller_while_nothing_is_held(t *testing.T) {
+	raises := interruptible(t)
+	raises.Store(true)
+	_, dev, gate := heldDevice(t, "cuMemAllocFromPoolAsync")
+	gate.Open()
+	require.Eventually(t, func() bool { return !dev.drv.stalls() }, patientLimit, time.Millisecond)
+	addr, err := dev.Alloc(64)
+	require.NoError(t, err)
+	dev.Free(addr)
+}
