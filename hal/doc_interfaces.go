@@ -162,36 +162,36 @@
 //
 // # Paddle's custom device (Python)
 //
-//   - Z1: An operator in stream order is enqueued on the current stream of its device,
+//   - Y1: An operator in stream order is enqueued on the current stream of its device,
 //     and the call returns. Any other one waits for the stream, and runs on the CPU.
-//   - Z2: Such an operator is listed with its name, the program's line and the bytes of
+//   - Y2: Such an operator is listed with its name, the program's line and the bytes of
 //     the tensors that it reads and writes.
-//   - Z3: The source of a copy from pageable memory may change after the call.
-//   - Z4: A query answers at once whether the work is done. A wait for an event is for
+//   - Y3: The source of a copy from pageable memory may change after the call.
+//   - Y4: A query answers at once whether the work is done. A wait for an event is for
 //     the record before it.
-//   - Z5: Paddle's wait_stream does not block the host, nor does the end of an event. A
+//   - Y5: Paddle's wait_stream does not block the host, nor does the end of an event. A
 //     wait of the host lets other threads of Python's run.
-//   - Z6: The elapsed time of events with timing is in milliseconds; of others it is an
+//   - Y6: The elapsed time of events with timing is in milliseconds; of others it is an
 //     error.
-//   - Z7: Streams and events take a device, a priority and blocking in all documented
+//   - Y7: Streams and events take a device, a priority and blocking in all documented
 //     forms, in every version, and the stream has what was asked for.
-//   - Z8: What fails in a kernel is an error of the next wait for its stream, once, with
+//   - Y8: What fails in a kernel is an error of the next wait for its stream, once, with
 //     the operator's name.
-//   - Z9: Memory that is dropped is not given out before the work of its stream that
+//   - Y9: Memory that is dropped is not given out before the work of its stream that
 //     uses it.
-//   - Z10: Before Paddle is imported, and with a version and a CUSTOM_DEVICE_ROOT that
+//   - Y10: Before Paddle is imported, and with a version and a CUSTOM_DEVICE_ROOT that
 //     fit, the plug-in can be installed; otherwise it is refused with the reason. It
 //     leaves nothing in the environment.
-//   - Z11: In a forked child everything runs at once on the calling thread.
-//   - Z12: A process that exits with operators pending ends, with its own code.
-//   - Z13: Undoing gives Paddle its own functions and kernels back; patching replaces
+//   - Y11: In a forked child everything runs at once on the calling thread.
+//   - Y12: A process that exits with operators pending ends, with its own code.
+//   - Y13: Undoing gives Paddle its own functions and kernels back; patching replaces
 //     them again.
-//   - Z14: A command lists which operators run in stream order.
-//   - Z15: `halstream run --paddle` needs no change of the program, and the sanitizer
+//   - Y14: A command lists which operators run in stream order.
+//   - Y15: `halstream run --paddle` needs no change of the program, and the sanitizer
 //     reports a missing wait between operators.
-//   - Z16: The functions of the plug-in have the places that the header of the installed
+//   - Y16: The functions of the plug-in have the places that the header of the installed
 //     Paddle gives them.
-//   - Z17: Results, gradients and steps of optimizers are those of the CPU.
+//   - Y17: Results, gradients and steps of optimizers are those of the CPU.
 //
 // # Objects (Python)
 //

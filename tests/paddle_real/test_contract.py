@@ -10,7 +10,7 @@ import halstream as hs
 import pytest
 
 
-def test_Z1_an_operator_is_enqueued_and_the_call_returns(paddle: Any, held: Callable[[Any], Any]) -> None:
+def test_Y1_an_operator_is_enqueued_and_the_call_returns(paddle: Any, held: Callable[[Any], Any]) -> None:
     x = paddle.ones([4])
     paddle.device.synchronize()
     stream = paddle.device.Stream()
@@ -24,7 +24,7 @@ def test_Z1_an_operator_is_enqueued_and_the_call_returns(paddle: Any, held: Call
     assert y.numpy().tolist() == [2, 2, 2, 2]
 
 
-def test_Z1_operators_run_in_the_order_of_the_stream(paddle: Any, held: Callable[[Any], Any]) -> None:
+def test_Y1_operators_run_in_the_order_of_the_stream(paddle: Any, held: Callable[[Any], Any]) -> None:
     x = paddle.zeros([64])
     gate = held(paddle.device.current_stream())
     for _ in range(50):
@@ -37,7 +37,7 @@ def test_Z1_operators_run_in_the_order_of_the_stream(paddle: Any, held: Callable
     assert x.numpy().tolist() == [want] * 64
 
 
-def test_Z1_an_operator_without_a_kernel_of_its_own_waits_for_its_inputs(paddle: Any) -> None:
+def test_Y1_an_operator_without_a_kernel_of_its_own_waits_for_its_inputs(paddle: Any) -> None:
     from halstream.paddle import plugin
 
     assert plugin.operators()["nonzero"] == "fallback"
@@ -46,7 +46,7 @@ def test_Z1_an_operator_without_a_kernel_of_its_own_waits_for_its_inputs(paddle:
     assert paddle.nonzero(x).numpy().ravel().tolist() == [1, 3]
 
 
-def test_Z2_an_operator_is_listed_with_what_it_reads_and_writes(paddle: Any) -> None:
+def test_Y2_an_operator_is_listed_with_what_it_reads_and_writes(paddle: Any) -> None:
     a, b = paddle.device.Stream(), paddle.device.Stream()
     x = paddle.ones([256])
     paddle.device.synchronize()
@@ -62,7 +62,7 @@ def test_Z2_an_operator_is_listed_with_what_it_reads_and_writes(paddle: Any) -> 
     del z
 
 
-def test_Z2_a_wait_orders_it(paddle: Any) -> None:
+def test_Y2_a_wait_orders_it(paddle: Any) -> None:
     a, b = paddle.device.Stream(), paddle.device.Stream()
     x = paddle.ones([256])
     paddle.device.synchronize()
@@ -77,7 +77,7 @@ def test_Z2_a_wait_orders_it(paddle: Any) -> None:
     assert z.numpy().tolist() == [3] * 256
 
 
-def test_Z3_a_pageable_source_is_taken_within_the_call(paddle: Any, held: Callable[[Any], Any]) -> None:
+def test_Y3_a_pageable_source_is_taken_within_the_call(paddle: Any, held: Callable[[Any], Any]) -> None:
     stream = paddle.device.Stream()
     source = paddle.arange(16, dtype="float32").cpu()
     gate = held(stream)
@@ -89,7 +89,7 @@ def test_Z3_a_pageable_source_is_taken_within_the_call(paddle: Any, held: Callab
     assert x.numpy().tolist() == list(range(16))
 
 
-def test_Z4_a_query_is_pending_while_the_work_is(paddle: Any, held: Callable[[Any], Any]) -> None:
+def test_Y4_a_query_is_pending_while_the_work_is(paddle: Any, held: Callable[[Any], Any]) -> None:
     stream, event = paddle.device.Stream(), paddle.device.Event()
     assert event.query()
     gate = held(stream)
@@ -100,7 +100,7 @@ def test_Z4_a_query_is_pending_while_the_work_is(paddle: Any, held: Callable[[An
     assert event.query()
 
 
-def test_Z4_a_wait_is_for_the_record_before_it(paddle: Any, held: Callable[[Any], Any]) -> None:
+def test_Y4_a_wait_is_for_the_record_before_it(paddle: Any, held: Callable[[Any], Any]) -> None:
     first, second, waiting = (paddle.device.Stream() for _ in range(3))
     event = paddle.device.Event()
     event.record(first)
@@ -112,7 +112,7 @@ def test_Z4_a_wait_is_for_the_record_before_it(paddle: Any, held: Callable[[Any]
     gate.open()
 
 
-def test_Z4_a_stream_waits_for_an_event(paddle: Any, held: Callable[[Any], Any]) -> None:
+def test_Y4_a_stream_waits_for_an_event(paddle: Any, held: Callable[[Any], Any]) -> None:
     first, second = paddle.device.Stream(), paddle.device.Stream()
     gate = held(first)
     second.wait_event(first.record_event())
@@ -121,7 +121,7 @@ def test_Z4_a_stream_waits_for_an_event(paddle: Any, held: Callable[[Any], Any])
     second.synchronize()
 
 
-def test_Z5_wait_stream_does_not_block_the_host(paddle: Any, held: Callable[[Any], Any]) -> None:
+def test_Y5_wait_stream_does_not_block_the_host(paddle: Any, held: Callable[[Any], Any]) -> None:
     first, second = paddle.device.Stream(), paddle.device.Stream()
     gate = held(first)
     second.wait_stream(first)
@@ -130,7 +130,7 @@ def test_Z5_wait_stream_does_not_block_the_host(paddle: Any, held: Callable[[Any
     second.synchronize()
 
 
-def test_Z5_an_event_that_is_dropped_does_not_block_the_host(paddle: Any, held: Callable[[Any], Any]) -> None:
+def test_Y5_an_event_that_is_dropped_does_not_block_the_host(paddle: Any, held: Callable[[Any], Any]) -> None:
     stream = paddle.device.Stream()
     gate = held(stream)
     event = stream.record_event()
@@ -139,7 +139,7 @@ def test_Z5_an_event_that_is_dropped_does_not_block_the_host(paddle: Any, held: 
     gate.open()
 
 
-def test_Z5_a_wait_lets_other_threads_run(paddle: Any, held: Callable[[Any], Any]) -> None:
+def test_Y5_a_wait_lets_other_threads_run(paddle: Any, held: Callable[[Any], Any]) -> None:
     stream = paddle.device.Stream()
     gate = held(stream)
     opener = threading.Timer(0.05, gate.open)
@@ -149,7 +149,7 @@ def test_Z5_a_wait_lets_other_threads_run(paddle: Any, held: Callable[[Any], Any
     assert stream.query()
 
 
-def test_Z6_elapsed_time_is_in_milliseconds(paddle: Any) -> None:
+def test_Y6_elapsed_time_is_in_milliseconds(paddle: Any) -> None:
     stream = paddle.device.Stream()
     start, end = paddle.device.Event(enable_timing=True), paddle.device.Event(enable_timing=True)
     start.record(stream)
@@ -158,7 +158,7 @@ def test_Z6_elapsed_time_is_in_milliseconds(paddle: Any) -> None:
     assert 15 < start.elapsed_time(end) < 10_000
 
 
-def test_Z6_without_timing_it_is_an_error(paddle: Any) -> None:
+def test_Y6_without_timing_it_is_an_error(paddle: Any) -> None:
     start, end = paddle.device.Event(), paddle.device.Event()
     start.record()
     end.record()
@@ -167,7 +167,7 @@ def test_Z6_without_timing_it_is_an_error(paddle: Any) -> None:
 
 
 @pytest.mark.parametrize("form", ["custom_cpu", "custom_cpu:1", "place", None])
-def test_Z7_a_device_can_be_named_in_every_form(paddle: Any, form: str | None) -> None:
+def test_Y7_a_device_can_be_named_in_every_form(paddle: Any, form: str | None) -> None:
     given = paddle.CustomPlace("custom_cpu", 1) if form == "place" else form
     ordinal = 1 if form in ("custom_cpu:1", "place") else 0
     for made in (paddle.device.Stream(given), paddle.device.Event(given), paddle.device.Event(device=given)):
@@ -175,7 +175,7 @@ def test_Z7_a_device_can_be_named_in_every_form(paddle: Any, form: str | None) -
     assert paddle.device.Stream(given).record_event().device.get_device_id() == ordinal
 
 
-def test_Z7_priority_and_blocking_reach_the_stream(paddle: Any) -> None:
+def test_Y7_priority_and_blocking_reach_the_stream(paddle: Any) -> None:
     def own(stream: Any) -> hs.Stream:
         return hs.Stream.from_handle(stream.stream_base.raw_stream)
 
@@ -185,7 +185,7 @@ def test_Z7_priority_and_blocking_reach_the_stream(paddle: Any) -> None:
     assert not own(paddle.device.Stream("custom_cpu", 2, True)).non_blocking
 
 
-def test_Z8_a_kernel_that_fails_is_an_error_of_the_next_wait(paddle: Any) -> None:
+def test_Y8_a_kernel_that_fails_is_an_error_of_the_next_wait(paddle: Any) -> None:
     stream = paddle.device.Stream()
     weight = paddle.ones([4, 2])
     wrong = paddle.to_tensor([9])  # no row of the table
@@ -197,7 +197,7 @@ def test_Z8_a_kernel_that_fails_is_an_error_of_the_next_wait(paddle: Any) -> Non
     stream.synchronize()  # once
 
 
-def test_Z9_memory_that_is_dropped_is_not_given_out_before_its_use_ends(
+def test_Y9_memory_that_is_dropped_is_not_given_out_before_its_use_ends(
     paddle: Any, held: Callable[[Any], Any]
 ) -> None:
     stream = paddle.device.Stream()

@@ -68,14 +68,14 @@ def outcome(paddle: Any, device: str, case: Callable[..., Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_Z17_operators_give_what_the_cpu_gives(paddle: Any, name: str) -> None:
+def test_Y17_operators_give_what_the_cpu_gives(paddle: Any, name: str) -> None:
     want, got = outcome(paddle, "cpu", CASES[name]), outcome(paddle, "custom_cpu", CASES[name])
     assert len(got) == len(want)
     for one, other in zip(got, want, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
-def test_Z17_comparisons_and_indices(paddle: Any) -> None:
+def test_Y17_comparisons_and_indices(paddle: Any) -> None:
     def work() -> list[Any]:
         x = paddle.to_tensor([[3.0, 1.0, 2.0], [5.0, 9.0, 7.0]])
         found = [x.argmax(1), x.argmin(1), x == 1, x != 1, x < 2, x <= 2, x > 2, x >= 2, paddle.isfinite(x)]
@@ -90,7 +90,7 @@ def test_Z17_comparisons_and_indices(paddle: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["SGD", "Momentum", "Adam", "AdamW", "Adamax", "Adagrad", "RMSProp", "Adadelta"])
-def test_Z17_optimizers_step_as_on_the_cpu(paddle: Any, name: str) -> None:
+def test_Y17_optimizers_step_as_on_the_cpu(paddle: Any, name: str) -> None:
     def work(device: str) -> Any:
         paddle.set_device(device)
         layer = paddle.nn.Linear(4, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def test_Z7_streams_are_made_in_all_documented_forms(paddle: Any) -> None:
+def test_Y7_streams_are_made_in_all_documented_forms(paddle: Any) -> None:
     place = paddle.CustomPlace("custom_cpu", 0)
     for stream in (
         paddle.device.Stream(),
@@ -18,7 +18,7 @@ def test_Z7_streams_are_made_in_all_documented_forms(paddle: Any) -> None:
         assert stream.device.get_device_id() == 0
 
 
-def test_Z7_events_are_recorded_in_all_documented_forms(paddle: Any) -> None:
+def test_Y7_events_are_recorded_in_all_documented_forms(paddle: Any) -> None:
     stream = paddle.device.Stream()
     first = stream.record_event()
     assert isinstance(first, paddle.device.Event)
@@ -31,7 +31,7 @@ def test_Z7_events_are_recorded_in_all_documented_forms(paddle: Any) -> None:
     assert first.query() and second.query() and stream.query()
 
 
-def test_Z4_a_stream_waits_for_an_event_and_for_itself(paddle: Any) -> None:
+def test_Y4_a_stream_waits_for_an_event_and_for_itself(paddle: Any) -> None:
     first, second = paddle.device.Stream(), paddle.device.Stream()
     event = paddle.device.Event()
     second.wait_event(event)  # never recorded: nothing to wait for
@@ -43,7 +43,7 @@ def test_Z4_a_stream_waits_for_an_event_and_for_itself(paddle: Any) -> None:
     assert event.query() and first.query() and second.query()
 
 
-def test_Z1_the_current_stream_is_exchanged_and_restored(paddle: Any) -> None:
+def test_Y1_the_current_stream_is_exchanged_and_restored(paddle: Any) -> None:
     before = paddle.device.current_stream()
     stream = paddle.device.Stream()
     with paddle.device.stream_guard(stream):
@@ -55,7 +55,7 @@ def test_Z1_the_current_stream_is_exchanged_and_restored(paddle: Any) -> None:
     assert paddle.device.current_stream().stream_base == before.stream_base
 
 
-def test_Z1_both_devices_compute_and_copy_to_each_other(paddle: Any) -> None:
+def test_Y1_both_devices_compute_and_copy_to_each_other(paddle: Any) -> None:
     paddle.set_device("custom_cpu:1")
     x = paddle.arange(6, dtype="float32").reshape([2, 3]) * 2
     assert str(x.place) == "Place(custom_cpu:1)"

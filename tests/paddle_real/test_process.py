@@ -15,18 +15,18 @@ from conftest import Child
 BOTH = "import halstream.paddle.plugin as plugin\nimport paddle\n"
 
 
-def test_Z10_the_variable_of_others_is_respected(child: Child) -> None:
+def test_Y10_the_variable_of_others_is_respected(child: Child) -> None:
     done = child("import halstream.paddle.plugin", CUSTOM_DEVICE_ROOT="/others")
     assert done.returncode == 1
     assert "PluginError: CUSTOM_DEVICE_ROOT is '/others'" in done.stderr
 
 
-def test_Z10_it_comes_before_paddle(child: Child) -> None:
+def test_Y10_it_comes_before_paddle(child: Child) -> None:
     done = child("import paddle\nimport halstream.paddle.plugin")
     assert "PluginError: Paddle is imported already" in done.stderr
 
 
-def test_Z10_another_version_is_refused(child: Child, tmp_path: Path) -> None:
+def test_Y10_another_version_is_refused(child: Child, tmp_path: Path) -> None:
     (tmp_path / "paddle" / "version").mkdir(parents=True)
     (tmp_path / "paddle" / "__init__.py").touch()
     (tmp_path / "paddle" / "version" / "__init__.py").write_text("full_version = '2.6.2'\n")
@@ -34,12 +34,12 @@ def test_Z10_another_version_is_refused(child: Child, tmp_path: Path) -> None:
     assert "PluginError: Paddle 2.6.2 is installed, and the plug-in is for 3.0 to 3.3" in done.stderr
 
 
-def test_Z10_the_variable_is_gone_after_the_import(child: Child) -> None:
+def test_Y10_the_variable_is_gone_after_the_import(child: Child) -> None:
     done = child(BOTH + "import os; print(os.environ.get('CUSTOM_DEVICE_ROOT') or 'none')")
     assert done.stdout == "none\n", done.stderr
 
 
-def test_Z10_the_type_and_the_number_of_devices_are_chosen_by_variables(child: Child) -> None:
+def test_Y10_the_type_and_the_number_of_devices_are_chosen_by_variables(child: Child) -> None:
     text = BOTH + "print(paddle.device.get_available_custom_device(), paddle.ones([2]).place)"
     done = child(text, HALSTREAM_PADDLE_DEVICE="lookalike", HALSTREAM_HOST_DEVICES="3")
     assert done.stdout == "['lookalike:0', 'lookalike:1', 'lookalike:2'] Place(lookalike:0)\n", done.stderr
@@ -64,7 +64,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), (x + 1).numpy()[0])
 """
 
 
-def test_Z11_a_forked_process_works_at_once(child: Child) -> None:
+def test_Y11_a_forked_process_works_at_once(child: Child) -> None:
     done = child(BOTH + FORK)
     assert done.stdout == "0 3.0\n", done.stderr
 
@@ -82,12 +82,12 @@ print([float((batch[0] if isinstance(batch, (list, tuple)) else batch).sum()) fo
 """
 
 
-def test_Z11_workers_of_a_data_loader_work(child: Child) -> None:
+def test_Y11_workers_of_a_data_loader_work(child: Child) -> None:
     done = child(BOTH + WORKERS)
     assert done.stdout == "[24.0, 88.0, 152.0, 216.0]\n", done.stderr
 
 
-def test_Z12_a_process_ends_with_work_pending(child: Child) -> None:
+def test_Y12_a_process_ends_with_work_pending(child: Child) -> None:
     text = """
     import halstream as hs
     stream = paddle.device.Stream()
@@ -104,7 +104,7 @@ def test_Z12_a_process_ends_with_work_pending(child: Child) -> None:
     assert done.stderr == ""
 
 
-def test_Z13_undoing_gives_paddle_its_own_functions(child: Child) -> None:
+def test_Y13_undoing_gives_paddle_its_own_functions(child: Child) -> None:
     text = """
     before = vars(paddle.device.Event)["__init__"]
     plugin.undo()
@@ -122,7 +122,7 @@ def test_Z13_undoing_gives_paddle_its_own_functions(child: Child) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_Z14_the_operators_are_listed_by_a_command(child: Child) -> None:
+def test_Y14_the_operators_are_listed_by_a_command(child: Child) -> None:
     done = child("", "-m", "halstream.paddle.plugin", "--operators")
     # The program's file is an argument too many; the command says so.
     assert done.returncode == 2
@@ -148,12 +148,12 @@ def run(child: Child, text: str, *options: str) -> Any:
     return child(text, "-m", "halstream", "run", "--paddle", *options)
 
 
-def test_Z15_the_command_runs_a_program_of_paddle(child: Child) -> None:
+def test_Y15_the_command_runs_a_program_of_paddle(child: Child) -> None:
     done = run(child, PREFETCH)
     assert done.stdout == "0 0.0\n1 2.0\n2 4.0\n", done.stderr
 
 
-def test_Z15_the_sanitizer_reports_a_missing_wait(child: Child) -> None:
+def test_Y15_the_sanitizer_reports_a_missing_wait(child: Child) -> None:
     whole = run(child, PREFETCH, "--sanitize")
     assert whole.returncode == 0, whole.stderr
     lines = [line for line in PREFETCH.splitlines() if "wait_stream" not in line]
@@ -165,7 +165,7 @@ def test_Z15_the_sanitizer_reports_a_missing_wait(child: Child) -> None:
 
 
 @pytest.mark.skipif(sysconfig.get_platform() != "linux-x86_64", reason="offsets are compared on x86_64")
-def test_Z16_the_interface_is_that_of_the_installed_header(imported: Any, tmp_path: Path) -> None:
+def test_Y16_the_interface_is_that_of_the_installed_header(imported: Any, tmp_path: Path) -> None:
     from halstream.paddle.plugin import _sources, _wheel
 
     ours = (_sources.sources() / "interface.h").read_text()

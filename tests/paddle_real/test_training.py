@@ -76,7 +76,7 @@ def prefetched(waits: bool) -> Any:
 
 
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
-def test_Z17_training_gives_the_numbers_of_the_cpu(paddle: Any, optimizer: str) -> None:
+def test_Y17_training_gives_the_numbers_of_the_cpu(paddle: Any, optimizer: str) -> None:
     want, weights = train(paddle, "cpu", optimizer, plain)
     for source in (plain, prefetched(waits=True)):
         losses, got = train(paddle, "custom_cpu", optimizer, source)
@@ -85,7 +85,7 @@ def test_Z17_training_gives_the_numbers_of_the_cpu(paddle: Any, optimizer: str) 
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
 
 
-def test_Z2_the_prefetch_is_reported_when_its_wait_is_deleted(paddle: Any) -> None:
+def test_Y2_the_prefetch_is_reported_when_its_wait_is_deleted(paddle: Any) -> None:
     paddle.set_device("custom_cpu")
     with hs.sanitize(on="collect") as report:
         train(paddle, "custom_cpu", "SGD", prefetched(waits=True))
