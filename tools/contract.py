@@ -3,8 +3,8 @@
 Usage: python tools/contract.py [--check]
 
 Reads the numbered clauses of hal/doc*.go, the Go cases of hal/haltest, hal/host,
-hal/order, hal/stall and pybuild, and the tests of tests/conformance, tests/capi, tests/ascend, tests/trust and
-tests/torch;
+hal/order, hal/stall and pybuild, and the tests of tests/conformance, tests/capi, tests/ascend, tests/cuda, tests/trust,
+tests/torch and tests/paddle_real;
 and, for each dialect, the number of rows of its checklist, the rows that tests name
 by ``pytest.mark.row``, and the rows left out with a reason. Writes docs/contract.md
 and docs/coverage.md. With ``--check`` nothing is written, and a file that would
@@ -103,7 +103,7 @@ def tests_of(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunct
 
 def python_tests() -> Iterator[tuple[str, str]]:
     """Yield (id, test name) of the conformance suite in Python."""
-    folders = (ROOT / "tests" / folder for folder in ("conformance", "capi", "ascend", "trust", "torch", "paddle_real"))
+    folders = (ROOT / "tests" / folder for folder in ("conformance", "capi", "ascend", "cuda", "trust", "torch", "paddle_real"))
     for path in sorted(path for folder in folders for path in folder.rglob("test_*.py")):
         for name, _ in tests_of(path):
             if found := re.search(r"test_([A-Z]\d+)_", name):
