@@ -103,7 +103,9 @@ def tests_of(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunct
 
 def python_tests() -> Iterator[tuple[str, str]]:
     """Yield (id, test name) of the conformance suite in Python."""
-    folders = (ROOT / "tests" / folder for folder in ("conformance", "capi", "ascend", "cuda", "trust", "torch", "paddle_real"))
+    folders = (
+        ROOT / "tests" / folder for folder in ("conformance", "capi", "ascend", "cuda", "trust", "torch", "paddle_real")
+    )
     for path in sorted(path for folder in folders for path in folder.rglob("test_*.py")):
         for name, _ in tests_of(path):
             if found := re.search(r"test_([A-Z]\d+)_", name):

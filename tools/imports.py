@@ -24,6 +24,7 @@ _MIRROR = "programs of the mirror need not load what builds and installs the mod
 _ARRAYS = "programs of streams alone need not load NumPy"
 _COMPILER = "only kernels with a CUDA form need it"
 _PRINTS = "a finding prints itself, and what prints it names its types"
+_NOTEBOOK = "only notebooks need HTML; an object shows itself, and what shows it asks the object"
 
 #: Imports that are made inside functions on purpose: the module, what it imports, and why.
 WANTED = {
@@ -32,6 +33,18 @@ WANTED = {
     ("halstream._campaign.engines", "halstream._campaign.ray_engine"): "it imports Ray, which few have",
     ("halstream._checks.finding", "halstream._checks.remedy"): _PRINTS,
     ("halstream._checks.finding", "halstream._checks.report"): _PRINTS,
+    ("halstream._checks.finding", "halstream._notebook.objects"): _NOTEBOOK,
+    ("halstream._checks.report", "halstream._notebook.objects"): _NOTEBOOK,
+    ("halstream._core._event", "halstream._notebook.objects"): _NOTEBOOK,
+    ("halstream._core._graph", "halstream._notebook.graph"): _NOTEBOOK,
+    ("halstream._core._stream_properties", "halstream._notebook.objects"): _NOTEBOOK,
+    ("halstream._notebook.objects", "halstream._core._stream"): _NOTEBOOK,
+    ("halstream._notebook.objects", "halstream._core._event"): _NOTEBOOK,
+    ("halstream._notebook.objects", "halstream._checks.remedy"): _NOTEBOOK,
+    ("halstream._notebook.objects", "halstream._checks.report"): _NOTEBOOK,
+    ("halstream._cli.checks", "halstream._cli.doctor"): _COMMAND,
+    ("halstream._cli.checks", "halstream._lint.finding"): _COMMAND,
+    ("halstream._cli.checks", "halstream._lint.run"): _COMMAND,
     ("halstream._cli.child", "halstream._checks.sanitize"): _TOOL,
     ("halstream._cli.child", "halstream._checks.patched"): _TOOL,
     ("halstream._cli.commands", "halstream._cli.applied"): _COMMAND,
@@ -83,7 +96,7 @@ WANTED = {
 }
 
 #: Imports that may close a cycle.
-CLOSING = {pair for pair, why in WANTED.items() if why is _PRINTS}
+CLOSING = {pair for pair, why in WANTED.items() if why in (_PRINTS, _NOTEBOOK)}
 
 
 class Import(NamedTuple):

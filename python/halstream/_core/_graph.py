@@ -279,7 +279,13 @@ class GraphExec:
         _native.executable_launch(self._owner.ident, stream._id)
 
     def upload(self, stream: Stream) -> None:
-        """Prepare the next launch on a stream, so that it takes no longer than later ones. Nothing runs."""
+        """Prepare the next launch on a stream, so that it takes no longer than later ones. Nothing runs.
+
+        Raises
+        ------
+        TypeError
+            For anything but a stream of halstream.
+        """
         if not isinstance(stream, Stream):
             raise TypeError(f"upload() takes a halstream Stream, not {type(stream).__name__}")
         _native.executable_upload(self._owner.ident, stream._id)
