@@ -28,8 +28,9 @@ var allowed = map[string][]string{
 	"hal/order":      {"hal"},
 	"hal/stall":      {"hal", "hal/driver"},
 	"hal/haltest":    {"hal", "hal/driver"},
-	"cuda":           {"hal", "hal/driver", "hal/park"},
-	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/stall", "hal/status"},
+	"cuda":           {"hal", "hal/addrmap", "hal/driver", "hal/park"},
+	"npu":            {"hal", "hal/addrmap", "hal/driver", "hal/park"},
+	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/stall", "hal/status", "npu"},
 }
 
 // TestImports checks that packages import only the layers below them: backends the
