@@ -18,6 +18,7 @@ type launch struct{ ended atomic.Int64 }
 func (l *launch) Begin()                                             {}
 func (l *launch) End()                                               { l.ended.Add(1) }
 func (l *launch) Tag() driver.Tag                                    { return 0 }
+func (l *launch) NodeRuns() []driver.NodeRun                         { return nil }
 func (l *launch) Ready(uint64, uint8, driver.Completer) *park.Parker { return nil }
 func (l *launch) Drop(uint64) *park.Parker                           { return nil }
 func fillNode(at uint64, value uint32, after ...int) (n driver.GraphNode) {
