@@ -2,6 +2,8 @@ package pybuild
 
 import "halstream/hal"
 
+// Executable graphs: launches and updates.
+
 // ExecutableLaunch enqueues a launch.
 func ExecutableLaunch(id, streamID int64) (zero int64, err error) {
 	defer guard(&err)

@@ -190,11 +190,9 @@ class Graph:
     ) -> int:
         if not hasattr(condition, "initial"):
             raise TypeError(f"{operation}() takes a halstream Condition, not {type(condition).__name__}")
-        initial, word = condition.initial, condition.ptr
-        body_id = _checked(body, operation)._id
-        return int(
-            _native.graph_condition(self._id, body_id, str(list(after)), word, initial or 0, initial is not None, again)
-        )
+        initial, word, inner = condition.initial, condition.ptr, _checked(body, operation)._id
+        args = str(list(after)), word, initial or 0, initial is not None, again
+        return int(_native.graph_condition(self._id, inner, *args))
 
     def add_edge(self, before: int, after: int) -> None:
         """Make one node come after another one.
@@ -207,13 +205,7 @@ class Graph:
         _native.graph_edge(self._id, before, after)
 
     def clone(self) -> Graph:
-        """Return a copy of the graph, which keeps the same objects alive.
-
-        Raises
-        ------
-        NotSupportedError
-            If it allocates or frees memory, which has one address.
-        """
+        """Return a copy of the graph, which keeps the same objects alive; not of one that allocates or frees memory."""
         new = object.__new__(Graph)
         new._owner = Owner(_native.graph_clone(self._id))
         return new

@@ -17,8 +17,9 @@ from .._core._lookup import PINNED
 from .._core._stream import Stream
 from .._errors import InvalidValueError, NotSupportedError
 from . import _copies
-from ._blocks import DeviceMemory, Memory, OwnedMemory, PinnedMemory, PooledMemory
+from ._blocks import DeviceMemory, Memory, OwnedMemory, PooledMemory
 from ._exchange import Exchange
+from ._pinned import pinned_empty
 from ._values import element_bytes, shape_of, view
 
 __all__ = ["Array", "asarray", "empty", "pinned_empty", "zeros"]
@@ -200,23 +201,19 @@ class Array(Exchange):
     def free(self, stream: Stream | None = None) -> None:
         """Free the memory of the array, and of all arrays that are parts of it, instead of with the last of them.
 
-        Parameters
-        ----------
-        stream : Stream or None
-            For memory that was allocated in the order of a stream: where it is
-            freed; None is that stream. On a stream that captures, this is a node.
+        Memory in the order of a stream is freed on `stream`; None is its own.
 
         Raises
         ------
         InvalidValueError
-            If `stream` is given for other memory, or is on another device.
+            If `stream` is on another device, or given for other memory.
         """
         if isinstance(self._memory, PooledMemory):
             self._memory.free(stream)
-            return
-        if stream is not None:
+        elif stream is not None:
             raise InvalidValueError("only memory that was allocated in the order of a stream is freed on one")
-        self._memory.free()
+        else:
+            self._memory.free()
 
     def __copy__(self) -> Array:
         """Return a copy in memory of its own, made on the device's current stream."""
@@ -377,28 +374,6 @@ def asarray(source: Any, dtype: Any = None, device: Any = None, stream: Stream |
 
 def _place(device: Any, stream: Stream | None) -> int:
     return stream._ordinal if device is None and stream is not None else ordinal(device)
-
-
-def pinned_empty(shape: Any, dtype: Any = float) -> Any:
-    """Return a NumPy array in pinned memory, with any contents.
-
-    Copies from it are asynchronous: it must stay unchanged until the copy
-    has run. The memory is given back with the last view of it.
-
-    Raises
-    ------
-    InvalidValueError
-        If the type holds Python objects, or a length is negative.
-    OutOfMemoryError
-        With the bytes asked for and the bytes free.
-    """
-    wanted, kind = shape_of(shape), np.dtype(dtype)
-    if kind.hasobject:
-        raise InvalidValueError("pinned memory cannot hold Python objects; choose another dtype")
-    if 0 in wanted or not kind.itemsize:
-        return np.empty(wanted, kind)
-    memory = PinnedMemory(math.prod(wanted) * kind.itemsize)
-    return view(memory, memory.ptr, wanted, kind)
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str]:
