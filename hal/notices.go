@@ -31,8 +31,14 @@ type notice struct {
 	plain   func() bool  // whether that is certainly nothing
 	cancel  func()       // guarded by the lock of to; nil until it is known, and once it was called
 	dropped bool
-	ended   bool // only for Take
+	ended   bool  // only for Take
+	look    int64 // how long End lets operations run, in ns
 }
+
+// scheduleLookNS is how long End lets the chosen operations run under a deterministic
+// schedule. The device moves there only during calls, and repeated looks without a limit
+// count as one call. It is short, as what is waited for may need another task of the loop.
+const scheduleLookNS = 20_000_000
 
 // NewNotices returns Notices without waits. ring is called when a wait may end, on any
 // thread and at most once until the next Take, so that many ends make the program look
@@ -114,6 +120,7 @@ func (n *Notices) begin(rt *Runtime, p driver.Point, number uint64, outcome func
 	n.waits[number] = w
 	n.mu.Unlock()
 	if rt.Deterministic() {
+		w.look = scheduleLookNS
 		return true, nil // nothing moves by itself: the program looks with End
 	}
 	cancel := notify(p, w)
@@ -214,7 +221,7 @@ func (n *Notices) End(number uint64) (done bool, err error) {
 	if w == nil {
 		return true, nil
 	}
-	if !w.point.Wait(0) {
+	if !w.point.Wait(w.look) {
 		return false, nil
 	}
 	n.Drop(number)
