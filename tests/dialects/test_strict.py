@@ -143,7 +143,7 @@ import halstream as hs
 found = {{}}
 package = importlib.import_module("halstream.{dialect}")
 modules = [info.name for info in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
-modules = [n for n in modules if n != "halstream.torch.cuda_on_host"]  # its import takes over the real torch
+modules = [n for n in modules if n not in ("halstream.torch.cuda_on_host", "halstream.paddle.plugin")]  # they take over
 for name in [package.__name__, *(n for n in modules if not any(p.startswith("_") for p in n.split(".")[1:]))]:
     module = importlib.import_module(name)
     {second}

@@ -15,6 +15,7 @@ def modules() -> list[str]:
     """Return the names of all modules of the package that are written in Python."""
     names = [m.name for m in pkgutil.walk_packages(halstream.__path__, "halstream.")]
     names.remove("halstream.torch.cuda_on_host")  # its import takes over the real torch
+    names.remove("halstream.paddle.plugin")  # and this one needs the real Paddle
     return ["halstream", *(name for name in names if not name.endswith("._halstream"))]
 
 

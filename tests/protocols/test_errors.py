@@ -24,7 +24,7 @@ def modules() -> Iterator[Any]:
         package = importlib.import_module(f"halstream.{name}")
         yield package
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-            if found.name != "halstream.torch.cuda_on_host":  # its import takes over the real torch
+            if found.name not in ("halstream.torch.cuda_on_host", "halstream.paddle.plugin"):  # they take over
                 yield importlib.import_module(found.name)
 
 

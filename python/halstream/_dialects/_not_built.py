@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn
 from .._core._strict import strict
 from .._errors import NotSupportedError
 
-__all__ = ["Errors", "attribute_error", "is_not_built", "names", "not_built", "public_names"]
+__all__ = ["Errors", "NotBuiltError", "attribute_error", "is_not_built", "names", "not_built", "public_names"]
 
 _PACKAGE = __name__.partition(".")[0]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 __all__ = ["Markup", "element", "table"]
 
 # Characters that XML does not have, also not escaped.
-_CONTROL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CONTROL = re.compile(f"[^\t\n\r\x20-\ud7ff\ue000-\ufffd{chr(0x10000)}-{chr(0x10FFFF)}]")
 
 
 class Markup(str):

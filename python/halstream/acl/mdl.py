@@ -9,12 +9,12 @@ what C writes through pointers before the code. Strict mode hides them. An insta
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from .. import _core, _native
 from .._core._context import Context
 from .._core._graph import Graph, GraphExec, begin, end
-from .._dialects._not_built import not_built
+from .._dialects._not_built import NotBuiltError, not_built
 from .._runtime import runtime
 from . import _codes as codes
 from . import constants as c
@@ -160,4 +160,9 @@ def ri_capture_task_update_end(handle: int, /) -> int:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = not_built(__name__)
+    not_built(__name__)  # strict mode hides what is here
+
+    def __getattr__(name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise NotBuiltError(f"acl.mdl.{name} is not built yet; halstream.acl.mdl has captures only, no models")

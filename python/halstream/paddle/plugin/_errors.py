@@ -7,7 +7,7 @@ from ..._errors import HalError
 __all__ = ["PluginError"]
 
 
-class PluginError(HalError):
+class PluginError(HalError, ImportError):
     """The real Paddle cannot use halstream's device in this process; the text says why and what to do."""
 
     __module__ = "halstream.paddle.plugin"
