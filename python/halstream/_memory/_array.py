@@ -42,7 +42,7 @@ class Array(Exchange):
         Address on the device.
     """
 
-    __slots__ = ("__weakref__", "_host", "_memory", "_plain", "_seen", "_size", "dtype", "ptr", "shape")
+    __slots__ = ("__weakref__", "_host", "_memory", "_plain", "_seen", "dtype", "ptr", "shape")
 
     def __init__(self, memory: Memory, ptr: int, shape: tuple[int, ...], dtype: Any) -> None:
         if not isinstance(memory, Memory) or not isinstance(shape, tuple):
@@ -51,7 +51,6 @@ class Array(Exchange):
         self.ptr: int = ptr
         self.shape: tuple[int, ...] = shape
         self.dtype: Any = dtype
-        self._size = -1  # nbytes, once it was asked for
         self._host: Any = None
         self._seen: Any = None
         # Shape, dtype, size in bytes and code of the type, where nothing else says whether the array
@@ -83,10 +82,7 @@ class Array(Exchange):
     @property
     def nbytes(self) -> int:
         """Size in bytes."""
-        size = self._size
-        if size < 0:
-            size = self._size = math.prod(self.shape) * int(self.dtype.itemsize)
-        return size
+        return math.prod(self.shape) * int(self.dtype.itemsize)
 
     @property
     def strides(self) -> tuple[int, ...]:
