@@ -199,9 +199,7 @@ _POINTER = """
         memory = a{i}._memory
         if not memory.ptr or memory.foreign or ({written} and memory.readonly):
             return None
-        p{i}, n{i}, dtype = a{i}.ptr, a{i}._size, a{i}.dtype
-        if n{i} < 0:
-            n{i} = a{i}.nbytes
+        p{i}, n{i}, dtype = a{i}.ptr, a{i}.nbytes, a{i}.dtype
         if not n{i} or (dtype is not t{i} and t{i} is not None and dtype != t{i}):
             return None
     elif a{i} is None:
