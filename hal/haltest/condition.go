@@ -117,7 +117,8 @@ var conditionCases = []testCase{
 		require.ErrorIs(k, err, hal.ErrHostFunction)
 		k.Sync(s)
 	}},
-	{"G13_an_abort_ends_a_body_that_runs_again", FourQueues | Graphs | Memory | Conditions | Aborts, func(k *Kit) {
+	// Not under schedules: they would run the body without an end before they let this thread go on.
+	{"G13_an_abort_ends_a_body_that_runs_again", FourQueues | Graphs | Memory | Conditions | Aborts | RealTime, func(k *Kit) {
 		c, _ := k.condition(1)
 		body, g := k.graph(), k.graph()
 		entered := make(chan struct{}, 1)
@@ -135,10 +136,9 @@ var conditionCases = []testCase{
 		require.NoError(k, err)
 		s := k.Stream(ordinary)
 		k.Launch(k.Executable(g), s)
-		go func() { _, _ = s.Synchronize(hal.NewThread(), int64(Limit)) }() // lets the device move under schedules
 		Receive(k, entered, "the body does not run")
 		_, err = s.Abort(k.Me)
 		require.NoError(k, err)
-		k.Eventually(func() bool { done, err := s.Query(k.Me); return done || err != nil }, "the body runs on after the abort")
+		k.Eventually(func() bool { done, _ := s.Query(k.Me); return done }, "the body runs on after the abort")
 	}},
 }

@@ -38,7 +38,7 @@ func (r *bodyRun) holds() bool { return !r.stopped && atomic.LoadUint32(wordAt(r
 func (l *launch) stop() {
 	for i := range l.prog.lanes {
 		lane := l.prog.lanes[i].on
-		if lane.parent() == nil || lane.state != sched.Running {
+		if lane.parent() == nil || lane.state == sched.Idle {
 			continue
 		}
 		if r, ok := lane.q.front().ref.(*bodyRun); ok {
