@@ -175,6 +175,10 @@ def test_wheel_has_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     cpp = [p for p in (ROOT / "torch").rglob("*") if p.suffix in {".cpp", ".h", ".inc"}]
     assert cpp
     wanted |= {f"halstream/torch/_source/{p.relative_to(ROOT / 'torch')}" for p in cpp}
+    # The sources of the plug-in for the real Paddle, likewise.
+    plugin = [p for p in (ROOT / "paddle").rglob("*") if p.suffix in {".c", ".cpp", ".h", ".txt"}]
+    assert plugin
+    wanted |= {f"halstream/paddle/_source/{p.relative_to(ROOT / 'paddle')}" for p in plugin}
     assert names == wanted | {f"halstream/{name}.abi3.so" for name in EXTENSIONS}
     assert {"halstream/py.typed", "halstream/_halstream.pyi", "halstream/_native/_functions.pyi"} <= names
     assert "halstream/include/halstream.h" in names
