@@ -41,6 +41,8 @@ def check(program: Program, folder: Path) -> Any:
 
 @named(INSIDE[:3])
 def test_V28_in_a_capture(program: Program, backend: str, tmp_path: Path) -> None:
+    if backend != "host" and "call(clear, x" in program.text:
+        pytest.skip("a Python function cannot see a device's memory")
     assert check(program, tmp_path).why == "no path in the graph"
 
 
