@@ -47,7 +47,8 @@
 //
 //   - Z1: A wait of an event loop is for the work enqueued on a stream before its begin,
 //     or for the latest record of an event then. What is done is answered at once, as by
-//     a synchronize.
+//     a synchronize. On a vendor's device a wait that begins while the legacy default
+//     stream has work may also be for what is enqueued on the stream meanwhile.
 //   - Z2: The loop is told of each wait whose work is done. It is called once for all of
 //     which it has not taken notice, on any thread and with nothing locked.
 //   - Z3: The end of a wait gives the stream's first error, once, as a synchronize does,
