@@ -85,8 +85,8 @@ int halstream_burst_add(int64_t stream, hs_call *first, hs_call **end, uint64_t 
 /* Makes b the burst that grows at the end of a stream. */
 void halstream_burst_grows(int64_t stream, hs_burst *b);
 
-/* How many calls exist that have not begun. */
-extern int64_t halstream_calls_pending;
+/* How many calls exist that have not begun, and how many of them graphs keep. */
+extern int64_t halstream_calls_pending, halstream_calls_kept;
 /* Not 0 while functions wait and no thread is free for them; Go writes it. */
 uint32_t *halstream_pressure_word(void);
 

@@ -251,6 +251,13 @@ static object *pending(object *self, object *unused)
     return PyLong_FromLongLong(halstream_calls_pending);
 }
 
+static object *kept(object *self, object *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromLongLong(halstream_calls_kept);
+}
+
 static object *set_started(object *self, object *value)
 {
     (void)self;
@@ -290,6 +297,7 @@ static method functions[] = {
     {"dispatch", halstream_dispatch, METH_NOARGS, NULL},
     {"running", halstream_performed, METH_NOARGS, NULL},
     {"pending", pending, METH_NOARGS, NULL},
+    {"kept", kept, METH_NOARGS, NULL},
     {"function_of", halstream_function_of, METH_O, NULL},
     {"arguments_of", halstream_arguments_of, METH_O, NULL},
     {"place_of", halstream_place_of, METH_O, NULL},

@@ -26,7 +26,7 @@ enum { FEW = 2, KEPT = 4096 };
 static hs_call *spare;
 static uint32_t spare_count;
 
-int64_t halstream_calls_pending;
+int64_t halstream_calls_pending, halstream_calls_kept;
 
 hs_call *halstream_call_new(object *function, object *const *values, intptr_t n, object *names, int checked)
 {
@@ -122,7 +122,9 @@ hs_burst *halstream_burst_find(int64_t token)
 void halstream_burst_keep(int64_t token)
 {
     hs_burst *b = halstream_burst_find(token);
-    if (b != NULL) b->kept = 1;
+    if (b == NULL || b->kept) return;
+    b->kept = 1;
+    halstream_calls_kept++;
 }
 
 void halstream_burst_empty(hs_burst *b)
@@ -140,6 +142,8 @@ void halstream_burst_empty(hs_burst *b)
 void halstream_burst_free(hs_burst *b)
 {
     if (b->lane < lane_room && lanes[b->lane].growing == b) lanes[b->lane].growing = NULL;
+    if (b->kept) halstream_calls_kept--;
+    b->kept = 0;
     halstream_burst_empty(b);
     uint32_t slot = slot_of(b->token);
     b->token = slot; /* found by nobody */

@@ -112,6 +112,17 @@ def test_X9_threads_that_wait_for_each_other_are_reported_with_their_locks() -> 
             assert not thread.is_alive()
 
 
+@pytest.mark.needs("graphs")
+def test_X9_threads_that_wait_for_each_other_are_reported_while_a_graph_keeps_a_function() -> None:
+    program = next(program for program in PROGRAMS if program.name == "locks_taken_in_two_orders")
+    stream = hs.Stream()
+    with hs.capture(stream) as graph:
+        stream.call(list)
+    with pytest.raises(hs.StallError, match="every thread of the program waits for another one"):
+        explore(program.broken, threads=True, shrink_runs=0)
+    assert len(graph.nodes) == 1
+
+
 NEVER = """
     import threading
     import halstream as hs

@@ -227,6 +227,11 @@ def pending() -> int:
     return 0 if _c is None else int(_c.pending())
 
 
+def kept() -> int:
+    """Return how many of the pending functions are nodes of graphs, which run only when a graph is launched."""
+    return 0 if _c is None else int(_c.kept())
+
+
 def function_of(token: int) -> Any:
     """Return the function that a token of the core stands for now, None if it has ended."""
     return None if _c is None else _c.function_of(token)
