@@ -222,14 +222,9 @@ def hold(stream: Work, *objects: object) -> None:
         raise
 
 
-def pending() -> int:
-    """Return how many functions have not ended, and so keep their arguments."""
-    return 0 if _c is None else int(_c.pending())
-
-
-def kept() -> int:
-    """Return how many of the pending functions are nodes of graphs, which run only when a graph is launched."""
-    return 0 if _c is None else int(_c.kept())
+def pending(*, graphs: bool = True) -> int:
+    """Return how many functions have not ended, and so keep their arguments; those that graphs keep only if `graphs`."""
+    return 0 if _c is None else int(_c.pending() - (0 if graphs else _c.kept()))
 
 
 def function_of(token: int) -> Any:

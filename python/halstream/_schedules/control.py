@@ -300,7 +300,7 @@ class Control:
 
     @staticmethod
     def _device_may_act() -> bool:
-        return bool(_hostfunc.running()) or _hostfunc.pending() > _hostfunc.kept()
+        return bool(_hostfunc.running()) or _hostfunc.pending(graphs=False) > 0
 
     def _await(self, member: Member) -> None:
         """Wait for the turn."""
