@@ -49,19 +49,6 @@ type Device struct {
 	apartCalls atomic.Int64 // calls of the driver that another thread makes
 }
 
-// live is what a device has from its first use on.
-type live struct {
-	ctx      C.CUcontext
-	greatest int         // priority of the most urgent streams
-	memops   atomic.Bool // whether streams write and wait for words, as far as is known
-	guard    *C.hs_guard // of functions on the driver's thread
-	pool     C.CUmemoryPool
-	internal C.CUstream  // on which memory is allocated and freed
-	blocked  atomic.Bool // whether it did not go on when it was last waited for
-	base     *mark       // the zero of the events' times
-	delay    atomic.Pointer[driver.Function]
-}
-
 // Open implements driver.Driver.
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev := &Device{drv: d, ordinal: ordinal}
@@ -76,81 +63,6 @@ func (d *Driver) Open(ordinal int) (driver.Device, error) {
 	dev.streams.add(dev.legacy)
 	d.devices[ordinal] = dev
 	return dev, nil
-}
-
-// start retains the primary context and what the backend needs in it. Threads
-// that call at the same time each do it, and all but the first undo theirs: none
-// may wait for another here, since it may hold Python's lock.
-func (d *Device) start(doing string) error {
-	if d.ended.Load() {
-		return driver.Errorf(driver.Closed, doing, "the backend was closed; use the one that replaced it")
-	}
-	l := &live{guard: C.hs_guard_new()}
-	if err := check(C.hs_retain(d.dev, &l.ctx), doing); err != nil {
-		return d.undoStart(l, err)
-	}
-	var least, greatest C.int
-	if err := check(C.hs_priorities(l.ctx, &least, &greatest), doing); err != nil {
-		return d.undoStart(l, err)
-	}
-	l.greatest = int(greatest)
-	if err := check(C.hs_stream_new(l.ctx, nonBlockingStream, greatest, &l.internal), doing); err != nil {
-		return d.undoStart(l, err)
-	}
-	l.base = &mark{dev: d}
-	l.base.refs.Store(1)
-	if err := check(C.hs_event_new(l.ctx, 0, &l.base.event), doing); err != nil {
-		return d.undoStart(l, err)
-	}
-	if err := check(C.hs_record(l.ctx, l.base.event, l.internal), doing); err != nil {
-		return d.undoStart(l, err)
-	}
-	// Older drivers and some devices have no pools; memory comes from cuMemAlloc then.
-	if d.attribute(attributePools) != 0 && hasPools() {
-		if s := C.hs_pool_new(d.dev, l.ctx, &l.pool); s != 0 {
-			l.pool = 0
-			if err := check(s, doing); lasting(err.Code) {
-				return d.undoStart(l, err)
-			}
-		}
-	}
-	l.memops.Store(C.hs_has(C.HS_cuStreamBatchMemOp_v2) != 0)
-	if !d.live.CompareAndSwap(nil, l) {
-		_ = d.undoStart(l, nil)
-		return nil
-	}
-	d.prepare(doing)
-	return nil
-}
-
-// hasPools reports whether the driver has all that memory from a pool needs.
-func hasPools() bool {
-	return C.hs_has(C.HS_cuMemPoolCreate) != 0 && C.hs_has(C.HS_cuMemPoolDestroy) != 0 &&
-		C.hs_has(C.HS_cuMemAllocFromPoolAsync) != 0 && C.hs_has(C.HS_cuMemFreeAsync) != 0
-}
-
-// undoStart releases what a start has acquired so far.
-func (d *Device) undoStart(l *live, cause *driver.Error) error {
-	// A call that failed for a passing reason succeeds the second time.
-	if l.pool != 0 && C.hs_pool_destroy(l.ctx, l.pool) != 0 {
-		C.hs_pool_destroy(l.ctx, l.pool)
-	}
-	if l.base != nil && l.base.event != 0 {
-		C.hs_event_destroy(l.ctx, l.base.event)
-	}
-	if l.internal != 0 {
-		C.hs_stream_destroy(l.ctx, l.internal)
-	}
-	if l.ctx != 0 && C.hs_release(d.dev) != 0 {
-		C.hs_release(d.dev)
-	}
-	if cause == nil {
-		return nil
-	}
-	if lasting(cause.Code) {
-		return d.lose(cause)
-	}
-	return cause
 }
 
 // usable refuses calls on a device that was lost, and starts one that was not used.
@@ -347,6 +259,7 @@ func (d *Device) close() {
 		// A native function still runs, or a stream waits for a value that nothing writes:
 		// their memory must not go from under them, and freeing it would wait for the stream.
 		d.drv.left.Store(true)
+		d.ended.Store(true)
 		d.live.Store(nil)
 		return
 	}
@@ -356,7 +269,7 @@ func (d *Device) close() {
 	}
 	d.destroySpares()
 	d.staged.drain(d)
-	d.trimMarks(0)
+	d.closeMarks()
 	d.retryFrees()
 	d.slots.mu.Lock()
 	d.slots.released = true
@@ -364,13 +277,5 @@ func (d *Device) close() {
 	C.hs_guard_close(d.state().guard)
 	for _, addr := range d.slots.slabs {
 		C.hs_host_free(d.ctx(), C.uint64_t(addr))
-	}
-}
-
-// releaseContext releases the context.
-func (d *Device) releaseContext() {
-	d.ended.Store(true)
-	if l := d.live.Swap(nil); l != nil {
-		_ = d.undoStart(l, nil)
 	}
 }

@@ -23,29 +23,22 @@ const (
 // while its work is pending: cuStreamWaitEvent binds to the record at the call.
 type mark struct {
 	dev   *Device
+	of    *live
 	event C.CUevent
 	flags uint8
-	refs  atomic.Int32
+	refs  atomic.Int64
 	// shared marks are known to other libraries, so they are not used again.
 	shared atomic.Bool
 }
 
 // hold adds a reference, and reports false if the count was 0.
-func (m *mark) hold() bool {
-	for {
-		n := m.refs.Load()
-		if n == 0 {
-			return false
-		}
-		if m.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
+func (m *mark) hold() bool { return holdCount(&m.refs) }
 
+// release gives a reference up. The last one after the device was closed destroys the driver's event.
 func (m *mark) release() {
-	if m.refs.Add(-1) == 0 {
-		m.dev.marks[m.flags].put(m)
+	if m.refs.Add(-1) == 0 && !m.dev.marks[m.flags].put(m) && m.of.hold() {
+		C.hs_event_destroy(m.of.ctx, m.event)
+		m.of.release(m.dev)
 	}
 }
 
@@ -55,19 +48,32 @@ type marks struct {
 	mu     sync.Mutex
 	spare  []*mark
 	shared []*mark // that nothing refers to any more
+	closed bool
 }
 
 // maxSpare bounds how many unused marks a device keeps of each set of flags.
 const maxSpare = 4096
 
-func (p *marks) put(m *mark) {
+// put keeps a mark that nothing refers to, and reports false if the pool was closed.
+func (p *marks) put(m *mark) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m.shared.Load() {
+	switch {
+	case p.closed:
+		return false
+	case m.shared.Load():
 		p.shared = append(p.shared, m)
-		return
+	default:
+		p.spare = append(p.spare, m)
 	}
-	p.spare = append(p.spare, m)
+	return true
+}
+
+// close makes put refuse.
+func (p *marks) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 }
 
 // has reports whether at least n marks are unused.
@@ -108,18 +114,18 @@ func (p *marks) surplus(most int) []*mark {
 func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
 	m := d.marks[flags].take()
 	if m == nil {
-		event, err := d.makeEvent(flags, doing)
+		l := d.state()
+		event, err := d.makeEvent(l.ctx, flags, doing)
 		if err != nil {
 			return nil, err
 		}
-		m = &mark{dev: d, flags: flags, event: event}
+		m = &mark{dev: d, of: l, flags: flags, event: event}
 	}
 	m.refs.Store(1)
 	return m, nil
 }
 
-func (d *Device) makeEvent(flags uint8, doing string) (C.CUevent, error) {
-	ctx := d.ctx()
+func (d *Device) makeEvent(ctx C.CUcontext, flags uint8, doing string) (C.CUevent, error) {
 	var event C.CUevent
 	s, err := d.patiently("cuEventCreate", doing,
 		func() C.hs_status { return C.hs_event_new(ctx, C.uint32_t(flags), &event) },
@@ -137,6 +143,14 @@ func (d *Device) trimMarks(most int) {
 			_ = d.check(C.hs_event_destroy(d.ctx(), m.event), "close event")
 		}
 	}
+}
+
+// closeMarks destroys the driver's unused events. Who gives up the last reference to another one does it then.
+func (d *Device) closeMarks() {
+	for i := range d.marks {
+		d.marks[i].close()
+	}
+	d.trimMarks(0)
 }
 
 // point is a mark that host threads wait for. Once it is reached, so is a place of
@@ -180,7 +194,7 @@ func (p *point) Wait(limit int64) bool {
 	var refused refusals
 	for {
 		l := d.live.Load()
-		if l == nil || d.unusable() {
+		if l == nil || d.unusable() || !l.hold() {
 			m.release()
 			return d.awaitTasks(left) && p.finish()
 		}
@@ -190,10 +204,15 @@ func (p *point) Wait(limit int64) bool {
 		} else {
 			s = C.hs_await(l.ctx, m.event, C.int64_t(left), C.int64_t(p.spin))
 		}
-		switch code := int(C.hs_code(s)); {
-		case code == 0:
+		code := int(C.hs_code(s))
+		if code == 0 {
 			m.release()
-			return p.finish()
+			p.finish() // the last one to need the driver's event may be here, if the device is being closed
+			l.release(d)
+			return true
+		}
+		l.release(d)
+		switch {
 		case code != codeNotReady && refused.again(d, p.stream, s, &left):
 		case limit >= 0:
 			m.release()
@@ -310,8 +329,13 @@ func (r *idlePoint) Wait(limit int64) bool {
 		if !s.enter() {
 			continue // closed meanwhile: endWithoutHandle has its point now
 		}
+		if !l.hold() {
+			s.leave()
+			return d.awaitTasks(limit)
+		}
 		status := C.hs_await_stream(l.ctx, s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
 		s.leave()
+		l.release(d)
 		if C.hs_code(status) == codeNotReady {
 			if limit >= 0 {
 				return false

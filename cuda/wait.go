@@ -91,7 +91,7 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 		}
 	}
 	look := func() {
-		if !waitWithin(at, limit) {
+		if !s.dev.waitWithin(at, limit, release) {
 			s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
 				e.opts.ID, time.Duration(limit)))
 		}
@@ -116,13 +116,22 @@ const graceNS = 10_000_000
 
 // waitWithin waits for a point, and counts one as not reached whose query has not
 // answered when the limit has passed: the query may wait for a lock of the driver's whose
-// holder waits for the stream that this wait holds.
-func waitWithin(at driver.Point, limit int64) bool {
+// holder waits for the stream that this wait holds. Such a query may return after the device
+// was closed, so it keeps what it uses, the point included, which is given up by release.
+func (d *Device) waitWithin(at driver.Point, limit int64, release func()) bool {
 	if p, ok := at.(*wordPoint); ok {
 		return p.Wait(limit) // it reads a word, and calls no driver
 	}
+	l := d.live.Load()
+	if l == nil || !l.hold() {
+		return false // the device was closed
+	}
 	answer := make(chan bool, 1)
-	go func() { answer <- at.Wait(limit) }()
+	go func() {
+		defer l.release(d)
+		answer <- at.Wait(limit)
+		release()
+	}()
 	late := time.NewTimer(time.Duration(limit + graceNS))
 	defer late.Stop()
 	select {

@@ -1,16 +1,17 @@
-"""Which tests need hardware queues of their own for their streams: tests/hardware_queues.txt.
+"""Which tests need hardware queues of their own for their streams, and how many: tests/hardware_queues.txt.
 
 Usage: python tools/hardware_queues.py [TESTS ...]
 
-Runs tests on the look-alike driver, where each stream has a hardware queue of its own, and lists
-those in which a stream goes on while the host holds another one, in the test's process or in one
-that it starts (FAKECUDA_BESIDE). Where the two share a queue, such a test may wait for ever: with
-few queues tests/conftest.py leaves these out. Without TESTS the list is written; with them, the
-names are printed.
+Runs tests on the look-alike driver, where each stream has a hardware queue of its own, and lists those in
+which a stream goes on while the host holds another one of its priority, in the test's process or in one that
+it starts (FAKECUDA_BESIDE), with the number of streams of that priority that the test has used by then, the
+default stream among them, if that is more than 2. With fewer queues two of them share one, and the test may wait for ever: then
+tests/conftest.py leaves it out. Without TESTS the list is written; with them, it is printed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -21,9 +22,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+LIBRARY = ROOT / "build" / "fakecuda" / "libfakecuda.so"
 LIST = ROOT / "tests" / "hardware_queues.txt"
 FOLDER = "HALSTREAM_QUEUES_FOLDER"
 VARIABLE = "FAKECUDA_BESIDE"
+#: The fewest queues with which the suites run (CONNECTIONS of `make test-cuda-queues`).
+FEWEST = 2
 SUITES = (
     "capi", "conformance", "dialects", "interop", "protocols", "process", "property", "signatures", "trust",
     "docs/test_examples_cuda.py",
@@ -31,19 +35,20 @@ SUITES = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have the look-alike leave a note, from before it is loaded."""
+    """Have the look-alike leave notes, from before it is loaded."""
     os.environ[VARIABLE] = str(Path(os.environ[FOLDER], f"note-{os.getpid()}"))
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Note the name of a test in which a stream went on beside a held one."""
+    """Note the name of a test in which a stream went on beside a held one, and the queues that it needs."""
     note = Path(os.environ[VARIABLE])
     note.unlink(missing_ok=True)
+    ctypes.CDLL(str(LIBRARY)).fakecuda_control(b"count uses")
     yield
     if note.exists():
         with Path(os.environ[FOLDER], f"names-{os.getpid()}").open("a") as names:
-            print(item.nodeid.partition("[")[0], file=names)
+            print(item.nodeid.partition("[")[0], max(int(line) for line in note.read_text().split()), file=names)
 
 
 def main() -> int:
@@ -57,11 +62,15 @@ def main() -> int:
         done = subprocess.run(
             [*command, "-p", "hardware_queues", "--backend=cuda-fake", *tests], cwd=ROOT, env=env, check=False
         )
-        names = {name for path in Path(folder).glob("names-*") for name in path.read_text().splitlines()}
+        needed: dict[str, int] = {}
+        for path in Path(folder).glob("names-*"):
+            for name, queues in map(str.split, path.read_text().splitlines()):
+                needed[name] = max(needed.get(name, 0), int(queues))
+    lines = "".join(f"{name} {queues}\n" for name, queues in sorted(needed.items()) if queues > FEWEST)
     if given:
-        print(*sorted(names), sep="\n")
+        print(lines, end="")
     else:
-        LIST.write_text("".join(f"{name}\n" for name in sorted(names)))
+        LIST.write_text(lines)
     return done.returncode
 
 

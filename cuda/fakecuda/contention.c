@@ -4,6 +4,37 @@
 
 #include <stdio.h>
 
+/* ---- Calls that a test stops ---- */
+
+static bool stopping[FN_COUNT];
+static pthread_cond_t stops_changed = PTHREAD_COND_INITIALIZER;
+static unsigned long long stopped;
+
+/* Makes calls of a function stop as if another one had a lock that they need, or go on. */
+int make_stopping(const char *name, bool on) {
+    int function = number_of(name);
+    if (function < 0)
+        return -1;
+    stopping[function] = on;
+    pthread_cond_broadcast(&stops_changed);
+    return 0;
+}
+
+void stop_calls_no_more(void) {
+    memset(stopping, 0, sizeof stopping);
+    pthread_cond_broadcast(&stops_changed);
+}
+
+/* How many calls are stopped now. */
+unsigned long long stopped_calls(void) { return stopped; }
+
+static void stop_here(int function) {
+    stopped++;
+    while (stopping[function])
+        pthread_cond_wait(&stops_changed, &state.lock);
+    stopped--;
+}
+
 /* ---- Calls that wait for the device ---- */
 
 static atomic_bool draining[FN_COUNT];
@@ -73,6 +104,8 @@ CUresult end(CUresult code) {
 
 /* Waits for the context's lock, and for its device where the function does that. */
 void enter_context(int function, uint64_t handle) {
+    if (stopping[function])
+        stop_here(function);
     struct context *context = needs_no_context(function) ? NULL : context_of(handle);
     if (context == NULL)
         return;
@@ -184,22 +217,40 @@ void queue_leave(struct stream *stream, const struct operation *operation) {
     pthread_cond_broadcast(&stream->queue->moved);
 }
 
-/* An operation has ended, or begins to wait: if another stream waits for the host meanwhile, it
- * would not have got there where the two share a hardware queue. Then the file is made that FAKECUDA_BESIDE names. */
-void note_beside(const struct context *context) {
+/* Whether a stream has work that waits, for the host or for other work. */
+static bool held_up(const struct stream *stream) { return stream->enqueued > stream->completed; }
+
+/* An operation has ended, or begins to wait. If another stream of its level is held up meanwhile since one waits for
+ * the host, it would not have got there where the two share a hardware queue. Then the file that FAKECUDA_BESIDE
+ * names gets a line with the number of queues that are needed: that of the streams of the level that were used since
+ * "count uses", and of the legacy default stream, which has a queue in any case. */
+void note_beside(const struct stream *stream) {
+    const struct context *context = stream->context;
     const char *path = context->waiting > 0 ? getenv("FAKECUDA_BESIDE") : NULL;
-    FILE *file = path != NULL && *path ? fopen(path, "a") : NULL;
-    if (file != NULL)
-        fclose(file);
+    if (path == NULL || *path == 0 || stream == context->fence || stream == context->gate)
+        return;
+    unsigned used = 1;
+    bool beside = false;
+    for (const struct stream *s = context->streams; s != NULL; s = s->next) {
+        if (s == context->fence || s == context->gate || s->priority != stream->priority)
+            continue;
+        used += s != context->legacy && s->used_in == state.uses;
+        beside = beside || (s != stream && held_up(s));
+    }
+    FILE *file = beside ? fopen(path, "a") : NULL;
+    if (file == NULL)
+        return;
+    fprintf(file, "%u\n", used);
+    fclose(file);
 }
 
 /* A stream begins or ends to wait for the host. The lock of the library is held. */
-void wait_begins(struct context *context) {
-    note_beside(context);
-    context->waiting++;
+void wait_begins(struct stream *stream) {
+    note_beside(stream);
+    stream->context->waiting++;
 }
 
-void wait_ends(struct context *context) { context->waiting--; }
+void wait_ends(struct stream *stream) { stream->context->waiting--; }
 
 void queues_wake(struct context *context) {
     for (size_t i = 0; i < context->queue_count; i++)

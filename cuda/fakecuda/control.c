@@ -238,6 +238,7 @@ void read_settings(void) {
 /* ---- Control from tests ---- */
 
 static void reset(void) {
+    stop_calls_no_more();
     drop_captures();
     drop_graphs();
     drop_libraries();
@@ -291,6 +292,8 @@ CONTROL int fakecuda_control(const char *command) {
         done = make_slow(words[1], words[2]);
     } else if (strcmp(words[0], "drain") == 0 && words[2]) {
         done = make_draining(words[1], strcmp(words[2], "0") != 0);
+    } else if (strcmp(words[0], "stop") == 0 && words[2]) {
+        done = make_stopping(words[1], strcmp(words[2], "0") != 0);
     } else if (strcmp(words[0], "strict") == 0 && words[1]) {
         state.settings.strict = strcmp(words[1], "0") != 0;
         done = 0;
@@ -299,6 +302,9 @@ CONTROL int fakecuda_control(const char *command) {
         for (size_t i = 0; i < state.contexts.count; i++)
             if (state.contexts.items[i] != NULL)
                 wake_all(state.contexts.items[i]);
+        done = 0;
+    } else if (strcmp(words[0], "count") == 0 && words[1]) {
+        state.uses++;
         done = 0;
     } else if (strcmp(words[0], "log") == 0 && words[1]) {
         done = log_calls(words[1]);
@@ -311,14 +317,6 @@ CONTROL int fakecuda_control(const char *command) {
     }
     pthread_mutex_unlock(&state.lock);
     return done;
-}
-
-/* Pools that were created; every device has a default pool besides. */
-static size_t live_pools(void) {
-    size_t live = table_live(&state.pools);
-    for (int i = 0; i < state.device_count; i++)
-        live -= state.devices[i].pool != NULL;
-    return live;
 }
 
 /* The number of calls of a function, or another figure; -1 of unsigned type
@@ -334,6 +332,7 @@ CONTROL unsigned long long fakecuda_count(const char *name) {
         {"absent", absent},
         {"dead", state.dead_handles},
         {"sleeping", atomic_load(&sleeping)},
+        {"stopped", stopped_calls()},
         {"launched.shared", state.launched_shared},
         {"launched.cluster", state.launched_cluster},
         {"live.contexts", table_live(&state.contexts)},

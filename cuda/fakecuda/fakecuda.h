@@ -133,6 +133,7 @@ struct stream {
     int priority, refs, host_waiters;
     bool blocking, closed, started, touching; /* touching: its thread uses memory */
     uint64_t enqueued, completed;
+    uint64_t used_in; /* the count of uses when it had an operation last */
     struct operation *head, *tail;
     pthread_cond_t work, done;
     struct stream *waiters, *next_waiter; /* streams whose threads wait for this one */
@@ -252,6 +253,7 @@ struct state {
     struct block **blocks;
     size_t block_count, block_room;
     uint64_t dead_handles; /* that callers have passed */
+    uint64_t uses; /* "count uses" begins another count of the streams that are used */
     uint32_t launched_shared, launched_cluster; /* of the last launch: bytes, and blocks of a cluster or 0 */
     size_t live_memory, live_pinned, live_registered;
 };
@@ -288,13 +290,16 @@ CUresult end(CUresult code);
 void enter_context(int function, uint64_t handle);
 void enter_first_launch(struct context *context);
 int make_draining(const char *name, bool on);
+int make_stopping(const char *name, bool on);
+void stop_calls_no_more(void);
+unsigned long long stopped_calls(void);
 void read_draining(const char *otherwise);
 void queues_new(struct context *context);
 void queues_free(struct context *context);
 void queues_wake(struct context *context);
-void wait_begins(struct context *context);
-void wait_ends(struct context *context);
-void note_beside(const struct context *context);
+void wait_begins(struct stream *stream);
+void wait_ends(struct stream *stream);
+void note_beside(const struct stream *stream);
 struct hardware_queue *queue_for(struct context *context, int priority);
 void queue_enter(struct stream *stream, struct operation *operation);
 void queue_wait(struct stream *stream, const struct operation *operation);
@@ -385,6 +390,7 @@ uint64_t bytes_in_use(void);
 
 /* pool.c: called with the lock held. */
 CUresult pool_new(int device, struct pool **pool);
+size_t live_pools(void);
 void pool_drop_all(void);
 void pool_block_freed(struct block *block);
 bool pools_give_back(int device);

@@ -42,12 +42,13 @@ static bool holds(const struct memory_op *op, const void *at) {
 
 /* Polls often at first and then less, since a long wait must not use a processor that
  * tests need. Ends when the context is poisoned. */
-static void wait_until(struct context *context, const struct memory_op *op, const void *at) {
+static void wait_until(struct stream *stream, const struct memory_op *op, const void *at) {
+    struct context *context = stream->context;
     uint64_t start = now(), waited;
     if (holds(op, at))
         return;
     pthread_mutex_lock(&state.lock);
-    wait_begins(context);
+    wait_begins(stream);
     pthread_mutex_unlock(&state.lock);
     while (!holds(op, at) && atomic_load(&context->error) == SUCCESS) {
         waited = now() - start;
@@ -59,7 +60,7 @@ static void wait_until(struct context *context, const struct memory_op *op, cons
         nanosleep(&(struct timespec){0, pause}, NULL);
     }
     pthread_mutex_lock(&state.lock);
-    wait_ends(context);
+    wait_ends(stream);
     pthread_mutex_unlock(&state.lock);
 }
 
@@ -80,7 +81,7 @@ CUresult run_memory_ops(struct stream *stream, const struct operation *operation
         else if (op->operation == WRITE_64)
             __atomic_store_n((uint64_t *)at, op->value, __ATOMIC_RELEASE);
         else
-            wait_until(stream->context, op, at);
+            wait_until(stream, op, at);
     }
     return SUCCESS;
 }

@@ -368,3 +368,11 @@ API cuMemPoolGetAccess(int *flags, CUmemoryPool handle, const struct access *loc
     *flags = pool_reaches(pool, location->device) ? 3 : 0;
     return end(SUCCESS);
 }
+
+/* Pools that were created; every device has a default pool besides. */
+size_t live_pools(void) {
+    size_t live = table_live(&state.pools);
+    for (int i = 0; i < state.device_count; i++)
+        live -= state.devices[i].pool != NULL;
+    return live;
+}

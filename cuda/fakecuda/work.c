@@ -189,6 +189,7 @@ CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
     }
     keep_legacy_order(stream, operation);
     operation->seq = ++stream->enqueued;
+    stream->used_in = state.uses;
     queue_enter(stream, operation);
     if (stream->tail != NULL)
         stream->tail->next = operation;
@@ -275,7 +276,7 @@ static void step(struct stream *stream) {
     if (!lost(stream)) {
         stream->touching = operation->kind != HOST_FUNCTION;
         if (operation->kind == HOST_FUNCTION)
-            wait_begins(stream->context);
+            wait_begins(stream);
         pthread_mutex_unlock(&state.lock);
         begin_executing();
         CUresult code = execute(stream, operation);
@@ -283,8 +284,8 @@ static void step(struct stream *stream) {
         pthread_mutex_lock(&state.lock);
         stream->touching = false;
         if (operation->kind == HOST_FUNCTION)
-            wait_ends(stream->context);
-        note_beside(stream->context);
+            wait_ends(stream);
+        note_beside(stream);
         if (code != SUCCESS)
             poison(stream->context, code);
         if (!lost(stream))
