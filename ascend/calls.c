@@ -150,7 +150,7 @@ aclError aclrtDestroyStream(aclrtStream stream) { CALL(lookalikeDestroyStream, M
 aclError aclrtDestroyStreamForce(aclrtStream stream) { CALL(lookalikeDestroyStream, ME, HANDLE(stream), 1); }
 aclError aclrtSynchronizeStream(aclrtStream stream)
 {
-    if (lookalike_stream_idle(HANDLE(stream)) == 1) return behind();
+    if (lookalike_stream_finished(HANDLE(stream))) return behind();
     CALL(lookalikeSynchronizeStream, ME, HANDLE(stream), FOREVER);
 }
 
@@ -173,6 +173,8 @@ aclError aclrtStreamAbort(aclrtStream stream) { CALL(lookalikeStreamAbort, ME, H
 
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
 {
+    lookalike_come_before();
+    if (lookalike_wait_event(HANDLE(stream), HANDLE(event))) return behind();
     CALL(lookalikeStreamWaitEvent, ME, HANDLE(stream), HANDLE(event), 0, 1);
 }
 
@@ -248,6 +250,8 @@ aclError aclrtDestroyEvent(aclrtEvent event) { CALL(lookalikeDestroyEvent, ME, H
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
 {
+    lookalike_come_before();
+    if (lookalike_record(HANDLE(event), HANDLE(stream))) return behind();
     CALL(lookalikeRecordEvent, ME, HANDLE(event), HANDLE(stream));
 }
 

@@ -1,6 +1,7 @@
 package main
 
 // #include "acl/acl_rt_types.h"
+// #include "thread.h"
 import "C"
 
 import (
@@ -41,6 +42,15 @@ func contextOf(c *hal.Context) *context {
 		contexts.of[c] = found
 	}
 	return found
+}
+
+// showContext makes C know which context is current on the calling thread.
+func (c *caller) showContext() {
+	handle := uintptr(0)
+	if now, err := c.current(); err == nil {
+		handle = now.handle
+	}
+	C.lookalike_set_context(C.uint64_t(handle))
 }
 
 // current returns the context that is current on the calling thread.
@@ -95,6 +105,7 @@ func finish(t *hal.Thread, c *hal.Context) error {
 //export lookalikeSetDevice
 func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
 	return call(me, func(c *caller) error {
+		defer c.showContext()
 		d, err := device(ordinal)
 		if err == nil {
 			_, err = d.UsePrimary(c.t)
@@ -106,6 +117,7 @@ func lookalikeSetDevice(me C.uint32_t, ordinal C.int32_t) C.int {
 //export lookalikeResetDevice
 func lookalikeResetDevice(me C.uint32_t, ordinal C.int32_t, force C.int) C.int {
 	return call(me, func(c *caller) error {
+		defer c.showContext()
 		d, err := device(ordinal)
 		if err != nil {
 			return err
@@ -330,6 +342,7 @@ func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, 
 //export lookalikeCreateContext
 func lookalikeCreateContext(me C.uint32_t, handle *C.uintptr_t, ordinal C.int32_t) C.int {
 	return call(me, func(c *caller) error {
+		defer c.showContext()
 		if handle == nil {
 			return missing("the context")
 		}
@@ -359,6 +372,7 @@ func named(handle C.uintptr_t) (*context, error) {
 //export lookalikeDestroyContext
 func lookalikeDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
+		defer c.showContext()
 		found, err := named(handle)
 		if err != nil {
 			return err
@@ -373,6 +387,7 @@ func lookalikeDestroyContext(me C.uint32_t, handle C.uintptr_t) C.int {
 //export lookalikeSetCurrentContext
 func lookalikeSetCurrentContext(me C.uint32_t, handle C.uintptr_t) C.int {
 	return call(me, func(c *caller) error {
+		defer c.showContext()
 		found, err := named(handle)
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ func eventOf(handle C.uintptr_t) (*event, error) {
 		return nil, missing("the event")
 	}
 	if e, ok := find(uintptr(handle)).(*event); ok {
-		return e, nil
+		return e, e.catchUp(uintptr(handle))
 	}
 	return nil, refuse(invalidHandle, "no event has the handle %#x; it was destroyed, or is no event", handle)
 }
@@ -98,7 +98,9 @@ func lookalikeCreateEvent(me C.uint32_t, handle *C.uintptr_t, kind C.int, flag C
 		made, err := c.newEvent(flags, kind == exEvent)
 		if err == nil {
 			number := add(made)
-			made.known = knownOf(number)
+			if made.ex {
+				made.known = showEvent(number, made.Event)
+			}
 			*handle = C.uintptr_t(number)
 		}
 		return err

@@ -1,11 +1,13 @@
 package main
 
+// #include "known.h"
 // #include "thread.h"
 import "C"
 
 import (
 	"sync"
 	"time"
+	"unsafe"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -38,8 +40,26 @@ func keep(f function) uint64 {
 	return functions.last
 }
 
+// isBurst is set in tokens that are addresses of bursts; others are numbers of functions.
+const isBurst = 1 << 63
+
+func burstToken(b *C.lookalike_burst) uint64 { return uint64(uintptr(unsafe.Pointer(b))) | isBurst }
+
+// burstOf returns the burst with a token, nil for one of a function.
+func burstOf(token uint64) *C.lookalike_burst {
+	if token&isBurst == 0 {
+		return nil
+	}
+	address := uintptr(token &^ isBurst)
+	return *(**C.lookalike_burst)(unsafe.Pointer(&address))
+}
+
 // drop forgets a function that will not run any more.
 func drop(token uint64) {
+	if b := burstOf(token); b != nil {
+		C.lookalike_burst_drop(b)
+		return
+	}
 	functions.mu.Lock()
 	defer functions.mu.Unlock()
 	delete(functions.by, token)
@@ -58,6 +78,10 @@ func take(token uint64) *function {
 
 // keepFunction notes that a graph keeps a function.
 func keepFunction(token uint64) {
+	if b := burstOf(token); b != nil {
+		C.lookalike_burst_keep(b)
+		return
+	}
 	functions.mu.Lock()
 	defer functions.mu.Unlock()
 	if f := functions.by[token]; f != nil {
@@ -74,8 +98,16 @@ func lookalikeLaunchHostFunc(me C.uint32_t, handle, code, argument C.uintptr_t) 
 		if err := s.UseRuntimeThreads(c.t); err != nil {
 			return err
 		}
-		if err := serve(s.Device().Runtime()); err != nil {
+		rt := s.Device().Runtime()
+		if err := serve(rt); err != nil {
 			return err
+		}
+		if rt.Status().Load() == 0 && handle != 0 && !s.standing {
+			if b := C.lookalike_burst_new(C.uint64_t(handle), code, argument); b != nil {
+				growing, err := s.HostFuncs(c.t, burstToken(b), (*hal.Burst)(unsafe.Pointer(b)))
+				C.lookalike_burst_made(b, C.int(truth(growing)), C.int(truth(err != nil)))
+				return err
+			}
 		}
 		token := keep(function{code: code, argument: argument})
 		err := s.HostFunc(c.t, token)
@@ -102,27 +134,45 @@ func serve(rt *hal.Runtime) error {
 	return nil
 }
 
-// lookalikeNextFunction waits for a function for a thread of the library, and returns 0 if the
-// thread is to end.
+// lookalikeNextFunction waits for a function or a burst for a thread of the library, and returns 0 if the
+// thread is to end. before says what it did with what it took last.
 //
 //export lookalikeNextFunction
-func lookalikeNextFunction(me C.uint32_t, code, argument *C.uintptr_t) C.int {
+func lookalikeNextFunction(me C.uint32_t, before C.int, code, argument *C.uintptr_t, burst **C.lookalike_burst) C.int {
 	c := callerOf(me)
 	rt := opened.rt.Load()
+	*burst = nil
+	var task hal.Task
+	switch before {
+	case C.LOOKALIKE_RAN:
+		rt.Funcs.Done(c.t, false, nil)
+	case C.LOOKALIKE_YIELDS:
+		task = rt.Funcs.Yield(c.t)
+	}
 	for {
-		task, err := rt.Funcs.Next(c.t, driver.Forever)
-		if err != nil || task.End {
+		if task == (hal.Task{}) {
+			var err error
+			if task, err = rt.Funcs.Next(c.t, driver.Forever); err != nil {
+				return 0
+			}
+		}
+		if task.End {
 			return 0
 		}
 		if task.Spawn && C.lookalike_start_worker() == 0 {
 			rt.Funcs.Stop()
 		}
+		token, dropped := task.Token, task.Drop
+		task = hal.Task{}
 		switch {
-		case task.Token == 0:
-		case task.Drop:
-			drop(task.Token)
+		case token == 0:
+		case dropped:
+			drop(token)
+		case burstOf(token) != nil:
+			*burst = burstOf(token)
+			return 1
 		default:
-			if f := take(task.Token); f != nil {
+			if f := take(token); f != nil {
 				*code, *argument = f.code, f.argument
 				return 1
 			}
@@ -130,9 +180,6 @@ func lookalikeNextFunction(me C.uint32_t, code, argument *C.uintptr_t) C.int {
 		}
 	}
 }
-
-//export lookalikeFunctionDone
-func lookalikeFunctionDone(me C.uint32_t) { opened.rt.Load().Funcs.Done(callerOf(me).t, false, nil) }
 
 // queueOf returns the queue that a thread serves, nil for none; with make a new one then.
 func queueOf(thread uint64, makes bool) *hal.Queue {

@@ -121,6 +121,7 @@ func lookalikeRegister() C.uint32_t {
 	}
 	c := &caller{t: hal.NewThread(), ident: uint64(C.lookalike_ident()), system: int(C.lookalike_system_number())}
 	c.t.Bound = true
+	c.t.ChecksContext = true // lookalike_add does
 	var number uint32
 	if n := len(callers.free); n > 0 {
 		number, callers.free = callers.free[n-1], callers.free[:n-1]

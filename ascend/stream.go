@@ -1,6 +1,7 @@
 package main
 
 // #include "acl/acl_rt_types.h"
+// #include "known.h"
 import "C"
 
 import (
@@ -89,7 +90,7 @@ func lookalikeCreateStream(me C.uint32_t, handle *C.uintptr_t, priority, flags C
 		s, err := now.NewStream(c.t, hal.StreamOptions{Priority: int(asked) - leastPriority})
 		if err == nil {
 			made := add(&stream{Stream: s, flags: uint32(flags) & keptFlags, asked: asked})
-			showStream(made, s)
+			showStream(made, contextOf(now).handle, s)
 			*handle = C.uintptr_t(made)
 		}
 		return err
@@ -153,6 +154,8 @@ func lookalikeStreamQuery(me C.uint32_t, handle C.uintptr_t, status *C.int32_t) 
 			return missing("the status")
 		}
 		done, err := s.Query(c.t)
+		// A synchronize in C may have seen the end of all functions before the core does.
+		done = done || err == nil && C.lookalike_functions_done(C.uint64_t(handle)) == 1
 		if err == nil {
 			*status = C.ACL_STREAM_STATUS_NOT_READY
 			if done {

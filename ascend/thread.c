@@ -10,6 +10,7 @@
 
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
+#include "known.h"
 
 _Thread_local lookalike_thread lookalike_self;
 int lookalike_forked;
@@ -32,6 +33,7 @@ static void thread_ends(void *number)
     }
     if (ended_count < ended_room) ended[ended_count++] = (uint32_t)(uintptr_t)number;
     pthread_mutex_unlock(&ended_lock);
+    lookalike_self.context = 0;
     lookalike_self.number = 0; /* a later destructor of the program may call again */
 }
 
@@ -68,6 +70,7 @@ int lookalike_system_number(void) { return (int)syscall(SYS_gettid); }
 uint32_t lookalike_self_number(void) { return lookalike_self.number; }
 const char *lookalike_self_function(void) { return lookalike_self.function; }
 uintptr_t lookalike_self_here(void) { return lookalike_self.here; }
+void lookalike_set_context(uint64_t handle) { lookalike_self.context = handle; }
 
 /* Runs functions of streams until the runtime has enough threads. */
 static void *work(void *unused)
@@ -75,13 +78,19 @@ static void *work(void *unused)
     (void)unused;
     if (lookalike_enter("", NULL)) return NULL;
     uintptr_t function, argument;
-    while (lookalikeNextFunction(ME, &function, &argument)) {
-        lookalike_come_behind();
-        lookalike_self.inside = 1;
-        ((aclrtHostFunc)function)((void *)argument);
-        lookalike_self.inside = 0;
-        lookalike_come_before();
-        lookalikeFunctionDone(ME);
+    lookalike_burst *burst;
+    int more = lookalikeNextFunction(ME, LOOKALIKE_NOTHING, &function, &argument, &burst);
+    while (more) {
+        if (burst == NULL) {
+            lookalike_run(function, argument);
+            more = lookalikeNextFunction(ME, LOOKALIKE_RAN, &function, &argument, &burst);
+        } else if (lookalike_burst_run(burst)) {
+            lookalike_burst *ended = burst;
+            more = lookalikeNextFunction(ME, LOOKALIKE_RAN, &function, &argument, &burst);
+            lookalike_burst_end(ended);
+        } else {
+            more = lookalikeNextFunction(ME, LOOKALIKE_YIELDS, &function, &argument, &burst);
+        }
     }
     return NULL;
 }

@@ -12,6 +12,7 @@ typedef struct lookalike_thread {
     uint32_t number;
     const char *function; /* the name of the call of the program that is in progress */
     uintptr_t here;       /* and where it returns to */
+    uint64_t context;     /* the handle of its current context, 0 for none */
     int inside;           /* it runs a function of a stream, which may not call the library */
 } lookalike_thread;
 extern _Thread_local lookalike_thread lookalike_self;
@@ -39,6 +40,7 @@ uint32_t lookalike_self_number(void);
 /* The name of the call that is in progress on the calling thread. */
 const char *lookalike_self_function(void);
 uintptr_t lookalike_self_here(void);
+void lookalike_set_context(uint64_t handle);
 /* A place in the program's code as a text, with malloc; NULL if it is unknown. */
 char *lookalike_place(uintptr_t address);
 /* Makes the end of the process write the report of the sanitizer. */
@@ -46,6 +48,10 @@ void lookalike_report_at_exit(void);
 
 /* Starts a thread that runs functions of streams, returns whether it could. */
 int lookalike_start_worker(void);
+/* Calls a function of a stream. */
+void lookalike_run(uintptr_t function, uintptr_t argument);
+/* What such a thread did before it asks for the next function: nothing, it has run one, or it gives it back. */
+enum { LOOKALIKE_NOTHING, LOOKALIKE_RAN, LOOKALIKE_YIELDS };
 
 /* Calls what the program registered for aclInit, with the text of its settings, which is freed later, and for
  * aclFinalize; returns the first code that is no success. */

@@ -88,7 +88,7 @@ var _ driver.Burst = burstSink{}
 // afterwards waits for those that were added before. growing reports whether more can be added
 // with b.Add; it is false, and b is sealed, where each operation has to pass the
 // runtime: listeners are notified, the backend or its schedule takes operations one
-// by one, the call needs a context, or waits for the end.
+// by one, the call needs a context that t's caller does not check, or waits for the end.
 //
 // # Errors
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
@@ -108,7 +108,7 @@ func (s *Stream) HostFuncs(t *Thread, token uint64, b *Burst) (growing bool, err
 		return false, s.HostFunc(t, token)
 	}
 	err = taker.HostFuncs(token, burstSink{s, b})
-	if err != nil || s.ctx != nil || s.opts.BlockHost || s.listened() {
+	if err != nil || s.ctx != nil && !t.ChecksContext || s.opts.BlockHost || s.listened() {
 		b.Seal()
 		return false, s.settle(t, 0, err)
 	}

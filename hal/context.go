@@ -326,6 +326,9 @@ type Thread struct {
 	// Bound is set if all calls with this Thread come from one thread of the system,
 	// so that it can use the per-thread default stream of a vendor's library.
 	Bound bool
+	// ChecksContext is set if this caller adds functions to bursts only where the context of
+	// their stream is current.
+	ChecksContext bool
 
 	inFunction bool // a host function runs on this thread
 	running    readyFunc

@@ -64,6 +64,9 @@
 //     cuda, then ascend, then host. No function of the program runs within the library.
 //   - N14: A query of a stream or an event, and a wait for one that is done, may be
 //     answered without entering the core, and then says what the core would have said.
+//   - N15: A record of an event, a wait for what is done, and a function behind another
+//     one may be enqueued without entering the core, and then do what the core would have
+//     done: in order, with the context checked, dropped by an abort, urgent streams first.
 //
 // # Task (Python)
 //

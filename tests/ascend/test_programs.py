@@ -65,6 +65,15 @@ def test_N14_answers_without_the_core_are_those_of_the_core(compiled: Compiled, 
 
 
 @ways
+def test_N15_what_is_enqueued_without_the_core_is_as_with_it(compiled: Compiled, run: Run, way: str) -> None:
+    check(run, compiled(PROGRAMS / "bursts.c", way))
+
+
+def test_N15_functions_of_an_urgent_stream_come_first(compiled: Compiled, run: Run) -> None:
+    check(run, compiled(PROGRAMS / "bursts.c"), "urgent", env={"HALSTREAM_HOST_THREADS": "1"})
+
+
+@ways
 def test_helpers_need_no_runtime(compiled: Compiled, run: Run, way: str) -> None:
     shown = check(run, compiled(PROGRAMS / "helpers.c", way))
     assert "shown: 42" in shown and "not shown" not in shown
