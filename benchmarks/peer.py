@@ -71,6 +71,7 @@ class Peer:
         cache = self.folder / "cache"  # compiled kernels stay in the build folder
         cache.mkdir(parents=True, exist_ok=True)
         self.environment.update(os.environ, XDG_CACHE_HOME=str(cache), PYTHONPATH=str(ROOT))
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an import does not compile, where it is measured
         self.environment.update(self.prepare(self.folder))
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from ._core import Device, Event, Stream, _current, device_count, ordinal, synchronize
 from ._core._backend import change as _change_backend
-from ._core._graph import Graph, GraphExec, capture
 from ._core._strict import strict as _strict_mode
 from ._errors import (
     AbortedError,
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from ._checks.sanitize import UnorderedAccessWarning, host_access, sanitize
     from ._checks.shared import shared
     from ._core._declared import accesses
+    from ._core._graph import Graph, GraphExec, capture
     from ._kernel import Kernel
     from ._memory._array import Array, asarray, empty, pinned_empty, zeros
     from ._memory._borrow import from_dlpack
@@ -289,6 +289,9 @@ _LAZY = {
     "sanitize": "_checks.sanitize",
     "Kernel": "_kernel",
     "accesses": "_core._declared",
+    "Graph": "_core._graph",  # loads dataclasses, and so inspect
+    "GraphExec": "_core._graph",
+    "capture": "_core._graph",
     "shared": "_checks.shared",
     "get_api": "_capi",
     "get_include": "_capi",

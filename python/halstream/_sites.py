@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sysconfig
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -107,6 +106,8 @@ def shown(file: str) -> str:
 
 @functools.cache
 def _folders(*names: str) -> tuple[str, ...]:
+    import sysconfig  # not at import, which stays fast
+
     found = {sysconfig.get_path(name) for name in names}
     return tuple(os.path.abspath(path) + os.sep for path in found if path)
 

@@ -81,12 +81,24 @@ def test_import_is_light(child: Child) -> None:
         before = os.getcwd()
         import halstream
         heavy = ["numpy", "typer", "rich", "matplotlib", "asyncio", "halstream._halstream"]
-        dialects = ["torch", "paddle", "mindspore", "cupy", "acl"]
-        print([name for name in heavy + ["halstream." + d for d in dialects] if name in sys.modules])
+        slow = ["ctypes", "dataclasses", "inspect", "json", "logging", "subprocess", "sysconfig", "tempfile"]
+        parts = ["torch", "paddle", "mindspore", "cupy", "acl", "_core._graph", "_notebook", "_kernel", "_memory"]
+        print([name for name in heavy + slow + ["halstream." + p for p in parts] if name in sys.modules])
         print(threading.active_count(), os.getcwd() == before)
         """
     )
     assert (done.returncode, done.stdout.split("\n")[:2]) == (0, ["[]", "1 True"]), done.stderr
+
+
+def test_an_import_brings_few_modules(child: Child) -> None:
+    done = child("import sys, typing; before = set(sys.modules); import halstream; print(*set(sys.modules) - before)")
+    assert done.returncode == 0, done.stderr
+    found = done.stdout.split()
+    own = [name for name in found if name.startswith("halstream")]
+    assert len(own) <= 30, sorted(own)  # each is a file to be found, read and run
+    known = {"__future__", "_contextvars", "_weakrefset", "atexit", "contextvars", "importlib", "math", "threading"}
+    known |= {"_interpreters", "_xxsubinterpreters", "warnings", "weakref", "zlib", "itertools", "_struct", "struct"}
+    assert sorted({name.partition(".")[0] for name in set(found) - set(own)} - known) == []
 
 
 def test_the_import_of_a_dialect_is_light(child: Child) -> None:

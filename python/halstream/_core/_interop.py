@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import operator
 import os
@@ -80,6 +79,8 @@ def backend_name() -> str:
 @functools.cache
 def cuda_driver_loadable() -> bool:
     """True if a library of this process could load a CUDA driver."""
+    import ctypes  # not at import, which stays fast
+
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
         ctypes.CDLL(name)

@@ -8,7 +8,6 @@ or a signal handler that calls the runtime may interrupt what is done here.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +33,8 @@ lent = collected.lent
 @functools.cache
 def _returned_count() -> Any:
     """Return the number of tokens that were not taken yet, as a look that costs no call."""
+    import ctypes  # not at import, which stays fast
+
     return ctypes.c_uint64.from_address(_native.dlpack_address(1))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
 _stream_nop = _native.raw("stream_nop")
 _stream_native = _native.raw("stream_native")
-# The class of all functions of ctypes; it has no public name.
-_FunctionPointer: Any = ctypes.CFUNCTYPE(None).__mro__[1]
+# An object of ctypes or cffi is one of a module that is loaded: nothing here loads them.
+_modules = sys.modules
 
 
 class Work(Base):
@@ -251,7 +250,8 @@ def native_address(function: Any) -> int | None:
     """Return the address of a native function, None if it is something else."""
     if isinstance(function, int) and not isinstance(function, bool):
         return function
-    if isinstance(function, _FunctionPointer):
+    ctypes: Any = _modules.get("ctypes")
+    if ctypes is not None and isinstance(function, ctypes._CFuncPtr):
         return ctypes.cast(function, ctypes.c_void_p).value or 0
     address = getattr(function, "address", None)  # numba
     if isinstance(address, int):
@@ -269,8 +269,21 @@ def _function_address(function: Any) -> int:
     return address
 
 
+def _ctypes_address(value: Any) -> int | None:
+    ctypes: Any = _modules.get("ctypes")
+    if ctypes is None:
+        return None
+    if isinstance(value, ctypes._SimpleCData) and isinstance(value, ctypes.c_void_p):
+        return value.value or 0
+    if isinstance(value, (ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData)):
+        return int(ctypes.addressof(value))
+    if isinstance(value, (ctypes._Pointer, ctypes._CFuncPtr)):  # what it points to
+        return ctypes.cast(value, ctypes.c_void_p).value or 0
+    return None
+
+
 def _cffi_address(value: Any) -> int | None:
-    cffi = sys.modules.get("_cffi_backend")
+    cffi = _modules.get("_cffi_backend")
     if cffi is None or not isinstance(value, cffi._CDataBase):
         return None
     pointer = cffi.cast(cffi.new_primitive_type("uintptr_t"), value)
@@ -283,13 +296,9 @@ def _argument(argument: Any) -> tuple[int, str]:
         return 0, ""
     if isinstance(argument, int):
         return argument, ""
-    if isinstance(argument, ctypes._SimpleCData) and isinstance(argument, ctypes.c_void_p):
-        return argument.value or 0, ""
-    if isinstance(argument, (ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData)):
-        return ctypes.addressof(argument), ""
-    if isinstance(argument, (ctypes._Pointer, _FunctionPointer)):  # what it points to
-        return ctypes.cast(argument, ctypes.c_void_p).value or 0, ""
-    address = _cffi_address(argument)
+    address = _ctypes_address(argument)
+    if address is None:
+        address = _cffi_address(argument)
     if address is not None:
         return address, ""
     start, size = address_of(argument)
