@@ -130,13 +130,15 @@ class GoExtension(build_ext):
         if go is None:
             raise SystemExit(no_go())
         env = {**os.environ, "CC": compiler, "CGO_ENABLED": "1"}
-        build = (go, compiler, sys.version, sysconfig.get_paths()["include"], goos(), os.environ.get("GOARCH"))
+        version = self.distribution.get_version()
+        include = sysconfig.get_paths()["include"]
+        build = (go, compiler, version, sys.version, include, goos(), os.environ.get("GOARCH"))
         digest = hashlib.sha256(repr(build).encode())
         for path in inputs():
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
         stamp = WORK / "stamp"
         if not (OUTPUT.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest()):
-            compile_extension(go, env, self.distribution.get_version())
+            compile_extension(go, env, version)
             stamp.write_text(digest.hexdigest())
         # A process may have the old file mapped, and one that starts now must not see half of the new one.
         os.replace(shutil.copyfile(OUTPUT, target.with_suffix(".new")), target)

@@ -49,10 +49,9 @@ def sources() -> list[Path]:
     return [p for p in PACKAGE.rglob("*") if p.is_file() and (p.suffix in {".py", ".pyi"} or p.name in data)]
 
 
-def test_version_is_one_number() -> None:
-    version = project(r'(?m)^version = "([^"]+)"')
-    assert halstream.__version__ == version
-    assert metadata.version("halstream") == version
+def test_the_version_has_one_place() -> None:
+    assert project(r'(?m)^version = \{ attr = "([^"]+)" \}') == "halstream.__version__"
+    assert metadata.version("halstream") == halstream.__version__
 
 
 def test_the_extension_has_the_version_of_the_package(child: Child) -> None:
