@@ -131,9 +131,19 @@ ROWS = (
     Row("graph_capture", "capture of 1,000 empty operations ÷ enqueueing them", "x", target=1.5),
     Row("graph_instantiate", "executable of a graph of 10,000 nodes", "ms", target=20),
     Row("graph_instantiate_growth", "the same, per node ÷ with 1,000 nodes", "x", target=1.5),
-    Row("import", "import, in a fresh process", "ms", target=60),
+    Row("await_done", "`await` of an event that is done", "per second", target=100_000, more=True),
+    Row(
+        "await_rate",
+        "10,000 tasks that `await` pending events: first step to end",
+        "per second",
+        target=100_000,
+        against=ASYNCIO,
+        more=True,
+    ),
+    Row("await_turn", "Python function on a stream, and `await` of the stream"),
+    Row("import", "import, in a fresh process", "ms", target=25),
     Row("import_first", "import and the first stream", "ms"),
-    Row("wheel", "wheel", "MiB", target=6),
+    Row("wheel", "wheel", "MiB", target=2),
 )
 
 

@@ -12,7 +12,7 @@ import itertools
 import statistics
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ..measure import BATCHES, Sheet, delays
@@ -64,6 +64,9 @@ def measure(sheet: Sheet) -> None:
     sheet.rate("stream1_rate", lambda n: fill(loop.call_soon, n, drain), 100_000, SAME)
     # Eight streams are eight tasks of one loop; the ready list is one, so this is the row above.
     sheet.rate("streams8_rate", lambda n: fill(loop.call_soon, n, drain), 80_000, SAME)
+    with sheet.attempt("await_rate"):
+        rates = [loop.run_until_complete(futures(10_000)) for _ in range(8)]
+        sheet.put("await_rate", statistics.median(rates[1:]), SAME)
     loop.close()
     beside(sheet)
 
@@ -99,6 +102,36 @@ async def cross(loop: Any) -> None:
     first.add_done_callback(lambda _: second.set_result(None))
     loop.call_soon(first.set_result, None)
     await second
+
+
+async def awaits(objects: Sequence[Any], release: Callable[[], object]) -> float:
+    """Return how many awaits a second there are when a task waits for each object, and then all are released.
+
+    The tasks are made before.
+    """
+
+    async def wait(one: Any) -> None:
+        await one
+
+    tasks = [asyncio.ensure_future(wait(one)) for one in objects]
+    start = time.perf_counter()
+    await asyncio.sleep(0)  # each of them runs up to its await
+    release()
+    for task in tasks:
+        await task
+    return len(objects) / (time.perf_counter() - start)
+
+
+async def futures(count: int) -> float:
+    """Return the same of futures that the loop completes."""
+    loop = asyncio.get_running_loop()
+    found = [loop.create_future() for _ in range(count)]
+
+    def release() -> None:
+        for future in found:
+            future.set_result(None)
+
+    return await awaits(found, release)
 
 
 def hops(loop: asyncio.AbstractEventLoop, count: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from ..measure import Sheet, beside_thread, quiet, resident
 from ..peer import Peer
 
-PEER = Peer("halstream", "halstream", "halstream", parts=("_many", "_memory", "_graphs"))
+PEER = Peer("halstream", "halstream", "halstream", parts=("_many", "_memory", "_graphs", "_awaits"))
 
 
 def measure(sheet: Sheet) -> None:

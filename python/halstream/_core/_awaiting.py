@@ -160,7 +160,7 @@ def _line() -> _Line:
     trio = _modules.get("trio")
     if trio is not None and _in_trio(trio.lowlevel):
         return _trio(trio)
-    asyncio = _modules.get("asyncio")
+    asyncio = _modules.get("_asyncio")  # of which asyncio is made
     loop = None if asyncio is None else asyncio._get_running_loop()
     if loop is None:
         raise RuntimeError("await of a halstream stream or event needs a running loop of asyncio or trio")
