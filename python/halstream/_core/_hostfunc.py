@@ -223,7 +223,7 @@ def hold(stream: Work, *objects: object) -> None:
 
 
 def pending(*, graphs: bool = True) -> int:
-    """Return how many functions have not ended, and so keep their arguments; those that graphs keep only if `graphs`."""
+    """Return how many functions have not ended, and so keep their arguments; those of graphs only if `graphs`."""
     return 0 if _c is None else int(_c.pending() - (0 if graphs else _c.kept()))
 
 
