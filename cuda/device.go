@@ -260,7 +260,9 @@ func (d *Device) close() {
 		// their memory must not go from under them, and freeing it would wait for the stream.
 		d.drv.left.Store(true)
 		d.ended.Store(true)
-		d.live.Store(nil)
+		l := d.live.Swap(nil)
+		l.left.Store(true)
+		l.release(d)
 		return
 	}
 	d.modules.unload(d)
@@ -269,7 +271,7 @@ func (d *Device) close() {
 	}
 	d.destroySpares()
 	d.staged.drain(d)
-	d.closeMarks()
+	d.trimMarks(d.state(), 0)
 	d.retryFrees()
 	d.slots.mu.Lock()
 	d.slots.released = true

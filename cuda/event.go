@@ -243,7 +243,9 @@ func (e *Event) Close() {
 	if m := e.cur.Swap(nil); m != nil {
 		m.release()
 	}
-	e.dev.trimMarks(maxSpare)
+	if l := e.dev.state(); l != nil {
+		e.dev.trimMarks(l, maxSpare)
+	}
 }
 
 // Describe implements driver.Event.

@@ -25,16 +25,21 @@ type live struct {
 	// refs are the device's own reference and one of each call that may still be in the driver when the
 	// device is closed. Who gives up the last one releases the context.
 	refs atomic.Int64
+	left atomic.Bool // it stays, with what is in it, until the process ends
 }
 
 // hold keeps the context until release, and reports false if it was released.
 func (l *live) hold() bool { return holdCount(&l.refs) }
 
 func (l *live) release(d *Device) {
-	if l.refs.Add(-1) == 0 {
-		_ = d.undoStart(l, nil)
-		open.Add(-1)
+	if l.refs.Add(-1) > 0 {
+		return
 	}
+	if !l.left.Load() {
+		d.trimMarks(l, 0) // those that were in use when the device was closed
+		_ = d.undoStart(l, nil)
+	}
+	open.Add(-1)
 }
 
 // holdCount adds a reference, and reports false if there was none.

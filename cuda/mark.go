@@ -23,7 +23,6 @@ const (
 // while its work is pending: cuStreamWaitEvent binds to the record at the call.
 type mark struct {
 	dev   *Device
-	of    *live
 	event C.CUevent
 	flags uint8
 	refs  atomic.Int64
@@ -34,11 +33,9 @@ type mark struct {
 // hold adds a reference, and reports false if the count was 0.
 func (m *mark) hold() bool { return holdCount(&m.refs) }
 
-// release gives a reference up. The last one after the device was closed destroys the driver's event.
 func (m *mark) release() {
-	if m.refs.Add(-1) == 0 && !m.dev.marks[m.flags].put(m) && m.of.hold() {
-		C.hs_event_destroy(m.of.ctx, m.event)
-		m.of.release(m.dev)
+	if m.refs.Add(-1) == 0 {
+		m.dev.marks[m.flags].put(m)
 	}
 }
 
@@ -48,32 +45,19 @@ type marks struct {
 	mu     sync.Mutex
 	spare  []*mark
 	shared []*mark // that nothing refers to any more
-	closed bool
 }
 
 // maxSpare bounds how many unused marks a device keeps of each set of flags.
 const maxSpare = 4096
 
-// put keeps a mark that nothing refers to, and reports false if the pool was closed.
-func (p *marks) put(m *mark) bool {
+func (p *marks) put(m *mark) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.closed:
-		return false
-	case m.shared.Load():
+	if m.shared.Load() {
 		p.shared = append(p.shared, m)
-	default:
-		p.spare = append(p.spare, m)
+		return
 	}
-	return true
-}
-
-// close makes put refuse.
-func (p *marks) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
+	p.spare = append(p.spare, m)
 }
 
 // has reports whether at least n marks are unused.
@@ -114,18 +98,18 @@ func (p *marks) surplus(most int) []*mark {
 func (d *Device) newMark(flags uint8, doing string) (*mark, error) {
 	m := d.marks[flags].take()
 	if m == nil {
-		l := d.state()
-		event, err := d.makeEvent(l.ctx, flags, doing)
+		event, err := d.makeEvent(flags, doing)
 		if err != nil {
 			return nil, err
 		}
-		m = &mark{dev: d, of: l, flags: flags, event: event}
+		m = &mark{dev: d, flags: flags, event: event}
 	}
 	m.refs.Store(1)
 	return m, nil
 }
 
-func (d *Device) makeEvent(ctx C.CUcontext, flags uint8, doing string) (C.CUevent, error) {
+func (d *Device) makeEvent(flags uint8, doing string) (C.CUevent, error) {
+	ctx := d.ctx()
 	var event C.CUevent
 	s, err := d.patiently("cuEventCreate", doing,
 		func() C.hs_status { return C.hs_event_new(ctx, C.uint32_t(flags), &event) },
@@ -137,20 +121,12 @@ func (d *Device) makeEvent(ctx C.CUcontext, flags uint8, doing string) (C.CUeven
 }
 
 // trimMarks destroys the driver's events beyond most of each set of flags.
-func (d *Device) trimMarks(most int) {
+func (d *Device) trimMarks(l *live, most int) {
 	for i := range d.marks {
 		for _, m := range d.marks[i].surplus(most) {
-			_ = d.check(C.hs_event_destroy(d.ctx(), m.event), "close event")
+			_ = d.check(C.hs_event_destroy(l.ctx, m.event), "close event")
 		}
 	}
-}
-
-// closeMarks destroys the driver's unused events. Who gives up the last reference to another one does it then.
-func (d *Device) closeMarks() {
-	for i := range d.marks {
-		d.marks[i].close()
-	}
-	d.trimMarks(0)
 }
 
 // point is a mark that host threads wait for. Once it is reached, so is a place of

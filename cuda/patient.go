@@ -102,8 +102,15 @@ type apartCall struct {
 func (d *Device) apart(call string, do func() bool, undo func()) *apartCall {
 	w := &apartCall{parker: park.Get(), undo: undo}
 	d.apartCalls.Add(1)
+	l := d.live.Load()
+	kept := l != nil && l.hold()
 	go func() {
-		defer d.apartCalls.Add(-1)
+		defer func() {
+			d.apartCalls.Add(-1)
+			if kept {
+				l.release(d)
+			}
+		}()
 		end := d.mayDrain(call)
 		w.made = do()
 		end()
