@@ -63,4 +63,6 @@
 //     that is closed and a time limit give the wait up.
 //   - Z6: The statement async with makes a stream current for the task. Its end restores what was
 //     current and waits for the stream; after an exception it only restores.
+//   - Z7: In a child made by fork an await of what is pending raises the error that every call
+//     raises there, and the waits of the parent go on. A process may end while tasks wait.
 package hal
