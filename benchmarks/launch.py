@@ -36,7 +36,7 @@ LAUNCHES = {
 PARTS = {
     "the size": "shape_of('k', 1, WORDS)",
     "the arguments": "pack((x, 7, WORDS))",
-    "the extension and the driver": "enqueue(s._id, function, modes, data)",
+    "the extension and the driver": "enqueue(s._id, function, modes, size, cells)",
 }
 
 
@@ -56,14 +56,13 @@ def names() -> dict[str, Any]:
 
 def parts(env: dict[str, Any]) -> dict[str, Any]:
     """Return what the statements of `PARTS` use, once the kernel was launched."""
-    from halstream import _native
+    from halstream._core import _handles
     from halstream._kernel._packing import shape_of
 
     packer, function = env["k"]._packer, env["k"]._loaded[0].function
-    data = shape_of("k", 1, WORDS).packed + packer.pack((env["x"], 7, WORDS))
-    enqueue = _native.raw("stream_launch")
-    own = {"shape_of": shape_of, "pack": packer.pack, "enqueue": enqueue, "function": function}
-    return {**env, **own, "modes": packer.modes, "data": data}
+    own = {"shape_of": shape_of, "pack": packer.pack, "enqueue": _handles.launch, "function": function}
+    data = {"size": shape_of("k", 1, WORDS).packed, "cells": packer.pack((env["x"], 7, WORDS))}
+    return {**env, **own, **data, "modes": packer.modes}
 
 
 def measured(statement: str, env: dict[str, Any]) -> dict[str, float]:

@@ -95,6 +95,7 @@ CALL_4(stream_copy, pybuild_StreamCopy)
 CALL_3(block_new_async, pybuild_BlockNewAsync)
 CALL_2(block_free_async, pybuild_BlockFreeAsync)
 CALL_1(reap, pybuild_Reap)
+CALL_3(stream_launch, pybuild_StreamLaunch)
 
 static const halstream_calls calls = {
     sizeof(halstream_calls), &halstream_slow, &halstream_plain, &halstream_devices, &halstream_recorded,
@@ -104,6 +105,7 @@ static const halstream_calls calls = {
     call_event_recorded, call_event_new, call_reap_events,
     call_stream_wait_place, call_event_placed, &halstream_found, call_mem_find,
     call_stream_copy, call_block_new_async, call_block_free_async, call_reap,
+    call_stream_launch,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};

@@ -22,6 +22,15 @@ typedef struct halstream_block {
     int64_t device;
 } halstream_block;
 
+/* A launch of a kernel. The size is eleven numbers: grid, block, bytes of shared memory, whether all blocks run at
+ * once, and the blocks of a cluster. Of each of the arguments there are a letter and 16 bytes. */
+typedef struct halstream_launch {
+    const uint32_t *size;
+    const char *modes;
+    const void *cells;
+    int64_t count;
+} halstream_launch;
+
 /* The functions are those of pybuild with the same names. After an error each
  * returns 0 with Python's exception set. */
 typedef struct halstream_calls {
@@ -54,6 +63,7 @@ typedef struct halstream_calls {
     int64_t (*block_new_async)(int64_t id, int64_t size, int64_t release); /* sets `block` */
     int64_t (*block_free_async)(int64_t id, int64_t stream);
     int64_t (*reap)(int64_t id);
+    int64_t (*stream_launch)(int64_t id, int64_t function, int64_t launch); /* the address of a halstream_launch */
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */

@@ -1,11 +1,11 @@
 package pybuild
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -101,20 +101,19 @@ func FunctionParameters(id int64) (sizes string, err error) {
 
 // StreamLaunch enqueues a run of a function and returns 0; 1, and nothing is
 // enqueued, if an argument's memory is not where the stream can use it: the caller
-// knows better how to say so. data are hexadecimal digits: of eleven numbers of
-// 32 bits, namely grid, block, bytes of shared memory, whether all blocks run at once,
-// and the blocks of a cluster, then of the arguments, 16 bytes each. modes has a letter for each argument,
-// '-' for a value; the others are an address and, in the second half, the bytes
-// behind it that the kernel reads (r), writes (w) or both (b). A capital letter
-// says that the caller has looked where the memory is.
-func StreamLaunch(id, functionID int64, modes, data string) (misplaced int64, err error) {
+// knows better how to say so. launch is the address of a halstream_launch (calls.h), which
+// has a letter for each argument, '-' for a value; the others are an address and, in the
+// second half, the bytes behind it that the kernel reads (r), writes (w) or both (b).
+// A capital letter says that the caller has looked where the memory is.
+func StreamLaunch(id, functionID, launch int64) (misplaced int64, err error) {
 	const op = "launch"
 	return onStream(id, op, func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		f, err := lookup[*hal.Function](functionID, op, "kernel")
 		if err != nil {
 			return 0, err
 		}
-		spec, err := launchSpec(modes, data)
+		size, modes, cells := launchAt(launch)
+		spec, err := launchSpec(size, modes, cells)
 		if err != nil {
 			return 0, err
 		}
@@ -141,18 +140,8 @@ func StreamLaunch(id, functionID int64, modes, data string) (misplaced int64, er
 	})
 }
 
-// launchHead is the bytes in front of the arguments of a launch.
-const launchHead = 11 * 4
-
-func launchSpec(modes, data string) (spec hal.LaunchSpec, err error) {
-	all, digits := make([]byte, len(data)/2), unsafe.Slice(unsafe.StringData(data), len(data))
-	if _, err := hex.Decode(all, digits); err != nil {
-		return spec, driver.Errorf(driver.InvalidValue, "launch", "a launch in hexadecimal digits: %s", err)
-	}
-	if want := launchHead + len(modes)*driver.Cell; len(all) != want {
-		return spec, driver.Errorf(driver.InvalidValue, "launch",
-			"a launch with %d arguments is %d bytes, not %d", len(modes), want, len(all))
-	}
+// launchSpec makes a launch of what C code gives. The arguments are copied: a graph keeps them.
+func launchSpec(n [11]uint32, modes string, cells []byte) (spec hal.LaunchSpec, err error) {
 	for i := range len(modes) {
 		switch modes[i] {
 		case '-', 'r', 'w', 'b', 'R', 'W', 'B':
@@ -160,10 +149,6 @@ func launchSpec(modes, data string) (spec hal.LaunchSpec, err error) {
 			return spec, driver.Errorf(driver.InvalidValue, "launch", "%q is no mode of an argument", modes[i:i+1])
 		}
 	}
-	var n [11]uint32
-	for i := range n {
-		n[i] = binary.LittleEndian.Uint32(all[4*i:])
-	}
 	return hal.LaunchSpec{Grid: [3]uint32(n[:3]), Block: [3]uint32(n[3:6]), Shared: n[6],
-		Cooperative: n[7] != 0, Cluster: [3]uint32(n[8:]), Args: all[launchHead:]}, nil
+		Cooperative: n[7] != 0, Cluster: [3]uint32(n[8:]), Args: bytes.Clone(cells)}, nil
 }

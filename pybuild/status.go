@@ -6,6 +6,7 @@ package pybuild
 
 static void halstream_use(void *word) { halstream_slow = word; }
 static void *halstream_words(int64_t address) { return (void *)(uintptr_t)address; }
+static halstream_launch *halstream_launch_at(int64_t address) { return (halstream_launch *)(uintptr_t)address; }
 static int64_t *halstream_ids(int64_t address) { return (int64_t *)(uintptr_t)address; }
 */
 import "C"
@@ -15,6 +16,7 @@ import (
 	"unsafe"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 	"halstream/hal/status"
 )
 
@@ -151,4 +153,12 @@ func ReapEvents(address, count int64) (zero int64, err error) {
 		}
 	}
 	return 0, nil
+}
+
+// launchAt returns the parts of the halstream_launch at an address, which stay as they are during the call.
+func launchAt(address int64) (size [11]uint32, modes string, cells []byte) {
+	l := C.halstream_launch_at(C.int64_t(address))
+	size = [11]uint32(unsafe.Slice((*uint32)(l.size), len(size)))
+	modes = unsafe.String((*byte)(unsafe.Pointer(l.modes)), int(l.count))
+	return size, modes, unsafe.Slice((*byte)(l.cells), int(l.count)*driver.Cell)
 }

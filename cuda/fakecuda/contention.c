@@ -217,31 +217,61 @@ void queue_leave(struct stream *stream, const struct operation *operation) {
     pthread_cond_broadcast(&stream->queue->moved);
 }
 
-/* Whether a stream has work that waits, for the host or for other work. */
-static bool held_up(const struct stream *stream) { return stream->enqueued > stream->completed; }
+/* Whether a stream counts among those that share the queues of a level, and was used since "count uses". */
+static bool counts(const struct stream *s, int priority) {
+    const struct context *context = s->context;
+    if (s == context->fence || s == context->gate || s->priority != priority)
+        return false;
+    return s == context->legacy || s->used_in == state.uses;
+}
 
-/* An operation has ended, or begins to wait. If another stream of its level is held up meanwhile since one waits for
- * the host, it would not have got there where the two share a hardware queue. Then the file that FAKECUDA_BESIDE
- * names gets a line with the number of queues that are needed: that of the streams of the level that were used since
- * "count uses", and of the legacy default stream, which has a queue in any case. */
-void note_beside(const struct stream *stream) {
-    const struct context *context = stream->context;
-    const char *path = context->waiting > 0 ? getenv("FAKECUDA_BESIDE") : NULL;
-    if (path == NULL || *path == 0 || stream == context->fence || stream == context->gate)
-        return;
-    unsigned used = 1;
-    bool beside = false;
-    for (const struct stream *s = context->streams; s != NULL; s = s->next) {
-        if (s == context->fence || s == context->gate || s->priority != stream->priority)
-            continue;
-        used += s != context->legacy && s->used_in == state.uses;
-        beside = beside || (s != stream && held_up(s));
-    }
-    FILE *file = beside ? fopen(path, "a") : NULL;
+/* Adds a line to the file that FAKECUDA_BESIDE names: the queues that the streams of a level need that were used,
+ * the legacy default stream among them, as it has a queue in any case. */
+static void note_queues(const char *path, const struct context *context, int priority, unsigned more) {
+    for (const struct stream *s = context->streams; s != NULL; s = s->next)
+        more += counts(s, priority);
+    FILE *file = fopen(path, "a");
     if (file == NULL)
         return;
-    fprintf(file, "%u\n", used);
+    fprintf(file, "%u\n", more);
     fclose(file);
+}
+
+static const char *notes(const struct context *context) {
+    const char *path = context->waiting > 0 && !state.uncounted ? getenv("FAKECUDA_BESIDE") : NULL;
+    return path != NULL && *path ? path : NULL;
+}
+
+/* An operation has ended, or begins to wait. If another stream of its level is held up meanwhile since one waits for
+ * the host, it would not have got there where the two share a hardware queue. */
+void note_beside(const struct stream *stream) {
+    const struct context *context = stream->context;
+    const char *path = notes(context);
+    bool beside = false;
+    if (path == NULL || !counts(stream, stream->priority))
+        return;
+    for (const struct stream *s = context->streams; s != NULL; s = s->next)
+        beside = beside || (s != stream && counts(s, stream->priority) && s->enqueued > s->completed);
+    if (beside)
+        note_queues(path, context, stream->priority, 0);
+}
+
+/* "count uses" begins another count, "count off" leaves out what the test does by streams in any queue that is free,
+ * and "count on" ends that. */
+int count_uses(const char *what) {
+    if (strcmp(what, "uses") == 0)
+        state.uses++;
+    else if (strcmp(what, "on") == 0)
+        state.uncounted = false;
+    else if (strcmp(what, "off") != 0)
+        return -1;
+    for (size_t i = 0; strcmp(what, "off") == 0 && i < state.contexts.count; i++) {
+        const struct context *context = state.contexts.items[i];
+        if (context != NULL && notes(context) != NULL)
+            note_queues(notes(context), context, LEAST_PRIORITY, 1);
+    }
+    state.uncounted = strcmp(what, "off") == 0;
+    return 0;
 }
 
 /* A stream begins or ends to wait for the host. The lock of the library is held. */

@@ -10,6 +10,7 @@
 
 struct state state = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
+    .uses = 1, /* no stream was used yet */
     .contexts = {.kind = 0x51},
     .streams = {.kind = 0x52},
     .events = {.kind = 0x53},
@@ -304,8 +305,7 @@ CONTROL int fakecuda_control(const char *command) {
                 wake_all(state.contexts.items[i]);
         done = 0;
     } else if (strcmp(words[0], "count") == 0 && words[1]) {
-        state.uses++;
-        done = 0;
+        done = count_uses(words[1]);
     } else if (strcmp(words[0], "log") == 0 && words[1]) {
         done = log_calls(words[1]);
     } else if (strcmp(words[0], "poison") == 0 && words[2]) {

@@ -254,6 +254,7 @@ struct state {
     size_t block_count, block_room;
     uint64_t dead_handles; /* that callers have passed */
     uint64_t uses; /* "count uses" begins another count of the streams that are used */
+    bool uncounted;
     uint32_t launched_shared, launched_cluster; /* of the last launch: bytes, and blocks of a cluster or 0 */
     size_t live_memory, live_pinned, live_registered;
 };
@@ -300,6 +301,7 @@ void queues_wake(struct context *context);
 void wait_begins(struct stream *stream);
 void wait_ends(struct stream *stream);
 void note_beside(const struct stream *stream);
+int count_uses(const char *what);
 struct hardware_queue *queue_for(struct context *context, int priority);
 void queue_enter(struct stream *stream, struct operation *operation);
 void queue_wait(struct stream *stream, const struct operation *operation);

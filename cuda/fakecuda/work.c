@@ -189,7 +189,8 @@ CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
     }
     keep_legacy_order(stream, operation);
     operation->seq = ++stream->enqueued;
-    stream->used_in = state.uses;
+    if (!state.uncounted)
+        stream->used_in = state.uses;
     queue_enter(stream, operation);
     if (stream->tail != NULL)
         stream->tail->next = operation;

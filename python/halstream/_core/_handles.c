@@ -192,6 +192,10 @@ static PyMethodDef functions[] = {
      "copy($module, stream, target, source, nbytes, code, /)\n--\n\n"
      "Enqueue a copy of a NumPy array of so many bytes to an address, if its elements have the type of the\n"
      "code; False, with nothing done, where that or anything else is to be looked at by Python's code.\n"},
+    {"launch", (PyCFunction)(void (*)(void))memory_launch, METH_FASTCALL,
+     "launch($module, stream, function, modes, size, arguments, /)\n--\n\n"
+     "Enqueue a launch of a kernel: the ids of stream and function, and as bytes a letter for each argument, the\n"
+     "size of the launch and the arguments. 1, with nothing done, if an argument's memory is not the stream's.\n"},
     {"owners", memory_owners, METH_VARARGS,
      "owners($module, collected, lent, seen, dropped, /)\n--\n\n"
      "Say where collected owners of memory leave their ids, what other libraries still use, and which blocks\n"

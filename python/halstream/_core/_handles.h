@@ -93,6 +93,7 @@ PyObject *guard_class(PyObject *module, PyObject *class);
 PyObject *methods_own(PyObject *module, PyObject *class);
 PyObject *memory_arrays(PyObject *module, PyObject *class);
 PyObject *memory_copy(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *memory_launch(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *memory_owners(PyObject *module, PyObject *args);
 PyObject *memory_capsule(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *guard_of(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *keywords);

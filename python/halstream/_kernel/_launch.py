@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _memory, _native
-from .._core import _hostfunc
+from .._core import _handles, _hostfunc
 from .._core._interop import device_facts, fact
 from .._errors import CompileError, HalError, KernelArgumentError
 from . import _nvrtc
@@ -32,7 +32,7 @@ _ENTRIES = re.compile(rb"\.entry\s+([A-Za-z_$%][\w$]*)")
 # The encoding in which the extension receives a program, as its strings are text.
 _BINARY = "hex:"
 
-_stream_launch = _native.raw("stream_launch")
+_enqueue = _handles.launch
 
 
 class Loaded(NamedTuple):
@@ -63,7 +63,7 @@ class Loaded(NamedTuple):
         if packed is None:
             return False
         try:
-            return not _stream_launch(stream._id, self.function, packer.modes, shape.packed + packed)
+            return not _enqueue(stream._id, self.function, packer.modes, shape.packed, packed)
         except RuntimeError as exc:
             raise _native.error(exc) from None
 
@@ -115,7 +115,7 @@ def launch(
     cells = b"".join(_cell(kernel, i, value) for i, value in enumerate(values))
     modes = kernel._packer.modes.upper()  # looked at already
     try:
-        _stream_launch(stream._id, loaded.function, modes, shape.packed + cells.hex())
+        _enqueue(stream._id, loaded.function, modes, shape.packed, cells)
     except RuntimeError as exc:
         raise _native.error(exc) from None
 

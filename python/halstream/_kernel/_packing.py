@@ -48,7 +48,7 @@ class Shape(NamedTuple):
     block: tuple[int, int, int]
     threads: int  #: of a block
     shared: int  #: bytes of dynamic shared memory of a block
-    packed: str  #: as the extension takes it
+    packed: bytes  #: as the extension takes it
 
     def with_options(self, kernel: str, shared: Any, cooperative: Any, cluster: Any) -> Shape:
         """Return the launch with options of `Stream.launch`, which are checked here.
@@ -85,9 +85,9 @@ class Shape(NamedTuple):
             )
 
 
-def _packed(grid: Any, block: Any, shared: int, cooperative: bool, cluster: Any) -> str:
-    """Return the size of a launch in the hexadecimal digits that `StreamLaunch` of pybuild takes."""
-    return struct.pack("<11I", *grid, *block, shared, cooperative, *cluster).hex()
+def _packed(grid: Any, block: Any, shared: int, cooperative: bool, cluster: Any) -> bytes:
+    """Return the size of a launch as `_handles.launch` takes it."""
+    return struct.pack("<11I", *grid, *block, shared, cooperative, *cluster)
 
 
 def _whole_number(kernel: str, what: str, given: Any) -> int:
@@ -162,20 +162,20 @@ class Packer:
 
     Attributes
     ----------
-    modes : str
+    modes : bytes
         A letter for each parameter: ``'-'`` for a scalar; ``'r'``, ``'w'`` or
         ``'b'`` for a pointer, whose memory is read, written or both.
     pack : callable
-        Returns a tuple of arguments as hexadecimal digits of `CELL` bytes each;
+        Returns a tuple of arguments in `CELL` bytes each;
         None if one is unusual. Of an array that is its address and its size.
         Whether a device can use the memory there is not checked.
     """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
-        self.modes = "".join(_MODES[p.direction] for p in parameters)
+        self.modes = "".join(_MODES[p.direction] for p in parameters).encode()
         formats = [_format(p) for p in parameters]
         # With a type that struct does not have, which is rare, nothing is usual.
-        self.pack: Callable[[tuple[Any, ...]], str | None] = (
+        self.pack: Callable[[tuple[Any, ...]], bytes | None] = (
             _compiled(parameters, struct.Struct("<" + "".join(formats)).pack) if all(formats) else lambda args: None
         )
 
@@ -190,7 +190,7 @@ def pack(args):
         return None
 {checks}
     try:
-        return join({fields}).hex()
+        return join({fields})
     except (OverflowError, error):  # a float that its type does not reach
         return None
 """
@@ -199,7 +199,10 @@ _POINTER = """
         memory = a{i}._memory
         if not memory.ptr or memory.foreign or ({written} and memory.readonly):
             return None
-        p{i}, n{i}, dtype = a{i}.ptr, a{i}.nbytes, a{i}.dtype
+        p{i}, dtype = a{i}.ptr, a{i}.dtype
+        n{i} = dtype.itemsize  # of all elements it is nbytes, which a call would make slower
+        for length in a{i}.shape:
+            n{i} *= length
         if not n{i} or (dtype is not t{i} and t{i} is not None and dtype != t{i}):
             return None
     elif a{i} is None:
@@ -222,7 +225,7 @@ _SCALAR = """
 """
 
 
-def _compiled(parameters: Sequence[Parameter], join: Callable[..., bytes]) -> Callable[[tuple[Any, ...]], str | None]:
+def _compiled(parameters: Sequence[Parameter], join: Callable[..., bytes]) -> Callable[[tuple[Any, ...]], bytes | None]:
     """Write the function of `Packer.pack` for a signature."""
     env: dict[str, Any] = {"Array": Array, "join": join, "error": struct.error, "other": _other_array}
     checks, fields = "", []
@@ -238,7 +241,7 @@ def _compiled(parameters: Sequence[Parameter], join: Callable[..., bytes]) -> Ca
         fields.append(f"a{i}")
     names = "".join(f"a{i}, " for i in range(len(parameters))) or "()"
     exec(_FUNCTION.format(names=names, checks=checks, fields=", ".join(fields)), env)
-    return cast("Callable[[tuple[Any, ...]], str | None]", env["pack"])
+    return cast("Callable[[tuple[Any, ...]], bytes | None]", env["pack"])
 
 
 def _limits(p: Parameter) -> tuple[int, int, str]:
