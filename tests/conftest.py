@@ -6,8 +6,6 @@ is opened after it, so that one failure does not become many.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import gc
 import os
 import signal
@@ -23,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import fake_driver
 import pytest
+import queues
 
 if TYPE_CHECKING:
     import halstream as hs
@@ -75,11 +74,7 @@ _ASCEND = {
     "kernels": "an NPU runs no CUDA programs",
 }
 
-#: How many hardware queues a device of CUDA has, unless CUDA_DEVICE_MAX_CONNECTIONS says otherwise.
-QUEUES = 8
-_CONNECTIONS = os.environ.get("FAKECUDA_CONNECTIONS") or os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") or str(QUEUES)
-_QUEUES_ARE_SHARED = os.environ.get("FAKECUDA_PROFILE") == "silicon" and _CONNECTIONS != "0"
-_SHARED = {"held-streams": f"the streams of a priority share {QUEUES} hardware queues"}
+_SHARED = {"held-streams": f"the streams of a priority share {queues.QUEUES} hardware queues"}
 
 #: Backend -> ability that it lacks -> why.
 LACKS = {
@@ -92,7 +87,7 @@ LACKS = {
     "cuda": {**_CUDA, **_SHARED, "memory-size": "the device has the memory that it has"},
     "cuda-fake": {
         **_CUDA,
-        **(_SHARED if _QUEUES_ARE_SHARED else {}),
+        **(_SHARED if queues.SHARED else {}),
         "silicon": "the driver is an imitation",
     },
     "ascend": {**_ASCEND, "memory-size": "the device has the memory that it has"},
@@ -126,10 +121,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             item.add_marker(pytest.mark.skip(reason=reason))
         return
-    few = _few_queues() if name == "cuda-fake" else set()
+    few = queues.too_few() if name == "cuda-fake" else set()
     for item in items:
         if item.nodeid.partition("[")[0] in few:
-            item.add_marker(pytest.mark.skip(reason=f"its streams need more than {_CONNECTIONS} hardware queues"))
+            item.add_marker(pytest.mark.skip(reason=f"its streams need more than {queues.CONNECTIONS} hardware queues"))
             continue
         needed = [ability for mark in item.iter_markers("needs") for ability in mark.args]
         unknown = [ability for ability in needed if ability not in ABILITIES]
@@ -140,17 +135,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if ability in lacks:
                 item.add_marker(pytest.mark.skip(reason=f"needs {ABILITIES[ability]}: {lacks[ability]}"))
                 break
-
-
-def _few_queues() -> set[str]:
-    """Return the tests in which a stream goes on beside a held one, and which use more streams than there are queues.
-
-    tools/hardware_queues.py writes the list. What holds streams by the dozen needs "held-streams".
-    """
-    if not _QUEUES_ARE_SHARED:
-        return set()
-    lines = (Path(__file__).parent / "hardware_queues.txt").read_text().splitlines()
-    return {name for name, queues in map(str.split, lines) if int(queues) > int(_CONNECTIONS)}
 
 
 @pytest.fixture(scope="session")
@@ -322,20 +306,6 @@ def _reset() -> None:
     _current.reset()
 
 
-@contextlib.contextmanager
-def _in_any_queue() -> Iterator[None]:
-    """Have tools/hardware_queues.py not count the streams that are used meanwhile: one in a free queue suffices."""
-    if "FAKECUDA_BESIDE" not in os.environ:
-        yield
-        return
-    control = ctypes.CDLL(str(fake_driver.FAKE_CUDA)).fakecuda_control
-    control(b"count off")
-    try:
-        yield
-    finally:
-        control(b"count on")
-
-
 def _check_dispatch() -> None:
     """Fail the test after which functions on streams do not run any more."""
     import halstream as hs
@@ -346,8 +316,8 @@ def _check_dispatch() -> None:
     ran = threading.Event()
     # Non-blocking: work that a test left on a default stream must not count. Where streams share
     # hardware queues, a probe may be behind a stream that something outside of the test holds.
-    with _in_any_queue():
-        probes = [hs.Stream(0, non_blocking=True) for _ in range(2 * QUEUES if _QUEUES_ARE_SHARED else 1)]
+    with queues.in_any():
+        probes = [hs.Stream(0, non_blocking=True) for _ in range(2 * queues.QUEUES if queues.SHARED else 1)]
         for probe in probes:
             probe.call(ran.set)
         done = ran.wait(LIMIT)
@@ -365,11 +335,11 @@ def settle(backend: str) -> Callable[[], None]:
     """
     import halstream as hs
 
-    @_in_any_queue()
+    @queues.in_any()
     def settle() -> None:
         for _ in range(5):
             ran = threading.Event()
-            probes = [hs.Stream(0, non_blocking=True) for _ in range(1 if backend == "host" else 2 * QUEUES)]
+            probes = [hs.Stream(0, non_blocking=True) for _ in range(1 if backend == "host" else 2 * queues.QUEUES)]
             for probe in probes:
                 probe.nop()
                 probe.call(ran.set)

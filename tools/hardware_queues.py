@@ -5,8 +5,8 @@ Usage: python tools/hardware_queues.py [TESTS ...]
 Runs tests on the look-alike driver, where each stream has a hardware queue of its own, and lists those in
 which a stream goes on while the host holds another one of its priority, in the test's process or in one that
 it starts (FAKECUDA_BESIDE), with the number of streams of that priority that the test has used by then, the
-default stream among them, if that is more than 2. With fewer queues two of them share one, and the test may wait for ever: then
-tests/conftest.py leaves it out. Without TESTS the list is written; with them, it is printed.
+default stream among them, if that is more than 2. With fewer queues two of them share one, and the test may
+wait for ever: then tests/queues.py leaves it out. Without TESTS the list is written; with them, it is printed.
 """
 
 from __future__ import annotations
