@@ -26,6 +26,7 @@ HEAD = r"""
 #include "caller.h"
 #include "calls.h"
 #include "api.h"
+#include "sites.h"
 
 /* Keep in step with errorPrefix and errorRecord in pybuild/records.go. */
 static PyObject *refused(void)
@@ -75,8 +76,16 @@ TAIL = r"""
     { \
         return halstream_enter() ? (refused(), 0) : function(a, b, c, d); \
     }
+static int64_t call_stream_nop(int64_t a)
+{
+    if (halstream_enter()) return refused(), 0;
+    halstream_self.site = halstream_line();
+    int64_t result = pybuild_StreamNop(a);
+    halstream_self.site = 0;
+    return result;
+}
+
 CALL_1(stream_status, pybuild_StreamStatus)
-CALL_1(stream_nop, pybuild_StreamNop)
 CALL_2(stream_record, pybuild_StreamRecord)
 CALL_3(stream_record_new, pybuild_StreamRecordNew)
 CALL_2(stream_wait_event, pybuild_StreamWaitEvent)

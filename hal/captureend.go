@@ -260,7 +260,7 @@ func (s *Stream) captureExternal(t *Thread, op string, kind driver.GraphNodeKind
 	if kind == driver.RecordNode {
 		e.byGraphs.Store(true)
 	}
-	return s.capture.Load().addNode(s, &Node{spec: driver.GraphNode{Kind: kind, Event: d}, event: e})
+	return s.capture.Load().addNode(s, &Node{kind: kind, spec: &driver.GraphNode{Event: d}, event: e})
 }
 
 // CheckUnsafe rejects a call that is unsafe while streams capture, such as an

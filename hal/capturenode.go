@@ -16,7 +16,7 @@ func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
 	if n.site == 0 {
 		n.site = c.rt.listeners.site()
 	}
-	n.spec.Device, n.spec.Level = s.dev.ordinal, s.level
+	n.device, n.level = s.dev.ordinal, s.level
 	if c.id != 0 { // not of Builder, whose stream is of one node only
 		n.stream = s
 	}
@@ -47,7 +47,7 @@ func (c *Capture) addChild(s *Stream, child *Graph) (*Node, error) {
 		return nil, otherRuntimeError("add node", "a graph")
 	}
 	own := child.clone()
-	n := &Node{spec: driver.GraphNode{Kind: driver.ChildNode}, child: own}
+	n := &Node{kind: driver.ChildNode, child: own}
 	for _, m := range own.nodes {
 		n.reads, n.writes = append(n.reads, m.reads...), append(n.writes, m.writes...)
 	}
@@ -57,6 +57,15 @@ func (c *Capture) addChild(s *Stream, child *Graph) (*Node, error) {
 	}
 	own.keep.release()
 	return n, err
+}
+
+// addFunc adds a function of the program, which the graph keeps.
+func (c *Capture) addFunc(s *Stream, token uint64, a Accesses, site uint32) error {
+	n := Node{kind: driver.CallNode, token: token, reads: a.Reads, writes: a.Writes, site: site}
+	if len(a.Reads)+len(a.Writes) > 0 {
+		n.blocks = s.dev.rt.blocksOf(a.Reads, a.Writes)
+	}
+	return c.addToken(s, &n, token)
 }
 
 // addToken adds a node of a function, if n is not nil, and keeps what the token stands for.
@@ -75,7 +84,7 @@ func (c *Capture) addToken(s *Stream, n *Node, token uint64) error {
 // addNativeFunc adds a native function that can fail, and keeps its argument.
 func (c *Capture) addNativeFunc(s *Stream, f *NativeFunc, call *nativeCall) error {
 	reads, writes := f.ranges()
-	n := &Node{spec: driver.GraphNode{Kind: driver.NativeNode, Native: driver.Native{Call: &graphCall{nativeCall: *call}}},
+	n := &Node{kind: driver.NativeNode, spec: &driver.GraphNode{Native: driver.Native{Call: &graphCall{nativeCall: *call}}},
 		name: f.Name, site: f.Site, reads: reads, writes: writes, blocks: s.dev.rt.blocksOf(reads, writes)}
 	if err := c.addNode(s, n); err != nil {
 		return err
@@ -94,7 +103,7 @@ func (c *Capture) addLaunch(s *Stream, f *Function, spec *LaunchSpec, reads, wri
 	}
 	launch := spec.of(f)
 	launch.Args = slices.Clone(spec.Args)
-	err := c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.KernelNode, Launch: launch}, name: f.name,
+	err := c.addNode(s, &Node{kind: driver.KernelNode, spec: &driver.GraphNode{Launch: launch}, name: f.name,
 		reads: slices.Clone(reads), writes: slices.Clone(writes),
 		blocks: append(s.dev.rt.blocksOf(reads, writes), m.code)})
 	if err != nil {
@@ -115,7 +124,7 @@ func (c *Capture) addCopy(s *Stream, copied driver.Copy, blocks []*Block, call C
 	}
 	reads := rows(copied.Src, copied.SrcPitch, copied.Width, copied.Height)
 	writes := rows(copied.Dst, copied.DstPitch, copied.Width, copied.Height)
-	return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.CopyNode, Copy: copied},
+	return c.addNode(s, &Node{kind: driver.CopyNode, spec: &driver.GraphNode{Copy: copied},
 		reads: reads, writes: writes, blocks: blocks})
 }
 

@@ -66,7 +66,7 @@ func (g *Graph) addCondition(t *Thread, after []*Node, c GraphCondition, body *G
 			"nothing in the body can change the condition, so that the node would never end; add a function, a copy or a fill that does")
 	}
 	return g.Add(t, g.rt.devices[0], after, func(s *Stream) error {
-		n := &Node{spec: driver.GraphNode{Kind: kind, Condition: driver.GraphCondition{Addr: c.Addr, Initial: c.Initial, Resets: c.Resets}},
+		n := &Node{kind: kind, spec: &driver.GraphNode{Condition: driver.GraphCondition{Addr: c.Addr, Initial: c.Initial, Resets: c.Resets}},
 			child: own, blocks: blocks, reads: []Range{word}}
 		for _, m := range own.nodes {
 			n.reads, n.writes = append(n.reads, m.reads...), append(n.writes, m.writes...)
@@ -83,7 +83,7 @@ func (g *Graph) addCondition(t *Thread, after []*Node, c GraphCondition, body *G
 // checkBody rejects nodes that a body cannot have. Nobody else knows the graph.
 func (g *Graph) checkBody(op string) error {
 	for _, n := range g.nodes {
-		if n.spec.Kind == driver.RecordNode || n.spec.Kind == driver.WaitNode {
+		if n.kind == driver.RecordNode || n.kind == driver.WaitNode {
 			return driver.Errorf(driver.NotSupported, op, "%s cannot be in a body: how often it runs is not known; "+
 				"put it before or behind the condition", n.title())
 		}
@@ -102,6 +102,6 @@ func (g *Graph) works() bool {
 		if n.child != nil {
 			return n.child.works()
 		}
-		return n.spec.Kind != driver.EmptyNode && n.spec.Kind != driver.DelayNode
+		return n.kind != driver.EmptyNode && n.kind != driver.DelayNode
 	})
 }

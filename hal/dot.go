@@ -52,8 +52,8 @@ func (g *Graph) dot(b *strings.Builder, indent, prefix string, function func(uin
 
 // label returns the name of a node, "" where it has none.
 func (n *Node) label(function func(uint64) string) string {
-	if n.name == "" && n.spec.Token != 0 && function != nil {
-		return function(n.spec.Token)
+	if n.name == "" && n.token != 0 && function != nil {
+		return function(n.token)
 	}
 	return n.name
 }

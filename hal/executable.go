@@ -122,8 +122,7 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 	place := make([]int, len(g.nodes))
 	last := make([]bool, len(g.nodes))
 	for _, n := range g.sorted() {
-		spec := n.spec
-		spec.Site = n.site
+		spec := n.forDriver()
 		spec.After = make([]int, 0, len(n.after))
 		for _, dep := range n.after {
 			last[dep.index] = false
@@ -176,7 +175,7 @@ func (v *version) append(list *[]driver.GraphNode, from *Node, n driver.GraphNod
 
 // uses notes what a node works on.
 func (v *version) uses(n *Node) {
-	if n.spec.Kind == driver.ChildNode {
+	if n.kind == driver.ChildNode {
 		return // its nodes are noted
 	}
 	v.reads, v.writes = append(v.reads, n.reads...), append(v.writes, n.writes...)

@@ -27,9 +27,13 @@ type Graph struct {
 type Node struct {
 	graph  *Graph
 	index  int
-	spec   driver.GraphNode // all but After; RecordNode and WaitNode get Event at the instantiation
-	name   string
+	device int
+	kind   driver.GraphNodeKind
+	level  uint8
 	site   uint32
+	token  uint64            // of a function of the program
+	spec   *driver.GraphNode // the rest of what it does, by its kind; nil for nothing. It is shared by clones
+	name   string
 	after  []*Node
 	reads  []Range
 	writes []Range
@@ -69,9 +73,18 @@ func (rt *Runtime) graphDriver(op string) (driver.GraphDriver, error) {
 		"graphs are not built yet for the %s backend; use the host backend, or enqueue the operations one by one", rt.Name())
 }
 
+// forDriver returns what the driver gets, all but After and, of RecordNode and WaitNode, Event.
+func (n *Node) forDriver() (d driver.GraphNode) {
+	if n.spec != nil {
+		d = *n.spec
+	}
+	d.Kind, d.Device, d.Level, d.Site, d.Token = n.kind, n.device, n.level, n.site, n.token
+	return d
+}
+
 // Kind returns the kind of the node: empty, call, native, copy, fill, delay, record, wait,
 // kernel, if, while, graph, allocate, free.
-func (n *Node) Kind() string { return n.spec.Kind.String() }
+func (n *Node) Kind() string { return n.kind.String() }
 
 // Index returns the number of the node in its graph, from 0.
 func (n *Node) Index() int { return n.index }
@@ -83,7 +96,7 @@ func (n *Node) Site() uint32 { return n.site }
 func (n *Node) Accesses() (reads, writes []Range) { return n.reads, n.writes }
 
 // Token returns the function of a call node, 0 for others.
-func (n *Node) Token() uint64 { return n.spec.Token }
+func (n *Node) Token() uint64 { return n.token }
 
 // Name returns what the program calls the node, "" where it has given no name.
 func (n *Node) Name() string { return n.name }

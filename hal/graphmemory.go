@@ -47,7 +47,7 @@ func (c *Capture) allocate(s *Stream, op string, size int64, wait func(driver.Po
 	}
 	d.pool.countAlloc(b.Size)
 	c.rt.addBlock(b)
-	err = c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.AllocNode}, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
+	err = c.addNode(s, &Node{kind: driver.AllocNode, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
 	if err != nil {
 		_ = b.Release(nil)
 		return nil, err
@@ -76,7 +76,7 @@ func (c *Capture) free(s *Stream, op string, addr uint64, only *Block) error {
 	case !ours:
 		return c.refuse(s, op, "only memory that a graph has allocated can be freed by a node; free this after the last launch")
 	}
-	n, err := c.add(s, &Node{spec: driver.GraphNode{Kind: driver.FreeNode}, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
+	n, err := c.add(s, &Node{kind: driver.FreeNode, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (g *Graph) allocates(b *Block) bool {
 
 // note remembers the block that a node allocates or frees.
 func (m *memoryNodes) note(n *Node) {
-	switch n.spec.Kind {
+	switch n.kind {
 	case driver.AllocNode:
 		m.allocates = append(m.allocates, n.blocks[0])
 	case driver.FreeNode:

@@ -13,6 +13,8 @@ type keep struct {
 	users atomic.Int64
 	mu    sync.Mutex
 	free  []func()
+	// tokens are of functions of the program, and of objects; a graph may have many.
+	tokens []uint64
 }
 
 func newKeep(rt *Runtime) *keep {
@@ -33,11 +35,9 @@ func (k *keep) addToken(token uint64) {
 	if f := k.rt.kept.Load(); f != nil {
 		(*f)(token)
 	}
-	k.add(func() {
-		if p := k.rt.Funcs.push(0, readyFunc{token: token, drop: true}); p != nil {
-			p.Unpark()
-		}
-	})
+	k.mu.Lock()
+	k.tokens = append(k.tokens, token)
+	k.mu.Unlock()
 }
 
 // addKeep keeps what another graph keeps.
@@ -58,9 +58,14 @@ func (k *keep) release() {
 	}
 	go func() {
 		k.mu.Lock()
-		free := k.free
-		k.free = nil
+		free, tokens := k.free, k.tokens
+		k.free, k.tokens = nil, nil
 		k.mu.Unlock()
+		for _, token := range tokens {
+			if p := k.rt.Funcs.push(0, readyFunc{token: token, drop: true}); p != nil {
+				p.Unpark()
+			}
+		}
 		for _, f := range free {
 			f()
 		}

@@ -84,7 +84,7 @@ func (l *NodeList) branch() {
 func (n *Node) Event() *Event { return n.event }
 
 // Device returns the ordinal of the device that the node runs on.
-func (n *Node) Device() int { return n.spec.Device }
+func (n *Node) Device() int { return n.device }
 
 // NodeID returns the number of the i-th node of a launch, which identifies its execution.
 func (o *Operation) NodeID(i int) uint32 { return o.ID + 1 + uint32(i) }
@@ -113,7 +113,7 @@ func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 		id, n := o.NodeID(i), v.from[i]
 		run := &l.runs[i]
 		run.Tag = id
-		switch n.spec.Kind {
+		switch n.kind {
 		case driver.CallNode:
 			if w := rt.newWideWatch(id, Accesses{Reads: n.reads, Writes: n.writes}); w != nil {
 				run.Sink = nodeSink{l, w}
@@ -156,7 +156,7 @@ func (o *Operation) bindEvents() {
 		switch {
 		case n.event == nil:
 			continue
-		case n.spec.Kind == driver.RecordNode:
+		case n.kind == driver.RecordNode:
 			o.NodeVersions = append(o.NodeVersions, NodeVersion{i, n.event.version.Add(1)})
 		default:
 			o.NodeVersions = append(o.NodeVersions, NodeVersion{i, n.event.version.Load()})

@@ -193,7 +193,7 @@ func (g *Log) addNode(launch *Operation, i int) {
 	n := launch.Nodes.Node(i)
 	o := Operation{ID: launch.NodeID(i), Kind: n.Kind(), Name: n.name, Stream: launch.Stream, Thread: launch.Thread,
 		Event: n.event, Token: n.Token(), Site: n.site, time: launch.time}
-	if n.spec.Kind != driver.ChildNode {
+	if n.kind != driver.ChildNode {
 		o.Reads, o.Writes = n.reads, n.writes
 	}
 	g.add(&o)

@@ -40,7 +40,7 @@ func (x *GraphExec) NodeDevice(index int) (int, error) {
 	if index < 0 || index >= len(nodes) {
 		return 0, driver.Errorf(driver.InvalidValue, "update node", "the graph has no node %d, but %d nodes", index, len(nodes))
 	}
-	return nodes[index].spec.Device, nil
+	return nodes[index].device, nil
 }
 
 // BuiltUpdate makes later launches do at a node of an executable what was enqueued on s, a stream
@@ -71,12 +71,12 @@ func (x *GraphExec) BuiltUpdate(s *Stream, index int) error {
 	defer before.keep.release()
 	old := before.graph.nodes[index]
 	switch {
-	case old.spec.Kind != n.spec.Kind:
+	case old.kind != n.kind:
 		return captureError(codeUpdate, "update node", "%s cannot become a %s; give an operation of its kind", old.title(), n.Kind())
-	case old.spec.Device != n.spec.Device:
+	case old.device != n.device:
 		return captureError(codeUpdate, "update node", "%s cannot move from device %d to device %d", old.title(),
-			old.spec.Device, n.spec.Device)
-	case n.spec.Kind == driver.AllocNode || n.spec.Kind == driver.FreeNode:
+			old.device, n.device)
+	case n.kind == driver.AllocNode || n.kind == driver.FreeNode:
 		return captureError(codeUpdate, "update node", "%s cannot change: its address is that of the graph", old.title())
 	}
 	return x.become(nil, before.replaced(index, n))

@@ -8,12 +8,18 @@ import (
 // Nop enqueues an operation that does nothing.
 //
 // # Errors: [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].
-func (s *Stream) Nop(t *Thread) error {
+func (s *Stream) Nop(t *Thread) error { return s.NopAt(t, 0) }
+
+// NopAt is Nop for a caller that knows where the program makes the call: on a capturing
+// stream that is the site of the node. 0 is an unknown place.
+//
+// # Errors: as for Nop.
+func (s *Stream) NopAt(t *Thread, site uint32) error {
 	if err := s.checkEnqueue(t, "nop"); err != nil {
 		return err
 	}
 	if c := s.capture.Load(); c != nil {
-		return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.EmptyNode}})
+		return c.addNode(s, &Node{kind: driver.EmptyNode, site: site})
 	}
 	var id uint32
 	if s.listened() {
@@ -32,7 +38,7 @@ func (s *Stream) Delay(t *Thread, ns int64) error {
 		return err
 	}
 	if c := s.capture.Load(); c != nil {
-		return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.DelayNode, Delay: ns}})
+		return c.addNode(s, &Node{kind: driver.DelayNode, spec: &driver.GraphNode{Delay: ns}})
 	}
 	var id uint32
 	if s.listened() {
@@ -90,7 +96,7 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 		return driver.Errorf(driver.InvalidValue, op, "the function's address is 0")
 	}
 	if c := s.capture.Load(); c != nil {
-		return c.addNode(s, &Node{spec: driver.GraphNode{Kind: driver.NativeNode, Native: driver.Native{Fn: fn, Arg: arg}},
+		return c.addNode(s, &Node{kind: driver.NativeNode, spec: &driver.GraphNode{Native: driver.Native{Fn: fn, Arg: arg}},
 			reads: a.Reads, writes: a.Writes, blocks: s.dev.rt.blocksOf(a.Reads, a.Writes)})
 	}
 	var id uint32
@@ -117,6 +123,24 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 // Contract: H1, H3, A10.
 func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t, token, Accesses{}) }
 
+// CaptureFunc is HostFunc on a capturing stream, for a caller that knows where the program
+// makes the call: that is the site of the node. It reports false with nothing done if s does
+// not capture.
+//
+// # Errors: as for HostFunc.
+//
+// Contract: G1, G6.
+func (s *Stream) CaptureFunc(t *Thread, token uint64, site uint32) (captured bool, err error) {
+	if err := s.checkEnqueue(t, "call"); err != nil {
+		return false, err
+	}
+	c := s.capture.Load()
+	if c == nil {
+		return false, nil
+	}
+	return true, c.addFunc(s, token, Accesses{}, site)
+}
+
 // HostFuncOn is HostFunc for a function with declared accesses. The memory of blocks
 // it accesses is not reused before it has ended.
 //
@@ -128,9 +152,7 @@ func (s *Stream) HostFuncOn(t *Thread, token uint64, a Accesses) error {
 		return err
 	}
 	if c := s.capture.Load(); c != nil {
-		n := &Node{spec: driver.GraphNode{Kind: driver.CallNode, Token: token},
-			reads: a.Reads, writes: a.Writes, blocks: s.dev.rt.blocksOf(a.Reads, a.Writes)}
-		return c.addToken(s, n, token)
+		return c.addFunc(s, token, a, 0)
 	}
 	var id uint32
 	if s.listened() {

@@ -13,7 +13,7 @@
 /* CPython's function, by name as in caller.go. */
 extern void *PyGILState_GetThisThreadState(void) __attribute__((weak));
 
-enum { LISTENED = 1, CAPTURED = 16 }; /* bits of *halstream_slow, see package status */
+enum { LISTENED = 1 }; /* a bit of *halstream_slow, see package status */
 
 halstream_known *halstream_known_chunks[KNOWN_CHUNKS];
 halstream_status halstream_idle_words;
@@ -256,7 +256,7 @@ static int api_listening(void)
 static int api_capture_of(halstream_id stream, uint64_t *capture)
 {
     if (!capture || halstream_forked || halstream_is_over() || halstream_self.native ||
-        __atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) & CAPTURED)
+        __atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) & HALSTREAM_CAPTURED)
         return api_stream_capture(stream, capture);
     *capture = 0;
     return HALSTREAM_OK;

@@ -10,7 +10,7 @@ extern object *PyFrame_GetCode(object *frame) __attribute__((weak));
 extern int PyFrame_GetLineNumber(object *frame) __attribute__((weak));
 extern object *PyObject_GetAttrString(object *o, const char *name) __attribute__((weak));
 
-static const char *root;
+static char *root;
 static size_t root_length;
 
 /* What is known of code objects, by their addresses: enough for the loops of a program.
@@ -18,25 +18,33 @@ static size_t root_length;
 enum { KNOWN = 256 };
 static struct {
     object *code;
-    int own;
+    int kind;
 } known[KNOWN];
 
-/* Reports whether code is of a file of the package. */
-static int is_own(object *code)
+static int kind_of(const char *path)
+{
+    if (root != NULL && strncmp(path, root, root_length) == 0) return CODE_OWN;
+    static const char *const installed[] = {"/site-packages/", "/dist-packages/", "/lib/python3", "<frozen "};
+    for (size_t i = 0; i < sizeof installed / sizeof *installed; i++)
+        if (strstr(path, installed[i]) != NULL) return CODE_INSTALLED;
+    return CODE_PROGRAM;
+}
+
+int halstream_code_kind(object *code)
 {
     size_t i = ((uintptr_t)code >> 5) % KNOWN;
-    if (known[i].code == code) return known[i].own;
+    if (known[i].code == code) return known[i].kind;
     object *file = PyObject_GetAttrString(code, "co_filename");
     const char *path = file ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL;
-    int own = path != NULL && strncmp(path, root, root_length) == 0;
+    int kind = path != NULL ? kind_of(path) : CODE_PROGRAM;
     if (path == NULL) PyErr_Clear();
     if (file != NULL) Py_DecRef(file);
     object *before = known[i].code;
     Py_IncRef(code);
     known[i].code = code;
-    known[i].own = own;
+    known[i].kind = kind;
     if (before != NULL) Py_DecRef(before);
-    return own;
+    return kind;
 }
 
 callplace halstream_callplace(void)
@@ -47,7 +55,7 @@ callplace halstream_callplace(void)
     object *frame = PyThreadState_GetFrame(PyThreadState_Get());
     while (frame != NULL) {
         object *code = PyFrame_GetCode(frame);
-        if (!is_own(code)) {
+        if (halstream_code_kind(code) != CODE_OWN) {
             at.code = code;
             at.instruction = numbered ? numbered(frame) : PyFrame_GetLineNumber(frame);
             Py_DecRef(frame);
@@ -73,9 +81,13 @@ object *halstream_callplace_tuple(const callplace *at)
     return tuple;
 }
 
-void halstream_callplace_install(object *folder)
+void halstream_callplace_install(const char *folder)
 {
-    Py_IncRef(folder); /* for ever: root points into it */
-    root = PyUnicode_AsUTF8AndSize(folder, NULL);
+    if (root != NULL || folder == NULL) return; /* it stays the same */
+    root = strdup(folder);
     root_length = root ? strlen(root) : 0;
+    for (size_t i = 0; i < KNOWN; i++) { /* what was looked at before was taken for the program's */
+        if (known[i].code != NULL) Py_DecRef(known[i].code);
+        known[i].code = NULL;
+    }
 }

@@ -13,7 +13,13 @@ typedef struct {
 callplace halstream_callplace(void);
 /* A tuple of the code, the instruction and the line, of which one is -1; or None. */
 object *halstream_callplace_tuple(const callplace *at);
-/* Sets the folder of the package, a string with a separator at its end. */
-void halstream_callplace_install(object *root);
+/* Sets the folder of the package, with a separator at its end. */
+void halstream_callplace_install(const char *root);
+
+/* Whose a code object is. */
+enum { CODE_PROGRAM, CODE_OWN, CODE_INSTALLED };
+/* Returns CODE_OWN for code of this package, CODE_INSTALLED for that of other packages and of Python's
+ * own library. Called with Python's lock. */
+int halstream_code_kind(object *code);
 
 #endif /* HALSTREAM_CALLPLACE_H */

@@ -5,6 +5,7 @@
 
 #include "_cgo_export.h"
 #include "caller.h"
+#include "sites.h"
 #include "calls.h"
 #include "unstable.h"
 
@@ -92,7 +93,7 @@ static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count
         return 0;
     }
     int growing = 0;
-    if (!halstream_enter()) growing = halstreamHostFuncs(id, b->token, (GoUint64 *)&b->word);
+    if (!halstream_enter()) growing = halstreamHostFuncs(id, b->token, (GoUint64 *)&b->word, halstream_line());
     if (growing == 0) {
         halstream_burst_free(b);
         return 0;
@@ -348,7 +349,7 @@ int halstream_dispatch_install(uint64_t hooks_table)
         if (handle_type != NULL) Py_IncRef(handle_type);
     }
     object *root = PyDict_GetItemString(table, "root");
-    if (root != NULL) halstream_callplace_install(root);
+    if (root != NULL) halstream_callplace_install(PyUnicode_AsUTF8AndSize(root, NULL));
     object *type = PyDict_GetItemString(table, "class");
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         object *text = PyDict_GetItemString(table, methods[i].doc);

@@ -1,6 +1,7 @@
 package pybuild
 
 // #include <stdlib.h>
+// #include "callplace.h"
 // #include "dispatch.h"
 // #include "sites.h"
 import "C"
@@ -55,7 +56,12 @@ func place(site uint32) string {
 // StreamBeginCapture makes a stream the origin of a capture. root is the folder of the
 // package.
 func StreamBeginCapture(id, mode int64, root string) (zero int64, err error) {
-	packageRoot = root
+	if packageRoot == "" {
+		packageRoot = root
+		folder := C.CString(root)
+		C.halstream_callplace_install(folder)
+		C.free(unsafe.Pointer(folder))
+	}
 	return onStream(id, "begin capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		if mode < 0 || mode > 255 {
 			mode = 255

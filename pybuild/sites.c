@@ -1,6 +1,7 @@
 #include "sites.h"
 #include "api.h"
 #include "caller.h"
+#include "callplace.h"
 #include "unstable.h"
 
 #include <stdio.h>
@@ -115,16 +116,13 @@ static int same(const site *s, object **codes, const int *instructions, int n)
     return 1;
 }
 
-uint32_t halstream_site(void) { return halstream_site_of(!halstream_self.direct); }
-
-uint32_t halstream_site_of(int own)
+/* The site of a stack from a frame on outward: all of it, or up to the first frame of the program's own. */
+static uint32_t site_up_to(object *f, int own, int program)
 {
-    if (!PyThreadState_GetFrame || !PyObject_GetAttrString || halstream_self.released || halstream_self.slot == 0)
-        return 0;
     object *stack[DEPTH], *codes[DEPTH];
     int instructions[DEPTH], n = 0;
     uint64_t hash = 14695981039346656037u;
-    object *f = PyThreadState_GetFrame(PyThreadState_Get());
+    if (f != NULL) Py_IncRef(f);
     while (f != NULL && n < DEPTH) {
         stack[n] = f;
         codes[n] = PyFrame_GetCode(f);
@@ -132,9 +130,14 @@ uint32_t halstream_site_of(int own)
         hash = (hash ^ (uint64_t)(uintptr_t)codes[n]) * 1099511628211u;
         /* Of the innermost, where it is the package's own, the function is enough: CPython 3.11 is at
          * another instruction there once it has specialized the call. Of the program's the line counts. */
-        if (n == 0) instructions[0] = own ? 0 : PyFrame_GetLineNumber(f);
+        if (n == 0)
+            instructions[0] = own && halstream_code_kind(codes[0]) == CODE_OWN ? 0 : PyFrame_GetLineNumber(f);
         hash = (hash ^ (uint64_t)(unsigned)instructions[n]) * 1099511628211u;
         n++;
+        if (program && halstream_code_kind(codes[n - 1]) == CODE_PROGRAM) {
+            f = NULL;
+            break;
+        }
         f = outer_frame(f);
     }
     if (f != NULL) Py_DecRef(f);
@@ -155,6 +158,60 @@ uint32_t halstream_site_of(int own)
         Py_DecRef(stack[i]);
     }
     return found;
+}
+
+static int known(void)
+{
+    return PyThreadState_GetFrame && PyObject_GetAttrString && !halstream_self.released && halstream_self.slot != 0;
+}
+
+uint32_t halstream_site(void) { return halstream_site_of(!halstream_self.direct); }
+
+/* The sites of single frames, by code and instruction: add_site keeps the code. */
+enum { SINGLE = 256 };
+static struct {
+    object *code;
+    int instruction;
+    uint32_t number;
+} single[SINGLE];
+
+int32_t halstream_lines;
+
+uint32_t halstream_line(void)
+{
+    if (__atomic_load_n(&halstream_lines, __ATOMIC_RELAXED) == 0 || !known()) return 0;
+    object *f = PyThreadState_GetFrame(PyThreadState_Get());
+    if (f == NULL) return 0;
+    object *code = PyFrame_GetCode(f);
+    uint32_t number;
+    if (halstream_code_kind(code) == CODE_PROGRAM) {
+        int instruction = instruction_of(f);
+        size_t i = (((uintptr_t)code >> 5) ^ (unsigned)instruction) % SINGLE;
+        if (single[i].code != code || single[i].instruction != instruction) {
+            number = site_up_to(f, 0, 1);
+            if (number != 0) {
+                single[i].code = code;
+                single[i].instruction = instruction;
+                single[i].number = number;
+            }
+        } else {
+            number = single[i].number;
+        }
+    } else {
+        number = site_up_to(f, 1, 1);
+    }
+    Py_DecRef(code);
+    Py_DecRef(f);
+    return number;
+}
+
+uint32_t halstream_site_of(int own)
+{
+    if (!known()) return 0;
+    object *f = PyThreadState_GetFrame(PyThreadState_Get());
+    uint32_t number = site_up_to(f, own, 0);
+    if (f != NULL) Py_DecRef(f);
+    return number;
 }
 
 /* Appends the text of an attribute as a JSON string, "?" if it has none. */

@@ -5,6 +5,7 @@ package pybuild
 import "C"
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"halstream/hal"
@@ -12,6 +13,19 @@ import (
 
 // positions counts the users of call sites; while there are none, sites cost nothing.
 var positions int64
+
+// lines counts the captures: each wants to know where the program makes its calls, but
+// no more of the stack.
+var lines int32
+
+// Lines adds change to the number of captures that ask for call sites.
+func Lines(change int64) (zero int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (int64, error) {
+		lines = max(0, lines+int32(change))
+		setSites(r)
+		return 0, nil
+	})
+}
 
 // Positions adds change to the number of users of call sites, and returns the sum.
 func Positions(change int64) (wanted int64, err error) {
@@ -25,13 +39,22 @@ func Positions(change int64) (wanted int64, err error) {
 }
 
 func setSites(r *hal.Runtime) {
-	if positions > 0 {
+	switch {
+	case positions > 0:
 		blockedAt.Follow(r)
 		r.SetSites(site)
-	} else {
+	case lines > 0:
+		blockedAt.Follow(nil)
+		r.SetSites(line)
+	default:
 		blockedAt.Follow(nil)
 		r.SetSites(nil)
 	}
+	asked := int32(0)
+	if positions == 0 {
+		asked = lines
+	}
+	atomic.StoreInt32((*int32)(unsafe.Pointer(&C.halstream_lines)), asked)
 }
 
 // PositionText returns the stack of a site, innermost frame first: a list of

@@ -11,6 +11,13 @@ uint32_t halstream_site(void);
 /* The same; `own` is 1 where the innermost frame is of the package, 0 where it may be the program's. */
 uint32_t halstream_site_of(int own);
 
+/* How many captures ask where the program makes its calls, while nothing asks for whole stacks. */
+extern int32_t halstream_lines;
+
+/* Where the program makes a call, for a capture: the stack up to the innermost frame of the program's
+ * own, for a loop that captures cannot afford the whole. 0 if no capture asks. */
+uint32_t halstream_line(void);
+
 /* Returns the stack of a number, innermost frame first: JSON, a list of
  * frameRecord of records.go, to be freed by the caller; NULL if it is unknown.
  * Python's lock is held. */

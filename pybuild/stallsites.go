@@ -15,6 +15,9 @@ var blockedAt = stall.NewSites(site)
 // site returns where the calling thread's program is.
 func site() uint32 { return uint32(C.halstream_site()) }
 
+// line returns where the calling thread's program is, as far as captures want to know.
+func line() uint32 { return uint32(C.halstream_line()) }
+
 func keepGate(g driver.Gate) { blockedAt.GateMade(g) }
 
 func dropGate(g driver.Gate) { blockedAt.GateOpened(g) }

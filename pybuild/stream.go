@@ -1,5 +1,8 @@
 package pybuild
 
+// #include "caller.h"
+import "C"
+
 import (
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -161,7 +164,7 @@ func StreamNop(id int64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return enqueued(t, s, s.Nop(t))
+	return enqueued(t, s, s.NopAt(t, uint32(C.halstream_caller.site)))
 }
 
 // StreamDelay enqueues an operation that takes ns nanoseconds.

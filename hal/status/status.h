@@ -12,6 +12,8 @@
 
 /* The bit of a runtime's word that says that its devices are a vendor's, as Foreign in Go. */
 #define HALSTREAM_FOREIGN 4
+/* The bit that says that a stream captures, as Captured in Go. */
+#define HALSTREAM_CAPTURED 16
 
 typedef struct halstream_status {
     uint64_t id;        /* of the open stream that they belong to, 0 for none */

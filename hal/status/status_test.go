@@ -12,6 +12,7 @@ func TestLayoutIsThatOfTheHeader(t *testing.T) {
 	require.EqualValues(t, 24, unsafe.Offsetof(Stream{}.Special))
 	require.EqualValues(t, 32, unsafe.Offsetof(Stream{}.Order))
 	require.EqualValues(t, 4, Foreign, "HALSTREAM_FOREIGN")
+	require.EqualValues(t, 16, Captured, "HALSTREAM_CAPTURED")
 }
 
 // again frees words and takes new ones until they are the same.

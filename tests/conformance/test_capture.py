@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import re
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
+from halstream import _native
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
@@ -56,6 +59,31 @@ def test_G1_a_fill_with_elements_of_eight_bytes_is_captured_and_keeps_its_source
         x.copy_from(other, s)
         run.launch(s)
         assert (x.numpy(s) == 1.5).all()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_G1_each_node_has_the_line_that_enqueued_it(whole: bool, request: pytest.FixtureRequest) -> None:
+    if whole:  # as the commands of halstream do, which keep whole stacks
+        _native.positions(1)
+        request.addfinalizer(lambda: _native.positions(-1))
+    s, other, e = hs.Stream(), hs.Stream(), hs.Event()
+
+    def deeper(stream: hs.Stream) -> None:
+        stream.nop()
+
+    here = sys._getframe().f_lineno
+    with hs.capture(s) as graph:
+        s.nop()
+        s.nop()
+        s.call(print)
+        for _ in range(2):
+            deeper(s)
+        s.record(e)
+        other.wait(e)
+        other.call(print)
+        s.wait(other)
+    lines = [int(re.findall(r"test_capture\.py:(\d+)", node.where)[0]) - here for node in graph.nodes]
+    assert lines == [2, 3, 4, -2, -2, 9]
 
 
 def test_G1_functions_of_a_burst_that_could_grow_become_nodes(hold: Hold) -> None:

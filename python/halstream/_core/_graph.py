@@ -389,11 +389,11 @@ class capture:
 def begin(stream: Stream, mode: int) -> None:
     """Begin a capture; the number of its mode is CUDA's."""
     drain()  # graphs that were collected may keep much memory
-    _native.positions(1)
+    _native.lines(1)
     try:
         _native.stream_begin_capture(stream._id, mode, ROOT)
     except BaseException:
-        _native.positions(-1)
+        _native.lines(-1)
         raise
 
 
@@ -402,4 +402,4 @@ def end(stream: Stream) -> Owner:
     try:
         return Owner(_native.stream_end_capture(stream._id))
     finally:
-        _native.positions(-1)
+        _native.lines(-1)

@@ -136,11 +136,12 @@ static inline bool handles_fast(void)
     return *handles_calls.running == 0 || !handles_calls.inside();
 }
 
-/* Nothing but that the devices are a vendor's keeps the calling thread from an answer: the core has it, and
- * Python's code would only ask there. */
+/* Nothing but that the devices are a vendor's, or that a stream captures, keeps the calling thread from an
+ * answer: the core has it, and Python's code would only ask there. */
 static inline bool handles_core(void)
 {
-    if (__atomic_load_n(*handles_calls.slow, __ATOMIC_ACQUIRE) != HALSTREAM_FOREIGN) return false;
+    uint32_t slow = __atomic_load_n(*handles_calls.slow, __ATOMIC_ACQUIRE);
+    if (slow == 0 || (slow & ~(HALSTREAM_FOREIGN | HALSTREAM_CAPTURED)) != 0) return false;
     return *handles_calls.running == 0 || !handles_calls.inside();
 }
 

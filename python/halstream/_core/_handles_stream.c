@@ -160,7 +160,7 @@ static PyObject *stream_synchronize(PyObject *self, PyObject *const *args, Py_ss
 static PyObject *stream_nop(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (stream_fast((Stream *)self) != NULL) {
+    if (stream_fast((Stream *)self) != NULL || (((Stream *)self)->id > 0 && handles_core())) {
         handles_calls.stream_nop(((Stream *)self)->id);
         if (!PyErr_Occurred()) Py_RETURN_NONE;
         return handles_failed(self, "nop", NULL);
