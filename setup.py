@@ -113,7 +113,7 @@ def compile_extension(go, env, version):
     run(sys.executable, "build.py", PYTHONPATH=str(SUPPORT))
     ldflags = f"-ldflags=-s -w -X halstream/pybuild.version={version}"
     if goos() == "linux":
-        ldflags += " -extldflags=-Wl,--wrap=pthread_create"  # pybuild/ownthreads.c
+        ldflags += " -extldflags=-Wl,--wrap=pthread_create"  # hal/ownthread
     run(go, "build", "-buildmode=c-shared", "-buildvcs=false", "-trimpath", ldflags, "-o", OUTPUT.name, ".")
 
 

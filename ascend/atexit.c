@@ -1,7 +1,8 @@
-/* The end of a process that is checked by the sanitizer, and places of the program for its report. */
+/* The end of a process that a tool looks at, and places in its code. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdio.h>
+#include <execinfo.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ static void end(int status, void *unused)
 {
     (void)unused;
     if (getpid() != owner) return;
-    int found = lookalikeReport();
+    int found = lookalikeEnds();
     if (found > 0 && status == 0) exit(FOUND);
 }
 
@@ -29,17 +30,54 @@ void lookalike_report_at_exit(void)
     on_exit(end, NULL);
 }
 
-char *lookalike_place(uintptr_t address)
+char *lookalike_module(uintptr_t address, uintptr_t *base)
 {
     Dl_info info;
-    char *text = NULL;
-    if (address == 0) return NULL;
-    address--; /* what returns there is the call before it */
     if (!dladdr((void *)address, &info) || info.dli_fname == NULL) return NULL;
-    const char *file = strrchr(info.dli_fname, '/');
-    file = file ? file + 1 : info.dli_fname;
-    unsigned long offset = (unsigned long)(address - (uintptr_t)info.dli_fbase);
-    int size = info.dli_sname ? asprintf(&text, "%s+%#lx (%s)", file, offset, info.dli_sname)
-                              : asprintf(&text, "%s+%#lx", file, offset);
-    return size < 0 ? NULL : text;
+    *base = (uintptr_t)info.dli_fbase;
+    /* The program itself has the name by which it was called, which may not lead to it. */
+    Dl_info own;
+    int program = dladdr((void *)lookalike_module, &own) && strchr(info.dli_fname, '/') == NULL;
+    return strdup(program ? "/proc/self/exe" : info.dli_fname);
+}
+
+void lookalike_note_stack(void)
+{
+    enum { OWN = 8 }; /* frames of the library, below the program's */
+    void *found[LOOKALIKE_STACK + OWN];
+    int count = backtrace(found, LOOKALIKE_STACK + OWN), first = 0;
+    while (first < count && (uintptr_t)found[first] != lookalike_self.here) first++;
+    lookalike_self.depth = 0;
+    if (lookalike_self.stack == NULL) lookalike_self.stack = calloc(LOOKALIKE_STACK, sizeof *lookalike_self.stack);
+    if (lookalike_self.stack == NULL) return;
+    for (int i = first; i < count && lookalike_self.depth < LOOKALIKE_STACK; i++)
+        lookalike_self.stack[lookalike_self.depth++] = (uintptr_t)found[i];
+}
+
+void lookalike_self_stack(uintptr_t *into)
+{
+    if (lookalike_self.depth == 0) into[0] = lookalike_self.here;
+    for (uint32_t i = 0; i < lookalike_self.depth; i++) into[i] = lookalike_self.stack[i];
+}
+
+uintptr_t lookalike_function_of(uint32_t thread)
+{
+    return __atomic_load_n(&lookalike_running[thread % LOOKALIKE_RUNNERS], __ATOMIC_RELAXED);
+}
+
+/* Whether the program handles a signal that may come by itself, and does not only ask it to end. */
+int lookalike_handles_signals(void)
+{
+    Dl_info own, of;
+    struct sigaction action;
+    if (!dladdr((void *)lookalike_module, &own)) return 1;
+    for (int number = 1; number < NSIG; number++) {
+        if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) continue;
+        if (sigaction(number, NULL, &action) != 0) continue;
+        void *handler = action.sa_flags & SA_SIGINFO ? (void *)action.sa_sigaction : (void *)action.sa_handler;
+        if (handler == (void *)SIG_DFL || handler == (void *)SIG_IGN) continue;
+        if (number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP) continue;
+        if (!dladdr(handler, &of) || of.dli_fbase != own.dli_fbase) return 1;
+    }
+    return 0;
 }

@@ -83,7 +83,7 @@ aclError aclrtGetRunMode(aclrtRunMode *runMode)
 }
 
 aclError aclrtSetTsDevice(aclrtTsId tsId) { CALL(lookalikeSetTsDevice, ME, (int32_t)tsId); }
-aclError aclrtSynchronizeDevice(void) { CALL(lookalikeSynchronizeDevice, ME, FOREVER); }
+aclError aclrtSynchronizeDevice(void) { WAIT(lookalikeSynchronizeDevice, ME, FOREVER); }
 aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) { CALL(lookalikeSynchronizeDevice, ME, timeout); }
 
 aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *status)
@@ -151,7 +151,7 @@ aclError aclrtDestroyStreamForce(aclrtStream stream) { CALL(lookalikeDestroyStre
 aclError aclrtSynchronizeStream(aclrtStream stream)
 {
     if (lookalike_stream_finished(HANDLE(stream))) return behind();
-    CALL(lookalikeSynchronizeStream, ME, HANDLE(stream), FOREVER);
+    WAIT(lookalikeSynchronizeStream, ME, HANDLE(stream), FOREVER);
 }
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
@@ -283,7 +283,7 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *statu
 aclError aclrtSynchronizeEvent(aclrtEvent event)
 {
     if (lookalike_event_done(HANDLE(event)) == 1) return behind();
-    CALL(lookalikeSynchronizeEvent, ME, HANDLE(event), FOREVER);
+    WAIT(lookalikeSynchronizeEvent, ME, HANDLE(event), FOREVER);
 }
 
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)

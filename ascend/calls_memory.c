@@ -1,5 +1,6 @@
 /* The functions of the interface for memory, functions of the host, notifies and captures, as in calls.c. */
 #include "_cgo_export.h"
+#include "acl/acl_lookalike.h"
 #include "acl/acl_rt.h"
 #include "known.h"
 #include "thread.h"
@@ -162,6 +163,7 @@ aclError aclrtProcessReport(int32_t timeout)
     if (!code) code = lookalikeNextReport(ME, timeout, 1, &function, &argument);
     while (!code && function != 0) {
         lookalike_come_behind();
+        __atomic_store_n(&lookalike_running[ME % LOOKALIKE_RUNNERS], function, __ATOMIC_RELAXED);
         ((aclrtCallback)function)((void *)argument);
         lookalike_come_before();
         lookalikeReportDone(ME);
@@ -178,6 +180,18 @@ aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc function, void *a
         return ACL_SUCCESS;
     }
     CALL(lookalikeLaunchHostFunc, ME, HANDLE(stream), HANDLE(function), HANDLE(args));
+}
+
+aclError aclLookalikeLaunchHostFunc(aclrtStream stream, aclrtHostFunc function, void *args,
+                                    const aclLookalikeRange *ranges, size_t count)
+{
+    if (!ranges && count > 0) CALL(lookalikeMissing, ME);
+    CALL(lookalikeLaunchDeclared, ME, HANDLE(stream), HANDLE(function), HANDLE(args), (aclLookalikeRange *)ranges, count);
+}
+
+aclError aclLookalikeHostAccess(const void *start, size_t size, int32_t write)
+{
+    CALL(lookalikeHostAccess, ME, HANDLE(start), size, write);
 }
 
 aclError aclrtSetExceptionInfoCallback(aclrtExceptionInfoCallback callback)

@@ -184,7 +184,9 @@ func lookalikeSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
 		if err != nil {
 			return err
 		}
-		return waited(p == nil || p.Wait(limit), nil, streamSyncTimeout, now.Device(), ms)
+		return c.wait(now.Device().Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
+			return waited(done, nil, streamSyncTimeout, now.Device(), ms)
+		})
 	})
 }
 

@@ -133,8 +133,11 @@ func codeOf(err error, own []kindCode) int {
 func call(me C.uint32_t, f func(c *caller) error, own ...kindCode) C.int {
 	c := callerOf(me)
 	err := f(c)
-	if err == nil {
+	switch {
+	case err == nil:
 		return success
+	case err == errWaits:
+		return C.LOOKALIKE_WAITS
 	}
 	if errors.Is(err, hal.ErrNoContext) && adopt(c) {
 		if err = f(c); err == nil {

@@ -228,8 +228,13 @@ func lookalikeSynchronizeEvent(me C.uint32_t, handle C.uintptr_t, ms C.int32_t) 
 		if err != nil {
 			return err
 		}
-		done, err := e.Synchronize(c.t, limit)
-		return waited(done, err, eventSyncTimeout, e.Device(), ms)
+		p, err := e.Point(c.t)
+		if err != nil {
+			return err
+		}
+		return c.wait(e.Runtime(), p, limit, eventSyncTimeout, func(done bool) error {
+			return waited(done, nil, eventSyncTimeout, e.Device(), ms)
+		}, kindCode{driver.Timeout, eventSyncTimeout})
 	}, kindCode{driver.Timeout, eventSyncTimeout})
 }
 

@@ -1,5 +1,6 @@
 package main
 
+// #include "acl/acl_lookalike.h"
 // #include "known.h"
 // #include "thread.h"
 import "C"
@@ -116,6 +117,52 @@ func lookalikeLaunchHostFunc(me C.uint32_t, handle, code, argument C.uintptr_t) 
 		}
 		return err
 	}, kindCode{driver.NotSubscribed, streamSubscribe})
+}
+
+// mostRanges is how many accesses a function may declare.
+const mostRanges = 1 << 16
+
+//export lookalikeLaunchDeclared
+func lookalikeLaunchDeclared(me C.uint32_t, handle, code, argument C.uintptr_t, ranges *C.aclLookalikeRange, count C.size_t) C.int {
+	return on(me, handle, func(c *caller, s *stream) error {
+		switch {
+		case code == 0:
+			return missing("the function")
+		case count > mostRanges:
+			return refuse(invalidParam, "a function has at most %d ranges, not %d", mostRanges, uint64(count))
+		}
+		if err := s.UseRuntimeThreads(c.t); err != nil {
+			return err
+		}
+		if err := serve(s.Device().Runtime()); err != nil {
+			return err
+		}
+		var a hal.Accesses
+		for _, one := range unsafe.Slice(ranges, int(count)) {
+			list := &a.Reads
+			if one.write != 0 {
+				list = &a.Writes
+			}
+			*list = append(*list, hal.Range{Start: uint64(uintptr(one.start)), Size: uint64(one.size)})
+		}
+		token := keep(function{code: code, argument: argument})
+		err := s.HostFuncOn(c.t, token, a)
+		if err != nil {
+			drop(token)
+		}
+		return err
+	}, kindCode{driver.NotSubscribed, streamSubscribe})
+}
+
+//export lookalikeHostAccess
+func lookalikeHostAccess(me C.uint32_t, start C.uintptr_t, size C.size_t, write C.int32_t) C.int {
+	return call(me, func(c *caller) error {
+		rt, err := inUse()
+		if err != nil {
+			return err
+		}
+		return rt.HostAccess(c.t, hal.Range{Start: uint64(start), Size: uint64(size)}, write != 0)
+	})
 }
 
 // serve starts the first thread that runs functions; it starts others when they are needed.
@@ -292,6 +339,7 @@ func lookalikeNextReport(me C.uint32_t, ms C.int32_t, first C.int, code, argumen
 			default:
 				if f := take(task.Token); f != nil {
 					*code, *argument = f.code, f.argument
+					c.reporting.Store(task.Token)
 					return nil
 				}
 				q.Done(c.t, false, nil)
@@ -303,6 +351,7 @@ func lookalikeNextReport(me C.uint32_t, ms C.int32_t, first C.int, code, argumen
 //export lookalikeReportDone
 func lookalikeReportDone(me C.uint32_t) {
 	c := callerOf(me)
+	c.reporting.Store(0)
 	if q := queueOf(c.ident, false); q != nil {
 		q.Done(c.t, false, nil)
 	}

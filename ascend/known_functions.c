@@ -198,6 +198,7 @@ void lookalike_run(uintptr_t function, uintptr_t argument)
 {
     lookalike_come_behind();
     lookalike_self.inside = 1;
+    __atomic_store_n(&lookalike_running[ME % LOOKALIKE_RUNNERS], function, __ATOMIC_RELAXED);
     ((aclrtHostFunc)function)((void *)argument);
     lookalike_self.inside = 0;
     lookalike_come_before();

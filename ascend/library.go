@@ -13,7 +13,6 @@ package main
 import "C"
 
 import (
-	"errors"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -69,7 +68,7 @@ func inUse() (*hal.Runtime, error) {
 		return nil, err
 	}
 	rt.SetKept(keepFunction)
-	if err := errors.Join(schedule(rt), sanitize(rt)); err != nil {
+	if err := tools(rt); err != nil {
 		rt.Close()
 		return nil, err
 	}
@@ -95,6 +94,10 @@ type caller struct {
 	code   int    // of its last failure
 	text   string // of it, "" once the program has it
 	given  *C.char
+
+	waiting   *waiting              // a wait that goes on in lookalikeGoOn
+	stack     atomic.Pointer[stack] // of a wait that may never end
+	reporting atomic.Uint64         // the token of the callback of a subscribed stream that runs here
 }
 
 // callers is the table of threads by their numbers, from 1. It is read without a lock.

@@ -1,15 +1,9 @@
 package main
 
-// #include <stdlib.h>
-// #include "thread.h"
-import "C"
-
 import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
-	"unsafe"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -30,55 +24,16 @@ func sanitize(rt *hal.Runtime) error {
 			"HALSTREAM_SANITIZE is %q; give 1, or 0 for nothing: a program in C has no check of pages", value)
 	}
 	sanitizing = order.NewSession(false)
-	rt.SetSites(site)
+	useSites(rt)
 	sanitizing.Follow(rt)
-	C.lookalike_report_at_exit()
 	return nil
 }
 
-// places are the places of the program that have called, by their numbers from 1.
-var places struct {
-	sync.Mutex
-	addresses []C.uintptr_t
-	numbers   map[C.uintptr_t]uint32
-}
-
-// site returns the number of the place of the call that is in progress.
-func site() uint32 {
-	address := C.lookalike_self_here()
-	places.Lock()
-	defer places.Unlock()
-	number, known := places.numbers[address]
-	if !known {
-		if places.numbers == nil {
-			places.numbers = map[C.uintptr_t]uint32{}
-		}
-		places.addresses = append(places.addresses, address)
-		number = uint32(len(places.addresses))
-		places.numbers[address] = number
+// report writes what the check has found to stderr, and returns how much.
+func report() int {
+	if sanitizing == nil {
+		return 0
 	}
-	return number
-}
-
-// placeOf returns the place with a number as a text, "" if it is unknown.
-func placeOf(number uint32) string {
-	places.Lock()
-	defer places.Unlock()
-	if number == 0 || int(number) > len(places.addresses) {
-		return ""
-	}
-	text := C.lookalike_place(places.addresses[number-1])
-	if text == nil {
-		return ""
-	}
-	defer C.free(unsafe.Pointer(text))
-	return C.GoString(text)
-}
-
-// lookalikeReport writes what the check has found to stderr, and returns how much.
-//
-//export lookalikeReport
-func lookalikeReport() C.int {
 	var texts []string
 	for _, f := range sanitizing.Take(true) {
 		// A function does not say what it accesses, and what orders the program's
@@ -90,7 +45,7 @@ func lookalikeReport() C.int {
 	if len(texts) > 0 {
 		fmt.Fprintf(os.Stderr, "%s\n", strings.Join(texts, "\n"))
 	}
-	return C.int(len(texts))
+	return len(texts)
 }
 
 // textOf returns a finding in the words that the Python package uses.

@@ -142,8 +142,17 @@ func lookalikeSynchronizeStream(me C.uint32_t, handle C.uintptr_t, ms C.int32_t)
 		if err != nil {
 			return err
 		}
-		done, err := s.Synchronize(c.t, limit)
-		return waited(done, err, streamSyncTimeout, s.Device(), ms)
+		p, err := s.Point(c.t)
+		if err != nil {
+			return err
+		}
+		return c.wait(s.Device().Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
+			var err error
+			if done {
+				err = s.Failure()
+			}
+			return waited(done, err, streamSyncTimeout, s.Device(), ms)
+		})
 	})
 }
 

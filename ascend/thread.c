@@ -13,7 +13,8 @@
 #include "known.h"
 
 _Thread_local lookalike_thread lookalike_self;
-int lookalike_forked;
+int lookalike_forked, lookalike_stacks;
+uintptr_t lookalike_running[LOOKALIKE_RUNNERS];
 char lookalike_order;
 
 static pthread_key_t ending;
@@ -34,6 +35,9 @@ static void thread_ends(void *number)
     if (ended_count < ended_room) ended[ended_count++] = (uint32_t)(uintptr_t)number;
     pthread_mutex_unlock(&ended_lock);
     lookalike_self.context = 0;
+    lookalike_self.depth = 0;
+    free(lookalike_self.stack);
+    lookalike_self.stack = NULL;
     lookalike_self.number = 0; /* a later destructor of the program may call again */
 }
 
@@ -60,6 +64,8 @@ int lookalike_enter(const char *function, void *here)
     if (__builtin_expect(lookalike_forked, 0)) return ACL_ERROR_RT_DEV_SETUP_ERROR;
     lookalike_self.function = function;
     lookalike_self.here = (uintptr_t)here;
+    lookalike_self.depth = 0;
+    if (__builtin_expect(lookalike_stacks, 0)) lookalike_note_stack();
     lookalike_come_before();
     if (__builtin_expect(lookalike_self.number == 0, 0)) lookalike_self.number = lookalikeRegister();
     return 0;
@@ -69,7 +75,6 @@ uint64_t lookalike_ident(void) { return (uint64_t)pthread_self(); }
 int lookalike_system_number(void) { return (int)syscall(SYS_gettid); }
 uint32_t lookalike_self_number(void) { return lookalike_self.number; }
 const char *lookalike_self_function(void) { return lookalike_self.function; }
-uintptr_t lookalike_self_here(void) { return lookalike_self.here; }
 void lookalike_set_context(uint64_t handle) { lookalike_self.context = handle; }
 
 /* Runs functions of streams until the runtime has enough threads. */

@@ -7,15 +7,21 @@
 
 #pragma GCC visibility push(hidden)
 
+enum { LOOKALIKE_STACK = 24 }; /* places of the program that are kept of a call */
+
 /* The calling thread. `number` is its place in Go's table, 0 before its first call. */
 typedef struct lookalike_thread {
     uint32_t number;
     const char *function; /* the name of the call of the program that is in progress */
     uintptr_t here;       /* and where it returns to */
+    uint32_t depth;       /* of its stack, 0 if only the innermost place is known */
+    uintptr_t *stack;     /* of LOOKALIKE_STACK places, NULL before the first one is kept */
     uint64_t context;     /* the handle of its current context, 0 for none */
     int inside;           /* it runs a function of a stream, which may not call the library */
 } lookalike_thread;
-extern _Thread_local lookalike_thread lookalike_self;
+/* It is small enough for the room that the C library keeps for libraries that are loaded late, so it can be reached
+ * without a call. */
+extern _Thread_local lookalike_thread lookalike_self __attribute__((tls_model("initial-exec")));
 
 /* 1 in a forked child, where nothing of the runtime works. */
 extern int lookalike_forked;
@@ -39,11 +45,16 @@ int lookalike_system_number(void);
 uint32_t lookalike_self_number(void);
 /* The name of the call that is in progress on the calling thread. */
 const char *lookalike_self_function(void);
-uintptr_t lookalike_self_here(void);
 void lookalike_set_context(uint64_t handle);
-/* A place in the program's code as a text, with malloc; NULL if it is unknown. */
-char *lookalike_place(uintptr_t address);
-/* Makes the end of the process write the report of the sanitizer. */
+/* The file of the code at an address, with malloc, and where it lies in memory; NULL if it is unknown. */
+char *lookalike_module(uintptr_t address, uintptr_t *base);
+/* Keeps the stack of the call that is in progress. Called in C, as unwinding ends at frames of Go's. */
+void lookalike_note_stack(void);
+/* Copies it, or where it was not kept its innermost place. */
+void lookalike_self_stack(uintptr_t *into);
+/* Not 0: each call keeps its stack. */
+extern int lookalike_stacks;
+/* Makes the end of the process call lookalikeEnds. */
 void lookalike_report_at_exit(void);
 
 /* Starts a thread that runs functions of streams, returns whether it could. */
@@ -52,6 +63,14 @@ int lookalike_start_worker(void);
 void lookalike_run(uintptr_t function, uintptr_t argument);
 /* What such a thread did before it asks for the next function: nothing, it has run one, or it gives it back. */
 enum { LOOKALIKE_NOTHING, LOOKALIKE_RAN, LOOKALIKE_YIELDS };
+/* The functions that threads run, by the numbers of the threads modulo this; for reports. */
+enum { LOOKALIKE_RUNNERS = 4096 };
+extern uintptr_t lookalike_running[LOOKALIKE_RUNNERS];
+uintptr_t lookalike_function_of(uint32_t thread);
+int lookalike_handles_signals(void);
+
+/* What Go returns where the caller's stack is to be kept before it goes on waiting. */
+enum { LOOKALIKE_WAITS = -1 };
 
 /* Calls what the program registered for aclInit, with the text of its settings, which is freed later, and for
  * aclFinalize; returns the first code that is no success. */
@@ -86,5 +105,19 @@ static inline void lookalike_come_behind(void)
         return code;                                                           \
     } while (0)
 #define ME lookalike_self.number
+
+/* The same for a call that may wait for ever: a report of such a wait has the stack of the program. */
+#define WAIT(function, ...)                                                    \
+    do {                                                                       \
+        int code = lookalike_enter(__func__, __builtin_return_address(0));     \
+        if (code) return code;                                                 \
+        code = function(__VA_ARGS__);                                          \
+        if (code == LOOKALIKE_WAITS) {                                         \
+            lookalike_note_stack();                                            \
+            code = lookalikeGoOn(ME);                                          \
+        }                                                                      \
+        lookalike_come_behind();                                               \
+        return code;                                                           \
+    } while (0)
 
 #endif

@@ -2,16 +2,8 @@
 #include <acl/acl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-enum { ROUNDS = 15, CALLS = 20000, LAUNCHES = 2000 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
+#include "rows.h"
 
 static void check(aclError code, const char *call)
 {
@@ -21,27 +13,6 @@ static void check(aclError code, const char *call)
     exit(1);
 }
 #define OK(call) check(call, #call)
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Prints the least and the median of the rounds: others may load the machine, which only adds. */
-#define ROW(name, count, before, call, after)                                  \
-    do {                                                                       \
-        double took[ROUNDS];                                                   \
-        for (int round = 0; round < ROUNDS; round++) {                         \
-            before;                                                            \
-            double began = now();                                              \
-            for (int i = 0; i < (count); i++) OK(call);                        \
-            took[round] = (now() - began) / (count);                           \
-            after;                                                             \
-        }                                                                      \
-        qsort(took, ROUNDS, sizeof *took, by_value);                           \
-        printf("%-44s %9.1f %9.1f\n", name, took[0], took[ROUNDS / 2]);        \
-    } while (0)
 
 static void nothing(void *unused) { (void)unused; }
 
@@ -69,7 +40,6 @@ int main(void)
     OK(aclrtCreateStream(&stream));
     OK(aclrtCreateStream(&other));
     OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
-    printf("%-44s %9s %9s\n", "nanoseconds for one call", "least", "median");
     ROW("record an event, idle stream", CALLS, , aclrtRecordEvent(event, stream), );
     ROW("wait for an event that is done", CALLS, , aclrtStreamWaitEvent(other, event), );
     ROW("query a stream", CALLS, , aclrtStreamQuery(stream, &status), );

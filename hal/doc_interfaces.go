@@ -58,7 +58,8 @@
 //     (X1), and does the same each time if it has one thread. Functions that wait for
 //     the host let it go on.
 //   - N12: `halstream run --schedules` runs a compiled program under that many
-//     schedules until it fails under one, and prints the command that repeats it.
+//     schedules until it fails under one, and prints the commands that repeat it, one of
+//     them with a token; `halstream replay` says where a token is of other calls.
 //   - N13: The backend "ascend" is CANN's own libascendcl.so, loaded at run time. Where it
 //     cannot be used the error says what is missing and what to do; automatic choice takes
 //     cuda, then ascend, then host. No function of the program runs within the library.
@@ -67,6 +68,13 @@
 //   - N15: A record of an event, a wait for what is done, and a function behind another
 //     one may be enqueued without entering the core, and then do what the core would have
 //     done: in order, with the context checked, dropped by an abort, urgent streams first.
+//   - N16: A wait without a limit that nothing can end returns 507046 (507047 for an
+//     event), and says who waits for whom, with the stack of the call and the functions'
+//     names. One that a thread, a function that runs or a signal may end goes on.
+//   - N17: `halstream trace` writes what a compiled program's streams did, with the places
+//     of the calls.
+//   - N18: Functions may say what they access, and so may the host; the sanitizer treats
+//     that as it does copies.
 //
 // # Task (Python)
 //

@@ -11,8 +11,6 @@ static int32_t self_inside(void) { return halstream_self.native; }
 import "C"
 
 import (
-	"fmt"
-	"hash/fnv"
 	"os"
 	"strconv"
 	"strings"
@@ -221,19 +219,7 @@ func ScheduleCalls() (calls string, err error) {
 
 // ScheduleFingerprint returns 16 digits that stand for what each thread called.
 func ScheduleFingerprint() (digits string, err error) {
-	return onRuntime(func(r *hal.Runtime) (string, error) {
-		threads := map[uint32]uint64{}
-		for _, c := range r.Run().Calls {
-			h := fnv.New64a()
-			fmt.Fprintf(h, "%d %s %d %d", c.Thread, c.Kind, c.Stream, threads[c.Thread])
-			threads[c.Thread] = h.Sum64()
-		}
-		var sum uint64
-		for _, h := range threads { // the threads' turns do not count
-			sum += h
-		}
-		return fmt.Sprintf("%016x", sum), nil
-	})
+	return onRuntime(func(r *hal.Runtime) (string, error) { return r.Fingerprint(), nil })
 }
 
 // ScheduleSteps returns how many calls and operations the run has so far.

@@ -1,6 +1,5 @@
 package pybuild
 
-// #include "ownthreads.h"
 // #include "stall.h"
 import "C"
 
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"halstream/hal/driver"
+	"halstream/hal/ownthread"
 	"halstream/hal/stall"
 )
 
@@ -38,7 +38,7 @@ func StallThreads(handles string) (list string, err error) {
 	}
 	tids.Unlock()
 	calling[syscall.Gettid()] = true
-	known := func(id int) bool { return calling[id] || C.halstream_own_thread(C.int32_t(id)) != 0 }
+	known := func(id int) bool { return calling[id] || ownthread.Is(id) }
 	acting := stall.Acting(known, named, unplaced...)
 	if len(acting) > 0 {
 		// A thread that the runtime has just started is usually known then; one that is not

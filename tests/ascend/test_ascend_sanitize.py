@@ -27,8 +27,10 @@ def test_N10_two_copies_without_a_wait_are_reported(compiled: Compiled, run: Run
         for line, text in enumerate((PROGRAMS / "unordered.c").read_text().splitlines(), 1)
         if "aclrtMemcpyAsync" in text
     ]
+    for place, line in zip((calls[2], calls[4]), lines, strict=True):
+        assert f"unordered.c:{line}, in main (" in place
     if shutil.which("addr2line"):
-        offsets = [place.partition("+")[2].split()[0] for place in (calls[2], calls[4])]
+        offsets = [place.rpartition("+")[2].rstrip(")") for place in (calls[2], calls[4])]
         words = ["addr2line", "-e", str(program), *offsets]
         named = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         assert [int(number) for number in re.findall(r"unordered\.c:(\d+)", named)] == lines
@@ -61,3 +63,16 @@ def test_N10_an_unknown_value_is_refused(compiled: Compiled, run: Run) -> None:
     done = run(compiled(PROGRAMS / "unordered.c"), "wait", env={"HALSTREAM_SANITIZE": "1,pages"})
     assert done.returncode == 1
     assert 'HALSTREAM_SANITIZE is "1,pages"' in done.stderr
+
+
+@pytest.mark.parametrize(("how", "says"), [("no wait", "call reads on stream"), ("host", "the host reads")])
+def test_N18_declared_accesses_are_checked(compiled: Compiled, run: Run, how: str, says: str) -> None:
+    done = run(compiled(PROGRAMS / "declared.c"), how, env=ON)
+    assert (done.returncode, done.stdout) == (66, "done\n"), done.stderr
+    assert "call writes on stream" in done.stderr
+    assert says in done.stderr
+
+
+def test_N18_declared_accesses_that_are_ordered_are_not_reported(compiled: Compiled, run: Run) -> None:
+    done = run(compiled(PROGRAMS / "declared.c"), "wait", env=ON)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

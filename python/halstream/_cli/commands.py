@@ -299,6 +299,11 @@ def replay(
     """
     from . import running as _running
 
+    if not module and _programs.is_program(script):
+        try:
+            raise typer.Exit(_programs.replay(token, script, list(args or ()), sanitize=sanitize))
+        except ScheduleError as exc:
+            fail(str(exc))
     _existing(script, module)
     for name in [name for name, given in (("--strict", strict), ("--pages", pages)) if given and not sanitize]:
         fail(f"{name} is for --sanitize: give both")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from .._errors import ScheduleError
+from .._schedules.token import Token
 from .terminal import say
 
-__all__ = ["explore", "is_program", "plain"]
+__all__ = ["explore", "is_program", "plain", "recorded", "replay"]
 
 #: The exit code of a program in which the library's sanitizer found something.
 _FOUND = 66
@@ -37,6 +42,31 @@ def _settings(*, sanitize: bool, schedule: str = "") -> dict[str, str]:
 def _code(returncode: int) -> int:
     """Return the exit code of the command for that of a program, which is negative after a signal."""
     return 1 if returncode == _FOUND else 128 - returncode if returncode < 0 else returncode
+
+
+def recorded(path: str, args: Sequence[str], env: dict[str, str], **options: Any) -> tuple[Any, dict[str, Any]]:
+    """Run a program that says at its end what it did.
+
+    Parameters
+    ----------
+    path, args : str, sequence of str
+        The program and its arguments.
+    env : dict of str to str
+        Variables for the library.
+    **options
+        For `subprocess.run`.
+
+    Returns
+    -------
+    tuple
+        What `subprocess.run` returned, and the record: ``fingerprint``, ``operations``, ``executed`` and ``sites``;
+        empty if the program did not get to its end or does not use the library.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "record.json"
+        given = {**os.environ, **env, "HALSTREAM_RECORD": str(file)}
+        done = subprocess.run(_command(path, args), env=given, **options)
+        return done, json.loads(file.read_text()) if file.exists() else {}
 
 
 def plain(path: str, args: Sequence[str], *, sanitize: bool) -> int:
@@ -65,10 +95,9 @@ def explore(path: str, args: Sequence[str], schedules: int, seed: int, timeout: 
     """
     for number in range(schedules):
         given = _settings(sanitize=sanitize, schedule=f"random {seed * schedules + number}" if number else "fifo")
+        record: dict[str, Any] = {}
         try:
-            done = subprocess.run(
-                _command(path, args), env={**os.environ, **given}, capture_output=True, timeout=timeout
-            )
+            done, record = recorded(path, args, given, capture_output=True, timeout=timeout)
         except subprocess.TimeoutExpired as exc:
             output, why = (exc.stdout or b"") + (exc.stderr or b""), f"did not end within {timeout:g} s"
         else:
@@ -82,6 +111,33 @@ def explore(path: str, args: Sequence[str], schedules: int, seed: int, timeout: 
         say(f"the program {why}, in run {number + 1} of {schedules}; once more:")
         again = [f"{name}={shlex.quote(value)}" for name, value in given.items()]
         print(" ".join([*again, shlex.join([path, *args])]), file=sys.stderr, flush=True)
+        if record.get("fingerprint"):
+            token = Token.of(given["HALSTREAM_SCHEDULE"], record["fingerprint"])
+            words = ["halstream", "replay", *["--sanitize"] * sanitize, str(token), path, *args]
+            print(shlex.join(words), file=sys.stderr, flush=True)
         return 1
     say(f"the program passed under {schedules} schedule(s)")
     return 0
+
+
+def replay(text: str, path: str, args: Sequence[str], *, sanitize: bool) -> int:
+    """Run a program under the schedule of a token, on this process's terminal.
+
+    Returns
+    -------
+    int
+        0 if it does not fail; else the exit code for the command.
+
+    Raises
+    ------
+    ScheduleError
+        If the token cannot be read, or is of a program that makes other calls.
+    """
+    token = Token.parse(text)
+    done, record = recorded(path, args, _settings(sanitize=sanitize, schedule=token.spec))
+    code = _code(done.returncode)
+    ended = f"it failed, with exit code {code}" if code else "it passed"
+    if record and record["fingerprint"][:8] != token.fingerprint:
+        raise ScheduleError(f"{ended}, but the token is of a program that made other calls; look for a new one")
+    say(f"under {token} the program {'failed again' if code else 'passes'}")
+    return code

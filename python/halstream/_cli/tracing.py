@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 from collections.abc import Callable, Sequence
 from typing import IO
@@ -17,6 +18,7 @@ from .._traces.annotated import annotate
 from .._traces.annotations import Annotation
 from .._traces.recording import Recording
 from .._traces.timeline import lay_out
+from . import programs as _programs
 from . import script as _script
 
 __all__ = ["CannotTraceError", "trace"]
@@ -54,25 +56,37 @@ def trace(script: str, args: Sequence[str], output: str | None, say: Callable[[s
         If the script does not exist or the trace cannot go where it should; the
         script has not begun then.
     """
+    program = _programs.is_program(script)
     try:
-        _script.check(script)
+        if not program:
+            _script.check(script)
         _perfetto.schema()
     except (FileNotFoundError, ImportError) as exc:
         raise CannotTraceError(str(exc)) from None
     path = output or os.path.splitext(os.path.basename(os.path.abspath(script)))[0] + ".pftrace"
+    text_of_site: Callable[[int], str] = _native.position_text
+    annotations: list[Annotation] = []
     with _open(path) as file:
-        recording = Recording()
-        outcome = _script.run(script, args)
-        operations, executed = recording.finish()
+        if program:
+            done, record = _programs.recorded(script, args, {})
+            code = 128 - done.returncode if done.returncode < 0 else done.returncode
+            operations, executed = record.get("operations", []), record.get("executed", [])
+            stacks = {int(site): json.dumps(frames) for site, frames in record.get("sites", {}).items()}
+            text_of_site = stacks.__getitem__
+        else:
+            recording = Recording()
+            code = _script.run(script, args).code
+            operations, executed = recording.finish()
+            annotations = recording.annotations
         try:
-            _write(file, operations, executed, recording.annotations, console)
+            _write(file, operations, executed, annotations, console, text_of_site)
         except OSError as exc:
             say(f"the script has run, but its trace cannot be written to {path}: {exc.strerror or exc}")
-            return outcome.code or 2
+            return code or 2
     if executed is None:
         say("this backend does not report when operations run: the trace shows when they were enqueued")
     say(f"{sum(not one['host'] for one in operations)} operations; the trace is in {path}, for {_VIEWER}")
-    return outcome.code
+    return code
 
 
 def _open(path: str) -> IO[bytes]:
@@ -89,6 +103,7 @@ def _write(
     executed: list[ExecutionRecord] | None,
     annotations: list[Annotation],
     console: Console,
+    text_of_site: Callable[[int], str],
 ) -> None:
     if file.seekable() and os.path.isfile(file.name):
         file.truncate(0)
@@ -101,7 +116,7 @@ def _write(
             timeline = lay_out(operations, executed, lambda: progress.advance(task, 0))
             annotate(timeline, annotations)
             progress.update(task, total=1.0)
-            for data, part in _perfetto.chunks(timeline, _native.position_text):
+            for data, part in _perfetto.chunks(timeline, text_of_site):
                 view = memoryview(data)
                 while view:
                     view = view[file.write(view) :]

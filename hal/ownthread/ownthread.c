@@ -1,4 +1,4 @@
-#include "ownthreads.h"
+#include "ownthread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* The linker sends each pthread_create of this library to __wrap_pthread_create
- * (setup.py asks it to). Go tests are linked without that option. */
+ * (setup.py and the Makefile ask it to). Go tests are linked without that option. */
 extern int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) __attribute__((weak));
 
 typedef struct own_thread {

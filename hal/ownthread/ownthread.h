@@ -1,6 +1,6 @@
-/* Threads that the extension itself has started. */
-#ifndef HALSTREAM_OWNTHREADS_H
-#define HALSTREAM_OWNTHREADS_H
+/* Threads that the runtime itself has started. */
+#ifndef HALSTREAM_OWNTHREAD_H
+#define HALSTREAM_OWNTHREAD_H
 
 #include <stdint.h>
 
@@ -9,4 +9,4 @@
  * others it returns 0. */
 int halstream_own_thread(int32_t tid);
 
-#endif /* HALSTREAM_OWNTHREADS_H */
+#endif /* HALSTREAM_OWNTHREAD_H */

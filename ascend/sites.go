@@ -1,0 +1,75 @@
+package main
+
+// #include "thread.h"
+import "C"
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// stack is where a call of the library was made: return addresses in the program, the innermost first.
+type stack [C.LOOKALIKE_STACK]uintptr
+
+// stackNow returns the stack of the call that is in progress on the calling thread.
+func stackNow() (s stack) {
+	C.lookalike_self_stack((*C.uintptr_t)(unsafe.Pointer(&s[0])))
+	return s
+}
+
+// sites are the stacks of calls that tools have asked for, by their numbers from 1.
+var sites struct {
+	sync.Mutex
+	stacks  []stack
+	numbers map[stack]uint32
+}
+
+// site returns the number of the stack of the call that is in progress.
+func site() uint32 {
+	now := stackNow()
+	sites.Lock()
+	defer sites.Unlock()
+	number, known := sites.numbers[now]
+	if !known {
+		if sites.numbers == nil {
+			sites.numbers = map[stack]uint32{}
+		}
+		sites.stacks = append(sites.stacks, now)
+		number = uint32(len(sites.stacks))
+		sites.numbers[now] = number
+	}
+	return number
+}
+
+// stackOf returns the stack with a number, an empty one if it is unknown.
+func stackOf(number uint32) (s stack) {
+	sites.Lock()
+	defer sites.Unlock()
+	if number > 0 && int(number) <= len(sites.stacks) {
+		s = sites.stacks[number-1]
+	}
+	return s
+}
+
+// placeOf returns the innermost place of the stack with a number as a text, "" if it is unknown.
+func placeOf(number uint32) string {
+	if frames := stackOf(number).frames(); len(frames) > 0 {
+		return frames[0].text()
+	}
+	return ""
+}
+
+// frames returns the places of a stack, up to main.
+func (s stack) frames() []frame {
+	var list []frame
+	for _, returns := range s {
+		if returns == 0 {
+			break
+		}
+		list = append(list, frameAt(returns-1)) // what returns there is the call before it
+		if list[len(list)-1].Function == "main" {
+			break // what calls it is not the program's
+		}
+	}
+	return list
+}

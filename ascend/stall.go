@@ -1,0 +1,292 @@
+package main
+
+// #include "thread.h"
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"halstream/hal"
+	"halstream/hal/driver"
+	"halstream/hal/ownthread"
+	"halstream/hal/stall"
+)
+
+// waitSlice is, in nanoseconds, for how long a thread waits before it looks whether its wait can ever end.
+const waitSlice = 100_000_000
+
+// waits are the waits of the program's threads that have no limit and have gone on for a while.
+var waits stall.Waits
+
+// waiting is a wait of a thread that goes on once its stack is known.
+type waiting struct {
+	rt   *hal.Runtime
+	p    driver.Point
+	then func(done bool) error
+	own  []kindCode
+	code int
+}
+
+// errWaits says that the calling thread goes on waiting in lookalikeGoOn.
+var errWaits = refuse(C.LOOKALIKE_WAITS, "waits")
+
+// wait waits for a point, for at most limit nanoseconds, and then returns what then returns. Where it has no limit and
+// never ends, code is that of the report.
+func (c *caller) wait(rt *hal.Runtime, p driver.Point, limit int64, code int, then func(done bool) error, own ...kindCode) error {
+	if p == nil {
+		return then(true)
+	}
+	if limit != driver.Forever || os.Getenv("HALSTREAM_STALL") == "0" {
+		return then(p.Wait(limit))
+	}
+	if p.Wait(stall.Slice(rt, driver.Forever, waitSlice)) {
+		return then(true)
+	}
+	c.waiting = &waiting{rt, p, then, own, code}
+	return errWaits
+}
+
+//export lookalikeGoOn
+func lookalikeGoOn(me C.uint32_t) C.int {
+	c := callerOf(me)
+	w := c.waiting
+	c.waiting = nil
+	return call(me, func(*caller) error {
+		now := stackNow()
+		c.stack.Store(&now)
+		defer c.stack.Store(nil)
+		if text := w.await(uint64(me)); text != "" {
+			fmt.Fprintln(os.Stderr, text)
+			return refuse(w.code, "%s", text)
+		}
+		return w.then(true)
+	}, w.own...)
+}
+
+// await waits until the point is reached, and returns "", or the report of a wait that can never end.
+func (w *waiting) await(me uint64) string {
+	listed := waits.Begin(w.rt, stall.Waiter{Thread: me, Point: w.p})
+	defer listed.End()
+	before := ""
+	for !w.p.Wait(stall.Slice(w.rt, driver.Forever, waitSlice)) {
+		if !listed.Due() {
+			continue
+		}
+		text := picture(w.rt).judge(me)
+		if text != "" && text == before {
+			return text // two looks agree
+		}
+		listed.Answered(text != "")
+		before = text
+	}
+	return ""
+}
+
+// look is who waits for whom at a moment.
+type look struct {
+	stall.Graph
+	streams map[stall.Party]driver.Busy
+	threads map[uint64]*caller
+	held    map[uint64]string // what threads wait for outside of the library
+	lines   []string
+	advice  string
+}
+
+func picture(rt *hal.Runtime) *look {
+	l := &look{streams: map[stall.Party]driver.Busy{}, threads: map[uint64]*caller{}, held: map[uint64]string{}}
+	l.Blocked, l.Streams = waits.Blocked(), rt.Busy()
+	known := map[int]bool{}
+	reports := map[uint64]uint64{} // the numbers of the threads that run reports, by tokens
+	for number, c := range *callers.list.Load() {
+		if c == nil {
+			continue
+		}
+		l.threads[uint64(number)] = c
+		if token := c.reporting.Load(); token != 0 {
+			reports[token] = uint64(number)
+		}
+	}
+	for _, b := range l.Blocked {
+		known[l.threads[b.Thread].system] = true
+	}
+	for _, b := range l.Streams {
+		l.streams[stall.Party{Device: b.At.Device, Stream: b.At.Stream}] = b
+		thread := uint64(0)
+		switch b.Need {
+		case driver.NeedFunction:
+			thread = l.numberOf(rt.Funcs.Runner(b.Number))
+		case driver.NeedReport:
+			thread = reports[b.Number]
+		}
+		if thread == 0 {
+			continue
+		}
+		l.Running = append(l.Running, stall.Running{Thread: thread, Token: b.Number, Report: b.Need == driver.NeedReport})
+		if waits := stall.NeverEnds(l.threads[thread].system); waits != "" {
+			l.held[thread] = waits
+			l.Held = append(l.Held, stall.Held{Thread: thread})
+			known[l.threads[thread].system] = true
+		}
+	}
+	quiet, _ := rt.Quiet()
+	acts := func(id int) bool { return known[id] || ownthread.Is(id) && !l.runs(id) }
+	l.Others = !quiet || len(stall.Acting(acts, nil)) > 0 || signalMayCome()
+	return l
+}
+
+// runs reports whether the thread with the system's number runs a function that may go on by itself.
+func (l *look) runs(id int) bool {
+	return slices.ContainsFunc(l.Running, func(r stall.Running) bool {
+		return l.threads[r.Thread].system == id && l.held[r.Thread] == ""
+	})
+}
+
+func (l *look) numberOf(t *hal.Thread) uint64 {
+	for number, c := range l.threads {
+		if t != nil && c.t == t {
+			return number
+		}
+	}
+	return 0
+}
+
+func signalMayCome() bool { return C.lookalike_handles_signals() != 0 }
+
+// judge returns the report for a thread that can never go on, "" if it may.
+func (l *look) judge(me uint64) string {
+	stuck := l.Stuck(me)
+	if !slices.Contains(stuck, stall.Party{Thread: me}) {
+		return ""
+	}
+	named := map[stall.Party]bool{}
+	at, circle := stall.Party{Thread: me}, false
+	for at != (stall.Party{}) {
+		if circle = named[at]; circle {
+			break
+		}
+		named[at] = true
+		if at.Thread != 0 {
+			at = l.thread(at.Thread, stuck)
+		} else {
+			at = l.stream(at, stuck)
+		}
+	}
+	head := "this wait can never end: everything that could end it waits, too"
+	if circle {
+		head = "this wait can never end: each of these waits for the next, and the last for an earlier one"
+		l.advice = "A function must not wait for a thread that waits for the function's stream."
+	}
+	return strings.TrimSuffix(strings.Join(append([]string{head}, l.lines...), "\n")+"\n"+l.advice, "\n")
+}
+
+func (l *look) add(format string, args ...any) {
+	l.lines = append(l.lines, "  "+fmt.Sprintf(format, args...))
+}
+
+// thread adds a thread's lines and returns whom it waits for.
+func (l *look) thread(number uint64, stuck []stall.Party) (next stall.Party) {
+	c := l.threads[number]
+	name := fmt.Sprintf("thread %d", c.system)
+	if c.system == os.Getpid() {
+		name = "the main thread"
+	}
+	if runs := slices.IndexFunc(l.Running, func(r stall.Running) bool { return r.Thread == number }); runs >= 0 {
+		name = fmt.Sprintf("the function %s, on %s,", functionOf(number), name)
+	}
+	i := slices.IndexFunc(l.Blocked, func(b stall.Blocked) bool { return b.Thread == number })
+	if i < 0 {
+		l.add("%s waits for %s", name, l.held[number])
+		l.advice = "Give the function what it waits for before the host waits for it, and not by work behind it."
+		return stall.Party{}
+	}
+	on := parties(l.Blocked[i].On)
+	if len(on) == 0 {
+		return stall.Party{}
+	}
+	next = firstOf(on, stuck)
+	l.add("%s waits for %s", name, l.title(next))
+	if s := c.stack.Load(); s != nil {
+		for _, f := range s.frames() {
+			l.add("    at %s", f.text())
+		}
+	}
+	return next
+}
+
+// stream adds a stream's lines and returns whom it waits for.
+func (l *look) stream(p stall.Party, stuck []stall.Party) stall.Party {
+	b, known := l.streams[p]
+	if !known {
+		return stall.Party{}
+	}
+	runner := slices.IndexFunc(l.Running, func(r stall.Running) bool {
+		return r.Token == b.Number && r.Report == (b.Need == driver.NeedReport)
+	})
+	head := b.Head
+	if runner >= 0 {
+		head = "the function " + functionOf(l.Running[runner].Thread)
+	}
+	l.add("%s has %d operation(s) pending; the first is %s", b.Title, b.Pending, head)
+	switch b.Need {
+	case driver.NeedStream, driver.NeedOrder:
+		return firstOf(parties(b.On), stuck)
+	case driver.NeedFunction, driver.NeedReport:
+		if runner >= 0 {
+			return stall.Party{Thread: l.Running[runner].Thread}
+		}
+		if b.Need == driver.NeedReport {
+			l.add("no thread takes the reports of this stream")
+			l.advice = "Let a thread call aclrtProcessReport while the host waits for the stream."
+		}
+	case driver.NeedEvent:
+		l.add("event %d is not recorded, and nobody is left who could record it", b.Number)
+		l.advice = "Record the event before the host waits for a stream that waits for it."
+	case driver.NeedValue:
+		l.add("the value at %#x is not what the stream waits for, and nobody is left who could write it", b.Number)
+		l.advice = "Write the value before the wait, or from a thread or a stream that does not wait itself."
+	}
+	return stall.Party{}
+}
+
+func (l *look) title(p stall.Party) string {
+	if b, known := l.streams[p]; known {
+		return b.Title
+	}
+	return fmt.Sprintf("stream %d of device %d", p.Stream, p.Device)
+}
+
+// functionOf names the function that a thread runs.
+func functionOf(thread uint64) string {
+	f := frameAt(uintptr(C.lookalike_function_of(C.uint32_t(thread))))
+	if f.Function == "" {
+		return f.text()
+	}
+	if f.File == "" {
+		return f.Function + " (" + f.module + ")"
+	}
+	return fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line)
+}
+
+// firstOf returns the first party of a list that is stuck, or the first one.
+func firstOf(list, stuck []stall.Party) stall.Party {
+	for _, p := range list {
+		if slices.Contains(stuck, p) {
+			return p
+		}
+	}
+	if len(list) > 0 {
+		return list[0]
+	}
+	return stall.Party{}
+}
+
+func parties(places []driver.Place) []stall.Party {
+	list := make([]stall.Party, 0, len(places))
+	for _, p := range places {
+		list = append(list, stall.Party{Device: p.Device, Stream: p.Stream})
+	}
+	return list
+}

@@ -1,0 +1,102 @@
+/* ./stalls lock | event | value | report: waits that can never end; ./stalls slow | thread | signal | limit: that can. */
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static sem_t ready;
+
+static void take_the_lock(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void wait_for_it(void *unused)
+{
+    (void)unused;
+    while (sem_wait(&ready) != 0) continue;
+}
+
+static void *give_it_late(void *unused)
+{
+    (void)unused;
+    sleep(2);
+    sem_post(&ready);
+    return NULL;
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    sem_post(&ready);
+}
+
+static void sleep_long(void *unused)
+{
+    (void)unused;
+    sleep(2);
+}
+
+static int ends(const char *how, aclrtStream stream)
+{
+    pthread_t thread;
+    OK(aclrtLaunchHostFunc(stream, strcmp(how, "slow") == 0 ? sleep_long : wait_for_it, NULL));
+    if (strcmp(how, "thread") == 0) CHECK(pthread_create(&thread, NULL, give_it_late, NULL) == 0);
+    if (strcmp(how, "limit") == 0) {
+        RETURNS(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, aclrtSynchronizeStreamWithTimeout(stream, 1500));
+        sem_post(&ready);
+    }
+    if (strcmp(how, "signal") == 0) {
+        struct sigaction action;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = on_alarm;
+        CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+        alarm(2);
+    }
+    OK(aclrtSynchronizeStream(stream));
+    if (strcmp(how, "thread") == 0) pthread_join(thread, NULL);
+    return done();
+}
+
+static int never_ends(const char *how, aclrtStream stream)
+{
+    aclrtEvent event;
+    void *word;
+    if (strcmp(how, "lock") == 0) {
+        pthread_mutex_lock(&mutex);
+        OK(aclrtLaunchHostFunc(stream, take_the_lock, NULL));
+    } else if (strcmp(how, "event") == 0) {
+        OK(aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC));
+        OK(aclrtStreamWaitEvent(stream, event));
+    } else if (strcmp(how, "value") == 0) {
+        OK(aclrtMallocHost(&word, sizeof(uint64_t)));
+        memset(word, 0, sizeof(uint64_t));
+        OK(aclrtValueWait(word, 1, 1, stream));
+    } else {
+        OK(aclrtSubscribeReport((uint64_t)pthread_self(), stream));
+        OK(aclrtLaunchCallback(take_the_lock, NULL, ACL_CALLBACK_BLOCK, stream));
+    }
+    int code = aclrtSynchronizeStream(stream);
+    CHECK(code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+    puts(aclGetRecentErrMsg());
+    fflush(stdout);
+    _exit(4);
+}
+
+int main(int argc, char **argv)
+{
+    aclrtStream stream;
+    CHECK(argc == 2);
+    sem_init(&ready, 0, 0);
+    OK(aclrtSetDevice(0));
+    OK(aclrtCreateStream(&stream));
+    static const char *const fine[] = {"slow", "thread", "signal", "limit"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(argv[1], fine[i]) == 0) return ends(fine[i], stream);
+    return never_ends(argv[1], stream);
+}
