@@ -111,7 +111,9 @@ def shape_of(kernel: str, grid: Any, block: Any) -> Shape:
     KernelArgumentError
         If it is none, or no device can have it; the text names the kernel.
     """
-    usual = (type(grid) is int or _whole(grid)) and (type(block) is int or _whole(block))
+    if type(grid) is type(block) is int and (known := _shapes.get((grid, block))) is not None:
+        return known
+    usual = _whole(grid) and _whole(block)
     found = _shapes.get((grid, block)) if usual else None
     if found is None:
         size = _size(kernel, "grid", grid, _GRID), _size(kernel, "block", block, _BLOCK)
