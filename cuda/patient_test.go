@@ -80,8 +80,17 @@ func TestP2_what_an_interrupted_call_makes_is_given_back(t *testing.T) {
 	f, dev, gate := heldDevice(t, "cuMemAllocFromPoolAsync")
 	alive, freed := f.Count("live.memory"), f.Count("cuMemFreeAsync")
 	raises.Store(true)
-	_, err := dev.Alloc(64)
-	require.Error(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := dev.Alloc(64)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.Error(t, err)
+	case <-time.After(patientLimit):
+		require.Fail(t, "the call was not interrupted")
+	}
 	gate.Open()
 	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
 	require.Equal(t, freed+1, f.Count("cuMemFreeAsync"))
@@ -113,7 +122,16 @@ func TestP2_a_free_that_waits_for_a_held_device_does_not_stop_the_caller(t *test
 	addr, err := dev.Alloc(64)
 	require.NoError(t, err)
 	alive := f.Count("live.memory")
-	dev.Free(addr) // by the only thread that opens the gate
+	freed := make(chan struct{})
+	go func() {
+		dev.Free(addr)
+		close(freed)
+	}()
+	select { // before the gate is opened
+	case <-freed:
+	case <-time.After(patientLimit):
+		require.Fail(t, "the caller waits for the stream that it would release")
+	}
 	require.Equal(t, alive, f.Count("live.memory"))
 	gate.Open()
 	require.Eventually(t, func() bool { return f.Count("live.memory") == alive-1 }, patientLimit, time.Millisecond)
