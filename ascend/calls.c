@@ -3,6 +3,7 @@
 #include "_cgo_export.h"
 #include "acl/acl_rt.h"
 #include "known.h"
+#include "states.h"
 #include "thread.h"
 
 #define HANDLE(pointer) ((uintptr_t)(pointer))
@@ -69,9 +70,28 @@ aclError aclrtGetLastError(aclrtLastErrLevel level) { CALL(lookalikeLastError, M
 
 /* -- devices -- */
 
-aclError aclrtSetDevice(int32_t deviceId) { CALL(lookalikeSetDevice, ME, deviceId); }
-aclError aclrtResetDevice(int32_t deviceId) { CALL(lookalikeResetDevice, ME, deviceId, 0); }
-aclError aclrtResetDeviceForce(int32_t deviceId) { CALL(lookalikeResetDevice, ME, deviceId, 1); }
+aclError aclrtSetDevice(int32_t deviceId)
+{
+    lookalike_device_state(deviceId, ACL_RT_DEVICE_STATE_SET_PRE);
+    int code = lookalike_enter(__func__, __builtin_return_address(0));
+    if (!code) code = lookalikeSetDevice(ME, deviceId);
+    if (!code) lookalike_device_state(deviceId, ACL_RT_DEVICE_STATE_SET_POST);
+    lookalike_come_behind();
+    return code;
+}
+
+static aclError reset(const char *function, void *here, int32_t device, int force)
+{
+    lookalike_device_state(device, ACL_RT_DEVICE_STATE_RESET_PRE);
+    int code = lookalike_enter(function, here);
+    if (!code) code = lookalikeResetDevice(ME, device, force);
+    if (!code) lookalike_device_state(device, ACL_RT_DEVICE_STATE_RESET_POST);
+    lookalike_come_behind();
+    return code;
+}
+
+aclError aclrtResetDevice(int32_t deviceId) { return reset(__func__, __builtin_return_address(0), deviceId, 0); }
+aclError aclrtResetDeviceForce(int32_t deviceId) { return reset(__func__, __builtin_return_address(0), deviceId, 1); }
 aclError aclrtGetDevice(int32_t *deviceId) { CALL(lookalikeGetDevice, ME, deviceId); }
 aclError aclrtGetDeviceCount(uint32_t *count) { CALL(lookalikeGetDeviceCount, ME, count); }
 
@@ -139,15 +159,34 @@ aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream) { CALL(lookalikeGe
 
 /* -- streams -- */
 
-aclError aclrtCreateStream(aclrtStream *stream) { CALL(lookalikeCreateStream, ME, OUT(stream), 0, 0); }
+static aclError create(const char *function, void *here, aclrtStream *stream, uint32_t priority, uint32_t flag)
+{
+    int code = lookalike_enter(function, here);
+    if (!code) code = lookalikeCreateStream(ME, OUT(stream), priority, flag);
+    lookalike_come_behind();
+    if (!code) lookalike_stream_state(*stream, ACL_RT_STREAM_STATE_CREATE_POST);
+    return code;
+}
+
+aclError aclrtCreateStream(aclrtStream *stream) { return create(__func__, __builtin_return_address(0), stream, 0, 0); }
 
 aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag)
 {
-    CALL(lookalikeCreateStream, ME, OUT(stream), priority, flag);
+    return create(__func__, __builtin_return_address(0), stream, priority, flag);
 }
 
-aclError aclrtDestroyStream(aclrtStream stream) { CALL(lookalikeDestroyStream, ME, HANDLE(stream), 0); }
-aclError aclrtDestroyStreamForce(aclrtStream stream) { CALL(lookalikeDestroyStream, ME, HANDLE(stream), 1); }
+static aclError destroy(const char *function, void *here, aclrtStream stream, int force)
+{
+    if (stream != NULL) lookalike_stream_state(stream, ACL_RT_STREAM_STATE_DESTROY_PRE);
+    int code = lookalike_enter(function, here);
+    if (!code) code = lookalikeDestroyStream(ME, HANDLE(stream), force);
+    lookalike_come_behind();
+    return code;
+}
+
+aclError aclrtDestroyStream(aclrtStream stream) { return destroy(__func__, __builtin_return_address(0), stream, 0); }
+aclError aclrtDestroyStreamForce(aclrtStream stream) { return destroy(__func__, __builtin_return_address(0), stream, 1); }
+
 aclError aclrtSynchronizeStream(aclrtStream stream)
 {
     if (lookalike_stream_finished(HANDLE(stream))) return behind();

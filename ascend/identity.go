@@ -6,6 +6,8 @@ import "C"
 import (
 	"crypto/sha256"
 	"fmt"
+
+	"halstream/hal"
 )
 
 //export lookalikeNoPackage
@@ -106,6 +108,29 @@ func lookalikeGetResInCurrentThread(me C.uint32_t, kind C.int32_t, value *C.uint
 		_, err := c.t.Context()
 		if err == nil {
 			*value = 0 // only an Ascend chip has any
+		}
+		return err
+	})
+}
+
+//export lookalikeUnsupported
+func lookalikeUnsupported(me C.uint32_t) C.int {
+	return call(me, func(*caller) error {
+		return refuse(featureNotSupported, "this needs a chip, another process or a model, which the look-alike does not have")
+	})
+}
+
+// lookalikeExternal refuses a record or a wait for captures on a stream.
+//
+//export lookalikeExternal
+func lookalikeExternal(me C.uint32_t, handle C.uintptr_t) C.int {
+	return on(me, handle, func(c *caller, s *stream) error {
+		state, err := s.IsCapturing(c.t)
+		if err == nil && state == hal.NotCapturing {
+			err = refuse(notCaptured, "the stream does not capture; the flag is for captures")
+		}
+		if err == nil {
+			err = refuse(featureNotSupported, "captures have no external events here")
 		}
 		return err
 	})

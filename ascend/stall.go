@@ -15,8 +15,14 @@ import (
 	"halstream/hal/stall"
 )
 
-// waitSlice is, in nanoseconds, for how long a thread waits before it looks whether its wait can ever end.
-const waitSlice = 100_000_000
+// slice returns for how many nanoseconds a thread waits before it looks whether its wait can ever end. Under a schedule
+// that is long: what the machine does meanwhile must not show in the calls of the run.
+func slice(rt *hal.Runtime) int64 {
+	if rt.Deterministic() {
+		return 2_000_000_000
+	}
+	return 100_000_000
+}
 
 // waits are the waits of the program's threads that have no limit and have gone on for a while.
 var waits stall.Waits
@@ -42,7 +48,7 @@ func (c *caller) wait(rt *hal.Runtime, p driver.Point, limit int64, code int, th
 	if limit != driver.Forever || os.Getenv("HALSTREAM_STALL") == "0" {
 		return then(p.Wait(limit))
 	}
-	if p.Wait(stall.Slice(rt, driver.Forever, waitSlice)) {
+	if p.Wait(slice(rt)) {
 		return then(true)
 	}
 	c.waiting = &waiting{rt, p, then, own, code}
@@ -71,7 +77,7 @@ func (w *waiting) await(me uint64) string {
 	listed := waits.Begin(w.rt, stall.Waiter{Thread: me, Point: w.p})
 	defer listed.End()
 	before := ""
-	for !w.p.Wait(stall.Slice(w.rt, driver.Forever, waitSlice)) {
+	for !w.p.Wait(slice(w.rt)) {
 		if !listed.Due() {
 			continue
 		}

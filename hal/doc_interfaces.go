@@ -75,6 +75,9 @@
 //     of the calls.
 //   - N18: Functions may say what they access, and so may the host; the sanitizer treats
 //     that as it does copies.
+//   - N19: Functions of the program are told when a device is set and reset and a stream
+//     made and destroyed. What needs a chip, another process or a model compiles and returns
+//     207000.
 //
 // # Task (Python)
 //
@@ -203,6 +206,10 @@
 //   - Y16: The functions of the plug-in have the places that the header of the installed
 //     Paddle gives them.
 //   - Y17: Results, gradients and steps of optimizers are those of the CPU.
+//   - Y18: Traces, tokens and reports of waits that can never end have Paddle's operators
+//     and the program's lines.
+//   - Y19: What Paddle's own tests of custom devices do works: loaders with workers give
+//     batches on the device, copies go between all places, gradients add up.
 //
 // # Objects (Python)
 //

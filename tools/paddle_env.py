@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 #: The versions that are supported, each with its latest patch; the last one is what mutants are run on.
 SUPPORTED = ("3.0.0", "3.2.2", "3.3.1")
-TESTING = ("numpy", "pytest", "pytest-timeout", "hypothesis", "setuptools", "typer", "rich")
+TESTING = ("numpy", "pytest", "pytest-timeout", "hypothesis", "setuptools", "typer", "rich", "perfetto")
 
 
 def interpreter(version: str) -> Path:

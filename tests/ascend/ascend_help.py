@@ -16,6 +16,8 @@ COMPILERS = {
     "c++": ["g++", "-std=c++11", "-x", "c++"],
     "thread": ["gcc", "-std=c11", "-D_GNU_SOURCE", "-fsanitize=thread"],
     "address": ["gcc", "-std=c11", "-D_GNU_SOURCE", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    "c++ thread": ["g++", "-std=c++11", "-x", "c++", "-fsanitize=thread"],
+    "c++ address": ["g++", "-std=c++11", "-x", "c++", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
 }
 
 #: Runs a program and its arguments.

@@ -35,7 +35,7 @@ def compiled(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Compile
             command, *options = COMPILERS[way]
             if shutil.which(command) is None:
                 pytest.skip(f"{command} is not installed")
-            target = folder / f"{source.stem}-{way.replace('+', 'x')}"
+            target = folder / f"{source.stem}-{way.replace('+', 'x').replace(' ', '-')}"
             flags = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-I{library}/include", "-I", str(PROGRAMS)]
             link = [f"-L{library}/lib", f"-Wl,-rpath,{library}/lib", "-x", "none", "-lascendcl", "-pthread"]
             words = [command, *options, *flags, str(source), "-o", str(target), *link]

@@ -24,7 +24,9 @@ def functions(library: Path) -> dict[str, tuple[str, list[str]]]:
 
 def argument(kind: str, *, null: bool) -> str:
     """Return an expression for a parameter: nothing, or what names nothing and outputs that exist."""
-    if kind in ("aclrtStream", "aclrtEvent", "aclrtContext", "aclrtNotify", "aclmdlRI"):
+    if kind == "aclrtIpcEventHandle":
+        return "(aclrtIpcEventHandle){{0}}"
+    if kind in ("aclrtStream", "aclrtEvent", "aclrtContext", "aclrtNotify", "aclmdlRI", "aclrtMemPool"):
         return "NULL" if null else "(void *)0x12340"
     if kind.endswith("*") or kind.endswith("*const") or kind.endswith("Func") or kind.endswith("Callback"):
         return (

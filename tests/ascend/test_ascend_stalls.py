@@ -30,6 +30,12 @@ def test_N16_a_wait_that_can_never_end_returns_with_a_report(compiled: Compiled,
         assert f"stalls.c:{CALL}, in main" in text
 
 
+def test_N16_a_schedule_hides_no_such_wait(compiled: Compiled, run: Run) -> None:
+    done = run(compiled(PROGRAMS / "stalls.c"), "event", env={"HALSTREAM_SCHEDULE": "latest"})
+    assert done.returncode == 4, done.stderr
+    assert "nobody is left who could record it" in done.stderr
+
+
 @pytest.mark.parametrize("how", ["slow", "thread", "signal", "limit"])
 def test_N16_a_wait_that_may_end_is_left_alone(compiled: Compiled, run: Run, how: str) -> None:
     done = run(compiled(PROGRAMS / "stalls.c"), how)

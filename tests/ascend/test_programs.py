@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ascend_help import COMPILERS, PROGRAMS, ROOT, Compiled, Run
+from ascend_help import PROGRAMS, ROOT, Compiled, Run
 
-ways = pytest.mark.parametrize("way", COMPILERS)
+ways = pytest.mark.parametrize("way", ["c", "c++", "thread", "address"])
 
 
 def check(run: Run, program: Path, *arguments: str, code: int = 0, **settings: dict[str, str]) -> str:
@@ -74,6 +74,11 @@ def test_N15_functions_of_an_urgent_stream_come_first(compiled: Compiled, run: R
 
 
 @ways
+def test_N19_states_settings_and_what_needs_a_chip(compiled: Compiled, run: Run, way: str) -> None:
+    check(run, compiled(PROGRAMS / "states.c", way))
+
+
+@ways
 def test_helpers_need_no_runtime(compiled: Compiled, run: Run, way: str) -> None:
     shown = check(run, compiled(PROGRAMS / "helpers.c", way))
     assert "shown: 42" in shown and "not shown" not in shown
@@ -84,3 +89,8 @@ def test_N9_functions_of_init_and_finalize(compiled: Compiled, run: Run, tmp_pat
     settings = tmp_path / "acl.json"
     settings.write_text('{"err_msg_mode": "1"}')
     check(run, compiled(PROGRAMS / "process.c", way), str(settings))
+
+
+@pytest.mark.parametrize("way", ["c++", "c++ thread", "c++ address"])
+def test_N3_a_program_with_owners_and_a_report_thread(compiled: Compiled, run: Run, way: str) -> None:
+    check(run, compiled(PROGRAMS / "reports.cc", way))

@@ -6,6 +6,7 @@
 #define ACL_LOOKALIKE_RT_H
 
 #include "acl_base.h"
+#include "acl_rt_chip.h"
 #include "acl_rt_types.h"
 
 #ifdef __cplusplus
