@@ -1,5 +1,6 @@
 /* Times calls of AscendCL as a program in C makes them: make bench-c. */
 #include <acl/acl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,6 +30,17 @@ static aclError back_to_back(aclrtStream stream, int last)
     return code == ACL_SUCCESS && last ? aclrtSynchronizeStream(stream) : code;
 }
 
+static aclrtContext context;
+static volatile int running = 1;
+
+static void *take_reports(void *unused)
+{
+    (void)unused;
+    OK(aclrtSetCurrentContext(context));
+    while (running) aclrtProcessReport(100);
+    return NULL;
+}
+
 int main(void)
 {
     aclrtStream stream, other;
@@ -48,6 +60,15 @@ int main(void)
     ROW("enqueue a function", LAUNCHES, , aclrtLaunchHostFunc(stream, nothing, NULL), OK(aclrtSynchronizeStream(stream)));
     ROW("function and synchronize", LAUNCHES, , round_trip(stream), );
     ROW("functions back to back, until all have run", LAUNCHES, , back_to_back(stream, i == LAUNCHES - 1), );
+    pthread_t reports;
+    OK(aclrtGetCurrentContext(&context));
+    if (pthread_create(&reports, NULL, take_reports, NULL) != 0) return 1;
+    OK(aclrtSubscribeReport((uint64_t)reports, other));
+    ROW("enqueue a callback for a subscribed thread", LAUNCHES, ,
+        aclrtLaunchCallback(nothing, NULL, ACL_CALLBACK_BLOCK, other), OK(aclrtSynchronizeStream(other)));
+    OK(aclrtUnSubscribeReport((uint64_t)reports, other));
+    running = 0;
+    pthread_join(reports, NULL);
     OK(aclrtDestroyEvent(event));
     OK(aclrtDestroyStream(other));
     OK(aclrtDestroyStream(stream));

@@ -16,6 +16,7 @@ import (
 var allowed = map[string][]string{
 	"hal/addrmap":    {},
 	"hal/bestfit":    {"hal/driver"},
+	"hal/ownthread":  {},
 	"hal/pages":      {},
 	"hal/park":       {},
 	"hal/touch":      {"hal/driver"},
@@ -30,7 +31,8 @@ var allowed = map[string][]string{
 	"hal/haltest":    {"hal", "hal/driver"},
 	"cuda":           {"hal", "hal/addrmap", "hal/driver", "hal/park"},
 	"npu":            {"hal", "hal/addrmap", "hal/driver", "hal/park"},
-	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/stall", "hal/status", "npu"},
+	"pybuild":        {"cuda", "hal", "hal/bestfit", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status", "npu"},
+	"ascend":         {"cuda", "hal", "hal/driver", "hal/order", "hal/ownthread", "hal/stall", "hal/status"},
 }
 
 // TestImports checks that packages import only the layers below them: backends the
