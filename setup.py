@@ -43,7 +43,7 @@ def inputs():
         for path in sorted((ROOT / folder).rglob("*")):
             if path.parent.name in ("fakecuda", "fakeacl"):
                 continue  # for tests: no part of a wheel
-            if path.suffix in (".go", ".c", ".h", ".s") and not path.name.endswith("_test.go"):
+            if path.suffix in (".go", ".c", ".h", ".s", ".map") and not path.name.endswith("_test.go"):
                 yield path
     yield from sorted((ROOT / "ascend" / "package" / "include").rglob("*.h"))
     yield ROOT / "python" / "halstream" / "include" / "halstream.h"
@@ -113,7 +113,8 @@ def compile_extension(go, env, version):
     run(sys.executable, "build.py", PYTHONPATH=str(SUPPORT))
     ldflags = f"-ldflags=-s -w -X halstream/pybuild.version={version}"
     if goos() == "linux":
-        ldflags += " -extldflags=-Wl,--wrap=pthread_create"  # hal/ownthread
+        exports = ROOT / "pybuild" / "exports.map"
+        ldflags += f" '-extldflags=-Wl,--wrap=pthread_create \"-Wl,--version-script={exports}\"'"  # hal/ownthread
     run(go, "build", "-buildmode=c-shared", "-buildvcs=false", "-trimpath", ldflags, "-o", OUTPUT.name, ".")
 
 

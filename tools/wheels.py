@@ -32,8 +32,8 @@ import wheels_arm64
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "wheels"
 DIST = ROOT / "dist" / "wheels"
-#: The compiler, and what checks its output.
-TOOLS = ["ziglang==0.17.1", "auditwheel==6.8.2", "abi3audit==0.0.26"]
+#: The compiler, what checks its output, and what makes it smaller.
+TOOLS = ["ziglang==0.17.1", "auditwheel==6.8.2", "abi3audit==0.0.26", "zopfli==0.4.3"]
 MIB = 1 << 20
 
 
@@ -91,7 +91,8 @@ def build(name: str) -> Path:
     subprocess.run(command, cwd=ROOT, env=env, check=True)
     (built,) = out.glob("*.whl")
     DIST.mkdir(parents=True, exist_ok=True)
-    wheel = Path(shutil.copy(built, DIST))
+    wheel = DIST / built.name
+    subprocess.run([tool("python"), ROOT / "tools" / "wheels_smaller.py", built, wheel], check=True)
     print(f"{wheel.name}: {wheel.stat().st_size / MIB:.2f} MiB, built in {time.monotonic() - begin:.0f} s", flush=True)
     return wheel
 
