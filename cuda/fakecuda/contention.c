@@ -237,6 +237,11 @@ static void note_queues(const char *path, const struct context *context, int pri
     fclose(file);
 }
 
+void note_use(struct stream *stream) {
+    if (!state.uncounted)
+        stream->used_in = state.uses;
+}
+
 static const char *notes(const struct context *context) {
     const char *path = context->waiting > 0 && !state.uncounted ? getenv("FAKECUDA_BESIDE") : NULL;
     return path != NULL && *path ? path : NULL;

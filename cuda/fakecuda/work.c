@@ -189,8 +189,7 @@ CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
     }
     keep_legacy_order(stream, operation);
     operation->seq = ++stream->enqueued;
-    if (!state.uncounted)
-        stream->used_in = state.uses;
+    note_use(stream);
     queue_enter(stream, operation);
     if (stream->tail != NULL)
         stream->tail->next = operation;
