@@ -128,6 +128,12 @@ ROWS = (
         "graph of 1,000 fills of a word in a chain, launch to end, per node",
         target=0.15,
     ),
+    Row(
+        "graph_native",
+        "graph of 20 native functions over 4 branches, launch + synchronize (OpenCL: kernels, IREE: fills)",
+        share=1.0,
+        against=BESIDE,
+    ),
     Row("graph_capture", "capture of 1,000 empty operations ÷ enqueueing them", "x", target=1.5),
     Row("graph_instantiate", "executable of a graph of 10,000 nodes", "ms", target=20),
     Row("graph_instantiate_growth", "the same, per node ÷ with 1,000 nodes", "x", target=1.5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import statistics
 import time
 from collections.abc import Callable
@@ -37,6 +38,9 @@ def measure(sheet: Sheet) -> None:
         long, short = fills(s, CHAIN).instantiate(), fills(s, 1).instantiate()
         whole, least = in_turns([lambda x=x: done(x, s) for x in (long, short)], s.synchronize)
         sheet.put("graph_chain", (whole - least) / (CHAIN - 1))
+    with sheet.attempt("graph_native"):
+        env = {"run": branches(s).instantiate(), "s": s}
+        sheet.single("graph_native", "run.launch(s); s.synchronize()", env, "s.synchronize()")
     with sheet.attempt("graph_capture"):
         sheet.put("graph_capture", capture_ratio(s, captured))
     with sheet.attempt("graph_instantiate"):
@@ -55,6 +59,24 @@ def fills(stream: Any, count: int) -> Any:
     with hs.capture(stream, "relaxed") as graph:
         for number in range(count):
             word.fill(number, stream)
+    return graph
+
+
+def branches(stream: Any) -> Any:
+    """Return a graph of 4 chains of 5 native functions, which have no order among each other."""
+    import halstream as hs
+
+    # An empty function of C that every machine has: void f(void *), free of NULL.
+    function = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p).value
+    chains = [stream, *(hs.Stream(non_blocking=True) for _ in range(3))]
+    with hs.capture(stream, "relaxed") as graph:
+        for chain in chains[1:]:
+            chain.wait(stream)
+        for chain in chains:
+            for _ in range(5):
+                chain.call_native(function)
+        for chain in chains[1:]:
+            stream.wait(chain)
     return graph
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..measure import SIZES, Sheet
+from ._opencl_graph import launcher
 
 MARKER, KERNEL = "marker", "empty kernel"
 
@@ -58,6 +59,9 @@ def measure(sheet: Sheet) -> None:
         sheet.single("nop", "run(q, kernel, (1,), (1,))", env, "q.finish()", f"{KERNEL}, idle")
         sheet.round_trip("run(q, kernel, (1,), (1,)); q.finish()", env, way=KERNEL, count=500)
         sheet.single("native", "run(q, kernel, (1,), (1,)); q.finish()", env, "q.finish()", count=1000)
+    with sheet.attempt("graph_native"):
+        env["launch"] = launcher(cl, device, q, kernel)
+        sheet.single("graph_native", "launch(); q.finish()", env, "q.finish()")
     memory(sheet, cl, context, q)
 
 

@@ -27,9 +27,13 @@ class Stream:
 
     def nop(self) -> None:
         """Submit the empty command buffer."""
+        self.submit(self.nothing)
+
+    def submit(self, commands: Any) -> None:
+        """Submit a command buffer."""
         point = self.point
         self.point = point + 1
-        self.execute(self.nothing, [(self.timeline, point)], [(self.timeline, point + 1)])
+        self.execute(commands, [(self.timeline, point)], [(self.timeline, point + 1)])
 
     def copy(self, source: Any, target: Any) -> None:
         """Submit a copy between buffers."""
@@ -51,6 +55,7 @@ class Stream:
 def measure(sheet: Sheet) -> None:
     """Measure the rows that have an equivalent."""
     import iree.runtime as rt  # type: ignore[import-not-found]
+    import numpy as np
 
     device = rt.get_device("local-task")
     nothing = rt.HalCommandBuffer(device)
@@ -79,6 +84,16 @@ def measure(sheet: Sheet) -> None:
     sheet.single("handoff", "s.nop()\nwhile timeline.query() < s.point: pass", env)
     sheet.single("cross", "s.nop(); s2.after(timeline, s.point); s2.synchronize()", env)
     sheet.hops(lambda n: hops(s, s2, n), rounds=3)
+    with sheet.attempt("graph_native"):
+        # Fills of a word, without order: the bindings can record neither functions nor barriers.
+        kind, usage = rt.MemoryType.DEVICE_LOCAL | rt.MemoryType.HOST_VISIBLE, rt.BufferUsage.DEFAULT
+        word = device.allocator.allocate_buffer(kind, usage, 4)
+        commands = rt.HalCommandBuffer(device)
+        for _ in range(20):
+            commands.fill(word, np.uint32(1), 0, 4)
+        commands.end()
+        env["launch"] = lambda: s.submit(commands)
+        sheet.single("graph_native", "launch(); s.synchronize()", env, "s.synchronize()", "fills")
     sheet.rate("stream1_rate", lambda n: fill(streams[:1], n), 20_000)
     sheet.rate("streams8_rate", lambda n: fill(streams, n // 8), 4000)
     for name, size in {"1k": 1024, **SIZES}.items():
