@@ -63,6 +63,12 @@ def main(words: list[str]) -> int:
             continue
         tests = [python, "-m", "pytest", "tests/paddle_real", "-q", "-o", "faulthandler_timeout=280", *rest]
         bench = [python, "-W", "ignore", "benchmarks/paddle_plugin.py"]
+        print(f"paddle: {version}: compiling the operators, where that was not done", flush=True)
+        # Before the tests, whose time limits are for tests: on a slow machine this takes minutes.
+        compiles = [python, "-W", "ignore", "-c", "import halstream.paddle.plugin; import paddle"]
+        if subprocess.run(compiles, cwd=ROOT, env=settings()).returncode:
+            failed.append(version)
+            continue
         print(f"paddle: {version}", flush=True)
         if subprocess.run(bench if "--bench" in rest else tests, cwd=ROOT, env=settings()).returncode:
             failed.append(version)
