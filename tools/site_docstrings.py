@@ -1,4 +1,7 @@
-"""An extension of griffe: docstrings of methods that are written in C, which their stub does not repeat."""
+"""An extension of griffe: the members of classes as a reader wants them.
+
+Methods that are written in C get their docstrings, which their stub does not repeat.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,11 @@ __all__ = ["CompiledDocstrings"]
 
 class CompiledDocstrings(griffe.Extension):  # type: ignore[misc, unused-ignore]
     """Takes the docstring of a function or property in a stub from the compiled object."""
+
+    def on_class_members(self, *, cls: Any, **_: Any) -> None:
+        """Leave out what a class says of itself; griffe calls it for each class with its members."""
+        for name in ("__doc__", "__module__"):
+            cls.members.pop(name, None)
 
     def on_instance(self, *, obj: Any, **_: Any) -> None:
         """Look at one object; griffe calls it for each that it has read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -64,6 +65,28 @@ def test_a_tree_that_cannot_be_written(say: Say) -> None:
         pytest.skip("/proc is a folder in which nobody can make files")
     said = say("from pathlib import Path; build_backend.ROOT = Path('/proc'); build_backend._ready()", PATH="")
     assert "/proc cannot be written" in said and "install the copy" in said
+
+
+COMPILE = """
+import os, runpy, shutil, setuptools
+setuptools.setup = lambda **_: None
+program = runpy.run_path("setup.py")
+try:
+    program["compile_extension"]("go", dict(os.environ), "0")
+finally:
+    shutil.rmtree(program["WORK"])
+"""
+
+
+@pytest.mark.parametrize("proxy", ["off", "http://127.0.0.1:9"])
+def test_no_network(say: Say, tmp_path: Path, proxy: str) -> None:
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("Go is not on PATH")
+    folders = {"GOMODCACHE": str(tmp_path / "modules"), "GOCACHE": str(tmp_path / "cache")}
+    env = {"PATH": str(Path(go).parent), "GOFLAGS": "-modcacherw", "GOTOOLCHAIN": "local", "GOPROXY": proxy}
+    said = say(f"exec({COMPILE!r})", HALSTREAM_WORK=f"_go-{tmp_path.name}", **env, **folders)
+    assert "could not download the modules" in said and "go mod download" in said
 
 
 def test_musl(say: Say) -> None:
