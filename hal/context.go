@@ -1,6 +1,8 @@
 package hal
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -262,8 +264,8 @@ func (c *Context) sweep() {
 	c.sizeAfterSweep = len(c.streams)
 }
 
-// streamList returns the context's streams, including those that were closed while
-// work was pending.
+// streamList returns the context's streams in the order in which they were made, including those
+// that were closed while work was pending. What is done to all of them is then a part of a run that repeats.
 func (c *Context) streamList() []*Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,6 +273,7 @@ func (c *Context) streamList() []*Stream {
 	for s := range c.streams {
 		list = append(list, s)
 	}
+	slices.SortFunc(list, func(a, b *Stream) int { return cmp.Compare(a.index, b.index) })
 	return list
 }
 

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -340,6 +341,33 @@ func TestX1_a_blocked_thread_goes_on_when_another_opens_the_gate(t *testing.T) {
 		"the gate was enqueued, and then the other thread waits")
 	g.Open()
 	require.NoError(t, <-blocked)
+}
+
+func TestX1_a_context_waits_for_its_streams_in_the_order_in_which_they_were_made(t *testing.T) {
+	k := under(t, "latest", driver.Caller{})
+	c, err := k.dev.NewContext(k.me) // it is current now
+	require.NoError(t, err)
+	defer c.End()
+	for range 8 {
+		s, err := c.NewStream(k.me, hal.StreamOptions{})
+		require.NoError(t, err)
+		k.nops(s)
+	}
+	p, err := c.Point(k.me)
+	require.NoError(t, err)
+	require.True(t, p.Wait(limitNS))
+	var enqueued, waited []uint32
+	for _, call := range k.rt.Run().Calls {
+		switch call.Kind {
+		case "nop":
+			enqueued = append(enqueued, call.Stream)
+		case "synchronize":
+			if call.Stream != 0 && slices.Contains(enqueued, call.Stream) {
+				waited = append(waited, call.Stream)
+			}
+		}
+	}
+	require.Equal(t, enqueued, waited)
 }
 
 func TestX6_a_schedule_begins_with_no_work_pending(t *testing.T) {
