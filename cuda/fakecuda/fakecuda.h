@@ -300,6 +300,7 @@ void queues_free(struct context *context);
 void queues_wake(struct context *context);
 void wait_begins(struct stream *stream);
 void wait_ends(struct stream *stream);
+bool begins_with_a_wait(const struct operation *operation);
 void note_use(struct stream *stream);
 void note_beside(const struct stream *stream);
 int count_uses(const char *what);

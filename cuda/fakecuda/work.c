@@ -190,6 +190,7 @@ CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
     keep_legacy_order(stream, operation);
     operation->seq = ++stream->enqueued;
     note_use(stream);
+    stream->context->waiting += begins_with_a_wait(operation);
     queue_enter(stream, operation);
     if (stream->tail != NULL)
         stream->tail->next = operation;
@@ -294,6 +295,7 @@ static void step(struct stream *stream) {
             pthread_cond_broadcast(&stream->done);
     }
     queue_leave(stream, operation);
+    stream->context->waiting -= begins_with_a_wait(operation);
     operation_free(operation);
 }
 
