@@ -44,10 +44,11 @@ def test_Y18_a_wait_that_can_never_end_is_reported(child: Child) -> None:
     import halstream.paddle.plugin
     import halstream as hs
     import paddle
+    from halstream.testing import Gate
 
     paddle.set_device("custom_cpu")
     stream = paddle.device.Stream()
-    gate = hs.Stream.from_handle(stream.stream_base.raw_stream).gate()
+    gate = Gate(hs.Stream.from_handle(stream.stream_base.raw_stream))
     with paddle.device.stream_guard(stream):
         result = paddle.ones([4]) * 2
     stream.synchronize()

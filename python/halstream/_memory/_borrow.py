@@ -23,8 +23,8 @@ from ._exchange import READ_ONLY, Exchange, ExchangeError, tokens
 
 __all__ = ["BorrowedMemory", "from_dlpack"]
 
-# Device types of DLPack: those that kernels of the named CUDA device can access.
-_CUDA_TYPES = {2, 13}
+# Device types of DLPack: those of a vendor's devices, of which the runtime takes its own vendor's only.
+_DEVICE_TYPES = {2, 12, 13}
 _STREAM_TYPES = {2, 10, 13}  # whose producers take the consumer's stream
 
 
@@ -148,7 +148,7 @@ def from_dlpack(source: Any, /, *, device: Any = None, copy: bool | None = None,
     if tensor.nbytes == 0:
         return empty(tensor.shape, tensor.dtype, device)
     host = backend_name() == "host"
-    on_device = not host and tensor.device[0] in _CUDA_TYPES
+    on_device = not host and tensor.device[0] in _DEVICE_TYPES
     kind, _, _, owner = lookup(tensor.ptr)
     if on_device:
         owner = tensor.device[1]
