@@ -64,7 +64,7 @@ def child(tmp_path: Any) -> Child:
         path.write_text(textwrap.dedent(text))
         words = [sys.executable, "-W", "ignore", *command, str(path)]
         return subprocess.run(
-            words, capture_output=True, text=True, timeout=120, env={**os.environ, **variables}, cwd=tmp_path
+            words, capture_output=True, text=True, timeout=240, env={**os.environ, **variables}, cwd=tmp_path
         )
 
     return run

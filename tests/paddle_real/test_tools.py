@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from conftest import Child
 
 #: The loader's work is not waited for, and the assertion sees it under some schedules.
@@ -30,8 +31,9 @@ def test_Y18_a_trace_has_the_operators_and_their_lines(child: Child, tmp_path: P
         assert text in data, text
 
 
+@pytest.mark.timeout(280)  # each run imports Paddle
 def test_Y18_a_token_repeats_a_failure(child: Child) -> None:
-    found = child(RACE, "-m", "halstream", "run", "--paddle", "--schedules", "30", "--shrink-runs", "0")
+    found = child(RACE, "-m", "halstream", "run", "--paddle", "--schedules", "8", "--shrink-runs", "0")
     assert found.returncode == 1, found.stdout + found.stderr
     [token] = set(re.findall(r"hs1-[\w.+-]+", found.stdout))
     again = child(RACE, "-m", "halstream", "replay", "--paddle", token)
