@@ -79,11 +79,11 @@ test-ascend-fake: build
 	$(PYTEST) tests/ascend/test_backend.py
 
 # The Python suites where the streams of a priority share hardware queues; tests that hold more
-# streams than there are queues are left out by name. For example CONNECTIONS=4; see docs/reliability.md for what fails with fewer than 8.
+# streams than there are queues are left out by name. For example CONNECTIONS=4; see docs/reliability.md for what was run.
 CONNECTIONS := 32 8
 test-cuda-queues: build
 	set -e; for n in $(CONNECTIONS); do echo "== $$n hardware queues"; \
-		FAKECUDA_PROFILE=silicon FAKECUDA_CONNECTIONS=$$n $(PYTEST) --backend=cuda-fake $(ON_CUDA); done
+		FAKECUDA_PROFILE=silicon CUDA_DEVICE_MAX_CONNECTIONS=$$n $(PYTEST) --backend=cuda-fake $(ON_CUDA); done
 
 # The declarations of the CUDA driver in cuda/ against NVIDIA's own headers of the oldest and the
 # newest supported toolkit, which it installs into build/headers. For example HEADERS=13.5 for one.
