@@ -42,6 +42,8 @@
 //   - G13: A node with a condition runs a graph if a word in pinned memory is not 0 when
 //     the node begins, or for as long as it is not. Nodes and functions write the word;
 //     a launch begins with its initial value. A body that could never end is refused.
+//   - G14: Of an event that was made as external, records and waits in a capture are always
+//     those of G7; elsewhere it is as any other.
 //
 // # Event loop
 //

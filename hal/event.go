@@ -35,6 +35,9 @@ type EventOptions struct {
 	// Interprocess events could be shared with other processes, so they have no
 	// timing. Sharing them is not supported yet.
 	Interprocess bool
+	// External events are recorded and waited for by captures as RecordExternal and
+	// WaitExternal do, whichever call it is.
+	External bool
 }
 
 // Event is a point on a stream. Its version grows with each record; a wait

@@ -158,6 +158,9 @@ func (s *Stream) Record(t *Thread, e *Event) error {
 		return err
 	}
 	if c := s.capture.Load(); c != nil {
+		if e.opts.External {
+			return s.captureExternal(t, "record", driver.RecordNode, e)
+		}
 		return c.record(s, e)
 	}
 	d, err := e.bind(s.dev)
@@ -208,6 +211,9 @@ func (s *Stream) Wait(t *Thread, e *Event) error { return s.WaitLimited(t, e, dr
 func (s *Stream) WaitLimited(t *Thread, e *Event, limit int64) error {
 	if err := s.checkEnqueue(t, "wait event"); err != nil {
 		return err
+	}
+	if s.capture.Load() != nil && e.opts.External {
+		return s.captureExternal(t, "wait event", driver.WaitNode, e)
 	}
 	if s.capture.Load() != nil || e.captured.Load() != nil {
 		return s.waitCaptured(t, e)

@@ -8,6 +8,7 @@ const (
 	blockingSync = 2
 	interprocess = 4
 	notWaitable  = 16
+	external     = 32
 	kindShift    = 8
 )
 
@@ -38,6 +39,7 @@ func eventOptions(flags int64) hal.EventOptions {
 		BlockingSync: flags&blockingSync != 0,
 		Interprocess: flags&interprocess != 0,
 		NotWaitable:  flags&notWaitable != 0,
+		External:     flags&external != 0,
 		Kind:         hal.EventKind(flags >> kindShift),
 	}
 }
@@ -51,7 +53,7 @@ func EventFlags(id int64) (flags int64, err error) {
 	}
 	o := e.Options()
 	return truth(o.Timing)*timing | truth(o.BlockingSync)*blockingSync |
-		truth(o.Interprocess)*interprocess | truth(o.NotWaitable)*notWaitable |
+		truth(o.Interprocess)*interprocess | truth(o.NotWaitable)*notWaitable | truth(o.External)*external |
 		int64(o.Kind)<<kindShift, nil
 }
 

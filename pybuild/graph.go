@@ -91,15 +91,15 @@ func StreamCaptureState(id int64) (state int64, err error) {
 
 // StreamRecordExternal records an event as an external one.
 func StreamRecordExternal(id, eventID int64) (zero int64, err error) {
-	return external(id, eventID, "record", (*hal.Stream).RecordExternal)
+	return externally(id, eventID, "record", (*hal.Stream).RecordExternal)
 }
 
 // StreamWaitExternal makes later work wait for an external event.
 func StreamWaitExternal(id, eventID int64) (zero int64, err error) {
-	return external(id, eventID, "wait event", (*hal.Stream).WaitExternal)
+	return externally(id, eventID, "wait event", (*hal.Stream).WaitExternal)
 }
 
-func external(id, eventID int64, op string, enqueue func(*hal.Stream, *hal.Thread, *hal.Event) error) (zero int64, err error) {
+func externally(id, eventID int64, op string, enqueue func(*hal.Stream, *hal.Thread, *hal.Event) error) (zero int64, err error) {
 	defer guard(&err)
 	t := caller()
 	s, err := stream(t, id, op)

@@ -263,6 +263,22 @@ var captureCases = []testCase{
 		require.NoError(k, k.Device(0).DefaultStream().Nop(k.Me), "no stream captures any more")
 		k.Sync(k.Device(0).DefaultStream())
 	}},
+	{"G14_an_event_made_as_external_is_so_in_every_capture", Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		e := k.Event(hal.EventOptions{External: true})
+		k.Capture(s)
+		k.Record(s, e)
+		require.NoError(k, s.Wait(k.Me, e))
+		g := k.EndCapture(s)
+		var kinds []string
+		for _, n := range g.Nodes() {
+			kinds = append(kinds, n.Kind())
+		}
+		require.Equal(k, []string{"record", "wait"}, kinds)
+		k.Record(s, e)
+		require.NoError(k, s.Wait(k.Me, e))
+		k.Sync(s)
+	}},
 	{"G7_external_events_are_recorded_and_waited_for_by_nodes", Graphs | Gates | FourQueues, func(k *Kit) {
 		s, o := k.Stream(ordinary), k.Stream(ordinary)
 		in, out := k.Event(hal.EventOptions{}), k.Event(hal.EventOptions{})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import halstream as hs
 import numpy as np
@@ -201,3 +203,17 @@ def test_G11_a_picture_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PATH", "")
     with pytest.raises(hs.NotSupportedError, match="install graphviz"):
         hs.Graph().svg()
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="needs dot, the program of graphviz")
+def test_G11_a_picture_shows_nodes_and_edges() -> None:
+    s = hs.Stream()
+    with hs.capture(s) as graph:
+        s.call(np.add, 1, 2)
+        s.nop()
+    picture = ElementTree.fromstring(graph.svg())
+    titles = [found.text for found in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert {"n0", "n1", "n0->n1"} <= set(titles)
+    words = " ".join(found.text or "" for found in picture.iter("{http://www.w3.org/2000/svg}text"))
+    assert "call add" in words
+    assert "test_graph_memory.py" in words

@@ -16,6 +16,9 @@ from halstream.torch import accelerator, cuda
 pytestmark = [pytest.mark.dialect("torch"), pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
 
 
+Hold = Callable[[Any], Gate]
+
+
 def captured(out: list[int], *, keep: bool = False) -> cuda.CUDAGraph:
     """Return a graph of one function that appends 1."""
     g = cuda.CUDAGraph(keep_graph=keep)
@@ -238,3 +241,30 @@ def test_the_sanitizer_sees_a_replay_as_one_operation() -> None:
 def test_what_graphs_do_not_have_is_refused_by_name(name: str) -> None:
     with pytest.raises(NotImplementedError, match=rf"^torch\.cuda\.CUDAGraph\.{name} is not built yet$"):
         getattr(cuda.CUDAGraph(), name)()
+
+
+@pytest.mark.parametrize("way", ["event", "stream"])
+def test_G14_external_events_connect_a_graph_with_work_outside_of_it(way: str, hold: Hold) -> None:
+    main, side, ran = cuda.Stream(), cuda.Stream(), []
+    ready, done = cuda.Event(external=True), cuda.Event(external=True)
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph, stream=main):
+        if way == "event":
+            ready.wait(main)
+        else:
+            main.wait_event(ready)
+        main.call(ran.append, 1)
+        if way == "event":
+            done.record(main)
+        else:
+            main.record_event(done)
+    for round_ in (1, 2):
+        gate = hold(side)
+        side.record_event(ready)
+        with cuda.stream(main):
+            graph.replay()
+        assert not main.query()
+        gate.open()
+        done.synchronize()
+        main.synchronize()
+        assert ran == [1] * round_

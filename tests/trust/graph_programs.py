@@ -139,6 +139,19 @@ BETWEEN = [
         "side.wait(main)", ("one", "two"),
     ),
     Program(
+        "memory freed under a launch",
+        """
+        x = hs.empty(64, "u1", stream=main)
+        hs.synchronize()
+        with hs.capture(main) as graph:
+            y.copy_from(x, main)  # one
+        graph.instantiate().launch(main)
+        {wait}
+        x.free(side)  # two
+        """,
+        "side.wait(main)", ("one", "two"),
+    ),
+    Program(
         "host reads before the end",
         """
         with hs.capture(main) as graph:

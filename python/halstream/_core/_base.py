@@ -15,6 +15,7 @@ from ._strict import strict
 
 __all__ = [
     "BLOCKING_SYNC",
+    "EXTERNAL",
     "BLOCK_HOST",
     "INTERPROCESS",
     "NON_BLOCKING",
@@ -33,6 +34,7 @@ _PACKAGE = __name__.partition(".")[0] + "."
 TIMING = 1
 BLOCKING_SYNC = 2
 INTERPROCESS = 4
+EXTERNAL = 32
 NON_BLOCKING = 1
 BLOCK_HOST = 2
 

@@ -87,8 +87,8 @@ class ExternalStream(Stream):
 class Event(GenericEvent):
     """torch.cuda.Event (2.15): a point on a stream.
 
-    `interprocess` and `external` are accepted and mean nothing yet: there is no
-    IPC, and an event that a capture records orders work of that graph only.
+    `interprocess` is accepted and means nothing yet: there is no IPC. Of an
+    `external` one, records and waits in a capture are nodes of the graph.
     `synchronize` takes an optional time limit.
     """
 
@@ -106,9 +106,10 @@ class Event(GenericEvent):
         if enable_timing is blocking is interprocess is external is False:
             new._create(-1, 0)
             return new
-        timing, sleeps, _, _ = map(flag, (enable_timing, blocking, interprocess, external))
+        timing, sleeps, _, outside = map(flag, (enable_timing, blocking, interprocess, external))
         new._timing = bool(timing)
-        new._create(-1, (core.TIMING if timing else 0) | (core.BLOCKING_SYNC if sleeps else 0))
+        kept = (core.TIMING if timing else 0) | (core.BLOCKING_SYNC if sleeps else 0)
+        new._create(-1, kept | (core.EXTERNAL if outside else 0))
         return new
 
     def elapsed_time(self, end_event: Any) -> float:
