@@ -7,8 +7,8 @@ from ._stream import Stream
 
 __all__ = [
     "BLOCKING_SYNC",
-    "EXTERNAL",
     "BLOCK_HOST",
+    "EXTERNAL",
     "INTERPROCESS",
     "NON_BLOCKING",
     "TIMING",

@@ -15,8 +15,8 @@ from ._strict import strict
 
 __all__ = [
     "BLOCKING_SYNC",
-    "EXTERNAL",
     "BLOCK_HOST",
+    "EXTERNAL",
     "INTERPROCESS",
     "NON_BLOCKING",
     "REAP_AT",
