@@ -62,7 +62,8 @@ def columns() -> dict[str, Callable[[], Figures]]:
     """Return what runs each platform's program."""
     ascend = ROOT / "build" / "ascend"
     library = ascend / "lib"
-    ours = compiled("acl_calls.c", f"-I{ascend}/include", f"-L{library}", f"-Wl,-rpath,{library}", "-lascendcl", "-pthread")
+    flags = [f"-I{ascend}/include", f"-L{library}", f"-Wl,-rpath,{library}", "-lascendcl", "-pthread"]
+    ours = compiled("acl_calls.c", *flags)
     opencl = compiled("opencl_calls.c", "-lOpenCL")
     intels = intel_runtime()
     pocls = {**pocl.prepare(BUILD / "pocl"), "OCL_ICD_FILENAMES": ""}

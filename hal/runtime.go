@@ -3,7 +3,6 @@ package hal
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"sort"
 	"strings"
 	"sync"
@@ -290,22 +289,6 @@ func (rt *Runtime) Run() driver.Run {
 		return rt.sim.Run()
 	}
 	return driver.Run{}
-}
-
-// Fingerprint returns 16 digits that stand for what each thread has called in the run under the
-// schedule, whatever turns the threads took.
-func (rt *Runtime) Fingerprint() string {
-	threads := map[uint32]uint64{}
-	for _, c := range rt.Run().Calls {
-		h := fnv.New64a()
-		fmt.Fprintf(h, "%d %s %d %d", c.Thread, c.Kind, c.Stream, threads[c.Thread])
-		threads[c.Thread] = h.Sum64()
-	}
-	var sum uint64
-	for _, h := range threads {
-		sum += h
-	}
-	return fmt.Sprintf("%016x", sum)
 }
 
 // processStart is the origin of the clock of Now where no device is simulated.

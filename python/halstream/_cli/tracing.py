@@ -69,7 +69,7 @@ def trace(script: str, args: Sequence[str], output: str | None, say: Callable[[s
     with _open(path) as file:
         if program:
             done, record = _programs.recorded(script, args, {})
-            code = 128 - done.returncode if done.returncode < 0 else done.returncode
+            code: int = 128 - done.returncode if done.returncode < 0 else done.returncode
             operations, executed = record.get("operations", []), record.get("executed", [])
             stacks = {int(site): json.dumps(frames) for site, frames in record.get("sites", {}).items()}
             text_of_site = stacks.__getitem__
