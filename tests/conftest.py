@@ -35,6 +35,7 @@ ABILITIES = {
     "any-kernels": "kernels in any form",
     "cuda-driver": "the functions of a CUDA driver",
     "engines": "a number of engines that the test chooses, which run operations one by one",
+    "every-stream": "all of the streams that a device has",
     "exact-memory": "free memory to the byte, right after a block is given back",
     "graphs": "captures and graphs",
     "held-streams": "any number of streams that are held at once",
@@ -70,6 +71,7 @@ _ASCEND = {
     **_CUDA,
     "any-kernels": "an NPU's kernels are no part of AscendCL's runtime",
     "cuda-driver": "an NPU has no CUDA driver",
+    "every-stream": "the backend has streams of its own on the device",
     "graphs": "the backend makes no graphs of AscendCL",
     "kernels": "an NPU runs no CUDA programs",
 }

@@ -245,6 +245,7 @@ def test_streams_of_other_dialects(hold):
     stream.synchronize(timeout=LIMIT / 1000)
 
 
+@pytest.mark.needs("every-stream")
 def test_streams_run_out():
     left = ok(rt.get_stream_available_num())
     made = streams(left)
