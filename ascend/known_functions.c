@@ -169,7 +169,10 @@ static int begin(lookalike_burst *b, task *next)
 {
     uint64_t w = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE);
     while (!(w & CUT) && (w >> BITS & MOST) != (w & MOST)) {
-        *next = b->queue->tasks[(b->base + (w >> BITS & MOST)) % ROOM];
+        /* The first one was counted before its burst was enqueued: those of a burst that came to the stream before may
+         * have used its place meanwhile. */
+        uint64_t index = w >> BITS & MOST;
+        *next = index == 0 ? b->first : b->queue->tasks[(b->base + index) % ROOM];
         if (__atomic_compare_exchange_n(&b->word, &w, w + BEGIN, 1, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return 1;
     }
     return 0;
