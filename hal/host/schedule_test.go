@@ -369,38 +369,3 @@ func TestX1_a_context_waits_for_its_streams_in_the_order_in_which_they_were_made
 	}
 	require.Equal(t, enqueued, waited)
 }
-
-func TestX6_a_schedule_begins_with_no_work_pending(t *testing.T) {
-	k := under(t, "latest", driver.Caller{})
-	k.nops(k.a)
-	err := k.rt.SetSchedule(k.me, "fifo", driver.Caller{})
-	require.ErrorIs(t, err, hal.ErrNotReady)
-	require.ErrorContains(t, err, "stream 1 of device 0 has 1 operation(s) pending")
-	require.Equal(t, "latest", k.rt.Schedule())
-	k.sync(k.a)
-	require.NoError(t, k.rt.SetSchedule(k.me, "parallel", driver.Caller{}))
-	require.Empty(t, k.rt.Run().Steps)
-}
-
-func TestX6_a_text_that_is_no_schedule_is_refused(t *testing.T) {
-	k := under(t, "parallel", driver.Caller{})
-	for text, why := range map[string]string{
-		"":              "choose parallel",
-		"lifo":          "choose parallel",
-		"fifo 1":        "fifo takes 0",
-		"random":        "random takes 1",
-		"random x":      "x is not a whole number",
-		"pct 1 0 5":     "the depth is 1 to 64",
-		"pct 1 65 5":    "the depth is 1 to 64",
-		"starve 0":      "numbered from 1",
-		"holds 1.1":     "is not of the form",
-		"holds 1.1>h0":  "is not of the form",
-		"holds 0.1>1.1": "is not of the form",
-	} {
-		err := k.rt.SetSchedule(k.me, text, driver.Caller{})
-		require.ErrorIs(t, err, hal.ErrInvalidValue, text)
-		require.ErrorContains(t, err, why, text)
-	}
-	t.Setenv("HALSTREAM_STALL_S", "soon")
-	require.ErrorContains(t, k.rt.SetSchedule(k.me, "fifo", driver.Caller{}), "HALSTREAM_STALL_S")
-}
