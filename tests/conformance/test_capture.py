@@ -274,6 +274,28 @@ def test_G7_external_events_order_graphs_with_other_work(hold: Hold, settle: Cal
         assert left.query()
 
 
+def test_G14_an_event_made_as_external_is_so_in_every_capture(hold: Hold, settle: Callable[[], None]) -> None:
+    from halstream.torch import cuda  # the dialect whose events may be made so
+
+    s, o, ran = hs.Stream(), hs.Stream(), []
+    arrived, left = cuda.Event(external=True), cuda.Event(external=True)
+    with hs.capture(s) as graph:
+        s.wait(arrived)
+        s.call(ran.append, 1)
+        s.record(left)
+    assert [n.kind for n in graph.nodes] == ["wait", "call", "record"]
+    run = graph.instantiate()
+    gate = hold(o)
+    o.record(arrived)  # outside of a capture it is as any other
+    run.launch(s)
+    settle()
+    assert not ran
+    gate.open()
+    o.wait(left)
+    o.synchronize(timeout=LIMIT)
+    assert ran == [1]
+
+
 @pytest.mark.parametrize("mode", ["global", "thread_local"])
 def test_G2_another_thread_does_not_end_a_capture(mode: str) -> None:
     s, failed = hs.Stream(), []
