@@ -54,6 +54,16 @@ func (k *Kit) addCall(g *hal.Graph, f func(), after ...*hal.Node) *hal.Node {
 	return n
 }
 
+// addNative adds a native function that ends when the door is opened.
+func (k *Kit) addNative(g *hal.Graph, d Door, after ...*hal.Node) *hal.Node {
+	k.T.Helper()
+	n, err := g.Add(k.Me, k.Device(0), after, func(s *hal.Stream) error {
+		return s.Native(k.Me, nativeBlock, d.address(), hal.Accesses{})
+	})
+	require.NoError(k, err)
+	return n
+}
+
 func (k *Kit) graph() *hal.Graph {
 	k.T.Helper()
 	g, err := k.RT.NewGraph(k.Me)
@@ -259,6 +269,36 @@ var graphCases = []testCase{
 		k.Pending(s, "a branch has not ended")
 		close(release)
 		k.Sync(s)
+	}},
+	{"G8_native_functions_of_branches_run_at_the_same_time", Graphs | Memory | RealTime | Aborts, func(k *Kit) {
+		s := k.Stream(ordinary)
+		g := k.graph()
+		var first, second []Door
+		for range Engines {
+			outer, inner := newDoor(), newDoor()
+			n := k.addNative(g, outer)
+			k.addNative(g, inner, n)
+			first, second = append(first, outer), append(second, inner)
+		}
+		doors := append(first, second...)
+		k.T.Cleanup(func() {
+			for _, door := range doors {
+				door.Open()
+			}
+			k.Sync(s)
+			for _, door := range doors {
+				door.free()
+			}
+		})
+		k.Launch(k.Executable(g), s)
+		for _, level := range [][]Door{first, second} {
+			for _, door := range level {
+				k.Entered(door) // while the others run
+			}
+			for _, door := range level {
+				door.Open()
+			}
+		}
 	}},
 	{"G8_launches_of_one_executable_run_one_at_a_time_in_order", FourQueues | Graphs | Gates, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)

@@ -310,11 +310,16 @@ func (e *engine) start(s *Stream) {
 		d.next = append(d.next, assigned{s, w})
 		return
 	}
-	if d.busy == e.engines {
+	if d.busy == e.engines || s.parent() != nil && d.branches.wait(d) {
 		s.state = sched.Queued
 		d.backlog.Push(s.level, s)
 		return
 	}
+	e.assign(d, s, w)
+}
+
+// assign gives work to an engine that has none. The lock is held.
+func (e *engine) assign(d *Device, s *Stream, w work) {
 	d.busy++
 	if n := len(d.resting); n > 0 {
 		r := d.resting[n-1]
@@ -357,11 +362,15 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 		took := clock.Now() - began
 		e.Lock()
 		if done {
+			d.leaving++ // what follows on this stream is often the next work
+			if s.parent() != nil {
+				d.branches.took = took
+			}
 			e.finish(s)
 			e.advance(s)
-		} else {
-			d.leaving--
 		}
+		e.point(sched.Ended, s, nil, 0)
+		d.leaving--
 		var r *resting
 		var next *Stream
 		if len(d.next) > 0 {
@@ -379,7 +388,6 @@ func (e *engine) work(d *Device, s *Stream, w work) {
 			r = &resting{parker: park.Get()}
 			d.resting = append(d.resting, r)
 		}
-		e.point(sched.Ended, s, nil, 0)
 		e.Unlock()
 		s = next
 		if r != nil {

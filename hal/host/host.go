@@ -124,12 +124,13 @@ type Device struct {
 	busy     int            // engines at work
 	// leaving says how many of these have no more to do, as a thread that took part
 	// has ended their copy, and are about to look for work. next is for them.
-	leaving int
-	next    []assigned
-	resting []*resting
-	memory  memory
-	pinned  memory              // of the driver
-	backlog prio.Queue[*Stream] // streams whose operation waits for an engine
+	leaving  int
+	next     []assigned
+	resting  []*resting
+	memory   memory
+	pinned   memory              // of the driver
+	backlog  prio.Queue[*Stream] // streams whose operation waits for an engine
+	branches branches
 }
 
 // Name implements driver.Device.
