@@ -34,7 +34,7 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-# One program per dialect, two pipelines over real files, and the four probes.
+# One program per dialect, two pipelines over real files, the four probes, and a pipeline as a graph.
 run: build
 	set -e; for program in examples/*_streams.py; do echo "== $$program"; $(BIN)/python $$program; done
 	$(BIN)/python examples/pipeline.py
@@ -59,9 +59,9 @@ test-versions: wheel
 	$(BIN)/python tools/versions.py dist/*.whl --quick --only 3.10 3.12 3.13 3.14
 
 # The backend for CUDA, and all of the package on it, with the driver library that has no device
-# behind it: as it is, and with what a driver may do on silicon. There each stream has a hardware queue
-# of its own, as which streams share one depends on all that a process made before; the tests in Go
-# have 2, 4, 8 and 32 of them, too.
+# behind it: as it is, and with the silicon profile of docs/backends.md. In that profile each stream has a hardware
+# queue of its own here, since which streams share one depends on every stream that the process made before; the tests
+# in Go are also run with 2, 4, 8 and 32 queues.
 ON_CUDA := $(addprefix tests/, capi conformance dialects interop protocols process property signatures \
 	trust docs/test_examples_cuda.py)
 test-cuda-fake: build
@@ -78,8 +78,9 @@ test-ascend-fake: build
 		$(wildcard tests/dialects/test_acl_*.py)
 	$(PYTEST) tests/ascend/test_backend.py
 
-# The Python suites where the streams of a priority share hardware queues; tests that hold more
-# streams than there are queues are left out by name. For example CONNECTIONS=4; see docs/reliability.md for what was run.
+# The Python suites with so many hardware queues for each priority, which streams share. With fewer than 8, the tests
+# whose streams need more queues are left out (tests/hardware_queues.txt). For example CONNECTIONS=4;
+# docs/reliability.md says what was run.
 CONNECTIONS := 32 8
 test-cuda-queues: build
 	set -e; for n in $(CONNECTIONS); do echo "== $$n hardware queues"; \
@@ -111,17 +112,17 @@ build/ascend/lib/libascendcl.so: go.mod go.sum $(shell find hal cuda ascend -typ
 		-Wl,--wrap=pthread_create'" ./ascend
 	rm $(@D)/libascendcl.so.h && mv $@.new $@
 
-# Times of AscendCL's calls from a program in C beside OpenCL's on PoCL and on Intel's runtime, which it installs where
-# they are not there. Others that use the machine meanwhile make them longer.
-bench-c: build acl-library
-	test -e /usr/include/CL/cl.h || (apt-get update -qq && apt-get install -y -qq --no-install-recommends ocl-icd-opencl-dev)
-	$(BIN)/python benchmarks/c_calls.py
-
-# Programs in C and C++ on it, also compiled with the sanitizers of the compiler, and with cmake, which
+# Programs in C and C++ on that library, also compiled with the compiler's sanitizers, and with cmake, which
 # it installs where there is none.
 acl-c: build acl-library
 	command -v cmake >/dev/null || $(BIN)/python -m pip install --quiet cmake
 	$(BIN)/python -m pytest -q tests/ascend
+
+# Times of AscendCL's calls from a program in C, beside those of OpenCL on PoCL and on Intel's runtime, which it
+# installs where they are missing. Nothing else should use the machine meanwhile.
+bench-c: build acl-library
+	test -e /usr/include/CL/cl.h || (apt-get update -qq && apt-get install -y -qq --no-install-recommends ocl-icd-opencl-dev)
+	$(BIN)/python benchmarks/c_calls.py
 
 # Round trips with the real torch, numba, cupy and paddle, which it installs into
 # build/interop, and tests/torch with each supported torch. For example INTEROP=numba
@@ -138,6 +139,7 @@ test-browser: docs
 test-notebook: build
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python -m pytest -q --timeout=200 tests/notebook
+
 # The site of the documentation, in build/site: every warning is an error, links and anchors included. It is read
 # from disk, or, with its search, by python -m http.server -d build/site.
 docs: build $(VENV)/docs
@@ -202,7 +204,8 @@ contract: build
 
 # Puts faults into copies of the tree, one at a time; a test must fail for each. For
 # example MUTANTS="--write" for docs/mutants.md, "--build" to verify only that every
-# fault compiles, or a part of a fault's name.
+# fault compiles, "--torch" or "--paddle" for the faults of those modules, or a part of
+# a fault's name.
 mutants: build
 	$(BIN)/python tools/mutants.py $(MUTANTS)
 
@@ -237,9 +240,9 @@ bench: wheel
 bench-torch: build
 	$(BIN)/python -m benchmarks.torch_run $(BENCH)
 
-# All that needs a GPU: conformance, the suites, the benchmarks, questions to the
-# driver. Where Go is, it packs first; where no driver is, it says so and ends
-# with 2. For example GPU="--only conformance probes". See docs/results.
+# Everything that needs a GPU: conformance, the suites, the benchmarks, and probes of the
+# driver. Where Go is installed, it packs first; without a driver it says so and ends
+# with exit code 2. For example GPU="--only conformance probes". See docs/results.
 gpu:
 	if command -v go >/dev/null; then $(MAKE) gpu-pack; fi
 	$(PYTHON) tools/gpu.py $(GPU)
