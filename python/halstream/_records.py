@@ -222,7 +222,7 @@ class AccessRecord(TypedDict):
     unknown: bool  #: whoever changed the source of a copy
     size: int  #: bytes that a copy or a fill moves, 0 where it is not known
     operation: str  #: the name that the program has given it, '' without one
-    node: GraphNodeRecord | None  #: the node of a graph that it is, if its stream does not say which
+    node: GraphNodeRecord | None  #: the node of a launch, or of a graph built without a capture; None for others
 
 
 class GraphNodeRecord(TypedDict):

@@ -40,7 +40,7 @@ _IN_MODULE = re.compile(r"(\w+::\S+(?: \(backward\))?) in (\S+)")
 
 
 class GraphNode(NamedTuple):
-    """The node of a graph that made an access: of a launch, or of a graph that was built without a capture."""
+    """The node of a graph that made an access: of a launch, or of a graph that is compared before any launch."""
 
     number: int  #: in its graph, from 0
     kind: str
@@ -98,7 +98,7 @@ class Access(NamedTuple):
     operation: str = ""
     reached: str = ""
     module: str = ""
-    node: GraphNode | None = None  #: of a graph, whose line `frames` has only where it was not launched
+    node: GraphNode | None = None  #: the node that made it; in a launch, `frames` are those of the launch
     named_at: tuple[Frame, ...] = ()  #: where the program gave the stream its `name`, and the calls that led there
 
     @property

@@ -52,7 +52,8 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "tensors",
         "cupy": "halstream.cupy has cupy's streams, events, devices and memory, and a few functions of arrays",
         "cupyx": "halstream.cupyx has cupyx's pinned memory and cupyx.profiler",
-        "acl": "halstream.acl has pyACL's runtime (acl.rt) and acl.util: no models, operators or media",
+        "acl": "halstream.acl has pyACL's runtime (acl.rt), acl.util and captures (acl.mdl): no models, operators or "
+        "media",
     }
 )
 

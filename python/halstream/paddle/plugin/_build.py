@@ -26,7 +26,7 @@ __all__ = ["OPERATORS", "PLUGIN", "operators", "plugin"]
 PLUGIN = "halstream_paddle"
 OPERATORS = "halstream_paddle_operators"
 
-#: Changes when the commands change by which they are built.
+#: Part of each key; to be raised when the commands of a build change, so that older results are not used.
 _FORMAT = 1
 # Lines of a compiler's output that are shown.
 _MOST = 40

@@ -1,6 +1,6 @@
 """The folder with compiled libraries for Paddle.
 
-What is known of each lies beside its folder, of which Paddle reads every file.
+What is known of a library lies beside its folder, since Paddle loads every file in that folder.
 """
 
 from __future__ import annotations

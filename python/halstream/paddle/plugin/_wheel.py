@@ -34,7 +34,7 @@ def installed() -> Wheel:
     Raises
     ------
     PluginError
-        Without one, or if nobody has looked at its version.
+        If Paddle is not installed, its version is not supported, or its build takes no plug-ins.
     """
     spec = importlib.util.find_spec("paddle")
     if spec is None or not spec.submodule_search_locations:

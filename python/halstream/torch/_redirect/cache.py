@@ -1,4 +1,4 @@
-"""The folder with compiled modules. What is known of each is in its folder."""
+"""The folder with compiled modules. What is known of a module lies in its own folder."""
 
 from __future__ import annotations
 

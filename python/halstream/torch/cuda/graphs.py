@@ -24,7 +24,7 @@ _numbers = runtime.keep("the numbers of torch's hooks of graphs", itertools.coun
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """torch.cuda.graph_pool_handle (2.15): a fresh number; graphs have no memory of their own yet."""
+    """torch.cuda.graph_pool_handle (2.15): a fresh number; graphs share no memory, also with one pool."""
     return pool_handle()
 
 

@@ -40,7 +40,7 @@ class CUDAGraph:
     mode : str
         Which calls of other threads a capture forbids: ``global``, ``thread_local`` or ``relaxed``.
     pool_id : int, optional
-        Accepted and ignored: graphs have no memory of their own yet.
+        Accepted and ignored: graphs share no memory.
 
     Notes
     -----
