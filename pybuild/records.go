@@ -162,7 +162,7 @@ type accessRecord struct {
 	Size     uint64 `json:"size"`    // bytes that a copy or a fill moves, 0 where it is not known
 	// Operation is the name that the program has given it, "" without one.
 	Operation string `json:"operation"`
-	// Node is the node of a graph that it is, if its stream does not say which.
+	// Node is the node of a launch, or of a graph that was built without a capture; nil for others.
 	Node *graphNodeRecord `json:"node"`
 }
 

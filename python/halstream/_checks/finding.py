@@ -40,7 +40,7 @@ _IN_MODULE = re.compile(r"(\w+::\S+(?: \(backward\))?) in (\S+)")
 
 
 class GraphNode(NamedTuple):
-    """The node of a graph that made an access: of a launch, or of a graph that is compared before any launch."""
+    """The node of a graph that made an access: of a launch, or of a graph that was built without a capture."""
 
     number: int  #: in its graph, from 0
     kind: str
