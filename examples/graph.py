@@ -84,7 +84,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.frames < 1:
         parser.error("--frames is a whole number above 0")
-    hs.use_backend("host")  # the others have no graphs yet
+    hs.use_backend("host")  # `smooth` works on device memory, which the host sees there only
     pipeline = Pipeline()
     hs.synchronize()
     with hs.capture(pipeline.load) as graph:

@@ -14,7 +14,7 @@ def _refuse(name: str, what: str) -> NoReturn:
     raise NotSupportedError(f"mindspore.runtime.{name}: {what}", operation=name)
 
 
-_CORES = "cube and vector cores exist on Ascend devices only, whose backend is not there yet"
+_CORES = "limits of cube and vector cores are not built, on no backend"
 
 
 def launch_blocking() -> None:

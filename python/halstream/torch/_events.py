@@ -15,7 +15,7 @@ class Event(core.Event):
     """torch.Event (2.15): a point on a stream of any device of a type.
 
     `blocking` counts, as in torch after 2.13; `synchronize` takes an optional
-    time limit; IPC is not there yet.
+    time limit; IPC is not built.
     """
 
     __module__ = "halstream.torch"

@@ -103,5 +103,5 @@ def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
 
 
 def is_current_stream_capturing() -> bool:
-    """`paddle.device.is_current_stream_capturing` of 3.3; nothing can be captured yet."""
+    """`paddle.device.is_current_stream_capturing` of 3.3: always False, also while a `CUDAGraph` captures."""
     return False

@@ -19,7 +19,7 @@ _MODES = {"default": GRAPH_MODES["global"], **GRAPH_MODES}
 class Graph(CapturedGraph):
     """torch.accelerator.Graph (2.15): the work that its block enqueues on the current stream, to be replayed.
 
-    Differences: memory that is allocated in a capture is no memory of the graph yet.
+    Differences: memory that is allocated in a capture is that graph's own, also where graphs have one pool.
     """
 
     def __new__(

@@ -90,7 +90,7 @@ class CUDAGraph(CapturedGraph):
     """torch.cuda.CUDAGraph (2.15): the work of one capture, which `replay` enqueues.
 
     Differences: the raw graphs are numbers of this runtime; `check_input_liveness` watches nothing, for there are no
-    tensors; memory that is allocated in a capture is no memory of the graph yet.
+    tensors; memory that is allocated in a capture is that graph's own, also where graphs have one pool.
     """
 
     def __new__(cls, keep_graph: bool = False) -> CUDAGraph:
