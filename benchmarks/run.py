@@ -77,7 +77,7 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": cpu,
         "cores": len(os.sched_getaffinity(0)),
-        "kernel": platform.release(),
+        "kernel": platform.release().partition("-")[0],  # its version, without the name of a build
         "python": platform.python_version(),
         "load": os.getloadavg()[0],
     }
