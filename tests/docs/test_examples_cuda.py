@@ -26,7 +26,7 @@ PROGRAMS = {
     "overlap": 2,
     "probes": 4,
 }
-#: Programs of what this backend does not have; tests/docs/test_example_graph.py runs them.
+#: Programs whose functions work on device memory; tests/docs/test_example_graph.py runs them on the host device.
 HOST_ONLY = {"graph"}
 #: Statements about which stream goes first, which a driver does not promise.
 HINTS = {"mindspore_streams": 1, "paddle_streams": 4, "torch_streams": 1}
