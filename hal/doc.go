@@ -301,7 +301,7 @@
 //     stream; launches of two executables of one graph have no order of their own.
 //   - V28: Nodes of a captured graph that touch the same bytes, one of them to write, and
 //     between which the graph has no path are reported when the capture ends, with the
-//     lines that made them. No node is compared with work outside of its graph.
+//     lines that made them. With work outside of the graph only launches are compared (V44).
 //   - V43: The nodes of a graph, those of graphs in it included, are also compared with each
 //     other when an executable is made of it or updated, and at the first launch of one that
 //     was made before the check; each pair is reported once.
