@@ -76,7 +76,7 @@ _ASCEND = {
     "kernels": "an NPU runs no CUDA programs",
 }
 
-_SHARED = {"held-streams": f"the streams of a priority share {queues.QUEUES} hardware queues"}
+_SHARED = {"held-streams": f"the streams of a priority share {queues.CONNECTIONS} hardware queues"}
 
 #: Backend -> ability that it lacks -> why.
 LACKS = {

@@ -20,7 +20,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
 
 
 def make(folder: Path) -> Path:
-    """Compile, as it were."""
+    """Stand for a compiler, which leaves a file beside its result."""
     (folder / "object.o").write_text("left over")
     (folder / "thing.so").write_text("a library")
     return folder / "thing.so"

@@ -256,7 +256,7 @@ def test_X10_a_proof_counts_the_orders_of_a_graph(joined: bool, orders: int) -> 
 @pytest.mark.needs("graphs")
 @pytest.mark.parametrize("shared", [True, False])
 def test_X10_nodes_conflict_by_their_own_accesses(shared: bool) -> None:
-    """Not by those of the whole launch."""
+    """The accesses of the launch as a whole do not count."""
 
     def program() -> None:
         main, side, x, y = hs.Stream(), hs.Stream(), hs.zeros(4), hs.zeros(4)

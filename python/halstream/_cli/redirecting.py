@@ -28,7 +28,7 @@ def redirect_torch(failure: Callable[[str], Exception], *, sanitize: bool = Fals
 def plug_into_paddle(failure: Callable[[str], Exception], *, sanitize: bool = False) -> None:
     """Let the real Paddle have the host device, here and in processes that this one starts.
 
-    It raises a `failure` with the reason if it cannot be.
+    Where that is not possible, it raises a `failure` with the reason.
     """
     try:
         from ..paddle import plugin

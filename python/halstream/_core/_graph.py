@@ -389,7 +389,7 @@ class capture:
 def begin(stream: Stream, mode: int) -> None:
     """Begin a capture; the number of its mode is CUDA's."""
     drain()  # graphs that were collected may keep much memory
-    _native.lines(1)
+    _native.lines(1)  # calls note their lines, which nodes keep
     try:
         _native.stream_begin_capture(stream._id, mode, ROOT)
     except BaseException:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _stream_nop = _native.raw("stream_nop")
 _stream_native = _native.raw("stream_native")
-# An object of ctypes or cffi is one of a module that is loaded: nothing here loads them.
+# ctypes and cffi are looked up here and never loaded: while they are not loaded, no object of theirs can be given.
 _modules = sys.modules
 
 

@@ -29,7 +29,7 @@ class Value(NamedTuple):
         return self.name.partition(".")[0]
 
 
-# What calls of functions and methods give, by the end of their names.
+# The classes of the objects that functions and methods return.
 _RESULTS = {
     "torch.cuda.current_stream": "torch.cuda.Stream",
     "torch.cuda.default_stream": "torch.cuda.Stream",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["svg"]
 
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 190, 44, 24, 34
-# Of more nodes a picture shows nothing; it is also how long drawing may take.
+# A graph with more nodes is not drawn, which also bounds how long drawing takes.
 _MOST = 400
 _COLOURS = {
     "call": "#2f6fab", "native": "#2f6fab", "copy": "#2e7d4f", "fill": "#2e7d4f", "record": "#8a5a00",
@@ -23,7 +23,7 @@ _COLOURS = {
 
 
 def _levels(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the row of each node: the longest way to it; edges lead from lower numbers or are sorted out first."""
+    """Return the row of each node: the number of edges on the longest path to it."""
     before: list[list[int]] = [[] for _ in range(count)]
     behind: list[list[int]] = [[] for _ in range(count)]
     for a, b in edges:

@@ -31,7 +31,7 @@ def _escaped(text: object) -> str:
 
 
 def element(name: str, *inside: object, **attributes: object) -> Markup:
-    """Return an element; ``_`` in names of attributes stands for ``-``, and one at the end for nothing."""
+    """Return an element; ``_`` in names of attributes becomes ``-``, and is dropped at the end, as in ``class_``."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"' for key, value in attributes.items() if value != ""
     )

@@ -1,4 +1,4 @@
-"""Functions of Paddle's Python classes that its interface for devices has no room for."""
+"""Replacements of functions of Paddle's Python classes, for what its interface for devices cannot pass on."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _base_classes(patches: Patches, core: Any, plugin: Any, ours: _Ours) -> None
     patches.set(event, "__init__", make_event)
     patches.set(stream, "wait_stream", wait_stream)
     patches.set(event, "elapsed_time", elapsed_time)
-    # The runtime's own errors, and Ctrl-C; Paddle's interface passes a number.
+    # For the runtime's own errors and Ctrl-C: Paddle's interface passes only a number.
     patches.set(stream, "synchronize", lambda b: synchronize(b, "raw_stream", ours.stream, plugin.synchronize_stream))
     patches.set(event, "synchronize", lambda b: synchronize(b, "raw_event", ours.event, plugin.synchronize_event))
 
