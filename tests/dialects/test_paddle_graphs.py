@@ -45,6 +45,18 @@ def test_whether_graphs_are_supported() -> None:
 
 
 @graphs
+def test_a_capture_is_underway_until_its_end() -> None:
+    with device.stream_guard(device.Stream("gpu:0")):
+        graph = CUDAGraph(paddle.CUDAPlace(0))
+        graph.capture_begin()
+        assert device.is_current_stream_capturing()
+        with device.stream_guard(device.Stream("gpu:0")):
+            assert paddle.cuda.is_current_stream_capturing(), "whatever stream is current"
+        graph.capture_end()
+    assert not device.is_current_stream_capturing()
+
+
+@graphs
 @pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
 def test_what_is_captured_runs_at_each_replay(mode: str) -> None:
     stream, x = device.Stream("gpu:0"), zeros()

@@ -11,6 +11,7 @@ from ..._dialects._adapt import raising
 from .._errors import ERRORS
 from .._names import convert_to_place, device_to_place, expected_place, no_device, with_streams
 from .._place import Place
+from ..base._capture import capturing
 from ._stream import Stream
 
 
@@ -103,5 +104,5 @@ def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
 
 
 def is_current_stream_capturing() -> bool:
-    """`paddle.device.is_current_stream_capturing` of 3.3: always False, also while a `CUDAGraph` captures."""
-    return False
+    """`paddle.device.is_current_stream_capturing` of 3.3: whether a `CUDAGraph` captures, on whatever stream."""
+    return bool(capturing)

@@ -12,17 +12,14 @@ from .... import _core as core
 from ...._core._graph import MODES, Graph, GraphExec, begin, end
 from ...._dialects._adapt import raising
 from ...._dialects._not_built import not_built
-from ...._runtime import runtime
 from ..._errors import ERRORS
 from ..._places import CUDAPlace
+from ...base._capture import capturing
 from ...base._streams import CUDAStream
 
 __all__ = ["CUDAGraph", "is_cuda_graph_supported"]
 
 ALL_MODES = list(MODES)
-
-#: The stream that captures, and the ordinal of its device; paddle has one capture in a process.
-_capturing: list[tuple[core.Stream, int]] = runtime.keep("the capture of paddle", [], clear=True)
 
 
 def is_cuda_graph_supported() -> bool:
@@ -65,7 +62,7 @@ class CUDAGraph:
     def capture_begin(self) -> None:
         """Begin to capture the current stream of the device, which must not be the default stream."""
         ordinal = self._place.get_device_id()
-        if _capturing:
+        if capturing:
             raise ERRORS["capture"]("another CUDAGraph captures; call its capture_end() first")
         stream = CUDAStream._current(ordinal)
         if stream == core.Device(ordinal).default_stream:
@@ -73,14 +70,14 @@ class CUDAGraph:
                 "the default stream cannot be captured; make another one current, with paddle.device.stream_guard",
             )
         begin(stream, self._mode)
-        _capturing.append((stream, ordinal))
+        capturing.append((stream, ordinal))
 
     @raising(ERRORS)
     def capture_end(self) -> None:
         """End the capture that is underway; this object has its work then."""
-        if not _capturing:
+        if not capturing:
             raise ERRORS["capture"]("no capture is underway; call capture_begin() first")
-        stream, _ = _capturing.pop()
+        stream, _ = capturing.pop()
         graph = object.__new__(Graph)
         graph._owner = end(stream)
         self._stream, self._graph, self._run = stream, graph, graph.instantiate()
