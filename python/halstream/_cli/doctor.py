@@ -153,7 +153,8 @@ def _tool(program: str, title: str, use: str, *ask: str) -> Check:
 
 def _compiler() -> Check:
     program = next((p for p in (os.environ.get("CXX", ""), "c++", "g++", "clang++") if p and shutil.which(p)), "c++")
-    return _tool(program, "C++ compiler", "only needed for the real torch and the real Paddle (run --torch, --paddle)", "--version")
+    needed = "only needed for the real torch and the real Paddle (run --torch, --paddle)"
+    return _tool(program, "C++ compiler", needed, "--version")
 
 
 def _nvrtc() -> Check:
