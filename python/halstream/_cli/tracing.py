@@ -64,7 +64,7 @@ def trace(script: str, args: Sequence[str], output: str | None, say: Callable[[s
     except (FileNotFoundError, ImportError) as exc:
         raise CannotTraceError(str(exc)) from None
     path = output or os.path.splitext(os.path.basename(os.path.abspath(script)))[0] + ".pftrace"
-    text_of_site: Callable[[int], str] = _native.position_text
+    text_of_site: Callable[[int], str]
     annotations: list[Annotation] = []
     with _open(path) as file:
         if program:
@@ -78,6 +78,7 @@ def trace(script: str, args: Sequence[str], output: str | None, say: Callable[[s
             code = _script.run(script, args).code
             operations, executed = recording.finish()
             annotations = recording.annotations
+            text_of_site = _native.position_text  # not before the script has chosen its backend
         try:
             _write(file, operations, executed, annotations, console, text_of_site)
         except OSError as exc:
