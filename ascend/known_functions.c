@@ -37,6 +37,7 @@ struct lookalike_queue {
     uint32_t lock;
     uint64_t handle; /* of the stream that `open` is of */
     uint64_t added;
+    uint64_t skipped;      /* of these numbers, those that count as finished before functions that wait */
     lookalike_burst *open; /* takes more functions, unless its word says otherwise */
     task tasks[ROOM];      /* by their number, modulo ROOM */
     uint64_t apart[7];
@@ -59,6 +60,15 @@ static uint64_t finished(const lookalike_queue *q) { return __atomic_load_n(&q->
 
 static void finish(lookalike_queue *q, uint64_t count) { __atomic_fetch_add(&q->finished, count, __ATOMIC_RELEASE); }
 
+/* The number of a function that does not run on the stream: it is done, but those before it may wait. */
+static void skip(lookalike_queue *q)
+{
+    lock(q);
+    q->skipped++;
+    unlock(q);
+    finish(q, 1);
+}
+
 int lookalike_functions_ended(lookalike_queue *q)
 {
     uint64_t added = __atomic_load_n(&q->added, __ATOMIC_ACQUIRE);
@@ -68,7 +78,9 @@ int lookalike_functions_ended(lookalike_queue *q)
 /* Puts a function into the queue if there is room. Under the lock. */
 static int put(lookalike_queue *q, uintptr_t function, uintptr_t argument)
 {
-    if (q->added - finished(q) >= ROOM) return 0;
+    uint64_t left = q->added - finished(q);
+    if (left == 0) q->skipped = 0;
+    if (left + q->skipped >= ROOM) return 0;
     q->tasks[q->added % ROOM] = (task){function, argument};
     return 1;
 }
@@ -136,7 +148,7 @@ void lookalike_burst_made(lookalike_burst *b, int grows, int failed)
 {
     lookalike_queue *q = b->queue;
     if (failed) {
-        finish(q, 1);
+        skip(q);
         leave(b);
     } else if (grows) {
         lock(q);
@@ -151,7 +163,7 @@ void lookalike_burst_keep(lookalike_burst *b)
     if (b->kept) return;
     b->kept = 1;
     close_to_all(b);
-    finish(b->queue, 1);
+    skip(b->queue);
 }
 
 void lookalike_burst_drop(lookalike_burst *b)

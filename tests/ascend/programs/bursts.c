@@ -143,6 +143,29 @@ static void the_context_is_checked(aclrtStream stream)
     OK(aclrtSetCurrentContext(context));
 }
 
+/* A launch that fails takes the place of no function that waits. */
+static void what_failed_takes_no_place(aclrtStream stream)
+{
+    enum { WAIT = 1500, FAIL = 1000, BEHIND = 400 };
+    gate g;
+    OK(aclrtCreateContext(&another, 0));
+    OK(aclrtSetCurrentContext(context));
+    count = 0;
+    hold(&g, stream);
+    sem_wait(&g.entered);
+    for (int i = 0; i < WAIT; i++) launch(stream, i);
+    OK(aclrtSetCurrentContext(another));
+    for (int i = 0; i < FAIL; i++) RETURNS(ACL_ERROR_RT_STREAM_CONTEXT, aclrtLaunchHostFunc(stream, note, (void *)-1));
+    OK(aclrtSetCurrentContext(context));
+    for (int i = WAIT; i < WAIT + BEHIND; i++) launch(stream, i);
+    open_gate(&g);
+    OK(aclrtSynchronizeStream(stream));
+    CHECK(count == WAIT + BEHIND);
+    for (int i = 0; i < WAIT + BEHIND; i++) CHECK(ran[i] == i);
+    OK(aclrtDestroyContext(another));
+    OK(aclrtSetCurrentContext(context));
+}
+
 static void *launch_many(void *number)
 {
     int first = (int)(intptr_t)number * MANY;
@@ -199,6 +222,7 @@ int main(int argc, char **argv)
     a_query_waits_for_the_last(one);
     an_abort_drops_the_rest(one);
     the_context_is_checked(one);
+    what_failed_takes_no_place(one);
     threads_share_a_stream(one);
     OK(aclrtDestroyStream(two));
     OK(aclrtDestroyStream(one));
