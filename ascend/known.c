@@ -152,8 +152,10 @@ int lookalike_record(uint64_t event, uint64_t stream)
                                                     __ATOMIC_RELAXED))
         return 0; /* another thread records it, too */
     int ours = k->handle == event && k->of_event && k->ordinal == words->ordinal;
+    uint64_t place = __atomic_load_n(&words->submitted, __ATOMIC_ACQUIRE);
+    /* If another thread has launched a function meanwhile, the place would take in what is added to it later. */
+    ours = ours && !grows(words);
     if (ours) {
-        uint64_t place = __atomic_load_n(&words->submitted, __ATOMIC_ACQUIRE);
         __atomic_store_n(&k->words, words, __ATOMIC_RELAXED);
         __atomic_store_n(&k->place, place, __ATOMIC_RELAXED);
         __atomic_store_n(&k->ahead, stream, __ATOMIC_RELAXED);
