@@ -71,8 +71,9 @@ static void skip(lookalike_queue *q)
 
 int lookalike_functions_ended(lookalike_queue *q)
 {
-    uint64_t added = __atomic_load_n(&q->added, __ATOMIC_ACQUIRE);
-    return finished(q) == added;
+    /* In this order: a launch that fails counts as finished, too, and must not stand for a function that runs. */
+    uint64_t ended = finished(q);
+    return __atomic_load_n(&q->added, __ATOMIC_ACQUIRE) == ended;
 }
 
 /* Puts a function into the queue if there is room. Under the lock. */
