@@ -216,7 +216,9 @@ func lookalikeNextFunction(me C.uint32_t, before C.int, code, argument *C.uintpt
 		case dropped:
 			drop(token)
 		case burstOf(token) != nil:
-			*burst = burstOf(token)
+			if b := burstOf(token); C.lookalike_burst_kept(b, code, argument) == 0 {
+				*burst = b
+			}
 			return 1
 		default:
 			if f := take(token); f != nil {

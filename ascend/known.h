@@ -59,6 +59,9 @@ void lookalike_burst_made(lookalike_burst *b, int grows, int failed);
 void lookalike_burst_drop(lookalike_burst *b);
 /* A graph keeps it. */
 void lookalike_burst_keep(lookalike_burst *b);
+/* Whether one does. Then it is a single function, which is run by itself: the graph may end, and the burst with it,
+ * as soon as the function has ended. */
+int lookalike_burst_kept(const lookalike_burst *b, uintptr_t *function, uintptr_t *argument);
 /* Runs its functions; 1 when it has ended, 0 if others have to run before the rest of it. */
 int lookalike_burst_run(lookalike_burst *b);
 /* What its runner does last, when the core knows that it has ended. */

@@ -167,6 +167,13 @@ void lookalike_burst_keep(lookalike_burst *b)
     skip(b->queue);
 }
 
+int lookalike_burst_kept(const lookalike_burst *b, uintptr_t *function, uintptr_t *argument)
+{
+    *function = b->first.function;
+    *argument = b->first.argument;
+    return b->kept;
+}
+
 void lookalike_burst_drop(lookalike_burst *b)
 {
     uint64_t w = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE);
@@ -224,10 +231,6 @@ int lookalike_burst_run(lookalike_burst *b)
 {
     lookalike_queue *q = b->queue;
     task next;
-    if (b->kept) {
-        lookalike_run(b->first.function, b->first.argument);
-        return 1;
-    }
     do {
         while (begin(b, &next)) {
             lookalike_run(next.function, next.argument);
@@ -241,7 +244,4 @@ int lookalike_burst_run(lookalike_burst *b)
     return 1;
 }
 
-void lookalike_burst_end(lookalike_burst *b)
-{
-    if (!b->kept) leave(b);
-}
+void lookalike_burst_end(lookalike_burst *b) { leave(b); }
