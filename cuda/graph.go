@@ -182,6 +182,7 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 	}
 	// The launch ends when the stream gets here, however much of it was enqueued.
 	if failed := s.hold(&held{what: C.HS_PASS, title: "the end of a graph", run: l.End, drop: l.End}, doing); failed != nil {
+		l.End()
 		if err == nil {
 			err = failed
 		}
@@ -193,6 +194,12 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 // launchWhole launches the driver's graph. The driver lets the launches of an executable run one at
 // a time, but knows nothing of those before an update.
 func (x *executable) launchWhole(s *Stream, l driver.GraphLaunch) error {
+	ends := false // when it is done
+	defer func() {
+		if !ends {
+			l.End()
+		}
+	}()
 	if x.updated {
 		if err := s.Wait(x.last, driver.Forever, 0); err != nil {
 			return err
@@ -202,7 +209,9 @@ func (x *executable) launchWhole(s *Stream, l driver.GraphLaunch) error {
 	x.lastOn = s
 	w := x.now.whole
 	if w.dev == s.dev {
-		return w.launch(s, l)
+		err := w.launch(s, l)
+		ends = err == nil
+		return err
 	}
 	// From a stream of another device.
 	if x.now.lanes == nil {
@@ -219,6 +228,7 @@ func (x *executable) launchWhole(s *Stream, l driver.GraphLaunch) error {
 	if err := w.launch(lane, l); err != nil {
 		return err
 	}
+	ends = true
 	return s.WaitStream(lane, 0)
 }
 

@@ -255,25 +255,21 @@ func (x *GraphExec) Launch(t *Thread, s *Stream) error {
 	v := x.now
 	v.keep.use()
 	x.mu.Unlock()
-	err := x.launch(t, s, v)
-	if err != nil {
-		v.keep.release()
-	}
-	return err
+	return x.launch(t, s, v)
 }
 
+// launch is Launch with a use of v, which it takes over.
 func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 	if c := s.capture.Load(); c != nil {
+		defer v.keep.release()
 		if v.memory.any() {
 			return c.refuse(s, "launch graph", "a graph that allocates or frees memory cannot be a node of another one; launch it by itself")
 		}
 		_, err := c.addChild(s, v.graph)
-		if err == nil {
-			v.keep.release()
-		}
 		return err
 	}
 	if err := v.begin(s, x.autoFree); err != nil {
+		v.keep.release()
 		return err
 	}
 	l := &launched{Stream: s, v: v}

@@ -82,7 +82,8 @@ type GraphDriver interface {
 // order of the calls, whichever streams they are on.
 type Executable interface {
 	// Launch enqueues one run of all nodes as one operation of s. Functions of the
-	// program are handed to the launch.
+	// program are handed to the launch. If it fails, a part may have been enqueued; the launch's
+	// End is called all the same.
 	Launch(s Stream, l GraphLaunch) error
 	// Update makes later launches run other nodes.
 	Update(nodes []GraphNode) error

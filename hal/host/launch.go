@@ -48,6 +48,7 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 	e.Lock()
 	defer e.Unlock()
 	if e.closed {
+		l.End()
 		return errClosed("launch graph")
 	}
 	s.seal()
