@@ -268,7 +268,8 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 		_, err := c.addChild(s, v.graph)
 		return err
 	}
-	if err := v.begin(s, x.autoFree); err != nil {
+	before, err := v.begin(s, x.autoFree)
+	if err != nil {
 		v.keep.release()
 		return err
 	}
@@ -276,8 +277,10 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 	if s.listened() {
 		l.announceLaunch(t, x)
 	}
-	err := s.using(v.blocks, func() error { return x.d.Launch(s.d, l) })
-	if err == nil {
+	err = s.using(v.blocks, func() error { return x.d.Launch(s.d, l) })
+	if err != nil {
+		v.undoMemory(s.dev.rt, before)
+	} else {
 		for _, e := range v.events {
 			if l.tag == 0 { // with listeners it counts where the launch gets its place among the others
 				e.version.Add(1)
@@ -290,29 +293,28 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 }
 
 // begin marks the memory of all nodes as used on s. It fails if a part of it was freed, or if
-// what the graph allocates is still allocated.
-func (v *version) begin(s *Stream, autoFree bool) error {
+// what the graph allocates is still allocated. before is for undoMemory.
+func (v *version) begin(s *Stream, autoFree bool) (before []bool, err error) {
 	m := &s.dev.rt.memory
 	m.mu.Lock()
 	freed := slices.IndexFunc(v.blocks, func(b *Block) bool {
 		return b.freed || m.blocks.Find(b.Start) != b && b.module == nil
 	})
-	var err error
 	if freed < 0 {
 		err = v.checkMemory(autoFree)
 	}
 	if freed < 0 && err == nil {
-		v.beginMemory()
+		before = v.beginMemory()
 		for _, b := range v.blocks {
 			b.beginUse(s, "a graph")
 		}
 	}
 	m.mu.Unlock()
 	if freed < 0 {
-		return err
+		return before, err
 	}
 	b, n := v.blocks[freed], v.blockOf[freed]
-	return driver.Errorf(driver.InvalidValue, "launch graph", "the %d bytes at %#x that %s works on were freed; "+
+	return nil, driver.Errorf(driver.InvalidValue, "launch graph", "the %d bytes at %#x that %s works on were freed; "+
 		"keep memory until the last launch, or capture again", b.Size, b.Start, n.title())
 }
 

@@ -194,13 +194,33 @@ func (v *version) checkMemory(autoFree bool) error {
 	return nil
 }
 
-// beginMemory notes what a launch allocates and frees. The caller holds the memory's lock.
-func (v *version) beginMemory() {
+// beginMemory notes what a launch allocates and frees, and returns what was allocated before, for
+// undoMemory. The caller holds the memory's lock.
+func (v *version) beginMemory() (before []bool) {
 	for _, b := range v.memory.allocates {
+		before = append(before, b.ofGraph.live)
 		b.ofGraph.live = true
 	}
 	for _, b := range v.memory.frees {
+		before = append(before, b.ofGraph.live)
 		b.ofGraph.live = false
+	}
+	return before
+}
+
+// undoMemory undoes beginMemory for a launch that failed.
+func (v *version) undoMemory(rt *Runtime, before []bool) {
+	if len(before) == 0 {
+		return
+	}
+	rt.memory.mu.Lock()
+	defer rt.memory.mu.Unlock()
+	n := len(v.memory.allocates)
+	for i, b := range v.memory.frees { // first: one that is in both was noted as allocated in between
+		b.ofGraph.live = before[n+i]
+	}
+	for i, b := range v.memory.allocates {
+		b.ofGraph.live = before[i]
 	}
 }
 
