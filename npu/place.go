@@ -118,8 +118,9 @@ func (s *Stream) refresh() {
 	if s.reached.Load() >= wanted {
 		return
 	}
+	place := s.enqueued.Load() // before the query: another thread may enqueue behind it
 	if done, _ := s.Query(); done {
-		s.setReached(s.enqueued.Load())
+		s.setReached(place)
 		return
 	}
 	s.mu.Lock()
