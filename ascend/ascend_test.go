@@ -7,6 +7,7 @@ import (
 
 	"halstream/hal"
 	"halstream/hal/driver"
+	"halstream/hal/stall"
 )
 
 func TestN3_every_kind_of_error_has_a_code(t *testing.T) {
@@ -64,4 +65,42 @@ func TestN4_a_handle_names_one_object(t *testing.T) {
 			t.Errorf("handle %#x was never given and names an object", handle)
 		}
 	}
+}
+
+// A thread may have ended between the look at who waits and the look at the threads.
+func TestN16_a_report_leaves_out_a_thread_that_has_ended(t *testing.T) {
+	rt, err := hal.OpenBackend("host", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close()
+	d, err := rt.Device(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	me := hal.NewThread()
+	s, err := d.NewStream(me, hal.StreamOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := s.Gate(me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gate.Open()
+	point, err := s.Point(me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := callers.list.Load()
+	defer callers.list.Store(before)
+	callers.list.Store(&[]*caller{nil, {t: me}, nil})
+	for _, thread := range []uint64{1, 2} {
+		defer waits.Begin(rt, stall.Waiter{Thread: thread, Point: point}).End()
+	}
+	l := picture(rt)
+	if len(l.Blocked) != 1 || l.Blocked[0].Thread != 1 {
+		t.Errorf("thread 1 waits, and thread 2 has ended, not %v", l.Blocked)
+	}
+	l.judge(1)
 }

@@ -115,6 +115,7 @@ func picture(rt *hal.Runtime) *look {
 			reports[token] = uint64(number)
 		}
 	}
+	l.Blocked = slices.DeleteFunc(l.Blocked, func(b stall.Blocked) bool { return l.threads[b.Thread] == nil }) // ended since
 	for _, b := range l.Blocked {
 		known[l.threads[b.Thread].system] = true
 	}
