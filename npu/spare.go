@@ -126,19 +126,23 @@ func (d *Device) destroy(s spare) {
 
 // lineOf returns the thread for a stream's functions.
 func (s *Stream) lineOf(doing string) (*C.na_line, error) {
-	s.mu.Lock()
-	line := s.line
-	s.mu.Unlock()
-	if line != nil {
-		return line, nil
+	line := func() *C.na_line {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.line
+	}
+	if found := line(); found != nil {
+		return found, nil
+	}
+	for !s.subscribing.CompareAndSwap(false, true) {
+		C.na_pause() // with Python's lock released, which the other thread may need
+	}
+	defer s.subscribing.Store(false)
+	if found := line(); found != nil {
+		return found, nil // another thread was faster: a stream has one subscriber
 	}
 	var made *C.na_line
 	if err := s.dev.check(C.na_line_new(s.dev.ctx(), s.h, &made), doing); err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.line != nil {
-			return s.line, nil // another thread was faster: a stream has one subscriber
-		}
 		return nil, err
 	}
 	s.mu.Lock()

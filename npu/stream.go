@@ -31,7 +31,8 @@ type Stream struct {
 	joined, legacyJoined counter
 	hostWait             atomic.Uint64 // place of the latest wait for a value or a settable event
 
-	enqueuing atomic.Int64 // threads that enqueue, and whether the stream was closed: see begin
+	enqueuing   atomic.Int64 // threads that enqueue, and whether the stream was closed: see begin
+	subscribing atomic.Bool  // a thread makes line
 
 	mu      sync.Mutex
 	line    *C.na_line // for its functions, from the first one on
