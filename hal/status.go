@@ -64,6 +64,9 @@ func (e *Event) NoteRecorded(d *Device, s *Stream, w *status.Stream, place uint6
 	} else {
 		b.(driver.StatusEvent).RecordedAt(on, place)
 	}
+	if e.captured.Load() != nil {
+		e.captured.Store(nil)
+	}
 	e.recordedOn.Store(s) // also where the place is reached: its error may not have been returned
 	e.version.Add(1)
 	return nil

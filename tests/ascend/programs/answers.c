@@ -31,6 +31,31 @@ static void the_latest_record_counts(aclrtStream one, aclrtStream two)
     RETURNS(ACL_ERROR_RT_INVALID_HANDLE, aclrtSynchronizeEvent(event));
 }
 
+/* A record behind a capture that has recorded the event is one of the stream, whoever makes it. */
+static void a_record_follows_one_in_a_capture(aclrtStream one, aclrtStream two)
+{
+    aclrtEvent event;
+    aclmdlRI model;
+    void *device;
+    gate first;
+    OK(aclrtMalloc(&device, 64, ACL_MEM_MALLOC_NORMAL_ONLY));
+    OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+    OK(aclmdlRICaptureBegin(one, ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL));
+    OK(aclrtRecordEvent(event, one));
+    OK(aclmdlRICaptureEnd(one, &model));
+    OK(aclmdlRIDestroy(model));
+    hold(&first, one);
+    OK(aclrtMemsetAsync(device, 64, 1, 64, one)); /* no function is added to it, so that C can record the event */
+    OK(aclrtRecordEvent(event, one));
+    OK(aclrtStreamWaitEvent(two, event));
+    CHECK(stream_pending(two) && !event_complete(event));
+    open_gate(&first);
+    OK(aclrtSynchronizeStream(two));
+    CHECK(event_complete(event));
+    OK(aclrtDestroyEvent(event));
+    OK(aclrtFree(device));
+}
+
 /* A handle of another kind, or an old one whose place is another object's now, is refused. */
 static void only_the_right_handle_is_known(aclrtStream stream)
 {
@@ -144,6 +169,7 @@ int main(void)
     OK(aclrtCreateStream(&one));
     OK(aclrtCreateStream(&two));
     the_latest_record_counts(one, two);
+    a_record_follows_one_in_a_capture(one, two);
     only_the_right_handle_is_known(one);
     an_error_is_not_passed_over(one, two);
     a_function_gets_no_answer(one, two);
