@@ -104,3 +104,48 @@ func TestN16_a_report_leaves_out_a_thread_that_has_ended(t *testing.T) {
 	}
 	l.judge(1)
 }
+
+// A record that fails changes nothing, also if C makes one of another thread meanwhile.
+func TestN15_a_record_that_fails_hides_none_of_another_thread(t *testing.T) {
+	rt, err := hal.OpenBackend("host", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close()
+	d, err := rt.Device(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	me := hal.NewThread()
+	s, err := d.NewStream(me, hal.StreamOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, err := d.NewStream(me, hal.StreamOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(me); err != nil {
+		t.Fatal(err)
+	}
+	made, err := rt.NewEvent(me, d, hal.EventOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := add(&stream{Stream: s})
+	defer remove(on)
+	e := &event{Event: made, ex: true}
+	handle := add(e)
+	defer remove(handle)
+	e.known = showEvent(handle, made)
+	e.known.ahead.Store(uint64(on)) // as lookalike_record does
+	if err := e.record(handle, &caller{t: me}, &stream{Stream: closed}); err == nil {
+		t.Error("a record on a closed stream did not fail")
+	}
+	if e.known.ahead.Load() != uint64(on) {
+		t.Error("the record of the other thread is lost")
+	}
+	if err := e.record(handle, &caller{t: me}, &stream{Stream: s}); err != nil || e.known.ahead.Load() != 0 {
+		t.Errorf("a record that succeeds is the latest one, not %#x (%v)", e.known.ahead.Load(), err)
+	}
+}

@@ -141,13 +141,17 @@ func (e *event) record(handle uintptr, c *caller, s *stream) error {
 		runtime.Gosched()
 	}
 	err := s.Record(c.t, e.Event)
+	if err != nil { // nothing has changed, and C may have made a record of another thread
+		e.recording.Add(-1)
+		return err
+	}
 	if e.recording.CompareAndSwap(1, looking) {
 		words, place := e.Place()
 		e.known.show(handle, words, place)
 		e.recording.Store(0)
-		return err
+		return nil
 	}
 	e.known.show(handle, nil, 0)
 	e.recording.Add(-1)
-	return err
+	return nil
 }
