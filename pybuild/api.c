@@ -169,9 +169,11 @@ static int api_event_record(halstream_id event, halstream_id stream)
         if (w != NULL && k != NULL && k->plain && k->ordinal == w->ordinal && record_is_plain(w) &&
             __atomic_compare_exchange_n(&k->lock, &unlocked, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
             int open = __atomic_load_n(&k->id, __ATOMIC_ACQUIRE) == event; /* or the slot has another event now */
+            uint64_t place = __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE);
+            open = open && record_is_plain(w); /* or another thread has enqueued a function that others are added to */
             if (open) {
                 __atomic_store_n(&k->words, NULL, __ATOMIC_RELEASE);
-                __atomic_store_n(&k->place, __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+                __atomic_store_n(&k->place, place, __ATOMIC_RELEASE);
                 __atomic_store_n(&k->stream, stream, __ATOMIC_RELEASE);
                 __atomic_store_n(&k->ahead, 1, __ATOMIC_RELEASE);
                 __atomic_store_n(&k->words, w, __ATOMIC_RELEASE);
