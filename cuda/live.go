@@ -95,7 +95,8 @@ func (d *Device) start(doing string) error {
 	l.refs.Store(1)
 	open.Add(1)
 	if !d.live.CompareAndSwap(nil, l) {
-		l.release(d)
+		_ = d.undoStart(l, nil) // the spare marks are those of the thread that was faster
+		open.Add(-1)
 		return nil
 	}
 	d.prepare(doing)

@@ -148,3 +148,24 @@ func TestP2_a_call_is_made_by_the_caller_while_nothing_is_held(t *testing.T) {
 	require.NoError(t, err)
 	dev.Free(addr)
 }
+
+// Of threads that start a device at once all but the first undo what they did, and nothing else.
+func TestP1_a_start_that_comes_second_leaves_what_the_device_keeps(t *testing.T) {
+	f, err := fakectl.Open(fakectl.Path())
+	require.NoError(t, err)
+	require.NoError(t, f.Control("reset"))
+	drv, err := Open(f.Path)
+	require.NoError(t, err)
+	t.Cleanup(drv.Close)
+	opened, err := drv.Open(0)
+	require.NoError(t, err)
+	dev := opened.(*Device)
+	require.NoError(t, dev.usable("test"))
+	events, contexts := f.Count("live.events"), f.Count("live.contexts")
+	require.NoError(t, dev.start("test"))
+	require.Equal(t, events, f.Count("live.events"))
+	require.Equal(t, contexts, f.Count("live.contexts"))
+	for flags, n := range earlyMarks {
+		require.True(t, dev.marks[flags].has(n), "events with the flags %d", flags)
+	}
+}
