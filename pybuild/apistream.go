@@ -274,7 +274,9 @@ func halstreamEventRecord(who, id, streamID C.int64_t) C.int {
 	}
 	showStream(int64(streamID), s)
 	err = s.Record(c.t, e)
-	showRecord(int64(id), e)
+	if mayHaveRecorded(s, err) {
+		showRecord(int64(id), e)
+	}
 	return c.enqueued(s, err)
 }
 

@@ -137,6 +137,10 @@ func showRecord(id int64, e *hal.Event) {
 	atomic.StorePointer(&k.words, unsafe.Pointer(w))
 }
 
+// mayHaveRecorded reports whether a record that has returned err may have taken place. What C knows is left alone
+// otherwise: it may have made a record for another thread meanwhile.
+func mayHaveRecorded(s *hal.Stream, err error) bool { return err == nil || s.BlocksHost() }
+
 // hideRecord makes C ask the core about an event.
 func hideRecord(id int64) {
 	if k := knownEvent(id); k != nil {
