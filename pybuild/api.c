@@ -251,7 +251,9 @@ static uint32_t api_site_here(void)
 static int api_listening(void)
 {
     if (halstream_forked || halstream_is_over()) return 0;
-    return (__atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) & LISTENED) != 0;
+    /* A capture keeps the places of calls as well. */
+    return (__atomic_load_n(halstream_slow, __ATOMIC_ACQUIRE) & LISTENED) != 0 ||
+           __atomic_load_n(&halstream_lines, __ATOMIC_RELAXED) != 0;
 }
 
 /* Operators ask before each call: without a capture Go is not entered. */
