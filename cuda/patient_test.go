@@ -94,8 +94,8 @@ func TestP2_what_an_interrupted_call_makes_is_given_back(t *testing.T) {
 	gate.Open()
 	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
 	require.Equal(t, freed+1, f.Count("cuMemFreeAsync"))
-	require.True(t, dev.awaitIdle(int64(patientLimit)))
-	require.Equal(t, alive, f.Count("live.memory"))
+	// The stream on which it is freed is not one that awaitIdle waits for.
+	require.Eventually(t, func() bool { return f.Count("live.memory") == alive }, patientLimit, time.Millisecond)
 }
 
 func TestP2_a_call_that_is_not_interrupted_returns_what_it_makes(t *testing.T) {
