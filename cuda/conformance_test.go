@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"halstream/cuda"
@@ -17,10 +16,7 @@ import (
 // fake returns the look-alike driver as if it had just been loaded.
 func fake(t testing.TB) *fakectl.Fake {
 	t.Helper()
-	f, err := fakectl.Open(fakectl.Path())
-	require.NoError(t, err)
-	require.NoError(t, f.Control("reset"))
-	return f
+	return cuda.NewFake(t)
 }
 
 func open(path string) func() (*hal.Runtime, error) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"halstream/cuda/fakectl"
 	"halstream/hal/driver"
 )
 
@@ -33,10 +32,8 @@ func (b *textBuffer) String() string {
 // No signal ends a call in which the driver waits for the device, and a held stream may
 // wait for the caller: a report names the call and the stream.
 func TestS2_a_call_that_waits_for_a_held_stream_is_reported(t *testing.T) {
-	f, err := fakectl.Open(fakectl.Path())
-	require.NoError(t, err)
 	t.Setenv("FAKECUDA_DRAIN", "cuMemAllocFromPoolAsync")
-	require.NoError(t, f.Control("reset"))
+	f := NewFake(t)
 	limit, reports := drainLimit, drainReports
 	var text textBuffer
 	drainLimit, drainReports = time.Millisecond, &text

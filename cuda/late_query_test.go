@@ -15,9 +15,7 @@ const lateLimit = 10 * time.Second
 // lateDevice returns a device of the look-alike driver, and what closes its backend.
 func lateDevice(t *testing.T) (*fakectl.Fake, *Device, *Driver) {
 	t.Helper()
-	f, err := fakectl.Open(fakectl.Path())
-	require.NoError(t, err)
-	require.NoError(t, f.Control("reset"))
+	f := NewFake(t)
 	drv, err := Open(f.Path)
 	require.NoError(t, err)
 	opened, err := drv.Open(0)

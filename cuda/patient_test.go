@@ -30,9 +30,7 @@ func interruptible(t *testing.T) (raises *atomic.Bool) {
 // heldDevice returns a device with a gate on a stream, where a function of the driver waits for the device.
 func heldDevice(t *testing.T, function string) (*fakectl.Fake, *Device, driver.Gate) {
 	t.Helper()
-	f, err := fakectl.Open(fakectl.Path())
-	require.NoError(t, err)
-	require.NoError(t, f.Control("reset"))
+	f := NewFake(t)
 	drv, err := Open(f.Path)
 	require.NoError(t, err)
 	t.Cleanup(drv.Close)
@@ -151,9 +149,7 @@ func TestP2_a_call_is_made_by_the_caller_while_nothing_is_held(t *testing.T) {
 
 // Of threads that start a device at once all but the first undo what they did, and nothing else.
 func TestP1_a_start_that_comes_second_leaves_what_the_device_keeps(t *testing.T) {
-	f, err := fakectl.Open(fakectl.Path())
-	require.NoError(t, err)
-	require.NoError(t, f.Control("reset"))
+	f := NewFake(t)
 	drv, err := Open(f.Path)
 	require.NoError(t, err)
 	t.Cleanup(drv.Close)
