@@ -272,7 +272,7 @@ func (d *Device) close() {
 	d.destroySpares()
 	d.staged.drain(d)
 	d.trimMarks(d.state(), 0)
-	d.retryFrees()
+	d.retryFrees(false)
 	d.slots.mu.Lock()
 	d.slots.released = true
 	d.slots.mu.Unlock()

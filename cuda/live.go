@@ -20,6 +20,7 @@ type live struct {
 	pool     C.CUmemoryPool
 	internal C.CUstream  // on which memory is allocated and freed
 	blocked  atomic.Bool // whether it did not go on when it was last waited for
+	stalled  atomic.Bool // whether it did not when a call had no other memory, and work waited for the host
 	base     *mark       // the zero of the events' times
 	delay    atomic.Pointer[driver.Function]
 	// refs are the device's own reference and one of each call that may still be in the driver when the

@@ -20,16 +20,17 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		return 0, err
 	}
 	l := d.state()
-	d.retryFrees()
+	d.retryFrees(false)
 	addr, s, err := d.allocate(l, size, l.pool != 0, doing)
 	if err != nil {
 		return 0, err
 	}
 	if C.hs_code(s) == codeOutOfMemory && l.pool != 0 {
 		// Frees may be pending on the internal stream, and the pool may be fragmented.
-		if _, err := d.syncInternal(doing); err != nil {
+		if _, err := d.awaitInternal(doing); err != nil {
 			return 0, err
 		}
+		d.retryFrees(true)
 		trim := func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }
 		if _, err := d.patiently("cuMemPoolTrimTo", doing, trim, nil); err != nil {
 			return 0, err
@@ -49,28 +50,47 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		return 0, err
 	}
 	if l.pool != 0 {
-		done, err := d.syncInternal(doing)
-		if !done {
-			C.hs_free_pool(l.ctx, addr, l.internal)
-		}
-		if err != nil {
+		if addr, err = d.usableNow(addr, size, doing); err != nil {
 			return 0, err
-		}
-		if !done {
-			// Its hardware queue is blocked, by a stream that is held for instance.
-			addr, s, err = d.allocate(l, size, false, doing)
-			if err == nil {
-				err = d.check(s, doing)
-			}
-			if err != nil {
-				return 0, err
-			}
-			d.plain.Store(uint64(addr), true)
 		}
 	}
 	d.freed.Remove(uint64(addr), size)
 	d.sizes.Store(uint64(addr), size)
 	return uint64(addr), nil
+}
+
+// usableNow returns memory that any stream may use at once, for memory of the pool that was
+// allocated on the internal stream.
+func (d *Device) usableNow(pooled C.CUdeviceptr, size uint64, doing string) (C.CUdeviceptr, error) {
+	l := d.state()
+	done, err := d.syncInternal(doing)
+	if done {
+		return pooled, nil
+	}
+	if err == nil {
+		// Its hardware queue is blocked, by a stream that is held for instance, or the device is slow.
+		var plain C.CUdeviceptr
+		var s C.hs_status
+		if plain, s, err = d.allocate(l, size, false, doing); err == nil {
+			err = d.check(s, doing)
+		}
+		if err == nil {
+			C.hs_free_pool(l.ctx, pooled, l.internal)
+			d.plain.Store(uint64(plain), true)
+			return plain, nil
+		}
+		if C.hs_code(s) == codeOutOfMemory { // the memory of the pool is all there is
+			done, waited := d.awaitInternal(doing)
+			if done {
+				return pooled, nil
+			}
+			if waited != nil {
+				err = waited
+			}
+		}
+	}
+	C.hs_free_pool(l.ctx, pooled, l.internal)
+	return 0, err
 }
 
 // allocate allocates memory, from the pool or not.
@@ -113,6 +133,41 @@ func (d *Device) syncInternal(doing string) (bool, error) {
 	}
 }
 
+// stallMost is for how many nanoseconds a call that has no other memory waits for the internal
+// stream while work may wait for the host.
+var stallMost int64 = 1_000_000_000
+
+// awaitInternal is syncInternal for a call that has no other memory than what the internal stream
+// allocates or frees, or what another thread is about to free on it. It waits for a slow device
+// until the stream has gone on, and where work waits for the host, maybe for the caller, not long.
+func (d *Device) awaitInternal(doing string) (bool, error) {
+	l := d.state()
+	looked := int64(0)
+	for clock := stopwatch(); ; C.hs_pause() {
+		apart := d.apartCalls.Load() > 0
+		done, err := d.answer(C.hs_stream_query(l.ctx, l.internal), doing)
+		if err != nil || done && !apart {
+			l.stalled.Store(false)
+			return done, err
+		}
+		now := clock()
+		if d.drv.stalls() && (l.stalled.Load() || now >= stallMost) {
+			l.stalled.Store(true) // the next call does not wait as long again
+			return done, nil
+		}
+		if now-looked < patienceSlice {
+			continue
+		}
+		looked = now
+		if lock := pythonLock.unlock(); lock != nil {
+			if pythonLock.interrupted(&lock) {
+				return false, driver.Errorf(driver.Interrupted, doing, "a handler of a signal raised while memory was freed")
+			}
+			pythonLock.relock(lock)
+		}
+	}
+}
+
 // Free implements driver.Device.
 func (d *Device) Free(addr uint64) {
 	if !d.opened() {
@@ -123,10 +178,10 @@ func (d *Device) Free(addr uint64) {
 	}
 	if d.isPlain(addr) {
 		d.unfreed.add(addr)
-		d.retryFrees()
+		d.retryFrees(false)
 		return
 	}
-	d.retryFrees()
+	d.retryFrees(false)
 	d.aside("cuMemFreeAsync", asideLimit, func() {
 		if d.free(addr) != nil && d.opened() {
 			d.unfreed.add(addr)
@@ -171,8 +226,8 @@ func (u *unfreed) empty() bool {
 	return len(u.list) == 0
 }
 
-// retryFrees frees the memory of unfreed again.
-func (d *Device) retryFrees() {
+// retryFrees frees the memory of unfreed again. Where memory is short, it waits for the device if need be.
+func (d *Device) retryFrees(short bool) {
 	if d.unfreed.empty() {
 		return
 	}
@@ -182,7 +237,8 @@ func (d *Device) retryFrees() {
 	d.unfreed.list = nil
 	d.unfreed.mu.Unlock()
 	for _, addr := range list {
-		if d.opened() && (!idle && (stalls || d.isPlain(addr)) || d.free(addr) != nil) {
+		waits := !idle && (stalls || d.isPlain(addr) && !short)
+		if d.opened() && (waits || d.free(addr) != nil) {
 			d.unfreed.add(addr)
 		}
 	}
