@@ -221,6 +221,24 @@ func TestS3_no_call_breaks_a_capture_of_another_library(t *testing.T) {
 	require.Zero(t, f.CaptureMode(), "the mode of the calling thread has changed")
 }
 
+// What was pending when a capture of another library began stays pending when the stream is closed.
+func TestL3_a_stream_that_another_library_captures_is_closed_with_its_pending_work(t *testing.T) {
+	_, dev, other := contended(t, nil)
+	s := newStream(t, dev, 1)
+	gate, err := s.Gate(1, 0)
+	require.NoError(t, err)
+	t.Cleanup(gate.Open)
+	handle := s.(driver.VendorStream).Handle()
+	require.Zero(t, other.Call("cuStreamBeginCapture_v2", handle, 2))
+	s.Close()
+	require.False(t, s.Reached(s.Last()), "what is pending counts as done")
+	_, code := other.Ended("cuStreamEndCapture", handle)
+	require.Zero(t, code)
+	require.False(t, s.Point().Wait(0), "what is pending counts as done")
+	gate.Open()
+	require.True(t, s.Point().Wait(int64(10*time.Second)))
+}
+
 // With fewer hardware queues than streams that are held memory can still be allocated.
 func TestM1_memory_is_allocated_while_every_queue_is_blocked(t *testing.T) {
 	for _, drop := range []bool{false, true} {

@@ -198,9 +198,10 @@ func (d *Device) isPlain(addr uint64) bool {
 func (d *Device) free(addr uint64) error {
 	l := d.state()
 	if d.isPlain(addr) {
+		d.plain.Delete(addr) // before the driver gives the address to another thread's allocation
 		err := d.check(C.hs_free(l.ctx, C.CUdeviceptr(addr)), "free")
-		if err == nil {
-			d.plain.Delete(addr)
+		if err != nil {
+			d.plain.Store(addr, true)
 		}
 		return err
 	}

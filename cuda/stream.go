@@ -288,7 +288,13 @@ func (s *Stream) closeHandle() {
 	tail := s.behind()
 	if tail == nil {
 		// Of an idle stream no mark is recorded: it would count as pending until the driver reaches it.
-		if done, captured, err := s.look(); (done || captured) && err == nil {
+		done, captured, err := s.look()
+		if captured && err == nil {
+			// The capture of another library would take the mark, and only the handle tells when earlier
+			// work is done: it stays until the context is released.
+			return
+		}
+		if done && err == nil {
 			tail = s.reachedPoint()
 		}
 	}
