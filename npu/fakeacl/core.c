@@ -20,6 +20,9 @@ struct fault {
 static struct fault *faults[FN_COUNT];
 static unsigned long long counts[FN_COUNT];
 static atomic_ullong illegal; /* calls within callbacks */
+static bool stopping[FN_COUNT]; /* whose calls stop behind their answer, as if their thread did not go on */
+static pthread_cond_t stops_changed = PTHREAD_COND_INITIALIZER;
+static unsigned long long stopped; /* calls that are stopped now */
 static uint64_t resets;
 
 struct thread *this_thread(void) {
@@ -55,6 +58,11 @@ aclError begin(enum function function) {
 }
 
 aclError end(enum function function, aclError code) {
+    if (stopping[function]) {
+        stopped++;
+        while (stopping[function]) pthread_cond_wait(&stops_changed, &state.lock);
+        stopped--;
+    }
     pthread_mutex_unlock(&state.lock);
     struct thread *thread = this_thread();
     if (code != ACL_SUCCESS) {
@@ -151,6 +159,19 @@ static int add_fault(const char *name, const char *at, const char *code) {
     return 0;
 }
 
+static int stop_calls(const char *name, bool on) {
+    int function = number_of(name);
+    if (function < 0) return -1;
+    stopping[function] = on;
+    pthread_cond_broadcast(&stops_changed);
+    return 0;
+}
+
+static void stop_calls_no_more(void) {
+    memset(stopping, 0, sizeof stopping);
+    pthread_cond_broadcast(&stops_changed);
+}
+
 /* Reads a list like "aclrtRecordEvent:3:507899,aclrtMalloc:1:207001". */
 static void read_faults(void) {
     const char *text = getenv("FAKEACL_FAULTS");
@@ -189,6 +210,7 @@ __attribute__((constructor)) static void loaded(void) {
 
 /* As if the library had just been loaded. What streams still do is waited for. */
 static void reset(void) {
+    stop_calls_no_more();
     for (int i = 0; i < MAX_DEVICES; i++)
         if (state.devices[i].primary != NULL) streams_drop(state.devices[i].primary);
     for (int i = 0; i < BUCKETS; i++)
@@ -225,6 +247,8 @@ CONTROL int fakeacl_control(const char *command) {
         done = 0;
     } else if (strcmp(words[0], "fault") == 0 && words[3]) {
         done = add_fault(words[1], words[2], words[3]);
+    } else if (strcmp(words[0], "stop") == 0 && words[2]) {
+        done = stop_calls(words[1], strcmp(words[2], "0") != 0);
     } else if (strcmp(words[0], "queue") == 0 && words[1]) {
         state.settings.queue = (unsigned)strtoul(words[1], NULL, 10);
         done = 0;
@@ -237,6 +261,15 @@ CONTROL int fakeacl_control(const char *command) {
     return done;
 }
 
+/* How many operations are enqueued and not done. */
+static unsigned long long pending(void) {
+    unsigned long long total = 0;
+    for (int i = 0; i < MAX_DEVICES; i++)
+        for (struct stream *s = state.devices[i].primary ? state.devices[i].primary->streams : NULL; s != NULL; s = s->next)
+            total += s->enqueued - s->completed;
+    return total;
+}
+
 /* The number of calls of a function, or another figure; -1 of unsigned type if there is none of that name. */
 CONTROL unsigned long long fakeacl_count(const char *name) {
     unsigned long long total = 0, found = (unsigned long long)-1;
@@ -245,6 +278,8 @@ CONTROL unsigned long long fakeacl_count(const char *name) {
     const struct { const char *name; unsigned long long value; } figures[] = {
         {"total", total},
         {"illegal", atomic_load(&illegal)},
+        {"pending", pending()},
+        {"stopped", stopped},
         {"live.streams", state.live[STREAM]},
         {"left.streams", state.left_streams},
         {"live.events", state.live[EVENT]},
