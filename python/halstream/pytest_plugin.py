@@ -236,6 +236,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    # What runs tests is loaded before the time limit of the first one begins: pytest has no test
+    # yet that an exception of pytest-timeout would fail, and would end.
+    if any(isinstance(item, pytest.Function) and _is_ours(item) for item in session.items):
+        from ._plugin import item as _  # noqa: F401
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    """Return whether a test is run by this plugin."""
+    return WRONG in item.stash or not item_plan(item).idle
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     # Items that are not functions, such as doctests, cannot be run again.
     if not isinstance(item, pytest.Function):
