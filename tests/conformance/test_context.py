@@ -227,7 +227,16 @@ def test_A6_a_wait_that_ends_in_time_leaves_no_error(context: Context) -> None:
 
 
 def test_A6_the_limit_begins_when_the_wait_is_at_the_head_of_its_stream(context: Context) -> None:
-    limit = 0.2
+    for limit in (0.2, 1.0, 5.0):  # on a machine that is busy the record may be late for a short one
+        try:
+            _let_most_of_a_limit_pass(context, limit)
+        except hs.WaitTimeoutError:
+            continue
+        return
+    pytest.fail("the limit began before")
+
+
+def _let_most_of_a_limit_pass(context: Context, limit: float) -> None:
     a, s, e, before = context.stream(), context.stream(), context.event(KIND_FUTURE), context.event()
     gate = hs.testing.Gate(s)
     s.record(before)

@@ -80,8 +80,14 @@ def test_slow_calls_take_their_time(start: Start) -> None:
 
 
 def test_a_slow_call_holds_up_no_other(cuda: Driver) -> None:
-    cuda.control("slow cuMemAlloc_v2 300000")
+    # On a machine that is busy for long the first one may have ended.
+    assert any(_others_end_before_a_slow_call(cuda, microseconds) for microseconds in (300_000, 3_000_000))
+
+
+def _others_end_before_a_slow_call(cuda: Driver, microseconds: int) -> bool:
+    cuda.control(f"slow cuMemAlloc_v2 {microseconds}")
     context, done = cuda.asked("cuCtxGetCurrent"), threading.Event()
+    before = cuda.count("cuCtxSetCurrent")
 
     def slow() -> None:
         cuda.cuCtxSetCurrent(context)
@@ -90,12 +96,13 @@ def test_a_slow_call_holds_up_no_other(cuda: Driver) -> None:
 
     thread = threading.Thread(target=slow)
     thread.start()
-    until(lambda: cuda.count("cuCtxSetCurrent") == 2, "the thread")
+    until(lambda: cuda.count("cuCtxSetCurrent") > before, "the thread")
     for _ in range(100):
         cuda.cuDriverGetVersion(byref(c_int()))
     early = not done.is_set()
     thread.join(LIMIT)
-    assert early and done.is_set()
+    assert done.is_set()
+    return early
 
 
 @pytest.mark.parametrize("by", ["environment", "control"])

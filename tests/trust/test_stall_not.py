@@ -280,12 +280,14 @@ def test_W2_a_loop_of_asyncio(looks: Looks) -> None:  # noqa: F811
         s = hs.Stream()
         gate = Gate(s)
         wait = asyncio.create_task(asyncio.to_thread(s.synchronize))
-        await asyncio.sleep(1.0)
+        end = time.monotonic() + LIMIT
+        while looks.count < ENOUGH and time.monotonic() < end:
+            await asyncio.sleep(0.01)
         gate.open()
         await asyncio.wait_for(wait, LIMIT)
 
     asyncio.run(main())
-    assert looks.count >= 2
+    assert looks.count >= ENOUGH
     assert not any(looks.verdicts)
 
 
