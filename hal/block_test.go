@@ -61,3 +61,30 @@ func TestWorkPendingOnMemoryCanBeWaitedFor(t *testing.T) {
 	}
 	require.NoError(t, rt.Free(thread, b.Start))
 }
+
+// TestListenersLearnOfAFreeBeforeItsMemoryIsGivenOutAgain keeps the order in which checks see the owners of memory.
+func TestListenersLearnOfAFreeBeforeItsMemoryIsGivenOutAgain(t *testing.T) {
+	rt, err := hal.OpenBackend("host", 1)
+	require.NoError(t, err)
+	defer rt.Close()
+	thread := hal.NewThread()
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	b, err := dev.Alloc(thread, 1<<20)
+	require.NoError(t, err)
+	before, _, err := dev.MemoryInfo()
+	require.NoError(t, err)
+	var during []uint64
+	defer rt.Listen(func(o hal.Operation) {
+		if o.Kind == "free memory" {
+			left, _, err := dev.MemoryInfo()
+			require.NoError(t, err)
+			during = append(during, left)
+		}
+	})()
+	require.NoError(t, rt.FreeNoWait(thread, b.Start))
+	require.Equal(t, []uint64{before}, during)
+	after, _, err := dev.MemoryInfo()
+	require.NoError(t, err)
+	require.Greater(t, after, before)
+}

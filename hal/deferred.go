@@ -17,7 +17,7 @@ import (
 type deferred struct {
 	heaps     map[*Stream]*useHeap
 	streams   []*Stream           // those with a heap, by age
-	undecided []*Block            // that calls are about to enqueue work on
+	undecided []*Block            // that calls are about to enqueue work on, or whose free is not announced yet
 	done      []*Block            // that no operation uses any more
 	space     addrmap.Map[*Block] // those of the runtime's own memory, by address
 	bytes     uint64
@@ -58,6 +58,10 @@ func (b *Block) ownMemory() bool { return b.module == nil && b.onReturn == nil &
 
 // wait puts a block into the list or heap that it belongs to now.
 func (d *deferred) wait(b *Block) {
+	if b.unannounced {
+		d.undecided = append(d.undecided, b)
+		return
+	}
 	for _, u := range b.users {
 		if u.calls > 0 {
 			d.undecided = append(d.undecided, b)

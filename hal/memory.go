@@ -237,6 +237,13 @@ func (rt *Runtime) noteFreed(t *Thread, b *Block, noWait bool, err error) {
 		}
 		rt.notifyHost(o)
 	}
+	// Only now may the memory be given out again: work of its next owner that the listeners learnt of before
+	// this free would look like work that the free does not wait for.
+	if b.unannounced {
+		rt.memory.mu.Lock()
+		b.unannounced = false
+		rt.memory.mu.Unlock()
+	}
 }
 
 // FreeHost frees pinned memory. If pending operations use it, the call fails; with
@@ -300,9 +307,10 @@ func (rt *Runtime) unpinOnce(op string, addr uint64, fits func(*Block) bool, wha
 }
 
 // deferFree removes a block from the map and keeps its memory until no operation
-// uses it any more. The caller holds the memory's lock.
+// uses it any more, and noteFreed has notified the listeners. The caller holds the memory's lock.
 func (rt *Runtime) deferFree(b *Block) {
 	b.freed = true
+	b.unannounced = rt.listened()
 	for _, s := range b.recorded {
 		b.addUse(s, s.d.Last())
 	}
