@@ -41,6 +41,12 @@ char *lookalike_module(uintptr_t address, uintptr_t *base)
     return strdup(program ? "/proc/self/exe" : info.dli_fname);
 }
 
+char *lookalike_demangled(const char *name)
+{
+    char *(*demangle)(const char *, char *, size_t *, int *) = dlsym(RTLD_DEFAULT, "__cxa_demangle");
+    return demangle && name[0] == '_' && name[1] == 'Z' ? demangle(name, NULL, NULL, NULL) : NULL;
+}
+
 void lookalike_note_stack(void)
 {
     enum { OWN = 8 }; /* frames of the library, below the program's */

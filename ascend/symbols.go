@@ -91,7 +91,19 @@ func (m *module) function(address uint64) string {
 	if i < 0 || m.functions[i].Size != 0 && address >= m.functions[i].Value+m.functions[i].Size {
 		return ""
 	}
-	return m.functions[i].Name
+	return sourceName(m.functions[i].Name)
+}
+
+// sourceName returns the name of a function as the source has it.
+func sourceName(symbol string) string {
+	name := C.CString(symbol)
+	defer C.free(unsafe.Pointer(name))
+	shown := C.lookalike_demangled(name)
+	if shown == nil {
+		return symbol
+	}
+	defer C.free(unsafe.Pointer(shown))
+	return C.GoString(shown)
 }
 
 // line returns the line of the source at an address of the file.
@@ -108,10 +120,24 @@ func (m *module) line(address uint64) (file string, line int) {
 		return "", 0
 	}
 	var entry dwarf.LineEntry
-	if err := reader.SeekPC(address, &entry); err != nil || entry.File == nil {
+	if reader.SeekPC(address, &entry) != nil && !seekUnsorted(reader, address, &entry) || entry.File == nil {
 		return "", 0
 	}
 	return entry.File.Name, entry.Line
+}
+
+// seekUnsorted finds the entry of an address in a table whose sequences do not follow their addresses, as C++ has
+// them: each function that several units may have is a sequence of its own.
+func seekUnsorted(reader *dwarf.LineReader, address uint64, entry *dwarf.LineEntry) bool {
+	reader.Reset()
+	var next dwarf.LineEntry
+	for inside := false; reader.Next(&next) == nil; inside = !next.EndSequence {
+		if inside && entry.Address <= address && address < next.Address {
+			return true
+		}
+		*entry = next
+	}
+	return false
 }
 
 // frameAt returns the place of an address.

@@ -48,6 +48,9 @@ const char *lookalike_self_function(void);
 void lookalike_set_context(uint64_t handle);
 /* The file of the code at an address, with malloc, and where it lies in memory; NULL if it is unknown. */
 char *lookalike_module(uintptr_t address, uintptr_t *base);
+/* The name of a C++ function as its source has it, with malloc; NULL for other names, and where the program has no
+ * library of C++. */
+char *lookalike_demangled(const char *name);
 /* Keeps the stack of the call that is in progress. Called in C, as unwinding ends at frames of Go's. */
 void lookalike_note_stack(void);
 /* Copies it, or where it was not kept its innermost place. */

@@ -36,6 +36,14 @@ def test_N10_two_copies_without_a_wait_are_reported(compiled: Compiled, run: Run
         assert [int(number) for number in re.findall(r"unordered\.c:(\d+)", named)] == lines
 
 
+def test_N10_places_in_c_plus_plus_have_lines_and_names(compiled: Compiled, run: Run) -> None:
+    source = PROGRAMS / "templates.cc"
+    done = run(compiled(source, "c++"), env=ON)
+    lines = enumerate(source.read_text().splitlines(), 1)
+    line = next(number for number, text in lines if "the unordered call" in text)
+    assert done.stderr.count(f"templates.cc:{line}, in Filler<char>::run(char) const (") == 2, done.stderr
+
+
 def test_N10_a_program_that_waits_has_no_report(compiled: Compiled, run: Run) -> None:
     done = run(compiled(PROGRAMS / "unordered.c"), "wait", env=ON)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
