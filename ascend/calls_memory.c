@@ -204,7 +204,7 @@ static const lookalike_failure *failure(const aclrtExceptionInfo *info) { return
 
 /* Tasks have no numbers here, and a failure that a device reports has no stream. */
 uint32_t aclrtGetTaskIdFromExceptionInfo(const aclrtExceptionInfo *info) { return (void)info, UNKNOWN; }
-uint32_t aclrtGetStreamIdFromExceptionInfo(const aclrtExceptionInfo *info) { return (void)info, UNKNOWN; }
+uint32_t aclrtGetStreamIdFromExceptionInfo(const aclrtExceptionInfo *info) { return info ? failure(info)->stream : UNKNOWN; }
 uint32_t aclrtGetThreadIdFromExceptionInfo(const aclrtExceptionInfo *info) { return info ? failure(info)->thread : UNKNOWN; }
 uint32_t aclrtGetDeviceIdFromExceptionInfo(const aclrtExceptionInfo *info) { return info ? failure(info)->device : UNKNOWN; }
 uint32_t aclrtGetErrorCodeFromExceptionInfo(const aclrtExceptionInfo *info) { return info ? failure(info)->code : UNKNOWN; }
@@ -248,8 +248,8 @@ aclError aclmdlRICaptureEnd(aclrtStream stream, aclmdlRI *modelRI)
 
 aclError aclmdlRICaptureGetInfo(aclrtStream stream, aclmdlRICaptureStatus *status, aclmdlRI *modelRI)
 {
-    if (modelRI) *modelRI = NULL; /* it exists from the capture's end on */
-    CALL(lookalikeCaptureGetInfo, ME, HANDLE(stream), (int32_t *)status);
+    if (modelRI) *modelRI = NULL;
+    CALL(lookalikeCaptureGetInfo, ME, HANDLE(stream), (int32_t *)status, (uintptr_t *)modelRI);
 }
 
 aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode *mode)

@@ -4,22 +4,63 @@ package main
 import "C"
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"halstream/hal"
 	"halstream/hal/driver"
 )
 
-// recorded is what a capture has made: a graph, ready to run.
+// recorded is what a capture has made: a graph, ready to run. A capture that was asked for its model has one
+// without a graph until it ends.
 type recorded struct {
+	made atomic.Pointer[captureGraph]
+}
+
+type captureGraph struct {
 	graph *hal.Graph
 	exec  *hal.GraphExec
 }
 
-func recordedOf(handle C.uintptr_t) (*recorded, error) {
+// underWay are the handles of models of captures that have not ended, by the numbers of the captures.
+var underWay struct {
+	sync.Mutex
+	by map[uint64]uintptr
+}
+
+// modelOf returns the handle of the model of a capture that has not ended.
+func modelOf(capture uint64) uintptr {
+	underWay.Lock()
+	defer underWay.Unlock()
+	handle := underWay.by[capture]
+	if handle == 0 {
+		if underWay.by == nil {
+			underWay.by = map[uint64]uintptr{}
+		}
+		handle = add(&recorded{})
+		underWay.by[capture] = handle
+	}
+	return handle
+}
+
+// ended forgets that a capture is under way, and returns the handle of its model, 0 where nobody has asked for it.
+func ended(capture uint64) uintptr {
+	underWay.Lock()
+	defer underWay.Unlock()
+	handle := underWay.by[capture]
+	delete(underWay.by, capture)
+	return handle
+}
+
+func recordedOf(handle C.uintptr_t) (*captureGraph, error) {
 	if handle == 0 {
 		return nil, missing("the model")
 	}
 	if r, ok := find(uintptr(handle)).(*recorded); ok {
-		return r, nil
+		if made := r.made.Load(); made != nil {
+			return made, nil
+		}
+		return nil, refuse(modelCaptured, "the capture of the model %#x has not ended", handle)
 	}
 	return nil, refuse(invalidHandle, "no model has the handle %#x", handle)
 }
@@ -50,22 +91,35 @@ func lookalikeCaptureEnd(me C.uint32_t, handle C.uintptr_t, model *C.uintptr_t) 
 		if state == hal.NotCapturing {
 			return refuse(notCaptured, "the stream does not capture; call aclmdlRICaptureBegin first")
 		}
+		capture := s.CaptureID()
 		g, err := s.EndCapture(c.t)
+		var handle uintptr
+		if s.CaptureID() != capture { // it has ended, with or without an error
+			handle = ended(capture)
+		}
+		var x *hal.GraphExec
+		if err == nil {
+			if x, err = g.Instantiate(c.t); err != nil {
+				_ = g.Close(c.t)
+			}
+		}
 		if err != nil {
+			if handle != 0 {
+				remove(handle)
+			}
 			return err
 		}
-		x, err := g.Instantiate(c.t)
-		if err != nil {
-			_ = g.Close(c.t)
-			return err
+		if handle == 0 {
+			handle = add(&recorded{})
 		}
-		*model = C.uintptr_t(add(&recorded{g, x}))
+		find(handle).(*recorded).made.Store(&captureGraph{g, x})
+		*model = C.uintptr_t(handle)
 		return nil
 	})
 }
 
 //export lookalikeCaptureGetInfo
-func lookalikeCaptureGetInfo(me C.uint32_t, handle C.uintptr_t, status *C.int32_t) C.int {
+func lookalikeCaptureGetInfo(me C.uint32_t, handle C.uintptr_t, status *C.int32_t, model *C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		if status == nil {
 			return missing("the status")
@@ -73,6 +127,9 @@ func lookalikeCaptureGetInfo(me C.uint32_t, handle C.uintptr_t, status *C.int32_
 		state, err := s.IsCapturing(c.t)
 		if err == nil {
 			*status = C.int32_t(state) // the numbers are the same
+			if capture := s.CaptureID(); model != nil && state == hal.Capturing && capture != 0 {
+				*model = C.uintptr_t(modelOf(capture))
+			}
 		}
 		return err
 	})

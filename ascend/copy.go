@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"unsafe"
 
 	"halstream/hal"
@@ -105,6 +106,15 @@ func (c *caller) aside(f func(s *hal.Stream) error) error {
 	return waited(done, err, streamSyncTimeout, s.Device(), -1)
 }
 
+// inCapture is the error of an asynchronous copy: in a capture one of pageable memory is refused as what blocks the host is.
+func inCapture(err error) error {
+	var e *hal.Error
+	if errors.As(err, &e) && e.Kind == driver.Capture && e.Code == 900 {
+		return refuse(captureNotSupported, "%v", err)
+	}
+	return err
+}
+
 // unsafeInCapture is the code of a call that a capture refuses because the host would wait.
 var unsafeInCapture = kindCode{driver.Capture, captureNotSupported}
 
@@ -149,7 +159,7 @@ func lookalikeMemcpyAsync(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kin
 		}
 		if kind != C.ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE || source != hal.Pinned {
 			p, err := s.CopyAs(c.t, k.spec(), hal.StagedCopy)
-			return copied(s.Stream, p, err)
+			return copied(s.Stream, p, inCapture(err))
 		}
 		// The program may change the source at once: a pageable copy of it is what the stream reads.
 		staged := C.malloc(C.size_t(count))
@@ -160,7 +170,7 @@ func lookalikeMemcpyAsync(me C.uint32_t, dst, dstMax, src, count C.uint64_t, kin
 		C.memcpy(staged, *(*unsafe.Pointer)(unsafe.Pointer(&src)), C.size_t(count))
 		k.src = C.uint64_t(uintptr(staged))
 		p, err := s.Copy(c.t, k.spec())
-		return copied(s.Stream, p, err)
+		return copied(s.Stream, p, inCapture(err))
 	})
 }
 
@@ -202,7 +212,7 @@ func lookalikeMemcpy2dAsync(me C.uint32_t, dst, dpitch, src, spitch, width, heig
 			return err
 		}
 		p, err := s.CopyAs(c.t, k.spec(), hal.StagedCopy)
-		return copied(s.Stream, p, err)
+		return copied(s.Stream, p, inCapture(err))
 	})
 }
 

@@ -4,7 +4,9 @@ package main
 import "C"
 
 import (
-	"strconv"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -88,12 +90,18 @@ func lookalikeSynchronizeDevice(me C.uint32_t, ms C.int32_t) C.int {
 		if err != nil {
 			return err
 		}
+		d := now.Device()
+		aborts := abortsOf(d)
+		before := aborts.Load()
 		p, err := now.Point(c.t)
 		if err != nil {
 			return err
 		}
-		return c.wait(now.Device().Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
-			return waited(done, nil, streamSyncTimeout, now.Device(), ms)
+		return c.wait(d.Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
+			if aborts.Load() != before {
+				return abortedError(d)
+			}
+			return waited(done, nil, streamSyncTimeout, d, ms)
 		})
 	})
 }
@@ -112,6 +120,21 @@ func lookalikeQueryDeviceStatus(me C.uint32_t, ordinal C.int32_t, status *C.int3
 	})
 }
 
+// aborts counts how often the work of each device was aborted, by devices.
+var aborts sync.Map
+
+func abortsOf(d *hal.Device) *atomic.Uint64 {
+	if count, known := aborts.Load(d); known {
+		return count.(*atomic.Uint64)
+	}
+	count, _ := aborts.LoadOrStore(d, new(atomic.Uint64))
+	return count.(*atomic.Uint64)
+}
+
+func abortedError(d *hal.Device) error {
+	return refuse(deviceTaskAbort, "the work of device %d was aborted meanwhile", d.Ordinal())
+}
+
 //export lookalikeDeviceTaskAbort
 func lookalikeDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C.int {
 	return call(me, func(c *caller) error {
@@ -119,6 +142,12 @@ func lookalikeDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C
 		if err != nil {
 			return err
 		}
+		abortsOf(d).Add(1)
+		each(func(_ uintptr, is any) {
+			if s, ok := is.(*stream); ok && s.Device() == d {
+				s.byDevice.Store(true)
+			}
+		})
 		if _, err := d.Abort(c.t); err != nil {
 			return err
 		}
@@ -143,15 +172,7 @@ func lookalikeGetDeviceInfo(me C.uint32_t, ordinal C.uint32_t, attribute C.int32
 		}
 		switch attribute {
 		case C.ACL_DEV_ATTR_AICPU_CORE_NUM:
-			text, err := d.Fact(c.t, "multi_processor_count")
-			if err != nil {
-				return err
-			}
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil {
-				return err
-			}
-			*value = C.int64_t(n)
+			*value = C.int64_t(runtime.NumCPU()) // functions run on the host's
 		case C.ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
 			_, total, err := d.MemoryInfo()
 			if err != nil {

@@ -29,6 +29,8 @@ const (
 	threadSubscribe       = 107012
 	noCallback            = 107015
 	invalidHandle         = 107017
+	deviceTaskAbort       = 107022
+	modelCaptured         = 107026
 	captured              = 107027
 	notCaptured           = 107029
 	captureNotSupported   = 107030
@@ -132,6 +134,7 @@ func codeOf(err error, own []kindCode) int {
 // call runs a function of the interface and returns its code.
 func call(me C.uint32_t, f func(c *caller) error, own ...kindCode) C.int {
 	c := callerOf(me)
+	c.asked = nil
 	err := f(c)
 	switch {
 	case err == nil:
@@ -205,11 +208,13 @@ func reportFailure(c *caller, code int) {
 	if callback == 0 {
 		return
 	}
-	dev := ^uint32(0)
-	if now, err := c.t.Context(); err == nil {
+	dev, stream := ^uint32(0), ^uint32(0)
+	if s := c.asked; s != nil {
+		dev, stream = uint32(s.Device().Ordinal()), uint32(s.Index())
+	} else if now, err := c.t.Context(); err == nil {
 		dev = uint32(now.Device().Ordinal())
 	}
-	C.lookalike_report(callback, C.uint32_t(c.ident), C.uint32_t(dev), C.uint32_t(code))
+	C.lookalike_report(callback, C.uint32_t(c.ident), C.uint32_t(dev), C.uint32_t(stream), C.uint32_t(code))
 }
 
 //export lookalikeSetExceptionInfoCallback

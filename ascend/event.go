@@ -126,6 +126,15 @@ func (e *event) no(ex bool, what string) error {
 	return nil
 }
 
+// capturable refuses what a capture cannot order by: events of the older kind, and those that no stream can wait for.
+func (e *event) capturable(s *stream) error {
+	if s.CaptureID() != 0 && (!e.ex || e.flags&(C.ACL_EVENT_SYNC|unnamedFlag) == 0) {
+		return refuse(featureNotSupported, "the stream captures, where events are those of aclrtCreateEventExWithFlag "+
+			"with ACL_EVENT_SYNC; this one is of another kind")
+	}
+	return nil
+}
+
 //export lookalikeDestroyEvent
 func lookalikeDestroyEvent(me C.uint32_t, handle C.uintptr_t) C.int {
 	return marked(me, handle, func(c *caller, e *event) error {
@@ -145,6 +154,9 @@ func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 			return err
 		}
 		e, err := eventOf(marker)
+		if err == nil {
+			err = e.capturable(s)
+		}
 		if err != nil {
 			return err
 		}
@@ -159,6 +171,9 @@ func lookalikeRecordEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 func lookalikeResetEvent(me C.uint32_t, marker, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		e, err := eventOf(marker)
+		if err == nil {
+			err = e.capturable(s)
+		}
 		if err != nil {
 			return err
 		}

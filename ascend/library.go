@@ -89,10 +89,11 @@ func device(ordinal C.int32_t) (*hal.Device, error) {
 // caller is a thread of the program.
 type caller struct {
 	t      *hal.Thread
-	ident  uint64 // what pthread_self returns
-	system int    // its number in the system
-	code   int    // of its last failure
-	text   string // of it, "" once the program has it
+	ident  uint64  // what pthread_self returns
+	system int     // its number in the system
+	asked  *stream // the one that the call in progress is about, nil if it is about none or several
+	code   int     // of its last failure
+	text   string  // of it, "" once the program has it
 	given  *C.char
 
 	waiting   *waiting              // a wait that goes on in lookalikeGoOn

@@ -34,6 +34,8 @@ type waiting struct {
 	then func(done bool) error
 	own  []kindCode
 	code int
+
+	asked *stream // what a failure is of, nil for none in particular
 }
 
 // errWaits says that the calling thread goes on waiting in lookalikeGoOn.
@@ -51,7 +53,7 @@ func (c *caller) wait(rt *hal.Runtime, p driver.Point, limit int64, code int, th
 	if p.Wait(slice(rt)) {
 		return then(true)
 	}
-	c.waiting = &waiting{rt, p, then, own, code}
+	c.waiting = &waiting{rt, p, then, own, code, c.asked}
 	return errWaits
 }
 
@@ -61,6 +63,7 @@ func lookalikeGoOn(me C.uint32_t) C.int {
 	w := c.waiting
 	c.waiting = nil
 	return call(me, func(*caller) error {
+		c.asked = w.asked
 		now := stackNow()
 		c.stack.Store(&now)
 		defer c.stack.Store(nil)

@@ -5,7 +5,9 @@ package main
 import "C"
 
 import (
+	"errors"
 	"sync"
+	"sync/atomic"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -26,7 +28,8 @@ type stream struct {
 	*hal.Stream
 	standing bool // the default stream of a context
 	flags    uint32
-	asked    uint32 // the priority that the program gave
+	asked    uint32      // the priority that the program gave
+	byDevice atomic.Bool // the latest abort was one of the device
 
 	mu         sync.Mutex
 	attributes map[C.int32_t]uint64
@@ -54,6 +57,7 @@ func on(me C.uint32_t, handle C.uintptr_t, f func(c *caller, s *stream) error, o
 		if err != nil {
 			return err
 		}
+		c.asked = s
 		return f(c, s)
 	}, own...)
 }
@@ -151,6 +155,9 @@ func lookalikeSynchronizeStream(me C.uint32_t, handle C.uintptr_t, ms C.int32_t)
 			if done {
 				err = s.Failure()
 			}
+			if errors.Is(err, hal.ErrAborted) && s.byDevice.Load() {
+				err = abortedError(s.Device())
+			}
 			return waited(done, err, streamSyncTimeout, s.Device(), ms)
 		})
 	})
@@ -178,6 +185,7 @@ func lookalikeStreamQuery(me C.uint32_t, handle C.uintptr_t, status *C.int32_t) 
 //export lookalikeStreamAbort
 func lookalikeStreamAbort(me C.uint32_t, handle C.uintptr_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
+		s.byDevice.Store(false)
 		_, err := s.Abort(c.t)
 		return err
 	})
@@ -187,6 +195,9 @@ func lookalikeStreamAbort(me C.uint32_t, handle C.uintptr_t) C.int {
 func lookalikeStreamWaitEvent(me C.uint32_t, handle, marker C.uintptr_t, seconds C.int32_t, standing C.int) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		e, err := eventOf(marker)
+		if err == nil {
+			err = e.capturable(s)
+		}
 		if err != nil {
 			return err
 		}
@@ -265,7 +276,8 @@ func lookalikeGetStreamAvailableNum(me C.uint32_t, count *C.uint32_t) C.int {
 func lookalikeSetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.int32_t, value C.uint64_t) C.int {
 	return on(me, handle, func(c *caller, s *stream) error {
 		switch attribute {
-		case C.ACL_STREAM_ATTR_FAILURE_MODE, C.ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, C.ACL_STREAM_ATTR_USER_CUSTOM_TAG:
+		case C.ACL_STREAM_ATTR_FAILURE_MODE, C.ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, C.ACL_STREAM_ATTR_USER_CUSTOM_TAG,
+			C.ACL_STREAM_ATTR_CACHE_OP_INFO:
 		default:
 			return refuse(paramInvalid, "the attribute %d cannot be set", attribute)
 		}
@@ -296,7 +308,8 @@ func lookalikeGetStreamAttribute(me C.uint32_t, handle C.uintptr_t, attribute C.
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch attribute {
-		case C.ACL_STREAM_ATTR_FAILURE_MODE, C.ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, C.ACL_STREAM_ATTR_USER_CUSTOM_TAG:
+		case C.ACL_STREAM_ATTR_FAILURE_MODE, C.ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, C.ACL_STREAM_ATTR_USER_CUSTOM_TAG,
+			C.ACL_STREAM_ATTR_CACHE_OP_INFO:
 			*value = C.uint64_t(s.attributes[attribute])
 		case C.ACL_STREAM_ATTR_PRIORITY:
 			*value = C.uint64_t(s.priority())

@@ -118,8 +118,8 @@ int lookalike_start_worker(void)
     return !failed;
 }
 
-void lookalike_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t code)
+void lookalike_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t stream, uint32_t code)
 {
-    lookalike_failure failure = {thread, device, code};
+    lookalike_failure failure = {thread, device, stream, code};
     ((aclrtExceptionInfoCallback)callback)((aclrtExceptionInfo *)&failure);
 }

@@ -82,9 +82,9 @@ int lookalike_ended(void);
 
 /* Calls the program's callback with what failed. */
 typedef struct lookalike_failure {
-    uint32_t thread, device, code;
+    uint32_t thread, device, stream, code;
 } lookalike_failure;
-void lookalike_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t code);
+void lookalike_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t stream, uint32_t code);
 
 extern char lookalike_order;
 static inline void lookalike_come_before(void)

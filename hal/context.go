@@ -228,7 +228,15 @@ func (c *Context) Point(t *Thread) (driver.Point, error) {
 	if c.ended.Load() {
 		return nil, closedError("synchronize context", "context")
 	}
-	o := Operation{Kind: "synchronize device", Stream: c.dev.legacy, Thread: t, Users: c.streamList()}
+	streams := c.streamList()
+	if c.dev.rt.captures.count.Load() != 0 {
+		for _, s := range streams {
+			if err := s.checkNotCaptured(t, "synchronize context"); err != nil && s.capture.Load() != nil {
+				return nil, err
+			}
+		}
+	}
+	o := Operation{Kind: "synchronize device", Stream: c.dev.legacy, Thread: t, Users: streams}
 	return c.dev.rt.observe(c.point(), o), nil
 }
 

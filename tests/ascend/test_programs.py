@@ -18,7 +18,7 @@ def check(run: Run, program: Path, *arguments: str, code: int = 0, **settings: d
 
 
 @ways
-@pytest.mark.parametrize("name", ["waits", "events", "functions", "orders"])
+@pytest.mark.parametrize("name", ["waits", "events", "functions", "orders", "corners"])
 def test_N3_rules_hold_in_c(compiled: Compiled, run: Run, name: str, way: str) -> None:
     check(run, compiled(PROGRAMS / f"{name}.c", way))
 
