@@ -20,7 +20,12 @@ type recorded struct {
 type captureGraph struct {
 	graph *hal.Graph
 	exec  *hal.GraphExec
+	id    uint32
+	modelFacts
 }
+
+// models numbers those that there were.
+var models atomic.Uint32
 
 // underWay are the handles of models of captures that have not ended, by the numbers of the captures.
 var underWay struct {
@@ -112,7 +117,7 @@ func lookalikeCaptureEnd(me C.uint32_t, handle C.uintptr_t, model *C.uintptr_t) 
 		if handle == 0 {
 			handle = add(&recorded{})
 		}
-		find(handle).(*recorded).made.Store(&captureGraph{g, x})
+		find(handle).(*recorded).made.Store(&captureGraph{graph: g, exec: x, id: models.Add(1)})
 		*model = C.uintptr_t(handle)
 		return nil
 	})
@@ -202,6 +207,7 @@ func lookalikeDestroyModel(me C.uint32_t, model C.uintptr_t) C.int {
 		if closed := r.graph.Close(c.t); err == nil {
 			err = closed
 		}
+		r.callAtEnd()
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -25,6 +26,7 @@ const (
 	paramInvalid          = 107000
 	contextNull           = 107002
 	timestampInvalid      = 107006
+	fileOpen              = 107009
 	streamSubscribe       = 107011
 	threadSubscribe       = 107012
 	noCallback            = 107015
@@ -194,18 +196,23 @@ func (c *caller) forgetText() {
 	c.given = nil
 }
 
-// exceptions is the program's callback for work that failed, 0 for none.
+// exceptions are the program's callbacks for work that failed: the one that it set, 0 for none, and those that it
+// registered.
 var exceptions struct {
-	mu       sync.Mutex
-	callback C.uintptr_t
+	mu         sync.Mutex
+	callback   C.uintptr_t
+	registered []C.uintptr_t
 }
 
-// reportFailure calls the program's callback for work that failed.
+// reportFailure calls the program's callbacks for work that failed.
 func reportFailure(c *caller, code int) {
 	exceptions.mu.Lock()
-	callback := exceptions.callback
+	callbacks := slices.Clone(exceptions.registered)
+	if exceptions.callback != 0 {
+		callbacks = append(callbacks, exceptions.callback)
+	}
 	exceptions.mu.Unlock()
-	if callback == 0 {
+	if len(callbacks) == 0 {
 		return
 	}
 	dev, stream := ^uint32(0), ^uint32(0)
@@ -214,7 +221,30 @@ func reportFailure(c *caller, code int) {
 	} else if now, err := c.t.Context(); err == nil {
 		dev = uint32(now.Device().Ordinal())
 	}
-	C.lookalike_report(callback, C.uint32_t(c.ident), C.uint32_t(dev), C.uint32_t(stream), C.uint32_t(code))
+	for _, callback := range callbacks {
+		C.lookalike_report(callback, C.uint32_t(c.ident), C.uint32_t(dev), C.uint32_t(stream), C.uint32_t(code))
+	}
+}
+
+//export lookalikeExceptionCallback
+func lookalikeExceptionCallback(me C.uint32_t, callback C.uintptr_t, add C.int) C.int {
+	return call(me, func(*caller) error {
+		if callback == 0 {
+			return missing("the callback")
+		}
+		exceptions.mu.Lock()
+		defer exceptions.mu.Unlock()
+		i := slices.Index(exceptions.registered, callback)
+		switch {
+		case add != 0 && i < 0:
+			exceptions.registered = append(exceptions.registered, callback)
+		case add == 0 && i < 0:
+			return refuse(paramInvalid, "the callback is not registered")
+		case add == 0:
+			exceptions.registered = slices.Delete(exceptions.registered, i, i+1)
+		}
+		return nil
+	})
 }
 
 //export lookalikeSetExceptionInfoCallback

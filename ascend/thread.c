@@ -118,6 +118,8 @@ int lookalike_start_worker(void)
     return !failed;
 }
 
+void lookalike_call(uintptr_t function, uintptr_t argument) { ((void (*)(void *))function)((void *)argument); }
+
 void lookalike_report(uintptr_t callback, uint32_t thread, uint32_t device, uint32_t stream, uint32_t code)
 {
     lookalike_failure failure = {thread, device, stream, code};

@@ -80,6 +80,9 @@ enum { LOOKALIKE_WAITS = -1 };
 int lookalike_begun(char *text);
 int lookalike_ended(void);
 
+/* Calls a function of the program, which may call the library. */
+void lookalike_call(uintptr_t function, uintptr_t argument);
+
 /* Calls the program's callback with what failed. */
 typedef struct lookalike_failure {
     uint32_t thread, device, stream, code;

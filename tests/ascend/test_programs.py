@@ -18,9 +18,14 @@ def check(run: Run, program: Path, *arguments: str, code: int = 0, **settings: d
 
 
 @ways
-@pytest.mark.parametrize("name", ["waits", "events", "functions", "orders", "corners"])
+@pytest.mark.parametrize("name", ["waits", "events", "functions", "orders"])
 def test_N3_rules_hold_in_c(compiled: Compiled, run: Run, name: str, way: str) -> None:
     check(run, compiled(PROGRAMS / f"{name}.c", way))
+
+
+@ways
+def test_N3_corners_of_captures_aborts_and_exceptions(compiled: Compiled, run: Run, tmp_path: Path, way: str) -> None:
+    check(run, compiled(PROGRAMS / "corners.c", way), str(tmp_path / "model.json"))
 
 
 @pytest.mark.parametrize("name", ["waits", "events", "functions"])

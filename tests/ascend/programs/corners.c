@@ -1,4 +1,5 @@
-/* Models of captures under way, calls that a capture refuses, aborts, and what an exception callback is told. */
+/* ./corners FILE: models of captures under way and what they are called, what a capture refuses, aborts, and what
+ * callbacks for exceptions are told. */
 #include "check.h"
 
 #include <pthread.h>
@@ -43,6 +44,51 @@ static void a_model_under_way(aclrtStream s, aclrtStream t)
     RETURNS(ACL_ERROR_RT_INVALID_HANDLE, aclmdlRIDestroy(early)); /* it has come to nothing */
     OK(aclrtDestroyEvent(fork));
     OK(aclrtDestroyEvent(join));
+}
+
+static void count_end(void *pointer)
+{
+    int32_t device;
+    OK(aclrtGetDevice(&device)); /* it may call */
+    add_one(pointer);
+}
+
+/* Names, numbers and lists of models, and functions that are told of their end. */
+static void what_models_are_called(aclrtStream s, const char *path)
+{
+    aclmdlRI first, second;
+    uint32_t ids[2];
+    char name[16] = "unset", file[4096] = "";
+    int ends = 0, never = 0;
+    OK(aclmdlRICaptureBegin(s, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL));
+    OK(aclrtLaunchHostFunc(s, add_one, &never));
+    OK(aclmdlRICaptureEnd(s, &first));
+    OK(aclmdlRICaptureBegin(s, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL));
+    OK(aclmdlRICaptureEnd(s, &second));
+    OK(aclmdlRIGetId(first, &ids[0]));
+    OK(aclmdlRIGetId(second, &ids[1]));
+    CHECK(ids[0] != ids[1]);
+    OK(aclmdlRIGetName(first, sizeof name, name));
+    CHECK(name[0] == 0);
+    OK(aclmdlRISetName(first, "forward"));
+    RETURNS(ACL_ERROR_RT_PARAM_INVALID, aclmdlRIGetName(first, 7, name));
+    OK(aclmdlRIGetName(first, 8, name));
+    CHECK(strcmp(name, "forward") == 0);
+    OK(aclmdlRIDebugJsonPrint(first, path, 0));
+    FILE *written = fopen(path, "r");
+    CHECK(written != NULL && fread(file, 1, sizeof file - 1, written) > 0);
+    fclose(written);
+    CHECK(strstr(file, "\"forward\"") != NULL && strstr(file, "\"call\"") != NULL);
+    RETURNS(ACL_ERROR_RT_FILE_OPEN, aclmdlRIDebugJsonPrint(first, "/no/such/folder/file", 0));
+    OK(aclmdlRIDebugPrint(second));
+    OK(aclmdlRIDestroyRegisterCallback(first, count_end, &ends));
+    OK(aclmdlRIDestroyRegisterCallback(first, add_one, &never));
+    OK(aclmdlRIDestroyUnregisterCallback(first, add_one));
+    RETURNS(ACL_ERROR_RT_PARAM_INVALID, aclmdlRIDestroyUnregisterCallback(second, count_end));
+    OK(aclmdlRIDestroy(second));
+    CHECK(ends == 0);
+    OK(aclmdlRIDestroy(first));
+    CHECK(ends == 1 && never == 0);
 }
 
 static void begin(aclrtStream s) { OK(aclmdlRICaptureBegin(s, ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL)); }
@@ -96,27 +142,38 @@ static void *synchronize_device(void *unused)
     return unused;
 }
 
-/* After an abort of the device waits say so, and the streams that lost work report it. */
+/* An abort of the device ends waits for it, and the streams that were waited for report it, too. Nothing tells that
+ * the thread waits already, so there are several rounds. */
 static void an_abort_of_the_device(aclrtStream s)
 {
-    gate held;
-    int n = 0;
-    pthread_t thread;
+    enum { ROUNDS = 200 };
+    int n = 0, round = 0, seen = 0;
     OK(aclrtGetCurrentContext(&context));
-    hold(&held, s);
-    OK(aclrtLaunchHostFunc(s, add_one, &n));
-    CHECK(pthread_create(&thread, NULL, synchronize_device, NULL) == 0);
-    sem_wait(&waits);
-    RETURNS(ACL_ERROR_RT_WAIT_TIMEOUT, aclrtDeviceTaskAbort(0, 10)); /* the function runs on */
-    open_gate(&held);
-    pthread_join(thread, NULL);
-    CHECK(code == ACL_SUCCESS || code == ACL_ERROR_RT_DEVICE_TASK_ABORT); /* it may have begun to wait afterwards */
-    RETURNS(ACL_ERROR_RT_DEVICE_TASK_ABORT, aclrtSynchronizeStream(s));
-    OK(aclrtSynchronizeStream(s));
-    CHECK(n == 0);
+    for (; round < ROUNDS && !seen; round++) {
+        gate held;
+        pthread_t thread;
+        hold(&held, s);
+        sem_wait(&held.entered);
+        OK(aclrtLaunchHostFunc(s, add_one, &n));
+        CHECK(pthread_create(&thread, NULL, synchronize_device, NULL) == 0);
+        sem_wait(&waits);
+        RETURNS(ACL_ERROR_RT_WAIT_TIMEOUT, aclrtDeviceTaskAbort(0, 5)); /* the function that runs goes on */
+        open_gate(&held);
+        pthread_join(thread, NULL);
+        CHECK(code == ACL_SUCCESS || code == ACL_ERROR_RT_DEVICE_TASK_ABORT);
+        int of_stream = aclrtSynchronizeStream(s);
+        CHECK(of_stream == ACL_SUCCESS || of_stream == ACL_ERROR_RT_DEVICE_TASK_ABORT);
+        seen = code == of_stream && code != ACL_SUCCESS;
+        OK(aclrtSynchronizeStream(s));
+        CHECK(n == 0);
+    }
+    CHECK(seen);
 }
 
 static uint32_t told[3];
+static int told_twice;
+
+static void also_failed(aclrtExceptionInfo *info) { told_twice += aclrtGetErrorCodeFromExceptionInfo(info) != 0; }
 
 static void failed(aclrtExceptionInfo *info)
 {
@@ -131,6 +188,8 @@ static void an_exception(aclrtStream s, aclrtStream t)
     aclrtEvent event;
     int32_t id;
     OK(aclrtSetExceptionInfoCallback(failed));
+    OK(aclrtExceptionInfoCallbackRegister(also_failed));
+    OK(aclrtExceptionInfoCallbackRegister(also_failed)); /* it is called once */
     OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
     hold(&held, s);
     OK(aclrtRecordEvent(event, s));
@@ -138,14 +197,17 @@ static void an_exception(aclrtStream s, aclrtStream t)
     RETURNS(ACL_ERROR_RT_TASK_TIMEOUT, aclrtSynchronizeStream(t));
     OK(aclrtStreamGetId(t, &id));
     CHECK(told[0] == ACL_ERROR_RT_TASK_TIMEOUT && told[1] == 0 && told[2] == (uint32_t)id);
-    CHECK(aclrtGetStreamIdFromExceptionInfo(NULL) == 0xFFFFFFFFU);
+    CHECK(told_twice == 1 && aclrtGetStreamIdFromExceptionInfo(NULL) == 0xFFFFFFFFU);
+    OK(aclrtExceptionInfoCallbackUnregister(also_failed));
+    RETURNS(ACL_ERROR_RT_PARAM_INVALID, aclrtExceptionInfoCallbackUnregister(also_failed));
     open_gate(&held);
     OK(aclrtSynchronizeStream(s));
     OK(aclrtDestroyEvent(event));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    CHECK(argc == 2); /* where to write a file */
     aclrtStream s, t;
     aclrtStreamAttrValue value;
     int64_t cores;
@@ -155,6 +217,7 @@ int main(void)
     OK(aclrtCreateStream(&s));
     OK(aclrtCreateStream(&t));
     a_model_under_way(s, t);
+    what_models_are_called(s, argv[1]);
     refused_while_capturing(s);
     an_abort_of_the_device(s);
     an_exception(s, t);
