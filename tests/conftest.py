@@ -356,13 +356,13 @@ def settle(backend: str) -> Callable[[], None]:
 def child(backend: str, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that runs a program in a process of its own.
 
-    ``child(source, env={...}, timeout=30.0)`` gives the finished process with
+    ``child(source, env={...}, timeout=120.0)`` gives the finished process with
     its output as text. Warnings are errors in the program. One that hangs is
     ended, with all its children, and fails the test with its stacks.
     """
 
     def child(
-        source: str, *, env: dict[str, str] | None = None, timeout: float = 30.0
+        source: str, *, env: dict[str, str] | None = None, timeout: float = 120.0
     ) -> subprocess.CompletedProcess[str]:
         script = tmp_path / "program.py"
         script.write_text(textwrap.dedent(source))

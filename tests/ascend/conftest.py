@@ -59,7 +59,7 @@ def run(library: Path) -> Run:
             "LSAN_OPTIONS": f"suppressions={library}/share/lsan.supp:print_suppressions=0",
         }
         return subprocess.run(
-            list(map(str, words)), capture_output=True, text=True, timeout=50, env={**kept, **settings, **(env or {})}
+            list(map(str, words)), capture_output=True, text=True, timeout=150, env={**kept, **settings, **(env or {})}
         )
 
     return run

@@ -22,7 +22,7 @@ from cuda_help import FAKE, HERE, Program
 def run_program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     """Return a function that runs a program on the look-alike driver.
 
-    ``run_program(source, FAKECUDA_QUEUE="8", timeout=20.0)`` gives the finished
+    ``run_program(source, FAKECUDA_QUEUE="8", timeout=120.0)`` gives the finished
     process; a variable that is None is not set. Warnings are errors in it. One
     that hangs fails the test with the stacks of its threads. The program can
     import `look_alike`, which controls the driver.
@@ -31,7 +31,7 @@ def run_program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     folder = tmp_path_factory.mktemp("programs")
 
     def run(
-        source: str, /, *, timeout: float = 20.0, exit_code: int | None = 0, **variables: Any
+        source: str, /, *, timeout: float = 120.0, exit_code: int | None = 0, **variables: Any
     ) -> subprocess.CompletedProcess[str]:
         env: dict[str, str | None] = {
             name: value

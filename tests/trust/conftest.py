@@ -41,7 +41,7 @@ class Cli:
         return process
 
     def __call__(
-        self, *args: str, env: dict[str, str] | None = None, limit: float = 50.0
+        self, *args: str, env: dict[str, str] | None = None, limit: float = 150.0
     ) -> subprocess.CompletedProcess[str]:
         """Run ``python -m halstream`` to its end."""
         process = self.start(*args, env=env)
