@@ -76,10 +76,17 @@ var streamCases = []testCase{
 		k.Done(s, "all work ended")
 	}},
 	{"S3_query_is_false_while_an_engine_works", Delays | RealTime, func(k *Kit) {
-		// Probe A: 300 ms of work, asked about at once.
+		// Probe A: 300 ms of work, asked about at once; more where this thread did not come to ask in that time.
 		s := k.Stream(ordinary)
-		require.NoError(k, s.Delay(k.Me, int64(300*time.Millisecond)))
-		k.Pending(s, "the delay has just begun")
+		for work := 300 * time.Millisecond; ; work *= 4 {
+			require.NoError(k, s.Delay(k.Me, int64(work)))
+			done, err := s.Query(k.Me)
+			require.NoError(k, err)
+			if !done {
+				break
+			}
+			require.Less(k, work, 4*time.Second, "the delay has just begun")
+		}
 		k.Sync(s)
 		k.Done(s, "the delay is over")
 	}},
@@ -268,20 +275,22 @@ var streamCases = []testCase{
 		}
 	}},
 	{"S7_the_most_urgent_stream_gets_the_next_engine", Delays | RealTime | Ranked, func(k *Kit) {
+		first, start := k.Stream(ordinary), k.Event(hal.EventOptions{})
+		h := Hold(k, first).Started()
+		k.Record(first, start)
 		busy := func(s *hal.Stream) *hal.Event {
 			e := k.Event(timed)
+			k.Wait(s, start) // none begins before all are there
 			require.NoError(k, s.Delay(k.Me, int64(2*time.Millisecond)))
 			k.Record(s, e)
 			return e
 		}
 		var ends []*hal.Event
-		var s *hal.Stream
 		for range 100 {
-			s = k.Stream(ordinary)
-			ends = append(ends, busy(s))
+			ends = append(ends, busy(k.Stream(ordinary)))
 		}
-		k.Pending(s, "it waits for an engine")
 		urgent := busy(k.Stream(hal.StreamOptions{NonBlocking: true, Priority: hal.GreatestPriority}))
+		h.Release()
 		done, err := k.Device(0).Synchronize(k.Me, int64(Limit))
 		require.NoError(k, err)
 		require.True(k, done)
