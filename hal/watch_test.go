@@ -12,9 +12,19 @@ import (
 // runFunction runs f as a function of s with these accesses, and waits for its end.
 func runFunction(t *testing.T, rt *hal.Runtime, me *hal.Thread, s *hal.Stream, a hal.Accesses, f func()) {
 	t.Helper()
+	begun := make(chan struct{})
+	close(begun)
+	runFunctionAfter(t, begun, rt, me, s, a, f)
+}
+
+// runFunctionAfter does the same with a thread for functions that takes none before begun is closed.
+func runFunctionAfter(t *testing.T, begun <-chan struct{}, rt *hal.Runtime, me *hal.Thread, s *hal.Stream,
+	a hal.Accesses, f func()) {
+	t.Helper()
 	server, ended := hal.NewThread(), make(chan struct{})
 	go func() {
 		defer close(ended)
+		<-begun
 		for {
 			if task, _ := rt.Funcs.Next(server, driver.Forever); task.Token == 7 {
 				f()
@@ -127,16 +137,17 @@ func TestV4_two_functions_at_once_are_not_told_apart(t *testing.T) {
 	require.NoError(t, err)
 	other, err := dev.NewStream(me, hal.StreamOptions{NonBlocking: true})
 	require.NoError(t, err)
-	release, ended := make(chan struct{}), make(chan struct{})
+	begun, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		waiting := hal.NewThread()
 		task, _ := rt.Funcs.Next(waiting, driver.Forever)
+		close(begun)
 		<-release
 		rt.Funcs.Done(waiting, task.Token == 0, nil)
 	}()
 	require.NoError(t, other.HostFunc(me, 1))
-	runFunction(t, rt, me, s, hal.Accesses{}, func() { bytesAt(device, 64)[0]++ })
+	runFunctionAfter(t, begun, rt, me, s, hal.Accesses{}, func() { bytesAt(device, 64)[0]++ })
 	close(release)
 	<-ended
 	require.Empty(t, *reports)
