@@ -200,11 +200,11 @@ def hold(backend: str) -> Iterator[Callable[[Any], Any]]:
 
     def release() -> None:
         frames = "".join(traceback.format_stack(sys._current_frames()[tester])[-6:])
-        stuck.append(f"gates were opened after {2 * LIMIT:.0f} s, while the test was here:\n{frames}")
+        stuck.append(f"gates were opened after {4 * LIMIT:.0f} s, while the test was here:\n{frames}")
         for _, gate in held:
             gate.open()
 
-    watch = threading.Timer(2 * LIMIT, release)
+    watch = threading.Timer(4 * LIMIT, release)
 
     def hold(stream: Any) -> Gate:
         gate = Gate(stream)
