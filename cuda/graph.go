@@ -55,7 +55,7 @@ func (x *executable) begin() {
 }
 
 // Update implements driver.Executable.
-func (x *executable) Update(nodes []driver.GraphNode) error {
+func (x *executable) Update(nodes []driver.GraphNode, commit func() bool) error {
 	p, err := x.drv.plan(nodes)
 	if err != nil {
 		return err
@@ -69,6 +69,11 @@ func (x *executable) Update(nodes []driver.GraphNode) error {
 			return err
 		}
 		x.updated = true
+	}
+	if !commit() {
+		x.turn.give()
+		p.close()
+		return driver.ErrUpdated
 	}
 	x.now = p
 	x.turn.give()
@@ -167,6 +172,10 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 	s := on.(*Stream)
 	x.begin()
 	defer x.turn.give()
+	if !l.Current() {
+		l.End()
+		return driver.ErrUpdated
+	}
 	f := s.follow(l.Tag(), nil)
 	if x.now.whole != nil {
 		err := x.launchWhole(s, l)

@@ -17,6 +17,7 @@ type launch struct{ ended atomic.Int64 }
 
 func (l *launch) Begin()                                             {}
 func (l *launch) End()                                               { l.ended.Add(1) }
+func (l *launch) Current() bool                                      { return true }
 func (l *launch) Tag() driver.Tag                                    { return 0 }
 func (l *launch) NodeRuns() []driver.NodeRun                         { return nil }
 func (l *launch) Ready(uint64, uint8, driver.Completer) *park.Parker { return nil }
@@ -83,7 +84,7 @@ func TestG9_launches_after_an_update_come_after_those_before(t *testing.T) {
 	gate, err := s.Gate(1, 0)
 	require.NoError(t, err)
 	require.NoError(t, x.Launch(s, &l))
-	require.NoError(t, x.Update([]driver.GraphNode{fillNode(at, 'b')}))
+	require.NoError(t, x.Update([]driver.GraphNode{fillNode(at, 'b')}, func() bool { return true }))
 	require.NoError(t, x.Launch(other, &l))
 	require.False(t, other.Point().Wait(int64(20*time.Millisecond)), "the launch before has not begun")
 	gate.Open()

@@ -65,13 +65,15 @@ type Capture struct {
 	mode   CaptureMode
 	thread *Thread
 	origin *Stream
+	site   uint32 // of its begin
 	graph  *Graph
 	// legacy is the device for whose legacy default stream this stands: no capture, but
 	// the rule that the stream is not used while ordered streams are captured.
 	legacy *Device
 
 	// The mutex of graph guards the rest.
-	cause    error // of the invalidation
+	cause    error  // of the invalidation
+	causedAt string // the place in the program, behind " at"
 	ended    bool
 	branches map[*Stream]*branch
 }
@@ -120,7 +122,7 @@ func (s *Stream) BeginCapture(t *Thread, mode CaptureMode) error {
 			"the legacy default stream cannot be captured; make a stream and capture that")
 	}
 	if s.capture.Load() != nil {
-		return captureError(codeIllegalState, op, "%s captures already; end that capture first", s.title())
+		return s.capturesAlready(op)
 	}
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
@@ -131,15 +133,31 @@ func (s *Stream) BeginCapture(t *Thread, mode CaptureMode) error {
 	if k, ok := s.d.(driver.CapturedStream); ok && k.Captured() {
 		return captureError(codeIllegalState, op, "another library captures %s already; end that capture first", s.title())
 	}
-	c := &Capture{rt: rt, id: rt.captures.ids.Add(1), mode: mode, thread: t, origin: s, graph: rt.newGraph(),
-		branches: map[*Stream]*branch{s: {site: rt.listeners.site()}}}
+	c := &Capture{rt: rt, id: rt.captures.ids.Add(1), mode: mode, thread: t, origin: s, site: rt.listeners.site(),
+		graph: rt.newGraph(), branches: map[*Stream]*branch{s: {}}}
 	if !rt.captures.join(s, c) {
-		return captureError(codeIllegalState, op, "%s captures already; end that capture first", s.title())
+		return s.capturesAlready(op)
 	}
 	if rt.sim != nil {
 		rt.sim.SealBursts() // functions that could be added to bursts without a call become nodes
 	}
 	return nil
+}
+
+func (s *Stream) capturesAlready(op string) error {
+	since := ""
+	if c := s.capture.Load(); c != nil && c.origin == s {
+		since = c.since()
+	}
+	return captureError(codeIllegalState, op, "%s captures already%s; end that capture first", s.title(), since)
+}
+
+// since returns where a capture began, for texts that have named it; "" if that is unknown.
+func (c *Capture) since() string {
+	if at := c.rt.at(c.site); at != "" {
+		return " (since its begin" + at + ")"
+	}
+	return ""
 }
 
 // join makes s a stream of c, and reports false if it is one of another capture.
@@ -202,7 +220,12 @@ func (a *captures) on(d *Device, ordered bool) (found []*Capture) {
 }
 
 // title names the stream in texts of captures.
-func (s *Stream) title() string { return fmt.Sprintf("stream %d of device %d", s.index, s.dev.ordinal) }
+func (s *Stream) title() string {
+	if c := s.capture.Load(); c != nil && c.builds() && c.origin == s {
+		return "the stream that adds a node to a graph"
+	}
+	return fmt.Sprintf("stream %d of device %d", s.index, s.dev.ordinal)
+}
 
 // fail invalidates the capture with an error and returns that.
 func (c *Capture) fail(err *Error) error {
@@ -212,14 +235,23 @@ func (c *Capture) fail(err *Error) error {
 		}
 		return err
 	}
-	cause := &Error{Kind: err.Kind, Code: err.Code, Op: err.Op, Text: err.Text + c.rt.at(c.rt.listeners.site())}
+	at := c.rt.at(c.rt.listeners.site())
 	c.graph.mu.Lock()
 	defer c.graph.mu.Unlock()
 	if c.cause == nil && !c.ended {
-		c.cause = cause
+		c.cause, c.causedAt = err, at
 	}
 	return err
 }
+
+// invalidated is the error of a call on a stream of a capture that was invalidated. The caller holds the
+// graph's mu.
+func (c *Capture) invalidated(op, remedy string) error {
+	return captureError(codeInvalidated, op, "the capture of %s was invalidated%s: %v%s", c.origin.title(), c.causedAt, c.cause, remedy)
+}
+
+// builds reports whether this is no capture but stands for a node that Add makes.
+func (c *Capture) builds() bool { return c.legacy == nil && c.id == 0 }
 
 // refuse invalidates the capture because of a call that cannot be captured.
 func (c *Capture) refuse(s *Stream, op, remedy string) error {
@@ -233,9 +265,12 @@ func (c *Capture) refuse(s *Stream, op, remedy string) error {
 // usable rejects a capture that was invalidated, and the legacy default stream.
 func (c *Capture) usable(s *Stream, op string) error {
 	if c.legacy != nil {
-		return c.fail(captureError(codeImplicit, op,
-			"work on the legacy default stream of device %d would depend on streams that capture; "+
-				"use another stream, or capture a non-blocking one", c.legacy.ordinal))
+		first := "streams that capture"
+		if found := c.rt.captures.on(c.legacy, true); len(found) > 0 {
+			first = found[0].origin.title() + ", which captures" + found[0].since()
+		}
+		return c.fail(captureError(codeImplicit, op, "work on the legacy default stream of device %d would depend on %s; "+
+			"use another stream, or capture a non-blocking one", c.legacy.ordinal, first))
 	}
 	c.graph.mu.Lock()
 	defer c.graph.mu.Unlock()
@@ -244,7 +279,7 @@ func (c *Capture) usable(s *Stream, op string) error {
 
 func (c *Capture) usableLocked(s *Stream, op string) error {
 	if c.cause != nil {
-		return captureError(codeInvalidated, op, "the capture of %s was invalidated: %v; end it", c.origin.title(), c.cause)
+		return c.invalidated(op, "; end it")
 	}
 	if c.ended || c.branches[s] == nil {
 		return captureError(codeUnmatched, op, "%s does not capture any more", s.title())
@@ -272,7 +307,8 @@ func (d *Device) checkNotCaptured() error {
 	if len(found) == 0 {
 		return nil
 	}
-	err := captureError(codeUnsupported, "synchronize device", "%s captures; end the capture first", found[0].origin.title())
+	err := captureError(codeUnsupported, "synchronize device", "%s captures%s; end the capture first",
+		found[0].origin.title(), found[0].since())
 	for _, c := range found {
 		_ = c.fail(err)
 	}

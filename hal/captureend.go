@@ -31,8 +31,8 @@ func (s *Stream) EndCapture(t *Thread) (*Graph, error) {
 		return nil, c.fail(captureError(codeUnmatched, op, "the capture began on %s and ends there, not on %s",
 			c.origin.title(), s.title()))
 	case c.mode != RelaxedMode && c.thread != t:
-		return nil, captureError(codeWrongThread, op,
-			"another thread began this capture; end it there, or begin it in relaxed mode")
+		return nil, captureError(codeWrongThread, op, "another thread began this capture of %s%s; end it there, "+
+			"or begin it in relaxed mode", s.title(), c.since())
 	}
 	g, err := c.end(op)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Capture) end(op string) (*Graph, error) {
 	c.ended = true
 	var err error
 	if c.cause != nil {
-		err = captureError(codeInvalidated, op, "the capture of %s was invalidated: %v", c.origin.title(), c.cause)
+		err = c.invalidated(op, "")
 	}
 	lost := c.unjoined()
 	streams := c.branches
@@ -113,7 +113,7 @@ func (c *Capture) record(s *Stream, e *Event) error {
 // invalidated by it.
 func (r *capturedRecord) refuse(e *Event, op string) error {
 	return r.capture.fail(captureError(codeCaptured, op,
-		"event %d was last recorded in a capture, where nothing runs; record it outside of one", e.id))
+		"event %d was last recorded in a capture of %s, where nothing runs; record it outside of one", e.id, r.capture.origin.title()))
 }
 
 // waitCaptured is Wait for an event where s captures or the event was recorded in a
@@ -178,7 +178,8 @@ func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
 		r.graph.mu.Lock()
 		ended := r.ended
 		r.graph.mu.Unlock()
-		err := captureError(codeMerge, op, "%s belongs to another capture than %s; two captures cannot be merged", what, s.title())
+		err := captureError(codeMerge, op, "%s belongs to another capture than %s; two captures cannot be merged: "+
+			"end one of them first", what, s.title())
 		if ended {
 			err = captureError(codeIsolation, op, "%s belongs to a capture that has ended; record it again", what)
 		} else {
@@ -186,22 +187,24 @@ func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
 		}
 		return c.fail(err)
 	}
+	if c == nil && (r.builds() || s == s.dev.legacy) {
+		if err := r.takesPart(op, what); err != nil {
+			return err
+		}
+		if r.builds() {
+			return r.fail(captureError(codeUnsupported, op, "%s makes one node, so that %s cannot take part; capture the two "+
+				"streams, or let a node come after the other one", r.origin.title(), s.title()))
+		}
+		return r.fail(captureError(codeImplicit, op, "the legacy default stream cannot take part in the capture of %s; "+
+			"use another stream", r.origin.title()))
+	}
 	site := r.rt.listeners.site()
 	r.graph.mu.Lock()
 	defer r.graph.mu.Unlock()
-	if r.ended {
-		return captureError(codeIsolation, op,
-			"%s stands for a part of a capture that has ended; record it again", what)
-	}
-	if r.cause != nil {
-		return captureError(codeInvalidated, op, "the capture of %s was invalidated: %v; end it", r.origin.title(), r.cause)
+	if err := r.takesPartLocked(op, what); err != nil {
+		return err
 	}
 	if c == nil {
-		if s == s.dev.legacy {
-			err := captureError(codeImplicit, op, "the legacy default stream cannot take part in a capture; use another stream")
-			r.cause = err
-			return err
-		}
 		if !r.rt.captures.join(s, r) {
 			return captureError(codeMerge, op, "%s has just begun another capture", s.title())
 		}
@@ -216,6 +219,24 @@ func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
 		}
 	}
 	b.tails = joined
+	return nil
+}
+
+// takesPart rejects a wait for a part of a capture that has ended or was invalidated.
+func (c *Capture) takesPart(op, what string) error {
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	return c.takesPartLocked(op, what)
+}
+
+func (c *Capture) takesPartLocked(op, what string) error {
+	if c.ended {
+		return captureError(codeIsolation, op,
+			"%s stands for a part of a capture that has ended; record it again", what)
+	}
+	if c.cause != nil {
+		return c.invalidated(op, "; end it")
+	}
 	return nil
 }
 

@@ -29,7 +29,9 @@
 //     launched any number of times, on any stream; the launches of one executable run one
 //     at a time, in the order of the calls. An error of a node is that of the stream.
 //   - G9: An executable can be updated to a graph with the same kinds of nodes and edges,
-//     for later launches; another graph is refused, with the difference.
+//     for later launches; another graph is refused, with the difference. Where threads
+//     launch, update and close an executable at once, each launch runs the nodes of one
+//     update, whose memory it has checked, and no update is lost.
 //   - G10: Where memory that a node works on was freed, a launch fails before any node runs.
 //   - G11: A node of an executable can be updated by itself, for later launches, to an
 //     operation of its kind on its device. An upload prepares a launch and runs nothing.

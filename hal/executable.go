@@ -16,9 +16,8 @@ type GraphExec struct {
 	d        driver.Executable
 	source   *Graph
 	autoFree bool
-	mu       sync.Mutex
-	now      *version
-	closed   atomic.Bool
+	// now is what launches run, nil once it is closed.
+	now atomic.Pointer[version]
 }
 
 // ExecOptions are options of an executable. The zero value is the default.
@@ -83,13 +82,14 @@ func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 		}
 		x.source = g
 	}
-	x.now = g.version()
-	if x.d, err = drv.Instantiate(x.now.nodes); err != nil {
-		x.now.keep.release()
+	v := g.version()
+	if x.d, err = drv.Instantiate(v.nodes); err != nil {
+		v.keep.release()
 		x.disown()
 		return nil, err
 	}
-	x.notify(t, "instantiate", g, x.now)
+	x.now.Store(v)
+	x.notify(t, "instantiate", g, v)
 	return x, nil
 }
 
@@ -200,34 +200,56 @@ func (x *GraphExec) Update(t *Thread, g *Graph) error {
 	if err := g.checkNodes(t, op, nil); err != nil {
 		return err
 	}
-	if x.closed.Load() {
-		return closedError(op, "executable graph")
-	}
 	if g.rt != x.rt {
 		return otherRuntimeError(op, "the graph")
 	}
-	return x.become(t, g.version())
+	return x.become(t, op, func(*version) (*version, error) { return g.version(), nil })
 }
 
-// become makes later launches run v, and gives v up if it fails.
-func (x *GraphExec) become(t *Thread, v *version) error {
-	x.mu.Lock()
-	before := x.now
-	x.mu.Unlock()
-	err := v.differs(before)
-	if err == nil {
-		err = x.d.Update(v.nodes)
+// become makes later launches run the version that next makes of the one that they run now.
+func (x *GraphExec) become(t *Thread, op string, next func(before *version) (*version, error)) error {
+	for {
+		err := x.tryBecome(t, op, next)
+		if err != driver.ErrUpdated { //nolint:errorlint // an error of the driver as it is
+			return err
+		}
+	}
+}
+
+// tryBecome is become, or fails with ErrUpdated because another update came first.
+func (x *GraphExec) tryBecome(t *Thread, op string, next func(before *version) (*version, error)) error {
+	before, err := x.use(op)
+	if err != nil {
+		return err
+	}
+	defer before.keep.release()
+	v, err := next(before)
+	if err != nil {
+		return err
+	}
+	if err = v.differs(before); err == nil {
+		err = x.d.Update(v.nodes, func() bool { return x.now.CompareAndSwap(before, v) })
 	}
 	if err != nil {
 		v.keep.release()
 		return err
 	}
-	x.mu.Lock()
-	before, x.now = x.now, v
-	x.mu.Unlock()
-	before.keep.release()
+	before.keep.release() // what the executable had of it
 	x.notify(t, "update executable", v.graph, v)
 	return nil
+}
+
+// use returns the version that is launched now, with one more use of it.
+func (x *GraphExec) use(op string) (*version, error) {
+	for {
+		v := x.now.Load()
+		switch {
+		case v == nil:
+			return nil, closedError(op, "executable graph")
+		case v.keep.tryUse():
+			return v, nil
+		}
+	}
 }
 
 // Launch enqueues a run of all nodes as one operation on s. Where s captures, the graph
@@ -245,17 +267,18 @@ func (x *GraphExec) Launch(t *Thread, s *Stream) error {
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
-	if x.closed.Load() {
-		return closedError(op, "executable graph")
-	}
 	if s.dev.rt != x.rt {
 		return otherRuntimeError(op, "the executable")
 	}
-	x.mu.Lock()
-	v := x.now
-	v.keep.use()
-	x.mu.Unlock()
-	return x.launch(t, s, v)
+	for {
+		v, err := x.use(op)
+		if err != nil {
+			return err
+		}
+		if err = x.launch(t, s, v); err != driver.ErrUpdated { //nolint:errorlint // an error of the driver as it is
+			return err
+		}
+	}
 }
 
 // launch is Launch with a use of v, which it takes over.
@@ -273,7 +296,7 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 		v.keep.release()
 		return err
 	}
-	l := &launched{Stream: s, v: v}
+	l := &launched{Stream: s, x: x, v: v}
 	if s.listened() {
 		l.announceLaunch(t, x)
 	}
@@ -328,10 +351,7 @@ func (x *GraphExec) Close(t *Thread) error {
 	if err := t.checkCaller("close executable"); err != nil {
 		return err
 	}
-	if x.closed.CompareAndSwap(false, true) {
-		x.mu.Lock()
-		v := x.now
-		x.mu.Unlock()
+	if v := x.now.Swap(nil); v != nil {
 		x.d.Close()
 		x.disown()
 		v.keep.release()
@@ -340,18 +360,20 @@ func (x *GraphExec) Close(t *Thread) error {
 }
 
 // Closed reports whether Close was called.
-func (x *GraphExec) Closed() bool { return x.closed.Load() }
+func (x *GraphExec) Closed() bool { return x.now.Load() == nil }
 
 // Nodes returns how many nodes a launch runs, those of child graphs included.
 func (x *GraphExec) Nodes() int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.now.nodes)
+	if v := x.now.Load(); v != nil {
+		return len(v.nodes)
+	}
+	return 0
 }
 
 // launched is a launch. It is its driver.GraphLaunch: functions go to the queue of its stream.
 type launched struct {
 	*Stream
+	x   *GraphExec
 	v   *version
 	tag uint32
 	// runs are the nodes while there are listeners, nil otherwise.
@@ -363,6 +385,9 @@ func (l *launched) Begin() { l.v.running.Store(l.Stream) }
 
 // End implements driver.GraphLaunch.
 func (l *launched) End() { l.v.keep.release() }
+
+// Current implements driver.GraphLaunch.
+func (l *launched) Current() bool { return l.x.now.Load() == l.v }
 
 // Tag implements driver.GraphLaunch.
 func (l *launched) Tag() driver.Tag { return l.tag }

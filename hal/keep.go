@@ -50,6 +50,16 @@ func (k *keep) addKeep(other *keep) {
 
 func (k *keep) use() { k.users.Add(1) }
 
+// tryUse is use where there may be no users any more, so that what was kept is gone: it reports false then.
+func (k *keep) tryUse() bool {
+	for n := k.users.Load(); n > 0; n = k.users.Load() {
+		if k.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
+
 // release ends one use. It may be called with locks held: what is kept is released on
 // another thread.
 func (k *keep) release() {

@@ -19,9 +19,6 @@ func (x *GraphExec) NodeBuilder(t *Thread, index int) (*Stream, error) {
 	if err := t.checkCaller(op); err != nil {
 		return nil, err
 	}
-	if x.closed.Load() {
-		return nil, closedError(op, "executable graph")
-	}
 	ordinal, err := x.NodeDevice(index)
 	if err != nil {
 		return nil, err
@@ -33,10 +30,13 @@ func (x *GraphExec) NodeBuilder(t *Thread, index int) (*Stream, error) {
 //
 // # Errors
 //   - [ErrInvalidValue]: the executable has no such node.
+//   - [ErrClosed].
 func (x *GraphExec) NodeDevice(index int) (int, error) {
-	x.mu.Lock()
-	nodes := x.now.graph.nodes
-	x.mu.Unlock()
+	v := x.now.Load()
+	if v == nil {
+		return 0, closedError("update node", "executable graph")
+	}
+	nodes := v.graph.nodes
 	if index < 0 || index >= len(nodes) {
 		return 0, driver.Errorf(driver.InvalidValue, "update node", "the graph has no node %d, but %d nodes", index, len(nodes))
 	}
@@ -53,6 +53,7 @@ func (x *GraphExec) NodeDevice(index int) (int, error) {
 //
 // Contract: G11. Source: CUDA driver API, cuGraphExecNodeSetParams.
 func (x *GraphExec) BuiltUpdate(s *Stream, index int) error {
+	const op = "update node"
 	n, err := s.Built()
 	if err != nil {
 		if c := s.capture.Load(); c != nil && c.origin == s && c.id == 0 {
@@ -61,25 +62,18 @@ func (x *GraphExec) BuiltUpdate(s *Stream, index int) error {
 		return err
 	}
 	defer n.graph.keep.release()
-	if x.closed.Load() {
-		return closedError("update node", "executable graph")
-	}
-	x.mu.Lock()
-	before := x.now
-	before.keep.use()
-	x.mu.Unlock()
-	defer before.keep.release()
-	old := before.graph.nodes[index]
-	switch {
-	case old.kind != n.kind:
-		return captureError(codeUpdate, "update node", "%s cannot become a %s; give an operation of its kind", old.title(), n.Kind())
-	case old.device != n.device:
-		return captureError(codeUpdate, "update node", "%s cannot move from device %d to device %d", old.title(),
-			old.device, n.device)
-	case n.kind == driver.AllocNode || n.kind == driver.FreeNode:
-		return captureError(codeUpdate, "update node", "%s cannot change: its address is that of the graph", old.title())
-	}
-	return x.become(nil, before.replaced(index, n))
+	return x.become(nil, op, func(before *version) (*version, error) {
+		old := before.graph.nodes[index]
+		switch {
+		case old.kind != n.kind:
+			return nil, captureError(codeUpdate, op, "%s cannot become a %s; give an operation of its kind", old.title(), n.Kind())
+		case old.device != n.device:
+			return nil, captureError(codeUpdate, op, "%s cannot move from device %d to device %d", old.title(), old.device, n.device)
+		case n.kind == driver.AllocNode || n.kind == driver.FreeNode:
+			return nil, captureError(codeUpdate, op, "%s cannot change: its address is that of the graph", old.title())
+		}
+		return before.replaced(index, n), nil
+	})
 }
 
 // replaced returns a version with another node in the place of one. It keeps what the graph that
@@ -113,7 +107,7 @@ func (x *GraphExec) Upload(t *Thread, s *Stream) error {
 	if err := s.checkEnqueue(t, op); err != nil {
 		return err
 	}
-	if x.closed.Load() {
+	if x.Closed() {
 		return closedError(op, "executable graph")
 	}
 	if s.dev.rt != x.rt {

@@ -74,7 +74,10 @@ func ExecutableUpload(id, streamID int64) (zero int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return nothing(x.Upload(t, s))
+	if err := x.Upload(t, s); err != nil {
+		return 0, raise(err)
+	}
+	return 0, nil
 }
 
 // ExecutableNodes returns how many nodes a launch runs.

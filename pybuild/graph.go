@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 )
 
 // packageRoot is the folder of the package, whose frames are not the program's; "" until
@@ -204,7 +205,7 @@ func tokensOf(g *hal.Graph, found []uint64) []uint64 {
 }
 
 // nodesOf returns the nodes of a graph by their indices.
-func nodesOf(g *hal.Graph, indices string) (found []*hal.Node, err error) {
+func nodesOf(g *hal.Graph, op, indices string) (found []*hal.Node, err error) {
 	var list []int
 	if err := json.Unmarshal([]byte(indices), &list); err != nil {
 		return nil, err
@@ -212,10 +213,9 @@ func nodesOf(g *hal.Graph, indices string) (found []*hal.Node, err error) {
 	all := g.Nodes()
 	for _, i := range list {
 		if i < 0 || i >= len(all) {
-			found = append(found, nil) // which the core rejects
-		} else {
-			found = append(found, all[i])
+			return nil, driver.Errorf(driver.InvalidValue, op, "the graph has no node %d, but %d nodes", i, len(all))
 		}
+		found = append(found, all[i])
 	}
 	return found, nil
 }
@@ -227,7 +227,7 @@ func GraphBuilder(id, ordinal int64, after string) (builder int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		nodes, err := nodesOf(g, after)
+		nodes, err := nodesOf(g, "add node", after)
 		if err != nil {
 			return 0, err
 		}
@@ -254,7 +254,7 @@ func GraphBuilt(builder int64) (index int64, err error) {
 // GraphEdge makes a node come after another one.
 func GraphEdge(id, before, after int64) (zero int64, err error) {
 	return onGraph(id, "add edge", func(g *hal.Graph) (int64, error) {
-		nodes, err := nodesOf(g, encode([]int64{before, after}))
+		nodes, err := nodesOf(g, "add edge", encode([]int64{before, after}))
 		if err != nil {
 			return 0, err
 		}
@@ -269,7 +269,7 @@ func GraphChild(id, child int64, after string) (index int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		nodes, err := nodesOf(g, after)
+		nodes, err := nodesOf(g, "add node", after)
 		if err != nil {
 			return 0, err
 		}
@@ -289,7 +289,7 @@ func GraphCondition(id, body int64, after string, addr, initial int64, resets, a
 		if err != nil {
 			return 0, err
 		}
-		nodes, err := nodesOf(g, after)
+		nodes, err := nodesOf(g, "add node", after)
 		if err != nil {
 			return 0, err
 		}

@@ -83,10 +83,12 @@ type GraphDriver interface {
 type Executable interface {
 	// Launch enqueues one run of all nodes as one operation of s. Functions of the
 	// program are handed to the launch. If it fails, a part may have been enqueued; the launch's
-	// End is called all the same.
+	// End is called all the same. It enqueues nothing and fails with ErrUpdated where the launch
+	// is not Current: looked at in one step with the nodes that it runs.
 	Launch(s Stream, l GraphLaunch) error
-	// Update makes later launches run other nodes.
-	Update(nodes []GraphNode) error
+	// Update makes later launches run other nodes. It calls commit in one step with that, with
+	// locks held, and changes nothing and fails with ErrUpdated if commit returns false.
+	Update(nodes []GraphNode, commit func() bool) error
 	// Close gives it up. Launches that were enqueued still run.
 	Close()
 }
@@ -97,6 +99,10 @@ type Uploader interface {
 	Upload(s Stream) error
 }
 
+// ErrUpdated is the error of a launch or an update beside which another update came first: its caller
+// looks at the nodes that the executable has now, and calls again.
+var ErrUpdated = Errorf(InvalidValue, "update executable", "another update came first")
+
 // GraphLaunch is one run of an executable, as its caller sees it.
 type GraphLaunch interface {
 	Sink
@@ -105,6 +111,9 @@ type GraphLaunch interface {
 	// with locks held, so they neither block nor call back.
 	Begin()
 	End()
+	// Current reports whether the launch is of the nodes of the latest Update. Like Begin, it is
+	// called with locks held.
+	Current() bool
 	// Tag is the launch's number.
 	Tag() Tag
 	// NodeRuns are the nodes by their index, nil where nobody observes them. Backends whose

@@ -21,6 +21,8 @@ type server struct {
 	group sync.WaitGroup
 	// unreported counts the errors that were handed back since no call can return them.
 	unreported atomic.Int32
+	// unknown counts functions that were to run after they had been dropped.
+	unknown atomic.Int32
 }
 
 func serve(rt *hal.Runtime) *server {
@@ -59,7 +61,10 @@ func (v *server) thread() {
 				}
 				continue
 			}
-			if err := f(t); err != nil {
+			if f == nil {
+				v.unknown.Add(1)
+				v.rt.Funcs.Done(t, false, nil)
+			} else if err := f(t); err != nil {
 				failure := &hal.Error{Kind: driver.HostFunction, Op: "call", Text: err.Error(), Token: task.Token}
 				if v.rt.Funcs.Done(t, true, failure) {
 					v.unreported.Add(1)

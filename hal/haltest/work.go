@@ -1,6 +1,7 @@
 package haltest
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -159,5 +160,5 @@ var workCases = []testCase{
 }
 
 // Engines is how many operations that take time a backend under test may run at
-// once on a device.
-const Engines = 3
+// once on a device: more than there are processors for, and one more than a launch of a graph begins with.
+var Engines = runtime.NumCPU() + 2

@@ -31,11 +31,14 @@ func (d *Driver) Instantiate(nodes []driver.GraphNode) (driver.Executable, error
 }
 
 // Update implements driver.Executable. Launches that were enqueued before keep their nodes.
-func (x *executable) Update(nodes []driver.GraphNode) error {
+func (x *executable) Update(nodes []driver.GraphNode, commit func() bool) error {
 	prog := x.drv.compile(nodes)
 	x.eng.Lock()
+	defer x.eng.Unlock()
+	if !commit() {
+		return driver.ErrUpdated
+	}
 	x.prog = prog
-	x.eng.Unlock()
 	return nil
 }
 
@@ -50,6 +53,10 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 	if e.closed {
 		l.End()
 		return errClosed("launch graph")
+	}
+	if !l.Current() {
+		l.End()
+		return driver.ErrUpdated
 	}
 	s.seal()
 	o := op{kind: opLaunch, tag: l.Tag(), ref: &launch{GraphLaunch: l, prog: x.prog}}

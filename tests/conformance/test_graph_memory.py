@@ -183,6 +183,9 @@ def test_G11_an_upload_runs_nothing() -> None:
     run.launch(s)
     s.synchronize(timeout=LIMIT)
     assert ran == [1]
+    run.close()
+    with pytest.raises(hs.ClosedError):
+        run.upload(s)
 
 
 def test_G11_names_of_functions_are_in_the_text() -> None:

@@ -1,0 +1,136 @@
+package haltest
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+// together calls functions at once, each on a thread of its own, and waits for all of them.
+func together(calls ...func(me *hal.Thread)) {
+	var group sync.WaitGroup
+	for _, call := range calls {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			me := hal.NewThread()
+			defer me.Retire()
+			call(me)
+		}()
+	}
+	group.Wait()
+}
+
+var graphThreadCases = []testCase{
+	{"G9_threads_that_update_and_launch_at_once_run_whole_graphs", FourQueues | Graphs, func(k *Kit) {
+		rounds := 200
+		if testing.Short() {
+			rounds = 50
+		}
+		streams := []*hal.Stream{k.Stream(ordinary), k.Stream(ordinary)}
+		builder := make([]*hal.Stream, 3)
+		for i := range builder {
+			builder[i] = k.Stream(ordinary)
+		}
+		var mu sync.Mutex
+		var ran []int // the versions of the nodes that ran; a launch runs two nodes of one version
+		version := func(me *hal.Thread, s *hal.Stream, number int) *hal.Graph {
+			assert.NoError(k, s.BeginCapture(me, hal.RelaxedMode))
+			for range 2 {
+				assert.NoError(k, k.served.call(me, s, func(*hal.Thread) error {
+					mu.Lock()
+					defer mu.Unlock()
+					ran = append(ran, number)
+					return nil
+				}))
+			}
+			g, err := s.EndCapture(me)
+			assert.NoError(k, err)
+			return g
+		}
+		first := version(k.Me, builder[0], 0)
+		x := k.Executable(first)
+		require.NoError(k, first.Close(k.Me))
+		update := func(of int) func(*hal.Thread) {
+			return func(me *hal.Thread) {
+				for i := range rounds {
+					g := version(me, builder[of], 1+of*rounds+i)
+					assert.NoError(k, x.Update(me, g))
+					assert.NoError(k, g.Close(me))
+				}
+			}
+		}
+		launch := func(s *hal.Stream) func(*hal.Thread) {
+			return func(me *hal.Thread) {
+				for range rounds {
+					assert.NoError(k, x.Launch(me, s))
+				}
+			}
+		}
+		together(update(0), update(1), update(2), launch(streams[0]), launch(streams[1]))
+		k.Sync(streams...)
+		require.Zero(k, k.served.unknown.Load(), "a launch ran a function that was released")
+		require.Len(k, ran, 2*2*rounds)
+		for i := 0; i < len(ran); i += 2 {
+			require.Equal(k, ran[i], ran[i+1], "a launch ran nodes of two graphs")
+		}
+		require.NoError(k, x.Close(k.Me))
+		k.Eventually(func() bool { return k.served.left() == 0 }, "functions of earlier graphs are never released")
+	}},
+	{"G11_threads_that_update_nodes_at_once_lose_no_update", FourQueues | Graphs, func(k *Kit) {
+		const rounds = 100
+		s := k.Stream(ordinary)
+		k.Capture(s)
+		for range 4 {
+			k.Call(s, func() {})
+		}
+		x := k.Executable(k.EndCapture(s))
+		var mu sync.Mutex
+		var ran [4]int
+		update := func(node int) func(*hal.Thread) {
+			return func(me *hal.Thread) {
+				for i := range rounds {
+					b, err := x.NodeBuilder(me, node)
+					assert.NoError(k, err)
+					assert.NoError(k, k.served.call(me, b, func(*hal.Thread) error {
+						mu.Lock()
+						defer mu.Unlock()
+						ran[node] = i
+						return nil
+					}))
+					assert.NoError(k, x.BuiltUpdate(b, node))
+				}
+			}
+		}
+		together(update(0), update(1), update(2), update(3))
+		k.Launch(x, s)
+		k.Sync(s)
+		const last = rounds - 1
+		require.Equal(k, [4]int{last, last, last, last}, ran)
+	}},
+	{"G6_an_executable_that_is_closed_while_it_is_launched_refuses_later_launches", FourQueues | Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		for range 50 {
+			var runs counter
+			k.Capture(s)
+			k.Call(s, runs.add)
+			x := k.Executable(k.EndCapture(s))
+			launched := 0
+			together(func(me *hal.Thread) {
+				for range 5 {
+					if err := x.Launch(me, s); err != nil {
+						assert.ErrorIs(k, err, hal.ErrClosed)
+						return
+					}
+					launched++
+				}
+			}, func(me *hal.Thread) { assert.NoError(k, x.Close(me)) })
+			k.Sync(s)
+			require.Equal(k, launched, runs.get())
+		}
+	}},
+}
