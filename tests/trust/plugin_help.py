@@ -55,6 +55,11 @@ class Runner:
 
     def again(self, *options: str, process: bool = False, plugins: str = "") -> pytest.RunResult:
         """Run the tests that are there."""
+        if process and not plugins and "-p" not in options:
+            # To import the plugins that are installed for other tests takes longer than most of these runs.
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+                return self.pytester.runpytest_subprocess("-Wdefault", "-p", "halstream", *options)
         start = self.pytester.runpytest_subprocess if process else self.pytester.runpytest_inprocess
         without = [word for name in _OTHERS if name not in plugins.split() for word in ("-p", f"no:{name}")]
         return start("-Wdefault", *without, *options)

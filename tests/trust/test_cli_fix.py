@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from halstream._cli import applied, running
+from halstream._cli.commands import app
+from typer.testing import CliRunner
 
 pytestmark = pytest.mark.needs("schedules")
 
@@ -57,12 +60,11 @@ def contents(folder: Path) -> dict[Path, bytes]:
 @pytest.mark.parametrize(
     ("given", "outcome"),
     [
-        (["prog.py", "2"], "silent and passes under 50 schedules"),
-        (["-m", "prog", "2"], "silent and passes under 50 schedules"),
         (["--schedules", "7", "prog.py", "2"], "silent and passes under 7 schedules"),
+        (["--schedules", "3", "-m", "prog", "2"], "silent and passes under 3 schedules"),
         (["prog.py", "3"], "still fails: AssertionError"),
     ],
-    ids=["script", "module", "schedules", "wrong nevertheless"],
+    ids=["script", "module", "wrong nevertheless"],
 )
 def test_V10_suggested_lines_are_tried_on_copies_of_a_script(
     cli: Any, tmp_path: Path, given: list[str], outcome: str
@@ -78,12 +80,24 @@ def test_V10_suggested_lines_are_tried_on_copies_of_a_script(
     assert {path: after for path, after in contents(tmp_path).items() if path in before} == before
 
 
+def test_V10_there_are_fifty_schedules_where_no_number_is_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wanted: list[int] = []
+    monkeypatch.setattr(running, "plain", lambda *args, **more: 0)
+    monkeypatch.setattr(applied, "tried", lambda script, args, settings, *rest: wanted.append(settings.schedules))
+    monkeypatch.setattr("sys.excepthook", None)  # put back afterwards: the command sets its own
+    (tmp_path / "prog.py").touch()
+    done = CliRunner().invoke(app, ["run", "--sanitize", "--fix=apply", str(tmp_path / "prog.py")])
+    assert (done.exit_code, wanted) == (0, [50]), done.output
+
+
 def test_V10_lines_of_a_file_in_another_encoding_are_tried(cli: Any, tmp_path: Path) -> None:
     source = '# coding: latin-1\nword = "\xe9"\n' + PROGRAM.replace("assert found", "assert len(word) == 1 and found")
     (tmp_path / "lanes.py").write_text(LANES)
     (tmp_path / "prog.py").write_bytes(source.encode("latin-1"))
-    result = cli("run", "--sanitize", "--fix=apply", "prog.py", "2")
-    assert "silent and passes under 50 schedules" in result.stdout, result.stdout + result.stderr
+    result = cli("run", "--sanitize", "--fix=apply", "--schedules", "2", "prog.py", "2")
+    assert "silent and passes under 2 schedules" in result.stdout, result.stdout + result.stderr
 
 
 def test_V10_lines_without_a_finding_in_a_new_process_are_not_tried(cli: Any) -> None:
