@@ -1,4 +1,7 @@
-"""Folders with compiled libraries: private to the user, and checked before anything is loaded from them."""
+"""The cache folder, and folders in it with compiled libraries.
+
+These are private to the user, and checked before anything is loaded from them.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,22 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ._kernel import _nvrtc
-
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Compiled", "digest"]
+__all__ = ["Compiled", "cache_folder", "digest"]
+
+
+def cache_folder() -> Path:
+    """Return HALSTREAM_CACHE_DIR, or halstream's part of the user's cache folder."""
+    chosen = os.environ.get("HALSTREAM_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    user = os.environ.get("XDG_CACHE_HOME", "")
+    # The rules of XDG: a relative path does not count.
+    return (Path(user) if os.path.isabs(user) else Path.home() / ".cache") / "halstream"
 
 
 def digest(path: Path) -> str:
@@ -45,7 +56,7 @@ class Compiled:
 
     def folder(self) -> Path:
         """Return the folder, made if it is not there."""
-        path = _nvrtc.cache_folder() / self._name
+        path = cache_folder() / self._name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):

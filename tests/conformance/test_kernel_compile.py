@@ -9,6 +9,7 @@ from typing import Any
 
 import halstream as hs
 import pytest
+from halstream import _compiled
 from halstream._kernel import _nvrtc
 
 pytestmark = pytest.mark.usefixtures("backend")
@@ -130,10 +131,10 @@ def test_a_cache_that_cannot_be_written_costs_only_time(kernel: hs.Kernel, cache
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HALSTREAM_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert _nvrtc.cache_folder() == Path("/somewhere/halstream")
+    assert _compiled.cache_folder() == Path("/somewhere/halstream")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", "/me")
-    assert _nvrtc.cache_folder() == Path("/me/.cache/halstream")
+    assert _compiled.cache_folder() == Path("/me/.cache/halstream")
 
 
 def test_what_is_compiled_for_a_device(nvrtc: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,6 @@ from .. import _sites
 from .._records import AccessRecord, FindingRecord, GraphNodeRecord, MadeRecord, NoteRecord
 from .._sites import Frame
 from . import source as _source
-from .seen import name_of
-from .shared import title_at
 
 __all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "GraphNode", "Made", "Note", "finding_of"]
 
@@ -316,6 +314,9 @@ _CATEGORIES = {"by query only": "query", "by host timing only": "timing", "undec
 
 def finding_of(record: FindingRecord, made: Made) -> Finding:
     """Return a report of the checker with the names that the program uses."""
+    from .seen import name_of
+    from .shared import title_at
+
     start, nbytes = record["range"]["start"], record["range"]["size"]
     first, second = (
         one._replace(reached=name_of(one.kind, one.token, start, nbytes))

@@ -9,7 +9,6 @@ from typing import Any
 from . import source as _source
 from .finding import GIVEN_OUT, Access, Finding
 from .remedy import remedy, stream_label
-from .seen import Functions
 
 __all__ = ["Report", "described", "reason", "text"]
 
@@ -208,6 +207,8 @@ class Report:
     """
 
     def __init__(self, refresh: Callable[[], object] | None = None, observe: bool = True, pages: bool = False) -> None:
+        from .seen import Functions
+
         self._refresh = refresh
         self._found: list[Finding] = []
         self._places: dict[tuple[object, ...], int] = {}

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._checks import nearby
-from .._checks.report import Report
 from .._checks.results import of_exception, of_finding
 from .._core._assertions import collect
 from .._errors import HalError, NotSupportedError
@@ -34,6 +33,7 @@ from .redirecting import plug_into_paddle, redirect_torch
 
 if TYPE_CHECKING:
     from .._checks.patched import Replaced
+    from .._checks.report import Report
 
 __all__ = ["main"]
 

@@ -16,7 +16,7 @@ import sys
 from typing import NamedTuple
 
 from .. import __version__
-from .._kernel._nvrtc import cache_folder
+from .._compiled import cache_folder
 from .._lint import data
 
 __all__ = ["Check", "gather"]

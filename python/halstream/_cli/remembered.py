@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from .._compiled import cache_folder
 from .._errors import ScheduleError
-from .._kernel._nvrtc import cache_folder
 from .._schedules.token import Token
 from .children import Options
 

@@ -7,13 +7,12 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .._checks import nearby
-from .._checks.report import Report
 from .._checks.results import Result, failing_schedule, of_exception, of_finding, under_schedule
 from .._errors import HalError, ScheduleError, UnorderedAccessError
 from .._schedules.block import stale
@@ -28,6 +27,9 @@ from . import script as _script
 from .children import UNKNOWN, CannotRunError, Children, Options
 from .redirecting import plug_into_paddle, redirect_torch
 from .remembered import forget, recall, remember
+
+if TYPE_CHECKING:
+    from .._checks.report import Report
 
 __all__ = ["SCHEDULES", "CannotRunError", "Options", "explore", "plain", "replay", "replay_command", "searching"]
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._compiled import cache_folder
 from .._errors import BackendAbsentError, CompileError, InvalidValueError, NotSupportedError
 
 # Version of the cache's file format.
@@ -85,16 +86,6 @@ def compile_source(source: str, name: str, architecture: str, options: Sequence[
 
 
 # -- the cache --------------------------------------------------------------
-
-
-def cache_folder() -> Path:
-    """Return HALSTREAM_CACHE_DIR, or halstream's part of the user's cache folder."""
-    chosen = os.environ.get("HALSTREAM_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    user = os.environ.get("XDG_CACHE_HOME", "")
-    # The rules of XDG: a relative path does not count.
-    return (Path(user) if os.path.isabs(user) else Path.home() / ".cache") / "halstream"
 
 
 def _load(path: Path, architecture: str) -> Compiled | None:

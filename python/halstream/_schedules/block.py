@@ -15,7 +15,6 @@ from .._errors import HalError, NotReadyError, NotSupportedError, ScheduleError,
 from .._records import CallRecord, StepRecord, decode
 from .control import Control
 from .execution import Execution
-from .threadhooks import install, remove
 from .token import Token, parse_spec, spec_text
 from .turns import join, split, turns_text
 
@@ -66,6 +65,8 @@ class Schedule:
         self._before = before
         self._inside = True
         if threads:
+            from .threadhooks import install
+
             try:
                 self._control = install(threads)
             except BaseException:
@@ -101,6 +102,8 @@ class Schedule:
             return True
         self._inside = False
         if self._control is not None:
+            from .threadhooks import remove
+
             try:
                 remove(self._control, failed=drop)
             except BaseException:  # Ctrl-C
