@@ -179,10 +179,11 @@ def program_frames(site: int) -> tuple[Frame, ...]:
     so is everything from the runner of the program on outward.
     """
     found: list[Frame] = []
-    for frame in outside(stack(site)):
+    for frame in stack(site):
         if found and any(part in frame.file for part in _RUNNERS):
             break
-        found.append(frame)
+        if not _is_own(frame.file):
+            found.append(frame)
     return tuple(frame for frame in found if is_program(frame.file)) or tuple(found)
 
 

@@ -327,6 +327,18 @@ def test_python_code_without_a_file_is_reported_too(backend: str) -> None:
     assert "halstream.synchronize()" in done.stdout
 
 
+def test_the_file_that_starts_the_command_is_no_place_of_the_program(backend: str, tmp_path: Path) -> None:
+    starts = tmp_path / "bin" / "halstream"  # as pip writes it
+    starts.parent.mkdir()
+    starts.write_text("import sys\nfrom halstream.cli import main\nsys.exit(main())\n")
+    program = tmp_path / "prog.py"
+    program.write_text("import halstream as hs\nx = hs.empty(4)\nx.fill(1, hs.Stream())\nx.fill(2, hs.Stream())\n")
+    command = [sys.executable, str(starts), "run", "--sanitize", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 1 and f"{program}:4 in <module>" in done.stderr, done.stdout + done.stderr
+    assert str(starts) not in done.stderr
+
+
 def test_the_dialect_of_a_program_without_its_frames_is_that_of_its_imports(tmp_path: Path) -> None:
     from halstream._checks.source import dialects
 
