@@ -140,7 +140,7 @@ ROWS = (
     Row("await_done", "`await` of an event that is done", "per second", target=100_000, more=True),
     Row(
         "await_rate",
-        "10,000 tasks that `await` pending events: first step to end",
+        "10,000 tasks that `await` pending events: made, suspended, ended",
         "per second",
         target=100_000,
         against=ASYNCIO,

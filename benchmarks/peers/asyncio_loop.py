@@ -107,14 +107,14 @@ async def cross(loop: Any) -> None:
 async def awaits(objects: Sequence[Any], release: Callable[[], object]) -> float:
     """Return how many awaits a second there are when a task waits for each object, and then all are released.
 
-    The tasks are made before.
+    To make the tasks counts as well.
     """
 
     async def wait(one: Any) -> None:
         await one
 
-    tasks = [asyncio.ensure_future(wait(one)) for one in objects]
     start = time.perf_counter()
+    tasks = [asyncio.ensure_future(wait(one)) for one in objects]
     await asyncio.sleep(0)  # each of them runs up to its await
     release()
     for task in tasks:
