@@ -8,7 +8,7 @@ from collections.abc import Callable
 import fake_driver
 
 PROGRAM = """
-    import ctypes, os, threading, weakref
+    import ctypes, os, threading, time, weakref
     import halstream as hs
     from halstream.testing import Gate
 
@@ -36,7 +36,10 @@ PROGRAM = """
     waiter.join(20)
     assert len(caught) == 1 and "(700)" in caught[0], caught
 
-    before = driver.fakecuda_count(b"total")
+    before = -1
+    while driver.fakecuda_count(b"total") != before:  # a look that has begun may come to the driver yet
+        before = driver.fakecuda_count(b"total")
+        time.sleep(0.05)
     for call in (far.nop, far.query, far.record, lambda: hs.Stream(1), lambda: far.call(print)):
         try:
             call()

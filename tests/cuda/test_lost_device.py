@@ -117,7 +117,10 @@ lose()
 first = errors["stream"][1]
 until(lambda: not any(thing() for thing in things), "the end of the dropped functions")
 new = hs.Event()
-time.sleep(0.15)  # the poller may look once more
+before = -1
+while driver.count("total") != before:  # the poller may look once more
+    before = driver.count("total")
+    time.sleep(0.15)
 calls = {
     "query": s.query, "synchronize": s.synchronize, "record": s.record, "call": lambda: s.call(int),
     "gate": lambda: Gate(s), "wait": lambda: s.wait_stream(t), "wait event": lambda: t.wait_event(event),
