@@ -64,7 +64,7 @@ func TestO1_operations_on_one_stream_or_event_take_turns(t *testing.T) {
 	}
 }
 
-// Each of three threads holds the turn for less than the limit of a wait for one holder, and the
+// Each of five threads holds the turn for less than the limit of a wait for one holder, and the
 // last one waits for longer than that in all.
 func TestO1_a_thread_waits_for_one_holder_of_a_turn_after_another(t *testing.T) {
 	f := fake(t)
@@ -75,11 +75,11 @@ func TestO1_a_thread_waits_for_one_holder_of_a_turn_after_another(t *testing.T) 
 	require.NoError(t, err)
 	s := newStream(t, dev, 1)
 	drv.OnSequence(func(driver.Tag) {})
-	require.NoError(t, f.Control("slow cuStreamWaitEvent 600000"))
+	require.NoError(t, f.Control("slow cuStreamWaitEvent 300000"))
 	e, err := dev.NewEvent(driver.EventOptions{ID: 1})
 	require.NoError(t, err)
 	require.NoError(t, s.Record(e, 0))
-	const threads = 3
+	const threads = 5
 	var ended atomic.Int32
 	for range threads {
 		go func() {

@@ -13,11 +13,17 @@ import (
 
 // turn lets one thread at a time enqueue what listeners follow: the library does not say in which order it has
 // taken two calls that overlap.
-type turn struct{ taken atomic.Bool }
+// It counts how often it was taken and given: odd while it is taken.
+type turn struct{ count atomic.Uint64 }
 
-// turnLimitNS bounds how long a thread waits for it. The holder may be in a call of the library that waits for
-// the program, because the queue of a stream is full, and the program may need the waiting thread for that. The order
-// of such calls is that of their returns.
+func (t *turn) try() bool {
+	n := t.count.Load()
+	return n%2 == 0 && t.count.CompareAndSwap(n, n+1)
+}
+
+// turnLimitNS bounds how long a thread waits for one and the same holder of the turn. The holder may be in a call of the
+// library that waits for the program, because the queue of a stream is full, and the program may need the waiting thread
+// for that. The order of such calls is that of their returns. The wait for many holders, one after the other, has no limit.
 const turnLimitNS = 1_000_000_000
 
 // follow begins the enqueue of an operation that may be followed by listeners. It waits with Python's lock released.
@@ -25,7 +31,11 @@ func (d *Driver) follow(tag driver.Tag) (held bool) {
 	if tag == 0 {
 		return false
 	}
-	for clock := stopwatch(); !d.turn.taken.CompareAndSwap(false, true); C.na_pause() {
+	clock, holder := stopwatch(), d.turn.count.Load()
+	for ; !d.turn.try(); C.na_pause() {
+		if now := d.turn.count.Load(); now != holder {
+			clock, holder = stopwatch(), now
+		}
 		if clock() >= turnLimitNS {
 			return false
 		}
@@ -39,7 +49,7 @@ func (d *Driver) followed(tag driver.Tag, held bool, err error) {
 		d.sequenced(tag)
 	}
 	if held {
-		d.turn.taken.Store(false)
+		d.turn.count.Add(1)
 	}
 }
 
