@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -164,6 +168,36 @@ def test_X9_a_thread_that_waits_in_a_socket_loses_its_turn_and_the_token_says_so
         thread.join()
     assert "main thread" in run.execution.uncontrolled
     assert "+us" in str(run.token)
+
+
+#: Uses a processor for as long as its parent is there.
+BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(100_000))\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a thread says how urgent it is")
+def test_X9_a_thread_that_gets_no_processor_keeps_its_turn() -> None:
+    """It has the turn, and works without Python's lock, but a process that is more urgent has the processor."""
+    processors = os.sched_getaffinity(0)
+    one, data = {min(processors)}, bytes(2 << 20)
+    os.sched_setaffinity(0, one)
+    busy = subprocess.Popen([sys.executable, "-c", BUSY])
+    os.sched_setaffinity(0, processors)
+    try:
+        with schedule("fifo @ stay") as run:
+            thread = threading.Thread(target=lambda: hs.Stream().query())
+            thread.start()
+            os.sched_setaffinity(0, one)
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            try:
+                hashlib.sha256(data)
+            finally:
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+                os.sched_setaffinity(0, processors)
+            thread.join()
+    finally:
+        busy.kill()
+        busy.wait()
+    assert run.execution.uncontrolled == ""
 
 
 def test_X9_sleeps_and_time_limits_take_no_time_and_hooks_are_taken_out() -> None:

@@ -18,15 +18,18 @@ from typing import Any
 from .._core import _hostfunc
 from .._errors import StallError
 from .turns import AFTER, Turn, stay, strategy
-from .waiting import is_idle_worker, waits_of
+from .waiting import is_idle_worker, others_run, waits_of
 
 __all__ = ["Control", "Ended", "Member", "active"]
 
 # Seconds in which nothing of the process moves, after which the thread with the turn
-# counts as waiting outside of what is known; and the limit where other threads use the processor.
+# counts as waiting outside of what is known; and the limits where other threads use the processor,
+# and where they would if they had one. A thread that asks for Python's lock sleeps, and has it one look later.
 _LIMIT = 0.25
 _HARD = 10.0
+_STARVED = 30.0
 _SLICE = 0.05
+_LOOKS = 3
 # Points after the main thread's end, and departures that are noted in words.
 _LATE, _NOTED = 10_000, 20
 
@@ -97,6 +100,7 @@ class Control:
         self._row = 0
         self._progress = 0
         self._seen = (-1, 0.0, 0.0)
+        self._quiet = (0, 0.0)  # looks that found no other thread ready to run, and when the last one was
         self._idle_points = 0
         self._late = 0
         self._pid = os.getpid()
@@ -308,8 +312,9 @@ class Control:
             while not member.turn.acquire(timeout=_SLICE):
                 if self.closed:
                     break
+                run = others_run()
                 with self._mutex:
-                    self._look()
+                    self._look(run)
         except BaseException:  # Ctrl-C, or a time limit of a test
             self.close(failed=True)
             raise
@@ -321,19 +326,25 @@ class Control:
 
     # -- what nobody reports ----------------------------------------------------
 
-    def _look(self) -> None:
+    def _look(self, others_run: bool) -> None:
         """Look whether the thread with the turn waits outside of what is known, or all wait for each other."""
         now, used = _monotonic(), time.process_time()
         seen, since, before = self._seen
         if seen != self._progress:
-            self._seen = (self._progress, now, used)
+            self._seen, self._quiet = (self._progress, now, used), (0, now)
             return
+        looks, last = self._quiet
+        if others_run:
+            looks = 0
+        elif now - last > _SLICE / 2:
+            looks, last = looks + 1, now
+        self._quiet = (looks, last)
         if now - since < _LIMIT:
             return
-        if used - before > 0.2 * (now - since) and now - since < _HARD:
-            self._seen = (self._progress, since, before)
+        busy = used - before > 0.2 * (now - since)
+        if busy and now - since < _HARD or not busy and looks < _LOOKS and now - since < _STARVED:
             return
-        self._seen = (self._progress, now, used)
+        self._seen, self._quiet = (self._progress, now, used), (0, now)
         holder = self.holder
         if holder is not None:
             if holder.state != READY or not self._others(holder):

@@ -9,7 +9,7 @@ import threading
 
 from .._sites import frame_line
 
-__all__ = ["is_idle_worker", "waits_of"]
+__all__ = ["is_idle_worker", "others_run", "waits_of"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _LIBRARY = os.path.dirname(threading.__file__) + os.sep
@@ -38,6 +38,29 @@ def waits_of(ident: int) -> str:
             break
         at = at.f_back
     return f"{call}at {frame_line(frame)}" if frame is not None else ""
+
+
+def others_run() -> bool:
+    """Whether another thread of the process runs, or would run on a machine that is less busy.
+
+    Where the system does not tell, none does.
+    """
+    own = str(threading.get_native_id())
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            if thread != own and _is_ready(thread):
+                return True
+    except OSError:
+        pass
+    return False
+
+
+def _is_ready(thread: str) -> bool:
+    try:
+        with open(f"/proc/self/task/{thread}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2].startswith(b"R")
+    except OSError:  # it has ended
+        return False
 
 
 def is_idle_worker(ident: int) -> bool:
