@@ -37,16 +37,22 @@ FIXED = PROGRAM.replace(
 )
 
 
+# The commands start dozens of processes, which take 10 s of processor time together.
+@pytest.mark.timeout(150)
 def test_the_turns_of_threads_are_explored_and_replayed(cli: Any) -> None:
     cli.script(PROGRAM)
-    done = cli("run", "--threads", "prog.py")
+    done = cli("run", "--threads", "prog.py", limit=140)
     assert done.returncode == 1 and "AssertionError: [2, 1]" in done.stdout
     assert "Host threads run" in done.stdout
     (token,) = set(re.findall(r"halstream replay (\S+) prog\.py", done.stdout))
     again = cli("replay", token, "prog.py")
     assert again.returncode == 1 and "AssertionError: [2, 1]" in again.stderr
+
+
+@pytest.mark.timeout(150)
+def test_the_turns_of_a_program_that_orders_its_threads_are_explored(cli: Any) -> None:
     cli.script(FIXED)
-    done = cli("run", "--threads", "--schedules", "20", "prog.py")
+    done = cli("run", "--threads", "--schedules", "20", "prog.py", limit=140)
     assert done.returncode == 0 and "passed under 20 schedule(s)" in done.stdout, done.stdout + done.stderr
 
 
