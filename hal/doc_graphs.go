@@ -40,7 +40,7 @@
 //     launch. What no node frees is the program's after the launch, and has to be freed
 //     before the next one, unless its owner was collected or the executable frees it. A
 //     graph that allocates or frees memory has one executable at a time, no clone, and is
-//     no node of another.
+//     no node of another. One node frees it; another one can when no graph has that node.
 //   - G13: A node with a condition runs a graph if a word in pinned memory is not 0 when
 //     the node begins, or for as long as it is not. Nodes and functions write the word;
 //     a launch begins with its initial value. A body that could never end is refused.

@@ -12,8 +12,10 @@ import (
 // nodes can refer to it; the device's memory stays with the block for as long as a graph or the
 // program needs it. The memory's lock guards the fields.
 type graphMemory struct {
-	// freedBy is the node that frees it, nil where the program does.
-	freedBy *Node
+	// freedBy is the node that frees it, nil where the program does; beingFreed says that a thread
+	// is about to add one.
+	freedBy    *Node
+	beingFreed bool
 	// inside says that this is a node of the same graph, so that only nodes between use it.
 	inside bool
 	// live says that a launch that was enqueued allocates it, and nothing enqueued frees it.
@@ -68,7 +70,10 @@ func (c *Capture) free(s *Stream, op string, addr uint64, only *Block) error {
 		b = m.blocks.Find(addr)
 	}
 	ours := b != nil && b.ofGraph != nil && (only != nil || b.Start == addr)
-	freed := ours && (b.freed || b.ofGraph.freedBy != nil)
+	freed := ours && (b.freed || b.ofGraph.freedBy != nil || b.ofGraph.beingFreed)
+	if ours && !freed {
+		b.ofGraph.beingFreed = true
+	}
 	m.mu.Unlock()
 	switch {
 	case freed:
@@ -77,15 +82,28 @@ func (c *Capture) free(s *Stream, op string, addr uint64, only *Block) error {
 		return c.refuse(s, op, "only memory that a graph has allocated can be freed by a node; free this after the last launch")
 	}
 	n, err := c.add(s, &Node{kind: driver.FreeNode, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
-	if err != nil {
-		return err
-	}
-	own := c.graph.allocates(b)
+	own := err == nil && c.graph.allocates(b)
 	m.mu.Lock()
-	b.collected = b.collected || only != nil
-	b.ofGraph.freedBy, b.ofGraph.inside = n, own
+	b.ofGraph.beingFreed = false
+	if err == nil {
+		b.collected = b.collected || only != nil
+		b.ofGraph.freedBy, b.ofGraph.inside = n, own
+	}
 	m.mu.Unlock()
-	return nil
+	if err == nil {
+		c.graph.keep.add(func() { b.freedByNone(n) })
+	}
+	return err
+}
+
+// freedByNone lets another node free memory of a graph, now that nothing can launch the node that did.
+func (b *Block) freedByNone(n *Node) {
+	m := &b.rt.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b.ofGraph.freedBy == n {
+		b.ofGraph.freedBy, b.ofGraph.inside = nil, false
+	}
 }
 
 // allocates reports whether a node of the graph allocates a block.

@@ -112,6 +112,76 @@ var graphThreadCases = []testCase{
 		const last = rounds - 1
 		require.Equal(k, [4]int{last, last, last, last}, ran)
 	}},
+	{"G12_of_two_captures_at_once_one_frees_memory_of_a_graph", FourQueues | Graphs | Memory | Grows, func(k *Kit) {
+		s, a, b := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
+		for range 100 {
+			k.Capture(s)
+			m := k.allocAsync(s)
+			g := k.EndCapture(s)
+			k.Capture(a)
+			k.Capture(b)
+			var errs [2]error
+			together(func(me *hal.Thread) { errs[0] = a.FreeAsync(me, m.Start) }, func(me *hal.Thread) { errs[1] = b.FreeAsync(me, m.Start) })
+			freed := []*hal.Graph{k.EndCapture(a), k.EndCapture(b)}
+			won := 0
+			if errs[0] != nil {
+				won = 1
+			}
+			require.NoError(k, errs[won])
+			require.ErrorContains(k, errs[1-won], "was freed already")
+			require.Len(k, freed[won].Nodes(), 1)
+			require.Empty(k, freed[1-won].Nodes())
+			require.NoError(k, freed[won].Close(k.Me))
+			require.NoError(k, m.Collect())
+			require.NoError(k, g.Close(k.Me))
+		}
+	}},
+	{"G12_memory_is_freed_by_another_node_when_no_graph_has_the_first_one", FourQueues | Graphs | Memory | Grows, func(k *Kit) {
+		s := k.Stream(ordinary)
+		k.Capture(s)
+		b := k.allocAsync(s)
+		x := k.Executable(k.EndCapture(s))
+		k.Launch(x, s)
+		k.Capture(s)
+		require.NoError(k, s.FreeAsync(k.Me, b.Start))
+		given := k.EndCapture(s)
+		tryFree := func() error {
+			k.Capture(s)
+			err := s.FreeAsync(k.Me, b.Start)
+			k.Launch(k.Executable(k.EndCapture(s)), s)
+			return err
+		}
+		require.ErrorContains(k, tryFree(), "was freed already")
+		require.NoError(k, given.Close(k.Me))
+		k.Eventually(func() bool { return tryFree() == nil }, "memory stays freed by a node that nothing can launch")
+		k.Sync(s)
+		k.Launch(x, s)
+		k.Sync(s)
+	}},
+	{"G12_memory_of_a_launch_that_was_aborted_is_freed_as_that_of_any_other", Graphs | Memory | Grows | Gates | Aborts, func(k *Kit) {
+		s, o := k.Stream(ordinary), k.Stream(ordinary)
+		k.Capture(s)
+		b := k.allocAsync(s)
+		token := k.served.put(func(*hal.Thread) error { return nil })
+		require.NoError(k, s.HostFunc(k.Me, token))
+		g := k.EndCapture(s)
+		x := k.Executable(g)
+		gate, err := s.Gate(k.Me)
+		require.NoError(k, err)
+		k.Launch(x, s)
+		_, err = s.Abort(k.Me)
+		require.NoError(k, err)
+		gate.Open()
+		k.Sync(s)
+		require.ErrorContains(k, x.Launch(k.Me, s), "allocated since an earlier launch")
+		require.NoError(k, o.FreeAsync(k.Me, b.Start))
+		k.Launch(x, o)
+		k.Sync(o)
+		require.NoError(k, o.FreeAsync(k.Me, b.Start))
+		require.NoError(k, g.Close(k.Me))
+		require.NoError(k, x.Close(k.Me))
+		k.Eventually(func() bool { return !k.served.has(token) }, "the launch that was aborted keeps its function")
+	}},
 	{"G6_an_executable_that_is_closed_while_it_is_launched_refuses_later_launches", FourQueues | Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
 		for range 50 {
