@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import operator
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from halstream import cupy
 from halstream.cupy import cuda
 from halstream.cupy.cuda import Graph, Stream, runtime
 
@@ -253,3 +256,47 @@ def test_numbers_of_other_objects_and_destroyed_ones_are_refused(stream: Stream,
         runtime.streamEndCapture(stream.ptr)
     with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorInvalidValue"):
         runtime.streamBeginCapture(stream.ptr, 3)
+
+
+HOST_COPIES: dict[str, Any] = {
+    "get": lambda x: x.get(),
+    "bool": lambda x: bool(x.sum() > 0),
+    "asarray": lambda x: cupy.asarray([1.0]),
+    "copy_to_host": lambda x: x.data.copy_to_host(_HOST.ctypes.data, 8),
+    "copy_from_host": lambda x: x.data.copy_from_host(_HOST.ctypes.data, 8),
+    "copy_from_device": lambda x: x.data.copy_from_device(x.data, 0),
+    "memset": lambda x: x.data.memset(0, 8),
+    "copy_to_host_async": lambda x: x.data.copy_to_host_async(_HOST.ctypes.data, 8),
+    "copy_from_host_async": lambda x: x.data.copy_from_host_async(_HOST.ctypes.data, 8),
+}
+_HOST = np.zeros(8)
+
+
+@pytest.mark.row(56)
+@pytest.mark.row(58)
+@pytest.mark.parametrize("name", HOST_COPIES)
+def test_a_copy_that_needs_the_host_is_refused_and_the_capture_goes_on(stream: Stream, name: str) -> None:
+    x, y = cupy.ones(4), cupy.zeros(4)
+    cuda.Stream.null.synchronize()
+    with stream:
+        stream.begin_capture()
+        with pytest.raises(RuntimeError, match=rf"stream {stream.index} is capturing.*before the capture begins"):
+            HOST_COPIES[name](x)
+        y += 3 * x
+        graph = stream.end_capture()
+        graph.upload()
+        graph.launch()
+    stream.synchronize()
+    assert y.get().tolist() == [3.0] * 4
+
+
+@pytest.mark.row(59)
+@pytest.mark.parametrize("call", [cupy.matmul, operator.matmul])
+def test_a_function_of_cublas_is_refused_and_the_capture_goes_on(stream: Stream, call: Any) -> None:
+    x = cupy.ones((2, 2))
+    with stream:
+        stream.begin_capture()
+        with pytest.raises(NotImplementedError, match="cuBLAS"):
+            call(x, x)
+        stream.end_capture()
+    stream.synchronize()

@@ -10,6 +10,7 @@ import numpy as np
 from .._dialects import _compute
 from ._base_array import BaseArray
 from .cuda._blocks import stream_of
+from .cuda._captured import refuse_library
 
 # What an operand may be beside an array of this package.
 _SCALARS = (int, float, complex, np.generic)
@@ -38,6 +39,8 @@ def result_like(function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
 
 def compute(array: type[A], function: Callable[..., Any], *operands: Any) -> A:
     """Enqueue a NumPy function of arrays and scalars; return the new array that it fills."""
+    if function is np.matmul:
+        refuse_library("cuBLAS")
     like = result_like(function, operands)
     out = array(np.shape(like), like.dtype)
     enqueue(function, out, operands)

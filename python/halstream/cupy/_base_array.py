@@ -13,6 +13,7 @@ from .._memory._rawmem import Part
 from .._memory._values import shape_of
 from .cuda import memory
 from .cuda._blocks import stream_of
+from .cuda._captured import refuse_captured
 from .cuda._errors import check_may_wait, unsupported
 from .cuda._handles import Handle
 from .cuda._pointer import copy_bytes
@@ -136,6 +137,7 @@ class BaseArray:
             raise RuntimeError("`out` cannot be specified when copying to non-contiguous ndarray")
         with self.device:
             where = stream_of(stream)
+            refuse_captured("a copy to the host", where)
             if self.nbytes:
                 address = target.__array_interface__["data"][0]
                 copy_bytes(where, address, self.data.ptr, self.nbytes, target)
@@ -152,7 +154,9 @@ class BaseArray:
         if self.shape != arr.shape:
             raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {arr.shape}")
         with self.device:
+            where = stream_of(stream)
+            refuse_captured("a copy from the host", where)
             if self.nbytes:
                 whole = np.ascontiguousarray(arr)
                 address = whole.__array_interface__["data"][0]
-                copy_bytes(stream_of(stream), self.data.ptr, address, self.nbytes, whole)
+                copy_bytes(where, self.data.ptr, address, self.nbytes, whole)

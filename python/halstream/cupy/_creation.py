@@ -188,6 +188,6 @@ def get_default_pinned_memory_pool() -> pinned_memory.PinnedMemoryPool:
 
 
 def matmul(x1: Any, x2: Any) -> ndarray:
-    """cupy.matmul (14.2.0), on the current stream, by NumPy."""
+    """cupy.matmul (14.2.0), on the current stream, by NumPy; not while that captures, as in cupy."""
     accepts(x1), accepts(x2)
     return compute(ndarray, np.matmul, x1, x2)

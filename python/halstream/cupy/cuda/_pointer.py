@@ -11,6 +11,7 @@ from ..._core import _current
 from ..._dialects._adapt import raising
 from . import _copies as runtime
 from ._blocks import BaseMemory, concrete, stream_of
+from ._captured import refuse_captured
 from ._errors import ERRORS, intptr, size_t
 from ._handles import PER_THREAD_DEFAULT, default_id
 from .device import Device
@@ -113,11 +114,15 @@ class MemoryPointer:
 
     def copy_from_device(self, src: MemoryPointer, size: int) -> None:
         """Copy bytes from another place in device memory."""
-        _copy_blocking(self._ptr, _is_pointer(src, "src")._ptr, size_t(size))
+        source, nbytes = _is_pointer(src, "src")._ptr, size_t(size)
+        refuse_captured("a copy that waits")
+        _copy_blocking(self._ptr, source, nbytes)
 
     def copy_from_host(self, mem: Any, size: int) -> None:
         """Copy bytes from an address of the host: an int or a ``ctypes.c_void_p``."""
-        _copy_blocking(self._ptr, _host(mem), size_t(size))
+        source, nbytes = _host(mem), size_t(size)
+        refuse_captured("a copy that waits")
+        _copy_blocking(self._ptr, source, nbytes)
 
     def copy_from(self, mem: Any, size: int) -> None:
         """Copy bytes from a MemoryPointer or an address of the host."""
@@ -128,10 +133,13 @@ class MemoryPointer:
 
     def copy_to_host(self, mem: Any, size: int) -> None:
         """Copy bytes to an address of the host."""
-        _copy_blocking(_host(mem), self._ptr, size_t(size))
+        target, nbytes = _host(mem), size_t(size)
+        refuse_captured("a copy that waits")
+        _copy_blocking(target, self._ptr, nbytes)
 
     def memset(self, value: int, size: int) -> None:
         """Set every byte; on the legacy default stream of the current device."""
+        refuse_captured("a memset that waits")
         runtime.memset(self._ptr, value, size)
 
     # -- copies in stream order -------------------------------------------
@@ -142,8 +150,9 @@ class MemoryPointer:
 
     def copy_from_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
         """Copy bytes from the host in stream order; pinned memory is read only then."""
-        nbytes = size_t(size)
-        copy_bytes(stream_of(stream), self._ptr, _host(mem), nbytes, mem)
+        nbytes, source = size_t(size), _host(mem)
+        refuse_captured("a copy from the host", stream)
+        copy_bytes(stream_of(stream), self._ptr, source, nbytes, mem)
 
     def copy_from_async(self, mem: Any, size: int, stream: Any = None) -> None:
         """Copy bytes from a MemoryPointer or an address of the host, in stream order."""
@@ -154,8 +163,9 @@ class MemoryPointer:
 
     def copy_to_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
         """Copy bytes to the host in stream order; to pageable memory it waits."""
-        nbytes, where = size_t(size), stream_of(stream)
-        copy_bytes(where, _host(mem), self._ptr, nbytes, mem)
+        nbytes, where, target = size_t(size), stream_of(stream), _host(mem)
+        refuse_captured("a copy to the host", where)
+        copy_bytes(where, target, self._ptr, nbytes, mem)
 
     def memset_async(self, value: int, size: int, stream: Any = None) -> None:
         """Set every byte in stream order."""
