@@ -182,6 +182,17 @@ var graphThreadCases = []testCase{
 		require.NoError(k, x.Close(k.Me))
 		k.Eventually(func() bool { return !k.served.has(token) }, "the launch that was aborted keeps its function")
 	}},
+	{"G5_a_stream_that_waits_for_one_that_adds_a_node_is_refused_and_usable", FourQueues | Graphs, func(k *Kit) {
+		s := k.Stream(ordinary)
+		_, err := k.graph().Add(k.Me, k.Device(0), nil, func(b *hal.Stream) error {
+			require.NoError(k, b.Nop(k.Me))
+			return s.WaitStream(k.Me, b)
+		})
+		k.CaptureFails(err, 900)
+		require.ErrorContains(k, err, "makes one node")
+		k.state(s, hal.NotCapturing)
+		k.Sync(s)
+	}},
 	{"G6_an_executable_that_is_closed_while_it_is_launched_refuses_later_launches", FourQueues | Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
 		for range 50 {
