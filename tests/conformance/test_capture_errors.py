@@ -58,18 +58,33 @@ ILLEGAL: dict[str, tuple[int, str, str, Callable[[Scene], object]]] = {
     "synchronize an event": (907, "synchronize event", "record it outside", lambda x: x.inside().synchronize()),
     "await an event": (907, "query event", "record it outside", lambda x: _await(x.inside())),
     "elapsed": (907, "elapsed", "record it outside", _elapsed),
-    "wait for an event": (905, "wait event", "before the capture begins, or as an external event", lambda x: x.s.wait(x.before)),
+    "wait for an event": (
+        905,
+        "wait event",
+        "before the capture begins, or as an external event",
+        lambda x: x.s.wait(x.before),
+    ),
     "wait for a stream": (905, "wait stream", "before the capture begins, or let it wait", lambda x: x.s.wait(x.o)),
     "use the legacy stream": (906, "empty", "use another stream", lambda x: x.legacy.nop()),
     "query the legacy stream": (906, "query", "use another stream", lambda x: x.legacy.query()),
     "synchronize the legacy stream": (906, "synchronize", "use another stream", lambda x: x.legacy.synchronize()),
     "let the legacy stream wait": (906, "wait event", "use another stream", lambda x: x.legacy.wait(x.inside())),
     "copy in the legacy stream": (906, "copy", "use another stream", lambda x: x.array.numpy()),
-    "copy from pageable memory": (900, "copy", "use pinned memory", lambda x: x.array.copy_from(np.zeros(16, "u1"), x.s)),
+    "copy from pageable memory": (
+        900,
+        "copy",
+        "use pinned memory",
+        lambda x: x.array.copy_from(np.zeros(16, "u1"), x.s),
+    ),
     "copy to pageable memory": (900, "copy", "use pinned memory", lambda x: x.array.copy_to(np.zeros(16, "u1"), x.s)),
     "a copy that waits": (900, "copy", "use pinned memory", lambda x: x.array.numpy(x.s)),
     "allocate": (900, "allocate", "before the capture, or capture in", lambda x: hs.empty(16, "u1")),
-    "allocate pinned": (900, "allocate pinned memory", "before the capture, or capture in", lambda x: hs.pinned_empty(16, "u1")),
+    "allocate pinned": (
+        900,
+        "allocate pinned memory",
+        "before the capture, or capture in",
+        lambda x: hs.pinned_empty(16, "u1"),
+    ),
     "upload": (900, "upload graph", "before the capture begins", lambda x: x.run.upload(x.s)),
 }
 
@@ -126,7 +141,10 @@ def test_G4_a_capture_in_the_way_of_another_call_is_named_with_the_line_of_its_b
 
 def test_G4_the_legacy_stream_does_not_join_a_capture_of_a_non_blocking_one() -> None:
     s, legacy = hs.Stream(non_blocking=True), hs.Device(0).default_stream
-    with pytest.raises(hs.CaptureError, match=r"invalidated at \S*test_capture_errors\.py:\d+.*cannot take part"), hs.capture(s):
+    with (
+        pytest.raises(hs.CaptureError, match=r"invalidated at \S*test_capture_errors\.py:\d+.*cannot take part"),
+        hs.capture(s),
+    ):
         with pytest.raises(hs.CaptureError, match="use another stream") as caught:
             legacy.wait(s.record())
         assert caught.value.code == 906
@@ -140,7 +158,9 @@ def test_G5_a_stream_that_waits_for_one_that_adds_a_node_is_refused_and_usable()
         stream.nop()
         s.wait(stream)
 
-    with pytest.raises(hs.CaptureError, match=rf"makes one node, so that stream {s.index}.*capture the two streams") as caught:
+    with pytest.raises(
+        hs.CaptureError, match=rf"makes one node, so that stream {s.index}.*capture the two streams"
+    ) as caught:
         graph.add(pulls_in)
     assert caught.value.code == 900
     usable(s)

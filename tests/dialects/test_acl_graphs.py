@@ -124,6 +124,16 @@ def test_a_wait_for_work_outside_of_the_capture() -> None:
     ok(rt.destroy_event(event))
 
 
+def test_a_copy_of_pageable_memory_is_refused(block: int) -> None:
+    (stream,) = streams(1)
+    pageable = bytes(SIZE)
+    source = acl.util.bytes_to_ptr(pageable)
+    ok(mdl.ri_capture_begin(stream, RELAXED))
+    assert rt.memcpy_async(block, SIZE, source, SIZE, acl.ACL_MEMCPY_HOST_TO_DEVICE, stream) == 107030
+    assert mdl.ri_capture_end(stream) == (0, 507903)
+    finish(stream)
+
+
 def test_only_its_thread_ends_a_capture_that_is_not_relaxed() -> None:
     (stream,) = streams(1)
     context = ok(rt.get_context())

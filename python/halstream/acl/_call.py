@@ -127,7 +127,8 @@ def command(
             if code < codes.FIRST:
                 code = table.get(exc.kind, codes.RT_INTERNAL_ERROR)
                 if exc.kind == "capture":
-                    code = codes.BY_RULE.get(exc.code, code)
+                    host_copy = exc.code == 900 and exc.operation == "copy"
+                    code = codes.CAPTURED_COPY if host_copy else codes.BY_RULE.get(exc.code, code)
             if exc.kind == "host_function" or (exc.kind == "timeout" and exc.operation not in _OWN_LIMITS):
                 session.report(code)
             session.remember(code, codes.text(name, code, str(exc)))
