@@ -90,10 +90,41 @@ def test_every_rule_has_a_case() -> None:
         "import torch\ntorch.cuda.Event(*flags, **words)",
         "from .torch import nothing",
         "import halstream as hs\nhs.Stream().nothing()",
+        "try:\n    from torch.cuda import Later\nexcept ImportError:\n    Later = None",
+        "import torch\ntry:\n    torch.cuda.later()\nexcept (OSError, AttributeError):\n    pass",
+        "import torch\ntry:\n    s = torch.cuda.Event(later=1)\nexcept TypeError:\n    s = torch.cuda.Event()",
+        "import torch\ntry:\n    torch.cuda.later()\nexcept:\n    pass",
+        "import torch\nif not hasattr(torch.cuda, 'later'):\n    exit()\ntorch.cuda.later()",
+        "import torch\nif torch.__version__ >= '9':\n    torch.cuda.later()\nelse:\n    torch.cuda.earlier()",
+        "import torch\ntorch.cuda.mine = print\ntorch.cuda.mine()",
+        "import torch\nsetattr(torch.cuda, 'mine', print)\ntorch.cuda.mine()",
+        "import torch\ns = torch.cuda.Stream()\ndef f():\n    global s\n    s = other()\ns.nothing()",
+        "import torch\ndef f():\n    s = torch.cuda.Stream()\n    def g():\n        nonlocal s\n    s.nothing()",
+        "import torch\ntry:\n    f()\nexcept OSError as torch:\n    torch.nothing",
+        "import torch\nmatch f():\n    case [*torch]:\n        torch.nothing",
+        "import torch\nmatch f():\n    case {**torch}:\n        torch.nothing",
+        "import torch\nmatch f():\n    case torch:\n        torch.nothing",
+        "from torch.cuda import comm\nfrom cupy.cuda import nccl\nfrom mindspore.hal import event",
+        "import torch.cuda.later\ntorch.cuda.later.f()",
     ],
 )
 def test_what_is_not_certain_is_no_finding(tmp_path: Path, source: str) -> None:
     assert rules_of(tmp_path, source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    f()\n    torch.cuda.nothing()\nexcept Exception:\n    pass",  # it is for what f raises
+        "try:\n    torch.cuda.nothing()\nexcept OSError:\n    pass",
+        "try:\n    f()\nexcept AttributeError:\n    torch.cuda.nothing()",
+        "if hasattr(torch.cuda, 'other'):\n    torch.cuda.nothing()",
+        "s: object = torch.cuda.Stream()\ns.nothing()",
+        "if (s := torch.cuda.Stream()):\n    s.nothing()",
+    ],
+)
+def test_what_is_certain_nevertheless_is_a_finding(tmp_path: Path, source: str) -> None:
+    assert len(rules_of(tmp_path, f"import torch\n{source}")) == 1
 
 
 def test_names_are_followed_into_functions_and_not_out_of_classes(tmp_path: Path) -> None:

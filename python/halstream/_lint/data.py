@@ -9,12 +9,24 @@ from typing import NamedTuple
 
 from .._dialects._not_built import names
 
-__all__ = ["DIALECTS", "Parameters", "has", "kind", "members", "names_of", "parameters", "similar", "source", "version"]
+__all__ = [
+    "DIALECTS", "Parameters", "has", "inside", "kind", "members", "names_of", "parameters", "similar", "source",
+    "version",
+]  # fmt: skip
 
 DIALECTS = ("torch", "paddle", "mindspore", "cupy", "acl")
 _PACKAGE = __name__.partition(".")[0]
 # Classes of builds for GPUs, whose names the signatures of the build for CPUs lack.
 _SAME = {"paddle.device.cuda.Stream": "CUDAStream", "paddle.device.cuda.Event": "CUDAEvent"}
+
+# Modules inside of others that are no public names of these, but can be imported.
+_INSIDE = {
+    "torch.cuda": "comm error",
+    "cupy.cuda": "cublas cufft curand cusolver cusparse cutensor jitify nccl",
+    "paddle.device.cuda": "cuda_graphed_layer streams",
+    "mindspore.hal": "device event memory stream",
+    "mindspore.runtime": "device event executor memory stream thread_bind_core",
+}
 
 
 class Parameters(NamedTuple):
@@ -72,6 +84,11 @@ def kind(module: str, name: str) -> str | None:
     """
     listed = names(module.partition(".")[0]).get(module)
     return None if listed is None else listed.get(name, "")
+
+
+def inside(module: str, name: str) -> bool:
+    """Return whether a name that is not a module's may be a module inside of it."""
+    return name in _INSIDE.get(module, "").split()
 
 
 def has(module: str) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from . import data
+from .guards import Guards
 from .resolve import Scope, Value, own_nodes
 
 __all__ = ["check"]
@@ -13,13 +14,16 @@ __all__ = ["check"]
 Found = tuple[ast.AST, str, str]
 
 
-def check(scope: Scope) -> Iterator[Found]:
+def check(scope: Scope, guards: Guards) -> Iterator[Found]:
     """Yield what of a scope's names and calls the mirrored packages do not have."""
     for node in own_nodes(scope.node):
+        if guards.tried(node):
+            continue
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield from _imported(node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            yield from _attribute(scope, node)
+            if not guards.known(node.attr):
+                yield from _attribute(scope, node)
         elif isinstance(node, ast.Call):
             yield from _call(scope, node)
 
@@ -35,7 +39,9 @@ def _imported(node: ast.ImportFrom) -> Iterator[Found]:
 
 def _lacks(module: str, name: str) -> bool:
     """Return whether it is certain that a module has no such name."""
-    return not name.startswith("_") and data.kind(module, name) == "" and not data.has(f"{module}.{name}")
+    if name.startswith("_") or data.inside(module, name):
+        return False
+    return data.kind(module, name) == "" and not data.has(f"{module}.{name}")
 
 
 def _no_name(module: str, name: str) -> str:

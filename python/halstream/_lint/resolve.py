@@ -92,11 +92,14 @@ class Scope:
                     self._add(node.id, None)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 self._add(node.name, None)
+            elif name := _other_binding(node):
+                self._add(name, None)
+        for name in _set_inside(self.node):
+            self._add(name, None)
         for node in own_nodes(self.node):  # in the order of the lines: what they use is bound before
-            if isinstance(node, ast.Assign):
-                for target, value in assigned(node):
-                    self._add(target.id, self.value(value))
-            elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
+            for target, value in assigned(node):
+                self._add(target.id, self.value(value))
+            if isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
                 entered = self.value(node.context_expr)
                 own = entered is not None and entered.kind == "object" and entered.name.endswith("Stream")
                 self._add(node.optional_vars.id, entered if own else None)
@@ -105,9 +108,8 @@ class Scope:
         found: set[int] = getattr(self, "_targets", set())
         if not found:
             for node in own_nodes(self.node):
-                if isinstance(node, ast.Assign):
-                    found.update(id(target) for target, _ in assigned(node))
-                elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+                found.update(id(target) for target, _ in assigned(node))
+                if isinstance(node, ast.withitem) and node.optional_vars is not None:
                     found.add(id(node.optional_vars))
             self._targets = found
         return found
@@ -170,8 +172,29 @@ def _member(module: str, name: str) -> Value | None:
     return None
 
 
-def assigned(node: ast.Assign) -> Iterator[tuple[ast.Name, ast.expr]]:
+def _other_binding(node: ast.AST) -> str:
+    """Return the name that an ``except`` or a pattern binds, '' if none."""
+    if isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        return node.name or ""
+    return (node.rest or "") if isinstance(node, ast.MatchMapping) else ""
+
+
+def _set_inside(scope: ast.AST) -> Iterator[str]:
+    """Yield the names of a scope that functions in it may set, by ``global`` or ``nonlocal``."""
+    wanted = (ast.Global, ast.Nonlocal) if isinstance(scope, ast.Module) else ast.Nonlocal
+    for node in ast.walk(scope):
+        if isinstance(node, wanted):
+            yield from node.names
+
+
+def assigned(node: ast.AST) -> Iterator[tuple[ast.Name, ast.expr]]:
     """Yield the names that an assignment binds to one expression each, also as ``a, b = x, y``."""
+    if isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        if isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target, node.value
+        return
+    if not isinstance(node, ast.Assign):
+        return
     if len(node.targets) != 1:
         return
     target, value = node.targets[0], node.value

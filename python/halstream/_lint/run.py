@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from . import names, patterns
 from .finding import Finding, silenced
+from .guards import Guards
 from .resolve import scopes
 
 __all__ = ["check_file", "files"]
@@ -54,8 +55,9 @@ def check_file(path: str) -> list[Finding]:
 def _check(path: str, source: str, tree: ast.Module) -> list[Finding]:
     lines = source.splitlines()
     found = set()
+    guards = Guards(tree)
     for scope in scopes(tree):
-        for node, rule, text in (*names.check(scope), *patterns.check(scope)):
+        for node, rule, text in (*names.check(scope, guards), *patterns.check(scope)):
             line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
             if not silenced(lines[line - 1] if line <= len(lines) else "", rule):
                 found.add(Finding(path, line, column, rule, text))
