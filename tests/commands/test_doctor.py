@@ -44,7 +44,10 @@ def test_something_needed_that_is_broken_makes_the_exit_code_1() -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("raise ValueError('damaged')", "damaged"),
+        ("raise ValueError('damaged')", "imported: ValueError: damaged;"),
+        ("raise OSError('damaged\\n  in two\\nlines')", "imported: OSError: damaged;"),
+        ("raise ValueError('last') from OSError('first')", "imported: ValueError: last;"),
+        ("def (", "imported: SyntaxError: "),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "signal 11"),
         ("import sys; sys.exit(3)", "ended with code 3"),
     ],

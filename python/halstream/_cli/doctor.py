@@ -74,7 +74,7 @@ def _installed(*names: str) -> str:
 
 
 def _child(code: str) -> str:
-    """Run code in a fresh process and return its first line on success, or why it failed with a '!' before."""
+    """Run code in a fresh process and return the last line that it prints, or why it failed with a '!' before."""
     try:
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, errors="replace", timeout=_SECONDS,
@@ -87,9 +87,17 @@ def _child(code: str) -> str:
     if done.returncode < 0:
         return f"!its import ended with signal {-done.returncode}"
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"its import ended with code {done.returncode}"]
-        return "!" + lines[-1][:200]
+        return "!" + (_failure(done.stderr) or f"its import ended with code {done.returncode}")[:200]
     return (done.stdout.strip().splitlines() or [""])[-1]
+
+
+def _failure(errors: str) -> str:
+    """Return the first line of the exception that ended a process, or the last line that it wrote."""
+    lines = errors.strip().splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    if frames:
+        lines = [line for line in lines[frames[-1] :] if line.strip() and not line.startswith(" ")][:1] or lines
+    return lines[-1] if lines else ""
 
 
 def _numpy() -> Check:
