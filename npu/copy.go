@@ -65,16 +65,28 @@ func (s *Stream) copy(c driver.Copy, doing string) error {
 		}
 		if c.Height > 1 {
 			rows.height = 1
-			for row := uint64(0); row < c.Height-1; row++ {
-				if err := s.dev.check(C.na_copy(s.dev.ctx(), s.h, &rows), doing); err != nil {
-					return err
-				}
-				rows.dst += rows.dpitch
-				rows.src += rows.spitch
-			}
+			return s.copyRows(rows, c.Height, doing)
 		}
 	}
 	return s.took(C.na_copy(s.dev.ctx(), s.h, &rows), doing)
+}
+
+// copyRows enqueues a copy row by row. Where the library refuses a row behind others, the copy counts as enqueued, and the
+// error is the stream's: rows that are pending use the memory.
+func (s *Stream) copyRows(row C.na_rows, height uint64, doing string) error {
+	for i := range height {
+		if err := s.dev.check(C.na_copy(s.dev.ctx(), s.h, &row), doing); err != nil {
+			if i == 0 {
+				return err
+			}
+			s.fail(err.(*driver.Error))
+			break
+		}
+		row.dst += row.dpitch
+		row.src += row.spitch
+	}
+	s.enqueued.Add(1)
+	return nil
 }
 
 // reach lets the device use the memory of another one, once.

@@ -22,7 +22,7 @@ type Event struct {
 	cur  atomic.Pointer[mark]
 	// set is an event of the library's older kind, which a settable event has from its first use on: it is set by its
 	// record until a reset, and a wait before the record waits for it (aclrtCreateEventWithFlag).
-	set atomic.Uintptr
+	set atomic.Pointer[settable]
 
 	mu    sync.Mutex
 	waits []*point // behind the enqueued waits that may be pending
@@ -70,22 +70,56 @@ func (e *Event) record(s *Stream) error {
 	if err != nil {
 		return err
 	}
-	return s.took(C.na_record(s.dev.ctx(), old, s.h), doing)
+	defer old.release()
+	return s.took(C.na_record(s.dev.ctx(), old.event, s.h), doing)
 }
 
-// settable returns the library's event of the older kind.
-func (e *Event) settable(doing string) (C.uintptr_t, error) {
-	if old := e.set.Load(); old != 0 {
-		return C.uintptr_t(old), nil
+// settable is an event of the library's older kind, with a reference count: a thread may look at it for a wait with a
+// limit when the program has closed its event.
+type settable struct {
+	dev   *Device
+	event C.uintptr_t
+	refs  atomic.Int32
+}
+
+// hold adds a reference, and reports false if the event was destroyed.
+func (o *settable) hold() bool {
+	for {
+		n := o.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if o.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	var made C.uintptr_t
-	if err := e.dev.check(C.na_old_event_new(e.dev.ctx(), &made), doing); err != nil {
-		return 0, err
+}
+
+// release gives a reference up. The library lets enqueued waits for an event that is destroyed end.
+func (o *settable) release() {
+	if o.refs.Add(-1) == 0 && o.dev.opened() {
+		_ = o.dev.check(C.na_event_destroy(o.dev.ctx(), o.event), "close event")
 	}
-	if !e.set.CompareAndSwap(0, uintptr(made)) {
-		_ = e.dev.check(C.na_event_destroy(e.dev.ctx(), made), doing)
+}
+
+// settable returns the library's event of the older kind, with a reference for the caller.
+func (e *Event) settable(doing string) (*settable, error) {
+	for {
+		old := e.set.Load()
+		if old != nil && old.hold() {
+			return old, nil
+		}
+		made := &settable{dev: e.dev}
+		if err := e.dev.check(C.na_old_event_new(e.dev.ctx(), &made.event), doing); err != nil {
+			return nil, err
+		}
+		made.refs.Store(2) // the event's, and the caller's
+		if e.set.CompareAndSwap(old, made) {
+			return made, nil
+		}
+		made.refs.Store(1)
+		made.release()
 	}
-	return C.uintptr_t(e.set.Load()), nil
 }
 
 // Reset implements driver.Stream.
@@ -96,7 +130,8 @@ func (s *Stream) Reset(e driver.Event, tag driver.Tag) error {
 		if err != nil {
 			return err
 		}
-		return s.took(C.na_reset_event(s.dev.ctx(), old, s.h), doing)
+		defer old.release()
+		return s.took(C.na_reset_event(s.dev.ctx(), old.event, s.h), doing)
 	})
 }
 
@@ -196,13 +231,13 @@ func (e *Event) WaitsPending() int {
 	return len(left)
 }
 
-// Close implements driver.Event. The library lets enqueued waits for the older kind end.
+// Close implements driver.Event.
 func (e *Event) Close() {
 	if m := e.cur.Swap(nil); m != nil {
 		m.release()
 	}
-	if old := e.set.Swap(0); old != 0 && e.dev.opened() {
-		_ = e.dev.check(C.na_event_destroy(e.dev.ctx(), C.uintptr_t(old)), "close event")
+	if old := e.set.Swap(nil); old != nil {
+		old.release()
 	}
 	e.dev.trimMarks()
 }
@@ -223,11 +258,8 @@ func (e *Event) Describe() string {
 	return fmt.Sprintf("the latest record of event %d %s", e.opts.ID, state)
 }
 
-// setPoint is reached when a settable event is set.
-type setPoint struct {
-	dev   *Device
-	event C.uintptr_t
-}
+// setPoint is reached when a settable event is set. It has a reference of the event.
+type setPoint struct{ *settable }
 
 // Wait implements driver.Point.
 func (p setPoint) Wait(limit int64) bool {
@@ -261,7 +293,8 @@ func (s *Stream) wait(e *Event, doing string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if err := s.took(C.na_wait(s.dev.ctx(), s.h, old), doing); err != nil {
+		defer old.release()
+		if err := s.took(C.na_wait(s.dev.ctx(), s.h, old.event), doing); err != nil {
 			return false, err
 		}
 		s.awaitsHostAt(s.enqueued.Load())
@@ -277,17 +310,22 @@ func (s *Stream) wait(e *Event, doing string) (bool, error) {
 
 // waitWithin lets a host thread wait on behalf of the stream, which is held meanwhile.
 func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
-	at := e.Point()
+	var at driver.Point
 	if e.opts.Settable {
 		old, err := e.settable(doing)
 		if err != nil {
 			return err
 		}
-		at = setPoint{e.dev, old}
+		at = setPoint{old}
+	} else {
+		at = e.Point()
 	}
-	release := func() {
-		if p, ok := at.(*point); ok {
+	release := func() { // called once: by the wait, or where there is none
+		switch p := at.(type) {
+		case *point:
 			p.drop()
+		case setPoint:
+			p.release()
 		}
 	}
 	h := &held{what: C.NA_HOLD, title: fmt.Sprintf("wait for event %d with a limit", e.opts.ID), drop: release}
@@ -298,6 +336,7 @@ func (s *Stream) waitWithin(e *Event, limit int64, doing string) error {
 				s.fail(driver.Errorf(driver.Timeout, doing, "wait for event %d passed its limit of %v",
 					e.opts.ID, time.Duration(limit)))
 			}
+			release()
 			h.open()
 		}()
 	}
