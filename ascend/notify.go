@@ -106,6 +106,10 @@ func lookalikeRecordNotify(me C.uint32_t, handle, where C.uintptr_t) C.int {
 //export lookalikeWaitAndResetNotify
 func lookalikeWaitAndResetNotify(me C.uint32_t, handle, where C.uintptr_t, seconds C.uint32_t) C.int {
 	return at(me, handle, where, func(c *caller, n *notify, s *stream) error {
+		// What refuses the stream's work does so before another wait can come behind this one.
+		if err := s.Nop(c.t); err != nil {
+			return err
+		}
 		d := s.Device()
 		// One that is waited for before its record is waited for all the same: another thread
 		// may call meanwhile.
@@ -132,10 +136,14 @@ func lookalikeWaitAndResetNotify(me C.uint32_t, handle, where C.uintptr_t, secon
 			err = s.Record(c.t, next)
 		}
 		n.mu.Lock()
-		if err != nil && n.turn == next {
+		alone := n.turn == next
+		if err != nil && alone {
 			n.turn, before = before, next
 		}
 		n.mu.Unlock()
+		if err != nil && !alone { // another wait came behind this one, and would wait for ever
+			_ = c.aside(func(s *hal.Stream) error { return s.Record(c.t, next) })
+		}
 		if before != nil {
 			_ = before.Close(c.t) // pending waits for it keep their meaning
 		}

@@ -23,6 +23,7 @@ var recording struct {
 	path string
 	log  *hal.Log // nil under a schedule, of which the fingerprint is enough
 	runs bool     // the backend says when operations ran
+	rt   *hal.Runtime
 }
 
 // record begins the recording that HALSTREAM_RECORD asks for.
@@ -30,6 +31,7 @@ func record(rt *hal.Runtime) error {
 	if recording.path = os.Getenv("HALSTREAM_RECORD"); recording.path == "" {
 		return nil
 	}
+	recording.rt = rt
 	if !rt.Deterministic() {
 		useSites(rt)
 		recording.log = rt.Log(true)
@@ -57,7 +59,7 @@ func tools(rt *hal.Runtime) error {
 func lookalikeEnds() C.int {
 	found := report()
 	if recording.path != "" {
-		if err := writeRecord(opened.rt.Load()); err != nil {
+		if err := writeRecord(recording.rt); err != nil {
 			fmt.Fprintf(os.Stderr, "halstream: the record cannot be written: %v\n", err)
 		}
 	}

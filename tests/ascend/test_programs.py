@@ -23,6 +23,10 @@ def test_N3_rules_hold_in_c(compiled: Compiled, run: Run, name: str, way: str) -
     check(run, compiled(PROGRAMS / f"{name}.c", way))
 
 
+def test_N3_refused_waits_for_a_notify_hold_up_no_others(compiled: Compiled, run: Run) -> None:
+    check(run, compiled(PROGRAMS / "notify_refused.c"))
+
+
 @ways
 def test_N3_corners_of_captures_aborts_and_exceptions(compiled: Compiled, run: Run, tmp_path: Path, way: str) -> None:
     check(run, compiled(PROGRAMS / "corners.c", way), str(tmp_path / "model.json"))
