@@ -106,9 +106,20 @@ static int host_memory_allocate(paddle_device device, void **address, size_t siz
 /* Lets the memory of a block be given out again only when all streams have done what they have now. */
 static void record_all(int32_t device, halstream_id block)
 {
-    halstream_id streams[1024];
-    size_t found = streams_of(device, streams, sizeof streams / sizeof *streams);
+    halstream_id few[64], *streams = few, *more;
+    size_t room = sizeof few / sizeof *few, found;
+    while ((found = streams_of(device, streams, room)) > room) {
+        room = 2 * found;
+        more = realloc(streams == few ? NULL : streams, room * sizeof *streams);
+        if (more == NULL) { /* then nothing may be pending */
+            wait_for_device(device);
+            found = 0;
+            break;
+        }
+        streams = more;
+    }
     for (size_t i = 0; i < found; i++) core->block_record_stream(block, streams[i]);
+    if (streams != few) free(streams);
 }
 
 static int deallocate(paddle_device device, void *address)

@@ -35,7 +35,7 @@ struct next_stream {
 extern _Thread_local struct next_stream next_stream;
 extern _Thread_local uint32_t next_event_flags;
 
-/* The default stream of a device, and the oldest streams that Paddle has on one, at most `most`. */
+/* The default stream of a device, and those that Paddle has on one: how many there are, at most `most` of them in `into`. */
 halstream_id default_stream(int32_t device);
 size_t streams_of(int32_t device, halstream_id *into, size_t most);
 

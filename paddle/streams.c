@@ -29,8 +29,11 @@ size_t streams_of(int32_t device, halstream_id *into, size_t most)
 {
     size_t found = 0;
     lock_streams();
-    for (size_t i = 0; i < count && found < most; i++)
-        if (streams[i].device == device) into[found++] = streams[i].stream;
+    for (size_t i = 0; i < count; i++) {
+        if (streams[i].device != device) continue;
+        if (found < most) into[found] = streams[i].stream;
+        found++;
+    }
     unlock_streams();
     return found;
 }
