@@ -44,7 +44,7 @@ type Block struct {
 	managed      bool           // the host may work on it as well
 	cached       bool           // its free is no access
 	freed        bool
-	unannounced  bool // freed, and its listeners are about to be notified of that
+	unannounced  bool   // freed, and its listeners are about to be notified of that
 	sharesPage   bool   // with another block, while pages are watched
 	countedFreed bool   // does not count as allocated any more; the pool's mu guards it
 	freedAt      uint64 // of a pooled block: the place of allocStream at which it was freed
