@@ -73,11 +73,10 @@ test-cuda-fake: build
 	$(PYTEST) --backend=cuda-fake $(ON_CUDA)
 	FAKECUDA_PROFILE=silicon FAKECUDA_CONNECTIONS=0 $(PYTEST) --backend=cuda-fake $(ON_CUDA)
 
-# The backend for Ascend NPUs on its look-alike library: the contract in Go and in Python, and AscendCL's own dialect.
+# The backend for Ascend NPUs on its look-alike library: the contract in Go and in Python, and the dialects.
 test-ascend-fake: build
 	go test -race -shuffle=on ./npu
-	$(PYTEST) --backend=ascend-fake tests/conformance tests/dialects/test_contract.py \
-		$(wildcard tests/dialects/test_acl_*.py)
+	$(PYTEST) --backend=ascend-fake tests/conformance tests/dialects
 	$(PYTEST) tests/ascend/test_backend.py
 
 # The Python suites with so many hardware queues for each priority, which streams share. With fewer than 8, the tests

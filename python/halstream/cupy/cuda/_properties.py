@@ -168,6 +168,20 @@ def _host_attributes(ordinal: int) -> dict[str, int]:
     }
 
 
+def _npu_attributes(ordinal: int) -> dict[str, int]:
+    """Return the attributes of an Ascend NPU that are not 0: what this runtime offers there."""
+    least, greatest = core.Device(ordinal).priority_range
+    ones = ("CanMapHostMemory", "ConcurrentKernels", "HostRegisterSupported", "MemoryPoolsSupported")
+    return {
+        **dict.fromkeys(ones, 1),
+        "MultiProcessorCount": int(_interop.fact(ordinal, "processors", "0")),
+        "StreamPrioritiesSupported": int(least != greatest),
+    }
+
+
+#: The backends whose devices have no attributes of CUDA of their own, and what is said of them.
+_DERIVED = {"host": _host_attributes, "ascend": _npu_attributes}
+
 _NAMES = {number: name for name, number in ATTRIBUTES.items()}
 
 
@@ -191,8 +205,8 @@ def _ordinal(device: int) -> int:
 def all_attributes(device: int) -> dict[str, int]:
     """Return every attribute by its name; what the device does not have is 0."""
     ordinal = _ordinal(device)
-    if _on_host():
-        return {**dict.fromkeys(ATTRIBUTES, 0), **_host_attributes(ordinal)}
+    if derived := _DERIVED.get(_interop.backend_name()):
+        return {**dict.fromkeys(ATTRIBUTES, 0), **derived(ordinal)}
     return {name: _attribute(ordinal, number) for name, number in ATTRIBUTES.items()}
 
 
@@ -205,8 +219,8 @@ def deviceGetAttribute(attrib: int, device: int) -> int:
     number, ordinal = c_int(attrib), _ordinal(device)
     if number not in _NAMES:
         raise ERRORS["invalid_value"](f"no attribute of a device has the number {attrib}")
-    if _on_host():
-        return _host_attributes(ordinal).get(_NAMES[number], 0)
+    if derived := _DERIVED.get(_interop.backend_name()):
+        return derived(ordinal).get(_NAMES[number], 0)
     return _attribute(ordinal, number)
 
 
