@@ -100,6 +100,10 @@ def test_N9_functions_of_init_and_finalize(compiled: Compiled, run: Run, tmp_pat
     check(run, compiled(PROGRAMS / "process.c", way), str(settings))
 
 
+def test_N1_names_with_more_arguments_in_c_plus_plus(compiled: Compiled, run: Run) -> None:
+    check(run, compiled(PROGRAMS / "overloads.cc", "c++"))
+
+
 @pytest.mark.parametrize("way", ["c++", "c++ thread", "c++ address"])
 def test_N3_a_program_with_owners_and_a_report_thread(compiled: Compiled, run: Run, way: str) -> None:
     check(run, compiled(PROGRAMS / "reports.cc", way))
