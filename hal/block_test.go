@@ -62,8 +62,8 @@ func TestWorkPendingOnMemoryCanBeWaitedFor(t *testing.T) {
 	require.NoError(t, rt.Free(thread, b.Start))
 }
 
-// TestListenersLearnOfAFreeBeforeItsMemoryIsGivenOutAgain keeps the order in which checks see the owners of memory.
-func TestListenersLearnOfAFreeBeforeItsMemoryIsGivenOutAgain(t *testing.T) {
+// Checks see the owners of memory in their order.
+func TestO5_listeners_learn_of_a_free_before_its_memory_is_given_out_again(t *testing.T) {
 	rt, err := hal.OpenBackend("host", 1)
 	require.NoError(t, err)
 	defer rt.Close()

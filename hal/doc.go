@@ -112,7 +112,8 @@
 //   - O3: A gate holds its stream until it is opened; opening is allowed
 //     anywhere, again does nothing.
 //   - O5: Listeners see what the host does: waits that ended, queries that
-//     answered true, accesses to memory, objects created and closed.
+//     answered true, accesses to memory, objects created and closed; a free before
+//     its memory is given out again.
 //   - O6: A backend that has the ability reports when each operation began and
 //     ended, by the clock of the events' times.
 //   - O7: A log has the nodes of each launch of a graph behind it, with their accesses, the
@@ -134,7 +135,7 @@
 //     and count the waits that have not been passed.
 //   - A6: A wait with a limit lets the stream go on when it passes, with an
 //     error for the next synchronize. The limit begins when everything before
-//     the wait on its stream is done.
+//     the wait on its stream is done. The event may be closed meanwhile.
 //   - A7: A recorded event made with timing has a timestamp once it is done.
 //   - A8: Abort drops what has not started; a blocked synchronize fails, and
 //     the stream can be used again.
@@ -166,7 +167,8 @@
 //     stream. What was freed on a stream is given out again there at once, and
 //     elsewhere not before that point is reached.
 //   - M8: A fill sets elements of 1, 2 or 4 bytes of device or pinned memory.
-//   - M9: A copy of rows moves nothing between the rows.
+//   - M9: A copy of rows moves nothing between the rows. Where a vendor's library takes
+//     only the first ones, they keep the memory in use, and the stream fails.
 //   - M10: Pinned memory that a pending operation works on cannot be freed or
 //     unregistered: the error names the operation. Registering memory twice is
 //     an error.

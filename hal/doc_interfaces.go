@@ -78,6 +78,11 @@
 //   - N19: Functions of the program are told when a device is set and reset and a stream
 //     made and destroyed. What needs a chip, another process or a model compiles and returns
 //     207000.
+//   - N20: A model has one handle from the capture to its end, a name, a number, a list of its
+//     tasks, and functions that are told of its end. While a stream captures, a wait for the
+//     device is 107027, an asynchronous copy of pageable memory 107030, and an event of the older
+//     kind 207000. A wait that an abort of the device ends is 107022. Each callback for
+//     exceptions is told the stream.
 //
 // # Task (Python)
 //

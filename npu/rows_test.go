@@ -11,7 +11,7 @@ import (
 
 // Where the library refuses a row of a copy, those before it are enqueued: the copy is work of the stream, so that its
 // memory stays in use, and the stream reports the error.
-func TestC2_a_row_that_is_refused_fails_the_stream(t *testing.T) {
+func TestM9_a_row_that_is_refused_fails_the_stream(t *testing.T) {
 	f := fake(t)
 	require.NoError(t, f.Control("reset"))
 	drv, err := npu.Open(f.Path)

@@ -28,7 +28,7 @@ def test_N3_refused_waits_for_a_notify_hold_up_no_others(compiled: Compiled, run
 
 
 @ways
-def test_N3_corners_of_captures_aborts_and_exceptions(compiled: Compiled, run: Run, tmp_path: Path, way: str) -> None:
+def test_N20_corners_of_captures_aborts_and_exceptions(compiled: Compiled, run: Run, tmp_path: Path, way: str) -> None:
     check(run, compiled(PROGRAMS / "corners.c", way), str(tmp_path / "model.json"))
 
 
