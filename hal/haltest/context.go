@@ -178,18 +178,6 @@ var contextCases = []testCase{
 			require.Less(k, limit, 4*time.Second, "the limit began before")
 		}
 	}},
-	{"A6_a_limited_wait_keeps_an_event_that_was_closed", Contexts | RealTime | FourQueues, func(k *Kit) {
-		a, b := k.Stream(ordinary), k.Stream(ordinary)
-		e := k.Event(future)
-		h := Hold(k, a).Started()
-		k.Record(a, e)
-		require.NoError(k, b.WaitLimited(k.Me, e, int64(time.Hour)))
-		k.Pending(b, "the event is pending")
-		require.NoError(k, e.Close(k.Me))
-		k.Pending(b, "the event is pending still")
-		h.Release()
-		k.Sync(b)
-	}},
 	{"A7_a_timed_event_has_a_timestamp", Contexts, func(k *Kit) {
 		s := k.Stream(ordinary)
 		e, later := k.Event(timed), k.Event(timed)

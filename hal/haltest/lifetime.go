@@ -12,6 +12,18 @@ import (
 )
 
 var lifetimeCases = []testCase{
+	{"A6_a_limited_wait_keeps_an_event_that_was_closed", Contexts | RealTime | FourQueues, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		e := k.Event(future)
+		h := Hold(k, a).Started()
+		k.Record(a, e)
+		require.NoError(k, b.WaitLimited(k.Me, e, int64(time.Hour)))
+		k.Pending(b, "the event is pending")
+		require.NoError(k, e.Close(k.Me))
+		k.Pending(b, "the event is pending still")
+		h.Release()
+		k.Sync(b)
+	}},
 	{"L1_closing_twice_does_nothing", 0, func(k *Kit) {
 		s, e := k.Stream(ordinary), k.Event(hal.EventOptions{})
 		live := k.RT.Live()
