@@ -18,18 +18,12 @@ from typing import Any
 from .._core import _hostfunc
 from .._errors import StallError
 from .turns import AFTER, Turn, stay, strategy
-from .waiting import is_idle_worker, others_run, waits_of
+from .waiting import Stillness, is_idle_worker, others_run, waits_of
 
 __all__ = ["Control", "Ended", "Member", "active"]
 
-# Seconds in which nothing of the process moves, after which the thread with the turn
-# counts as waiting outside of what is known; and the limits where other threads use the processor,
-# and where they would if they had one. A thread that asks for Python's lock sleeps, and has it one look later.
-_LIMIT = 0.25
-_HARD = 10.0
-_STARVED = 30.0
+# Seconds between two looks of a thread that waits for its turn.
 _SLICE = 0.05
-_LOOKS = 3
 # Points after the main thread's end, and departures that are noted in words.
 _LATE, _NOTED = 10_000, 20
 
@@ -99,8 +93,7 @@ class Control:
         self._offset = 0.0
         self._row = 0
         self._progress = 0
-        self._seen = (-1, 0.0, 0.0)
-        self._quiet = (0, 0.0)  # looks that found no other thread ready to run, and when the last one was
+        self._still = Stillness()
         self._idle_points = 0
         self._late = 0
         self._pid = os.getpid()
@@ -328,23 +321,8 @@ class Control:
 
     def _look(self, others_run: bool) -> None:
         """Look whether the thread with the turn waits outside of what is known, or all wait for each other."""
-        now, used = _monotonic(), time.process_time()
-        seen, since, before = self._seen
-        if seen != self._progress:
-            self._seen, self._quiet = (self._progress, now, used), (0, now)
+        if not self._still.lasts(self._progress, others_run):
             return
-        looks, last = self._quiet
-        if others_run:
-            looks = 0
-        elif now - last > _SLICE / 2:
-            looks, last = looks + 1, now
-        self._quiet = (looks, last)
-        if now - since < _LIMIT:
-            return
-        busy = used - before > 0.2 * (now - since)
-        if busy and now - since < _HARD or not busy and looks < _LOOKS and now - since < _STARVED:
-            return
-        self._seen, self._quiet = (self._progress, now, used), (0, now)
         holder = self.holder
         if holder is not None:
             if holder.state != READY or not self._others(holder):

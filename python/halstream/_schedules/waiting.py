@@ -6,10 +6,11 @@ import concurrent.futures.thread
 import os
 import sys
 import threading
+import time
 
 from .._sites import frame_line
 
-__all__ = ["is_idle_worker", "others_run", "waits_of"]
+__all__ = ["Stillness", "is_idle_worker", "others_run", "waits_of"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _LIBRARY = os.path.dirname(threading.__file__) + os.sep
@@ -21,6 +22,16 @@ _WAITS = frozenset(
         *(f"{_HERE}{name}.py" for name in ("threadlocks", "threadhooks")),
     )
 )
+# Seconds in which nothing of the process moves, after which the thread with the turn
+# counts as waiting outside of what is known; and the limits where other threads use the processor,
+# and where they would if they had one. A thread that asks for Python's lock sleeps, and has it one look later.
+_LIMIT = 0.25
+_HARD = 10.0
+_STARVED = 30.0
+_LOOKS = 3
+_APART = 0.025  # seconds between two looks, at least, for the second one to count
+
+_monotonic = time.monotonic  # before a schedule replaces it
 _WORK = concurrent.futures.thread._WorkItem.run.__code__
 
 
@@ -61,6 +72,35 @@ def _is_ready(thread: str) -> bool:
             return file.read().rpartition(b") ")[2].startswith(b"R")
     except OSError:  # it has ended
         return False
+
+
+class Stillness:
+    """Whether a process does not move any more, from repeated looks at it."""
+
+    def __init__(self) -> None:
+        self._seen = (-1, 0.0, 0.0)
+        self._quiet = (0, 0.0)  # looks that found no other thread ready to run, and when the last one was
+
+    def lasts(self, progress: int, others_run: bool) -> bool:
+        """Look once more; `progress` differs after each move that is known."""
+        now, used = _monotonic(), time.process_time()
+        seen, since, before = self._seen
+        if seen != progress:
+            self._seen, self._quiet = (progress, now, used), (0, now)
+            return False
+        looks, last = self._quiet
+        if others_run:
+            looks = 0
+        elif now - last > _APART:
+            looks, last = looks + 1, now
+        self._quiet = (looks, last)
+        if now - since < _LIMIT:
+            return False
+        busy = used - before > 0.2 * (now - since)
+        if (busy or looks < _LOOKS) and now - since < (_HARD if busy else _STARVED):
+            return False
+        self._seen, self._quiet = (progress, now, used), (0, now)
+        return True
 
 
 def is_idle_worker(ident: int) -> bool:
