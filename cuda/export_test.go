@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"halstream/cuda/fakectl"
+	"halstream/hal/driver"
 )
 
 // NewFake returns the look-alike driver in its first state. It waits for the calls that an earlier
@@ -19,4 +20,21 @@ func NewFake(t testing.TB) *fakectl.Fake {
 	require.NoError(t, err)
 	require.NoError(t, f.Control("reset"))
 	return f
+}
+
+// fakeDevice returns the look-alike driver in its first state, device 0 of it, and a stream. Its backend is closed
+// with the test.
+func fakeDevice(t testing.TB) (*fakectl.Fake, *Device, driver.Stream) {
+	t.Helper()
+	f := NewFake(t)
+	drv, err := Open(f.Path)
+	require.NoError(t, err)
+	t.Cleanup(drv.Close)
+	opened, err := drv.Open(0)
+	require.NoError(t, err)
+	dev := opened.(*Device)
+	require.NoError(t, dev.usable("test"))
+	s, err := dev.NewStream(driver.StreamOptions{ID: 7})
+	require.NoError(t, err)
+	return f, dev, s
 }

@@ -30,16 +30,7 @@ func interruptible(t *testing.T) (raises *atomic.Bool) {
 // heldDevice returns a device with a gate on a stream, where a function of the driver waits for the device.
 func heldDevice(t *testing.T, function string) (*fakectl.Fake, *Device, driver.Gate) {
 	t.Helper()
-	f := NewFake(t)
-	drv, err := Open(f.Path)
-	require.NoError(t, err)
-	t.Cleanup(drv.Close)
-	opened, err := drv.Open(0)
-	require.NoError(t, err)
-	dev := opened.(*Device)
-	require.NoError(t, dev.usable("test"))
-	s, err := dev.NewStream(driver.StreamOptions{ID: 7})
-	require.NoError(t, err)
+	f, dev, s := fakeDevice(t)
 	gate, err := s.Gate(3, 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { gate.Open() })
@@ -149,14 +140,7 @@ func TestP2_a_call_is_made_by_the_caller_while_nothing_is_held(t *testing.T) {
 
 // Of threads that start a device at once all but the first undo what they did, and nothing else.
 func TestP1_a_start_that_comes_second_leaves_what_the_device_keeps(t *testing.T) {
-	f := NewFake(t)
-	drv, err := Open(f.Path)
-	require.NoError(t, err)
-	t.Cleanup(drv.Close)
-	opened, err := drv.Open(0)
-	require.NoError(t, err)
-	dev := opened.(*Device)
-	require.NoError(t, dev.usable("test"))
+	f, dev, _ := fakeDevice(t)
 	events, contexts := f.Count("live.events"), f.Count("live.contexts")
 	require.NoError(t, dev.start("test"))
 	require.Equal(t, events, f.Count("live.events"))

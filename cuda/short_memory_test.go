@@ -22,15 +22,7 @@ func smallDevice(t *testing.T, settings map[string]string) (*fakectl.Fake, *Devi
 	for name, value := range settings {
 		t.Setenv("FAKECUDA_"+name, value)
 	}
-	f := NewFake(t)
-	drv, err := Open(f.Path)
-	require.NoError(t, err)
-	t.Cleanup(drv.Close)
-	opened, err := drv.Open(0)
-	require.NoError(t, err)
-	s, err := opened.NewStream(driver.StreamOptions{ID: 7})
-	require.NoError(t, err)
-	return f, opened.(*Device), s
+	return fakeDevice(t)
 }
 
 // begin begins an allocation on another thread.

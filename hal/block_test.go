@@ -9,15 +9,21 @@ import (
 	"halstream/hal/driver"
 )
 
+// oneDevice returns a runtime with one host device, which is closed with the test, a thread, and the device.
+func oneDevice(t *testing.T) (*hal.Runtime, *hal.Thread, *hal.Device) {
+	t.Helper()
+	rt, err := hal.OpenBackend("host", 1)
+	require.NoError(t, err)
+	t.Cleanup(rt.Close)
+	dev, err := rt.Device(0)
+	require.NoError(t, err)
+	return rt, hal.NewThread(), dev
+}
+
 // TestWorkPendingOnMemoryCanBeWaitedFor is about the waits for one block: by
 // the host up to its last use, and by another stream.
 func TestWorkPendingOnMemoryCanBeWaitedFor(t *testing.T) {
-	rt, err := hal.OpenBackend("host", 1)
-	require.NoError(t, err)
-	defer rt.Close()
-	thread := hal.NewThread()
-	dev, err := rt.Device(0)
-	require.NoError(t, err)
+	rt, thread, dev := oneDevice(t)
 	newStream := func() *hal.Stream {
 		s, err := dev.NewStream(thread, hal.StreamOptions{NonBlocking: true})
 		require.NoError(t, err)
@@ -64,12 +70,7 @@ func TestWorkPendingOnMemoryCanBeWaitedFor(t *testing.T) {
 
 // Checks see the owners of memory in their order.
 func TestO5_listeners_learn_of_a_free_before_its_memory_is_given_out_again(t *testing.T) {
-	rt, err := hal.OpenBackend("host", 1)
-	require.NoError(t, err)
-	defer rt.Close()
-	thread := hal.NewThread()
-	dev, err := rt.Device(0)
-	require.NoError(t, err)
+	rt, thread, dev := oneDevice(t)
 	b, err := dev.Alloc(thread, 1<<20)
 	require.NoError(t, err)
 	before, _, err := dev.MemoryInfo()

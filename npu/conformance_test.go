@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"halstream/hal"
+	"halstream/hal/driver"
 	"halstream/hal/haltest"
 	"halstream/npu"
 	"halstream/npu/fakectl"
@@ -19,6 +20,18 @@ func fake(t testing.TB) *fakectl.Fake {
 	require.NoError(t, err)
 	require.NoError(t, f.Control("reset"))
 	return f
+}
+
+// fakeDevice returns the look-alike library in its first state, the backend, which is closed with the test, and device 0.
+func fakeDevice(t *testing.T) (*fakectl.Fake, *npu.Driver, driver.Device) {
+	t.Helper()
+	f := fake(t)
+	drv, err := npu.Open(f.Path)
+	require.NoError(t, err)
+	t.Cleanup(drv.Close)
+	d, err := drv.Open(0)
+	require.NoError(t, err)
+	return f, drv, d
 }
 
 func open(path string) func() (*hal.Runtime, error) {

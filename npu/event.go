@@ -83,17 +83,7 @@ type settable struct {
 }
 
 // hold adds a reference, and reports false if the event was destroyed.
-func (o *settable) hold() bool {
-	for {
-		n := o.refs.Load()
-		if n == 0 {
-			return false
-		}
-		if o.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
+func (o *settable) hold() bool { return holdCount(&o.refs) }
 
 // release gives a reference up. The library lets enqueued waits for an event that is destroyed end.
 func (o *settable) release() {

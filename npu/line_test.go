@@ -9,18 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal/driver"
-	"halstream/npu"
 )
 
 // A stream gets one thread for its functions, whichever threads enqueue the first ones.
 func TestH1_threads_enqueue_the_first_functions_of_a_stream_at_once(t *testing.T) {
 	const threads, rounds = 6, 50
-	f := fake(t)
-	drv, err := npu.Open(f.Path)
-	require.NoError(t, err)
-	defer drv.Close()
-	d, err := drv.Open(0)
-	require.NoError(t, err)
+	f, _, d := fakeDevice(t)
 	before := f.Count("aclrtSubscribeReport")
 	s := sink{make(chan bool, threads)}
 	for range rounds {

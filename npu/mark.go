@@ -23,13 +23,16 @@ type mark struct {
 }
 
 // hold adds a reference, and reports false if the count was 0.
-func (m *mark) hold() bool {
+func (m *mark) hold() bool { return holdCount(&m.refs) }
+
+// holdCount adds a reference, and reports false if there was none.
+func holdCount(refs *atomic.Int32) bool {
 	for {
-		n := m.refs.Load()
+		n := refs.Load()
 		if n == 0 {
 			return false
 		}
-		if m.refs.CompareAndSwap(n, n+1) {
+		if refs.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}

@@ -7,19 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal/driver"
-	"halstream/npu"
 )
 
 // What is enqueued while another thread looks how far a stream is does not count as done with what was before:
 // the library has answered the look already, and its thread goes on later.
 func TestO3_a_look_at_a_stream_does_not_take_in_later_work(t *testing.T) {
 	const limit = 10 * time.Second
-	f := fake(t)
-	drv, err := npu.Open(f.Path)
-	require.NoError(t, err)
-	defer drv.Close()
-	d, err := drv.Open(0)
-	require.NoError(t, err)
+	f, drv, d := fakeDevice(t)
 	s, err := d.NewStream(driver.StreamOptions{Level: 3})
 	require.NoError(t, err)
 	require.NoError(t, s.Nop(0))

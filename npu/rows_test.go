@@ -6,19 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal/driver"
-	"halstream/npu"
 )
 
 // Where the library refuses a row of a copy, those before it are enqueued: the copy is work of the stream, so that its
 // memory stays in use, and the stream reports the error.
 func TestM9_a_row_that_is_refused_fails_the_stream(t *testing.T) {
-	f := fake(t)
-	require.NoError(t, f.Control("reset"))
-	drv, err := npu.Open(f.Path)
-	require.NoError(t, err)
-	defer drv.Close()
-	d, err := drv.Open(0)
-	require.NoError(t, err)
+	f, _, d := fakeDevice(t)
 	s, err := d.NewStream(driver.StreamOptions{Level: 3})
 	require.NoError(t, err)
 	src, err := d.Alloc(256)
