@@ -166,11 +166,14 @@ func (d Door) free() { C.free(d.p) }
 // Open lets the function end.
 func (d Door) Open() { C.hs_test_open(d.p) }
 
+// entered reports whether the function has begun.
+func (d Door) entered() bool { return C.hs_test_entered(d.p) != 0 }
+
 // Entered waits until the function runs.
 func (k *Kit) Entered(d Door) {
 	k.T.Helper()
 	limit := time.Now().Add(Limit)
-	for C.hs_test_entered(d.p) == 0 {
+	for !d.entered() {
 		if time.Now().After(limit) {
 			k.stuck("a native function never started")
 		}

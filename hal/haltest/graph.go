@@ -270,35 +270,21 @@ var graphCases = []testCase{
 		close(release)
 		k.Sync(s)
 	}},
-	{"G8_native_functions_of_branches_run_at_the_same_time", Graphs | Memory | RealTime | Aborts, func(k *Kit) {
-		s := k.Stream(ordinary)
-		g := k.graph()
-		var first, second []Door
+	{"G8_native_functions_of_branches_run_at_the_same_time", Graphs | Memory | RealTime | Aborts, (*Kit).branchesAtOnce},
+	{"G8_native_functions_of_branches_run_at_the_same_time_after_many_short_ones", Graphs | Memory | RealTime | Aborts, func(k *Kit) {
+		s, g := k.Stream(ordinary), k.graph()
+		short := newDoor()
+		short.Open()
+		k.T.Cleanup(func() { k.Sync(s); short.free() })
 		for range Engines {
-			outer, inner := newDoor(), newDoor()
-			n := k.addNative(g, outer)
-			k.addNative(g, inner, n)
-			first, second = append(first, outer), append(second, inner)
+			k.addNative(g, short)
 		}
-		doors := append(first, second...)
-		k.T.Cleanup(func() {
-			for _, door := range doors {
-				door.Open()
-			}
+		x := k.Executable(g)
+		for range 2000 {
+			k.Launch(x, s)
 			k.Sync(s)
-			for _, door := range doors {
-				door.free()
-			}
-		})
-		k.Launch(k.Executable(g), s)
-		for _, level := range [][]Door{first, second} {
-			for _, door := range level {
-				k.Entered(door) // while the others run
-			}
-			for _, door := range level {
-				door.Open()
-			}
 		}
+		k.branchesAtOnce()
 	}},
 	{"G8_launches_of_one_executable_run_one_at_a_time_in_order", FourQueues | Graphs | Gates, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)

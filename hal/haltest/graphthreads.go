@@ -25,6 +25,38 @@ func together(calls ...func(me *hal.Thread)) {
 	group.Wait()
 }
 
+// branchesAtOnce launches a graph whose native functions end only once one of each branch runs.
+func (k *Kit) branchesAtOnce() {
+	s := k.Stream(ordinary)
+	g := k.graph()
+	var first, second []Door
+	for range Engines {
+		outer, inner := newDoor(), newDoor()
+		n := k.addNative(g, outer)
+		k.addNative(g, inner, n)
+		first, second = append(first, outer), append(second, inner)
+	}
+	doors := append(first, second...)
+	k.T.Cleanup(func() {
+		for _, door := range doors {
+			door.Open()
+		}
+		k.Sync(s)
+		for _, door := range doors {
+			door.free()
+		}
+	})
+	k.Launch(k.Executable(g), s)
+	for _, level := range [][]Door{first, second} {
+		for _, door := range level {
+			k.Entered(door) // while the others run
+		}
+		for _, door := range level {
+			door.Open()
+		}
+	}
+}
+
 var graphThreadCases = []testCase{
 	{"G9_threads_that_update_and_launch_at_once_run_whole_graphs", FourQueues | Graphs, func(k *Kit) {
 		rounds := 200

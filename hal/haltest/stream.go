@@ -299,6 +299,22 @@ var streamCases = []testCase{
 		require.NoError(k, err)
 		require.Positive(k, gap, "it was served behind streams that are less urgent")
 	}},
+	{"S7_a_more_urgent_stream_gets_the_engine_after_the_function_that_runs", Memory | RealTime | Ranked | Aborts, func(k *Kit) {
+		var doors []Door
+		for range Engines {
+			doors = append(doors, k.Block(k.Stream(ordinary)))
+			k.Entered(doors[len(doors)-1])
+		}
+		s := k.Stream(ordinary)
+		k.Block(s).Open() // a short function: the engine goes on with this stream
+		running, next := k.Block(s), k.Block(s)
+		doors[0].Open()
+		k.Entered(running)
+		urgent := k.Block(k.Stream(hal.StreamOptions{NonBlocking: true, Priority: hal.GreatestPriority}))
+		running.Open()
+		k.Entered(urgent)
+		require.False(k, next.entered(), "it runs beside more functions than there are engines")
+	}},
 	{"S8_a_wait_ends_by_its_limit_and_work_goes_on", 0, func(k *Kit) {
 		s := k.Stream(ordinary)
 		h := Hold(k, s).Started()

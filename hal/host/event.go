@@ -163,8 +163,9 @@ func (p point) Wait(limit int64) bool {
 	if limit > 0 {
 		limit = max(0, limit-clock.Now()) // taking part in a copy took time, too
 	}
-	if soon == 0 && p.at.on.state == sched.Running && p.at.on.q.front().kind == opWork {
-		// An engine has it; it may be done before this thread could fall asleep.
+	if soon == 0 && p.at.on.atWork() && p.at.on.dev.runsOn != sched.Processor() {
+		// An engine has it; it may be done before this thread could fall asleep. On the same
+		// processor, where it waits for its turn, the engine can only go on once this thread sleeps.
 		soon = awakeNS
 	}
 	w := park.Get()
@@ -182,6 +183,16 @@ func (p point) Wait(limit int64) bool {
 	}
 	park.Put(w)
 	return true
+}
+
+// atWork reports whether engines run the head operation of s, or nodes of the graph that it launches.
+// The lock is held.
+func (s *Stream) atWork() bool {
+	if s.state != sched.Running {
+		return false
+	}
+	kind := s.q.front().kind
+	return kind == opWork || kind == opLaunch && s.dev.branches.took < awakeNS
 }
 
 // Announce implements driver.Announced.

@@ -19,6 +19,12 @@ type fifo struct {
 	n           int32
 }
 
+// reserve makes room for n operations, fewer than laterChunk, which stays. The queue is empty.
+func (q *fifo) reserve(n int) {
+	c := &chunk{ops: make([]op, 0, n)}
+	*q = fifo{first: c, last: c}
+}
+
 func (q *fifo) push(o *op) {
 	if q.last == nil {
 		c := &chunk{ops: make([]op, 0, firstChunk)}
@@ -47,7 +53,7 @@ func (q *fifo) pop() {
 	if q.n == 0 {
 		// A stream that goes idle often keeps one small chunk; a long queue's
 		// memory goes back.
-		if cap(q.last.ops) > firstChunk {
+		if cap(q.last.ops) == laterChunk {
 			q.first, q.last = nil, nil
 		} else {
 			q.last.ops = q.last.ops[:0]

@@ -102,7 +102,7 @@ func (d *Driver) DeviceCount() int { return d.count }
 
 // Open implements driver.Driver.
 func (d *Driver) Open(ordinal int) (driver.Device, error) {
-	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}, order: status.NewWord()}
+	dev := &Device{eng: d.eng, ordinal: ordinal, last: &epoch{open: true}, order: status.NewWord(), runsOn: -1}
 	dev.default_ = dev.newStream()
 	dev.default_.level, dev.default_.ordered, dev.default_.legacy = driver.Levels-1, true, true
 	dev.default_.words.Special.Or(status.Bound)
@@ -126,6 +126,7 @@ type Device struct {
 	// has ended their copy, and are about to look for work. next is for them.
 	leaving  int
 	next     []assigned
+	runsOn   int32 // the processor of the engine that began, or ended, work last; -1: not known
 	resting  []*resting
 	memory   memory
 	pinned   memory              // of the driver

@@ -8,9 +8,14 @@ import "halstream/hal/driver"
 // run as streams do, under every schedule.
 type program struct {
 	lanes []lane
+	steps int // of all lanes
 	// resets are the words that are set when a launch begins, also those of bodies.
 	resets []driver.GraphCondition
 }
+
+// fewSteps is up to how many steps a launch may have for the thread that enqueues it to spread them: waking
+// another one for it would take longer.
+const fewSteps = 64
 
 // lane is a stream with the operations that each launch puts on it.
 type lane struct {
@@ -79,6 +84,9 @@ func (d *Driver) compile(nodes []driver.GraphNode) *program {
 	}
 	for l := range p.lanes {
 		p.add(l, op{kind: opLaneEnd}, -1, 0)
+		if n := len(p.lanes[l].steps); n <= fewSteps {
+			p.lanes[l].on.q.reserve(n)
+		}
 	}
 	return p
 }
@@ -95,6 +103,7 @@ func (p *program) body(d *Driver, n *driver.GraphNode) op {
 
 func (p *program) add(on int, o op, node int, site uint32) {
 	l := &p.lanes[on]
+	p.steps++
 	l.steps, l.nodes, l.sites = append(l.steps, o), append(l.nodes, node), append(l.sites, site)
 }
 

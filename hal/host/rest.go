@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"halstream/hal/driver"
+	"halstream/hal/host/sched"
 	"halstream/hal/park"
 )
 
@@ -17,6 +18,7 @@ func (e *engine) rest(d *Device, r *resting, look int64) (*Stream, work) {
 	woken := r.parker.Park(lingerNS, look)
 	e.Lock()
 	s, w := r.stream, r.work
+	d.runsOn = sched.Processor()
 	if s == nil {
 		d.resting = slices.DeleteFunc(d.resting, func(o *resting) bool { return o == r })
 	}

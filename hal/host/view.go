@@ -108,10 +108,15 @@ func (s *Stream) Head() sched.Op {
 // HandsOver implements sched.Stream.
 func (s *Stream) HandsOver() bool {
 	o := s.q.front()
-	if o.kind == opWork {
+	switch o.kind {
+	case opCall:
+		return true
+	case opWork:
 		return !o.ref.(work).short()
+	case opLaunch:
+		return o.ref.(*launch).prog.steps <= fewSteps
 	}
-	return o.kind == opCall
+	return false
 }
 
 // Pending implements sched.Stream.

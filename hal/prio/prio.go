@@ -41,6 +41,12 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
+// First returns the oldest value of the most urgent level. There must be one.
+func (q *Queue[T]) First() T {
+	r := &q.rings[q.best()]
+	return r.buf[r.head]
+}
+
 // Remove removes the oldest value of a level for which fits returns true, and reports
 // whether there was one.
 func (q *Queue[T]) Remove(level uint8, fits func(T) bool) bool {

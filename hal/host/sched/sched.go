@@ -82,7 +82,7 @@ type Stream interface {
 	// Head describes the head operation. The stream is not idle.
 	Head() Op
 	// HandsOver reports whether Runner.Run only starts the head operation on another
-	// thread.
+	// thread, or puts a few operations on other streams.
 	HandsOver() bool
 	// Pending reports whether a query of the stream would find pending work.
 	Pending() bool

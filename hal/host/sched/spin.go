@@ -62,6 +62,6 @@ func spin(word *int32, forNS, leaveNS int64, processor int32) bool {
 	return C.hs_spin((*C.int32_t)(word), C.int64_t(forNS), C.int64_t(leaveNS), C.int(processor)) == 1
 }
 
-// processor returns the number of the processor that the calling thread runs on, -1
+// Processor returns the number of the processor that the calling thread runs on, -1
 // where the system does not say.
-func processor() int32 { return int32(C.hs_processor()) }
+func Processor() int32 { return int32(C.hs_processor()) }

@@ -17,7 +17,7 @@ func looks(t *testing.T, word int32, forNS int64) bool {
 	found, failed := make(chan bool, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // the thread ends with this function
-		waker := processor()
+		waker := Processor()
 		var mask [16]uint64
 		mask[waker/64] = 1 << (waker % 64)
 		_, _, err := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
