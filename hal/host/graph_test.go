@@ -230,19 +230,3 @@ func TestW2_work_and_limits_move_by_themselves(t *testing.T) {
 	assert.Equal(t, first, second)
 	assert.Empty(t, b.rt.Busy())
 }
-
-// TestG8_work_of_branches_waits_for_no_more_than_the_longest_delay has the delay grow as far as it does.
-func TestG8_work_of_branches_waits_for_no_more_than_the_longest_delay(t *testing.T) {
-	d := &Device{eng: &engine{}}
-	b := &d.branches
-	b.timer = time.AfterFunc(time.Hour, func() {})
-	defer b.timer.Stop()
-	for range 64 {
-		b.later(d)
-		b.timer.Stop()
-		b.armed = false
-		b.delay *= 2
-	}
-	b.later(d)
-	require.Equal(t, branchDelayMost, b.delay)
-}
