@@ -86,6 +86,11 @@ func (s *Stream) CopyAs(t *Thread, c CopySpec, call CopyCall) (driver.Point, err
 	if call >= copyCalls {
 		return nil, driver.Errorf(driver.InvalidValue, "copy", "there is no kind %d of copies", call)
 	}
+	if call == BlockingCopy && s.capture.Load() == nil {
+		if err := s.dev.rt.CheckUnsafe(t, "copy"); err != nil {
+			return nil, err
+		}
+	}
 	return s.copy(t, c, call)
 }
 
@@ -97,7 +102,13 @@ func (s *Stream) CopyAs(t *Thread, c CopySpec, call CopyCall) (driver.Point, err
 // Contract: M8, V8. Source: CUDA driver API, "API synchronization behavior", Memset,
 // synchronous.
 func (s *Stream) FillBlocking(t *Thread, dst uint64, value uint32, size uint8, count uint64) (driver.Point, error) {
-	if err := s.Fill(t, dst, value, size, count); err != nil || count == 0 || s.capture.Load() != nil {
+	captured := s.capture.Load() != nil
+	if !captured {
+		if err := s.dev.rt.CheckUnsafe(t, "fill"); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Fill(t, dst, value, size, count); err != nil || count == 0 || captured {
 		return nil, err
 	}
 	m := &s.dev.rt.memory

@@ -4,7 +4,8 @@
 //     of a graph, in the order of the stream. A capture begins and ends on one stream,
 //     not on the legacy default one, and only once at a time, also where another library
 //     captures the stream.
-//   - G2: A capture in global mode refuses unsafe calls, such as allocations, of every
+//   - G2: A capture in global mode refuses unsafe calls, such as allocations, and copies
+//     and fills for which a vendor's host waits, of every
 //     thread, in thread-local mode those of its own thread, in relaxed mode none. A
 //     thread in relaxed mode may make them. Unless it is relaxed, the thread that began
 //     a capture ends it.

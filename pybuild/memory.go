@@ -183,6 +183,12 @@ func HostUnregister(addr uint64) (zero int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.UnregisterHost(caller(), addr)) })
 }
 
+// CheckUnsafe fails where a capture forbids calls such as an allocation, and invalidates the capture. what
+// names the call.
+func CheckUnsafe(what string) (zero int64, err error) {
+	return onRuntime(func(r *hal.Runtime) (int64, error) { return nothing(r.CheckUnsafe(caller(), what)) })
+}
+
 // HostShare keeps host memory of another library registered until HostUnshare. It
 // returns the id of the share, 0 for memory that the runtime allocated.
 func HostShare(addr, size uint64) (id int64, err error) {

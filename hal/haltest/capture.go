@@ -150,6 +150,29 @@ var captureCases = []testCase{
 			}
 		}
 	}},
+	{"G2_a_copy_and_a_fill_for_which_the_host_may_wait_are_unsafe", Graphs | Memory, func(k *Kit) {
+		s, legacy := k.Stream(hal.StreamOptions{NonBlocking: true}), k.Device(0).Legacy()
+		from, to := k.Alloc(0, 64), k.Alloc(0, 64)
+		calls := map[string]func() error{
+			"copy": func() error {
+				_, err := legacy.CopyAs(k.Me, hal.CopySpec{Dst: to.Start, Src: from.Start, Width: 64, Height: 1}, hal.BlockingCopy)
+				return err
+			},
+			"fill": func() error {
+				_, err := legacy.FillBlocking(k.Me, to.Start, 1, 1, 64)
+				return err
+			},
+		}
+		for name, call := range calls {
+			require.NoError(k, s.BeginCapture(k.Me, hal.GlobalMode))
+			k.CaptureFails(call(), 900)
+			k.invalidated(s, name+": this call is unsafe")
+			require.NoError(k, s.BeginCapture(k.Me, hal.RelaxedMode))
+			require.NoError(k, call(), name)
+			k.EndCapture(s)
+		}
+		k.Sync(legacy)
+	}},
 	{"G2_the_thread_that_began_a_capture_ends_it", Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
 		other := hal.NewThread()

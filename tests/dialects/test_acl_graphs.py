@@ -134,6 +134,23 @@ def test_a_copy_of_pageable_memory_is_refused(block: int) -> None:
     finish(stream)
 
 
+@pytest.mark.parametrize("name", ["memcpy", "memcpy2d", "memset"])
+def test_G2_a_call_that_waits_for_its_copy_ends_a_global_capture(block: int, name: str) -> None:
+    (stream,) = streams(1)
+    other = ok(rt.malloc(SIZE, acl.ACL_MEM_MALLOC_NORMAL_ONLY))
+    calls: dict[str, Callable[[], int]] = {
+        "memcpy": lambda: rt.memcpy(block, SIZE, other, SIZE, acl.ACL_MEMCPY_DEVICE_TO_DEVICE),
+        "memcpy2d": lambda: rt.memcpy2d(block, 8, other, 8, 8, 8, acl.ACL_MEMCPY_DEVICE_TO_DEVICE),
+        "memset": lambda: rt.memset(block, SIZE, 1, SIZE),
+    }
+    ok(mdl.ri_capture_begin(stream, GLOBAL))
+    assert calls[name]() == 107030
+    assert mdl.ri_capture_end(stream) == (0, 507903)
+    assert contents(block) == {0}
+    finish(stream)
+    ok(rt.free(other))
+
+
 def test_only_its_thread_ends_a_capture_that_is_not_relaxed() -> None:
     (stream,) = streams(1)
     context = ok(rt.get_context())

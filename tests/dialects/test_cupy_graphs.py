@@ -300,3 +300,34 @@ def test_a_function_of_cublas_is_refused_and_the_capture_goes_on(stream: Stream,
             call(x, x)
         stream.end_capture()
     stream.synchronize()
+
+
+@pytest.mark.parametrize(
+    "name", ["malloc", "hostAlloc", "free", "freeHost", "hostRegister", "memcpy", "memset", "memPoolGetAttribute"]
+)
+def test_G2_calls_that_may_wait_for_the_device_end_a_global_capture(stream: Stream, name: str) -> None:
+    block, pinned = runtime.malloc(64), runtime.hostAlloc(64, 0)
+    pageable = np.zeros(4096, np.uint8)
+    kept = [block, pinned]
+    calls: dict[str, Callable[[], Any]] = {
+        "malloc": lambda: kept.append(runtime.malloc(64)),
+        "hostAlloc": lambda: kept.append(runtime.hostAlloc(64, 0)),
+        "free": lambda: runtime.free(block),
+        "freeHost": lambda: runtime.freeHost(pinned),
+        "hostRegister": lambda: runtime.hostRegister(pageable.ctypes.data, pageable.nbytes, 0),
+        "memcpy": lambda: runtime.memcpy(block, pinned, 64, runtime.memcpyHostToDevice),
+        "memset": lambda: runtime.memset(block, 1, 64),
+        "memPoolGetAttribute": lambda: runtime.memPoolGetAttribute(
+            runtime.deviceGetDefaultMemPool(0), runtime.cudaMemPoolAttrReleaseThreshold
+        ),
+    }
+    stream.begin_capture(runtime.streamCaptureModeGlobal)
+    with pytest.raises(runtime.CUDARuntimeError, match="unsafe") as caught:
+        calls[name]()
+    assert caught.value.status == 900
+    with pytest.raises(runtime.CUDARuntimeError) as caught:
+        stream.end_capture()
+    assert caught.value.status == 901
+    assert kept == [block, pinned]
+    runtime.free(block)  # it was not freed before
+    runtime.freeHost(pinned)

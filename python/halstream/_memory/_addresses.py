@@ -44,6 +44,26 @@ def alloc_managed(ordinal: int, nbytes: int) -> int:
     return address
 
 
+def check_unsafe(what: str) -> None:
+    """Fail if a capture forbids calls that may wait for the device, which ends that capture.
+
+    Parameters
+    ----------
+    what : str
+        The name of the call, for the text of the error.
+
+    Raises
+    ------
+    CaptureError
+        If a stream captures in global mode, or a stream of this thread in thread-local mode.
+
+    Notes
+    -----
+    Contract: G2. Source: CUDA driver API, cuThreadExchangeStreamCaptureMode.
+    """
+    _native.check_unsafe(what)
+
+
 def free(address: int) -> None:
     """Give device memory back; pending work on it completes first.
 

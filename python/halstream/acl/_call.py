@@ -52,6 +52,8 @@ def _text(value: Any) -> Any:
     return value
 
 
+#: Operations that a capture refuses because the host would wait for the device.
+_UNSAFE = ("copy", "fill")
 # Whose time limit is the call's own, not one of work on a stream.
 _OWN_LIMITS = ("synchronize", "process")
 
@@ -127,8 +129,8 @@ def command(
             if code < codes.FIRST:
                 code = table.get(exc.kind, codes.RT_INTERNAL_ERROR)
                 if exc.kind == "capture":
-                    host_copy = exc.code == 900 and exc.operation == "copy"
-                    code = codes.CAPTURED_COPY if host_copy else codes.BY_RULE.get(exc.code, code)
+                    unsafe = exc.code == 900 and exc.operation in _UNSAFE
+                    code = codes.UNSAFE_IN_CAPTURE if unsafe else codes.BY_RULE.get(exc.code, code)
             if exc.kind == "host_function" or (exc.kind == "timeout" and exc.operation not in _OWN_LIMITS):
                 session.report(code)
             session.remember(code, codes.text(name, code, str(exc)))

@@ -65,8 +65,8 @@ BY_RULE = {
     907: 107028, 908: 107038,
 }  # fmt: skip
 
-#: What a capture refuses of copies: they need the host.
-CAPTURED_COPY = 107030
+#: What a capture refuses because the host would wait for the device.
+UNSAFE_IN_CAPTURE = 107030
 
 _ACL = """
 100000 INVALID_PARAM 100001 UNINITIALIZE 100002 REPEAT_INITIALIZE 100003 INVALID_FILE

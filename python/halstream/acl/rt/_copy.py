@@ -7,6 +7,7 @@ import ctypes
 from ... import _memory as memory
 from ..._core._context import Context
 from ..._memory import DEVICE, PAGEABLE, PINNED, kind_of
+from ..._memory._addresses import check_unsafe
 from .. import _codes as codes
 from .. import constants as c
 from .._call import command
@@ -63,6 +64,7 @@ def memcpy(dst: int, dst_max: int, src: int, count: int, kind: int, /) -> int:
     if not count:
         return 0
     _check(dst, dst_max, src, count, kind)
+    check_unsafe("copy")
     aside = Context.current().aside
     if dst != src:
         memory.copy(aside, dst, src, count)
@@ -114,6 +116,7 @@ def _fits(pointer: int, most: int, count: int) -> None:
 def memset(pointer: int, most: int, value: int, count: int, /) -> int:
     """aclrtMemset: bytes of device or pinned memory; waits for the fill and for no stream."""
     _fits(pointer, most, count)
+    check_unsafe("fill")
     aside = Context.current().aside
     memory.fill(aside, pointer, value & 0xFF, 1, count)
     aside.synchronize()
@@ -143,6 +146,7 @@ def memcpy2d(dst: int, dpitch: int, src: int, spitch: int, width: int, height: i
     if not width or not height:
         return 0
     _check_rows(dst, dpitch, src, spitch, width, height, kind)
+    check_unsafe("copy")
     aside = Context.current().aside
     memory.copy_rows(aside, dst, dpitch, src, spitch, width, height)
     aside.synchronize()

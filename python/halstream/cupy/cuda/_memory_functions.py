@@ -71,6 +71,7 @@ def mallocManaged(size: int, flags: int = constants.cudaMemAttachGlobal) -> int:
 def free(ptr: int) -> None:
     """cupy.cuda.runtime.free (14.2.0): pending work on it completes first."""
     if address := intptr(ptr):
+        _addresses.check_unsafe("free")
         _addresses.free(address)
 
 
@@ -102,6 +103,7 @@ def hostAlloc(size: int, flags: int) -> int:
 def freeHost(ptr: int) -> None:
     """cupy.cuda.runtime.freeHost (14.2.0): status 600 while a pending operation works on it."""
     if address := intptr(ptr):
+        _addresses.check_unsafe("free pinned memory")
         _addresses.free_host(address)
 
 
@@ -111,6 +113,7 @@ def hostRegister(ptr: int, size: int, flags: int) -> None:
     address, nbytes = intptr(ptr), size_t(size)
     if c_uint(flags) > 15:
         raise ERRORS["invalid_value"](f"flags of registered memory are 0 to 15, not {flags}")
+    _addresses.check_unsafe("register memory")
     try:
         _memory.register(address, nbytes)
     except InvalidValueError as exc:
@@ -122,6 +125,7 @@ def hostRegister(ptr: int, size: int, flags: int) -> None:
 def hostUnregister(ptr: int) -> None:
     """cupy.cuda.runtime.hostUnregister (14.2.0): status 600 while pending work uses it."""
     address = intptr(ptr)
+    _addresses.check_unsafe("unregister memory")
     try:
         _memory.unregister(address)
     except InvalidValueError as exc:

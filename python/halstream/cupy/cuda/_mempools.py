@@ -91,6 +91,7 @@ def memPoolTrimTo(pool: int, size: int) -> None:
 def memPoolGetAttribute(pool: int, attr: int) -> int:
     """cupy.cuda.runtime.memPoolGetAttribute (14.2.0): reuse (1, 2, 3) is always allowed."""
     device, number = _rawmem.pool_device(intptr(pool)), c_int(attr)
+    _addresses.check_unsafe("read an attribute of a pool")
     if number in (1, 2, 3):
         return 1
     if number not in _FIGURES:
@@ -102,6 +103,7 @@ def memPoolGetAttribute(pool: int, attr: int) -> int:
 def memPoolSetAttribute(pool: int, attr: int, value: Any) -> None:
     """cupy.cuda.runtime.memPoolSetAttribute (14.2.0); a high figure can only become 0."""
     device, number = _rawmem.pool_device(intptr(pool)), c_int(attr)
+    _addresses.check_unsafe("set an attribute of a pool")
     if number == constants.cudaMemPoolAttrReleaseThreshold:
         _memory.set_pool_threshold(size_t(value), device)
     elif number in (
