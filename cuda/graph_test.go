@@ -24,13 +24,14 @@ func (l *launch) Ready(uint64, uint8, driver.Completer) *park.Parker { return ni
 func (l *launch) Drop(uint64) *park.Parker                           { return nil }
 func fillNode(at uint64, value uint32, after ...int) (n driver.GraphNode) {
 	n.Kind, n.After = driver.FillNode, after
-	n.Fill = driver.Fill{Dst: at, Count: 4, Value: value, Size: 1, On: driver.OnDevice}
+	n.GraphWork = &driver.GraphWork{Fill: driver.Fill{Dst: at, Count: 4, Value: value, Size: 1, On: driver.OnDevice}}
 	return n
 }
 
 func copyNode(to, from uint64, after ...int) (n driver.GraphNode) {
 	n.Kind, n.After = driver.CopyNode, after
-	n.Copy = driver.Copy{Dst: to, Src: from, Width: 4, Height: 1, DstPitch: 4, SrcPitch: 4, To: driver.OnDevice, From: driver.OnDevice}
+	copied := driver.Copy{Dst: to, Src: from, Width: 4, Height: 1, DstPitch: 4, SrcPitch: 4, To: driver.OnDevice, From: driver.OnDevice}
+	n.GraphWork = &driver.GraphWork{Copy: copied}
 	return n
 }
 

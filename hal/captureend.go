@@ -281,7 +281,7 @@ func (s *Stream) captureExternal(t *Thread, op string, kind driver.GraphNodeKind
 	if kind == driver.RecordNode {
 		e.byGraphs.Store(true)
 	}
-	return s.capture.Load().addNode(s, &Node{kind: kind, spec: &driver.GraphNode{Event: d}, event: e})
+	return s.capture.Load().addNode(s, &Node{kind: kind, spec: &driver.GraphWork{Event: d}, event: e})
 }
 
 // CheckUnsafe rejects a call that is unsafe while streams capture, such as an

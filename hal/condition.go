@@ -66,7 +66,7 @@ func (g *Graph) addCondition(t *Thread, after []*Node, c GraphCondition, body *G
 			"nothing in the body can change the condition, so that the node would never end; add a function, a copy or a fill that does")
 	}
 	return g.Add(t, g.rt.devices[0], after, func(s *Stream) error {
-		n := &Node{kind: kind, spec: &driver.GraphNode{Condition: driver.GraphCondition{Addr: c.Addr, Initial: c.Initial, Resets: c.Resets}},
+		n := &Node{kind: kind, spec: &driver.GraphWork{Condition: driver.GraphCondition{Addr: c.Addr, Initial: c.Initial, Resets: c.Resets}},
 			child: own, blocks: blocks, reads: []Range{word}}
 		for _, m := range own.nodes {
 			n.reads, n.writes = append(n.reads, m.reads...), append(n.writes, m.writes...)

@@ -201,7 +201,7 @@ func (s *Stream) Fill(t *Thread, dst uint64, value uint32, size uint8, count uin
 	}
 	on, _ := blocks[0].location()
 	if c := s.capture.Load(); c != nil {
-		return c.addNode(s, &Node{kind: driver.FillNode, spec: &driver.GraphNode{Fill: driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on}},
+		return c.addNode(s, &Node{kind: driver.FillNode, spec: &driver.GraphWork{Fill: driver.Fill{Dst: dst, Count: count, Value: value, Size: size, On: on}},
 			writes: []Range{{dst, n}}, blocks: blocks})
 	}
 	var id uint32

@@ -118,6 +118,7 @@ func (g *Graph) versionOf(base *keep, own map[int]*keep) *version {
 // flatten appends the nodes of a graph to a list, behind the given ones, child graphs as
 // their nodes, and returns those that nothing in the graph comes after.
 func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int {
+	*list = slices.Grow(*list, len(g.nodes))
 	place := make([]int, len(g.nodes))
 	last := make([]bool, len(g.nodes))
 	for _, n := range g.sorted() {
@@ -140,7 +141,9 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 		case driver.AllocNode, driver.FreeNode:
 			spec.Kind = driver.EmptyNode
 		case driver.IfNode, driver.WhileNode:
-			v.flatten(&spec.Body, n.child, nil)
+			own := *spec.GraphWork
+			v.flatten(&own.Body, n.child, nil)
+			spec.GraphWork = &own
 		case driver.RecordNode:
 			v.events = append(v.events, n.event)
 		}
@@ -160,10 +163,13 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 
 // append appends a node, which was made of from, to a list.
 func (v *version) append(list *[]driver.GraphNode, from *Node, n driver.GraphNode) int {
-	if c, ok := n.Native.Call.(*graphCall); ok {
-		copied := *c
-		n.Native.Call = &copied
-		v.calls = append(v.calls, &copied)
+	if n.Kind == driver.NativeNode {
+		if c, ok := n.Native.Call.(*graphCall); ok {
+			own, copied := *n.GraphWork, *c
+			own.Native.Call = &copied
+			n.GraphWork = &own
+			v.calls = append(v.calls, &copied)
+		}
 	}
 	if list == &v.nodes {
 		v.from = append(v.from, from)

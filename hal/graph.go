@@ -32,7 +32,7 @@ type Node struct {
 	level  uint8
 	site   uint32
 	token  uint64            // of a function of the program
-	spec   *driver.GraphNode // the rest of what it does, by its kind; nil for nothing. It is shared by clones
+	spec   *driver.GraphWork // the rest of what it does, by its kind; nil for nothing. It is shared by clones
 	name   string
 	after  []*Node
 	reads  []Range
@@ -74,12 +74,8 @@ func (rt *Runtime) graphDriver(op string) (driver.GraphDriver, error) {
 }
 
 // forDriver returns what the driver gets, all but After and, of RecordNode and WaitNode, Event.
-func (n *Node) forDriver() (d driver.GraphNode) {
-	if n.spec != nil {
-		d = *n.spec
-	}
-	d.Kind, d.Device, d.Level, d.Site, d.Token = n.kind, n.device, n.level, n.site, n.token
-	return d
+func (n *Node) forDriver() driver.GraphNode {
+	return driver.GraphNode{Kind: n.kind, Device: n.device, Level: n.level, Site: n.site, Token: n.token, GraphWork: n.spec}
 }
 
 // Kind returns the kind of the node: empty, call, native, copy, fill, delay, record, wait,

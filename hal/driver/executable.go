@@ -50,11 +50,17 @@ type GraphNode struct {
 	Site uint32
 	// After are the nodes that it comes after, by their index, which is lower.
 	After []int
-	// What it does, by its kind. Copy.Release is 0.
+	// Token is the function of a CallNode.
+	Token uint64
+	// GraphWork is nil for nodes of kinds that need nothing of it. Nobody changes it.
+	*GraphWork
+}
+
+// GraphWork is what a node does, by its kind. Copy.Release is 0.
+type GraphWork struct {
 	Copy   Copy
 	Fill   Fill
 	Native Native
-	Token  uint64
 	Delay  int64
 	Event  Event
 	Launch Launch
