@@ -49,3 +49,35 @@ def test_P1_threads_of_the_runtime_leave_signals_to_the_program(child: Child) ->
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_P3_the_first_use_waits_until_its_threads_have_begun(child: Child) -> None:
+    done = child(
+        """
+        import _thread, threading
+        import halstream as hs
+
+        start, begin, started = _thread.start_new_thread, _thread.allocate_lock(), threading.Semaphore(0)
+
+        def late(function, args):
+            def run(*args):
+                started.release()
+                with begin:
+                    pass
+                function(*args)
+            return start(run, args)
+
+        begin.acquire()
+        _thread.start_new_thread = late  # threading has its own reference
+        first = threading.Thread(target=hs.device_count, daemon=True)
+        first.start()
+        assert started.acquire(timeout=60)
+        # Where it does not wait it ends at once; the time is only what a failure has to show itself.
+        first.join(0.3)
+        assert first.is_alive(), "threads that it has started have not begun"
+        begin.release()
+        first.join(60)
+        assert not first.is_alive()
+        """
+    )
+    assert done.returncode == 0, done.stderr

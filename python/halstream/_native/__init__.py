@@ -106,6 +106,7 @@ def _import_extension() -> Any:
 # What the runtime needs when it starts: Go ends the process where it gets less.
 _ADDRESS_SPACE = 1 << 30
 _THREADS = 12
+_BEGIN_S = 10  # for a thread that the system has started to get a processor
 
 
 def _check_limits() -> None:
@@ -132,25 +133,33 @@ def _check_limits() -> None:
             f"process (ulimit -v, RLIMIT_AS) leaves {max(0, limit - used) >> 20} MiB; raise the limit",
             operation="start runtime",
         )
-    # All of them exist at once, and end when the lock is free.
+    # All of them exist at once, and end when the lock is free. This one waits until each runs: to CPython 3.10
+    # a thread that begins while the interpreter ends is a fatal error.
     leave = _thread.allocate_lock()
+    begun = []
 
-    def stay() -> None:
+    def stay(runs: Any) -> None:
+        runs.release()
         with leave:
             pass
 
     with leave:
-        for started in range(_THREADS):
-            try:
-                _thread.start_new_thread(stay, ())
-            except RuntimeError as exc:
-                if "shutdown" in str(exc):  # Python starts none any more; Go still may
-                    break
+        try:
+            for _ in range(_THREADS):
+                runs = _thread.allocate_lock()
+                runs.acquire()
+                _thread.start_new_thread(stay, (runs,))
+                begun.append(runs)
+        except RuntimeError as exc:
+            if "shutdown" not in str(exc):  # else Python starts none any more; Go still may
                 raise HalError(
-                    f"the runtime needs {_THREADS} threads when it starts, and this process may start {started} "
+                    f"the runtime needs {_THREADS} threads when it starts, and this process may start {len(begun)} "
                     f"more: {exc}; raise its limits (ulimit -u, the pids limit of its container)",
                     operation="start runtime",
                 ) from exc
+        finally:
+            for runs in begun:
+                runs.acquire(timeout=_BEGIN_S)
 
 
 def _settings() -> list[Callable[[], None]]:
