@@ -384,6 +384,4 @@
 //   - P2: A call for which a vendor's library waits for a device that may wait for the
 //     host ends where a handler of a signal raises; what it makes is given back. One
 //     that gives something back does not stop its caller.
-//   - P3: The first use of the runtime returns once each thread that it starts in Python
-//     has begun: none begins while the interpreter ends, which is fatal to some versions.
 package hal

@@ -224,4 +224,9 @@
 //   - J2: A method in C that a class of the package inherits is the first one in the
 //     order of its bases, and follows when that is exchanged while callbacks are registered.
 //     A program's subclass sees what the program puts in place of a method.
+//
+// # Threads of the interpreter (Python)
+//
+//   - P3: The first use of the runtime returns once each thread that it starts in Python
+//     has begun: none begins while the interpreter ends, which is fatal to some versions.
 package hal
