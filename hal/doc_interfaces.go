@@ -65,9 +65,10 @@
 //     cuda, then ascend, then host. No function of the program runs within the library.
 //   - N14: A query of a stream or an event, and a wait for one that is done, may be
 //     answered without entering the core, and then says what the core would have said.
-//   - N15: A record of an event, a wait for what is done, and a function behind another
-//     one may be enqueued without entering the core, and then do what the core would have
-//     done: in order, with the context checked, dropped by an abort, urgent streams first.
+//   - N15: A record of an event, a wait for what is done, and a function or a callback behind
+//     another one may be enqueued without entering the core, and then do what the core would
+//     have done: in order, on the thread of the subscription, with the context and the
+//     subscription checked, dropped by an abort, urgent streams first.
 //   - N16: A wait without a limit that nothing can end returns 507046 (507047 for an
 //     event), and says who waits for whom, with the stack of the call and the functions'
 //     names. One that a thread, a function that runs or a signal may end goes on.
