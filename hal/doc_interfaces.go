@@ -213,7 +213,8 @@
 //     Paddle gives them.
 //   - Y17: Results, gradients and steps of optimizers are those of the CPU.
 //   - Y18: Traces, tokens and reports of waits that can never end have Paddle's operators
-//     and the program's lines.
+//     and the program's lines. A thread that Paddle starts for itself while it is imported
+//     ends no wait.
 //   - Y19: What Paddle's own tests of custom devices do works: loaders with workers give
 //     batches on the device, copies go between all places, gradients add up.
 //

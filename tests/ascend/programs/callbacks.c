@@ -82,6 +82,24 @@ static void other_work_comes_between(aclrtStream stream)
     OK(aclrtDestroyEvent(event));
 }
 
+/* One that does not block its stream does not do so behind others either. */
+static void those_that_do_not_block_hold_nothing(aclrtStream stream)
+{
+    gate g, passing;
+    hold_callbacks(&g, stream);
+    sem_init(&passing.entered, 0, 0);
+    sem_init(&passing.opened, 0, 0);
+    OK(aclrtLaunchCallback(pass_gate, &passing, ACL_CALLBACK_NO_BLOCK, stream));
+    open_gate(&g);
+    OK(aclrtSynchronizeStreamWithTimeout(stream, 20000));
+    sem_wait(&passing.entered);
+    CHECK(!stream_pending(stream));
+    open_gate(&passing);
+    count = 0;
+    launch(stream, 0);
+    OK(aclrtSynchronizeStream(stream)); /* the thread is past the gate */
+}
+
 /* Each is pending until it has ended. */
 static void a_query_waits_for_the_last(aclrtStream stream)
 {
@@ -252,6 +270,7 @@ int main(void)
     OK(aclrtSubscribeReport((uint64_t)reports, stream));
     all_run_in_order(stream);
     other_work_comes_between(stream);
+    those_that_do_not_block_hold_nothing(stream);
     a_query_waits_for_the_last(stream);
     drops_the_rest(stream);
     they_may_call(stream);
