@@ -113,7 +113,7 @@ aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *status)
 
 aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout)
 {
-    CALL(lookalikeDeviceTaskAbort, ME, deviceId, timeout);
+    WAIT(lookalikeDeviceTaskAbort, ME, deviceId, timeout);
 }
 
 aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority)

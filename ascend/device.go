@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -151,13 +152,28 @@ func lookalikeDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C
 		if _, err := d.Abort(c.t); err != nil {
 			return err
 		}
-		limit := driver.Forever
-		if ms != 0 {
-			limit = int64(ms) * 1e6
+		p, err := d.Point(c.t)
+		if err != nil {
+			return err
 		}
-		done, err := d.Synchronize(c.t, limit)
-		return waited(done, err, 107019, d, C.int32_t(ms))
+		limit := abortLimit(ms)
+		then := func(done bool) error {
+			return waited(done, d.Lost(), abortTimeout, d, C.int32_t(limit/1e6))
+		}
+		if ms != 0 {
+			return then(p.Wait(limit))
+		}
+		return c.waitUntil(time.Now().Add(time.Duration(limit)), d.Runtime(), p, abortTimeout, then)
 	})
+}
+
+// abortLimit returns for how many nanoseconds an abort of a device waits at most; the longest is also that of 0.
+func abortLimit(ms C.uint32_t) int64 {
+	const most = 36 * 60 * 1000
+	if ms == 0 || ms > most {
+		ms = most
+	}
+	return int64(ms) * 1e6
 }
 
 //export lookalikeGetDeviceInfo

@@ -70,8 +70,9 @@
 //     have done: in order, on the thread of the subscription, with the context and the
 //     subscription checked, dropped by an abort, urgent streams first.
 //   - N16: A wait without a limit that nothing can end returns 507046 (507047 for an
-//     event), and says who waits for whom, with the stack of the call and the functions'
-//     names. One that a thread, a function that runs or a signal may end goes on.
+//     event, 107019 for an abort of a device), and says who waits for whom, with the stack
+//     of the call and the functions' names. One that a thread, a function that runs or a
+//     signal may end goes on; an abort waits 36 minutes at most.
 //   - N17: `halstream trace` writes what a compiled program's streams did, with the places
 //     of the calls.
 //   - N18: Functions may say what they access, and so may the host; the sanitizer treats

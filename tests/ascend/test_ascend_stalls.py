@@ -30,6 +30,13 @@ def test_N16_a_wait_that_can_never_end_returns_with_a_report(compiled: Compiled,
         assert f"stalls.c:{CALL}, in main" in text
 
 
+def test_N16_an_abort_does_not_wait_for_a_function_that_never_ends(compiled: Compiled, run: Run) -> None:
+    done = run(compiled(PROGRAMS / "stalls.c"), "abort")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert "this wait can never end" in done.stderr
+    assert "the function take_the_lock (" in done.stderr
+
+
 def test_N16_a_schedule_hides_no_such_wait(compiled: Compiled, run: Run) -> None:
     done = run(compiled(PROGRAMS / "stalls.c"), "event", env={"HALSTREAM_SCHEDULE": "latest"})
     assert done.returncode == 4, done.stderr

@@ -1,17 +1,21 @@
-/* ./stalls lock | event | value | report: waits that can never end; ./stalls slow | thread | signal | limit: that can. */
+/* ./stalls lock | event | value | report | abort: waits that can never end; ./stalls slow | thread | signal | limit: that
+ * can. */
 #include "check.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sem_t ready;
+static int begun;
 
 static void take_the_lock(void *unused)
 {
     (void)unused;
+    __atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
 }
@@ -70,6 +74,12 @@ static int never_ends(const char *how, aclrtStream stream)
     if (strcmp(how, "lock") == 0) {
         pthread_mutex_lock(&mutex);
         OK(aclrtLaunchHostFunc(stream, take_the_lock, NULL));
+    } else if (strcmp(how, "abort") == 0) {
+        pthread_mutex_lock(&mutex);
+        OK(aclrtLaunchHostFunc(stream, take_the_lock, NULL));
+        while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE)) sched_yield();
+        RETURNS(ACL_ERROR_RT_WAIT_TIMEOUT, aclrtDeviceTaskAbort(0, 0)); /* a function that runs cannot be ended */
+        return done();
     } else if (strcmp(how, "event") == 0) {
         OK(aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC));
         OK(aclrtStreamWaitEvent(stream, event));
