@@ -187,7 +187,8 @@
 //     and the call returns. Any other one waits for the stream, and runs on the CPU.
 //   - Y2: Such an operator is listed with its name, the program's line and the bytes of
 //     the tensors that it reads and writes.
-//   - Y3: The source of a copy from pageable memory may change after the call.
+//   - Y3: The source of a copy from pageable memory may change after the call. A copy to
+//     another device comes behind the work of the source's device, and before its later work.
 //   - Y4: A query answers at once whether the work is done. A wait for an event is for
 //     the record before it.
 //   - Y5: Paddle's wait_stream does not block the host, nor does the end of an event. A

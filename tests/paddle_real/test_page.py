@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -53,6 +54,25 @@ def test_Y1_the_current_stream_is_exchanged_and_restored(paddle: Any) -> None:
     assert previous.stream_base == before.stream_base
     paddle.device.set_stream(previous)
     assert paddle.device.current_stream().stream_base == before.stream_base
+
+
+def test_Y3_a_copy_to_another_device_is_ordered_with_both(paddle: Any, held: Callable[[Any], Any]) -> None:
+    paddle.set_device("custom_cpu:1")
+    x = paddle.ones([4])
+    paddle.device.synchronize()
+    gate = held(paddle.device.current_stream())
+    y = (x * 2).to("custom_cpu:0")
+    source = x * 3
+    computed = paddle.device.current_stream("custom_cpu:1").record_event()
+    assert not paddle.device.current_stream("custom_cpu:0").query(), "the copy came before its source"
+    target = held(paddle.device.current_stream("custom_cpu:0"))
+    z = source.to("custom_cpu:0")  # behind the gate of the target
+    gate.open()
+    computed.synchronize()
+    assert not paddle.device.current_stream("custom_cpu:1").query(), "later work may take the source's memory"
+    target.open()
+    assert y.numpy().tolist() == [2] * 4 and z.numpy().tolist() == [3] * 4
+    paddle.device.synchronize("custom_cpu:1")
 
 
 def test_Y1_both_devices_compute_and_copy_to_each_other(paddle: Any) -> None:
