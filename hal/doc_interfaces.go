@@ -200,7 +200,7 @@
 //   - Y8: What fails in a kernel is an error of the next wait for its stream, once, with
 //     the operator's name.
 //   - Y9: Memory that is dropped is not given out before the work of its stream that
-//     uses it.
+//     uses it, and what Paddle's pools give back not before the work that its device has.
 //   - Y10: Before Paddle is imported, and with a version and a CUSTOM_DEVICE_ROOT that
 //     fit, the plug-in can be installed; otherwise it is refused with the reason. It
 //     leaves nothing in the environment.
