@@ -104,7 +104,7 @@ aclError aclrtGetRunMode(aclrtRunMode *runMode)
 
 aclError aclrtSetTsDevice(aclrtTsId tsId) { CALL(lookalikeSetTsDevice, ME, (int32_t)tsId); }
 aclError aclrtSynchronizeDevice(void) { WAIT(lookalikeSynchronizeDevice, ME, FOREVER); }
-aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) { CALL(lookalikeSynchronizeDevice, ME, timeout); }
+aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) { WAIT(lookalikeSynchronizeDevice, ME, timeout); }
 
 aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *status)
 {
@@ -195,7 +195,7 @@ aclError aclrtSynchronizeStream(aclrtStream stream)
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
 {
-    CALL(lookalikeSynchronizeStream, ME, HANDLE(stream), timeout);
+    WAIT(lookalikeSynchronizeStream, ME, HANDLE(stream), timeout);
 }
 
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
@@ -327,7 +327,7 @@ aclError aclrtSynchronizeEvent(aclrtEvent event)
 
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
 {
-    CALL(lookalikeSynchronizeEvent, ME, HANDLE(event), timeout);
+    WAIT(lookalikeSynchronizeEvent, ME, HANDLE(event), timeout);
 }
 
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent)

@@ -270,5 +270,5 @@ aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream)
     CALL(lookalikeExecuteAsync, ME, HANDLE(modelRI), HANDLE(stream));
 }
 
-aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout) { CALL(lookalikeExecute, ME, HANDLE(modelRI), timeout); }
+aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout) { WAIT(lookalikeExecute, ME, HANDLE(modelRI), timeout); }
 aclError aclmdlRIDestroy(aclmdlRI modelRI) { CALL(lookalikeDestroyModel, ME, HANDLE(modelRI)); }

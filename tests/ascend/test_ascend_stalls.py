@@ -43,7 +43,7 @@ def test_N16_a_schedule_hides_no_such_wait(compiled: Compiled, run: Run) -> None
     assert "nobody is left who could record it" in done.stderr
 
 
-@pytest.mark.parametrize("how", ["slow", "thread", "signal", "limit"])
+@pytest.mark.parametrize("how", ["slow", "thread", "signal", "limit", "each"])
 def test_N16_a_wait_that_may_end_is_left_alone(compiled: Compiled, run: Run, how: str) -> None:
     done = run(compiled(PROGRAMS / "stalls.c"), how)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -1,5 +1,5 @@
-/* ./stalls lock | event | value | report | abort: waits that can never end; ./stalls slow | thread | signal | limit: that
- * can. */
+/* ./stalls lock | event | value | report | abort: waits that can never end; ./stalls slow | thread | signal | limit |
+ * each: that can. */
 #include "check.h"
 
 #include <pthread.h>
@@ -40,14 +40,55 @@ static void on_alarm(int number)
     sem_post(&ready);
 }
 
+static int counted;
+
+static void count_it(void *unused)
+{
+    (void)unused;
+    counted++;
+}
+
 static void sleep_long(void *unused)
 {
     (void)unused;
     sleep(2);
 }
 
+static void sleep_a_while(void *unused)
+{
+    (void)unused;
+    usleep(300000); /* longer than a wait goes on before it is looked at */
+}
+
+/* -1 as a limit is none. */
+static int each_ends(aclrtStream stream)
+{
+    aclrtEvent event;
+    aclmdlRI model;
+    OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+    OK(aclrtLaunchHostFunc(stream, sleep_a_while, NULL));
+    OK(aclrtRecordEvent(event, stream));
+    OK(aclrtSynchronizeEventWithTimeout(event, -1));
+    CHECK(event_complete(event));
+    OK(aclrtLaunchHostFunc(stream, sleep_a_while, NULL));
+    OK(aclrtSynchronizeStreamWithTimeout(stream, -1));
+    CHECK(!stream_pending(stream));
+    OK(aclrtLaunchHostFunc(stream, sleep_a_while, NULL));
+    OK(aclrtSynchronizeDeviceWithTimeout(-1));
+    CHECK(!stream_pending(stream));
+    OK(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL));
+    OK(aclrtLaunchHostFunc(stream, sleep_a_while, NULL));
+    OK(aclrtLaunchHostFunc(stream, count_it, NULL));
+    OK(aclmdlRICaptureEnd(stream, &model));
+    OK(aclmdlRIExecute(model, -1));
+    CHECK(counted == 1);
+    OK(aclmdlRIDestroy(model));
+    return done();
+}
+
 static int ends(const char *how, aclrtStream stream)
 {
+    if (strcmp(how, "each") == 0) return each_ends(stream);
     pthread_t thread;
     OK(aclrtLaunchHostFunc(stream, strcmp(how, "slow") == 0 ? sleep_long : wait_for_it, NULL));
     if (strcmp(how, "thread") == 0) CHECK(pthread_create(&thread, NULL, give_it_late, NULL) == 0);
@@ -105,8 +146,8 @@ int main(int argc, char **argv)
     sem_init(&ready, 0, 0);
     OK(aclrtSetDevice(0));
     OK(aclrtCreateStream(&stream));
-    static const char *const fine[] = {"slow", "thread", "signal", "limit"};
-    for (int i = 0; i < 4; i++)
+    static const char *const fine[] = {"slow", "thread", "signal", "limit", "each"};
+    for (int i = 0; i < 5; i++)
         if (strcmp(argv[1], fine[i]) == 0) return ends(fine[i], stream);
     return never_ends(argv[1], stream);
 }
