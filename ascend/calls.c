@@ -180,6 +180,10 @@ static aclError destroy(const char *function, void *here, aclrtStream stream, in
     if (stream != NULL) lookalike_stream_state(stream, ACL_RT_STREAM_STATE_DESTROY_PRE);
     int code = lookalike_enter(function, here);
     if (!code) code = lookalikeDestroyStream(ME, HANDLE(stream), force);
+    if (code == LOOKALIKE_WAITS) {
+        lookalike_note_stack();
+        code = lookalikeGoOn(ME);
+    }
     lookalike_come_behind();
     return code;
 }

@@ -30,8 +30,9 @@ def test_N16_a_wait_that_can_never_end_returns_with_a_report(compiled: Compiled,
         assert f"stalls.c:{CALL}, in main" in text
 
 
-def test_N16_an_abort_does_not_wait_for_a_function_that_never_ends(compiled: Compiled, run: Run) -> None:
-    done = run(compiled(PROGRAMS / "stalls.c"), "abort")
+@pytest.mark.parametrize("how", ["abort", "destroy"])
+def test_N16_no_other_call_waits_for_a_function_that_never_ends(compiled: Compiled, run: Run, how: str) -> None:
+    done = run(compiled(PROGRAMS / "stalls.c"), how)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     assert "this wait can never end" in done.stderr
     assert "the function take_the_lock (" in done.stderr

@@ -1,4 +1,4 @@
-/* ./stalls lock | event | value | report | abort: waits that can never end; ./stalls slow | thread | signal | limit |
+/* ./stalls lock | event | value | report | abort | destroy: waits that can never end; ./stalls slow | thread | signal | limit |
  * each: that can. */
 #include "check.h"
 
@@ -120,6 +120,15 @@ static int never_ends(const char *how, aclrtStream stream)
         OK(aclrtLaunchHostFunc(stream, take_the_lock, NULL));
         while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE)) sched_yield();
         RETURNS(ACL_ERROR_RT_WAIT_TIMEOUT, aclrtDeviceTaskAbort(0, 0)); /* a function that runs cannot be ended */
+        return done();
+    } else if (strcmp(how, "destroy") == 0) {
+        pthread_mutex_lock(&mutex);
+        OK(aclrtLaunchHostFunc(stream, take_the_lock, NULL));
+        RETURNS(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, aclrtDestroyStream(stream));
+        pthread_mutex_unlock(&mutex);
+        OK(aclrtSynchronizeStream(stream)); /* it is there as before */
+        OK(aclrtDestroyStream(stream));
+        RETURNS(ACL_ERROR_RT_INVALID_HANDLE, aclrtDestroyStream(stream));
         return done();
     } else if (strcmp(how, "event") == 0) {
         OK(aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC));
