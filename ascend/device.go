@@ -250,12 +250,16 @@ func lookalikeDeviceCanAccessPeer(me C.uint32_t, can *C.int32_t, ordinal, peer C
 	})
 }
 
+// canAccess reports whether a device can use the other one's memory; a device is no peer of itself.
 func canAccess(t *hal.Thread, from, to *hal.Device) (bool, error) {
-	if from == to {
-		return false, nil
+	if from == to || needNoPermission(from) {
+		return from != to, nil
 	}
 	return from.CanAccess(t, to)
 }
+
+// needNoPermission reports whether the memory of all devices is the host's.
+func needNoPermission(d *hal.Device) bool { return d.Runtime().Name() == "host" }
 
 //export lookalikeDevicePeerAccess
 func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enable C.int) C.int {
@@ -279,7 +283,7 @@ func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, 
 		if !yes {
 			return refuse(paramInvalid, "device %d is no peer of device %d", peer, here.Ordinal())
 		}
-		if enable == 0 {
+		if enable == 0 || needNoPermission(here) {
 			return nil
 		}
 		return here.EnableAccess(c.t, to)
