@@ -1,5 +1,5 @@
-/* ./stalls lock | event | value | report | abort | destroy: waits that can never end; ./stalls slow | thread | signal | limit |
- * each: that can. */
+/* ./stalls lock | event | value | report | callback | abort | destroy: waits that can never end;
+ * ./stalls slow | thread | signal | limit | each: that can. */
 #include "check.h"
 
 #include <pthread.h>
@@ -108,6 +108,13 @@ static int ends(const char *how, aclrtStream stream)
     return done();
 }
 
+static void *take_reports(void *unused)
+{
+    (void)unused;
+    for (;;) (void)aclrtProcessReport(100); /* it is not subscribed at first */
+    return NULL;
+}
+
 static int never_ends(const char *how, aclrtStream stream)
 {
     aclrtEvent event;
@@ -130,6 +137,13 @@ static int never_ends(const char *how, aclrtStream stream)
         OK(aclrtDestroyStream(stream));
         RETURNS(ACL_ERROR_RT_INVALID_HANDLE, aclrtDestroyStream(stream));
         return done();
+    } else if (strcmp(how, "callback") == 0) {
+        pthread_t reports;
+        pthread_mutex_lock(&mutex);
+        CHECK(pthread_create(&reports, NULL, take_reports, NULL) == 0);
+        OK(aclrtSubscribeReport((uint64_t)reports, stream));
+        for (int i = 0; i < 2; i++) OK(aclrtLaunchCallback(take_the_lock, NULL, ACL_CALLBACK_BLOCK, stream));
+        while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE)) sched_yield();
     } else if (strcmp(how, "event") == 0) {
         OK(aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC));
         OK(aclrtStreamWaitEvent(stream, event));
