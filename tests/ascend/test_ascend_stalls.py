@@ -19,6 +19,7 @@ CALL = next(number for number, line in enumerate(LINES, 1) if "int code = aclrtS
         ("value", "is not what the stream waits for, and nobody is left who could write it"),
         ("report", "no thread takes the reports of this stream"),
         ("callback", "the function take_the_lock ("),
+        ("pause", "waits for a signal"),
     ],
 )
 def test_N16_a_wait_that_can_never_end_returns_with_a_report(compiled: Compiled, run: Run, how: str, says: str) -> None:

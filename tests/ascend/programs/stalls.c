@@ -1,4 +1,4 @@
-/* ./stalls lock | event | value | report | callback | abort | destroy: waits that can never end;
+/* ./stalls lock | event | value | report | callback | pause | abort | destroy: waits that can never end;
  * ./stalls slow | thread | signal | limit | each: that can. */
 #include "check.h"
 
@@ -18,6 +18,13 @@ static void take_the_lock(void *unused)
     __atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
     pthread_mutex_lock(&mutex);
     pthread_mutex_unlock(&mutex);
+}
+
+static void wait_for_a_signal(void *unused)
+{
+    (void)unused;
+    __atomic_store_n(&begun, 1, __ATOMIC_RELEASE);
+    pause();
 }
 
 static void wait_for_it(void *unused)
@@ -137,12 +144,13 @@ static int never_ends(const char *how, aclrtStream stream)
         OK(aclrtDestroyStream(stream));
         RETURNS(ACL_ERROR_RT_INVALID_HANDLE, aclrtDestroyStream(stream));
         return done();
-    } else if (strcmp(how, "callback") == 0) {
+    } else if (strcmp(how, "callback") == 0 || strcmp(how, "pause") == 0) {
         pthread_t reports;
+        aclrtCallback waits = strcmp(how, "pause") == 0 ? wait_for_a_signal : take_the_lock;
         pthread_mutex_lock(&mutex);
         CHECK(pthread_create(&reports, NULL, take_reports, NULL) == 0);
         OK(aclrtSubscribeReport((uint64_t)reports, stream));
-        for (int i = 0; i < 2; i++) OK(aclrtLaunchCallback(take_the_lock, NULL, ACL_CALLBACK_BLOCK, stream));
+        for (int i = 0; i < 2; i++) OK(aclrtLaunchCallback(waits, NULL, ACL_CALLBACK_BLOCK, stream));
         while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE)) sched_yield();
     } else if (strcmp(how, "event") == 0) {
         OK(aclrtCreateEventWithFlag(&event, ACL_EVENT_SYNC));
