@@ -56,6 +56,25 @@ static void other_work_comes_between(aclrtStream one, aclrtStream two)
     OK(aclrtDestroyEvent(event));
 }
 
+/* A record is done before the functions behind it, which may wait for others. */
+static void a_record_waits_for_no_later_function(aclrtStream stream)
+{
+    aclrtEvent event;
+    gate g, later;
+    OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+    hold(&g, stream);
+    sem_wait(&g.entered);
+    launch(stream, 0);
+    OK(aclrtRecordEvent(event, stream));
+    hold(&later, stream);
+    CHECK(!event_complete(event));
+    open_gate(&g);
+    OK(aclrtSynchronizeEventWithTimeout(event, 20000));
+    open_gate(&later);
+    OK(aclrtSynchronizeStream(stream));
+    OK(aclrtDestroyEvent(event));
+}
+
 /* A record behind other work than functions is one for every later call. */
 static void a_record_is_known_to_every_call(aclrtStream one, aclrtStream two)
 {
@@ -245,6 +264,7 @@ int main(int argc, char **argv)
     OK(aclrtCreateStream(&two));
     all_run_in_order(one);
     other_work_comes_between(one, two);
+    a_record_waits_for_no_later_function(one);
     OK(aclrtCreateStream(&shared));
     a_record_is_known_to_every_call(one, two);
     OK(aclrtDestroyStream(shared));
