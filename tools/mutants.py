@@ -216,7 +216,8 @@ def try_mutant(mutant: Mutant, tree: Path) -> tuple[bool, str]:
     if "[build failed]" in output or "[setup failed]" in output:
         error_lines = [line for line in output.splitlines() if re.search(r"\.(go|c|h):\d+:", line)]
         return False, f"does not compile: {error_lines[0] if error_lines else output.strip()}"
-    if code != 124 and not OWN_FAILURE.search(output):
+    ended = code == 124 or code < 0  # by the time limit, or by a signal: the tests pass without the fault
+    if not ended and not OWN_FAILURE.search(output):
         return False, f"test did not run: {output.strip().splitlines()[-1] if output.strip() else code}"
     return True, detector(mutant, output)
 

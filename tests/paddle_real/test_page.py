@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 
 def test_Y7_streams_are_made_in_all_documented_forms(paddle: Any) -> None:
     place = paddle.CustomPlace("custom_cpu", 0)
@@ -57,6 +59,8 @@ def test_Y1_the_current_stream_is_exchanged_and_restored(paddle: Any) -> None:
 
 
 def test_Y3_a_copy_to_another_device_is_ordered_with_both(paddle: Any, held: Callable[[Any], Any]) -> None:
+    if tuple(int(part) for part in paddle.__version__.split(".")[:2]) < (3, 3):
+        pytest.skip("this Paddle itself waits for the source's device")
     paddle.set_device("custom_cpu:1")
     x = paddle.ones([4])
     paddle.device.synchronize()
