@@ -52,7 +52,7 @@ from buildsupport.handles import compile_handles  # noqa: E402
 LISTS = {
     "": ("mutants.toml", "mutants.md", 75),
     "torch": ("mutants_torch.toml", "mutants_torch.md", 20),
-    "paddle": ("mutants_paddle.toml", "mutants_paddle.md", 5),
+    "paddle": ("mutants_paddle.toml", "mutants_paddle.md", 15),
 }
 # A fault may make a test hang. The limits of the tests end it long before this one.
 LIMIT = 240
