@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -27,6 +28,36 @@ func TestN3_every_kind_of_error_has_a_code(t *testing.T) {
 	if code := codeOf(&hal.Error{Kind: driver.Capture, Code: 904}, nil); code != 107025 {
 		t.Errorf("an unjoined stream has the code %d, not 107025", code)
 	}
+}
+
+func TestN16_an_abort_waits_for_36_minutes_at_most(t *testing.T) {
+	const most = 36 * time.Minute
+	if limit := time.Duration(abortLimit(5)); limit != 5*time.Millisecond {
+		t.Errorf("the limit of 5 ms is %v", limit)
+	}
+	if longest, none := time.Duration(abortLimit(1<<32-1)), time.Duration(abortLimit(0)); longest != most || none != most {
+		t.Errorf("the longest limit is %v, and without one it is %v", longest, none)
+	}
+}
+
+// A wait with such a limit ends with it where nothing shows that it can never end.
+func TestN16_a_wait_that_may_end_ends_with_its_limit(t *testing.T) {
+	rt, err := hal.OpenBackend("host", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close()
+	w := &waiting{rt: rt, p: never{}, until: time.Now()}
+	if done, text := w.await(1); done || text != "" {
+		t.Errorf("the wait was done (%v), or reported: %s", done, text)
+	}
+}
+
+type never struct{ driver.Point }
+
+func (never) Wait(ns int64) bool {
+	time.Sleep(time.Duration(ns / 100))
+	return false
 }
 
 func TestN4_a_handle_names_one_object(t *testing.T) {

@@ -104,7 +104,7 @@ aclError aclrtGetRunMode(aclrtRunMode *runMode)
 
 aclError aclrtSetTsDevice(aclrtTsId tsId) { CALL(lookalikeSetTsDevice, ME, (int32_t)tsId); }
 aclError aclrtSynchronizeDevice(void) { WAIT(lookalikeSynchronizeDevice, ME, FOREVER); }
-aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) { CALL(lookalikeSynchronizeDevice, ME, timeout); }
+aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout) { WAIT(lookalikeSynchronizeDevice, ME, timeout); }
 
 aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *status)
 {
@@ -113,7 +113,7 @@ aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *status)
 
 aclError aclrtDeviceTaskAbort(int32_t deviceId, uint32_t timeout)
 {
-    CALL(lookalikeDeviceTaskAbort, ME, deviceId, timeout);
+    WAIT(lookalikeDeviceTaskAbort, ME, deviceId, timeout);
 }
 
 aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority)
@@ -180,6 +180,10 @@ static aclError destroy(const char *function, void *here, aclrtStream stream, in
     if (stream != NULL) lookalike_stream_state(stream, ACL_RT_STREAM_STATE_DESTROY_PRE);
     int code = lookalike_enter(function, here);
     if (!code) code = lookalikeDestroyStream(ME, HANDLE(stream), force);
+    if (code == LOOKALIKE_WAITS) {
+        lookalike_note_stack();
+        code = lookalikeGoOn(ME);
+    }
     lookalike_come_behind();
     return code;
 }
@@ -195,7 +199,7 @@ aclError aclrtSynchronizeStream(aclrtStream stream)
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
 {
-    CALL(lookalikeSynchronizeStream, ME, HANDLE(stream), timeout);
+    WAIT(lookalikeSynchronizeStream, ME, HANDLE(stream), timeout);
 }
 
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
@@ -327,7 +331,7 @@ aclError aclrtSynchronizeEvent(aclrtEvent event)
 
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
 {
-    CALL(lookalikeSynchronizeEvent, ME, HANDLE(event), timeout);
+    WAIT(lookalikeSynchronizeEvent, ME, HANDLE(event), timeout);
 }
 
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent)

@@ -152,6 +152,13 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream)
 aclError aclrtLaunchCallback(aclrtCallback function, void *userData, aclrtCallbackBlockType blockType,
                              aclrtStream stream)
 {
+    if (blockType == ACL_CALLBACK_BLOCK) {
+        lookalike_come_before();
+        if (lookalike_add(HANDLE(stream), HANDLE(function), HANDLE(userData), 1)) {
+            lookalike_come_behind();
+            return ACL_SUCCESS;
+        }
+    }
     CALL(lookalikeLaunchCallback, ME, HANDLE(function), HANDLE(userData), (int32_t)blockType, HANDLE(stream));
 }
 
@@ -160,14 +167,15 @@ aclError aclrtProcessReport(int32_t timeout)
 {
     int code = lookalike_enter(__func__, __builtin_return_address(0));
     uintptr_t function = 0, argument = 0;
-    if (!code) code = lookalikeNextReport(ME, timeout, 1, &function, &argument);
+    lookalike_burst *burst = NULL;
+    if (!code) code = lookalikeNextReport(ME, timeout, LOOKALIKE_NOTHING, &function, &argument, &burst);
     while (!code && function != 0) {
-        lookalike_come_behind();
-        __atomic_store_n(&lookalike_running[ME % LOOKALIKE_RUNNERS], function, __ATOMIC_RELAXED);
-        ((aclrtCallback)function)((void *)argument);
-        lookalike_come_before();
-        lookalikeReportDone(ME);
-        code = lookalikeNextReport(ME, timeout, 0, &function, &argument);
+        lookalike_burst *taken = burst;
+        int ended = 1;
+        if (taken != NULL) ended = lookalike_burst_run(taken);
+        else lookalike_run(function, argument, 1);
+        code = lookalikeNextReport(ME, timeout, ended ? LOOKALIKE_RAN : LOOKALIKE_YIELDS, &function, &argument, &burst);
+        if (taken != NULL && ended) lookalike_burst_end(taken);
     }
     return code;
 }
@@ -175,7 +183,7 @@ aclError aclrtProcessReport(int32_t timeout)
 aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc function, void *args)
 {
     lookalike_come_before();
-    if (lookalike_add(HANDLE(stream), HANDLE(function), HANDLE(args))) {
+    if (lookalike_add(HANDLE(stream), HANDLE(function), HANDLE(args), 0)) {
         lookalike_come_behind();
         return ACL_SUCCESS;
     }
@@ -262,5 +270,5 @@ aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream)
     CALL(lookalikeExecuteAsync, ME, HANDLE(modelRI), HANDLE(stream));
 }
 
-aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout) { CALL(lookalikeExecute, ME, HANDLE(modelRI), timeout); }
+aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout) { WAIT(lookalikeExecute, ME, HANDLE(modelRI), timeout); }
 aclError aclmdlRIDestroy(aclmdlRI modelRI) { CALL(lookalikeDestroyModel, ME, HANDLE(modelRI)); }

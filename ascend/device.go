@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -151,13 +152,28 @@ func lookalikeDeviceTaskAbort(me C.uint32_t, ordinal C.int32_t, ms C.uint32_t) C
 		if _, err := d.Abort(c.t); err != nil {
 			return err
 		}
-		limit := driver.Forever
-		if ms != 0 {
-			limit = int64(ms) * 1e6
+		p, err := d.Point(c.t)
+		if err != nil {
+			return err
 		}
-		done, err := d.Synchronize(c.t, limit)
-		return waited(done, err, 107019, d, C.int32_t(ms))
+		limit := abortLimit(ms)
+		then := func(done bool) error {
+			return waited(done, d.Lost(), abortTimeout, d, C.int32_t(limit/1e6))
+		}
+		if ms != 0 {
+			return then(p.Wait(limit))
+		}
+		return c.waitUntil(time.Now().Add(time.Duration(limit)), d.Runtime(), p, abortTimeout, then)
 	})
+}
+
+// abortLimit returns for how many nanoseconds an abort of a device waits at most; the longest is also that of 0.
+func abortLimit(ms C.uint32_t) int64 {
+	const most = 36 * 60 * 1000
+	if ms == 0 || ms > most {
+		ms = most
+	}
+	return int64(ms) * 1e6
 }
 
 //export lookalikeGetDeviceInfo
@@ -234,12 +250,16 @@ func lookalikeDeviceCanAccessPeer(me C.uint32_t, can *C.int32_t, ordinal, peer C
 	})
 }
 
+// canAccess reports whether a device can use the other one's memory; a device is no peer of itself.
 func canAccess(t *hal.Thread, from, to *hal.Device) (bool, error) {
-	if from == to {
-		return false, nil
+	if from == to || needNoPermission(from) {
+		return from != to, nil
 	}
 	return from.CanAccess(t, to)
 }
+
+// needNoPermission reports whether the memory of all devices is the host's.
+func needNoPermission(d *hal.Device) bool { return d.Runtime().Name() == "host" }
 
 //export lookalikeDevicePeerAccess
 func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, enable C.int) C.int {
@@ -263,7 +283,7 @@ func lookalikeDevicePeerAccess(me C.uint32_t, peer C.int32_t, flags C.uint32_t, 
 		if !yes {
 			return refuse(paramInvalid, "device %d is no peer of device %d", peer, here.Ordinal())
 		}
-		if enable == 0 {
+		if enable == 0 || needNoPermission(here) {
 			return nil
 		}
 		return here.EnableAccess(c.t, to)

@@ -45,6 +45,7 @@ const (
 	internalError         = 507000
 	contextReleaseError   = 507007
 	reportTimeout         = 507012
+	abortTimeout          = 107019
 	streamSyncTimeout     = 507046
 	eventSyncTimeout      = 507047
 	hostMemoryRegistered  = 507910

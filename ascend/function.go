@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"sync"
-	"time"
 	"unsafe"
 
 	"halstream/hal"
@@ -25,8 +24,7 @@ var functions struct {
 	mu     sync.Mutex
 	by     map[uint64]*function
 	last   uint64
-	queues map[uint64]*hal.Queue // by the number of the thread that serves them
-	served bool                  // a thread for functions that are no reports was started
+	served bool // a thread for functions that are no reports was started
 }
 
 // keep gives a function its token.
@@ -104,7 +102,7 @@ func lookalikeLaunchHostFunc(me C.uint32_t, handle, code, argument C.uintptr_t) 
 			return err
 		}
 		if rt.Status().Load() == 0 && handle != 0 && !s.standing {
-			if b := C.lookalike_burst_new(C.uint64_t(handle), code, argument); b != nil {
+			if b := C.lookalike_burst_new(C.uint64_t(handle), code, argument, &C.lookalike_pressure); b != nil {
 				growing, err := s.HostFuncs(c.t, burstToken(b), (*hal.Burst)(unsafe.Pointer(b)))
 				C.lookalike_burst_made(b, C.int(truth(growing)), C.int(truth(err != nil)))
 				return err
@@ -227,134 +225,5 @@ func lookalikeNextFunction(me C.uint32_t, before C.int, code, argument *C.uintpt
 			}
 			rt.Funcs.Done(c.t, false, nil)
 		}
-	}
-}
-
-// queueOf returns the queue that a thread serves, nil for none; with make a new one then.
-func queueOf(thread uint64, makes bool) *hal.Queue {
-	functions.mu.Lock()
-	defer functions.mu.Unlock()
-	q := functions.queues[thread]
-	if q == nil && makes {
-		q = hal.NewReportQueue()
-		if functions.queues == nil {
-			functions.queues = map[uint64]*hal.Queue{}
-		}
-		functions.queues[thread] = q
-	}
-	return q
-}
-
-// forgetUnusedQueues forgets the queues that no stream is subscribed to any more.
-func forgetUnusedQueues() {
-	functions.mu.Lock()
-	defer functions.mu.Unlock()
-	for thread, q := range functions.queues {
-		if q.Unused() {
-			delete(functions.queues, thread)
-		}
-	}
-}
-
-//export lookalikeSubscribeReport
-func lookalikeSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t) C.int {
-	return on(me, handle, func(c *caller, s *stream) error {
-		defer forgetUnusedQueues() // where it fails
-		return s.Subscribe(c.t, queueOf(uint64(thread), true))
-	}, kindCode{driver.NotSubscribed, streamSubscribe}, kindCode{driver.WrongDevice, threadSubscribe})
-}
-
-//export lookalikeUnSubscribeReport
-func lookalikeUnSubscribeReport(me C.uint32_t, thread C.uint64_t, handle C.uintptr_t) C.int {
-	return on(me, handle, func(c *caller, s *stream) error {
-		q := queueOf(uint64(thread), false)
-		if q == nil {
-			return refuse(threadSubscribe, "thread %#x serves no stream", uint64(thread))
-		}
-		defer forgetUnusedQueues()
-		return s.Unsubscribe(c.t, q)
-	}, kindCode{driver.NotSubscribed, streamSubscribe})
-}
-
-//export lookalikeLaunchCallback
-func lookalikeLaunchCallback(me C.uint32_t, code, argument C.uintptr_t, block C.int32_t, handle C.uintptr_t) C.int {
-	return call(me, func(c *caller) error {
-		switch {
-		case code == 0:
-			return missing("the function")
-		case block != 0 && block != 1:
-			return refuse(invalidParam, "the block type is 0 or 1, not %d", block)
-		}
-		s, err := c.streamOf(handle)
-		if err != nil {
-			return err
-		}
-		q := s.ReportQueue()
-		if q == nil {
-			return refuse(noCallback, "no thread is subscribed to the reports of this stream; call aclrtSubscribeReport")
-		}
-		token := keep(function{code: code, argument: argument})
-		if err = s.Report(c.t, q, token, block == 1, hal.Accesses{}); err != nil {
-			drop(token)
-		}
-		return err
-	})
-}
-
-// lookalikeNextReport waits for a callback of the calling thread's streams; without one *code
-// is 0 where the call succeeds, which it does after the first one.
-//
-//export lookalikeNextReport
-func lookalikeNextReport(me C.uint32_t, ms C.int32_t, first C.int, code, argument *C.uintptr_t) C.int {
-	return call(me, func(c *caller) error {
-		*code = 0
-		if ms < -1 || ms == 0 {
-			return refuse(invalidParam, "the time limit is -1 or more than 0 milliseconds, not %d", ms)
-		}
-		q := queueOf(c.ident, false)
-		if q == nil {
-			if first == 0 {
-				return nil
-			}
-			return refuse(threadSubscribe, "this thread is subscribed to no stream")
-		}
-		end := time.Now().Add(time.Duration(ms) * time.Millisecond)
-		for {
-			limit := int64(0)
-			if first != 0 {
-				if limit = driver.Forever; ms > 0 {
-					limit = max(0, int64(time.Until(end)))
-				}
-			}
-			task, err := q.Next(c.t, limit)
-			switch {
-			case err != nil:
-				return err
-			case task.Token == 0:
-				forgetUnusedQueues()
-				if first != 0 {
-					return refuse(reportTimeout, "no callback came within %d ms", ms)
-				}
-				return nil
-			case task.Drop:
-				drop(task.Token)
-			default:
-				if f := take(task.Token); f != nil {
-					*code, *argument = f.code, f.argument
-					c.reporting.Store(task.Token)
-					return nil
-				}
-				q.Done(c.t, false, nil)
-			}
-		}
-	})
-}
-
-//export lookalikeReportDone
-func lookalikeReportDone(me C.uint32_t) {
-	c := callerOf(me)
-	c.reporting.Store(0)
-	if q := queueOf(c.ident, false); q != nil {
-		q.Done(c.t, false, nil)
 	}
 }

@@ -164,9 +164,9 @@ int lookalike_record(uint64_t event, uint64_t stream)
     return ours;
 }
 
-int lookalike_add(uint64_t stream, uintptr_t function, uintptr_t argument)
+int lookalike_add(uint64_t stream, uintptr_t function, uintptr_t argument, int reports)
 {
     lookalike_known at;
     return function != 0 && open_to_caller(stream, &at) && at.queue != NULL && grows(at.words) &&
-           lookalike_queue_add(at.queue, stream, function, argument);
+           lookalike_queue_add(at.queue, stream, function, argument, reports);
 }

@@ -49,10 +49,12 @@ int lookalike_stream_finished(uint64_t handle);
 /* Functions that a stream takes as one operation, which grows while it runs: Burst in package hal. */
 typedef struct lookalike_burst lookalike_burst;
 
-/* Adds a function to the burst that grows at the end of a stream; 0 if Go has to enqueue it. */
-int lookalike_add(uint64_t stream, uintptr_t function, uintptr_t argument);
-/* Makes a burst of one function, for Go to enqueue; NULL where there is no room for it. */
-lookalike_burst *lookalike_burst_new(uint64_t stream, uintptr_t function, uintptr_t argument);
+/* Adds a function to the burst that grows at the end of a stream, for its subscribed thread or for those of the
+ * library; 0 if Go has to enqueue it. */
+int lookalike_add(uint64_t stream, uintptr_t function, uintptr_t argument, int reports);
+/* Makes a burst of one function, for Go to enqueue; NULL where there is no room for it. pressure is lookalike_pressure,
+ * or the like word of the queue of a subscribed thread. */
+lookalike_burst *lookalike_burst_new(uint64_t stream, uintptr_t function, uintptr_t argument, const uint32_t *pressure);
 /* What its maker does last: with `grows` others may add to it from now on; with `failed` it was not enqueued. */
 void lookalike_burst_made(lookalike_burst *b, int grows, int failed);
 /* It will not run, or not the rest of it. */
@@ -67,7 +69,7 @@ int lookalike_burst_run(lookalike_burst *b);
 /* What its runner does last, when the core knows that it has ended. */
 void lookalike_burst_end(lookalike_burst *b);
 /* Adds a function to the burst at the end of a stream that takes more; 0 without one. */
-int lookalike_queue_add(lookalike_queue *q, uint64_t stream, uintptr_t function, uintptr_t argument);
+int lookalike_queue_add(lookalike_queue *q, uint64_t stream, uintptr_t function, uintptr_t argument, int reports);
 /* Whether all functions that were added to a stream have ended. */
 int lookalike_functions_ended(lookalike_queue *q);
 /* Not 0 while functions wait and no thread is free for them; Go writes it. */

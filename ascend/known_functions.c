@@ -28,6 +28,7 @@ struct lookalike_burst {
     struct lookalike_queue *queue;
     uint64_t base;   /* how many functions the queue had taken before */
     uint32_t owners; /* of this memory: its maker and its runner; atomic */
+    const uint32_t *pressure; /* not 0 while its runner is wanted elsewhere; Go writes it */
     int ended, kept; /* under the queue's lock */
     task first;
 };
@@ -60,6 +61,9 @@ static uint64_t finished(const lookalike_queue *q) { return __atomic_load_n(&q->
 
 static void finish(lookalike_queue *q, uint64_t count) { __atomic_fetch_add(&q->finished, count, __ATOMIC_RELEASE); }
 
+/* Whether a thread of the program runs its functions, which may call the library. */
+static int reports(const lookalike_burst *b) { return b->pressure != &lookalike_pressure; }
+
 /* The number of a function that does not run on the stream: it is done, but those before it may wait. */
 static void skip(lookalike_queue *q)
 {
@@ -86,12 +90,12 @@ static int put(lookalike_queue *q, uintptr_t function, uintptr_t argument)
     return 1;
 }
 
-int lookalike_queue_add(lookalike_queue *q, uint64_t stream, uintptr_t function, uintptr_t argument)
+int lookalike_queue_add(lookalike_queue *q, uint64_t stream, uintptr_t function, uintptr_t argument, int of_reports)
 {
     int taken = 0;
     lock(q);
     lookalike_burst *b = q->handle == stream ? q->open : NULL;
-    if (b != NULL && put(q, function, argument)) {
+    if (b != NULL && reports(b) == of_reports && put(q, function, argument)) {
         /* Counted first: who sees the function in the burst sees it here. */
         __atomic_store_n(&q->added, q->added + 1, __ATOMIC_RELEASE);
         uint64_t w = __atomic_load_n(&b->word, __ATOMIC_RELAXED);
@@ -103,7 +107,7 @@ int lookalike_queue_add(lookalike_queue *q, uint64_t stream, uintptr_t function,
     return taken;
 }
 
-lookalike_burst *lookalike_burst_new(uint64_t stream, uintptr_t function, uintptr_t argument)
+lookalike_burst *lookalike_burst_new(uint64_t stream, uintptr_t function, uintptr_t argument, const uint32_t *pressure)
 {
     lookalike_known *k = lookalike_entry(stream);
     if (k == NULL) return NULL;
@@ -119,7 +123,8 @@ lookalike_burst *lookalike_burst_new(uint64_t stream, uintptr_t function, uintpt
     lock(q);
     int there = put(q, function, argument);
     if (there) {
-        *b = (lookalike_burst){.word = 1, .queue = q, .base = q->added, .owners = 2, .first = {function, argument}};
+        *b = (lookalike_burst){.word = 1, .queue = q, .base = q->added, .owners = 2, .pressure = pressure,
+                               .first = {function, argument}};
         q->open = NULL; /* the functions of a burst follow each other */
         q->handle = stream;
         __atomic_store_n(&q->added, q->added + 1, __ATOMIC_RELEASE);
@@ -209,7 +214,7 @@ static int linger(lookalike_burst *b)
             if (w & SEALED) return 0;
             lookalike_pause();
         }
-        int wanted = __atomic_load_n(&lookalike_pressure, __ATOMIC_RELAXED) != 0;
+        int wanted = __atomic_load_n(b->pressure, __ATOMIC_RELAXED) != 0;
         if (!wanted && lookalike_now() - began < LINGER_NS) continue;
         uint64_t w = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE);
         while (!(w & SEALED) && (w >> BITS & MOST) == (w & MOST))
@@ -217,10 +222,10 @@ static int linger(lookalike_burst *b)
     }
 }
 
-void lookalike_run(uintptr_t function, uintptr_t argument)
+void lookalike_run(uintptr_t function, uintptr_t argument, int may_call)
 {
     lookalike_come_behind();
-    lookalike_self.inside = 1;
+    lookalike_self.inside = !may_call;
     __atomic_store_n(&lookalike_running[ME % LOOKALIKE_RUNNERS], function, __ATOMIC_RELAXED);
     ((aclrtHostFunc)function)((void *)argument);
     lookalike_self.inside = 0;
@@ -233,9 +238,9 @@ int lookalike_burst_run(lookalike_burst *b)
     task next;
     do {
         while (begin(b, &next)) {
-            lookalike_run(next.function, next.argument);
+            lookalike_run(next.function, next.argument, reports(b));
             finish(q, 1);
-            if (__atomic_load_n(&lookalike_pressure, __ATOMIC_RELAXED) != 0) return 0;
+            if (__atomic_load_n(b->pressure, __ATOMIC_RELAXED) != 0) return 0;
         }
     } while (linger(b));
     uint64_t w = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE);

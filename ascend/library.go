@@ -99,6 +99,7 @@ type caller struct {
 	waiting   *waiting              // a wait that goes on in lookalikeGoOn
 	stack     atomic.Pointer[stack] // of a wait that may never end
 	reporting atomic.Uint64         // the token of the callback of a subscribed stream that runs here
+	reports   []uint64              // of those that run here, each inside of the one before
 }
 
 // callers is the table of threads by their numbers, from 1. It is read without a lock.

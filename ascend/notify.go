@@ -117,38 +117,73 @@ func lookalikeWaitAndResetNotify(me C.uint32_t, handle, where C.uintptr_t, secon
 		if err != nil {
 			return err
 		}
-		n.mu.Lock()
-		before := n.turn
-		n.turn = next
-		n.mu.Unlock()
-		if before != nil { // the wait before this one has cleared the notify
-			err = s.Wait(c.t, before)
-		}
-		if err == nil && seconds != 0 {
-			err = s.WaitLimited(c.t, n.Event, int64(seconds)*1e9)
-		} else if err == nil {
-			err = s.Wait(c.t, n.Event)
-		}
-		if err == nil {
-			err = s.Reset(c.t, n.Event)
-		}
-		if err == nil {
-			err = s.Record(c.t, next)
-		}
-		n.mu.Lock()
-		alone := n.turn == next
-		if err != nil && alone {
-			n.turn, before = before, next
-		}
-		n.mu.Unlock()
-		if err != nil && !alone { // another wait came behind this one, and would wait for ever
-			_ = c.aside(func(s *hal.Stream) error { return s.Record(c.t, next) })
+		before := n.follow(next)
+		err = n.waitBehind(c.t, s.Stream, before, next, seconds)
+		if err != nil && !n.withdraw(before, next) {
+			n.pass(c.t, s.Device(), before, next)
+		} else if err != nil {
+			before = next // nobody waits behind it
 		}
 		if before != nil {
 			_ = before.Close(c.t) // pending waits for it keep their meaning
 		}
 		return err
 	})
+}
+
+// follow makes next the event that the next wait waits for, and returns the one before, nil for the first wait.
+func (n *notify) follow(next *hal.Event) (before *hal.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before, n.turn = n.turn, next
+	return before
+}
+
+// waitBehind enqueues a wait behind the one that before is of, and records next where it has cleared the notify.
+func (n *notify) waitBehind(t *hal.Thread, s *hal.Stream, before, next *hal.Event, seconds C.uint32_t) error {
+	if before != nil {
+		if err := s.Wait(t, before); err != nil {
+			return err
+		}
+	}
+	wait := func() error { return s.Wait(t, n.Event) }
+	if seconds != 0 {
+		wait = func() error { return s.WaitLimited(t, n.Event, int64(seconds)*1e9) }
+	}
+	for _, step := range []func() error{
+		wait,
+		func() error { return s.Reset(t, n.Event) },
+		func() error { return s.Record(t, next) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withdraw undoes follow for a wait that was refused, and reports whether that was possible: no other wait came behind it.
+func (n *notify) withdraw(before, next *hal.Event) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.turn != next {
+		return false
+	}
+	n.turn = before
+	return true
+}
+
+// pass lets the wait behind one that was refused follow the one before it. Its own stream can no longer tell.
+func (n *notify) pass(t *hal.Thread, d *hal.Device, before, next *hal.Event) {
+	s, err := d.NewStream(t, hal.StreamOptions{NonBlocking: true})
+	if err != nil {
+		return
+	}
+	if before != nil { // without this one record of the notify would end both
+		_ = s.Wait(t, before)
+	}
+	_ = s.Record(t, next)
+	_ = s.Close(t) // what is pending still runs
 }
 
 //export lookalikeNotifyBatchReset

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"halstream/hal"
 	"halstream/hal/driver"
@@ -35,7 +36,8 @@ type waiting struct {
 	own  []kindCode
 	code int
 
-	asked *stream // what a failure is of, nil for none in particular
+	asked *stream   // what a failure is of, nil for none in particular
+	until time.Time // the end of its limit, zero without one
 }
 
 // errWaits says that the calling thread goes on waiting in lookalikeGoOn.
@@ -50,10 +52,18 @@ func (c *caller) wait(rt *hal.Runtime, p driver.Point, limit int64, code int, th
 	if limit != driver.Forever || os.Getenv("HALSTREAM_STALL") == "0" {
 		return then(p.Wait(limit))
 	}
+	return c.waitUntil(time.Time{}, rt, p, code, then, own...)
+}
+
+// waitUntil is wait with a limit that is there for waits that never end, so one that never ends is reported all the same.
+func (c *caller) waitUntil(until time.Time, rt *hal.Runtime, p driver.Point, code int, then func(done bool) error, own ...kindCode) error {
+	if os.Getenv("HALSTREAM_STALL") == "0" {
+		return then(p.Wait(int64(time.Until(until))))
+	}
 	if p.Wait(slice(rt)) {
 		return then(true)
 	}
-	c.waiting = &waiting{rt, p, then, own, code, c.asked}
+	c.waiting = &waiting{rt, p, then, own, code, c.asked, until}
 	return errWaits
 }
 
@@ -67,31 +77,36 @@ func lookalikeGoOn(me C.uint32_t) C.int {
 		now := stackNow()
 		c.stack.Store(&now)
 		defer c.stack.Store(nil)
-		if text := w.await(uint64(me)); text != "" {
+		done, text := w.await(uint64(me))
+		if text != "" {
 			fmt.Fprintln(os.Stderr, text)
 			return refuse(w.code, "%s", text)
 		}
-		return w.then(true)
+		return w.then(done)
 	}, w.own...)
 }
 
-// await waits until the point is reached, and returns "", or the report of a wait that can never end.
-func (w *waiting) await(me uint64) string {
+// await waits for the point and reports whether it was reached within the limit; text is the report of a wait that can
+// never end.
+func (w *waiting) await(me uint64) (done bool, text string) {
 	listed := waits.Begin(w.rt, stall.Waiter{Thread: me, Point: w.p})
 	defer listed.End()
 	before := ""
 	for !w.p.Wait(slice(w.rt)) {
+		if !w.until.IsZero() && time.Now().After(w.until) {
+			return false, ""
+		}
 		if !listed.Due() {
 			continue
 		}
 		text := picture(w.rt).judge(me)
 		if text != "" && text == before {
-			return text // two looks agree
+			return false, text // two looks agree
 		}
 		listed.Answered(text != "")
 		before = text
 	}
-	return ""
+	return true, ""
 }
 
 // look is who waits for whom at a moment.

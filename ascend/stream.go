@@ -123,19 +123,26 @@ func lookalikeDestroyStream(me C.uint32_t, handle C.uintptr_t, drop C.int) C.int
 		if err := s.Nop(c.t); err != nil { // an enqueue is what checks the context
 			return err
 		}
+		end := func(bool) error {
+			_ = s.Failure() // the stream ends here, and its error with it
+			err := s.Close(c.t)
+			if err == nil {
+				remove(uintptr(handle))
+				forgetUnusedQueues()
+			}
+			return err
+		}
 		if drop != 0 {
-			_, err = s.Abort(c.t)
-		} else {
-			_, _ = s.Synchronize(c.t, driver.Forever) // the stream ends here, and its error with it
+			if _, err := s.Abort(c.t); err != nil {
+				return err
+			}
+			return end(true)
 		}
-		if err == nil {
-			err = s.Close(c.t)
+		p, err := s.Point(c.t)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			remove(uintptr(handle))
-			forgetUnusedQueues()
-		}
-		return err
+		return c.wait(s.Device().Runtime(), p, driver.Forever, streamSyncTimeout, end)
 	})
 }
 

@@ -87,7 +87,7 @@ static void *work(void *unused)
     int more = lookalikeNextFunction(ME, LOOKALIKE_NOTHING, &function, &argument, &burst);
     while (more) {
         if (burst == NULL) {
-            lookalike_run(function, argument);
+            lookalike_run(function, argument, 0);
             more = lookalikeNextFunction(ME, LOOKALIKE_RAN, &function, &argument, &burst);
         } else if (lookalike_burst_run(burst)) {
             lookalike_burst *ended = burst;

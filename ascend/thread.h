@@ -62,8 +62,8 @@ void lookalike_report_at_exit(void);
 
 /* Starts a thread that runs functions of streams, returns whether it could. */
 int lookalike_start_worker(void);
-/* Calls a function of a stream. */
-void lookalike_run(uintptr_t function, uintptr_t argument);
+/* Calls a function of a stream, which may call the library or not. */
+void lookalike_run(uintptr_t function, uintptr_t argument, int may_call);
 /* What such a thread did before it asks for the next function: nothing, it has run one, or it gives it back. */
 enum { LOOKALIKE_NOTHING, LOOKALIKE_RAN, LOOKALIKE_YIELDS };
 /* The functions that threads run, by the numbers of the threads modulo this; for reports. */

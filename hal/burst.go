@@ -100,14 +100,28 @@ func (s *Stream) HostFuncs(t *Thread, token uint64, b *Burst) (growing bool, err
 	if err := s.checkEnqueue(t, "call"); err != nil {
 		return false, err
 	}
-	taker, ok := s.d.(driver.Bursts)
-	if !ok || s.listened() || s.dev.rt.Deterministic() || s.capture.Load() != nil {
+	taker := s.takesBursts()
+	if taker == nil {
 		if b.Seal() > 1 {
 			return false, driver.Errorf(driver.NotSupported, "call", "stream %d takes functions one by one now", s.index)
 		}
 		return false, s.HostFunc(t, token)
 	}
-	err = taker.HostFuncs(token, burstSink{s, b})
+	return s.settleBurst(t, b, taker.HostFuncs(token, burstSink{s, b}, false))
+}
+
+// takesBursts returns what takes a burst, nil where each operation has to pass the
+// runtime.
+func (s *Stream) takesBursts() driver.Bursts {
+	taker, ok := s.d.(driver.Bursts)
+	if !ok || s.listened() || s.dev.rt.Deterministic() || s.capture.Load() != nil {
+		return nil
+	}
+	return taker
+}
+
+// settleBurst ends a call that gave the backend a burst, and reports whether it grows.
+func (s *Stream) settleBurst(t *Thread, b *Burst, err error) (growing bool, _ error) {
 	if err != nil || s.ctx != nil && !t.ChecksContext || s.opts.BlockHost || s.listened() {
 		b.Seal()
 		return false, s.settle(t, 0, err)
@@ -155,8 +169,7 @@ func (q *Queue) Fail(t *Thread, err *Error) (unreported bool) {
 // Contract: H5, H6.
 func (q *Queue) Yield(t *Thread) Task {
 	q.mu.Lock()
-	k := t.running
-	t.running, t.inFunction = readyFunc{}, false
+	k := t.leave()
 	if k.stream != nil {
 		q.ready.Push(k.stream.level, k)
 	}

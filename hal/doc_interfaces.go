@@ -65,12 +65,14 @@
 //     cuda, then ascend, then host. No function of the program runs within the library.
 //   - N14: A query of a stream or an event, and a wait for one that is done, may be
 //     answered without entering the core, and then says what the core would have said.
-//   - N15: A record of an event, a wait for what is done, and a function behind another
-//     one may be enqueued without entering the core, and then do what the core would have
-//     done: in order, with the context checked, dropped by an abort, urgent streams first.
+//   - N15: A record of an event, a wait for what is done, and a function or a callback behind
+//     another one may be enqueued without entering the core, and then do what the core would
+//     have done: in order, on the thread of the subscription, with the context and the
+//     subscription checked, dropped by an abort, urgent streams first.
 //   - N16: A wait without a limit that nothing can end returns 507046 (507047 for an
-//     event), and says who waits for whom, with the stack of the call and the functions'
-//     names. One that a thread, a function that runs or a signal may end goes on.
+//     event, 107019 for an abort of a device), and says who waits for whom, with the stack
+//     of the call and the functions' names. One that a thread, a function that runs or a
+//     signal may end goes on; an abort waits 36 minutes at most.
 //   - N17: `halstream trace` writes what a compiled program's streams did, with the places
 //     of the calls.
 //   - N18: Functions may say what they access, and so may the host; the sanitizer treats
@@ -185,7 +187,8 @@
 //     and the call returns. Any other one waits for the stream, and runs on the CPU.
 //   - Y2: Such an operator is listed with its name, the program's line and the bytes of
 //     the tensors that it reads and writes.
-//   - Y3: The source of a copy from pageable memory may change after the call.
+//   - Y3: The source of a copy from pageable memory may change after the call. A copy to
+//     another device comes behind the work of the source's device, and before its later work.
 //   - Y4: A query answers at once whether the work is done. A wait for an event is for
 //     the record before it.
 //   - Y5: Paddle's wait_stream does not block the host, nor does the end of an event. A
@@ -197,7 +200,7 @@
 //   - Y8: What fails in a kernel is an error of the next wait for its stream, once, with
 //     the operator's name.
 //   - Y9: Memory that is dropped is not given out before the work of its stream that
-//     uses it.
+//     uses it, and what Paddle's pools give back not before the work that its device has.
 //   - Y10: Before Paddle is imported, and with a version and a CUSTOM_DEVICE_ROOT that
 //     fit, the plug-in can be installed; otherwise it is refused with the reason. It
 //     leaves nothing in the environment.
@@ -212,7 +215,8 @@
 //     Paddle gives them.
 //   - Y17: Results, gradients and steps of optimizers are those of the CPU.
 //   - Y18: Traces, tokens and reports of waits that can never end have Paddle's operators
-//     and the program's lines.
+//     and the program's lines. A thread that Paddle starts for itself while it is imported
+//     ends no wait.
 //   - Y19: What Paddle's own tests of custom devices do works: loaders with workers give
 //     batches on the device, copies go between all places, gradients add up.
 //

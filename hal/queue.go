@@ -257,13 +257,7 @@ func (q *Queue) Done(t *Thread, failed bool, err *Error) (unreported bool) {
 
 // end is Done. The caller holds mu, which end releases.
 func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
-	k := t.running
-	t.running = readyFunc{}
-	if n := len(t.outerFuncs); n > 0 {
-		t.running, t.outerFuncs[n-1] = t.outerFuncs[n-1], readyFunc{}
-		t.outerFuncs = t.outerFuncs[:n-1]
-	}
-	t.inFunction = false
+	k := t.leave()
 	q.mu.Unlock()
 	if k.stream == nil {
 		return err != nil
@@ -277,6 +271,19 @@ func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 	}
 	kept := k.stream.keeps(k.c != nil && k.c.Complete(err), err)
 	return err != nil && !kept
+}
+
+// leave makes the function that t runs end there; t goes on with the one inside of
+// which it took it. The lock of its queue is held.
+func (t *Thread) leave() readyFunc {
+	k := t.running
+	t.running = readyFunc{}
+	if n := len(t.outerFuncs); n > 0 {
+		t.running, t.outerFuncs[n-1] = t.outerFuncs[n-1], readyFunc{}
+		t.outerFuncs = t.outerFuncs[:n-1]
+	}
+	t.inFunction = false
+	return k
 }
 
 // Close makes calls of Next, waiting and later ones, return that the thread ends.

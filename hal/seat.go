@@ -119,11 +119,19 @@ func (q *Queue) Leave(t *Thread, seat *Seat) (left, end bool) {
 }
 
 // SetPressure sets the word that is not 0 while functions wait and no thread is free
-// for them: a thread that runs a burst is to call Yield then.
+// for them: a thread that runs a burst is to call Yield then. Its memory has to last as
+// long as q.
 func (q *Queue) SetPressure(word *atomic.Uint32) {
 	q.mu.Lock()
 	q.pressure = word
 	q.mu.Unlock()
+}
+
+// Pressure returns the word of SetPressure, nil without one.
+func (q *Queue) Pressure() *atomic.Uint32 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.pressure
 }
 
 // press keeps the word of SetPressure. The lock is held.

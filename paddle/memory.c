@@ -103,23 +103,29 @@ static int host_memory_allocate(paddle_device device, void **address, size_t siz
     return kept(code, block, at, address);
 }
 
-/* Lets the memory of a block be given out again only when all streams have done what they have now. */
-static void record_all(int32_t device, halstream_id block)
+/* Calls a function with a number and each stream of a device, and returns the first error; where memory is short it waits
+ * until nothing is pending there instead. */
+static int with_all(int32_t device, int (*call)(halstream_id, halstream_id), halstream_id number)
 {
     halstream_id few[64], *streams = few, *more;
     size_t room = sizeof few / sizeof *few, found;
+    int code = HALSTREAM_OK;
     while ((found = streams_of(device, streams, room)) > room) {
         room = 2 * found;
         more = realloc(streams == few ? NULL : streams, room * sizeof *streams);
-        if (more == NULL) { /* then nothing may be pending */
-            wait_for_device(device);
+        if (more == NULL) {
+            code = wait_for_device(device);
             found = 0;
             break;
         }
         streams = more;
     }
-    for (size_t i = 0; i < found; i++) core->block_record_stream(block, streams[i]);
+    for (size_t i = 0; i < found; i++) {
+        int one = call(number, streams[i]);
+        if (code == HALSTREAM_OK) code = one;
+    }
     if (streams != few) free(streams);
+    return code;
 }
 
 static int deallocate(paddle_device device, void *address)
@@ -131,7 +137,8 @@ static int deallocate(paddle_device device, void *address)
         return PADDLE_SUCCESS;
     }
     if (forked) return PADDLE_SUCCESS; /* the parent's: it goes with the process */
-    record_all(device->id, block); /* a segment of Paddle's pools: any stream may still use what was cut from it */
+    /* A segment of Paddle's pools: any stream may still use what was cut from it. */
+    with_all(device->id, core->block_record_stream, block);
     return result(core->block_free(block), "free memory");
 }
 
@@ -186,11 +193,19 @@ static int copy(paddle_device device, paddle_stream stream, void *dst, const voi
     return result(core->copy(id_of(stream), (uintptr_t)dst, (uintptr_t)src, size), "copy memory");
 }
 
+static int before(halstream_id first, halstream_id stream) { return core->stream_wait_stream(stream, first); }
+
+/* Paddle names a stream of the target's device. So the copy comes behind the work of all streams of the source's device,
+ * and before their later work, which may be given the source's memory. */
 static int copy_between(paddle_device to, paddle_device from, paddle_stream stream, void *dst, const void *src,
                         size_t size)
 {
-    (void)from;
-    return copy(to, stream, dst, src, size);
+    if (forked || from->id == to->id) return copy(to, stream, dst, src, size);
+    int code = with_all(from->id, core->stream_wait_stream, id_of(stream));
+    if (code != HALSTREAM_OK) return result(code, "let a copy wait for the source's device");
+    int status = copy(to, stream, dst, src, size);
+    if (status != PADDLE_SUCCESS) return status;
+    return result(with_all(from->id, before, id_of(stream)), "let the source's device wait for a copy");
 }
 
 static int copy_now(paddle_device device, void *dst, const void *src, size_t size)

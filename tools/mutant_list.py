@@ -55,13 +55,14 @@ class Mutant:
         if not self.file.endswith((".go", ".c", ".h")) or self.module:
             files = files_of(self.clause)
             return [("pytest", *files)] if files else []
-        if self.file.startswith("ascend/"):
+        folder = self.file.split("/")[0]
+        named = any(f"func Test{self.clause}_" in p.read_text() for p in (ROOT / folder).glob("*_test.go"))
+        own: list[tuple[str, ...]] = [("go", f"./{folder}", "^")] if named else []
+        if folder == "ascend":
             files = files_of(self.clause, "ascend")
-            return [("pytest", *files)] if files else []
-        if self.file.startswith(("cuda/", "npu/")):
-            backend = self.file.split("/")[0]
-            own = any(f"func Test{self.clause}_" in p.read_text() for p in (ROOT / backend).glob("*_test.go"))
-            return [("go", f"./{backend}", "LookAlike/^"), *([("go", f"./{backend}", "^")] if own else [])]
+            return [*own, ("pytest", *files)] if files else own
+        if folder in ("cuda", "npu"):
+            return [("go", f"./{folder}", "LookAlike/^"), *own]
         return go_tests(self.clause)
 
     def apply(self, text: str) -> str:

@@ -237,8 +237,9 @@ type Burst interface {
 type Bursts interface {
 	// HostFuncs enqueues a burst as HostFunc does a function. It counts as one
 	// operation until something needs its number: the stream seals it then, and
-	// counts its functions.
-	HostFuncs(token uint64, b Burst) error
+	// counts its functions. With report they are run by threads of the program, as
+	// HostFunc.Report says.
+	HostFuncs(token uint64, b Burst, report bool) error
 	// SealBurst seals the burst that may still grow.
 	SealBurst()
 }

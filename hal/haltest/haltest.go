@@ -110,7 +110,7 @@ func (c testCase) clause() string { return c.name[:strings.IndexByte(c.name, '_'
 
 func cases() []testCase {
 	var all []testCase
-	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, burstCases, lifetimeCases, deviceCases, observeCases, sequenceCases, contextCases,
+	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, burstCases, reportCases, lifetimeCases, deviceCases, observeCases, sequenceCases, contextCases,
 		memoryCases, sharedCases, valueCases, tensorCases, poolCases, reuseCases, blockingCases, copyCases, workCases, nativeFuncCases, kernelCases, vendorCases, lostCases,
 		noticeCases, captureCases, graphCases, graphMemoryCases, graphThreadCases, conditionCases} {
 		all = append(all, part...)

@@ -3,7 +3,7 @@ package host
 import "halstream/hal/driver"
 
 // HostFuncs implements driver.Bursts.
-func (s *Stream) HostFuncs(token uint64, b driver.Burst) error {
+func (s *Stream) HostFuncs(token uint64, b driver.Burst, report bool) error {
 	e := s.eng
 	e.Lock()
 	defer e.Unlock()
@@ -11,6 +11,9 @@ func (s *Stream) HostFuncs(token uint64, b driver.Burst) error {
 		return errClosed("call")
 	}
 	o := op{kind: opCall, arg: token, ref: b}
+	if report {
+		o.kind = opReport
+	}
 	s.seal()
 	s.words.Growing.Store(1) // before the operation counts: C code must not take its place for a final one
 	e.add(s, &o)
@@ -76,7 +79,7 @@ func (d *Driver) SealBursts() {
 
 // burst returns the burst that an operation is, nil for every other one.
 func (o *op) burst() driver.Burst {
-	if o.kind != opCall {
+	if o.kind != opCall && o.kind != opReport {
 		return nil
 	}
 	b, _ := o.ref.(driver.Burst)

@@ -18,6 +18,8 @@ CALL = next(number for number, line in enumerate(LINES, 1) if "int code = aclrtS
         ("event", "is not recorded, and nobody is left who could record it"),
         ("value", "is not what the stream waits for, and nobody is left who could write it"),
         ("report", "no thread takes the reports of this stream"),
+        ("callback", "the function take_the_lock ("),
+        ("pause", "waits for a signal"),
     ],
 )
 def test_N16_a_wait_that_can_never_end_returns_with_a_report(compiled: Compiled, run: Run, how: str, says: str) -> None:
@@ -30,13 +32,21 @@ def test_N16_a_wait_that_can_never_end_returns_with_a_report(compiled: Compiled,
         assert f"stalls.c:{CALL}, in main" in text
 
 
+@pytest.mark.parametrize("how", ["abort", "destroy"])
+def test_N16_no_other_call_waits_for_a_function_that_never_ends(compiled: Compiled, run: Run, how: str) -> None:
+    done = run(compiled(PROGRAMS / "stalls.c"), how)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert "this wait can never end" in done.stderr
+    assert "the function take_the_lock (" in done.stderr
+
+
 def test_N16_a_schedule_hides_no_such_wait(compiled: Compiled, run: Run) -> None:
     done = run(compiled(PROGRAMS / "stalls.c"), "event", env={"HALSTREAM_SCHEDULE": "latest"})
     assert done.returncode == 4, done.stderr
     assert "nobody is left who could record it" in done.stderr
 
 
-@pytest.mark.parametrize("how", ["slow", "thread", "signal", "limit"])
+@pytest.mark.parametrize("how", ["slow", "thread", "signal", "limit", "each"])
 def test_N16_a_wait_that_may_end_is_left_alone(compiled: Compiled, run: Run, how: str) -> None:
     done = run(compiled(PROGRAMS / "stalls.c"), how)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -78,6 +78,11 @@ def test_N15_what_is_enqueued_without_the_core_is_as_with_it(compiled: Compiled,
     check(run, compiled(PROGRAMS / "bursts.c", way))
 
 
+@ways
+def test_N15_callbacks_added_without_the_core_are_as_with_it(compiled: Compiled, run: Run, way: str) -> None:
+    check(run, compiled(PROGRAMS / "callbacks.c", way))
+
+
 def test_N15_functions_of_an_urgent_stream_come_first(compiled: Compiled, run: Run) -> None:
     check(run, compiled(PROGRAMS / "bursts.c"), "urgent", env={"HALSTREAM_HOST_THREADS": "1"})
 

@@ -18,10 +18,12 @@ def test_Y1_an_operator_is_enqueued_and_the_call_returns(paddle: Any, held: Call
     with paddle.device.stream_guard(stream):
         y = x + x
     assert not stream.query()
+    x.add_(paddle.ones([4]))  # on the default stream, which does not wait
+    paddle.device.current_stream().synchronize()
     gate.open()
     stream.synchronize()
     assert stream.query()
-    assert y.numpy().tolist() == [2, 2, 2, 2]
+    assert y.numpy().tolist() == [4, 4, 4, 4], "the operator ran within its call"
 
 
 def test_Y1_operators_run_in_the_order_of_the_stream(paddle: Any, held: Callable[[Any], Any]) -> None:
@@ -211,3 +213,23 @@ def test_Y9_memory_that_is_dropped_is_not_given_out_before_its_use_ends(
     stream.synchronize()
     assert y.numpy().tolist() == [6] * 1024
     del others
+
+
+def test_Y9_memory_that_paddle_gives_back_is_not_given_out_before_its_use_ends(
+    paddle: Any, held: Callable[[Any], Any]
+) -> None:
+    core = paddle.base.core
+    if not hasattr(core, "device_empty_cache"):
+        pytest.skip("this Paddle gives no memory of custom devices back")
+    stream = paddle.device.Stream()
+    paddle.full([1 << 20], 0.0)
+    gate = held(stream)
+    with paddle.device.stream_guard(stream):
+        y = paddle.full([1 << 20], 3.0) * 2
+    core.device_empty_cache()
+    others = [paddle.full([1 << 20], -1.0) for _ in range(4)]
+    paddle.device.current_stream().synchronize()
+    gate.open()
+    stream.synchronize()
+    assert float(y.min()) == 6 == float(y.max())
+    assert [float(other.max()) for other in others] == [-1] * 4

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 
 def test_Y7_streams_are_made_in_all_documented_forms(paddle: Any) -> None:
@@ -53,6 +56,27 @@ def test_Y1_the_current_stream_is_exchanged_and_restored(paddle: Any) -> None:
     assert previous.stream_base == before.stream_base
     paddle.device.set_stream(previous)
     assert paddle.device.current_stream().stream_base == before.stream_base
+
+
+def test_Y3_a_copy_to_another_device_is_ordered_with_both(paddle: Any, held: Callable[[Any], Any]) -> None:
+    if tuple(int(part) for part in paddle.__version__.split(".")[:2]) < (3, 3):
+        pytest.skip("this Paddle itself waits for the source's device")
+    paddle.set_device("custom_cpu:1")
+    x = paddle.ones([4])
+    paddle.device.synchronize()
+    gate = held(paddle.device.current_stream())
+    y = (x * 2).to("custom_cpu:0")
+    source = x * 3
+    computed = paddle.device.current_stream("custom_cpu:1").record_event()
+    assert not paddle.device.current_stream("custom_cpu:0").query(), "the copy came before its source"
+    target = held(paddle.device.current_stream("custom_cpu:0"))
+    z = source.to("custom_cpu:0")  # behind the gate of the target
+    gate.open()
+    computed.synchronize()
+    assert not paddle.device.current_stream("custom_cpu:1").query(), "later work may take the source's memory"
+    target.open()
+    assert y.numpy().tolist() == [2] * 4 and z.numpy().tolist() == [3] * 4
+    paddle.device.synchronize("custom_cpu:1")
 
 
 def test_Y1_both_devices_compute_and_copy_to_each_other(paddle: Any) -> None:

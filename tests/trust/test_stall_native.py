@@ -146,6 +146,29 @@ os._exit(0)
     assert done.stdout.startswith("warned"), done.stderr
 
 
+def test_W1_threads_that_a_library_started_for_itself_cannot_end_a_wait(child: Child) -> None:
+    done = child(
+        "import halstream as hs\ns = hs.Stream()\ngate = hs.testing.Gate(s)\ns.query()\n"
+        + SLEEPER
+        + """
+from halstream._stalls.bystanders import is_bystander, library_threads
+with library_threads():
+    number = sleeper(30)
+assert is_bystander(int(number)) and not is_bystander(os.getpid())
+try:
+    s.synchronize()
+except hs.StallError as exc:
+    assert "gate" in str(exc)
+    print("found")
+gate.open()
+s.synchronize()
+print("through", flush=True)
+os._exit(0)
+"""
+    )
+    assert done.stdout.split() == ["found", "through"], done.stderr
+
+
 def test_W1_idle_threads_of_libraries_and_watchdogs_cannot_end_a_wait(child: Child) -> None:
     done = child(
         """

@@ -13,6 +13,7 @@ from types import CodeType, FrameType
 from .. import _native, _sites
 from .._records import ThreadRecord, decode, encode
 from .blocked import HOOKS
+from .bystanders import is_bystander
 
 __all__ = ["belongs_to_tool", "idle_thread_exists", "native_threads", "signal_may_come", "waits_for_ever"]
 
@@ -94,7 +95,7 @@ def native_threads(frames: Iterable[int]) -> list[str]:
     found = []
     threads: list[ThreadRecord] = decode(_native.stall_threads(encode([*frames])))
     for thread in threads:
-        if thread["id"] in known:
+        if thread["id"] in known or is_bystander(thread["id"]):
             continue
         if thread["watchdog"] and watchdogs:
             watchdogs -= 1

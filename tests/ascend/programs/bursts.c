@@ -7,6 +7,7 @@
 enum { MANY = 5000, THREADS = 4 };
 
 static int ran[THREADS * MANY], count;
+static aclrtStream shared;
 
 static void note(void *number)
 {
@@ -55,6 +56,51 @@ static void other_work_comes_between(aclrtStream one, aclrtStream two)
     OK(aclrtDestroyEvent(event));
 }
 
+/* A record is done before the functions behind it, which may wait for others. */
+static void a_record_waits_for_no_later_function(aclrtStream stream)
+{
+    aclrtEvent event;
+    gate g, later;
+    OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+    hold(&g, stream);
+    sem_wait(&g.entered);
+    launch(stream, 0);
+    OK(aclrtRecordEvent(event, stream));
+    hold(&later, stream);
+    CHECK(!event_complete(event));
+    open_gate(&g);
+    OK(aclrtSynchronizeEventWithTimeout(event, 20000));
+    open_gate(&later);
+    OK(aclrtSynchronizeStream(stream));
+    OK(aclrtDestroyEvent(event));
+}
+
+/* A record behind other work than functions is one for every later call. */
+static void a_record_is_known_to_every_call(aclrtStream one, aclrtStream two)
+{
+    aclrtEvent event, future;
+    OK(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+    OK(aclrtCreateEventWithFlag(&future, ACL_EVENT_SYNC));
+    for (int round = 0; round < 3; round++) {
+        count = 0;
+        OK(aclrtStreamWaitEvent(one, future));
+        OK(aclrtResetEvent(future, one));
+        OK(aclrtRecordEvent(event, one));
+        OK(aclrtStreamWaitEvent(two, event));
+        launch(two, 1);
+        RETURNS(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, aclrtSynchronizeEventWithTimeout(event, 1));
+        RETURNS(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, aclrtSynchronizeStreamWithTimeout(two, 10));
+        CHECK(count == 0 && !event_complete(event));
+        OK(aclrtRecordEvent(future, shared));
+        OK(aclrtSynchronizeEventWithTimeout(event, 20000));
+        OK(aclrtSynchronizeStream(two));
+        CHECK(count == 1);
+        OK(aclrtSynchronizeStream(one));
+    }
+    OK(aclrtDestroyEvent(event));
+    OK(aclrtDestroyEvent(future));
+}
+
 /* Each is pending until it has ended. */
 static void a_query_waits_for_the_last(aclrtStream stream)
 {
@@ -99,7 +145,6 @@ static void an_abort_drops_the_rest(aclrtStream stream)
 }
 
 static aclrtContext context, another;
-static aclrtStream shared;
 
 static void *without_a_context(void *unused)
 {
@@ -219,6 +264,10 @@ int main(int argc, char **argv)
     OK(aclrtCreateStream(&two));
     all_run_in_order(one);
     other_work_comes_between(one, two);
+    a_record_waits_for_no_later_function(one);
+    OK(aclrtCreateStream(&shared));
+    a_record_is_known_to_every_call(one, two);
+    OK(aclrtDestroyStream(shared));
     a_query_waits_for_the_last(one);
     an_abort_drops_the_rest(one);
     the_context_is_checked(one);

@@ -81,7 +81,11 @@ int main(void)
     open_gate(&g);
     OK(aclrtSynchronizeStream(a));
     OK(aclrtDeviceCanAccessPeer(&peer, 0, 1));
-    if (peer) OK(aclrtDeviceEnablePeerAccess(1, 0));
+    CHECK(peer == 1);
+    for (int i = 0; i < 2; i++) OK(aclrtDeviceEnablePeerAccess(1, 0));
+    OK(aclrtDeviceDisablePeerAccess(1));
+    RETURNS(ACL_ERROR_RT_PARAM_INVALID, aclrtDeviceEnablePeerAccess(1, 1));
+    RETURNS(ACL_ERROR_RT_PARAM_INVALID, aclrtDeviceEnablePeerAccess(0, 0));
     OK(aclrtDeviceCanAccessPeer(&peer, 0, 0));
     CHECK(peer == 0);
     RETURNS(ACL_ERROR_RT_CONTEXT_NULL, aclrtDestroyContext(primary));

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from ..._stalls.bystanders import library_threads
+
 __all__ = ["when_imported"]
 
 
@@ -36,7 +38,8 @@ class _Finder(importlib.abc.MetaPathFinder):
             execute = spec.loader.exec_module
 
             def executing(module: ModuleType) -> None:
-                with _variables(self._variables):
+                # Paddle 3.0 starts one that takes samples of its counters for ever.
+                with _variables(self._variables), library_threads():
                     execute(module)
                 self._done(module)
 
