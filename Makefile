@@ -82,7 +82,7 @@ test-ascend-fake: build
 # The Python suites with so many hardware queues for each priority, which streams share. With fewer than 8, the tests
 # whose streams need more queues are left out (tests/hardware_queues.txt). For example CONNECTIONS=4;
 # docs/reliability.md says what was run.
-CONNECTIONS := 32 8
+CONNECTIONS := 32 8 4 2
 test-cuda-queues: build
 	set -e; for n in $(CONNECTIONS); do echo "== $$n hardware queues"; \
 		FAKECUDA_PROFILE=silicon CUDA_DEVICE_MAX_CONNECTIONS=$$n $(PYTEST) --backend=cuda-fake $(ON_CUDA); done
