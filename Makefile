@@ -79,9 +79,8 @@ test-ascend-fake: build
 	$(PYTEST) --backend=ascend-fake tests/conformance tests/dialects
 	$(PYTEST) tests/ascend/test_backend.py
 
-# The Python suites with so many hardware queues for each priority, which streams share. With fewer than 8, the tests
-# whose streams need more queues are left out (tests/hardware_queues.txt). For example CONNECTIONS=4;
-# docs/reliability.md says what was run.
+# The Python suites with so many hardware queues for each priority, which streams share. A test in which a stream
+# waits behind one that the test holds is refused by name (tests/queues.py). For example CONNECTIONS=4.
 CONNECTIONS := 32 8 4 2
 test-cuda-queues: build
 	set -e; for n in $(CONNECTIONS); do echo "== $$n hardware queues"; \

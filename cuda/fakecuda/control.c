@@ -308,12 +308,6 @@ CONTROL int fakecuda_control(const char *command) {
             if (state.contexts.items[i] != NULL)
                 wake_all(state.contexts.items[i]);
         done = 0;
-    } else if (strcmp(words[0], "optional") == 0 && words[1]) {
-        state.optional = strcmp(words[1], "0") != 0;
-        done = 0;
-    } else if (strcmp(words[0], "share") == 0) {
-        queues_share();
-        done = 0;
     } else if (strcmp(words[0], "log") == 0 && words[1]) {
         done = log_calls(words[1]);
     } else if (strcmp(words[0], "poison") == 0 && words[2]) {
@@ -322,6 +316,8 @@ CONTROL int fakecuda_control(const char *command) {
             poison(state.devices[device].context, code);
             done = 0;
         }
+    } else {
+        done = control_queues(words[0], words[1]);
     }
     pthread_mutex_unlock(&state.lock);
     return done;

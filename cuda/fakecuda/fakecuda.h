@@ -307,7 +307,7 @@ void read_draining(const char *otherwise);
 void queues_new(struct context *context);
 void queues_free(struct context *context);
 void queues_wake(struct context *context);
-void queues_share(void);
+int control_queues(const char *command, const char *value);
 void wait_begins(struct stream *stream);
 void wait_ends(struct stream *stream);
 void queue_deal(struct stream *stream);

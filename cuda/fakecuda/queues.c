@@ -157,13 +157,24 @@ static void move_apart(struct stream *stream) {
     }
 }
 
-/* Puts the streams that were moved apart back into their queues, as far as they have no work there yet. */
-void queues_share(void) {
+/* Puts the streams that were moved apart back into their queues, for all that they are given from now on. */
+static void share(void) {
     for (size_t i = 0; i < state.contexts.count; i++) {
         const struct context *context = state.contexts.items[i];
         for (struct stream *s = context == NULL ? NULL : context->streams; s != NULL; s = s->next)
             s->queue = s->dealt;
     }
+}
+
+/* "share", and "optional 0" or "optional 1": see docs/backends.md. */
+int control_queues(const char *command, const char *value) {
+    if (strcmp(command, "share") == 0)
+        share();
+    else if (strcmp(command, "optional") == 0 && value != NULL)
+        state.optional = strcmp(value, "0") != 0;
+    else
+        return -1;
+    return 0;
 }
 
 static void wait_a_look(struct hardware_queue *queue, bool *in_vain) {

@@ -124,7 +124,7 @@ def test_no_stream_is_moved_apart_while_another_one_works(shared: Driver, lines:
     shared.hold(held)
     shared.context(1)
     working, worked = shared.stream(), shared.event()
-    shared.hold(working).value = 1
+    assert shared.host_function(working, lambda: None) == 0  # the host holds it no more
     assert shared.cuStreamSynchronize(working) == 0
     delay, time = shared.function("halstream_delay", "u64"), c_uint64(1_000_000_000)
     assert shared.launch(delay, working, time) == 0
@@ -158,6 +158,16 @@ def test_a_stream_whose_work_nobody_waits_for_stays_behind(shared: Driver, lines
     assert not lines() and shared.cuEventQuery(event) == NOT_READY
     assert shared.cuEventRecord(event, probe) == 0
     assert shared.cuEventSynchronize(event) == 0
+    assert len(lines()) == 1
+
+
+def test_work_is_waited_for_until_the_test_says_otherwise(shared: Driver, lines: Callable[[], list[str]]) -> None:
+    held, probe, event = shared.stream(), shared.stream(), shared.event()
+    shared.hold(held)
+    assert shared.control("optional 1") == 0
+    assert shared.cuEventRecord(event, probe) == 0
+    assert shared.cuEventSynchronize(event) == 0
+    assert shared.control("optional 0") == 0 and shared.control("optional") == -1
     assert len(lines()) == 1
 
 
