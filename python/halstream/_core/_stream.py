@@ -85,7 +85,8 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
 
     def _create(self, ordinal: int, priority: int, flags: int, context: int = 0) -> None:
         """Make a new native stream that this object owns."""
-        if len(reap) + _handles.dropped_count() >= REAP_AT:
+        # A dropped stream of a vendor's device is in one of its few hardware queues until it is closed.
+        if len(reap) + _handles.dropped_count() >= REAP_AT or (reap and _interop.backend_name() != "host"):
             drain()
         level = max(-(2**31), min(2**31 - 1, operator.index(priority)))
         try:
