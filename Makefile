@@ -62,8 +62,8 @@ test-versions: wheel
 
 # The backend for CUDA, and all of the package on it, with the driver library that has no device
 # behind it: as it is, and with the silicon profile of docs/backends.md. In that profile each stream has a hardware
-# queue of its own here, since which streams share one depends on every stream that the process made before; the tests
-# in Go are also run with 2, 4, 8 and 32 queues.
+# queue of its own here, since which streams share one depends on every stream that the process made before (see
+# test-cuda-queues); the tests in Go are also run with 2, 4, 8 and 32 queues.
 ON_CUDA := $(addprefix tests/, capi conformance dialects interop protocols process property signatures \
 	trust docs/test_examples_cuda.py)
 test-cuda-fake: build
