@@ -19,6 +19,7 @@ type live struct {
 	guard    *C.hs_guard // of functions on the driver's thread
 	pool     C.CUmemoryPool
 	internal C.CUstream  // on which memory is allocated and freed
+	dealt    uint64      // by which turn the driver has dealt out its hardware queue, of the greatest priority
 	blocked  atomic.Bool // whether it did not go on when it was last waited for
 	stalled  atomic.Bool // whether it did not when a call had no other memory, and work waited for the host
 	base     *mark       // the zero of the events' times
@@ -75,6 +76,9 @@ func (d *Device) start(doing string) error {
 	if err := check(C.hs_stream_new(l.ctx, nonBlockingStream, greatest, &l.internal), doing); err != nil {
 		return d.undoStart(l, err)
 	}
+	internal := spareStream{}
+	d.spares.number(&internal, uint8(d.Priorities()-1))
+	l.dealt = internal.dealt
 	l.base = &mark{dev: d}
 	l.base.refs.Store(1)
 	if err := check(C.hs_event_new(l.ctx, 0, &l.base.event), doing); err != nil {

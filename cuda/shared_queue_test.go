@@ -184,6 +184,27 @@ func TestL5_streams_are_in_hardware_queues_of_their_own(t *testing.T) {
 	during(ordered[2:], append(ordered[:2:2], alone...))
 }
 
+// As long as there are queues enough, no stream of the greatest priority shares one with the stream on which
+// memory is allocated.
+func TestL5_held_streams_of_the_greatest_priority_leave_memory_its_hardware_queue(t *testing.T) {
+	f, dev, _ := contended(t, map[string]string{"CONNECTIONS": "8"})
+	newStream(t, dev, 100).Close() // with others of its kind, which use no queue
+	for id := range uint64(7) {
+		s, err := dev.NewStream(driver.StreamOptions{ID: id + 1, Ordered: true})
+		require.NoError(t, err)
+		g, err := s.Gate(id+1, 0)
+		require.NoError(t, err)
+		defer g.Open()
+	}
+	before := f.Count("cuMemAlloc_v2")
+	for range 3 {
+		memory, err := dev.Alloc(1 << 20)
+		require.NoError(t, err)
+		defer dev.Free(memory)
+	}
+	require.Equal(t, before, f.Count("cuMemAlloc_v2"), "memory comes from the pool")
+}
+
 // A stream of the driver is used again when its work is done, and not before.
 func TestL5_a_closed_stream_is_used_again_when_its_work_is_done(t *testing.T) {
 	_, dev, _ := contended(t, nil)

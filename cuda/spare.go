@@ -80,11 +80,14 @@ func queueCount() uint64 {
 
 // queueLoads returns how many streams of a level are open in each hardware queue. The driver does not
 // tell which queue a stream is in: it is taken to deal them out in turn, the first one of the ordinary
-// level to the legacy default stream.
+// level to the legacy default stream. The first one of the greatest level is in use for memory.
 func (d *Device) queueLoads(level uint8) []int {
 	loads := make([]int, queueCount())
 	if d.isOrdinary(level) {
 		loads[0]++
+	}
+	if level == 0 {
+		loads[d.state().dealt%uint64(len(loads))]++
 	}
 	for _, s := range d.streams.all() {
 		if s.level == level && s.nth != 0 { // the driver has made it for this runtime

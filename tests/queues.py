@@ -1,14 +1,22 @@
-"""The hardware queues of the look-alike driver, which streams of a priority may share."""
+"""The hardware queues of the look-alike driver, which streams of a priority may share.
+
+Where they do, this is a plugin of pytest: a test in which a stream waited behind one that the host held, and nothing
+else went on, is refused by name. The look-alike gives such a stream a queue of its own and says so (FAKECUDA_APART),
+so that the test runs to its end. It counts as skipped if it passed. If it failed it counts as failed: the queues
+were no reason any more.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import fake_driver
+import pytest
 
 #: How many hardware queues a device of CUDA has, unless CUDA_DEVICE_MAX_CONNECTIONS says otherwise.
 QUEUES = 8
@@ -16,28 +24,72 @@ CONNECTIONS = os.environ.get("FAKECUDA_CONNECTIONS") or os.environ.get("CUDA_DEV
 #: Whether streams share them; otherwise each has one of its own.
 SHARED = os.environ.get("FAKECUDA_PROFILE") == "silicon" and CONNECTIONS != "0"
 
+VARIABLE = "FAKECUDA_APART"
+REFUSED = "refused: "
 
-def too_few() -> set[str]:
-    """Return the tests in which a stream goes on beside a held one, and which use more streams than there are queues.
 
-    With `QUEUES` or more all are run: closed streams are used again, so that few are open at once. What holds
-    streams by the dozen needs "held-streams". tools/hardware_queues.py writes the list.
-    """
-    if not SHARED or int(CONNECTIONS) >= QUEUES:
-        return set()
-    lines = (Path(__file__).parent / "hardware_queues.txt").read_text().splitlines()
-    return {name for name, queues in map(str.split, lines) if int(queues) > int(CONNECTIONS)}
+def control(command: str) -> None:
+    """Give the look-alike a command."""
+    ctypes.CDLL(str(fake_driver.FAKE_CUDA)).fakecuda_control(command.encode())
 
 
 @contextlib.contextmanager
 def in_any() -> Iterator[None]:
-    """Have tools/hardware_queues.py not count the streams that are used meanwhile: one in a free queue suffices."""
-    if "FAKECUDA_BESIDE" not in os.environ:
+    """Say that nobody waits later for what is enqueued meanwhile: it is in several queues, and one suffices."""
+    if not SHARED:
         yield
         return
-    control = ctypes.CDLL(str(fake_driver.FAKE_CUDA)).fakecuda_control
-    control(b"count off")
+    control("optional 1")
     try:
         yield
     finally:
-        control(b"count on")
+        control("optional 0")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the look-alike's file, before it is loaded; each worker of pytest-xdist has its own."""
+    folder = Path(tempfile.mkdtemp(prefix="queues-"))
+    os.environ[VARIABLE] = str(folder / "apart")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    path = Path(os.environ.pop(VARIABLE))
+    path.unlink(missing_ok=True)
+    path.parent.rmdir()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let the streams share the queues again, and count anew."""
+    Path(os.environ[VARIABLE]).unlink(missing_ok=True)
+    control("share")
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Refuse a test that has passed only since streams were moved apart."""
+    outcome = yield
+    report = outcome.get_result()
+    path = Path(os.environ[VARIABLE])
+    if report.when == "teardown" or not path.exists():
+        return
+    lines = path.read_text().splitlines()
+    if report.passed and report.when == "call":
+        report.outcome = "skipped"
+        file, line, _ = item.location
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        report.longrepr = (file, (line or 0) + 1, f"{REFUSED}{lines[0]}{more}: {item.nodeid}")
+    elif report.failed:
+        report.sections.append(("streams that shared a hardware queue, until they were moved apart", "\n".join(lines)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests were refused."""
+    refused = [
+        report
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple) and report.longrepr[2].startswith(REFUSED)
+    ]
+    passed = len(terminalreporter.stats.get("passed", []))
+    terminalreporter.write_line(f"with {CONNECTIONS} hardware queues: {passed} passed, {len(refused)} refused by name")

@@ -73,12 +73,11 @@ static struct context *context_new(int device) {
     queues_new(context);
     context->handle = table_put(&state.contexts, context);
     context->legacy = stream_new(context, 0, LEAST_PRIORITY, false);
+    queue_deal(context->legacy);
     /* Two internal streams: for events recorded on the whole context, and for events
      * that the whole context waits for. They are in no hardware queue. */
     context->fence = stream_new(context, 1, LEAST_PRIORITY, false);
     context->gate = stream_new(context, 1, LEAST_PRIORITY, false);
-    context->fence->queue = context->gate->queue = NULL;
-    context->dealt[state.settings.priority_queues ? LEAST_PRIORITY - GREATEST_PRIORITY : 0] = 1;
     return context;
 }
 

@@ -10,7 +10,6 @@
 
 struct state state = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
-    .uses = 1, /* no stream was used yet */
     .contexts = {.kind = 0x51},
     .streams = {.kind = 0x52},
     .events = {.kind = 0x53},
@@ -212,6 +211,9 @@ static void read_profile(struct settings *s) {
     if (s->connections > MOST_CONNECTIONS)
         s->connections = MOST_CONNECTIONS;
     s->priority_queues = (int)number("FAKECUDA_PRIORITY_QUEUES", 1);
+    const char *apart = getenv("FAKECUDA_APART");
+    free(s->apart);
+    s->apart = apart != NULL && *apart ? strdup(apart) : NULL;
     read_draining(silicon ? "first_launch,cuMemHostAlloc,cuMemFree_v2,cuModuleLoadData,cuModuleLoadDataEx" : "");
 }
 
@@ -254,6 +256,8 @@ static void reset(void) {
     memset(counts, 0, sizeof counts);
     absent = 0;
     state.dead_handles = 0;
+    state.looks = 0;
+    state.optional = false;
     state.launched_shared = state.launched_cluster = 0;
     atomic_store(&illegal, 0);
     state.initialized = false;
@@ -304,8 +308,6 @@ CONTROL int fakecuda_control(const char *command) {
             if (state.contexts.items[i] != NULL)
                 wake_all(state.contexts.items[i]);
         done = 0;
-    } else if (strcmp(words[0], "count") == 0 && words[1]) {
-        done = count_uses(words[1]);
     } else if (strcmp(words[0], "log") == 0 && words[1]) {
         done = log_calls(words[1]);
     } else if (strcmp(words[0], "poison") == 0 && words[2]) {
@@ -314,6 +316,8 @@ CONTROL int fakecuda_control(const char *command) {
             poison(state.devices[device].context, code);
             done = 0;
         }
+    } else {
+        done = control_queues(words[0], words[1]);
     }
     pthread_mutex_unlock(&state.lock);
     return done;
@@ -333,6 +337,7 @@ CONTROL unsigned long long fakecuda_count(const char *name) {
         {"dead", state.dead_handles},
         {"sleeping", atomic_load(&sleeping)},
         {"stopped", stopped_calls()},
+        {"looks", state.looks},
         {"launched.shared", state.launched_shared},
         {"launched.cluster", state.launched_cluster},
         {"live.contexts", table_live(&state.contexts)},

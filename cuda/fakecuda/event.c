@@ -79,8 +79,7 @@ API cuEventDestroy_v2(CUevent handle) {
 static CUresult record(struct event *event, struct stream *stream, struct operation *operation) {
     event->recorded = true;
     if (operation == NULL && stream->queue == NULL && stream->capture == NULL && stream_idle(stream)) {
-        note_use(stream);
-        note_beside(stream);
+        state.moves++;
         stamp(event);
         forget_place(event);
         return SUCCESS;

@@ -122,7 +122,6 @@ struct context {
     pthread_cond_t unlocked;
     struct hardware_queue *queues;
     size_t queue_count, dealt[LEAST_PRIORITY - GREATEST_PRIORITY + 1];
-    int waiting; /* streams that wait for a value, or are in a function of the host */
 };
 
 struct stream {
@@ -133,12 +132,13 @@ struct stream {
     int priority, refs, host_waiters;
     bool blocking, closed, started, touching; /* touching: its thread uses memory */
     uint64_t enqueued, completed;
-    uint64_t used_in; /* the count of uses when it had an operation last */
-    struct operation *head, *tail;
+    struct operation *head, *tail, *current; /* current: its thread has taken it off the list */
+    const struct point *waits_for; /* the place of another stream that current waits for */
+    int host_waits; /* waits for values and functions of the host in current */
     pthread_cond_t work, done;
     struct stream *waiters, *next_waiter; /* streams whose threads wait for this one */
     struct stream *next, *previous; /* in the list of the context */
-    struct hardware_queue *queue; /* NULL: one of its own */
+    struct hardware_queue *queue, *dealt; /* NULL: one of its own; dealt: from when it was made */
     struct capture *capture; size_t *tips, tip_count; /* the nodes its next one waits for */
 };
 
@@ -219,7 +219,12 @@ struct launch {
 struct operation {
     struct operation *next;
     enum operation_kind kind;
-    uint64_t seq, ticket; /* ticket: its place in the hardware queue */
+    uint64_t seq;
+    struct hardware_queue *queue; /* where it is; NULL when it has left */
+    struct operation *ahead, *behind; /* in that queue */
+    struct stream *stream;
+    bool of_memory; /* it is the turn of an allocation, or frees */
+    bool optional; /* nobody waits for it when "optional 0" has come */
     struct point *after;
     size_t after_count, after_room;
     union {
@@ -240,6 +245,7 @@ struct settings {
     int devices, version, memops, pools, host_threads, context_lock, connections, priority_queues, strict, unmap_at_exit;
     unsigned queue;
     uint64_t memory;
+    char *apart; /* the file of streams that were moved apart; NULL: none is */
 };
 
 struct state {
@@ -253,8 +259,9 @@ struct state {
     struct block **blocks;
     size_t block_count, block_room;
     uint64_t dead_handles; /* that callers have passed */
-    uint64_t uses; /* "count uses" begins another count of the streams that are used */
-    bool uncounted;
+    bool optional; /* what is enqueued now is */
+    uint64_t looks; /* in vain, of streams that wait in a hardware queue */
+    uint64_t moves; /* changes whenever something goes on on a device */
     uint32_t launched_shared, launched_cluster; /* of the last launch: bytes, and blocks of a cluster or 0 */
     size_t live_memory, live_pinned, live_registered;
 };
@@ -295,19 +302,18 @@ int make_stopping(const char *name, bool on);
 void stop_calls_no_more(void);
 unsigned long long stopped_calls(void);
 void read_draining(const char *otherwise);
+
+/* queues.c: called with the lock held. */
 void queues_new(struct context *context);
 void queues_free(struct context *context);
 void queues_wake(struct context *context);
+int control_queues(const char *command, const char *value);
 void wait_begins(struct stream *stream);
 void wait_ends(struct stream *stream);
-bool begins_with_a_wait(const struct operation *operation);
-void note_use(struct stream *stream);
-void note_beside(const struct stream *stream);
-int count_uses(const char *what);
-struct hardware_queue *queue_for(struct context *context, int priority);
+void queue_deal(struct stream *stream);
 void queue_enter(struct stream *stream, struct operation *operation);
 void queue_wait(struct stream *stream, const struct operation *operation);
-void queue_leave(struct stream *stream, const struct operation *operation);
+void queue_leave(struct operation *operation);
 
 /* capture.c: called with the lock held. */
 CUresult capture_permits(int function);

@@ -64,14 +64,6 @@ static void wait_until(struct stream *stream, const struct memory_op *op, const 
     pthread_mutex_unlock(&state.lock);
 }
 
-/* Whether nothing comes before a wait: then the stream is held as soon as it comes to it. */
-bool begins_with_a_wait(const struct operation *operation) {
-    if (operation->kind != MEMORY_OPS)
-        return false;
-    int first = operation->memory.ops[0].operation;
-    return first == WAIT_32 || first == WAIT_64;
-}
-
 CUresult run_memory_ops(struct stream *stream, const struct operation *operation) {
     for (unsigned i = 0; i < operation->memory.count; i++) {
         const struct memory_op *op = &operation->memory.ops[i];

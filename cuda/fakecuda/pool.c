@@ -170,7 +170,10 @@ static CUresult allocate_on(struct stream *stream, struct pool *pool, size_t siz
     *address = block->address;
     /* It takes its turn in the hardware queue. */
     struct operation *turn = stream->queue == NULL ? NULL : operation_new(WAIT);
-    return turn == NULL ? SUCCESS : submit(stream, turn, false);
+    if (turn == NULL)
+        return SUCCESS;
+    turn->of_memory = true;
+    return submit(stream, turn, false);
 }
 
 #define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)

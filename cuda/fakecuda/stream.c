@@ -41,6 +41,7 @@ static CUresult own_stream(struct context *context, struct stream **found) {
         stream = stream_new(context, 0, LEAST_PRIORITY, true);
         if (stream == NULL)
             return OUT_OF_MEMORY;
+        queue_deal(stream);
         stream_ref(stream);
     }
     thread->own[context->device] = stream;
@@ -80,6 +81,7 @@ static CUresult create(CUstream *handle, unsigned flags, int priority) {
     struct stream *stream = stream_new(context, flags, priority, flags == 0);
     if (stream == NULL)
         return OUT_OF_MEMORY;
+    queue_deal(stream);
     *handle = stream->handle = table_put(&state.streams, stream);
     if (context->gate->completed < context->gate->enqueued) {
         struct operation *wait = operation_new(WAIT);

@@ -28,7 +28,6 @@ struct stream *stream_new(struct context *context, unsigned flags, int priority,
     pthread_cond_init(&stream->work, NULL);
     pthread_cond_init(&stream->done, NULL);
     context->refs++;
-    stream->queue = queue_for(context, priority);
     stream->next = context->streams;
     if (stream->next != NULL)
         stream->next->previous = stream;
@@ -98,6 +97,7 @@ void operation_after(struct operation *operation, struct stream *stream, uint64_
 }
 
 void operation_free(struct operation *operation) {
+    queue_leave(operation);
     for (size_t i = 0; i < operation->after_count; i++)
         stream_unref(operation->after[i].stream);
     free(operation->after);
@@ -189,8 +189,9 @@ CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
     }
     keep_legacy_order(stream, operation);
     operation->seq = ++stream->enqueued;
-    note_use(stream);
-    stream->context->waiting += begins_with_a_wait(operation);
+    state.moves++;
+    operation->of_memory = operation->of_memory || operation->kind == FREE;
+    operation->optional = state.optional;
     queue_enter(stream, operation);
     if (stream->tail != NULL)
         stream->tail->next = operation;
@@ -235,6 +236,7 @@ static bool lost(const struct stream *stream) {
 }
 
 static void wait_for(struct stream *stream, const struct point *point) {
+    stream->waits_for = point;
     while (point->stream->completed < point->seq && !lost(stream)) {
         bool listed = false;
         for (struct stream *s = point->stream->waiters; s != NULL; s = s->next_waiter)
@@ -252,10 +254,12 @@ static void wait_for(struct stream *stream, const struct point *point) {
         }
     }
     stream->next_waiter = NULL;
+    stream->waits_for = NULL;
 }
 
 static void reached(struct stream *stream, struct operation *operation) {
     stream->completed = operation->seq;
+    state.moves++;
     if (operation->kind == RECORD)
         event_reached(stream, operation);
     for (struct stream *s = stream->waiters; s != NULL; s = s->next_waiter)
@@ -269,11 +273,12 @@ static void step(struct stream *stream) {
     stream->head = operation->next;
     if (stream->head == NULL)
         stream->tail = NULL;
+    stream->current = operation;
     queue_wait(stream, operation);
     for (size_t i = 0; i < operation->after_count; i++)
         wait_for(stream, &operation->after[i]);
     if (operation->kind == COPY || operation->kind == FILL || operation->kind == KERNEL)
-        queue_leave(stream, operation);
+        queue_leave(operation);
     if (!lost(stream)) {
         stream->touching = operation->kind != HOST_FUNCTION;
         if (operation->kind == HOST_FUNCTION)
@@ -286,7 +291,6 @@ static void step(struct stream *stream) {
         stream->touching = false;
         if (operation->kind == HOST_FUNCTION)
             wait_ends(stream);
-        note_beside(stream);
         if (code != SUCCESS)
             poison(stream->context, code);
         if (!lost(stream))
@@ -294,9 +298,8 @@ static void step(struct stream *stream) {
         else
             pthread_cond_broadcast(&stream->done);
     }
-    queue_leave(stream, operation);
-    stream->context->waiting -= begins_with_a_wait(operation);
-    operation_free(operation);
+    stream->current = NULL;
+    operation_free(operation); /* it leaves its hardware queue */
 }
 
 /* The list of the context owns the stream until its thread removes it. */

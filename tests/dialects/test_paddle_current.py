@@ -121,10 +121,10 @@ def test_a_stream_keeps_the_name_it_was_made_under() -> None:
 
 
 def test_the_current_stream_stays_alive_while_it_is_current() -> None:
-    handle = device.Stream("gpu:0").handle
     device.set_stream(device.Stream("gpu:0"))
     kept = here().handle
-    assert kept != handle
+    other = device.Stream("gpu:0")
+    assert kept != other.handle
     assert here().query()
 
 

@@ -1,4 +1,4 @@
-"""What calls of the look-alike driver wait for: a context's lock, an idle device, shared queues."""
+"""What calls of the look-alike driver wait for: a context's lock, and an idle device."""
 
 from __future__ import annotations
 
@@ -72,33 +72,6 @@ def test_a_first_launch_drains_unless_the_function_is_loaded(start: Start, early
     assert driver.launch(function, stream, address, c_uint32(1), c_uint32(4)) == 0
     assert driver.cuStreamQuery(held) == (NOT_READY if early else 0)
     assert driver.launch(function, stream, address, c_uint32(1), c_uint32(4)) == 0
-
-
-def test_streams_that_share_a_hardware_queue_hold_each_other_up(start: Start) -> None:
-    driver = start(connections=2)
-    driver.context()  # its default stream has the first queue
-    sharing, alone, third = driver.stream(), driver.stream(), driver.stream()
-    event = driver.event()
-    hold = driver.hold(sharing)
-    assert driver.cuEventRecord(event, third) == 0
-    assert driver.cuStreamSynchronize(alone) == 0
-    assert driver.cuEventQuery(event) == NOT_READY  # of an idle stream
-    hold.value = 1
-    assert driver.cuEventSynchronize(event) == 0
-
-
-@pytest.mark.parametrize(("levels", "free"), [(1, True), (0, False)])
-def test_priorities_have_queues_of_their_own_or_not(start: Start, levels: int, free: bool) -> None:
-    driver = start(connections=1, priority_queues=levels)
-    driver.context()
-    usual = driver.stream()
-    urgent = driver.made("cuStreamCreateWithPriority", 1, -5)
-    event, hold = driver.event(), driver.hold(usual)
-    assert driver.cuEventRecord(event, urgent) == 0
-    if free:
-        assert driver.cuEventSynchronize(event) == 0
-    else:
-        assert driver.waits("cuEventSynchronize", event, on=hold)
 
 
 def test_the_silicon_profile_sets_all(start: Start) -> None:

@@ -7,11 +7,12 @@ the hook `_wrong_type`; the rest is here.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .. import _native
-from .._errors import InvalidValueError
+from .._errors import HalError, InvalidValueError
 from . import _current, _handles, _interop
 from ._awaiting import StreamAwaits
 from ._base import NON_BLOCKING, REAP_AT, Owner, drain, reap
@@ -87,6 +88,11 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
         """Make a new native stream that this object owns."""
         if len(reap) + _handles.dropped_count() >= REAP_AT:
             drain()
+        elif reap:
+            # A dropped stream of a vendor's device is in one of its few hardware queues until it is closed.
+            with contextlib.suppress(HalError):  # as in a forked process: the next call fails as well, and says it
+                if _interop.backend_name() != "host":
+                    drain()
         level = max(-(2**31), min(2**31 - 1, operator.index(priority)))
         try:
             ident = _native.stream_new(ordinal, level, flags, context)
