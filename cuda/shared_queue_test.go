@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -182,6 +183,32 @@ func TestL5_streams_are_in_hardware_queues_of_their_own(t *testing.T) {
 	during(alone, append([]driver.Stream{dev.Legacy()}, ordered...))
 	during(ordered[:1], append(ordered[1:], alone...))
 	during(ordered[2:], append(ordered[:2:2], alone...))
+}
+
+// One queue is free, of a stream of another kind that was closed, and the driver deals out others before it.
+func TestL5_a_stream_is_in_the_one_hardware_queue_that_is_free(t *testing.T) {
+	t.Setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+	_, dev, _ := contended(t, map[string]string{"CONNECTIONS": "32"})
+	ordinary := uint8(dev.(driver.VendorDevice).Priorities() - 1)
+	open := func(id uint64, ordered bool) driver.Stream {
+		s, err := dev.NewStream(driver.StreamOptions{ID: id, Level: ordinary, Ordered: ordered})
+		require.NoError(t, err)
+		return s
+	}
+	var held []driver.Stream
+	for id := range uint64(31) { // with the legacy default stream they have all queues
+		held = append(held, open(id+1, false))
+	}
+	held[20].Close()
+	held = slices.Delete(held, 20, 21)
+	s := open(100, true)
+	for i, h := range held {
+		g, err := h.Gate(uint64(200+i), 0)
+		require.NoError(t, err)
+		defer g.Open()
+	}
+	require.NoError(t, s.Nop(0))
+	require.True(t, s.Point().Wait(int64(10*time.Second)), s.Describe())
 }
 
 // As long as there are queues enough, no stream of the greatest priority shares one with the stream on which

@@ -131,6 +131,7 @@ struct stream {
     unsigned flags;
     int priority, refs, host_waiters;
     bool blocking, closed, started, touching; /* touching: its thread uses memory */
+    bool moves_apart; /* used by move_all_apart alone */
     uint64_t enqueued, completed;
     struct operation *head, *tail, *current; /* current: its thread has taken it off the list */
     const struct point *waits_for; /* the place of another stream that current waits for */
