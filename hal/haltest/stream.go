@@ -299,15 +299,25 @@ var streamCases = []testCase{
 		require.NoError(k, err)
 		require.Positive(k, gap, "it was served behind streams that are less urgent")
 	}},
-	{"S7_a_more_urgent_stream_gets_the_engine_after_the_function_that_runs", Memory | RealTime | Ranked | Aborts, func(k *Kit) {
+	{"S7_a_more_urgent_stream_gets_the_engine_after_the_function_that_runs", Memory | RealTime | Ranked | Aborts | Graphs, func(k *Kit) {
 		var doors []Door
 		for range Engines {
 			doors = append(doors, k.Block(k.Stream(ordinary)))
 			k.Entered(doors[len(doors)-1])
 		}
-		s := k.Stream(ordinary)
-		k.Block(s).Open() // a short function: the engine goes on with this stream
-		running, next := k.Block(s), k.Block(s)
+		s, g := k.Stream(ordinary), k.graph()
+		short, running, next := newDoor(), newDoor(), newDoor()
+		short.Open() // a short function: the engine goes on with this branch
+		k.T.Cleanup(func() {
+			running.Open()
+			next.Open()
+			k.Sync(s)
+			for _, door := range []Door{short, running, next} {
+				door.free()
+			}
+		})
+		k.addNative(g, next, k.addNative(g, running, k.addNative(g, short)))
+		k.Launch(k.Executable(g), s)
 		doors[0].Open()
 		k.Entered(running)
 		urgent := k.Block(k.Stream(hal.StreamOptions{NonBlocking: true, Priority: hal.GreatestPriority}))

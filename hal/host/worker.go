@@ -63,15 +63,16 @@ const (
 	lookMostNS = 200_000
 )
 
-// followMost is how many short operations of a stream an engine runs, one after the other, before it
-// looks at other streams and at the clock: each takes as long as such an operation.
+// followMost is how many short operations of a branch of a launch an engine runs, one after the other, before it
+// looks at other branches and at the clock: each takes as long as such an operation.
 const followMost = 16
 
-// follows returns the work that has become the head of s, if the engine that ran the one before is to run it
-// at once: giving the engine up and getting it back takes longer than a short function. It returns nil if more
-// urgent work waits, or any, unless s runs a branch of a launch: that one ends. The lock is held.
+// follows returns the work that has become the head of s, a branch of a launch, if the engine that ran the one before
+// is to run it at once: giving the engine up and getting it back takes longer than a short function. It returns nil
+// if more urgent work waits, and for other streams: an engine that keeps pace with the thread that enqueues the functions
+// makes that wait for the lock each time (torch's small operators took twice as long). The lock is held.
 func (e *engine) follows(d *Device, s *Stream) work {
-	if s.q.n == 0 || !e.parallel.Load() || d.backlog.Len() > 0 && (s.parent() == nil || d.backlog.First().level < s.level) {
+	if s.parent() == nil || s.q.n == 0 || !e.parallel.Load() || d.backlog.Len() > 0 && d.backlog.First().level < s.level {
 		return nil
 	}
 	o := s.q.front()
