@@ -190,17 +190,7 @@ func lookalikeExecute(me C.uint32_t, model C.uintptr_t, ms C.int32_t) C.int {
 		if err := r.exec.Launch(c.t, s); err != nil {
 			return err
 		}
-		p, err := s.Point(c.t)
-		if err != nil {
-			return err
-		}
-		return c.wait(s.Device().Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
-			var err error
-			if done {
-				err = s.Failure()
-			}
-			return waited(done, err, streamSyncTimeout, s.Device(), ms)
-		}, kindCode{driver.Timeout, streamSyncTimeout})
+		return c.synchronize(s, limit, ms, func(err error) error { return err }, kindCode{driver.Timeout, streamSyncTimeout})
 	}, kindCode{driver.Timeout, streamSyncTimeout})
 }
 

@@ -153,21 +153,29 @@ func lookalikeSynchronizeStream(me C.uint32_t, handle C.uintptr_t, ms C.int32_t)
 		if err != nil {
 			return err
 		}
-		p, err := s.Point(c.t)
-		if err != nil {
-			return err
-		}
-		return c.wait(s.Device().Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
-			var err error
-			if done {
-				err = s.Failure()
+		return c.synchronize(s.Stream, limit, ms, func(failed error) error {
+			if errors.Is(failed, hal.ErrAborted) && s.byDevice.Load() {
+				return abortedError(s.Device())
 			}
-			if errors.Is(err, hal.ErrAborted) && s.byDevice.Load() {
-				err = abortedError(s.Device())
-			}
-			return waited(done, err, streamSyncTimeout, s.Device(), ms)
+			return failed
 		})
 	})
+}
+
+// synchronize waits for what was enqueued on s, with a limit in nanoseconds that the program gave as ms. The error is what
+// explain makes of the stream's failure, nil where it has none.
+func (c *caller) synchronize(s *hal.Stream, limit int64, ms C.int32_t, explain func(failed error) error, own ...kindCode) error {
+	p, err := s.Point(c.t)
+	if err != nil {
+		return err
+	}
+	return c.wait(s.Device().Runtime(), p, limit, streamSyncTimeout, func(done bool) error {
+		var failed error
+		if done {
+			failed = explain(s.Failure())
+		}
+		return waited(done, failed, streamSyncTimeout, s.Device(), ms)
+	}, own...)
 }
 
 //export lookalikeStreamQuery
