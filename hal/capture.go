@@ -76,6 +76,7 @@ type Capture struct {
 	causedAt string // the place in the program, behind " at"
 	ended    bool
 	branches map[*Stream]*branch
+	calls    calls
 }
 
 // branch is the part of a capture that is on one stream.
@@ -98,6 +99,8 @@ type captures struct {
 	mu    sync.Mutex
 	// active are the streams that capture, with their captures.
 	active map[*Stream]*Capture
+	// lists belong to captures that have not ended.
+	lists map[*CapturedCalls]*Capture
 }
 
 // BeginCapture makes s the origin of a capture: work enqueued on it does not run, but
@@ -135,6 +138,7 @@ func (s *Stream) BeginCapture(t *Thread, mode CaptureMode) error {
 	}
 	c := &Capture{rt: rt, id: rt.captures.ids.Add(1), mode: mode, thread: t, origin: s, site: rt.listeners.site(),
 		graph: rt.newGraph(), branches: map[*Stream]*branch{s: {}}}
+	c.graph.capture = c
 	if !rt.captures.join(s, c) {
 		return s.capturesAlready(op)
 	}
@@ -238,6 +242,7 @@ func (c *Capture) fail(err *Error) error {
 	at := c.rt.at(c.rt.listeners.site())
 	c.graph.mu.Lock()
 	defer c.graph.mu.Unlock()
+	c.closeCalls()
 	if c.cause == nil && !c.ended {
 		c.cause, c.causedAt = err, at
 	}

@@ -53,6 +53,7 @@ func (c *Capture) end(op string) (*Graph, error) {
 		return c.graph, captureError(codeIllegalState, op, "another thread has ended the capture")
 	}
 	c.ended = true
+	c.closeCalls()
 	var err error
 	if c.cause != nil {
 		err = c.invalidated(op, "")
@@ -61,6 +62,7 @@ func (c *Capture) end(op string) (*Graph, error) {
 	streams := c.branches
 	c.graph.mu.Unlock()
 	c.rt.captures.leave(streams)
+	c.rt.captures.takeBack(c)
 	if err == nil && lost != nil {
 		err = captureError(codeUnjoined, op, "%s was pulled in%s and never rejoined: record an event on it and let %s "+
 			"wait for it before the capture ends", lost.title(), c.rt.at(streams[lost].site), c.origin.title())
@@ -74,6 +76,7 @@ func (c *Capture) unjoined() *Stream {
 	if len(c.branches) == 1 {
 		return nil
 	}
+	c.makeNodes()
 	joined := c.graph.before(c.branches[c.origin].tails)
 	var worst *Stream
 	for s, b := range c.branches {
@@ -104,6 +107,7 @@ func (c *Capture) record(s *Stream, e *Event) error {
 		return err
 	}
 	c.graph.mu.Lock()
+	c.makeNodes()
 	e.captured.Store(&capturedRecord{c, slices.Clone(c.branches[s].tails)})
 	c.graph.mu.Unlock()
 	return nil
@@ -155,6 +159,7 @@ func (s *Stream) waitStreamCaptured(o *Stream) error {
 			return err
 		}
 		other.graph.mu.Lock()
+		other.makeNodes()
 		tails := slices.Clone(other.branches[o].tails)
 		other.graph.mu.Unlock()
 		return s.waitNodes(op, o.title(), other, tails)
@@ -211,6 +216,7 @@ func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
 		r.branches[s] = &branch{tails: tails, site: site}
 		return nil
 	}
+	r.makeNodes()
 	b := r.branches[s]
 	joined := slices.Clone(b.tails)
 	for _, n := range tails {

@@ -25,6 +25,7 @@ func (c *Capture) add(s *Stream, n *Node) (*Node, error) {
 	if err := c.usableLocked(s, n.Kind()); err != nil {
 		return nil, err
 	}
+	c.makeNodes()
 	b := c.branches[s]
 	n.after = b.tails
 	made := c.graph.add(n)

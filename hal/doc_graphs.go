@@ -47,6 +47,9 @@
 //     a launch begins with its initial value. A body that could never end is refused.
 //   - G14: Of an event that was made as external, records and waits in a capture are always
 //     those of G7; elsewhere it is as any other.
+//   - G15: A caller that has captured a function adds further ones to the capture without
+//     asking the runtime. They are nodes as if it had, in the order of all calls, and no
+//     function is added to a capture that has ended or was invalidated.
 //
 // # Event loop
 //

@@ -12,13 +12,15 @@ import (
 // Graph is a set of operations with edges that order them. It is made by capturing
 // streams, or node by node with Add, and runs once it is instantiated.
 type Graph struct {
-	rt     *Runtime
-	keep   *keep
-	mu     sync.Mutex
-	nodes  []*Node
-	room   []Node // for the next nodes: to allocate each by itself takes longer than to capture it
-	closed atomic.Bool
-	memory memoryNodes
+	rt   *Runtime
+	keep *keep
+	mu   sync.Mutex
+	// capture is the one that the graph was made by, nil for none: see made.
+	capture *Capture
+	nodes   []*Node
+	room    []Node // for the next nodes: to allocate each by itself takes longer than to capture it
+	closed  atomic.Bool
+	memory  memoryNodes
 	// owned says that there is an executable: of a graph that allocates memory there is one at a time.
 	owned atomic.Bool
 }
@@ -125,20 +127,28 @@ func (n *Node) title() string {
 func (g *Graph) Nodes() []*Node {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Clone(g.nodes)
+	return slices.Clone(g.made())
 }
 
 // add appends a copy of a node. The caller holds mu.
 func (g *Graph) add(n *Node) *Node {
+	made := g.place()
+	index := made.index
+	*made = *n
+	made.graph, made.index = g, index
+	g.memory.note(made)
+	return made
+}
+
+// place appends a node that does nothing. The caller holds mu.
+func (g *Graph) place() *Node {
 	if len(g.room) == 0 {
 		g.room = make([]Node, min(max(len(g.nodes), leastRoom), mostRoom))
 	}
 	made := &g.room[0]
 	g.room = g.room[1:]
-	*made = *n
 	made.graph, made.index = g, len(g.nodes)
 	g.nodes = append(g.nodes, made)
-	g.memory.note(made)
 	return made
 }
 
@@ -254,7 +264,7 @@ func (g *Graph) AddEdge(t *Thread, from, to *Node) error {
 // before returns, by index, which nodes are the given ones or come before them. The caller
 // holds mu.
 func (g *Graph) before(nodes []*Node) []bool {
-	seen := make([]bool, len(g.nodes))
+	seen := make([]bool, len(g.made()))
 	todo := slices.Clone(nodes)
 	for len(todo) > 0 {
 		n := todo[len(todo)-1]
@@ -310,7 +320,7 @@ func (g *Graph) clone() *Graph {
 func (g *Graph) copyInto(c *Graph) *Graph {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, n := range g.nodes {
+	for _, n := range g.made() {
 		copied := *n
 		c.add(&copied)
 	}

@@ -40,6 +40,15 @@ func (k *keep) addToken(token uint64) {
 	k.mu.Unlock()
 }
 
+// addCalls keeps functions of the program whose tokens are marked as kept already.
+func (k *keep) addCalls(calls []CapturedCall) {
+	k.mu.Lock()
+	for i := range calls {
+		k.tokens = append(k.tokens, calls[i].Token)
+	}
+	k.mu.Unlock()
+}
+
 // addKeep keeps what another graph keeps.
 func (k *keep) addKeep(other *keep) {
 	if other != k {

@@ -122,24 +122,6 @@ func (s *Stream) Native(t *Thread, fn, arg uint64, a Accesses) error {
 // Contract: H1, H3, A10.
 func (s *Stream) HostFunc(t *Thread, token uint64) error { return s.HostFuncOn(t, token, Accesses{}) }
 
-// CaptureFunc is HostFunc on a capturing stream, for a caller that knows where the program
-// makes the call: that is the site of the node. It reports false with nothing done if s does
-// not capture.
-//
-// # Errors: as for HostFunc.
-//
-// Contract: G1, G6.
-func (s *Stream) CaptureFunc(t *Thread, token uint64, site uint32) (captured bool, err error) {
-	if err := s.checkEnqueue(t, "call"); err != nil {
-		return false, err
-	}
-	c := s.capture.Load()
-	if c == nil {
-		return false, nil
-	}
-	return true, c.addFunc(s, token, Accesses{}, site)
-}
-
 // HostFuncOn is HostFunc for a function with declared accesses. The memory of blocks
 // it accesses is not reused before it has ended.
 //

@@ -85,6 +85,14 @@ int halstream_burst_add(int64_t stream, hs_call *first, hs_call **end, uint64_t 
 /* Makes b the burst that grows at the end of a stream. */
 void halstream_burst_grows(int64_t stream, hs_burst *b);
 
+/* Adds a call to the capture of a stream; 0, with nothing done, where Go has to be asked: as yet it
+ * has not said that it takes calls of the stream, or its word is that it takes no more. */
+int halstream_capture_add(int64_t stream, hs_call *c);
+/* The list to which that adds. */
+void *halstream_capture_list(void);
+/* Go takes calls of a stream, by this number; `fresh`: and none of those streams any more of which it said so before. */
+void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh);
+
 /* How many calls exist that have not begun, and how many of them graphs keep. */
 extern int64_t halstream_calls_pending, halstream_calls_kept;
 /* Not 0 while functions wait and no thread is free for them; Go writes it. */

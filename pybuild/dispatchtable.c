@@ -18,6 +18,10 @@ static uint32_t lane_room;
 /* Slot 0 stays empty: 0 is no token. */
 static hs_burst **bursts;
 static uint32_t burst_count = 1, burst_room;
+/* They are allocated together: none is given back, and a capture makes one for each call. */
+enum { TOGETHER = 64 };
+static hs_burst *together;
+static uint32_t together_left;
 static uint32_t *unused;
 static uint32_t unused_count;
 
@@ -93,8 +97,13 @@ hs_burst *halstream_burst_new(hs_call *first, hs_call **end, uint64_t count)
         b = bursts[unused[--unused_count]];
     } else {
         if (burst_count >= burst_room && !more_bursts()) return NULL;
-        b = malloc(sizeof *b);
-        if (b == NULL) return NULL;
+        if (together_left == 0) {
+            together = malloc(TOGETHER * sizeof *together);
+            if (together == NULL) return NULL;
+            together_left = TOGETHER;
+        }
+        b = together++;
+        together_left--;
         b->generation = 0;
         b->token = burst_count;
         bursts[burst_count++] = b;

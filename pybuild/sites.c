@@ -175,6 +175,11 @@ static struct {
     uint32_t number;
 } single[SINGLE];
 
+static size_t place_of(object *code, int instruction)
+{
+    return (((uintptr_t)code >> 5) ^ (unsigned)instruction) % SINGLE;
+}
+
 int32_t halstream_lines;
 
 uint32_t halstream_line(void)
@@ -186,7 +191,7 @@ uint32_t halstream_line(void)
     uint32_t number;
     if (halstream_code_kind(code) == CODE_PROGRAM) {
         int instruction = instruction_of(f);
-        size_t i = (((uintptr_t)code >> 5) ^ (unsigned)instruction) % SINGLE;
+        size_t i = place_of(code, instruction);
         if (single[i].code != code || single[i].instruction != instruction) {
             number = site_up_to(f, 0, 1);
             if (number != 0) {
@@ -203,6 +208,14 @@ uint32_t halstream_line(void)
     Py_DecRef(code);
     Py_DecRef(f);
     return number;
+}
+
+uint32_t halstream_line_of(object *code, int instruction)
+{
+    if (__atomic_load_n(&halstream_lines, __ATOMIC_RELAXED) == 0) return 0;
+    size_t i = place_of(code, instruction);
+    int found = code != NULL && single[i].code == code && single[i].instruction == instruction;
+    return found ? single[i].number : halstream_line();
 }
 
 uint32_t halstream_site_of(int own)

@@ -27,11 +27,7 @@ type server struct {
 
 func serve(rt *hal.Runtime) *server {
 	v := &server{rt: rt, funcs: map[uint64]func(*hal.Thread) error{}, kept: map[uint64]bool{}}
-	rt.SetKept(func(token uint64) {
-		v.mu.Lock()
-		v.kept[token] = true
-		v.mu.Unlock()
-	})
+	rt.SetKept(v.keep)
 	rt.Funcs.Start()
 	v.thread()
 	return v
@@ -82,6 +78,13 @@ func (v *server) put(f func(*hal.Thread) error) uint64 {
 	v.last++
 	v.funcs[v.last] = f
 	return v.last
+}
+
+// keep lets a function run any number of times, until it is dropped.
+func (v *server) keep(token uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.kept[token] = true
 }
 
 func (v *server) take(token uint64, dropped bool) func(*hal.Thread) error {

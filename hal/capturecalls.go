@@ -1,0 +1,204 @@
+package hal
+
+import (
+	"maps"
+	"sync/atomic"
+
+	"halstream/hal/driver"
+)
+
+// CapturedCallsMost is how many functions a list of captured ones has room for.
+const CapturedCallsMost = 1 << 10
+
+// CapturedCall is a function that was added to a capture without a call of the runtime.
+type CapturedCall struct {
+	Token uint64
+	Site  uint32
+	// Lane is what CaptureFunc returned for the stream.
+	Lane uint32
+}
+
+// CapturedCalls is a list of functions that are part of a capture. Who has captured a
+// function with it adds more without a call of the runtime, on the same streams, until
+// the capture ends or is invalidated. At most one thread at a time adds to it, or
+// captures with it; the runtime takes functions from it at any time.
+//
+// It may lie in memory of C's, whose code does the same as Add: the highest bit of the
+// word says that functions are taken, the others how many there are.
+//
+// Contract: G15.
+type CapturedCalls struct {
+	word  atomic.Uint64
+	Calls [CapturedCallsMost]CapturedCall
+}
+
+const listOpen uint64 = 1 << 63
+
+// Add adds one function and reports whether the list still took it.
+func (l *CapturedCalls) Add(call CapturedCall) bool {
+	n := l.word.Load()
+	if n < listOpen || n == listOpen|CapturedCallsMost {
+		return false
+	}
+	l.Calls[n&^listOpen] = call
+	return l.word.CompareAndSwap(n, n+1)
+}
+
+// calls are the functions of a capture that are not nodes yet. Nodes are made of them
+// when something asks for those: a program captures in a loop that is to be short. The
+// mutex of the graph guards it.
+type calls struct {
+	list   *CapturedCalls // nil: closed
+	taken  uint64         // of the list
+	lanes  []*Stream      // by the number that callers have for them
+	queued []CapturedCall // taken from the list, or given to CaptureFunc
+}
+
+// CaptureFunc is HostFunc on a capturing stream, for a caller that knows where the program
+// makes the call: that is the site of the node. It reports false with nothing done if s does
+// not capture. From then on more functions can be added to list, with the number of s that is
+// returned; -1 if they cannot. What other captures have in the list is taken from it, and
+// fresh says that the numbers of their streams are not valid any more.
+//
+// # Errors: as for HostFunc.
+//
+// Contract: G1, G6, G15.
+func (s *Stream) CaptureFunc(t *Thread, token uint64, site uint32, list *CapturedCalls) (lane int, fresh, captured bool, err error) {
+	if err := s.checkEnqueue(t, "call"); err != nil {
+		return -1, false, false, err
+	}
+	c := s.capture.Load()
+	if c == nil {
+		return -1, false, false, nil
+	}
+	if c.legacy != nil || c.builds() || s.ctx != nil && !t.ChecksContext || s.opts.BlockHost {
+		return -1, false, true, c.addFunc(s, token, Accesses{}, site)
+	}
+	before := c.rt.captures.lend(list, c)
+	if before != nil {
+		before.graph.mu.Lock()
+		before.closeCalls()
+		before.graph.mu.Unlock()
+	}
+	g := c.graph
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := c.usableLocked(s, "call"); err != nil {
+		return -1, false, true, err
+	}
+	c.takeCalls()
+	fresh = c.calls.list != list
+	if fresh || c.calls.taken == CapturedCallsMost {
+		list.word.Store(listOpen)
+		c.calls.list, c.calls.taken = list, 0
+	}
+	lane = c.lane(s)
+	g.keep.addToken(token)
+	c.calls.queued = append(c.calls.queued, CapturedCall{Token: token, Site: site, Lane: uint32(lane)})
+	return lane, fresh, true, nil
+}
+
+// lend notes that list belongs to c, and returns another capture that it belonged to before.
+func (a *captures) lend(list *CapturedCalls, c *Capture) (before *Capture) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before = a.lists[list]
+	if before == c {
+		return nil
+	}
+	if a.lists == nil {
+		a.lists = map[*CapturedCalls]*Capture{}
+	}
+	a.lists[list] = c
+	return before
+}
+
+// takeBack forgets the lists of a capture that has ended.
+func (a *captures) takeBack(c *Capture) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.lists, func(_ *CapturedCalls, of *Capture) bool { return of == c })
+}
+
+// closeLists takes what callers have added to captures, and lets them add no more.
+func (a *captures) closeLists() {
+	a.mu.Lock()
+	var lent []*Capture
+	for _, c := range a.lists {
+		lent = append(lent, c)
+	}
+	a.lists = nil
+	a.mu.Unlock()
+	for _, c := range lent {
+		c.graph.mu.Lock()
+		c.closeCalls()
+		c.graph.mu.Unlock()
+	}
+}
+
+// lane returns the number of a stream of the capture. The caller holds the graph's mu.
+func (c *Capture) lane(s *Stream) int {
+	for i := len(c.calls.lanes) - 1; i >= 0; i-- {
+		if c.calls.lanes[i] == s {
+			return i
+		}
+	}
+	c.calls.lanes = append(c.calls.lanes, s)
+	return len(c.calls.lanes) - 1
+}
+
+// takeCalls takes the functions that were added to the list. The caller holds the graph's mu.
+func (c *Capture) takeCalls() {
+	list := c.calls.list
+	if list == nil {
+		return
+	}
+	added := list.Calls[c.calls.taken : list.word.Load()&^listOpen]
+	if len(added) == 0 {
+		return
+	}
+	c.calls.taken += uint64(len(added))
+	c.calls.queued = append(c.calls.queued, added...)
+	c.graph.keep.addCalls(added)
+}
+
+// closeCalls takes the functions that were added to the list, to which no more can be added
+// afterwards. The caller holds the graph's mu.
+func (c *Capture) closeCalls() {
+	if c.calls.list != nil {
+		c.calls.list.word.And(^listOpen)
+		c.takeCalls()
+		c.calls.list = nil
+	}
+}
+
+// makeNodes makes nodes of the functions that were captured and are none yet. Whoever looks
+// at the nodes of a graph, or at what the next one of a stream comes after, calls it first.
+// The caller holds the graph's mu.
+func (c *Capture) makeNodes() {
+	c.takeCalls()
+	g := c.graph
+	for _, call := range c.calls.queued {
+		s := c.calls.lanes[call.Lane]
+		b := c.branches[s]
+		made := g.place()
+		made.kind, made.token, made.site = driver.CallNode, call.Token, call.Site
+		made.device, made.level, made.stream = s.dev.ordinal, s.level, s
+		made.after = b.tails
+		made.self[0] = made
+		b.tails = made.self[:]
+		b.made++
+	}
+	c.calls.queued = nil
+	if c.ended {
+		g.capture = nil
+	}
+}
+
+// made returns the nodes. The caller holds mu.
+func (g *Graph) made() []*Node {
+	if g.capture != nil {
+		g.capture.makeNodes()
+	}
+	return g.nodes
+}

@@ -1,0 +1,104 @@
+"""Calls that a capture takes without asking the core: their order, their lines, and when no more are taken."""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+import threading
+import weakref
+
+import halstream as hs
+import pytest
+from capture_help import LIMIT
+
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
+
+
+def test_G15_calls_are_nodes_in_their_order_whichever_streams_they_are_on() -> None:
+    streams = [hs.Stream() for _ in range(11)]  # more than are known without asking the runtime
+    ran: list[int] = []
+    first = sys._getframe().f_lineno + 9
+    with hs.capture(streams[0]) as graph:
+        for s in streams[1:]:
+            s.wait(streams[0])
+        for i in range(1200):  # more than are kept without asking the runtime
+            s = streams[i * 7 // 50 % 11]
+            if i % 100 == 99:
+                s.nop()
+            else:
+                s.call(ran.append, i)
+            s.call(ran.append, i)
+        for s in streams[1:]:
+            streams[0].wait(s)
+    kinds = [kind for i in range(1200) for kind in ("empty" if i % 100 == 99 else "call", "call")]
+    assert [node.kind for node in graph.nodes] == kinds
+    lines = [int(re.findall(r"test_capture_calls\.py:(\d+)", node.where)[0]) - first for node in graph.nodes]
+    assert lines == [line for i in range(1200) for line in (-2 if i % 100 == 99 else 0, 1)]
+    latest: dict[int, int] = {}
+    edges = []
+    for i in range(1200):
+        on = i * 7 // 50 % 11
+        edges += [(latest[on], 2 * i)] if on in latest else []
+        edges.append((2 * i, 2 * i + 1))
+        latest[on] = 2 * i + 1
+    assert sorted(graph.edges) == sorted(edges)
+    graph.instantiate().launch(streams[0])
+    streams[0].synchronize(timeout=LIMIT)
+    assert sorted(ran) == sorted(i for i in range(1200) for _ in range(1 if i % 100 == 99 else 2))
+
+
+def test_G15_no_call_is_added_to_a_capture_that_was_invalidated_or_has_ended() -> None:
+    s, ran = hs.Stream(), []
+    with pytest.raises(hs.CaptureError, match="was invalidated"), hs.capture(s):
+        s.call(ran.append, 1)
+        s.call(ran.append, 2)
+        with pytest.raises(hs.CaptureError, match="query"):
+            s.query()
+        for _ in range(2):
+            with pytest.raises(hs.CaptureError, match="was invalidated"):
+                s.call(ran.append, 3)
+    s.call(ran.append, 4)
+    s.synchronize(timeout=LIMIT)
+    assert ran == [4]
+    with hs.capture(s) as graph:
+        s.call(ran.append, 5)
+        s.call(ran.append, 6)
+    s.call(ran.append, 7)
+    s.synchronize(timeout=LIMIT)
+    assert ran == [4, 7]
+    assert len(graph.nodes) == 2
+    with hs.capture(s) as graph:  # the streams of the capture before are not known to this one
+        s.call(ran.append, 8)
+    assert len(graph.nodes) == 1
+
+
+def test_G15_captures_of_two_streams_at_once_keep_their_calls_apart() -> None:
+    a, b, ran = hs.Stream(), hs.Stream(), []
+    with hs.capture(a) as one, hs.capture(b) as two:
+        for i in range(6):
+            (a if i % 4 < 2 else b).call(ran.append, i)
+    assert [len(graph.nodes) for graph in (one, two)] == [4, 2]
+    one.instantiate().launch(a)
+    a.synchronize(timeout=LIMIT)
+    two.instantiate().launch(a)
+    a.synchronize(timeout=LIMIT)
+    assert ran == [0, 1, 4, 5, 2, 3]
+
+
+def test_G15_calls_are_released_with_a_graph_whose_nodes_nobody_has_looked_at() -> None:
+    class Kept:
+        pass
+
+    s, gone = hs.Stream(), [threading.Event() for _ in range(3)]
+    with hs.capture(s) as graph:
+        for event in gone:
+            argument = Kept()
+            weakref.finalize(argument, event.set)
+            s.call(id, argument)
+    del argument
+    gc.collect()
+    assert not any(event.is_set() for event in gone)
+    graph.close()
+    hs.Graph()
+    assert all(event.wait(LIMIT) for event in gone)
