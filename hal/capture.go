@@ -81,7 +81,7 @@ type Capture struct {
 
 // branch is the part of a capture that is on one stream.
 type branch struct {
-	tails []*Node // that the next node comes after
+	tails []*Node // that the next node comes after; others may have this slice, so its elements never change
 	site  uint32  // where the stream was pulled in
 	made  int     // nodes
 }

@@ -14,9 +14,13 @@ const CapturedCallsMost = 1 << 10
 type CapturedCall struct {
 	Token uint64
 	Site  uint32
-	// Lane is what CaptureFunc returned for the stream.
+	// Lane is what CaptureFunc returned for the stream. With LinkedCall the function is
+	// released with the one that was added before it to the same capture.
 	Lane uint32
 }
+
+// LinkedCall is a bit of CapturedCall.Lane.
+const LinkedCall uint32 = 1 << 31
 
 // CapturedCalls is a list of functions that are part of a capture. Who has captured a
 // function with it adds more without a call of the runtime, on the same streams, until
@@ -179,7 +183,7 @@ func (c *Capture) makeNodes() {
 	c.takeCalls()
 	g := c.graph
 	for _, call := range c.calls.queued {
-		s := c.calls.lanes[call.Lane]
+		s := c.calls.lanes[call.Lane&^LinkedCall]
 		b := c.branches[s]
 		made := g.place()
 		made.kind, made.token, made.site = driver.CallNode, call.Token, call.Site

@@ -108,7 +108,7 @@ func (c *Capture) record(s *Stream, e *Event) error {
 	}
 	c.graph.mu.Lock()
 	c.makeNodes()
-	e.captured.Store(&capturedRecord{c, slices.Clone(c.branches[s].tails)})
+	e.captured.Store(&capturedRecord{c, c.branches[s].tails})
 	c.graph.mu.Unlock()
 	return nil
 }
@@ -132,7 +132,7 @@ func (s *Stream) waitCaptured(t *Thread, e *Event) error {
 	}
 	c, r := s.capture.Load(), e.captured.Load()
 	if r != nil {
-		return s.waitNodes(op, fmt.Sprintf("event %d", e.id), r.capture, r.tails)
+		return s.waitNodes(op, func() string { return fmt.Sprintf("event %d", e.id) }, r.capture, r.tails)
 	}
 	if c == nil { // another thread has ended the capture
 		return s.Wait(t, e)
@@ -160,9 +160,9 @@ func (s *Stream) waitStreamCaptured(o *Stream) error {
 		}
 		other.graph.mu.Lock()
 		other.makeNodes()
-		tails := slices.Clone(other.branches[o].tails)
+		tails := other.branches[o].tails
 		other.graph.mu.Unlock()
-		return s.waitNodes(op, o.title(), other, tails)
+		return s.waitNodes(op, o.title, other, tails)
 	}
 	c := s.capture.Load()
 	if err := c.usable(s, op); err != nil {
@@ -173,8 +173,8 @@ func (s *Stream) waitStreamCaptured(o *Stream) error {
 }
 
 // waitNodes makes later work of s come after nodes of capture r, in which s takes part
-// from then on.
-func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
+// from then on. what names in errors what is waited for.
+func (s *Stream) waitNodes(op string, what func() string, r *Capture, tails []*Node) error {
 	c := s.capture.Load()
 	if c != nil && c.legacy != nil {
 		return c.usable(s, op)
@@ -184,9 +184,9 @@ func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
 		ended := r.ended
 		r.graph.mu.Unlock()
 		err := captureError(codeMerge, op, "%s belongs to another capture than %s; two captures cannot be merged: "+
-			"end one of them first", what, s.title())
+			"end one of them first", what(), s.title())
 		if ended {
-			err = captureError(codeIsolation, op, "%s belongs to a capture that has ended; record it again", what)
+			err = captureError(codeIsolation, op, "%s belongs to a capture that has ended; record it again", what())
 		} else {
 			_ = r.fail(err)
 		}
@@ -203,7 +203,10 @@ func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
 		return r.fail(captureError(codeImplicit, op, "the legacy default stream cannot take part in the capture of %s; "+
 			"use another stream", r.origin.title()))
 	}
-	site := r.rt.listeners.site()
+	var site uint32
+	if c == nil {
+		site = r.rt.listeners.site()
+	}
 	r.graph.mu.Lock()
 	defer r.graph.mu.Unlock()
 	if err := r.takesPartLocked(op, what); err != nil {
@@ -218,10 +221,10 @@ func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
 	}
 	r.makeNodes()
 	b := r.branches[s]
-	joined := slices.Clone(b.tails)
+	joined := b.tails
 	for _, n := range tails {
 		if !slices.Contains(joined, n) {
-			joined = append(joined, n)
+			joined = append(slices.Clip(joined), n)
 		}
 	}
 	b.tails = joined
@@ -229,16 +232,16 @@ func (s *Stream) waitNodes(op, what string, r *Capture, tails []*Node) error {
 }
 
 // takesPart rejects a wait for a part of a capture that has ended or was invalidated.
-func (c *Capture) takesPart(op, what string) error {
+func (c *Capture) takesPart(op string, what func() string) error {
 	c.graph.mu.Lock()
 	defer c.graph.mu.Unlock()
 	return c.takesPartLocked(op, what)
 }
 
-func (c *Capture) takesPartLocked(op, what string) error {
+func (c *Capture) takesPartLocked(op string, what func() string) error {
 	if c.ended {
 		return captureError(codeIsolation, op,
-			"%s stands for a part of a capture that has ended; record it again", what)
+			"%s stands for a part of a capture that has ended; record it again", what())
 	}
 	if c.cause != nil {
 		return c.invalidated(op, "; end it")

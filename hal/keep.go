@@ -44,7 +44,9 @@ func (k *keep) addToken(token uint64) {
 func (k *keep) addCalls(calls []CapturedCall) {
 	k.mu.Lock()
 	for i := range calls {
-		k.tokens = append(k.tokens, calls[i].Token)
+		if calls[i].Lane&LinkedCall == 0 {
+			k.tokens = append(k.tokens, calls[i].Token)
+		}
 	}
 	k.mu.Unlock()
 }

@@ -52,6 +52,7 @@ typedef struct hs_burst {
     uint32_t generation;
     uint32_t lane; /* of its stream, 0 for none */
     int kept;      /* by a graph: its one call runs any number of times, until it is dropped */
+    struct hs_burst *linked; /* is freed with this one; see dispatchcapture.c */
 } hs_burst;
 
 /* A thread that runs functions. */

@@ -12,8 +12,13 @@ enum { MOST = 1 << 10 };
 typedef struct {
     uint64_t token;
     uint32_t site;
-    uint32_t lane;
+    uint32_t lane; /* with LINKED: the call is released with the one before it */
 } captured;
+
+/* So many calls are linked, so that the thread that releases them does not ask Go about each. More
+ * would keep Python's lock too long: finalizers may be called. */
+enum { LINKS = 64 };
+#define LINKED (UINT32_C(1) << 31)
 
 static struct {
     _Atomic uint64_t word; /* how many calls there are, with OPEN while more are taken */
@@ -26,14 +31,27 @@ static struct {
     int64_t stream;
     uint32_t lane;
 } streams[STREAMS];
-static uint32_t stream_count, latest;
+static uint32_t stream_count, latest, replaced; /* the one found last, and the one that had to go last */
+
+/* The call that was added last and how many are linked up to it, 0: the next one begins anew. */
+static hs_burst *last;
+static uint32_t links;
 
 void *halstream_capture_list(void) { return &list; }
 
+/* Finds a stream, and reports whether calls of it are taken. */
+static int find(int64_t stream)
+{
+    if (latest < stream_count && streams[latest].stream == stream) return 1;
+    for (latest = 0; latest < stream_count && streams[latest].stream != stream;) latest++;
+    return latest < stream_count;
+}
+
 void halstream_capture_takes(int64_t stream, uint32_t lane, int fresh)
 {
-    if (fresh) stream_count = 0;
-    latest = stream_count < STREAMS ? stream_count++ : (latest + 1) % STREAMS;
+    if (fresh) stream_count = links = 0; /* what was added before belongs to another graph */
+    if (find(stream)) return; /* the list was full */
+    latest = stream_count < STREAMS ? stream_count++ : (replaced = (replaced + 1) % STREAMS);
     streams[latest].stream = stream;
     streams[latest].lane = lane;
 }
@@ -42,24 +60,21 @@ int halstream_capture_add(int64_t stream, hs_call *c)
 {
     /* First: a frame that is made may collect garbage, and finalizers may make calls. */
     uint32_t site = halstream_line_of(c->at.code, c->at.instruction);
-    if (site == 0) return 0;
-    if (latest >= stream_count || streams[latest].stream != stream) {
-        for (latest = 0; latest < stream_count && streams[latest].stream != stream;) latest++;
-        if (latest == stream_count) {
-            latest = 0;
-            return 0;
-        }
-    }
+    if (site == 0 || !find(stream)) return 0;
     uint64_t n = atomic_load_explicit(&list.word, memory_order_relaxed);
     if (n < OPEN || n == (OPEN | MOST)) return 0;
     hs_burst *b = halstream_burst_new(c, &c->next, BURST_SEALED | 1);
     if (b == NULL) return 0;
-    list.calls[n & ~OPEN] = (captured){(uint64_t)b->token, site, streams[latest].lane};
+    uint32_t linked = links > 0 && links < LINKS ? LINKED : 0;
+    list.calls[n & ~OPEN] = (captured){(uint64_t)b->token, site, streams[latest].lane | linked};
     if (!atomic_compare_exchange_strong(&list.word, &n, n + 1)) {
         b->first = NULL; /* the call stays its caller's */
         halstream_burst_free(b);
         return 0;
     }
     halstream_burst_keep(b->token);
+    if (linked) last->linked = b;
+    links = linked ? links + 1 : 1;
+    last = b;
     return 1;
 }

@@ -116,6 +116,7 @@ hs_burst *halstream_burst_new(hs_call *first, hs_call **end, uint64_t count)
     b->end = end;
     b->lane = 0;
     b->kept = 0;
+    b->linked = NULL;
     return b;
 }
 
@@ -148,7 +149,7 @@ void halstream_burst_empty(hs_burst *b)
     }
 }
 
-void halstream_burst_free(hs_burst *b)
+static void free_one(hs_burst *b)
 {
     if (b->lane < lane_room && lanes[b->lane].growing == b) lanes[b->lane].growing = NULL;
     if (b->kept) halstream_calls_kept--;
@@ -158,6 +159,15 @@ void halstream_burst_free(hs_burst *b)
     b->token = slot; /* found by nobody */
     b->generation = (b->generation + 1) & 0xffffff;
     unused[unused_count++] = slot;
+}
+
+void halstream_burst_free(hs_burst *b)
+{
+    while (b != NULL) {
+        hs_burst *next = b->linked;
+        free_one(b);
+        b = next;
+    }
 }
 
 static uint32_t lane_of(int64_t stream) { return (uint32_t)(stream >> ID_LOW) & ((1u << ID_SLOT) - 1); }

@@ -42,7 +42,10 @@ def measure(sheet: Sheet) -> None:
         env = {"run": branches(s).instantiate(), "s": s}
         sheet.single("graph_native", "run.launch(s); s.synchronize()", env, "s.synchronize()")
     with sheet.attempt("graph_capture"):
-        sheet.put("graph_capture", capture_ratio(s, captured))
+        sheet.put("graph_capture", capture_ratio(s, s.nop))
+        sheet.put("graph_capture_call", capture_ratio(s, lambda: s.call(nothing)))
+        event = hs.Event()
+        sheet.put("graph_capture_wait", capture_ratio(s, lambda: s.wait(s.record(event))))
     with sheet.attempt("graph_instantiate"):
         graphs = [captured(count) for count in (MANY, MANY // 10)]
         taken, tenth = in_turns([graph.instantiate for graph in graphs], lambda: None)
@@ -86,14 +89,24 @@ def done(run: Any, stream: Any) -> None:
     stream.synchronize()
 
 
-def capture_ratio(s: Any, captured: Callable[[int], Any]) -> float:
-    """Return what capturing `CHAIN` operations takes, begin and end included, against enqueueing as many."""
+def nothing() -> None:
+    """Do nothing, on a stream."""
+
+
+def capture_ratio(s: Any, operation: Callable[[], Any]) -> float:
+    """Return what capturing an operation `CHAIN` times takes, begin and end included, against enqueueing it as often."""
+    import halstream as hs
 
     def plain() -> None:
         for _ in range(CHAIN):
-            s.nop()
+            operation()
 
-    capturing, enqueueing = in_turns([lambda: captured(CHAIN), plain], s.synchronize)
+    def captured() -> Any:
+        with hs.capture(s, "relaxed") as graph:
+            plain()
+        return graph
+
+    capturing, enqueueing = in_turns([captured, plain], s.synchronize)
     return capturing / enqueueing
 
 

@@ -46,7 +46,7 @@ func calling(f func()) func(*hal.Thread) error { return func(*hal.Thread) error 
 var capturedCallCases = []testCase{
 	{"G15_functions_added_to_a_capture_are_nodes_in_the_order_of_the_calls", Graphs, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
-		c := &capturer{k: k}
+		c, e := &capturer{k: k}, k.Event(hal.EventOptions{})
 		var ran []uint32
 		var mu sync.Mutex
 		note := func() func() {
@@ -67,15 +67,20 @@ var capturedCallCases = []testCase{
 		require.NotEqual(k, lane, other)
 		require.True(k, c.add(other, note())) // 6
 		require.True(k, c.add(lane, note()))  // 7
+		k.Record(a, e)
+		require.True(k, c.add(other, note())) // 8
+		k.Wait(b, e)                          // after 7
+		require.True(k, c.add(other, note())) // 9
+		require.True(k, c.add(lane, note()))  // 10
 		require.NoError(k, a.WaitStream(k.Me, b))
-		require.True(k, c.add(lane, note())) // 8
+		require.True(k, c.add(lane, note())) // 11
 		g := k.EndCapture(a)
 		require.False(k, c.add(lane, func() {}), "the capture has ended")
 
 		nodes := g.Nodes()
-		after := [][]int{{}, {0}, {1}, {2}, {3}, {3}, {5}, {4}, {7, 6}}
-		sites := []uint32{1, 2, 0, 3, 4, 5, 6, 7, 8}
-		on := []*hal.Stream{a, a, a, a, a, b, b, a, a}
+		after := [][]int{{}, {0}, {1}, {2}, {3}, {3}, {5}, {4}, {6}, {8, 7}, {7}, {10, 9}}
+		sites := []uint32{1, 2, 0, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+		on := []*hal.Stream{a, a, a, a, a, b, b, a, b, b, a, a}
 		require.Len(k, nodes, len(after))
 		for i, n := range nodes {
 			before := []int{}
@@ -91,9 +96,9 @@ var capturedCallCases = []testCase{
 		}
 		k.Launch(k.Executable(g), a, a)
 		k.Sync(a)
-		require.Len(k, ran, 2*8)
+		require.Len(k, ran, 2*11)
 		require.Equal(k, []uint32{1, 2, 3}, ran[:3])
-		require.Equal(k, uint32(8), ran[7])
+		require.Equal(k, uint32(11), ran[10])
 	}},
 	{"G15_a_full_list_is_used_again", Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)

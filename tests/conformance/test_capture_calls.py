@@ -43,9 +43,30 @@ def test_G15_calls_are_nodes_in_their_order_whichever_streams_they_are_on() -> N
         edges.append((2 * i, 2 * i + 1))
         latest[on] = 2 * i + 1
     assert sorted(graph.edges) == sorted(edges)
-    graph.instantiate().launch(streams[0])
-    streams[0].synchronize(timeout=LIMIT)
-    assert sorted(ran) == sorted(i for i in range(1200) for _ in range(1 if i % 100 == 99 else 2))
+    run = graph.instantiate()
+    for times in (1, 2):
+        run.launch(streams[0])
+        streams[0].synchronize(timeout=LIMIT)
+        assert sorted(ran) == sorted(times * [i for i in range(1200) for _ in range(1 if i % 100 == 99 else 2)])
+
+
+def test_G15_each_of_many_calls_in_one_function_has_its_line() -> None:
+    s, lines = hs.Stream(), 200
+    with hs.capture(s) as graph:
+        exec(compile(lines * "s.call(print)\n", "many_calls.py", "exec"), {"s": s})
+    assert [node.where.split()[0] for node in graph.nodes] == [f"many_calls.py:{i + 1}" for i in range(lines)]
+
+
+def test_G15_the_streams_of_a_capture_are_not_taken_for_those_of_the_one_before() -> None:
+    a, b, ran = hs.Stream(), hs.Stream(), []
+    for first, second in ((a, b), (b, a)):
+        with hs.capture(first) as graph:
+            first.call(ran.append, 1)
+            second.wait(first)
+            for stream in (second, first, second, first):
+                stream.call(ran.append, 2)
+            first.wait(second)
+        assert graph.edges == [(0, 1), (0, 2), (1, 3), (2, 4)]
 
 
 def test_G15_no_call_is_added_to_a_capture_that_was_invalidated_or_has_ended() -> None:

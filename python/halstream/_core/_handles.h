@@ -76,7 +76,8 @@ extern PyType_Spec handles_stream_spec, handles_event_spec, handles_guard_spec, 
     NAME(leave, "_leave") NAME(nop, "_nop") NAME(ordinal, "_ordinal") NAME(other, "_other_stream")                     \
     NAME(query, "_query") NAME(raise, "_raise") NAME(record, "_record") NAME(set, "set")                               \
     NAME(synchronize_event, "_synchronize_event") NAME(synchronize_stream, "_synchronize_stream")                      \
-    NAME(wait, "_wait") NAME(wait_event, "_wait_event") NAME(wait_stream, "_wait_stream")
+    NAME(wait, "_wait") NAME(wait_any, "_wait_any") NAME(wait_event, "_wait_event")                                    \
+    NAME(wait_stream, "_wait_stream") NAME(public_wait_event, "wait_event") NAME(public_wait_stream, "wait_stream")
 #define DECLARE_NAME(name, text) extern PyObject *name_##name;
 HANDLES_NAMES(DECLARE_NAME)
 

@@ -131,6 +131,27 @@ static PyObject *stream_wait_stream(PyObject *self, PyObject *const *args, Py_ss
     return handles_python(self, name_wait_stream, args, n, keywords);
 }
 
+/* Reports whether a class has the method of this file by a name, not one that stands in front of it. */
+static bool has_own(PyTypeObject *type, PyObject *name)
+{
+    PyObject *method = PyObject_GetAttr((PyObject *)type, name);
+    bool own = method != NULL && Py_IS_TYPE(method, &PyMethodDescr_Type);
+    if (method == NULL) PyErr_Clear();
+    Py_XDECREF(method);
+    return own;
+}
+
+static PyObject *stream_wait(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
+{
+    if (n == 1 && keywords == NULL) {
+        if (PyObject_TypeCheck(args[0], handles_event) && has_own(Py_TYPE(self), name_public_wait_event))
+            return stream_wait_event(self, args, n, keywords);
+        if (PyObject_TypeCheck(args[0], handles_stream) && has_own(Py_TYPE(self), name_public_wait_stream))
+            return stream_wait_stream(self, args, n, keywords);
+    }
+    return handles_python(self, name_wait_any, args, n, keywords);
+}
+
 static PyObject *stream_query(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -214,6 +235,18 @@ PyMethodDef handles_stream_methods[] = {
      "TypeError\n    If `event` is no event.\n"
      "ClosedError\n    If the stream or the event is closed.\n\n"
      "Notes\n-----\nContract E3, E4, E7.\n"},
+    {"wait", KEYWORDS(stream_wait),
+     "wait($self, other)\n--\n\n"
+     "Make later work wait for an event or for another stream's work so far.\n\n"
+     "The host does not block. An event that was never recorded is complete.\n\n"
+     "Parameters\n----------\n"
+     "other : Event or Stream\n"
+     "    A stream stands for all work enqueued on it before this call; it\n"
+     "    may be another library's, with ``__cuda_stream__``.\n\n"
+     "Raises\n------\n"
+     "TypeError\n    If `other` is neither.\n"
+     "ClosedError\n    If it or the stream is closed.\n\n"
+     "Notes\n-----\nContract E1, E2, E3, S6.\n"},
     {"wait_event", KEYWORDS(stream_wait_event),
      "wait_event($self, event)\n--\n\n"
      "Make later work wait for the latest record of an event.\n\n"

@@ -227,21 +227,7 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
             Stream._record(self, other)
         return event
 
-    def wait(self, other: Any) -> None:
-        """Make later work wait for an event or for another stream's work so far.
-
-        The host does not block. An event that was never recorded is complete.
-
-        Parameters
-        ----------
-        other : Event or Stream
-            A stream stands for all work enqueued on it before this call; it
-            may be another library's, with ``__cuda_stream__``.
-
-        Notes
-        -----
-        Contract E1, E2, E3, S6.
-        """
+    def _wait_any(self, other: Any) -> None:
         if isinstance(other, Stream):
             self.wait_stream(other)
         elif hasattr(other, "__cuda_stream__"):
