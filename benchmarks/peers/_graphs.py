@@ -94,7 +94,7 @@ def nothing() -> None:
 
 
 def capture_ratio(s: Any, operation: Callable[[], Any]) -> float:
-    """Return what capturing an operation `CHAIN` times takes, begin and end included, against enqueueing it as often."""
+    """Return what capturing an operation `CHAIN` times takes, with begin and end, against enqueueing it as often."""
     import halstream as hs
 
     def plain() -> None:
