@@ -36,6 +36,8 @@ extern void *PyEval_SaveThread(void) __attribute__((weak));
 extern object *PyExc_TypeError __attribute__((weak));
 extern int PyException_SetTraceback(object *exception, object *traceback) __attribute__((weak));
 extern object *PyIter_Next(object *iterator) __attribute__((weak));
+extern object *PySequence_GetSlice(object *list, intptr_t from, intptr_t to) __attribute__((weak));
+extern intptr_t PySequence_Size(object *list) __attribute__((weak));
 extern int PyList_Append(object *list, object *o) __attribute__((weak));
 extern object *PyList_New(intptr_t n) __attribute__((weak));
 extern long long PyLong_AsLongLong(object *o) __attribute__((weak));

@@ -77,6 +77,15 @@ static int64_t id_of(object *stream)
     return id;
 }
 
+static void free_calls(hs_call *first)
+{
+    while (first != NULL) {
+        hs_call *next = first->next;
+        halstream_call_free(first);
+        first = next;
+    }
+}
+
 /* Enqueues a list of calls, which it takes over. Returns 0 with nothing enqueued, and
  * the calls freed, where only the way through Python's half knows what is to be done. */
 static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count)
@@ -86,11 +95,7 @@ static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count
     if (id >= 0 && count == 1 && halstream_capture_add(id, first)) return 1;
     hs_burst *b = id >= 0 ? halstream_burst_new(first, end, count) : NULL;
     if (b == NULL) {
-        while (first != NULL) {
-            hs_call *next = first->next;
-            halstream_call_free(first);
-            first = next;
-        }
+        free_calls(first);
         return 0;
     }
     int growing = 0;
@@ -177,6 +182,34 @@ static int is_list(object *o)
     return PyType_IsSubtype(type_of(o), PyList_Type) || PyType_IsSubtype(type_of(o), PyTuple_Type);
 }
 
+/* Enqueues a list of calls, which it takes over, one by one: a capture makes a node of each. Returns how many were
+ * enqueued; the others are freed. */
+static uint64_t enqueue_each(object *stream, hs_call *first)
+{
+    uint64_t taken = 0;
+    while (first != NULL) {
+        hs_call *next = first->next;
+        first->next = NULL;
+        if (!enqueue(stream, first, &first->next, 1)) {
+            free_calls(next);
+            break;
+        }
+        taken++;
+        first = next;
+    }
+    return taken;
+}
+
+/* Enqueues a list without its first elements by Python's half. */
+static object *rest_slowly(object *self, object *list, uint64_t from)
+{
+    object *rest = PySequence_GetSlice(list, (intptr_t)from, PySequence_Size(list));
+    if (rest == NULL) return NULL;
+    object *result = slowly(HOOK_MANY, self, &rest, 1, NULL);
+    Py_DecRef(rest);
+    return result;
+}
+
 static object *call_many(object *self, object *const *v, intptr_t n, object *names)
 {
     if (n == 1 && names == NULL && started && !halstream_self.inside && is_list(v[0])) {
@@ -200,14 +233,14 @@ static object *call_many(object *self, object *const *v, intptr_t n, object *nam
             PyErr_Clear();
             all = 0;
         }
-        if (all && count > 0 && count <= BURST_MOST / 2) {
+        if (all && count > 0 && halstream_wants_lines()) {
+            uint64_t taken = enqueue_each(self, first);
+            if (taken == count) return none();
+            if (taken > 0) return rest_slowly(self, v[0], taken);
+        } else if (all && count > 0 && count <= BURST_MOST / 2) {
             if (enqueue(self, first, end, count)) return none();
         } else {
-            while (first != NULL) {
-                hs_call *next = first->next;
-                halstream_call_free(first);
-                first = next;
-            }
+            free_calls(first);
         }
     }
     return slowly(HOOK_MANY, self, v, n, names);

@@ -184,7 +184,7 @@ int32_t halstream_lines;
 
 uint32_t halstream_line(void)
 {
-    if (__atomic_load_n(&halstream_lines, __ATOMIC_RELAXED) == 0 || !known()) return 0;
+    if (!halstream_wants_lines() || !known()) return 0;
     object *f = PyThreadState_GetFrame(PyThreadState_Get());
     if (f == NULL) return 0;
     object *code = PyFrame_GetCode(f);
@@ -212,7 +212,7 @@ uint32_t halstream_line(void)
 
 uint32_t halstream_line_of(object *code, int instruction)
 {
-    if (__atomic_load_n(&halstream_lines, __ATOMIC_RELAXED) == 0) return 0;
+    if (!halstream_wants_lines()) return 0;
     size_t i = place_of(code, instruction);
     int found = code != NULL && single[i].code == code && single[i].instruction == instruction;
     return found ? single[i].number : halstream_line();

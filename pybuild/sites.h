@@ -13,6 +13,8 @@ uint32_t halstream_site_of(int own);
 
 /* How many captures ask where the program makes its calls, while nothing asks for whole stacks. */
 extern int32_t halstream_lines;
+/* Reports whether a capture asks. */
+static inline int halstream_wants_lines(void) { return __atomic_load_n(&halstream_lines, __ATOMIC_RELAXED) != 0; }
 
 /* Where the program makes a call, for a capture: the stack up to the innermost frame of the program's
  * own, for a loop that captures cannot afford the whole. 0 if no capture asks. */

@@ -94,6 +94,27 @@ def test_G15_no_call_is_added_to_a_capture_that_was_invalidated_or_has_ended() -
     assert len(graph.nodes) == 1
 
 
+def test_G15_each_function_of_a_list_is_a_node() -> None:
+    s, ran, many = hs.Stream(), [], 2000  # more than are kept without asking the runtime
+    with hs.capture(s) as graph:
+        s.call_many([(ran.append, i) for i in range(many)])
+        s.nop()
+        s.call_many([(ran.append, many), (ran.append, many + 1)])
+    assert [node.kind for node in graph.nodes] == many * ["call"] + ["empty"] + 2 * ["call"]
+    assert graph.edges == [(i, i + 1) for i in range(many + 2)]
+    graph.instantiate().launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == list(range(many + 2))
+    with pytest.raises(hs.CaptureError, match="was invalidated"), hs.capture(s):
+        s.call_many([ran.clear, ran.clear])
+        with pytest.raises(hs.CaptureError, match="query"):
+            s.query()
+        with pytest.raises(hs.CaptureError, match="was invalidated"):
+            s.call_many([ran.clear, ran.clear])
+    s.synchronize(timeout=LIMIT)
+    assert ran == list(range(many + 2))
+
+
 def test_G15_captures_of_two_streams_at_once_keep_their_calls_apart() -> None:
     a, b, ran = hs.Stream(), hs.Stream(), []
     with hs.capture(a) as one, hs.capture(b) as two:
