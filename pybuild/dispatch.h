@@ -71,6 +71,8 @@ extern hs_runner *halstream_runners;
  * without memory. */
 hs_call *halstream_call_new(object *function, object *const *values, intptr_t n, object *names, int checked);
 void halstream_call_free(hs_call *c);
+/* The same for a list of calls, which may be empty. */
+void halstream_calls_free(hs_call *first);
 
 /* Makes a burst of `count` calls, from first to the one that *end belongs to. */
 hs_burst *halstream_burst_new(hs_call *first, hs_call **end, uint64_t count);

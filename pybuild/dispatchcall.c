@@ -77,15 +77,6 @@ static int64_t id_of(object *stream)
     return id;
 }
 
-static void free_calls(hs_call *first)
-{
-    while (first != NULL) {
-        hs_call *next = first->next;
-        halstream_call_free(first);
-        first = next;
-    }
-}
-
 /* Enqueues a list of calls, which it takes over. Returns 0 with nothing enqueued, and
  * the calls freed, where only the way through Python's half knows what is to be done. */
 static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count)
@@ -95,7 +86,7 @@ static int enqueue(object *stream, hs_call *first, hs_call **end, uint64_t count
     if (id >= 0 && count == 1 && halstream_capture_add(id, first)) return 1;
     hs_burst *b = id >= 0 ? halstream_burst_new(first, end, count) : NULL;
     if (b == NULL) {
-        free_calls(first);
+        halstream_calls_free(first);
         return 0;
     }
     int growing = 0;
@@ -191,7 +182,7 @@ static uint64_t enqueue_each(object *stream, hs_call *first)
         hs_call *next = first->next;
         first->next = NULL;
         if (!enqueue(stream, first, &first->next, 1)) {
-            free_calls(next);
+            halstream_calls_free(next);
             break;
         }
         taken++;
@@ -240,7 +231,7 @@ static object *call_many(object *self, object *const *v, intptr_t n, object *nam
         } else if (all && count > 0 && count <= BURST_MOST / 2) {
             if (enqueue(self, first, end, count)) return none();
         } else {
-            free_calls(first);
+            halstream_calls_free(first);
         }
     }
     return slowly(HOOK_MANY, self, v, n, names);

@@ -77,6 +77,15 @@ void halstream_call_free(hs_call *c)
     }
 }
 
+void halstream_calls_free(hs_call *c)
+{
+    while (c != NULL) { /* finalizers may make calls and bursts */
+        hs_call *next = c->next;
+        halstream_call_free(c);
+        c = next;
+    }
+}
+
 static int more_bursts(void)
 {
     uint32_t room = burst_room ? burst_room * 2 : 64;
@@ -142,11 +151,7 @@ void halstream_burst_empty(hs_burst *b)
     hs_call *c = b->first;
     b->first = NULL;
     b->end = &b->first;
-    while (c != NULL) { /* finalizers may make calls and bursts */
-        hs_call *next = c->next;
-        halstream_call_free(c);
-        c = next;
-    }
+    halstream_calls_free(c);
 }
 
 static void free_one(hs_burst *b)
