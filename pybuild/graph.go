@@ -55,8 +55,8 @@ func place(site uint32) string {
 }
 
 // StreamBeginCapture makes a stream the origin of a capture. root is the folder of the
-// package.
-func StreamBeginCapture(id, mode int64, root string) (zero int64, err error) {
+// package. With lines the nodes keep where the program made the calls.
+func StreamBeginCapture(id, mode int64, root string, lines bool) (zero int64, err error) {
 	if packageRoot == "" {
 		packageRoot = root
 		folder := C.CString(root)
@@ -67,7 +67,13 @@ func StreamBeginCapture(id, mode int64, root string) (zero int64, err error) {
 		if mode < 0 || mode > 255 {
 			mode = 255
 		}
-		return nothing(s.BeginCapture(t, hal.CaptureMode(mode)))
+		if !lines {
+			return nothing(s.BeginCapture(t, hal.CaptureMode(mode)))
+		}
+		begun := beginLines(s)
+		err := s.BeginCapture(t, hal.CaptureMode(mode))
+		begun(err)
+		return nothing(err)
 	})
 }
 
@@ -75,6 +81,7 @@ func StreamBeginCapture(id, mode int64, root string) (zero int64, err error) {
 func StreamEndCapture(id int64) (graph int64, err error) {
 	return onStream(id, "end capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		g, err := s.EndCapture(t)
+		endLines(s)
 		if err != nil {
 			return 0, err
 		}

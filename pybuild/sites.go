@@ -18,13 +18,10 @@ var positions int64
 // no more of the stack.
 var lines int32
 
-// Lines adds change to the number of captures that ask for call sites.
-func Lines(change int64) (zero int64, err error) {
-	return onRuntime(func(r *hal.Runtime) (int64, error) {
-		lines = max(0, lines+int32(change))
-		setSites(r)
-		return 0, nil
-	})
+// addLines adds change to the number of captures that ask for call sites.
+func addLines(r *hal.Runtime, change int32) {
+	atomic.AddInt32(&lines, change)
+	setSites(r)
 }
 
 // Positions adds change to the number of users of call sites, and returns the sum.

@@ -235,6 +235,15 @@ static void forget(struct capture *capture) {
     free(capture);
 }
 
+/* The end of a stream is that of the capture that began on it, which nobody could end any more. A
+ * capture of another stream goes on without it. */
+void capture_leave(struct stream *stream) {
+    struct capture *capture = stream->capture;
+    stream->capture = NULL;
+    if (capture != NULL && capture->origin == stream)
+        forget(capture);
+}
+
 /* For reset. */
 void drop_captures(void) {
     while (captures != NULL)

@@ -322,6 +322,7 @@ bool capture_conflicts(const struct context *context, bool only_blocking);
 CUresult capture_take(struct stream *stream, struct operation *operation);
 CUresult capture_join(struct stream *stream, const struct event *event);
 CUresult capture_refuses(struct stream *stream);
+void capture_leave(struct stream *stream);
 void drop_captures(void);
 
 /* Begins a call: takes the lock, counts the call, and fails it if a test has requested

@@ -387,19 +387,11 @@ class capture:
 
 
 def begin(stream: Stream, mode: int) -> None:
-    """Begin a capture; the number of its mode is CUDA's."""
+    """Begin a capture whose nodes keep the lines of the program; the number of its mode is CUDA's."""
     drain()  # graphs that were collected may keep much memory
-    _native.lines(1)  # calls note their lines, which nodes keep
-    try:
-        _native.stream_begin_capture(stream._id, mode, ROOT)
-    except BaseException:
-        _native.lines(-1)
-        raise
+    _native.stream_begin_capture(stream._id, mode, ROOT, True)
 
 
 def end(stream: Stream) -> Owner:
     """End a capture that `begin` began, and return the owner of its graph."""
-    try:
-        return Owner(_native.stream_end_capture(stream._id))
-    finally:
-        _native.lines(-1)
+    return Owner(_native.stream_end_capture(stream._id))

@@ -31,7 +31,7 @@ _NO_FILE = 304
 def streamBeginCapture(stream: int, mode: int = constants.streamCaptureModeRelaxed) -> None:
     """cupy.cuda.runtime.streamBeginCapture (14.2.0)."""
     handle, number = intptr(stream), c_int(mode)
-    _native.stream_begin_capture(Handle.find(handle)._id, number, ROOT)
+    _native.stream_begin_capture(Handle.find(handle)._id, number, ROOT, False)
 
 
 @raising(ERRORS)
