@@ -11,7 +11,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 # The tests start some thousands of interpreters, each of which would compile the package's modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
+.PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
 	bench bench-torch gpu gpu-pack wheel wheels sdist smoke clean test-cuda-queues
 
 # The environment for development: the package is installed in place, so Python
@@ -102,6 +102,10 @@ kernels-check: build
 # tests of its driver layer, and tests/oracle_cuda. For example ORACLE=--write for docs/reliability.md.
 oracle-cuda: build
 	$(BIN)/python tools/oracle.py $(ORACLE)
+
+# cupy's own tests of graphs on halstream.cupy. pip downloads cupy's source into build/oracle-cupy for them.
+oracle-cupy-graph: build
+	$(BIN)/python tools/oracle_cupy.py $(ORACLE)
 
 # The runtime part of AscendCL for programs in C and C++: libascendcl.so, its headers, a pkg-config file and
 # a CMake package, in build/ascend. It needs Go and a C compiler, and no Python.

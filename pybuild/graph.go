@@ -180,17 +180,15 @@ func GraphNodes(id int64) (nodes string, err error) {
 	})
 }
 
-// GraphDot returns a graph in the language of graphviz.
-func GraphDot(id int64) (text string, err error) { return GraphDotNamed(id, "{}") }
-
-// GraphDotNamed is GraphDot with the names of functions, by their tokens.
-func GraphDotNamed(id int64, names string) (text string, err error) {
+// GraphDot returns a graph in the language of graphviz, with the names of functions, by their tokens.
+// With details nodes have what they work on.
+func GraphDot(id int64, names string, details bool) (text string, err error) {
 	return onGraph(id, "dot", func(g *hal.Graph) (string, error) {
 		var list map[string]string
 		if err := json.Unmarshal([]byte(names), &list); err != nil {
 			return "", err
 		}
-		return g.DOT(func(token uint64) string { return list[strconv.FormatUint(token, 10)] }), nil
+		return g.DOT(func(token uint64) string { return list[strconv.FormatUint(token, 10)] }, details), nil
 	})
 }
 

@@ -79,7 +79,7 @@ var conditionCases = []testCase{
 		k.Launch(k.Executable(g), s)
 		k.Sync(s)
 		require.Equal(k, 1, runs.get())
-		require.Contains(k, g.DOT(nil), "while")
+		require.Contains(k, g.DOT(nil, false), "while")
 	}},
 	{"G13_bodies_that_cannot_be_are_refused", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
 		c, _ := k.condition(1)

@@ -122,7 +122,10 @@ def test_a_graph_that_is_kept_is_instantiated_on_demand(tmp_path: Path) -> None:
         g.raw_cuda_graph_exec()
     assert g.raw_cuda_graph() > 0
     g.debug_dump(tmp_path / "graph.dot")
-    assert (tmp_path / "graph.dot").read_text().startswith("digraph")
+    verbose = (tmp_path / "graph.dot").read_text()
+    assert verbose.startswith("digraph") and "device 0" in verbose
+    g.debug_dump(tmp_path / "graph.dot", verbose=False)
+    assert "device 0" not in (tmp_path / "graph.dot").read_text()
     g.replay()
     g.instantiate()
     g.replay()

@@ -100,9 +100,15 @@ class Graph:
 
         return svg(self)
 
-    def dot(self) -> str:
-        """Return the graph in the language of graphviz, with names and the lines of the program that made the nodes."""
-        return dot_text(self._id)
+    def dot(self, *, details: bool = False) -> str:
+        """Return the graph in the language of graphviz, with names and the lines of the program that made the nodes.
+
+        Parameters
+        ----------
+        details : bool
+            Whether nodes also have their device, their stream, and what they read and write.
+        """
+        return dot_text(self._id, details)
 
     def svg(self) -> str:
         """Return the graph as an SVG picture, which graphviz draws.

@@ -43,7 +43,7 @@ def patch(torch: Any, module: Any, patches: Patches) -> None:
         if name.startswith("_cuda_") and hasattr(cuda.memory, name):
             patches.set(cuda.memory, name, value)
     made = executed(torch, module, "torch.cuda.graphs")
-    made.__dict__["_dump_graph_dot"] = lambda graph, path, verbose=True: graph._write_dot(path)
+    made.__dict__["_dump_graph_dot"] = lambda graph, path, verbose=True: graph._write_dot(path, verbose)
     for name in made.__all__:
         for owner in (cuda, cuda.graphs):
             if hasattr(owner, name):
@@ -242,9 +242,9 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
             """Keep the graph after the capture, for debug_dump."""
             self._keeps = True
 
-        def _write_dot(self, path: Any) -> None:
+        def _write_dot(self, path: Any, verbose: bool = True) -> None:
             self.raw_cuda_graph()
-            Path(path).write_text(self._made.dot(), encoding="utf-8")
+            Path(path).write_text(self._made.dot(details=verbose), encoding="utf-8")
 
         def debug_dump(self, path: Any) -> None:
             """Write the graph in the language of graphviz."""

@@ -135,12 +135,12 @@ class CapturedGraph:
             raise RuntimeError("You cannot access the raw cudaGraphExec_t instance until instantiate() has been called")
         return self._run._owner.ident
 
-    def _dump(self, path: Any) -> None:
-        """Write the graph in the language of graphviz."""
+    def _dump(self, path: Any, details: bool = False) -> None:
+        """Write the graph in the language of graphviz; with `details` nodes have what they work on."""
         if self._graph is None:
             self._raw()
         assert self._graph is not None
-        Path(path).write_text(self._graph.dot(), encoding="utf-8")
+        Path(path).write_text(self._graph.dot(details=details), encoding="utf-8")
 
 
 def _depth() -> int:

@@ -169,8 +169,8 @@ class CUDAGraph(CapturedGraph):
         self._keep_graph = True
 
     def debug_dump(self, debug_path: Any, *, verbose: bool = True) -> None:
-        """Write the graph in the language of graphviz, with the lines of the program that made the nodes."""
-        self._dump(debug_path)
+        """Write the graph in the language of graphviz; what is verbose has what the nodes work on."""
+        self._dump(debug_path, verbose)
 
     def raw_cuda_graph(self) -> int:
         """Return the number of the graph, which is to be kept."""

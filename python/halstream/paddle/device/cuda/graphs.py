@@ -103,7 +103,8 @@ class CUDAGraph:
             dirname = dirname.name  # of a tempfile.TemporaryDirectory
         folder = Path(os.fsdecode(dirname))
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "block_0_segment_0.dot").write_text(self._graph.dot(), encoding="utf-8")
+        text = self._graph.dot(details=bool(flags) or flags is None)
+        (folder / "block_0_segment_0.dot").write_text(text, encoding="utf-8")
 
 
 if not TYPE_CHECKING:
