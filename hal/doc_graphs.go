@@ -45,8 +45,10 @@
 //     graph that allocates or frees memory has one executable at a time, no clone, and is
 //     no node of another. One node frees it; another one can when no graph has that node.
 //   - G13: A node with a condition runs a graph if a word in pinned memory is not 0 when
-//     the node begins, or for as long as it is not. Nodes and functions write the word;
-//     a launch begins with its initial value. A body that could never end is refused.
+//     the node begins, and perhaps another one if it is, or a graph for as long as it is not,
+//     or that one of several graphs whose number, from 0, it is: none if there is none. Nodes
+//     and functions write the word; a launch begins with its initial value. A body that could
+//     never end is refused.
 //   - G14: Of an event that was made as external, records and waits in a capture are always
 //     those of G7; elsewhere it is as any other.
 //

@@ -171,8 +171,8 @@ func GraphNodes(id int64) (nodes string, err error) {
 			}
 			reads, writes := n.Accesses()
 			r.Reads, r.Writes = rangeRecords(reads), rangeRecords(writes)
-			if c := n.Child(); c != nil {
-				r.Child = len(c.Nodes())
+			for _, c := range graphsOf(n) {
+				r.Child += len(c.Nodes())
 			}
 			list = append(list, r)
 		}
@@ -202,11 +202,19 @@ func tokensOf(g *hal.Graph, found []uint64) []uint64 {
 		if n.Token() != 0 {
 			found = append(found, n.Token())
 		}
-		if c := n.Child(); c != nil {
+		for _, c := range graphsOf(n) {
 			found = tokensOf(c, found)
 		}
 	}
 	return found
+}
+
+// graphsOf returns the graphs that a node has: of a graph node its graph, of one with a condition its bodies.
+func graphsOf(n *hal.Node) []*hal.Graph {
+	if c := n.Child(); c != nil {
+		return []*hal.Graph{c}
+	}
+	return n.Bodies()
 }
 
 // nodesOf returns the nodes of a graph by their indices.
@@ -286,23 +294,39 @@ func GraphChild(id, child int64, after string) (index int64, err error) {
 	})
 }
 
-// GraphCondition adds a graph as the body of a node with a condition, the word of 4 bytes at
-// addr, and returns the node's index. Without resets the word keeps its value from launch to launch.
-func GraphCondition(id, body int64, after string, addr, initial int64, resets, again bool) (index int64, err error) {
+// GraphCondition adds graphs, a list of ids, as the bodies of a node of a kind with a condition, the word
+// of 4 bytes at addr, and returns the node's index. Without resets the word keeps its value from launch to
+// launch.
+func GraphCondition(id int64, kind, bodies, after string, addr, initial int64, resets bool) (index int64, err error) {
 	return onGraph(id, "add node", func(g *hal.Graph) (int64, error) {
-		b, err := lookup[*hal.Graph](body, "add node", "graph")
-		if err != nil {
+		var ids []int64
+		if err := json.Unmarshal([]byte(bodies), &ids); err != nil {
 			return 0, err
+		}
+		graphs := make([]*hal.Graph, len(ids))
+		for i, body := range ids {
+			if graphs[i], err = lookup[*hal.Graph](body, "add node", "graph"); err != nil {
+				return 0, err
+			}
 		}
 		nodes, err := nodesOf(g, "add node", after)
 		if err != nil {
 			return 0, err
 		}
-		add := g.AddIf
-		if again {
-			add = g.AddWhile
+		c := hal.GraphCondition{Addr: uint64(addr), Initial: uint32(initial), Resets: resets}
+		var n *hal.Node
+		switch {
+		case kind == "switch":
+			n, err = g.AddSwitch(caller(), nodes, c, graphs)
+		case kind == "while" && len(graphs) == 1:
+			n, err = g.AddWhile(caller(), nodes, c, graphs[0])
+		case kind == "if" && len(graphs) == 2:
+			n, err = g.AddIfElse(caller(), nodes, c, graphs[0], graphs[1])
+		case kind == "if" && len(graphs) == 1:
+			n, err = g.AddIf(caller(), nodes, c, graphs[0])
+		default:
+			err = driver.Errorf(driver.InvalidValue, "add node", "no node %q has %d bodies", kind, len(graphs))
 		}
-		n, err := add(caller(), nodes, hal.GraphCondition{Addr: uint64(addr), Initial: uint32(initial), Resets: resets}, b)
 		if err != nil {
 			return 0, err
 		}

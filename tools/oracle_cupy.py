@@ -3,9 +3,10 @@
 Usage: python tools/oracle_cupy.py [PYTEST ARGUMENTS]
 
 pip downloads the source of cupy into build/oracle-cupy, where it stays for the next run. Its file
-tests/cupy_tests/cuda_tests/test_graph.py runs unchanged on the host device and on the look-alike of CUDA's
-driver, with tools/cupy_standin.py in the place of cupy. tools/oracle_cupy.toml lists the tests that fail, and with which text and why; any other failure
-is an error, and so is a listed test that passes or is not there.
+tests/cupy_tests/cuda_tests/test_graph.py runs unchanged, with tools/cupy_standin.py in the place of cupy,
+on the host device and on the look-alike of CUDA's driver. tools/oracle_cupy.toml lists the tests that
+fail, and with which text and why; any other failure is an error, and so is a listed test that passes or
+is not there.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def main(words: list[str]) -> int:
     for backend in ("host", "cuda"):
         found = run(backend, words)
         print(f"oracle-cupy: {backend}: {found.passed} passed, {found.skipped} skipped, {len(found.failed)} failed")
-        problems += [f"{backend}: {line}" for line in judge(found, expected, FOLDER.relative_to(ROOT))]
+        problems += [f"{backend}: {line}" for line in judge(found, expected, "build/oracle-cupy")]
         if not found.passed:
             problems.append(f"{backend}: no test passed")
     for name, group in sorted(expected.items()):

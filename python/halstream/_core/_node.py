@@ -23,7 +23,7 @@ class Node:
         Its number in the graph, from 0.
     kind : str
         ``'empty'``, ``'call'``, ``'native'``, ``'copy'``, ``'fill'``, ``'delay'``, ``'record'``, ``'wait'``,
-        ``'kernel'``, ``'if'``, ``'while'``, ``'graph'``, ``'allocate'`` or ``'free'``.
+        ``'kernel'``, ``'if'``, ``'while'``, ``'switch'``, ``'graph'``, ``'allocate'`` or ``'free'``.
     name : str
         Of the function, the native function or the kernel; ``''`` for others.
     function : callable or None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ... import _native
-from ..._core import _graph
+from ..._core import _capture, _graph
 from ..._errors import HalError
 from .classes import executed, raising
 from .errors import NotBuiltError
@@ -138,7 +138,7 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
                     "This CUDAGraph instance already owns a captured graph. "
                     "To capture a new graph, create a new instance, or call reset() first."
                 )
-            if capture_error_mode not in _graph.MODES:
+            if capture_error_mode not in _capture.MODES:
                 raise RuntimeError(
                     "Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got "
                     f"{capture_error_mode}"
@@ -150,16 +150,16 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
                 )
             self._stream, self._device = module.runtime_stream(), module._cuda_getDevice()
             self._pool = (next(captures), 0) if pool is None else (pool[0], pool[1])
-            mode = _graph.MODES.index(capture_error_mode)
+            mode = _capture.MODES.index(capture_error_mode)
             try:
-                failing(lambda: _graph.begin(_Capturing(self._stream), mode))  # type: ignore[arg-type]
+                failing(lambda: _capture.begin(_Capturing(self._stream), mode))  # type: ignore[arg-type]
             except BaseException:
                 self._clear()
                 raise
             try:
                 self._held.capture = module.capture_begun(self._generators, self._device, self._pool)
             except BaseException:
-                _graph.end(_Capturing(self._stream))  # type: ignore[arg-type]
+                _capture.end(_Capturing(self._stream))  # type: ignore[arg-type]
                 self._clear()
                 raise
             self._held.pools.append((self._device, self._pool))
@@ -182,7 +182,7 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
             capturing.pop(self._held.capture, None)
             module.capture_ended(self._held.capture)
             made = object.__new__(_graph.Graph)
-            made._owner = failing(lambda: _graph.end(_Capturing(stream)))  # type: ignore[arg-type]
+            made._owner = failing(lambda: _capture.end(_Capturing(stream)))  # type: ignore[arg-type]
             self._made, self._complete = made, True
             if not made.nodes:
                 warnings.warn(_EMPTY, UserWarning, stacklevel=2)
@@ -218,7 +218,7 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
             if self._stream is not None:
                 module.capture_ended(self._held.capture)
                 with contextlib.suppress(HalError):  # an invalid capture has no graph
-                    _graph.end(_Capturing(self._stream))  # type: ignore[arg-type]
+                    _capture.end(_Capturing(self._stream))  # type: ignore[arg-type]
             self._clear()
             self._held.release()
 

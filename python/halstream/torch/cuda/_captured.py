@@ -8,8 +8,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from ..._core._graph import MODES, GraphExec, begin, end
+from ..._core._capture import MODES, begin, end
 from ..._core._graph import Graph as CoreGraph
+from ..._core._graph import GraphExec
 from ..._runtime import runtime
 from ..._sites import ROOT
 from .._errors import dialect_errors, error

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import halstream
 
 from .... import _core as core
-from ...._core._graph import MODES, Graph, GraphExec, begin, end
+from ...._core._capture import MODES, begin, end
+from ...._core._graph import Graph, GraphExec
 from ...._dialects._adapt import raising
 from ...._dialects._not_built import not_built
 from ..._errors import ERRORS
