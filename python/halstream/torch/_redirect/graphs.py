@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from ... import _native
 from ..._core import _capture, _graph
 from ..._errors import HalError
+from ..._runtime import collected
 from .classes import executed, raising
 from .errors import NotBuiltError
 from .patches import Patches
@@ -63,11 +64,15 @@ class _Held:
         self._module = module
         self.pools: list[tuple[int, Pool]] = []
         self.capture = 0
+        self.stream = 0  # the runtime's number of the stream that captures
 
     def release(self) -> None:
         """Give all of it up."""
         pools, self.pools = self.pools, []
         capture, self.capture = self.capture, 0
+        stream, self.stream = self.stream, 0
+        if stream:  # nobody could end the capture any more
+            collected.note(stream)
         if capture:
             self._module.capture_forgotten(capture)
         for device, pool in pools:
@@ -162,6 +167,7 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
                 _capture.end(_Capturing(self._stream))  # type: ignore[arg-type]
                 self._clear()
                 raise
+            self._held.stream = self._stream
             self._held.pools.append((self._device, self._pool))
             capturing[self._held.capture] = self
 
@@ -179,6 +185,7 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
             if module.runtime_stream() != self._stream:
                 raise RuntimeError("Capture must end on the same stream it began on.")
             stream, self._stream = self._stream, None
+            self._held.stream = 0
             capturing.pop(self._held.capture, None)
             module.capture_ended(self._held.capture)
             made = object.__new__(_graph.Graph)
@@ -220,6 +227,7 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
                 with contextlib.suppress(HalError):  # an invalid capture has no graph
                     _capture.end(_Capturing(self._stream))  # type: ignore[arg-type]
             self._clear()
+            self._held.stream = 0
             self._held.release()
 
         def pool(self) -> Pool:
