@@ -8,12 +8,24 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 core = pytest.importorskip("cuda.core")
 driver = pytest.importorskip("cuda.bindings.driver")
 
 LIMIT = 10.0
+
+#: A kernel of the look-alike, which does what cudaGraphSetConditional does.
+SET_CONDITION = """
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry set_condition(.param .u64 handle, .param .u32 value)
+{
+    ret;
+}
+"""
 
 
 @pytest.fixture
@@ -104,6 +116,23 @@ def test_if_and_else_and_a_loop_that_does_not_begin(
     loop.end_building()
     run(builder.end_building().complete(), stream)
     assert ran == (["if", "then"] if value else ["else"])
+
+
+def test_a_kernel_ends_a_loop_and_chooses_a_case(device: Any, stream: Any, ran: list[str], note: Any) -> None:
+    kernel = core.ObjectCode.from_ptx(SET_CONDITION.encode()).get_kernel("set_condition")
+    config = core.LaunchConfig(grid=1, block=1)
+    builder = device.create_graph_builder().begin_building()
+    again, choice = builder.create_condition(default_value=1), builder.create_condition(default_value=0)
+    loop = builder.while_loop(again)
+    loop.begin_building().callback(note("loop"))
+    core.launch(loop, config, kernel, choice, np.uint32(1))
+    core.launch(loop, config, kernel, again, np.uint32(0))
+    loop.end_building()
+    for i, case in enumerate(builder.switch(choice, 2)):
+        case.begin_building().callback(note(f"case {i}"))
+        case.end_building()
+    run(builder.end_building().complete(), stream, 2)
+    assert ran == ["loop", "case 1"] * 2
 
 
 def test_graphs_are_embedded_updated_and_written(
