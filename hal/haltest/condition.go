@@ -87,6 +87,8 @@ var conditionCases = []testCase{
 		require.NoError(k, err)
 		require.Equal(k, "switch", n.Kind())
 		require.Len(k, n.Bodies(), 3)
+		reads, _ := n.Accesses()
+		require.Contains(k, reads, hal.Range{Start: inner.Addr, Size: 4}, "of the second graph")
 		n, err = g.AddIfElse(k.Me, []*hal.Node{n}, c, zero, two)
 		require.NoError(k, err)
 		k.addCall(g, seq.note("last"), n)
