@@ -25,6 +25,7 @@ HEAD = r"""
 #include "halstream_go.h"
 #include "caller.h"
 #include "calls.h"
+#include "collected.h"
 #include "api.h"
 #include "sites.h"
 
@@ -114,7 +115,7 @@ static const halstream_calls calls = {
     call_event_recorded, call_event_new, call_reap_events,
     call_stream_wait_place, call_event_placed, &halstream_found, call_mem_find,
     call_stream_copy, call_block_new_async, call_block_free_async, call_reap,
-    call_stream_launch,
+    call_stream_launch, halstream_collected,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, functions, NULL, NULL, NULL, NULL};

@@ -112,7 +112,7 @@ func divide(nodes []driver.GraphNode) (branch []int, first []int) {
 }
 
 func (d *Driver) plan(nodes []driver.GraphNode) (p *plan, err error) {
-	if slices.ContainsFunc(nodes, func(n driver.GraphNode) bool { return n.Kind == driver.IfNode || n.Kind == driver.WhileNode }) {
+	if slices.ContainsFunc(nodes, func(n driver.GraphNode) bool { return n.Kind.Conditional() }) {
 		return nil, driver.Errorf(driver.NotSupported, "instantiate", "the CUDA backend has no nodes with conditions: a driver takes a "+
 			"condition from a kernel only, not from memory; use the host backend, or decide on the host between two launches")
 	}

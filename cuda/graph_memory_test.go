@@ -25,13 +25,20 @@ func TestG13_nodes_with_conditions_are_refused(t *testing.T) {
 	require.NoError(t, err)
 	_, err = body.Add(me, d, nil, func(s *hal.Stream) error { return s.Fill(me, block.Start, 1, 1, 64) })
 	require.NoError(t, err)
-	g, err := rt.NewGraph(me)
-	require.NoError(t, err)
-	_, err = g.AddWhile(me, nil, hal.GraphCondition{Addr: word.Start, Initial: 1, Resets: true}, body)
-	require.NoError(t, err)
-	_, err = g.Instantiate(me)
-	require.ErrorIs(t, err, hal.ErrNotSupported)
-	require.ErrorContains(t, err, "between two launches")
-	require.NoError(t, g.Close(me))
+	c := hal.GraphCondition{Addr: word.Start, Initial: 1, Resets: true}
+	for _, add := range []func(g *hal.Graph) (*hal.Node, error){
+		func(g *hal.Graph) (*hal.Node, error) { return g.AddWhile(me, nil, c, body) },
+		func(g *hal.Graph) (*hal.Node, error) { return g.AddIfElse(me, nil, c, body, body) },
+		func(g *hal.Graph) (*hal.Node, error) { return g.AddSwitch(me, nil, c, []*hal.Graph{body}) },
+	} {
+		g, err := rt.NewGraph(me)
+		require.NoError(t, err)
+		_, err = add(g)
+		require.NoError(t, err)
+		_, err = g.Instantiate(me)
+		require.ErrorIs(t, err, hal.ErrNotSupported)
+		require.ErrorContains(t, err, "between two launches")
+		require.NoError(t, g.Close(me))
+	}
 	require.NoError(t, body.Close(me))
 }

@@ -90,11 +90,27 @@ func (c *Capture) unjoined() *Stream {
 // abandon ends the capture of a stream that is closed, without a graph.
 func (c *Capture) abandon(s *Stream) {
 	_ = c.fail(captureError(codeInvalidated, "close stream", "%s was closed", s.title()))
+	c.leave(s)
+}
+
+// leave ends the part of a stream in the capture, and the capture with that of its origin.
+func (c *Capture) leave(s *Stream) {
 	if c.origin == s {
 		g, _ := c.end("close stream")
 		g.keep.release()
 	} else {
 		c.rt.captures.leave(map[*Stream]*branch{s: nil})
+	}
+}
+
+// LeaveCapture ends the part in a capture of a stream that nobody refers to any more, before it is
+// closed. A capture that began on s ends without a graph, and its other streams are usable. A capture
+// of another stream goes on: s has to be joined as the others have to.
+//
+// Contract: G4.
+func (s *Stream) LeaveCapture() {
+	if c := s.capture.Load(); c != nil && c.legacy == nil && !c.builds() {
+		c.leave(s)
 	}
 }
 

@@ -26,7 +26,32 @@ type GraphCondition struct {
 //
 // Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
 func (g *Graph) AddIf(t *Thread, after []*Node, c GraphCondition, body *Graph) (*Node, error) {
-	return g.addCondition(t, after, c, body, driver.IfNode)
+	return g.addCondition(t, after, c, []*Graph{body}, driver.IfNode)
+}
+
+// AddIfElse adds a node that runs body if the condition is not 0 when the node begins, and otherwise
+// if it is.
+//
+// # Errors: as for AddIf.
+//
+// Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
+func (g *Graph) AddIfElse(t *Thread, after []*Node, c GraphCondition, body, otherwise *Graph) (*Node, error) {
+	return g.addCondition(t, after, c, []*Graph{body, otherwise}, driver.IfNode)
+}
+
+// AddSwitch adds a node that runs the graph that the condition is the number of when the node begins,
+// counted from 0, and nothing if there is none.
+//
+// # Errors
+//   - [ErrInvalidValue]: there are no graphs.
+//   - As for AddIf.
+//
+// Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
+func (g *Graph) AddSwitch(t *Thread, after []*Node, c GraphCondition, bodies []*Graph) (*Node, error) {
+	if len(bodies) == 0 {
+		return nil, driver.Errorf(driver.InvalidValue, "add node", "a switch has one graph at least, and none was given")
+	}
+	return g.addCondition(t, after, c, bodies, driver.SwitchNode)
 }
 
 // AddWhile adds a node that runs a graph again and again, each time if the condition is not 0.
@@ -37,47 +62,69 @@ func (g *Graph) AddIf(t *Thread, after []*Node, c GraphCondition, body *Graph) (
 //
 // Contract: G13. Source: CUDA driver API, cuGraphConditionalHandleCreate.
 func (g *Graph) AddWhile(t *Thread, after []*Node, c GraphCondition, body *Graph) (*Node, error) {
-	return g.addCondition(t, after, c, body, driver.WhileNode)
+	return g.addCondition(t, after, c, []*Graph{body}, driver.WhileNode)
 }
 
-func (g *Graph) addCondition(t *Thread, after []*Node, c GraphCondition, body *Graph, kind driver.GraphNodeKind) (*Node, error) {
+func (g *Graph) addCondition(t *Thread, after []*Node, c GraphCondition, bodies []*Graph, kind driver.GraphNodeKind) (*Node, error) {
 	const op = "add node"
-	if body.rt != g.rt {
-		return nil, otherRuntimeError(op, "the body")
-	}
-	if body.Closed() {
-		return nil, closedError(op, "graph")
-	}
 	word := Range{Start: c.Addr, Size: 4}
 	blocks := g.rt.blocksOf([]Range{word})
 	if blocks == nil || blocks[0].Kind != Pinned || word.Start+word.Size > blocks[0].Start+blocks[0].Size || c.Addr%4 != 0 {
 		return nil, driver.Errorf(driver.InvalidValue, op, "a condition is a word of 4 bytes in pinned memory, and %#x is none", c.Addr)
 	}
-	if err := body.refuseMemory(op, "it cannot be a body; allocate in the graph around it"); err != nil {
-		return nil, err
+	own := make([]*Graph, 0, len(bodies))
+	defer func() {
+		for _, body := range own {
+			body.keep.release()
+		}
+	}()
+	for _, body := range bodies {
+		switch {
+		case body.rt != g.rt:
+			return nil, otherRuntimeError(op, "the body")
+		case body.Closed():
+			return nil, closedError(op, "graph")
+		}
+		if err := body.refuseMemory(op, "it cannot be a body; allocate in the graph around it"); err != nil {
+			return nil, err
+		}
+		own = append(own, body.clone())
+		if err := own[len(own)-1].checkBody(op); err != nil {
+			return nil, err
+		}
 	}
-	own := body.clone()
-	defer own.keep.release()
-	if err := own.checkBody(op); err != nil {
-		return nil, err
-	}
-	if kind == driver.WhileNode && !own.works() {
+	if kind == driver.WhileNode && !own[0].works() {
 		return nil, driver.Errorf(driver.InvalidValue, op,
 			"nothing in the body can change the condition, so that the node would never end; add a function, a copy or a fill that does")
 	}
 	return g.Add(t, g.rt.devices[0], after, func(s *Stream) error {
 		n := &Node{kind: kind, spec: &driver.GraphWork{Condition: driver.GraphCondition{Addr: c.Addr, Initial: c.Initial, Resets: c.Resets}},
-			child: own, blocks: blocks, reads: []Range{word}}
-		for _, m := range own.nodes {
-			n.reads, n.writes = append(n.reads, m.reads...), append(n.writes, m.writes...)
+			bodies: slices.Clone(own), blocks: blocks, reads: []Range{word}}
+		for _, body := range own {
+			for _, m := range body.nodes {
+				n.reads, n.writes = append(n.reads, m.reads...), append(n.writes, m.writes...)
+			}
 		}
 		capture := s.capture.Load()
 		if err := capture.addNode(s, n); err != nil {
 			return err
 		}
-		capture.graph.keep.addKeep(own.keep)
+		for _, body := range own {
+			capture.graph.keep.addKeep(body.keep)
+		}
 		return nil
 	})
+}
+
+// Bodies returns the graphs that a node with a condition may run, in their order, none for others.
+func (n *Node) Bodies() []*Graph { return slices.Clone(n.bodies) }
+
+// inner returns the graphs that the node has: its child or its bodies.
+func (n *Node) inner() []*Graph {
+	if n.child != nil {
+		return []*Graph{n.child}
+	}
+	return n.bodies
 }
 
 // checkBody rejects nodes that a body cannot have. Nobody else knows the graph.
@@ -87,8 +134,8 @@ func (g *Graph) checkBody(op string) error {
 			return driver.Errorf(driver.NotSupported, op, "%s cannot be in a body: how often it runs is not known; "+
 				"put it before or behind the condition", n.title())
 		}
-		if n.child != nil {
-			if err := n.child.checkBody(op); err != nil {
+		for _, inner := range n.inner() {
+			if err := inner.checkBody(op); err != nil {
 				return err
 			}
 		}
@@ -99,8 +146,8 @@ func (g *Graph) checkBody(op string) error {
 // works reports whether a node does more than order others.
 func (g *Graph) works() bool {
 	return slices.ContainsFunc(g.nodes, func(n *Node) bool {
-		if n.child != nil {
-			return n.child.works()
+		if inner := n.inner(); inner != nil {
+			return slices.ContainsFunc(inner, (*Graph).works)
 		}
 		return n.kind != driver.EmptyNode && n.kind != driver.DelayNode
 	})

@@ -38,11 +38,16 @@ func differ(where string, before, after []driver.GraphNode) error {
 		case a.Device != b.Device:
 			return refuseUpdate("node %d (%s)%s moved from device %d to device %d", i, b.Kind, where, a.Device, b.Device)
 		}
-		if a.GraphWork == nil || len(a.Body)+len(b.Body) == 0 {
+		if a.GraphWork == nil || b.GraphWork == nil {
 			continue
 		}
-		if err := differ(fmt.Sprintf("%s in the body of node %d", where, i), a.Body, b.Body); err != nil {
-			return err
+		if len(a.Bodies) != len(b.Bodies) {
+			return refuseUpdate("node %d (%s)%s has %d bodies, and had %d", i, b.Kind, where, len(b.Bodies), len(a.Bodies))
+		}
+		for k := range b.Bodies {
+			if err := differ(fmt.Sprintf("%s in body %d of node %d", where, k, i), a.Bodies[k], b.Bodies[k]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

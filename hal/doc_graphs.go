@@ -16,7 +16,9 @@
 //     or query of its streams, events or device, a wait for work outside of it, or of
 //     another capture, the legacy default stream beside an ordered stream that captures.
 //     Calls on its streams fail until it is ended, which gives the cause. Then the
-//     streams are usable, as they are after a stream of it was closed.
+//     streams are usable, as they are after a stream of it was closed. A capture that began
+//     on a stream which the program has dropped is lost by the next call of a thread; another
+//     one goes on without such a stream, which has to be joined all the same.
 //   - G5: A graph can be built of the same nodes without a capture, and cloned. Edges
 //     close no cycle. Its nodes, its edges and their text for graphviz can be read. A
 //     graph, and a launch on a stream that captures, can be a node of another graph.
@@ -43,8 +45,10 @@
 //     graph that allocates or frees memory has one executable at a time, no clone, and is
 //     no node of another. One node frees it; another one can when no graph has that node.
 //   - G13: A node with a condition runs a graph if a word in pinned memory is not 0 when
-//     the node begins, or for as long as it is not. Nodes and functions write the word;
-//     a launch begins with its initial value. A body that could never end is refused.
+//     the node begins, and perhaps another one if it is, or a graph for as long as it is not,
+//     or that one of several graphs whose number, from 0, it is: none if there is none. Nodes
+//     and functions write the word; a launch begins with its initial value. A body that could
+//     never end is refused.
 //   - G14: Of an event that was made as external, records and waits in a capture are always
 //     those of G7; elsewhere it is as any other.
 //   - G15: A caller that has captured a function adds further ones to the capture without

@@ -140,9 +140,12 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 			spec.After = ends
 		case driver.AllocNode, driver.FreeNode:
 			spec.Kind = driver.EmptyNode
-		case driver.IfNode, driver.WhileNode:
+		case driver.IfNode, driver.WhileNode, driver.SwitchNode:
 			own := *spec.GraphWork
-			v.flatten(&own.Body, n.child, nil)
+			own.Bodies = make([][]driver.GraphNode, len(n.bodies))
+			for i, body := range n.bodies {
+				v.flatten(&own.Bodies[i], body, nil)
+			}
 			spec.GraphWork = &own
 		case driver.RecordNode:
 			v.events = append(v.events, n.event)

@@ -41,7 +41,8 @@ type Node struct {
 	writes []Range
 	blocks []*Block
 	event  *Event
-	child  *Graph
+	child  *Graph   // of a graph node
+	bodies []*Graph // of a node with a condition
 	stream *Stream  // that it was captured on
 	self   [1]*Node // the node, as the list of those that the next one comes after
 }
@@ -81,7 +82,7 @@ func (n *Node) forDriver() driver.GraphNode {
 }
 
 // Kind returns the kind of the node: empty, call, native, copy, fill, delay, record, wait,
-// kernel, if, while, graph, allocate, free.
+// kernel, if, while, switch, graph, allocate, free.
 func (n *Node) Kind() string { return n.kind.String() }
 
 // Index returns the number of the node in its graph, from 0.
@@ -102,7 +103,7 @@ func (n *Node) Name() string { return n.name }
 // Stream returns the stream that the node was captured on, nil for one of Add.
 func (n *Node) Stream() *Stream { return n.stream }
 
-// Child returns the graph of a graph node, and the body of an if or while node, nil for others.
+// Child returns the graph of a graph node, nil for others.
 func (n *Node) Child() *Graph { return n.child }
 
 // After returns the nodes that the node comes after.

@@ -3,6 +3,7 @@ package pybuild
 /*
 #include "api.h"
 #include "caller.h"
+#include "collected.h"
 */
 import "C"
 
@@ -57,6 +58,9 @@ func begin(who C.int64_t) apiCall {
 	}
 	if atomic.LoadUint64((*uint64)(unsafe.Pointer(&C.halstream_late))) != 0 {
 		c.closeLate()
+	}
+	if atomic.LoadInt32((*int32)(unsafe.Pointer(&C.halstream_noted))) != 0 {
+		leaveCaptures()
 	}
 	return c
 }

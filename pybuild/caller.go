@@ -2,6 +2,7 @@ package pybuild
 
 /*
 #include "caller.h"
+#include "collected.h"
 #include "stall.h"
 
 extern void halstream_keep(int32_t slot);
@@ -86,8 +87,11 @@ var threads struct {
 // thread returns the token of the thread with a slot.
 func thread(slot int32) *hal.Thread { return threads.chunks[slot>>10].Load()[slot&(1<<10-1)].Load() }
 
-// caller returns the token of the calling thread.
+// caller returns the token of the calling thread. What the collector took meanwhile has left its captures then.
 func caller() *hal.Thread {
+	if C.halstream_noted != 0 {
+		leaveCaptures()
+	}
 	if slot := C.halstream_caller.slot; slot != 0 {
 		return thread(int32(slot))
 	}

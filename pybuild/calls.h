@@ -64,6 +64,7 @@ typedef struct halstream_calls {
     int64_t (*block_free_async)(int64_t id, int64_t stream);
     int64_t (*reap)(int64_t id);
     int64_t (*stream_launch)(int64_t id, int64_t function, int64_t launch); /* the address of a halstream_launch */
+    void (*collected)(int64_t id); /* of collected.h: for finalizers */
 } halstream_calls;
 
 #define HALSTREAM_CALLS "halstream._halstream.calls" /* name of the capsule */

@@ -31,7 +31,7 @@ func CheckStart(flags int64) (zero int64, err error) {
 		return 0, raise(err)
 	}
 	checking = order.NewSession(flags&checkObserve != 0)
-	positions++
+	addPositions(1)
 	if rt != nil {
 		followCheck(rt)
 	}
@@ -49,8 +49,8 @@ func CheckStop() (zero int64, err error) {
 	checking.Stop()
 	_ = hal.WatchPages(false)
 	checking, seen = nil, nil
-	if positions--; rt != nil {
-		setSites(rt)
+	if addPositions(-1); rt != nil {
+		addLines(rt, 0)
 	}
 	return 0, nil
 }
@@ -92,7 +92,7 @@ func watchPages(flags int64) error {
 
 // followCheck makes the check, if one is on, follow a runtime.
 func followCheck(r *hal.Runtime) {
-	setSites(r)
+	addLines(r, 0)
 	if checking != nil {
 		checking.Follow(r)
 	}

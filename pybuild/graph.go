@@ -55,8 +55,8 @@ func place(site uint32) string {
 }
 
 // StreamBeginCapture makes a stream the origin of a capture. root is the folder of the
-// package.
-func StreamBeginCapture(id, mode int64, root string) (zero int64, err error) {
+// package. With lines the nodes keep where the program made the calls.
+func StreamBeginCapture(id, mode int64, root string, lines bool) (zero int64, err error) {
 	if packageRoot == "" {
 		packageRoot = root
 		folder := C.CString(root)
@@ -67,7 +67,13 @@ func StreamBeginCapture(id, mode int64, root string) (zero int64, err error) {
 		if mode < 0 || mode > 255 {
 			mode = 255
 		}
-		return nothing(s.BeginCapture(t, hal.CaptureMode(mode)))
+		if !lines {
+			return nothing(s.BeginCapture(t, hal.CaptureMode(mode)))
+		}
+		begun := beginLines(s)
+		err := s.BeginCapture(t, hal.CaptureMode(mode))
+		begun(err)
+		return nothing(err)
 	})
 }
 
@@ -75,6 +81,7 @@ func StreamBeginCapture(id, mode int64, root string) (zero int64, err error) {
 func StreamEndCapture(id int64) (graph int64, err error) {
 	return onStream(id, "end capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		g, err := s.EndCapture(t)
+		endLines(s)
 		if err != nil {
 			return 0, err
 		}
@@ -87,6 +94,13 @@ func StreamCaptureState(id int64) (state int64, err error) {
 	return onStream(id, "query capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		state, err := s.IsCapturing(t)
 		return int64(state), err
+	})
+}
+
+// StreamCaptureId returns the number of the capture that a stream takes part in, 0 if it does in none.
+func StreamCaptureId(id int64) (number int64, err error) {
+	return onStream(id, "query capture", func(_ *hal.Thread, s *hal.Stream) (int64, error) {
+		return int64(s.CaptureID()), nil
 	})
 }
 
@@ -164,8 +178,8 @@ func GraphNodes(id int64) (nodes string, err error) {
 			}
 			reads, writes := n.Accesses()
 			r.Reads, r.Writes = rangeRecords(reads), rangeRecords(writes)
-			if c := n.Child(); c != nil {
-				r.Child = len(c.Nodes())
+			for _, c := range graphsOf(n) {
+				r.Child += len(c.Nodes())
 			}
 			list = append(list, r)
 		}
@@ -173,17 +187,15 @@ func GraphNodes(id int64) (nodes string, err error) {
 	})
 }
 
-// GraphDot returns a graph in the language of graphviz.
-func GraphDot(id int64) (text string, err error) { return GraphDotNamed(id, "{}") }
-
-// GraphDotNamed is GraphDot with the names of functions, by their tokens.
-func GraphDotNamed(id int64, names string) (text string, err error) {
+// GraphDot returns a graph in the language of graphviz, with the names of functions, by their tokens.
+// With details nodes have what they work on.
+func GraphDot(id int64, names string, details bool) (text string, err error) {
 	return onGraph(id, "dot", func(g *hal.Graph) (string, error) {
 		var list map[string]string
 		if err := json.Unmarshal([]byte(names), &list); err != nil {
 			return "", err
 		}
-		return g.DOT(func(token uint64) string { return list[strconv.FormatUint(token, 10)] }), nil
+		return g.DOT(func(token uint64) string { return list[strconv.FormatUint(token, 10)] }, details), nil
 	})
 }
 
@@ -197,11 +209,19 @@ func tokensOf(g *hal.Graph, found []uint64) []uint64 {
 		if n.Token() != 0 {
 			found = append(found, n.Token())
 		}
-		if c := n.Child(); c != nil {
+		for _, c := range graphsOf(n) {
 			found = tokensOf(c, found)
 		}
 	}
 	return found
+}
+
+// graphsOf returns the graphs that a node has: of a graph node its graph, of one with a condition its bodies.
+func graphsOf(n *hal.Node) []*hal.Graph {
+	if c := n.Child(); c != nil {
+		return []*hal.Graph{c}
+	}
+	return n.Bodies()
 }
 
 // nodesOf returns the nodes of a graph by their indices.
@@ -281,23 +301,39 @@ func GraphChild(id, child int64, after string) (index int64, err error) {
 	})
 }
 
-// GraphCondition adds a graph as the body of a node with a condition, the word of 4 bytes at
-// addr, and returns the node's index. Without resets the word keeps its value from launch to launch.
-func GraphCondition(id, body int64, after string, addr, initial int64, resets, again bool) (index int64, err error) {
+// GraphCondition adds graphs, a list of ids, as the bodies of a node of a kind with a condition, the word
+// of 4 bytes at addr, and returns the node's index. Without resets the word keeps its value from launch to
+// launch.
+func GraphCondition(id int64, kind, bodies, after string, addr, initial int64, resets bool) (index int64, err error) {
 	return onGraph(id, "add node", func(g *hal.Graph) (int64, error) {
-		b, err := lookup[*hal.Graph](body, "add node", "graph")
-		if err != nil {
+		var ids []int64
+		if err := json.Unmarshal([]byte(bodies), &ids); err != nil {
 			return 0, err
+		}
+		graphs := make([]*hal.Graph, len(ids))
+		for i, body := range ids {
+			if graphs[i], err = lookup[*hal.Graph](body, "add node", "graph"); err != nil {
+				return 0, err
+			}
 		}
 		nodes, err := nodesOf(g, "add node", after)
 		if err != nil {
 			return 0, err
 		}
-		add := g.AddIf
-		if again {
-			add = g.AddWhile
+		c := hal.GraphCondition{Addr: uint64(addr), Initial: uint32(initial), Resets: resets}
+		var n *hal.Node
+		switch {
+		case kind == "switch":
+			n, err = g.AddSwitch(caller(), nodes, c, graphs)
+		case kind == "while" && len(graphs) == 1:
+			n, err = g.AddWhile(caller(), nodes, c, graphs[0])
+		case kind == "if" && len(graphs) == 2:
+			n, err = g.AddIfElse(caller(), nodes, c, graphs[0], graphs[1])
+		case kind == "if" && len(graphs) == 1:
+			n, err = g.AddIf(caller(), nodes, c, graphs[0])
+		default:
+			err = driver.Errorf(driver.InvalidValue, "add node", "no node %q has %d bodies", kind, len(graphs))
 		}
-		n, err := add(caller(), nodes, hal.GraphCondition{Addr: uint64(addr), Initial: uint32(initial), Resets: resets}, b)
 		if err != nil {
 			return 0, err
 		}

@@ -57,6 +57,9 @@ func Reap(id int64) (zero int64, err error) {
 		rt.ReportTouched(t) // of memory that is known no longer afterwards
 	}
 	defer reap()() // the collector decides when: no call of the program
+	if s, ok := find(id).(*hal.Stream); ok {
+		s.LeaveCapture()
+	}
 	return 0, closeAs(nil, id)
 }
 
@@ -64,6 +67,7 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 	switch o := find(id).(type) {
 	case *hal.Stream:
 		err = o.Close(t)
+		endLines(o)
 	case *hal.Event:
 		if err = o.Close(t); err == nil {
 			dropWaits(o)

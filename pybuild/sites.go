@@ -5,6 +5,7 @@ package pybuild
 import "C"
 
 import (
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -18,26 +19,35 @@ var positions int64
 // no more of the stack.
 var lines int32
 
-// Lines adds change to the number of captures that ask for call sites.
-func Lines(change int64) (zero int64, err error) {
-	return onRuntime(func(r *hal.Runtime) (int64, error) {
-		lines = max(0, lines+int32(change))
-		setSites(r)
-		return 0, nil
-	})
+// sitesMu guards positions and lines: calls of halstream.h end captures without Python's lock.
+var sitesMu sync.Mutex
+
+// addLines adds change to the number of captures that ask for call sites, and lets calls note what is asked for.
+func addLines(r *hal.Runtime, change int32) {
+	sitesMu.Lock()
+	defer sitesMu.Unlock()
+	lines += change
+	setSites(r)
+}
+
+// addPositions adds change to the number of users of call sites, and returns the sum.
+func addPositions(change int64) int64 {
+	sitesMu.Lock()
+	defer sitesMu.Unlock()
+	positions = max(0, positions+change)
+	return positions
 }
 
 // Positions adds change to the number of users of call sites, and returns the sum.
 func Positions(change int64) (wanted int64, err error) {
 	return onRuntime(func(r *hal.Runtime) (int64, error) {
-		if positions += change; positions < 0 {
-			positions = 0
-		}
-		setSites(r)
-		return positions, nil
+		wanted := addPositions(change)
+		addLines(r, 0)
+		return wanted, nil
 	})
 }
 
+// setSites is called with sitesMu held.
 func setSites(r *hal.Runtime) {
 	switch {
 	case positions > 0:

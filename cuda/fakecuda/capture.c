@@ -4,16 +4,6 @@
 
 enum { GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
 
-/* A capture that is in progress. Streams join it by waiting for its events. */
-struct capture {
-    struct capture *next;
-    const struct thread *thread; /* that began it */
-    struct stream *origin;
-    int mode;
-    bool invalid;
-    struct program *program;
-};
-
 static struct capture *captures;
 
 /* Functions that might wait for work that a capture has only recorded. */
@@ -67,7 +57,7 @@ CUresult capture_refuses(struct stream *stream) {
     return CAPTURE_UNSUPPORTED;
 }
 
-static void set_tips(size_t **tips, size_t *count, const size_t *from, size_t from_count) {
+void set_tips(size_t **tips, size_t *count, const size_t *from, size_t from_count) {
     size_t *copy = calloc(from_count + 1, sizeof *copy);
     if (copy == NULL)
         abort();
@@ -142,28 +132,51 @@ API cuThreadExchangeStreamCaptureMode(int *mode) {
     return end(SUCCESS);
 }
 
-API cuStreamBeginCapture_v2(CUstream handle, int mode) {
-    BEGIN(cuStreamBeginCapture_v2, handle);
+/* Begins a capture into a graph, or into a new one if that is 0. */
+CUresult begin_capture(CUstream handle, uint64_t graph, int mode, struct stream **found) {
     struct stream *stream;
-    TRY(find_stream(handle, &stream));
+    CUresult code = find_stream(handle, &stream);
+    if (code != SUCCESS)
+        return code;
     if (mode < GLOBAL || mode > RELAXED)
-        return end(INVALID_VALUE);
+        return INVALID_VALUE;
     if (stream == stream->context->legacy)
-        return end(CAPTURE_UNSUPPORTED);
+        return CAPTURE_UNSUPPORTED;
     if (stream->capture != NULL)
-        return end(ILLEGAL_STATE);
+        return ILLEGAL_STATE;
     struct capture *capture = calloc(1, sizeof *capture);
-    if (capture == NULL || (capture->program = program_new()) == NULL) {
+    if (capture == NULL)
+        return OUT_OF_MEMORY;
+    capture->borrowed = graph != 0;
+    capture->graph = graph;
+    if (graph == 0) {
+        struct program *program = program_new();
+        code = program == NULL ? OUT_OF_MEMORY : graph_new(program, true, &capture->graph);
+    }
+    if (code == SUCCESS)
+        code = find_graph(capture->graph, &capture->program);
+    if (code == SUCCESS && capture->program->refs > 1)
+        code = NOT_SUPPORTED; /* nodes are added before a graph is instantiated */
+    if (code != SUCCESS) {
         free(capture);
-        return end(OUT_OF_MEMORY);
+        return code;
     }
     stream->tip_count = 0;
+    capture->id = ++state.next_id;
+    capture->first = capture->program->count;
     capture->thread = this_thread();
     capture->origin = stream;
     capture->mode = mode;
     capture->next = captures;
     captures = stream->capture = capture;
-    return end(SUCCESS);
+    *found = stream;
+    return SUCCESS;
+}
+
+API cuStreamBeginCapture_v2(CUstream handle, int mode) {
+    BEGIN(cuStreamBeginCapture_v2, handle);
+    struct stream *stream;
+    return end(begin_capture(handle, 0, mode, &stream));
 }
 
 CUresult node_begin(struct node_maker *m, uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
@@ -230,9 +243,18 @@ static void forget(struct capture *capture) {
             break;
         }
     }
-    if (capture->program != NULL)
-        program_unref(capture->program);
+    if (!capture->borrowed)
+        graph_drop(capture->graph); /* 0 once the caller has it */
     free(capture);
+}
+
+/* The end of a stream is that of the capture that began on it, which nobody could end any more. A
+ * capture of another stream goes on without it. */
+void capture_leave(struct stream *stream) {
+    struct capture *capture = stream->capture;
+    stream->capture = NULL;
+    if (capture != NULL && capture->origin == stream)
+        forget(capture);
 }
 
 /* For reset. */
@@ -257,11 +279,13 @@ API cuStreamEndCapture(CUstream handle, uint64_t *graph) {
     if (capture->mode != RELAXED && capture->thread != this_thread())
         return end(CAPTURE_WRONG_THREAD);
     CUresult code = capture->invalid ? CAPTURE_INVALIDATED : SUCCESS;
-    if (code == SUCCESS && !program_joined(capture->program, stream->tips, stream->tip_count))
+    if (code == SUCCESS && !program_joined(capture->program, capture->first, stream->tips, stream->tip_count))
         code = CAPTURE_UNJOINED;
     if (code == SUCCESS) {
-        code = graph_new(capture->program, graph);
-        capture->program = NULL;
+        *graph = capture->graph;
+        if (!capture->borrowed)
+            graph_give(capture->graph);
+        capture->graph = 0;
     }
     forget(capture);
     return end(code);

@@ -57,6 +57,7 @@ static const struct { int code; const char *name, *text; } codes[] = {
     {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "the call depends on a capturing stream by the legacy stream"},
     {907, "CUDA_ERROR_CAPTURED_EVENT", "the event was last recorded in a capture"},
     {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "another thread began the capture"},
+    {910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph differs in more than what its nodes do"},
     {911, "CUDA_ERROR_EXTERNAL_DEVICE", "an external device failed"},
     {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "clusters of so many blocks are not supported"},
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},

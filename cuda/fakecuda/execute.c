@@ -56,7 +56,10 @@ CUresult execute(struct stream *stream, struct operation *operation) {
     case KERNEL:
         return run_kernel(stream, &operation->launch);
     case GRAPH:
-        return run_program(stream, operation->program);
+        program_reset(operation->graph.program);
+        return run_program(stream, operation->graph.program);
+    case CONDITIONAL:
+        return run_conditional(stream, operation->conditional);
     case FREE:
         pthread_mutex_lock(&state.lock);
         struct block *block = block_by_id(operation->block);

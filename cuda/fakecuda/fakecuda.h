@@ -45,6 +45,7 @@ enum {
     PEER_ACCESS_UNSUPPORTED = 217,
     INVALID_PTX = 218,
     UNSUPPORTED_PTX_VERSION = 222,
+    OPERATING_SYSTEM = 304,
     INVALID_HANDLE = 400,
     ILLEGAL_STATE = 401,
     NOT_FOUND = 500,
@@ -62,7 +63,7 @@ enum {
     CAPTURE_INVALIDATED = 901,
     CAPTURE_MERGE = 902, CAPTURE_UNMATCHED = 903, CAPTURE_UNJOINED = 904, CAPTURE_ISOLATION = 905,
     CAPTURE_IMPLICIT = 906, CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908,
-    INVALID_CLUSTER_SIZE = 912,
+    EXEC_UPDATE_FAILURE = 910, INVALID_CLUSTER_SIZE = 912,
     UNKNOWN = 999,
 };
 
@@ -141,6 +142,7 @@ struct stream {
     struct stream *next, *previous; /* in the list of the context */
     struct hardware_queue *queue, *dealt; /* NULL: one of its own; dealt: from when it was made */
     struct capture *capture; size_t *tips, tip_count; /* the nodes its next one waits for */
+    uint64_t *tip_handles; /* what the latest question for them gave */
 };
 
 struct event {
@@ -190,7 +192,7 @@ struct hole { uint64_t offset, size; };
 
 /* ---- Work ---- */
 
-enum operation_kind { RECORD, WAIT, HOST_FUNCTION, COPY, FILL, MEMORY_OPS, KERNEL, FREE, GRAPH };
+enum operation_kind { RECORD, WAIT, HOST_FUNCTION, COPY, FILL, MEMORY_OPS, KERNEL, FREE, GRAPH, CONDITIONAL };
 
 struct memory_op {
     int operation; /* 1 wait, 2 write; 4 and 5 the same with 64 bits; 3 and 6 do nothing */
@@ -235,7 +237,8 @@ struct operation {
         struct fill fill;
         struct { struct memory_op *ops; unsigned count; } memory;
         struct launch launch;
-        struct program *program; /* GRAPH */
+        struct { struct program *program; uint64_t child; } graph; /* GRAPH; the handle of a node's graph, or 0 */
+        struct conditional *conditional; /* CONDITIONAL */
         uint64_t block; /* FREE: the block's id, as its address may be in use again */
     };
 };
@@ -322,6 +325,7 @@ bool capture_conflicts(const struct context *context, bool only_blocking);
 CUresult capture_take(struct stream *stream, struct operation *operation);
 CUresult capture_join(struct stream *stream, const struct event *event);
 CUresult capture_refuses(struct stream *stream);
+void capture_leave(struct stream *stream);
 void drop_captures(void);
 
 /* Begins a call: takes the lock, counts the call, and fails it if a test has requested

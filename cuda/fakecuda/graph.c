@@ -4,21 +4,11 @@
 
 #define HINT(stream) ((stream) > STREAM_PER_THREAD ? (stream) : 0)
 #define AUTO_FREE 1u
+#define UPLOAD 2u
 #define NODE_PRIORITY 8u
 #define NODE_KIND (0x5bull << 40)
 
-struct graph {
-    uint64_t handle, id;
-    struct program *program;
-};
-
-struct executable {
-    uint64_t handle, flags;
-    struct program *program;
-    struct point last; /* its latest launch: the next one waits for it */
-};
-
-static struct table graphs = {.kind = 0x59}, executables = {.kind = 0x5a};
+struct table graphs = {.kind = 0x59}, executables = {.kind = 0x5a};
 
 struct program *program_new(void) {
     struct program *program = calloc(1, sizeof *program);
@@ -35,6 +25,8 @@ void program_unref(struct program *program) {
         free(program->nodes[i].after);
     }
     free(program->nodes);
+    conditions_free(program->conditions);
+    keep_release(program->kept);
     free(program);
 }
 
@@ -60,8 +52,8 @@ CUresult program_add(struct program *program, struct operation *operation, const
     return SUCCESS;
 }
 
-/* Whether every node that no other waits for is among the tips. */
-bool program_joined(const struct program *program, const size_t *tips, size_t count) {
+/* Whether every node from the first one on that no other waits for is among the tips. */
+bool program_joined(const struct program *program, size_t first, const size_t *tips, size_t count) {
     bool *followed = calloc(program->count + 1, sizeof *followed), joined = true;
     if (followed == NULL)
         abort();
@@ -70,20 +62,21 @@ bool program_joined(const struct program *program, const size_t *tips, size_t co
             followed[program->nodes[i].after[k]] = true;
     for (size_t i = 0; i < count; i++)
         followed[tips[i]] = true;
-    for (size_t i = 0; i < program->count; i++)
+    for (size_t i = first; i < program->count; i++)
         joined = joined && followed[i];
     free(followed);
     return joined;
 }
 
 /* Makes a graph that owns a program. */
-CUresult graph_new(struct program *program, uint64_t *handle) {
+CUresult graph_new(struct program *program, bool owned, uint64_t *handle) {
     struct graph *graph = calloc(1, sizeof *graph);
     if (graph == NULL) {
         program_unref(program);
         return OUT_OF_MEMORY;
     }
     graph->program = program;
+    graph->owned = owned;
     graph->id = ++state.next_id & 0xfffff;
     *handle = graph->handle = table_put(&graphs, graph);
     return SUCCESS;
@@ -101,6 +94,18 @@ static void graph_free(struct graph *graph) {
     table_drop(&graphs, graph->handle);
     program_unref(graph->program);
     free(graph);
+}
+
+void graph_give(uint64_t handle) {
+    struct graph *graph = table_get(&graphs, handle);
+    if (graph != NULL)
+        graph->owned = false;
+}
+
+void graph_drop(uint64_t handle) {
+    struct graph *graph = table_get(&graphs, handle);
+    if (graph != NULL)
+        graph_free(graph);
 }
 
 static void executable_free(struct executable *executable) {
@@ -121,6 +126,8 @@ void drop_graphs(void) {
             executable_free(executables.items[i]);
     table_clear(&graphs);
     table_clear(&executables);
+    conditions_clear();
+    user_objects_clear();
 }
 
 CUresult find_graph(uint64_t handle, struct program **program) {
@@ -148,13 +155,13 @@ API cuGraphCreate(uint64_t *handle, unsigned int flags) {
     if (handle == NULL || flags != 0)
         return end(INVALID_VALUE);
     struct program *program = program_new();
-    return end(program == NULL ? OUT_OF_MEMORY : graph_new(program, handle));
+    return end(program == NULL ? OUT_OF_MEMORY : graph_new(program, false, handle));
 }
 
 API cuGraphDestroy(uint64_t handle) {
     BEGIN(cuGraphDestroy, 0);
     struct graph *graph = table_get(&graphs, handle);
-    if (graph == NULL)
+    if (graph == NULL || graph->owned)
         return end(INVALID_VALUE);
     graph_free(graph);
     return end(SUCCESS);
@@ -196,19 +203,48 @@ API cuGraphGetEdges(uint64_t handle, uint64_t *from, uint64_t *to, size_t *count
 }
 
 /* An executable does not depend on its graph, which may be destroyed. */
-API cuGraphInstantiateWithFlags(uint64_t *handle, uint64_t graph_handle, unsigned long long flags) {
-    BEGIN(cuGraphInstantiateWithFlags, 0);
+static CUresult instantiate(uint64_t *handle, uint64_t graph_handle, unsigned long long flags) {
     const struct graph *graph = table_get(&graphs, graph_handle);
     if (handle == NULL || graph == NULL || flags & ~(unsigned long long)(AUTO_FREE | NODE_PRIORITY))
-        return end(INVALID_VALUE);
+        return INVALID_VALUE;
     struct executable *executable = calloc(1, sizeof *executable);
     if (executable == NULL)
-        return end(OUT_OF_MEMORY);
+        return OUT_OF_MEMORY;
     executable->flags = flags;
     executable->program = graph->program;
     executable->program->refs++;
     *handle = executable->handle = table_put(&executables, executable);
-    return end(SUCCESS);
+    return SUCCESS;
+}
+
+API cuGraphInstantiateWithFlags(uint64_t *handle, uint64_t graph, unsigned long long flags) {
+    BEGIN(cuGraphInstantiateWithFlags, 0);
+    return end(instantiate(handle, graph, flags));
+}
+
+struct instantiate_params {
+    unsigned long long flags;
+    CUstream upload;
+    uint64_t node;
+    int result;
+};
+
+/* Nothing is to be uploaded. */
+API cuGraphInstantiateWithParams(uint64_t *handle, uint64_t graph, struct instantiate_params *params) {
+    BEGIN(cuGraphInstantiateWithParams, 0);
+    if (params == NULL)
+        return end(INVALID_VALUE);
+    CUresult code = instantiate(handle, graph, params->flags & ~(unsigned long long)UPLOAD);
+    params->node = 0;
+    params->result = code == SUCCESS ? 0 : 1;
+    return end(code);
+}
+
+API cuGraphUpload(uint64_t handle, CUstream stream_handle) {
+    BEGIN(cuGraphUpload, HINT(stream_handle));
+    struct stream *stream;
+    TRY(find_stream(stream_handle, &stream));
+    return end(table_get(&executables, handle) == NULL ? INVALID_VALUE : SUCCESS);
 }
 
 /* Launches in flight still run. */
@@ -233,8 +269,8 @@ API cuGraphLaunch(uint64_t handle, CUstream stream_handle) {
     struct operation *launch = operation_new(GRAPH);
     if (launch == NULL)
         return end(OUT_OF_MEMORY);
-    launch->program = executable->program;
-    launch->program->refs++;
+    launch->graph.program = executable->program;
+    executable->program->refs++;
     if (stream->capture != NULL)
         return end(submit(stream, launch, false));
     if (executable->last.stream != NULL)
@@ -245,14 +281,4 @@ API cuGraphLaunch(uint64_t handle, CUstream stream_handle) {
     stream_ref(stream);
     executable->last = (struct point){stream, stream->enqueued};
     return end(SUCCESS);
-}
-
-/* ---- Nodes; those of copies, fills, kernels and memory operations are where streams have them ---- */
-
-API cuGraphAddEmptyNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count) {
-    BEGIN(cuGraphAddEmptyNode, 0);
-    struct node_maker m;
-    TRY(node_begin(&m, node, graph, after, count, 0));
-    struct operation *operation = operation_new(WAIT);
-    return end(node_end(&m, operation == NULL ? OUT_OF_MEMORY : submit(m.stream, operation, false)));
 }

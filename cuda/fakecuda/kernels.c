@@ -91,6 +91,12 @@ static CUresult run_nothing(struct context *context, const uint64_t *arguments) 
     return SUCCESS;
 }
 
+/* Sets the condition of nodes of graphs, as cudaGraphSetConditional does. */
+static CUresult run_set_condition(struct context *context, const uint64_t *arguments) {
+    (void)context;
+    return condition_set(arguments[0], (uint32_t)arguments[1]);
+}
+
 static const struct kernel kernels[] = {
     {"halstream_delay", "8", run_delay},
     {"scale_f32", "844", run_scale},
@@ -99,6 +105,7 @@ static const struct kernel kernels[] = {
     {"saxpy", "4884", run_saxpy},
     {"fault", "4", run_fault},
     {"nothing", "", run_nothing},
+    {"set_condition", "84", run_set_condition},
 };
 
 const struct kernel *find_kernel(const char *name) {

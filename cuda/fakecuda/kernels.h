@@ -43,6 +43,9 @@ struct module {
 /* image.c: fills the list of functions. With error 218 it also writes a message. */
 CUresult read_image(struct module *module, const void *image, char *words, size_t length);
 
+/* condition.c */
+CUresult condition_set(uint64_t handle, uint32_t value);
+
 /* module.c: a module of no context, with its messages in the options' logs. */
 CUresult read_kernels(struct module **module, const void *image, unsigned count, const int *options, void **values);
 void module_free(struct module *module);

@@ -109,6 +109,7 @@ API cuStreamDestroy_v2(CUstream handle) {
     if (handle <= STREAM_PER_THREAD)
         return end(INVALID_HANDLE);
     TRY(find_stream(handle, &stream));
+    capture_leave(stream);
     stream_close(stream);
     return end(SUCCESS);
 }

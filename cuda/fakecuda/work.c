@@ -46,6 +46,7 @@ void stream_unref(struct stream *stream) {
     pthread_cond_destroy(&stream->work);
     pthread_cond_destroy(&stream->done);
     free(stream->tips);
+    free(stream->tip_handles);
     free(stream);
     context_unref(context);
 }
@@ -112,7 +113,12 @@ void operation_free(struct operation *operation) {
         free(operation->memory.ops);
         break;
     case GRAPH:
-        program_unref(operation->program);
+        if (operation->graph.child != 0)
+            graph_drop(operation->graph.child);
+        program_unref(operation->graph.program);
+        break;
+    case CONDITIONAL:
+        conditional_free(operation->conditional);
         break;
     default:
         break;

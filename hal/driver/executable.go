@@ -23,9 +23,11 @@ const (
 	WaitNode
 	// KernelNode is a launch of a function of a module.
 	KernelNode
-	// IfNode runs other nodes if a word of memory is not 0, WhileNode for as long as it is not.
+	// IfNode runs other nodes if a word of memory is not 0, WhileNode for as long as it is not, and
+	// SwitchNode those that the word is the number of.
 	IfNode
 	WhileNode
+	SwitchNode
 	// ChildNode is a whole graph. Backends get its nodes instead.
 	ChildNode
 	// AllocNode and FreeNode are where memory of the graph begins and ends. Backends get empty
@@ -37,8 +39,11 @@ const (
 // String returns the kind as texts name it.
 func (k GraphNodeKind) String() string {
 	return [...]string{"empty", "call", "native", "copy", "fill", "delay", "record", "wait", "kernel",
-		"if", "while", "graph", "allocate", "free"}[k]
+		"if", "while", "switch", "graph", "allocate", "free"}[k]
 }
+
+// Conditional reports whether nodes of the kind have a condition.
+func (k GraphNodeKind) Conditional() bool { return k >= IfNode && k <= SwitchNode }
 
 // GraphNode is an operation of a graph.
 type GraphNode struct {
@@ -64,10 +69,10 @@ type GraphWork struct {
 	Delay  int64
 	Event  Event
 	Launch Launch
-	// Condition is what an IfNode or WhileNode looks at, and Body what it runs. The indices
-	// of After in Body are of Body.
+	// Condition is what a node with a condition looks at, and Bodies what it may run: a WhileNode has
+	// one, an IfNode may have another one for 0. The indices of After are of their body.
 	Condition GraphCondition
-	Body      []GraphNode
+	Bodies    [][]GraphNode
 }
 
 // GraphCondition is a word of 4 bytes in pinned memory.

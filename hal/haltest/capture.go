@@ -286,6 +286,33 @@ var captureCases = []testCase{
 		require.NoError(k, k.Device(0).DefaultStream().Nop(k.Me), "no stream captures any more")
 		k.Sync(k.Device(0).DefaultStream())
 	}},
+	{"G4_a_stream_that_nobody_refers_to_leaves_its_capture", Graphs, func(k *Kit) {
+		a, b, legacy := k.Stream(ordinary), k.Stream(ordinary), k.Device(0).DefaultStream()
+		k.Capture(a)
+		k.Call(a, func() { k.T.Error("a part of a graph that is lost runs") })
+		require.NoError(k, b.WaitStream(k.Me, a))
+		a.LeaveCapture() // the origin
+		require.NoError(k, legacy.Nop(k.Me), "no stream captures any more")
+		k.Sync(legacy)
+		k.Sync(b)
+		a.LeaveCapture()
+		k.Capture(a)
+		require.NoError(k, b.WaitStream(k.Me, a))
+		require.NoError(k, b.Nop(k.Me))
+		require.NoError(k, a.WaitStream(k.Me, b))
+		b.LeaveCapture()
+		require.NoError(k, b.Close(k.Me))
+		require.Len(k, k.EndCapture(a).Nodes(), 1, "the other stream was joined")
+		c := k.Stream(ordinary)
+		k.Capture(a)
+		require.NoError(k, c.WaitStream(k.Me, a))
+		require.NoError(k, c.Nop(k.Me))
+		c.LeaveCapture()
+		_, err := a.EndCapture(k.Me)
+		k.CaptureFails(err, 904)
+		legacy.LeaveCapture()
+		k.Sync(a, c, legacy)
+	}},
 	{"G14_an_event_made_as_external_is_so_in_every_capture", Graphs, func(k *Kit) {
 		s := k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{External: true})

@@ -17,6 +17,17 @@ func (k *Kit) condition(initial uint32) (hal.GraphCondition, []byte) {
 	return hal.GraphCondition{Addr: b.Start, Initial: initial, Resets: true}, word
 }
 
+// countDown returns a body with one function, which calls f and subtracts 1 from a word.
+func (k *Kit) countDown(word []byte, f func()) *hal.Graph {
+	k.T.Helper()
+	body := k.graph()
+	k.addCall(body, func() {
+		f()
+		binary.LittleEndian.PutUint32(word, binary.LittleEndian.Uint32(word)-1)
+	})
+	return body
+}
+
 var conditionCases = []testCase{
 	{"G13_a_body_runs_if_the_condition_is_not_0", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
 		var seq sequence
@@ -28,7 +39,8 @@ var conditionCases = []testCase{
 		n, err := g.AddIf(k.Me, []*hal.Node{first}, c, body)
 		require.NoError(k, err)
 		require.Equal(k, "if", n.Kind())
-		require.Len(k, n.Child().Nodes(), 1)
+		require.Len(k, n.Bodies(), 1)
+		require.Len(k, n.Bodies()[0].Nodes(), 1)
 		k.addCall(g, seq.note("last"), n)
 		k.addCall(body, seq.note("later")) // the node has the body as it was
 		x, s := k.Executable(g), k.Stream(ordinary)
@@ -61,6 +73,57 @@ var conditionCases = []testCase{
 		require.Equal(k, 6, runs.get(), "each launch begins with the initial value")
 		require.Equal(k, 2, ends.get(), "the inner condition is 0 after its first run, for the whole launch")
 	}},
+	{"G13_a_node_runs_the_body_that_its_condition_selects", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+		var seq sequence
+		c, word := k.condition(0)
+		c.Resets = false
+		inner, innerWord := k.condition(2)
+		zero, one, two, g := k.graph(), k.graph(), k.graph(), k.graph()
+		k.addCall(zero, seq.note("zero"))
+		_, err := one.AddWhile(k.Me, []*hal.Node{k.addCall(one, seq.note("one"))}, inner, k.countDown(innerWord, seq.note("down")))
+		require.NoError(k, err)
+		k.addCall(two, seq.note("two"))
+		n, err := g.AddSwitch(k.Me, nil, c, []*hal.Graph{zero, one, two})
+		require.NoError(k, err)
+		require.Equal(k, "switch", n.Kind())
+		require.Len(k, n.Bodies(), 3)
+		reads, _ := n.Accesses()
+		require.Contains(k, reads, hal.Range{Start: inner.Addr, Size: 4}, "of the second graph")
+		n, err = g.AddIfElse(k.Me, []*hal.Node{n}, c, zero, two)
+		require.NoError(k, err)
+		k.addCall(g, seq.note("last"), n)
+		x, s := k.Executable(g), k.Stream(ordinary)
+		for value, want := range map[uint32][]string{
+			0: {"zero", "two", "last"}, 1: {"one", "down", "down", "zero", "last"}, 2: {"two", "zero", "last"},
+			3: {"zero", "last"}, 1 << 31: {"zero", "last"}, 1<<32 - 1: {"zero", "last"},
+		} {
+			binary.LittleEndian.PutUint32(word, value)
+			k.Launch(x, s)
+			k.Sync(s)
+			require.Equal(k, want, seq.take(), "the condition is %d", value)
+		}
+		for _, want := range []string{"switch of 3 graphs", "case 2 of 1 nodes", "if of 2 graphs", "else of 1 nodes", "n0_case1_1_0"} {
+			require.Contains(k, g.DOT(nil, false), want)
+		}
+		clone, err := g.Clone(k.Me)
+		require.NoError(k, err)
+		require.NoError(k, x.Update(k.Me, clone))
+		fewer := k.graph()
+		_, err = fewer.AddSwitch(k.Me, nil, c, []*hal.Graph{zero, one})
+		require.NoError(k, err)
+		other := k.graph()
+		_, err = other.AddSwitch(k.Me, nil, c, []*hal.Graph{zero, one, two})
+		require.NoError(k, err)
+		k.CaptureFails(k.Executable(other).Update(k.Me, fewer), 910)
+		changed := k.graph()
+		_, err = changed.AddSwitch(k.Me, nil, c, []*hal.Graph{zero, one, one})
+		require.NoError(k, err)
+		err = k.Executable(other).Update(k.Me, changed)
+		k.CaptureFails(err, 910)
+		require.ErrorContains(k, err, "in body 2 of node 0")
+		_, err = g.AddSwitch(k.Me, nil, c, nil)
+		require.ErrorIs(k, err, hal.ErrInvalidValue)
+	}},
 	{"G13_copies_and_fills_write_conditions", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
 		c, _ := k.condition(1)
 		var runs counter
@@ -79,7 +142,7 @@ var conditionCases = []testCase{
 		k.Launch(k.Executable(g), s)
 		k.Sync(s)
 		require.Equal(k, 1, runs.get())
-		require.Contains(k, g.DOT(nil), "while")
+		require.Contains(k, g.DOT(nil, false), "while")
 	}},
 	{"G13_bodies_that_cannot_be_are_refused", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
 		c, _ := k.condition(1)

@@ -2,6 +2,7 @@ package haltest
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -109,8 +110,9 @@ var graphCases = []testCase{
 		_, writes := fill.Accesses()
 		require.Equal(k, []hal.Range{{Start: b.Start, Size: small}}, writes)
 		for _, want := range []string{"n0 -> n2;", "n1 -> n2;", `n1 [label="fill"]`, "digraph"} {
-			require.Contains(k, g.DOT(nil), want)
+			require.Contains(k, g.DOT(nil, false), want)
 		}
+		require.Contains(k, g.DOT(nil, true), fmt.Sprintf(`writes %d bytes at %#x"];`, small, b.Start))
 		s := k.Stream(ordinary)
 		k.Launch(k.Executable(clone), s)
 		k.Sync(s)

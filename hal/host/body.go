@@ -9,11 +9,26 @@ import (
 	"halstream/hal/touch"
 )
 
-// body is the program of a node with a condition, and the address of the word that it looks at.
+// body is what a node with a condition may run, and the address of the word that it looks at.
 type body struct {
-	prog  *program
+	kind  driver.GraphNodeKind
+	progs []*program
 	word  uint64
-	again bool // and again, for as long as the word is not 0
+}
+
+// choose returns the program that a value of the word selects, nil if it selects none.
+func (b *body) choose(value uint32) *program {
+	i := uint64(value)
+	if b.kind != driver.SwitchNode { // the first one unless the value is 0
+		i = 0
+		if value == 0 {
+			i = 1
+		}
+	}
+	if i >= uint64(len(b.progs)) {
+		return nil
+	}
+	return b.progs[i]
 }
 
 // bodyRun is a body in one launch. It is what an opBody refers to, on a lane of that launch; the
@@ -27,12 +42,20 @@ type bodyRun struct {
 
 func newBodyRun(b *body, l driver.GraphLaunch) *bodyRun {
 	r := &bodyRun{body: b}
-	r.run = launch{GraphLaunch: l, prog: b.prog, body: r}
+	r.run = launch{GraphLaunch: l, prog: b.progs[0], body: r}
 	return r
 }
 
-// holds reports whether the body is to run.
-func (r *bodyRun) holds() bool { return !r.stopped && atomic.LoadUint32(wordAt(r.word)) != 0 }
+// begin looks at the condition and puts the nodes that are to run on their lanes. It reports whether
+// there are any. The lock is held.
+func (r *bodyRun) begin(s *Stream) bool {
+	prog := r.choose(atomic.LoadUint32(wordAt(r.word)))
+	if r.stopped || prog == nil {
+		return false
+	}
+	r.run.prog = prog
+	return r.run.spread(s)
+}
 
 // stop ends the bodies of a run, at whichever depth, when they have ended once. The lock is held.
 func (l *launch) stop() {

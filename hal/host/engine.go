@@ -204,7 +204,7 @@ func (e *engine) run(s *Stream) {
 		}
 	case opBody:
 		s.state = sched.Running
-		if b := o.ref.(*bodyRun); b.holds() && b.run.spread(s) {
+		if o.ref.(*bodyRun).begin(s) {
 			return // laneEnded goes on
 		}
 	case opLaneEnd:

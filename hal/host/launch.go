@@ -164,7 +164,7 @@ func (e *engine) laneEnded(l *launch, lane *Stream) {
 	}
 	if b := l.body; b == nil {
 		l.End()
-	} else if b.again {
+	} else if b.kind == driver.WhileNode {
 		e.ready(s) // which looks at the condition again
 		return
 	}

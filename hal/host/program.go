@@ -74,7 +74,7 @@ func (d *Driver) compile(nodes []driver.GraphNode) *program {
 				delete(latest, l)
 			}
 		}
-		if n.Kind == driver.IfNode || n.Kind == driver.WhileNode {
+		if n.Kind.Conditional() {
 			p.add(on, p.body(d, n), i, n.Site)
 		} else {
 			p.add(on, nodeOp(n, p.lanes[on].on), i, n.Site)
@@ -93,12 +93,16 @@ func (d *Driver) compile(nodes []driver.GraphNode) *program {
 
 // body returns the operation of a node with a condition.
 func (p *program) body(d *Driver, n *driver.GraphNode) op {
-	b := d.compile(n.Body)
+	b := &body{kind: n.Kind, word: n.Condition.Addr}
 	if n.Condition.Resets {
 		p.resets = append(p.resets, n.Condition)
 	}
-	p.resets = append(p.resets, b.resets...)
-	return op{kind: opBody, ref: &body{prog: b, word: n.Condition.Addr, again: n.Kind == driver.WhileNode}}
+	for _, nodes := range n.Bodies {
+		prog := d.compile(nodes)
+		p.resets = append(p.resets, prog.resets...)
+		b.progs = append(b.progs, prog)
+	}
+	return op{kind: opBody, ref: b}
 }
 
 func (p *program) add(on int, o op, node int, site uint32) {

@@ -115,7 +115,7 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 		in.id, in.token, in.run, in.node = op.NodeID(i), n.Token(), r, i
 		in.stamp, in.clocks, in.ready = s.stamp, s.clocks, true
 		switch n.Kind() {
-		case "call", "native", "kernel", "if", "while":
+		case "call", "native", "kernel", "if", "while", "switch":
 			c.late.remember(&in)
 			if _, writes := n.Accesses(); len(writes) == 0 {
 				s.noteUndeclared(&in)

@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from ._capi import get_api, get_include
     from ._checks.sanitize import UnorderedAccessWarning, host_access, sanitize
     from ._checks.shared import shared
+    from ._core._capture import capture
     from ._core._declared import accesses
-    from ._core._graph import Graph, GraphExec, capture
+    from ._core._graph import Graph, GraphExec
     from ._kernel import Kernel
     from ._memory._array import Array, asarray, empty, pinned_empty, zeros
     from ._memory._borrow import from_dlpack
@@ -291,7 +292,7 @@ _LAZY = {
     "accesses": "_core._declared",
     "Graph": "_core._graph",  # loads dataclasses, and so inspect
     "GraphExec": "_core._graph",
-    "capture": "_core._graph",
+    "capture": "_core._capture",
     "shared": "_checks.shared",
     "get_api": "_capi",
     "get_include": "_capi",

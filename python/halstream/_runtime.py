@@ -9,7 +9,7 @@ replaced, so that modules may bind them to names of their own for speed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 __all__ = ["Owner", "Runtime", "State", "collected", "runtime"]
@@ -32,6 +32,7 @@ class Owner:
         # The collector may run anywhere, so a finalizer only appends.
         if collected is not None:
             collected.ids.append(self.ident)
+            collected.note(self.ident)
 
 
 class State:
@@ -63,6 +64,8 @@ class Collected(State):
         # What is kept for other libraries until they give it back, by token: the owner
         # of memory that they use, or a function that gives memory of theirs back.
         self.lent: dict[int, Any] = {}
+        #: Is given each id as well. It ends the part of a stream in a capture before the stream is closed.
+        self.note: Callable[[int], object] = id
 
 
 T = TypeVar("T", bound=State)

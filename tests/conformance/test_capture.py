@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import pathlib
 import re
 import runpy
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -257,6 +259,44 @@ def test_G4_closing_a_stream_ends_its_part() -> None:
     with pytest.raises(hs.HalError), hs.capture(b := hs.Stream()):
         b.close()
     hs.Stream._default(0).nop()  # no stream captures any more
+
+
+def test_G4_a_stream_that_was_dropped_leaves_its_capture() -> None:
+    """Of a capture whose first stream is gone nothing is left; of another one it goes on."""
+    from halstream.cupy import cuda  # whose captures are no statements of Python that would keep the stream
+
+    device, kept, released = hs.Device(0), functools.partial(int), threading.Event()
+    weakref.finalize(kept, released.set)
+    for drain in (False, True):
+        first, side = cuda.Stream(), hs.Stream()
+        first.begin_capture()
+        first.call(kept)
+        side.wait(first)
+        with pytest.raises(hs.CaptureError):
+            device.default_stream.nop()
+        del first
+        if drain:
+            hs.Graph()
+        device.default_stream.nop()
+        device.synchronize(timeout=LIMIT)
+        usable(side)
+    del kept
+    assert released.wait(LIMIT), "the lost graph keeps its function"
+
+    origin, side = hs.Stream(), hs.Stream()
+    with hs.capture(origin) as graph:
+        side.wait(origin)
+        side.nop()
+        origin.wait(side)
+        del side
+        origin.nop()
+    assert len(graph.nodes) == 2
+    with pytest.raises(hs.CaptureError, match="never rejoined"), hs.capture(origin):
+        side = hs.Stream()
+        side.wait(origin)
+        side.nop()
+        del side
+    usable(origin)
 
 
 def test_G7_external_events_order_graphs_with_other_work(hold: Hold, settle: Callable[[], None]) -> None:

@@ -55,6 +55,8 @@ def test_G5_graphs_are_built_cloned_and_read() -> None:
     dot = graph.dot()
     assert dot.startswith("digraph")
     assert "n0 -> n1;" in dot
+    assert "device 0" not in dot
+    assert "device 0" in graph.dot(details=True)
     s = hs.Stream()
     clone.instantiate().launch(s)
     s.synchronize(timeout=LIMIT)

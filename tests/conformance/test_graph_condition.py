@@ -54,6 +54,48 @@ def test_G13_a_body_runs_again_while_the_condition_is_not_0() -> None:
     assert left.value == 0
 
 
+def test_G13_a_node_runs_the_graph_that_its_condition_selects() -> None:
+    s, ran, choice = hs.Stream(), list[str](), hs.Condition(None)
+    graph = hs.Graph()
+    cases = [calls(lambda n=n: ran.append(n)) for n in ("zero", "one", "two")]
+    first = graph.add_switch(choice, (case for case in cases))
+    graph.add_if(choice, calls(lambda: ran.append("then")), otherwise=calls(lambda: ran.append("else")), after=[first])
+    cases[0].add(lambda t: t.call(ran.append, "later"))  # the node has the graphs as they were
+    assert [node.kind for node in graph.nodes] == ["switch", "if"]
+    run = graph.instantiate()
+    for value, case in ((0, ["zero", "else"]), (1, ["one", "then"]), (2, ["two", "then"]), (3, ["then"])):
+        ran.clear()
+        choice.value = value
+        run.launch(s)
+        s.synchronize(timeout=LIMIT)
+        assert ran == case
+    ran.clear()
+    choice.value = 2**32 - 1
+    run.launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["then"]
+    assert "switch of 3 graphs" in graph.dot() and "else of 1 nodes" in graph.dot()
+
+
+def test_G13_a_switch_inside_a_loop_chooses_each_time_anew() -> None:
+    s, ran, choice, left = hs.Stream(), list[int](), hs.Condition(0), hs.Condition(3)
+
+    def step() -> None:
+        left.value -= 1
+        choice.value += 1
+
+    body = calls(step)
+    cases = [calls(lambda n=n: ran.append(n)) for n in range(3)]
+    body.add_switch(choice, cases, after=[0])
+    graph = hs.Graph()
+    graph.add_while(left, body)
+    run = graph.instantiate()
+    for _ in range(2):
+        run.launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == [1, 2] * 2, "each launch begins with the initial values, and there is no fourth graph"
+
+
 def test_G13_fills_and_copies_of_a_capture_write_conditions() -> None:
     s, ran, condition = hs.Stream(), [], hs.Condition(1)
     numbers = hs.asarray(np.array([0], np.uint32))
@@ -91,6 +133,12 @@ def test_G13_bodies_that_cannot_be_are_refused() -> None:
         graph.add_if(1, hs.Graph())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Graph"):
         graph.add_if(condition, None)  # type: ignore[arg-type]
+    with pytest.raises(hs.InvalidValueError, match="one graph at least"):
+        graph.add_switch(condition, [])
+    with pytest.raises(TypeError, match="Graph"):
+        graph.add_switch(condition, [hs.Graph(), None])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="Graph"):
+        graph.add_if(condition, hs.Graph(), otherwise=1)  # type: ignore[arg-type]
     for number in (-1, 1 << 32):
         with pytest.raises(hs.InvalidValueError):
             hs.Condition(number)

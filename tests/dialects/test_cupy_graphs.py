@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import halstream as hs
 import numpy as np
 import pytest
 from halstream import cupy
@@ -300,6 +301,19 @@ def test_a_function_of_cublas_is_refused_and_the_capture_goes_on(stream: Stream,
             call(x, x)
         stream.end_capture()
     stream.synchronize()
+
+
+def test_nodes_of_arithmetic_have_the_names_of_kernels_and_verbose_text_has_what_they_use(stream: Stream) -> None:
+    x = cupy.ones(4)
+    with stream:
+        stream.begin_capture()
+        x * 2 + x
+        graph = stream.end_capture()
+    text, verbose = graph.debug_dot_str(), graph.debug_dot_str(runtime.cudaGraphDebugDotFlagsVerbose)
+    assert "cupy_multiply" in text and "cupy_add" in text
+    if hs.backend() == "host":  # on others the functions work on pinned memory, which copies fill
+        assert hex(x.data.ptr) in verbose
+    assert "reads 32 bytes" in verbose and "reads 32 bytes" not in text
 
 
 @pytest.mark.parametrize(

@@ -145,4 +145,6 @@ def test_a_graph_is_written_for_graphviz(tmp_path: Path) -> None:
     graph.print_to_dot_files(tmp_path / "new" / "folder", flags=1)
     graph.print_to_dot_files(str(tmp_path))
     (one,) = tmp_path.glob("*.dot")
-    assert one.read_text().startswith("digraph") and "fill" in one.read_text()
+    assert one.read_text().startswith("digraph") and "fill" in one.read_text() and "writes" in one.read_text()
+    graph.print_to_dot_files(str(tmp_path), flags=0)
+    assert "writes" not in one.read_text()

@@ -122,7 +122,10 @@ def test_a_graph_that_is_kept_is_instantiated_on_demand(tmp_path: Path) -> None:
         g.raw_cuda_graph_exec()
     assert g.raw_cuda_graph() > 0
     g.debug_dump(tmp_path / "graph.dot")
-    assert (tmp_path / "graph.dot").read_text().startswith("digraph")
+    verbose = (tmp_path / "graph.dot").read_text()
+    assert verbose.startswith("digraph") and "device 0" in verbose
+    g.debug_dump(tmp_path / "graph.dot", verbose=False)
+    assert "device 0" not in (tmp_path / "graph.dot").read_text()
     g.replay()
     g.instantiate()
     g.replay()
@@ -237,10 +240,20 @@ def test_the_sanitizer_sees_a_replay_as_one_operation() -> None:
     assert len(report.races) == 1, str(report)
 
 
-@pytest.mark.parametrize("name", ["get_graph_data", "begin_capture_to_if_node", "get_currently_capturing_graph"])
-def test_what_graphs_do_not_have_is_refused_by_name(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("get_graph_data", 0),
+        ("begin_capture_to_if_node", 1),
+        ("begin_capture_to_while_node", 1),
+        ("end_capture_to_conditional_node", 0),
+        ("set_conditional_handle_for_current_node", 1),
+        ("register_generator_state", 1),
+    ],
+)
+def test_what_graphs_do_not_have_is_refused_by_name(name: str, arguments: int) -> None:
     with pytest.raises(NotImplementedError, match=rf"^torch\.cuda\.CUDAGraph\.{name} is not built yet$"):
-        getattr(cuda.CUDAGraph(), name)()
+        getattr(cuda.CUDAGraph(), name)(*[None] * arguments)
 
 
 @pytest.mark.parametrize("way", ["event", "stream"])
@@ -268,3 +281,40 @@ def test_G14_external_events_connect_a_graph_with_work_outside_of_it(way: str, h
         done.synchronize()
         main.synchronize()
         assert ran == [1] * round_
+
+
+def test_a_graph_that_is_dropped_in_its_capture_ends_it() -> None:
+    side = cuda.Stream()
+    with cuda.stream(side):
+        g = cuda.CUDAGraph()
+        g.capture_begin()
+        assert side.is_capturing()
+        del g
+        gc.collect()
+        assert not side.is_capturing()
+        g = cuda.CUDAGraph()
+        g.capture_begin()
+        with pytest.warns(UserWarning, match="empty"):
+            g.capture_end()
+    cuda.synchronize()
+
+
+def test_the_graph_whose_capture_the_current_stream_takes_part_in_is_known() -> None:
+    side, other = cuda.Stream(), cuda.Stream()
+    find = cuda.CUDAGraph.get_currently_capturing_graph
+    g = cuda.CUDAGraph()
+    with cuda.stream(side):
+        g.capture_begin()
+        assert find() is g
+        other.wait_stream(side)
+        with cuda.stream(other):
+            assert find() is g
+        with cuda.stream(cuda.Stream()), pytest.raises(RuntimeError, match="not capturing"):
+            find()
+        side.wait_stream(other)
+        with pytest.warns(UserWarning, match="empty"):
+            g.capture_end()
+        with pytest.raises(RuntimeError, match="not capturing"):
+            find()
+        with hs.capture(side), pytest.raises(RuntimeError, match="CUDAGraph"):
+            find()

@@ -10,7 +10,7 @@ import pytest
 from fakecuda_help import LEGACY, LIMIT, NOT_READY, Driver
 
 GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2
-UNSUPPORTED, INVALIDATED, IMPLICIT, CAPTURED_EVENT = 900, 901, 906, 907
+UNSUPPORTED, INVALIDATED, UNJOINED, IMPLICIT, CAPTURED_EVENT = 900, 901, 904, 906, 907
 
 
 def elsewhere(driver: Driver, mode: int, name: str, *args: Any) -> int:
@@ -75,3 +75,26 @@ def test_the_legacy_stream_and_the_context_conflict_with_a_capture(cuda: Driver)
     assert cuda.cuStreamBeginCapture_v2(stream, RELAXED) == 0
     assert cuda.cuCtxRecordEvent(cuda.context(), event) == UNSUPPORTED
     assert cuda.cuStreamEndCapture(stream, byref(c_uint64())) == INVALIDATED
+
+
+def test_a_stream_that_is_destroyed_takes_its_capture_with_it(cuda: Driver) -> None:
+    graph = c_uint64()
+    origin, other, event, memory = cuda.stream(flags=0), cuda.stream(), cuda.event(), cuda.memory(16)
+    for destroyed, left in ((origin, other), (cuda.stream(flags=0), other)):
+        assert cuda.cuStreamBeginCapture_v2(destroyed, GLOBAL) == 0
+        assert cuda.cuEventRecord(event, destroyed) == 0
+        assert cuda.cuStreamWaitEvent(left, event, 0) == 0
+        assert cuda.cuStreamDestroy_v2(destroyed) == 0
+        assert cuda.cuStreamSynchronize(LEGACY) == 0 and cuda.cuStreamSynchronize(left) == 0
+        assert cuda.asked("cuStreamIsCapturing", left, type=c_int) == 0
+    for joined, code in ((True, 0), (False, UNJOINED)):
+        origin, other = cuda.stream(), cuda.stream()
+        assert cuda.cuStreamBeginCapture_v2(origin, GLOBAL) == 0
+        assert cuda.cuEventRecord(event, origin) == 0
+        assert cuda.cuStreamWaitEvent(other, event, 0) == 0
+        assert cuda.cuMemsetD8Async(memory, 7, 16, other) == 0
+        if joined:
+            assert cuda.cuEventRecord(event, other) == 0
+            assert cuda.cuStreamWaitEvent(origin, event, 0) == 0
+        assert cuda.cuStreamDestroy_v2(other) == 0
+        assert cuda.cuStreamEndCapture(origin, byref(graph)) == code

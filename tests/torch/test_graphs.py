@@ -264,6 +264,58 @@ def test_F30_graphed_callables_have_the_values_and_gradients_of_the_module(torch
             assert torch.equal(a.grad, b.grad)
 
 
+@pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream does not match")
+def test_F30_several_graphed_callables_share_a_pool_and_may_have_inputs_that_are_not_used(torch: Any) -> None:
+    torch.manual_seed(4)
+    calls: list[int] = []
+
+    class Counting(torch.nn.Module):
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number, self.linear = number, torch.nn.Linear(3, 3)
+
+        def forward(self, x: Any, unused: Any) -> Any:
+            calls.append(self.number)
+            return self.linear(x).relu()
+
+    models = tuple(Counting(n).cuda() for n in range(2))
+    others = copy.deepcopy(models)
+    sample = tuple(torch.randn(2, 3, device="cuda", requires_grad=True) for _ in range(2))
+    pool = torch.cuda.graph_pool_handle()
+    with pytest.raises(RuntimeError, match=r"unused|not have been used"):
+        torch.cuda.make_graphed_callables(copy.deepcopy(models[0]), sample)
+    torch.cuda.synchronize()
+    calls.clear()
+    graphed = torch.cuda.make_graphed_callables(
+        models, (sample, sample), num_warmup_iters=2, allow_unused_input=True, pool=pool
+    )
+    assert isinstance(graphed, tuple) and len(graphed) == 2
+    assert calls.count(0) == calls.count(1) == 3, "two times to warm up, and once for the capture"
+    calls.clear()
+    x, unused = torch.randn(2, 3, device="cuda"), torch.randn(2, 3, device="cuda")
+    for module, other in zip(graphed, others, strict=True):
+        mine, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
+        module(mine, unused).sum().backward()
+        other(theirs, unused).sum().backward()
+        assert torch.equal(mine.grad, theirs.grad)
+        assert torch.equal(module.linear.weight.grad, other.linear.weight.grad)
+    assert calls == [0, 1], "of the modules without graphs"
+
+
+def test_F30_a_graph_that_is_dropped_in_its_capture_ends_it(torch: Any) -> None:
+    side, x = torch.cuda.Stream(), torch.zeros(4, device="cuda")
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        graph = torch.cuda.CUDAGraph()
+        graph.capture_begin()
+        x += 1
+        del graph
+        gc.collect()
+        assert not torch.cuda.is_current_stream_capturing()
+    torch.cuda.synchronize()
+    assert x.tolist() == [0.0] * 4
+
+
 def test_F30_an_operator_that_fails_in_a_replay_is_an_error_of_the_stream(torch: Any, captured: Any) -> None:
     table, index = torch.zeros(4, 2, device="cuda"), torch.zeros(3, dtype=torch.long, device="cuda")
     graph, _ = captured(lambda: torch.nn.functional.embedding(index, table))

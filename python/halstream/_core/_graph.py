@@ -1,4 +1,4 @@
-"""Graphs: work that is captured once, and launched any number of times."""
+"""Graphs, and their executables, which are launched any number of times."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._errors import HalError, InvalidValueError
+from .._errors import HalError
 from .._records import NodeRecord, decode
 from .._runtime import Owner
-from .._sites import ROOT
 from . import _hostfunc
 from ._base import drain
 from ._device import Device, ordinal
@@ -19,14 +18,9 @@ from ._picture import dot_text, draw
 from ._stream import Stream
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from .._memory._condition import Condition
 
-__all__ = ["MODES", "Graph", "GraphExec", "Node", "capture"]
-
-#: The modes of captures, in the order of CUDA's numbers.
-MODES = ("global", "thread_local", "relaxed")
+__all__ = ["Graph", "GraphExec", "Node"]
 
 
 class Graph:
@@ -100,9 +94,15 @@ class Graph:
 
         return svg(self)
 
-    def dot(self) -> str:
-        """Return the graph in the language of graphviz, with names and the lines of the program that made the nodes."""
-        return dot_text(self._id)
+    def dot(self, *, details: bool = False) -> str:
+        """Return the graph in the language of graphviz, with names and the lines of the program that made the nodes.
+
+        Parameters
+        ----------
+        details : bool
+            Whether nodes also have their device, their stream, and what they read and write.
+        """
+        return dot_text(self._id, details)
 
     def svg(self) -> str:
         """Return the graph as an SVG picture, which graphviz draws.
@@ -158,11 +158,24 @@ class Graph:
         """
         return int(_native.graph_child(self._id, _checked(graph, "add_graph")._id, str(list(after))))
 
-    def add_if(self, condition: Condition, body: Graph, *, after: Iterable[int] = ()) -> int:
+    def add_if(
+        self, condition: Condition, body: Graph, *, otherwise: Graph | None = None, after: Iterable[int] = ()
+    ) -> int:
         """Add a node that runs a graph if the condition is not 0 when the node begins; return its index.
 
         The node has `body` as it is now. Its nodes cannot allocate or free memory,
         and cannot record or wait for external events.
+
+        Parameters
+        ----------
+        condition : Condition
+            What the node looks at.
+        body : Graph
+            Runs if it is not 0.
+        otherwise : Graph or None
+            Runs if it is 0.
+        after : iterable of int
+            Indices of nodes that it comes after.
 
         Raises
         ------
@@ -171,7 +184,7 @@ class Graph:
         InvalidValueError
             If there is no such node.
         """
-        return self._add_condition("add_if", condition, body, after, again=False)
+        return self._add_condition("if", condition, [body] if otherwise is None else [body, otherwise], after)
 
     def add_while(self, condition: Condition, body: Graph, *, after: Iterable[int] = ()) -> int:
         """Add a node that runs a graph again and again, each time if the condition is not 0; return its index.
@@ -183,16 +196,37 @@ class Graph:
         NotSupportedError
             As for `add_if`.
         """
-        return self._add_condition("add_while", condition, body, after, again=True)
+        return self._add_condition("while", condition, [body], after)
 
-    def _add_condition(
-        self, operation: str, condition: Condition, body: Graph, after: Iterable[int], *, again: bool
-    ) -> int:
+    def add_switch(self, condition: Condition, bodies: Iterable[Graph], *, after: Iterable[int] = ()) -> int:
+        """Add a node that runs the graph whose number the condition is when the node begins; return its index.
+
+        Parameters
+        ----------
+        condition : Condition
+            What the node looks at. If there is no graph of its number, nothing runs.
+        bodies : iterable of Graph
+            The graphs, counted from 0; as those of `add_if`.
+        after : iterable of int
+            Indices of nodes that it comes after.
+
+        Raises
+        ------
+        InvalidValueError
+            If there are no graphs, or there is no such node.
+        NotSupportedError
+            As for `add_if`.
+        """
+        return self._add_condition("switch", condition, bodies, after)
+
+    def _add_condition(self, kind: str, condition: Condition, bodies: Iterable[Graph], after: Iterable[int]) -> int:
+        operation = f"add_{kind}"
         if not hasattr(condition, "initial"):
             raise TypeError(f"{operation}() takes a halstream Condition, not {type(condition).__name__}")
-        initial, word, inner = condition.initial, condition.ptr, _checked(body, operation)._id
-        args = str(list(after)), word, initial or 0, initial is not None, again
-        return int(_native.graph_condition(self._id, inner, *args))
+        inner = [_checked(body, operation)._id for body in bodies]
+        initial, word = condition.initial, condition.ptr
+        args = str(inner), str(list(after)), word, initial or 0, initial is not None
+        return int(_native.graph_condition(self._id, kind, *args))
 
     def add_edge(self, before: int, after: int) -> None:
         """Make one node come after another one.
@@ -329,77 +363,3 @@ def _checked(graph: Graph, operation: str) -> Graph:
     if not isinstance(graph, Graph):
         raise TypeError(f"{operation}() takes a halstream Graph, not {type(graph).__name__}")
     return graph
-
-
-class capture:
-    """Capture what is enqueued on a stream: ``with capture(stream) as graph``.
-
-    Nothing that is captured runs. The graph can be used after the block. If its
-    body raises, the capture is ended, there is no graph, and the streams are usable.
-
-    Parameters
-    ----------
-    stream : Stream
-        Not a legacy default stream.
-    mode : str
-        ``'global'`` refuses unsafe calls, such as allocations, of every thread,
-        ``'thread_local'`` those of this one, ``'relaxed'`` none.
-
-    Raises
-    ------
-    InvalidValueError
-        For another mode.
-    CaptureError
-        At the begin, if the stream captures already or cannot be captured. At the
-        end, if a stream that was pulled in was not joined, or a call was made
-        that a capture forbids: the text names it and its line.
-
-    Notes
-    -----
-    Contract G1, G2, G3, G4. Source: CUDA driver API, cuStreamBeginCapture.
-    """
-
-    def __init__(self, stream: Stream, mode: str = "global") -> None:
-        if not isinstance(stream, Stream):
-            raise TypeError(f"capture() takes a halstream Stream, not {type(stream).__name__}")
-        if mode not in MODES:
-            raise InvalidValueError(f"there is no mode {mode!r} of captures; give one of {', '.join(MODES)}")
-        self._stream = stream
-        self._mode = MODES.index(mode)
-        self._graph: Graph | None = None
-
-    def __enter__(self) -> Graph:
-        begin(self._stream, self._mode)
-        self._graph = object.__new__(Graph)
-        self._graph._owner = None
-        return self._graph
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        graph = self._graph
-        assert graph is not None
-        if kind is None:
-            graph._owner = end(self._stream)
-            return
-        with contextlib.suppress(HalError):  # the body's own exception is the cause
-            end(self._stream)
-
-
-def begin(stream: Stream, mode: int) -> None:
-    """Begin a capture; the number of its mode is CUDA's."""
-    drain()  # graphs that were collected may keep much memory
-    _native.lines(1)  # calls note their lines, which nodes keep
-    try:
-        _native.stream_begin_capture(stream._id, mode, ROOT)
-    except BaseException:
-        _native.lines(-1)
-        raise
-
-
-def end(stream: Stream) -> Owner:
-    """End a capture that `begin` began, and return the owner of its graph."""
-    try:
-        return Owner(_native.stream_end_capture(stream._id))
-    finally:
-        _native.lines(-1)

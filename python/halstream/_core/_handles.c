@@ -130,6 +130,18 @@ static PyObject *count_dropped(PyObject *module, PyObject *unused)
     return PyLong_FromSize_t(dropped.count);
 }
 
+/* collected(id): the owner of an object is gone. Finalizers call it. */
+static PyObject *collected(PyObject *module, PyObject *id)
+{
+    (void)module;
+    if (handles_calls.collected != NULL) {
+        long long number = PyLong_AsLongLong(id);
+        if (number == -1 && PyErr_Occurred()) return NULL;
+        handles_calls.collected(number);
+    }
+    Py_RETURN_NONE;
+}
+
 /* lookup(address): kind, start, size and device of a block; None while there is no extension. */
 static PyObject *lookup(PyObject *module, PyObject *address)
 {
@@ -158,6 +170,9 @@ static PyObject *connect(PyObject *module, PyObject *capsule)
 
 static PyMethodDef functions[] = {
     {"connect", connect, METH_O, "connect($module, calls, /)\n--\n\nUse the functions of the extension from now on.\n"},
+    {"collected", collected, METH_O,
+     "collected($module, id, /)\n--\n\n"
+     "Say that a stream's owner was collected: its part in a capture ends with the next call.\n"},
     {"lookup", lookup, METH_O,
      "lookup($module, address, /)\n--\n\n"
      "Return kind, start, size and device of the block that holds an address; None before the first call.\n"},

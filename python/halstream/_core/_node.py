@@ -23,7 +23,7 @@ class Node:
         Its number in the graph, from 0.
     kind : str
         ``'empty'``, ``'call'``, ``'native'``, ``'copy'``, ``'fill'``, ``'delay'``, ``'record'``, ``'wait'``,
-        ``'kernel'``, ``'if'``, ``'while'``, ``'graph'``, ``'allocate'`` or ``'free'``.
+        ``'kernel'``, ``'if'``, ``'while'``, ``'switch'``, ``'graph'``, ``'allocate'`` or ``'free'``.
     name : str
         Of the function, the native function or the kernel; ``''`` for others.
     function : callable or None
@@ -39,8 +39,15 @@ class Node:
     where: str
 
 
-def name_of(function: Any) -> str:
-    """Return what a program calls a function: for a partial its function's name, for other callables their type's."""
+def name_of(function: Any, arguments: tuple[Any, ...] = ()) -> str:
+    """Return what a program calls a function: for a partial its function's name, for other callables their type's.
+
+    A function of this package that runs another one has an attribute that gives the
+    name for the arguments of a call.
+    """
+    named = getattr(function, "_halstream_name", None)
+    if named is not None and arguments:
+        return str(named(*arguments))
     function = getattr(function, "func", function)
     return str(getattr(function, "__qualname__", None) or type(function).__name__)
 
@@ -49,7 +56,9 @@ def nodes_of(records: Iterable[NodeRecord]) -> list[Node]:
     """Return the nodes of records."""
     found = []
     for i, r in enumerate(records):
-        function = _hostfunc.function_of(r["token"]) if r["token"] else None
-        name = r["name"] if function is None else name_of(function)
+        function, name, c = None, r["name"], _hostfunc._c
+        if r["token"] and c is not None:
+            function = c.function_of(r["token"])
+            name = name_of(function, c.arguments_of(r["token"]))
         found.append(Node(i, r["kind"], name, function, site_line(r["site"])))
     return found

@@ -18,12 +18,12 @@ __all__ = ["dot_text", "draw"]
 DRAWING = 60
 
 
-def dot_text(graph: int) -> str:
+def dot_text(graph: int, details: bool = False) -> str:
     """Return the graph of a number in the language of graphviz, with the names of its functions."""
     c = _hostfunc._c  # None while nothing was ever enqueued
     tokens = () if c is None else set(decode(_native.graph_tokens(graph)))
-    names = {str(token): name_of(_hostfunc.function_of(token)) for token in tokens}
-    return str(_native.graph_dot_named(graph, json.dumps(names)))
+    names = {str(token): name_of(_hostfunc.function_of(token), c.arguments_of(token)) for token in tokens if c}
+    return str(_native.graph_dot(graph, json.dumps(names), details))
 
 
 def draw(text: str) -> str:

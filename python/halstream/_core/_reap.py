@@ -23,6 +23,7 @@ _reap = _native.raw("reap")
 #: Ids of streams, events, gates and blocks of memory whose owner was collected; the
 #: negative id of a block, if functions on streams still see its memory.
 reap = collected.ids
+collected.note = _handles.collected
 #: Calls that make streams and events drain the list from this length on.
 REAP_AT = 32
 

@@ -19,6 +19,7 @@ import numpy as np
 from .. import _memory
 from .._core import _current, _hostfunc
 from .._core._interop import backend_name
+from .._core._node import name_of
 from .._core._stream import Stream
 from .._errors import OutOfMemoryError
 from .._memory._array import Array, empty, pinned_empty
@@ -132,6 +133,10 @@ def _run(function: Callable[..., Any], out: Any, *inputs: Any) -> None:
         raise
     finally:
         del out, inputs
+
+
+# What the nodes of graphs are called: as the function that is computed.
+setattr(_run, "_halstream_name", lambda function, out, *inputs: name_of(function, inputs))  # noqa: B010
 
 
 def read(array: Array, stream: Stream) -> Any:

@@ -16,7 +16,7 @@ __all__ = ["Condition"]
 
 
 class Condition:
-    """A word of 4 bytes that `Graph.add_if` and `Graph.add_while` look at.
+    """A word of 4 bytes that `Graph.add_if`, `Graph.add_while` and `Graph.add_switch` look at.
 
     Anything may write it: `set` on a stream, which a graph can have as a node;
     `value`, also within a function on a stream; a copy to `array`; a native

@@ -12,8 +12,9 @@ import logging
 from typing import TYPE_CHECKING, NoReturn
 
 from .. import _core, _native
+from .._core._capture import begin, end
 from .._core._context import Context
-from .._core._graph import Graph, GraphExec, begin, end
+from .._core._graph import Graph, GraphExec
 from .._dialects._not_built import NotBuiltError, not_built
 from .._runtime import runtime
 from . import _codes as codes

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .._core._node import name_of
 from .._dialects import _compute
 from ._base_array import BaseArray
 from .cuda._blocks import stream_of
@@ -28,6 +29,10 @@ def enqueue(function: Callable[..., Any], out: BaseArray, operands: tuple[Any, .
 def _run(function: Any, *args: Any, out: Any) -> None:
     with np.errstate(all="ignore"):
         out[...] = function(*args)
+
+
+# As the kernels of cupy are called.
+setattr(_run, "_halstream_name", lambda function, *args: f"cupy_{name_of(function)}")  # noqa: B010
 
 
 def result_like(function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ... import _native
+from ..._core._picture import dot_text
 from ..._dialects._adapt import raising
 from ..._sites import ROOT
 from . import _constants as constants
@@ -31,7 +32,7 @@ _NO_FILE = 304
 def streamBeginCapture(stream: int, mode: int = constants.streamCaptureModeRelaxed) -> None:
     """cupy.cuda.runtime.streamBeginCapture (14.2.0)."""
     handle, number = intptr(stream), c_int(mode)
-    _native.stream_begin_capture(Handle.find(handle)._id, number, ROOT)
+    _native.stream_begin_capture(Handle.find(handle)._id, number, ROOT, False)
 
 
 @raising(ERRORS)
@@ -81,10 +82,9 @@ def graphUpload(graphExec: int, stream: int) -> None:
 
 @raising(ERRORS)
 def graphDebugDotPrint(graph: int, path: str, flags: int) -> None:
-    """cupy.cuda.runtime.graphDebugDotPrint (14.2.0); every value of `flags` gives the same."""
+    """cupy.cuda.runtime.graphDebugDotPrint (14.2.0); every value of `flags` but 0 adds what the nodes work on."""
     number = intptr(graph)
-    c_int(flags)
-    text = _native.graph_dot(number)
+    text = dot_text(number, c_int(flags) != 0)
     try:
         with open(os.fspath(path), "w", encoding="utf-8") as file:
             file.write(text)

@@ -55,9 +55,8 @@ class Graph:
         _id(stream)
 
     def debug_dot_str(self, flags: int = 0) -> str:
-        """Return the graph in the language of graphviz; every value of `flags` gives the same."""
-        c_int(flags)
-        return self._graph.dot()
+        """Return the graph in the language of graphviz; every value of `flags` but 0 adds what the nodes work on."""
+        return self._graph.dot(details=c_int(flags) != 0)
 
     @property
     def host_funcargs(self) -> list[tuple[Any, Any]]:

@@ -85,7 +85,7 @@ class _BaseStream(core.Stream):
             raise RuntimeError("cannot capture on the default (legacy) stream")
         number = streamCaptureModeRelaxed if mode is None else c_int(mode)
         try:
-            _native.raw("stream_begin_capture")(self._id, number, ROOT)
+            _native.raw("stream_begin_capture")(self._id, number, ROOT, False)
         except RuntimeError as exc:
             raise self._fail(exc, "begin_capture") from None
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ... import _native
-from ..._core import _graph
+from ..._core import _capture, _graph
 from ..._errors import HalError
+from ..._runtime import collected
 from .classes import executed, raising
 from .errors import NotBuiltError
 from .patches import Patches
@@ -43,7 +44,7 @@ def patch(torch: Any, module: Any, patches: Patches) -> None:
         if name.startswith("_cuda_") and hasattr(cuda.memory, name):
             patches.set(cuda.memory, name, value)
     made = executed(torch, module, "torch.cuda.graphs")
-    made.__dict__["_dump_graph_dot"] = lambda graph, path, verbose=True: graph._write_dot(path)
+    made.__dict__["_dump_graph_dot"] = lambda graph, path, verbose=True: graph._write_dot(path, verbose)
     for name in made.__all__:
         for owner in (cuda, cuda.graphs):
             if hasattr(owner, name):
@@ -63,11 +64,15 @@ class _Held:
         self._module = module
         self.pools: list[tuple[int, Pool]] = []
         self.capture = 0
+        self.stream = 0  # the runtime's number of the stream that captures
 
     def release(self) -> None:
         """Give all of it up."""
         pools, self.pools = self.pools, []
         capture, self.capture = self.capture, 0
+        stream, self.stream = self.stream, 0
+        if stream:  # nobody could end the capture any more
+            collected.note(stream)
         if capture:
             self._module.capture_forgotten(capture)
         for device, pool in pools:
@@ -138,7 +143,7 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
                     "This CUDAGraph instance already owns a captured graph. "
                     "To capture a new graph, create a new instance, or call reset() first."
                 )
-            if capture_error_mode not in _graph.MODES:
+            if capture_error_mode not in _capture.MODES:
                 raise RuntimeError(
                     "Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got "
                     f"{capture_error_mode}"
@@ -150,18 +155,19 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
                 )
             self._stream, self._device = module.runtime_stream(), module._cuda_getDevice()
             self._pool = (next(captures), 0) if pool is None else (pool[0], pool[1])
-            mode = _graph.MODES.index(capture_error_mode)
+            mode = _capture.MODES.index(capture_error_mode)
             try:
-                failing(lambda: _graph.begin(_Capturing(self._stream), mode))  # type: ignore[arg-type]
+                failing(lambda: _capture.begin(_Capturing(self._stream), mode))  # type: ignore[arg-type]
             except BaseException:
                 self._clear()
                 raise
             try:
                 self._held.capture = module.capture_begun(self._generators, self._device, self._pool)
             except BaseException:
-                _graph.end(_Capturing(self._stream))  # type: ignore[arg-type]
+                _capture.end(_Capturing(self._stream))  # type: ignore[arg-type]
                 self._clear()
                 raise
+            self._held.stream = self._stream
             self._held.pools.append((self._device, self._pool))
             capturing[self._held.capture] = self
 
@@ -179,10 +185,11 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
             if module.runtime_stream() != self._stream:
                 raise RuntimeError("Capture must end on the same stream it began on.")
             stream, self._stream = self._stream, None
+            self._held.stream = 0
             capturing.pop(self._held.capture, None)
             module.capture_ended(self._held.capture)
             made = object.__new__(_graph.Graph)
-            made._owner = failing(lambda: _graph.end(_Capturing(stream)))  # type: ignore[arg-type]
+            made._owner = failing(lambda: _capture.end(_Capturing(stream)))  # type: ignore[arg-type]
             self._made, self._complete = made, True
             if not made.nodes:
                 warnings.warn(_EMPTY, UserWarning, stacklevel=2)
@@ -218,8 +225,9 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
             if self._stream is not None:
                 module.capture_ended(self._held.capture)
                 with contextlib.suppress(HalError):  # an invalid capture has no graph
-                    _graph.end(_Capturing(self._stream))  # type: ignore[arg-type]
+                    _capture.end(_Capturing(self._stream))  # type: ignore[arg-type]
             self._clear()
+            self._held.stream = 0
             self._held.release()
 
         def pool(self) -> Pool:
@@ -242,9 +250,9 @@ def _graph_class(torch: Any, module: Any, captures: itertools.count[int]) -> typ
             """Keep the graph after the capture, for debug_dump."""
             self._keeps = True
 
-        def _write_dot(self, path: Any) -> None:
+        def _write_dot(self, path: Any, verbose: bool = True) -> None:
             self.raw_cuda_graph()
-            Path(path).write_text(self._made.dot(), encoding="utf-8")
+            Path(path).write_text(self._made.dot(details=verbose), encoding="utf-8")
 
         def debug_dump(self, path: Any) -> None:
             """Write the graph in the language of graphviz."""

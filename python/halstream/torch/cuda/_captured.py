@@ -5,18 +5,21 @@ from __future__ import annotations
 import itertools
 import sys
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
-from ..._core._graph import MODES, GraphExec, begin, end
+from ... import _native
+from ..._core._capture import MODES, begin, end
 from ..._core._graph import Graph as CoreGraph
-from ..._runtime import runtime
+from ..._core._graph import GraphExec
+from ..._runtime import collected, runtime
 from ..._sites import ROOT
 from .._errors import dialect_errors, error
 from ._guards import current_stream
 from .streams import Stream
 
-__all__ = ["GRAPH_MODES", "CapturedGraph", "pool_handle"]
+__all__ = ["GRAPH_MODES", "CapturedGraph", "current_capture", "pool_handle"]
 
 _EMPTY = (
     "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream."
@@ -25,6 +28,26 @@ _EMPTY = (
 #: Numbers of pools: those of graph_pool_handle count from 1, those of captures likewise.
 _handles = runtime.keep("the numbers of torch's pools of graphs", itertools.count(1))
 _captures = runtime.keep("the numbers of torch's captures", itertools.count(1))
+
+
+#: The graphs whose captures are underway, by the numbers of the captures.
+_underway: weakref.WeakValueDictionary[int, CapturedGraph] = runtime.keep(
+    "the graphs that torch captures", weakref.WeakValueDictionary(), clear=True
+)
+
+
+def current_capture() -> CapturedGraph | None:
+    """Return the graph whose capture the current stream takes part in, None if it was begun by nothing of torch.
+
+    Raises
+    ------
+    RuntimeError
+        If the stream does not capture.
+    """
+    number = _native.stream_capture_id(current_stream()._id)
+    if number == 0:
+        raise RuntimeError("The current stream is not capturing")
+    return _underway.get(number)
 
 
 def pool_handle() -> tuple[int, int]:
@@ -51,6 +74,12 @@ class CapturedGraph:
         self._pool: tuple[int, int] | None = None
         self._ended = False
 
+    def __del__(self) -> None:
+        # Nobody could end the capture any more, which would keep default streams from being used.
+        stream = getattr(self, "_stream", None)
+        if stream is not None and collected is not None:
+            collected.note(stream._id)
+
     def _begin(self, pool: Any, mode: str, modes: dict[str, int]) -> None:
         """Begin to capture the current stream."""
         if self._graph is not None or self._run is not None or self._stream is not None:
@@ -69,6 +98,7 @@ class CapturedGraph:
             )
         _begun(stream, modes[mode])
         self._stream = stream
+        _underway[_native.stream_capture_id(stream._id)] = self
         self._pool = (next(_captures), 0) if pool is None else tuple(pool)
 
     def _end(self) -> None:
@@ -135,12 +165,12 @@ class CapturedGraph:
             raise RuntimeError("You cannot access the raw cudaGraphExec_t instance until instantiate() has been called")
         return self._run._owner.ident
 
-    def _dump(self, path: Any) -> None:
-        """Write the graph in the language of graphviz."""
+    def _dump(self, path: Any, details: bool = False) -> None:
+        """Write the graph in the language of graphviz; with `details` nodes have what they work on."""
         if self._graph is None:
             self._raw()
         assert self._graph is not None
-        Path(path).write_text(self._graph.dot(), encoding="utf-8")
+        Path(path).write_text(self._graph.dot(details=details), encoding="utf-8")
 
 
 def _depth() -> int:

@@ -13,7 +13,7 @@ from ..._runtime import runtime
 from .._errors import error
 from .._errors import not_built as _not_built
 from . import memory
-from ._captured import GRAPH_MODES, CapturedGraph, pool_handle
+from ._captured import GRAPH_MODES, CapturedGraph, current_capture, pool_handle
 from ._devices import is_current_stream_capturing, synchronize
 from ._guards import current_stream, stream
 from .streams import Stream
@@ -76,14 +76,9 @@ class _Retained:
         self.objects.clear()
 
 
-def _refused(name: str) -> Callable[..., Any]:
-    """Return a method that raises: conditional nodes, generators and node data of graphs are not built."""
-
-    def method(*args: Any, **kwargs: Any) -> Any:
-        raise error("not_supported", f"torch.cuda.CUDAGraph.{name} is not built yet")
-
-    method.__name__, method.__qualname__ = name, f"CUDAGraph.{name}"
-    return method
+def _refusal(name: str) -> BaseException:
+    """Return the error of what is not built: conditional nodes, generators and node data of graphs."""
+    return error("not_supported", f"torch.cuda.CUDAGraph.{name} is not built yet")
 
 
 class CUDAGraph(CapturedGraph):
@@ -169,8 +164,8 @@ class CUDAGraph(CapturedGraph):
         self._keep_graph = True
 
     def debug_dump(self, debug_path: Any, *, verbose: bool = True) -> None:
-        """Write the graph in the language of graphviz, with the lines of the program that made the nodes."""
-        self._dump(debug_path)
+        """Write the graph in the language of graphviz; what is verbose has what the nodes work on."""
+        self._dump(debug_path, verbose)
 
     def raw_cuda_graph(self) -> int:
         """Return the number of the graph, which is to be kept."""
@@ -212,13 +207,37 @@ class CUDAGraph(CapturedGraph):
         self._retained.waits |= synchronize_before_release
         return _register(self._retained.objects, obj)
 
-    begin_capture_to_if_node = _refused("begin_capture_to_if_node")
-    begin_capture_to_while_node = _refused("begin_capture_to_while_node")
-    end_capture_to_conditional_node = _refused("end_capture_to_conditional_node")
-    get_currently_capturing_graph = staticmethod(_refused("get_currently_capturing_graph"))
-    get_graph_data = _refused("get_graph_data")
-    register_generator_state = _refused("register_generator_state")
-    set_conditional_handle_for_current_node = _refused("set_conditional_handle_for_current_node")
+    @staticmethod
+    def get_currently_capturing_graph() -> CUDAGraph:
+        """Return the graph whose capture the current stream takes part in."""
+        found = current_capture()
+        if not isinstance(found, CUDAGraph):
+            raise RuntimeError("The capture of the current stream was not begun by capture_begin() of a CUDAGraph")
+        return found
+
+    def begin_capture_to_if_node(self, scalar_cuda_pred_tensor: Any) -> None:
+        """Raise: there are no tensors, whose element would be the condition. See `halstream.Graph.add_if`."""
+        raise _refusal("begin_capture_to_if_node")
+
+    def begin_capture_to_while_node(self, scalar_cuda_pred_tensor: Any) -> None:
+        """Raise: there are no tensors, whose element would be the condition. See `halstream.Graph.add_while`."""
+        raise _refusal("begin_capture_to_while_node")
+
+    def end_capture_to_conditional_node(self) -> None:
+        """Raise: conditional nodes are not built."""
+        raise _refusal("end_capture_to_conditional_node")
+
+    def set_conditional_handle_for_current_node(self, scalar_cuda_pred_tensor: Any) -> None:
+        """Raise: conditional nodes are not built."""
+        raise _refusal("set_conditional_handle_for_current_node")
+
+    def get_graph_data(self) -> dict[str, Any]:
+        """Raise: data of nodes are not built. See `halstream.Graph.nodes`."""
+        raise _refusal("get_graph_data")
+
+    def register_generator_state(self, Generator: Any) -> None:
+        """Raise: there are no generators, whose random numbers a graph would draw."""
+        raise _refusal("register_generator_state")
 
     def _call(self, hooks: dict[int, Callable[[CUDAGraph], object]]) -> None:
         for hook in list(hooks.values()):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import halstream
 
 from .... import _core as core
-from ...._core._graph import MODES, Graph, GraphExec, begin, end
+from ...._core._capture import MODES, begin, end
+from ...._core._graph import Graph, GraphExec
 from ...._dialects._adapt import raising
 from ...._dialects._not_built import not_built
 from ..._errors import ERRORS
@@ -103,7 +104,8 @@ class CUDAGraph:
             dirname = dirname.name  # of a tempfile.TemporaryDirectory
         folder = Path(os.fsdecode(dirname))
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "block_0_segment_0.dot").write_text(self._graph.dot(), encoding="utf-8")
+        text = self._graph.dot(details=bool(flags) or flags is None)
+        (folder / "block_0_segment_0.dot").write_text(text, encoding="utf-8")
 
 
 if not TYPE_CHECKING:
