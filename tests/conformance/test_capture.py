@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
-import pathlib
 import re
-import runpy
 import sys
 import threading
 import weakref
@@ -78,22 +76,6 @@ def test_G1_each_node_has_the_line_that_enqueued_it(whole: bool, request: pytest
         s.wait(other)
     lines = [int(re.findall(r"test_capture\.py:(\d+)", node.where)[0]) - here for node in graph.nodes]
     assert lines == [2, 3, 4, -2, -2, 9]
-
-
-def test_G1_a_node_that_only_libraries_enqueue_has_the_line_of_the_innermost(tmp_path: pathlib.Path) -> None:
-    folder = tmp_path / "site-packages"
-    folder.mkdir()
-    file = folder / "library.py"
-    file.write_text("def work(s):\n    s.nop()\n    s.nop()\n    s.call(print)\n    s.call(print)\n")
-    library = runpy.run_path(str(file))
-    s = hs.Stream()
-    with hs.capture(s) as graph:
-        thread = threading.Thread(target=library["work"], args=(s,))
-        thread.start()
-        thread.join(LIMIT)
-    assert [re.findall(r"(\w+\.py):(\d+)", node.where)[0] for node in graph.nodes] == [
-        ("library.py", str(line)) for line in (2, 3, 4, 5)
-    ]
 
 
 def test_G1_functions_of_a_burst_that_could_grow_become_nodes(hold: Hold) -> None:

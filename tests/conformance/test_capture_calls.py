@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import pathlib
 import re
+import runpy
 import sys
 import threading
 import weakref
@@ -13,6 +15,22 @@ import pytest
 from capture_help import LIMIT
 
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
+
+
+def test_G1_a_node_that_only_libraries_enqueue_has_the_line_of_the_innermost(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    file = folder / "library.py"
+    file.write_text("def work(s):\n    s.nop()\n    s.nop()\n    s.call(print)\n    s.call(print)\n")
+    library = runpy.run_path(str(file))
+    s = hs.Stream()
+    with hs.capture(s) as graph:
+        thread = threading.Thread(target=library["work"], args=(s,))
+        thread.start()
+        thread.join(LIMIT)
+    assert [re.findall(r"(\w+\.py):(\d+)", node.where)[0] for node in graph.nodes] == [
+        ("library.py", str(line)) for line in (2, 3, 4, 5)
+    ]
 
 
 def test_G15_calls_are_nodes_in_their_order_whichever_streams_they_are_on() -> None:
