@@ -195,7 +195,7 @@ lint-go:
 
 format:
 	$(BIN)/python -m ruff format .
-	gofmt -w $$(git ls-files '*.go')
+	gofmt -w $$($(BIN)/python tools/source_files.py .go)
 
 # Writes docs/contract.md and docs/coverage.md from the clauses and the tests.
 contract: build
