@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from collections.abc import Callable
 from email.parser import Parser
@@ -151,7 +152,9 @@ def extension(name: str) -> Path:
     """Return one of the extensions that this Python imports."""
     package = Path(halstream.__file__).parent
     found = sorted(package.glob(f"{name}*.so"))
-    assert [str(p.relative_to(package)) for p in found] == [f"{name}.abi3.so"]
+    # A free-threaded CPython has no stable interface.
+    ending = sysconfig.get_config_var("EXT_SUFFIX") if sysconfig.get_config_var("Py_GIL_DISABLED") else ".abi3.so"
+    assert [str(p.relative_to(package)) for p in found] == [name + ending]
     return found[0]
 
 
