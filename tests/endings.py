@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sysconfig
 import threading
 import time
 
@@ -16,3 +18,9 @@ def set_soon(event: threading.Event, limit: float) -> bool:
     while not event.wait(0.01) and time.monotonic() < end:
         pass
     return event.is_set()
+
+
+def collect_young() -> None:
+    """Collect the youngest objects, where there are generations; a free-threaded CPython would look at all."""
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        gc.collect(0)
