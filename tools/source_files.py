@@ -37,6 +37,8 @@ def source_files(root: Path = ROOT) -> list[Path]:
     found = []
     for folder, inside, names_here in os.walk(root):
         inside[:] = sorted(n for n in inside if n not in FOLDERS and not n.endswith(".egg-info"))
+        if Path(folder) == root:  # of an sdist that is being made
+            inside[:] = [n for n in inside if not n.startswith("halstream-")]
         inside[:] = [n for n in inside if not (n == "rapid" and Path(folder).name == "testdata")]
         found += [Path(folder) / n for n in sorted(names_here) if Path(n).suffix not in SUFFIXES]
     return found

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MADE = ("build/x.c", ".venv/y.py", "a/__pycache__/z.py", "e.egg-info/SOURCES.txt", "lib.so", "hal/testdata/rapid/f")
+MADE = (
+    "build/x.c", ".venv/y.py", "a/__pycache__/z.py", "e.egg-info/SOURCES.txt", "lib.so", "hal/testdata/rapid/f",
+    "halstream-1/z.py",
+)  # fmt: skip
 KEPT = ("setup.py", "hal/doc.go", "hal/testdata/trace.json", ".ci/run")
 
 
@@ -41,7 +44,8 @@ def test_both_ways_find_the_same_files_here(source_files: Any, monkeypatch: pyte
     monkeypatch.setattr(source_files, "git", lambda *_, **__: None)
     found = set(source_files.source_files())
     assert known - found == set()
-    assert {path for path in found - known if ".git" not in path.parts and path.name != ".git"} == set()
+    # What an editor or another test leaves for a moment has other suffixes.
+    assert [p for p in found - known if p.suffix in {".py", ".go", ".c", ".h", ".md"} and ".git" not in p.parts] == []
 
 
 def test_the_program_prints_the_names_with_a_suffix() -> None:
