@@ -12,7 +12,7 @@ APT := $(if $(filter 0,$(shell id -u)),,sudo -n )apt-get
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: build run test test-browser test-notebook test-campaign test-all test-versions test-cuda-fake header-check kernels-check oracle-cuda oracle-cupy-graph test-torch torch-wheels torch-programs torch-opinfo interop acl-library acl-c bench-c lint lint-go format contract mutants fuzz soak faults trust test-ascend-fake paddle-programs docs gallery graphviz \
-	bench bench-torch gpu gpu-pack wheel wheels sdist smoke clean test-cuda-queues
+	bench bench-torch gpu gpu-pack wheel wheels wheels-macos wheel-free-threaded test-free-threaded sdist smoke clean test-cuda-queues
 
 # The environment for development: the package is installed in place, so Python
 # files count as they are; the extension is compiled again when its inputs change.
@@ -204,7 +204,7 @@ lint-go:
 
 format:
 	$(BIN)/python -m ruff format .
-	gofmt -w $$(git ls-files '*.go')
+	gofmt -w $$($(BIN)/python tools/source_files.py .go)
 
 # Writes docs/contract.md and docs/coverage.md from the clauses and the tests.
 contract: build
@@ -272,6 +272,19 @@ sdist: build
 # For example WHEELS=x86_64 for one of them.
 wheels: build
 	$(BIN)/python tools/wheels.py $(WHEELS)
+
+# The same for macOS, which cannot be run here. For example WHEELS=arm64 for one of them.
+wheels-macos: build
+	$(BIN)/python tools/wheels_macos.py $(WHEELS)
+
+# Wheels for the free-threaded CPythons that are found, in dist/free-threaded: each is for one version, and needs the
+# GIL, which its import turns on again. For example FREE_THREADED=3.14t for one of them.
+wheel-free-threaded: build
+	$(BIN)/python tools/wheels_free_threaded.py $(FREE_THREADED)
+
+# The whole suite on them, with the GIL on from the start. For example FREE_THREADED="3.13t -- -k S2".
+test-free-threaded: wheel wheel-free-threaded
+	$(BIN)/python tools/versions.py dist/*.whl --only $(or $(FREE_THREADED),3.13t 3.14t)
 
 # One wheel, every CPython found (tools/smoke.py names those that are not).
 smoke: wheel

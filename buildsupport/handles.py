@@ -12,7 +12,8 @@ def compile_handles(root, compiler, target):
     include = [f"-I{path}" for path in (root / "pybuild", sysconfig.get_paths()["include"])]
     flags = ["-shared", "-fPIC", "-O2", "-std=gnu17", "-fvisibility=hidden", *defines()]
     if goos() == "darwin":
-        flags.append("-Wl,-undefined,dynamic_lookup")
+        # The name is that of the file in the end, not of the one that the build writes and renames.
+        flags += ["-Wl,-undefined,dynamic_lookup", "-Wl,-install_name,_handles.abi3.so"]
     libraries = ["-ldl"] if goos() == "linux" else []  # a part of libc from glibc 2.34 on
     command = [*compiler.split(), *flags, *include, *map(str, sources), *libraries, "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -46,9 +46,25 @@ static void init_condition(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
+#ifndef __APPLE__ /* it has no such call, and wait_until needs none there */
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+#endif
     pthread_cond_init(condition, &attributes);
     pthread_condattr_destroy(&attributes);
+}
+
+/* Waits like pthread_cond_timedwait, until a time of the monotonic clock. */
+static int wait_until(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *end)
+{
+#ifdef __APPLE__
+    struct timespec now, left = *end;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    left.tv_sec -= now.tv_sec;
+    if ((left.tv_nsec -= now.tv_nsec) < 0) left.tv_sec--, left.tv_nsec += 1000000000;
+    return left.tv_sec < 0 ? ETIMEDOUT : pthread_cond_timedwait_relative_np(condition, lock, &left);
+#else
+    return pthread_cond_timedwait(condition, lock, end);
+#endif
 }
 
 /* ---- The inbox ---- */
@@ -81,7 +97,7 @@ uint64_t na_inbox_next(na_inbox *inbox, int64_t limit)
     if ((end.tv_nsec += limit % 1000000000) >= 1000000000) end.tv_sec++, end.tv_nsec -= 1000000000;
     pthread_mutex_lock(&inbox->lock);
     while (inbox->head == NULL && !inbox->woken)
-        if (pthread_cond_timedwait(&inbox->posted, &inbox->lock, &end) == ETIMEDOUT) break;
+        if (wait_until(&inbox->posted, &inbox->lock, &end) == ETIMEDOUT) break;
     inbox->woken = 0;
     na_visit *visit = inbox->head;
     if (visit != NULL && (inbox->head = visit->next) == NULL) inbox->tail = &inbox->head;
@@ -255,7 +271,7 @@ void na_line_end(na_line *line)
     end.tv_sec += LONGEST_S;
     pthread_mutex_lock(&line->lock);
     while (status.code == 0 && !atomic_load(&line->ended))
-        if (pthread_cond_timedwait(&line->changed, &line->lock, &end) == ETIMEDOUT) break;
+        if (wait_until(&line->changed, &line->lock, &end) == ETIMEDOUT) break;
     atomic_store(&line->ended, 1);
     pthread_mutex_unlock(&line->lock);
     pthread_join(line->thread, NULL);

@@ -1,11 +1,14 @@
 #include "caller.h"
 #include "calls.h"
+#include "stall.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 _Thread_local halstream_thread halstream_self;
 static halstream_thread nobody;
@@ -98,11 +101,20 @@ __attribute__((constructor)) static void prepare(void)
     pthread_atfork(NULL, NULL, forked);
 }
 
+int32_t halstream_system_number(void)
+{
+#ifdef __linux__
+    return (int32_t)syscall(SYS_gettid);
+#else
+    return 0;
+#endif
+}
+
 /* Called by Go on the thread itself, once per thread. */
 void halstream_keep(int32_t slot)
 {
     halstream_self.slot = slot;
-    halstream_self.tid = (int32_t)syscall(SYS_gettid);
+    halstream_self.tid = halstream_system_number();
     pthread_setspecific(key, (void *)(intptr_t)slot);
 }
 

@@ -104,7 +104,7 @@ static int deliver(void *unused)
     return answer == STALL_RAISED ? -1 : 0;
 }
 
-static void nothing(int number) { (void)number; }
+__attribute__((unused)) static void nothing(int number) { (void)number; }
 
 /* Returns a signal that nobody uses, with a handler that does nothing; 0 if there is
  * none. It ends system calls, after which a wait of Python's for a lock runs what
@@ -112,6 +112,7 @@ static void nothing(int number) { (void)number; }
 static int signal_for_interrupts(void)
 {
     static int chosen;
+#ifdef SIGRTMIN /* macOS has no such signals: there a wait is not ended */
     for (int number = SIGRTMAX - 1; !chosen && number > SIGRTMIN; number--) {
         struct sigaction now, ours = {.sa_handler = nothing, .sa_flags = SA_ONSTACK};
         sigemptyset(&ours.sa_mask);
@@ -119,6 +120,7 @@ static int signal_for_interrupts(void)
             sigaction(number, &ours, NULL) == 0)
             chosen = number;
     }
+#endif
     return chosen;
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"halstream/hal/driver"
@@ -37,7 +36,7 @@ func StallThreads(handles string) (list string, err error) {
 		}
 	}
 	tids.Unlock()
-	calling[syscall.Gettid()] = true
+	calling[int(C.halstream_system_number())] = true
 	known := func(id int) bool { return calling[id] || ownthread.Is(id) }
 	acting := stall.Acting(known, named, unplaced...)
 	if len(acting) > 0 {

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from source_files import source_files
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "kernels"
 #: Seconds for one call of a compiler.
@@ -124,12 +126,10 @@ def found_in(path: str, source: str) -> tuple[list[Kernel], list[str]]:
 
 def tracked() -> Iterator[tuple[str, str]]:
     """Yield the names and contents of the tree's text files, but for this tool and its test."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-    for name in names:
-        path = ROOT / name
+    for path in source_files(ROOT):
+        name = str(path.relative_to(ROOT))
         own = path == Path(__file__).resolve() or "kernels_tool" in name
-        if path.suffix in {".py", ".go", ".c", ".h", ".md"} and path.is_file() and not own:
+        if path.suffix in {".py", ".go", ".c", ".h", ".md"} and not own:
             yield name, path.read_text()
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import docstrings
 import imports
 import module_state
+from source_files import source_files
 
 ROOT = Path(__file__).resolve().parent.parent
 # Pinned, so that a newer release cannot make an unchanged tree fail.
@@ -27,13 +28,6 @@ LINES = 400
 # Percent of the public names of halstream whose types a type checker knows without inferring them.
 KNOWN_TYPES = 98.0
 CODE = {".go", ".py", ".pyi", ".c", ".h", ".sh"}
-
-
-def files() -> list[Path]:
-    """Return every file that git knows or would add."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
 
 
 def long_files(paths: list[Path]) -> list[str]:
@@ -105,7 +99,7 @@ def main() -> int:
         print("lint:", " ".join(command).replace(python, "python"), flush=True)
         if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(" ".join(command[-2:]))
-    paths = files()
+    paths = source_files()
     problems = [*gofmt(paths), *long_files(paths), *module_state.check(), *imports.check(), *docstrings.check()]
     for problem in [*problems, *unknown_types()]:
         print(f"lint: {problem}")

@@ -44,6 +44,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 import paddle_env  # noqa: E402
 import torch_env  # noqa: E402
 from mutant_list import HANDLES, Mutant, entries, problems  # noqa: E402
+from source_files import source_files  # noqa: E402
 
 from build_backend import find_c_compiler  # noqa: E402
 from buildsupport.handles import compile_handles  # noqa: E402
@@ -94,15 +95,11 @@ def command(group: tuple[str, ...], clauses: list[str]) -> list[str]:
 
 def copy_tree(target: Path) -> None:
     """Copy what git knows or would add, the built extension and the look-alike libraries."""
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     built = [*(ROOT / "python").rglob("_ha*.abi3.so"), *(ROOT / "build").glob("fake*/*.so")]
-    names += [str(p.relative_to(ROOT)) for p in built]
-    for name in filter(None, names):
-        source = ROOT / name
-        if source.is_file():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target / name)
+    for source in [*source_files(ROOT), *built]:
+        copy = target / source.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, copy)
 
 
 def run(words: list[str], tree: Path, limit: float = LIMIT) -> tuple[int, str]:

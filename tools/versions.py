@@ -1,11 +1,14 @@
 """Runs the test suite on every supported CPython, with the wheel that users install.
 
-Usage: python tools/versions.py WHEEL [--quick] [-- PYTEST ARGUMENTS]
+Usage: python tools/versions.py WHEEL [--quick] [--only VERSION ...] [-- PYTEST ARGUMENTS]
 
 For each version it makes an environment in build/versions, which is used
 again the next time, and installs the wheel there. Interpreters are looked for
 as in tools/smoke.py; one that is not found is named in the summary. `--quick`
 runs the tests that depend most on the interpreter, as CI does.
+
+A version such as 3.14t is a free-threaded CPython. It is run only when `--only` names it, with the wheel
+that tools/wheels_free_threaded.py made for it.
 
 Exit code 1 when the suite fails anywhere or no interpreter was found.
 """
@@ -19,13 +22,14 @@ import sys
 import time
 from pathlib import Path
 
-from smoke import VERSIONS, find
+from smoke import FREE_THREADED, VERSIONS, find, pip, tag
 
 ROOT = Path(__file__).resolve().parent.parent
+FREE_THREADED_WHEELS = ROOT / "dist" / "free-threaded"
 #: What the tests use beside the extras of the package.
-TESTS_USE = ["cffi", "pytest-xdist", "pytest-randomly", "pytest-asyncio", "setuptools>=77.0.3", "build"]
-#: Packages that appear late for a new interpreter; tests skip what needs them.
-OPTIONAL = ["numba"]
+TESTS_USE = ["pytest-xdist", "pytest-randomly", "pytest-asyncio", "setuptools>=77.0.3", "build"]
+#: Packages that appear late, or never, for an interpreter; tests skip what needs them.
+OPTIONAL = ["numba", "cffi"]
 #: Tests that look into frames, bytecode, threads, the buffer protocol and the end of the process.
 QUICK = [
     "tests/conformance",
@@ -39,20 +43,31 @@ def environment(python: str, version: str, wheel: Path) -> str:
     """Return the interpreter of an environment with the wheel in it."""
     folder = ROOT / "build" / "versions" / version
     inside = str(folder / "bin" / "python")
-    if not (folder / "complete").exists():
+    new = not (folder / "complete").exists()
+    if new:
         subprocess.run([python, "-m", "venv", "--clear", "--without-pip", folder], check=True)
-        install(inside, [f"{wheel}[cli,cuda,plot,test]", *TESTS_USE])
+    # Nothing is compiled: for an interpreter that newer packages have no wheels for, an older one is taken.
+    install = [*pip(inside, version), "install", "--quiet", "--only-binary", ":all:"]
+    if new:
+        subprocess.run([*install, f"{wheel}[cli,cuda,plot,test]", *TESTS_USE], check=True)
         for name in OPTIONAL:
-            install(inside, ["--only-binary", ":all:", name], check=False)
+            subprocess.run([*install, name], check=False)
         (folder / "complete").touch()
-    install(inside, ["--force-reinstall", "--no-deps", str(wheel)])
+    subprocess.run([*install, "--force-reinstall", "--no-deps", wheel], check=True)
     return inside
 
 
-def install(python: str, words: list[str], check: bool = True) -> None:
-    """Install packages into an environment by the pip of the running interpreter."""
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
-    subprocess.run([*pip, *words], check=check)
+def parted(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words before and after the first `--`; argparse loses them after an option with many values."""
+    end = words.index("--") if "--" in words else len(words)
+    return words[:end], words[end + 1 :]
+
+
+def wheel_for(version: str, wheel: Path) -> Path | None:
+    """Return the wheel of a version: `wheel`, unless it is a free-threaded one."""
+    if version not in FREE_THREADED:
+        return wheel.resolve()
+    return next(FREE_THREADED_WHEELS.glob(f"*-{tag(version)}-*.whl"), None)
 
 
 def main() -> int:
@@ -60,20 +75,26 @@ def main() -> int:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--quick", action="store_true", help="only the tests that depend most on the interpreter")
     parser.add_argument("--only", nargs="+", default=VERSIONS, metavar="VERSION", help="default: all that are found")
-    parser.add_argument("pytest", nargs="*", help="arguments of pytest, after --")
-    options = parser.parse_args()
-    words = options.pytest or ["-n", str(min(8, os.cpu_count() or 1))]
+    own, words = parted(sys.argv[1:])
+    options = parser.parse_args(own)
+    words = words or ["-n", str(min(8, os.cpu_count() or 1))]
     results = []
     for version in options.only:
         python = find(version)
         if python is None:
             results.append((version, "not run: no such interpreter", 0.0))
             continue
+        wheel = wheel_for(version, options.wheel)
+        if wheel is None:
+            results.append((version, "not run: no wheel in dist/free-threaded, make wheel-free-threaded", 0.0))
+            continue
         begin = time.monotonic()
-        inside = environment(python, version, options.wheel.resolve())
+        inside = environment(python, version, wheel)
         print(f"== CPython {version}: {python}", flush=True)
         command = [inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, *(QUICK if options.quick else [])]
-        code = subprocess.run(command, cwd=ROOT).returncode
+        # The import would enable the GIL with a warning, and a warning is an error in the tests.
+        env = {**os.environ, "PYTHON_GIL": "1"} if version in FREE_THREADED else None
+        code = subprocess.run(command, cwd=ROOT, env=env).returncode
         results.append((version, f"failed ({code})" if code else "passed", time.monotonic() - begin))
     for version, outcome, seconds in results:
         print(f"CPython {version}: {outcome}" + (f" in {seconds:.0f} s" if seconds else ""))

@@ -72,15 +72,14 @@ def compiler(target: Target) -> Path:
     return path
 
 
-def build(name: str) -> Path:
-    """Build one wheel into dist/wheels and return its path."""
-    target = TARGETS[name]
+def build(name: str, target: Target, cc: Path) -> Path:
+    """Build one wheel with a C compiler into dist/wheels and return its path."""
     base, out = FOLDER / name, FOLDER / f"{name}-out"
     for folder in (base, out):  # setuptools would pack files long deleted
         shutil.rmtree(folder, ignore_errors=True)
     env = {
         **os.environ,
-        "CC": str(compiler(target)),
+        "CC": str(cc),
         "GOOS": target.goos,
         "GOARCH": target.goarch,
         "HALSTREAM_WORK": f"_go-{name}",
@@ -134,8 +133,9 @@ def main(names: list[str]) -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     problems = []
     for name in names or TARGETS:
-        wheel = build(name)
-        found = check(wheel, TARGETS[name])
+        target = TARGETS[name]
+        wheel = build(name, target, compiler(target))
+        found = check(wheel, target)
         problems += found
         if not found:
             print(f"{wheel.name}: auditwheel and abi3audit find nothing", flush=True)

@@ -104,7 +104,7 @@ func (r *region) alloc(size uint64) (uint64, error) {
 	r.inUse += need
 	if need >= hugeAt && !r.shared {
 		// Large pages: walking through small ones costs a copy a third of its speed.
-		_ = syscall.Madvise(r.bytes[(addr-r.base)&^0xfff:addr-r.base+need], syscall.MADV_HUGEPAGE)
+		largePages(r.bytes[(addr-r.base)&^0xfff:addr-r.base+need], true)
 	}
 	return addr, nil
 }
@@ -137,11 +137,10 @@ func (r *region) release(addr uint64) {
 		page := uint64(syscall.Getpagesize())
 		from := (addr + page - 1) &^ (page - 1)
 		to := (addr + size) &^ (page - 1)
-		// The pages come back zeroed when they are touched again.
-		_ = syscall.Madvise(r.bytes[from-r.base:to-r.base], syscall.MADV_DONTNEED)
+		giveBack(r.bytes[from-r.base : to-r.base])
 		if size >= hugeAt {
 			// Small blocks may come to lie here.
-			_ = syscall.Madvise(r.bytes[from-r.base:to-r.base], syscall.MADV_NOHUGEPAGE)
+			largePages(r.bytes[from-r.base:to-r.base], false)
 		}
 	}
 	r.mu.Lock()

@@ -6,7 +6,7 @@
 
 /* Returns 1 if the Go runtime, or C code linked with it, started the thread with this
  * number of the system. It takes a library linked with --wrap=pthread_create; in
- * others it returns 0. */
+ * others, and on systems other than Linux, it returns 0. */
 int halstream_own_thread(int32_t tid);
 
 #endif /* HALSTREAM_OWNTHREAD_H */

@@ -19,6 +19,10 @@ package pages
 #include <sys/uio.h>
 #include <unistd.h>
 
+enum { HS_NO, HS_YES, HS_UNKNOWN };
+
+#ifdef __linux__
+
 // Of linux/mman.h and linux/fs.h, which older headers lack.
 #define HS_POPULATE_READ 22
 #define HS_POPULATE_WRITE 23
@@ -31,8 +35,6 @@ struct hs_mapping {
 	uint64_t name, build_id;
 };
 #define HS_MAPPING_QUERY _IOWR('f', 17, struct hs_mapping)
-
-enum { HS_NO, HS_YES, HS_UNKNOWN };
 
 // Touches each page of a range as a read or a write would, without changing it.
 static int hs_populate(uint64_t start, uint64_t end, int write) {
@@ -85,6 +87,21 @@ static int hs_list(uint64_t start, uint64_t end, int write) {
 	return start >= end ? HS_YES : HS_NO;
 }
 
+// Copies without a fault, or returns HS_UNKNOWN: not permitted here, memory of a device, or a bad address.
+static int hs_copy(uint64_t to, uint64_t from, uint64_t size) {
+	struct iovec l = {(void *)(uintptr_t)to, size}, r = {(void *)(uintptr_t)from, size};
+	return process_vm_readv(getpid(), &l, 1, &r, 1, 0) == (ssize_t)size ? HS_YES : HS_UNKNOWN;
+}
+
+#else // other systems have none of these calls
+
+static int hs_populate(uint64_t start, uint64_t end, int write) { return HS_UNKNOWN; }
+static int hs_query(uint64_t start, uint64_t end, int write) { return HS_UNKNOWN; }
+static int hs_list(uint64_t start, uint64_t end, int write) { return HS_UNKNOWN; }
+static int hs_copy(uint64_t to, uint64_t from, uint64_t size) { return HS_UNKNOWN; }
+
+#endif
+
 // hs_few is up to how many bytes touching all pages costs less than a look at
 // the mappings.
 #define HS_FEW (128 << 10)
@@ -106,11 +123,7 @@ static int hs_usable(uint64_t addr, uint64_t size, int write) {
 #define HS_WHOLE (8 << 10)
 
 static int hs_read(uint64_t to, uint64_t from, uint64_t size) {
-	if (size <= HS_WHOLE) {
-		struct iovec l = {(void *)(uintptr_t)to, size}, r = {(void *)(uintptr_t)from, size};
-		if (process_vm_readv(getpid(), &l, 1, &r, 1, 0) == (ssize_t)size) return 1;
-		// Not permitted here, memory of a device, or a bad address: the check tells.
-	}
+	if (size <= HS_WHOLE && hs_copy(to, from, size) == HS_YES) return 1;
 	if (!hs_usable(from, size, 0)) return 0;
 	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
 	return 1;

@@ -1,3 +1,6 @@
+// Elsewhere nothing is watched.
+//go:build linux
+
 package touch_test
 
 import (

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from halstream._cli.commands import app
+from halstream._lint import data
 from halstream._lint.finding import RULES
+from halstream._lint.names import _lacks
 from halstream._lint.run import check_file
 from typer.testing import CliRunner
 
@@ -203,6 +205,42 @@ def test_the_list_of_rules() -> None:
     assert run("--rules").output.splitlines() == [f"{rule}  {text}" for rule, text in RULES.items()]
 
 
+#: Names that real packages have, most of them outside of what the dialects list.
+REAL = [
+    "from paddle import nn, optimizer, distributed, io",
+    "import paddle\npaddle.nn.Linear(1, 1)\npaddle.io.DataLoader(paddle.base.CPUPlace())",
+    "from mindspore import dataset, mint, train\nfrom mindspore.nn import cell",
+    "from mindspore.ops import operations as P\nP.AllReduce()",
+    "import cupy\nfrom cupy import cublas\ncupy.cuda.curand.createGenerator(100)",
+    "import torch\ntorch.unique(torch.broadcast_shapes((1,), (2,)))\nfrom torch import onnx\ntorch.has_cuda",
+    "from torch.cuda import comm, profiler\nprofiler.start()\nprofiler.check_error(0)",
+    "import paddle\npaddle.device.Device('cuda:0').split(':')",
+]
+
+
+@pytest.mark.parametrize("source", REAL)
+def test_what_the_real_packages_have_is_no_finding(tmp_path: Path, source: str) -> None:
+    assert rules_of(tmp_path, source) == []
+
+
+def test_every_recorded_name_of_a_real_module_is_known() -> None:
+    recorded = json.loads((ROOT / "tests" / "signatures" / "modules.json").read_text())
+    asked = 0
+    for part in ("names", "modules"):
+        for module, text in recorded[part].items():
+            if module.partition(".")[0] in data.DIALECTS:
+                assert [name for name in text.split() if _lacks(module, name)] == [], module
+                asked += len(text.split())
+    assert asked > 5000 and _lacks("torch.cuda", "synchronise")
+
+
+@pytest.mark.parametrize(
+    "use", ["torch.cpu.Stream().query()", "torch.cpu.Event().elapsed_time(e)", "torch.Event().cuda_event"]
+)
+def test_a_class_does_not_borrow_from_one_of_its_name_elsewhere(tmp_path: Path, use: str) -> None:
+    assert rules_of(tmp_path, f"import torch\n{use}") == [(2, "HS102")]
+
+
 def test_the_signatures_are_those_of_the_mirrored_packages() -> None:
     import importlib.util
 
@@ -211,6 +249,7 @@ def test_the_signatures_are_those_of_the_mirrored_packages() -> None:
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     assert tool.TARGET.read_text() == tool.text()
+    assert tool.ALSO.read_text() == tool.also()
 
 
 def test_the_examples_use_what_they_say_they_use() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import halstream as hs
 import numpy as np
 import pytest
+from endings import set_soon
 from halstream import _native
 
 LIMIT = 10.0
@@ -102,7 +103,7 @@ def test_G6_what_nodes_use_lives_as_long_as_it_is_needed(hold: Hold) -> None:
     s.synchronize(timeout=LIMIT)
     hs.Graph()
     assert seen == [Argument]
-    assert gone.wait(LIMIT), "nothing keeps it any more"
+    assert set_soon(gone, LIMIT), "nothing keeps it any more"
 
 
 def test_G6_arrays_that_were_collected_live_on_in_a_graph() -> None:

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import halstream as hs
 import numpy as np
 import pytest
+from endings import set_soon
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]
@@ -141,7 +142,7 @@ def test_G11_a_node_is_updated_for_later_launches_and_releases_what_it_had(hold:
     assert result(s, array) == 1
     hs.Graph()  # ends what was released
     gc.collect()
-    assert gone.wait(LIMIT), "a node that was replaced twice keeps its argument"
+    assert set_soon(gone, LIMIT), "a node that was replaced twice keeps its argument"
     run.launch(s)
     assert result(s, array) == 9
     assert ran == [2, 3]

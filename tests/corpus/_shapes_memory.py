@@ -139,8 +139,9 @@ def pageable_copy_is_not_there(ordered: bool) -> None:
     """A copy from pageable memory may return before the device has it."""
     host = Host()
     target = host.numbers(0)
+    source = np.full(N, 4, np.int32)  # a name: the address of an array that is given up would be nobody's
     with streams(cupy_stream, 1) as (other,):
-        runtime.memcpy(target.ptr, np.full(N, 4, np.int32).ctypes.data, target.nbytes, H2D)
+        runtime.memcpy(target.ptr, source.ctypes.data, target.nbytes, H2D)
         if ordered:
             runtime.streamSynchronize(0)
         assert target.numpy(other).tolist() == [4] * N

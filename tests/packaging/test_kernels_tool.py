@@ -21,7 +21,9 @@ def tool() -> Any:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["kernels"] = module
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "tools")
+        spec.loader.exec_module(module)
     yield module
     del sys.modules["kernels"]
 

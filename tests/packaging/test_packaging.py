@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from collections.abc import Callable
 from email.parser import Parser
@@ -44,7 +45,7 @@ def wheel() -> zipfile.ZipFile:
 
 def sources() -> list[Path]:
     """Return the files of the package that are not made by the build."""
-    data = {"py.typed", "names.txt", "signatures.txt"}
+    data = {"py.typed", "names.txt", "signatures.txt", "also.txt"}
     data |= {p.name for folder in ("include", "_checks/template") for p in (PACKAGE / folder).iterdir()}
     return [p for p in PACKAGE.rglob("*") if p.is_file() and (p.suffix in {".py", ".pyi"} or p.name in data)]
 
@@ -96,6 +97,13 @@ def test_an_import_brings_few_modules(child: Child) -> None:
     own = [name for name in found if name.startswith("halstream")]
     assert len(own) <= 30, sorted(own)  # each is a file to be found, read and run
     known = {"__future__", "_contextvars", "_weakrefset", "atexit", "contextvars", "importlib", "math", "threading"}
+    known |= {
+        "contextlib",
+        "annotationlib",
+        "_ast",
+        "ast",
+        "enum",
+    }  # typing imports them when they are needed, from 3.14 on
     known |= {"_interpreters", "_xxsubinterpreters", "warnings", "weakref", "zlib", "itertools", "_struct", "struct"}
     assert sorted({name.partition(".")[0] for name in set(found) - set(own)} - known) == []
 
@@ -144,7 +152,9 @@ def extension(name: str) -> Path:
     """Return one of the extensions that this Python imports."""
     package = Path(halstream.__file__).parent
     found = sorted(package.glob(f"{name}*.so"))
-    assert [str(p.relative_to(package)) for p in found] == [f"{name}.abi3.so"]
+    # A free-threaded CPython has no stable interface.
+    ending = sysconfig.get_config_var("EXT_SUFFIX") if sysconfig.get_config_var("Py_GIL_DISABLED") else ".abi3.so"
+    assert [str(p.relative_to(package)) for p in found] == [name + ending]
     return found[0]
 
 

@@ -12,7 +12,6 @@ The current stream and device have a machine of their own.
 from __future__ import annotations
 
 import contextvars
-import gc
 import itertools
 import threading
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import halstream as hs
 import hypothesis.strategies as st
 import pytest
+from endings import collect_young
 from halstream._core import _current
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -223,7 +223,7 @@ class Programs(RuleBasedStateMachine):
         line = self.lines.pop(DEVICES + i % (len(self.lines) - DEVICES))
         del line.stream
         self.forgotten.append(line)
-        gc.collect(0)
+        collect_young()
 
     @rule(k=st.integers(0, 99))
     @precondition(lambda self: self.points)

@@ -23,9 +23,11 @@ import contextlib
 import importlib
 import inspect
 import json
+import pkgutil
 import platform
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import BuiltinFunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
@@ -229,14 +231,25 @@ def modules(package: str) -> str:
     recorded: dict[str, Any] = json.loads((HERE / "modules.json").read_text())
     own = [name for name in recorded["names"] if name.split(".")[0] == package]
     found = {name: module(name) for name in own}  # all imported before any is read
+    # Modules inside of a module that dir() has only when something imports them.
+    recorded["modules"] = {n: v for n, v in recorded.get("modules", {}).items() if n.split(".")[0] != package}
     for name, value in found.items():
         names = {*dir(value), *getattr(value, "__all__", ())}
         # Mirrored modules inside this one, which dir() has after their import only.
         names |= {n.removeprefix(f"{name}.").split(".")[0] for n in own if n.startswith(f"{name}.")}
-        recorded["names"][name] = " ".join(sorted(n for n in names if n.isidentifier() and not n.startswith("_")))
+        recorded["names"][name] = joined(names)
+        inside = {info.name for info in pkgutil.iter_modules(getattr(value, "__path__", None) or ())}
+        if hidden := joined(inside - names):
+            recorded["modules"][name] = hidden
     recorded["packages"][package] = version(package)
-    recorded["names"] = dict(sorted(recorded["names"].items()))
+    for part in ("names", "modules"):
+        recorded[part] = dict(sorted(recorded[part].items()))
     return json.dumps(recorded, indent=1) + "\n"
+
+
+def joined(names: Iterable[str]) -> str:
+    """Return the public ones of names, in order."""
+    return " ".join(sorted(n for n in names if n.isidentifier() and not n.startswith("_")))
 
 
 def version(package: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,9 @@ def told(cli: Any, env: dict[str, str] | None = None) -> dict[str, Any]:
 def test_info_names_version_backends_and_devices(cli: Any) -> None:
     found = told(cli, {"HALSTREAM_BACKEND": "host", "HALSTREAM_HOST_DEVICES": "3", "HALSTREAM_HOST_MEMORY": "1048576"})
     assert found["version"] == hs.__version__
-    assert "cp310-abi3" in found["wheel"]
+    # A free-threaded CPython has no stable interface, and wheels of its own.
+    free_threaded = "cp{}{}t".format(*sys.version_info[:2])
+    assert (free_threaded if sysconfig.get_config_var("Py_GIL_DISABLED") else "cp310-abi3") in found["wheel"]
     assert (found["backend"], found["backend_reason"]) == ("host", None)
     backends = {backend["name"]: backend for backend in found["backends"]}
     assert list(backends) == ["host", "cuda", "ascend"]

@@ -288,7 +288,7 @@ def enable_peer(ordinal: int, peer: int) -> None:
 def fact(ordinal: int, name: str, default: str | None = None) -> str:
     """Return a property of a vendor's device; `default`, if given, where the driver does not have it.
 
-    The names are those of `driver.Informant`: ``'uuid'``, ``'pci'``, ``'attribute:16'``.
+    The names are those of `Fact` of `driver.VendorDevice`: ``'uuid'``, ``'pci'``, ``'attribute:16'``.
     """
     try:
         return str(_native.device_fact(ordinal, name))

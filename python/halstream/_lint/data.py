@@ -10,7 +10,7 @@ from typing import NamedTuple
 from .._dialects._not_built import names
 
 __all__ = [
-    "DIALECTS", "Parameters", "has", "inside", "kind", "members", "names_of", "parameters", "similar", "source",
+    "DIALECTS", "Parameters", "also", "has", "kind", "members", "names_of", "parameters", "similar", "source",
     "version",
 ]  # fmt: skip
 
@@ -19,14 +19,11 @@ _PACKAGE = __name__.partition(".")[0]
 # Classes of builds for GPUs, whose names the signatures of the build for CPUs lack.
 _SAME = {"paddle.device.cuda.Stream": "CUDAStream", "paddle.device.cuda.Event": "CUDAEvent"}
 
-# Modules inside of others that are no public names of these, but can be imported.
-_INSIDE = {
-    "torch.cuda": "comm error",
-    "cupy.cuda": "cublas cufft curand cusolver cusparse cutensor jitify nccl",
-    "paddle.device.cuda": "cuda_graphed_layer streams",
-    "mindspore.hal": "device event memory stream",
-    "mindspore.runtime": "device event executor memory stream thread_bind_core",
-}
+# Classes that have nothing of the classes of the same name in other modules.
+_OWN = ("torch.cpu.Stream", "torch.cpu.Event")
+
+# Classes that inherit from one of Python's, whose names the signatures lack.
+_BASES: Mapping[str, type] = {"paddle.device.Device": str}
 
 
 class Parameters(NamedTuple):
@@ -86,9 +83,16 @@ def kind(module: str, name: str) -> str | None:
     return None if listed is None else listed.get(name, "")
 
 
-def inside(module: str, name: str) -> bool:
-    """Return whether a name that is not a module's may be a module inside of it."""
-    return name in _INSIDE.get(module, "").split()
+@functools.cache
+def _also() -> Mapping[str, frozenset[str]]:
+    text = (pkgutil.get_data(_PACKAGE, "_lint/also.txt") or b"").decode()
+    parted = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
+    return {module: frozenset(listed.split()) for module, _, listed in parted}
+
+
+def also(module: str, name: str) -> bool:
+    """Return whether a module has, or may have, a name that is not one of its public names."""
+    return not _also().get(module, frozenset()).isdisjoint((name, "*"))
 
 
 def has(module: str) -> bool:
@@ -102,9 +106,11 @@ def members(cls: str) -> frozenset[str]:
     root, _, last = cls.rpartition(".")
     found = {name[len(cls) + 1 :] for name in _data().callables if name.startswith(f"{cls}.")}
     dialect = root.partition(".")[0]
-    for owner, listed in names(dialect).items():
-        if owner.rpartition(".")[2] in (last, _SAME.get(cls)) and "attributes" in listed.values():
+    lists = names(dialect)
+    for owner, listed in ({cls: lists[cls]} if cls in lists else lists).items():
+        if owner.rpartition(".")[2] in (last, _SAME.get(cls)) and "attributes" in listed.values() and cls not in _OWN:
             found.update(listed)
+    found.update(dir(_BASES.get(cls, object)))
     return frozenset(name for name in found if not name.startswith("_"))
 
 

@@ -39,7 +39,7 @@ def _imported(node: ast.ImportFrom) -> Iterator[Found]:
 
 def _lacks(module: str, name: str) -> bool:
     """Return whether it is certain that a module has no such name."""
-    if name.startswith("_") or data.inside(module, name):
+    if name.startswith("_") or data.also(module, name):
         return False
     return data.kind(module, name) == "" and not data.has(f"{module}.{name}")
 
