@@ -302,6 +302,7 @@ type Thread struct {
 	// took running; empty for threads that serve a Runtime's own queue.
 	outerFuncs []readyFunc
 	serves     atomic.Pointer[Queue] // whose functions it takes
+	given      *Given                // what it last found in its seat; the mutex of the queue guards it
 	mark       logMark
 	ctx        *Context
 	streams    map[*Device]*Stream

@@ -69,9 +69,14 @@ func (q *Queue) push(level uint8, k readyFunc) *park.Parker {
 	if w.seat != nil {
 		k, _ = q.ready.Pop()
 		q.give(w, k)
+	} else {
+		waking.Add(1)
 	}
 	return w.p
 }
+
+// waking counts the threads that were woken in Next, of any queue, and do not run yet.
+var waking atomic.Int32
 
 // Ready implements driver.Sink: functions of a stream go to the runtime's queue.
 func (s *Stream) Ready(token uint64, level uint8, c driver.Completer) *park.Parker {
@@ -200,6 +205,9 @@ func (q *Queue) take(t *Thread, limit int64, seat *Seat) Task {
 			q.mu.Lock()
 			got = true
 		}
+		if got {
+			waking.Add(-1)
+		}
 		park.Put(p)
 		if !got {
 			// There was no function within the limit: one spare thread is enough.
@@ -225,6 +233,7 @@ func (k readyFunc) endReport() {
 // holds mu.
 func (q *Queue) removeWorker(t *Thread) {
 	t.serves.Store(nil)
+	t.given = nil // its seat's memory is about to go
 	for i, o := range q.workers {
 		if o == t {
 			q.workers = append(q.workers[:i], q.workers[i+1:]...)
@@ -292,6 +301,11 @@ func (q *Queue) Close() {
 	q.closed = true
 	idle := q.idle
 	q.idle = nil
+	for _, w := range idle {
+		if w.seat == nil {
+			waking.Add(1)
+		}
+	}
 	q.mu.Unlock()
 	for _, w := range idle {
 		w.p.Unpark()
@@ -331,6 +345,9 @@ func (q *Queue) settled() bool {
 	busy := 0
 	for _, t := range q.workers {
 		if t.running.stream != nil {
+			if !t.awake() {
+				return false
+			}
 			busy++
 		}
 	}

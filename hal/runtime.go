@@ -336,7 +336,8 @@ func (rt *Runtime) ReportsWaits() bool {
 }
 
 // Quiet reports whether the runtime makes no progress by itself: every pending stream
-// waits for something, and no thread is about to take a function. Functions that run
+// waits for something, and no thread is about to take a function, or has been woken for one
+// and does not run yet, as it gets no processor or Python's lock. Functions that run
 // are not considered. If two calls return the same mark, the same operations were
 // pending at both.
 //
@@ -346,7 +347,7 @@ func (rt *Runtime) Quiet() (quiet bool, mark uint64) {
 		return false, 0
 	}
 	quiet, mark = rt.sim.Quiet()
-	return quiet && rt.Funcs.settled(), mark
+	return quiet && waking.Load() == 0 && rt.Funcs.settled(), mark
 }
 
 // WorkPending returns a channel that is closed once a stream has pending work: at once if

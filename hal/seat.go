@@ -11,7 +11,8 @@ import (
 type Given struct {
 	Token uint64
 	Flags uint32
-	_     uint32
+	// Taken is set to 1 by the thread once it has found it. Atomic.
+	Taken uint32
 }
 
 // Bits of Given.Flags.
@@ -21,10 +22,14 @@ const (
 	GivenWatch             // call Queue.Watch before the function runs
 )
 
+// awake reports whether t knows of the function that it was given.
+func (t *Thread) awake() bool { return t.given == nil || atomic.LoadUint32(&t.given.Taken) != 0 }
+
 // Seat is where a thread that serves a queue sleeps outside of any call: it waits
 // for the parker, whose memory is C's, and finds in given what it is to run. So it
 // starts the function without a call of the runtime. Without a token and flags it is
 // to call NextOrSit again.
+// It sets Taken when it has looked: until then it counts as one that is about to go on.
 //
 // Contract: H1, H5.
 type Seat struct {
@@ -61,6 +66,7 @@ func (q *Queue) give(w idler, k readyFunc) {
 		flags |= GivenSpawn
 	}
 	w.seat.given.Token, w.seat.given.Flags = task.Token, flags
+	w.t.given = w.seat.given
 }
 
 // NextOrSit is Next without waiting; where there is no function it returns

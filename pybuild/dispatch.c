@@ -239,6 +239,7 @@ static int64_t sit(hs_runner *r)
             halstream_enter();
             halstreamHostWatch();
         }
+        atomic_store(&r->given->taken, 1); /* with Python's lock, which the function has now */
         return packed;
     }
 }

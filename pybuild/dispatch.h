@@ -19,7 +19,7 @@
 typedef struct halstream_given {
     uint64_t token;
     uint32_t flags;
-    uint32_t unused;
+    _Atomic uint32_t taken; /* the thread has found it */
 } halstream_given;
 
 enum { GIVEN_DROP = 1, GIVEN_SPAWN = 2, GIVEN_WATCH = 4 };

@@ -11,6 +11,7 @@ import concurrent.futures
 import multiprocessing.pool
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from typing import Any
 
 import halstream as hs
 import pytest
+from halstream import _native, _records
+from halstream._stalls.waiters import FUNCTION
 from halstream.testing import Gate
 from stall_help import LIMIT, Looks, in_thread, looks, schedule, scheduled  # noqa: F401
 
@@ -362,3 +365,27 @@ def test_W2_ctrl_c_still_ends_a_wait(child: Child) -> None:
         """
     )
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
+def test_W2_a_thread_that_cannot_run_its_function_yet_is_about_to_go_on() -> None:
+    s, ran = hs.Stream(), []
+    s.call(ran.append, 1)
+    s.synchronize(timeout=LIMIT)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        # From here on nobody else gets Python's lock. The function is given to a thread, which needs it.
+        s.call(ran.append, 2)
+        limit = time.monotonic() + LIMIT
+        while time.monotonic() < limit:
+            heads = [stream["need"] for stream in _records.decode(_native.stall_graph())]
+            state = _records.decode(_native.stall_state())
+            if FUNCTION in heads and state["waiting"] == 0:
+                break
+        done = len(ran)
+    finally:
+        sys.setswitchinterval(before)
+    s.synchronize(timeout=LIMIT)
+    assert FUNCTION in heads
+    assert done == 1, "the function has not begun"
+    assert not state["quiet"]
