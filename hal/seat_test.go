@@ -9,7 +9,7 @@ import (
 
 // A thread that was given a function and gets no processor yet will run it: a look at who waits for
 // whom meanwhile must not take the function for one that no thread runs.
-func TestW2AThreadThatDoesNotKnowOfItsFunctionYetIsAboutToGoOn(t *testing.T) {
+func TestW2_a_thread_that_does_not_know_of_its_function_yet_is_about_to_go_on(t *testing.T) {
 	q, me := newQueue(1), NewThread()
 	defer me.Retire()
 	var given Given
@@ -28,7 +28,7 @@ func TestW2AThreadThatDoesNotKnowOfItsFunctionYetIsAboutToGoOn(t *testing.T) {
 	require.True(t, q.settled(), "the function runs")
 }
 
-func TestW2AThreadThatWasWokenInNextIsAboutToGoOn(t *testing.T) {
+func TestW2_a_thread_that_was_woken_in_next_is_about_to_go_on(t *testing.T) {
 	q, me := newQueue(2), NewThread()
 	defer me.Retire()
 	before := waking.Load()

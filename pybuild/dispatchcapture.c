@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "collected.h"
 #include "sites.h"
 
 /* Calls that are added to captures without entering Go; package hal has the same layout, see
@@ -61,6 +62,7 @@ int halstream_capture_add(int64_t stream, hs_call *c)
     /* First: a frame that is made may collect garbage, and finalizers may make calls. */
     uint32_t site = halstream_line_of(c->at.code, c->at.instruction);
     if (site == 0 || !find(stream)) return 0;
+    if (__atomic_load_n(&halstream_noted, __ATOMIC_ACQUIRE)) return 0; /* Go ends the capture if its stream was collected */
     uint64_t n = atomic_load_explicit(&list.word, memory_order_relaxed);
     if (n < OPEN || n == (OPEN | MOST)) return 0;
     hs_burst *b = halstream_burst_new(c, &c->next, BURST_SEALED | 1);

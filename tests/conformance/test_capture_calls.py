@@ -133,6 +133,18 @@ def test_G15_each_function_of_a_list_is_a_node() -> None:
     assert ran == list(range(many + 2))
 
 
+def test_G15_no_call_is_added_to_a_capture_whose_first_stream_was_dropped() -> None:
+    s, other, ran = hs.Stream(), hs.Stream(), []
+    hs.capture(s).__enter__()
+    other.wait(s)
+    other.call(ran.append, 1)
+    other.call(ran.append, 2)
+    del s
+    other.call(ran.append, 3)
+    other.synchronize(timeout=LIMIT)
+    assert ran == [3]
+
+
 def test_G15_captures_of_two_streams_at_once_keep_their_calls_apart() -> None:
     a, b, ran = hs.Stream(), hs.Stream(), []
     with hs.capture(a) as one, hs.capture(b) as two:
