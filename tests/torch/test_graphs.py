@@ -308,11 +308,15 @@ def test_F30_a_graph_that_is_dropped_in_its_capture_ends_it(torch: Any) -> None:
     with torch.cuda.stream(side):
         graph = torch.cuda.CUDAGraph()
         graph.capture_begin()
-        x += 1
+        x += torch.rand(4, device="cuda")
         del graph
         gc.collect()
         assert not torch.cuda.is_current_stream_capturing()
+        torch.manual_seed(1)
+        drawn = torch.rand(4, device="cuda")  # the capture has the generator no more
     torch.cuda.synchronize()
+    torch.manual_seed(1)
+    assert torch.equal(drawn, torch.rand(4, device="cuda"))
     assert x.tolist() == [0.0] * 4
 
 

@@ -73,6 +73,7 @@ class _Held:
         stream, self.stream = self.stream, 0
         if stream:  # nobody could end the capture any more
             collected.note(stream)
+            self._module.capture_ended(capture)
         if capture:
             self._module.capture_forgotten(capture)
         for device, pool in pools:
