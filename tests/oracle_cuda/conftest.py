@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -36,3 +37,23 @@ def word(look_alike: ctypes.CDLL) -> Iterator[ctypes.c_uint32]:
     yield number
     number.value = 1
     driver.cuCtxSynchronize()
+
+
+@pytest.fixture
+def device() -> Any:
+    """cuda.core's device, current."""
+    from cuda import core
+
+    device = core.Device(0)
+    device.set_current()
+    return device
+
+
+@pytest.fixture
+def stream(device: Any) -> Iterator[Any]:
+    """A stream of cuda.core's, beside the legacy default one's order."""
+    from cuda import core
+
+    stream = device.create_stream(options=core.StreamOptions(nonblocking=True))
+    yield stream
+    stream.close()

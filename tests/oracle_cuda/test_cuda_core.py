@@ -21,20 +21,6 @@ extern "C" __global__ void scale_f32(float *x, float a, unsigned n)
 
 
 @pytest.fixture
-def device() -> Any:
-    device = core.Device(0)
-    device.set_current()
-    return device
-
-
-@pytest.fixture
-def stream(device: Any) -> Any:
-    stream = device.create_stream(options=core.StreamOptions(nonblocking=True))
-    yield stream
-    stream.close()
-
-
-@pytest.fixture
 def held(device: Any, word: ctypes.c_uint32) -> Any:
     """A stream that waits until `word` is 1."""
     stream = device.create_stream(options=core.StreamOptions(nonblocking=True))

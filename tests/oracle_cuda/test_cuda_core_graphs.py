@@ -29,20 +29,6 @@ SET_CONDITION = """
 
 
 @pytest.fixture
-def device() -> Any:
-    device = core.Device(0)
-    device.set_current()
-    return device
-
-
-@pytest.fixture
-def stream(device: Any) -> Any:
-    stream = device.create_stream(options=core.StreamOptions(nonblocking=True))
-    yield stream
-    stream.close()
-
-
-@pytest.fixture
 def ran() -> list[str]:
     return []
 
