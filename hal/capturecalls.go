@@ -88,6 +88,9 @@ func (s *Stream) CaptureFunc(t *Thread, token uint64, site uint32, list *Capture
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := c.usableLocked(s, "call"); err != nil {
+		if c.ended {
+			c.rt.captures.takeBack(c) // its end has done that before the list was lent
+		}
 		return -1, false, true, err
 	}
 	c.takeCalls()

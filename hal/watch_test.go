@@ -164,3 +164,17 @@ func deviceMemory(t *testing.T, rt *hal.Runtime, me *hal.Thread, n int64) uint64
 	require.NoError(t, err)
 	return b.Start
 }
+
+func TestW2_nothing_is_quiet_while_a_thread_was_woken_and_does_not_run(t *testing.T) {
+	rt, err := hal.OpenBackend("host", 1)
+	require.NoError(t, err)
+	defer rt.Close()
+	quiet, _ := rt.Quiet()
+	require.True(t, quiet)
+	hal.Wake(1)
+	quiet, _ = rt.Quiet()
+	hal.Wake(-1)
+	require.False(t, quiet)
+	quiet, _ = rt.Quiet()
+	require.True(t, quiet)
+}

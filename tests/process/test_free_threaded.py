@@ -10,7 +10,7 @@ import sysconfig
 import pytest
 
 pytestmark = pytest.mark.skipif(
-    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter has no build without the GIL"
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="needs a free-threaded interpreter"
 )
 
 USE = """
