@@ -123,9 +123,10 @@ func (d *Device) Point() driver.Point {
 	}
 	if C.hs_has(C.HS_cuCtxRecordEvent) != 0 {
 		if m, err := d.newMark(eventDisableTiming, doing); err == nil {
+			covered := d.pendingPlaces() // before the record, which is behind them
 			s := C.hs_record_context(d.ctx(), m.event)
 			if s == 0 {
-				return &point{mark: m, spin: d.spin(m.flags)}
+				return &point{mark: m, covered: covered, spin: d.spin(m.flags)}
 			}
 			m.release()
 			_ = d.check(s, doing)
@@ -140,6 +141,16 @@ func (d *Device) Point() driver.Point {
 		}
 	}
 	return ps
+}
+
+// pendingPlaces returns the latest place of each stream that is not known to be reached.
+func (d *Device) pendingPlaces() (places []streamPlace) {
+	for _, s := range d.streams.all() {
+		if place := s.enqueued.Load(); s.reached.Load() < place {
+			places = append(places, streamPlace{s, place})
+		}
+	}
+	return places
 }
 
 // Pending implements driver.Device.

@@ -132,11 +132,18 @@ func (d *Device) trimMarks(l *live, most int) {
 // point is a mark that host threads wait for. Once it is reached, so is a place of
 // its stream.
 type point struct {
-	mark   *mark
-	stream *Stream // nil for a whole device
+	mark    *mark
+	stream  *Stream // nil for a whole device
+	place   uint64
+	covered []streamPlace // what a whole device has reached with it
+	spin    int64
+	state   atomic.Uint32
+}
+
+// streamPlace is a place of a stream.
+type streamPlace struct {
+	stream *Stream
 	place  uint64
-	spin   int64
-	state  atomic.Uint32
 }
 
 // States of a point.
@@ -241,10 +248,16 @@ func (r *refusals) again(d *Device, on *Stream, s C.hs_status, left *int64) bool
 	return true
 }
 
-// finish makes the point reached, and the place of its stream. It returns true.
+// finish makes the point reached, and the places that it covers. It returns true.
 func (p *point) finish() bool {
-	if p.drop() && p.stream != nil {
+	if !p.drop() {
+		return true
+	}
+	if p.stream != nil {
 		p.stream.setReached(p.place)
+	}
+	for _, c := range p.covered {
+		c.stream.setReached(c.place)
 	}
 	return true
 }

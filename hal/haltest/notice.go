@@ -74,6 +74,19 @@ var noticeCases = []testCase{
 		k.Eventually(func() bool { done, _ := l.End(2); return done }, "the wait for the record before has not ended")
 		k.EventDone(e, false, "the second record is behind a function that runs")
 	}},
+	{"Z1_the_wait_does_not_move_after_work_of_the_default_stream", RealTime, func(k *Kit) {
+		l, s := newLoop(k), k.Stream(hal.StreamOptions{}) // ordered with the default stream
+		require.NoError(k, k.Device(0).Legacy().Nop(k.Me))
+		done, err := k.Device(0).Synchronize(k.Me, int64(Limit)) // a backend learns from it that the work is done
+		require.NoError(k, err)
+		require.True(k, done)
+		first := Hold(k, s).Started()
+		l.await(k, s, 1)
+		second := Hold(k, s)
+		first.Release()
+		second.Started()
+		k.Eventually(func() bool { done, _ := l.End(1); return done }, "the wait for the work before has not ended")
+	}},
 	{"Z2_one_call_for_all_that_ended", RealTime | FourQueues, func(k *Kit) {
 		const n = 50
 		l, s := newLoop(k), k.Stream(ordinary)
