@@ -34,9 +34,9 @@ func (s sink) Drop(uint64) *park.Parker {
 
 const faultLimit = int64(5 * time.Second)
 
-// everything uses each feature of the backend and returns the errors, and how many functions it has enqueued. It
-// goes on after an error as far as there is something to go on with.
-func everything(drv *npu.Driver, s sink) (failed []error, functions int) {
+// everything uses each feature of the backend and returns the errors, how many functions it has enqueued, and what
+// closes its streams. It goes on after an error as far as there is something to go on with.
+func everything(drv *npu.Driver, s sink) (failed []error, functions int, closeStreams func()) {
 	note := func(err error) bool {
 		if err != nil {
 			failed = append(failed, err)
@@ -45,7 +45,7 @@ func everything(drv *npu.Driver, s sink) (failed []error, functions int) {
 	}
 	d, err := drv.Open(0)
 	if !note(err) {
-		return failed, 0
+		return failed, 0, func() {}
 	}
 	var streams []driver.Stream
 	for range 2 {
@@ -128,10 +128,11 @@ func everything(drv *npu.Driver, s sink) (failed []error, functions int) {
 	if pinned != 0 {
 		drv.FreeHost(pinned)
 	}
-	for _, st := range streams {
-		st.Close()
+	return failed, functions, func() {
+		for _, st := range streams {
+			st.Close()
+		}
 	}
-	return failed, functions
 }
 
 // releases are the functions that give something back: one call of them that fails may leave it.
@@ -169,8 +170,9 @@ func oneFault(t *testing.T, f *fakectl.Fake, function string, call, code int) {
 		return
 	}
 	s := sink{make(chan bool, 8)}
-	failed, functions := everything(drv, s)
-	reached := f.Count(function) >= uint64(call)
+	failed, functions, closeStreams := everything(drv, s)
+	reached := f.Count(function) >= uint64(call) // a close looks by itself whether its stream is idle
+	closeStreams()
 	drv.Close()
 	for range functions {
 		select {

@@ -277,11 +277,13 @@ func (s *Stream) Close() {
 }
 
 // giveUp records a mark behind pending work, by which its end is seen later. No thread enqueues any more.
+// Of an idle stream no mark is recorded: it would count as pending until the device reaches it.
 func (s *Stream) giveUp() {
+	const doing = "close stream"
 	var tail *point
-	if s.dev.opened() {
+	if s.dev.opened() && !s.seenIdle(doing) {
 		var err error
-		if tail, err = s.point("close stream"); err != nil && s.dev.opened() {
+		if tail, err = s.point(doing); err != nil && s.dev.opened() {
 			return // without a mark the end of the work is not seen: the handle stays until the context is released
 		}
 	}
@@ -293,6 +295,15 @@ func (s *Stream) giveUp() {
 	s.tail = tail
 	s.mu.Unlock()
 	s.dev.sweep()
+}
+
+// seenIdle reports whether a query finds the stream, to which nothing is enqueued meanwhile, without work.
+func (s *Stream) seenIdle(doing string) bool {
+	done, err := s.dev.answer(C.na_stream_query(s.dev.ctx(), s.h), doing)
+	if done = done && err == nil; done {
+		s.setReached(s.enqueued.Load())
+	}
+	return done
 }
 
 // end returns the point behind all work of a closed stream.
