@@ -191,6 +191,18 @@ def test_the_command_prints_places_and_returns_whether_something_was_found(tmp_p
     assert run().exit_code == 2
 
 
+def test_each_file_of_the_program_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("app.py", "env/lib/theirs.py", "node_modules/theirs.py", ".tool/theirs.py", "part/app.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("import torch\ntorch.cuda.synchronise()\n")
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    assert [line.split(":")[0] for line in run("part/app.py", ".").output.splitlines()] == [
+        "part/app.py", "app.py", "2 finding(s) in 2 file(s)",
+    ]  # fmt: skip
+    assert run("env/lib/theirs.py").exit_code == 1, "a file that is named is checked"
+
+
 def test_the_findings_as_json(tmp_path: Path) -> None:
     path = tmp_path / "app.py"
     path.write_text("import torch\ntorch.cuda.synchronise()\n")

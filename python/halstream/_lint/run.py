@@ -17,22 +17,42 @@ __all__ = ["check_file", "files"]
 
 
 def files(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the given files, and the Python files below the given folders in the order of their names.
+    """Yield the given files, and the Python files below the given folders in the order of their names, each once.
+
+    Hidden folders and those of packages that others wrote are left out.
 
     Raises
     ------
     FileNotFoundError
         If there is none of such a name.
     """
+    known = set()
+    for path in _files(paths):
+        if (real := os.path.realpath(path)) not in known:
+            known.add(real)
+            yield path
+
+
+def _files(paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         if os.path.isdir(path):
             for folder, below, found in os.walk(path):
-                below[:] = sorted(name for name in below if not name.startswith(".") and name != "__pycache__")
-                yield from (os.path.join(folder, name) for name in sorted(found) if name.endswith(".py"))
+                below[:] = sorted(name for name in below if _is_own(os.path.join(folder, name)))
+                yield from (
+                    os.path.normpath(os.path.join(folder, name)) for name in sorted(found) if name.endswith(".py")
+                )
         elif os.path.exists(path):
             yield path
         else:
             raise FileNotFoundError(f"there is no file {path}")
+
+
+def _is_own(folder: str) -> bool:
+    """Return whether a folder may have files of the program itself: it is no virtual environment, for example."""
+    name = os.path.basename(folder)
+    if name.startswith(".") or name in ("__pycache__", "node_modules", "site-packages"):
+        return False
+    return not os.path.exists(os.path.join(folder, "pyvenv.cfg"))
 
 
 def check_file(path: str) -> list[Finding]:
