@@ -1,9 +1,9 @@
 """The plugin of pytest: tests of stream programs under many schedules.
 
 It is found by itself where halstream is installed; ``-p no:halstream`` switches
-it off. The core of halstream is loaded with it, as by ``import halstream``; the
-schedules and checks are loaded, and run, only where an option, an ini key or a
-marker asks for them.
+it off. Loading it does not start the runtime, which begins at the first use of a
+stream, and the schedules and checks are loaded, and run, only where an option, an
+ini key or a marker asks for them.
 
 - ``--stream-schedules=N``: run each test under N schedules, setup and teardown
   included; a test that uses no streams runs once.
