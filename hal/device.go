@@ -136,6 +136,10 @@ func (d *Device) Point(t *Thread) (driver.Point, error) {
 	return d.rt.observe(d.d.Point(), Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
 }
 
+// EnqueuedPoint is Point for the end of a program, which also waits while streams of d
+// capture: what they have captured will not run.
+func (d *Device) EnqueuedPoint() driver.Point { return d.d.Point() }
+
 // Describe returns a text that names the pending streams and what they wait for.
 func (d *Device) Describe() string { return d.d.Describe() }
 

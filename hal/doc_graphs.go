@@ -18,7 +18,8 @@
 //     Calls on its streams fail until it is ended, which gives the cause. Then the
 //     streams are usable, as they are after a stream of it was closed. A capture that began
 //     on a stream which the program has dropped is lost by the next call of a thread; another
-//     one goes on without such a stream, which has to be joined all the same.
+//     one goes on without such a stream, which has to be joined all the same. A program that
+//     ends while streams capture drops what they have captured, and waits for its other work.
 //   - G5: A graph can be built of the same nodes without a capture, and cloned. Edges
 //     close no cycle. Its nodes, its edges and their text for graphviz can be read. A
 //     graph, and a launch on a stream that captures, can be a node of another graph.

@@ -20,8 +20,9 @@ func (b *Block) Freed() bool {
 func (b *Block) Device() *Device { return b.dev }
 
 // ReleaseInOrder makes Release free a stream-ordered block as Stream.FreeAsync does:
-// in the order of its stream, without waiting for uses on other streams.
-func (b *Block) ReleaseInOrder() { b.inOrder = true }
+// in the order of its stream, without waiting for uses on other streams. Memory of a
+// graph has no such order: its graphs end it.
+func (b *Block) ReleaseInOrder() { b.inOrder = b.pooled }
 
 // RecordStream declares that work on s uses the block, for work enqueued without
 // ranges of its accesses. When the block is freed, its memory is not reused before

@@ -22,7 +22,7 @@ func (rt *Runtime) StrictReuse() bool { return rt.strictReuse.Load() || rt.Deter
 func (s *Stream) AllocCached(t *Thread, size int64, wait func(driver.Point) bool) (*Block, error) {
 	b, err := s.allocInOrder(t, size, wait, allocation{cached: true, segments: true})
 	if err == nil {
-		b.inOrder = true
+		b.ReleaseInOrder()
 	}
 	return b, err
 }
@@ -40,7 +40,7 @@ func (s *Stream) AllocReusable(t *Thread, size int64, wait func(driver.Point) bo
 	}
 	b, err := s.allocInOrder(t, size, wait, allocation{cached: true, inOrder: true})
 	if err == nil {
-		b.inOrder = true
+		b.ReleaseInOrder()
 	}
 	return b, err
 }

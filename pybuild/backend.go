@@ -226,9 +226,7 @@ func Shutdown(limit int64) (left int64, err error) {
 	end := time.Now().Add(time.Duration(limit))
 	for i := range rt.Devices() {
 		d, _ := rt.Device(i)
-		if p, err := d.Point(nil); err == nil {
-			await(p, max(0, int64(time.Until(end))))
-		}
+		await(d.EnqueuedPoint(), max(0, int64(time.Until(end))))
 	}
 	left = int64(rt.Pending())
 	over.Store(true)

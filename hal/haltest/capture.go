@@ -275,6 +275,17 @@ var captureCases = []testCase{
 		k.Sync(o)
 		k.EventDone(e, true, "recorded outside of a capture")
 	}},
+	{"G4_the_end_of_a_program_waits_beside_a_capture", Graphs | Gates, func(k *Kit) {
+		s, o := k.Stream(ordinary), k.Stream(ordinary)
+		k.Capture(s)
+		require.NoError(k, s.Nop(k.Me))
+		h := Hold(k, o).Started()
+		p := k.Device(0).EnqueuedPoint()
+		require.False(k, p.Wait(0), "a function runs")
+		h.Release()
+		require.True(k, p.Wait(int64(Limit)))
+		require.Len(k, k.EndCapture(s).Nodes(), 1, "the capture was not disturbed")
+	}},
 	{"G4_closing_a_stream_ends_its_part_in_a_capture", Graphs, func(k *Kit) {
 		a, b := k.Stream(ordinary), k.Stream(ordinary)
 		k.Capture(a)

@@ -108,6 +108,31 @@ var graphMemoryCases = []testCase{
 		require.NoError(k, x.Close(k.Me))
 		k.Eventually(b.Freed, "the memory is never freed")
 	}},
+	{"G12_memory_of_a_graph_outlives_its_owner_whatever_pool_was_asked", Graphs | Memory | Grows, func(k *Kit) {
+		k.RT.SetStrictReuse(true) // as a sanitizer and a schedule do
+		defer k.RT.SetStrictReuse(false)
+		s := k.Stream(ordinary)
+		for name, alloc := range map[string]func() (*hal.Block, error){
+			"of a stream":           func() (*hal.Block, error) { return s.AllocAsync(k.Me, small) },
+			"reusable":              func() (*hal.Block, error) { return s.AllocReusable(k.Me, small, nil) },
+			"of a caching pool":     func() (*hal.Block, error) { return s.AllocCached(k.Me, small, nil) },
+			"released in its order": func() (*hal.Block, error) { return released(s.AllocAsync(k.Me, small)) },
+		} {
+			k.Capture(s)
+			b, err := alloc()
+			require.NoError(k, err, name)
+			k.Fill(s, b, 5)
+			g := k.EndCapture(s)
+			require.NoError(k, b.Collect(), name) // the owner has gone
+			x := k.Executable(g)
+			k.Launch(x, s)
+			k.Sync(s)
+			require.False(k, b.Freed(), name)
+			require.NoError(k, x.Close(k.Me))
+			require.NoError(k, g.Close(k.Me))
+			k.Eventually(b.Freed, name+": the memory is never freed")
+		}
+	}},
 	{"G12_memory_that_no_node_frees_is_freed_before_the_next_launch", FourQueues | Graphs | Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		k.Capture(s)
@@ -195,4 +220,12 @@ var graphMemoryCases = []testCase{
 		require.Error(k, err)
 		k.Eventually(b.Freed, "the memory is never freed")
 	}},
+}
+
+// released makes a block one whose Release frees it in the order of its stream.
+func released(b *hal.Block, err error) (*hal.Block, error) {
+	if err == nil {
+		b.ReleaseInOrder()
+	}
+	return b, err
 }

@@ -190,6 +190,36 @@ def test_G11_an_upload_runs_nothing() -> None:
         run.upload(s)
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda: hs.sanitize(on="collect"),
+        pytest.param(lambda: hs.testing.schedule("fifo"), marks=pytest.mark.needs("schedules")),
+    ],
+    ids=["sanitizer", "schedule"],
+)
+def test_G12_memory_of_a_graph_is_returned_where_the_program_is_checked(check: Callable[[], Any]) -> None:
+    with check():
+        s = hs.Stream()
+        with hs.capture(s) as graph:
+            x = hs.empty(64, "u1", stream=s)
+            x.fill(3, s)
+            x.free()
+        run = graph.instantiate()
+        for _ in range(3):
+            run.launch(s)
+        s.synchronize()
+        run.close()
+        graph.close()
+        known = weakref.ref(x)
+        del x
+        gc.collect()
+        assert known() is None
+        for _ in range(100):  # what is released on the way is released during such calls
+            s.call(int)
+            s.synchronize()
+
+
 def test_G11_names_of_functions_are_in_the_text() -> None:
     s, body = hs.Stream(), hs.Graph()
     with hs.capture(s) as graph:

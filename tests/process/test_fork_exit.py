@@ -123,6 +123,23 @@ def test_exit_waits_for_pending_functions(child: Child) -> None:
     assert done.stderr == ""
 
 
+def test_G4_exit_while_a_stream_captures_waits_for_the_other_work(child: Child) -> None:
+    done = child(
+        """
+        import halstream as hs
+        captured, s = hs.Stream(), hs.Stream()
+        capture = hs.capture(captured, "relaxed")
+        capture.__enter__()
+        captured.call(print, "captured")
+        for i in range(100):
+            s.call(print, i)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(i) for i in range(100)]
+    assert done.stderr == ""
+
+
 def test_exit_drops_work_that_cannot_end_and_reports_how_much(child: Child) -> None:
     done = child(
         """
