@@ -180,6 +180,28 @@ var conditionCases = []testCase{
 		require.ErrorIs(k, err, hal.ErrHostFunction)
 		k.Sync(s)
 	}},
+	{"G13_a_body_in_which_a_function_fails_does_not_run_again", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+		c, _ := k.condition(1) // never becomes 0: what would do it has failed
+		inner, outer, g := k.graph(), k.graph(), k.graph()
+		ran := 0
+		_, err := inner.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
+			return k.served.call(k.Me, s, func(*hal.Thread) error { ran++; return errors.New("the node failed") })
+		})
+		require.NoError(k, err)
+		_, err = outer.AddIf(k.Me, nil, c, inner)
+		require.NoError(k, err)
+		_, err = g.AddWhile(k.Me, nil, c, outer)
+		require.NoError(k, err)
+		s, x := k.Stream(ordinary), k.Executable(g)
+		for range 2 { // the next launch is one of its own
+			k.Launch(x, s)
+			done, err := s.Synchronize(k.Me, int64(Limit))
+			require.True(k, done, "the body runs again and again")
+			require.ErrorIs(k, err, hal.ErrHostFunction)
+		}
+		require.Equal(k, 2, ran)
+		k.Sync(s)
+	}},
 	// Not under schedules: they would run the body without an end before they let this thread go on.
 	{"G13_an_abort_ends_a_body_that_runs_again", FourQueues | Graphs | Memory | Conditions | Aborts | RealTime, func(k *Kit) {
 		c, _ := k.condition(1)

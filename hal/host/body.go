@@ -36,7 +36,8 @@ func (b *body) choose(value uint32) *program {
 type bodyRun struct {
 	*body
 	run launch
-	// stopped says that the stream was aborted: the body does not run again.
+	// stopped says that the stream was aborted, or a function in the body has failed: the body does
+	// not run again.
 	stopped bool
 }
 

@@ -253,6 +253,9 @@ func (s *Stream) Complete(err *driver.Error) (kept bool) {
 func (s *Stream) fail(err *driver.Error) bool {
 	for p := s.parent(); p != nil; p = s.parent() { // s is a lane, maybe of a body on a lane
 		s = p
+		if r, ok := s.q.front().ref.(*bodyRun); ok {
+			r.stopped = true // what was to end the loop may not have run
+		}
 	}
 	kept := s.failure.CompareAndSwap(nil, err)
 	s.words.Special.Or(status.Failed)

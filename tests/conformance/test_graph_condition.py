@@ -160,6 +160,23 @@ def test_G13_an_exception_in_a_body_is_that_of_the_stream() -> None:
     assert ran == [1]
 
 
+def test_G13_a_body_in_which_a_function_fails_does_not_run_again() -> None:
+    s, condition, body, graph, ran = hs.Stream(), hs.Condition(1), hs.Graph(), hs.Graph(), []
+
+    def step() -> None:
+        ran.append(len(ran))
+        raise ValueError("before the condition is written")
+
+    body.add(lambda t: t.call_checked(step))
+    graph.add_while(condition, body)
+    run = graph.instantiate()
+    for _ in range(2):
+        run.launch(s)
+        with pytest.raises(ValueError, match="before the condition"):
+            s.synchronize(timeout=LIMIT)
+    assert ran == [0, 1]
+
+
 def test_G13_the_graph_keeps_the_word() -> None:
     s, ran = hs.Stream(), []
     graph = hs.Graph()
