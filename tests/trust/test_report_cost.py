@@ -34,6 +34,7 @@ def work(report: hs.Report) -> int:
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # CPython 3.12 looks only here whether opcodes are traced
     sys.settrace(trace)
     try:
         str(report)

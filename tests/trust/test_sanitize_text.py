@@ -324,7 +324,9 @@ def test_python_code_without_a_file_is_reported_too(backend: str) -> None:
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, done.stderr
     assert "<string>:6 in <module>" in done.stdout
-    assert "halstream.synchronize()" in done.stdout
+    # From 3.13 on CPython keeps the text of -c, and so the streams of the two lines have names.
+    remedy = "b.wait(a.record())" if sys.version_info >= (3, 13) else "halstream.synchronize()"
+    assert remedy in done.stdout
 
 
 def test_the_file_that_starts_the_command_is_no_place_of_the_program(backend: str, tmp_path: Path) -> None:
