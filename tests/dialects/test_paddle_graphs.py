@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,50 @@ def test_wrong_uses_are_refused_and_the_stream_stays_usable() -> None:
     for call in (graph.replay, graph.reset, lambda: graph.print_to_dot_files("x")):
         with pytest.raises(AttributeError, match="nothing to"):
             call()
+
+
+@graphs
+def test_G2_an_end_that_is_refused_leaves_the_capture_to_the_thread_that_began_it() -> None:
+    refused: list[str] = []
+
+    def elsewhere() -> None:
+        try:
+            graph.capture_end()
+        except OSError as exc:
+            refused.append(str(exc))
+
+    graph, x = CUDAGraph(), zeros()
+    with device.stream_guard(device.Stream("gpu:0")):
+        graph.capture_begin()
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join(LIMIT)
+        assert len(refused) == 1 and "no capture is underway" not in refused[0]
+        assert device.is_current_stream_capturing()
+        x.fill(3.0)
+        graph.capture_end()
+        graph.replay()
+        assert x.numpy().tolist() == [3.0] * 4
+
+
+@graphs
+def test_G3_a_graph_that_is_collected_ends_its_capture() -> None:
+    stream, x = device.Stream("gpu:0"), zeros()
+    with device.stream_guard(stream):
+        graph = CUDAGraph()
+        graph.capture_begin()
+        x.fill(3.0)
+        del graph
+        gc.collect()
+        assert not device.is_current_stream_capturing()
+        stream.synchronize()
+        assert x.numpy().tolist() == [0.0] * 4
+        other = CUDAGraph()
+        other.capture_begin()
+        x.fill(5.0)
+        other.capture_end()
+        other.replay()
+        assert x.numpy().tolist() == [5.0] * 4
 
 
 @pytest.mark.parametrize("place", [paddle.CPUPlace(), "gpu:0", 0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from ...._core._capture import MODES, begin, end
 from ...._core._graph import Graph, GraphExec
 from ...._dialects._adapt import raising
 from ...._dialects._not_built import not_built
+from ...._errors import HalError
 from ..._errors import ERRORS
 from ..._places import CUDAPlace
 from ...base._capture import capturing
@@ -58,6 +60,15 @@ class CUDAGraph:
         self._stream: core.Stream | None = None  # that was captured
         self._graph: Graph | None = None
         self._run: GraphExec | None = None
+        self._begun: tuple[core.Stream, int] | None = None  # the capture that this object began last
+
+    def __del__(self) -> None:
+        """End a capture that nobody can end any more, so that its stream and other graphs are usable."""
+        begun = getattr(self, "_begun", None)  # the constructor may have failed
+        if begun is not None and begun in capturing:
+            capturing.remove(begun)
+            with contextlib.suppress(HalError):  # of a capture that failed or may end in another thread only
+                end(begun[0])
 
     @raising(ERRORS)
     def capture_begin(self) -> None:
@@ -71,16 +82,22 @@ class CUDAGraph:
                 "the default stream cannot be captured; make another one current, with paddle.device.stream_guard",
             )
         begin(stream, self._mode)
-        capturing.append((stream, ordinal))
+        self._begun = (stream, ordinal)
+        capturing.append(self._begun)
 
     @raising(ERRORS)
     def capture_end(self) -> None:
         """End the capture that is underway; this object has its work then."""
         if not capturing:
             raise ERRORS["capture"]("no capture is underway; call capture_begin() first")
-        stream, _ = capturing.pop()
+        underway = capturing[-1]
+        stream = underway[0]
         graph = object.__new__(Graph)
-        graph._owner = end(stream)
+        try:
+            graph._owner = end(stream)
+        finally:
+            if not _captures(stream) and underway in capturing:  # else the end was refused: another call can end it
+                capturing.remove(underway)
         self._stream, self._graph, self._run = stream, graph, graph.instantiate()
 
     @raising(ERRORS)
@@ -106,6 +123,13 @@ class CUDAGraph:
         folder.mkdir(parents=True, exist_ok=True)
         text = self._graph.dot(details=bool(flags) or flags is None)
         (folder / "block_0_segment_0.dot").write_text(text, encoding="utf-8")
+
+
+def _captures(stream: core.Stream) -> bool:
+    try:
+        return stream.capturing
+    except HalError:  # a stream that is closed
+        return False
 
 
 if not TYPE_CHECKING:
