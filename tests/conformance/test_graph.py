@@ -287,3 +287,18 @@ def test_G8_a_graph_outlives_its_streams() -> None:
     s.synchronize(timeout=LIMIT)
     assert (ran, array.numpy()[0]) == ([1], 4)
     assert "n0 -> n1;" in graph.dot()
+
+
+def test_G5_indices_of_nodes_are_checked() -> None:
+    graph = hs.Graph()
+    first = graph.add(lambda s: s.nop())
+    assert graph.add(lambda s: s.nop(), after=[np.int64(first)]) == 1
+    wrong: Any
+    for wrong in (["0"], [0.0], "0", [None], 1):
+        with pytest.raises(TypeError):
+            graph.add(lambda s: s.nop(), after=wrong)
+        with pytest.raises(TypeError):
+            graph.add_graph(hs.Graph(), after=wrong)
+    with pytest.raises(hs.InvalidValueError, match="names node 0 twice"):
+        graph.add(lambda s: s.nop(), after=[0, 0])
+    assert len(graph.nodes) == 2 and graph.edges == [(0, 1)]

@@ -119,8 +119,13 @@ def test_a_synchronize_invalidates_the_capture(stream: Stream) -> None:
     stream.begin_capture()
     with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorStreamCaptureUnsupported"):
         stream.synchronize()
-    with pytest.raises(runtime.CUDARuntimeError, match="cudaErrorStreamCaptureInvalidated"):
+    for question in (stream.is_capturing, lambda: runtime.streamIsCapturing(stream.ptr)):
+        with pytest.raises(RuntimeError, match="invalidated") as caught:
+            question()
+        assert type(caught.value) is RuntimeError
+    with pytest.raises(runtime.CUDARuntimeError, match=r"StreamCaptureInvalidated.*at .*test_cupy_graphs.py:"):
         stream.end_capture()
+    assert not stream.is_capturing()
     stream.synchronize()
 
 

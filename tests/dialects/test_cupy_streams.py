@@ -129,7 +129,7 @@ def test_priority(backend: str) -> None:
     assert Stream(priority=0).priority == 0
     assert Stream(priority=-1).priority == -1
     assert Stream().priority == 0 and Stream.null.priority == 0
-    with pytest.raises(AttributeError, match="no setter"):
+    with pytest.raises(AttributeError, match=r"no setter|can't set"):  # the latter is 3.10's
         Stream.null.priority = 1  # type: ignore[misc]
 
 

@@ -94,6 +94,8 @@ def test_a_sample_that_drops_a_line_is_no_output() -> None:
 def test_commands_print_the_output_on_the_page(page: str, failures: int, tmp_path: Path, backend: str) -> None:
     if backend != "host":
         pytest.skip(f"{backend}: its hardware chooses the order")
+    if page == "docs/adopt.md" and sys.version_info < (3, 11):
+        pytest.skip("CPython 3.10 gives the names of methods without their classes")
     token, failed = "", []
     for number, step in enumerate(steps(page)):
         folder = tmp_path / str(number)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="CPython 3.10 has no reader of TOML")
+
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 

@@ -126,8 +126,8 @@ class Programs(RuleBasedStateMachine):
     def needed(self, point: Point) -> Op | None:
         """Return what a wait for the event waits for, None when there is nothing.
 
-        A wait for what is done enqueues nothing, but on the legacy default stream (S5). So
-        that model and runtime agree on what is done, the runtime comes to rest first.
+        A wait for what is done enqueues nothing, but on the legacy default stream (S5). The
+        runtime comes to rest first, so that the model agrees with it on what is done.
         """
         if point.recorded is not None and point.recorded.done():
             point.event.synchronize(timeout=LIMIT)
@@ -199,7 +199,7 @@ class Programs(RuleBasedStateMachine):
         line, point = self.line(i), self.points[k % len(self.points)]
         wanted = self.needed(point)
         line.stream.wait(point.event)
-        if wanted is not None and point.line is not line or line.legacy and point.recorded is not None:
+        if (wanted is not None and point.line is not line) or (line.legacy and point.recorded is not None):
             self.add(line, wanted)
 
     @rule(i=st.integers(0, 99), k=st.integers(0, 99))
@@ -211,11 +211,9 @@ class Programs(RuleBasedStateMachine):
         mark = self.marked(other)
         if mark is None or mark.done():
             other.stream.synchronize(timeout=LIMIT)
-            line.stream.wait(other.stream)
-            if line.legacy:
-                self.add(line)
-        else:
-            line.stream.wait(other.stream)
+            mark = None
+        line.stream.wait(other.stream)
+        if mark is not None or line.legacy:
             self.add(line, mark)
 
     @rule(i=st.integers(0, 99))

@@ -373,6 +373,7 @@ def test_names_are_read_off_the_line(tmp_path: Path, line: str, stream: str, fun
     assert statement(str(path), 9) is None
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="CPython 3.10 gives the lines of calls without their columns")
 @pytest.mark.parametrize(
     ("body", "line"),
     [

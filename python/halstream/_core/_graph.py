@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._errors import HalError
+from .._errors import HalError, InvalidValueError
 from .._records import NodeRecord, decode
 from .._runtime import Owner
 from . import _hostfunc
@@ -139,7 +140,7 @@ class Graph:
         """
         stream = object.__new__(Stream)
         where = ordinal(device)
-        stream._attach(_native.graph_builder(self._id, where, str(list(after))), where)
+        stream._attach(_native.graph_builder(self._id, where, _indices(after)), where)
         try:
             enqueue(stream)
         except BaseException:
@@ -156,7 +157,7 @@ class Graph:
         InvalidValueError
             If there is no such node.
         """
-        return int(_native.graph_child(self._id, _checked(graph, "add_graph")._id, str(list(after))))
+        return int(_native.graph_child(self._id, _checked(graph, "add_graph")._id, _indices(after)))
 
     def add_if(
         self, condition: Condition, body: Graph, *, otherwise: Graph | None = None, after: Iterable[int] = ()
@@ -225,7 +226,7 @@ class Graph:
             raise TypeError(f"{operation}() takes a halstream Condition, not {type(condition).__name__}")
         inner = [_checked(body, operation)._id for body in bodies]
         initial, word = condition.initial, condition.ptr
-        args = str(inner), str(list(after)), word, initial or 0, initial is not None
+        args = str(inner), _indices(after), word, initial or 0, initial is not None
         return int(_native.graph_condition(self._id, kind, *args))
 
     def add_edge(self, before: int, after: int) -> None:
@@ -357,6 +358,17 @@ class GraphExec:
     def close(self) -> None:
         """Give it up; launches that were enqueued still run. Closing again does nothing."""
         _native.close(self._owner.ident)
+
+
+def _indices(after: Iterable[int]) -> str:
+    """Return the indices of nodes as the extension reads them."""
+    if isinstance(after, (str, bytes)):
+        raise TypeError(f"after takes indices of nodes, such as [0, 2], not {after!r}")
+    numbers = [operator.index(number) for number in after]
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise InvalidValueError(f"after names node {number} twice")
+    return str(numbers)
 
 
 def _checked(graph: Graph, operation: str) -> Graph:

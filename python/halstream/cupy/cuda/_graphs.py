@@ -9,6 +9,7 @@ from ..._core._picture import dot_text
 from ..._dialects._adapt import raising
 from ..._sites import ROOT
 from . import _constants as constants
+from ._captures import valid_capture
 from ._errors import ERRORS, CUDARuntimeError, c_int, intptr
 from ._handles import Handle
 
@@ -32,7 +33,7 @@ _NO_FILE = 304
 def streamBeginCapture(stream: int, mode: int = constants.streamCaptureModeRelaxed) -> None:
     """cupy.cuda.runtime.streamBeginCapture (14.2.0)."""
     handle, number = intptr(stream), c_int(mode)
-    _native.stream_begin_capture(Handle.find(handle)._id, number, ROOT, False)
+    _native.stream_begin_capture(Handle.find(handle)._id, number, ROOT, True)
 
 
 @raising(ERRORS)
@@ -44,7 +45,7 @@ def streamEndCapture(stream: int) -> int:
 @raising(ERRORS)
 def streamIsCapturing(stream: int) -> bool:
     """cupy.cuda.runtime.streamIsCapturing (14.2.0)."""
-    return bool(_native.stream_capture_state(Handle.find(stream)._id))
+    return valid_capture(_native.stream_capture_state(Handle.find(stream)._id))
 
 
 @raising(ERRORS)

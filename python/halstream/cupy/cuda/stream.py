@@ -13,6 +13,7 @@ from ..._dialects._adapt import raising
 from ..._errors import WrongDeviceError
 from ..._runtime import Owner
 from ..._sites import ROOT
+from ._captures import valid_capture
 from ._constants import streamCaptureModeRelaxed
 from ._devices import getDeviceCount
 from ._errors import ERRORS, c_int
@@ -85,7 +86,7 @@ class _BaseStream(core.Stream):
             raise RuntimeError("cannot capture on the default (legacy) stream")
         number = streamCaptureModeRelaxed if mode is None else c_int(mode)
         try:
-            _native.raw("stream_begin_capture")(self._id, number, ROOT, False)
+            _native.raw("stream_begin_capture")(self._id, number, ROOT, True)
         except RuntimeError as exc:
             raise self._fail(exc, "begin_capture") from None
 
@@ -97,8 +98,9 @@ class _BaseStream(core.Stream):
             raise self._fail(exc, "end_capture") from None
 
     def is_capturing(self) -> bool:
-        """True while the stream takes part in a capture."""
-        return self._capturing("is_capturing")
+        """True while the stream takes part in a capture; RuntimeError if an error has invalidated it."""
+        # The first question raises what cupy raises of the legacy default stream.
+        return self._capturing("is_capturing") and valid_capture(_native.stream_capture_state(self._id))
 
     @raising(ERRORS)
     def __cuda_stream__(self) -> tuple[int, int]:
