@@ -28,11 +28,12 @@ pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")
 @pytest.fixture(autouse=True)
 def parallel() -> Iterator[None]:
     """Nothing of an exploration may be left after a test."""
+    frozen = gc.get_freeze_count()  # CPython 3.12 freezes some objects itself
     yield
     settle(drop=True)
     assert _native.schedule_get() == "parallel"
     assert gc.isenabled()
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() <= frozen
 
 
 def pipeline(wait: bool) -> None:
