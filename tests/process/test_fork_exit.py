@@ -126,11 +126,15 @@ def test_exit_waits_for_pending_functions(child: Child) -> None:
 def test_G4_exit_while_a_stream_captures_waits_for_the_other_work(child: Child) -> None:
     done = child(
         """
+        import atexit, threading
         import halstream as hs
         captured, s = hs.Stream(), hs.Stream()
         capture = hs.capture(captured, "relaxed")
         capture.__enter__()
         captured.call(print, "captured")
+        ends = threading.Event()
+        atexit.register(ends.set)  # so that the work is pending when the runtime shuts down
+        s.call(ends.wait, 10)
         for i in range(100):
             s.call(print, i)
         """

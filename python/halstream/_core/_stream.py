@@ -272,8 +272,12 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
 
     def _capturing(self, operation: str) -> bool:
         """Answer `capturing`; `operation` is the dialect's name of the question, for its errors."""
+        return bool(self._capture_state(operation))
+
+    def _capture_state(self, operation: str) -> int:
+        """Return 0, or 1 while the stream takes part in a capture, or 2 if that was invalidated."""
         try:
-            return bool(_native.raw("stream_capture_state")(self._id))
+            return int(_native.raw("stream_capture_state")(self._id))
         except RuntimeError as exc:
             raise self._fail(exc, operation) from None
 

@@ -139,3 +139,16 @@ def check_may_wait() -> None:
     """Raise if the thread disallowed waits for devices."""
     if not thread.may_wait:
         raise DeviceSynchronized("Device is being synchronized")
+
+
+def valid_capture(state: int) -> bool:
+    """Return whether a stream in this state of `Stream._capture_state` captures.
+
+    Raises
+    ------
+    RuntimeError
+        If an error has invalidated the capture.
+    """
+    if state == 2:
+        raise RuntimeError("an error has invalidated the capture of this stream; end_capture() raises its cause")
+    return bool(state)

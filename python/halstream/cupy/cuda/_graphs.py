@@ -9,8 +9,7 @@ from ..._core._picture import dot_text
 from ..._dialects._adapt import raising
 from ..._sites import ROOT
 from . import _constants as constants
-from ._captures import valid_capture
-from ._errors import ERRORS, CUDARuntimeError, c_int, intptr
+from ._errors import ERRORS, CUDARuntimeError, c_int, intptr, valid_capture
 from ._handles import Handle
 
 __all__ = [

@@ -13,10 +13,9 @@ from ..._dialects._adapt import raising
 from ..._errors import WrongDeviceError
 from ..._runtime import Owner
 from ..._sites import ROOT
-from ._captures import valid_capture
 from ._constants import streamCaptureModeRelaxed
 from ._devices import getDeviceCount
-from ._errors import ERRORS, c_int
+from ._errors import ERRORS, c_int, valid_capture
 from ._errors import not_built as _not_built
 from ._event import Event, get_elapsed_time
 from ._handles import PER_THREAD_DEFAULT, Handle, Resolved, foreign_handle
@@ -99,8 +98,7 @@ class _BaseStream(core.Stream):
 
     def is_capturing(self) -> bool:
         """True while the stream takes part in a capture; RuntimeError if an error has invalidated it."""
-        # The first question raises what cupy raises of the legacy default stream.
-        return self._capturing("is_capturing") and valid_capture(_native.stream_capture_state(self._id))
+        return valid_capture(self._capture_state("is_capturing"))
 
     @raising(ERRORS)
     def __cuda_stream__(self) -> tuple[int, int]:
