@@ -118,7 +118,7 @@
 //     ended, by the clock of the events' times.
 //   - O7: A log has the nodes of each launch of a graph behind it, with their accesses, the
 //     lines that made them and the branches that they are on, and a backend that reports when
-//     operations ran reports it of each node.
+//     operations ran reports it of each node that a launch runs once.
 //   - O4: Events shared between processes can be made, without timing; sharing
 //     them is not supported yet and says so.
 //

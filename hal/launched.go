@@ -13,6 +13,7 @@ type NodeList struct {
 	after [][]int
 	// branches are the numbers of the nodes' branches.
 	branches []int
+	inner    []bodyNode // the nodes of bodies
 }
 
 // NodeList returns the nodes as an executable of the graph would run them now.
@@ -29,6 +30,7 @@ func (v *version) list() *NodeList {
 		l.after[i] = v.nodes[i].After
 	}
 	l.branch()
+	l.addBodies(l.nodes, 0)
 	return l
 }
 
@@ -50,7 +52,12 @@ func (l *NodeList) Len() int { return len(l.nodes) }
 
 // Node returns the i-th node. A node that is a graph is there twice, before and behind
 // the nodes of that graph, without accesses of its own.
-func (l *NodeList) Node(i int) *Node { return l.nodes[i] }
+func (l *NodeList) Node(i int) *Node {
+	if i >= len(l.nodes) {
+		return l.inner[i-len(l.nodes)].node
+	}
+	return l.nodes[i]
+}
 
 // After returns the numbers of the nodes that the i-th one comes after, which are lower.
 func (l *NodeList) After(i int) []int { return l.after[i] }
@@ -104,8 +111,9 @@ func (l *listeners) numbers(n int) uint32 {
 func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 	rt := l.dev.rt
 	v := l.v
-	o := Operation{ID: rt.listeners.numbers(1 + len(v.nodes)), Kind: "launch graph", Thread: t, Exec: x,
-		Reads: v.reads, Writes: v.writes, Nodes: v.listOnce()}
+	nodes := v.listOnce()
+	o := Operation{ID: rt.listeners.numbers(1 + nodes.All()), Kind: "launch graph", Thread: t, Exec: x,
+		Reads: v.reads, Writes: v.writes, Nodes: nodes}
 	l.tag = o.ID
 	l.runs = make([]driver.NodeRun, len(v.nodes))
 	var notified []func()

@@ -182,7 +182,7 @@ func (g *Log) add(o *Operation) {
 		e.accesses = uint32(len(l.accesses))
 	}
 	if o.Kind == "launch graph" && o.Nodes != nil {
-		for i := range o.Nodes.Len() {
+		for i := range o.Nodes.All() {
 			g.addNode(o, i)
 		}
 	}
@@ -198,6 +198,9 @@ func (g *Log) addNode(launch *Operation, i int) {
 	}
 	g.add(&o)
 	e := g.into.last()
+	for owner := launch.Nodes.Owner(i); owner >= 0; owner = launch.Nodes.Owner(i) {
+		i = owner // a body is on the branch of its node
+	}
 	e.launch, e.branch = launch.ID, uint32(launch.Nodes.Branch(i))
 }
 

@@ -239,7 +239,7 @@ func (e *engine) finish(s *Stream) {
 			ev.waits--
 		}
 	}
-	if e.following && o.tag != 0 {
+	if e.following && o.tag != 0 && !s.inBody() { // what runs any number of times has no time of its own
 		e.executed = append(e.executed, driver.Execution{Tag: o.tag, Began: s.extra().began, Ended: e.clock.Now()})
 	}
 	ep, changed := o.ep, o.kind.changes()

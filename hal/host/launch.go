@@ -27,12 +27,12 @@ type launch struct {
 
 // Instantiate implements driver.GraphDriver.
 func (d *Driver) Instantiate(nodes []driver.GraphNode) (driver.Executable, error) {
-	return &executable{eng: d.eng, drv: d, prog: d.compile(nodes)}, nil
+	return &executable{eng: d.eng, drv: d, prog: d.compile(nodes, 0)}, nil
 }
 
 // Update implements driver.Executable. Launches that were enqueued before keep their nodes.
 func (x *executable) Update(nodes []driver.GraphNode, commit func() bool) error {
-	prog := x.drv.compile(nodes)
+	prog := x.drv.compile(nodes, 0)
 	x.eng.Lock()
 	defer x.eng.Unlock()
 	if !commit() {
@@ -66,9 +66,7 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 	x.last = place{s, s.words.Submitted.Load() + 1}
 	e.add(s, &o)
 	if !e.parallel.Load() {
-		for i := range x.prog.lanes { // so that their numbers do not depend on when the launch begins
-			e.sched.Numbered(x.prog.lanes[i].on)
-		}
+		x.prog.number(e.sched)
 	}
 	e.point(sched.Enqueued, s, nil, 0)
 	return nil
@@ -103,9 +101,10 @@ func (l *launch) spread(s *Stream) bool {
 		lanes[i].on.extra().parent = s
 	}
 	var runs []driver.NodeRun
-	if l.body == nil { // the nodes of a body have no numbers
+	if l.body == nil {
 		runs = l.NodeRuns()
 	}
+	tag := l.Tag() // 0 where nobody listens
 	for i := range lanes {
 		lane := &lanes[i]
 		for j := range lane.steps {
@@ -146,7 +145,9 @@ func (l *launch) spread(s *Stream) bool {
 			case opLaneEnd:
 				o.ref = l
 			}
-			o.tag = driver.Tag(run.Tag)
+			if o.tag = run.Tag; l.body != nil && tag != 0 && lane.nodes[j] >= 0 {
+				o.tag = tag + 1 + driver.Tag(lane.nodes[j])
+			}
 			e.add(lane.on, &o)
 		}
 	}
@@ -170,6 +171,15 @@ func (e *engine) laneEnded(l *launch, lane *Stream) {
 	}
 	e.finish(s)
 	e.advance(s)
+}
+
+// inBody reports whether s is a lane of a body in progress.
+func (s *Stream) inBody() bool {
+	if p := s.parent(); p != nil {
+		l := p.started()
+		return l != nil && l.body != nil
+	}
+	return false
 }
 
 // lane returns a lane of the run in progress that has not ended. The lock is held.

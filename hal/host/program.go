@@ -1,6 +1,9 @@
 package host
 
-import "halstream/hal/driver"
+import (
+	"halstream/hal/driver"
+	"halstream/hal/host/sched"
+)
 
 // program is a graph in the form in which the host device runs it: lanes, each a stream
 // that the device makes for the graph. Nodes on one lane follow each other; a node that
@@ -9,6 +12,8 @@ import "halstream/hal/driver"
 type program struct {
 	lanes []lane
 	steps int // of all lanes
+	// end is the number behind those of the nodes and of all bodies in them.
+	end int
 	// resets are the words that are set when a launch begins, also those of bodies.
 	resets []driver.GraphCondition
 }
@@ -22,7 +27,7 @@ type lane struct {
 	on    *Stream
 	steps []op
 	sites []uint32 // of the nodes, 0 where there is none
-	nodes []int    // the node of each step, -1 for a wait for another lane and the end
+	nodes []int    // the number of the node of each step, -1 for a wait for another lane and the end
 	base  uint64   // operations ever put on it, when the launch in progress began
 	tail  int      // the node put on it last
 }
@@ -36,9 +41,9 @@ type at struct {
 	step uint64
 }
 
-// compile assigns nodes to lanes.
-func (d *Driver) compile(nodes []driver.GraphNode) *program {
-	p := &program{}
+// compile assigns nodes to lanes. They are numbered from first on, and the nodes of their bodies behind them.
+func (d *Driver) compile(nodes []driver.GraphNode, first int) *program {
+	p := &program{end: first + len(nodes)}
 	places := make([]at, len(nodes))
 	after := leaveOut(nodes)
 	latest := map[int]uint64{}
@@ -75,9 +80,9 @@ func (d *Driver) compile(nodes []driver.GraphNode) *program {
 			}
 		}
 		if n.Kind.Conditional() {
-			p.add(on, p.body(d, n), i, n.Site)
+			p.add(on, p.body(d, n), first+i, n.Site)
 		} else {
-			p.add(on, nodeOp(n, p.lanes[on].on), i, n.Site)
+			p.add(on, nodeOp(n, p.lanes[on].on), first+i, n.Site)
 		}
 		p.lanes[on].tail = i
 		places[i] = at{on, uint64(len(p.lanes[on].steps))}
@@ -98,11 +103,29 @@ func (p *program) body(d *Driver, n *driver.GraphNode) op {
 		p.resets = append(p.resets, n.Condition)
 	}
 	for _, nodes := range n.Bodies {
-		prog := d.compile(nodes)
+		prog := d.compile(nodes, p.end)
+		p.end = prog.end
 		p.resets = append(p.resets, prog.resets...)
 		b.progs = append(b.progs, prog)
 	}
 	return op{kind: opBody, ref: b}
+}
+
+// number gives the lanes their numbers in the run, those of bodies behind the others, so that the numbers do
+// not depend on when a launch or a body begins. The lock is held.
+func (p *program) number(to sched.Scheduler) {
+	for i := range p.lanes {
+		to.Numbered(p.lanes[i].on)
+	}
+	for i := range p.lanes {
+		for _, o := range p.lanes[i].steps {
+			if b, ok := o.ref.(*body); ok {
+				for _, prog := range b.progs {
+					prog.number(to)
+				}
+			}
+		}
+	}
 }
 
 func (p *program) add(on int, o op, node int, site uint32) {

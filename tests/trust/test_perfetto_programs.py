@@ -159,3 +159,18 @@ def test_O7_a_launch_is_shown_with_its_nodes(record: Callable[[], Trace]) -> Non
             assert node.place is not None and node.place[0] == __file__
         copy = next(n for n in nodes if n.name == "copy")
         assert all(n.end <= copy.begin for n in nodes if n is not copy)
+
+
+@pytest.mark.needs("times", "graphs")
+def test_O7_a_loop_is_shown_as_one_node(record: Callable[[], Trace]) -> None:
+    main, left, x = hs.Stream(), hs.Condition(3), hs.empty(64, "u1")
+
+    def less() -> None:
+        left.value -= 1
+
+    body, graph = hs.Graph(), hs.Graph()
+    body.add(lambda stream: x.fill(1, stream), after=[body.add(lambda stream: stream.call(less))])
+    graph.add_while(left, body)
+    graph.instantiate().launch(main)
+    main.synchronize(timeout=LIMIT)
+    assert [(one.name, one.args["branch"]) for one in record().of("node")] == [("while", 0)]

@@ -56,12 +56,24 @@ type streamRun struct {
 	base     uint64   // operations completed before the run
 	keys     []uint32 // the numbers of the calls that enqueued its operations
 	key      uint32   // that of the head operation, once it is ready
+	begun    uint64   // the number of the operation that began last, counted as Completed does
+	again    uint32   // how often operations have begun that had begun before
 	priority uint64   // under pct
 	spent    int64    // nanoseconds of the delay at its head that have passed
 }
 
-// head is the number of the head operation.
-func (l *streamRun) head() uint32 { return uint32(l.s.Completed()-l.base) + 1 }
+// head is the number of the head operation. Where an operation begins again, as that of a loop does, it
+// has a number for each time, so that each step of a run has a name of its own.
+func (l *streamRun) head() uint32 { return uint32(l.s.Completed()-l.base) + 1 + l.again }
+
+// passed reports whether the operation with a number has run. One that puts others on other streams has
+// done all that it does itself when it has begun.
+func (l *streamRun) passed(number uint32) bool {
+	if at := l.head(); number != at {
+		return number < at
+	}
+	return l.begun == l.s.Completed()+1 && l.s.Head().Spreads
+}
 
 func newDeterministic(text string, o Options) (*deterministic, error) {
 	d := &deterministic{caller: o.Caller, clock: &virtual{}, stall: o.Stall, tick: o.Tick, stop: make(chan struct{}),
@@ -140,7 +152,11 @@ func (d *deterministic) Numbered(s Stream) {
 // Ready implements Scheduler.
 func (d *deterministic) Ready(s Stream) {
 	l := d.byStream[s]
-	l.key = l.keys[l.head()-1]
+	l.key = l.keys[s.Completed()-l.base]
+	if l.begun == s.Completed()+1 {
+		l.begun = 0
+		l.again++
+	}
 	l.spent = 0
 	d.ready++
 	d.policy.add(l)

@@ -233,7 +233,7 @@ func (p *holds) kept(l *streamRun) bool {
 		if u.call > 0 {
 			return uint32(len(p.d.calls)) < u.call
 		}
-		return u.stream > uint32(len(p.d.streams)) || p.d.streams[u.stream-1].head() <= u.op
+		return u.stream > uint32(len(p.d.streams)) || !p.d.streams[u.stream-1].passed(u.op)
 	})
 }
 

@@ -237,7 +237,7 @@ def _conflicts(execution: Execution) -> Iterator[Pair]:
         if item[0] == "h":
             continue
         yield from _asked(item, calls, execution.items)
-        record = records.get(ids.get(item, 0))
+        record = _own(records.get(ids.get(item, 0)))
         if record is None or record["kind"] == "launch graph":
             continue  # the nodes of a launch are operations of their own
         known = _known(record, execution.declared)
@@ -249,6 +249,14 @@ def _conflicts(execution: Execution) -> Iterator[Pair]:
             if earlier.partition(".")[0] != stream and _conflict(other, access):
                 yield earlier, item
         before.append((item, access))
+
+
+def _own(record: OperationRecord | None) -> OperationRecord | None:
+    """Return a record with what the operation touches by itself."""
+    if record is not None and record["kind"] in ("if", "while", "switch"):
+        # Reads its condition, the first of its ranges; the nodes of its bodies are operations of their own.
+        return {**record, "reads": record["reads"][:1], "writes": []}
+    return record
 
 
 def _known(record: OperationRecord, declared: frozenset[int]) -> bool:
