@@ -178,4 +178,3 @@ def test_X10_a_fault_in_one_iteration_is_found_made_small_and_replayed(prove: in
     assert found is not None
     with pytest.raises(AssertionError), schedule(found[1]):
         program()
-
