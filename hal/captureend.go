@@ -309,6 +309,24 @@ func (s *Stream) captureExternal(t *Thread, op string, kind driver.GraphNodeKind
 	return s.capture.Load().addNode(s, &Node{kind: kind, spec: &driver.GraphWork{Event: d}, event: e})
 }
 
+// CheckNotCaptured rejects a call that cannot be captured, which op names, where s captures, and invalidates the
+// capture. remedy says what to do instead.
+//
+// # Errors
+//   - [ErrCapture]: s captures.
+//   - [ErrClosed], [ErrInHostFunction].
+//
+// Contract: G4.
+func (s *Stream) CheckNotCaptured(t *Thread, op, remedy string) error {
+	if err := s.checkOpen(t, op); err != nil {
+		return err
+	}
+	if c := s.capture.Load(); c != nil {
+		return c.refuse(s, op, remedy)
+	}
+	return nil
+}
+
 // CheckUnsafe rejects a call that is unsafe while streams capture, such as an
 // allocation, as the modes of the captures and of the calling thread demand. Captures
 // that forbid it are invalidated.

@@ -236,7 +236,8 @@
 //   - X7: Under a deterministic schedule memory is overwritten when it is given out:
 //     what an earlier run left there cannot hide that this one reads too early.
 //   - X6: A schedule begins with no work pending; a text that names no schedule is
-//     refused. Other threads may call while the schedule changes.
+//     refused. Other threads may call while the schedule changes. An exception that ends the
+//     block of a schedule is raised, also where the block has left work or a capture.
 //
 // # All orders (Python)
 //

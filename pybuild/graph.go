@@ -97,6 +97,13 @@ func StreamCaptureState(id int64) (state int64, err error) {
 	})
 }
 
+// StreamCheckNotCaptured refuses a call of a dialect that cannot be captured, where a stream captures.
+func StreamCheckNotCaptured(id int64, op, remedy string) (zero int64, err error) {
+	return onStream(id, op, func(t *hal.Thread, s *hal.Stream) (int64, error) {
+		return nothing(s.CheckNotCaptured(t, op, remedy))
+	})
+}
+
 // StreamCaptureId returns the number of the capture that a stream takes part in, 0 if it does in none.
 func StreamCaptureId(id int64) (number int64, err error) {
 	return onStream(id, "query capture", func(_ *hal.Thread, s *hal.Stream) (int64, error) {

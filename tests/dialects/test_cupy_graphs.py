@@ -167,7 +167,7 @@ def test_a_graph_lists_the_host_functions_of_all_streams_of_its_capture(stream: 
     arg, other = {"text": "first"}, ["side"]
     stream.begin_capture()
     stream.launch_host_func(ran.extend, arg)
-    stream.add_callback(lambda *_: None, "no host function")
+    stream.launch_host_func(ran.append, "last")
     stream.record(fork)
     side.wait_event(fork)
     side.launch_host_func(ran.extend, other)
@@ -175,16 +175,42 @@ def test_a_graph_lists_the_host_functions_of_all_streams_of_its_capture(stream: 
     stream.wait_event(join)
     graph = stream.end_capture()
     listed = graph.host_funcargs
-    assert [function for function, _ in listed] == [ran.extend, ran.extend]
+    assert [function for function, _ in listed] == [ran.extend, ran.append, ran.extend]
     assert listed[0][1] is arg
-    assert listed[1][1] is other
+    assert listed[2][1] is other
     listed.clear()  # is a list of its own
     graph.launch(stream)
     stream.synchronize()
-    assert ran == ["text", "side"]
-    assert len(graph.host_funcargs) == 2
+    assert sorted(ran) == ["last", "side", "text"]
+    assert len(graph.host_funcargs) == 3
     with pytest.raises(AttributeError):
         graph.host_funcargs = None  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["add_callback", "streamAddCallback"])
+def test_G4_a_callback_invalidates_the_capture(stream: Stream, name: str) -> None:
+    """Unlike a host function, which becomes a node."""
+    ran: list[object] = []
+    calls: dict[str, Callable[[], None]] = {
+        "add_callback": lambda: stream.add_callback(lambda *args: ran.append(args), 5),
+        "streamAddCallback": lambda: runtime.streamAddCallback(stream.ptr, lambda *args: ran.append(args), 5),
+    }
+    stream.begin_capture(runtime.streamCaptureModeRelaxed)
+    with pytest.raises(
+        runtime.CUDARuntimeError, match=rf"StreamCaptureUnsupported.*{name}.*launch_host_func"
+    ) as caught:
+        calls[name]()
+    assert caught.value.status == 900
+    with pytest.raises(RuntimeError, match="invalidated"):
+        stream.is_capturing()
+    with pytest.raises(runtime.CUDARuntimeError, match="StreamCaptureInvalidated") as caught:
+        calls[name]()
+    assert caught.value.status == 901
+    with pytest.raises(runtime.CUDARuntimeError, match=rf'at .*test_cupy_graphs.py:.*"{name}"'):
+        stream.end_capture()
+    calls[name]()
+    stream.synchronize()
+    assert len(ran) == 1
 
 
 def test_a_graph_without_host_functions_lists_none(stream: Stream) -> None:

@@ -17,7 +17,8 @@ import pytest
 from halstream import _native
 from halstream._schedules.block import add_note, schedule, settle
 from halstream._schedules.token import Token
-from halstream.testing import Gate
+from halstream.cupy import cuda
+from halstream.testing import Gate, explore
 
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("schedules")]
 
@@ -301,6 +302,47 @@ def test_what_ended_a_block_is_not_hidden_by_work_that_does_not_end(monkeypatch:
         stream.synchronize()
         _native.schedule_set("parallel")  # it stayed in force, as the note says
     assert "its schedule stays in force" in str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+
+
+@pytest.mark.needs("graphs")
+@pytest.mark.parametrize("tool", ["schedule", "schedule and sanitize", "schedule in a capture", "explore", "prove"])
+def test_X6_an_exception_is_not_hidden_by_a_capture_that_was_not_ended(tool: str) -> None:
+    captures: list[cuda.Stream] = []
+
+    def program() -> None:
+        captures.append(stream := cuda.Stream(non_blocking=True))
+        stream.begin_capture()
+        stream.launch_host_func(print, "never")
+        raise ZeroDivisionError("the program's own")
+
+    with pytest.raises(ZeroDivisionError, match="the program's own"):
+        if tool == "schedule":
+            with schedule("fifo"):
+                program()
+        elif tool == "schedule and sanitize":
+            with schedule("fifo"), hs.sanitize():
+                program()
+        elif tool == "schedule in a capture":
+            with hs.capture(hs.Stream()), schedule("fifo"):
+                raise ZeroDivisionError("the program's own")
+        else:
+            explore(program, prove=10 * (tool == "prove"))
+    for stream in captures:
+        with pytest.raises(cuda.runtime.CUDARuntimeError, match="Invalidated"):
+            stream.end_capture()
+    hs.synchronize()
+    assert _native.schedule_get() == "parallel"
+
+
+@pytest.mark.needs("graphs")
+def test_X6_a_capture_that_was_not_ended_is_an_error_of_a_block_that_raises_nothing() -> None:
+    stream = cuda.Stream(non_blocking=True)
+    with pytest.raises(hs.CaptureError, match="end the capture first"), schedule("fifo"):
+        stream.begin_capture()
+    with pytest.raises(cuda.runtime.CUDARuntimeError, match="Invalidated"):
+        stream.end_capture()
+    hs.synchronize()
+    assert _native.schedule_get() == "parallel"
 
 
 @pytest.mark.parametrize("spec", ["latest", "random 1"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from .. import _native
@@ -21,12 +20,15 @@ __all__ = ["MODES", "capture"]
 #: The modes of captures, in the order of CUDA's numbers.
 MODES = ("global", "thread_local", "relaxed")
 
+# CUDA's number of a call in a capture that an earlier one has invalidated.
+_INVALIDATED = 901
+
 
 class capture:
     """Capture what is enqueued on a stream: ``with capture(stream) as graph``.
 
     Nothing that is captured runs. The graph can be used after the block. If its
-    body raises, the capture is ended, there is no graph, and the streams are usable.
+    body raises, the capture is ended, the graph can only say why it was not made, and the streams are usable.
 
     Parameters
     ----------
@@ -70,11 +72,27 @@ class capture:
     ) -> None:
         graph = self._graph
         assert graph is not None
-        if kind is None:
-            graph._owner = end(self._stream)
-            return
-        with contextlib.suppress(HalError):  # the body's own exception is the cause
-            end(self._stream)
+        try:
+            made = end(self._stream)
+        except BaseException as exc:
+            # Of what was invalidated, the end gives the cause, which came before the body's own exception.
+            graph._failed = _words(exc if value is None or getattr(exc, "code", None) == _INVALIDATED else value)
+            if value is None or not isinstance(exc, HalError):
+                raise
+        else:
+            if value is None:
+                graph._owner = made
+            else:
+                graph._failed = _words(value)
+
+
+def _words(exc: BaseException) -> str:
+    """Return an exception in words, for a text that outlives it."""
+    try:
+        text = str(exc)
+    except Exception:
+        text = "(its text cannot be had)"
+    return f"{type(exc).__qualname__}: {text}" if text else type(exc).__qualname__
 
 
 def begin(stream: Stream, mode: int) -> None:

@@ -55,7 +55,9 @@ class Graph:
     [1, 1, 1]
     """
 
-    __slots__ = ("__weakref__", "_owner")
+    __slots__ = ("__weakref__", "_failed", "_owner")
+
+    _failed: str  #: why a capture made no graph; missing where that is not so
 
     def __init__(self) -> None:
         drain()  # graphs that were collected may keep much memory
@@ -64,6 +66,8 @@ class Graph:
     @property
     def _id(self) -> int:
         if self._owner is None:
+            if why := getattr(self, "_failed", ""):
+                raise HalError(f"the capture failed, so that there is no graph: {why}")
             raise HalError("the capture has not ended, so that there is no graph yet; use it after the with block")
         return self._owner.ident
 

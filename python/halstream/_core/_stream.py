@@ -281,6 +281,13 @@ class Stream(_handles.StreamBase, StreamProperties, StreamAwaits):
         except RuntimeError as exc:
             raise self._fail(exc, operation) from None
 
+    def _check_not_captured(self, operation: str, remedy: str) -> None:
+        """Refuse a dialect's call that cannot be captured, where the stream captures; this invalidates the capture."""
+        try:
+            _native.raw("stream_check_not_captured")(self._id, operation, remedy)
+        except RuntimeError as exc:
+            raise self._fail(exc, operation) from None
+
     def record_external(self, event: Event) -> Event:
         """Record an event for work outside of a graph.
 

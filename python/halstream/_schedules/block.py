@@ -82,7 +82,7 @@ class Schedule:
     ) -> None:
         try:
             self.finish(drop=exc is not None)
-        except ScheduleError as wrong:
+        except HalError as wrong:  # work that does not end, or a capture that was not ended
             if exc is None:
                 raise
             add_note(exc, f"({wrong})")  # the exception that ended the block takes precedence, above all Ctrl-C
@@ -322,8 +322,10 @@ def settle(drop: bool, limit: float = DRAIN) -> None:
     if drop or wrong is not None:
         for ordinal in _devices():
             _native.device_abort(ordinal)
-        pending(_DROP)
-        _forget_errors()
+        try:
+            pending(_DROP)
+        finally:
+            _forget_errors()
     if wrong is not None:
         raise wrong
 

@@ -17,6 +17,10 @@ default_id = raising(ERRORS)(_interop.default_id)
 PER_THREAD_DEFAULT = int(os.environ.get("CUPY_CUDA_PER_THREAD_DEFAULT_STREAM", "0")) != 0
 
 
+#: What to do instead of a call that no capture takes.
+NO_CALLBACK = "launch_host_func, and launchHostFunc of the runtime, enqueue a function that can"
+
+
 class Handle(core.Stream):
     """A stream identified by its raw handle, with this dialect's errors."""
 

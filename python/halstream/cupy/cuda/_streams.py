@@ -9,7 +9,7 @@ from ..._dialects._adapt import raising
 from . import _constants as constants
 from ._errors import ERRORS, CUDARuntimeError, c_int, c_uint, intptr
 from ._event import Event
-from ._handles import Handle
+from ._handles import NO_CALLBACK, Handle
 
 __all__ = [
     "launchHostFunc",
@@ -69,10 +69,12 @@ def streamSynchronize(stream: int) -> None:
 def streamAddCallback(
     stream: int, callback: Any, arg: int, flags: int = 0, *, reads: Any = None, writes: Any = None
 ) -> None:
-    """cupy.cuda.runtime.streamAddCallback (14.2.0): ``callback(stream, 0, arg)``."""
+    """cupy.cuda.runtime.streamAddCallback (14.2.0): ``callback(stream, 0, arg)``. No capture takes it."""
     handle, number = intptr(stream), intptr(arg)
     c_uint(flags)
-    Handle.find(handle).call(callback, handle, 0, number, reads=reads, writes=writes)
+    where = Handle.find(handle)
+    where._check_not_captured("streamAddCallback", NO_CALLBACK)
+    where.call(callback, handle, 0, number, reads=reads, writes=writes)
 
 
 def launchHostFunc(stream: int, callback: Any, arg: int, *, reads: Any = None, writes: Any = None) -> None:

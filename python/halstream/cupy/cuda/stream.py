@@ -18,7 +18,7 @@ from ._devices import getDeviceCount
 from ._errors import ERRORS, c_int, valid_capture
 from ._errors import not_built as _not_built
 from ._event import Event, get_elapsed_time
-from ._handles import PER_THREAD_DEFAULT, Handle, Resolved, foreign_handle
+from ._handles import NO_CALLBACK, PER_THREAD_DEFAULT, Handle, Resolved, foreign_handle
 from .graph import Graph
 
 __all__ = ["Event", "ExternalStream", "Stream", "get_current_stream", "get_elapsed_time"]
@@ -72,7 +72,8 @@ class _BaseStream(core.Stream):
             return False
 
     def add_callback(self, callback: Any, arg: Any, *, reads: Any = None, writes: Any = None) -> None:
-        """Call ``callback(stream, 0, arg)`` in stream order; exceptions go to unraisablehook."""
+        """Call ``callback(stream, 0, arg)`` in stream order; exceptions go to unraisablehook. No capture takes it."""
+        self._check_not_captured("add_callback", NO_CALLBACK)
         self.call(callback, self, 0, arg, reads=reads, writes=writes)
 
     def launch_host_func(self, callback: Any, arg: Any, *, reads: Any = None, writes: Any = None) -> None:
