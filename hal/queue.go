@@ -277,6 +277,9 @@ func (q *Queue) end(t *Thread, failed bool, err *Error) (unreported bool) {
 	}
 	if failed {
 		k.stream.failures.Add(1)
+		if err == nil {
+			k.stream.faulty(k.c)
+		}
 	}
 	kept := k.stream.keeps(k.c != nil && k.c.Complete(err), err)
 	return err != nil && !kept

@@ -260,6 +260,16 @@ type Completer interface {
 	Complete(err *Error) (kept bool)
 }
 
+// LoopCompleter is a Completer of functions that may be in the body of a WhileNode.
+type LoopCompleter interface {
+	Completer
+	// Loops returns where the program made the function, and the loops that it is in, the innermost first.
+	Loops() (function uint32, loops []uint32)
+	// Faulty says, before Complete, that the function has failed without an error of the stream. A loop ends, and
+	// the error of its number becomes the stream's, if its condition is at the end of the body what it was before.
+	Faulty(loops []*Error)
+}
+
 // Gate is a held place on a stream.
 type Gate interface {
 	// Open lets the stream continue; later calls do nothing. It may be called from

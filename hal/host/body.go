@@ -39,6 +39,10 @@ type bodyRun struct {
 	// stopped says that the stream was aborted, or a function in the body has failed: the body does
 	// not run again.
 	stopped bool
+	// faulty is the error of a loop if a function has failed in the present run of its body, and nothing
+	// has changed the condition, which was value, by its end.
+	faulty *driver.Error
+	value  uint32
 }
 
 func newBodyRun(b *body, l driver.GraphLaunch) *bodyRun {
@@ -50,12 +54,51 @@ func newBodyRun(b *body, l driver.GraphLaunch) *bodyRun {
 // begin looks at the condition and puts the nodes that are to run on their lanes. It reports whether
 // there are any. The lock is held.
 func (r *bodyRun) begin(s *Stream) bool {
-	prog := r.choose(atomic.LoadUint32(wordAt(r.word)))
+	value := atomic.LoadUint32(wordAt(r.word))
+	prog := r.choose(value)
 	if r.stopped || prog == nil {
 		return false
 	}
+	if r.faulty != nil && value == r.value {
+		s.fail(r.faulty)
+		return false
+	}
+	r.faulty, r.value = nil, value
 	r.run.prog = prog
 	return r.run.spread(s)
+}
+
+// loops returns the loops that a lane is in, the innermost first, with their operations. The lock is held.
+func (s *Stream) loops() (runs []*bodyRun, on []*Stream) {
+	for p := s.parent(); p != nil; p = p.parent() {
+		if r, ok := p.q.front().ref.(*bodyRun); ok && r.kind == driver.WhileNode {
+			runs, on = append(runs, r), append(on, p)
+		}
+	}
+	return runs, on
+}
+
+// Loops implements driver.LoopCompleter.
+func (s *Stream) Loops() (function uint32, loops []uint32) {
+	s.eng.Lock()
+	defer s.eng.Unlock()
+	_, on := s.loops()
+	for _, p := range on {
+		loops = append(loops, p.site())
+	}
+	return s.site(), loops
+}
+
+// Faulty implements driver.LoopCompleter.
+func (s *Stream) Faulty(loops []*driver.Error) {
+	s.eng.Lock()
+	defer s.eng.Unlock()
+	runs, _ := s.loops()
+	for i, r := range runs {
+		if i < len(loops) && r.faulty == nil {
+			r.faulty = loops[i]
+		}
+	}
 }
 
 // stop ends the bodies of a run, at whichever depth, when they have ended once. The lock is held.
