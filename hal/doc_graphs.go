@@ -52,6 +52,8 @@
 //     or that one of several graphs whose number, from 0, it is: none if there is none. Nodes
 //     and functions write the word; a launch begins with its initial value. A body that could
 //     never end is refused, and one whose function has given the stream its error does not run again.
+//     On a vendor's device bodies have copies, fills and kernels of one device; another node is
+//     refused when the graph is instantiated.
 //   - G14: Of an event that was made as external, records and waits in a capture are always
 //     those of G7; elsewhere it is as any other.
 //   - G15: A caller that has captured a function adds further ones to the capture without

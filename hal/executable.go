@@ -84,7 +84,7 @@ func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 		x.source = g
 	}
 	v := g.version()
-	if err = v.checkFreed(g.rt, op); err == nil {
+	if err = v.check(op); err == nil {
 		x.d, err = drv.Instantiate(v.nodes)
 	}
 	if err != nil {
@@ -95,6 +95,14 @@ func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 	x.now.Store(v)
 	x.notify(t, "instantiate", g, v)
 	return x, nil
+}
+
+// check rejects what no launch could run.
+func (v *version) check(op string) error {
+	if err := v.checkFreed(v.graph.rt, op); err != nil {
+		return err
+	}
+	return v.graph.checkBodies(op)
 }
 
 // disown lets a graph that allocates memory have another executable.
@@ -219,7 +227,7 @@ func (x *GraphExec) Update(t *Thread, g *Graph) error {
 	}
 	return x.become(t, op, func(*version) (*version, error) {
 		v := g.version()
-		if err := v.checkFreed(g.rt, op); err != nil {
+		if err := v.check(op); err != nil {
 			v.keep.release()
 			return nil, err
 		}

@@ -182,7 +182,7 @@ class Graph:
         Raises
         ------
         NotSupportedError
-            If the body has such nodes. On CUDA, at the instantiation.
+            If the body has such nodes. On CUDA, at the instantiation, if it has functions of the program.
         InvalidValueError
             If there is no such node.
         """
