@@ -157,6 +157,39 @@ func TestG13_a_driver_without_conditions_is_named_by_its_version(t *testing.T) {
 	}
 }
 
+// A node with a condition is where its bodies work, which are on one device.
+func TestG13_a_node_with_a_condition_is_on_the_device_of_its_bodies(t *testing.T) {
+	c := newConditions(t)
+	second, err := c.rt.Device(1)
+	require.NoError(t, err)
+	block, err := second.Alloc(c.me, 64)
+	require.NoError(t, err)
+	body := c.graph()
+	_, err = body.AddEmpty(c.me, nil)
+	require.NoError(t, err)
+	_, err = body.Add(c.me, second, nil, func(s *hal.Stream) error { return s.Fill(c.me, block.Start, 6, 1, 64) })
+	require.NoError(t, err)
+	g := c.graph()
+	_, err = g.AddIf(c.me, nil, c.word, body)
+	require.NoError(t, err)
+	x, err := g.Instantiate(c.me)
+	require.NoError(t, err)
+	c.run(x) // on a stream of the other device
+	require.EqualValues(t, 6, c.f.Read(block.Start, 64)[63])
+	mixed := c.graph(c.fill)
+	_, err = mixed.AddIf(c.me, nil, c.word, body)
+	require.NoError(t, err)
+	two := c.graph()
+	_, err = two.AddIf(c.me, nil, c.word, mixed)
+	require.NoError(t, err)
+	_, err = two.Instantiate(c.me)
+	require.ErrorIs(t, err, hal.ErrNotSupported)
+	require.ErrorContains(t, err, "node 1 (fill) cannot be in a body on the cuda backend: it is on device 1, and the body begins on device 0")
+	x, err = mixed.Instantiate(c.me) // a node for each device
+	require.NoError(t, err)
+	c.run(x)
+}
+
 // The first failing call names itself, and nothing of the graph is left.
 func TestG13_a_condition_that_the_driver_refuses_leaves_nothing(t *testing.T) {
 	c := newConditions(t)
