@@ -172,6 +172,12 @@ hs_status hs_graph_add_fill(CUcontext ctx, CUgraph graph, const hs_memset *fill,
                             CUgraphNode *node);
 hs_status hs_graph_add_launch(CUcontext ctx, CUgraph graph, const hs_launch *launch, const void *args, int cell,
                               const CUgraphNode *after, size_t count, CUgraphNode *node);
+/* Nodes with conditions, where hs_conditions says that the driver has them: a condition of a graph, which
+ * a kernel sets, and a node of it with count graphs, which the driver keeps, for the caller to fill. */
+int hs_conditions(void);
+hs_status hs_graph_condition(CUcontext ctx, CUgraph graph, uint64_t *condition);
+hs_status hs_graph_add_condition(CUcontext ctx, CUgraph graph, uint64_t condition, int type, CUgraph *bodies, int count,
+                                 CUgraphNode after, CUgraphNode *node);
 hs_status hs_graph_exec(CUcontext ctx, CUgraph graph, CUgraphExec *exec);
 void hs_graph_drop(CUcontext ctx, CUgraph graph);
 hs_status hs_graph_launch(CUcontext ctx, CUgraphExec exec, CUstream stream);

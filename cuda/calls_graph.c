@@ -56,6 +56,33 @@ hs_status hs_graph_add_empty(CUcontext ctx, CUgraph graph, const CUgraphNode *af
     HS_ONE(ctx, cuGraphAddEmptyNode, node, graph, after, count);
 }
 
+int hs_conditions(void)
+{
+    return hs_graphs() && hs_api.cuGraphConditionalHandleCreate != NULL && hs_api.cuGraphAddNode_v2 != NULL;
+}
+
+hs_status hs_graph_condition(CUcontext ctx, CUgraph graph, uint64_t *condition)
+{
+    HS_ONE(ctx, cuGraphConditionalHandleCreate, condition, graph, ctx, 0, 0);
+}
+
+hs_status hs_graph_add_condition(CUcontext ctx, CUgraph graph, uint64_t condition, int type, CUgraph *bodies, int count,
+                                 CUgraphNode after, CUgraphNode *node)
+{
+    CUgraphNodeParams params;
+    memset(&params, 0, sizeof params);
+    params.type = HS_NODE_CONDITIONAL;
+    params.conditional.handle = condition;
+    params.conditional.type = type;
+    params.conditional.size = (uint32_t)count;
+    params.conditional.ctx = ctx;
+    hs_frame frame;
+    hs_status status = hs_enter(&frame, ctx);
+    HS_STEP(status, cuGraphAddNode_v2, node, graph, &after, NULL, 1, &params);
+    if (status == 0) memcpy(bodies, params.conditional.phGraph_out, (size_t)count * sizeof *bodies);
+    return hs_leave(&frame, status);
+}
+
 hs_status hs_graph_exec(CUcontext ctx, CUgraph graph, CUgraphExec *exec)
 {
     hs_frame frame;

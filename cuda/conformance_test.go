@@ -32,7 +32,7 @@ func open(path string) func() (*hal.Runtime, error) {
 // What a driver keeps on silicon, too. Priorities are a hint there, work cannot
 // be taken back, and few streams can be held at once by the hardware's queues.
 const has = haltest.Gates | haltest.Delays | haltest.Contexts | haltest.Memory | haltest.RealTime |
-	haltest.Graphs | haltest.Kernels | haltest.Handles | haltest.Values | haltest.Grows | haltest.FourQueues | haltest.EightQueues
+	haltest.Graphs | haltest.Conditions | haltest.Kernels | haltest.Handles | haltest.Values | haltest.Grows | haltest.FourQueues | haltest.EightQueues
 
 func TestConformanceOnTheLookAlike(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -98,7 +98,7 @@ func TestConformanceOnTheOldestDriver(t *testing.T) {
 	t.Setenv("FAKECUDA_HOST_THREADS", "64")
 	const why = "events that are set and reset need stream memory operations"
 	haltest.Run(t, haltest.Backend{
-		Name: "cuda-fake of CUDA 11.2", Open: open(fake(t).Path), Has: has &^ haltest.Values,
+		Name: "cuda-fake of CUDA 11.2", Open: open(fake(t).Path), Has: has &^ (haltest.Values | haltest.Conditions),
 		Never: haltest.Reasons{"A2": why, "A4": why, "A5": why, "A6": why},
 	})
 }

@@ -36,6 +36,10 @@ type plan struct {
 	// whole is the driver's graph, nil if the driver cannot have all nodes: then there are
 	// branches.
 	whole *wholeGraph
+	// parts are the driver's graphs for the nodes of branches that have a condition, nil for others,
+	// and resets what a launch sets in front of them.
+	parts  map[int]*wholeGraph
+	resets []driver.GraphCondition
 }
 
 // Instantiate implements driver.GraphDriver.
@@ -112,10 +116,10 @@ func divide(nodes []driver.GraphNode) (branch []int, first []int) {
 }
 
 func (d *Driver) plan(nodes []driver.GraphNode) (p *plan, err error) {
-	if slices.ContainsFunc(nodes, func(n driver.GraphNode) bool { return n.Kind.Conditional() }) {
-		return nil, driver.Errorf(driver.NotSupported, "instantiate", "the CUDA backend has no nodes with conditions: a driver takes a "+
-			"condition from a kernel only, not from memory; use the host backend, or decide on the host between two launches")
+	if err := d.checkConditions(nodes); err != nil {
+		return nil, err
 	}
+	nodes = placed(nodes)
 	p = &plan{nodes: nodes, ends: make([]*Event, len(nodes))}
 	defer func() {
 		if err != nil {
@@ -134,7 +138,20 @@ func (d *Driver) plan(nodes []driver.GraphNode) (p *plan, err error) {
 		}
 		p.lanes = append(p.lanes, s.(*Stream))
 	}
+	p.resets = resetsOf(nodes)
 	for i, n := range nodes {
+		if n.Kind.Conditional() {
+			alone := n
+			alone.After = nil
+			part, err := d.devices[n.Device].whole([]driver.GraphNode{alone}, nil)
+			if err != nil {
+				return p, err
+			}
+			if p.parts == nil {
+				p.parts = map[int]*wholeGraph{}
+			}
+			p.parts[i] = part
+		}
 		for _, k := range n.After {
 			if branch[k] == branch[i] || p.ends[k] != nil {
 				continue
@@ -155,6 +172,9 @@ func (p *plan) close() {
 		p.whole.close()
 		p.whole = nil
 	}
+	for _, part := range p.parts {
+		part.close()
+	}
 	for _, s := range p.lanes {
 		s.Close()
 	}
@@ -163,7 +183,7 @@ func (p *plan) close() {
 			e.Close()
 		}
 	}
-	p.lanes, p.ends = nil, nil
+	p.lanes, p.ends, p.parts = nil, nil, nil
 }
 
 // Launch implements driver.Executable.
@@ -266,6 +286,11 @@ func (x *executable) markLast(s *Stream) error {
 }
 
 func (p *plan) enqueue(s *Stream, l driver.GraphLaunch) error {
+	for _, c := range p.resets {
+		if err := s.Fill(resetOf(c)); err != nil {
+			return err
+		}
+	}
 	for _, lane := range p.lanes {
 		if err := lane.WaitStream(s, 0); err != nil {
 			return err
@@ -294,7 +319,11 @@ func (p *plan) enqueueNode(i int, s *Stream, l driver.GraphLaunch) error {
 			return err
 		}
 	}
-	if err := lane.run(n, launching{l, lane, s}); err != nil {
+	if part := p.parts[i]; part != nil {
+		if err := part.enqueue(lane); err != nil {
+			return err
+		}
+	} else if err := lane.run(n, launching{l, lane, s}); err != nil {
 		return err
 	}
 	if p.ends[i] == nil {

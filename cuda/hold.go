@@ -276,7 +276,7 @@ func (c completer) Complete(err *driver.Error) (kept bool) {
 func (s *Stream) Gate(id uint64, tag driver.Tag) (_ driver.Gate, err error) {
 	f := s.follow(tag, nil)
 	defer func() { f.end(s.dev.drv, err) }()
-	s.dev.prepareDelay()
+	s.dev.prepareKernels()
 	h := &held{what: C.HS_GATE, title: fmt.Sprintf("gate %d", id), run: func() {}, drop: func() {}}
 	if err := s.hold(h, "gate"); err != nil {
 		return nil, err

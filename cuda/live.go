@@ -24,6 +24,8 @@ type live struct {
 	stalled  atomic.Bool // whether it did not when a call had no other memory, and work waited for the host
 	base     *mark       // the zero of the events' times
 	delay    atomic.Pointer[driver.Function]
+	// condition is the kernel that tells the driver a condition.
+	condition atomic.Pointer[driver.Function]
 	// refs are the device's own reference and one of each call that may still be in the driver when the
 	// device is closed. Who gives up the last one releases the context.
 	refs atomic.Int64

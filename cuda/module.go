@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"halstream/hal/driver"
@@ -214,42 +215,56 @@ func (s *Stream) Delay(ns int64, tag driver.Tag) error {
 
 // delayOf is the launch of a delay.
 func delayOf(f driver.Function, ns int64) driver.Launch {
-	args := make([]byte, driver.Cell)
-	binary.LittleEndian.PutUint64(args, uint64(ns))
+	return oneThread(f, uint64(ns))
+}
+
+// oneThread is the launch of a function with one thread.
+func oneThread(f driver.Function, values ...uint64) driver.Launch {
+	args := make([]byte, driver.Cell*len(values))
+	for i, value := range values {
+		binary.LittleEndian.PutUint64(args[driver.Cell*i:], value)
+	}
 	one := [3]uint32{1, 1, 1}
 	return driver.Launch{Function: f, Grid: one, Block: one, Args: args}
 }
 
-// prepareDelay loads the kernel before a gate holds a stream, since a driver may wait for
-// the device when it loads one: until the gate opens. For that reason nothing is loaded
-// while work is pending. Without the kernel Delay loads it, or says why it cannot.
-func (d *Device) prepareDelay() {
-	if d.usable("delay") == nil && d.state().delay.Load() == nil && d.Pending() == 0 {
+// prepareKernels loads the kernels of this package before a gate holds a stream, since a driver may
+// wait for the device when it loads one: until the gate opens. For that reason nothing is loaded
+// while work is pending. What needs a kernel that is not there loads it, or says why it cannot.
+func (d *Device) prepareKernels() {
+	if d.usable("delay") != nil {
+		return
+	}
+	if l := d.state(); l.delay.Load() == nil && d.Pending() == 0 {
 		_, _ = d.delayFunction()
+		_, _ = d.conditionFunction()
 	}
 }
 
-// delayFunction loads the kernel at its first use. Threads that call at the same time
-// may each load it; one of the modules is used.
 func (d *Device) delayFunction() (driver.Function, error) {
 	if err := d.usable("delay"); err != nil {
 		return nil, err
 	}
-	l := d.state()
-	if f := l.delay.Load(); f != nil {
+	return d.ownFunction(&d.state().delay, delayPTX, "halstream_delay")
+}
+
+// ownFunction loads a kernel of this package at its first use. Threads that call at the same time
+// may each load it; one of the modules is used.
+func (d *Device) ownFunction(loaded *atomic.Pointer[driver.Function], ptx, name string) (driver.Function, error) {
+	if f := loaded.Load(); f != nil {
 		return *f, nil
 	}
-	m, err := d.Load([]byte(delayPTX))
+	m, err := d.Load([]byte(ptx))
 	if err != nil {
 		return nil, err
 	}
-	f, err := m.Function("halstream_delay")
+	f, err := m.Function(name)
 	if err != nil {
 		m.Close()
 		return nil, err
 	}
-	if !l.delay.CompareAndSwap(nil, &f) {
+	if !loaded.CompareAndSwap(nil, &f) {
 		m.Close()
 	}
-	return *l.delay.Load(), nil
+	return *loaded.Load(), nil
 }

@@ -92,6 +92,21 @@ typedef struct {
 } CUDA_KERNEL_NODE_PARAMS;
 
 typedef struct {
+    int32_t type, reserved0[3];
+    union {
+        struct {
+            uint64_t handle;
+            int32_t type;
+            uint32_t size;
+            CUgraph *phGraph_out;
+            CUcontext ctx;
+        } conditional;
+        int64_t reserved1[29];
+    };
+    int64_t reserved2;
+} CUgraphNodeParams;
+
+typedef struct {
     uint32_t gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
     CUstream stream;
     void *attrs;
@@ -215,6 +230,10 @@ typedef union {
        CUcontext ctx)) \
     X(cuGraphAddKernelNode_v2, "cuGraphAddKernelNode", 12000, 0, \
       (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_KERNEL_NODE_PARAMS *launch)) \
+    X(cuGraphConditionalHandleCreate, "cuGraphConditionalHandleCreate", 12030, 0, \
+      (uint64_t *handle, CUgraph graph, CUcontext ctx, unsigned value, unsigned flags)) \
+    X(cuGraphAddNode_v2, "cuGraphAddNode", 12030, 0, \
+      (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, const void *edges, size_t count, CUgraphNodeParams *params)) \
     X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, 0, \
       (CUgraphExec *exec, CUgraph graph, unsigned long long flags)) \
     X(cuGraphLaunch, "cuGraphLaunch", 10000, 0, (CUgraphExec exec, CUstream stream)) \

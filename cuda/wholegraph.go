@@ -20,22 +20,29 @@ type wholeGraph struct {
 	exec C.CUgraphExec
 }
 
-// isWhole reports whether a graph of the driver can have a node.
-func isWhole(n *driver.GraphNode) bool {
+// isWhole reports whether a graph of the driver can have a node: conditional says that the graph has
+// nodes with conditions, or is the body of one.
+func isWhole(n *driver.GraphNode, conditional bool) bool {
 	const farthest = 1<<31 - 1 // from row to row
 	switch n.Kind {
 	case driver.EmptyNode, driver.DelayNode:
 		return true
 	case driver.FillNode:
-		return n.Fill.On == driver.OnDevice
+		return n.Fill.On == driver.OnDevice || conditional && n.Fill.On == driver.Pinned
 	case driver.CopyNode:
 		c := &n.Copy
-		return c.SrcDevice == c.DstDevice && c.SrcPitch <= farthest && c.DstPitch <= farthest && c.Width*c.Height > 0 &&
-			(c.To == driver.OnDevice || c.From == driver.OnDevice) && c.To != driver.Pageable && c.From != driver.Pageable
+		return within(c.From, c.SrcDevice, n.Device) && within(c.To, c.DstDevice, n.Device) &&
+			(c.To == driver.OnDevice || c.From == driver.OnDevice) &&
+			c.SrcPitch <= farthest && c.DstPitch <= farthest && c.Width*c.Height > 0
 	case driver.KernelNode:
 		return !n.Launch.Cooperative && n.Launch.Cluster == [3]uint32{}
 	}
-	return false
+	return n.Kind.Conditional() // the bodies have been checked
+}
+
+// within reports whether memory is that of a device, or pinned.
+func within(where driver.Where, ordinal, device int) bool {
+	return where == driver.Pinned || where == driver.OnDevice && ordinal == device
 }
 
 // whole returns a graph of the driver, nil where the driver cannot have it.
@@ -44,40 +51,77 @@ func (d *Driver) whole(nodes []driver.GraphNode) (w *wholeGraph, err error) {
 	if len(nodes) == 0 || C.hs_graphs() == 0 {
 		return nil, nil
 	}
-	dev := d.devices[nodes[0].Device]
-	if slices.ContainsFunc(nodes, func(n driver.GraphNode) bool { return n.Device != dev.ordinal || !isWhole(&n) }) {
+	dev, conditions := d.devices[nodes[0].Device], conditional(nodes)
+	if slices.ContainsFunc(nodes, func(n driver.GraphNode) bool { return n.Device != dev.ordinal || !isWhole(&n, conditions) }) {
 		return nil, nil
 	}
-	if err := dev.usable(doing); err != nil {
+	return dev.whole(nodes, resetsOf(nodes))
+}
+
+// whole returns a graph of the driver with nodes that it can have, in front of which words are reset.
+func (d *Device) whole(nodes []driver.GraphNode, resets []driver.GraphCondition) (w *wholeGraph, err error) {
+	const doing = "instantiate"
+	if err := d.usable(doing); err != nil {
 		return nil, err
 	}
 	var graph C.CUgraph
-	if err := dev.check(C.hs_graph_new(dev.ctx(), &graph), doing); err != nil {
+	if err := d.check(C.hs_graph_new(d.ctx(), &graph), doing); err != nil {
 		return nil, err
 	}
-	handles := make([]C.CUgraphNode, len(nodes))
-	for i := range nodes {
-		after := make([]C.CUgraphNode, len(nodes[i].After)+1)
-		for k, at := range nodes[i].After {
-			after[k] = handles[at]
-		}
-		if err := dev.addNode(graph, &nodes[i], after, &handles[i]); err != nil {
-			C.hs_graph_drop(dev.ctx(), graph)
-			return nil, err
-		}
+	if err := d.addAll(graph, nodes, resets); err != nil {
+		C.hs_graph_drop(d.ctx(), graph)
+		return nil, err
 	}
-	w = &wholeGraph{dev: dev}
-	if err := dev.check(C.hs_graph_exec(dev.ctx(), graph, &w.exec), doing); err != nil {
+	w = &wholeGraph{dev: d}
+	if err := d.check(C.hs_graph_exec(d.ctx(), graph, &w.exec), doing); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// addNode adds a node behind others. The last element of after stands only for the address of none.
+func (d *Device) addAll(graph C.CUgraph, nodes []driver.GraphNode, resets []driver.GraphCondition) error {
+	first := make([]C.CUgraphNode, len(resets))
+	for i, c := range resets {
+		reset := driver.GraphNode{Kind: driver.FillNode, GraphWork: &driver.GraphWork{Fill: resetOf(c)}}
+		if err := d.addNode(graph, &reset, nil, &first[i]); err != nil {
+			return err
+		}
+	}
+	_, err := d.addNodes(graph, nodes, first)
+	return err
+}
+
+// addNodes adds nodes behind others, and returns those that none of them comes after.
+func (d *Device) addNodes(graph C.CUgraph, nodes []driver.GraphNode, first []C.CUgraphNode) (ends []C.CUgraphNode, err error) {
+	handles, last := make([]C.CUgraphNode, len(nodes)), make([]bool, len(nodes))
+	for i := range nodes {
+		after := first
+		if len(nodes[i].After) > 0 {
+			after = make([]C.CUgraphNode, len(nodes[i].After))
+		}
+		for k, at := range nodes[i].After {
+			after[k], last[at] = handles[at], false
+		}
+		if err := d.addNode(graph, &nodes[i], after, &handles[i]); err != nil {
+			return nil, err
+		}
+		last[i] = true
+	}
+	for i, handle := range handles {
+		if last[i] {
+			ends = append(ends, handle)
+		}
+	}
+	return ends, nil
+}
+
+// addNode adds a node behind others.
 func (d *Device) addNode(graph C.CUgraph, n *driver.GraphNode, after []C.CUgraphNode, made *C.CUgraphNode) error {
 	const doing = "instantiate"
-	ctx, first, count := d.ctx(), unsafe.SliceData(after), C.size_t(len(after)-1)
+	ctx, first, count := d.ctx(), unsafe.SliceData(after), C.size_t(len(after))
 	switch n.Kind {
+	case driver.IfNode, driver.WhileNode, driver.SwitchNode:
+		return d.addCondition(graph, n, after, made)
 	case driver.CopyNode:
 		rows := rowsOf(&n.Copy)
 		return d.check(C.hs_graph_add_copy(ctx, graph, &rows, first, count, made), doing)
@@ -86,35 +130,42 @@ func (d *Device) addNode(graph C.CUgraph, n *driver.GraphNode, after []C.CUgraph
 			size: C.uint32_t(n.Fill.Size)}
 		return d.check(C.hs_graph_add_fill(ctx, graph, &fill, first, count, made), doing)
 	case driver.KernelNode:
-		spec := launchOf(&n.Launch)
-		args := unsafe.Pointer(unsafe.SliceData(n.Launch.Args))
-		return d.check(C.hs_graph_add_launch(ctx, graph, &spec, args, driver.Cell, first, count, made), doing)
+		return d.addLaunch(graph, n.Launch, after, made)
 	case driver.DelayNode:
 		f, err := d.delayFunction()
 		if err != nil {
 			return err
 		}
-		launch := delayOf(f, n.Delay)
-		spec := launchOf(&launch)
-		args := unsafe.Pointer(unsafe.SliceData(launch.Args))
-		return d.check(C.hs_graph_add_launch(ctx, graph, &spec, args, driver.Cell, first, count, made), doing)
+		return d.addLaunch(graph, delayOf(f, n.Delay), after, made)
 	}
 	return d.check(C.hs_graph_add_empty(ctx, graph, first, count, made), doing)
 }
 
-// launch enqueues a run.
+// addLaunch adds a launch of a kernel.
+func (d *Device) addLaunch(graph C.CUgraph, launch driver.Launch, after []C.CUgraphNode, made *C.CUgraphNode) error {
+	spec := launchOf(&launch)
+	args := unsafe.Pointer(unsafe.SliceData(launch.Args))
+	return d.check(C.hs_graph_add_launch(d.ctx(), graph, &spec, args, driver.Cell, unsafe.SliceData(after), C.size_t(len(after)), made),
+		"instantiate")
+}
+
+// launch enqueues a run, at whose end l has ended.
 func (w *wholeGraph) launch(s *Stream, l driver.GraphLaunch) error {
+	if err := w.enqueue(s); err != nil {
+		return err
+	}
+	w.dev.endings.add(ending{s, s.enqueued.Load(), l})
+	return nil
+}
+
+// enqueue enqueues a run.
+func (w *wholeGraph) enqueue(s *Stream) error {
 	const doing = "launch graph"
-	d := w.dev
 	if err := s.beginEnqueue(doing); err != nil {
 		return err
 	}
 	defer s.endEnqueue()
-	if err := s.enqueuedOne(C.hs_graph_launch(s.dev.ctx(), w.exec, s.h), doing); err != nil {
-		return err
-	}
-	d.endings.add(ending{s, s.enqueued.Load(), l})
-	return nil
+	return s.enqueuedOne(C.hs_graph_launch(s.dev.ctx(), w.exec, s.h), doing)
 }
 
 // close gives the executable up; launches that were enqueued still run.

@@ -67,6 +67,7 @@ type Capture struct {
 	origin *Stream
 	site   uint32 // of its begin
 	graph  *Graph
+	target *Graph // of a stream of Builder: that gets the node of graph; nil for captures
 	// legacy is the device for whose legacy default stream this stands: no capture, but
 	// the rule that the stream is not used while ordered streams are captured.
 	legacy *Device
@@ -297,10 +298,14 @@ func (s *Stream) checkNotCaptured(t *Thread, op string) error {
 	if err := s.checkOpen(t, op); err != nil {
 		return err
 	}
-	if c := s.capture.Load(); c != nil {
-		return c.refuse(s, op, "nothing that is captured runs before the graph is launched")
+	switch c := s.capture.Load(); {
+	case c == nil:
+		return nil
+	case c.builds():
+		return c.refuse(s, op, "enqueue one operation, which is to be the node")
+	default:
+		return c.refuse(s, op, "end the capture and launch its graph first, as nothing that is captured runs before that")
 	}
-	return nil
 }
 
 // checkNotCaptured rejects a wait for all work of d while streams of d capture.

@@ -163,6 +163,48 @@ func (s *Stream) faulty(c driver.Completer) {
 	l.Faulty(errs)
 }
 
+// checkBodies rejects nodes that the backend cannot run in a body.
+func (g *Graph) checkBodies(op string) error {
+	checker, ok := g.rt.drv.(driver.BodyChecker)
+	if !ok {
+		return nil
+	}
+	for _, n := range g.nodes {
+		if n.child != nil {
+			if err := n.child.checkBodies(op); err != nil {
+				return err
+			}
+		}
+		on := -1 // where the work of the bodies begins
+		for _, body := range n.bodies {
+			for _, m := range body.leaves(nil) {
+				if on < 0 && m.kind != driver.EmptyNode {
+					on = m.device
+				}
+				spec := m.forDriver()
+				if why := checker.CheckBody(on, &spec); why != "" {
+					return driver.Errorf(driver.NotSupported, op, "%s cannot be in a body on the %s backend: %s", m.title(), g.rt.Name(), why)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// leaves appends the nodes of the graph, and of those inside of it, that have no nodes themselves.
+func (g *Graph) leaves(found []*Node) []*Node {
+	for _, n := range g.nodes {
+		inner := n.inner()
+		for _, body := range inner {
+			found = body.leaves(found)
+		}
+		if inner == nil {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
 // works reports whether a node does more than order others.
 func (g *Graph) works() bool {
 	return slices.ContainsFunc(g.nodes, func(n *Node) bool {

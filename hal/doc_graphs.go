@@ -22,7 +22,8 @@
 //     ends while streams capture drops what they have captured, and waits for its other work.
 //   - G5: A graph can be built of the same nodes without a capture, and cloned. Edges
 //     close no cycle. Its nodes, its edges and their text for graphviz can be read. A
-//     graph, and a launch on a stream that captures, can be a node of another graph.
+//     graph, and a launch on a stream that captures, can be a node of another graph. Where
+//     a node cannot be added, the graph is as it was, and nothing is kept for it.
 //   - G6: What nodes use is kept for as long as the graph, a clone, an executable or a
 //     launch in flight needs it, and then released once.
 //   - G7: An event recorded as external by a node is recorded each time the graph runs. A
@@ -36,7 +37,8 @@
 //     for later launches; another graph is refused, with the difference. Where threads
 //     launch, update and close an executable at once, each launch runs the nodes of one
 //     update, whose memory it has checked, and no update is lost.
-//   - G10: Where memory that a node works on was freed, a launch fails before any node runs.
+//   - G10: Where memory that a node works on was freed, a launch fails before any node runs; an
+//     instantiation, and an update to a graph with such a node, fail as well and change nothing.
 //   - G11: A node of an executable can be updated by itself, for later launches, to an
 //     operation of its kind on its device. An upload prepares a launch and runs nothing.
 //   - G12: Memory that is allocated and freed in stream order while the stream captures is
@@ -52,6 +54,8 @@
 //     never end is refused, and one whose function has given the stream its error does not run again.
 //     Where a function has failed without that, a loop ends with an error of the stream, which names
 //     both, if nothing has changed the condition when the body ends: it might never end.
+//     On a vendor's device bodies have copies, fills and kernels of one device; another node is
+//     refused when the graph is instantiated.
 //   - G14: Of an event that was made as external, records and waits in a capture are always
 //     those of G7; elsewhere it is as any other.
 //   - G15: A caller that has captured a function adds further ones to the capture without

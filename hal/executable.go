@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,9 +53,10 @@ type version struct {
 // # Errors
 //   - [ErrNotSupported]: the graph allocates memory and has an executable already, or the
 //     backend does not have nodes of a kind.
+//   - [ErrInvalidValue]: memory that a node works on was freed.
 //   - [ErrClosed], [ErrInHostFunction].
 //
-// Contract: G8, G12.
+// Contract: G8, G10, G12.
 func (g *Graph) Instantiate(t *Thread) (*GraphExec, error) {
 	return g.InstantiateWith(t, ExecOptions{})
 }
@@ -63,7 +65,7 @@ func (g *Graph) Instantiate(t *Thread) (*GraphExec, error) {
 //
 // # Errors: as for Instantiate.
 //
-// Contract: G8, G12. Source: CUDA driver API, cuGraphInstantiate.
+// Contract: G8, G10, G12. Source: CUDA driver API, cuGraphInstantiate.
 func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 	const op = "instantiate"
 	if err := g.checkNodes(t, op, nil); err != nil {
@@ -82,7 +84,10 @@ func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 		x.source = g
 	}
 	v := g.version()
-	if x.d, err = drv.Instantiate(v.nodes); err != nil {
+	if err = v.check(op); err == nil {
+		x.d, err = drv.Instantiate(v.nodes)
+	}
+	if err != nil {
 		v.keep.release()
 		x.disown()
 		return nil, err
@@ -90,6 +95,14 @@ func (g *Graph) InstantiateWith(t *Thread, o ExecOptions) (*GraphExec, error) {
 	x.now.Store(v)
 	x.notify(t, "instantiate", g, v)
 	return x, nil
+}
+
+// check rejects what no launch could run.
+func (v *version) check(op string) error {
+	if err := v.checkFreed(v.graph.rt, op); err != nil {
+		return err
+	}
+	return v.graph.checkBodies(op)
 }
 
 // disown lets a graph that allocates memory have another executable.
@@ -200,9 +213,10 @@ func (v *version) uses(n *Node) {
 //
 // # Errors
 //   - [ErrCapture]: the graph differs in more than what its nodes do; the text says in what.
+//   - [ErrInvalidValue]: memory that a node of it works on was freed.
 //   - [ErrClosed], [ErrWrongDevice], [ErrInHostFunction].
 //
-// Contract: G9. Source: CUDA driver API, cuGraphExecUpdate.
+// Contract: G9, G10. Source: CUDA driver API, cuGraphExecUpdate.
 func (x *GraphExec) Update(t *Thread, g *Graph) error {
 	const op = "update executable"
 	if err := g.checkNodes(t, op, nil); err != nil {
@@ -211,7 +225,14 @@ func (x *GraphExec) Update(t *Thread, g *Graph) error {
 	if g.rt != x.rt {
 		return otherRuntimeError(op, "the graph")
 	}
-	return x.become(t, op, func(*version) (*version, error) { return g.version(), nil })
+	return x.become(t, op, func(*version) (*version, error) {
+		v := g.version()
+		if err := v.check(op); err != nil {
+			v.keep.release()
+			return nil, err
+		}
+		return v, nil
+	})
 }
 
 // become makes later launches run the version that next makes of the one that they run now.
@@ -239,6 +260,11 @@ func (x *GraphExec) tryBecome(t *Thread, op string, next func(before *version) (
 		err = x.d.Update(v.nodes, func() bool { return x.now.CompareAndSwap(before, v) })
 	}
 	if err != nil {
+		if errors.Is(err, ErrInvalidValue) { // of a backend that makes all nodes again, also those that stay
+			if freed := v.checkFreed(x.rt, op); freed != nil {
+				err = freed
+			}
+		}
 		v.keep.release()
 		return err
 	}

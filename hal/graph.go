@@ -171,45 +171,10 @@ func (g *Graph) Add(t *Thread, d *Device, after []*Node, enqueue func(*Stream) e
 		return nil, err
 	}
 	if err := enqueue(s); err != nil {
+		s.Unbuilt()
 		return nil, err
 	}
 	return s.Built()
-}
-
-// Builder returns the stream of Add, for callers that end with Built themselves.
-//
-// # Errors: as for Add.
-//
-// Contract: G5.
-func (g *Graph) Builder(t *Thread, d *Device, after []*Node) (*Stream, error) {
-	if err := g.checkNodes(t, "add node", after); err != nil {
-		return nil, err
-	}
-	s := &Stream{dev: d, d: d.legacy.d, level: d.legacy.level}
-	s.capture.Store(&Capture{rt: g.rt, graph: g, origin: s, mode: RelaxedMode,
-		branches: map[*Stream]*branch{s: {tails: slices.Clone(after)}}})
-	return s, nil
-}
-
-// Built ends the use of a stream of Builder and returns the node that was made.
-//
-// # Errors
-//   - [ErrInvalidValue]: not exactly one was made.
-//
-// Contract: G5.
-func (s *Stream) Built() (*Node, error) {
-	c := s.capture.Load()
-	if c == nil || c.origin != s || c.id != 0 || !s.closed.CompareAndSwap(false, true) {
-		return nil, driver.Errorf(driver.InvalidValue, "add node", "this is no stream that builds a graph")
-	}
-	c.graph.mu.Lock()
-	defer c.graph.mu.Unlock()
-	tails, made := c.branches[s].tails, c.branches[s].made
-	c.ended = true
-	if made != 1 {
-		return nil, driver.Errorf(driver.InvalidValue, "add node", "the call made %d nodes; enqueue one operation", made)
-	}
-	return tails[0], nil
 }
 
 // AddEmpty adds a node that only orders others.

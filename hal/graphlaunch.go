@@ -75,9 +75,7 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 func (v *version) begin(s *Stream, autoFree bool) (before []bool, err error) {
 	m := &s.dev.rt.memory
 	m.mu.Lock()
-	freed := slices.IndexFunc(v.blocks, func(b *Block) bool {
-		return b.freed || m.blocks.Find(b.Start) != b && b.module == nil
-	})
+	freed := v.freedBlock(m)
 	if freed < 0 {
 		err = v.checkMemory(autoFree)
 	}
@@ -91,8 +89,30 @@ func (v *version) begin(s *Stream, autoFree bool) (before []bool, err error) {
 	if freed < 0 {
 		return before, err
 	}
-	b, n := v.blocks[freed], v.blockOf[freed]
-	return nil, driver.Errorf(driver.InvalidValue, "launch graph", "the %d bytes at %#x that %s works on were freed; "+
+	return nil, v.freedError("launch graph", freed)
+}
+
+// checkFreed fails if memory that a node works on was freed.
+func (v *version) checkFreed(rt *Runtime, op string) error {
+	rt.memory.mu.Lock()
+	freed := v.freedBlock(&rt.memory)
+	rt.memory.mu.Unlock()
+	if freed < 0 {
+		return nil
+	}
+	return v.freedError(op, freed)
+}
+
+// freedBlock returns which one of the blocks was freed, -1 for none. The caller holds the memory's lock.
+func (v *version) freedBlock(m *memoryState) int {
+	return slices.IndexFunc(v.blocks, func(b *Block) bool {
+		return b.freed || m.blocks.Find(b.Start) != b && b.module == nil
+	})
+}
+
+func (v *version) freedError(op string, block int) error {
+	b, n := v.blocks[block], v.blockOf[block]
+	return driver.Errorf(driver.InvalidValue, op, "the %d bytes at %#x that %s works on were freed; "+
 		"keep memory until the last launch, or capture again", b.Size, b.Start, n.title())
 }
 

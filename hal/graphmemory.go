@@ -82,7 +82,7 @@ func (c *Capture) free(s *Stream, op string, addr uint64, only *Block) error {
 		return c.refuse(s, op, "only memory that a graph has allocated can be freed by a node; free this after the last launch")
 	}
 	n, err := c.add(s, &Node{kind: driver.FreeNode, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
-	own := err == nil && c.graph.allocates(b)
+	own := err == nil && c.result().allocates(b)
 	m.mu.Lock()
 	b.ofGraph.beingFreed = false
 	if err == nil {

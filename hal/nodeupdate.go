@@ -56,9 +56,6 @@ func (x *GraphExec) BuiltUpdate(s *Stream, index int) error {
 	const op = "update node"
 	n, err := s.Built()
 	if err != nil {
-		if c := s.capture.Load(); c != nil && c.origin == s && c.id == 0 {
-			c.graph.keep.release()
-		}
 		return err
 	}
 	defer n.graph.keep.release()

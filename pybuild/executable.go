@@ -30,33 +30,9 @@ func ExecutableUpdate(id, graph int64) (zero int64, err error) {
 	})
 }
 
-// ExecutableNodeBuilder returns the id of a stream on which one operation is enqueued, for
-// ExecutableNodeBuilt.
-func ExecutableNodeBuilder(id, index int64) (builder int64, err error) {
-	return on(id, "update node", "executable graph", func(x *hal.GraphExec) (int64, error) {
-		s, err := x.NodeBuilder(caller(), int(index))
-		if err != nil {
-			return 0, err
-		}
-		return insert(s), nil
-	})
-}
-
-// ExecutableNodeBuilt puts what was enqueued on a stream of ExecutableNodeBuilder in the place of a node.
-func ExecutableNodeBuilt(id, builder, index int64) (zero int64, err error) {
-	return on(id, "update node", "executable graph", func(x *hal.GraphExec) (int64, error) {
-		s, err := lookup[*hal.Stream](builder, "update node", "stream")
-		if err != nil {
-			return 0, err
-		}
-		remove(builder)
-		return nothing(x.BuiltUpdate(s, int(index)))
-	})
-}
-
 // ExecutableNodeDevice returns the ordinal of the device of a node.
 func ExecutableNodeDevice(id, index int64) (ordinal int64, err error) {
-	return on(id, "update node", "executable graph", func(x *hal.GraphExec) (int64, error) {
+	return on(id, updateNode, "executable graph", func(x *hal.GraphExec) (int64, error) {
 		ordinal, err := x.NodeDevice(int(index))
 		return int64(ordinal), err
 	})

@@ -17,8 +17,18 @@ import (
 )
 
 // packageRoot is the folder of the package, whose frames are not the program's; "" until
-// the first capture.
+// the first capture or graph.
 var packageRoot string
+
+func setRoot(root string) {
+	if packageRoot != "" {
+		return
+	}
+	packageRoot = root
+	folder := C.CString(root)
+	C.halstream_callplace_install(folder)
+	C.free(unsafe.Pointer(folder))
+}
 
 // useGraphs lets graphs keep functions of Python's, and name places of the program.
 func useGraphs(r *hal.Runtime) {
@@ -57,12 +67,7 @@ func place(site uint32) string {
 // StreamBeginCapture makes a stream the origin of a capture. root is the folder of the
 // package. With lines the nodes keep where the program made the calls.
 func StreamBeginCapture(id, mode int64, root string, lines bool) (zero int64, err error) {
-	if packageRoot == "" {
-		packageRoot = root
-		folder := C.CString(root)
-		C.halstream_callplace_install(folder)
-		C.free(unsafe.Pointer(folder))
-	}
+	setRoot(root)
 	return onStream(id, "begin capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		if mode < 0 || mode > 255 {
 			mode = 255
@@ -148,8 +153,9 @@ func CaptureModeExchange(mode int64) (before int64, err error) {
 	return int64(was), raise(err)
 }
 
-// GraphNew makes a graph without nodes.
-func GraphNew() (id int64, err error) {
+// GraphNew makes a graph without nodes. root is the folder of the package.
+func GraphNew(root string) (id int64, err error) {
+	setRoot(root)
 	return onRuntime(func(r *hal.Runtime) (int64, error) {
 		g, err := r.NewGraph(caller())
 		if err != nil {
@@ -247,37 +253,6 @@ func nodesOf(g *hal.Graph, op, indices string) (found []*hal.Node, err error) {
 	return found, nil
 }
 
-// GraphBuilder returns the id of a stream that makes one node of a graph, after others.
-func GraphBuilder(id, ordinal int64, after string) (builder int64, err error) {
-	return onGraph(id, "add node", func(g *hal.Graph) (int64, error) {
-		d, err := device(ordinal)
-		if err != nil {
-			return 0, err
-		}
-		nodes, err := nodesOf(g, "add node", after)
-		if err != nil {
-			return 0, err
-		}
-		s, err := g.Builder(caller(), d, nodes)
-		if err != nil {
-			return 0, err
-		}
-		return insert(s), nil
-	})
-}
-
-// GraphBuilt returns the index of the node that a stream of GraphBuilder has made.
-func GraphBuilt(builder int64) (index int64, err error) {
-	return on(builder, "add node", "stream", func(s *hal.Stream) (int64, error) {
-		remove(builder)
-		n, err := s.Built()
-		if err != nil {
-			return 0, err
-		}
-		return int64(n.Index()), nil
-	})
-}
-
 // GraphEdge makes a node come after another one.
 func GraphEdge(id, before, after int64) (zero int64, err error) {
 	return onGraph(id, "add edge", func(g *hal.Graph) (int64, error) {
@@ -286,65 +261,6 @@ func GraphEdge(id, before, after int64) (zero int64, err error) {
 			return 0, err
 		}
 		return nothing(g.AddEdge(caller(), nodes[0], nodes[1]))
-	})
-}
-
-// GraphChild adds a graph as a node of another one, and returns its index.
-func GraphChild(id, child int64, after string) (index int64, err error) {
-	return onGraph(id, "add node", func(g *hal.Graph) (int64, error) {
-		c, err := lookup[*hal.Graph](child, "add node", "graph")
-		if err != nil {
-			return 0, err
-		}
-		nodes, err := nodesOf(g, "add node", after)
-		if err != nil {
-			return 0, err
-		}
-		n, err := g.AddChild(caller(), nodes, c)
-		if err != nil {
-			return 0, err
-		}
-		return int64(n.Index()), nil
-	})
-}
-
-// GraphCondition adds graphs, a list of ids, as the bodies of a node of a kind with a condition, the word
-// of 4 bytes at addr, and returns the node's index. Without resets the word keeps its value from launch to
-// launch.
-func GraphCondition(id int64, kind, bodies, after string, addr, initial int64, resets bool) (index int64, err error) {
-	return onGraph(id, "add node", func(g *hal.Graph) (int64, error) {
-		var ids []int64
-		if err := json.Unmarshal([]byte(bodies), &ids); err != nil {
-			return 0, err
-		}
-		graphs := make([]*hal.Graph, len(ids))
-		for i, body := range ids {
-			if graphs[i], err = lookup[*hal.Graph](body, "add node", "graph"); err != nil {
-				return 0, err
-			}
-		}
-		nodes, err := nodesOf(g, "add node", after)
-		if err != nil {
-			return 0, err
-		}
-		c := hal.GraphCondition{Addr: uint64(addr), Initial: uint32(initial), Resets: resets}
-		var n *hal.Node
-		switch {
-		case kind == "switch":
-			n, err = g.AddSwitch(caller(), nodes, c, graphs)
-		case kind == "while" && len(graphs) == 1:
-			n, err = g.AddWhile(caller(), nodes, c, graphs[0])
-		case kind == "if" && len(graphs) == 2:
-			n, err = g.AddIfElse(caller(), nodes, c, graphs[0], graphs[1])
-		case kind == "if" && len(graphs) == 1:
-			n, err = g.AddIf(caller(), nodes, c, graphs[0])
-		default:
-			err = driver.Errorf(driver.InvalidValue, "add node", "no node %q has %d bodies", kind, len(graphs))
-		}
-		if err != nil {
-			return 0, err
-		}
-		return int64(n.Index()), nil
 	})
 }
 

@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,6 +94,11 @@ STRUCTURES: dict[str, tuple[str, dict[str, str | None]]] = {
         | {"func": "func", "sharedBytes": "sharedMemBytes", "params": "kernelParams", "extra": "extra"}
         | {"kern": "kern", "ctx": "ctx"},
     ),
+    "CUgraphNodeParams": (
+        "CUgraphNodeParams",
+        {"type": "type", "reserved0": None, "reserved1": None, "reserved2": "reserved2"}
+        | {f"conditional.{name}": f"conditional.{name}" for name in ("handle", "type", "size", "phGraph_out", "ctx")},
+    ),
     "CUmemAccessDesc": (
         "CUmemAccessDesc",
         {"location.type": "location.type", "location.id": "location.id", "flags": "flags"},
@@ -127,6 +132,7 @@ EQUAL = [
     ("cuDeviceGetUuid", "*u8", "*s16", "the identifier is a structure of 16 bytes"),
     ("cuDeviceGetUuid_v2", "*u8", "*s16", "the identifier is a structure of 16 bytes"),
     ("CUlaunchConfig.attrs", "*void", "*s72", "the list of attributes"),
+    ("cuGraphAddNode_v2", "*const void", "*const s8", "the kinds of edges, a list that is left out here"),
     ("CUDA_KERNEL_NODE_PARAMS", "size 72", "size 56", "toolkit 11's, of a function that is not used: the same start"),
 ]
 
@@ -184,10 +190,12 @@ def describe(source: str, include: Iterable[Path], options: Iterable[str] = ()) 
     return [Fact(*line.split(" ", 2)) for line in lines]
 
 
-def fields(ours: bool) -> str:
-    """Return the lines that describe the structures, from our side or from the vendor's."""
+def fields(ours: bool, declared: Collection[str] | None = None) -> str:
+    """Return the lines that describe the structures, from our side or from the vendor's: all, or those declared."""
     lines = []
     for name, (theirs, pairs) in STRUCTURES.items():
+        if declared is not None and theirs not in declared:
+            continue
         lines.append(f'LAYOUT("{name}", {name if ours else theirs})')
         for field, other in pairs.items():
             if other is not None:
@@ -243,7 +251,7 @@ def of_vendor(header: Path, facts: Iterable[Fact]) -> list[Fact]:
                 lines.append(f'NUMBER("{name}", {older if older in words else name})')
                 seen.add(name)
         if not option:
-            lines.append(fields(ours=False))
+            lines.append(fields(ours=False, declared=words))
         source = '#include "cuda.h"\n#include "describe.hpp"\nint main()\n{\n' + "\n".join(lines) + "\n}\n"
         found += describe(source, [header.parent], option)
     return found

@@ -39,10 +39,18 @@ class Mutant:
 
     @property
     def module(self) -> Path | None:
-        """The compiled module through which the tests of Python see a file in C; None for every other file."""
+        """The compiled module through which the tests of Python see the file; None where they need none to be built.
+
+        Files in Go of the extension are built for faults that no Go test of the package could detect.
+        """
         if Path(self.file).name.startswith("_handles"):
             return HANDLES
-        return EXTENSION if self.file.startswith("pybuild/") and not self.file.endswith(".go") else None
+        folder = self.file.partition("/")[0]
+        return EXTENSION if folder == "pybuild" and not (self.file.endswith(".go") and self.tested_in(folder)) else None
+
+    def tested_in(self, folder: str) -> bool:
+        """Return whether Go tests of a package have the name of the clause."""
+        return any(f"func Test{self.clause}_" in p.read_text() for p in (ROOT / folder).glob("*_test.go"))
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return where tests of the clause are: Go packages and the names to run, or Python files."""
@@ -56,8 +64,7 @@ class Mutant:
             files = files_of(self.clause)
             return [("pytest", *files)] if files else []
         folder = self.file.split("/")[0]
-        named = any(f"func Test{self.clause}_" in p.read_text() for p in (ROOT / folder).glob("*_test.go"))
-        own: list[tuple[str, ...]] = [("go", f"./{folder}", "^")] if named else []
+        own: list[tuple[str, ...]] = [("go", f"./{folder}", "^")] if self.tested_in(folder) else []
         if folder == "ascend":
             files = files_of(self.clause, "ascend")
             return [*own, ("pytest", *files)] if files else own

@@ -31,7 +31,24 @@ void program_unref(struct program *program) {
 }
 
 /* Adds a node and takes ownership of its operation. */
+/* Whether a graph can have an operation: only work of the device can be decided on there. */
+static bool program_takes(const struct program *program, const struct operation *operation) {
+    switch (operation->kind) {
+    case HOST_FUNCTION:
+    case RECORD:
+    case MEMORY_OPS:
+    case FREE:
+        return !program->body;
+    default:
+        return true;
+    }
+}
+
 CUresult program_add(struct program *program, struct operation *operation, const size_t *after, size_t count) {
+    if (!program_takes(program, operation)) {
+        operation_free(operation);
+        return NOT_SUPPORTED;
+    }
     size_t *copy = calloc(count + 1, sizeof *copy);
     if (program->count == program->room) {
         size_t room = program->room ? 2 * program->room : 16;

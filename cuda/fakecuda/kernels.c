@@ -97,6 +97,12 @@ static CUresult run_set_condition(struct context *context, const uint64_t *argum
     return condition_set(arguments[0], (uint32_t)arguments[1]);
 }
 
+/* The same with the value of a word in memory. */
+static CUresult run_read_condition(struct context *context, const uint64_t *arguments) {
+    const uint32_t *word = array(context, arguments[1], 1, 4);
+    return word == NULL ? ILLEGAL_ADDRESS : condition_set(arguments[0], *word);
+}
+
 static const struct kernel kernels[] = {
     {"halstream_delay", "8", run_delay},
     {"scale_f32", "844", run_scale},
@@ -106,6 +112,7 @@ static const struct kernel kernels[] = {
     {"fault", "4", run_fault},
     {"nothing", "", run_nothing},
     {"set_condition", "84", run_set_condition},
+    {"halstream_condition", "88", run_read_condition},
 };
 
 const struct kernel *find_kernel(const char *name) {

@@ -6,8 +6,15 @@ import "halstream/hal"
 // nodes, which are enqueued node by node.
 func (p *program) graphs(d *hal.Device, a, b *hal.Stream, at *hal.Block) {
 	var captured []*hal.Graph
+	word, err := d.Runtime().AllocHost(p.me, 4)
+	if !p.failed(err) {
+		defer func() { p.failed(word.Release(p.me)) }()
+	}
 	for _, functions := range []bool{false, true} {
 		if g := p.captured(a, b, at, functions); g != nil {
+			if word != nil {
+				p.addLoop(g, d, at, word)
+			}
 			captured = append(captured, g)
 		}
 	}
@@ -48,4 +55,19 @@ func (p *program) captured(a, b *hal.Stream, at *hal.Block, functions bool) *hal
 		return nil
 	}
 	return g
+}
+
+// addLoop adds a node with a condition, whose body runs once.
+func (p *program) addLoop(g *hal.Graph, d *hal.Device, at, word *hal.Block) {
+	body, err := d.Runtime().NewGraph(p.me)
+	if p.failed(err) {
+		return
+	}
+	defer func() { p.failed(body.Close(p.me)) }()
+	for _, to := range []uint64{at.Start, word.Start} {
+		_, err = body.Add(p.me, d, nil, func(s *hal.Stream) error { return s.Fill(p.me, to, 0, 4, 1) })
+		p.failed(err)
+	}
+	_, err = g.AddWhile(p.me, nil, hal.GraphCondition{Addr: word.Start, Initial: 1, Resets: true}, body)
+	p.failed(err)
 }

@@ -89,6 +89,12 @@ type GraphDriver interface {
 	Instantiate(nodes []GraphNode) (Executable, error)
 }
 
+// BodyChecker is implemented by drivers that cannot run every node in the body of a condition.
+type BodyChecker interface {
+	// CheckBody returns why a node cannot be in a body whose work begins on a device, "" if it can.
+	CheckBody(on int, n *GraphNode) string
+}
+
 // Executable is a graph that can be launched. Its launches run one at a time, in the
 // order of the calls, whichever streams they are on.
 type Executable interface {

@@ -29,7 +29,7 @@ func (k *Kit) countDown(word []byte, f func()) *hal.Graph {
 }
 
 var conditionCases = []testCase{
-	{"G13_a_body_runs_if_the_condition_is_not_0", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+	{"G13_a_body_runs_if_the_condition_is_not_0", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
 		var seq sequence
 		c, word := k.condition(0)
 		c.Resets = false
@@ -51,7 +51,7 @@ var conditionCases = []testCase{
 			require.Equal(k, want, seq.take())
 		}
 	}},
-	{"G13_a_body_runs_again_while_the_condition_is_not_0", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+	{"G13_a_body_runs_again_while_the_condition_is_not_0", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
 		c, word := k.condition(3)
 		var runs, ends counter
 		inner, innerWord := k.condition(1)
@@ -73,7 +73,7 @@ var conditionCases = []testCase{
 		require.Equal(k, 6, runs.get(), "each launch begins with the initial value")
 		require.Equal(k, 2, ends.get(), "the inner condition is 0 after its first run, for the whole launch")
 	}},
-	{"G13_a_node_runs_the_body_that_its_condition_selects", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+	{"G13_a_node_runs_the_body_that_its_condition_selects", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
 		var seq sequence
 		c, word := k.condition(0)
 		c.Resets = false
@@ -124,7 +124,7 @@ var conditionCases = []testCase{
 		_, err = g.AddSwitch(k.Me, nil, c, nil)
 		require.ErrorIs(k, err, hal.ErrInvalidValue)
 	}},
-	{"G13_copies_and_fills_write_conditions", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+	{"G13_copies_and_fills_write_conditions", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
 		c, _ := k.condition(1)
 		var runs counter
 		body, g := k.graph(), k.graph()
@@ -165,7 +165,7 @@ var conditionCases = []testCase{
 		require.ErrorIs(k, err, hal.ErrNotSupported)
 		require.Empty(k, g.Nodes())
 	}},
-	{"G13_an_error_in_a_body_is_that_of_the_stream", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+	{"G13_an_error_in_a_body_is_that_of_the_stream", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
 		c, _ := k.condition(1)
 		body, g := k.graph(), k.graph()
 		_, err := body.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
@@ -180,7 +180,7 @@ var conditionCases = []testCase{
 		require.ErrorIs(k, err, hal.ErrHostFunction)
 		k.Sync(s)
 	}},
-	{"G13_a_body_in_which_a_function_fails_does_not_run_again", FourQueues | Graphs | Memory | Conditions, func(k *Kit) {
+	{"G13_a_body_in_which_a_function_fails_does_not_run_again", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
 		c, _ := k.condition(1) // never becomes 0: what would do it has failed
 		inner, outer, g := k.graph(), k.graph(), k.graph()
 		ran := 0
@@ -203,7 +203,7 @@ var conditionCases = []testCase{
 		k.Sync(s)
 	}},
 	// Not under schedules: they would run the body without an end before they let this thread go on.
-	{"G13_an_abort_ends_a_body_that_runs_again", FourQueues | Graphs | Memory | Conditions | Aborts | RealTime, func(k *Kit) {
+	{"G13_an_abort_ends_a_body_that_runs_again", FourQueues | Graphs | Memory | Conditions | HostBodies | Aborts | RealTime, func(k *Kit) {
 		c, _ := k.condition(1)
 		body, g := k.graph(), k.graph()
 		entered := make(chan struct{}, 1)

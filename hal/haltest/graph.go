@@ -2,7 +2,6 @@ package haltest
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -74,83 +73,6 @@ func (k *Kit) graph() *hal.Graph {
 }
 
 var graphCases = []testCase{
-	{"G5_graphs_are_built_cloned_and_read", Graphs | Memory, func(k *Kit) {
-		g := k.graph()
-		var seq sequence
-		b := k.Alloc(0, small)
-		a := k.addCall(g, seq.note("a"))
-		fill, err := g.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error { return s.Fill(k.Me, b.Start, 7, 1, small) })
-		require.NoError(k, err)
-		end, err := g.AddEmpty(k.Me, []*hal.Node{a})
-		require.NoError(k, err)
-		require.NoError(k, g.AddEdge(k.Me, fill, end))
-		require.ErrorIs(k, g.AddEdge(k.Me, fill, end), hal.ErrInvalidValue, "it exists")
-		require.ErrorContains(k, g.AddEdge(k.Me, end, a), "cycle")
-		clone, err := g.Clone(k.Me)
-		require.NoError(k, err)
-		defer func() { _ = clone.Close(k.Me) }()
-		other, err := g.Clone(k.Me)
-		require.NoError(k, err)
-		defer func() { _ = other.Close(k.Me) }()
-		for n := range 3 {
-			_, err = other.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
-				for range n {
-					require.NoError(k, s.Nop(k.Me))
-				}
-				return nil
-			})
-			require.Equal(k, n == 1, err == nil, "a node is one operation")
-		}
-		require.ErrorIs(k, g.AddEdge(k.Me, clone.Nodes()[0], end), hal.ErrInvalidValue, "a node of another graph")
-		last, err := clone.AddEmpty(k.Me, nil)
-		require.NoError(k, err)
-		require.Equal(k, 3, last.Index())
-		require.Len(k, g.Nodes(), 3, "the clone is another graph")
-		require.Equal(k, []*hal.Node{clone.Nodes()[0], clone.Nodes()[1]}, clone.Nodes()[2].After())
-		_, writes := fill.Accesses()
-		require.Equal(k, []hal.Range{{Start: b.Start, Size: small}}, writes)
-		for _, want := range []string{"n0 -> n2;", "n1 -> n2;", `n1 [label="fill"]`, "digraph"} {
-			require.Contains(k, g.DOT(nil, false), want)
-		}
-		require.Contains(k, g.DOT(nil, true), fmt.Sprintf(`writes %d bytes at %#x"];`, small, b.Start))
-		s := k.Stream(ordinary)
-		k.Launch(k.Executable(clone), s)
-		k.Sync(s)
-		require.Equal(k, []string{"a"}, seq.take())
-		require.EqualValues(k, 7, k.Read(b)[small-1])
-	}},
-	{"G5_a_graph_is_a_node_of_another", FourQueues | Graphs, func(k *Kit) {
-		var seq sequence
-		child, g := k.graph(), k.graph()
-		k.addCall(child, seq.note("c2"), k.addCall(child, seq.note("c1")))
-		release := make(chan struct{})
-		first := k.addCall(g, func() { <-release; seq.note("first")() })
-		n, err := g.AddChild(k.Me, []*hal.Node{first}, child)
-		require.NoError(k, err)
-		require.Equal(k, "graph", n.Kind())
-		require.Len(k, n.Child().Nodes(), 2)
-		k.addCall(g, seq.note("last"), n)
-		k.addCall(child, seq.note("later")) // the node is the graph as it was
-		s := k.Stream(ordinary)
-		x := k.Executable(g)
-		k.Launch(x, s)
-		for range 8 { // each round lets what is ready move on
-			k.Pending(s, "the first node has not ended")
-		}
-		require.Empty(k, seq.take(), "the graph comes after the first node")
-		close(release)
-		k.Sync(s)
-		require.Equal(k, []string{"first", "c1", "c2", "last"}, seq.take())
-		k.Capture(s)
-		k.Launch(x, s)
-		outer := k.EndCapture(s)
-		require.Equal(k, "graph", outer.Nodes()[0].Kind())
-		k.Sync(s)
-		require.Empty(k, seq.take(), "a launch that is captured does not run")
-		k.Launch(k.Executable(outer), s)
-		k.Sync(s)
-		require.Equal(k, []string{"first", "c1", "c2", "last"}, seq.take())
-	}},
 	{"G6_what_nodes_use_is_released_once_after_the_last_use", FourQueues | Graphs | Gates, func(k *Kit) {
 		s := k.Stream(ordinary)
 		var runs counter
@@ -365,5 +287,26 @@ var graphCases = []testCase{
 		require.ErrorContains(k, err, "node 1 (copy")
 		k.Sync(s)
 		require.Equal(k, 1, runs.get())
+	}},
+	{"G10_freed_memory_fails_an_instantiation_and_an_update", FourQueues | Graphs | Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		a := k.Alloc(0, small)
+		of := func(b *hal.Block) *hal.Graph {
+			k.Capture(s)
+			k.Fill(s, b, 7)
+			return k.EndCapture(s)
+		}
+		b := k.Alloc(0, small)
+		x, g := k.Executable(of(a)), of(b)
+		require.NoError(k, b.Release(k.Me))
+		_, err := g.Instantiate(k.Me)
+		for _, err := range []error{err, x.Update(k.Me, g)} {
+			require.ErrorIs(k, err, hal.ErrInvalidValue)
+			require.ErrorContains(k, err, "node 0 (fill")
+			require.ErrorContains(k, err, "were freed; keep memory until the last launch")
+		}
+		k.Launch(x, s)
+		k.Sync(s)
+		require.EqualValues(k, 7, k.Read(a)[0], "an update that failed changes nothing")
 	}},
 }

@@ -69,6 +69,8 @@ const (
 	Graphs
 	// Conditions: nodes of graphs run others if or while a word of memory is not 0.
 	Conditions
+	// HostBodies: among these others are functions of the host.
+	HostBodies
 	// Pair: there are two devices. Run finds that out itself.
 	Pair
 	// Loses: a device can be made to fail for good. Run finds that out itself.
@@ -112,7 +114,7 @@ func cases() []testCase {
 	var all []testCase
 	for _, part := range [][]testCase{streamCases, eventCases, hostFuncCases, burstCases, reportCases, lifetimeCases, deviceCases, observeCases, sequenceCases, contextCases,
 		memoryCases, sharedCases, valueCases, tensorCases, poolCases, reuseCases, blockingCases, copyCases, workCases, nativeFuncCases, kernelCases, vendorCases, lostCases,
-		noticeCases, captureCases, capturedCallCases, graphCases, graphMemoryCases, graphThreadCases, conditionCases} {
+		noticeCases, captureCases, capturedCallCases, graphCases, graphBuildCases, graphMemoryCases, graphThreadCases, conditionCases, deviceConditionCases} {
 		all = append(all, part...)
 	}
 	return all

@@ -52,7 +52,9 @@ def test_N5_threads_come_and_end(compiled: Compiled, run: Run, way: str) -> None
 @ways
 @pytest.mark.parametrize("end", ["fork", "exit", "pending", "callback"])
 def test_N6_how_a_program_may_end(compiled: Compiled, run: Run, end: str, way: str) -> None:
-    check(run, compiled(PROGRAMS / "ends.c", way), end, code=7 if end in ("exit", "callback") else 0)
+    # A search for leaks in a forked child waits for a lock of the allocator, which a thread of the parent may have had.
+    leaks = {"ASAN_OPTIONS": "detect_leaks=0"} if end == "fork" else {}
+    check(run, compiled(PROGRAMS / "ends.c", way), end, code=7 if end in ("exit", "callback") else 0, env=leaks)
 
 
 @pytest.mark.parametrize("ordered", [True, False])

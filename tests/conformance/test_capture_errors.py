@@ -50,9 +50,9 @@ def _elapsed(x: Scene) -> None:
 
 #: Each call with CUDA's number of its rule, the operation that the error names, and what its text says of the remedy.
 ILLEGAL: dict[str, tuple[int, str, str, Callable[[Scene], object]]] = {
-    "query": (900, "query", "nothing that is captured runs before", lambda x: x.s.query()),
-    "synchronize": (900, "synchronize", "nothing that is captured runs before", lambda x: x.s.synchronize()),
-    "await the stream": (900, "synchronize", "nothing that is captured runs before", lambda x: _await(x.s)),
+    "query": (900, "query", "end the capture and launch its graph first", lambda x: x.s.query()),
+    "synchronize": (900, "synchronize", "end the capture and launch its graph first", lambda x: x.s.synchronize()),
+    "await the stream": (900, "synchronize", "end the capture and launch its graph first", lambda x: _await(x.s)),
     "synchronize the device": (900, "synchronize device", "end the capture first", lambda x: x.s.device.synchronize()),
     "query an event": (907, "query event", "record it outside", lambda x: x.inside().query()),
     "synchronize an event": (907, "synchronize event", "record it outside", lambda x: x.inside().synchronize()),

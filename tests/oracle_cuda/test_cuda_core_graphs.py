@@ -16,8 +16,8 @@ driver = pytest.importorskip("cuda.bindings.driver")
 
 LIMIT = 10.0
 
-#: A kernel of the look-alike, which does what cudaGraphSetConditional does.
-SET_CONDITION = """
+#: Kernels of the look-alike. The first one does what cudaGraphSetConditional does, the second one y[i] += a * x[i].
+KERNELS = """
 .version 6.0
 .target sm_50
 .address_size 64
@@ -25,7 +25,37 @@ SET_CONDITION = """
 {
     ret;
 }
+.visible .entry saxpy(.param .f32 a, .param .u64 x, .param .u64 y, .param .u32 n)
+{
+    ret;
+}
 """
+CONFIG = core.LaunchConfig(grid=1, block=1)
+
+
+def kernel(name: str) -> Any:
+    return core.ObjectCode.from_ptx(KERNELS.encode()).get_kernel(name)
+
+
+class Counts:
+    """How often bodies ran: they have no functions of the host, so a kernel adds 1 to the word of a body."""
+
+    def __init__(self) -> None:
+        self._memory = core.LegacyPinnedMemoryResource().allocate(4 * 9)
+        words = np.from_dlpack(self._memory).view(np.float32)
+        words[:] = 0
+        words[8] = 1
+        self.words = words[:8]
+
+    def launch(self, body: int) -> tuple[Any, ...]:
+        """Return what is launched to count a body."""
+        start = int(self._memory.handle)
+        return CONFIG, kernel("saxpy"), np.float32(1), start + 32, start + 4 * body, np.uint32(1)
+
+
+@pytest.fixture
+def counts() -> Counts:
+    return Counts()
 
 
 @pytest.fixture
@@ -74,51 +104,53 @@ def test_split_and_join_make_branches(device: Any, stream: Any, ran: list[str], 
 
 
 @pytest.mark.parametrize("value", [0, 1, 2, 3, 2**32 - 1])
-def test_a_switch_runs_the_graph_of_its_number(device: Any, stream: Any, ran: list[str], note: Any, value: int) -> None:
-    builder = device.create_graph_builder().begin_building()
-    condition = builder.create_condition(default_value=value)
-    for i, case in enumerate(builder.switch(condition, 3)):
-        case.begin_building().callback(note(f"case {i}"))
-        case.end_building()
-    builder.callback(note("last"))
-    run(builder.end_building().complete(), stream, 2)
-    assert ran == ([f"case {value}", "last"] if value < 3 else ["last"]) * 2
-
-
-@pytest.mark.parametrize("value", [0, 1])
-def test_if_and_else_and_a_loop_that_does_not_begin(
-    device: Any, stream: Any, ran: list[str], note: Any, value: int
+def test_a_switch_runs_the_graph_of_its_number(
+    device: Any, stream: Any, ran: list[str], note: Any, counts: Counts, value: int
 ) -> None:
     builder = device.create_graph_builder().begin_building()
     condition = builder.create_condition(default_value=value)
-    then = builder.if_then(condition)
-    then.begin_building().callback(note("if"))
-    then.end_building()
-    for word, branch in zip(("then", "else"), builder.if_else(condition), strict=True):
-        branch.begin_building().callback(note(word))
-        branch.end_building()
-    loop = builder.while_loop(builder.create_condition(default_value=0))
-    loop.begin_building().callback(note("never"))
-    loop.end_building()
+    for i, case in enumerate(builder.switch(condition, 3)):
+        core.launch(case.begin_building(), *counts.launch(i))
+        case.end_building()
+    builder.callback(note("last"))
+    run(builder.end_building().complete(), stream, 2)
+    assert ran == ["last"] * 2
+    assert counts.words[:3].tolist() == [2 * (i == value) for i in range(3)]
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_if_and_else_and_a_loop_that_does_not_begin(device: Any, stream: Any, counts: Counts, value: int) -> None:
+    builder = device.create_graph_builder().begin_building()
+    condition = builder.create_condition(default_value=value)
+    loop = builder.create_condition(default_value=0)
+    for i, body in enumerate([builder.if_then(condition), *builder.if_else(condition), builder.while_loop(loop)]):
+        core.launch(body.begin_building(), *counts.launch(i))
+        body.end_building()
     run(builder.end_building().complete(), stream)
-    assert ran == (["if", "then"] if value else ["else"])
+    assert counts.words[:4].tolist() == [value, value, 1 - value, 0]
 
 
-def test_a_kernel_ends_a_loop_and_chooses_a_case(device: Any, stream: Any, ran: list[str], note: Any) -> None:
-    kernel = core.ObjectCode.from_ptx(SET_CONDITION.encode()).get_kernel("set_condition")
-    config = core.LaunchConfig(grid=1, block=1)
+def test_a_kernel_ends_a_loop_and_chooses_a_case(device: Any, stream: Any, counts: Counts) -> None:
+    set_condition = kernel("set_condition")
     builder = device.create_graph_builder().begin_building()
     again, choice = builder.create_condition(default_value=1), builder.create_condition(default_value=0)
     loop = builder.while_loop(again)
-    loop.begin_building().callback(note("loop"))
-    core.launch(loop, config, kernel, choice, np.uint32(1))
-    core.launch(loop, config, kernel, again, np.uint32(0))
+    core.launch(loop.begin_building(), *counts.launch(0))
+    core.launch(loop, CONFIG, set_condition, choice, np.uint32(1))
+    core.launch(loop, CONFIG, set_condition, again, np.uint32(0))
     loop.end_building()
     for i, case in enumerate(builder.switch(choice, 2)):
-        case.begin_building().callback(note(f"case {i}"))
+        core.launch(case.begin_building(), *counts.launch(1 + i))
         case.end_building()
     run(builder.end_building().complete(), stream, 2)
-    assert ran == ["loop", "case 1"] * 2
+    assert counts.words[:3].tolist() == [2, 0, 2]
+
+
+def test_a_body_takes_no_functions_of_the_host(device: Any, note: Any) -> None:
+    definition = core.graph.GraphDefinition()
+    choice = definition.if_then(definition.create_condition(default_value=1))
+    with pytest.raises(core._utils.cuda_utils.CUDAError, match="NOT_SUPPORTED"):
+        choice.then.callback(note("never"))
 
 
 def test_graphs_are_embedded_updated_and_written(
@@ -145,15 +177,15 @@ def test_graphs_are_embedded_updated_and_written(
         graph.update(outer)
 
 
-def test_a_definition_has_nodes_and_edges(device: Any, stream: Any, ran: list[str], note: Any) -> None:
+def test_a_definition_has_nodes_and_edges(device: Any, stream: Any, ran: list[str], note: Any, counts: Counts) -> None:
     definition = core.graph.GraphDefinition()
     first = definition.callback(note("first"))
     choice = first.switch(definition.create_condition(default_value=1), 2)
-    for word, branch in zip(("zero", "one"), choice.branches, strict=True):
-        branch.callback(note(word))
+    for i, branch in enumerate(choice.branches):
+        branch.launch(*counts.launch(i))
     assert len(definition.nodes()) == 2 and len(definition.edges()) == 1
     run(definition.instantiate(), stream)
-    assert ran == ["first", "one"]
+    assert ran == ["first"] and counts.words[:2].tolist() == [0, 1]
 
 
 def test_a_builder_that_is_dropped_in_its_capture_ends_it_and_lets_go_of_its_objects(device: Any) -> None:

@@ -11,6 +11,7 @@ from .. import _native
 from .._errors import HalError, InvalidValueError
 from .._records import NodeRecord, decode
 from .._runtime import Owner
+from .._sites import ROOT
 from . import _hostfunc
 from ._base import drain
 from ._device import Device, ordinal
@@ -61,7 +62,7 @@ class Graph:
 
     def __init__(self) -> None:
         drain()  # graphs that were collected may keep much memory
-        self._owner: Owner | None = Owner(_native.graph_new())
+        self._owner: Owner | None = Owner(_native.graph_new(ROOT))
 
     @property
     def _id(self) -> int:
@@ -149,7 +150,7 @@ class Graph:
             enqueue(stream)
         except BaseException:
             with contextlib.suppress(HalError):
-                _native.graph_built(stream._id)
+                _native.graph_unbuilt(stream._id)
             raise
         return int(_native.graph_built(stream._id))
 
@@ -185,7 +186,7 @@ class Graph:
         Raises
         ------
         NotSupportedError
-            If the body has such nodes. On CUDA, at the instantiation.
+            If the body has such nodes. On CUDA, at the instantiation, if it has functions of the program.
         InvalidValueError
             If there is no such node.
         """
@@ -355,7 +356,7 @@ class GraphExec:
             enqueue(stream)
         except BaseException:
             with contextlib.suppress(HalError):
-                _native.graph_built(stream._id)
+                _native.graph_unbuilt(stream._id)
             raise
         _native.executable_node_built(self._owner.ident, stream._id, index)
 

@@ -1,0 +1,140 @@
+package haltest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"halstream/hal"
+)
+
+var graphBuildCases = []testCase{
+	{"G5_graphs_are_built_cloned_and_read", Graphs | Memory, func(k *Kit) {
+		g := k.graph()
+		var seq sequence
+		b := k.Alloc(0, small)
+		a := k.addCall(g, seq.note("a"))
+		fill, err := g.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error { return s.Fill(k.Me, b.Start, 7, 1, small) })
+		require.NoError(k, err)
+		end, err := g.AddEmpty(k.Me, []*hal.Node{a})
+		require.NoError(k, err)
+		require.NoError(k, g.AddEdge(k.Me, fill, end))
+		require.ErrorIs(k, g.AddEdge(k.Me, fill, end), hal.ErrInvalidValue, "it exists")
+		require.ErrorContains(k, g.AddEdge(k.Me, end, a), "cycle")
+		clone, err := g.Clone(k.Me)
+		require.NoError(k, err)
+		defer func() { _ = clone.Close(k.Me) }()
+		other, err := g.Clone(k.Me)
+		require.NoError(k, err)
+		defer func() { _ = other.Close(k.Me) }()
+		for n := range 3 {
+			_, err = other.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
+				for range n {
+					require.NoError(k, s.Nop(k.Me))
+				}
+				return nil
+			})
+			require.Equal(k, n == 1, err == nil, "a node is one operation")
+		}
+		require.ErrorIs(k, g.AddEdge(k.Me, clone.Nodes()[0], end), hal.ErrInvalidValue, "a node of another graph")
+		last, err := clone.AddEmpty(k.Me, nil)
+		require.NoError(k, err)
+		require.Equal(k, 3, last.Index())
+		require.Len(k, g.Nodes(), 3, "the clone is another graph")
+		require.Equal(k, []*hal.Node{clone.Nodes()[0], clone.Nodes()[1]}, clone.Nodes()[2].After())
+		_, writes := fill.Accesses()
+		require.Equal(k, []hal.Range{{Start: b.Start, Size: small}}, writes)
+		for _, want := range []string{"n0 -> n2;", "n1 -> n2;", `n1 [label="fill"]`, "digraph"} {
+			require.Contains(k, g.DOT(nil, false), want)
+		}
+		require.Contains(k, g.DOT(nil, true), fmt.Sprintf(`writes %d bytes at %#x"];`, small, b.Start))
+		s := k.Stream(ordinary)
+		k.Launch(k.Executable(clone), s)
+		k.Sync(s)
+		require.Equal(k, []string{"a"}, seq.take())
+		require.EqualValues(k, 7, k.Read(b)[small-1])
+	}},
+	{"G5_a_graph_is_a_node_of_another", FourQueues | Graphs, func(k *Kit) {
+		var seq sequence
+		child, g := k.graph(), k.graph()
+		k.addCall(child, seq.note("c2"), k.addCall(child, seq.note("c1")))
+		release := make(chan struct{})
+		first := k.addCall(g, func() { <-release; seq.note("first")() })
+		n, err := g.AddChild(k.Me, []*hal.Node{first}, child)
+		require.NoError(k, err)
+		require.Equal(k, "graph", n.Kind())
+		require.Len(k, n.Child().Nodes(), 2)
+		k.addCall(g, seq.note("last"), n)
+		k.addCall(child, seq.note("later")) // the node is the graph as it was
+		s := k.Stream(ordinary)
+		x := k.Executable(g)
+		k.Launch(x, s)
+		for range 8 { // each round lets what is ready move on
+			k.Pending(s, "the first node has not ended")
+		}
+		require.Empty(k, seq.take(), "the graph comes after the first node")
+		close(release)
+		k.Sync(s)
+		require.Equal(k, []string{"first", "c1", "c2", "last"}, seq.take())
+		k.Capture(s)
+		k.Launch(x, s)
+		outer := k.EndCapture(s)
+		require.Equal(k, "graph", outer.Nodes()[0].Kind())
+		k.Sync(s)
+		require.Empty(k, seq.take(), "a launch that is captured does not run")
+		k.Launch(k.Executable(outer), s)
+		k.Sync(s)
+		require.Equal(k, []string{"first", "c1", "c2", "last"}, seq.take())
+	}},
+	{"G5_a_node_that_cannot_be_added_leaves_the_graph_as_it_was", FourQueues | Graphs | Memory, func(k *Kit) {
+		g, s := k.graph(), k.Stream(ordinary)
+		var seq sequence
+		first := k.addCall(g, seq.note("first"))
+		var tokens []uint64
+		call := func(s *hal.Stream) {
+			token := k.served.put(func(*hal.Thread) error { seq.note("dropped")(); return nil })
+			tokens = append(tokens, token)
+			require.NoError(k, s.HostFunc(k.Me, token))
+		}
+		own := errors.New("an error of the caller")
+		var kept *hal.Stream
+		for name, enqueue := range map[string]func(*hal.Stream) error{
+			"two operations":                  func(s *hal.Stream) error { call(s); call(s); return nil },
+			"an error after an operation":     func(s *hal.Stream) error { call(s); kept = s; return own },
+			"an illegal call after one":       func(s *hal.Stream) error { call(s); _, err := s.Synchronize(k.Me, 0); return err },
+			"an illegal call that is ignored": func(s *hal.Stream) error { call(s); _, _ = s.Query(k.Me); return nil },
+		} {
+			_, err := g.Add(k.Me, k.Device(0), []*hal.Node{first}, enqueue)
+			require.Error(k, err, name)
+			require.Len(k, g.Nodes(), 1, name)
+		}
+		require.Error(k, kept.Nop(k.Me), "the stream is given up")
+		for _, token := range tokens {
+			k.Eventually(func() bool { return !k.served.has(token) }, "a function of a dropped node is never released")
+		}
+		last := k.addCall(g, seq.note("last"), first)
+		require.Equal(k, 1, last.Index())
+		k.Launch(k.Executable(g), s)
+		k.Sync(s)
+		require.Equal(k, []string{"first", "last"}, seq.take())
+	}},
+	{"G5_memory_of_a_node_that_cannot_be_added_is_free_for_another", FourQueues | Graphs | Memory, func(k *Kit) {
+		s, g := k.Stream(ordinary), k.graph()
+		k.Capture(s)
+		b := k.allocAsync(s)
+		k.Fill(s, b, 3)
+		first := k.EndCapture(s)
+		_, err := g.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
+			require.NoError(k, s.FreeAsync(k.Me, b.Start))
+			return errors.New("an error of the caller")
+		})
+		require.Error(k, err)
+		require.Empty(k, g.Nodes())
+		_, err = g.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error { return s.FreeAsync(k.Me, b.Start) })
+		require.NoError(k, err, "the node that was dropped does not free it")
+		k.Launch(k.Executable(first), s)
+		k.Launch(k.Executable(g), s)
+		k.Sync(s)
+	}},
+}

@@ -1,0 +1,160 @@
+"""Graphs that are built node by node, and read."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import halstream as hs
+import numpy as np
+import pytest
+from endings import set_soon
+
+LIMIT = 10.0
+
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
+
+
+def test_G5_graphs_are_built_cloned_and_read() -> None:
+    ran: list[str] = []
+    graph = hs.Graph()
+    a = graph.add(lambda s: s.call(ran.append, "a"))
+    b = graph.add(lambda s: s.call(ran.append, "b"), after=[a])
+    c = graph.add(lambda s: s.nop())
+    graph.add_edge(c, b)
+    assert graph.edges == [(a, b), (c, b)]
+    for wrong in ((c, b), (b, a), (a, 99)):
+        with pytest.raises(hs.InvalidValueError):
+            graph.add_edge(*wrong)
+    with pytest.raises(hs.InvalidValueError, match="2 nodes"):
+        graph.clone().add(lambda s: (s.nop(), s.nop()))
+    with pytest.raises(ZeroDivisionError):
+        graph.add(lambda s: 1 / 0)
+    clone = graph.clone()
+    clone.add(lambda s: s.call(ran.append, "c"), after=[b])
+    assert (len(graph.nodes), len(clone.nodes)) == (3, 4)
+    dot = graph.dot()
+    assert dot.startswith("digraph")
+    assert "n0 -> n1;" in dot
+    assert "device 0" not in dot
+    assert "device 0" in graph.dot(details=True)
+    s = hs.Stream()
+    clone.instantiate().launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["a", "b", "c"]
+
+
+def test_G5_a_graph_and_a_captured_launch_are_nodes() -> None:
+    ran: list[str] = []
+    child, graph, s = hs.Graph(), hs.Graph(), hs.Stream()
+    child.add(lambda s: s.call(ran.append, "child"))
+    first = graph.add(lambda s: s.call(ran.append, "first"))
+    node = graph.add_graph(child, after=[first])
+    graph.add(lambda s: s.call(ran.append, "last"), after=[node])
+    child.add(lambda s: s.call(ran.append, "later"))
+    with hs.capture(s) as outer:
+        graph.instantiate().launch(s)
+    assert [n.kind for n in outer.nodes] == ["graph"]
+    outer.instantiate().launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["first", "child", "last"]
+
+
+class Function:
+    def __call__(self) -> None:
+        raise AssertionError("a node that was dropped ran")
+
+
+def _two(s: hs.Stream, f: Function) -> None:
+    s.call(f)
+    s.call(f)
+
+
+def _raise(s: hs.Stream, f: Function) -> None:
+    s.call(f)
+    raise LookupError
+
+
+def _synchronize(s: hs.Stream, f: Function) -> None:
+    s.call(f)
+    s.synchronize()
+
+
+def _ignore(s: hs.Stream, f: Function) -> None:
+    s.call(f)
+    with pytest.raises(hs.CaptureError):
+        s.query()
+
+
+@pytest.mark.parametrize(
+    ("enqueue", "error"),
+    [(_two, hs.InvalidValueError), (_raise, LookupError), (_synchronize, hs.CaptureError), (_ignore, hs.CaptureError)],
+)
+def test_G5_a_node_that_cannot_be_added_leaves_the_graph_as_it_was(
+    enqueue: Callable[[hs.Stream, Function], None], error: type[Exception]
+) -> None:
+    s, graph, ran = hs.Stream(), hs.Graph(), []
+    first = graph.add(lambda s: s.call(ran.append, "first"))
+    gone = threading.Event()
+
+    def add() -> None:
+        function = Function()
+        weakref.finalize(function, gone.set)
+        with pytest.raises(error):
+            graph.add(lambda s: enqueue(s, function), after=[first])
+
+    add()
+    assert len(graph.nodes) == 1
+    gc.collect()
+    hs.Graph()  # drops what is not needed any more
+    assert set_soon(gone, LIMIT), "the function of a node that was dropped is kept"
+    assert graph.add(lambda s: s.call(ran.append, "last"), after=[first]) == 1
+    graph.instantiate().launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert ran == ["first", "last"]
+
+
+def test_G5_nodes_that_were_built_have_the_lines_that_added_them() -> None:
+    graph, body = hs.Graph(), hs.Graph()
+    line = inspect.stack()[0].lineno
+    body.add(lambda s: s.nop())
+    graph.add_graph(body)
+    graph.add_if(hs.Condition(1), body)
+    graph.add_switch(hs.Condition(1), [body])
+    wheres = [n.where for n in body.nodes + graph.nodes]
+    assert [f"test_graph_build.py:{line + 1 + i} " in where for i, where in enumerate(wheres)] == [True] * 4, wheres
+
+
+def test_G11_an_update_of_a_closed_executable_leaves_nothing_behind() -> None:
+    graph = hs.Graph()
+    graph.add(lambda s: s.nop())
+    run = graph.instantiate()
+    streams = []
+
+    def close(s: hs.Stream) -> None:
+        streams.append(s)
+        run.close()
+
+    with pytest.raises(hs.ClosedError):
+        run.update_node(0, close)
+    with pytest.raises(hs.ClosedError):
+        streams[0].nop()
+
+
+def test_G5_indices_of_nodes_are_checked() -> None:
+    graph = hs.Graph()
+    first = graph.add(lambda s: s.nop())
+    assert graph.add(lambda s: s.nop(), after=[np.int64(first)]) == 1
+    wrong: Any
+    for wrong in (["0"], [0.0], "0", [None], 1):
+        with pytest.raises(TypeError):
+            graph.add(lambda s: s.nop(), after=wrong)
+        with pytest.raises(TypeError):
+            graph.add_graph(hs.Graph(), after=wrong)
+    with pytest.raises(hs.InvalidValueError, match="names node 0 twice"):
+        graph.add(lambda s: s.nop(), after=[0, 0])
+    assert len(graph.nodes) == 2 and graph.edges == [(0, 1)]
