@@ -258,7 +258,7 @@ var graphCases = []testCase{
 		k.Launch(x, s)
 		err = x.Update(k.Me, graphOf("a", "b"))
 		k.CaptureFails(err, 910)
-		require.ErrorContains(k, err, "1 nodes and the graph 2")
+		require.ErrorContains(k, err, "the number of nodes is 2, and was 1")
 		g := k.graph()
 		_, err = g.AddEmpty(k.Me, nil)
 		require.NoError(k, err)

@@ -182,7 +182,7 @@ def test_G9_an_update_is_for_later_launches_and_the_same_topology(hold: Hold) ->
     run.launch(s)
     run.update(of("new"))
     run.launch(s)
-    with pytest.raises(hs.CaptureError, match="1 nodes and the graph 2") as caught:
+    with pytest.raises(hs.CaptureError, match="the number of nodes is 2, and was 1") as caught:
         run.update(of("a", "b"))
     assert caught.value.code == 910
     other = hs.Graph()

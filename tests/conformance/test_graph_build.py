@@ -129,6 +129,39 @@ def test_G5_nodes_that_were_built_have_the_lines_that_added_them() -> None:
     assert [f"test_graph_build.py:{line + 1 + i} " in where for i, where in enumerate(wheres)] == [True] * 4, wheres
 
 
+def test_G9_a_refused_update_names_the_node_in_its_graph_and_its_line() -> None:
+    def child(*kinds: str) -> hs.Graph:
+        graph = hs.Graph()
+        for kind in kinds:
+            graph.add(lambda s, kind=kind: s.nop() if kind == "empty" else s.delay(1e-6))
+        return graph
+
+    def around(inner: hs.Graph, last: str) -> hs.Graph:
+        graph = hs.Graph()
+        graph.add(lambda s: s.nop())
+        graph.add_graph(inner, after=[0])
+        graph.add(lambda s: s.nop() if last == "empty" else s.delay(1e-6), after=[0])
+        return graph
+
+    run = around(child("delay", "empty"), "delay").instantiate()
+    here = r"at .*test_graph_build.py:\d+"
+    for graph, text in (
+        (around(child("delay", "empty"), "empty"), rf"type of node 2 \(delay {here}\) changed from delay to empty"),
+        (
+            around(child("empty", "empty"), "delay"),
+            rf"type of node 0 \(delay {here}\) in the graph of node 1 \(graph {here}\) changed from delay to empty",
+        ),
+        (
+            around(child("delay"), "delay"),
+            rf"topology changed in the graph of node 1 \(graph {here}\): it has more or fewer nodes",
+        ),
+        (child("empty"), r"the number of nodes is 1, and was 3"),
+    ):
+        with pytest.raises(hs.CaptureError, match=text) as caught:
+            run.update(graph)
+        assert caught.value.code == 910
+
+
 def test_G11_an_update_of_a_closed_executable_leaves_nothing_behind() -> None:
     graph = hs.Graph()
     graph.add(lambda s: s.nop())
