@@ -129,6 +129,7 @@ static CUresult conditional_new(const struct node_params *params, struct conditi
         c->programs[i] = program_new();
         if (c->programs[i] == NULL || graph_new(c->programs[i], true, &c->graphs[i]) != SUCCESS)
             abort();
+        c->programs[i]->body = true;
     }
     *made = c;
     return SUCCESS;
