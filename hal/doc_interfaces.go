@@ -235,7 +235,8 @@
 //     and captures that were given it; it is given out again on its own stream only. It goes
 //     back to the device with the last user: the object, a context, or a graph, which keeps
 //     the pools of its capture until it is reset or collected.
-//   - J4: What a capture allocates stays usable after each replay, until the next one.
+//   - J4: What a capture allocates stays usable after each replay, until the next one, also in
+//     halstream.paddle.
 //   - J5: A function of make_graphed_callables copies its arguments into the samples that it
 //     was captured with, unless they are these, replays, and returns the arrays that were
 //     returned in the capture. Other samples and results than arrays are refused.

@@ -2,6 +2,7 @@ package pybuild
 
 import (
 	"encoding/json"
+	"strconv"
 	"sync/atomic"
 
 	"halstream/hal"
@@ -209,9 +210,9 @@ func findingRecordOf(f *order.Finding) findingRecord {
 func accessRecordOf(a order.Access, size uint64) accessRecord {
 	var node *graphNodeRecord
 	if n := a.Node; n != nil {
-		node = &graphNodeRecord{n.Index, n.Kind, n.Name, n.Site, [][3]any{}}
+		node = &graphNodeRecord{n.Index, n.Kind, n.Name, n.Site, [][3]string{}}
 		for _, in := range n.Inside {
-			node.Inside = append(node.Inside, [3]any{in.Index, in.Kind, in.Body})
+			node.Inside = append(node.Inside, [3]string{strconv.Itoa(in.Index), in.Kind, strconv.Itoa(in.Body)})
 		}
 	}
 	return accessRecord{Node: node, ID: a.ID, Kind: a.Kind, Operation: a.Name, Device: a.Device, Stream: a.Stream, Thread: a.Thread, Site: a.Site,

@@ -173,7 +173,7 @@ type graphNodeRecord struct {
 	Name  string `json:"name"`
 	Site  uint32 `json:"site"`
 	// Inside are the nodes whose graphs and bodies it is in, from the outside.
-	Inside [][3]any `json:"inside"` // the number and the kind of each, and the number of the body
+	Inside [][3]string `json:"inside"` // the number and the kind of each, and the number of the body
 }
 
 // noteRecord is a wait or a record that a report refers to.

@@ -60,11 +60,17 @@ CUresult execute(struct stream *stream, struct operation *operation) {
         return run_program(stream, operation->graph.program);
     case CONDITIONAL:
         return run_conditional(stream, operation->conditional);
+    case MAP:
+    case UNMAP:
+        return run_map(operation->block, operation->kind == MAP);
     case FREE:
         pthread_mutex_lock(&state.lock);
         struct block *block = block_by_id(operation->block);
         /* A block that was allocated again in stream order has another id. */
-        if (block != NULL && block->freeing)
+        if (block != NULL && block->of_graph) {
+            block->frees--;
+            graph_block_freed(block);
+        } else if (block != NULL && block->freeing)
             pool_block_freed(block);
         pthread_mutex_unlock(&state.lock);
         break;

@@ -174,6 +174,10 @@ struct block {
     struct point freed_at;
     unsigned flags;
     bool managed; /* pinned memory that is freed as device memory is */
+    struct program *program; /* whose memory it is; NULL once the graph is gone */
+    bool of_graph, held; /* held: a launch has allocated it for the caller, who has not freed it */
+    int frees; /* in stream order that have not run */
+    bool unmapped, backed; /* no work reaches it now; its device holds memory for it */
 };
 
 struct device {
@@ -192,7 +196,7 @@ struct hole { uint64_t offset, size; };
 
 /* ---- Work ---- */
 
-enum operation_kind { RECORD, WAIT, HOST_FUNCTION, COPY, FILL, MEMORY_OPS, KERNEL, FREE, GRAPH, CONDITIONAL };
+enum operation_kind { RECORD, WAIT, HOST_FUNCTION, COPY, FILL, MEMORY_OPS, KERNEL, FREE, GRAPH, CONDITIONAL, MAP, UNMAP };
 
 struct memory_op {
     int operation; /* 1 wait, 2 write; 4 and 5 the same with 64 bits; 3 and 6 do nothing */
@@ -239,7 +243,7 @@ struct operation {
         struct launch launch;
         struct { struct program *program; uint64_t child; } graph; /* GRAPH; the handle of a node's graph, or 0 */
         struct conditional *conditional; /* CONDITIONAL */
-        uint64_t block; /* FREE: the block's id, as its address may be in use again */
+        uint64_t block; /* FREE, MAP, UNMAP: the block's id, as its address may be in use again */
     };
 };
 

@@ -25,6 +25,7 @@ void program_unref(struct program *program) {
         free(program->nodes[i].after);
     }
     free(program->nodes);
+    graph_memory_drop(program);
     conditions_free(program->conditions);
     keep_release(program->kept);
     free(program);
@@ -129,6 +130,7 @@ static void executable_free(struct executable *executable) {
     table_drop(&executables, executable->handle);
     if (executable->last.stream != NULL)
         stream_unref(executable->last.stream);
+    executable->program->executables--;
     program_unref(executable->program);
     free(executable);
 }
@@ -145,6 +147,7 @@ void drop_graphs(void) {
     table_clear(&executables);
     conditions_clear();
     user_objects_clear();
+    graph_memory_clear();
 }
 
 CUresult find_graph(uint64_t handle, struct program **program) {
@@ -224,12 +227,15 @@ static CUresult instantiate(uint64_t *handle, uint64_t graph_handle, unsigned lo
     const struct graph *graph = table_get(&graphs, graph_handle);
     if (handle == NULL || graph == NULL || flags & ~(unsigned long long)(AUTO_FREE | NODE_PRIORITY))
         return INVALID_VALUE;
+    if (graph->program->executables > 0 && program_has_memory(graph->program))
+        return NOT_SUPPORTED; /* the memory has one address */
     struct executable *executable = calloc(1, sizeof *executable);
     if (executable == NULL)
         return OUT_OF_MEMORY;
     executable->flags = flags;
     executable->program = graph->program;
     executable->program->refs++;
+    executable->program->executables++;
     *handle = executable->handle = table_put(&executables, executable);
     return SUCCESS;
 }
@@ -283,6 +289,9 @@ API cuGraphLaunch(uint64_t handle, CUstream stream_handle) {
     struct executable *executable = table_get(&executables, handle);
     if (executable == NULL)
         return end(INVALID_VALUE);
+    if (stream->capture != NULL && program_has_memory(executable->program))
+        return end(NOT_SUPPORTED);
+    TRY(graph_memory_launched(executable->program, executable->flags & AUTO_FREE));
     struct operation *launch = operation_new(GRAPH);
     if (launch == NULL)
         return end(OUT_OF_MEMORY);

@@ -20,6 +20,8 @@ struct program {
     bool body; /* of a node with a condition */
     struct condition *conditions; /* that were made for it */
     struct keep *kept;            /* objects of the caller */
+    size_t executables;
+    bool body;                    /* it is one of a node with a condition */
 };
 
 /* graph.c: called with the lock held. */
@@ -95,6 +97,20 @@ void user_objects_clear(void);
 
 /* run.c: called without the lock, by the thread of a stream. */
 CUresult run_program(struct stream *stream, const struct program *program);
+
+/* graphnode.c */
+const struct operation *operation_of_node(uint64_t handle);
+
+/* graphmem.c: with the lock held, but run_map. */
+bool program_has_memory(const struct program *program);
+CUresult graph_allocate(struct stream *stream, struct context *context, size_t size, CUdeviceptr *address);
+CUresult graph_free_node(struct stream *stream, const struct block *block);
+bool graph_block_leaves(struct block *block); /* at the call that frees it; false: it is not allocated */
+void graph_block_freed(struct block *block);
+CUresult graph_memory_launched(const struct program *program, bool auto_free);
+void graph_memory_drop(const struct program *program);
+void graph_memory_clear(void);
+CUresult run_map(uint64_t block, bool map);
 
 /* work.c: called with the lock held. */
 void operation_free(struct operation *operation);

@@ -13,6 +13,12 @@ static CUresult find_node(uint64_t handle, struct graph **graph, size_t *index) 
     return INVALID_VALUE;
 }
 
+const struct operation *operation_of_node(uint64_t handle) {
+    struct graph *graph;
+    size_t index;
+    return find_node(handle, &graph, &index) == SUCCESS ? graph->program->nodes[index].operation : NULL;
+}
+
 /* Other nodes keep their numbers, so only the one that was added last goes away; another one does nothing
  * from then on. */
 API cuGraphDestroyNode(uint64_t handle) {
@@ -20,7 +26,7 @@ API cuGraphDestroyNode(uint64_t handle) {
     struct graph *graph;
     size_t index;
     TRY(find_node(handle, &graph, &index));
-    if (graph->program->refs > 1)
+    if (graph->program->refs > 1 || program_has_memory(graph->program))
         return end(NOT_SUPPORTED);
     struct node *node = &graph->program->nodes[index];
     operation_free(node->operation);
@@ -49,6 +55,8 @@ API cuGraphNodeGetType(uint64_t handle, int *type) {
     case FILL: *type = 2; break;
     case HOST_FUNCTION: *type = 3; break;
     case GRAPH: *type = 4; break;
+    case MAP: *type = 10; break;
+    case UNMAP: *type = 11; break;
     case MEMORY_OPS: *type = 12; break;
     case CONDITIONAL: *type = 13; break;
     default: *type = 5;
@@ -98,8 +106,10 @@ struct update_result {
 
 /* Returns which of CUDA's reasons keeps a program from becoming another one, 0 if none does. */
 static int differs(const struct program *before, const struct program *after, size_t *at) {
-    enum { TOPOLOGY = 2, TYPE = 3 };
+    enum { TOPOLOGY = 2, TYPE = 3, UNSUPPORTED = 6 };
     *at = 0;
+    if (before != after && (program_has_memory(before) || program_has_memory(after)))
+        return UNSUPPORTED;
     if (before->count != after->count)
         return TOPOLOGY;
     for (; *at < after->count; ++*at) {
@@ -126,6 +136,8 @@ API cuGraphExecUpdate_v2(uint64_t handle, uint64_t graph_handle, struct update_r
     if (code != 0)
         return end(EXEC_UPDATE_FAILURE);
     graph->program->refs++;
+    graph->program->executables++;
+    executable->program->executables--;
     program_unref(executable->program);
     executable->program = graph->program;
     return end(SUCCESS);
@@ -174,6 +186,8 @@ API cuGraphAddChildGraphNode(uint64_t *node, uint64_t graph, const uint64_t *aft
     struct node_maker m;
     struct program *program;
     TRY(find_graph(child, &program));
+    if (program_has_memory(program))
+        return end(NOT_SUPPORTED);
     TRY(node_begin(&m, node, graph, after, count, 0));
     struct operation *operation = operation_new(GRAPH);
     if (operation == NULL)

@@ -1,5 +1,5 @@
 /* The functions that allocate, and those of pinned memory. */
-#include "fakecuda.h"
+#include "graph.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -36,11 +36,15 @@ API cuMemFree_v2(CUdeviceptr address) {
         pool_block_freed(block);
         return end(SUCCESS);
     }
-    block->freeing = true; /* no other thread may free it while this one waits */
+    if (block->of_graph && !graph_block_leaves(block))
+        return end(INVALID_VALUE);
+    block->freeing = !block->of_graph; /* no other thread may free it while this one waits */
     uint64_t id = block->id;
     TRY(synchronize_context(block->context));
     block = block_by_id(id);
-    if (block != NULL)
+    if (block != NULL && block->of_graph)
+        graph_block_freed(block);
+    else if (block != NULL)
         release(block);
     return end(SUCCESS);
 }

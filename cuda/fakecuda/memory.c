@@ -99,7 +99,7 @@ enum where classify(uint64_t address, uint64_t size, bool *bad) {
  * access every device). NULL if the device has no access to them. */
 void *reach(struct context *context, uint64_t address, uint64_t size) {
     const struct block *block = find_block(address, size);
-    if (block == NULL)
+    if (block == NULL || block->unmapped)
         return NULL;
     if (block->where != DEVICE_MEMORY)
         return (void *)(uintptr_t)address;

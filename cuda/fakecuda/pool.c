@@ -1,6 +1,6 @@
 /* Memory in stream order. A block freed on a stream is given to the next allocation of
  * its size there, even before the stream has reached the free. */
-#include "fakecuda.h"
+#include "graph.h"
 
 enum { REUSE_FIRST = 1, REUSE_LAST = 3, THRESHOLD = 4, RESERVED, RESERVED_HIGH, USED, USED_HIGH };
 
@@ -145,6 +145,8 @@ static CUresult allocate_on(struct stream *stream, struct pool *pool, size_t siz
     uint64_t rounded = (size + GRANULE - 1) / GRANULE * GRANULE;
     if (address == NULL || size == 0)
         return INVALID_VALUE;
+    if (stream->capture != NULL)
+        return graph_allocate(stream, stream->context, size, address);
     struct block *block = used_before(pool, rounded, stream);
     if (block != NULL) {
         if (block->freed)
@@ -214,11 +216,19 @@ API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     struct block *block = address == 0 ? NULL : find_block(address, 1);
     if (block == NULL || block->address != address || block->where != DEVICE_MEMORY || block->freeing)
         return end(INVALID_VALUE);
+    if (block->of_graph && stream->capture != NULL)
+        return end(graph_free_node(stream, block));
+    if (block->of_graph && !graph_block_leaves(block))
+        return end(INVALID_VALUE);
     struct operation *operation = operation_new(FREE);
     if (operation == NULL)
         return end(OUT_OF_MEMORY);
     operation->block = block->id;
     TRY(submit(stream, operation, false));
+    if (block->of_graph) {
+        block->frees++;
+        return end(SUCCESS);
+    }
     block->freeing = true;
     stream_ref(stream);
     block->freed_at = (struct point){stream, stream->enqueued};

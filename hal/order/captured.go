@@ -16,7 +16,7 @@ func (c *Checker) compare(op *hal.Operation) {
 		caller.id = op.Thread.ID
 	}
 	all := newRun(op.Nodes)
-	all.each(all.inOrder(), func(i int) {
+	all.each(func(i int) {
 		n := op.Nodes.Node(i)
 		on := &timeline{dev: &device{ordinal: n.Device()}} // of a node that no stream has made
 		if n.Stream() != nil {

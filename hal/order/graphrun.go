@@ -95,20 +95,18 @@ func (r *graphRun) body(of int) int {
 }
 
 // each calls f with every node, those of bodies directly behind the node that has these.
-func (r *graphRun) each(order []int, f func(i int)) {
-	for _, i := range order {
-		f(i)
-		r.each(r.list.Members(i), f)
+func (r *graphRun) each(f func(i int)) {
+	for i := range r.list.Len() {
+		r.with(i, f)
 	}
 }
 
-// inOrder returns the numbers of the nodes that each launch runs.
-func (r *graphRun) inOrder() []int {
-	order := make([]int, r.list.Len())
-	for i := range order {
-		order[i] = i
+// with calls f with a node, and then with those of its bodies.
+func (r *graphRun) with(i int, f func(i int)) {
+	f(i)
+	for _, member := range r.list.Members(i) {
+		r.with(member, f)
 	}
-	return order
 }
 
 // mark notes the nodes that a node comes after.
@@ -199,10 +197,12 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 		c.touchNode(&in, n)
 	}
 	if len(versions) == 0 {
-		r.each(r.inOrder(), node)
+		r.each(node)
 		return
 	}
-	r.each(r.sequence(), node)
+	for _, i := range r.sequence() {
+		r.with(i, node)
+	}
 }
 
 // NodeNote is the node of a graph that an access is one of: of the launch that Access is, or,

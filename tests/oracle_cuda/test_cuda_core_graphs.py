@@ -218,3 +218,42 @@ def test_halstream_goes_on_beside_a_builder(device: Any, stream: Any, ran: list[
     graph = builder.end_building().complete()
     run(graph, stream)
     assert ran == ["ours", "theirs"]
+
+
+def test_memory_of_a_graph_made_node_by_node_has_one_address(device: Any, stream: Any) -> None:
+    definition = core.graph.GraphDefinition()
+    node = definition.allocate(64)
+    kept = definition.allocate(64)
+    first, second = node.memset(node.dptr, 7, 64), kept.memset(kept.dptr, 9, 64)
+    freed = first.deallocate(node.dptr)
+    assert definition.nodes() == {node, kept, first, second, freed}
+    del node  # which is then read from the driver
+    assert sorted(one.dptr for one in definition.nodes() if isinstance(one, core.graph.AllocNode)) == sorted(
+        [first.dptr, kept.dptr]
+    )
+    options = core.graph.GraphCompleteOptions(auto_free_on_launch=True)
+    graph = definition.instantiate(options)
+    run(graph, stream, 2)
+    target = np.zeros(64, np.uint8)
+    assert driver.cuMemcpyDtoH(target.ctypes.data, kept.dptr, 64)[0] == 0
+    assert target.tolist() == [9] * 64
+    assert driver.cuMemFree(kept.dptr)[0] == 0
+    graph.close()
+
+
+def test_memory_that_a_builder_captures_and_its_figures(device: Any, stream: Any) -> None:
+    resource = core.GraphMemoryResource(device)
+    builder = device.create_graph_builder()
+    builder.begin_building("relaxed")
+    buffer = resource.allocate(1 << 16, stream=builder)
+    buffer.fill(5, stream=builder)
+    buffer.close(stream=builder)
+    graph = builder.end_building().complete()
+    resource.trim()
+    resource.attributes.reserved_mem_high = resource.attributes.used_mem_high = 0
+    run(graph, stream, 2)
+    figures = resource.attributes
+    assert figures.used_mem_current == 0 and figures.used_mem_high == 1 << 16 == figures.reserved_mem_current
+    resource.trim()
+    assert figures.reserved_mem_current == 0 and figures.reserved_mem_high == 1 << 16
+    graph.close()

@@ -366,7 +366,7 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
 def _graph_node(record: GraphNodeRecord | None) -> GraphNode | None:
     if record is None:
         return None
-    inside = tuple(InsideOf(*one) for one in record["inside"])
+    inside = tuple(InsideOf(int(number), kind, int(body)) for number, kind, body in record["inside"])
     return GraphNode(record["index"], record["kind"], record["name"], record["site"], inside)
 
 

@@ -98,7 +98,8 @@ class CUDAGraph:
         finally:
             if not _captures(stream) and underway in capturing:  # else the end was refused: another call can end it
                 capturing.remove(underway)
-        self._stream, self._graph, self._run = stream, graph, graph.instantiate()
+        # As in paddle: what the capture has allocated stays usable until the next replay, which uses it again.
+        self._stream, self._graph, self._run = stream, graph, graph.instantiate(auto_free=True)
 
     @raising(ERRORS)
     def replay(self) -> None:
