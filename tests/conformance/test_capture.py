@@ -222,6 +222,19 @@ def _uses(graph: hs.Graph) -> list[Callable[[], object]]:
     return [lambda: graph.nodes, lambda: graph.edges, graph.dot, graph.instantiate, graph.clone]
 
 
+def test_G4_the_graph_of_a_capture_whose_body_raised_says_what() -> None:
+    s = hs.Stream()
+    with pytest.raises(LookupError), hs.capture(s) as graph:
+        s.nop()
+        raise LookupError("nothing there")
+    for use in _uses(graph):
+        with pytest.raises(
+            hs.HalError, match="^the capture failed, so that there is no graph: LookupError: nothing there$"
+        ):
+            use()
+    usable(s)
+
+
 def test_G4_the_graph_of_a_capture_that_has_not_ended_says_so() -> None:
     with hs.capture(hs.Stream()) as graph:
         for use in _uses(graph):
