@@ -213,7 +213,7 @@ def test_G4_an_exception_of_the_body_ends_the_capture() -> None:
         b.call(print)
         raise ZeroDivisionError
     for use in _uses(graph):
-        with pytest.raises(hs.HalError, match="^the capture failed, so that there is no graph: ZeroDivisionError$"):
+        with pytest.raises(hs.HalError, match=r"^the capture failed, so that there is no graph: ZeroDivisionError$"):
             use()
     usable(a, b)
 
@@ -228,9 +228,7 @@ def test_G4_the_graph_of_a_capture_whose_body_raised_says_what() -> None:
         s.nop()
         raise LookupError("nothing there")
     for use in _uses(graph):
-        with pytest.raises(
-            hs.HalError, match="^the capture failed, so that there is no graph: LookupError: nothing there$"
-        ):
+        with pytest.raises(hs.HalError, match=r"^the capture failed, so that .*: LookupError: nothing there$"):
             use()
     usable(s)
 
@@ -265,13 +263,13 @@ def test_G4_the_graph_of_a_capture_with_a_stream_that_was_not_joined_says_that()
     with pytest.raises(hs.CaptureError), hs.capture(s) as graph:
         side.wait(s)
         side.nop()
-    with pytest.raises(hs.HalError, match="the capture failed.*CaptureError: .*join"):
+    with pytest.raises(hs.HalError, match=r"the capture failed.*CaptureError: .*join"):
         graph.instantiate()
     with pytest.raises(ZeroDivisionError), hs.capture(s) as graph:
         side.wait(s)
         side.nop()
         raise ZeroDivisionError
-    with pytest.raises(hs.HalError, match="the capture failed.*: ZeroDivisionError$"):
+    with pytest.raises(hs.HalError, match=r"the capture failed.*: ZeroDivisionError$"):
         graph.instantiate()
     usable(s, side)
 
