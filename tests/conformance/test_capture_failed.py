@@ -56,7 +56,7 @@ def test_G4_the_graph_of_a_capture_that_was_invalidated_gives_the_first_cause(ow
             raise KeyError("later")
     for use in _uses(graph):
         with pytest.raises(
-            hs.HalError, match=r'the capture failed.*invalidated at .*test_capture.py:.*"query"'
+            hs.HalError, match=r'the capture failed.*invalidated at .*test_capture_failed.py:.*"query"'
         ) as caught:
             use()
         assert "later" not in str(caught.value)
