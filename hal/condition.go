@@ -116,6 +116,15 @@ func (g *Graph) addCondition(t *Thread, after []*Node, c GraphCondition, bodies 
 	})
 }
 
+// Condition returns the word that a node with a condition looks at, as a range, an empty one for
+// other nodes.
+func (n *Node) Condition() Range {
+	if !n.kind.Conditional() {
+		return Range{}
+	}
+	return Range{Start: n.spec.Condition.Addr, Size: 4}
+}
+
 // Bodies returns the graphs that a node with a condition may run, in their order, none for others.
 func (n *Node) Bodies() []*Graph { return slices.Clone(n.bodies) }
 

@@ -307,8 +307,11 @@
 //     lines that made them. With work outside of the graph only launches are compared (V44).
 //   - V43: The nodes of a graph, those of graphs in it included, are also compared with each
 //     other when an executable is made of it or updated, and at the first launch of one that
-//     was made before the check; each pair is reported once.
-//   - V44: Between a launch and other work each node counts for itself: a report names the
+//     was made before the check; each pair is reported once. Nodes of a body have the order of
+//     its node towards nodes outside; those of two bodies of one node, of which one runs, and
+//     of two iterations of one are not compared. The node itself reads its condition.
+//   - V44: Between a launch and other work each node counts for itself, those of all bodies
+//     included, whichever of them run: a report names the
 //     node, with the line that made it, and the call that launched it. So do those about
 //     memory that is freed, or a pinned source that changes, under a launch, and about what a
 //     function of a graph was observed to write, also towards other nodes of its launch. What

@@ -29,12 +29,11 @@ type ExecOptions struct {
 
 // version is what the launches of an executable run until its next update.
 type version struct {
-	keep    *keep
-	base    *keep         // of the graph of the instantiation or the latest update
-	own     map[int]*keep // of the nodes that UpdateNode has replaced since, by index
-	graph   *Graph        // a clone, which nobody changes
-	nodes   []driver.GraphNode
-	from    []*Node  // the node of the graph that each of nodes is made of
+	keep  *keep
+	base  *keep         // of the graph of the instantiation or the latest update
+	own   map[int]*keep // of the nodes that UpdateNode has replaced since, by index
+	graph *Graph        // a clone, which nobody changes
+	nodeTable
 	events  []*Event // recorded by nodes
 	reads   []Range
 	writes  []Range
@@ -121,17 +120,25 @@ func (g *Graph) version() *version {
 // versionOf returns g, a clone, in the form that is launched.
 func (g *Graph) versionOf(base *keep, own map[int]*keep) *version {
 	v := &version{keep: g.keep, base: base, own: own, graph: g, memory: &g.memory}
-	v.flatten(&v.nodes, g, nil)
+	v.flatten(&v.nodeTable, g, nil, nil)
 	for _, n := range v.calls {
 		n.v = v
 	}
 	return v
 }
 
-// flatten appends the nodes of a graph to a list, behind the given ones, child graphs as
-// their nodes, and returns those that nothing in the graph comes after.
-func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int {
-	*list = slices.Grow(*list, len(g.nodes))
+// nodeTable is the nodes that a launch, or a body of one, runs.
+type nodeTable struct {
+	nodes  []driver.GraphNode
+	from   []*Node              // the node of the graph that each of nodes is made of
+	inside []*Inside            // where each of from is
+	bodies map[int][]*nodeTable // of the nodes with a condition, by their index in nodes
+}
+
+// flatten appends the nodes of a graph, which is inside of a node, to a list, behind the given
+// ones, child graphs as their nodes, and returns those that nothing in the graph comes after.
+func (v *version) flatten(list *nodeTable, g *Graph, inside *Inside, after []int) []int {
+	list.nodes = slices.Grow(list.nodes, len(g.nodes))
 	place := make([]int, len(g.nodes))
 	last := make([]bool, len(g.nodes))
 	for _, n := range g.sorted() {
@@ -149,21 +156,29 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 		switch spec.Kind {
 		case driver.ChildNode:
 			spec.Kind = driver.EmptyNode
-			ends := v.flatten(list, n.child, []int{v.append(list, n, spec)})
+			child := &Inside{Of: n, Outer: inside}
+			ends := v.flatten(list, n.child, child, []int{v.append(list, n, inside, spec)})
 			spec.After = ends
 		case driver.AllocNode, driver.FreeNode:
 			spec.Kind = driver.EmptyNode
 		case driver.IfNode, driver.WhileNode, driver.SwitchNode:
 			own := *spec.GraphWork
 			own.Bodies = make([][]driver.GraphNode, len(n.bodies))
+			bodies := make([]*nodeTable, len(n.bodies))
 			for i, body := range n.bodies {
-				v.flatten(&own.Bodies[i], body, nil)
+				bodies[i] = &nodeTable{}
+				v.flatten(bodies[i], body, &Inside{Of: n, Body: i, Outer: inside}, nil)
+				own.Bodies[i] = bodies[i].nodes
 			}
+			if list.bodies == nil {
+				list.bodies = map[int][]*nodeTable{}
+			}
+			list.bodies[len(list.nodes)] = bodies
 			spec.GraphWork = &own
 		case driver.RecordNode:
 			v.events = append(v.events, n.event)
 		}
-		place[n.index] = v.append(list, n, spec)
+		place[n.index] = v.append(list, n, inside, spec)
 	}
 	var ends []int
 	for i, ok := range last {
@@ -178,7 +193,7 @@ func (v *version) flatten(list *[]driver.GraphNode, g *Graph, after []int) []int
 }
 
 // append appends a node, which was made of from, to a list.
-func (v *version) append(list *[]driver.GraphNode, from *Node, n driver.GraphNode) int {
+func (v *version) append(list *nodeTable, from *Node, inside *Inside, n driver.GraphNode) int {
 	if n.Kind == driver.NativeNode {
 		if c, ok := n.Native.Call.(*graphCall); ok {
 			own, copied := *n.GraphWork, *c
@@ -187,11 +202,9 @@ func (v *version) append(list *[]driver.GraphNode, from *Node, n driver.GraphNod
 			v.calls = append(v.calls, &copied)
 		}
 	}
-	if list == &v.nodes {
-		v.from = append(v.from, from)
-	}
-	*list = append(*list, n)
-	return len(*list) - 1
+	list.from, list.inside = append(list.from, from), append(list.inside, inside)
+	list.nodes = append(list.nodes, n)
+	return len(list.nodes) - 1
 }
 
 // uses notes what a node works on.

@@ -7,13 +7,34 @@ import (
 
 // NodeList is the nodes of a graph in the order and form in which an executable runs
 // them: each comes after those that it depends on, and a node that is a graph is followed
-// by the nodes of that graph. It never changes.
+// by the nodes of that graph. Behind all of them are the nodes of bodies, which a launch may
+// run once, often or not at all. It never changes.
 type NodeList struct {
-	nodes []*Node
-	after [][]int
+	nodes  []*Node // without those of bodies
+	listed []listed
 	// branches are the numbers of the nodes' branches.
 	branches []int
-	inner    []bodyNode // the nodes of bodies
+}
+
+// listed is a node in a list.
+type listed struct {
+	node   *Node
+	inside *Inside
+	after  []int
+	// owner is the node with a condition whose body the node is in, -1 for none, and members
+	// are the nodes of its own bodies, each behind those that it depends on.
+	owner   int
+	members []int
+}
+
+// Inside says in which node's graph a node is, where that is not the graph itself.
+type Inside struct {
+	// Of is a node that is a graph or has a condition, in its graph, and Body the number of the
+	// body, from 0.
+	Of   *Node
+	Body int
+	// Outer says where Of is, nil if it is in the graph itself.
+	Outer *Inside
 }
 
 // NodeList returns the nodes as an executable of the graph would run them now.
@@ -25,13 +46,31 @@ func (g *Graph) NodeList() *NodeList {
 
 // list returns the nodes with what they come after.
 func (v *version) list() *NodeList {
-	l := &NodeList{nodes: v.from, after: make([][]int, len(v.nodes))}
-	for i := range v.nodes {
-		l.after[i] = v.nodes[i].After
-	}
+	l := &NodeList{nodes: v.from, listed: make([]listed, 0, len(v.nodes))}
+	l.add(&v.nodeTable, -1)
 	l.branch()
-	l.addBodies(l.nodes, 0)
 	return l
+}
+
+// add lists nodes and those of their bodies, and notes them as members of their owner.
+func (l *NodeList) add(t *nodeTable, owner int) {
+	base := len(l.listed)
+	for i, n := range t.from {
+		one := listed{node: n, inside: t.inside[i], after: t.nodes[i].After, owner: owner}
+		if owner >= 0 {
+			one.after = make([]int, len(t.nodes[i].After))
+			for k, dep := range t.nodes[i].After {
+				one.after[k] = base + dep
+			}
+			l.listed[owner].members = append(l.listed[owner].members, base+i)
+		}
+		l.listed = append(l.listed, one)
+	}
+	for i := range t.from {
+		for _, body := range t.bodies[i] {
+			l.add(body, base+i)
+		}
+	}
 }
 
 // listOnce is list, the same each time.
@@ -47,20 +86,30 @@ func (x *GraphExec) notify(t *Thread, kind string, g *Graph, v *version) {
 	}
 }
 
-// Len returns how many nodes there are.
+// Len returns how many nodes each launch runs.
 func (l *NodeList) Len() int { return len(l.nodes) }
+
+// All returns how many nodes there are with those of bodies, whose numbers begin with Len.
+func (l *NodeList) All() int { return len(l.listed) }
 
 // Node returns the i-th node. A node that is a graph is there twice, before and behind
 // the nodes of that graph, without accesses of its own.
-func (l *NodeList) Node(i int) *Node {
-	if i >= len(l.nodes) {
-		return l.inner[i-len(l.nodes)].node
-	}
-	return l.nodes[i]
-}
+func (l *NodeList) Node(i int) *Node { return l.listed[i].node }
 
-// After returns the numbers of the nodes that the i-th one comes after, which are lower.
-func (l *NodeList) After(i int) []int { return l.after[i] }
+// After returns the numbers of the nodes that the i-th one comes after, which are lower. Of a
+// node in a body they are in that body.
+func (l *NodeList) After(i int) []int { return l.listed[i].after }
+
+// Owner returns the number of the node with a condition in one of whose bodies the i-th node is,
+// the innermost one; -1 if there is none.
+func (l *NodeList) Owner(i int) int { return l.listed[i].owner }
+
+// Members returns the numbers of the nodes in the bodies of the i-th node, without those of
+// bodies in these, body by body, each node behind those that it comes after.
+func (l *NodeList) Members(i int) []int { return l.listed[i].members }
+
+// Inside says in which node's graph the i-th node is, nil for one of the graph itself.
+func (l *NodeList) Inside(i int) *Inside { return l.listed[i].inside }
 
 // Branch returns the number of the i-th node's branch, from 0: nodes of one branch follow
 // each other.
@@ -71,9 +120,9 @@ func (l *NodeList) Branch(i int) int { return l.branches[i] }
 func (l *NodeList) branch() {
 	l.branches = make([]int, len(l.nodes))
 	var tails []int // the last node of each branch
-	for i, after := range l.after {
+	for i := range l.nodes {
 		on := -1
-		for _, dep := range after {
+		for _, dep := range l.listed[i].after {
 			if b := l.branches[dep]; tails[b] == dep {
 				on = b
 				break
@@ -93,7 +142,8 @@ func (n *Node) Event() *Event { return n.event }
 // Device returns the ordinal of the device that the node runs on.
 func (n *Node) Device() int { return n.device }
 
-// NodeID returns the number of the i-th node of a launch, which identifies its execution.
+// NodeID returns the number of the i-th node of a launch, which identifies its execution. A node of a
+// body has one number for all of its executions in the launch.
 func (o *Operation) NodeID(i int) uint32 { return o.ID + 1 + uint32(i) }
 
 // numbers returns the first of n numbers of operations in a row, none of which is 0.

@@ -209,7 +209,10 @@ func findingRecordOf(f *order.Finding) findingRecord {
 func accessRecordOf(a order.Access, size uint64) accessRecord {
 	var node *graphNodeRecord
 	if n := a.Node; n != nil {
-		node = &graphNodeRecord{n.Index, n.Kind, n.Name, n.Site}
+		node = &graphNodeRecord{n.Index, n.Kind, n.Name, n.Site, [][3]any{}}
+		for _, in := range n.Inside {
+			node.Inside = append(node.Inside, [3]any{in.Index, in.Kind, in.Body})
+		}
 	}
 	return accessRecord{Node: node, ID: a.ID, Kind: a.Kind, Operation: a.Name, Device: a.Device, Stream: a.Stream, Thread: a.Thread, Site: a.Site,
 		Token: a.Token, Write: a.Write, Observed: a.Seen, Host: a.Host, Unknown: a.Unknown, Size: size}

@@ -172,6 +172,8 @@ type graphNodeRecord struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
 	Site  uint32 `json:"site"`
+	// Inside are the nodes whose graphs and bodies it is in, from the outside.
+	Inside [][3]any `json:"inside"` // the number and the kind of each, and the number of the body
 }
 
 // noteRecord is a wait or a record that a report refers to.

@@ -34,9 +34,15 @@ func (c *Checker) newInfo(k kind, t *thread, l *timeline, op *hal.Operation) *in
 // after reports whether o comes after the operation of e, which was handled earlier.
 func (o *info) after(e *entry) bool {
 	if o.run != nil && e.info.run == o.run {
-		return o.run.path(e.info.node, o.node)
+		return o.run.comesAfter(e.info.node, o.node)
 	}
 	return e.slot == o.slot || o.clocks[strict].covers(e.stamp)
+}
+
+// apart reports whether o and the operation of e, which has no order with it, cannot run at the same
+// time all the same: they are in two bodies of one node, which runs one of them.
+func (o *info) apart(e *entry) bool {
+	return o.run != nil && e.info.run == o.run && o.run.apart(e.info.node, o.node)
 }
 
 // entry is an access in a cell.
@@ -123,7 +129,7 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 			if write || c.floor.covers(e.stamp) {
 				continue
 			}
-		} else if e.info.name != "copy" || !c.staging[strict].covers(e.stamp) {
+		} else if !o.apart(e) && (e.info.name != "copy" || !c.staging[strict].covers(e.stamp)) {
 			c.conflict(e, o, true, write, seen, r)
 			e.reused = e.reused || o.silent && o.kind == allocate
 		}
@@ -146,8 +152,10 @@ func (c *Checker) visit(cl *cell, o *info, write, seen bool, r piece) {
 		if o.after(e) {
 			continue
 		}
-		c.conflict(e, o, false, true, seen, r)
-		e.reused = e.reused || o.silent && o.kind == allocate
+		if !o.apart(e) {
+			c.conflict(e, o, false, true, seen, r)
+			e.reused = e.reused || o.silent && o.kind == allocate
+		}
 		if n != i {
 			cl.reads[n] = *e
 		}

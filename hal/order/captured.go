@@ -16,7 +16,7 @@ func (c *Checker) compare(op *hal.Operation) {
 		caller.id = op.Thread.ID
 	}
 	all := newRun(op.Nodes)
-	for i := range op.Nodes.Len() {
+	all.each(all.inOrder(), func(i int) {
 		n := op.Nodes.Node(i)
 		on := &timeline{dev: &device{ordinal: n.Device()}} // of a node that no stream has made
 		if n.Stream() != nil {
@@ -26,10 +26,13 @@ func (c *Checker) compare(op *hal.Operation) {
 		in := one.newInfo(other, caller, on, &node)
 		in.stamp, in.run, in.node, in.ready = stamp{slot: 1, seq: 1}, all, i, true
 		one.touchNode(in, n)
-	}
+	})
 	for _, r := range one.reports.fresh {
 		r.Reason = Reason{Why: NoPath, Devices: r.Reason.Devices}
-		if key := keyOf(r); c.reports.seen[key] == nil { // else it was compared before
+		key := keyOf(r)
+		captured := key // as it was reported at the end of the capture of a graph that is a node now
+		captured.a.node, captured.b.node = nodeSide{}, nodeSide{}
+		if c.reports.seen[key] == nil && c.reports.seen[captured] == nil { // else it was compared before
 			if p := pieceOf(r.Range); !c.known(&key, r.First.ID, r.Second.ID, p) {
 				c.add(key, *r, p)
 			}
@@ -44,11 +47,15 @@ func (c *Checker) compared(op *hal.Operation) {
 	c.launches[op.Exec] = l
 }
 
-// touchNode handles what a node accesses. One that is a graph is listed with that graph's nodes.
+// touchNode handles what a node accesses. One that is a graph, or has a condition, is listed with
+// the nodes of its graphs.
 func (c *Checker) touchNode(in *info, n *hal.Node) {
 	reads, writes := n.Accesses()
-	if n.Kind() == "graph" {
+	switch word := n.Condition(); {
+	case n.Kind() == "graph":
 		return
+	case word.Size > 0:
+		reads, writes = []hal.Range{word}, nil
 	}
 	for _, r := range reads {
 		c.touch(in, pieceOf(r), false, false)

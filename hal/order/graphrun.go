@@ -29,13 +29,86 @@ func (r *graphRun) path(earlier, later int) bool {
 	}
 	if r.of != later {
 		if r.seen == nil {
-			r.seen = make([]uint32, r.list.Len())
+			r.seen = make([]uint32, r.list.All())
 		}
 		r.of = later
 		r.last++
 		r.mark(later)
 	}
 	return r.seen[earlier] == r.last
+}
+
+// comesAfter is path for nodes of bodies as well: the work of a body is that of its node towards
+// what is not in the same body. Between two bodies of a node, and between a node and its bodies,
+// where the node looks at its condition before, nothing but the condition decides.
+func (r *graphRun) comesAfter(earlier, later int) bool {
+	earlier, later, same := r.level(earlier, later)
+	if earlier == later {
+		return true
+	}
+	return same && r.path(earlier, later)
+}
+
+// apart reports whether two nodes are in different bodies of one node.
+func (r *graphRun) apart(one, two int) bool {
+	_, _, same := r.level(one, two)
+	return !same
+}
+
+// level returns the nodes with the bodies that two nodes are in, or the nodes themselves, where
+// these are in one graph. They are not the same graph's where two bodies of one node are all that
+// has them.
+func (r *graphRun) level(one, two int) (a, b int, same bool) {
+	if one < r.list.Len() && two < r.list.Len() {
+		return one, two, true
+	}
+	chain := r.owners(one)
+	for {
+		for _, at := range chain {
+			switch {
+			case at == two:
+				return two, two, true
+			case r.list.Owner(at) == r.list.Owner(two):
+				return at, two, r.list.Owner(at) < 0 || r.body(at) == r.body(two)
+			}
+		}
+		two = r.list.Owner(two)
+	}
+}
+
+// owners returns a node and the nodes whose bodies it is in, from the inside to the outside.
+func (r *graphRun) owners(of int) (list []int) {
+	for ; of >= 0; of = r.list.Owner(of) {
+		list = append(list, of)
+	}
+	return list
+}
+
+// body returns the number of the body that a node of a body is in.
+func (r *graphRun) body(of int) int {
+	owner := r.list.Node(r.list.Owner(of))
+	in := r.list.Inside(of)
+	for in.Of != owner { // a graph in the body
+		in = in.Outer
+	}
+	return in.Body
+}
+
+// each calls f with every node, those of bodies directly behind the node that has these.
+func (r *graphRun) each(order []int, f func(i int)) {
+	for _, i := range order {
+		f(i)
+		r.each(r.list.Members(i), f)
+	}
+}
+
+// inOrder returns the numbers of the nodes that each launch runs.
+func (r *graphRun) inOrder() []int {
+	order := make([]int, r.list.Len())
+	for i := range order {
+		order[i] = i
+	}
+	return order
 }
 
 // mark notes the nodes that a node comes after.
@@ -116,7 +189,9 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 		in.stamp, in.clocks, in.ready = s.stamp, s.clocks, true
 		switch n.Kind() {
 		case "call", "native", "kernel", "if", "while", "switch":
-			c.late.remember(&in)
+			if i < op.Nodes.Len() {
+				c.late.remember(&in)
+			}
 			if _, writes := n.Accesses(); len(writes) == 0 {
 				s.noteUndeclared(&in)
 			}
@@ -124,14 +199,10 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 		c.touchNode(&in, n)
 	}
 	if len(versions) == 0 {
-		for i := range op.Nodes.Len() {
-			node(i)
-		}
+		r.each(r.inOrder(), node)
 		return
 	}
-	for _, i := range r.sequence() {
-		node(i)
-	}
+	r.each(r.sequence(), node)
 }
 
 // NodeNote is the node of a graph that an access is one of: of the launch that Access is, or,
@@ -141,15 +212,33 @@ type NodeNote struct {
 	Kind  string
 	Name  string // that the program has given it
 	Site  uint32 // of the call that made it
+	// Inside are the nodes whose graphs and bodies it is in, from the outside to the inside.
+	Inside []InsideNote
+}
+
+// InsideNote is a node that has a graph or bodies.
+type InsideNote struct {
+	Index int // in its graph
+	Kind  string
+	Body  int // the number of the body, from 0; 0 of a graph
 }
 
 // note returns the node of o that a report names, nil where the stream of o says it.
 func (o *info) note() *NodeNote {
-	if o.run == nil || o.timeline != nil && o.name != "launch graph" && o.timeline.stream != nil {
+	if o.run == nil {
+		return nil
+	}
+	in := o.run.list.Inside(o.node)
+	if in == nil && o.timeline != nil && o.name != "launch graph" && o.timeline.stream != nil {
 		return nil
 	}
 	n := o.run.list.Node(o.node)
-	return &NodeNote{Index: n.Index(), Kind: n.Kind(), Name: n.Name(), Site: n.Site()}
+	note := &NodeNote{Index: n.Index(), Kind: n.Kind(), Name: n.Name(), Site: n.Site()}
+	for ; in != nil; in = in.Outer {
+		note.Inside = append(note.Inside, InsideNote{Index: in.Of.Index(), Kind: in.Of.Kind(), Body: in.Body})
+	}
+	slices.Reverse(note.Inside)
+	return note
 }
 
 func (n *NodeNote) side() nodeSide {

@@ -28,7 +28,7 @@ func (k *kit) graph() *hal.Graph {
 func (k *kit) run(s *hal.Stream, g *hal.Graph, versions ...hal.NodeVersion) uint32 {
 	nodes := g.NodeList()
 	id := k.do(hal.Operation{Kind: "launch graph", Stream: s, Nodes: nodes, NodeVersions: versions})
-	k.id += uint32(nodes.Len())
+	k.id += uint32(nodes.All())
 	return id
 }
 

@@ -281,7 +281,7 @@ func (c *Checker) heldTimelines() []*timeline {
 func (c *Checker) heldInfo(id uint32) *info {
 	for _, s := range c.heldTimelines() {
 		for _, it := range s.queue {
-			if it.info != nil && (it.info.id == id || it.op.Nodes != nil && id-it.op.ID <= uint32(it.op.Nodes.Len())) {
+			if it.info != nil && (it.info.id == id || it.op.Nodes != nil && id-it.op.ID <= uint32(it.op.Nodes.All())) {
 				return it.info
 			}
 		}

@@ -322,8 +322,9 @@ func (s *Session) remember(o *hal.Operation) {
 		if o.Nodes == nil {
 			break
 		}
-		for i := range o.Nodes.Len() {
-			if _, writes := o.Nodes.Node(i).Accesses(); len(writes) > 0 && o.Nodes.Node(i).Kind() != "graph" {
+		for i := range o.Nodes.All() {
+			n := o.Nodes.Node(i)
+			if _, writes := n.Accesses(); len(writes) > 0 && n.Kind() != "graph" && n.Condition().Size == 0 {
 				id := o.NodeID(i)
 				s.sizes[id%sizesKept] = operationSize{id, writes[0].Size}
 			}

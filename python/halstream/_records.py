@@ -232,6 +232,7 @@ class GraphNodeRecord(TypedDict):
     kind: str
     name: str
     site: int
+    inside: list[tuple[int, str, int]]  # the nodes in whose graphs it is: number, kind, which of the graphs
 
 
 class NoteRecord(TypedDict):

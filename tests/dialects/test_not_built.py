@@ -149,9 +149,9 @@ def test_a_program_may_import_what_it_does_not_use() -> None:
     from halstream.mindspore import Model, ops
     from halstream.paddle import DataParallel, concat
     from halstream.torch import Tensor
-    from halstream.torch.cuda import MemPool
+    from halstream.torch.cuda import CUDAPluggableAllocator
 
-    assert not isinstance(3, (RawKernel, Tensor, MemPool, Model, DataParallel))
+    assert not isinstance(3, (RawKernel, Tensor, CUDAPluggableAllocator, Model, DataParallel))
     assert RawKernel is RawKernel and repr(RawKernel) == "<class 'halstream.cupy.RawKernel'>"
     assert RawKernel.__doc__ == "cupy.RawKernel: not built yet."
     assert issubclass(type("Mine", (ElementwiseKernel,), {}), ElementwiseKernel)
@@ -187,13 +187,13 @@ def test_a_name_of_the_package_itself_says_what_the_dialect_is(use: str, name: s
 
 
 def test_attributes_of_a_class_that_is_not_built() -> None:
-    from halstream.torch.cuda import MemPool
+    from halstream.torch.cuda import CUDAPluggableAllocator
 
-    with pytest.raises(NotImplementedError, match=r"^torch\.cuda\.MemPool is not built yet$"):
-        MemPool()
-    assert not hasattr(MemPool, "snapshot")
-    with pytest.raises(AttributeError, match=r"^torch\.cuda\.MemPool\.snapshot is not built yet$"):
-        MemPool.snapshot  # noqa: B018
+    with pytest.raises(NotImplementedError, match=r"^torch\.cuda\.CUDAPluggableAllocator is not built yet$"):
+        CUDAPluggableAllocator()
+    assert not hasattr(CUDAPluggableAllocator, "allocator")
+    with pytest.raises(AttributeError, match=r"^torch\.cuda\.CUDAPluggableAllocator\.allocator is not built yet$"):
+        CUDAPluggableAllocator.allocator  # noqa: B018
 
 
 @pytest.mark.parametrize("name", ["cupy.r_", "torch.float8_e5m2", "paddle.float8_e5m2", "mindspore.float8_e5m2"])

@@ -64,27 +64,3 @@ def test_V28_nodes_with_a_path_are_not(backend: str, tmp_path: Path) -> None:
 def test_V28_a_node_has_no_order_with_work_outside_of_its_graph(backend: str, tmp_path: Path) -> None:
     source = CAPTURED.format(before="pass", between="side.wait(main)")
     assert not run(tmp_path / "outside.py", source + "x.fill(2, hs.Stream())\n    hs.synchronize()\n    ")
-
-
-SWITCH = """
-    import halstream as hs
-    x, y = hs.empty(64, "f4"), hs.empty(64, "f4")
-    main, side = hs.Stream(), hs.Stream()
-    hs.synchronize()
-    cases = [hs.Graph(), hs.Graph()]
-    cases[1].add(lambda stream: x.fill(1, stream))
-    graph = hs.Graph()
-    graph.add_switch(hs.Condition(1), cases)
-    run = graph.instantiate()
-    run.launch(main)
-    {between}
-    y.copy_from(x, side)
-    hs.synchronize()
-    """
-
-
-@pytest.mark.needs("host")
-def test_V44_a_switch_counts_with_what_all_of_its_graphs_work_on(backend: str, tmp_path: Path) -> None:
-    (found,) = run(tmp_path / "switch.py", SWITCH.format(between="pass"))
-    assert found.first.node.kind == "switch"
-    assert not run(tmp_path / "ordered.py", SWITCH.format(between="side.wait(main)"))

@@ -12,7 +12,7 @@ from .._records import AccessRecord, FindingRecord, GraphNodeRecord, MadeRecord,
 from .._sites import Frame
 from . import source as _source
 
-__all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "GraphNode", "Made", "Note", "finding_of"]
+__all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "GraphNode", "InsideOf", "Made", "Note", "finding_of"]
 
 #: What `Finding.memory` says of a block that was freed while in use, and is another one's now.
 GIVEN_OUT = "given out again while in use"
@@ -37,6 +37,21 @@ def _dialect(site: int) -> str:
 _IN_MODULE = re.compile(r"(\w+::\S+(?: \(backward\))?) in (\S+)")
 
 
+class InsideOf(NamedTuple):
+    """The node of a graph in whose own graph another node is."""
+
+    number: int  #: in its graph, from 0
+    kind: str  #: ``graph``, ``if``, ``while`` or ``switch``
+    body: int  #: which of its graphs, from 0
+
+    def __str__(self) -> str:
+        return f"node {self.number} (a {self.kind})" if self.kind == "graph" else self._with_body()
+
+    def _with_body(self) -> str:
+        article = "an" if self.kind == "if" else "a"
+        return f"body {self.body} of node {self.number} ({article} {self.kind})"
+
+
 class GraphNode(NamedTuple):
     """The node of a graph that made an access: of a launch, or of a graph that was built without a capture."""
 
@@ -44,14 +59,17 @@ class GraphNode(NamedTuple):
     kind: str
     name: str
     site: int
+    inside: tuple[InsideOf, ...] = ()  #: the nodes in whose graphs it is, from the outside to the inside
 
     @property
     def frames(self) -> tuple[Frame, ...]:
         return _sites.program_frames(self.site)
 
     def __str__(self) -> str:
-        what = self.name or {"call": "a function", "native": "a native function"}.get(self.kind, f"a {self.kind}")
-        return f"node {self.number} ({what}" + (f", from {self.frames[0]})" if self.frames else ")")
+        kinds = {"call": "a function", "native": "a native function", "if": "an if"}
+        what = self.name or kinds.get(self.kind, f"a {self.kind}")
+        text = f"node {self.number} ({what}" + (f", from {self.frames[0]})" if self.frames else ")")
+        return "".join([text, *(f" in {one}" for one in reversed(self.inside))])
 
 
 class Access(NamedTuple):
@@ -346,7 +364,10 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
 
 
 def _graph_node(record: GraphNodeRecord | None) -> GraphNode | None:
-    return GraphNode(record["index"], record["kind"], record["name"], record["site"]) if record else None
+    if record is None:
+        return None
+    inside = tuple(InsideOf(*one) for one in record["inside"])
+    return GraphNode(record["index"], record["kind"], record["name"], record["site"], inside)
 
 
 def _access(record: AccessRecord, made: Made) -> Access:

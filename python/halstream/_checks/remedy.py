@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .. import _sites
 from . import source as _source
-from .finding import GIVEN_OUT, Access, Finding, Frame, Note
+from .finding import GIVEN_OUT, Access, Finding, Frame, GraphNode, Note
 from .placing import means_the_same, places, places_and_calls, spelled, stands
 from .proving import first_proven
 
@@ -195,6 +195,16 @@ def _actions(f: Finding) -> dict[str, str]:
     return known
 
 
+def _edge(first: GraphNode, second: GraphNode) -> str:
+    """Return what orders two nodes: an edge in the innermost graph that has both, or what they are in."""
+    level = 0
+    while first.inside[level : level + 1] == second.inside[level : level + 1] != ():
+        level += 1
+    one, two = (node.inside[level].number if node.inside[level:] else node.number for node in (first, second))
+    where = f" in {first.inside[level - 1]}" if level else ""
+    return f"let node {two} come after node {one}{where}: by a wait in the capture, or add_edge({one}, {two})"
+
+
 def _remedy(f: Finding) -> Remedy:
     words = _WORDS[f.dialect]
     a, b, e = stream_name(f, f.first), stream_name(f, f.second), _event(f)
@@ -208,10 +218,7 @@ def _remedy(f: Finding) -> Remedy:
     if f.category == "undeclared":
         return Remedy("", "", None, "declare what the function writes where it is enqueued: writes=[...]")
     if f.why == "no path in the graph" and f.first.node and f.second.node:
-        one, two = f.first.node.number, f.second.node.number
-        return Remedy(
-            "", "", None, f"let node {two} come after node {one}: by a wait in the capture, or add_edge({one}, {two})"
-        )
+        return Remedy("", "", None, _edge(f.first.node, f.second.node))
     if f.first.host:
         return Remedy(
             "", "", None,

@@ -69,8 +69,9 @@ from ._runtime import (
     get_sync_debug_mode,
     set_sync_debug_mode,
 )
-from .graphs import CUDAGraph, graph, graph_pool_handle
+from .graphs import CUDAGraph, graph, graph_pool_handle, make_graphed_callables
 from .memory import (
+    MemPool,
     caching_allocator_alloc,
     caching_allocator_delete,
     empty_cache,
@@ -96,6 +97,7 @@ from .memory import (
     reset_peak_host_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )
 from .random import initial_seed, manual_seed, manual_seed_all, seed, seed_all
 from .streams import Event, ExternalStream, Stream
@@ -107,6 +109,7 @@ __all__ = [
     "DeferredCudaCallError",
     "Event",
     "ExternalStream",
+    "MemPool",
     "OutOfMemoryError",
     "Stream",
     "StreamContext",
@@ -145,6 +148,7 @@ __all__ = [
     "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -176,6 +180,7 @@ __all__ = [
     "stream",
     "streams",
     "synchronize",
+    "use_mem_pool",
 ]
 
 has_half = True

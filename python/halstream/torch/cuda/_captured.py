@@ -16,6 +16,7 @@ from ..._core._graph import GraphExec
 from ..._runtime import collected, runtime
 from ..._sites import ROOT
 from .._errors import dialect_errors, error
+from . import _routes
 from ._guards import current_stream
 from .streams import Stream
 
@@ -55,6 +56,38 @@ def pool_handle() -> tuple[int, int]:
     return 0, next(_handles)
 
 
+class _Kept:
+    """The pools of the program's that a graph keeps, and the capture that allocates from one; it knows no graph."""
+
+    def __init__(self) -> None:
+        self.pools: list[_routes.PoolMemory] = []
+        self.capture = 0
+
+    def add(self, memory: _routes.PoolMemory) -> None:
+        """Keep a pool."""
+        if memory not in self.pools:
+            memory.use()
+            self.pools.append(memory)
+
+    def capture_ended(self) -> None:
+        """End the capture's allocations from a pool."""
+        number, self.capture = self.capture, 0
+        _routes.capture_ended(number)
+
+    def release(self) -> None:
+        """Give up all of it."""
+        self.capture_ended()
+        pools, self.pools = self.pools, []
+        for memory in pools:
+            memory.leave()
+
+
+def _pool_id(pool: Any) -> tuple[int, int]:
+    """Return the number of a pool, of which programs give the object or the number."""
+    ident = getattr(pool, "id", pool)
+    return tuple(ident)
+
+
 class CapturedGraph:
     """The work of one capture of a stream, which replays enqueue.
 
@@ -72,6 +105,8 @@ class CapturedGraph:
         self._graph: CoreGraph | None = None
         self._run: GraphExec | None = None
         self._pool: tuple[int, int] | None = None
+        self._kept = _Kept()
+        weakref.finalize(self, self._kept.release).atexit = False
         self._ended = False
 
     def __del__(self) -> None:
@@ -96,10 +131,20 @@ class CapturedGraph:
                 "CUDA graphs must be captured on a non-default stream. "
                 "(However, after capture, it's ok to replay them on the default stream.)"
             )
+        pool_id = (next(_captures), 0) if pool is None else _pool_id(pool)
         _begun(stream, modes[mode])
         self._stream = stream
-        _underway[_native.stream_capture_id(stream._id)] = self
-        self._pool = (next(_captures), 0) if pool is None else tuple(pool)
+        number = self._kept.capture = _native.stream_capture_id(stream._id)
+        _underway[number] = self
+        self._pool = pool_id
+        memory = _routes.pool_with_id(pool_id)
+        if memory is not None:
+            self._keep_pool(memory)
+            _routes.capture_began(number, memory)
+
+    def _keep_pool(self, memory: _routes.PoolMemory) -> None:
+        """Keep a pool of the program's until the graph is reset or collected."""
+        self._kept.add(memory)
 
     def _end(self) -> None:
         """End the capture; the graph is there then."""
@@ -109,6 +154,7 @@ class CapturedGraph:
         if current_stream() != stream:
             raise RuntimeError("Capture must end on the same stream it began on.")
         self._stream = None
+        self._kept.capture_ended()
         self._graph = _ended(stream)
         self._ended = True
         if not self._graph.nodes:
@@ -124,7 +170,8 @@ class CapturedGraph:
             raise RuntimeError("capture_end() must have been called before calling instantiate")
         if self._graph is None:
             raise RuntimeError("instantiate() is intended to be called by the user only when keep_graph=true")
-        self._run = self._graph.instantiate()
+        # As in torch: what the graph has allocated stays usable until the next replay, which uses it again.
+        self._run = self._graph.instantiate(auto_free=True)
 
     def _replay(self) -> None:
         """Enqueue the captured work on the current stream."""
@@ -141,7 +188,13 @@ class CapturedGraph:
             stream, self._stream = self._stream, None
             _ended(stream)
         self._graph = self._run = self._pool = None
+        self._kept.release()
         self._ended = False
+
+    def _pools_of(self) -> list[tuple[int, int]]:
+        """Return the number of the pool of the capture and those of pools that were used in it."""
+        first = self._pool_of()
+        return [first, *(one.ident for one in self._kept.pools if one.ident != first)]
 
     def _pool_of(self) -> tuple[int, int]:
         if not self._ended or self._pool is None:

@@ -15,16 +15,18 @@ from .._errors import not_built as _not_built
 from . import memory
 from ._captured import GRAPH_MODES, CapturedGraph, current_capture, pool_handle
 from ._devices import is_current_stream_capturing, synchronize
+from ._graphed import check_samples as _check_samples
+from ._graphed import graphed as _graphed
 from ._guards import current_stream, stream
 from .streams import Stream
 
-__all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing"]
+__all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 
 _numbers = runtime.keep("the numbers of torch's hooks of graphs", itertools.count())
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """torch.cuda.graph_pool_handle (2.15): a fresh number; graphs share no memory, also with one pool."""
+    """torch.cuda.graph_pool_handle (2.15): a fresh number. Graphs share the memory of a `MemPool` only."""
     return pool_handle()
 
 
@@ -85,7 +87,8 @@ class CUDAGraph(CapturedGraph):
     """torch.cuda.CUDAGraph (2.15): the work of one capture, which `replay` enqueues.
 
     Differences: the raw graphs are numbers of this runtime; `check_input_liveness` watches nothing, for there are no
-    tensors; memory that is allocated in a capture is that graph's own, also where graphs have one pool.
+    tensors; memory that is allocated in a capture is that graph's own, also where graphs have one pool, unless that
+    is a `MemPool`.
     """
 
     def __new__(cls, keep_graph: bool = False) -> CUDAGraph:
@@ -156,8 +159,8 @@ class CUDAGraph(CapturedGraph):
         return self._pool_of()
 
     def pools(self) -> list[tuple[int, int]]:
-        """Return the numbers of all pools: that of `pool`."""
-        return [self._pool_of()]
+        """Return the numbers of all pools: that of `pool`, and those of `use_mem_pool` in the capture."""
+        return self._pools_of()
 
     def enable_debug_mode(self) -> None:
         """Keep the graph after the end of its capture."""
@@ -298,6 +301,73 @@ class graph:
             self.cuda_graph.capture_end()
         finally:
             self.stream_ctx.__exit__(kind, value, trace)
+
+
+def make_graphed_callables(
+    callables: Any,
+    sample_args: Any,
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: Any = None,
+    capture_error_mode: str = "global",
+    enable_annotations: bool = False,
+) -> Any:
+    """torch.cuda.make_graphed_callables (2.15): functions whose work each call replays.
+
+    A function is called with its samples, some times to warm up and once in a capture. What is returned for it copies
+    its arguments into the samples, where they are other arrays, replays the graph on the current stream, and returns
+    what the function returned in the capture: the same arrays in each call, with new contents.
+
+    Differences: arguments and results are arrays of halstream, as there are no tensors. Those have no gradients, so
+    that nothing is captured for a backward pass, and `allow_unused_input`, which is about gradients, has no effect.
+
+    Parameters
+    ----------
+    callables : callable or tuple of callables
+        Functions that enqueue their work on the current stream. The graphs of a tuple are captured in its order.
+    sample_args : tuple, or tuple of tuples
+        Arguments for each: arrays, also in tuples, lists and dicts.
+    num_warmup_iters : int
+        How often each is called before the capture.
+    allow_unused_input : bool
+    pool : MemPool, tuple of two int, or None
+        What the captures allocate from; None is a pool for them.
+    capture_error_mode : str
+    enable_annotations : bool
+        True is refused.
+
+    Raises
+    ------
+    AssertionError
+        If a sample is no array.
+    TypeError
+        If a function returned something else than arrays.
+    """
+    just_one = not isinstance(callables, tuple)
+    functions, samples = ((callables,), (sample_args,)) if just_one else (callables, sample_args)
+    for args in samples[: len(functions)]:
+        _check_samples(args)
+    handle = graph_pool_handle() if pool is None else pool
+    synchronize()
+    side = Stream()
+    with _stream(side):
+        for function, args in zip(functions, samples, strict=False):  # as in torch
+            for _ in range(num_warmup_iters):
+                function(*args)
+    synchronize()
+    made = []
+    for function, args in zip(functions, samples, strict=False):  # as in torch
+        captured = CUDAGraph()
+        with graph(
+            captured,
+            pool=handle,
+            stream=side,
+            capture_error_mode=capture_error_mode,
+            enable_annotations=enable_annotations,
+        ):
+            outputs = function(*args)
+        made.append(_graphed(captured.replay, args, outputs))
+    return made[0] if just_one else tuple(made)
 
 
 #: The name is that of a parameter above.

@@ -9,22 +9,26 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from ... import _core as core
 from ... import _memory
 from ..._core import _interop
+from ..._errors import OutOfMemoryError
 from ..._memory import _addresses
 from ..._runtime import State, runtime
 from .. import _observe
 from .._device import count, device_index, existing
 from .._errors import ERRORS, dialect_errors
 from .._errors import not_built as _not_built
+from . import _routes
 from ._guards import current_stream
+from ._mem_pools import MemPool, memory_snapshot, use_mem_pool
 from ._stats import complete, flatten, host_stats
 from .streams import Stream
 
 __all__ = [
+    "MemPool",
     "caching_allocator_alloc",
     "caching_allocator_delete",
     "empty_cache",
@@ -50,6 +54,7 @@ __all__ = [
     "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "set_per_process_memory_fraction",
+    "use_mem_pool",
 ]
 
 
@@ -71,17 +76,33 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
         )
     if size == 0:
         return 0
-    _check_fraction(size, stream._ordinal)
-    address = _addresses.alloc_in_order(stream, size)
+    address = _allocated(stream, size)
     _observe.notify("memory_allocation", address)
     return address
+
+
+def _allocated(stream: core.Stream, size: int) -> int:
+    """Return the address of memory of the pool in use, or else of the device's."""
+    pool = _routes.routed_of(stream)
+    address = _routes.given_again(pool, stream, size) if pool else 0
+    if address:
+        return address
+    try:
+        _check_fraction(size, stream._ordinal)
+        return _routes.allocated(pool, stream, size) if pool else _addresses.alloc_in_order(stream, size)
+    except OutOfMemoryError:
+        lent = _routes.lent_on_oom(stream, size)
+        if not lent:
+            raise
+        return lent
 
 
 @dialect_errors
 def caching_allocator_delete(mem_ptr: int) -> None:
     """torch.cuda.caching_allocator_delete (2.15): in the order of the memory's stream."""
     if mem_ptr:
-        _addresses.free_on_own_stream(mem_ptr)
+        if not _routes.freed(mem_ptr):
+            _addresses.free_on_own_stream(mem_ptr)
         _observe.notify("memory_deallocation", mem_ptr)
 
 
@@ -267,15 +288,6 @@ def _check_fraction(size: int, where: int) -> None:
             f"                        : {int(fraction * total)} bytes",
             operation="allocate",
         )
-
-
-def memory_snapshot(mempool_id: Any = None, include_traces: bool = True) -> NoReturn:
-    """torch.cuda.memory_snapshot (2.15): refused as it is there with the allocator cudaMallocAsync."""
-    raise RuntimeError(
-        "Calling snapshot with backend:cudaMallocAsync is not meaningful. (For backend:native, "
-        "snapshot returns a detailed summary of all blocks tracked by the allocator, but the "
-        "cudaMallocAsync backend does not track individual blocks.)"
-    )
 
 
 def host_memory_stats_as_nested_dict() -> dict[str, Any]:
