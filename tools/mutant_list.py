@@ -61,7 +61,7 @@ class Mutant:
             files = files_of(self.clause, "paddle_real")
             return [("paddle", *files)] if files else []
         if not self.file.endswith((".go", ".c", ".h")) or self.module:
-            files = files_of(self.clause)
+            files = self._of_dialect() or files_of(self.clause)
             return [("pytest", *files)] if files else []
         folder = self.file.split("/")[0]
         own: list[tuple[str, ...]] = [("go", f"./{folder}", "^")] if self.tested_in(folder) else []
@@ -71,6 +71,15 @@ class Mutant:
         if folder in ("cuda", "npu"):
             return [("go", f"./{folder}", "LookAlike/^"), *own]
         return go_tests(self.clause)
+
+    def _of_dialect(self) -> tuple[str, ...]:
+        """Return the dialect's own files with tests of the clause, none for a file that belongs to no dialect."""
+        package, _, rest = self.file.removeprefix("python/halstream/").partition("/")
+        return (
+            files_of(self.clause, "dialects", named=f"test_{package}_*.py")
+            if rest and self.file.endswith(".py")
+            else ()
+        )
 
     def apply(self, text: str) -> str:
         """Return the text with the fault in it."""
@@ -84,11 +93,11 @@ class Mutant:
 
 
 @functools.cache
-def files_of(clause: str, *only: str) -> tuple[str, ...]:
-    """Return the test files of Python with tests of a clause."""
-    named = re.compile(rf"def test_{clause}_")
+def files_of(clause: str, *only: str, named: str = "test_*.py") -> tuple[str, ...]:
+    """Return the test files of Python, of these names, with tests of a clause."""
+    test = re.compile(rf"def test_{clause}_")
     folders = (ROOT / "tests" / folder for folder in only or ("conformance", "capi", "ascend", "trust"))
-    found = [p for folder in folders for p in sorted(folder.glob("test_*.py")) if named.search(p.read_text())]
+    found = [p for folder in folders for p in sorted(folder.glob(named)) if test.search(p.read_text())]
     return tuple(str(p.relative_to(ROOT)) for p in found)
 
 

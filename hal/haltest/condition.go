@@ -202,6 +202,57 @@ var conditionCases = []testCase{
 		require.Equal(k, 2, ran)
 		k.Sync(s)
 	}},
+	{"G13_a_loop_ends_whose_function_has_failed_and_left_its_condition", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
+		c, _ := k.condition(1)
+		for _, nested := range []bool{false, true} { // which ends both loops: neither condition can change any more
+			body, g := k.graph(), k.graph()
+			ran := 0
+			_, err := body.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
+				return k.served.call(k.Me, s, func(*hal.Thread) error { ran++; return errUnchecked })
+			})
+			require.NoError(k, err)
+			if nested {
+				outer, inner := k.graph(), body
+				word, _ := k.condition(1)
+				_, err = outer.AddWhile(k.Me, nil, word, inner)
+				require.NoError(k, err)
+				body = outer
+			}
+			_, err = g.AddWhile(k.Me, nil, c, body)
+			require.NoError(k, err)
+			s, x := k.Stream(ordinary), k.Executable(g)
+			for range 2 { // the next launch is one of its own
+				k.Launch(x, s)
+				done, err := s.Synchronize(k.Me, int64(Limit))
+				require.True(k, done, "the body runs again and again")
+				require.ErrorIs(k, err, hal.ErrHostFunction)
+				require.ErrorContains(k, err, "nothing has changed its condition")
+			}
+			require.Equal(k, 2, ran)
+			k.Sync(s)
+		}
+	}},
+	{"G13_a_loop_goes_on_whose_function_has_failed_while_its_condition_changes", FourQueues | Graphs | Memory | Conditions | HostBodies, func(k *Kit) {
+		c, word := k.condition(3)
+		body, g := k.graph(), k.graph()
+		ran := 0
+		_, err := body.Add(k.Me, k.Device(0), nil, func(s *hal.Stream) error {
+			return k.served.call(k.Me, s, func(*hal.Thread) error {
+				if ran++; ran%2 == 0 { // the condition stays as it is, and nothing fails
+					return nil
+				}
+				word[0]--
+				return errUnchecked
+			})
+		})
+		require.NoError(k, err)
+		_, err = g.AddWhile(k.Me, nil, c, body)
+		require.NoError(k, err)
+		s, x := k.Stream(ordinary), k.Executable(g)
+		k.Launch(x, s)
+		k.Sync(s)
+		require.Equal(k, 5, ran)
+	}},
 	// Not under schedules: they would run the body without an end before they let this thread go on.
 	{"G13_an_abort_ends_a_body_that_runs_again", FourQueues | Graphs | Memory | Conditions | HostBodies | Aborts | RealTime, func(k *Kit) {
 		c, _ := k.condition(1)

@@ -206,63 +206,6 @@ def test_G4_a_forbidden_call_invalidates_the_capture(name: str, hold: Hold) -> N
     usable(s)
 
 
-def test_G4_an_exception_of_the_body_ends_the_capture() -> None:
-    a, b = hs.Stream(), hs.Stream()
-    with pytest.raises(ZeroDivisionError), hs.capture(a) as graph:
-        b.wait(a)
-        b.call(print)
-        raise ZeroDivisionError
-    for use in _uses(graph):
-        with pytest.raises(hs.HalError, match="^the capture failed, so that there is no graph: ZeroDivisionError$"):
-            use()
-    usable(a, b)
-
-
-def _uses(graph: hs.Graph) -> list[Callable[[], object]]:
-    return [lambda: graph.nodes, lambda: graph.edges, graph.dot, graph.instantiate, graph.clone]
-
-
-def test_G4_the_graph_of_a_capture_that_has_not_ended_says_so() -> None:
-    with hs.capture(hs.Stream()) as graph:
-        for use in _uses(graph):
-            with pytest.raises(hs.HalError, match="has not ended"):
-                use()
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_G4_the_graph_of_a_capture_that_was_invalidated_gives_the_first_cause(own: bool) -> None:
-    """It came before what the body raised, or the end."""
-    s = hs.Stream()
-    with pytest.raises(KeyError if own else hs.CaptureError), hs.capture(s) as graph:
-        with pytest.raises(hs.CaptureError):
-            s.query()
-        if own:
-            raise KeyError("later")
-    for use in _uses(graph):
-        with pytest.raises(
-            hs.HalError, match=r'the capture failed.*invalidated at .*test_capture.py:.*"query"'
-        ) as caught:
-            use()
-        assert "later" not in str(caught.value)
-    usable(s)
-
-
-def test_G4_the_graph_of_a_capture_with_a_stream_that_was_not_joined_says_that() -> None:
-    s, side = hs.Stream(), hs.Stream()
-    with pytest.raises(hs.CaptureError), hs.capture(s) as graph:
-        side.wait(s)
-        side.nop()
-    with pytest.raises(hs.HalError, match="the capture failed.*CaptureError: .*join"):
-        graph.instantiate()
-    with pytest.raises(ZeroDivisionError), hs.capture(s) as graph:
-        side.wait(s)
-        side.nop()
-        raise ZeroDivisionError
-    with pytest.raises(hs.HalError, match="the capture failed.*: ZeroDivisionError$"):
-        graph.instantiate()
-    usable(s, side)
-
-
 def test_G4_an_event_of_a_capture_that_ended_is_recorded_again() -> None:
     s, o = hs.Stream(), hs.Stream()
     with hs.capture(s):

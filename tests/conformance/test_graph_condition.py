@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any
 
 import halstream as hs
@@ -175,6 +177,55 @@ def test_G13_a_body_in_which_a_function_fails_does_not_run_again() -> None:
         with pytest.raises(ValueError, match="before the condition"):
             s.synchronize(timeout=LIMIT)
     assert ran == [0, 1]
+
+
+@pytest.mark.parametrize("depth", ["body", "if", "child", "loop"])
+def test_G13_a_loop_ends_whose_function_has_failed_before_it_wrote_the_condition(
+    depth: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s, condition, ran, told = hs.Stream(), hs.Condition(1), list[int](), list[object]()
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.append(args.exc_value))
+
+    def step() -> None:
+        ran.append(1)
+        raise ValueError("before the condition is written")
+
+    graph, body, outer = hs.Graph(), hs.Graph(), hs.Graph()
+    body.add(lambda t: t.call(step))  # the function
+    if depth == "if":
+        outer.add_if(hs.Condition(1), body)
+    elif depth == "child":
+        outer.add_graph(body)
+    elif depth == "loop":
+        outer.add_while(hs.Condition(1), body)
+    graph.add_while(condition, body if depth == "body" else outer)
+    graph.add(lambda t: t.call(ran.append, 2), after=[0])
+    run = graph.instantiate()
+    for _ in range(2):
+        run.launch(s)
+        with pytest.raises(hs.HostFunctionError, match="nothing has changed its condition") as caught:
+            s.synchronize(timeout=LIMIT)
+        assert len(re.findall(rf"{re.escape(__file__)}:\d+", str(caught.value))) == 2, "the loop and the function"
+    assert ran == [1, 2, 1, 2], "what comes behind the loop runs"
+    assert [type(exc) for exc in told] == [ValueError, ValueError]
+
+
+def test_G13_a_loop_goes_on_whose_condition_changes_where_a_function_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    s, left, told = hs.Stream(), hs.Condition(3), list[object]()
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: told.append(args.exc_value))
+
+    def less() -> None:
+        left.value -= 1
+
+    def fail() -> None:
+        raise ValueError
+
+    graph = hs.Graph()
+    graph.add_while(left, calls(fail, less))
+    graph.instantiate().launch(s)
+    s.synchronize(timeout=LIMIT)
+    assert left.value == 0
+    assert len(told) == 3
 
 
 def test_G13_the_graph_keeps_the_word() -> None:

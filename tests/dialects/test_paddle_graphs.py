@@ -169,6 +169,30 @@ def test_G3_a_graph_that_is_collected_ends_its_capture() -> None:
         assert x.numpy().tolist() == [5.0] * 4
 
 
+@graphs
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+def test_G4_a_graph_that_another_thread_collects_ends_its_capture(mode: str) -> None:
+    """That thread could not end the capture by `capture_end`, unless it is relaxed."""
+    stream, x = device.Stream("gpu:0"), zeros()
+    with device.stream_guard(stream):
+        kept = [CUDAGraph(paddle.CUDAPlace(0), mode=mode)]
+        kept[0].capture_begin()
+        x.fill(3.0)
+        thread = threading.Thread(target=kept.clear)
+        thread.start()
+        thread.join(LIMIT)
+        assert not thread.is_alive()
+        assert not device.is_current_stream_capturing()
+        stream.synchronize()
+        assert x.numpy().tolist() == [0.0] * 4
+        other = CUDAGraph()
+        other.capture_begin()
+        x.fill(5.0)
+        other.capture_end()
+        other.replay()
+        assert x.numpy().tolist() == [5.0] * 4
+
+
 @pytest.mark.parametrize("place", [paddle.CPUPlace(), "gpu:0", 0])
 def test_the_place_is_one_of_a_gpu(place: Any) -> None:
     with pytest.raises(TypeError, match="CUDAPlace"):

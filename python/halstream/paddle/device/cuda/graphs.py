@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from ...._core._graph import Graph, GraphExec
 from ...._dialects._adapt import raising
 from ...._dialects._not_built import not_built
 from ...._errors import HalError
+from ...._runtime import collected
 from ..._errors import ERRORS
 from ..._places import CUDAPlace
 from ...base._capture import capturing
@@ -67,8 +67,10 @@ class CUDAGraph:
         begun = getattr(self, "_begun", None)  # the constructor may have failed
         if begun is not None and begun in capturing:
             capturing.remove(begun)
-            with contextlib.suppress(HalError):  # of a capture that failed or may end in another thread only
-                end(begun[0])
+            if collected is not None:  # at the exit of the interpreter
+                collected.note(
+                    begun[0]._id
+                )  # whichever thread collects it, the next call of any thread ends the capture
 
     @raising(ERRORS)
     def capture_begin(self) -> None:
