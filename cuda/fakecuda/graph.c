@@ -31,8 +31,7 @@ void program_unref(struct program *program) {
     free(program);
 }
 
-/* Adds a node and takes ownership of its operation. */
-/* Whether a graph can have an operation: only work of the device can be decided on there. */
+/* Whether a graph can have an operation: a body has work of the device only. */
 static bool program_takes(const struct program *program, const struct operation *operation) {
     switch (operation->kind) {
     case HOST_FUNCTION:
@@ -45,6 +44,7 @@ static bool program_takes(const struct program *program, const struct operation 
     }
 }
 
+/* Adds a node and takes ownership of its operation. */
 CUresult program_add(struct program *program, struct operation *operation, const size_t *after, size_t count) {
     if (!program_takes(program, operation)) {
         operation_free(operation);

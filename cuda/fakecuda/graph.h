@@ -17,7 +17,6 @@ struct program {
     struct node *nodes;
     size_t count, room;
     int refs;
-    bool body; /* of a node with a condition */
     struct condition *conditions; /* that were made for it */
     struct keep *kept;            /* objects of the caller */
     size_t executables;

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
+import pickle
 import threading
 import weakref
 from collections.abc import Callable
@@ -160,6 +162,19 @@ def test_G9_a_refused_update_names_the_node_in_its_graph_and_its_line() -> None:
         with pytest.raises(hs.CaptureError, match=text) as caught:
             run.update(graph)
         assert caught.value.code == 910
+
+
+def test_G6_graphs_cannot_be_copied_but_by_clone() -> None:
+    graph = hs.Graph()
+    graph.add(lambda s: s.nop())
+    run = graph.instantiate()
+    for thing in (graph, run):
+        for way in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match=f"cannot pickle or copy a {type(thing).__name__}"):
+                way(thing)
+    assert (repr(graph), repr(run)) == ("<halstream.Graph of 1 node>", "<halstream.GraphExec of 1 node>")
+    run.close()
+    assert repr(run) == "<halstream.GraphExec, closed>"
 
 
 def test_G11_an_update_of_a_closed_executable_leaves_nothing_behind() -> None:

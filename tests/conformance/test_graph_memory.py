@@ -29,6 +29,18 @@ def result(stream: hs.Stream, array: hs.Array) -> int:
     return int(value)
 
 
+def test_G12_a_launch_gives_memory_back_whose_array_was_collected() -> None:
+    s = hs.Stream()
+    with hs.capture(s) as graph:
+        array = hs.empty(16, "u1", stream=s)
+        array.fill(8, s)
+    run = graph.instantiate()
+    del array
+    for _ in range(3):
+        run.launch(s)
+    s.synchronize(timeout=LIMIT)
+
+
 def test_G12_memory_is_valid_between_its_nodes_in_each_launch() -> None:
     s, out = hs.Stream(), hs.zeros(300, "u1")
     hs.synchronize()

@@ -24,6 +24,7 @@ __all__ = [
     "Base",
     "Owner",
     "drain",
+    "refuse_copy",
     "reap",
     "repr_after_fork",
 ]
@@ -50,6 +51,14 @@ def repr_after_fork(function: Callable[[Any], str]) -> Callable[[Any], str]:
             return f"<{type(self).__module__}.{type(self).__qualname__} of the parent process>"
 
     return __repr__
+
+
+def refuse_copy(self: object, protocol: Any) -> Any:
+    """Refuse to pickle or copy an object; the classes of live objects have it as ``__reduce_ex__``."""
+    raise TypeError(
+        f"cannot pickle or copy a {type(self).__name__}: it names live work of this "
+        "process; create a new one where you need it"
+    )
 
 
 class Base:
@@ -105,8 +114,4 @@ class Base:
             kind = self._errors.get("timeout", WaitTimeoutError)
             raise kind(f"not done within {timeout} s: {state}", operation="synchronize")
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            f"cannot pickle or copy a {type(self).__name__}: it names live work of this "
-            "process; create a new one where you need it"
-        )
+    __reduce_ex__ = refuse_copy

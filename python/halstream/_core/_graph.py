@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from .._errors import HalError, InvalidValueError
+from .._errors import ClosedError, HalError, InvalidValueError
 from .._records import NodeRecord, decode
 from .._runtime import Owner
 from .._sites import ROOT
 from . import _hostfunc
-from ._base import drain
+from ._base import drain, refuse_copy, repr_after_fork
 from ._device import Device, ordinal
 from ._node import Node, nodes_of
 from ._picture import dot_text, draw
@@ -63,6 +63,15 @@ class Graph:
     def __init__(self) -> None:
         drain()  # graphs that were collected may keep much memory
         self._owner: Owner | None = Owner(_native.graph_new(ROOT))
+
+    __reduce_ex__ = refuse_copy
+
+    @repr_after_fork
+    def __repr__(self) -> str:
+        if self._owner is None:
+            return "<halstream.Graph, not captured>"
+        count = len(self._records())
+        return f"<halstream.Graph of {count} node{'' if count == 1 else 's'}>"
 
     @property
     def _id(self) -> int:
@@ -293,6 +302,16 @@ class GraphExec:
     def __init__(self) -> None:
         raise TypeError("a GraphExec is made by Graph.instantiate()")
 
+    __reduce_ex__ = refuse_copy
+
+    @repr_after_fork
+    def __repr__(self) -> str:
+        try:
+            count = int(_native.executable_nodes(self._owner.ident))
+        except ClosedError:
+            return "<halstream.GraphExec, closed>"
+        return f"<halstream.GraphExec of {count} node{'' if count == 1 else 's'}>"
+
     def launch(self, stream: Stream) -> None:
         """Enqueue a run of all nodes, as one operation of the stream.
 
@@ -308,7 +327,11 @@ class GraphExec:
         """
         if not isinstance(stream, Stream):
             raise TypeError(f"launch() takes a halstream Stream, not {type(stream).__name__}")
-        _native.executable_launch(self._owner.ident, stream._id)
+        try:
+            _native.executable_launch(self._owner.ident, stream._id)
+        except InvalidValueError:
+            drain()  # the graph's memory may be that of arrays which were collected
+            _native.executable_launch(self._owner.ident, stream._id)
 
     def upload(self, stream: Stream) -> None:
         """Prepare the next launch on a stream, so that it takes no longer than later ones. Nothing runs.
