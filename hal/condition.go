@@ -93,7 +93,7 @@ func (g *Graph) addCondition(t *Thread, after []*Node, c GraphCondition, bodies 
 			return nil, err
 		}
 	}
-	if kind == driver.WhileNode && !own[0].works() {
+	if kind == driver.WhileNode && !own[0].mayWrite(word) {
 		return nil, driver.Errorf(driver.InvalidValue, op,
 			"nothing in the body can change the condition, so that the node would never end; add a function, a copy or a fill that does")
 	}
@@ -214,12 +214,16 @@ func (g *Graph) leaves(found []*Node) []*Node {
 	return found
 }
 
-// works reports whether a node does more than order others.
-func (g *Graph) works() bool {
+// mayWrite reports whether a node may write to a range: a function or a kernel may, whatever was declared
+// of it, a copy or a fill where it writes.
+func (g *Graph) mayWrite(at Range) bool {
 	return slices.ContainsFunc(g.nodes, func(n *Node) bool {
-		if inner := n.inner(); inner != nil {
-			return slices.ContainsFunc(inner, (*Graph).works)
+		switch n.kind {
+		case driver.CallNode, driver.NativeNode, driver.KernelNode:
+			return true
+		case driver.CopyNode, driver.FillNode:
+			return slices.ContainsFunc(n.writes, func(r Range) bool { return r.Start < at.Start+at.Size && at.Start < r.Start+r.Size })
 		}
-		return n.kind != driver.EmptyNode && n.kind != driver.DelayNode
+		return slices.ContainsFunc(n.inner(), func(inner *Graph) bool { return inner.mayWrite(at) })
 	})
 }

@@ -151,6 +151,17 @@ var conditionCases = []testCase{
 		require.NoError(k, err)
 		_, err = g.AddWhile(k.Me, nil, c, empty)
 		require.ErrorContains(k, err, "never end")
+		a, b := k.words(0), k.words(0)
+		for name, body := range map[string]*hal.Graph{
+			"a fill elsewhere": k.fillWord(a, 0, 0),
+			"a copy elsewhere": k.captured(func(s *hal.Stream) { k.Copy(s, a.Start, b.Start, 4) }),
+		} {
+			around := k.graph()
+			_, err = around.AddChild(k.Me, nil, body)
+			require.NoError(k, err)
+			_, err = g.AddWhile(k.Me, nil, c, around)
+			require.ErrorContains(k, err, "never end", name)
+		}
 		_, err = g.AddIf(k.Me, nil, hal.GraphCondition{Addr: k.Alloc(0, 4).Start}, empty)
 		require.ErrorContains(k, err, "pinned memory")
 		k.Capture(s)

@@ -137,4 +137,35 @@ var graphBuildCases = []testCase{
 		k.Launch(k.Executable(g), s)
 		k.Sync(s)
 	}},
+	{"G9_a_refused_update_names_the_node_in_its_graph", FourQueues | Graphs, func(k *Kit) {
+		around := func(empty bool, after bool) *hal.Graph {
+			child, g := k.graph(), k.graph()
+			if empty {
+				_, err := child.AddEmpty(k.Me, nil)
+				require.NoError(k, err)
+			} else {
+				k.addCall(child, func() {})
+			}
+			first, err := g.AddEmpty(k.Me, nil)
+			require.NoError(k, err)
+			n, err := g.AddChild(k.Me, []*hal.Node{first}, child)
+			require.NoError(k, err)
+			last := []*hal.Node{first, n}
+			if after {
+				last = last[1:]
+			}
+			k.addCall(g, func() {}, last...)
+			return g
+		}
+		x := k.Executable(around(false, false))
+		for text, g := range map[string]*hal.Graph{
+			"the type of node 0 (call) in the graph of node 1 (graph) changed from call to empty": around(true, false),
+			"the topology changed: node 2 (call) comes after other nodes":                         around(false, true),
+		} {
+			err := x.Update(k.Me, g)
+			k.CaptureFails(err, 910)
+			require.ErrorContains(k, err, text)
+		}
+		require.NoError(k, x.Update(k.Me, around(false, false)))
+	}},
 }
