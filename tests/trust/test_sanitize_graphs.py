@@ -57,6 +57,25 @@ def test_V28_nodes_without_a_path_are_reported_at_the_end_of_the_capture(backend
     assert not run(tmp_path / "mended.py", mended(source, found))
 
 
+LOOP = """
+    import halstream as hs
+    x = hs.empty(64, "f4")
+    main, side = hs.Stream(), hs.Stream()
+    hs.synchronize()
+    with hs.capture(main) as graph:
+        side.wait(main)
+        for stream in (main, side):
+            x.fill(1, stream)
+        main.wait(side)
+    """
+
+
+def test_V28_the_host_cannot_wait_between_two_nodes_of_a_capture(backend: str, tmp_path: Path) -> None:
+    (found,) = run(tmp_path / "loop.py", LOOP)
+    assert not found.fix and "synchronize" not in str(found)
+    assert "between the two calls, in the capture: no line here names both streams" in str(found)
+
+
 def test_V28_nodes_with_a_path_are_not(backend: str, tmp_path: Path) -> None:
     assert not run(tmp_path / "path.py", CAPTURED.format(before="pass", between="side.wait(main)"))
 

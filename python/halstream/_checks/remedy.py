@@ -84,7 +84,15 @@ def _without_a_line(f: Finding) -> str:
                     f"both are calls of the one line {frame}, so that no line fits between them: write them as "
                     f"statements on lines of their own, and let {waits} wait for {first} between them"
                 )
+    if _in_a_capture(f):
+        second, first = stream_label(f, f.second), stream_label(f, f.first)
+        return f"let {second} wait for {first} between the two calls, in the capture: no line here names both streams"
     return "no wait in front of these calls, or behind the first, orders them without stopping the program"
+
+
+def _in_a_capture(f: Finding) -> bool:
+    """Return whether a capture made both accesses nodes, so that the host cannot wait between them."""
+    return f.why == "no path in the graph" and not f.second.node
 
 
 def first_option(f: Finding) -> Remedy:
@@ -136,6 +144,9 @@ def _options(f: Finding) -> Iterator[Remedy]:
                 code = spelled(as_written, calls[0], f.dialect)
                 if stands(code, calls[0], own) and all(means_the_same(*name, calls) for name in names):
                     yield Remedy(code, where, calls[0], action=action)
+    if _in_a_capture(f):
+        yield Remedy("", "", None, _without_a_line(f))
+        return
     last = "import halstream; halstream.synchronize()"
     alone = [place for where, place in places(f) if where == "before" and stands("0", place, own)]
     for place in alone or [f.second.frames[0]]:
@@ -163,7 +174,7 @@ def _lines(f: Finding) -> Iterator[tuple[str, str, tuple[_Name, ...]]]:
             for second in seconds:
                 if first[0] != second[0]:
                     yield words.order.format(a=first[0], b=second[0]), "wait stream", (first, second)
-    if not f.first.host:
+    if not f.first.host and not _in_a_capture(f):
         for first in firsts:
             yield words.host.format(a=first[0]), "synchronize stream", (first,)
 
