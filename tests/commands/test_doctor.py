@@ -44,6 +44,7 @@ def test_something_needed_that_is_broken_makes_the_exit_code_1() -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
+        ("x = \x0bPK\x85\x1d", "imported: SyntaxError: "),  # a file that is no text
         ("raise ValueError('damaged')", "imported: ValueError: damaged;"),
         ("raise OSError('damaged\\n  in two\\nlines')", "imported: OSError: damaged;"),
         ("raise ValueError('last') from OSError('first')", "imported: ValueError: last;"),

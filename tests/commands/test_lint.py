@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import textwrap
 from pathlib import Path
@@ -13,7 +14,7 @@ from halstream._cli.commands import app
 from halstream._lint import data
 from halstream._lint.finding import RULES
 from halstream._lint.names import _lacks
-from halstream._lint.run import check_file
+from halstream._lint.run import check_file, files
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -169,6 +170,13 @@ def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path, content: bytes)
     path = tmp_path / "app.py"
     path.write_bytes(content)
     assert [found.rule for found in check_file(str(path))] == ["HS001"]
+
+
+def test_a_named_pipe_in_a_folder_is_no_file_of_the_program(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")  # to open it would wait for a writer
+    (tmp_path / "app.py").touch()
+    (tmp_path / "lost.py").symlink_to("nowhere")  # is said not to be readable
+    assert list(files([str(tmp_path)])) == [str(tmp_path / "app.py"), str(tmp_path / "lost.py")]
 
 
 def run(*words: str) -> Any:

@@ -10,6 +10,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,10 @@ from .. import __version__
 from .._compiled import cache_folder
 from .._lint import data
 
-__all__ = ["Check", "gather"]
+__all__ = ["BACKENDS", "Check", "gather"]
+
+#: The backends that the commands try.
+BACKENDS = ("host", "cuda", "ascend")
 
 #: The distributions of each mirrored package, the first that is installed counts.
 _DISTRIBUTIONS = {
@@ -93,10 +97,12 @@ def _child(code: str) -> str:
 
 def _failure(errors: str) -> str:
     """Return the first line of the exception that ended a process, or the last line that it wrote."""
-    lines = errors.strip().splitlines()
+    lines = errors.strip().split("\n")
     frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
     if frames:
-        lines = [line for line in lines[frames[-1] :] if line.strip() and not line.startswith(" ")][:1] or lines
+        # A source line that is no text, of a file that is not Python, may look like several lines.
+        raised = [line for line in lines[frames[-1] :] if re.match(r"[A-Za-z_][\w.]*(: |$)", line)]
+        lines = raised[:1] or lines
     return lines[-1] if lines else ""
 
 
@@ -114,7 +120,7 @@ def _backends() -> list[Check]:
         "except halstream.HalError as exc: print('-' + ' '.join(str(exc).split()))"
     )
     checks = []
-    for name in ("host", "cuda", "ascend"):
+    for name in BACKENDS:
         found = _child(code.format(name))
         if found.startswith("+"):
             checks.append(Check(f"backend {name}", "ok", found.partition(": ")[2]))

@@ -14,10 +14,9 @@ from .._errors import HalError
 from .._kernel import _nvrtc as _compiler
 from .._memory import memory_info
 from .._records import decode
+from .doctor import BACKENDS
 
-__all__ = ["BACKENDS", "VARIABLES", "gather"]
-
-BACKENDS = ("host", "cuda", "ascend")
+__all__ = ["VARIABLES", "gather"]
 
 #: Environment variables that the runtime reads.
 VARIABLES = {

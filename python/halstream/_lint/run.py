@@ -38,9 +38,10 @@ def _files(paths: Iterable[str]) -> Iterator[str]:
         if os.path.isdir(path):
             for folder, below, found in os.walk(path):
                 below[:] = sorted(name for name in below if _is_own(os.path.join(folder, name)))
-                yield from (
+                inside = [
                     os.path.normpath(os.path.join(folder, name)) for name in sorted(found) if name.endswith(".py")
-                )
+                ]
+                yield from (file for file in inside if not _is_special(file))
         elif os.path.exists(path):
             yield path
         else:
@@ -53,6 +54,11 @@ def _is_own(folder: str) -> bool:
     if name.startswith(".") or name in ("__pycache__", "node_modules", "site-packages"):
         return False
     return not os.path.exists(os.path.join(folder, "pyvenv.cfg"))
+
+
+def _is_special(path: str) -> bool:
+    """Return whether a path is a named pipe, a socket or a device: to open one may wait for ever."""
+    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def check_file(path: str) -> list[Finding]:
