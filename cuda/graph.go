@@ -196,6 +196,15 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 		l.End()
 		return driver.ErrUpdated
 	}
+	if err := s.beginLaunch(doing); err != nil {
+		l.End()
+		return err
+	}
+	defer s.endLaunch()
+	if x.now.whole == nil && s.Captured() {
+		l.End()
+		return capturedElsewhere(doing)
+	}
 	f := s.follow(l.Tag(), nil)
 	if x.now.whole != nil {
 		err := x.launchWhole(s, l)
