@@ -54,7 +54,7 @@ func requireCode(t *testing.T, code int, err error) {
 	require.Equal(t, code, e.Code, "%v", err)
 }
 
-func TestG2_a_wait_beside_a_capture_of_another_library_is_refused(t *testing.T) {
+func TestG1_a_wait_beside_a_capture_of_another_library_is_refused(t *testing.T) {
 	t.Run("device", func(t *testing.T) {
 		_, me, s, end := captureElsewhere(t)
 		_, err := s.Device().Point(me)
@@ -83,7 +83,7 @@ func TestG2_a_wait_beside_a_capture_of_another_library_is_refused(t *testing.T) 
 	})
 }
 
-func TestG2_what_needs_the_host_is_refused_beside_a_capture_of_another_library(t *testing.T) {
+func TestG1_what_needs_the_host_is_refused_beside_a_capture_of_another_library(t *testing.T) {
 	_, me, s, end := captureElsewhere(t)
 	requireCode(t, 900, s.HostFunc(me, 7))
 	state, err := s.IsCapturing(me)
@@ -95,7 +95,7 @@ func TestG2_what_needs_the_host_is_refused_beside_a_capture_of_another_library(t
 	require.Equal(t, hal.NotCapturing, state)
 }
 
-func TestG2_a_graph_with_functions_is_refused_beside_a_capture_of_another_library(t *testing.T) {
+func TestG1_a_graph_with_functions_is_refused_beside_a_capture_of_another_library(t *testing.T) {
 	f, s, x := functionGraph(t)
 	other, err := f.NewForeign(0)
 	require.NoError(t, err)
