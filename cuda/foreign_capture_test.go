@@ -74,10 +74,11 @@ func TestG1_a_wait_beside_a_capture_of_another_library_is_refused(t *testing.T) 
 	})
 	t.Run("copy", func(t *testing.T) {
 		_, me, s, end := captureElsewhere(t)
-		block, err := s.Device().Alloc(me, 64)
+		const size = 33 << 20 // which the driver stages, not this package
+		block, err := s.Device().Alloc(me, size)
 		require.NoError(t, err)
-		target := make([]byte, 64)
-		_, err = s.Copy(me, hal.CopySpec{Dst: uint64(uintptr(unsafe.Pointer(&target[0]))), Src: block.Start, Width: 64, Height: 1})
+		target := make([]byte, size)
+		_, err = s.Copy(me, hal.CopySpec{Dst: uint64(uintptr(unsafe.Pointer(&target[0]))), Src: block.Start, Width: size, Height: 1})
 		requireCode(t, 900, err)
 		require.Zero(t, end(), "the capture is invalid")
 	})
@@ -137,8 +138,10 @@ func functionGraph(t *testing.T) (*fakectl.Fake, driver.Stream, driver.Executabl
 	t.Cleanup(drv.Close)
 	dev, err := drv.Open(0)
 	require.NoError(t, err)
-	node := driver.GraphNode{Kind: driver.CallNode, Token: 7, GraphWork: &driver.GraphWork{}}
-	x, err := any(drv).(driver.GraphDriver).Instantiate([]driver.GraphNode{node})
+	at, err := dev.Alloc(32)
+	require.NoError(t, err)
+	function := driver.GraphNode{Kind: driver.CallNode, Token: 7, After: []int{0}, GraphWork: &driver.GraphWork{}}
+	x, err := any(drv).(driver.GraphDriver).Instantiate([]driver.GraphNode{fillNode(at, 'a'), function})
 	require.NoError(t, err)
 	t.Cleanup(x.Close)
 	return f, newStream(t, dev, 1), x
