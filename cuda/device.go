@@ -146,9 +146,17 @@ func (d *Device) Point() driver.Point {
 		}
 	}
 	if captured != nil {
-		return refusedPoint{ps, capturedElsewhere(doing)}
+		return refusedPoint{ps, captured.capturedWait(doing)}
 	}
 	return ps
+}
+
+// capturedWait is the error of a wait for work that another library's capture has taken.
+func (s *Stream) capturedWait(doing string) *driver.Error {
+	e := driver.Errorf(driver.Capture, doing, "another library captures stream %d of device %d, and nothing that is captured "+
+		"runs before that ends; end that capture first", s.id, s.dev.ordinal)
+	e.Code = C.HS_CAPTURE_UNSUPPORTED
+	return e
 }
 
 // refusedPoint is a point of a device of which another library captures a stream. Its wait leaves that stream out.
