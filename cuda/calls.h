@@ -45,6 +45,8 @@ hs_status hs_enable_peer(CUcontext from, CUcontext to);
 void hs_error_text(int32_t code, const char **name, const char **text);
 
 /* Streams. */
+/* Whether a stream is captured: 0, 1, or 2 where the capture is invalid. */
+hs_status hs_stream_captured(CUcontext ctx, CUstream stream, int *captured);
 hs_status hs_stream_new(CUcontext ctx, uint32_t flags, int priority, CUstream *stream);
 hs_status hs_stream_destroy(CUcontext ctx, CUstream stream);
 hs_status hs_stream_query(CUcontext ctx, CUstream stream);

@@ -32,6 +32,19 @@ hs_status hs_stream_look(CUcontext ctx, CUstream stream, int *captured)
     return hs_leave(&frame, status);
 }
 
+hs_status hs_stream_captured(CUcontext ctx, CUstream stream, int *captured)
+{
+    HS_ONE(ctx, cuStreamIsCapturing, stream, captured);
+}
+
+/* Refuses what cannot be a node of another library's graph; a driver without captures has no such graph. */
+static hs_status not_captured(CUcontext ctx, CUstream stream)
+{
+    int captured = 0;
+    hs_status status = hs_stream_captured(ctx, stream, &captured);
+    return status == 0 && captured ? HS_STATUS(cuStreamIsCapturing, HS_CAPTURE_UNSUPPORTED) : 0;
+}
+
 hs_status hs_stream_facts(CUcontext ctx, CUstream stream, CUcontext *of, uint32_t *flags, int *priority)
 {
     hs_frame frame;
@@ -228,6 +241,8 @@ static hs_status visit(CUcontext ctx, CUstream stream, hs_visit *data)
 
 hs_status hs_hold(CUcontext ctx, CUstream stream, hs_guard *guard, int what, hs_slot *slot, CUdeviceptr dev, uint32_t value)
 {
+    hs_status refused = not_captured(ctx, stream);
+    if (refused != 0) return refused;
     if (guard != NULL) {
         hs_visit *data = malloc(sizeof *data);
         if (data == NULL) abort();

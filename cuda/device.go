@@ -133,15 +133,40 @@ func (d *Device) Point() driver.Point {
 		}
 	}
 	var ps driver.Points
+	var captured *Stream
 	for _, s := range d.streams.all() {
+		if !s.borrowed() && s.Captured() {
+			captured = s // its marks would become nodes, and never be reached
+			continue
+		}
 		if p := s.behind(); p != nil {
 			ps = append(ps, p)
 		} else {
 			ps = append(ps, s.Point())
 		}
 	}
+	if captured != nil {
+		return refusedPoint{ps, captured.capturedWait(doing)}
+	}
 	return ps
 }
+
+// capturedWait is the error of a wait for work that another library's capture has taken.
+func (s *Stream) capturedWait(doing string) *driver.Error {
+	e := driver.Errorf(driver.Capture, doing, "another library captures stream %d of device %d, and nothing that is captured "+
+		"runs before that ends; end that capture first", s.id, s.dev.ordinal)
+	e.Code = C.HS_CAPTURE_UNSUPPORTED
+	return e
+}
+
+// refusedPoint is a point of a device of which another library captures a stream. Its wait leaves that stream out.
+type refusedPoint struct {
+	driver.Points
+	cause *driver.Error
+}
+
+// Refused implements driver.RefusedPoint.
+func (p refusedPoint) Refused() *driver.Error { return p.cause }
 
 // pendingPlaces returns the latest place of each stream that is not known to be reached.
 func (d *Device) pendingPlaces() (places []streamPlace) {

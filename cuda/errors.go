@@ -96,6 +96,9 @@ func check(s C.hs_status, doing string) *driver.Error {
 func failed(s C.hs_status, doing string) *driver.Error {
 	code := int(C.hs_code(s))
 	function := C.GoString(C.hs_symbol(C.int(s >> 32)))
+	if code == C.HS_CAPTURE_UNSUPPORTED && s>>32 == C.HS_cuStreamIsCapturing {
+		return capturedElsewhere(doing)
+	}
 	name, text := codeText(code)
 	kind := kinds[code]
 	if lasting(code) {
@@ -111,6 +114,15 @@ func failed(s C.hs_status, doing string) *driver.Error {
 		e.Text += "; " + hint
 	}
 	e.Code = code
+	return e
+}
+
+// capturedElsewhere is the error of an operation that needs the host, on a stream that another library captures: its
+// graph would run the operation again, and the host only knows of one run.
+func capturedElsewhere(doing string) *driver.Error {
+	e := driver.Errorf(driver.Capture, doing, "another library captures the stream, and its graph cannot have what needs the host; "+
+		"end that capture first, or use hs.capture")
+	e.Code = C.HS_CAPTURE_UNSUPPORTED
 	return e
 }
 

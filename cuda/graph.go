@@ -196,6 +196,15 @@ func (x *executable) Launch(on driver.Stream, l driver.GraphLaunch) error {
 		l.End()
 		return driver.ErrUpdated
 	}
+	if err := s.beginLaunch(doing); err != nil {
+		l.End()
+		return err
+	}
+	defer s.endLaunch()
+	if x.now.whole == nil && s.Captured() {
+		l.End()
+		return capturedElsewhere(doing)
+	}
 	f := s.follow(l.Tag(), nil)
 	if x.now.whole != nil {
 		err := x.launchWhole(s, l)
@@ -234,6 +243,9 @@ func (x *executable) launchWhole(s *Stream, l driver.GraphLaunch) error {
 			return err
 		}
 		x.updated = false
+	}
+	if err := x.now.lookAtSources(s, l); err != nil {
+		return err
 	}
 	x.lastOn = s
 	w := x.now.whole
@@ -323,7 +335,7 @@ func (p *plan) enqueueNode(i int, s *Stream, l driver.GraphLaunch) error {
 		if err := part.enqueue(lane); err != nil {
 			return err
 		}
-	} else if err := lane.run(n, launching{l, lane, s}); err != nil {
+	} else if err := lane.run(n, beforeOf(l, i), launching{l, lane, s}); err != nil {
 		return err
 	}
 	if p.ends[i] == nil {
@@ -351,8 +363,8 @@ func (l launching) Ready(token uint64, level uint8, c driver.Completer) *park.Pa
 	return l.GraphLaunch.Ready(token, level, c)
 }
 
-// run enqueues what a node of a graph does.
-func (s *Stream) run(n *driver.GraphNode, l driver.GraphLaunch) error {
+// run enqueues what a node of a graph does; before, if not nil, looks at the source of a copy first.
+func (s *Stream) run(n *driver.GraphNode, before func(), l driver.GraphLaunch) error {
 	switch n.Kind {
 	case driver.CallNode:
 		return s.HostFunc(driver.HostFunc{Token: n.Token, Sink: l})
@@ -367,7 +379,9 @@ func (s *Stream) run(n *driver.GraphNode, l driver.GraphLaunch) error {
 		}
 		return s.Native(native)
 	case driver.CopyNode:
-		_, err := s.Copy(n.Copy)
+		c := n.Copy
+		c.Before = before
+		_, err := s.Copy(c)
 		return err
 	case driver.FillNode:
 		return s.Fill(n.Fill)

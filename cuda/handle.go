@@ -5,6 +5,51 @@ import "halstream/hal/driver"
 // handleClosed is set in a stream's number of users when it was closed.
 const handleClosed = 1 << 32
 
+// A launch of a graph consists of many operations of which all are enqueued or none: a close
+// meanwhile sets closeWanted in a stream's number of threads that enqueue, and the end of the
+// last launch, each of which adds oneLaunch, closes the stream.
+const (
+	closeWanted = 1 << 33
+	oneLaunch   = 1 << 34
+)
+
+// beginLaunch admits all operations of a launch until endLaunch, however the stream is closed meanwhile.
+func (s *Stream) beginLaunch(doing string) error {
+	if err := s.usable(doing); err != nil {
+		return err
+	}
+	for {
+		n := s.enqueuing.Load()
+		if n&(handleClosed|closeWanted) != 0 {
+			return closedError(doing)
+		}
+		if s.enqueuing.CompareAndSwap(n, n+oneLaunch) {
+			return nil
+		}
+	}
+}
+
+// endLaunch ends beginLaunch.
+func (s *Stream) endLaunch() {
+	for {
+		n := s.enqueuing.Load()
+		left := n - oneLaunch
+		if left < oneLaunch && left&closeWanted != 0 {
+			left += handleClosed - closeWanted
+		}
+		if s.enqueuing.CompareAndSwap(n, left) {
+			if left == handleClosed {
+				s.closeHandle()
+			}
+			return
+		}
+	}
+}
+
+func closedError(doing string) error {
+	return driver.Errorf(driver.Closed, doing, "the stream was closed; use another one")
+}
+
 // beginEnqueue admits an operation of the calling thread until endEnqueue. It
 // refuses work on a lost device, on another thread's own stream, and on a stream
 // that was closed: the driver may have given the handle to a new one. One operation
@@ -16,7 +61,7 @@ func (s *Stream) beginEnqueue(doing string) error {
 	for {
 		n := s.enqueuing.Load()
 		if n&handleClosed != 0 {
-			return driver.Errorf(driver.Closed, doing, "the stream was closed; use another one")
+			return closedError(doing)
 		}
 		if s.enqueuing.CompareAndSwap(n, n+1) {
 			return nil

@@ -199,8 +199,13 @@ func (s *Stream) look() (done, captured bool, err error) {
 
 // Captured implements driver.CapturedStream.
 func (s *Stream) Captured() bool {
-	_, captured, _ := s.look()
-	return captured
+	if s.dev.usable("query capture") != nil || s.endWithoutHandle() != nil || !s.enter() {
+		return false
+	}
+	defer s.leave()
+	var state C.int
+	status := C.hs_stream_captured(s.dev.ctx(), s.h, &state)
+	return status == 0 && state != 0 || C.hs_code(status) == C.HS_CAPTURE_IMPLICIT
 }
 
 // Point implements driver.Stream.
@@ -277,8 +282,18 @@ func (s *Stream) Close() {
 	if s.h == legacyHandle {
 		return
 	}
-	if s.enqueuing.Add(handleClosed) == handleClosed {
-		s.closeHandle()
+	for {
+		n := s.enqueuing.Load()
+		closed := n + handleClosed
+		if n >= oneLaunch {
+			closed = n | closeWanted // the last launch in progress closes it
+		}
+		if s.enqueuing.CompareAndSwap(n, closed) {
+			if closed == handleClosed {
+				s.closeHandle()
+			}
+			return
+		}
 	}
 }
 

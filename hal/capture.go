@@ -134,7 +134,7 @@ func (s *Stream) BeginCapture(t *Thread, mode CaptureMode) error {
 	if _, err := rt.graphDriver(op); err != nil {
 		return err
 	}
-	if k, ok := s.d.(driver.CapturedStream); ok && k.Captured() {
+	if s.capturedElsewhere() {
 		return captureError(codeIllegalState, op, "another library captures %s already; end that capture first", s.title())
 	}
 	c := &Capture{rt: rt, id: rt.captures.ids.Add(1), mode: mode, thread: t, origin: s, site: rt.listeners.site(),
@@ -325,7 +325,22 @@ func (d *Device) checkNotCaptured() error {
 	return err
 }
 
-// IsCapturing returns whether s takes part in a capture.
+// capturedElsewhere reports whether another library captures s.
+func (s *Stream) capturedElsewhere() bool {
+	k, ok := s.d.(driver.CapturedStream)
+	return ok && k.Captured()
+}
+
+// checkCapturedElsewhere rejects what cannot become a node of another library's graph.
+func (s *Stream) checkCapturedElsewhere(op, what string) error {
+	if s == s.dev.legacy || !s.capturedElsewhere() {
+		return nil // the driver refuses work on the legacy default stream beside a capture
+	}
+	return captureError(codeUnsupported, op, "another library captures %s, and its graph cannot have %s; "+
+		"end that capture first", s.title(), what)
+}
+
+// IsCapturing returns whether s takes part in a capture, also in one of another library.
 //
 // # Errors
 //   - [ErrCapture]: s is the legacy default stream, and an ordered stream captures.
@@ -339,6 +354,13 @@ func (s *Stream) IsCapturing(t *Thread) (CaptureState, error) {
 	}
 	c := s.capture.Load()
 	if c == nil {
+		switch elsewhere := s.capturedElsewhere(); {
+		case elsewhere && s == s.dev.legacy:
+			return NotCapturing, captureError(codeImplicit, op, "another library captures an ordered stream of device %d, "+
+				"so the legacy default stream cannot be queried", s.dev.ordinal)
+		case elsewhere:
+			return Capturing, nil
+		}
 		return NotCapturing, nil
 	}
 	if c.legacy != nil {

@@ -105,7 +105,10 @@ func (s *Stream) copy(t *Thread, c CopySpec, call CopyCall) (driver.Point, error
 		return nil, c.addCopy(s, spec, blocks, call)
 	}
 	wait := call.waits(src, dst, from)
-	if dst == nil {
+	if wait {
+		err = s.checkCapturedElsewhere(op, "a copy that the host waits for")
+	}
+	if err == nil && dst == nil {
 		err = checkAccess(op, "target", c.Dst, to, true)
 	}
 	switch {

@@ -133,7 +133,11 @@ func (d *Device) Point(t *Thread) (driver.Point, error) {
 	if err := d.checkNotCaptured(); err != nil {
 		return nil, err
 	}
-	return d.rt.observe(d.d.Point(), Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
+	p := d.d.Point()
+	if r, ok := p.(driver.RefusedPoint); ok {
+		return nil, r.Refused()
+	}
+	return d.rt.observe(p, Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
 }
 
 // EnqueuedPoint is Point for the end of a program, which also waits while streams of d

@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -248,6 +249,13 @@ func (e *Event) Point(t *Thread) (driver.Point, error) {
 	b, version := e.bound.Load(), e.version.Load()
 	if b == nil || !e.recorded() {
 		return nil, nil
+	}
+	if _, ok := b.d.(driver.VendorEvent); ok {
+		// The record may have become a node of another library's graph: then no wait for it would end.
+		var refused *Error
+		if _, err := b.d.Query(); errors.As(err, &refused) && refused.Kind == driver.Capture {
+			return nil, err
+		}
 	}
 	return e.rt.observe(b.d.Point(),
 		Operation{Kind: "synchronize event", Event: e, Version: version, Thread: t}), nil

@@ -46,6 +46,12 @@ func (x *GraphExec) launch(t *Thread, s *Stream, v *version) error {
 		_, err := c.addChild(s, v.graph)
 		return err
 	}
+	if v.memory.any() {
+		if err := s.checkCapturedElsewhere("launch graph", "a graph that allocates or frees memory"); err != nil {
+			v.keep.release()
+			return err
+		}
+	}
 	before, err := v.begin(s, x.autoFree)
 	if err != nil {
 		v.keep.release()

@@ -72,6 +72,13 @@ type CapturedStream interface {
 	Captured() bool
 }
 
+// RefusedPoint is implemented by points for which a program cannot wait.
+type RefusedPoint interface {
+	Point
+	// Refused says why.
+	Refused() *Error
+}
+
 // VendorEvent is implemented by events of a vendor's library.
 type VendorEvent interface {
 	// Handle returns the number by which the library knows the event. It does not change

@@ -127,3 +127,55 @@ def test_G1_a_capture_on_a_stream_of_a_library_takes_what_the_runtime_enqueues(r
     """,
         FAKECUDA_STRICT="1",
     )
+
+
+@pytest.mark.parametrize(
+    "call", ["s.call(ran.append, 1)", "s.call_checked(ran.append, 1)", "both.launch(s)", "x.numpy(s)"]
+)
+def test_G1_what_needs_the_host_is_refused_where_a_library_captures(call: str, run_program: Program) -> None:
+    """Nothing of it becomes a node, and the capture stays valid."""
+    run_program(
+        BEGIN.format(mode=2)
+        + f"""
+    with hs.capture(o) as graph:
+        x.fill(9, o)
+        o.call(ran.append, 2)
+    both = graph.instantiate()
+    begin(s.handle)
+    assert s.capturing
+    try:
+        {call}
+    except hs.CaptureError as exc:
+        assert exc.code == 900 and "another library captures" in str(exc), exc
+    else:
+        raise AssertionError
+    executable = end(s.handle)
+    assert not s.capturing
+    assert launch(executable) == (0, 0, [])
+    """,
+        FAKECUDA_STRICT="1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("wait", "code"),
+    [("hs.synchronize()", 900), ("hs.Device(0).synchronize()", 900), ("s.record().synchronize()", 907)],
+)
+def test_G1_a_wait_is_refused_where_a_library_captures(wait: str, code: int, run_program: Program) -> None:
+    run_program(
+        BEGIN.format(mode=2)
+        + f"""
+    begin(s.handle)
+    try:
+        {wait}
+    except hs.CaptureError as exc:
+        assert exc.code == {code}, exc
+    else:
+        raise AssertionError
+    lib.cuStreamEndCapture(pointer(s.handle), ctypes.byref(pointer()))
+    hs.synchronize(timeout=10)
+    x.fill(1, s)
+    assert x.numpy(s)[0] == 1
+    """,
+        FAKECUDA_STRICT="1",
+    )

@@ -60,13 +60,13 @@ def test_V28_nodes_without_a_path_are_reported_at_the_end_of_the_capture(backend
 LOOP = """
     import halstream as hs
     x = hs.empty(64, "f4")
-    main, side = hs.Stream(), hs.Stream()
+    streams = [hs.Stream(), hs.Stream()]
     hs.synchronize()
-    with hs.capture(main) as graph:
-        side.wait(main)
-        for stream in (main, side):
+    with hs.capture(streams[0]) as graph:
+        streams[1].wait(streams[0])
+        for stream in streams:
             x.fill(1, stream)
-        main.wait(side)
+        streams[0].wait(streams[1])
     """
 
 
