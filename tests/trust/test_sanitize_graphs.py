@@ -57,21 +57,20 @@ def test_V28_nodes_without_a_path_are_reported_at_the_end_of_the_capture(backend
     assert not run(tmp_path / "mended.py", mended(source, found))
 
 
-LOOP = """
+HELPER = """
     import halstream as hs
-    x = hs.empty(64, "f4")
-    streams = [hs.Stream(), hs.Stream()]
-    hs.synchronize()
-    with hs.capture(streams[0]) as graph:
-        streams[1].wait(streams[0])
-        for stream in streams:
-            x.fill(1, stream)
-        streams[0].wait(streams[1])
+    m, n = hs.Stream(), hs.Stream(); x = hs.empty(64, "f4"); hs.synchronize()
+    def work(stream):
+        x.fill(1, stream)
+    with hs.capture(m) as graph:
+        n.wait(m)
+        for stream in (m, n): work(stream)
+        m.wait(n)
     """
 
 
 def test_V28_the_host_cannot_wait_between_two_nodes_of_a_capture(backend: str, tmp_path: Path) -> None:
-    (found,) = run(tmp_path / "loop.py", LOOP)
+    (found,) = run(tmp_path / "helper.py", HELPER)
     assert not found.fix and "synchronize" not in str(found)
     assert "between the two calls, in the capture: no line here names both streams" in str(found)
 
