@@ -23,8 +23,8 @@ __all__ = [
     "TIMING",
     "Base",
     "Owner",
+    "Uncopied",
     "drain",
-    "refuse_copy",
     "reap",
     "repr_after_fork",
 ]
@@ -53,12 +53,21 @@ def repr_after_fork(function: Callable[[Any], str]) -> Callable[[Any], str]:
     return __repr__
 
 
-def refuse_copy(self: object, protocol: Any) -> Any:
-    """Refuse to pickle or copy an object; the classes of live objects have it as ``__reduce_ex__``."""
-    raise TypeError(
-        f"cannot pickle or copy a {type(self).__name__}: it names live work of this "
+def uncopied(thing: object) -> TypeError:
+    """Return the error of pickling or copying an object."""
+    return TypeError(
+        f"cannot pickle or copy a {type(thing).__name__}: it names live work of this "
         "process; create a new one where you need it"
     )
+
+
+class Uncopied:
+    """Objects that cannot be pickled or copied: they name live work of this process."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise uncopied(self)
 
 
 class Base:
@@ -114,4 +123,5 @@ class Base:
             kind = self._errors.get("timeout", WaitTimeoutError)
             raise kind(f"not done within {timeout} s: {state}", operation="synchronize")
 
-    __reduce_ex__ = refuse_copy
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise uncopied(self)

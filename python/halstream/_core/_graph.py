@@ -13,7 +13,7 @@ from .._records import NodeRecord, decode
 from .._runtime import Owner
 from .._sites import ROOT
 from . import _hostfunc
-from ._base import drain, refuse_copy, repr_after_fork
+from ._base import Uncopied, drain, repr_after_fork
 from ._device import Device, ordinal
 from ._node import Node, nodes_of
 from ._picture import dot_text, draw
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph", "GraphExec", "Node"]
 
 
-class Graph:
+class Graph(Uncopied):
     """Operations with edges that order them.
 
     Made by `capture`, or without nodes and filled by `add`, `add_graph` and
@@ -63,8 +63,6 @@ class Graph:
     def __init__(self) -> None:
         drain()  # graphs that were collected may keep much memory
         self._owner: Owner | None = Owner(_native.graph_new(ROOT))
-
-    __reduce_ex__ = refuse_copy
 
     @repr_after_fork
     def __repr__(self) -> str:
@@ -284,7 +282,7 @@ class Graph:
             _native.close(self._owner.ident)
 
 
-class GraphExec:
+class GraphExec(Uncopied):
     """An executable graph; made by `Graph.instantiate`.
 
     Its launches run one at a time, in the order of the calls, whichever streams
@@ -301,8 +299,6 @@ class GraphExec:
 
     def __init__(self) -> None:
         raise TypeError("a GraphExec is made by Graph.instantiate()")
-
-    __reduce_ex__ = refuse_copy
 
     @repr_after_fork
     def __repr__(self) -> str:
@@ -330,7 +326,7 @@ class GraphExec:
         try:
             _native.executable_launch(self._owner.ident, stream._id)
         except InvalidValueError:
-            drain()  # the graph's memory may be that of arrays which were collected
+            drain()  # memory of the graph whose array was collected
             _native.executable_launch(self._owner.ident, stream._id)
 
     def upload(self, stream: Stream) -> None:
