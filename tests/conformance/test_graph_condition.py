@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import halstream as hs
@@ -188,3 +190,11 @@ def test_G13_the_graph_keeps_the_word() -> None:
     run.launch(s)
     s.synchronize(timeout=LIMIT)
     assert ran == [1]
+
+
+def test_G13_a_condition_is_not_copied_and_says_what_it_is() -> None:
+    condition = hs.Condition(3)
+    assert repr(condition) == f"<halstream.Condition {condition.ptr:#x}, initial 3>"
+    for make in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot pickle or copy a Condition"):
+            make(condition)

@@ -92,10 +92,10 @@ def test_an_end_that_is_refused() -> None:
     ok(rt.record_event(event, one))
     ok(rt.stream_wait_event(two, event))
     ok(rt.record_event(event, two))
-    assert rt.query_event_status(event)[-1] == 107028
     timed = ok(rt.create_event())
-    ok(rt.record_event(timed, one))
+    ok(rt.record_event(timed, two))
     assert rt.query_event(timed)[-1] == 107028
+    assert rt.query_event_status(event)[-1] == 107028
     ok(rt.destroy_event(timed))
     assert mdl.ri_capture_end(one) == (0, 507903)
     ok(mdl.ri_capture_begin(one, RELAXED))
