@@ -36,7 +36,7 @@ def test_G13_a_body_runs_if_the_condition_is_not_0() -> None:
         run.launch(s)
         s.synchronize(timeout=LIMIT)
         assert ran == (["first", "body", "last"] if value else ["first", "last"])
-    assert "if of 1 nodes" in graph.dot()
+    assert "if of 1 node" in graph.dot() and "1 nodes" not in graph.dot()
 
 
 def test_G13_a_body_runs_again_while_the_condition_is_not_0() -> None:
@@ -76,7 +76,7 @@ def test_G13_a_node_runs_the_graph_that_its_condition_selects() -> None:
     run.launch(s)
     s.synchronize(timeout=LIMIT)
     assert ran == ["then"]
-    assert "switch of 3 graphs" in graph.dot() and "else of 1 nodes" in graph.dot()
+    assert "switch of 3 graphs" in graph.dot() and "else of 1 node" in graph.dot() and "1 nodes" not in graph.dot()
 
 
 def test_G13_a_switch_inside_a_loop_chooses_each_time_anew() -> None:
