@@ -152,7 +152,12 @@ def test_G11_a_node_is_updated_for_later_launches_and_releases_what_it_had(hold:
 @pytest.mark.parametrize(
     ("index", "enqueue", "error", "text"),
     [
-        (0, lambda t: t.nop(), hs.CaptureError, r"node 0 \(call at .*test_graph_memory.py:\d+\) cannot become a node of kind empty"),
+        (
+            0,
+            lambda t: t.nop(),
+            hs.CaptureError,
+            r"node 0 \(call at .*test_graph_memory.py:\d+\) cannot become a node of kind empty",
+        ),
         (0, lambda t: None, hs.InvalidValueError, "made 0 nodes"),
         (0, lambda t: (t.nop(), t.nop()), hs.InvalidValueError, "made 2 nodes"),
         (5, lambda t: t.nop(), hs.InvalidValueError, "no node 5"),

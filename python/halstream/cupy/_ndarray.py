@@ -16,8 +16,8 @@ from .._errors import NotSupportedError
 from .._memory._array import Array
 from ._arithmetic import Operator, binary, comparison, compute, enqueue, unary
 from ._base_array import BaseArray
-from .cuda._captured import keep_captured
 from .cuda._blocks import stream_of
+from .cuda._captured import keep_captured
 from .cuda._errors import attribute_error, unsupported
 
 __all__ = ["ndarray"]
