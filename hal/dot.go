@@ -38,7 +38,7 @@ func (g *Graph) dot(b *strings.Builder, indent, prefix string, function func(uin
 			continue
 		}
 		if len(graphs) == 1 {
-			label += fmt.Sprintf(" of %d nodes", len(graphs[0].Nodes()))
+			label += " of " + countNodes(len(graphs[0].Nodes()))
 		} else {
 			label += fmt.Sprintf(" of %d graphs", len(graphs))
 		}
@@ -68,9 +68,17 @@ func (g *Graph) dot(b *strings.Builder, indent, prefix string, function func(uin
 // caseName says when a node with several bodies runs the k-th one, which has so many nodes.
 func (n *Node) caseName(k, nodes int) string {
 	if n.kind == driver.SwitchNode {
-		return fmt.Sprintf("case %d of %d nodes", k, nodes)
+		return fmt.Sprintf("case %d of %s", k, countNodes(nodes))
 	}
-	return fmt.Sprintf("%s of %d nodes", [...]string{"then", "else"}[k], nodes)
+	return [...]string{"then", "else"}[k] + " of " + countNodes(nodes)
+}
+
+// countNodes says how many nodes there are.
+func countNodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }
 
 // details returns lines that say where a node runs and what it works on.

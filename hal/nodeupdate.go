@@ -63,7 +63,7 @@ func (x *GraphExec) BuiltUpdate(s *Stream, index int) error {
 		old := before.graph.nodes[index]
 		switch {
 		case old.kind != n.kind:
-			return nil, captureError(codeUpdate, op, "%s cannot become a %s; give an operation of its kind", old.title(), n.Kind())
+			return nil, captureError(codeUpdate, op, "%s cannot become a node of kind %s; give an operation of its kind", old.title(), n.Kind())
 		case old.device != n.device:
 			return nil, captureError(codeUpdate, op, "%s cannot move from device %d to device %d", old.title(), old.device, n.device)
 		case n.kind == driver.AllocNode || n.kind == driver.FreeNode:

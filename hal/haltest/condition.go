@@ -102,7 +102,7 @@ var conditionCases = []testCase{
 			k.Sync(s)
 			require.Equal(k, want, seq.take(), "the condition is %d", value)
 		}
-		for _, want := range []string{"switch of 3 graphs", "case 2 of 1 nodes", "if of 2 graphs", "else of 1 nodes", "n0_case1_1_0"} {
+		for _, want := range []string{"switch of 3 graphs", "case 2 of 1 node", "if of 2 graphs", "else of 1 node", "n0_case1_1_0"} {
 			require.Contains(k, g.DOT(nil, false), want)
 		}
 		clone, err := g.Clone(k.Me)

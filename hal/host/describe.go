@@ -89,6 +89,13 @@ func (s *Stream) head(depth int) string {
 			return "a launch of a graph, behind its launch before: " + o.on.follow(depth)
 		}
 		return "a launch of a graph"
+	case opBody:
+		if l := s.started(); l != nil {
+			if on := l.lane(); on != nil {
+				return "the body of a node of a graph, at " + on.head(depth)
+			}
+		}
+		return "the body of a node of a graph"
 	case opLaneEnd:
 		return "the end of a branch of a graph"
 	}

@@ -137,6 +137,9 @@ func (s *Stream) busy() driver.Busy {
 		if ev, ok := o.ref.(*Event); ok {
 			b.Number = ev.opts.ID
 		}
+		if o.kind == opLaunch {
+			b.Head += ", behind an earlier launch of the same executable"
+		}
 		b.On = []driver.Place{place{o.on, o.arg}.name()}
 	case driver.NeedOrder:
 		b.On = s.before()

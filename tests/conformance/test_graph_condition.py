@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import sys
 from typing import Any
@@ -36,7 +38,7 @@ def test_G13_a_body_runs_if_the_condition_is_not_0() -> None:
         run.launch(s)
         s.synchronize(timeout=LIMIT)
         assert ran == (["first", "body", "last"] if value else ["first", "last"])
-    assert "if of 1 nodes" in graph.dot()
+    assert "if of 1 node" in graph.dot() and "1 nodes" not in graph.dot()
 
 
 def test_G13_a_body_runs_again_while_the_condition_is_not_0() -> None:
@@ -76,7 +78,7 @@ def test_G13_a_node_runs_the_graph_that_its_condition_selects() -> None:
     run.launch(s)
     s.synchronize(timeout=LIMIT)
     assert ran == ["then"]
-    assert "switch of 3 graphs" in graph.dot() and "else of 1 nodes" in graph.dot()
+    assert "switch of 3 graphs" in graph.dot() and "else of 1 node" in graph.dot() and "1 nodes" not in graph.dot()
 
 
 def test_G13_a_switch_inside_a_loop_chooses_each_time_anew() -> None:
@@ -239,3 +241,11 @@ def test_G13_the_graph_keeps_the_word() -> None:
     run.launch(s)
     s.synchronize(timeout=LIMIT)
     assert ran == [1]
+
+
+def test_G13_a_condition_is_not_copied_and_says_what_it_is() -> None:
+    condition = hs.Condition(3)
+    assert repr(condition) == f"<halstream.Condition {condition.ptr:#x}, initial 3>"
+    for make in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot pickle or copy a Condition"):
+            make(condition)

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -163,7 +164,12 @@ def test_G11_a_node_is_updated_for_later_launches_and_releases_what_it_had(hold:
 @pytest.mark.parametrize(
     ("index", "enqueue", "error", "text"),
     [
-        (0, lambda t: t.nop(), hs.CaptureError, r"node 0 \(call at .*test_graph_memory.py:\d+\) cannot become a empty"),
+        (
+            0,
+            lambda t: t.nop(),
+            hs.CaptureError,
+            r"node 0 \(call at .*test_graph_memory.py:\d+\) cannot become a node of kind empty",
+        ),
         (0, lambda t: None, hs.InvalidValueError, "made 0 nodes"),
         (0, lambda t: (t.nop(), t.nop()), hs.InvalidValueError, "made 2 nodes"),
         (5, lambda t: t.nop(), hs.InvalidValueError, "no node 5"),
@@ -266,3 +272,34 @@ def test_G11_a_picture_shows_nodes_and_edges() -> None:
     words = " ".join(found.text or "" for found in picture.iter("{http://www.w3.org/2000/svg}text"))
     assert "call add" in words
     assert "test_graph_memory.py" in words
+
+
+class Owner:
+    """Holds a graph of one of its methods."""
+
+    def __init__(self, weak: bool) -> None:
+        self.stream, self.runs = hs.Stream(), 0
+        method = weakref.WeakMethod(self.step)
+        with hs.capture(self.stream) as self.graph:
+            self.stream.call((lambda: method()()) if weak else self.step)
+        self.run = self.graph.instantiate()
+
+    def step(self) -> None:
+        self.runs += 1
+
+
+@pytest.mark.parametrize("remedy", ["weak", "close"])
+def test_G6_an_owner_of_the_graph_of_its_own_method_goes_where_that_is_weak_or_closed(remedy: str) -> None:
+    owner = Owner(remedy == "weak")
+    owner.run.launch(owner.stream)
+    owner.stream.synchronize()
+    assert owner.runs == 1
+    found = weakref.ref(owner)
+    if remedy == "close":
+        owner.run.close()
+        owner.graph.close()
+    del owner
+    deadline = time.monotonic() + LIMIT
+    while found() is not None:  # the thread that has run the function lets go of it
+        assert time.monotonic() < deadline
+        gc.collect()

@@ -92,7 +92,11 @@ def test_an_end_that_is_refused() -> None:
     ok(rt.record_event(event, one))
     ok(rt.stream_wait_event(two, event))
     ok(rt.record_event(event, two))
+    timed = ok(rt.create_event())
+    ok(rt.record_event(timed, two))
+    assert rt.query_event(timed)[-1] == 107028
     assert rt.query_event_status(event)[-1] == 107028
+    ok(rt.destroy_event(timed))
     assert mdl.ri_capture_end(one) == (0, 507903)
     ok(mdl.ri_capture_begin(one, RELAXED))
     ok(rt.record_event(event, one))
@@ -134,11 +138,13 @@ def test_a_copy_of_pageable_memory_is_refused(block: int) -> None:
     finish(stream)
 
 
-@pytest.mark.parametrize("name", ["memcpy", "memcpy2d", "memset"])
-def test_G2_a_call_that_waits_for_its_copy_ends_a_global_capture(block: int, name: str) -> None:
+@pytest.mark.parametrize("name", ["memcpy", "memcpy2d", "memset", "malloc", "malloc_host"])
+def test_G2_an_unsafe_call_ends_a_global_capture(block: int, name: str) -> None:
     (stream,) = streams(1)
     other = ok(rt.malloc(SIZE, acl.ACL_MEM_MALLOC_NORMAL_ONLY))
     calls: dict[str, Callable[[], int]] = {
+        "malloc": lambda: int(rt.malloc(SIZE, acl.ACL_MEM_MALLOC_NORMAL_ONLY)[-1]),
+        "malloc_host": lambda: int(rt.malloc_host(SIZE)[-1]),
         "memcpy": lambda: rt.memcpy(block, SIZE, other, SIZE, acl.ACL_MEMCPY_DEVICE_TO_DEVICE),
         "memcpy2d": lambda: rt.memcpy2d(block, 8, other, 8, 8, 8, acl.ACL_MEMCPY_DEVICE_TO_DEVICE),
         "memset": lambda: rt.memset(block, SIZE, 1, SIZE),

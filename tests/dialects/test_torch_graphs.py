@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -318,3 +320,19 @@ def test_the_graph_whose_capture_the_current_stream_takes_part_in_is_known() -> 
             find()
         with hs.capture(side), pytest.raises(RuntimeError, match="CUDAGraph"):
             find()
+
+
+def test_graphs_are_not_copied_and_say_what_they_are() -> None:
+    stream, graph = cuda.Stream(), cuda.CUDAGraph(keep_graph=True)
+    for one in (graph, torch.accelerator.Graph()):
+        for make in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match=f"cannot pickle '{type(one).__name__}' object"):
+                make(one)
+    assert repr(torch.accelerator.Graph()) == "<torch.accelerator.Graph empty>"
+    assert repr(graph) == "<torch.cuda.CUDAGraph empty>"
+    with cuda.graph(graph, stream=stream):
+        assert repr(graph) == "<torch.cuda.CUDAGraph capturing>"
+        cuda.Event(external=True).record()
+    assert repr(graph) == "<torch.cuda.CUDAGraph captured>"
+    graph.instantiate()
+    assert repr(graph) == "<torch.cuda.CUDAGraph ready>"

@@ -46,8 +46,6 @@ class Graph(Uncopied):
     >>> s, out = hs.Stream(), []
     >>> with hs.capture(s) as graph:
     ...     s.call(out.append, 1)
-    >>> out
-    []
     >>> run = graph.instantiate()
     >>> for _ in range(3):
     ...     run.launch(s)

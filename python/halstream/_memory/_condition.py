@@ -82,6 +82,12 @@ class Condition:
     def value(self, value: int) -> None:
         self.array[0] = _word(value)
 
+    def __repr__(self) -> str:
+        return f"<halstream.Condition {self.ptr:#x}, initial {self._initial}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"cannot pickle or copy a {type(self).__name__}: graphs look at its memory; create a new one")
+
     def set(self, value: int, stream: Stream) -> None:
         """Enqueue a fill of the word with a value.
 

@@ -53,7 +53,7 @@ def _text(value: Any) -> Any:
 
 
 #: Operations that a capture refuses because the host would wait for the device.
-_UNSAFE = ("copy", "fill")
+_UNSAFE = ("copy", "fill", "allocate", "allocate pinned memory")
 # Whose time limit is the call's own, not one of work on a stream.
 _OWN_LIMITS = ("synchronize", "process")
 

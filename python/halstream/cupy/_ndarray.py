@@ -17,6 +17,7 @@ from .._memory._array import Array
 from ._arithmetic import Operator, binary, comparison, compute, enqueue, unary
 from ._base_array import BaseArray
 from .cuda._blocks import stream_of
+from .cuda._captured import keep_captured
 from .cuda._errors import attribute_error, unsupported
 
 __all__ = ["ndarray"]
@@ -41,7 +42,9 @@ class ndarray(BaseArray):
             return
         element = np.asarray(value).astype(self.dtype)  # any kind becomes any other, as there
         if self.nbytes:
-            self._array.fill(element, stream_of(None))
+            where = stream_of(None)
+            self._array.fill(element, where)
+            keep_captured(where, self._array)
 
     def copy(self, order: str = "C") -> ndarray:
         """Return a copy, made on the current stream."""

@@ -92,7 +92,8 @@ def reset_event(handle: int, where: int, /) -> int:
 def query_event(handle: int, /) -> tuple[int, int]:
     """aclrtQueryEvent: (0 complete or 1 not ready, ret); never recorded is complete."""
     marker = _no(event(handle), True, "be queried this way; use query_event_status")
-    return 0 if not marker.recorded or marker.query() else 1, 0
+    # Queried first: the query is what refuses an event of a capture, which counts as not recorded.
+    return 0 if marker.query() or not marker.recorded else 1, 0
 
 
 @command("h", (0,))

@@ -1,12 +1,27 @@
-"""Calls that cupy itself refuses while a stream captures, before they reach the runtime: the capture goes on."""
+"""What cupy itself does while a stream captures: calls that it refuses, and memory that the graph keeps."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ... import _native
+from ..._core import _hostfunc
 from ._blocks import stream_of
 
-__all__ = ["refuse_captured", "refuse_library"]
+__all__ = ["keep_captured", "refuse_captured", "refuse_library"]
+
+
+_capture_state = _native.raw("stream_capture_state")
+
+
+def keep_captured(stream: Any, *memory: object) -> None:
+    """Have the graph keep memory that was just worked on, if the stream captures.
+
+    The core knows the segments of a pool, and not their parts: the pool would give a part that is dropped to
+    the next array, although every launch works on it.
+    """
+    if _capture_state(stream._id):
+        _hostfunc.hold(stream, *memory)
 
 
 def refuse_captured(what: str, stream: Any = None) -> None:

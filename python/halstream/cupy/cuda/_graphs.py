@@ -74,10 +74,9 @@ def graphLaunch(graphExec: int, stream: int) -> None:
 
 @raising(ERRORS)
 def graphUpload(graphExec: int, stream: int) -> None:
-    """cupy.cuda.runtime.graphUpload (14.2.0): there is nothing to prepare, but both must exist."""
+    """cupy.cuda.runtime.graphUpload (14.2.0): prepare the next launch; the stream must not capture."""
     number, handle = intptr(graphExec), intptr(stream)
-    _native.executable_nodes(number)
-    Handle.find(handle)
+    _native.executable_upload(number, Handle.find(handle)._id)
 
 
 @raising(ERRORS)

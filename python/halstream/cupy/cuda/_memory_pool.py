@@ -19,6 +19,7 @@ from .memory_hook import call_hooks
 
 Allocator = Callable[[int], MemoryPointer]
 _block_address = _native.raw("block_address")
+_capture_state = _native.raw("stream_capture_state")
 _strict_reuse = _native.raw("mem_strict_reuse")
 
 
@@ -83,6 +84,9 @@ class PooledMemory(BaseMemory):
         # of the runtime's own memory is kept for the work that is pending on it.
         pool = self._block
         if pool is None or not pool._owned:
+            return False
+        # A graph works on it in every launch, so that its functions are what keeps it.
+        if _capture_state(stream._id):
             return False
         # Where the program is checked, functions on other streams keep no memory, as kernels of cupy do not.
         return bool(self._key == stream._id) or bool(_strict_reuse())

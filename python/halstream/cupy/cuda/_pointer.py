@@ -11,7 +11,7 @@ from ..._core import _current
 from ..._dialects._adapt import raising
 from . import _copies as runtime
 from ._blocks import BaseMemory, concrete, stream_of
-from ._captured import refuse_captured
+from ._captured import keep_captured, refuse_captured
 from ._errors import ERRORS, intptr, size_t
 from ._handles import PER_THREAD_DEFAULT, default_id
 from .device import Device
@@ -146,7 +146,9 @@ class MemoryPointer:
 
     def copy_from_device_async(self, src: MemoryPointer, size: int, stream: Any = None) -> None:
         """Copy bytes from another place in device memory, in stream order."""
-        copy_bytes(stream_of(stream), self._ptr, _is_pointer(src, "src")._ptr, size_t(size))
+        where = stream_of(stream)
+        copy_bytes(where, self._ptr, _is_pointer(src, "src")._ptr, size_t(size))
+        keep_captured(where, self._mem, src._mem)
 
     def copy_from_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
         """Copy bytes from the host in stream order; pinned memory is read only then."""
@@ -171,6 +173,7 @@ class MemoryPointer:
         """Set every byte in stream order."""
         where = stream_of(stream)
         _fill(where, self._ptr, intptr(value) & 0xFF, 1, size_t(size))
+        keep_captured(where, self._mem)
 
 
 MemoryPointer.__module__ = "halstream.cupy.cuda.memory"

@@ -20,9 +20,8 @@ __all__ = ["Graph"]
 class Graph:
     """cupy.cuda.Graph (14.2.0): an executable of what a stream has captured.
 
-    Differences: `graph` and `graphExec` are numbers of this runtime; `upload` does
-    nothing more than to check its stream; `host_funcargs` has the functions of every stream
-    of the capture, for what keeps them is the graph.
+    Differences: `graph` and `graphExec` are numbers of this runtime; `host_funcargs` has the functions
+    of every stream of the capture, for what keeps them is the graph.
     """
 
     __slots__ = ("_graph", "_run")
@@ -43,6 +42,15 @@ class Graph:
         new._run = new._graph.instantiate()
         return new
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.graphExec}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"cannot pickle or copy a {type(self).__name__}: it names live work of this "
+            "process; create a new one where you need it"
+        )
+
     def launch(self, stream: Any = None) -> None:
         """Enqueue a run on a stream, by default on the current one."""
         try:
@@ -51,8 +59,11 @@ class Graph:
             raise _native.error(exc, ERRORS) from None
 
     def upload(self, stream: Any = None) -> None:
-        """Check the stream: there is nothing to prepare."""
-        _id(stream)
+        """Prepare the next launch on a stream, by default the current one, which is not to capture."""
+        try:
+            _native.raw("executable_upload")(self._run._owner.ident, _id(stream))
+        except RuntimeError as exc:
+            raise _native.error(exc, ERRORS) from None
 
     def debug_dot_str(self, flags: int = 0) -> str:
         """Return the graph in the language of graphviz; every value of `flags` but 0 adds what the nodes work on."""

@@ -115,6 +115,19 @@ class CapturedGraph:
         if stream is not None and collected is not None:
             collected.note(stream._id)
 
+    def __repr__(self) -> str:
+        state = "empty"
+        if self._stream is not None:
+            state = "capturing"
+        elif self._ended:
+            state = "captured" if self._run is None else "ready"
+        return (
+            f"<torch.{type(self).__module__.rpartition('torch.')[2].partition('.')[0]}.{type(self).__name__} {state}>"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"cannot pickle '{type(self).__name__}' object")
+
     def _begin(self, pool: Any, mode: str, modes: dict[str, int]) -> None:
         """Begin to capture the current stream."""
         if self._graph is not None or self._run is not None or self._stream is not None:
