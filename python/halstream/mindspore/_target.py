@@ -16,7 +16,18 @@ _OF_BACKEND = {"host": "CPU", "cuda": "GPU", "ascend": "Ascend"}
 def target() -> str:
     """Return the target in force: the chosen one, else the name of the backend's devices."""
     chosen = _current.process_device()[1]
-    return chosen if chosen in TARGETS else _OF_BACKEND[halstream.backend()]
+    return chosen if chosen in TARGETS else _of_backend()
+
+
+def _of_backend() -> str:
+    """Return mindspore's name for the devices of the backend."""
+    backend = halstream.backend()
+    if backend not in _OF_BACKEND:
+        raise RuntimeError(
+            f"mindspore has no device target for the devices of the {backend!r} backend; choose 'host', 'cuda' or "
+            "'ascend' with halstream.use_backend"
+        )
+    return _OF_BACKEND[backend]
 
 
 def usable(name: str) -> bool:
@@ -45,7 +56,7 @@ def choose(name: str, device_id: int, caller: str) -> None:
             f"For '{caller}', the runtime is already initialized on {target()} device "
             f"{_current.current_device()}; choose the device before the first stream is made"
         )
-    if halstream.backend() != "host" and name != _OF_BACKEND[halstream.backend()]:
+    if halstream.backend() != "host" and name != _of_backend():
         raise RuntimeError(
             f"For '{caller}', '{name}' is not available on the {halstream.backend()!r} backend; "
             "choose another one with halstream.use_backend"
