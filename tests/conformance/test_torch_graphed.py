@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import halstream as hs
 import numpy as np
 import pytest
 from halstream.torch import cuda
+
+LIMIT = 10.0
 
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
 
@@ -100,9 +103,9 @@ def test_J5_what_is_refused() -> None:
         cuda.make_graphed_callables(lambda x: cuda.current_stream().call(int) or 3, (array(1),))
     with pytest.raises(NotImplementedError, match="annotations"):
         cuda.make_graphed_callables(copied([]), (array(1),), enable_annotations=True)
-    with pytest.raises(RuntimeError, match=r"^Unknown capture error mode"):
-        cuda.make_graphed_callables(copied([]), (array(1),), capture_error_mode="x")
-    cuda.set_stream(cuda.default_stream())  # as torch's context leaves it
+    with ThreadPoolExecutor(1) as other, pytest.raises(RuntimeError, match=r"^Unknown capture error mode"):
+        # As in torch, the stream of the capture stays current: on another thread, which ends.
+        other.submit(cuda.make_graphed_callables, copied([]), (array(1),), capture_error_mode="x").result(LIMIT)
     graphed = cuda.make_graphed_callables(copied([]), (array(1),))
     with pytest.raises(TypeError, match="captured with 1 arrays, and is called with 2"):
         graphed(array(1), array(2))

@@ -11,11 +11,12 @@ pytestmark = [pytest.mark.needs("graphs"), pytest.mark.needs("host")]
 
 BODY = """
     import halstream as hs
-    x, y = hs.empty(64, "f4"), hs.empty(64, "f4")
+    x, y, more = hs.empty(64, "f4"), hs.empty(64, "f4"), hs.Condition(0)
     hs.synchronize()
     body = hs.Graph()
     one = body.add(lambda stream: x.fill(1, stream))
     body.add(lambda stream: y.copy_from(x, stream){edge})
+    body.add(lambda stream: more.set(0, stream), after=[0, 1])
     graph = hs.Graph()
     graph.{add}
     run = graph.instantiate()
@@ -29,7 +30,7 @@ BODY = """
     [
         "add_if(hs.Condition(1), body)",
         "add_if(hs.Condition(1), hs.Graph(), otherwise=body)",
-        "add_while(hs.Condition(0), body)",
+        "add_while(more, body)",
         "add_switch(hs.Condition(7), [hs.Graph(), body])",
     ],
 )

@@ -15,8 +15,6 @@ from .._errors import not_built as _not_built
 from . import memory
 from ._captured import GRAPH_MODES, CapturedGraph, current_capture, pool_handle
 from ._devices import is_current_stream_capturing, synchronize
-from ._graphed import check_samples as _check_samples
-from ._graphed import graphed as _graphed
 from ._guards import current_stream, stream
 from .streams import Stream
 
@@ -343,10 +341,12 @@ def make_graphed_callables(
     TypeError
         If a function returned something else than arrays.
     """
+    from ._graphed import check_samples, graphed  # here, as arrays load NumPy
+
     just_one = not isinstance(callables, tuple)
     functions, samples = ((callables,), (sample_args,)) if just_one else (callables, sample_args)
     for args in samples[: len(functions)]:
-        _check_samples(args)
+        check_samples(args)
     handle = graph_pool_handle() if pool is None else pool
     synchronize()
     side = Stream()
@@ -366,7 +366,7 @@ def make_graphed_callables(
             enable_annotations=enable_annotations,
         ):
             outputs = function(*args)
-        made.append(_graphed(captured.replay, args, outputs))
+        made.append(graphed(captured.replay, args, outputs))
     return made[0] if just_one else tuple(made)
 
 
