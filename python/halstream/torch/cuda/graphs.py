@@ -341,7 +341,7 @@ def make_graphed_callables(
     TypeError
         If a function returned something else than arrays.
     """
-    from ._graphed import check_samples, graphed  # here, as arrays load NumPy
+    from ._graphed import check_samples, graphed
 
     just_one = not isinstance(callables, tuple)
     functions, samples = ((callables,), (sample_args,)) if just_one else (callables, sample_args)
