@@ -152,7 +152,7 @@ func (rt *Runtime) AllocHostWait(t *Thread, size int64, wait func(driver.Point) 
 func (rt *Runtime) liveBlockAt(op string, addr uint64, fits func(*Block) bool, what string) (*Block, error) {
 	b := rt.memory.blocks.Find(addr)
 	switch {
-	case b == nil && rt.ownsAddress(addr):
+	case b == nil && (rt.ownsAddress(addr) || rt.memory.deferred.space.Find(addr) != nil || rt.poolsHold(addr)):
 		return nil, driver.Errorf(driver.InvalidValue, op,
 			"no block is allocated at %#x: it was freed already, or never allocated", addr)
 	case b == nil:

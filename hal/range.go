@@ -3,6 +3,7 @@ package hal
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"halstream/hal/driver"
 	"halstream/hal/pages"
@@ -136,15 +137,12 @@ func (rt *Runtime) isFreed(addr uint64) bool {
 	m.mu.Lock()
 	deferred := m.deferred.space.Find(addr)
 	m.mu.Unlock()
-	if deferred != nil {
-		return true
-	}
-	for _, d := range rt.devices {
-		if d.pool.holds(addr) {
-			return true
-		}
-	}
-	return false
+	return deferred != nil || rt.poolsHold(addr)
+}
+
+// poolsHold reports whether an address lies in memory of a pool. The memory's lock may be held.
+func (rt *Runtime) poolsHold(addr uint64) bool {
+	return slices.ContainsFunc(rt.devices, func(d *Device) bool { return d.pool.holds(addr) })
 }
 
 // span returns the number of bytes from the first byte of the first row to the last

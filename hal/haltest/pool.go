@@ -199,6 +199,18 @@ var poolCases = []testCase{
 		require.NoError(k, k.RT.Free(k.Me, b.Start))
 		require.Zero(k, d.PoolStats().Reserved)
 	}},
+	{"M2_memory_that_the_pool_keeps_cannot_be_freed_again", Memory, func(k *Kit) {
+		s := k.Stream(ordinary)
+		first, err := s.AllocAsync(k.Me, small)
+		require.NoError(k, err)
+		other, err := s.AllocAsync(k.Me, small) // keeps the pool from giving their memory back to the device
+		require.NoError(k, err)
+		require.NoError(k, s.FreeAsync(k.Me, first.Start))
+		k.Sync(s)
+		require.ErrorContains(k, s.FreeAsync(k.Me, first.Start), "freed already")
+		require.NoError(k, s.FreeAsync(k.Me, other.Start))
+		k.Sync(s)
+	}},
 	{"M7_what_cannot_be_freed_in_stream_order", Memory | Pair, func(k *Kit) {
 		s, far := k.Stream(ordinary), k.StreamOn(1, ordinary)
 		plain, pooled := k.Alloc(0, small), k.take(s, small)
