@@ -209,7 +209,6 @@ var poolCases = []testCase{
 		k.Sync(s)
 		require.ErrorContains(k, s.FreeAsync(k.Me, first.Start), "freed already")
 		require.NoError(k, s.FreeAsync(k.Me, other.Start))
-		k.Sync(s)
 	}},
 	{"M7_what_cannot_be_freed_in_stream_order", Memory | Pair, func(k *Kit) {
 		s, far := k.Stream(ordinary), k.StreamOn(1, ordinary)
