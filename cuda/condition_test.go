@@ -185,9 +185,16 @@ func TestG13_a_node_with_a_condition_is_on_the_device_of_its_bodies(t *testing.T
 	_, err = two.Instantiate(c.me)
 	require.ErrorIs(t, err, hal.ErrNotSupported)
 	require.ErrorContains(t, err, "node 1 (fill) cannot be in a body on the cuda backend: it is on device 1, and the body begins on device 0")
+	mixed = c.graph(func(s *hal.Stream) error { return s.Fill(c.me, c.at, 5, 1, 64) })
+	other := c.graph()
+	_, err = other.Add(c.me, second, nil, func(s *hal.Stream) error { return s.Fill(c.me, block.Start, 9, 1, 64) })
+	require.NoError(t, err)
+	_, err = mixed.AddIf(c.me, nil, c.word, other)
+	require.NoError(t, err)
 	x, err = mixed.Instantiate(c.me) // a node for each device
 	require.NoError(t, err)
 	c.run(x)
+	require.Equal(t, []byte{5, 9}, []byte{c.f.Read(c.at, 64)[63], c.f.Read(block.Start, 64)[63]})
 }
 
 // The first failing call names itself, and nothing of the graph is left.

@@ -159,7 +159,7 @@ func (s *Stream) capturedWait(doing string) *driver.Error {
 	return e
 }
 
-// refusedPoint is a point of a device of which another library captures a stream. Its wait leaves that stream out.
+// refusedPoint is a point beside a capture of another library. Its wait leaves out what that has taken.
 type refusedPoint struct {
 	driver.Points
 	cause *driver.Error

@@ -121,7 +121,7 @@ func failed(s C.hs_status, doing string) *driver.Error {
 // graph would run the operation again, and the host only knows of one run.
 func capturedElsewhere(doing string) *driver.Error {
 	e := driver.Errorf(driver.Capture, doing, "another library captures the stream, and its graph cannot have what needs the host; "+
-		"end that capture first, or use hs.capture")
+		"end that capture first")
 	e.Code = C.HS_CAPTURE_UNSUPPORTED
 	return e
 }

@@ -6,6 +6,7 @@ package cuda
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -126,8 +127,12 @@ func (d *Device) answer(s C.hs_status, doing string) (bool, error) {
 	return err == nil, err
 }
 
-// Point implements driver.Event.
+// Point implements driver.Event. No wait for a record would end that has become a node of another library's graph.
 func (e *Event) Point() driver.Point {
+	var refused *driver.Error
+	if _, err := e.Query(); errors.As(err, &refused) && refused.Kind == driver.Capture {
+		return refusedPoint{cause: refused}
+	}
 	if m := e.shared.Load(); m != nil && m.hold() {
 		return e.sharedPoint(m)
 	}

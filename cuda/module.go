@@ -235,7 +235,7 @@ func (d *Device) prepareKernels() {
 	if d.usable("delay") != nil {
 		return
 	}
-	if l := d.state(); l.delay.Load() == nil && d.Pending() == 0 {
+	if l := d.state(); (l.delay.Load() == nil || l.condition.Load() == nil) && d.Pending() == 0 {
 		_, _ = d.delayFunction()
 		_, _ = d.conditionFunction()
 	}

@@ -134,10 +134,18 @@ func (d *Device) Point(t *Thread) (driver.Point, error) {
 		return nil, err
 	}
 	p := d.d.Point()
-	if r, ok := p.(driver.RefusedPoint); ok {
-		return nil, r.Refused()
+	if err := refused(p); err != nil {
+		return nil, err
 	}
 	return d.rt.observe(p, Operation{Kind: "synchronize device", Stream: d.legacy, Thread: t}), nil
+}
+
+// refused returns why a program cannot wait for a point, nil if it can.
+func refused(p driver.Point) error {
+	if r, ok := p.(driver.RefusedPoint); ok {
+		return r.Refused()
+	}
+	return nil
 }
 
 // EnqueuedPoint is Point for the end of a program, which also waits while streams of d

@@ -1,7 +1,6 @@
 package hal
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -250,15 +249,11 @@ func (e *Event) Point(t *Thread) (driver.Point, error) {
 	if b == nil || !e.recorded() {
 		return nil, nil
 	}
-	if _, ok := b.d.(driver.VendorEvent); ok {
-		// The record may have become a node of another library's graph: then no wait for it would end.
-		var refused *Error
-		if _, err := b.d.Query(); errors.As(err, &refused) && refused.Kind == driver.Capture {
-			return nil, err
-		}
+	p := b.d.Point()
+	if err := refused(p); err != nil {
+		return nil, err
 	}
-	return e.rt.observe(b.d.Point(),
-		Operation{Kind: "synchronize event", Event: e, Version: version, Thread: t}), nil
+	return e.rt.observe(p, Operation{Kind: "synchronize event", Event: e, Version: version, Thread: t}), nil
 }
 
 // Elapsed returns the milliseconds from this event's latest record to end's.

@@ -108,7 +108,7 @@ def go_tests(clause: str) -> list[tuple[str, ...]]:
     found = []
     if any(case in path.read_text() for path in (ROOT / "hal" / "haltest").glob("*.go")):
         found.append(("go", "./hal/host", "Conformance/^"))
-    paths = sorted(path for folder in ("hal", "pybuild") for path in (ROOT / folder).rglob("*_test.go"))
+    paths = sorted(path for folder in ("hal", "pybuild", "cuda") for path in (ROOT / folder).rglob("*_test.go"))
     packages = {f"./{path.parent.relative_to(ROOT)}" for path in paths if test.search(path.read_text())}
     return [*found, *(("go", package, "^") for package in sorted(packages))]
 

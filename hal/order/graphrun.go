@@ -38,9 +38,9 @@ func (r *graphRun) path(earlier, later int) bool {
 	return r.seen[earlier] == r.last
 }
 
-// comesAfter is path for nodes of bodies as well: the work of a body is that of its node towards
-// what is not in the same body. Between two bodies of a node, and between a node and its bodies,
-// where the node looks at its condition before, nothing but the condition decides.
+// comesAfter is path for nodes of bodies as well. A node in a body has the order of the node with the
+// condition towards everything outside of that body. A body comes after its node, which looks at the
+// condition first; two bodies of one node have no order.
 func (r *graphRun) comesAfter(earlier, later int) bool {
 	earlier, later, same := r.level(earlier, later)
 	if earlier == later {
@@ -55,9 +55,9 @@ func (r *graphRun) apart(one, two int) bool {
 	return !same
 }
 
-// level returns the nodes with the bodies that two nodes are in, or the nodes themselves, where
-// these are in one graph. They are not the same graph's where two bodies of one node are all that
-// has them.
+// level returns the two nodes, or the nodes with conditions in whose bodies they are, such that both
+// are in the same graph. same is false where there are none, because the two are in different bodies
+// of one node.
 func (r *graphRun) level(one, two int) (a, b int, same bool) {
 	if one < r.list.Len() && two < r.list.Len() {
 		return one, two, true
@@ -97,15 +97,15 @@ func (r *graphRun) body(of int) int {
 // each calls f with every node, those of bodies directly behind the node that has these.
 func (r *graphRun) each(f func(i int)) {
 	for i := range r.list.Len() {
-		r.with(i, f)
+		r.visit(i, f)
 	}
 }
 
-// with calls f with a node, and then with those of its bodies.
-func (r *graphRun) with(i int, f func(i int)) {
+// visit calls f with a node, and then with those of its bodies.
+func (r *graphRun) visit(i int, f func(i int)) {
 	f(i)
 	for _, member := range r.list.Members(i) {
-		r.with(member, f)
+		r.visit(member, f)
 	}
 }
 
@@ -201,7 +201,7 @@ func (c *Checker) runNodes(s *timeline, t clocks, op *hal.Operation, base *info)
 		return
 	}
 	for _, i := range r.sequence() {
-		r.with(i, node)
+		r.visit(i, node)
 	}
 }
 

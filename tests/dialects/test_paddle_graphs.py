@@ -158,15 +158,20 @@ def test_G3_a_graph_that_is_collected_ends_its_capture() -> None:
         x.fill(3.0)
         del graph
         gc.collect()
-        assert not device.is_current_stream_capturing()
-        stream.synchronize()
-        assert x.numpy().tolist() == [0.0] * 4
-        other = CUDAGraph()
-        other.capture_begin()
-        x.fill(5.0)
-        other.capture_end()
-        other.replay()
-        assert x.numpy().tolist() == [5.0] * 4
+        _captures_anew(stream, x)
+
+
+def _captures_anew(stream: Any, x: Any) -> None:
+    """Check that nothing was enqueued on a stream, and that it can be captured again."""
+    assert not device.is_current_stream_capturing()
+    stream.synchronize()
+    assert x.numpy().tolist() == [0.0] * 4
+    other = CUDAGraph()
+    other.capture_begin()
+    x.fill(5.0)
+    other.capture_end()
+    other.replay()
+    assert x.numpy().tolist() == [5.0] * 4
 
 
 @graphs
@@ -182,15 +187,7 @@ def test_G4_a_graph_that_another_thread_collects_ends_its_capture(mode: str) -> 
         thread.start()
         thread.join(LIMIT)
         assert not thread.is_alive()
-        assert not device.is_current_stream_capturing()
-        stream.synchronize()
-        assert x.numpy().tolist() == [0.0] * 4
-        other = CUDAGraph()
-        other.capture_begin()
-        x.fill(5.0)
-        other.capture_end()
-        other.replay()
-        assert x.numpy().tolist() == [5.0] * 4
+        _captures_anew(stream, x)
 
 
 @pytest.mark.parametrize("place", [paddle.CPUPlace(), "gpu:0", 0])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -64,14 +67,30 @@ HELPER = """
         x.fill(1, stream)
     with hs.capture(m) as graph:
         n.wait(m)
-        for stream in (m, n): work(stream)
+        {both}
         m.wait(n)
     """
 
 
-def test_V28_the_host_cannot_wait_between_two_nodes_of_a_capture(backend: str, tmp_path: Path) -> None:
-    (found,) = run(tmp_path / "helper.py", HELPER)
-    assert not found.fix and "synchronize" not in str(found)
+@pytest.mark.parametrize(
+    ("both", "text"),
+    [
+        (
+            "for stream in (m, n): work(stream)",
+            "between the two calls, in the capture: no line here names both streams",
+        ),
+        ("work(m); work(n)", "both are calls of the one line"),
+    ],
+)
+def test_V28_the_host_cannot_wait_between_two_nodes_of_a_capture(
+    both: str, text: str, backend: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "helper.py"
+    path.write_text(textwrap.dedent(HELPER.format(both=both)))
+    command = [sys.executable, "-m", "halstream", "run", "--sanitize", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert text in done.stderr
+    assert "synchronize()" not in done.stderr.partition("why:")[2]
 
 
 def test_V28_nodes_with_a_path_are_not(backend: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core._base import Uncopied
 from .._core._stream import Stream
 from .._errors import InvalidValueError
 from ._array import pinned_empty
@@ -15,7 +16,7 @@ from ._copies import fill
 __all__ = ["Condition"]
 
 
-class Condition:
+class Condition(Uncopied):
     """A word of 4 bytes that `Graph.add_if`, `Graph.add_while` and `Graph.add_switch` look at.
 
     Anything may write it: `set` on a stream, which a graph can have as a node;
@@ -84,9 +85,6 @@ class Condition:
 
     def __repr__(self) -> str:
         return f"<halstream.Condition {self.ptr:#x}, initial {self._initial}>"
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(f"cannot pickle or copy a {type(self).__name__}: graphs look at its memory; create a new one")
 
     def set(self, value: int, stream: Stream) -> None:
         """Enqueue a fill of the word with a value.

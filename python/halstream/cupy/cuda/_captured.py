@@ -8,10 +8,15 @@ from ... import _native
 from ..._core import _hostfunc
 from ._blocks import stream_of
 
-__all__ = ["keep_captured", "refuse_captured", "refuse_library"]
+__all__ = ["captures", "keep_captured", "refuse_captured", "refuse_library"]
 
 
 _capture_state = _native.raw("stream_capture_state")
+
+
+def captures(stream: Any) -> bool:
+    """Return whether a stream takes part in a capture, also in one that was invalidated."""
+    return bool(_capture_state(stream._id))
 
 
 def keep_captured(stream: Any, *memory: object) -> None:
@@ -20,7 +25,7 @@ def keep_captured(stream: Any, *memory: object) -> None:
     The core knows the segments of a pool, and not their parts: the pool would give a part that is dropped to
     the next array, although every launch works on it.
     """
-    if _capture_state(stream._id):
+    if captures(stream):
         _hostfunc.hold(stream, *memory)
 
 

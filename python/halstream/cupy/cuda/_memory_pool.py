@@ -12,6 +12,7 @@ from ..._core._reap import reap
 from ..._errors import OutOfMemoryError as _CoreOutOfMemory
 from ..._memory import _pools
 from ._blocks import BaseMemory, Memory, concrete, stream_of
+from ._captured import captures
 from ._errors import size_t
 from ._limits import limit, parse
 from ._pointer import MemoryPointer, here
@@ -19,7 +20,6 @@ from .memory_hook import call_hooks
 
 Allocator = Callable[[int], MemoryPointer]
 _block_address = _native.raw("block_address")
-_capture_state = _native.raw("stream_capture_state")
 _strict_reuse = _native.raw("mem_strict_reuse")
 
 
@@ -86,7 +86,7 @@ class PooledMemory(BaseMemory):
         if pool is None or not pool._owned:
             return False
         # A graph works on it in every launch, so that its functions are what keeps it.
-        if _capture_state(stream._id):
+        if captures(stream):
             return False
         # Where the program is checked, functions on other streams keep no memory, as kernels of cupy do not.
         return bool(self._key == stream._id) or bool(_strict_reuse())

@@ -8,6 +8,7 @@ from typing import Any
 from ... import _core as core
 from ... import _native
 from ..._core import _current
+from ..._core._base import Uncopied
 from ..._core._graph import Graph as _CoreGraph
 from ..._core._graph import GraphExec
 from ..._runtime import Owner
@@ -17,7 +18,7 @@ from ._errors import not_built as _not_built
 __all__ = ["Graph"]
 
 
-class Graph:
+class Graph(Uncopied):
     """cupy.cuda.Graph (14.2.0): an executable of what a stream has captured.
 
     Differences: `graph` and `graphExec` are numbers of this runtime; `host_funcargs` has the functions
@@ -44,12 +45,6 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.graphExec}>"
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            f"cannot pickle or copy a {type(self).__name__}: it names live work of this "
-            "process; create a new one where you need it"
-        )
 
     def launch(self, stream: Any = None) -> None:
         """Enqueue a run on a stream, by default on the current one."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from ..._core._base import Uncopied
 from .._device import device_index, existing
 from .._errors import dialect_errors, error
 from . import _routes
@@ -25,7 +26,7 @@ def memory_snapshot(mempool_id: Any = None, include_traces: bool = True) -> NoRe
     )
 
 
-class MemPool:
+class MemPool(Uncopied):
     """torch.cuda.MemPool (2.15): memory that is given out again for work of its own stream only.
 
     Differences: it is what `caching_allocator_alloc` gives, for arrays of halstream have the runtime's pool; an
@@ -56,9 +57,6 @@ class MemPool:
     def snapshot(self, include_traces: bool = True) -> NoReturn:
         """Raise, as `memory_snapshot` does."""
         memory_snapshot(self.id, include_traces=include_traces)
-
-    def __reduce__(self) -> Any:
-        raise TypeError("cannot pickle or copy a MemPool: it owns live memory")
 
 
 @contextmanager

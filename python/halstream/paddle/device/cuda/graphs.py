@@ -68,9 +68,8 @@ class CUDAGraph:
         if begun is not None and begun in capturing:
             capturing.remove(begun)
             if collected is not None:  # at the exit of the interpreter
-                collected.note(
-                    begun[0]._id
-                )  # whichever thread collects it, the next call of any thread ends the capture
+                # Whichever thread collects it, the next call of any thread ends the capture.
+                collected.note(begun[0]._id)
 
     @raising(ERRORS)
     def capture_begin(self) -> None:
