@@ -43,9 +43,13 @@ func TestS8_a_query_that_is_left_behind_keeps_its_event_and_the_context(t *testi
 	e, recordedOn, closeBoth := recorded(t, dev)
 	s, err := dev.NewStream(driver.StreamOptions{ID: 2})
 	require.NoError(t, err)
+	gate, err := dev.NewEvent(driver.EventOptions{ID: 2, Settable: true})
+	require.NoError(t, err)
+	require.NoError(t, s.Wait(gate, driver.Forever, 0))
+	require.NoError(t, s.Wait(e, int64(time.Millisecond), 0))
 	require.NoError(t, f.Control("stop cuEventQuery 1"))
 	t.Cleanup(func() { _ = f.Control("stop cuEventQuery 0") })
-	require.NoError(t, s.Wait(e, int64(time.Millisecond), 0))
+	require.NoError(t, recordedOn.Record(gate, 0))
 	require.Eventually(t, func() bool { return s.Failure() != nil }, lateLimit, time.Millisecond, "the wait has no end")
 	require.EqualValues(t, 1, f.Count("stopped"))
 	require.Eventually(t, func() bool {
@@ -56,6 +60,7 @@ func TestS8_a_query_that_is_left_behind_keeps_its_event_and_the_context(t *testi
 	require.NoError(t, err)
 	require.True(t, done)
 	closeBoth()
+	gate.Close()
 	s.Close()
 
 	drv.Close()

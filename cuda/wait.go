@@ -84,6 +84,9 @@ func (s *Stream) waitSlow(e *Event, limit int64, doing string) error {
 	var at driver.Point = &wordPoint{w}
 	if w == nil {
 		at = e.Point()
+		if r, ok := at.(driver.RefusedPoint); ok {
+			return r.Refused()
+		}
 	}
 	release := func() {
 		if p, ok := at.(interface{ drop() bool }); ok {
