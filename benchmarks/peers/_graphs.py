@@ -46,6 +46,8 @@ def measure(sheet: Sheet) -> None:
         sheet.put("graph_capture_call", capture_ratio(s, lambda: s.call(nothing)))
         event = hs.Event()
         sheet.put("graph_capture_wait", capture_ratio(s, lambda: s.wait(s.record(event))))
+        other = hs.Stream(non_blocking=True)
+        sheet.put("graph_capture_fork", capture_ratio(s, lambda: (other.wait(s.record()), s.wait(other.record()))))
     with sheet.attempt("graph_instantiate"):
         graphs = [captured(count) for count in (MANY, MANY // 10)]
         taken, tenth = in_turns([graph.instantiate for graph in graphs], lambda: None)

@@ -95,7 +95,7 @@ void handles_drop(int64_t id)
 
 void handles_reap(void)
 {
-    if (dropped.count < REAP_AT || !handles_fast()) return;
+    if (dropped.count < REAP_AT || (!handles_fast() && !handles_captured())) return;
     int64_t ids[REAP_AT];
     while (dropped.count > 0) {
         size_t n = dropped.count < REAP_AT ? dropped.count : REAP_AT;

@@ -116,8 +116,7 @@ void handles_reap(void);
 
 /* Makes the core know an event, whose id Python's code is about to see; 0 with an exception if it cannot. */
 int64_t event_expose(Event *event);
-/* Records an event on a stream for which `stream_fast` holds; -1 with an exception. 1: only Python's
- * code can tell what happens. */
+/* Records an event on a stream; -1 with an exception. 1: only Python's code can tell what happens. */
 int event_record_on(Event *event, Stream *stream);
 /* Makes later work of a stream for which `stream_fast` holds wait for an event that is not EMPTY;
  * -1 with an exception. */
@@ -146,8 +145,18 @@ static inline bool handles_core(void)
     return *handles_calls.running == 0 || !handles_calls.inside();
 }
 
+/* Nothing but that a stream of the host device captures keeps the calling thread from an answer. */
+static inline bool handles_captured(void)
+{
+    return __atomic_load_n(*handles_calls.slow, __ATOMIC_ACQUIRE) == HALSTREAM_CAPTURED && handles_core();
+}
+
 /* The id of an event for a call of the core that `handles_core` allows, 0 if Python's code has to make that. */
-static inline int64_t event_in_core(Event *e) { return e->state >= SHARED && handles_core() ? event_expose(e) : 0; }
+static inline int64_t event_in_core(Event *e)
+{
+    bool known = e->state >= SHARED ? handles_core() : e->state == PLAIN && handles_captured();
+    return known ? event_expose(e) : 0;
+}
 
 const halstream_status *stream_words(Stream *stream);
 

@@ -119,26 +119,10 @@ int event_wait_on(Event *e, Stream *s)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-int event_record_on(Event *e, Stream *s)
+/* Records an event, PLAIN or SHARED, by a call of the core; -1 with an exception. */
+static int record_in_core(Event *e, Stream *s)
 {
-    const halstream_status *w = s->words;
     const halstream_calls *calls = &handles_calls;
-    if (e->state == EMPTY) return 1;
-    if (e->state == CORE) {
-        calls->stream_record(s->id, e->id);
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    if (e->ordinal >= 0 && e->ordinal != w->ordinal) return 1; /* of another device */
-    if (!(e->flags & TIMING) && words_record_plain(w)) {
-        become_plain(e, true);
-        e->ordinal = w->ordinal;
-        e->place = __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE);
-        if (__atomic_load_n(&w->completed, __ATOMIC_ACQUIRE) < e->place) {
-            e->words = w;
-            e->id = s->id;
-        }
-        return 0;
-    }
     if (e->state == PLAIN) {
         int64_t id = calls->stream_record_new(s->id, e->ordinal, e->flags);
         if (id == 0) return -1;
@@ -147,9 +131,30 @@ int event_record_on(Event *e, Stream *s)
         calls->stream_record(s->id, e->id);
         if (PyErr_Occurred()) return -1;
     }
-    e->ordinal = w->ordinal;
+    e->ordinal = s->ordinal;
     e->words = calls->recorded->words;
     e->place = calls->recorded->place;
+    return 0;
+}
+
+int event_record_on(Event *e, Stream *s)
+{
+    const halstream_status *w = stream_fast(s);
+    bool captured = w == NULL && s->id > 0 && handles_captured();
+    if (e->state == EMPTY || (w == NULL && !captured)) return 1;
+    if (e->state == CORE) {
+        handles_calls.stream_record(s->id, e->id);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (e->ordinal >= 0 && e->ordinal != s->ordinal) return 1; /* of another device */
+    if (captured || e->flags & TIMING || !words_record_plain(w)) return record_in_core(e, s);
+    become_plain(e, true);
+    e->ordinal = s->ordinal;
+    e->place = __atomic_load_n(&w->submitted, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&w->completed, __ATOMIC_ACQUIRE) < e->place) {
+        e->words = w;
+        e->id = s->id;
+    }
     return 0;
 }
 
@@ -169,7 +174,7 @@ static int64_t on_stream(Event *e, PyObject *stream)
 static PyObject *event_record(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
     PyObject *stream = only(args, n, keywords);
-    if (stream != NULL && PyObject_TypeCheck(stream, handles_stream) && stream_fast((Stream *)stream) != NULL) {
+    if (stream != NULL && PyObject_TypeCheck(stream, handles_stream)) {
         int answer = event_record_on((Event *)self, (Stream *)stream);
         if (answer == 0) Py_RETURN_NONE;
         if (answer < 0) return handles_failed(self, "record", stream);
@@ -237,7 +242,7 @@ static PyObject *event_synchronize(PyObject *self, PyObject *const *args, Py_ssi
 static PyObject *event_create(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
     Event *e = (Event *)self;
-    if (n == 2 && keywords == NULL && handles_fast() && e->state == EMPTY) {
+    if (n == 2 && keywords == NULL && (handles_fast() || handles_captured()) && e->state == EMPTY) {
         long ordinal = PyLong_AsLong(args[0]), flags = PyLong_AsLong(args[1]);
         if (PyErr_Occurred()) return NULL;
         if (ordinal >= -1 && ordinal < *handles_calls.devices && !(flags & ALWAYS_CORE)) {
@@ -303,7 +308,8 @@ static PyObject *get_plain(PyObject *self, void *unused)
 {
     (void)unused;
     Event *e = (Event *)self;
-    if ((e->state != PLAIN && e->state != SHARED) || !handles_fast()) Py_RETURN_NONE;
+    /* Without words a capture may have taken the record. */
+    if ((e->state != PLAIN && (e->state != SHARED || e->words == NULL)) || !handles_fast()) Py_RETURN_NONE;
     bool recorded = e->state == SHARED || e->recorded;
     return Py_BuildValue("(NiI)", PyBool_FromLong(recorded), (int)e->ordinal, (unsigned)e->flags);
 }

@@ -53,7 +53,7 @@ static PyObject *record_new(PyObject *self)
     /* The collector may run, and with it code that closes the stream: looked at afterwards. */
     Event *e = event_fresh(classes[i].event, classes[i].flags);
     if (e == NULL) return NULL;
-    int answer = stream_fast((Stream *)self) == NULL ? 1 : event_record_on(e, (Stream *)self);
+    int answer = event_record_on(e, (Stream *)self);
     if (answer == 0) return (PyObject *)e;
     PyObject *result = answer < 0 ? handles_failed(self, "record", (PyObject *)e)
                                   : handles_python(self, name_record, NULL, 0, NULL);
@@ -70,16 +70,16 @@ static int64_t event_given(PyObject *self, PyObject *const *args, Py_ssize_t n, 
 
 static PyObject *stream_record(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *keywords)
 {
-    if (keywords == NULL && stream_fast((Stream *)self) != NULL) {
-        if (n == 0 || (n == 1 && args[0] == Py_None)) return record_new(self);
-        if (n == 1 && PyObject_TypeCheck(args[0], handles_event)) {
-            int answer = event_record_on((Event *)args[0], (Stream *)self);
-            if (answer == 0) {
-                Py_INCREF(args[0]);
-                return args[0];
-            }
-            if (answer < 0) return handles_failed(self, "record", args[0]);
+    if (keywords == NULL && (n == 0 || (n == 1 && args[0] == Py_None)) &&
+        (stream_fast((Stream *)self) != NULL || handles_captured()))
+        return record_new(self);
+    if (keywords == NULL && n == 1 && PyObject_TypeCheck(args[0], handles_event)) {
+        int answer = event_record_on((Event *)args[0], (Stream *)self);
+        if (answer == 0) {
+            Py_INCREF(args[0]);
+            return args[0];
         }
+        if (answer < 0) return handles_failed(self, "record", args[0]);
     }
     int64_t event = event_given(self, args, n, keywords);
     if (event != 0) {

@@ -1,0 +1,106 @@
+"""Events that a program makes, records and drops while a stream captures."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import halstream as hs
+import pytest
+from capture_help import usable
+from halstream import _native
+
+pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
+
+
+def _record_later(s: hs.Stream) -> hs.Event:
+    event = hs.Event()
+    event.record(s)
+    return event
+
+
+#: How a program gets an event that stands for where a stream is.
+WAYS: dict[str, Callable[[hs.Stream], hs.Event]] = {
+    "record": lambda s: s.record(),
+    "record None": lambda s: s.record(None),
+    "record an event of no device": lambda s: s.record(hs.Event()),
+    "record an event of the device": lambda s: s.record(hs.Event(device=s.device)),
+    "record an event with timing": lambda s: s.record(hs.Event(timing=True)),
+    "Event.record": _record_later,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_G3_an_event_that_is_made_in_a_capture_joins_streams(way: str) -> None:
+    a, b, new = hs.Stream(), hs.Stream(non_blocking=True), WAYS[way]
+    with hs.capture(a) as graph:
+        a.nop()
+        b.wait(new(a))
+        a.nop()
+        b.nop()
+        event = new(b)
+        event.wait(a)
+        a.nop()
+        a.record(event)  # once more, of another stream
+        b.wait(event)
+        b.nop()
+        a.wait(b)
+    assert graph.edges == [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (3, 4)]
+    usable(a, b)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_G4_an_event_that_was_made_in_a_capture_is_recorded_again(way: str) -> None:
+    s, o, new = hs.Stream(), hs.Stream(), WAYS[way]
+    with hs.capture(s):
+        first, later = new(s), new(s)
+    assert not later.recorded, "a graph has the record"
+    with pytest.raises(hs.CaptureError) as caught:
+        o.wait(first)
+    assert caught.value.code == 905
+    with pytest.raises(hs.CaptureError):
+        first.query()
+    for event in (first, later):
+        assert s.record(event) is event
+        assert event.recorded
+        o.wait(event)
+        event.synchronize(timeout=10)
+        assert event.query()
+
+
+def test_G3_an_event_without_a_record_orders_nothing() -> None:
+    s, before = hs.Stream(), hs.Event()
+    with hs.capture(s) as graph:
+        s.nop()
+        s.wait(before)
+        s.wait(hs.Event())
+        hs.Event(timing=True).wait(s)
+        s.nop()
+    assert graph.edges == [(0, 1)]
+    usable(s)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("work", [False, True])
+def test_G4_a_record_from_before_a_capture_is_outside_of_it(way: str, work: bool) -> None:
+    s, o = hs.Stream(), hs.Stream()
+    if work:
+        o.nop()
+    before = WAYS[way](o)
+    o.synchronize(timeout=10)
+    with pytest.raises(hs.CaptureError, match="recorded outside of the capture"), hs.capture(s):
+        s.wait(before)
+    usable(s, o)
+    assert before.query()
+
+
+def test_G4_events_are_closed_that_are_dropped_in_a_capture() -> None:
+    s = hs.Stream()
+    gc.collect()
+    with hs.capture(s):
+        before = _native.live()
+        for _ in range(1000):
+            s.record()
+            s.wait(hs.Event())
+        assert _native.live() < before + 100
+    usable(s)
