@@ -10,8 +10,9 @@
 //     thread in relaxed mode may make them. Unless it is relaxed, the thread that began
 //     a capture ends it.
 //   - G3: A stream that waits for an event recorded in a capture, or for a stream of it,
-//     takes part in it, and its nodes come after what it waited for. Every such stream
-//     has to be joined to the first one again: else the end fails and names it.
+//     takes part in it, and its nodes come after what it waited for. The first stream has
+//     to wait for the nodes of every such stream before the end: else that fails and names
+//     the stream. One without nodes of its own need not be joined.
 //   - G4: A call that a capture forbids fails and invalidates the capture: a synchronize
 //     or query of its streams, events or device, a wait for work outside of it, or of
 //     another capture, the legacy default stream beside an ordered stream that captures.

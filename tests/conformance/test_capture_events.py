@@ -49,6 +49,23 @@ def test_G3_an_event_that_is_made_in_a_capture_joins_streams(way: str) -> None:
     usable(a, b)
 
 
+def test_G3_a_stream_without_nodes_of_its_own_need_not_be_joined() -> None:
+    a, b = hs.Stream(), hs.Stream(non_blocking=True)
+    with hs.capture(a) as graph:
+        a.nop()
+        b.wait(a)
+        assert b.capturing
+        a.nop()
+    assert graph.edges == [(0, 1)]
+    usable(a, b)
+    with pytest.raises(hs.CaptureError, match="never rejoined"), hs.capture(a):
+        b.wait(a)
+        b.nop()
+        a.wait(b)
+        b.nop()  # which the origin does not wait for
+    usable(a, b)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_G4_an_event_that_was_made_in_a_capture_is_recorded_again(way: str) -> None:
     s, o, new = hs.Stream(), hs.Stream(), WAYS[way]
