@@ -27,9 +27,10 @@
 //     a node cannot be added, the graph is as it was, and nothing is kept for it.
 //   - G6: What nodes use is kept for as long as the graph, a clone, an executable or a
 //     launch in flight needs it, and then released once.
-//   - G7: An event recorded as external by a node is recorded each time the graph runs. A
-//     wait for an external event is for the record which is the latest at the begin of
-//     the run.
+//   - G7: An event recorded as external by a node is recorded by each launch, from the call on
+//     that launches: who waits for it then waits for that node. A wait for an external event is for
+//     the record which is the latest at that call. In the body of a condition both hold from
+//     the moment on when a run of it begins.
 //   - G8: A launch runs each node once, after those that it comes after; other nodes have
 //     no order. Work enqueued behind the launch waits for all of them. A graph can be
 //     launched any number of times, on any stream; the launches of one executable run one

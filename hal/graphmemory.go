@@ -86,7 +86,6 @@ func (c *Capture) free(s *Stream, op string, addr uint64, only *Block) error {
 	m.mu.Lock()
 	b.ofGraph.beingFreed = false
 	if err == nil {
-		b.collected = b.collected || only != nil
 		b.ofGraph.freedBy, b.ofGraph.inside = n, own
 	}
 	m.mu.Unlock()
@@ -175,6 +174,9 @@ func (s *Stream) freedOfGraph(t *Thread, b *Block) {
 		_ = b.Release(nil)
 	}
 }
+
+// OfGraph reports whether a node allocates the block: once for each launch, while there is one owner.
+func (b *Block) OfGraph() bool { return b.ofGraph != nil }
 
 // leftByGraphs reports whether the memory of a block is to be returned now that no graph works
 // on it. The caller holds the memory's lock.

@@ -316,7 +316,7 @@ func (p *pool) overThreshold() bool {
 func (s *Stream) FreeAsync(t *Thread, addr uint64) error { return s.freeAsync(t, addr, nil) }
 
 // FreeBlockAsync is FreeAsync of b. It does not free another block that has the
-// address of b now.
+// address of b now. Memory of a graph stays its owner's, which frees what later launches allocate.
 //
 // # Errors: as for FreeAsync, and [ErrInvalidValue] if b was freed already.
 //
@@ -345,11 +345,6 @@ func (s *Stream) freeAsync(t *Thread, addr uint64, only *Block) error {
 		rt.memory.mu.Unlock()
 		if err != nil {
 			return err
-		}
-		if only != nil { // no owner frees what later launches allocate
-			rt.memory.mu.Lock()
-			b.collected = true
-			rt.memory.mu.Unlock()
 		}
 		s.freedOfGraph(t, b)
 		return nil

@@ -140,12 +140,16 @@ func BlockFree(id int64) (zero int64, err error) {
 	})
 }
 
-// BlockFreeAsync frees stream-ordered memory at this point of a stream.
-func BlockFreeAsync(id, stream_ int64) (zero int64, err error) {
-	return onStream(stream_, "free in stream order", func(t *hal.Thread, s *hal.Stream) (zero int64, err error) {
+// BlockFreeAsync frees stream-ordered memory at this point of a stream. It returns 1 if the id stays, as the
+// memory is that of a graph: a later launch allocates it again.
+func BlockFreeAsync(id, stream_ int64) (stays int64, err error) {
+	return onStream(stream_, "free in stream order", func(t *hal.Thread, s *hal.Stream) (stays int64, err error) {
 		b, err := lookup[*hal.Block](id, "free", blockName)
 		if err != nil {
 			return 0, err
+		}
+		if b.OfGraph() {
+			return 1, s.FreeBlockAsync(t, b)
 		}
 		if b.Recorded() {
 			err = s.ReleaseOn(t, b)

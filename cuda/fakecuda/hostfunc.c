@@ -61,7 +61,10 @@ CUresult run_host_function(struct stream *stream, struct job *job) {
     else
         context->jobs = job;
     context->last_job = job;
-    if (context->idle_host_threads == 0 && context->host_threads < state.settings.host_threads) {
+    int waiting = 0; /* an idle thread counts as idle until it has taken its job */
+    for (struct job *j = context->jobs; j != NULL; j = j->next)
+        waiting++;
+    if (context->idle_host_threads < waiting && context->host_threads < state.settings.host_threads) {
         context->refs++;
         if (start_thread(host_thread, context, 0) == 0)
             context->host_threads++;

@@ -324,43 +324,6 @@ var captureCases = []testCase{
 		legacy.LeaveCapture()
 		k.Sync(a, c, legacy)
 	}},
-	{"G14_an_event_made_as_external_is_so_in_every_capture", Graphs, func(k *Kit) {
-		s := k.Stream(ordinary)
-		e := k.Event(hal.EventOptions{External: true})
-		k.Capture(s)
-		k.Record(s, e)
-		require.NoError(k, s.Wait(k.Me, e))
-		g := k.EndCapture(s)
-		var kinds []string
-		for _, n := range g.Nodes() {
-			kinds = append(kinds, n.Kind())
-		}
-		require.Equal(k, []string{"record", "wait"}, kinds)
-		k.Record(s, e)
-		require.NoError(k, s.Wait(k.Me, e))
-		k.Sync(s)
-	}},
-	{"G7_external_events_are_recorded_and_waited_for_by_nodes", Graphs | Gates | FourQueues, func(k *Kit) {
-		s, o := k.Stream(ordinary), k.Stream(ordinary)
-		in, out := k.Event(hal.EventOptions{}), k.Event(hal.EventOptions{})
-		k.Capture(s)
-		require.NoError(k, s.WaitExternal(k.Me, in))
-		require.NoError(k, s.RecordExternal(k.Me, out))
-		x := k.Executable(k.EndCapture(s))
-		for range 2 {
-			gate, err := o.Gate(k.Me)
-			require.NoError(k, err)
-			k.Record(o, in)
-			k.Launch(x, s)
-			for range 8 { // each round lets what is ready move on
-				k.Pending(s, "the graph waits for the record on the other stream")
-			}
-			gate.Open()
-			k.Sync(s)
-			k.EventDone(out, true, "the graph has recorded it")
-		}
-		require.EqualValues(k, 2, out.Version())
-	}},
 }
 
 // name is how texts name a stream.

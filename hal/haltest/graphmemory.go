@@ -183,6 +183,29 @@ var graphMemoryCases = []testCase{
 		k.Launch(first, s)
 		k.Sync(s)
 	}},
+	{"G12_memory_that_no_node_frees_is_freed_after_each_launch", FourQueues | Graphs | Memory | Grows, func(k *Kit) {
+		s := k.Stream(ordinary)
+		k.Capture(s)
+		b := k.allocAsync(s)
+		k.Fill(s, b, 5)
+		x := k.Executable(k.EndCapture(s))
+		for range 3 {
+			k.Launch(x, s)
+			require.Equal(k, byte(5), k.Read(b)[0])
+			require.ErrorContains(k, x.Launch(k.Me, s), "earlier launch")
+			require.NoError(k, s.FreeBlockAsync(k.Me, b))
+			require.ErrorContains(k, s.FreeBlockAsync(k.Me, b), "freed since")
+		}
+		k.Launch(x, s)
+		k.Capture(s)
+		require.NoError(k, s.FreeBlockAsync(k.Me, b))
+		free := k.Executable(k.EndCapture(s))
+		k.Launch(free, s)
+		k.Launch(x, s)
+		require.ErrorContains(k, x.Launch(k.Me, s), "earlier launch", "its owner is there")
+		k.Launch(free, s)
+		k.Sync(s)
+	}},
 	{"G12_a_graph_with_memory_is_one", FourQueues | Graphs | Memory | Grows, func(k *Kit) {
 		s := k.Stream(ordinary)
 		other := k.Alloc(0, small)

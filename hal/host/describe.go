@@ -55,7 +55,7 @@ func (s *Stream) head(depth int) string {
 		case recordedPlace:
 			what = o.waitsForPlace()
 		}
-		return what + ": " + o.on.follow(depth)
+		return what + ": " + place{o.on, o.arg}.launched().on.follow(depth)
 	case opWaitSet:
 		return "a wait for " + o.ref.(*Event).describe(depth)
 	case opGate:
@@ -157,7 +157,7 @@ func (v *Event) describe(depth int) string {
 	case v.at.reached():
 		return title + ", which is done"
 	}
-	return title + ": " + v.at.on.follow(depth)
+	return title + ": " + v.at.launched().on.follow(depth)
 }
 
 func title(w work) string {

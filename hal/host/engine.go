@@ -145,8 +145,9 @@ func (e *engine) advance(s *Stream) {
 			return
 		}
 	case opLaunch:
-		if t := o.on; t != nil && t.words.Completed.Load() < o.arg {
-			t.waiting.add(waiter{seq: o.arg, stream: s})
+		if at := o.launchBehind(); at.on != nil {
+			o.on, o.arg = at.on, at.seq
+			at.on.waiting.add(waiter{seq: at.seq, stream: s})
 			return
 		}
 	case opWaitSet:
@@ -254,16 +255,8 @@ func (e *engine) finish(s *Stream) {
 		few.skip, few.droppedEpochs = 0, nil
 	}
 	s.q.pop()
-	done := s.words.Completed.Add(uint64(size))
-	for len(s.waiting) > 0 && s.waiting[0].seq <= done {
-		w := s.waiting.pop()
-		if w.stream != nil {
-			if w.stream.state == sched.Stalled {
-				e.advance(w.stream)
-			}
-		} else {
-			e.release(w)
-		}
+	if done := s.words.Completed.Add(uint64(size)); len(s.waiting) > 0 {
+		e.releaseUntil(s, done)
 	}
 	if ep != nil {
 		e.left(s.dev, ep, 1)
@@ -273,6 +266,20 @@ func (e *engine) finish(s *Stream) {
 	}
 	if changed {
 		e.checkValues()
+	}
+}
+
+// releaseUntil releases who waits for one of the first operations of a stream.
+func (e *engine) releaseUntil(s *Stream, done uint64) {
+	for len(s.waiting) > 0 && s.waiting[0].seq <= done {
+		w := s.waiting.pop()
+		if w.stream != nil {
+			if w.stream.state == sched.Stalled {
+				e.advance(w.stream)
+			}
+		} else {
+			e.release(w)
+		}
 	}
 }
 

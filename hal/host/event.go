@@ -74,7 +74,7 @@ func (v *Event) Query() (bool, error) {
 	e := v.eng
 	e.Lock()
 	at := v.at
-	e.point(sched.Queried, at.on, nil, 0)
+	e.point(sched.Queried, at.launched().on, nil, 0)
 	done := at.reached()
 	e.Unlock()
 	return done, nil
@@ -143,7 +143,7 @@ func (p point) Wait(limit int64) bool {
 		return true
 	}
 	e.Lock()
-	e.point(sched.Blocked, p.at.on, p.at.reached, limit)
+	e.point(sched.Blocked, p.at.launched().on, p.at.reached, limit)
 	if !e.parallel.Load() {
 		done := p.at.reached()
 		e.Unlock()

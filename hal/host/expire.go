@@ -157,7 +157,7 @@ func (s *Stream) undo(o *op) {
 			ev.waits--
 		}
 	case opLaunch:
-		o.ref.(*launch).End()
+		s.eng.dropLaunch(o.ref.(*launch))
 	case opWork:
 		s.drop(o.ref.(work))
 	case opRecord:

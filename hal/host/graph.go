@@ -200,12 +200,16 @@ func (o *op) description() string {
 	return "an empty operation"
 }
 
+// name names the operation at a place. The lock is held.
 func (p place) name() driver.Place {
+	p = p.launched()
 	return driver.Place{Device: p.on.dev.ordinal, Stream: p.on.id, Seq: p.seq}
 }
 
 // Missing implements driver.Placed.
 func (p point) Missing() []driver.Place {
+	p.eng.Lock()
+	defer p.eng.Unlock()
 	if p.at.reached() {
 		return nil
 	}
@@ -214,6 +218,8 @@ func (p point) Missing() []driver.Place {
 
 // Missing implements driver.Placed.
 func (a *deviceAll) Missing() []driver.Place {
+	a.dev.eng.Lock()
+	defer a.dev.eng.Unlock()
 	var places []driver.Place
 	for _, at := range a.places {
 		if !at.reached() {

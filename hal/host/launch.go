@@ -23,16 +23,23 @@ type launch struct {
 	left int
 	// body is what this is a run of, nil for a whole graph.
 	body *bodyRun
+	// at is the operation of the launch, number how many launches of its program were enqueued before.
+	at     place
+	number uint64
+	// waits are the records that the nodes wait for, one for each element of the program's events.
+	waits []place
+	// dropped says that the launch will not run.
+	dropped bool
 }
 
 // Instantiate implements driver.GraphDriver.
 func (d *Driver) Instantiate(nodes []driver.GraphNode) (driver.Executable, error) {
-	return &executable{eng: d.eng, drv: d, prog: d.compile(nodes, 0)}, nil
+	return &executable{eng: d.eng, drv: d, prog: d.program(nodes)}, nil
 }
 
 // Update implements driver.Executable. Launches that were enqueued before keep their nodes.
 func (x *executable) Update(nodes []driver.GraphNode, commit func() bool) error {
-	prog := x.drv.compile(nodes, 0)
+	prog := x.drv.program(nodes)
 	x.eng.Lock()
 	defer x.eng.Unlock()
 	if !commit() {
@@ -59,11 +66,13 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 		return driver.ErrUpdated
 	}
 	s.seal()
-	o := op{kind: opLaunch, tag: l.Tag(), ref: &launch{GraphLaunch: l, prog: x.prog}}
+	run := &launch{GraphLaunch: l, prog: x.prog, at: place{s, s.words.Submitted.Load() + 1}}
+	run.enqueue()
+	o := op{kind: opLaunch, tag: l.Tag(), ref: run}
 	if x.last.on != nil && x.last.on != s && !x.last.reached() {
 		o.on, o.arg = x.last.on, x.last.seq
 	}
-	x.last = place{s, s.words.Submitted.Load() + 1}
+	x.last = run.at
 	e.add(s, &o)
 	if !e.parallel.Load() {
 		x.prog.number(e.sched)
@@ -76,11 +85,14 @@ func (x *executable) Launch(stream driver.Stream, l driver.GraphLaunch) error {
 // and reports whether there are any: s stays at the launch until they have ended. The
 // lock is held.
 func (l *launch) begin(s *Stream) bool {
+	p := l.prog
+	p.queue, p.running = p.queue[1:], l
 	l.Begin()
-	for _, c := range l.prog.resets {
+	for _, c := range p.resets {
 		atomic.StoreUint32(wordAt(c.Addr), c.Initial)
 	}
 	if !l.spread(s) {
+		p.running = nil
 		l.End()
 		return false
 	}
@@ -122,15 +134,9 @@ func (l *launch) spread(s *Stream) bool {
 					o.ref = run.Sink
 				}
 			case opRecord:
-				ev := o.ref.(*Event)
-				o.arg, o.on = lane.on.words.Submitted.Load()+1, lane.on
-				ev.at, ev.recorded = place{o.on, o.arg}, true
-			case opWaitSet: // for an event that is bound now
-				ev := o.ref.(*Event)
-				if o = (op{kind: opNop}); ev.at.on != nil && !ev.at.reached() {
-					o = op{kind: opWait, on: ev.at.on, arg: ev.at.seq, ref: ev, limit: driver.Forever}
-					ev.waits++
-				}
+				l.bindRecord(&o, place{lane.on, lane.on.words.Submitted.Load() + 1})
+			case opWaitSet:
+				l.bindWait(&o)
 			case opWork:
 				switch w := o.ref.(type) {
 				case *copyWork:
@@ -164,6 +170,8 @@ func (e *engine) laneEnded(l *launch, lane *Stream) {
 		return
 	}
 	if b := l.body; b == nil {
+		l.prog.running = nil
+		e.passDropped(l.prog)
 		l.End()
 	} else if b.kind == driver.WhileNode {
 		e.ready(s) // which looks at the condition again

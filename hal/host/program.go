@@ -16,6 +16,20 @@ type program struct {
 	end int
 	// resets are the words that are set when a launch begins, also those of bodies.
 	resets []driver.GraphCondition
+	// events are the steps that record events and wait for them, in the order of the nodes.
+	events []eventStep
+	// launches is how many launches were enqueued. Those that have not begun are in the queue,
+	// in the order of the calls; running is the one in progress, nil if there is none.
+	launches uint64
+	queue    []*launch
+	running  *launch
+}
+
+// eventStep is a step of a lane that records an event, or waits for it.
+type eventStep struct {
+	event   *Event
+	records bool
+	at      at
 }
 
 // fewSteps is up to how many steps a launch may have for the thread that enqueues it to spread them: waking
@@ -86,6 +100,10 @@ func (d *Driver) compile(nodes []driver.GraphNode, first int) *program {
 		}
 		p.lanes[on].tail = i
 		places[i] = at{on, uint64(len(p.lanes[on].steps))}
+		if n.Kind == driver.RecordNode || n.Kind == driver.WaitNode {
+			p.lanes[on].steps[places[i].step-1].arg = uint64(len(p.events))
+			p.events = append(p.events, eventStep{n.Event.(*Event), n.Kind == driver.RecordNode, places[i]})
+		}
 	}
 	for l := range p.lanes {
 		p.add(l, op{kind: opLaneEnd}, -1, 0)

@@ -76,6 +76,8 @@ type extras struct {
 	timer         sched.Timer // of the head operation, a wait with a limit
 	parent        *Stream     // of a lane while a launch runs: the stream of the launch
 	awaited       []uint64    // places that threads wait for, also while none of them sleeps
+	program       *program    // of a lane: whose nodes it takes, nil for the lanes of bodies
+	steps         uint64      // of a lane: how many operations each launch puts on it
 }
 
 // extra returns the fields of s that few streams need.

@@ -142,7 +142,7 @@ func (s *Stream) holder() *Stream {
 	}
 	if o.ep == nil || o.ep.open {
 		if o.kind == opWait || o.kind == opLaunch {
-			return o.on
+			return place{o.on, o.arg}.launched().on
 		}
 		return nil
 	}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from typing import Any
 
 import halstream as hs
 import pytest
-from capture_help import usable
+from capture_help import LIMIT, usable
 from halstream import _native
+
+Hold = Callable[[Any], Any]
 
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
 
@@ -66,6 +69,63 @@ def test_G3_a_stream_without_nodes_of_its_own_need_not_be_joined() -> None:
     usable(a, b)
 
 
+def test_G7_an_event_is_recorded_from_the_call_that_launches_on(hold: Hold, settle: Callable[[], None]) -> None:
+    s, o, event, ran = hs.Stream(), hs.Stream(), hs.Event(), []
+    with hs.capture(s) as graph:
+        s.call(ran.append, "graph")
+        s.record_external(event)
+    run = graph.instantiate()
+    for _ in range(2):  # the second time the event was recorded before
+        ran.clear()
+        gate = hold(s)
+        run.launch(s)
+        o.wait(event)
+        o.call(ran.append, "other")
+        settle()
+        assert ran == [], "nothing comes before the record of a launch that has not begun"
+        assert not event.query()
+        gate.open()
+        event.synchronize(timeout=LIMIT)
+        o.synchronize(timeout=LIMIT)
+        assert ran == ["graph", "other"]
+
+
+@pytest.mark.parametrize("schedule", ["fifo", "latest", "earliest", "random 3", "starve 1"])
+@pytest.mark.needs("schedules")
+def test_G7_a_record_of_a_launch_is_waited_for_under_schedules(schedule: str, under: Callable[[str], None]) -> None:
+    under(schedule)
+    s, o, event, ran = hs.Stream(), hs.Stream(), hs.Event(), []
+    with hs.capture(s) as graph:
+        s.call(ran.append, "graph")
+        s.record_external(event)
+    run = graph.instantiate()
+    for i in range(1, 4):
+        run.launch(s)
+        o.wait(event)
+        o.call(ran.append, "other")
+        if i < 3:
+            event.synchronize(timeout=LIMIT)
+        while not event.query():
+            pass
+        assert ran.count("graph") == i
+    o.synchronize(timeout=LIMIT)
+    assert ran.count("other") == ran.count("graph") == 3
+    for i in range(len(ran)):
+        assert ran[:i].count("other") <= ran[:i].count("graph")
+
+
+@pytest.mark.parametrize("schedule", ["fifo", "latest"])
+@pytest.mark.needs("schedules")
+def test_G7_an_event_that_stands_for_no_work_is_waited_for_under_schedules(
+    schedule: str, under: Callable[[str], None]
+) -> None:
+    idle = hs.Stream().record()
+    assert idle.handle, "the runtime knows it"
+    under(schedule)
+    idle.synchronize(timeout=LIMIT)
+    assert idle.query()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_G4_an_event_that_was_made_in_a_capture_is_recorded_again(way: str) -> None:
     s, o, new = hs.Stream(), hs.Stream(), WAYS[way]
@@ -81,7 +141,7 @@ def test_G4_an_event_that_was_made_in_a_capture_is_recorded_again(way: str) -> N
         assert s.record(event) is event
         assert event.recorded
         o.wait(event)
-        event.synchronize(timeout=10)
+        event.synchronize(timeout=LIMIT)
         assert event.query()
 
 
@@ -104,7 +164,7 @@ def test_G4_a_record_from_before_a_capture_is_outside_of_it(way: str, work: bool
     if work:
         o.nop()
     before = WAYS[way](o)
-    o.synchronize(timeout=10)
+    o.synchronize(timeout=LIMIT)
     with pytest.raises(hs.CaptureError, match="recorded outside of the capture"), hs.capture(s):
         s.wait(before)
     usable(s, o)

@@ -20,21 +20,6 @@ Hold = Callable[[Any], Any]
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs")]
 
 
-@pytest.fixture
-def under() -> Iterator[Callable[[str], None]]:
-    """Return a function that sets a schedule; the one of real threads comes back after the test."""
-
-    def under(schedule: str) -> None:
-        for device in hs.devices():
-            device.synchronize(timeout=LIMIT)
-        _native.schedule_set(schedule)
-
-    yield under
-    for device in hs.devices():
-        device.synchronize(timeout=LIMIT)
-    _native.schedule_set("parallel")
-
-
 def test_G6_what_nodes_use_lives_as_long_as_it_is_needed(hold: Hold) -> None:
     class Argument:
         pass

@@ -78,6 +78,37 @@ def test_G12_memory_that_no_node_frees_is_freed_before_the_next_launch() -> None
     s.synchronize(timeout=LIMIT)
 
 
+def test_G12_memory_that_no_node_frees_is_freed_after_each_launch() -> None:
+    s = hs.Stream()
+    with hs.capture(s) as graph:
+        array = hs.empty(300, "u1", stream=s)
+        array.fill(6, s)
+    run = graph.instantiate()
+    for _ in range(3):
+        run.launch(s)
+        assert result(s, array) == 6
+        with pytest.raises(hs.InvalidValueError, match="earlier launch"):
+            run.launch(s)
+        array.free(s)
+        with pytest.raises(hs.InvalidValueError, match="freed since"):
+            array.fill(1, s)
+        with pytest.raises(hs.InvalidValueError, match="freed since"):
+            array.free(s)
+    with hs.capture(s) as other:
+        array.free(s)
+    assert [node.kind for node in other.nodes] == ["free"]
+    free = other.instantiate()
+    for _ in range(2):
+        run.launch(s)
+        assert result(s, array) == 6
+        free.launch(s)
+    free.close()
+    other.close()
+    run.launch(s)
+    array.free(s)
+    s.synchronize(timeout=LIMIT)
+
+
 def test_G12_auto_free_and_a_collected_owner_let_launches_follow_each_other() -> None:
     s, out = hs.Stream(), hs.zeros(300, "u1")
     hs.synchronize()

@@ -66,7 +66,7 @@ func (d *deterministic) note(why Reason, s Stream, thread uint64, limit int64) b
 		c.Kind = d.added
 	}
 	d.added = ""
-	if why == Blocked {
+	if why == Blocked && s != nil { // nil: the wait is for something that is reached
 		at := place{s, s.Enqueued()}
 		if d.waits[thread] == at {
 			return limit == 0

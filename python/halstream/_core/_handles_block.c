@@ -183,9 +183,9 @@ static PyObject *pooled_free(PyObject *self, PyObject *const *args, Py_ssize_t n
 {
     Pooled *p = (Pooled *)self;
     if (n == 0 && keywords == NULL && p->memory.ptr != 0 && p->stream != NULL && usual(p->stream)) {
-        handles_calls.block_free_async(p->memory.id, ((Stream *)p->stream)->id);
+        int64_t stays = handles_calls.block_free_async(p->memory.id, ((Stream *)p->stream)->id);
         if (PyErr_Occurred()) return handles_failed(p->stream, "free", NULL);
-        p->memory.ptr = 0;
+        if (!stays) p->memory.ptr = 0;
         Py_RETURN_NONE;
     }
     return handles_python(self, name_free, args, n, keywords);

@@ -321,7 +321,8 @@ class PooledMemory(_handles.PooledBase, OwnedMemory):
         if self.ptr:
             where = self.stream if stream is None else stream
             try:
-                _block_free_async(self._id, where._id)
+                if _block_free_async(self._id, where._id):
+                    return  # a later launch of its graph allocates it again
             except RuntimeError as exc:
                 raise where._fail(exc, "free") from None
             self.ptr = 0
