@@ -29,8 +29,8 @@
 //     launch in flight needs it, and then released once.
 //   - G7: An event recorded as external by a node is recorded by each launch, from the call on
 //     that launches: who waits for it then waits for that node. A wait for an external event is for
-//     the record which is the latest at that call. In the body of a condition both hold from
-//     the moment on when a run of it begins.
+//     the record which is the latest at that call. The body of a condition has
+//     neither.
 //   - G8: A launch runs each node once, after those that it comes after; other nodes have
 //     no order. Work enqueued behind the launch waits for all of them. A graph can be
 //     launched any number of times, on any stream; the launches of one executable run one

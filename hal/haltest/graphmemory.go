@@ -191,6 +191,7 @@ var graphMemoryCases = []testCase{
 		x := k.Executable(k.EndCapture(s))
 		for range 3 {
 			k.Launch(x, s)
+			k.Sync(s)
 			require.Equal(k, byte(5), k.Read(b)[0])
 			require.ErrorContains(k, x.Launch(k.Me, s), "earlier launch")
 			require.NoError(k, s.FreeBlockAsync(k.Me, b))

@@ -45,31 +45,17 @@ func (l *launch) placeOf(step eventStep) place {
 	return place{lane.on, lane.on.first + l.number*uint64(len(lane.steps)) + step.at.step}
 }
 
-// bindRecord completes the record *o of a node, which is put at a place. In a body, which runs any number of
-// times, the event is recorded when a run of it begins.
-func (l *launch) bindRecord(o *op, at place) {
-	o.on, o.arg = at.on, at.seq
-	if l.body != nil {
-		ev := o.ref.(*Event)
-		ev.at, ev.recorded = at, true
-	}
-}
-
-// bindWait completes the wait *o of a node, which waits for nothing where the record was reached meanwhile. In
-// a body it is for the record that is the latest one when a run of it begins.
+// bindWait completes the wait *o of a node, which waits for nothing where the record was reached meanwhile.
 func (l *launch) bindWait(o *op) {
 	ev, at := o.ref.(*Event), place{}
-	if l.body != nil {
-		at = ev.at
-		ev.waits++
-	} else if l.waits != nil {
+	if l.waits != nil {
 		at = l.waits[o.arg]
 	}
-	if at.on != nil && !at.reached() {
+	switch {
+	case !at.reached():
 		*o = op{kind: opWait, on: at.on, arg: at.seq, ref: ev, limit: driver.Forever}
 		return
-	}
-	if l.body != nil || at.on != nil {
+	case at.on != nil:
 		ev.waits--
 	}
 	*o = op{kind: opNop}

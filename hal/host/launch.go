@@ -134,7 +134,7 @@ func (l *launch) spread(s *Stream) bool {
 					o.ref = run.Sink
 				}
 			case opRecord:
-				l.bindRecord(&o, place{lane.on, lane.on.words.Submitted.Load() + 1})
+				o.on, o.arg = lane.on, lane.on.words.Submitted.Load()+1
 			case opWaitSet:
 				l.bindWait(&o)
 			case opWork:

@@ -114,18 +114,6 @@ def test_G7_a_record_of_a_launch_is_waited_for_under_schedules(schedule: str, un
         assert ran[:i].count("other") <= ran[:i].count("graph")
 
 
-@pytest.mark.parametrize("schedule", ["fifo", "latest"])
-@pytest.mark.needs("schedules")
-def test_G7_an_event_that_stands_for_no_work_is_waited_for_under_schedules(
-    schedule: str, under: Callable[[str], None]
-) -> None:
-    idle = hs.Stream().record()
-    assert idle.handle, "the runtime knows it"
-    under(schedule)
-    idle.synchronize(timeout=LIMIT)
-    assert idle.query()
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_G4_an_event_that_was_made_in_a_capture_is_recorded_again(way: str) -> None:
     s, o, new = hs.Stream(), hs.Stream(), WAYS[way]
