@@ -141,8 +141,8 @@ func (c *Capture) record(s *Stream, e *Event) error {
 		return err
 	}
 	c.graph.mu.Lock()
-	c.makeNodes()
 	c.recorded = true
+	c.makeNodes()
 	e.captured.Store(&capturedRecord{c, c.branches[s].tails})
 	c.graph.mu.Unlock()
 	return nil

@@ -59,11 +59,8 @@ func (a *captures) leave(streams map[*Stream]*branch) {
 }
 
 // mark refuses work on the legacy default stream of d while ordered streams capture: it
-// would depend on them. The caller holds mu.
+// would depend on them. While it captures itself, nothing changes. The caller holds mu.
 func (a *captures) mark(d *Device) {
-	if _, ok := a.active[d.legacy]; ok {
-		return // it captures itself
-	}
 	for s := range a.active {
 		if s.dev == d && s.Ordered() {
 			if d.legacy.capture.Load() == nil {

@@ -1,6 +1,8 @@
 package haltest
 
 import (
+	"fmt"
+
 	"github.com/stretchr/testify/require"
 
 	"halstream/hal"
@@ -57,6 +59,22 @@ var ownCaptureCases = []testCase{
 		_, err = a.EndCapture(k.Me)
 		k.CaptureFails(err, 401)
 		k.Sync(b)
+	}},
+	{"G4_a_stream_that_takes_part_is_named_with_the_place_that_pulled_it_in", Graphs, func(k *Kit) {
+		a, b := k.Stream(ordinary), k.Stream(ordinary)
+		line := uint32(1)
+		k.RT.SetSites(func() uint32 { return line })
+		defer k.RT.SetSites(nil)
+		k.RT.SetPlaces(func(site uint32) string { return fmt.Sprintf("app:%d", site) })
+		defer k.RT.SetPlaces(func(uint32) string { return "" })
+		k.Capture(a)
+		line = 2
+		require.NoError(k, b.WaitStream(k.Me, a))
+		line = 3
+		err := b.BeginCapture(k.Me, hal.RelaxedMode)
+		k.CaptureFails(err, 401)
+		require.ErrorContains(k, err, "since its begin at app:1), as it was pulled in at app:2; end that capture first")
+		require.Empty(k, k.EndCapture(a).Nodes(), "the refusal does not invalidate it")
 	}},
 	{"G5_a_record_is_no_node_unless_it_is_external", Graphs, func(k *Kit) {
 		g, e := k.graph(), k.Event(hal.EventOptions{})

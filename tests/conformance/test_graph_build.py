@@ -71,7 +71,7 @@ def test_G5_what_is_no_index_of_a_node_is_refused(after: Any) -> None:
 
 def test_G5_an_error_of_a_node_says_what_to_do_instead() -> None:
     graph, event, kept = hs.Graph(), hs.Event(), []
-    with pytest.raises(hs.InvalidValueError, match="made no node.*use record_external"):
+    with pytest.raises(hs.InvalidValueError, match=r"made no node.*use record_external"):
         graph.add(lambda s: s.record(event))
     node = graph.add(lambda s: s.record_external(event))
     with pytest.raises(hs.InvalidValueError, match=f"node {node} cannot come after itself"):

@@ -67,7 +67,15 @@ def nodes_of(records: Iterable[NodeRecord]) -> list[Node]:
 
 
 def indices_of(after: Iterable[int]) -> str:
-    """Return the indices of nodes as the extension reads them."""
+    """Return the indices of nodes as the extension reads them.
+
+    Raises
+    ------
+    TypeError
+        For what is no iterable of integers.
+    InvalidValueError
+        For an index that is there twice, or that no graph has.
+    """
     if isinstance(after, (str, bytes)) or not isinstance(after, Iterable):
         raise TypeError(f"after takes indices of nodes, such as [0, 2], not {after!r}")
     numbers = [index_of(number) for number in after]
@@ -78,7 +86,15 @@ def indices_of(after: Iterable[int]) -> str:
 
 
 def index_of(number: int) -> int:
-    """Return the index of a node as the extension can read it, which refuses those of no node."""
+    """Return the index of a node as the extension can read it, which refuses those of no node.
+
+    Raises
+    ------
+    TypeError
+        For anything but an integer.
+    InvalidValueError
+        For one that no graph has.
+    """
     if isinstance(number, bool):
         raise TypeError(f"{number} is not the index of a node; nodes are counted from 0")
     index = operator.index(number)

@@ -91,7 +91,7 @@ def _pool_id(pool: Any) -> tuple[int, int]:
     if isinstance(ident, Sequence) and len(ident) == 2:
         with contextlib.suppress(TypeError):
             first, second = map(operator.index, ident)
-            if 0 <= min(first, second) and max(first, second) < 1 << 64:
+            if min(first, second) >= 0 and max(first, second) < 1 << 64:
                 return first, second
     raise TypeError(
         f"capture_begin(): argument 'pool' is a pair of numbers, as of graph_pool_handle() or MemPool.id, not {pool!r}"
