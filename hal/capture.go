@@ -2,12 +2,8 @@ package hal
 
 import (
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 
 	"halstream/hal/driver"
-	"halstream/hal/status"
 )
 
 // CaptureMode says which calls that are unsafe during a capture are refused.
@@ -76,6 +72,7 @@ type Capture struct {
 	cause    error  // of the invalidation
 	causedAt string // the place in the program, behind " at"
 	ended    bool
+	recorded bool // an event, which is no node
 	branches map[*Stream]*branch
 	calls    calls
 }
@@ -93,17 +90,6 @@ type capturedRecord struct {
 	tails   []*Node
 }
 
-// captures are the captures of a runtime.
-type captures struct {
-	count atomic.Int32
-	ids   atomic.Uint64
-	mu    sync.Mutex
-	// active are the streams that capture, with their captures.
-	active map[*Stream]*Capture
-	// lists belong to captures that have not ended.
-	lists map[*CapturedCalls]*Capture
-}
-
 // BeginCapture makes s the origin of a capture: work enqueued on it does not run, but
 // becomes nodes of a graph. Streams that wait for an event recorded there take part from
 // then on, and have to be joined again.
@@ -116,15 +102,25 @@ type captures struct {
 //
 // Contract: G1, G2. Source: CUDA driver API, cuStreamBeginCapture.
 func (s *Stream) BeginCapture(t *Thread, mode CaptureMode) error {
-	const op = "begin capture"
+	if s == s.dev.legacy && mode < captureModes {
+		return captureError(codeUnsupported, beginCapture,
+			"the legacy default stream cannot be captured; make a stream and capture that")
+	}
+	return s.BeginOwnCapture(t, mode)
+}
+
+// BeginOwnCapture is BeginCapture for a framework whose default stream is a stream of its own: s may be
+// the legacy default stream, which stands for that one.
+//
+// # Errors: as for BeginCapture, which the legacy default stream has only while an ordered stream captures.
+//
+// Contract: G1, G2.
+func (s *Stream) BeginOwnCapture(t *Thread, mode CaptureMode) error {
+	const op = beginCapture
 	if mode >= captureModes {
 		return driver.Errorf(driver.InvalidValue, op, "there is no mode %d of captures", mode)
 	}
 	rt := s.dev.rt
-	if s == s.dev.legacy {
-		return captureError(codeUnsupported, op,
-			"the legacy default stream cannot be captured; make a stream and capture that")
-	}
 	if s.capture.Load() != nil {
 		return s.capturesAlready(op)
 	}
@@ -149,12 +145,28 @@ func (s *Stream) BeginCapture(t *Thread, mode CaptureMode) error {
 	return nil
 }
 
+// beginCapture is the name of the call in errors.
+const beginCapture = "begin capture"
+
 func (s *Stream) capturesAlready(op string) error {
-	since := ""
-	if c := s.capture.Load(); c != nil && c.origin == s {
-		since = c.since()
+	c := s.capture.Load()
+	switch {
+	case c == nil: // another thread has ended it
+		return captureError(codeIllegalState, op, "%s captured until now; begin again", s.title())
+	case c.legacy != nil:
+		return captureError(codeImplicit, op, "an ordered stream of device %d captures, so its default stream cannot; "+
+			"end that capture first", s.dev.ordinal)
+	case c.origin == s:
+		return captureError(codeIllegalState, op, "%s captures already%s; end that capture first", s.title(), c.since())
 	}
-	return captureError(codeIllegalState, op, "%s captures already%s; end that capture first", s.title(), since)
+	c.graph.mu.Lock()
+	defer c.graph.mu.Unlock()
+	at := ""
+	if b := c.branches[s]; b != nil {
+		at = c.rt.at(b.site)
+	}
+	return captureError(codeIllegalState, op, "%s takes part in the capture of %s%s, as it was pulled in%s; "+
+		"end that capture first", s.title(), c.origin.title(), c.since(), at)
 }
 
 // since returns where a capture began, for texts that have named it; "" if that is unknown.
@@ -163,65 +175,6 @@ func (c *Capture) since() string {
 		return " (since its begin" + at + ")"
 	}
 	return ""
-}
-
-// join makes s a stream of c, and reports false if it is one of another capture.
-func (a *captures) join(s *Stream, c *Capture) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !s.capture.CompareAndSwap(nil, c) {
-		return false
-	}
-	if a.active == nil {
-		a.active = map[*Stream]*Capture{}
-	}
-	a.active[s] = c
-	a.count.Add(1)
-	c.rt.words.Or(status.Captured) // calls that C could answer pass the runtime
-	a.mark(s.dev)
-	return true
-}
-
-// leave ends the part of streams in their capture.
-func (a *captures) leave(streams map[*Stream]*branch) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for s := range streams {
-		if _, ok := a.active[s]; ok {
-			delete(a.active, s)
-			s.capture.Store(nil)
-			if a.count.Add(-1) == 0 {
-				s.dev.rt.words.And(^uint32(status.Captured))
-			}
-			a.mark(s.dev)
-		}
-	}
-}
-
-// mark refuses work on the legacy default stream of d while ordered streams capture: it
-// would depend on them. The caller holds mu.
-func (a *captures) mark(d *Device) {
-	for s := range a.active {
-		if s.dev == d && s.Ordered() {
-			if d.legacy.capture.Load() == nil {
-				d.legacy.capture.Store(&Capture{rt: d.rt, legacy: d})
-			}
-			return
-		}
-	}
-	d.legacy.capture.Store(nil)
-}
-
-// on returns the captures that have streams on d, ordered ones only if that is set.
-func (a *captures) on(d *Device, ordered bool) (found []*Capture) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for s, c := range a.active {
-		if s.dev == d && (!ordered || s.Ordered()) && !slices.Contains(found, c) {
-			found = append(found, c)
-		}
-	}
-	return found
 }
 
 // title names the stream in texts of captures.

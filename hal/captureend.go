@@ -7,6 +7,15 @@ import (
 	"halstream/hal/driver"
 )
 
+// TakeLost returns the error of a capture that began on s and ended as s was closed, which EndCapture then
+// reports no more; nil if there is none.
+func (s *Stream) TakeLost() error {
+	if err := s.lost.Swap(nil); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // EndCapture ends the capture that began on s, and returns its graph. The streams of the
 // capture are usable afterwards, also where it fails with Invalidated or Unjoined.
 //
@@ -24,6 +33,11 @@ func (s *Stream) EndCapture(t *Thread) (*Graph, error) {
 		return nil, err
 	}
 	c := s.capture.Load()
+	if c == nil {
+		if lost := s.TakeLost(); lost != nil {
+			return nil, lost
+		}
+	}
 	switch {
 	case c == nil || c.legacy != nil:
 		return nil, captureError(codeIllegalState, op, "%s does not capture; begin a capture first", s.title())
@@ -89,18 +103,22 @@ func (c *Capture) unjoined() *Stream {
 
 // abandon ends the capture of a stream that is closed, without a graph.
 func (c *Capture) abandon(s *Stream) {
-	_ = c.fail(captureError(codeInvalidated, "close stream", "%s was closed", s.title()))
-	c.leave(s)
+	_ = c.fail(captureError(codeInvalidated, "close stream", "%s was closed; close it after the end of the capture", s.title()))
+	if err := c.leave(s); err != nil {
+		s.lost.Store(&err)
+	}
 }
 
-// leave ends the part of a stream in the capture, and the capture with that of its origin.
-func (c *Capture) leave(s *Stream) {
+// leave ends the part of a stream in the capture, and the capture with that of its origin, of which it
+// returns the error.
+func (c *Capture) leave(s *Stream) error {
 	if c.origin == s {
-		g, _ := c.end("close stream")
+		g, err := c.end("end capture")
 		g.keep.release()
-	} else {
-		c.rt.captures.leave(map[*Stream]*branch{s: nil})
+		return err
 	}
+	c.rt.captures.leave(map[*Stream]*branch{s: nil})
+	return nil
 }
 
 // LeaveCapture ends the part in a capture of a stream that nobody refers to any more, before it is
@@ -110,7 +128,7 @@ func (c *Capture) leave(s *Stream) {
 // Contract: G4.
 func (s *Stream) LeaveCapture() {
 	if c := s.capture.Load(); c != nil && c.legacy == nil && !c.builds() {
-		c.leave(s)
+		_ = c.leave(s)
 	}
 }
 
@@ -123,6 +141,7 @@ func (c *Capture) record(s *Stream, e *Event) error {
 		return err
 	}
 	c.graph.mu.Lock()
+	c.recorded = true
 	c.makeNodes()
 	e.captured.Store(&capturedRecord{c, c.branches[s].tails})
 	c.graph.mu.Unlock()

@@ -2,8 +2,8 @@
 //
 //   - G1: While a stream captures, work enqueued on it does not run: it becomes nodes
 //     of a graph, in the order of the stream. A capture begins and ends on one stream,
-//     not on the legacy default one, and only once at a time, also where another library
-//     captures the stream.
+//     and only once at a time, also where another library captures the stream. It is not the
+//     legacy default one, unless that stands for the own default stream of a framework.
 //   - G2: A capture in global mode refuses unsafe calls, such as allocations, and copies
 //     and fills for which a vendor's host waits, of every
 //     thread, in thread-local mode those of its own thread, in relaxed mode none. A

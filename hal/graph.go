@@ -219,7 +219,10 @@ func (g *Graph) AddEdge(t *Thread, from, to *Node) error {
 	if slices.Contains(to.after, from) {
 		return driver.Errorf(driver.InvalidValue, op, "node %d comes after node %d already", to.index, from.index)
 	}
-	if from == to || g.before([]*Node{from})[to.index] {
+	if from == to {
+		return driver.Errorf(driver.InvalidValue, op, "node %d cannot come after itself; give two nodes", to.index)
+	}
+	if g.before([]*Node{from})[to.index] {
 		return driver.Errorf(driver.InvalidValue, op,
 			"node %d comes before node %d, so that the edge would close a cycle", to.index, from.index)
 	}

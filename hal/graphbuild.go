@@ -89,7 +89,12 @@ func (c *Capture) onlyNode(op string) (*Node, error) {
 	if c.cause != nil {
 		return nil, c.invalidated(op, "")
 	}
-	if made := len(c.graph.nodes); made != 1 {
+	made := len(c.graph.nodes)
+	if made == 0 && c.recorded {
+		return nil, driver.Errorf(driver.InvalidValue, op, "the call made no node: it recorded an event, which a graph does "+
+			"only as an external one; use record_external")
+	}
+	if made != 1 {
 		return nil, driver.Errorf(driver.InvalidValue, op, "the call made %d nodes; enqueue one operation", made)
 	}
 	return c.graph.nodes[0], nil

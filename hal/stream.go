@@ -29,6 +29,7 @@ type Stream struct {
 	external  bool // created by another library
 	closed    atomic.Bool
 	capture   atomic.Pointer[Capture] // in which it takes part, nil for none
+	lost      atomic.Pointer[error]   // of the capture that began here and ended as this was closed, until it is reported
 	opts      StreamOptions
 	ctx       *Context
 	words     *status.Stream // nil where the backend has none

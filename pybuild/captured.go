@@ -18,6 +18,36 @@ var lined struct {
 	streams map[*hal.Stream]uint64
 }
 
+// lostCaptures are the errors of captures that ended as their first streams were closed, by the ids of these, until
+// the ends of the captures report them. A program may never end them.
+var lostCaptures struct {
+	mu   sync.Mutex
+	errs map[int64]error
+}
+
+const mostLost = 64
+
+func keepLost(id int64, s *hal.Stream) {
+	err := s.TakeLost()
+	if err == nil {
+		return
+	}
+	lostCaptures.mu.Lock()
+	defer lostCaptures.mu.Unlock()
+	if lostCaptures.errs == nil || len(lostCaptures.errs) == mostLost {
+		lostCaptures.errs = map[int64]error{}
+	}
+	lostCaptures.errs[id] = err
+}
+
+func takeLost(id int64) error {
+	lostCaptures.mu.Lock()
+	defer lostCaptures.mu.Unlock()
+	err := lostCaptures.errs[id]
+	delete(lostCaptures.errs, id)
+	return err
+}
+
 // beginLines makes calls note their lines for a capture that is about to begin. The function that it
 // returns is to be called when that has failed, or succeeded.
 func beginLines(s *hal.Stream) (begun func(error)) {

@@ -67,16 +67,26 @@ func place(site uint32) string {
 // StreamBeginCapture makes a stream the origin of a capture. root is the folder of the
 // package. With lines the nodes keep where the program made the calls.
 func StreamBeginCapture(id, mode int64, root string, lines bool) (zero int64, err error) {
+	return beginCapture(id, mode, root, lines, (*hal.Stream).BeginCapture)
+}
+
+// StreamBeginOwnCapture is StreamBeginCapture with lines, also for the default stream of a framework that
+// has its own, for which the legacy default stream stands.
+func StreamBeginOwnCapture(id, mode int64, root string) (zero int64, err error) {
+	return beginCapture(id, mode, root, true, (*hal.Stream).BeginOwnCapture)
+}
+
+func beginCapture(id, mode int64, root string, lines bool, begin func(*hal.Stream, *hal.Thread, hal.CaptureMode) error) (zero int64, err error) {
 	setRoot(root)
 	return onStream(id, "begin capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		if mode < 0 || mode > 255 {
 			mode = 255
 		}
 		if !lines {
-			return nothing(s.BeginCapture(t, hal.CaptureMode(mode)))
+			return nothing(begin(s, t, hal.CaptureMode(mode)))
 		}
 		begun := beginLines(s)
-		err := s.BeginCapture(t, hal.CaptureMode(mode))
+		err := begin(s, t, hal.CaptureMode(mode))
 		begun(err)
 		return nothing(err)
 	})
@@ -84,6 +94,9 @@ func StreamBeginCapture(id, mode int64, root string, lines bool) (zero int64, er
 
 // StreamEndCapture ends a capture and returns the id of its graph.
 func StreamEndCapture(id int64) (graph int64, err error) {
+	if err := takeLost(id); err != nil {
+		return 0, raise(err)
+	}
 	return onStream(id, "end capture", func(t *hal.Thread, s *hal.Stream) (int64, error) {
 		g, err := s.EndCapture(t)
 		endLines(s)

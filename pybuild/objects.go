@@ -68,6 +68,7 @@ func closeAs(t *hal.Thread, id int64) (err error) {
 	case *hal.Stream:
 		err = o.Close(t)
 		endLines(o)
+		keepLost(id, o)
 	case *hal.Event:
 		if err = o.Close(t); err == nil {
 			dropWaits(o)

@@ -139,6 +139,48 @@ def test_G4_a_capture_in_the_way_of_another_call_is_named_with_the_line_of_its_b
     usable(s)
 
 
+def test_G4_a_stream_that_takes_part_is_named_with_the_line_that_pulled_it_in() -> None:
+    s, o = hs.Stream(), hs.Stream()
+    with hs.capture(s) as graph:
+        o.wait(s)
+        with pytest.raises(hs.CaptureError) as caught, hs.capture(o):
+            pass
+        o.nop()
+        s.wait(o)
+    begin = _line(test_G4_a_stream_that_takes_part_is_named_with_the_line_that_pulled_it_in, 2)
+    assert caught.value.code == 401
+    assert re.search(
+        rf"stream {o.index} of device 0 takes part in the capture of stream {s.index} of device 0 "
+        rf"\(since its begin at \S*{begin}\), as it was pulled in at \S*:{int(begin.partition(':')[2]) + 1}\b",
+        str(caught.value),
+    )
+    assert len(graph.nodes) == 1, "the capture goes on"
+    usable(s, o)
+
+
+def _line(function: Callable[..., object], offset: int) -> str:
+    return f"test_capture_errors.py:{function.__code__.co_firstlineno + offset}"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_G4_the_end_of_a_capture_names_the_close_of_a_stream_of_it(first: bool) -> None:
+    s, o = hs.Stream(), hs.Stream()
+    closed = s if first else o
+    number, index = s.index, closed.index
+    with pytest.raises(hs.CaptureError) as ended, hs.capture(s):
+        o.wait(s)
+        o.nop()
+        s.wait(o)
+        closed.close()
+    assert ended.value.code == 901
+    assert re.search(
+        rf"capture of stream {number} of device 0 was invalidated at \S*test_capture_errors\.py:\d+: .*"
+        rf"stream {index} of device 0 was closed; close it after the end of the capture",
+        str(ended.value),
+    )
+    usable(o if first else s)
+
+
 def test_G4_the_legacy_stream_does_not_join_a_capture_of_a_non_blocking_one() -> None:
     s, legacy = hs.Stream(non_blocking=True), hs.Device(0).default_stream
     with (

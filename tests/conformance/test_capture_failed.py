@@ -43,6 +43,18 @@ def test_G4_the_graph_of_a_capture_that_has_not_ended_says_so() -> None:
         for use in _uses(graph):
             with pytest.raises(hs.HalError, match="has not ended"):
                 use()
+        with pytest.raises(hs.HalError, match="has not ended"):
+            graph.close()
+        assert repr(graph) == "<halstream.Graph, under capture>"
+    assert repr(graph) == "<halstream.Graph of 0 nodes>"
+    graph.close()
+
+
+def test_G4_the_graph_of_a_capture_that_failed_can_be_closed() -> None:
+    with pytest.raises(ZeroDivisionError), hs.capture(hs.Stream()) as graph:
+        raise ZeroDivisionError
+    assert repr(graph) == "<halstream.Graph, not captured>"
+    graph.close()
 
 
 @pytest.mark.parametrize("own", [False, True])

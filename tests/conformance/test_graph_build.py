@@ -50,6 +50,39 @@ def test_G5_graphs_are_built_cloned_and_read() -> None:
     assert ran == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize(
+    "after",
+    [0, None, "0", [True], [None], [0.0], [2**70], [-(2**70)]],
+    ids=["int", "None", "str", "bool", "list of None", "float", "large", "small"],
+)
+def test_G5_what_is_no_index_of_a_node_is_refused(after: Any) -> None:
+    graph = hs.Graph()
+    graph.add(lambda s: s.nop())
+    wrong = hs.InvalidValueError if isinstance(after, list) and type(after[0]) is int else TypeError
+    with pytest.raises(wrong, match=r"such as \[0, 2\]|not the index|as an integer|no graph has a node"):
+        graph.add(lambda s: s.nop(), after=after)
+    index = after[0] if isinstance(after, list) else "0"
+    with pytest.raises(wrong):
+        graph.add_edge(index, 0)
+    with pytest.raises(wrong):
+        graph.instantiate().update_node(index, lambda s: s.nop())
+    assert len(graph.nodes) == 1
+
+
+def test_G5_an_error_of_a_node_says_what_to_do_instead() -> None:
+    graph, event, kept = hs.Graph(), hs.Event(), []
+    with pytest.raises(hs.InvalidValueError, match=r"made no node.*use record_external"):
+        graph.add(lambda s: s.record(event))
+    node = graph.add(lambda s: s.record_external(event))
+    with pytest.raises(hs.InvalidValueError, match=f"node {node} cannot come after itself"):
+        graph.add_edge(node, node)
+    made = graph.add(lambda s: kept.append(hs.empty(4, "f4", stream=s)))
+    with pytest.raises(hs.ClosedError, match=r"free\(stream\)"):
+        graph.add(lambda s: kept[0].free(), after=[made])
+    graph.add(lambda s: kept[0].free(s), after=[made])
+    assert [one.kind for one in graph.nodes] == ["record", "allocate", "free"]
+
+
 def test_G5_a_graph_and_a_captured_launch_are_nodes() -> None:
     ran: list[str] = []
     child, graph, s = hs.Graph(), hs.Graph(), hs.Stream()

@@ -10,8 +10,9 @@ from halstream.paddle.device.cuda.graphs import CUDAGraph
 pytestmark = [pytest.mark.usefixtures("backend"), pytest.mark.needs("graphs"), pytest.mark.needs("host")]
 
 
-def test_J4_what_a_capture_of_paddle_allocates_can_be_used_after_every_replay() -> None:
-    stream = device.Stream()
+@pytest.mark.parametrize("default", [False, True])
+def test_J4_what_a_capture_of_paddle_allocates_can_be_used_after_every_replay(default: bool) -> None:
+    stream = device.current_stream() if default else device.Stream()
     with device.stream_guard(stream):
         x = paddle.ones([4])
         stream.synchronize()

@@ -74,9 +74,70 @@ def test_what_is_captured_runs_at_each_replay(mode: str) -> None:
         for _ in range(3):
             graph.replay()
         assert x.numpy().tolist() == [3.0] * 4
-    graph.reset()
-    with pytest.raises(AttributeError, match="nothing to replay"):
+
+
+@graphs
+def test_a_graph_that_was_reset_is_reset_again_captured_again_and_not_replayed() -> None:
+    x, graph = zeros(), CUDAGraph()
+    for value in (2.0, 3.0):
+        graph.capture_begin()
+        x.fill(value)
+        graph.capture_end()
         graph.replay()
+        assert x.numpy().tolist() == [value] * 4
+        graph.reset()
+        graph.reset()
+        with pytest.raises(paddle.base.core.EnforceNotMet, match="PermissionDenied") as caught:
+            graph.replay()
+        assert type(caught.value) is paddle.base.core.EnforceNotMet, "what paddle raises, and nothing narrower"
+
+
+@graphs
+def test_G1_the_default_stream_is_captured_as_it_is_one_of_paddles_own() -> None:
+    main, side, x = device.current_stream(), device.Stream(), zeros()
+    graph = CUDAGraph()
+    graph.capture_begin()
+    assert device.is_current_stream_capturing()
+    x.fill(1.0)
+    side.wait_stream(main)
+    with device.stream_guard(side):
+        x.fill(2.0)
+    main.wait_stream(side)
+    graph.capture_end()
+    assert x.numpy().tolist() == [0.0] * 4, "nothing ran in the capture"
+    for _ in range(2):
+        graph.replay()
+        assert x.numpy().tolist() == [2.0] * 4
+        x.fill(0.0)
+    with pytest.raises(hs.CaptureError, match="legacy default stream"), hs.capture(hs.Device(0).default_stream):
+        pass
+
+
+@graphs
+def test_G4_what_a_capture_of_the_default_stream_forbids_ends_with_it() -> None:
+    x, graph = zeros(), CUDAGraph()
+    graph.capture_begin()
+    with pytest.raises(OSError, match="captures"):
+        device.synchronize()
+    with pytest.raises(OSError, match="invalidated"):
+        graph.capture_end()
+    assert not device.is_current_stream_capturing()
+    x.fill(1.0)
+    assert x.numpy().tolist() == [1.0] * 4
+    with hs.capture(hs.Stream()), pytest.raises(OSError, match="an ordered stream"):  # not ordered in paddle
+        graph.capture_begin()
+    assert not device.is_current_stream_capturing()
+
+
+@graphs
+def test_G4_a_graph_that_is_collected_ends_its_capture_of_the_default_stream() -> None:
+    main, x = device.current_stream(), zeros()
+    graph = CUDAGraph()
+    graph.capture_begin()
+    x.fill(3.0)
+    del graph
+    gc.collect()
+    _captures_anew(main, x)
 
 
 @graphs
@@ -99,8 +160,6 @@ def test_a_replay_is_in_the_order_of_the_captured_stream(hold: Any) -> None:
 def test_wrong_uses_are_refused_and_the_stream_stays_usable() -> None:
     stream, x = device.Stream("gpu:0"), zeros()
     graph, other = CUDAGraph(), CUDAGraph()
-    with pytest.raises(OSError, match="default stream"):
-        graph.capture_begin()
     with pytest.raises(OSError, match="no capture is underway"):
         graph.capture_end()
     with device.stream_guard(stream):

@@ -189,6 +189,20 @@ def test_what_a_capture_retains_is_released_once_after_its_replays(how: str) -> 
     assert seen == [True, "last"]
 
 
+@pytest.mark.parametrize("pool", ["nonsense", "ab", 5, (1,), (1, 2, 3), (1.0, 2), (-1, 0), (2**64, 0), {1, 2}])
+def test_what_is_no_number_of_a_pool_is_refused(pool: Any) -> None:
+    g, before = cuda.CUDAGraph(), cuda.current_stream()
+    with cuda.stream(cuda.Stream()):
+        with pytest.raises(TypeError, match="'pool' is a pair of numbers"):
+            g.capture_begin(pool)
+        assert not cuda.is_current_stream_capturing()
+        g.capture_begin([2, 3])
+        cuda.current_stream().nop()
+        g.capture_end()
+    assert g.pool() == (2, 3)
+    assert cuda.current_stream() == before
+
+
 @pytest.mark.row(94)
 def test_pools_have_numbers() -> None:
     first, second = cuda.graph_pool_handle(), cuda.graph_pool_handle()

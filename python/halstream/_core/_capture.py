@@ -101,6 +101,12 @@ def begin(stream: Stream, mode: int) -> None:
     _native.stream_begin_capture(stream._id, mode, ROOT, True)
 
 
+def begin_own(stream: Stream, mode: int) -> None:
+    """Begin a capture for a framework whose default stream is its own, for which the legacy default one stands."""
+    drain()
+    _native.stream_begin_own_capture(stream._id, mode, ROOT)
+
+
 def end(stream: Stream) -> Owner:
     """End a capture that `begin` began, and return the owner of its graph."""
     return Owner(_native.stream_end_capture(stream._id))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from .._sites import ROOT
 from . import _hostfunc
 from ._base import Uncopied, drain, repr_after_fork
 from ._device import Device, ordinal
-from ._node import Node, nodes_of
+from ._node import Node, index_of, indices_of, nodes_of
 from ._picture import dot_text, draw
 from ._stream import Stream
 
@@ -65,7 +64,7 @@ class Graph(Uncopied):
     @repr_after_fork
     def __repr__(self) -> str:
         if self._owner is None:
-            return "<halstream.Graph, not captured>"
+            return f"<halstream.Graph, {'not captured' if hasattr(self, '_failed') else 'under capture'}>"
         count = len(self._records())
         return f"<halstream.Graph of {count} node{'' if count == 1 else 's'}>"
 
@@ -150,7 +149,7 @@ class Graph(Uncopied):
         """
         stream = object.__new__(Stream)
         where = ordinal(device)
-        stream._attach(_native.graph_builder(self._id, where, _indices(after)), where)
+        stream._attach(_native.graph_builder(self._id, where, indices_of(after)), where)
         try:
             enqueue(stream)
         except BaseException:
@@ -167,7 +166,7 @@ class Graph(Uncopied):
         InvalidValueError
             If there is no such node.
         """
-        return int(_native.graph_child(self._id, _checked(graph, "add_graph")._id, _indices(after)))
+        return int(_native.graph_child(self._id, _checked(graph, "add_graph")._id, indices_of(after)))
 
     def add_if(
         self, condition: Condition, body: Graph, *, otherwise: Graph | None = None, after: Iterable[int] = ()
@@ -236,7 +235,7 @@ class Graph(Uncopied):
             raise TypeError(f"{operation}() takes a halstream Condition, not {type(condition).__name__}")
         inner = [_checked(body, operation)._id for body in bodies]
         initial, word = condition.initial, condition.ptr
-        args = str(inner), _indices(after), word, initial or 0, initial is not None
+        args = str(inner), indices_of(after), word, initial or 0, initial is not None
         return int(_native.graph_condition(self._id, kind, *args))
 
     def add_edge(self, before: int, after: int) -> None:
@@ -247,7 +246,7 @@ class Graph(Uncopied):
         InvalidValueError
             If there is no such node, or the edge exists or would close a cycle.
         """
-        _native.graph_edge(self._id, before, after)
+        _native.graph_edge(self._id, index_of(before), index_of(after))
 
     def clone(self) -> Graph:
         """Return a copy of the graph, which keeps the same objects alive; not of one that allocates or frees memory."""
@@ -275,9 +274,15 @@ class Graph(Uncopied):
         return new
 
     def close(self) -> None:
-        """Give the graph up; executables of it and their launches go on. Closing again does nothing."""
-        if self._owner is not None:
-            _native.close(self._owner.ident)
+        """Give the graph up; executables of it and their launches go on. Closing again does nothing.
+
+        Raises
+        ------
+        HalError
+            If the capture of the graph has not ended.
+        """
+        if not hasattr(self, "_failed"):
+            _native.close(self._id)
 
 
 class GraphExec(Uncopied):
@@ -366,7 +371,7 @@ class GraphExec(Uncopied):
         InvalidValueError
             If there is no such node, or not exactly one operation was enqueued.
         """
-        where = int(_native.executable_node_device(self._owner.ident, index))
+        where = int(_native.executable_node_device(self._owner.ident, index_of(index)))
         stream = object.__new__(Stream)
         stream._attach(_native.executable_node_builder(self._owner.ident, index), where)
         try:
@@ -380,17 +385,6 @@ class GraphExec(Uncopied):
     def close(self) -> None:
         """Give it up; launches that were enqueued still run. Closing again does nothing."""
         _native.close(self._owner.ident)
-
-
-def _indices(after: Iterable[int]) -> str:
-    """Return the indices of nodes as the extension reads them."""
-    if isinstance(after, (str, bytes)):
-        raise TypeError(f"after takes indices of nodes, such as [0, 2], not {after!r}")
-    numbers = [operator.index(number) for number in after]
-    for number in numbers:
-        if numbers.count(number) > 1:
-            raise InvalidValueError(f"after names node {number} twice")
-    return str(numbers)
 
 
 def _checked(graph: Graph, operation: str) -> Graph:

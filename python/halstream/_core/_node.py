@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .._errors import InvalidValueError
 from .._records import NodeRecord
 from .._sites import site_line
 from . import _hostfunc
 
-__all__ = ["Node", "name_of", "nodes_of"]
+__all__ = ["Node", "index_of", "indices_of", "name_of", "nodes_of"]
 
 
 @dataclass(frozen=True)
@@ -62,3 +64,40 @@ def nodes_of(records: Iterable[NodeRecord]) -> list[Node]:
             name = name_of(function, c.arguments_of(r["token"]))
         found.append(Node(i, r["kind"], name, function, site_line(r["site"])))
     return found
+
+
+def indices_of(after: Iterable[int]) -> str:
+    """Return the indices of nodes as the extension reads them.
+
+    Raises
+    ------
+    TypeError
+        For what is no iterable of integers.
+    InvalidValueError
+        For an index that is there twice, or that no graph has.
+    """
+    if isinstance(after, (str, bytes)) or not isinstance(after, Iterable):
+        raise TypeError(f"after takes indices of nodes, such as [0, 2], not {after!r}")
+    numbers = [index_of(number) for number in after]
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise InvalidValueError(f"after names node {number} twice")
+    return str(numbers)
+
+
+def index_of(number: int) -> int:
+    """Return the index of a node as the extension can read it, which refuses those of no node.
+
+    Raises
+    ------
+    TypeError
+        For anything but an integer.
+    InvalidValueError
+        For one that no graph has.
+    """
+    if isinstance(number, bool):
+        raise TypeError(f"{number} is not the index of a node; nodes are counted from 0")
+    index = operator.index(number)
+    if not -(1 << 31) <= index < 1 << 31:
+        raise InvalidValueError(f"no graph has a node {index}; nodes are counted from 0")
+    return index

@@ -12,7 +12,7 @@ from .._core._device import ordinal
 from .._core._lookup import DEVICE, PINNED
 from .._core._reap import drain, lent, reap
 from .._core._stream import Stream
-from .._errors import OutOfMemoryError
+from .._errors import ClosedError, OutOfMemoryError
 from .._runtime import runtime
 from ._copies import copy
 from ._exchange import Exchange, check_not_lent
@@ -324,7 +324,13 @@ class PooledMemory(_handles.PooledBase, OwnedMemory):
                 if _block_free_async(self._id, where._id):
                     return  # a later launch of its graph allocates it again
             except RuntimeError as exc:
-                raise where._fail(exc, "free") from None
+                failed = where._fail(exc, "free")
+                if stream is None and isinstance(failed, ClosedError):
+                    failed = ClosedError(
+                        "the stream of the memory is closed; give the one that it is to be freed on: free(stream)",
+                        operation="free",
+                    )
+                raise failed from None
             self.ptr = 0
             if _holds:
                 _holds.pop(self._id, None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import operator
 import sys
 import warnings
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +88,14 @@ class _Kept:
 def _pool_id(pool: Any) -> tuple[int, int]:
     """Return the number of a pool, of which programs give the object or the number."""
     ident = getattr(pool, "id", pool)
-    return tuple(ident)
+    if isinstance(ident, Sequence) and len(ident) == 2:
+        with contextlib.suppress(TypeError):
+            first, second = map(operator.index, ident)
+            if min(first, second) >= 0 and max(first, second) < 1 << 64:
+                return first, second
+    raise TypeError(
+        f"capture_begin(): argument 'pool' is a pair of numbers, as of graph_pool_handle() or MemPool.id, not {pool!r}"
+    )
 
 
 class CapturedGraph:

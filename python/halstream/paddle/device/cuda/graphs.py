@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import halstream
 
 from .... import _core as core
-from ...._core._capture import MODES, begin, end
+from ...._core._capture import MODES, begin_own, end
 from ...._core._graph import Graph, GraphExec
 from ...._dialects._adapt import raising
 from ...._dialects._not_built import not_built
 from ...._errors import HalError
 from ...._runtime import collected
-from ..._errors import ERRORS
+from ..._errors import ERRORS, EnforceNotMet
 from ..._places import CUDAPlace
 from ...base._capture import capturing
 from ...base._streams import CUDAStream
@@ -44,8 +44,13 @@ class CUDAGraph:
 
     Notes
     -----
-    Differences: a replay before the end of a capture is an `AttributeError` that says so; `print_to_dot_files` writes
-    one file, whose nodes have the lines of the program, takes no notice of ``flags``, and uses all of a `pathlib.Path`.
+    As in paddle, the default stream is one of its own, which can be captured: for its device the legacy default
+    stream of CUDA, which no other capture takes, stands for it. Streams of `halstream` that are ordered with that one
+    do not wait for what is captured, and while one of them captures, the default stream cannot.
+
+    Differences: a replay or a reset before the end of a capture is an `AttributeError` that says so;
+    `print_to_dot_files` writes one file, whose nodes have the lines of the program, takes no notice of ``flags``, and
+    uses all of a `pathlib.Path`.
     """
 
     def __init__(self, place: Any = None, mode: str = "thread_local", pool_id: int | None = None) -> None:
@@ -60,6 +65,7 @@ class CUDAGraph:
         self._stream: core.Stream | None = None  # that was captured
         self._graph: Graph | None = None
         self._run: GraphExec | None = None
+        self._was_reset = False
         self._begun: tuple[core.Stream, int] | None = None  # the capture that this object began last
 
     def __del__(self) -> None:
@@ -73,16 +79,12 @@ class CUDAGraph:
 
     @raising(ERRORS)
     def capture_begin(self) -> None:
-        """Begin to capture the current stream of the device, which must not be the default stream."""
+        """Begin to capture the current stream of the device."""
         ordinal = self._place.get_device_id()
         if capturing:
             raise ERRORS["capture"]("another CUDAGraph captures; call its capture_end() first")
         stream = CUDAStream._current(ordinal)
-        if stream == core.Device(ordinal).default_stream:
-            raise ERRORS["capture"](
-                "the default stream cannot be captured; make another one current, with paddle.device.stream_guard",
-            )
-        begin(stream, self._mode)
+        begin_own(stream, self._mode)
         self._begun = (stream, ordinal)
         capturing.append(self._begun)
 
@@ -100,19 +102,25 @@ class CUDAGraph:
             if not _captures(stream) and underway in capturing:  # else the end was refused: another call can end it
                 capturing.remove(underway)
         # As in paddle: what the capture has allocated stays usable until the next replay, which uses it again.
+        self._was_reset = False
         self._stream, self._graph, self._run = stream, graph, graph.instantiate(auto_free=True)
 
     @raising(ERRORS)
     def replay(self) -> None:
         """Enqueue the captured work on the stream that was captured."""
+        if self._was_reset:
+            raise EnforceNotMet("(PermissionDenied) reset() has given up what was captured; capture it anew")
         if self._run is None or self._stream is None:
             raise AttributeError("there is nothing to replay; call capture_begin() and capture_end() first")
         self._run.launch(self._stream)
 
     def reset(self) -> None:
-        """Give up what was captured; replays that were enqueued still run."""
+        """Give up what was captured; replays that were enqueued still run. A second call does nothing."""
+        if self._was_reset:
+            return
         if self._graph is None:
             raise AttributeError("there is nothing to reset; call capture_begin() and capture_end() first")
+        self._was_reset = True
         self._stream = self._graph = self._run = None
 
     def print_to_dot_files(self, dirname: Any, flags: int | None = None) -> None:
