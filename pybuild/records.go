@@ -172,6 +172,10 @@ type graphNodeRecord struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
 	Site  uint32 `json:"site"`
+	// Captured: a capture made it of what was enqueued on a stream.
+	Captured bool   `json:"captured"`
+	Device   int    `json:"device"`
+	Stream   uint64 `json:"stream"`
 	// Inside are the nodes whose graphs and bodies it is in, from the outside.
 	Inside [][3]string `json:"inside"` // the number and the kind of each, and the number of the body
 }

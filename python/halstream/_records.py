@@ -232,6 +232,9 @@ class GraphNodeRecord(TypedDict):
     kind: str
     name: str
     site: int
+    captured: bool  # made by a capture, on a stream
+    device: int
+    stream: int
     inside: list[tuple[str, str, str]]  # the nodes in whose graphs it is: number, kind, which of the graphs
 
 
