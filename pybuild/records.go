@@ -70,6 +70,7 @@ type operationRecord struct {
 	Name        string        `json:"name"`   // that the program has given it, "" without one
 	Launch      uint32        `json:"launch"` // id of the launch of a graph that it is a node of, 0 for others
 	Branch      int           `json:"branch"` // of the launch, from 0
+	Node        int           `json:"node"`   // its index in the graph that is launched, -1 in another one and for others
 }
 
 // executionRecord is when an operation ran, in nanoseconds.

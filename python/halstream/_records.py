@@ -118,6 +118,7 @@ class OperationRecord(TypedDict):
     name: str  #: that the program has given it, '' without one
     launch: int  #: id of the launch of a graph that it is a node of, 0 for others
     branch: int  #: of the launch, from 0
+    node: int  #: its index in the graph that is launched, -1 in another one and for others
 
 
 class ExecutionRecord(TypedDict):

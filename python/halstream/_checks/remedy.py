@@ -133,7 +133,8 @@ def _options(f: Finding) -> Iterator[Remedy]:
     found = _remedy(f)
     actions = _actions(f)
     found = found._replace(action=actions.get(found.line, ""))
-    if f.dialect == "torch.cuda" or found.place is None or not f.second.frames:
+    between_nodes = f.why == "no path in the graph" and f.second.node is not None  # nothing but an edge orders them
+    if f.dialect == "torch.cuda" or found.place is None or not f.second.frames or between_nodes:
         yield found
         if f.dialect == "torch.cuda" and found.place is not None and found.action:
             for where, place in places(f):
@@ -228,9 +229,8 @@ def _remedy(f: Finding) -> Remedy:
         return Remedy("", "", None, "declare what the function writes where it is enqueued: writes=[...]")
     if f.why == "no path in the graph" and f.first.node and f.second.node:
         line, place, note = edge(f.first.node, f.second.node)
-        if place is not None and stands(line, place, ()):
-            return Remedy(line, "after", place, note)
-        return Remedy("", "", None, note)
+        fits = place is not None and stands(line, place, ())
+        return Remedy(line, "after", place, note) if fits else Remedy("", "", None, note)
     if f.first.host:
         return Remedy(
             "", "", None,

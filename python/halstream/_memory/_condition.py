@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import Any
 
 import numpy as np
 
+from .._checks.hostaccess import host_access
 from .._core._base import Uncopied
 from .._core._stream import Stream
-from .._errors import InvalidValueError
+from .._errors import CallInHostFunctionError, InvalidValueError
 from ._array import pinned_empty
 from ._copies import fill
 
@@ -81,7 +83,10 @@ class Condition(Uncopied):
 
     @value.setter
     def value(self, value: int) -> None:
-        self.array[0] = _word(value)
+        number = _word(value)
+        with contextlib.suppress(CallInHostFunctionError):  # whose accesses are those of the function
+            host_access(self.array, "w")
+        self.array[0] = number
 
     def __repr__(self) -> str:
         return f"<halstream.Condition {self.ptr:#x}, initial {self._initial}>"
