@@ -67,7 +67,15 @@ def graph_node(record: GraphNodeRecord | None, made: Made) -> GraphNode | None:
     device, stream = record["device"], record["stream"]
     name = made.stream(device, stream) if record["captured"] else ("", ())
     return GraphNode(
-        record["index"], record["kind"], record["name"], record["site"], inside, record["captured"], device, stream, *name
+        record["index"],
+        record["kind"],
+        record["name"],
+        record["site"],
+        inside,
+        record["captured"],
+        device,
+        stream,
+        *name,
     )
 
 

@@ -78,7 +78,11 @@ class Condition(Uncopied):
 
     @property
     def value(self) -> int:
-        """What the word is now."""
+        """What the word is now.
+
+        Setting it is an access of the host for the sanitizer, as by `host_access`, except in a
+        function on a stream.
+        """
         return int(self.array[0])
 
     @value.setter
