@@ -1,7 +1,6 @@
 """The records that cross the boundary between Go and Python as JSON.
 
-The same records are in pybuild/records.go; tests/process/test_records.py compares
-the names and types of the fields.
+tests/process/test_records.py compares the names and types of the fields with pybuild/records.go.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ __all__ = [
     "ranges",
 ]
 
-#: Address and size in bytes.
-Range = tuple[int, int]
+Range = tuple[int, int]  #: address and size in bytes
 
 #: What the text of every error of the runtime begins with; an `ErrorRecord` follows.
 ERROR_PREFIX = "halstream error: "

@@ -11,7 +11,7 @@ import numpy as np
 from .._checks.hostaccess import host_access
 from .._core._base import Uncopied
 from .._core._stream import Stream
-from .._errors import CallInHostFunctionError, InvalidValueError
+from .._errors import HalError, InvalidValueError
 from ._array import pinned_empty
 from ._copies import fill
 
@@ -88,7 +88,7 @@ class Condition(Uncopied):
     @value.setter
     def value(self, value: int) -> None:
         number = _word(value)
-        with contextlib.suppress(CallInHostFunctionError):  # whose accesses are those of the function
+        with contextlib.suppress(HalError):  # in a function, whose accesses are those that it declares
             host_access(self.array, "w")
         self.array[0] = number
 
