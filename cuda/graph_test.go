@@ -20,6 +20,7 @@ func (l *launch) End()                                               { l.ended.A
 func (l *launch) Current() bool                                      { return true }
 func (l *launch) Tag() driver.Tag                                    { return 0 }
 func (l *launch) NodeRuns() []driver.NodeRun                         { return nil }
+func (l *launch) NodeTitle(int) string                               { return "" }
 func (l *launch) Ready(uint64, uint8, driver.Completer) *park.Parker { return nil }
 func (l *launch) Drop(uint64) *park.Parker                           { return nil }
 func fillNode(at uint64, value uint32, after ...int) (n driver.GraphNode) {

@@ -248,7 +248,8 @@
 //
 //   - X10: A schedule chooses among the nodes of a launch that can run as it does among
 //     streams, and a schedule's text repeats the choice: the numbers of a launch's branches
-//     do not depend on when it begins. A proof counts the orders of a graph's nodes.
+//     do not depend on when it begins. A proof counts the orders of a graph's nodes. Texts
+//     name the nodes by their numbers and the stream of the launch.
 //
 // # Host threads (Python)
 //
@@ -309,12 +310,15 @@
 //     other when an executable is made of it or updated, and at the first launch of one that
 //     was made before the check; each pair is reported once. Nodes of a body have the order of
 //     its node towards nodes outside; those of two bodies of one node, of which one runs, and
-//     of two iterations of one are not compared. The node itself reads its condition.
+//     of two iterations of one are not compared. The node itself reads its condition. Two nodes
+//     are reported in the order in which the graph got them, with the wait in the capture or
+//     the edge that would order them.
 //   - V44: Between a launch and other work each node counts for itself, those of all bodies
 //     included, whichever of them run: a report names the
 //     node, with the line that made it, and the call that launched it. So do those about
 //     memory that is freed, or a pinned source that changes, under a launch, and about what a
-//     function of a graph was observed to write, also towards other nodes of its launch. What
+//     function of a graph was observed to write, also towards other nodes of its launch. That
+//     the host sets the value of a condition is such an access. What
 //     waits for an event that a node records comes after no more than the nodes before the
 //     record; what a node waits for by an event comes before the nodes behind that.
 //   - V7: What a host thread does after it acquired an object of the program's language
@@ -377,7 +381,8 @@
 //   - W4: A native function that waits without a limit, for a lock of the process or for a
 //     signal, waits for others. Any other one may take as long as it wants.
 //   - W6: Where a launch of a graph never ends, the text names the node that it is at with
-//     the line that made it, whether or not a tool was on when the graph was captured.
+//     the line that made it, whether or not a tool was on when the graph was captured. On the
+//     host device the text of a limit that passes does, too.
 //   - W5: No thread of a process in which nothing is pending is woken up to look.
 //
 // # Process

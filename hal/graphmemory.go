@@ -18,6 +18,8 @@ type graphMemory struct {
 	beingFreed bool
 	// inside says that this is a node of the same graph, so that only nodes between use it.
 	inside bool
+	// by is the node that allocates it.
+	by *Node
 	// live says that a launch that was enqueued allocates it, and nothing enqueued frees it.
 	live bool
 }
@@ -49,11 +51,14 @@ func (c *Capture) allocate(s *Stream, op string, size int64, wait func(driver.Po
 	}
 	d.pool.countAlloc(b.Size)
 	c.rt.addBlock(b)
-	err = c.addNode(s, &Node{kind: driver.AllocNode, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
+	n, err := c.add(s, &Node{kind: driver.AllocNode, writes: []Range{{b.Start, b.Size}}, blocks: []*Block{b}})
 	if err != nil {
 		_ = b.Release(nil)
 		return nil, err
 	}
+	c.rt.memory.mu.Lock()
+	b.ofGraph.by = n
+	c.rt.memory.mu.Unlock()
 	return b, nil
 }
 
@@ -141,8 +146,8 @@ func (b *Block) checkLaunched(op, role string) error {
 	if b.ofGraph.live {
 		return nil
 	}
-	return driver.Errorf(driver.InvalidValue, op, "the %s lies in the %d bytes at %#x that a graph allocates, and that no launch "+
-		"has allocated, or that were freed since; launch the graph first", role, b.Size, b.Start)
+	return driver.Errorf(driver.InvalidValue, op, "the %s lies in the %d bytes at %#x that %s of a graph allocates, and that no launch "+
+		"has allocated, or that were freed since; launch the graph first", role, b.Size, b.Start, b.ofGraph.by.title())
 }
 
 // endLaunched notes that memory which a launch has allocated is freed outside of graphs. The
@@ -201,8 +206,9 @@ func (v *version) checkMemory(autoFree bool) error {
 	const op = "launch graph"
 	for _, b := range v.memory.allocates {
 		if b.ofGraph.live && !b.collected && !autoFree {
-			return driver.Errorf(driver.InvalidValue, op, "the %d bytes at %#x that the graph allocates are allocated since an "+
-				"earlier launch; free them first, or instantiate the graph with auto-free on launch", b.Size, b.Start)
+			return driver.Errorf(driver.InvalidValue, op, "the %d bytes at %#x that %s allocates are allocated since an "+
+				"earlier launch; free them first, or instantiate the graph with auto-free on launch", b.Size, b.Start,
+				b.ofGraph.by.title())
 		}
 	}
 	for i, b := range v.blocks {

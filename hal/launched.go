@@ -207,6 +207,9 @@ func (l *launched) announceLaunch(t *Thread, x *GraphExec) {
 // NodeRuns implements driver.GraphLaunch.
 func (l *launched) NodeRuns() []driver.NodeRun { return l.runs }
 
+// NodeTitle implements driver.GraphLaunch.
+func (l *launched) NodeTitle(index int) string { return l.v.listOnce().Node(index).title() }
+
 // bindEvents gives a launch that gets its place in the order the versions of the events that
 // its nodes record and wait for. The notifier's mu is held.
 func (o *Operation) bindEvents() {

@@ -46,6 +46,7 @@ type logEntry struct {
 	name     uint32
 	launch   uint32 // that it is a node of, 0 for others
 	branch   uint32
+	node     uint32 // its index plus one, 0 where it is of a graph in that of the launch
 	accesses uint32
 	kind     uint8
 	host     bool
@@ -108,7 +109,7 @@ func (l *Logged) All() iter.Seq2[int64, Operation] {
 func (l *Logged) operation(e *logEntry) Operation {
 	o := Operation{ID: e.id, Kind: l.kinds[e.kind], Stream: l.streams.at(e.stream), Thread: l.threads.at(e.thread),
 		Event: l.events.at(e.event), Version: e.version, Other: l.streams.at(e.other), Token: e.token, Site: e.site,
-		Host: e.host, Internal: e.internal, Launch: e.launch, Branch: int(e.branch)}
+		Host: e.host, Internal: e.internal, Launch: e.launch, Branch: int(e.branch), Node: int(e.node) - 1}
 	if e.name != 0 {
 		o.Name = l.names[e.name-1]
 	}
@@ -198,6 +199,9 @@ func (g *Log) addNode(launch *Operation, i int) {
 	}
 	g.add(&o)
 	e := g.into.last()
+	if launch.Nodes.Inside(i) == nil {
+		e.node = uint32(n.index) + 1
+	}
 	for owner := launch.Nodes.Owner(i); owner >= 0; owner = launch.Nodes.Owner(i) {
 		i = owner // a body is on the branch of its node
 	}

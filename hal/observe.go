@@ -56,9 +56,11 @@ type Operation struct {
 	Nodes        *NodeList
 	NodeVersions []NodeVersion
 	// Launch is set for the nodes of a launch in a log, which come behind it: its ID. Branch
-	// is the number of the node's branch, from 0.
+	// is the number of the node's branch, from 0, and Node its index; -1 in a graph inside of
+	// the one that is launched.
 	Launch uint32
 	Branch int
+	Node   int
 	Token  uint64       // host functions
 	Value  *ValueAccess // write value, wait value
 	Reads  []Range

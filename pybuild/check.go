@@ -210,7 +210,7 @@ func findingRecordOf(f *order.Finding) findingRecord {
 func accessRecordOf(a order.Access, size uint64) accessRecord {
 	var node *graphNodeRecord
 	if n := a.Node; n != nil {
-		node = &graphNodeRecord{n.Index, n.Kind, n.Name, n.Site, [][3]string{}}
+		node = &graphNodeRecord{n.Index, n.Kind, n.Name, n.Site, n.Captured, n.Device, n.Stream, [][3]string{}}
 		for _, in := range n.Inside {
 			node.Inside = append(node.Inside, [3]string{strconv.Itoa(in.Index), in.Kind, strconv.Itoa(in.Body)})
 		}

@@ -70,6 +70,7 @@ type operationRecord struct {
 	Name        string        `json:"name"`   // that the program has given it, "" without one
 	Launch      uint32        `json:"launch"` // id of the launch of a graph that it is a node of, 0 for others
 	Branch      int           `json:"branch"` // of the launch, from 0
+	Node        int           `json:"node"`   // its index in the graph that is launched, -1 in another one and for others
 }
 
 // executionRecord is when an operation ran, in nanoseconds.
@@ -172,6 +173,10 @@ type graphNodeRecord struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
 	Site  uint32 `json:"site"`
+	// Captured: a capture made it of what was enqueued on a stream.
+	Captured bool   `json:"captured"`
+	Device   int    `json:"device"`
+	Stream   uint64 `json:"stream"`
 	// Inside are the nodes whose graphs and bodies it is in, from the outside.
 	Inside [][3]string `json:"inside"` // the number and the kind of each, and the number of the body
 }

@@ -136,6 +136,9 @@ type GraphLaunch interface {
 	// NodeRuns are the nodes by their index, nil where nobody observes them. Backends whose
 	// devices are not simulated need not use them.
 	NodeRuns() []NodeRun
+	// NodeTitle is what texts call the node with an index, those of bodies behind the others. It is
+	// called without locks.
+	NodeTitle(index int) string
 }
 
 // NodeRun is a node in one run of an executable.

@@ -24,9 +24,27 @@ func (s *Stream) title() string {
 
 // Describe implements driver.Stream.
 func (s *Stream) Describe() string {
-	s.eng.Lock()
-	defer s.eng.Unlock()
-	return s.describe(maxChain)
+	return s.eng.text(func() string { return s.describe(maxChain) })
+}
+
+// titleMark stands in a text for the title of a node, which the runtime gives without locks.
+const titleMark = "\x00"
+
+// text returns what describe returns with the lock held, with the titles of nodes in it.
+func (e *engine) text(describe func() string) string {
+	e.Lock()
+	text := describe()
+	titles := e.titles
+	e.titles = nil
+	e.Unlock()
+	return withTitles(text, titles)
+}
+
+func withTitles(text string, titles []func() string) string {
+	for _, title := range titles {
+		text = strings.Replace(text, titleMark, title(), 1)
+	}
+	return text
 }
 
 func (s *Stream) describe(depth int) string {
@@ -83,7 +101,7 @@ func (s *Stream) head(depth int) string {
 	case opLaunch:
 		if l := s.started(); l != nil {
 			if on := l.lane(); on != nil {
-				return "a launch of a graph, at " + on.head(depth)
+				return "a launch of a graph, at " + on.node(depth)
 			}
 		} else if o.on != nil {
 			return "a launch of a graph, behind its launch before: " + o.on.follow(depth)
@@ -92,7 +110,7 @@ func (s *Stream) head(depth int) string {
 	case opBody:
 		if l := s.started(); l != nil {
 			if on := l.lane(); on != nil {
-				return "the body of a node of a graph, at " + on.head(depth)
+				return "the body of a node of a graph, at " + on.node(depth)
 			}
 		}
 		return "the body of a node of a graph"
@@ -126,23 +144,21 @@ func (d *Device) others(s *Stream, depth int) string {
 
 // Describe implements driver.Device.
 func (d *Device) Describe() string {
-	d.eng.Lock()
-	defer d.eng.Unlock()
-	var parts []string
-	for s := d.active; s != nil && len(parts) < maxChain; s = s.next {
-		parts = append(parts, s.describe(maxChain))
-	}
-	if len(parts) == 0 {
-		return fmt.Sprintf("device %d is idle", d.ordinal)
-	}
-	return strings.Join(parts, "; ")
+	return d.eng.text(func() string {
+		var parts []string
+		for s := d.active; s != nil && len(parts) < maxChain; s = s.next {
+			parts = append(parts, s.describe(maxChain))
+		}
+		if len(parts) == 0 {
+			return fmt.Sprintf("device %d is idle", d.ordinal)
+		}
+		return strings.Join(parts, "; ")
+	})
 }
 
 // Describe implements driver.Event.
 func (v *Event) Describe() string {
-	v.eng.Lock()
-	defer v.eng.Unlock()
-	return v.describe(maxChain)
+	return v.eng.text(func() string { return v.describe(maxChain) })
 }
 
 func (v *Event) describe(depth int) string {

@@ -35,6 +35,8 @@ type engine struct {
 	lanes      atomic.Uint64 // ever made
 	// pending is closed when a stream has work; nil where nobody waits for that.
 	pending chan struct{}
+	// titles give what stands for the marks of the text that is being made.
+	titles []func() string
 	// closed says that the backend was closed: no operation is taken any more.
 	closed bool
 }

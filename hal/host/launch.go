@@ -229,19 +229,39 @@ func (l *launch) ends() []driver.Place {
 // site returns where the program made the node that a lane is at, 0 for another stream. The
 // lock is held.
 func (s *Stream) site() uint32 {
+	if _, lane, at := s.step(); lane != nil {
+		return lane.sites[at]
+	}
+	return 0
+}
+
+// step returns the run that a lane belongs to and the step that it is at; nil for another stream. The
+// lock is held.
+func (s *Stream) step() (*launch, *lane, uint64) {
 	p := s.parent()
 	if p == nil {
-		return 0
+		return nil, nil, 0
 	}
 	l := p.started()
 	if l == nil {
-		return 0
+		return nil, nil, 0
 	}
 	for i := range l.prog.lanes {
 		lane := &l.prog.lanes[i]
 		if at := s.words.Completed.Load() - lane.base; lane.on == s && at < uint64(len(lane.sites)) {
-			return lane.sites[at]
+			return l, lane, at
 		}
 	}
-	return 0
+	return nil, nil, 0
+}
+
+// node says which node of a launch a lane is at, and what that does. The lock is held.
+func (s *Stream) node(depth int) string {
+	l, lane, at := s.step()
+	if lane == nil || lane.nodes[at] < 0 {
+		return s.head(depth)
+	}
+	titles, node := l.GraphLaunch, lane.nodes[at]
+	s.eng.titles = append(s.eng.titles, func() string { return titles.NodeTitle(node) })
+	return titleMark + ", " + s.head(depth)
 }

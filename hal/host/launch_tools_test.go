@@ -123,6 +123,8 @@ func TestW6_a_launch_that_never_ends_is_at_a_node_with_its_line(t *testing.T) {
 		sites[b.Need] = b.Site
 	}
 	assert.Equal(t, map[driver.Need]uint32{driver.NeedStream: 0, driver.NeedFunction: at}, sites)
+	assert.Contains(t, k.b.Describe(), "a launch of a graph, at node 1 (call), host function 7, handed over")
+	assert.Contains(t, k.dev.Describe(), "at node 1 (call), host function 7")
 	k.rt.Funcs.Done(worker, false, nil)
 	k.rest(k.b)
 }

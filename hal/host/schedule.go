@@ -27,8 +27,10 @@ func (d *Driver) SetSchedule(text string, c driver.Caller) error {
 	}
 	for _, dev := range d.devices {
 		if s := dev.active; s != nil {
-			why := s.describe(maxChain)
+			why, titles := s.describe(maxChain), e.titles
+			e.titles = nil
 			e.Unlock()
+			why = withTitles(why, titles)
 			return driver.Errorf(driver.NotReady, "set schedule",
 				"a schedule begins with no work pending, but %s; synchronize first", why)
 		}

@@ -55,6 +55,13 @@ func (r *graphRun) apart(one, two int) bool {
 	return !same
 }
 
+// listedLater reports whether the node one was added to its graph after the node two, or, where they
+// are in different graphs, what they are in was.
+func (r *graphRun) listedLater(one, two int) bool {
+	one, two, _ = r.level(one, two)
+	return one > two
+}
+
 // level returns the two nodes, or the nodes with conditions in whose bodies they are, such that both
 // are in the same graph. same is false where there are none, because the two are in different bodies
 // of one node.
@@ -212,6 +219,10 @@ type NodeNote struct {
 	Kind  string
 	Name  string // that the program has given it
 	Site  uint32 // of the call that made it
+	// Captured: a capture made it of what was enqueued on Stream, the index of a stream of Device.
+	Captured bool
+	Device   int
+	Stream   uint64
 	// Inside are the nodes whose graphs and bodies it is in, from the outside to the inside.
 	Inside []InsideNote
 }
@@ -234,6 +245,9 @@ func (o *info) note() *NodeNote {
 	}
 	n := o.run.list.Node(o.node)
 	note := &NodeNote{Index: n.Index(), Kind: n.Kind(), Name: n.Name(), Site: n.Site()}
+	if s := n.Stream(); s != nil {
+		note.Captured, note.Device, note.Stream = true, n.Device(), s.Index()
+	}
 	for ; in != nil; in = in.Outer {
 		note.Inside = append(note.Inside, InsideNote{Index: in.Of.Index(), Kind: in.Of.Kind(), Body: in.Body})
 	}

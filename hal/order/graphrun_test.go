@@ -109,6 +109,18 @@ func TestV44_an_observed_write_is_compared_with_the_other_nodes_of_its_launch(t 
 	require.Equal(t, NoPath, r.Reason.Why)
 }
 
+func TestV44_two_nodes_of_a_launch_are_reported_in_the_order_of_the_graph(t *testing.T) {
+	k := newKit(t)
+	g := k.graph()
+	k.node(g, is(0, 8))
+	k.node(g, is(8, 16))
+	launch := k.run(k.free(), g)
+	k.c.Observed(launch+1, is(8, 9)) // seen when the other one is known already
+	r := k.one(Race, launch+1, launch+2)
+	require.True(t, r.First.Seen)
+	require.False(t, r.First.Node.Captured)
+}
+
 func TestV44_two_reads_of_one_launch_are_both_kept(t *testing.T) {
 	k := newKit(t)
 	g := k.graph()

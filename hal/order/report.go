@@ -275,8 +275,8 @@ type participant struct {
 // pair reports two accesses in the order of their calls.
 func (c *Checker) pair(category Category, a, o participant, p piece) {
 	a.raced, o.raced = true, true
-	if o.arrival < a.arrival {
-		a, o = o, a
+	if o.arrival < a.arrival || a.run != nil && a.run == o.run && a.run.listedLater(a.node, o.node) {
+		a, o = o, a // what is observed late may be of the first of two nodes of a launch
 	}
 	key := pair{category, a.side(), o.side()}
 	if !c.known(&key, a.id, o.id, p) {

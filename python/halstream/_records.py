@@ -1,7 +1,6 @@
 """The records that cross the boundary between Go and Python as JSON.
 
-The same records are in pybuild/records.go; tests/process/test_records.py compares
-the names and types of the fields.
+tests/process/test_records.py compares the names and types of the fields with pybuild/records.go.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ __all__ = [
     "ranges",
 ]
 
-#: Address and size in bytes.
-Range = tuple[int, int]
+Range = tuple[int, int]  #: address and size in bytes
 
 #: What the text of every error of the runtime begins with; an `ErrorRecord` follows.
 ERROR_PREFIX = "halstream error: "
@@ -118,6 +116,7 @@ class OperationRecord(TypedDict):
     name: str  #: that the program has given it, '' without one
     launch: int  #: id of the launch of a graph that it is a node of, 0 for others
     branch: int  #: of the launch, from 0
+    node: int  #: its index in the graph that is launched, -1 in another one and for others
 
 
 class ExecutionRecord(TypedDict):
@@ -232,6 +231,9 @@ class GraphNodeRecord(TypedDict):
     kind: str
     name: str
     site: int
+    captured: bool  # made by a capture, on a stream
+    device: int
+    stream: int
     inside: list[tuple[str, str, str]]  # the nodes in whose graphs it is: number, kind, which of the graphs
 
 

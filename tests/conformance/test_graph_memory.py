@@ -66,11 +66,17 @@ def test_G12_memory_that_no_node_frees_is_freed_before_the_next_launch() -> None
         array = hs.empty(300, "u1", stream=s)
         array.fill(6, s)
     run = graph.instantiate()
-    with pytest.raises(hs.InvalidValueError, match="no launch has allocated"):
+    with pytest.raises(
+        hs.InvalidValueError,
+        match=r"node 0 \(allocate at .*test_graph_memory\.py:\d+\) of a graph allocates, and that no launch",
+    ):
         array.fill(1, s)
     run.launch(s)
     assert result(s, array) == 6
-    with pytest.raises(hs.InvalidValueError, match="earlier launch"):
+    with pytest.raises(
+        hs.InvalidValueError,
+        match=r"node 0 \(allocate at .*test_graph_memory\.py:\d+\) allocates are allocated since an earlier launch",
+    ):
         run.launch(s)
     s.synchronize(timeout=LIMIT)
     array.free(s)

@@ -28,5 +28,5 @@ def operation(
         "id": number, "kind": kind, "device": device, "stream": stream, "thread": thread, "event": event,
         "version": version, "other_device": other_device, "other": other_stream, "token": token,
         "reads": range_records(reads), "writes": range_records(writes), "site": site, "host": host, "time": time,
-        "name": "", "launch": 0, "branch": 0,
+        "name": "", "launch": 0, "branch": 0, "node": -1,
     }  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import halstream
+import halstream as hs
 import pytest
 from halstream._records import OperationRecord
 from halstream._schedules.execution import Execution, Failure
@@ -16,6 +17,7 @@ from halstream._schedules.search import Found
 from halstream._schedules.shrink import Shrunk
 from halstream._schedules.steps import host_calls, labels
 from halstream._schedules.token import Hold
+from halstream.testing import explore
 from record_help import operation, stack_text
 
 OWN = os.path.join(os.path.dirname(halstream.__file__), "_stream.py")
@@ -156,6 +158,33 @@ def test_streams_go_by_the_order_of_their_first_use() -> None:
     assert labels(execution, lines) == {1: "stream 1", 2: "default stream", 3: "stream 3"}
     lines = parsed(line(1, "nop", 90), line(2, "nop", 0, device=1))
     assert labels(execution, lines) == {1: "stream 1 of device 0", 2: "default stream of device 1"}
+
+
+@pytest.mark.needs("schedules")
+@pytest.mark.needs("graphs")
+def test_X10_the_nodes_of_a_launch_are_on_the_stream_of_the_launch() -> None:
+    main, side, x, y = hs.Stream(), hs.Stream(), hs.empty(64, "u1"), hs.empty(64, "u1")
+    hs.synchronize()
+
+    def program() -> None:
+        with hs.capture(main) as graph:
+            side.wait(main)
+            x.fill(1, main)
+            y.copy_from(x, side)
+            main.wait(side)
+        x.fill(0, main)
+        y.fill(0, main)
+        graph.instantiate().launch(main)
+        main.synchronize()
+        assert y.numpy()[0] == 1
+
+    with pytest.raises(AssertionError) as exc:
+        explore(program)
+    shown = "\n".join(exc.value.__notes__)
+    assert "node 1 (copy of 64 bytes)" in shown, shown
+    assert "when node 1, the copy of 64 bytes, of the launch on stream 1 at " in shown, shown
+    assert "before node 0, the fill of 64 bytes, of the launch on stream 1 at " in shown, shown
+    assert "(side)" not in shown and "stream 2" not in shown and "stream 3" not in shown, shown
 
 
 def kinds(calls: str, *lines: OperationRecord, order: str = "1.1#1 2.1#2") -> dict[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sanitize_help import run
+from sanitize_help import mended, run
 
 pytestmark = [pytest.mark.needs("graphs"), pytest.mark.needs("host")]
 
@@ -42,8 +42,9 @@ def test_V43_two_nodes_of_a_body_without_an_edge_are_reported_once(add: str, bac
     (inside,) = found.first.node.inside
     assert (inside.number, inside.kind) == (0, kind)
     assert f"in body {inside.body} of node 0 (a{'n' if kind == 'if' else ''} {kind})" in str(found)
-    assert "or add_edge(0, 1)" in str(found)
-    assert not run(tmp_path / "mended.py", BODY.format(add=add, edge=", after=[one]"))
+    assert found.fix == "body.add_edge(0, 1)"
+    assert not run(tmp_path / "mended.py", mended(BODY.format(add=add, edge=""), found))
+    assert not run(tmp_path / "after.py", BODY.format(add=add, edge=", after=[one]"))
 
 
 BESIDE = """
@@ -66,9 +67,10 @@ def test_V43_a_node_of_a_nested_body_and_one_outside_are_reported_with_the_edge_
     (found,) = run(tmp_path / "beside.py", BESIDE.format(edge=""))
     assert [(one.number, one.kind, one.body) for one in found.first.node.inside] == [(1, "if", 0), (0, "switch", 0)]
     assert found.second.node.inside == ()
-    assert "let node 2 come after node 1: " in str(found)
+    assert found.fix == "graph.add_edge(1, 2)"
     assert "in body 0 of node 0 (a switch) in body 0 of node 1 (an if)" in str(found)
-    assert not run(tmp_path / "mended.py", BESIDE.format(edge=", after=[node]"))
+    assert not run(tmp_path / "mended.py", mended(BESIDE.format(edge=""), found))
+    assert not run(tmp_path / "after.py", BESIDE.format(edge=", after=[node]"))
 
 
 CONDITION = """

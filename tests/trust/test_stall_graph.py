@@ -37,8 +37,25 @@ def test_W6_a_limit_names_what_the_body_of_a_node_is_at() -> None:
     graph.add_if(hs.Condition(1), body)
     graph.instantiate().launch(stream)
     try:
+        line = r"at \S*test_stall_graph\.py:\d+"
+        text = rf"a graph, at node 0 \(if {line}\), the body of a node of a graph, at node 0 \(call {line}\), host f"
+        with pytest.raises(hs.WaitTimeoutError, match=text):
+            stream.synchronize(timeout=0.2)
+    finally:
+        release.set()
+        stream.synchronize(timeout=LIMIT)
+
+
+def test_W6_a_limit_names_the_node_that_a_launch_is_at() -> None:
+    stream, release = hs.Stream(), threading.Event()
+    with hs.capture(stream) as graph:
+        stream.nop()
+        stream.call(release.wait)
+    graph.instantiate().launch(stream)
+    try:
         with pytest.raises(
-            hs.WaitTimeoutError, match="a launch of a graph, at the body of a node of a graph, at host f"
+            hs.WaitTimeoutError,
+            match=r"a launch of a graph, at node 1 \(call at \S*test_stall_graph\.py:\d+\), host function",
         ):
             stream.synchronize(timeout=0.2)
     finally:

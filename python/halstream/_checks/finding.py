@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .. import _sites
-from .._records import AccessRecord, FindingRecord, GraphNodeRecord, MadeRecord, NoteRecord
+from .._records import AccessRecord, FindingRecord, MadeRecord, NoteRecord
 from .._sites import Frame
 from . import source as _source
+from .nodes import GraphNode, InsideOf, graph_node
 
 __all__ = ["GIVEN_OUT", "Access", "Finding", "Frame", "GraphNode", "InsideOf", "Made", "Note", "finding_of"]
 
@@ -35,41 +36,6 @@ def _dialect(site: int) -> str:
 
 # What the real torch calls its operations.
 _IN_MODULE = re.compile(r"(\w+::\S+(?: \(backward\))?) in (\S+)")
-
-
-class InsideOf(NamedTuple):
-    """The node of a graph in whose own graph another node is."""
-
-    number: int  #: in its graph, from 0
-    kind: str  #: ``graph``, ``if``, ``while`` or ``switch``
-    body: int  #: which of its graphs, from 0
-
-    def __str__(self) -> str:
-        return f"node {self.number} (a {self.kind})" if self.kind == "graph" else self._with_body()
-
-    def _with_body(self) -> str:
-        article = "an" if self.kind == "if" else "a"
-        return f"body {self.body} of node {self.number} ({article} {self.kind})"
-
-
-class GraphNode(NamedTuple):
-    """The node of a graph that made an access: of a launch, or of a graph that was built without a capture."""
-
-    number: int  #: in its graph, from 0
-    kind: str
-    name: str
-    site: int
-    inside: tuple[InsideOf, ...] = ()  #: the nodes in whose graphs it is, from the outside to the inside
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:
-        return _sites.program_frames(self.site)
-
-    def __str__(self) -> str:
-        kinds = {"call": "a function", "native": "a native function", "if": "an if"}
-        what = self.name or kinds.get(self.kind, f"a {self.kind}")
-        text = f"node {self.number} ({what}" + (f", from {self.frames[0]})" if self.frames else ")")
-        return "".join([text, *(f" in {one}" for one in reversed(self.inside))])
 
 
 class Access(NamedTuple):
@@ -363,13 +329,6 @@ def finding_of(record: FindingRecord, made: Made) -> Finding:
     )
 
 
-def _graph_node(record: GraphNodeRecord | None) -> GraphNode | None:
-    if record is None:
-        return None
-    inside = tuple(InsideOf(int(number), kind, int(body)) for number, kind, body in record["inside"])
-    return GraphNode(record["index"], record["kind"], record["name"], record["site"], inside)
-
-
 def _access(record: AccessRecord, made: Made) -> Access:
     name, named_at = ("", ()) if record["host"] else made.stream(record["device"], record["stream"])
     operation, module = record["operation"], ""
@@ -392,7 +351,7 @@ def _access(record: AccessRecord, made: Made) -> Access:
         named_at=named_at,
         operation=operation,
         module=module,
-        node=_graph_node(record["node"]),
+        node=graph_node(record["node"], made),
     )
 
 

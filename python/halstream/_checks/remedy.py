@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from .. import _sites
 from . import source as _source
-from .finding import GIVEN_OUT, Access, Finding, Frame, GraphNode, Note
+from .finding import GIVEN_OUT, Access, Finding, Frame, Note
+from .nodes import as_captured, edge
 from .placing import means_the_same, places, places_and_calls, spelled, stands
 from .proving import first_proven
 
@@ -70,7 +71,7 @@ def remedy(f: Finding) -> Remedy:
     While the run is recorded it is checked with each line that may do: the first with which
     the finding goes away, and nothing waits for ever, is returned.
     """
-    return first_proven(f, _listed) or Remedy("", "", None, _without_a_line(f))
+    return first_proven(f, _listed) or Remedy("", "", None, _without_a_line(as_captured(f)))
 
 
 def _without_a_line(f: Finding) -> str:
@@ -97,11 +98,18 @@ def _in_a_capture(f: Finding) -> bool:
 
 def first_option(f: Finding) -> Remedy:
     """Return what is tried first to order the accesses of a finding."""
-    return _as_the_program_spells_it(f, next(_options(f)))
+    return next(_spelled(f))
 
 
 def _listed(f: Finding) -> list[Remedy]:
-    return [_as_the_program_spells_it(f, one) for one in _options(f)]
+    return list(_spelled(f))
+
+
+def _spelled(f: Finding) -> Iterator[Remedy]:
+    made = as_captured(f)
+    for one in _options(made):
+        # What a capture records is not in the recorded run, so that a line in it cannot be tried there.
+        yield _as_the_program_spells_it(made, one if made is f else one._replace(action=""))
 
 
 def _as_the_program_spells_it(f: Finding, found: Remedy) -> Remedy:
@@ -125,7 +133,8 @@ def _options(f: Finding) -> Iterator[Remedy]:
     found = _remedy(f)
     actions = _actions(f)
     found = found._replace(action=actions.get(found.line, ""))
-    if f.dialect == "torch.cuda" or found.place is None or not f.second.frames:
+    between_nodes = f.why == "no path in the graph" and f.second.node is not None  # nothing but an edge orders them
+    if f.dialect == "torch.cuda" or found.place is None or not f.second.frames or between_nodes:
         yield found
         if f.dialect == "torch.cuda" and found.place is not None and found.action:
             for where, place in places(f):
@@ -206,16 +215,6 @@ def _actions(f: Finding) -> dict[str, str]:
     return known
 
 
-def _edge(first: GraphNode, second: GraphNode) -> str:
-    """Return what orders two nodes: an edge in the innermost graph that has both, or what they are in."""
-    level = 0
-    while first.inside[level : level + 1] == second.inside[level : level + 1] != ():
-        level += 1
-    one, two = (node.inside[level].number if node.inside[level:] else node.number for node in (first, second))
-    where = f" in {first.inside[level - 1]}" if level else ""
-    return f"let node {two} come after node {one}{where}: by a wait in the capture, or add_edge({one}, {two})"
-
-
 def _remedy(f: Finding) -> Remedy:
     words = _WORDS[f.dialect]
     a, b, e = stream_name(f, f.first), stream_name(f, f.second), _event(f)
@@ -229,7 +228,9 @@ def _remedy(f: Finding) -> Remedy:
     if f.category == "undeclared":
         return Remedy("", "", None, "declare what the function writes where it is enqueued: writes=[...]")
     if f.why == "no path in the graph" and f.first.node and f.second.node:
-        return Remedy("", "", None, _edge(f.first.node, f.second.node))
+        line, place, note = edge(f.first.node, f.second.node)
+        fits = place is not None and stands(line, place, ())
+        return Remedy(line, "after", place, note) if fits else Remedy("", "", None, note)
     if f.first.host:
         return Remedy(
             "", "", None,

@@ -192,16 +192,16 @@ class Statement:
         assert file.tree is not None
         self._file = file
         self._tree = file.tree
-        self._path = path
+        self.path = path  #: the statement, behind those that it is in
         self._line = line
         self._streams: dict[str, str] = {}
 
     @functools.cached_property
     def extent(self) -> tuple[int, int, bool]:
         """The first and last line of the statement without its body; whether no other one begins on the first."""
-        here, body = self._path[-1], body_of(self._path[-1])
+        here, body = self.path[-1], body_of(self.path[-1])
         last = max(here.lineno, body[0].lineno - 1) if body else here.end_lineno or here.lineno
-        return here.lineno, last, all(node.lineno < here.lineno for node in self._path[:-1])
+        return here.lineno, last, all(node.lineno < here.lineno for node in self.path[:-1])
 
     def stream(self, kind: str = "") -> str:
         """Return the expression for the stream that the line enqueues on, '' if unknown.
@@ -263,12 +263,12 @@ class Statement:
 
     def knows(self, name: str) -> bool:
         """Return whether a name is bound where the line is: in its functions or in the module."""
-        functions = (node for node in self._path if isinstance(node, FUNCTIONS))
+        functions = (node for node in self.path if isinstance(node, FUNCTIONS))
         return any(name in self._file.bound(scope) for scope in (self._tree, *functions))
 
     def scope(self, name: str) -> tuple[str, int] | None:
         """Return the function that binds a name for the line, by its name and line, or ("", 0) for the module."""
-        for node in reversed(self._path):
+        for node in reversed(self.path):
             if isinstance(node, FUNCTIONS) and name in self._file.bound(node):
                 return node.name, node.lineno
         return ("", 0) if name in self._file.bound(self._tree) else None
@@ -276,11 +276,11 @@ class Statement:
     @property
     def function_scope(self) -> tuple[str, int] | None:
         """The innermost function that the line is in, None outside of all."""
-        return next(((node.name, node.lineno) for node in reversed(self._path) if isinstance(node, FUNCTIONS)), None)
+        return next(((node.name, node.lineno) for node in reversed(self.path) if isinstance(node, FUNCTIONS)), None)
 
     def keeps(self, name: str, line: int) -> bool:
         """Return whether a variable that has its value here, in a loop that binds it, still has it at another line."""
-        loops = (node for node in self._path if isinstance(node, (ast.For, ast.AsyncFor, ast.While)))
+        loops = (node for node in self.path if isinstance(node, (ast.For, ast.AsyncFor, ast.While)))
         return all(self._line <= line <= (loop.end_lineno or line) for loop in loops if name in self._file.bound(loop))
 
     def package(self, dialect: str, name: str) -> str:
@@ -295,8 +295,8 @@ class Statement:
 
     def block_end(self) -> int:
         """Return the last line of the outermost stream context of the function, without one of the statement."""
-        end = self._path[-1].end_lineno or self._line
-        for node in reversed(self._path):
+        end = self.path[-1].end_lineno or self._line
+        for node in reversed(self.path):
             if isinstance(node, FUNCTIONS):
                 break
             if isinstance(node, (ast.With, ast.AsyncWith)) and any(
@@ -308,10 +308,10 @@ class Statement:
 
     def readers(self, attribute: str) -> list[int]:
         """Return the lines that read an attribute of ``self`` in the other methods of the line's class."""
-        classes = [node for node in self._path if isinstance(node, ast.ClassDef)]
+        classes = [node for node in self.path if isinstance(node, ast.ClassDef)]
         found = []
         for method in classes[-1].body if classes else ():
-            if isinstance(method, FUNCTIONS) and method not in self._path:
+            if isinstance(method, FUNCTIONS) and method not in self.path:
                 for node in ast.walk(method):
                     if (
                         isinstance(node, ast.Attribute)
@@ -327,7 +327,7 @@ class Statement:
         Of `count` objects made there it is the one with index `place`, -1 if
         that is not known.
         """
-        here = self._path[-1]
+        here = self.path[-1]
         if isinstance(here, ast.Assign) and len(here.targets) == 1:
             target, value = here.targets[0], here.value
         elif isinstance(here, (ast.AnnAssign, ast.AugAssign)) and here.value is not None:
@@ -349,7 +349,7 @@ class Statement:
     @functools.cached_property
     def _calls(self) -> list[ast.Call]:
         """The calls of the statement that cover the line, without those of its body."""
-        here = self._path[-1]
+        here = self.path[-1]
         parts: list[ast.AST] = [here]
         if isinstance(here, (ast.With, ast.AsyncWith)):
             parts = list(here.items)
@@ -368,7 +368,7 @@ class Statement:
 
     @functools.cached_property
     def _current(self) -> str:
-        for node in reversed(self._path):
+        for node in reversed(self.path):
             if isinstance(node, (ast.With, ast.AsyncWith)):
                 for item in reversed(node.items):
                     given = item.context_expr

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import Any
 
 import numpy as np
 
+from .._checks.hostaccess import host_access
 from .._core._base import Uncopied
 from .._core._stream import Stream
-from .._errors import InvalidValueError
+from .._errors import HalError, InvalidValueError
 from ._array import pinned_empty
 from ._copies import fill
 
@@ -76,12 +78,19 @@ class Condition(Uncopied):
 
     @property
     def value(self) -> int:
-        """What the word is now."""
+        """What the word is now.
+
+        Setting it is an access of the host for the sanitizer, as by `host_access`, except in a
+        function on a stream.
+        """
         return int(self.array[0])
 
     @value.setter
     def value(self, value: int) -> None:
-        self.array[0] = _word(value)
+        number = _word(value)
+        with contextlib.suppress(HalError):  # in a function, whose accesses are those that it declares
+            host_access(self.array, "w")
+        self.array[0] = number
 
     def __repr__(self) -> str:
         return f"<halstream.Condition {self.ptr:#x}, initial {self._initial}>"

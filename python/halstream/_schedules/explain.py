@@ -17,7 +17,7 @@ from .execution import Execution, item_words
 from .matching import place_of
 from .search import Found
 from .shrink import departures
-from .steps import host_calls, labels
+from .steps import LAUNCH, host_calls, labels
 from .token import Hold, parse_spec
 from .turns import parse_turns, split
 
@@ -55,6 +55,11 @@ class Step(NamedTuple):
     place: Frame | None
     reads: tuple[Range, ...]
     writes: tuple[Range, ...]
+    node: int = -1  #: of the graph that was launched, -1 for others
+
+    @property
+    def title(self) -> str:
+        return self.what if self.node < 0 else f"node {self.node} ({self.what})"
 
     @property
     def short(self) -> str:
@@ -62,6 +67,9 @@ class Step(NamedTuple):
         where = f" at {self.place}" if self.place else ""
         if self.stream == "host":
             return f"the host's {self.what}{where}"
+        if self.stream.startswith(LAUNCH):
+            what = f"the {self.what}" if self.node < 0 else f"node {self.node}, the {self.what},"
+            return f"{what} of the {self.stream}{where}"
         number = "" if self.place else f" ({item_words(self.item)})"
         return f"the {self.what} on {self.stream}{number}{where}"
 
@@ -192,9 +200,9 @@ class _View:
             return Step(item, stream, "operation", None, (), ())
         place = self._place(line)
         found = statement(place.file, place.line) if place else None
-        if found is not None and (name := found.stream(line.kind)):
+        if found is not None and not line.launch and (name := found.stream(line.kind)):
             stream = f"{stream} ({name})"
-        return Step(item, stream, _what(line), place, line.reads, line.writes)
+        return Step(item, stream, _what(line), place, line.reads, line.writes, line.node)
 
     def _host_step(self, item: str, line: _log.Line | None) -> Step:
         calls = self._execution.calls.splitlines()
@@ -226,7 +234,7 @@ class _View:
             if step.place:
                 place = f"{step.place} {step.place.function}()".replace("<module>()", "")
                 source = linecache.getline(step.place.file, step.place.line).strip()
-            rows.append(((step.stream, step.what, place, source), mark))
+            rows.append(((step.stream, step.title, place, source), mark))
         widths = [max((len(cells[column]) for cells, _ in rows), default=0) for column in range(4)]
         lines = []
         for cells, mark in rows:
@@ -250,10 +258,13 @@ class _View:
             step = self.step(item)
             if line := self._lines.get(self._execution.ids.get(item, 0)) or self._host_line(item):
                 lines[len(steps)] = line
-            row = rows.setdefault(step.stream.partition(" (")[0] if step.stream != "host" else "host", len(rows))
+            name = step.stream.partition(" (")[0]
+            if line is not None and line.launch and item[:1] != "h":
+                name += f", branch {line.branch}"
+            row = rows.setdefault(name, len(rows))
             kind = line.kind if line is not None and item[:1] != "h" else step.what
             steps.append({
-                "name": step.what, "kind": kind, "row": row, "place": _sequence.place_of(step.place),
+                "name": step.title, "kind": kind, "row": row, "place": _sequence.place_of(step.place),
                 "small": kind.startswith(_sequence.SMALL) or step.stream == "host", "mark": marks.get(item, ""),
                 "after": [], "number": at,
             })  # fmt: skip

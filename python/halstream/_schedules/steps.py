@@ -9,7 +9,10 @@ from typing import NamedTuple
 from .._traces.log import POOL, Line
 from .execution import Execution
 
-__all__ = ["host_calls", "labels"]
+__all__ = ["LAUNCH", "host_calls", "labels"]
+
+#: How what a branch of a launch is called begins.
+LAUNCH = "launch on "
 
 _ENQUEUE = "enqueue"
 # Calls that enqueue nothing.
@@ -17,16 +20,25 @@ _SYNCHRONIZE, _QUERY, _OPEN = _WAITS = ("synchronize", "query", "open gate")
 
 
 def labels(execution: Execution, lines: Mapping[int, Line]) -> dict[int, str]:
-    """Return what each stream of a run is called, by its number there: ``stream 2``, or a default stream."""
+    """Return what each stream of a run is called, by its number there: ``stream 2``, or a default stream.
+
+    The branches of a launch have numbers as well: they are called ``launch on stream 2``.
+    """
     found: dict[int, tuple[int, int]] = {}
+    branches: dict[int, tuple[int, int]] = {}
     for item, number in execution.ids.items():
         line = lines.get(number)
         if line is not None:
-            found.setdefault(int(item.partition(".")[0]), (line.device, line.stream))
-    several = len({device for device, _ in found.values()}) > 1
-    return {
+            (branches if line.launch else found).setdefault(int(item.partition(".")[0]), (line.device, line.stream))
+    several = len({device for device, _ in (*found.values(), *branches.values())}) > 1
+    names = {
         number: (f"stream {number}" if index else "default stream") + (f" of device {device}" if several else "")
         for number, (device, index) in found.items()
+    }
+    launched = {stream: names[number] for number, stream in found.items()}
+    return names | {
+        number: f"{LAUNCH}{launched.get(stream, 'a stream' if stream[1] else 'default stream')}"
+        for number, stream in branches.items()
     }
 
 

@@ -34,6 +34,7 @@ class Line(NamedTuple):
     name: str = ""  #: that the program has given the operation, '' without one
     launch: int = 0  #: the launch of a graph that it is a node of, 0 for others
     branch: int = 0  #: of the launch
+    node: int = -1  #: its index in the graph that is launched, -1 in another one and for others
 
 
 def parse(operations: Iterable[OperationRecord]) -> list[Line]:
@@ -42,7 +43,7 @@ def parse(operations: Iterable[OperationRecord]) -> list[Line]:
         Line(
             o["id"], o["kind"], o["device"], o["stream"], o["thread"], o["event"], o["version"], o["other"],
             o["token"], ranges(o["reads"]), ranges(o["writes"]), o["site"], o["host"], o["time"],
-            o["other_device"], o["name"], o["launch"], o["branch"],
+            o["other_device"], o["name"], o["launch"], o["branch"], o["node"],
         )
         for o in operations
     ]  # fmt: skip
