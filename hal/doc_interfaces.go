@@ -244,5 +244,6 @@
 // # Threads of the interpreter (Python)
 //
 //   - P3: The first use of the runtime returns once each thread that it starts in Python
-//     has begun: none begins while the interpreter ends, which is fatal to some versions.
+//     has begun, and the end of the program waits for one that another thread is starting: none
+//     begins while the interpreter ends, which is fatal to some versions.
 package hal

@@ -398,20 +398,3 @@ def child(backend: str, tmp_path: Path) -> Callable[..., subprocess.CompletedPro
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     return child
-
-
-@pytest.fixture
-def under(backend: str) -> Iterator[Callable[[str], None]]:
-    """Return a function that sets a schedule; the one of real threads comes back after the test."""
-    import halstream as hs
-    from halstream import _native
-
-    def under(schedule: str) -> None:
-        for device in hs.devices():
-            device.synchronize(timeout=LIMIT)
-        _native.schedule_set(schedule)
-
-    yield under
-    for device in hs.devices():
-        device.synchronize(timeout=LIMIT)
-    _native.schedule_set("parallel")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import halstream as hs
 import numpy as np
 import pytest
 from endings import set_soon
-from halstream import _native
 
 LIMIT = 10.0
 Hold = Callable[[Any], Any]

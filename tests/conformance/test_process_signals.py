@@ -81,3 +81,51 @@ def test_P3_the_first_use_waits_until_its_threads_have_begun(child: Child) -> No
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_P3_the_end_of_the_program_waits_for_a_thread_that_begins(child: Child) -> None:
+    done = child(
+        """
+        import threading
+        import halstream as hs
+        from halstream._core import _hostfunc
+
+        s = hs.Stream()
+        s.call(int)
+        s.synchronize(timeout=10)
+        go, begin, started, ending = threading.Event(), threading.Event(), threading.Event(), threading.Event()
+
+        def dispatcher():  # which finds that one more is needed
+            go.wait(60)
+            _hostfunc._thread()
+
+        def ends():
+            ending.set()
+            _hostfunc._at_exit()
+
+        one = threading.Thread(target=dispatcher, daemon=True)
+        one.start()
+        end = threading.Thread(target=lambda: (started.wait(60), ends()), daemon=True)
+        end.start()
+        name = next(n for n in ("_start_joinable_thread", "_start_new_thread") if hasattr(threading, n))
+        start = getattr(threading, name)
+
+        def late(function, *args, **kwargs):
+            def run(*args):
+                started.set()
+                begin.wait(60)
+                function(*args)
+            return start(run, *args, **kwargs)
+
+        setattr(threading, name, late)
+        go.set()
+        assert ending.wait(60)
+        # Where it does not wait it ends at once; the time is only what a failure has to show itself.
+        end.join(0.3)
+        assert end.is_alive(), "a thread that is being started has not begun"
+        begin.set()
+        end.join(60)
+        assert not end.is_alive()
+        """
+    )
+    assert done.returncode == 0, done.stderr

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import itertools
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterable
 from types import MappingProxyType, SimpleNamespace
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import _native, _sites
 from .._errors import ForkError, HalError
-from . import _assertions, _handles
+from . import _assertions, _handles, _threads
 from ._declared import Declared
 from ._declared import account as _account
 from ._unraisable import hook_args
@@ -326,7 +325,7 @@ def _thread() -> bool:
     global refused
     name = f"halstream-dispatcher-{next(_names)}"
     try:
-        threading.Thread(target=_dispatch, name=name, daemon=True).start()
+        _threads.start(_dispatch, name)
     except RuntimeError as exc:
         refused = str(exc)
         _native.host_ended()
@@ -392,6 +391,7 @@ def _at_exit() -> None:
         left = _native.shutdown(2_000_000_000)
     except ForkError:
         return  # a forked child has no part in the parent's work
+    _threads.end()
     _report_raised()
     if left:
         print(

@@ -68,7 +68,10 @@ class Condition(Uncopied):
 
     @property
     def initial(self) -> int | None:
-        """What each launch begins with; None for what is there."""
+        """What each launch begins with; None for what is there.
+
+        A graph that is a node of another one, a captured launch among them, has no launch of its own.
+        """
         return self._initial
 
     @property
