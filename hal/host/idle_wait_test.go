@@ -26,3 +26,35 @@ func TestG7_aWaitUnderAScheduleForARecordThatStandsForNoWork(t *testing.T) {
 		rt.Close()
 	}
 }
+
+// A program that only asks leaves the device no quiet moment, in which it would move by itself.
+func TestG7_aLaunchRunsForQueriesOfItsRecordUnderASchedule(t *testing.T) {
+	for _, schedule := range []string{"fifo", "latest", "random 3", "starve 1"} {
+		rt, err := hal.OpenBackend("host", 1)
+		require.NoError(t, err)
+		d, err := rt.Device(0)
+		require.NoError(t, err)
+		require.NoError(t, rt.SetSchedule(nil, schedule, driver.Caller{}))
+		me := hal.NewThread()
+		s, err := d.NewStream(me, hal.StreamOptions{})
+		require.NoError(t, err)
+		e, err := rt.NewEvent(me, d, hal.EventOptions{})
+		require.NoError(t, err)
+		require.NoError(t, s.BeginCapture(me, hal.GlobalMode))
+		require.NoError(t, s.RecordExternal(me, e))
+		g, err := s.EndCapture(me)
+		require.NoError(t, err)
+		x, err := g.Instantiate(me)
+		require.NoError(t, err)
+		require.NoError(t, x.Launch(me, s))
+		done := false
+		for asked := 0; !done && asked < 1000; asked++ {
+			done, err = e.Query(me)
+			require.NoError(t, err)
+		}
+		require.True(t, done, schedule)
+		require.NoError(t, x.Close(me))
+		require.NoError(t, g.Close(me))
+		rt.Close()
+	}
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -112,6 +113,21 @@ def test_G7_a_record_of_a_launch_is_waited_for_under_schedules(schedule: str, un
     assert ran.count("other") == ran.count("graph") == 3
     for i in range(len(ran)):
         assert ran[:i].count("other") <= ran[:i].count("graph")
+
+
+@pytest.mark.parametrize("schedule", ["fifo", "latest", "random 3", "random 7", "starve 1"])
+@pytest.mark.needs("schedules")
+def test_G7_a_program_that_only_queries_sees_the_record_of_a_launch(
+    schedule: str, under: Callable[[str], None]
+) -> None:
+    under(schedule)
+    s, event = hs.Stream(), hs.Event()
+    with hs.capture(s) as graph:
+        s.record_external(event)
+    graph.instantiate().launch(s)
+    limit = time.monotonic() + LIMIT
+    while not event.query():
+        assert time.monotonic() < limit, "the launch does not run"
 
 
 @pytest.mark.parametrize("way", WAYS)
