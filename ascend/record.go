@@ -91,6 +91,7 @@ type operationRecord struct {
 	Name        string        `json:"name"`
 	Launch      uint32        `json:"launch"`
 	Branch      int           `json:"branch"`
+	Node        int           `json:"node"`
 	Time        int64         `json:"time"`
 }
 
@@ -137,7 +138,7 @@ func writeRecord(rt *hal.Runtime) error {
 func recordOf(when int64, o *hal.Operation) operationRecord {
 	r := operationRecord{ID: o.ID, Kind: o.Kind, Device: -1, Version: o.Version, Token: o.Token, Site: o.Site,
 		Reads: rangesOf(o.Reads), Writes: rangesOf(o.Writes), Host: o.Host, Name: o.Name, Launch: o.Launch,
-		Branch: o.Branch, Time: when}
+		Branch: o.Branch, Node: o.Node, Time: when}
 	if o.Thread != nil {
 		r.Thread = o.Thread.ID
 	}
