@@ -60,7 +60,7 @@ var externalEventCases = []testCase{
 		}
 		require.EqualValues(k, 2, out.Version())
 	}},
-	{"G7_an_event_is_recorded_from_the_call_that_launches_on", Graphs | Gates | FourQueues, func(k *Kit) {
+	{"G7_an_event_is_recorded_from_the_call_that_launches_on", Graphs | Gates | EightQueues, func(k *Kit) {
 		s, o, side := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		x := k.recording(s, side, e, nil)
@@ -78,7 +78,7 @@ var externalEventCases = []testCase{
 			k.Sync(s, o)
 		}
 	}},
-	{"G7_a_launch_waits_for_the_record_that_was_the_latest_at_the_call", Graphs | Gates | FourQueues, func(k *Kit) {
+	{"G7_a_launch_waits_for_the_record_that_was_the_latest_at_the_call", Graphs | Gates | EightQueues, func(k *Kit) {
 		s, o := k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		k.Capture(s)
@@ -100,7 +100,7 @@ var externalEventCases = []testCase{
 		later.Open()
 		k.Sync(o)
 	}},
-	{"G7_a_record_of_a_launch_does_not_wait_for_its_other_branches", Graphs | FourQueues, func(k *Kit) {
+	{"G7_a_record_of_a_launch_does_not_wait_for_its_other_branches", Graphs | EightQueues, func(k *Kit) {
 		s, o, side := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		release := make(chan struct{})
@@ -113,7 +113,7 @@ var externalEventCases = []testCase{
 		open()
 		k.Sync(o, s)
 	}},
-	{"G7_a_launch_that_was_dropped_holds_nobody_who_waits_for_its_record", Graphs | Gates | FourQueues | Aborts, func(k *Kit) {
+	{"G7_a_launch_that_was_dropped_holds_nobody_who_waits_for_its_record", Graphs | Gates | EightQueues | Aborts, func(k *Kit) {
 		s, t, o, side := k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary), k.Stream(ordinary)
 		e := k.Event(hal.EventOptions{})
 		x := k.recording(s, side, e, nil)
