@@ -107,7 +107,10 @@ var externalEventCases = []testCase{
 		open := sync.OnceFunc(func() { close(release) })
 		defer open()
 		x := k.recording(s, side, e, func() { <-release })
-		k.Launch(x, s, s)
+		k.Launch(x, s)
+		k.Wait(o, e)
+		k.Sync(o) // though the other branch is held
+		k.Launch(x, s)
 		k.Wait(o, e)
 		k.Pending(o, "the record is that of the second launch, which waits for the first one")
 		open()
