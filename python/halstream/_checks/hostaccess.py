@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from .. import _native
 from .._core._lookup import address_of
 from .._errors import InvalidValueError
 
-__all__ = ["extent", "host_access"]
+__all__ = ["extent", "host_access", "host_writes"]
 
 _host_access = _native.raw("host_access")
 _ACCESSES = {"r": (0,), "w": (1,), "rw": (0, 1)}
@@ -49,6 +50,12 @@ def host_access(buffer: Any, mode: str = "r") -> None:
             _host_access(start, nbytes, write)
     except RuntimeError as exc:
         raise _native.error(exc) from None
+
+
+def host_writes(start: int, nbytes: int) -> None:
+    """Declare that the calling thread writes memory itself, if it can: a function on a stream declares its accesses."""
+    with contextlib.suppress(RuntimeError):
+        _host_access(start, nbytes, 1)
 
 
 def extent(buffer: Any, *, writable: bool = False) -> tuple[int, int]:

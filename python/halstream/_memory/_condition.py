@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
 from typing import Any
 
 import numpy as np
 
-from .._checks.hostaccess import host_access
+from .._checks.hostaccess import host_writes
 from .._core._base import Uncopied
 from .._core._stream import Stream
-from .._errors import HalError, InvalidValueError
+from .._errors import InvalidValueError
 from ._array import pinned_empty
 from ._copies import fill
 
@@ -58,13 +57,14 @@ class Condition(Uncopied):
     [3, 2, 1]
     """
 
-    __slots__ = ("__weakref__", "_initial", "array")
+    __slots__ = ("__weakref__", "_initial", "_ptr", "array")
 
     def __init__(self, initial: int | None = 0) -> None:
         self._initial = None if initial is None else _word(initial)
         #: The word as a NumPy array of one uint32, in pinned memory.
         self.array: Any = pinned_empty(1, np.uint32)
         self.array[0] = self._initial or 0
+        self._ptr = int(self.array.__array_interface__["data"][0])
 
     @property
     def initial(self) -> int | None:
@@ -77,7 +77,7 @@ class Condition(Uncopied):
     @property
     def ptr(self) -> int:
         """Address of the word."""
-        return int(self.array.__array_interface__["data"][0])
+        return self._ptr
 
     @property
     def value(self) -> int:
@@ -91,8 +91,7 @@ class Condition(Uncopied):
     @value.setter
     def value(self, value: int) -> None:
         number = _word(value)
-        with contextlib.suppress(HalError):  # in a function, whose accesses are those that it declares
-            host_access(self.array, "w")
+        host_writes(self._ptr, 4)
         self.array[0] = number
 
     def __repr__(self) -> str:
