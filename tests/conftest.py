@@ -125,6 +125,22 @@ def ascend_differs() -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines if not line.startswith("#"))
 
 
+def needing_second_device() -> frozenset[str]:
+    """Return the names of the tests that use two devices."""
+    lines = (Path(__file__).parent / "second_device.txt").read_text().splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))
+
+
+def one_device() -> bool:
+    """Return whether the backend under test has one device only."""
+    import halstream as hs
+
+    try:
+        return hs.device_count() == 1
+    except hs.BackendAbsentError:
+        return False
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     name = config.getoption("--backend")
     lacks = LACKS[name]
@@ -133,7 +149,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=reason))
         return
     differs = ascend_differs() if name.startswith("ascend") else {}
+    second = needing_second_device() if name.startswith("cuda") and one_device() else frozenset()
     for item in items:
+        if item.nodeid in second:
+            item.add_marker(pytest.mark.skip(reason="needs a second device: this machine has one"))
+            continue
         if reason := differs.get(item.nodeid) or differs.get(item.nodeid.partition("[")[0]):
             item.add_marker(pytest.mark.skip(reason=reason))
             continue

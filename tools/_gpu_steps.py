@@ -18,15 +18,18 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 PACK = ROOT / "build" / "gpu"
-SUITES = ("conformance", "dialects", "interop", "process", "property", "protocols")
+SUITES = ("conformance", "dialects", "interop", "interop_real", "process", "property", "protocols")
 PASSED, FAILED, ABSENT = "passed", "failed", "absent"
+HANG_S = 40.0  # for each test in Python, where pytest-timeout is installed
 SUITE_S = 180.0  # for each suite in Python
+FILE_S = 90.0  # for each file of the look-alike's tests on another driver
 SANITIZERS = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")
 SANITIZER_FOUND = 9  # what compute-sanitizer is told to end with when it found something
 
@@ -46,8 +49,8 @@ def absent(detail: str) -> Outcome:
 class Bench:
     """Where the steps run: the package installed into a folder, and the library under test."""
 
-    def __init__(self, folder: Path, library: str, fake: bool, pack: Path = PACK) -> None:
-        self.folder, self.library, self.fake, self.pack = folder, library, fake, pack
+    def __init__(self, folder: Path, library: str, fake: bool, pack: Path = PACK, jobs: int = 1) -> None:
+        self.folder, self.library, self.fake, self.pack, self.jobs = folder, library, fake, pack, jobs
         self.site = folder / "site"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -55,6 +58,7 @@ class Bench:
         environ |= {
             "HALSTREAM_BACKEND": "cuda",
             "HAL_REQUIRE": "cuda",
+            "HALSTREAM_INTEROP": "1",
             "HALSTREAM_CACHE_DIR": str(folder / "cache"),
         }
         environ |= {"PYTHONPATH": os.pathsep.join((str(self.site), str(ROOT)))}
@@ -62,8 +66,10 @@ class Bench:
             environ["HALSTREAM_CUDA_LIBRARY"] = library
         self.environ = environ
 
-    def run(self, name: str, words: list[Any], limit: float, cwd: Path = ROOT) -> tuple[int | None, str]:
-        """Run a command; return its exit code, None after the limit, and what it wrote.
+    def run(
+        self, name: str, words: list[Any], limit: float, cwd: Path = ROOT, more: dict[str, str] | None = None
+    ) -> tuple[int | None, str]:
+        """Run a command with `more` variables; return its exit code, None after the limit, and what it wrote.
 
         A command that takes too long is ended with all its children. What it
         wrote is kept below `folder`.
@@ -73,7 +79,7 @@ class Bench:
             process = subprocess.Popen(
                 [str(word) for word in words],
                 cwd=cwd,
-                env=self.environ,
+                env=self.environ | (more or {}),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -184,7 +190,8 @@ def lacking(folder: Path) -> dict[str, str]:
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
             for name in (name.partition(".")[0] for name in names):
-                ours = name in ("halstream", "corpus") or (path.parent / f"{name}.py").exists()
+                folders = (path.parent, ROOT / "tests")
+                ours = name in ("halstream", "corpus") or any((at / f"{name}.py").exists() for at in folders)
                 if not ours and importlib.util.find_spec(name) is None:
                     found[os.path.relpath(path, ROOT)] = name
     return found
@@ -212,32 +219,55 @@ def pytest(bench: Bench) -> Outcome:
         if importlib.util.find_spec(name) is None:
             return absent(f"{name} is not installed for {sys.executable}")
     words = [sys.executable, "-m", "pytest", f"--backend={'cuda-fake' if bench.fake else 'cuda'}"]
-    words += ["-v", "--tb=short", "-p", "no:cacheprovider"]
-    if importlib.util.find_spec("pytest_timeout") is None:
-        words += ["-c", str(_settings(bench)), f"--rootdir={ROOT}"]
-    data, counts, good = {}, Counter[str](), True
-    for suite in SUITES:
-        folder = ROOT / "tests" / suite
-        without, junit = lacking(folder), bench.folder / f"{suite}.xml"
-        more = [f"--junitxml={junit}", *(f"--ignore={path}" for path in without), folder]
-        code, text = bench.run(f"pytest-{suite}", [*words, *more], SUITE_S)
-        some, failed, skipped = _junit(junit) if junit.exists() else _so_far(text)
-        # Five: nothing was collected, as every file was left out.
-        good = good and (code == 0 or (code == 5 and bool(without)))
-        counts.update(some)
-        data[suite] = {
-            "how": "ended well" if code == 0 else f"{verdict(code, SUITE_S)}: {last(text)}",
-            "counts": some,
-            "failed": failed,
-            "skipped": skipped,
-            "left out": without,
-        }
-        print(f"        pytest {suite}: {some}; {data[suite]['how']}", flush=True)
+    words += ["-v", "--tb=short", "-p", "no:cacheprovider", "--durations=10"]
+    words += [f"--timeout={HANG_S:.0f}"] if _has_timeout() else ["-c", str(_settings(bench)), f"--rootdir={ROOT}"]
+    if bench.jobs > 1 and importlib.util.find_spec("xdist") is not None:
+        words += ["-n", str(max(1, bench.jobs // 2)), "--dist=loadfile"]
+    with ThreadPoolExecutor(bench.jobs) as pool:
+        data = dict(zip(SUITES, pool.map(lambda suite: _suite(bench, words, suite), SUITES), strict=True))
+    counts, good = Counter[str](), all(found["good"] for found in data.values())
+    for found in data.values():
+        counts.update(found["counts"])
     detail = [f"{count} {what}" for what, count in sorted(counts.items())]
     detail += [f"{suite}: {found['how']}" for suite, found in data.items() if found["how"] != "ended well"]
     wants = sorted({name for found in data.values() for name in found["left out"].values()})
     detail += [f"files left out for want of {', '.join(wants)}"] if wants else []
     return ended(good and counts["passed"] > 0, "; ".join(detail), counts=dict(counts), data=data)
+
+
+def _junit_texts(path: Path) -> dict[str, tuple[str, str]]:
+    """Return how each test ended, and for one that failed or was skipped the lines that say why."""
+    results = {}
+    for case in ElementTree.parse(path).iter("testcase"):
+        kinds = {child.tag: child for child in case}
+        name, how, why = f"{case.get('classname')}::{case.get('name')}", "passed", ""
+        for kind in ("failure", "error"):
+            if kind in kinds:
+                lines = re.findall(r"(?m)^(?:E  .*|\S+:\d+: .*|>  .*)", kinds[kind].text or "")
+                how, why = "failed", "\n".join(lines[:12])
+        if "skipped" in kinds:
+            how, why = "skipped", kinds["skipped"].get("message") or ""
+        results[name] = how, why
+    return results
+
+
+def _has_timeout() -> bool:
+    return importlib.util.find_spec("pytest_timeout") is not None
+
+
+def _suite(bench: Bench, words: list[str], suite: str) -> Outcome:
+    """Run one suite."""
+    folder = ROOT / "tests" / suite
+    without, junit = lacking(folder), bench.folder / f"{suite}.xml"
+    more = [f"--junitxml={junit}", *(f"--ignore={path}" for path in without), folder]
+    code, text = bench.run(f"pytest-{suite}", [*words, *more], SUITE_S)
+    counts, failed, skipped = _junit(junit) if junit.exists() else _so_far(text)
+    how = "ended well" if code == 0 else f"{verdict(code, SUITE_S)}: {last(text)}"
+    print(f"        pytest {suite}: {counts}; {how}", flush=True)
+    # Five: nothing was collected, as every file was left out.
+    good = code == 0 or (code == 5 and bool(without))
+    more_data = {"failed": failed, "skipped": skipped, "left out": without}
+    return {"good": good, "how": how, "counts": counts, **more_data}
 
 
 def _so_far(text: str) -> tuple[dict[str, int], list[str], dict[str, int]]:
@@ -262,12 +292,57 @@ def _settings(bench: Bench) -> Path:
     return path
 
 
+def look_alike(bench: Bench) -> Outcome:
+    """The tests of the look-alike driver, asked of the driver itself: what fails shows where they differ."""
+    if bench.fake:
+        return absent("the driver is the look-alike")
+    words = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short", "-ra"]
+    driver = {"HALSTREAM_TEST_DRIVER": bench.library or "libcuda.so.1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
+    driver["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    words += (
+        ["-p", "pytest_timeout", "--timeout=20"] if _has_timeout() else ["-c", _settings(bench), f"--rootdir={ROOT}"]
+    )
+
+    def take_file(path: Path) -> dict[str, tuple[str, str]]:
+        """Return what became of each test of a file, and why."""
+        name = f"look-alike-{path.stem}"
+        code, text = bench.run(name, [*words, f"--junitxml={bench.folder / name}.xml", path], FILE_S, more=driver)
+        if (bench.folder / f"{name}.xml").exists():
+            found = _junit_texts(bench.folder / f"{name}.xml")
+            for number, test in enumerate([test for test, (how, _) in found.items() if how == "failed"]):
+                # An earlier test may have broken the driver's state: what counts is how one ends alone.
+                xml = bench.folder / f"{name}-{number}.xml"
+                one = f"{path}::{test.partition('::')[2]}"
+                code, _ = bench.run(f"{name}-{number}", [*words, f"--junitxml={xml}", one], FILE_S, more=driver)
+                alone = _junit_texts(xml) if xml.exists() else {test: ("failed", verdict(code, FILE_S))}
+                found |= alone
+            return found
+        counts, failed, _ = _so_far(text)
+        found = {test: ("failed", f"{path.name}: {verdict(code, FILE_S)}") for test in failed}
+        return found | {f"{path.name}: {how}": (how, "") for how, count in counts.items() for _ in range(count)}
+
+    results: dict[str, tuple[str, str]] = {}
+    with ThreadPoolExecutor(bench.jobs) as pool:
+        for found in pool.map(take_file, sorted((ROOT / "tests" / "fakecuda").glob("test_*.py"))):
+            results |= found
+    counts = Counter(how for how, _ in results.values())
+    differs = {name: why for name, (how, why) in results.items() if how == "failed"}
+    skipped = Counter(why for how, why in results.values() if how == "skipped")
+    detail = "; ".join(f"{count} {how}" for how, count in sorted(counts.items()))
+    more = {"counts": dict(counts), "differs": differs, "skipped": dict(skipped)}
+    return ended(not differs and counts["passed"] > 0, detail, **more)
+
+
 def examples(bench: Bench) -> Outcome:
     """Every example, as a user runs it."""
-    results = {}
-    for path in sorted((ROOT / "examples").glob("[!_]*.py")):
+
+    def take_one(path: Path) -> str:
         code, text = bench.run(f"example-{path.stem}", [sys.executable, path], 120)
-        results[path.stem] = "ok" if code == 0 else f"{verdict(code, 120)}: {last(text)}"
+        return "ok" if code == 0 else f"{verdict(code, 120)}: {last(text)}"
+
+    paths = sorted((ROOT / "examples").glob("[!_]*.py"))
+    with ThreadPoolExecutor(bench.jobs) as pool:
+        results = {path.stem: how for path, how in zip(paths, pool.map(take_one, paths), strict=True)}
     bad = [f"{name}: {text}" for name, text in results.items() if text != "ok"]
     good = len(results) - len(bad)
     return ended(not bad and bool(results), "; ".join([f"{good} of {len(results)} ended well", *bad]), data=results)
@@ -310,11 +385,16 @@ STEPS: dict[str, Callable[[Bench], Outcome]] = {
     "conformance": conformance,
     "sanitizer": sanitizer,
     "pytest": pytest,
+    "look-alike": look_alike,
     "examples": examples,
     "measures": measures,
     "calls": calls,
     "probes": probes,
 }
+
+
+#: Steps that measure nothing: several of them can run beside each other.
+TOGETHER = ("conformance", "sanitizer", "pytest", "look-alike", "examples")
 
 
 def take(name: str, step: Callable[[Bench], Outcome], bench: Bench) -> Outcome:

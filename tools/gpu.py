@@ -1,6 +1,6 @@
 """Runs everything that needs a GPU on a machine that has one, and writes down what came out.
 
-Usage: python tools/gpu.py [--pack] [--only STEP ...] [--library LIBRARY] [--output FILE]
+Usage: python tools/gpu.py [--pack] [--only STEP ...] [--jobs N] [--library LIBRARY] [--output FILE]
 
 ``--pack`` puts the wheel, the conformance suite as a program and the raw calls
 into build/gpu; that needs Go and no GPU (``make gpu-pack``). Copy the tree with
@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--pack", action="store_true", help="only put together what the GPU's machine needs")
     parser.add_argument("--only", nargs="+", choices=list(steps.STEPS), metavar="STEP", help="only these steps")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes of each step that measures nothing")
     parser.add_argument("--library", default="", help="a driver library other than libcuda.so.1")
     parser.add_argument("--output", type=Path, help="where the results go")
     folder = ROOT / "build" / "gpu-run"
@@ -137,13 +139,24 @@ def main() -> int:
         "steps": {},
     }
     path = options.output or target(device, driver.fake)
-    bench = steps.Bench(options.folder.resolve(), library, driver.fake)
+    bench = steps.Bench(options.folder.resolve(), library, driver.fake, jobs=max(1, options.jobs))
     chosen = options.only or list(steps.STEPS)
-    needed = {"install", *chosen} if set(chosen) - {"conformance", "sanitizer", "probes"} else set(chosen)
-    for name, step in steps.STEPS.items():
-        if name in needed:
-            results["steps"][name] = steps.take(name, step, bench)
-            path.write_text(json.dumps(results, indent=1) + "\n")  # after each: the machine may be taken away
+    needed = {"install", *chosen} if set(chosen) - {"conformance", "sanitizer", "look-alike", "probes"} else set(chosen)
+
+    def take(name: str) -> None:
+        results["steps"][name] = steps.take(name, steps.STEPS[name], bench)
+        path.write_text(json.dumps(results, indent=1) + "\n")  # after each: the machine may be taken away
+
+    names = [name for name in steps.STEPS if name in needed]
+    if bench.jobs > 1:
+        beside = [name for name in names if name in steps.TOGETHER]
+        if "install" in names:
+            take("install")
+        with ThreadPoolExecutor(len(beside) or 1) as pool:
+            list(pool.map(take, beside))
+        names = [name for name in names if name not in ("install", *beside)]
+    for name in names:
+        take(name)
     print(f"\n{device['devices'][0]['name']}, driver {device['driver']}, {len(device['devices'])} devices")
     print(table(results["steps"]))
     print(f"written to {path}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import graphs
 from .ptx import FILL, WORDS
 from .sides import COPIES, Side, Sync
 
@@ -20,6 +21,7 @@ def torch() -> Side:
     side.add(**{"with": "with cuda.stream(s): pass", "current": "cuda.current_stream()"})
     side.add("s2.synchronize()", wait="s2.wait_event(e)", wait_stream="s2.wait_stream(s)")
     side.part("copy", lambda: copies(side))
+    side.part("graph", lambda: graphs.own_torch(side))
     return side
 
 
@@ -37,6 +39,7 @@ def cupy() -> Side:
     side.add("s2.synchronize()", wait="s2.wait_event(e)")
     side.add(host="s.launch_host_func(f, None); s.synchronize()")
     side.part("copy", lambda: pointers(side, cuda))
+    side.part("graph", lambda: graphs.cupy_like(side))
     return side
 
 
@@ -57,6 +60,7 @@ def core() -> Side:
     side.add(host="s.call(f); s.synchronize()")
     side.part("copy", lambda: copies(side))
     side.part("kernel", lambda: kernel(side))
+    side.part("graph", lambda: graphs.own_core(side))
     return side
 
 

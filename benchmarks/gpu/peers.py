@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from . import graphs
 from .own import pointers
 from .ptx import FILL, WORDS
 from .sides import COPIES, Case, Side, Sync
@@ -33,6 +34,7 @@ def torch() -> Side:
             side.cases[row] = Case(statement, "cuda.set_stream(s)", "cuda.set_stream(cuda.default_stream())")
 
     side.part("copy", copies)
+    side.part("graph", lambda: graphs.torch(side))
     return side
 
 
@@ -63,6 +65,8 @@ def cupy() -> Side:
         side.cases["kernel"] = Case(statement, "s.use()", "s.synchronize(); cuda.Stream.null.use()")
 
     side.part("kernel", kernel)
+    launched = side.cases["kernel"].statement if "kernel" in side.cases else ""
+    side.part("graph", lambda: graphs.cupy_like(side, launched))
     return side
 
 
@@ -105,6 +109,7 @@ def cuda_core() -> Side:
 
     side.part("copy", copies)
     side.part("kernel", kernel)
+    side.part("graph", lambda: graphs.cuda_core(side))
     return side
 
 

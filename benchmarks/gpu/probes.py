@@ -14,9 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .answers import ANSWERS
+from . import answers, answers_order
 from .driver import AbsentError, Driver
 
+ANSWERS = answers.ANSWERS | answers_order.ANSWERS
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 60
 

@@ -27,6 +27,12 @@ ROWS: dict[str, tuple[str, int]] = {
     "copy4k": ("copy of 4 KiB from pinned memory, and synchronize", 100),
     "copy64m": ("copy of 64 MiB from pinned memory, and synchronize", 5),
     "kernel": ("launch of a kernel", 200),
+    "capture_fills": ("capture of 100 fills, and its executable", 20),
+    "one_fills": ("launch of a graph of one fill", 200),
+    "many_fills": ("launch of a graph of 100 fills", 20),
+    "capture_kernels": ("capture of 100 kernels, and its executable", 20),
+    "one_kernels": ("launch of a graph of one kernel", 200),
+    "many_kernels": ("launch of a graph of 100 kernels", 20),
 }
 COPIES = {"copy4k": 4 << 10, "copy64m": 64 << 20}
 

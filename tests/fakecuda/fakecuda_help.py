@@ -15,6 +15,8 @@ from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_uint, c
 from pathlib import Path
 from typing import Any
 
+from fakecuda_kernels import ptx
+
 LIBRARY = Path(__file__).resolve().parent.parent.parent / "build" / "fakecuda" / "libfakecuda.so"
 #: Seconds after which a wait counts as never ending.
 LIMIT = 10.0
@@ -237,9 +239,7 @@ class Driver:
 
     def __init__(self, path: Path) -> None:
         self.lib = ctypes.CDLL(str(path))
-        self.lib.fakecuda_host.argtypes = [c_uint64]
-        self.lib.fakecuda_host.restype = c_void_p
-        self.lib.fakecuda_count.restype = c_uint64
+        self.prepare()
         for name, letters in SIGNATURES.items():
             function = getattr(self.lib, name)
             function.argtypes = [TYPES[letter] for letter in letters]
@@ -252,6 +252,16 @@ class Driver:
         raise AttributeError(name)
 
     # ---- Control ----
+
+    def prepare(self) -> None:
+        """Declare the functions that no other driver has."""
+        self.lib.fakecuda_host.argtypes = [c_uint64]
+        self.lib.fakecuda_host.restype = c_void_p
+        self.lib.fakecuda_count.restype = c_uint64
+
+    def is_allocated(self, address: int) -> bool:
+        """Say whether there is memory at an address."""
+        return self.lib.fakecuda_host(address) is not None
 
     def control(self, command: str) -> int:
         return int(self.lib.fakecuda_control(command.encode()))
@@ -355,7 +365,7 @@ class Driver:
 
     # ---- Kernels ----
 
-    def function(self, entry: str, params: str, body: str = "ret;") -> int:
+    def function(self, entry: str, params: str, body: str = "") -> int:
         module = self.made("cuModuleLoadData", ptx(entry, params, body))
         return self.made("cuModuleGetFunction", module, entry.encode())
 
@@ -365,13 +375,6 @@ class Driver:
         """Launch with ctypes values as arguments."""
         pointers = (c_void_p * max(1, len(args)))(*[ctypes.addressof(a) for a in args])
         return int(self.cuLaunchKernel(function, *grid, *block, 0, stream, pointers, None))
-
-
-def ptx(entry: str, params: str, body: str = "ret;", head: str = ".version 6.0\n.target sm_50") -> bytes:
-    """Return a program of one function; params like ``"u64 u32"``."""
-    declared = ",\n".join(f"    .param .{kind} {entry}_{i}" for i, kind in enumerate(params.split()))
-    text = f"//\n{head}\n.address_size 64\n.visible .entry {entry}(\n{declared}\n)\n{{\n    {body}\n}}\n"
-    return text.encode() + b"\0"
 
 
 def environment(**values: object) -> Iterator[None]:

@@ -22,9 +22,12 @@ def library() -> Callable[[str], Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what it says of itself is not tested
             try:
-                return importlib.import_module(name)
+                found = importlib.import_module(name)
             except ImportError as exc:
                 pytest.skip(f"{name} is absent: {exc}")
+            if getattr(found, "__file__", None) is None:
+                pytest.skip(f"{name} is absent: what is imported is a folder of that name")
+            return found
 
     return library
 
