@@ -84,9 +84,17 @@ func (e *Event) record(s *Stream) error {
 func (e *Event) recordOwn(s *Stream) error {
 	d := e.dev
 	m := e.latest()
-	if m != nil && m.refs.Load() == 2 { // the event's reference and this one
+	refs := int64(2) // the event's reference and this one
+	if m != nil && s.isLatest(m) {
+		refs++
+	}
+	if m != nil && m.refs.Load() == refs {
 		defer m.release()
-		return d.check(C.hs_record(d.ctx(), m.event, s.h), "record")
+		if err := d.check(C.hs_record(d.ctx(), m.event, s.h), "record"); err != nil {
+			return err
+		}
+		s.noteRecord(m)
+		return nil
 	}
 	if m != nil {
 		m.release()
@@ -99,6 +107,7 @@ func (e *Event) recordOwn(s *Stream) error {
 		fresh.release()
 		return err
 	}
+	s.noteRecord(fresh)
 	if old := e.cur.Swap(fresh); old != nil {
 		old.release()
 	}

@@ -293,55 +293,6 @@ func (p *point) drop() bool {
 	}
 }
 
-// idlePoint is the point at which a stream is idle. It needs no event.
-type idlePoint struct {
-	stream *Stream
-	place  uint64
-}
-
-// Wait implements driver.Point.
-func (r *idlePoint) Wait(limit int64) bool {
-	s := r.stream
-	d := s.dev
-	var refused refusals
-	for {
-		l := d.live.Load()
-		if l == nil || d.unusable() {
-			return d.awaitTasks(limit)
-		}
-		if s.reached.Load() > r.place {
-			return true
-		}
-		if tail := s.endWithoutHandle(); tail != nil {
-			return tail.Wait(limit)
-		}
-		if !s.enter() {
-			continue // closed meanwhile: endWithoutHandle has its point now
-		}
-		if !l.hold() {
-			s.leave()
-			return d.awaitTasks(limit)
-		}
-		status := C.hs_await_stream(l.ctx, s.h, C.int64_t(limit), C.int64_t(d.spin(0)))
-		s.leave()
-		l.release(d)
-		if C.hs_code(status) == codeNotReady {
-			if limit >= 0 {
-				return false
-			}
-			continue
-		}
-		if status != 0 {
-			if !refused.again(d, s, status, &limit) {
-				return false
-			}
-			continue
-		}
-		s.setReached(r.place)
-		return true
-	}
-}
-
 // awaitTasks waits until no task on a host thread uses memory of the program for a
 // device that was lost: the driver itself does no more work, so afterwards the program
 // may free the memory. It reports false after limit nanoseconds, or after a signal.

@@ -53,8 +53,11 @@ type Stream struct {
 	mu      sync.Mutex
 	failure *driver.Error
 	kept    []keptMark
-	tail    *point // of a closed stream: behind all of its work
-	last    *point // of a borrowed stream: behind the runtime's latest work on it
+	// recorded is the latest record of an ordered stream: see records.go. records counts them.
+	recorded *mark
+	records  uint64
+	tail     *point // of a closed stream: behind all of its work
+	last     *point // of a borrowed stream: behind the runtime's latest work on it
 
 	// Guarded by the poller.
 	holds                 []*held
@@ -148,7 +151,11 @@ func (s *Stream) Nop(tag driver.Tag) (err error) {
 		return err
 	}
 	defer m.release()
-	return s.enqueuedOne(C.hs_record(s.dev.ctx(), m.event, s.h), doing)
+	if err := s.enqueuedOne(C.hs_record(s.dev.ctx(), m.event, s.h), doing); err != nil {
+		return err
+	}
+	s.noteRecord(m)
+	return nil
 }
 
 // Query implements driver.Stream.
@@ -167,6 +174,9 @@ func (s *Stream) Query() (bool, error) {
 	defer s.leave()
 	place := s.enqueued.Load()
 	done, err := d.answer(C.hs_stream_query(d.ctx(), s.h), doing)
+	if done {
+		done, err = s.recordReached()
+	}
 	if done {
 		s.setReached(place)
 	}
@@ -192,6 +202,9 @@ func (s *Stream) look() (done, captured bool, err error) {
 	var state C.int
 	done, err = d.answer(C.hs_stream_look(d.ctx(), s.h, &state), doing)
 	if done = done && state == 0; done {
+		done, err = s.recordReached()
+	}
+	if done {
 		s.setReached(place)
 	}
 	return done, state != 0, err
@@ -218,7 +231,7 @@ func (s *Stream) Point() driver.Point {
 		// A record on an ordered stream would wait for the work that was enqueued on
 		// the legacy default stream since: the host must not wait for that.
 		if done, err := s.dev.answer(C.hs_stream_query(s.dev.ctx(), legacyHandle), doing); !done && err == nil {
-			return &idlePoint{s, s.enqueued.Load()}
+			return s.idlePoint()
 		}
 	}
 	if !s.enter() {
@@ -228,7 +241,7 @@ func (s *Stream) Point() driver.Point {
 	p, err := s.point(doing)
 	if err != nil {
 		s.fail(err.(*driver.Error))
-		return &idlePoint{s, s.enqueued.Load()} // a refused record does not say that the work is done
+		return s.idlePoint() // a refused record does not say that the work is done
 	}
 	return p
 }
@@ -328,6 +341,7 @@ func (s *Stream) closeHandle() {
 	s.mu.Lock()
 	s.tail = tail
 	s.mu.Unlock()
+	s.dropRecord() // the tail is behind it
 	s.shut()
 	s.dev.streams.sweep()
 }
@@ -372,6 +386,7 @@ func (s *Stream) forget() {
 	kept, tail, last := s.kept, s.tail, s.last
 	s.kept = nil
 	s.mu.Unlock()
+	s.dropRecord()
 	for _, k := range kept {
 		k.mark.release()
 	}
