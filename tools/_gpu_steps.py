@@ -21,15 +21,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+
+import _gpu_reports as reports
 
 ROOT = Path(__file__).resolve().parent.parent
 PACK = ROOT / "build" / "gpu"
 SUITES = ("conformance", "dialects", "interop", "interop_real", "process", "property", "protocols")
 PASSED, FAILED, ABSENT = "passed", "failed", "absent"
-HANG_S = 40.0  # for each test in Python, where pytest-timeout is installed
-SUITE_S = 180.0  # for each suite in Python
-FILE_S = 90.0  # for each file of the look-alike's tests on another driver
+HANG_S = 20.0  # for each test in Python, where pytest-timeout is installed
+SUITE_S = 600.0  # for each suite in Python, unless the call says otherwise
+TEST_S = 30.0  # for each test of the look-alike on another driver
 SANITIZERS = ("compute-sanitizer", "/usr/local/cuda/bin/compute-sanitizer")
 SANITIZER_FOUND = 9  # what compute-sanitizer is told to end with when it found something
 
@@ -49,8 +50,11 @@ def absent(detail: str) -> Outcome:
 class Bench:
     """Where the steps run: the package installed into a folder, and the library under test."""
 
-    def __init__(self, folder: Path, library: str, fake: bool, pack: Path = PACK, jobs: int = 1) -> None:
-        self.folder, self.library, self.fake, self.pack, self.jobs = folder, library, fake, pack, jobs
+    def __init__(
+        self, folder: Path, library: str, fake: bool, pack: Path = PACK, jobs: int = 1, suite_s: float = SUITE_S
+    ) -> None:
+        self.folder, self.library, self.fake, self.pack = folder, library, fake, pack
+        self.jobs, self.suite_s = jobs, suite_s
         self.site = folder / "site"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -135,23 +139,13 @@ def install(bench: Bench) -> Outcome:
     return ended(good, f"{wheels[0].name} {how}; backend and devices: {lines[1]}")
 
 
-def _go_results(text: str) -> tuple[dict[str, int], list[str], list[str]]:
-    """Return from a verbose run of Go's tests how many ended how, which failed, and which hung."""
-    ends = re.findall(r"(?m)^\s*--- (PASS|FAIL|SKIP): (\S+)", text)
-    counts = Counter(how.lower() for how, _ in ends)
-    # A run that is cut off prints no ends; what failed is in the messages.
-    failed = [name for how, name in ends if how == "FAIL"] + re.findall(r"(?m)^\s*Test:\s+(\S+)", text)
-    running = text.partition("running tests:\n")[2].partition("\n\n")[0]
-    return dict(counts), list(dict.fromkeys(failed)), re.findall(r"(?m)^\s*(\S+/\S+) \(", running)
-
-
 def _conformance(bench: Bench, name: str, before: list[str], limit: float) -> Outcome:
     binary = bench.pack / "cuda.test"
     if not binary.exists():
         return ended(False, f"{binary} is missing; make gpu-pack makes it where Go is")
     words = [*before, binary, "-test.v", "-test.run", "^TestConformance$", f"-test.timeout={limit:.0f}s"]
     code, text = bench.run(name, words, limit + 10, ROOT / "cuda")
-    counts, failed, hung = _go_results(text)
+    counts, failed, hung = reports.go_results(text)
     parts = [f"{count} {what}" for what, count in sorted(counts.items())] or [last(text)]
     if code != 0:
         parts = (
@@ -197,22 +191,6 @@ def lacking(folder: Path) -> dict[str, str]:
     return found
 
 
-def _junit(path: Path) -> tuple[dict[str, int], list[str], dict[str, int]]:
-    counts, failed, skipped = Counter[str](), [], Counter[str]()
-    for case in ElementTree.parse(path).iter("testcase"):
-        kinds = {child.tag: child for child in case}
-        name = f"{case.get('classname')}::{case.get('name')}"
-        if "failure" in kinds or "error" in kinds:
-            counts["failed"] += 1
-            failed.append(name)
-        elif "skipped" in kinds:
-            counts["skipped"] += 1
-            skipped[kinds["skipped"].get("message") or ""] += 1
-        else:
-            counts["passed"] += 1
-    return dict(counts), failed, dict(skipped)
-
-
 def pytest(bench: Bench) -> Outcome:
     """The suites in Python, each in a process of its own: one that hangs costs only itself."""
     for name in ("pytest", "numpy"):
@@ -222,7 +200,8 @@ def pytest(bench: Bench) -> Outcome:
     words += ["-v", "--tb=short", "-p", "no:cacheprovider", "--durations=10"]
     words += [f"--timeout={HANG_S:.0f}"] if _has_timeout() else ["-c", str(_settings(bench)), f"--rootdir={ROOT}"]
     if bench.jobs > 1 and importlib.util.find_spec("xdist") is not None:
-        words += ["-n", str(max(1, bench.jobs // 2)), "--dist=loadfile"]
+        # pytest-benchmark warns beside xdist, and warnings are errors here.
+        words += ["-n", str(max(1, bench.jobs // 2)), "--dist=loadfile", "-p", "no:benchmark"]
     with ThreadPoolExecutor(bench.jobs) as pool:
         data = dict(zip(SUITES, pool.map(lambda suite: _suite(bench, words, suite), SUITES), strict=True))
     counts, good = Counter[str](), all(found["good"] for found in data.values())
@@ -235,22 +214,6 @@ def pytest(bench: Bench) -> Outcome:
     return ended(good and counts["passed"] > 0, "; ".join(detail), counts=dict(counts), data=data)
 
 
-def _junit_texts(path: Path) -> dict[str, tuple[str, str]]:
-    """Return how each test ended, and for one that failed or was skipped the lines that say why."""
-    results = {}
-    for case in ElementTree.parse(path).iter("testcase"):
-        kinds = {child.tag: child for child in case}
-        name, how, why = f"{case.get('classname')}::{case.get('name')}", "passed", ""
-        for kind in ("failure", "error"):
-            if kind in kinds:
-                lines = re.findall(r"(?m)^(?:E  .*|\S+:\d+: .*|>  .*)", kinds[kind].text or "")
-                how, why = "failed", "\n".join(lines[:12])
-        if "skipped" in kinds:
-            how, why = "skipped", kinds["skipped"].get("message") or ""
-        results[name] = how, why
-    return results
-
-
 def _has_timeout() -> bool:
     return importlib.util.find_spec("pytest_timeout") is not None
 
@@ -260,25 +223,14 @@ def _suite(bench: Bench, words: list[str], suite: str) -> Outcome:
     folder = ROOT / "tests" / suite
     without, junit = lacking(folder), bench.folder / f"{suite}.xml"
     more = [f"--junitxml={junit}", *(f"--ignore={path}" for path in without), folder]
-    code, text = bench.run(f"pytest-{suite}", [*words, *more], SUITE_S)
-    counts, failed, skipped = _junit(junit) if junit.exists() else _so_far(text)
-    how = "ended well" if code == 0 else f"{verdict(code, SUITE_S)}: {last(text)}"
+    code, text = bench.run(f"pytest-{suite}", [*words, *more], bench.suite_s)
+    counts, failed, skipped = reports.junit(junit) if junit.exists() else reports.so_far(text)
+    how = "ended well" if code == 0 else f"{verdict(code, bench.suite_s)}: {last(text)}"
     print(f"        pytest {suite}: {counts}; {how}", flush=True)
     # Five: nothing was collected, as every file was left out.
     good = code == 0 or (code == 5 and bool(without))
     more_data = {"failed": failed, "skipped": skipped, "left out": without}
     return {"good": good, "how": how, "counts": counts, **more_data}
-
-
-def _so_far(text: str) -> tuple[dict[str, int], list[str], dict[str, int]]:
-    """Return what a run that was cut off had told; the last test named without an end is what hung."""
-    found = re.findall(r"(?m)^(\S+::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL)\b", text)
-    counts = Counter({"ERROR": "failed"}.get(how, how.lower()) for _, how in found)
-    failed = [name for name, how in found if how in ("FAILED", "ERROR")]
-    lines = [line.strip() for line in text.splitlines() if "::" in line]
-    if lines and (not found or not lines[-1].startswith(found[-1][0])):
-        failed.append(f"{lines[-1]} (hangs)")
-    return dict(counts), failed, {}
 
 
 def _settings(bench: Bench) -> Path:
@@ -296,35 +248,29 @@ def look_alike(bench: Bench) -> Outcome:
     """The tests of the look-alike driver, asked of the driver itself: what fails shows where they differ."""
     if bench.fake:
         return absent("the driver is the look-alike")
-    words = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short", "-ra"]
+    words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short"]
     driver = {"HALSTREAM_TEST_DRIVER": bench.library or "libcuda.so.1", "CUDA_DEVICE_MAX_CONNECTIONS": "32"}
     driver["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     words += (
         ["-p", "pytest_timeout", "--timeout=20"] if _has_timeout() else ["-c", _settings(bench), f"--rootdir={ROOT}"]
     )
 
-    def take_file(path: Path) -> dict[str, tuple[str, str]]:
-        """Return what became of each test of a file, and why."""
-        name = f"look-alike-{path.stem}"
-        code, text = bench.run(name, [*words, f"--junitxml={bench.folder / name}.xml", path], FILE_S, more=driver)
-        if (bench.folder / f"{name}.xml").exists():
-            found = _junit_texts(bench.folder / f"{name}.xml")
-            for number, test in enumerate([test for test, (how, _) in found.items() if how == "failed"]):
-                # An earlier test may have broken the driver's state: what counts is how one ends alone.
-                xml = bench.folder / f"{name}-{number}.xml"
-                one = f"{path}::{test.partition('::')[2]}"
-                code, _ = bench.run(f"{name}-{number}", [*words, f"--junitxml={xml}", one], FILE_S, more=driver)
-                alone = _junit_texts(xml) if xml.exists() else {test: ("failed", verdict(code, FILE_S))}
-                found |= alone
-            return found
-        counts, failed, _ = _so_far(text)
-        found = {test: ("failed", f"{path.name}: {verdict(code, FILE_S)}") for test in failed}
-        return found | {f"{path.name}: {how}": (how, "") for how, count in counts.items() for _ in range(count)}
+    folder = ROOT / "tests" / "fakecuda"
+    code, text = bench.run("look-alike", [*words, "--collect-only", "-q", folder], 60, more=driver)
+    names = re.findall(r"(?m)^\S+::.*$", text)
+    if not names:
+        return ended(False, f"{verdict(code, 60)}: {last(text)}")
 
-    results: dict[str, tuple[str, str]] = {}
+    def take_one(numbered: tuple[int, str]) -> tuple[str, str]:
+        """Return how a test ended and why. It has a process of its own, as it may break the driver's state."""
+        number, name = numbered
+        xml = bench.folder / f"look-alike-{number}.xml"
+        code, _ = bench.run(f"look-alike-{number}", [*words, f"--junitxml={xml}", name], TEST_S, more=driver)
+        found = list(reports.junit_texts(xml).values()) if xml.exists() else []
+        return found[0] if found else ("failed", verdict(code, TEST_S))
+
     with ThreadPoolExecutor(bench.jobs) as pool:
-        for found in pool.map(take_file, sorted((ROOT / "tests" / "fakecuda").glob("test_*.py"))):
-            results |= found
+        results = dict(zip(names, pool.map(take_one, enumerate(names)), strict=True))
     counts = Counter(how for how, _ in results.values())
     differs = {name: why for name, (how, why) in results.items() if how == "failed"}
     skipped = Counter(why for how, why in results.values() if how == "skipped")

@@ -1,6 +1,6 @@
 """Runs everything that needs a GPU on a machine that has one, and writes down what came out.
 
-Usage: python tools/gpu.py [--pack] [--only STEP ...] [--jobs N] [--library LIBRARY] [--output FILE]
+Usage: python tools/gpu.py [--pack] [--only STEP ...] [--jobs N] [--suite-limit S] [--library LIBRARY] [--output FILE]
 
 ``--pack`` puts the wheel, the conformance suite as a program and the raw calls
 into build/gpu; that needs Go and no GPU (``make gpu-pack``). Copy the tree with
@@ -115,6 +115,8 @@ def main() -> int:
     parser.add_argument("--pack", action="store_true", help="only put together what the GPU's machine needs")
     parser.add_argument("--only", nargs="+", choices=list(steps.STEPS), metavar="STEP", help="only these steps")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes of each step that measures nothing")
+    seconds = "for each suite in Python, in seconds"
+    parser.add_argument("--suite-limit", type=float, default=steps.SUITE_S, metavar="S", help=seconds)
     parser.add_argument("--library", default="", help="a driver library other than libcuda.so.1")
     parser.add_argument("--output", type=Path, help="where the results go")
     folder = ROOT / "build" / "gpu-run"
@@ -139,7 +141,9 @@ def main() -> int:
         "steps": {},
     }
     path = options.output or target(device, driver.fake)
-    bench = steps.Bench(options.folder.resolve(), library, driver.fake, jobs=max(1, options.jobs))
+    bench = steps.Bench(
+        options.folder.resolve(), library, driver.fake, jobs=max(1, options.jobs), suite_s=options.suite_limit
+    )
     chosen = options.only or list(steps.STEPS)
     needed = {"install", *chosen} if set(chosen) - {"conformance", "sanitizer", "look-alike", "probes"} else set(chosen)
 

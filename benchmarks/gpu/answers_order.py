@@ -16,7 +16,7 @@ HELD_S = 0.3
 HostFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-def _hold_by_function(driver: Driver, stream: Any) -> Callable[[], None]:
+def hold_by_function(driver: Driver, stream: Any) -> Callable[[], None]:
     """Hold a stream by a function of the host, which lasts until the returned function is called."""
     import threading
 
@@ -43,7 +43,7 @@ def legacy_order(driver: Driver) -> Answer:
             word, memory = u32.from_address(driver.pinned(4)), driver.memory(16)
             ran: list[int] = []
             function = HostFunction(lambda _, ran=ran: ran.append(1))
-            release = _hold_by_function(driver, LEGACY) if how == "function" else driver.hold(LEGACY).open
+            release = hold_by_function(driver, LEGACY) if how == "function" else driver.hold(LEGACY).open
             if "record" in what:
                 driver.need("cuEventRecord", event, stream)
             if what == "write of a value":
@@ -176,7 +176,7 @@ def draining_calls(driver: Driver) -> Answer:
             if "idle stream" in name:
                 spare["stream"] = driver.stream()
             stream = driver.stream()
-            release = driver.hold(stream).open if how == "value" else _hold_by_function(driver, stream)
+            release = driver.hold(stream).open if how == "value" else hold_by_function(driver, stream)
             beside = Beside(context, driver, call)
             row: Answer = {"returns": beside.returned(HELD_S)}
             release()
@@ -201,61 +201,6 @@ def _elapsed(driver: Driver) -> int:
     driver.need("cuEventRecord", last, stream)
     driver.wait(stream)
     return driver.cu("cuEventElapsedTime", ctypes.byref(ctypes.c_float()), first, last)
-
-
-def value_memory(driver: Driver) -> Answer:
-    """Which memory can a stream write a value of 32 or 64 bits to, and wait for it there?"""
-    driver.context()
-    stream = driver.stream()
-    places: dict[str, Any] = {"cuMemAlloc": driver.memory(4096), "pinned": u64(driver.pinned(4096))}
-
-    def pooled(kind: int) -> Any:
-        props, pool = (u64 * 16)(), handle()
-        words = ctypes.cast(props, ctypes.POINTER(u32))
-        words[0], words[1], words[2], words[3] = 1, kind, 1, 0
-        driver.need("cuMemPoolCreate", ctypes.byref(pool), props)
-        return u64(driver.out(u64, "cuMemAllocFromPoolAsync", size(4096), pool, stream))
-
-    def of_default_pool() -> Any:
-        return u64(driver.out(u64, "cuMemAllocAsync", size(4096), stream))
-
-    def virtual(compressible: bool = False) -> Any:
-        words = (u32 * 16)()
-        words[0], words[1], words[2], words[3] = 1, 0, 1, 0  # CUmemAllocationProp
-        least = size()
-        driver.need("cuMemGetAllocationGranularity", ctypes.byref(least), words, 0)
-        made = u64(driver.out(u64, "cuMemCreate", least, words, u64(0)))
-        at = u64(driver.out(u64, "cuMemAddressReserve", least, size(0), u64(0), u64(0)))
-        driver.need("cuMemMap", at, least, size(0), made, u64(0))
-        access = (u32 * 3)(1, 0, 3)
-        driver.need("cuMemSetAccess", at, least, access, size(1))
-        return at
-
-    makers: dict[str, Callable[[], Any]] = {
-        "a pool without handles": lambda: pooled(0),
-        "a pool with file descriptors": lambda: pooled(1),
-        "the default pool": of_default_pool,
-        "cuMemCreate": virtual,
-        "managed": lambda: u64(driver.out(u64, "cuMemAllocManaged", size(4096), u32(1))),
-    }
-    found: Answer = {}
-    for name, make in makers.items():
-        try:
-            places[name] = make()
-        except Exception as exc:
-            found[name] = str(exc)
-    driver.wait(stream)
-    for name, at in places.items():
-        row: Answer = {}
-        for bits, kind in ((32, u32), (64, u64)):
-            row[f"write {bits}"] = driver.cu(f"cuStreamWriteValue{bits}_v2", stream, at, kind(5), u32(0))
-            row[f"wait {bits}"] = driver.cu(f"cuStreamWaitValue{bits}_v2", stream, at, kind(5), u32(0))
-            batch = (u64 * 6)()
-            batch[0], batch[1], batch[2] = (2 if bits == 32 else 5), at.value, 5
-            row[f"batch {bits}"] = driver.cu("cuStreamBatchMemOp_v2", stream, u32(1), batch, u32(0))
-        row["end"] = driver.cu("cuStreamSynchronize", stream)
-        found[name] = row
-    return found
 
 
 def captured_query(driver: Driver) -> Answer:
@@ -359,7 +304,6 @@ ANSWERS: dict[str, Callable[[Driver], Answer]] = {
     "legacy_order": legacy_order,
     "context_wait": context_wait,
     "draining_calls": draining_calls,
-    "value_memory": value_memory,
     "captured_query": captured_query,
     "inside_functions": inside_functions,
     "graph_memory": graph_memory,

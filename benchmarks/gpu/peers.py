@@ -96,7 +96,7 @@ def cuda_core() -> Side:
     def kernel() -> None:
         import numpy as np
 
-        found = core.ObjectCode.from_ptx(FILL).get_kernel("fill_u32")
+        found = core.ObjectCode.from_ptx(FILL.encode()).get_kernel("fill_u32")
         x = device.allocate(4 * WORDS, stream=s)
         more: dict[str, Any] = {"launch": core.launch, "k": found, "x": x}
         side.env |= more | {

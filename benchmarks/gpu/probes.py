@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import answers, answers_order
+from . import answers, answers_holds, answers_order
 from .driver import AbsentError, Driver
 
-ANSWERS = answers.ANSWERS | answers_order.ANSWERS
+ANSWERS = answers.ANSWERS | answers_order.ANSWERS | answers_holds.ANSWERS
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 60
 
