@@ -126,14 +126,14 @@ def test_results_of_tests_are_counted_with_reasons(steps: Any, tmp_path: Path) -
         '<testcase classname="a" name="not"><skipped message="no schedules"/></testcase>'
         "</testsuite></testsuites>"
     )
-    counts, failed, skipped = steps._junit(report)
+    counts, failed, skipped = steps.reports.junit(report)
     assert counts == {"passed": 1, "failed": 1, "skipped": 1}
     assert (failed, skipped) == (["a::bad"], {"no schedules": 1})
 
 
 def test_a_suite_that_is_interrupted_reports_its_results_so_far(steps: Any) -> None:
     text = "tests/a.py::test_x PASSED [ 1%]\ntests/a.py::test_y FAILED [ 2%]\ntests/a.py::test_z[1] "
-    counts, failed, _ = steps._so_far(text)
+    counts, failed, _ = steps.reports.so_far(text)
     assert counts == {"passed": 1, "failed": 1}
     assert failed == ["tests/a.py::test_y", "tests/a.py::test_z[1] (hangs)"]
 
