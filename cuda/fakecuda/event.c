@@ -202,7 +202,7 @@ API cuCtxRecordEvent(CUcontext context_handle, CUevent handle) {
     return end(record(event, context->fence, operation));
 }
 
-/* Makes all later work of a context wait, including that of streams created later. */
+/* Makes all later work of a context wait, including that of streams created later. A stream that has none is idle. */
 API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
     BEGIN(cuCtxWaitEvent, context_handle);
     struct context *context;
@@ -225,6 +225,7 @@ API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
         if (wait == NULL)
             return end(OUT_OF_MEMORY);
         operation_after(wait, context->gate, context->gate->enqueued);
+        wait->unseen = true;
         TRY(submit(s, wait, false));
     }
     return end(SUCCESS);

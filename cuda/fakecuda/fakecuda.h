@@ -134,6 +134,7 @@ struct stream {
     bool blocking, closed, started, touching; /* touching: its thread uses memory */
     bool moves_apart; /* used by move_all_apart alone */
     uint64_t enqueued, completed;
+    uint64_t counted; /* the latest operation for which a query or a wait of the host waits */
     struct operation *head, *tail, *current; /* current: its thread has taken it off the list */
     const struct point *waits_for; /* the place of another stream that current waits for */
     int host_waits; /* waits for values and functions of the host in current */
@@ -231,6 +232,7 @@ struct operation {
     struct operation *ahead, *behind; /* in that queue */
     struct stream *stream;
     bool of_memory; /* it is the turn of an allocation, or frees */
+    bool unseen; /* it is no work of the stream: only what comes behind it waits for it */
     bool optional; /* nobody waits for it when "optional 0" has come */
     struct point *after;
     size_t after_count, after_room;
@@ -365,7 +367,8 @@ struct stream *stream_new(struct context *context, unsigned flags, int priority,
 void stream_ref(struct stream *stream);
 void stream_unref(struct stream *stream);
 void stream_close(struct stream *stream);
-bool stream_idle(struct stream *stream);
+bool stream_idle(const struct stream *stream);
+bool stream_done(const struct stream *stream);
 struct operation *operation_new(enum operation_kind kind);
 void operation_after(struct operation *operation, struct stream *stream, uint64_t seq);
 CUresult make_room(struct stream *stream);

@@ -74,6 +74,8 @@ SIGNATURES = {
     "cuStreamGetDevice": "QP",
     "cuStreamWaitValue32_v2": "QQII",
     "cuStreamWriteValue32_v2": "QQII",
+    "cuStreamWaitValue64_v2": "QQQI",
+    "cuStreamWriteValue64_v2": "QQQI",
     "cuStreamBatchMemOp_v2": "QIPI",
     "cuStreamIsCapturing": "QP",
     "cuStreamBeginCapture_v2": "Qi",

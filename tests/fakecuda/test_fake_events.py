@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from ctypes import byref, c_float, c_uint64
 
@@ -191,6 +192,13 @@ def test_all_later_work_of_a_context_waits(cuda: Driver) -> None:
     cuda.cuEventRecord(event, source)
     assert cuda.cuCtxWaitEvent(context, event) == 0
     after = cuda.stream()
+    words = [Word(cuda), Word(cuda)]
+    for stream, word in zip((before, after), words):
+        assert cuda.cuStreamQuery(stream) == 0, "it has no work yet"
+        assert cuda.cuStreamSynchronize(stream) == 0
+        assert cuda.cuStreamWriteValue32_v2(stream, word.address, 1, 0) == 0
+    # No stream is free that could show that all had time to go on.
+    assert not time.sleep(0.02) and [word.value for word in words] == [0, 0]
     assert [cuda.cuStreamQuery(before), cuda.cuStreamQuery(after)] == [NOT_READY] * 2
     gate.value = 1
     assert [cuda.cuStreamSynchronize(before), cuda.cuStreamSynchronize(after)] == [0, 0]
