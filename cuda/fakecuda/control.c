@@ -132,7 +132,7 @@ CUresult begin(int function, uint64_t handle) {
     }
     if (!state.initialized && !works_before_init(function))
         return end(NOT_INITIALIZED);
-    CUresult code = capture_permits(function);
+    CUresult code = capture_permits(function, handle);
     if (code != SUCCESS)
         return end(code);
     enter_context(function, handle);

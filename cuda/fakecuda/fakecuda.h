@@ -153,6 +153,7 @@ struct event {
     int refs;
     bool recorded;
     struct capture *capture; size_t *tips, tip_count; /* where it was recorded last, and after which nodes */
+    bool stale; /* that capture has ended */
     struct stream *on; /* NULL when what was recorded is done */
     uint64_t seq, nanoseconds;
 };
@@ -326,11 +327,12 @@ void queue_wait(struct stream *stream, const struct operation *operation);
 void queue_leave(struct operation *operation);
 
 /* capture.c: called with the lock held. */
-CUresult capture_permits(int function);
+CUresult capture_permits(int function, uint64_t handle);
 bool capture_conflicts(const struct context *context, bool only_blocking);
 CUresult capture_take(struct stream *stream, struct operation *operation);
 CUresult capture_join(struct stream *stream, const struct event *event);
 CUresult capture_refuses(struct stream *stream);
+CUresult capture_asked(const struct event *event);
 void capture_leave(struct stream *stream);
 void drop_captures(void);
 
