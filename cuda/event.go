@@ -23,7 +23,6 @@ type Event struct {
 	dev  *Device
 	opts driver.EventOptions
 	cur  atomic.Pointer[mark]
-	on   atomic.Pointer[Stream] // of this runtime's latest record
 	// shared is the driver's event that other libraries have the handle of: see share.go.
 	shared  atomic.Pointer[mark]
 	sharing sync.Mutex
@@ -76,7 +75,6 @@ func (e *Event) latest() *mark {
 
 // record records e on a stream.
 func (e *Event) record(s *Stream) error {
-	e.on.Store(s)
 	if err := e.recordOwn(s); err != nil {
 		return err
 	}
@@ -262,9 +260,6 @@ func (e *Event) Describe() string {
 		return fmt.Sprintf("event %d was never recorded", e.opts.ID)
 	}
 	defer m.release()
-	if s := e.on.Load(); s != nil && s.Captured() { // a query would break the capture
-		return fmt.Sprintf("the latest record of event %d is on stream %d, which another library captures", e.opts.ID, s.id)
-	}
 	state := "is pending"
 	if done, err := e.dev.answer(C.hs_event_query(e.dev.ctx(), m.event), "query event"); err != nil {
 		state = "failed: " + err.Error()
