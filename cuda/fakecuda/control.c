@@ -214,7 +214,10 @@ static void read_profile(struct settings *s) {
     const char *apart = getenv("FAKECUDA_APART");
     free(s->apart);
     s->apart = apart != NULL && *apart ? strdup(apart) : NULL;
-    read_draining(silicon ? "first_launch,cuMemHostAlloc,cuMemFree_v2,cuModuleLoadData,cuModuleLoadDataEx" : "");
+    /* What has been measured on any driver; a new one waits neither in a first launch nor in cuMemHostAlloc. */
+    read_draining(silicon ? "first_launch,cuMemHostAlloc,cuMemFree_v2,cuMemFreeHost,cuMemHostUnregister,cuMemPoolTrimTo,"
+                            "cuModuleLoadData,cuModuleLoadDataEx,cuModuleUnload"
+                          : "");
 }
 
 /* Called with the lock held, or before there is a second thread. */

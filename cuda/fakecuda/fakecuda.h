@@ -308,6 +308,7 @@ uint64_t reset_count(void);
 CUresult end(CUresult code);
 void enter_context(int function, uint64_t handle);
 void enter_first_launch(struct context *context);
+void enter_trim(int device);
 int make_draining(const char *name, bool on);
 int make_stopping(const char *name, bool on);
 void stop_calls_no_more(void);

@@ -98,6 +98,13 @@ static bool trim(struct pool *pool, uint64_t keep) {
     return any;
 }
 
+static bool has_surplus(const struct pool *pool, uint64_t keep) {
+    for (size_t i = 0; i < state.block_count; i++)
+        if (state.blocks[i]->pool == pool && state.blocks[i]->freed)
+            return pool->reserved > keep;
+    return false;
+}
+
 bool pools_give_back(int device) {
     bool any = false;
     for (struct pool *pool = all; pool != NULL; pool = pool->next)
@@ -309,7 +316,12 @@ API cuMemPoolDestroy(CUmemoryPool handle) {
 API cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
     BEGIN(cuMemPoolTrimTo, 0);
     FIND(pool, handle);
-    trim(pool, keep);
+    if (has_surplus(pool, keep)) {
+        enter_trim(pool->device);
+        pool = table_get(&state.pools, handle); /* another thread may have destroyed it */
+    }
+    if (pool != NULL)
+        trim(pool, keep);
     return end(SUCCESS);
 }
 

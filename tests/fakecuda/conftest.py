@@ -69,6 +69,14 @@ def start(loaded: Driver) -> Iterator[Callable[..., Driver]]:
 
 
 @pytest.fixture
+def silicon(start: Callable[..., Driver]) -> Driver:
+    """As `cuda`, with all that a driver may wait for, and without shared hardware queues."""
+    driver = start() if REAL else start(profile="silicon", connections=0)
+    driver.context()
+    return driver
+
+
+@pytest.fixture
 def cuda(start: Callable[..., Driver]) -> Driver:
     """The driver as freshly loaded, with the context of device 0 current."""
     driver = start()
