@@ -83,7 +83,7 @@ enum {
 #define MAX_THREADS 1024
 #define PROCESSORS 8
 #define MOST_CONNECTIONS 32
-#define STAGED_MOST (64 << 10)
+#define STAGED_MOST (1 << 20)
 #define GRANULE 512
 
 /* ---- Objects ---- */
@@ -164,7 +164,7 @@ struct pool;
 
 /* An allocation. The table of blocks is ordered by address. */
 struct block {
-    uint64_t address, size; /* of registered memory: rounded to pages */
+    uint64_t address, size; /* of registered memory: as the caller gave them */
     uint64_t start, asked; /* as the caller gave them */
     uint64_t id;
     enum where where;

@@ -98,9 +98,10 @@ static bool trim(struct pool *pool, uint64_t keep) {
     return any;
 }
 
+/* Whether a pool has more than it is to keep, what is freed by pending work included. */
 static bool has_surplus(const struct pool *pool, uint64_t keep) {
     for (size_t i = 0; i < state.block_count; i++)
-        if (state.blocks[i]->pool == pool && state.blocks[i]->freed)
+        if (state.blocks[i]->pool == pool && (state.blocks[i]->freed || state.blocks[i]->freeing))
             return pool->reserved > keep;
     return false;
 }

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fakecuda_help import LIBRARY, LIMIT, Driver, environment
+from fakecuda_help import LIBRARY, LIMIT, REAL, Driver, environment
 from real_driver import RealDriver
-
-#: A driver to ask instead of the look-alike; each test then needs a process of its own.
-REAL = os.environ.get("HALSTREAM_TEST_DRIVER", "")
 
 
 @pytest.fixture(scope="session")

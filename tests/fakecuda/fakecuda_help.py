@@ -15,8 +15,11 @@ from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_uint, c
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fakecuda_kernels import ptx
 
+#: A driver to ask instead of the look-alike; each test then needs a process of its own.
+REAL = os.environ.get("HALSTREAM_TEST_DRIVER", "")
 LIBRARY = Path(__file__).resolve().parent.parent.parent / "build" / "fakecuda" / "libfakecuda.so"
 #: Seconds after which a wait counts as never ending.
 LIMIT = 10.0
@@ -25,6 +28,7 @@ NON_BLOCKING, DISABLE_TIMING, INTERPROCESS = 1, 2, 4
 LEGACY, PER_THREAD = 1, 2
 INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, INVALID_CONTEXT, INVALID_HANDLE = 1, 2, 3, 201, 400
 NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED, NOT_SUPPORTED = 600, 700, 800, 801
+CONTEXT_IS_DESTROYED = 709
 
 HostFunction = ctypes.CFUNCTYPE(None, c_void_p)
 
@@ -236,8 +240,16 @@ class Word:
         self._at.value = value
 
 
+def fake_only(reason: str) -> pytest.MarkDecorator:
+    """Mark a test that only the look-alike can pass."""
+    return pytest.mark.skipif(bool(REAL), reason=f"of the look-alike only: {reason}")
+
+
 class Driver:
     """The library; ``driver.cuEventQuery(event)`` returns the code of the call."""
+
+    #: Whether it is a vendor's driver.
+    real = False
 
     def __init__(self, path: Path) -> None:
         self.lib = ctypes.CDLL(str(path))
