@@ -365,18 +365,6 @@ func (e *Event) Version() uint64 { return e.version.Load() }
 // Closed reports whether Close was called.
 func (e *Event) Closed() bool { return e.closed.Load() }
 
-// inOtherCapture returns the stream of the latest record if another library captures that stream.
-func (e *Event) inOtherCapture() *Stream {
-	if s := e.recordedOn.Load(); s != nil && s.capturedElsewhere() {
-		return s
-	}
-	return nil
-}
-
-func (e *Event) inOtherGraph(s *Stream) string {
-	return "the latest record of the event is on " + s.title() + ", which another library captures"
-}
-
 // Describe returns a text that names the operation of the latest record.
 func (e *Event) Describe() string {
 	if s := e.inOtherCapture(); s != nil {

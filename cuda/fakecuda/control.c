@@ -214,10 +214,7 @@ static void read_profile(struct settings *s) {
     const char *apart = getenv("FAKECUDA_APART");
     free(s->apart);
     s->apart = apart != NULL && *apart ? strdup(apart) : NULL;
-    /* What has been measured on any driver; a new one waits neither in a first launch nor in cuMemHostAlloc. */
-    read_draining(silicon ? "first_launch,cuMemHostAlloc,cuMemFree_v2,cuMemFreeHost,cuMemHostUnregister,cuMemPoolTrimTo,"
-                            "cuModuleLoadData,cuModuleLoadDataEx,cuModuleUnload"
-                          : "");
+    read_draining(silicon ? SILICON_WAITS : "");
 }
 
 /* Called with the lock held, or before there is a second thread. */

@@ -85,6 +85,9 @@ enum {
 #define MOST_CONNECTIONS 32
 #define STAGED_MOST (1 << 20)
 #define GRANULE 512
+/* Calls that wait for the device with the silicon profile. A driver of CUDA 13 was measured to wait in all but the first two. */
+#define SILICON_WAITS "first_launch,cuMemHostAlloc,cuMemFree_v2,cuMemFreeHost,cuMemHostUnregister,cuMemPoolTrimTo," \
+                      "cuModuleLoadData,cuModuleLoadDataEx,cuModuleUnload"
 
 /* ---- Objects ---- */
 

@@ -15,11 +15,9 @@ from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_uint, c
 from pathlib import Path
 from typing import Any
 
-import pytest
 from fakecuda_kernels import ptx
+from which_driver import REAL, fake_only
 
-#: A driver to ask instead of the look-alike; each test then needs a process of its own.
-REAL = os.environ.get("HALSTREAM_TEST_DRIVER", "")
 LIBRARY = Path(__file__).resolve().parent.parent.parent / "build" / "fakecuda" / "libfakecuda.so"
 #: Seconds after which a wait counts as never ending.
 LIMIT = 10.0
@@ -238,11 +236,6 @@ class Word:
     @value.setter
     def value(self, value: int) -> None:
         self._at.value = value
-
-
-def fake_only(reason: str) -> pytest.MarkDecorator:
-    """Mark a test that only the look-alike can pass."""
-    return pytest.mark.skipif(bool(REAL), reason=f"of the look-alike only: {reason}")
 
 
 class Driver:
