@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fakecuda_help import LIBRARY, LIMIT, REAL, Driver, environment
+from fakecuda_help import LIBRARY, LIMIT, Driver, environment
 from real_driver import RealDriver
+from which_driver import REAL
 
 
 @pytest.fixture(scope="session")

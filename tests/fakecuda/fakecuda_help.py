@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from fakecuda_kernels import ptx
-from which_driver import REAL, fake_only
 
 LIBRARY = Path(__file__).resolve().parent.parent.parent / "build" / "fakecuda" / "libfakecuda.so"
 #: Seconds after which a wait counts as never ending.

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from ctypes import byref, c_int, c_uint64
 
 import pytest
-from fakecuda_help import INVALID_HANDLE, LIMIT, Driver, Word, fake_only, until
+from fakecuda_help import INVALID_HANDLE, LIMIT, Driver, Word, until
+from which_driver import fake_only
 
 Start = Callable[..., Driver]
 

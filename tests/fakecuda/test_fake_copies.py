@@ -7,7 +7,8 @@ from collections.abc import Callable
 from ctypes import c_char, c_int, c_size_t, c_uint64, c_void_p, create_string_buffer, string_at
 
 import pytest
-from fakecuda_help import INVALID_VALUE, LEGACY, Driver, fake_only
+from fakecuda_help import INVALID_VALUE, LEGACY, Driver
+from which_driver import fake_only
 
 Start = Callable[..., Driver]
 STAGED, WAITS = 1 << 20, 16 << 20

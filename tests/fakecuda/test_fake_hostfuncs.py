@@ -7,16 +7,8 @@ from collections.abc import Callable
 from ctypes import byref, c_int, c_uint64, c_void_p
 
 import pytest
-from fakecuda_help import (
-    INVALID_VALUE,
-    LIMIT,
-    NOT_PERMITTED,
-    Driver,
-    HostFunction,
-    Word,
-    fake_only,
-    until,
-)
+from fakecuda_help import INVALID_VALUE, LIMIT, NOT_PERMITTED, Driver, HostFunction, Word, until
+from which_driver import fake_only
 
 Start = Callable[..., Driver]
 

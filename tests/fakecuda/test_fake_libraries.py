@@ -10,7 +10,8 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint32, c_uint64
 from pathlib import Path
 
 import pytest
-from fakecuda_help import INVALID_CONTEXT, INVALID_HANDLE, INVALID_VALUE, Driver, fake_only, ptx
+from fakecuda_help import INVALID_CONTEXT, INVALID_HANDLE, INVALID_VALUE, Driver, ptx
+from which_driver import fake_only
 
 Start = Callable[..., Driver]
 GOOD = ptx("fill_u32", "u64 u32 u32")

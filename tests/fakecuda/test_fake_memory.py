@@ -12,7 +12,8 @@ from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
 import pytest
-from fakecuda_help import INVALID_CONTEXT, INVALID_VALUE, OUT_OF_MEMORY, Driver, fake_only
+from fakecuda_help import INVALID_CONTEXT, INVALID_VALUE, OUT_OF_MEMORY, Driver
+from which_driver import fake_only
 
 Start = Callable[..., Driver]
 MB = 1 << 20

@@ -8,15 +8,8 @@ from collections.abc import Callable
 from ctypes import byref, c_float, c_int, c_size_t, c_uint32, c_uint64, c_void_p, create_string_buffer
 
 import pytest
-from fakecuda_help import (
-    ILLEGAL_ADDRESS,
-    INVALID_HANDLE,
-    INVALID_VALUE,
-    NOT_SUPPORTED,
-    Driver,
-    fake_only,
-    ptx,
-)
+from fakecuda_help import ILLEGAL_ADDRESS, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED, Driver, ptx
+from which_driver import fake_only
 
 Start = Callable[..., Driver]
 GOOD = ptx("fill_u32", "u64 u32 u32")
