@@ -125,6 +125,29 @@ func TestG1_what_needs_the_host_is_refused_beside_a_capture_of_another_library(t
 	require.Equal(t, hal.NotCapturing, state)
 }
 
+// A query of a mark that the capture has would break it, whatever the thread's mode.
+func TestS3_looks_do_not_break_the_capture_of_another_library(t *testing.T) {
+	rt, me, s, end := captureElsewhere(t)
+	e, err := rt.NewEvent(me, s.Device(), hal.EventOptions{})
+	require.NoError(t, err)
+	block, err := s.Device().Alloc(me, 64)
+	require.NoError(t, err)
+	pinned, err := rt.AllocHost(me, 64)
+	require.NoError(t, err)
+	_, err = s.Copy(me, hal.CopySpec{Dst: block.Start, Src: pinned.Start, Width: 64, Height: 1})
+	require.NoError(t, err)
+	require.NoError(t, s.Record(me, e))
+	_, err = e.QueryInternal(me)
+	requireCode(t, 907, err)
+	require.Contains(t, e.Describe(), "another library captures")
+	require.Error(t, rt.FreeHost(me, pinned.Start, false), "the copy is not done")
+	require.Zero(t, end(), "the capture is invalid")
+	done, err := s.Device().Synchronize(me, int64(10*time.Second))
+	require.NoError(t, err)
+	require.True(t, done)
+	require.NoError(t, rt.FreeHost(me, pinned.Start, false))
+}
+
 // Work on the legacy default stream would depend on an ordered stream, so that it cannot be queried beside its capture.
 func TestG1_the_legacy_default_stream_is_not_queried_beside_an_ordered_stream_of_another_capture(t *testing.T) {
 	_, me, s, end := captureOfStream(t, hal.StreamOptions{})
