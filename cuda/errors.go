@@ -99,6 +99,9 @@ func failed(s C.hs_status, doing string) *driver.Error {
 	if code == C.HS_CAPTURE_UNSUPPORTED && s>>32 == C.HS_cuStreamIsCapturing {
 		return capturedElsewhere(doing)
 	}
+	if code == C.HS_INVALID_VALUE && concernsEvent(int(s>>32)) {
+		return recordedInCapture(doing)
+	}
 	name, text := codeText(code)
 	kind := kinds[code]
 	if lasting(code) {
@@ -123,6 +126,20 @@ func capturedElsewhere(doing string) *driver.Error {
 	e := driver.Errorf(driver.Capture, doing, "another library captures the stream, and its graph cannot have what needs the host; "+
 		"end that capture first")
 	e.Code = C.HS_CAPTURE_UNSUPPORTED
+	return e
+}
+
+// concernsEvent reports whether a function of the driver takes no value that could be invalid but the record of an event.
+func concernsEvent(function int) bool {
+	return function == C.HS_cuEventQuery || function == C.HS_cuEventElapsedTime || function == C.HS_cuStreamWaitEvent
+}
+
+// recordedInCapture is the error of a call that concerns an event whose latest record another library has captured, when
+// that capture has ended: a driver answers as if the event itself were wrong.
+func recordedInCapture(doing string) *driver.Error {
+	e := driver.Errorf(driver.Capture, doing, "the latest record of the event is in a capture of another library that has ended; "+
+		"record the event again")
+	e.Code = C.HS_CAPTURED_EVENT
 	return e
 }
 

@@ -81,6 +81,26 @@ func TestG1_a_wait_beside_a_capture_of_another_library_is_refused(t *testing.T) 
 		require.NoError(t, err)
 		requireCode(t, 907, o.WaitLimited(me, e, int64(time.Hour)))
 	})
+	t.Run("event of a capture that has ended", func(t *testing.T) {
+		rt, me, s, end := captureElsewhere(t)
+		e, err := rt.NewEvent(me, s.Device(), hal.EventOptions{})
+		require.NoError(t, err)
+		require.NoError(t, s.Record(me, e))
+		require.Contains(t, e.Describe(), "another library captures")
+		require.Zero(t, end(), "the capture is invalid")
+		o, err := s.Device().NewStream(me, hal.StreamOptions{NonBlocking: true})
+		require.NoError(t, err)
+		_, err = e.Query(me)
+		requireCode(t, 907, err)
+		_, err = e.Point(me)
+		requireCode(t, 907, err)
+		requireCode(t, 907, o.Wait(me, e))
+		requireCode(t, 907, o.WaitLimited(me, e, int64(time.Hour)))
+		require.NoError(t, o.Record(me, e))
+		p, err := e.Point(me)
+		require.NoError(t, err)
+		require.True(t, p.Wait(int64(10*time.Second)))
+	})
 	t.Run("copy", func(t *testing.T) {
 		_, me, s, end := captureElsewhere(t)
 		const size = 33 << 20 // which the driver stages, not this package
@@ -103,6 +123,29 @@ func TestG1_what_needs_the_host_is_refused_beside_a_capture_of_another_library(t
 	state, err = s.IsCapturing(me)
 	require.NoError(t, err)
 	require.Equal(t, hal.NotCapturing, state)
+}
+
+// A query of a mark that the capture has would break it, whatever the thread's mode.
+func TestS3_looks_do_not_break_the_capture_of_another_library(t *testing.T) {
+	rt, me, s, end := captureElsewhere(t)
+	e, err := rt.NewEvent(me, s.Device(), hal.EventOptions{})
+	require.NoError(t, err)
+	block, err := s.Device().Alloc(me, 64)
+	require.NoError(t, err)
+	pinned, err := rt.AllocHost(me, 64)
+	require.NoError(t, err)
+	_, err = s.Copy(me, hal.CopySpec{Dst: block.Start, Src: pinned.Start, Width: 64, Height: 1})
+	require.NoError(t, err)
+	require.NoError(t, s.Record(me, e))
+	_, err = e.QueryInternal(me)
+	requireCode(t, 907, err)
+	require.Contains(t, e.Describe(), "another library captures")
+	require.Error(t, rt.FreeHost(me, pinned.Start, false), "the copy is not done")
+	require.Zero(t, end(), "the capture is invalid")
+	done, err := s.Device().Synchronize(me, int64(10*time.Second))
+	require.NoError(t, err)
+	require.True(t, done)
+	require.NoError(t, rt.FreeHost(me, pinned.Start, false))
 }
 
 // Work on the legacy default stream would depend on an ordered stream, so that it cannot be queried beside its capture.

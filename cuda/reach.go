@@ -22,7 +22,8 @@ func (s *Stream) Mark(tag driver.Tag) uint64 {
 
 // Keep implements driver.VendorStream. If the driver refuses the mark, Reached becomes
 // true later than it could. No mark is recorded on the legacy default stream, where it
-// would make all ordered streams wait for each other.
+// would make all ordered streams wait for each other, nor on a stream that another library
+// captures: a query of the mark would break that capture.
 func (s *Stream) Keep() {
 	d := s.dev
 	if s.h == legacyHandle || d.usable("keep place") != nil || s.endWithoutHandle() != nil {
@@ -40,7 +41,8 @@ func (s *Stream) Keep() {
 	if err != nil {
 		return
 	}
-	if d.check(C.hs_record(d.ctx(), m.event, s.h), "keep place") != nil {
+	var captured C.int
+	if d.check(C.hs_record_behind(d.ctx(), m.event, s.h, &captured), "keep place") != nil || captured != 0 {
 		m.release()
 		return
 	}
@@ -175,6 +177,9 @@ func (d *Driver) Refresh() {
 
 // countWait adds a wait of s for e, which was just enqueued, to the event's count.
 func (s *Stream) countWait(e *Event) error {
+	if s.Captured() {
+		return nil // it is a node of another library's graph, and pending in no launch that this runtime knows of
+	}
 	p, err := s.point("wait event")
 	if err != nil {
 		return err

@@ -284,6 +284,18 @@ func (s *Stream) capturedElsewhere() bool {
 	return ok && k.Captured()
 }
 
+// inOtherCapture returns the stream of the latest record if another library captures that stream.
+func (e *Event) inOtherCapture() *Stream {
+	if s := e.recordedOn.Load(); s != nil && s.capturedElsewhere() {
+		return s
+	}
+	return nil
+}
+
+func (e *Event) inOtherGraph(s *Stream) string {
+	return "the latest record of the event is on " + s.title() + ", which another library captures"
+}
+
 // checkCapturedElsewhere rejects what cannot become a node of another library's graph.
 func (s *Stream) checkCapturedElsewhere(op, what string) error {
 	if s == s.dev.legacy || !s.capturedElsewhere() {

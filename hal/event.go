@@ -191,12 +191,17 @@ func (e *Event) Query(t *Thread) (bool, error) {
 }
 
 // QueryInternal is Query for the runtime's own purposes: listeners see it marked
-// as internal, since the program does not get the answer.
+// as internal, since the program does not get the answer. It asks no vendor's library about
+// an event that another library captures, which would break that capture.
 //
 // # Errors: [ErrClosed], [ErrInHostFunction].
 func (e *Event) QueryInternal(t *Thread) (bool, error) {
-	if err := e.checkOpen(t, "query event"); err != nil {
+	const op = "query event"
+	if err := e.checkOpen(t, op); err != nil {
 		return false, err
+	}
+	if s := e.inOtherCapture(); s != nil {
+		return false, captureError(codeCaptured, op, "%s", e.inOtherGraph(s))
 	}
 	return e.query(t, true)
 }
@@ -362,6 +367,9 @@ func (e *Event) Closed() bool { return e.closed.Load() }
 
 // Describe returns a text that names the operation of the latest record.
 func (e *Event) Describe() string {
+	if s := e.inOtherCapture(); s != nil {
+		return e.inOtherGraph(s)
+	}
 	if b := e.bound.Load(); b != nil {
 		return b.d.Describe()
 	}

@@ -20,12 +20,20 @@ static bool unsafe(int function) {
     return false;
 }
 
+/* Whether a call asks about an event that a capture has: the call has a code of its own, in every mode. */
+static bool asks_captured(int function, uint64_t handle) {
+    const struct event *event = function == FN_cuEventQuery || function == FN_cuEventSynchronize
+                                    ? table_get(&state.events, handle)
+                                    : NULL;
+    return event != NULL && event->capture != NULL;
+}
+
 /* Fails an unsafe call of the calling thread where a capture forbids it, and makes that
  * capture invalid. */
-CUresult capture_permits(int function) {
+CUresult capture_permits(int function, uint64_t handle) {
     const struct thread *thread = this_thread();
     CUresult code = SUCCESS;
-    if (captures == NULL || thread->capture_mode == RELAXED || !unsafe(function))
+    if (captures == NULL || thread->capture_mode == RELAXED || !unsafe(function) || asks_captured(function, handle))
         return SUCCESS;
     for (struct capture *c = captures; c != NULL; c = c->next) {
         bool own = c->thread == thread;
@@ -55,6 +63,14 @@ CUresult capture_refuses(struct stream *stream) {
         return SUCCESS;
     stream->capture->invalid = true;
     return CAPTURE_UNSUPPORTED;
+}
+
+/* Fails a question about an event that was recorded last in a capture; during the capture it makes that invalid. */
+CUresult capture_asked(const struct event *event) {
+    if (event->capture == NULL)
+        return event->stale ? INVALID_VALUE : SUCCESS;
+    event->capture->invalid = true;
+    return CAPTURED_EVENT;
 }
 
 void set_tips(size_t **tips, size_t *count, const size_t *from, size_t from_count) {
@@ -104,7 +120,7 @@ CUresult capture_join(struct stream *stream, const struct event *event) {
         return event->capture == NULL ? CAPTURE_ISOLATION : CAPTURE_MERGE;
     }
     if (event->capture->invalid)
-        return CAPTURE_INVALIDATED;
+        return capture == NULL ? INVALID_VALUE : CAPTURE_INVALIDATED;
     if (capture == NULL)
         stream->tip_count = 0;
     stream->capture = event->capture;
@@ -234,8 +250,10 @@ static void forget(struct capture *capture) {
     }
     for (size_t i = 0; i < state.events.count; i++) {
         struct event *event = state.events.items[i];
-        if (event != NULL && event->capture == capture)
+        if (event != NULL && event->capture == capture) {
             event->capture = NULL;
+            event->stale = true;
+        }
     }
     for (struct capture **c = &captures; *c != NULL; c = &(*c)->next) {
         if (*c == capture) {

@@ -30,7 +30,7 @@ API cuStreamBeginCaptureToGraph(CUstream handle, uint64_t graph, const uint64_t 
 }
 
 static CUresult capture_info(CUstream handle, int *status, uint64_t *id, uint64_t *graph, const uint64_t **after,
-                             size_t *count) {
+                             const void **edges, size_t *count) {
     struct stream *stream;
     CUresult code = find_stream(handle, &stream);
     if (code != SUCCESS || status == NULL)
@@ -43,7 +43,7 @@ static CUresult capture_info(CUstream handle, int *status, uint64_t *id, uint64_
         *id = capture->id;
     if (graph != NULL)
         *graph = capture->graph;
-    uint64_t *handles = calloc(stream->tip_count + 1, sizeof *handles);
+    uint64_t *handles = calloc(2 * stream->tip_count + 1, sizeof *handles); /* and their edges, of 8 bytes each */
     if (handles == NULL)
         return OUT_OF_MEMORY;
     for (size_t i = 0; i < stream->tip_count; i++)
@@ -52,6 +52,8 @@ static CUresult capture_info(CUstream handle, int *status, uint64_t *id, uint64_
     stream->tip_handles = handles;
     if (after != NULL)
         *after = handles;
+    if (edges != NULL)
+        *edges = handles + stream->tip_count;
     if (count != NULL)
         *count = stream->tip_count;
     return SUCCESS;
@@ -60,16 +62,14 @@ static CUresult capture_info(CUstream handle, int *status, uint64_t *id, uint64_
 API cuStreamGetCaptureInfo_v2(CUstream handle, int *status, uint64_t *id, uint64_t *graph, const uint64_t **after,
                               size_t *count) {
     BEGIN(cuStreamGetCaptureInfo_v2, handle);
-    return end(capture_info(handle, status, id, graph, after, count));
+    return end(capture_info(handle, status, id, graph, after, NULL, count));
 }
 
-/* No edge has data of its own. */
+/* The data of each edge is zero. */
 API cuStreamGetCaptureInfo_v3(CUstream handle, int *status, uint64_t *id, uint64_t *graph, const uint64_t **after,
                               const void **edges, size_t *count) {
     BEGIN(cuStreamGetCaptureInfo_v3, handle);
-    if (edges != NULL)
-        *edges = NULL;
-    return end(capture_info(handle, status, id, graph, after, count));
+    return end(capture_info(handle, status, id, graph, after, edges, count));
 }
 
 static CUresult update_dependencies(CUstream handle, const uint64_t *nodes, size_t count, unsigned flags) {

@@ -115,9 +115,19 @@ void enter_context(int function, uint64_t handle) {
     if (state.settings.context_lock && writes_context(function)) {
         lock_context(context);
         synchronize_context(context);
-    } else if (atomic_load(&draining[function])) {
+    } else if (atomic_load(&draining[function]) && function != FN_cuMemPoolTrimTo) {
         synchronize_context(context);
     }
+    context_unref(context);
+}
+
+/* A pool waits only when it has memory to give back. */
+void enter_trim(int device) {
+    struct context *context = state.devices[device].context;
+    if (context == NULL || !atomic_load(&draining[FN_cuMemPoolTrimTo]))
+        return;
+    context->refs++;
+    synchronize_context(context);
     context_unref(context);
 }
 

@@ -132,7 +132,7 @@ CUresult begin(int function, uint64_t handle) {
     }
     if (!state.initialized && !works_before_init(function))
         return end(NOT_INITIALIZED);
-    CUresult code = capture_permits(function);
+    CUresult code = capture_permits(function, handle);
     if (code != SUCCESS)
         return end(code);
     enter_context(function, handle);
@@ -214,7 +214,7 @@ static void read_profile(struct settings *s) {
     const char *apart = getenv("FAKECUDA_APART");
     free(s->apart);
     s->apart = apart != NULL && *apart ? strdup(apart) : NULL;
-    read_draining(silicon ? "first_launch,cuMemHostAlloc,cuMemFree_v2,cuModuleLoadData,cuModuleLoadDataEx" : "");
+    read_draining(silicon ? SILICON_WAITS : "");
 }
 
 /* Called with the lock held, or before there is a second thread. */

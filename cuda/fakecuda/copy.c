@@ -47,6 +47,8 @@ static CUresult copy(CUstream handle, struct copy what, enum direction direction
     enum where to = classify(what.to, to_size, &bad_to), from = classify(what.from, from_size, &bad_from);
     if (what.to == 0 || what.from == 0 || bad_to || bad_from)
         return INVALID_VALUE;
+    if (stream->capture == NULL && !(graph_memory_reached(what.to, to_size) && graph_memory_reached(what.from, from_size)))
+        return INVALID_VALUE;
     what.to_pageable = to == UNKNOWN_MEMORY;
     what.from_pageable = from == UNKNOWN_MEMORY;
     if ((what.to_pageable && (direction == TO_DEVICE || direction == ON_DEVICE)) ||
@@ -205,7 +207,7 @@ API cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size) {
 
 /* ---- Fills ---- */
 
-static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t width, size_t count, CUstream handle) {
+static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t width, size_t count, CUstream handle, enum until until) {
     struct stream *stream;
     CUresult code;
     bool bad;
@@ -216,43 +218,43 @@ static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t width, size_t coun
     if (count == 0)
         return SUCCESS;
     enum where where = classify(to, count * width, &bad);
-    if (where == UNKNOWN_MEMORY)
+    if (where == UNKNOWN_MEMORY || (stream->capture == NULL && !graph_memory_reached(to, count * width)))
         return INVALID_VALUE;
     struct operation *operation = operation_new(FILL);
     if (operation == NULL)
         return OUT_OF_MEMORY;
     operation->fill = (struct fill){.to = to, .count = count, .value = value, .width = width};
-    return submit(stream, operation, where != DEVICE_MEMORY);
+    return submit(stream, operation, until == DONE && where != DEVICE_MEMORY);
 }
 
 API cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
     BEGIN(cuMemsetD8Async, HINT(stream));
-    return end(fill(to, value, 1, count, stream));
+    return end(fill(to, value, 1, count, stream, GIVEN));
 }
 
 API cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
     BEGIN(cuMemsetD16Async, HINT(stream));
-    return end(fill(to, value, 2, count, stream));
+    return end(fill(to, value, 2, count, stream, GIVEN));
 }
 
 API cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {
     BEGIN(cuMemsetD32Async, HINT(stream));
-    return end(fill(to, value, 4, count, stream));
+    return end(fill(to, value, 4, count, stream, GIVEN));
 }
 
 API cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) {
     BEGIN(cuMemsetD8_v2, 0);
-    return end(fill(to, value, 1, count, STREAM_LEGACY));
+    return end(fill(to, value, 1, count, STREAM_LEGACY, DONE));
 }
 
 API cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count) {
     BEGIN(cuMemsetD16_v2, 0);
-    return end(fill(to, value, 2, count, STREAM_LEGACY));
+    return end(fill(to, value, 2, count, STREAM_LEGACY, DONE));
 }
 
 API cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count) {
     BEGIN(cuMemsetD32_v2, 0);
-    return end(fill(to, value, 4, count, STREAM_LEGACY));
+    return end(fill(to, value, 4, count, STREAM_LEGACY, DONE));
 }
 
 /* ---- Nodes of graphs ---- */
@@ -295,5 +297,5 @@ API cuGraphAddMemsetNode(uint64_t *node, uint64_t graph, const uint64_t *after, 
         return end(NOT_SUPPORTED);
     struct node_maker m;
     TRY(node_begin(&m, node, graph, after, count, context));
-    return end(node_end(&m, fill(p->to, p->value, p->element, p->width, m.stream->handle)));
+    return end(node_end(&m, fill(p->to, p->value, p->element, p->width, m.stream->handle, GIVEN)));
 }

@@ -75,28 +75,37 @@ API cuEventDestroy_v2(CUevent handle) {
     return end(SUCCESS);
 }
 
+static void set_recorded(struct event *event, struct capture *capture) {
+    event->recorded = true;
+    event->stale = false;
+    event->capture = capture;
+}
+
 /* Enqueues a record; on an idle stream it is done at once. */
 static CUresult record(struct event *event, struct stream *stream, struct operation *operation) {
-    event->recorded = true;
     if (operation == NULL && stream->queue == NULL && stream->capture == NULL && stream_idle(stream)) {
         state.moves++;
         stamp(event);
         forget_place(event);
+        set_recorded(event, NULL);
         return SUCCESS;
     }
     if (operation == NULL && (operation = operation_new(RECORD)) == NULL)
         return OUT_OF_MEMORY;
     operation->event = event;
     event->refs++;
-    struct capture *capture = event->capture = stream->capture;
+    struct capture *capture = stream->capture;
     CUresult code = submit(stream, operation, false);
-    if (code == SUCCESS && capture == NULL) {
+    if (code != SUCCESS)
+        return code;
+    set_recorded(event, capture);
+    if (capture == NULL) {
         forget_place(event);
         stream_ref(stream);
         event->on = stream;
         event->seq = stream->enqueued;
     }
-    return code;
+    return SUCCESS;
 }
 
 API cuEventRecord(CUevent handle, CUstream stream_handle) {
@@ -120,6 +129,8 @@ API cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags
     TRY(find_event(handle, &event));
     if (flags != 0)
         return end(INVALID_VALUE);
+    if (event->stale && stream->capture == NULL)
+        return end(INVALID_VALUE);
     if (event->capture != NULL || (stream->capture != NULL && event->recorded))
         return end(capture_join(stream, event));
     /* On the legacy stream a wait for a completed event still keeps the order with blocking streams. */
@@ -137,8 +148,7 @@ API cuEventQuery(CUevent handle) {
     BEGIN(cuEventQuery, handle);
     struct event *event;
     TRY(find_event(handle, &event));
-    if (event->capture != NULL)
-        return end(CAPTURED_EVENT);
+    TRY(capture_asked(event));
     return end(event->on == NULL ? SUCCESS : NOT_READY);
 }
 
@@ -146,6 +156,7 @@ API cuEventSynchronize(CUevent handle) {
     BEGIN(cuEventSynchronize, handle);
     struct event *event;
     TRY(find_event(handle, &event));
+    TRY(capture_asked(event));
     int device = event->context->device;
     if (event->on != NULL)
         TRY(wait_point(event->on, event->seq));
@@ -162,6 +173,8 @@ static CUresult elapsed(float *milliseconds, CUevent start_handle, CUevent end_h
         return code;
     if (milliseconds == NULL)
         return INVALID_VALUE;
+    if ((code = capture_asked(start)) != SUCCESS || (code = capture_asked(stop)) != SUCCESS)
+        return code;
     if (!start->recorded || !stop->recorded || (start->flags | stop->flags) & DISABLE_TIMING ||
         start->context != stop->context)
         return INVALID_HANDLE;
@@ -202,7 +215,7 @@ API cuCtxRecordEvent(CUcontext context_handle, CUevent handle) {
     return end(record(event, context->fence, operation));
 }
 
-/* Makes all later work of a context wait, including that of streams created later. */
+/* Makes all later work of a context wait, including that of streams created later. A stream that has none is idle. */
 API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
     BEGIN(cuCtxWaitEvent, context_handle);
     struct context *context;
@@ -225,6 +238,7 @@ API cuCtxWaitEvent(CUcontext context_handle, CUevent handle) {
         if (wait == NULL)
             return end(OUT_OF_MEMORY);
         operation_after(wait, context->gate, context->gate->enqueued);
+        wait->unseen = true;
         TRY(submit(s, wait, false));
     }
     return end(SUCCESS);

@@ -104,6 +104,7 @@ const struct operation *operation_of_node(uint64_t handle);
 bool program_has_memory(const struct program *program);
 CUresult graph_allocate(struct stream *stream, struct context *context, size_t size, CUdeviceptr *address);
 CUresult graph_free_node(struct stream *stream, const struct block *block);
+bool graph_memory_reached(uint64_t address, uint64_t size);
 bool graph_block_leaves(struct block *block); /* at the call that frees it; false: it is not allocated */
 void graph_block_freed(struct block *block);
 CUresult graph_memory_launched(const struct program *program, bool auto_free);

@@ -60,21 +60,30 @@ bool graph_block_leaves(struct block *block) {
     return held;
 }
 
+/* Whether a call outside of a graph may name memory: that of a graph is there from a launch that leaves it to the
+ * caller until the caller frees it. */
+bool graph_memory_reached(uint64_t address, uint64_t size) {
+    const struct block *block = find_block(address, size);
+    return block == NULL || !block->of_graph || block->held;
+}
+
 void graph_block_freed(struct block *block) {
     block->unmapped = true;
     if (block->program == NULL)
         release(block);
 }
 
-/* What graphs use on a device, or hold for later launches. */
-static uint64_t figure(int device, bool used) {
+/* What a device holds for graphs. Drivers take it in large pieces, and count what a launch has freed as in use until
+ * it is given back. */
+static uint64_t figure(int device) {
+    enum { PIECE = 32 << 20 };
     uint64_t sum = 0;
     for (size_t i = 0; i < state.block_count; i++) {
         const struct block *block = state.blocks[i];
-        if (block->of_graph && block->device == device && (used ? !block->unmapped : block->backed))
+        if (block->of_graph && block->device == device && block->backed)
             sum += block->size;
     }
-    return sum;
+    return (sum + PIECE - 1) / PIECE * PIECE;
 }
 
 CUresult run_map(uint64_t id, bool map) {
@@ -89,11 +98,11 @@ CUresult run_map(uint64_t id, bool map) {
         block->backed = true;
         /* The contents are those of no launch before. */
         memset(device->bytes + (block->address - device->base), 0xCD, block->asked < 4096 ? block->asked : 4096);
-        uint64_t used = figure(block->device, true), reserved = figure(block->device, false);
-        if (used > high[block->device].used)
-            high[block->device].used = used;
-        if (reserved > high[block->device].reserved)
-            high[block->device].reserved = reserved;
+        uint64_t held = figure(block->device);
+        if (held > high[block->device].used)
+            high[block->device].used = held;
+        if (held > high[block->device].reserved)
+            high[block->device].reserved = held;
     }
     pthread_mutex_unlock(&state.lock);
     return code;
@@ -151,7 +160,7 @@ API cuGraphAddMemAllocNode(uint64_t *node, uint64_t graph, const uint64_t *after
     if (params == NULL || params->pool.kind != 1 || params->pool.location != 1)
         return end(INVALID_VALUE);
     if (params->pool.device < 0 || params->pool.device >= state.device_count)
-        return end(INVALID_DEVICE);
+        return end(INVALID_VALUE);
     struct context *context = state.devices[params->pool.device].context;
     if (context == NULL)
         return end(INVALID_CONTEXT);
@@ -216,7 +225,7 @@ API cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, uint64_t *value
     if (value == NULL || attribute < USED || attribute > RESERVED_HIGH)
         return end(INVALID_VALUE);
     if (attribute == USED || attribute == RESERVED)
-        *value = figure(device, attribute == USED);
+        *value = figure(device);
     else
         *value = attribute == USED_HIGH ? high[device].used : high[device].reserved;
     return end(SUCCESS);
@@ -229,8 +238,8 @@ API cuDeviceSetGraphMemAttribute(CUdevice device, int attribute, const uint64_t 
     if (value == NULL || *value != 0 || (attribute != USED_HIGH && attribute != RESERVED_HIGH))
         return end(INVALID_VALUE);
     if (attribute == USED_HIGH)
-        high[device].used = figure(device, true);
+        high[device].used = figure(device);
     else
-        high[device].reserved = figure(device, false);
+        high[device].reserved = figure(device);
     return end(SUCCESS);
 }

@@ -108,8 +108,6 @@ struct update_result {
 static int differs(const struct program *before, const struct program *after, size_t *at) {
     enum { TOPOLOGY = 2, TYPE = 3, UNSUPPORTED = 6 };
     *at = 0;
-    if (before != after && (program_has_memory(before) || program_has_memory(after)))
-        return UNSUPPORTED;
     if (before->count != after->count)
         return TOPOLOGY;
     for (; *at < after->count; ++*at) {
@@ -120,6 +118,9 @@ static int differs(const struct program *before, const struct program *after, si
             (a->after_count > 0 && memcmp(a->after, b->after, a->after_count * sizeof *a->after) != 0))
             return TOPOLOGY;
     }
+    *at = 0;
+    if (before != after && (program_has_memory(before) || program_has_memory(after)))
+        return UNSUPPORTED;
     return 0;
 }
 

@@ -82,8 +82,8 @@ static struct block *add_host_block(struct context *context, uint64_t start, uin
     struct block *block = calloc(1, sizeof *block);
     if (block == NULL)
         abort();
-    block->address = start / PAGE * PAGE;
-    block->size = (start + asked + PAGE - 1) / PAGE * PAGE - block->address;
+    block->address = start;
+    block->size = where == REGISTERED_MEMORY ? asked : (asked + PAGE - 1) / PAGE * PAGE;
     block->start = start;
     block->asked = asked;
     block->where = where;
@@ -111,8 +111,11 @@ API cuMemHostAlloc(void **address, size_t size, unsigned int flags) {
     BEGIN(cuMemHostAlloc, 0);
     struct context *context;
     TRY(current_context(&context));
-    if (address == NULL || size == 0 || flags > 7)
+    if (address == NULL || flags > 7)
         return end(INVALID_VALUE);
+    *address = NULL;
+    if (size == 0)
+        return end(SUCCESS);
     const struct block *block = new_pages(context, size, flags);
     if (block == NULL)
         return end(OUT_OF_MEMORY);
@@ -180,12 +183,11 @@ API cuMemFreeHost(void *address) {
 }
 
 /* Whether a range of the process is mapped, and writable where that is required. */
-static bool usable(uint64_t start, uint64_t stop, bool write, bool *mapped) {
+static bool usable(uint64_t start, uint64_t stop, bool write) {
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[512], permissions[8];
     unsigned long long from, to;
     bool writable = true;
-    *mapped = false;
     while (maps != NULL && start < stop && fgets(line, sizeof line, maps) != NULL) {
         if (sscanf(line, "%llx-%llx %7s", &from, &to, permissions) != 3 || to <= start || from > start)
             continue;
@@ -196,26 +198,23 @@ static bool usable(uint64_t start, uint64_t stop, bool write, bool *mapped) {
     }
     if (maps != NULL)
         fclose(maps);
-    *mapped = start >= stop;
-    return *mapped && (writable || !write);
+    return start >= stop && (writable || !write);
 }
 
 API cuMemHostRegister_v2(void *address, size_t size, unsigned int flags) {
     BEGIN(cuMemHostRegister_v2, 0);
     struct context *context;
-    bool mapped;
     uint64_t start = (uint64_t)(uintptr_t)address, stop = start + size;
     TRY(current_context(&context));
     if (address == NULL || size == 0 || flags > 15 || stop < start)
         return end(INVALID_VALUE);
     for (size_t i = 0; i < state.block_count; i++) {
         const struct block *block = state.blocks[i];
-        if (start / PAGE * PAGE < block->address + block->size &&
-            block->address < (stop + PAGE - 1) / PAGE * PAGE)
+        if (start < block->address + block->size && block->address < stop) /* other bytes of a page may be registered */
             return end(block->where == DEVICE_MEMORY ? INVALID_VALUE : HOST_MEMORY_ALREADY_REGISTERED);
     }
-    if (!usable(start, stop, !(flags & 8), &mapped))
-        return end(mapped ? NOT_SUPPORTED : INVALID_VALUE);
+    if (!usable(start, stop, !(flags & 8)))
+        return end(INVALID_VALUE);
     add_host_block(context, start, size, flags, REGISTERED_MEMORY);
     return end(SUCCESS);
 }

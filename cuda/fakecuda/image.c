@@ -79,8 +79,10 @@ static CUresult read_ptx(struct module *module, const char *text, char *words, s
     const char *version = strstr(text, ".version"), *target = strstr(text, ".target sm_");
     const char *mistake = strstr(text, "syntax_error_here"), *last = text + strlen(text);
     int major = 0, minor = 0;
-    if (version == NULL)
-        return complain(text, text, "Missing .version directive", words, length);
+    if (version == NULL) {
+        complain(text, text, "Missing .version directive", words, length);
+        return INVALID_IMAGE;
+    }
     if (sscanf(version, ".version %d.%d", &major, &minor) != 2)
         return complain(text, version, "Parsing error near '.version'", words, length);
     if (10 * major + minor > newest_ptx(state.settings.version)) {
@@ -94,7 +96,7 @@ static CUresult read_ptx(struct module *module, const char *text, char *words, s
     if (strchr(text, '}') == NULL)
         return complain(text, last, "Parsing error near end of file: missing '}'", words, length);
     if (atoi(target + 11) > 90)
-        return NO_BINARY_FOR_GPU;
+        return complain(text, target, "Unsupported .target", words, length);
     for (const char *entry = text; (entry = strstr(entry, ".entry")) != NULL;) {
         const char *name = entry + 6 + strspn(entry + 6, " \t\r\n"), *stop = name;
         while (is_name(*stop))

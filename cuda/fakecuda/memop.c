@@ -95,6 +95,9 @@ static CUresult check(const struct memory_op *op) {
     uint64_t size = is_wide(op->operation) ? 8 : 4;
     if (op->address % size != 0 || classify(op->address, size, &bad) == UNKNOWN_MEMORY || bad)
         return INVALID_VALUE;
+    const struct block *block = find_block(op->address, size);
+    if (block->pool != NULL || block->managed || block->of_graph) /* drivers refuse memory of pools and managed memory */
+        return INVALID_VALUE;
     if (waits ? (op->flags & ~(unsigned)FLUSH_FLAG) > NOR : op->flags > 1)
         return INVALID_VALUE;
     return SUCCESS;
@@ -107,7 +110,9 @@ static CUresult batch(CUstream handle, const struct parameters *list, unsigned c
         return NOT_SUPPORTED;
     if ((code = find_stream(handle, &stream)) != SUCCESS || (code = make_room(stream)) != SUCCESS)
         return code;
-    if (list == NULL || count == 0 || count > 256)
+    if (count == 0)
+        return SUCCESS;
+    if (list == NULL || count > 256)
         return INVALID_VALUE;
     struct memory_op *ops = calloc(count, sizeof *ops);
     struct operation *operation = operation_new(MEMORY_OPS);
@@ -144,6 +149,18 @@ API cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, uint32_t value
     return end(batch(stream, &one, 1));
 }
 
+API cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned int flags) {
+    BEGIN(cuStreamWaitValue64_v2, stream > STREAM_PER_THREAD ? stream : 0);
+    struct parameters one = {.operation = WAIT_64, .address = address, .value = value, .flags = flags};
+    return end(batch(stream, &one, 1));
+}
+
+API cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, uint64_t value, unsigned int flags) {
+    BEGIN(cuStreamWriteValue64_v2, stream > STREAM_PER_THREAD ? stream : 0);
+    struct parameters one = {.operation = WRITE_64, .address = address, .value = value, .flags = flags};
+    return end(batch(stream, &one, 1));
+}
+
 struct node_parameters {
     CUcontext context;
     unsigned int count;
@@ -154,7 +171,7 @@ struct node_parameters {
 API cuGraphAddBatchMemOpNode(uint64_t *node, uint64_t graph, const uint64_t *after, size_t count,
                              const struct node_parameters *p) {
     BEGIN(cuGraphAddBatchMemOpNode, 0);
-    if (p == NULL || p->flags != 0)
+    if (p == NULL || p->count == 0 || p->flags != 0)
         return end(INVALID_VALUE);
     struct node_maker m;
     TRY(node_begin(&m, node, graph, after, count, p->context));

@@ -18,12 +18,10 @@ static void write_log(unsigned count, const int *options, void **values, int log
     }
     if (buffer == NULL || size == NULL || (size_t)(uintptr_t)*size == 0)
         return;
-    size_t room = (size_t)(uintptr_t)*size, length = strlen(text);
-    if (length >= room)
-        length = room - 1;
-    memcpy(buffer, text, length);
-    buffer[length] = 0;
-    *size = (void *)(uintptr_t)length;
+    size_t room = (size_t)(uintptr_t)*size, length = strlen(text), kept = length < room ? length : room - 1;
+    memcpy(buffer, text, kept);
+    buffer[kept] = 0;
+    *size = (void *)(uintptr_t)(length < room ? length : room); /* of a log that is cut: with its end */
 }
 
 void module_free(struct module *module) {
@@ -222,7 +220,8 @@ static CUresult occupancy(int *blocks, uint64_t handle, int threads, size_t shar
     CUresult code = current_context(&context);
     if (code != SUCCESS)
         return code;
-    if (table_get(&state.kernels, handle) == NULL && table_find(&state.functions, handle) == NULL)
+    const struct function *function = NULL;
+    if (table_get(&state.kernels, handle) == NULL && (function = table_find(&state.functions, handle)) == NULL)
         return INVALID_HANDLE;
     if (blocks == NULL || threads <= 0)
         return INVALID_VALUE;
@@ -231,7 +230,8 @@ static CUresult occupancy(int *blocks, uint64_t handle, int threads, size_t shar
         most = RESIDENT_BLOCKS;
     if (shared > 0 && (size_t)most > SHARED_BYTES / shared)
         most = (int)(SHARED_BYTES / shared);
-    *blocks = threads > MAX_THREADS ? 0 : most;
+    bool too_large = threads > MAX_THREADS || (function != NULL && shared > (size_t)function->dynamic_shared);
+    *blocks = too_large ? 0 : most;
     return SUCCESS;
 }
 

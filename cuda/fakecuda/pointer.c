@@ -81,7 +81,15 @@ API cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address) {
     return end(SUCCESS);
 }
 
-/* All zero for memory that is not known here. */
+/* What the plural form says of an address that is not known here: memory of the host, of no device. */
+static uint64_t attribute_of_none(int attribute, uint64_t address) {
+    bool bad;
+    if (attribute == DEVICE_ORDINAL)
+        return (uint64_t)-2;
+    classify(address, 1, &bad);
+    return attribute == HOST_POINTER && !bad ? address : 0;
+}
+
 API cuPointerGetAttributes(unsigned int count, const int *attributes, void **data, CUdeviceptr address) {
     BEGIN(cuPointerGetAttributes, 0);
     const struct block *block = find_block(address, 1);
@@ -94,6 +102,8 @@ API cuPointerGetAttributes(unsigned int count, const int *attributes, void **dat
         uint64_t value = 0;
         if (block != NULL)
             attribute_of(block, attributes[i], address, &value);
+        else
+            value = attribute_of_none(attributes[i], address);
         memcpy(data[i], &value, size_of(attributes[i]));
     }
     return end(SUCCESS);

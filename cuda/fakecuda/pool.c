@@ -52,19 +52,20 @@ void pool_drop_all(void) {
     }
 }
 
+static void drop(struct pool *pool) {
+    struct pool **p = &all;
+    while (*p != pool)
+        p = &(*p)->next;
+    *p = pool->next;
+    free(pool);
+}
+
 static void give_back(struct block *block) {
     struct pool *pool = block->pool;
     pool->reserved -= block->size;
     release(block);
-    if (!pool->destroyed || pool->reserved > 0)
-        return;
-    for (struct pool **p = &all; *p != NULL; p = &(*p)->next) {
-        if (*p == pool) {
-            *p = pool->next;
-            break;
-        }
-    }
-    free(pool);
+    if (pool->destroyed && pool->reserved == 0)
+        drop(pool);
 }
 
 /* Called when the stream has reached the free. */
@@ -96,6 +97,14 @@ static bool trim(struct pool *pool, uint64_t keep) {
         any = true;
     }
     return any;
+}
+
+/* Whether a pool has memory to give back, what pending work frees included. */
+static bool has_surplus(const struct pool *pool) {
+    for (size_t i = 0; i < state.block_count; i++)
+        if (state.blocks[i]->pool == pool && (state.blocks[i]->freed || state.blocks[i]->freeing))
+            return true;
+    return false;
 }
 
 bool pools_give_back(int device) {
@@ -296,20 +305,18 @@ API cuMemPoolDestroy(CUmemoryPool handle) {
     trim(pool, 0);
     table_drop(&state.pools, handle);
     pool->destroyed = true;
-    for (struct pool **p = &all; pool->reserved == 0 && *p != NULL; p = &(*p)->next) {
-        if (*p == pool) {
-            *p = pool->next;
-            free(pool);
-            break;
-        }
-    }
+    if (pool->reserved == 0)
+        drop(pool);
     return end(SUCCESS);
 }
 
 API cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
     BEGIN(cuMemPoolTrimTo, 0);
     FIND(pool, handle);
-    trim(pool, keep);
+    if (pool->reserved > keep && has_surplus(pool))
+        enter_trim(pool->device);
+    if (table_get(&state.pools, handle) == pool) /* no other thread has destroyed it meanwhile */
+        trim(pool, keep);
     return end(SUCCESS);
 }
 

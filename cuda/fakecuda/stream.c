@@ -88,6 +88,7 @@ static CUresult create(CUstream *handle, unsigned flags, int priority) {
         if (wait == NULL)
             return OUT_OF_MEMORY;
         operation_after(wait, context->gate, context->gate->enqueued);
+        wait->unseen = true;
         return submit(stream, wait, false);
     }
     return SUCCESS;
@@ -119,10 +120,7 @@ API cuStreamQuery(CUstream handle) {
     struct stream *stream;
     TRY(find_stream(handle, &stream));
     TRY(capture_refuses(stream));
-    bool done = stream->completed >= stream->enqueued;
-    if (stream == stream->context->legacy)
-        done = stream_idle(stream);
-    return end(done ? SUCCESS : NOT_READY);
+    return end(stream_done(stream) ? SUCCESS : NOT_READY);
 }
 
 API cuStreamSynchronize(CUstream handle) {
@@ -134,7 +132,7 @@ API cuStreamSynchronize(CUstream handle) {
     if (stream == stream->context->legacy)
         TRY(wait_streams(stream->context, true));
     else
-        TRY(wait_point(stream, stream->enqueued));
+        TRY(wait_point(stream, stream->counted));
     pools_synchronized(device);
     return end(SUCCESS);
 }

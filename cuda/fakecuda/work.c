@@ -149,17 +149,35 @@ static void keep_legacy_order(struct stream *stream, struct operation *operation
 }
 
 /* Whether an operation enqueued now could run at once. */
-bool stream_idle(struct stream *stream) {
-    struct context *context = stream->context;
+bool stream_idle(const struct stream *stream) {
+    const struct context *context = stream->context;
     if (stream->completed < stream->enqueued)
         return false;
     if (stream->blocking)
         return context->legacy->completed >= context->legacy->enqueued;
     if (stream == context->legacy)
-        for (struct stream *s = context->streams; s != NULL; s = s->next)
+        for (const struct stream *s = context->streams; s != NULL; s = s->next)
             if (s->blocking && s->completed < s->enqueued)
                 return false;
     return true;
+}
+
+/* What a query of a stream says. */
+bool stream_done(const struct stream *stream) {
+    bool done = stream->completed >= stream->counted;
+    if (stream == stream->context->legacy)
+        for (const struct stream *s = stream->context->streams; s != NULL; s = s->next)
+            done = done && (!s->blocking || s->completed >= s->counted);
+    return done;
+}
+
+/* A record that only the order with the legacy stream holds up, or what the whole context waits for, is pending as an
+ * event and no work of its stream: drivers answer so. */
+static bool is_unseen(const struct stream *stream, const struct operation *operation) {
+    if (operation->kind != RECORD || stream->completed < stream->counted)
+        return false;
+    const struct stream *legacy = stream->context->legacy;
+    return stream->completed < stream->enqueued || (stream->blocking && legacy->completed < legacy->enqueued);
 }
 
 /* Blocks while the launch queue of the stream is full. */
@@ -193,8 +211,11 @@ CUresult submit(struct stream *stream, struct operation *operation, bool wait) {
         }
         stream->started = true;
     }
+    bool unseen = operation->unseen || is_unseen(stream, operation);
     keep_legacy_order(stream, operation);
     operation->seq = ++stream->enqueued;
+    if (!unseen)
+        stream->counted = operation->seq;
     state.moves++;
     operation->of_memory = operation->of_memory || operation->kind == FREE;
     operation->optional = state.optional;

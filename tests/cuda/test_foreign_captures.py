@@ -179,3 +179,67 @@ def test_G1_a_wait_is_refused_where_a_library_captures(wait: str, code: int, run
     """,
         FAKECUDA_STRICT="1",
     )
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("enqueue", "look"),
+    [
+        ("e = s.record()", "repr(e), e._repr_html_()"),
+        ("x.copy_from(p, s)", "hs.Stream(); s.describe()"),
+        ("x.copy_from(p, s)", "del p; gc.collect(); hs.pinned_empty(64, 'u1')"),
+        ("x.record_stream(s); x.fill(1, s)", "del x; gc.collect(); hs.empty(64, 'u1')"),
+        ("write_value(s, v.ctypes.data, 1)", "s.describe(); hs.Stream()"),
+        ("wait_value(s, v.ctypes.data, 0, AT_LEAST)", "s.describe(); hs.Stream()"),
+        ("z = hs.empty(64, 'u1', stream=s); z.fill(1, s); del z; gc.collect()", "hs.Stream(); s.describe()"),
+    ],
+)
+def test_S3_looks_of_the_runtime_do_not_break_the_capture_of_a_library(
+    mode: int, enqueue: str, look: str, run_program: Program
+) -> None:
+    """A query of an event that is captured does, in every mode of the thread."""
+    run_program(
+        BEGIN.format(mode=mode)
+        + f"""
+    from halstream._memory._stream_values import AT_LEAST, wait_value, write_value
+    p = hs.pinned_empty(64, "u1")
+    v = hs.pinned_empty(4, "i8")
+    v[:] = 0
+    hs.synchronize(timeout=10)
+    begin(s.handle)
+    {enqueue}
+    {look}
+    gc.collect()
+    for _ in range(3):
+        hs.Stream().describe()
+    end(s.handle)
+    hs.synchronize(timeout=10)
+    """,
+        FAKECUDA_STRICT="1",
+    )
+
+
+def test_S3_an_event_whose_record_is_in_a_finished_graph_of_a_library_is_refused(run_program: Program) -> None:
+    """The driver refuses every question about it: no reason to wait, and the device is not lost."""
+    run_program(
+        BEGIN.format(mode=2)
+        + """
+    e = hs.Event(timing=True)
+    begin(s.handle)
+    s.record(e)
+    end(s.handle)
+    for call in (e.query, e.synchronize, lambda: o.wait(e), lambda: e.elapsed(e)):
+        try:
+            call()
+        except hs.CaptureError as exc:
+            assert exc.code in (1, 907), exc
+            assert "record" in str(exc), exc
+        else:
+            raise AssertionError(call)
+    repr(e), e._repr_html_()
+    o.record(e)
+    e.synchronize(timeout=10)
+    assert e.query()
+    """,
+        FAKECUDA_STRICT="1",
+    )

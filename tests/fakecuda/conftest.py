@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -11,9 +10,7 @@ from pathlib import Path
 import pytest
 from fakecuda_help import LIBRARY, LIMIT, Driver, environment
 from real_driver import RealDriver
-
-#: A driver to ask instead of the look-alike; each test then needs a process of its own.
-REAL = os.environ.get("HALSTREAM_TEST_DRIVER", "")
+from which_driver import REAL
 
 
 @pytest.fixture(scope="session")
@@ -66,6 +63,14 @@ def start(loaded: Driver) -> Iterator[Callable[..., Driver]]:
         next(settings, None)
     loaded.control("reset")
     loaded.kept.clear()
+
+
+@pytest.fixture
+def silicon(start: Callable[..., Driver]) -> Driver:
+    """As `cuda`, with all that a driver may wait for, and without shared hardware queues."""
+    driver = start() if REAL else start(profile="silicon", connections=0)
+    driver.context()
+    return driver
 
 
 @pytest.fixture

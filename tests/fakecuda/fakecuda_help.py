@@ -25,6 +25,7 @@ NON_BLOCKING, DISABLE_TIMING, INTERPROCESS = 1, 2, 4
 LEGACY, PER_THREAD = 1, 2
 INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, INVALID_CONTEXT, INVALID_HANDLE = 1, 2, 3, 201, 400
 NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED, NOT_SUPPORTED = 600, 700, 800, 801
+CONTEXT_IS_DESTROYED = 709
 
 HostFunction = ctypes.CFUNCTYPE(None, c_void_p)
 
@@ -74,6 +75,8 @@ SIGNATURES = {
     "cuStreamGetDevice": "QP",
     "cuStreamWaitValue32_v2": "QQII",
     "cuStreamWriteValue32_v2": "QQII",
+    "cuStreamWaitValue64_v2": "QQQI",
+    "cuStreamWriteValue64_v2": "QQQI",
     "cuStreamBatchMemOp_v2": "QIPI",
     "cuStreamIsCapturing": "QP",
     "cuStreamBeginCapture_v2": "Qi",
@@ -236,6 +239,9 @@ class Word:
 
 class Driver:
     """The library; ``driver.cuEventQuery(event)`` returns the code of the call."""
+
+    #: Whether it is a vendor's driver.
+    real = False
 
     def __init__(self, path: Path) -> None:
         self.lib = ctypes.CDLL(str(path))

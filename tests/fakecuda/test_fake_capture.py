@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from ctypes import byref, c_int, c_uint64
+from ctypes import byref, c_float, c_int, c_uint64
 from typing import Any
 
 import pytest
-from fakecuda_help import LEGACY, LIMIT, NOT_READY, Driver
+from fakecuda_help import INVALID_VALUE, LEGACY, LIMIT, NOT_READY, Driver
 
 GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2
 UNSUPPORTED, INVALIDATED, UNJOINED, IMPLICIT, CAPTURED_EVENT = 900, 901, 904, 906, 907
@@ -56,7 +56,6 @@ def test_what_is_captured_does_not_run_and_waits_join(cuda: Driver) -> None:
     assert cuda.cuEventRecord(event, stream) == 0
     mode = c_int(RELAXED)
     assert cuda.cuThreadExchangeStreamCaptureMode(byref(mode)) == 0
-    assert cuda.cuEventQuery(event) == CAPTURED_EVENT
     assert cuda.cuStreamQuery(free) in (0, NOT_READY)
     assert cuda.cuStreamWaitEvent(joined, event, 0) == 0
     assert cuda.asked("cuStreamIsCapturing", joined, type=c_int) == 1
@@ -64,6 +63,36 @@ def test_what_is_captured_does_not_run_and_waits_join(cuda: Driver) -> None:
     assert cuda.asked("cuStreamIsCapturing", joined, type=c_int) == 0
     assert cuda.cuStreamSynchronize(stream) == 0 and cuda.read(memory, 16) != b"\7" * 16
     assert cuda.cuThreadExchangeStreamCaptureMode(byref(c_int(GLOBAL))) == 0
+
+
+@pytest.mark.parametrize("capture", [GLOBAL, THREAD_LOCAL, RELAXED])
+@pytest.mark.parametrize("thread", [GLOBAL, RELAXED])
+@pytest.mark.parametrize("question", ["cuEventQuery", "cuEventElapsedTime", "cuEventElapsedTime_v2"])
+def test_a_question_about_a_captured_event_breaks_the_capture(
+    cuda: Driver, capture: int, thread: int, question: str
+) -> None:
+    """In each mode, that of the thread included: measured on a GPU."""
+    stream, other, event, memory = cuda.stream(), cuda.stream(), cuda.event(0), cuda.memory(16)
+
+    def ask() -> int:
+        if question == "cuEventQuery":
+            return int(cuda.cuEventQuery(event))
+        return int(getattr(cuda, question)(byref(c_float()), event, event))
+
+    assert cuda.cuStreamBeginCapture_v2(stream, capture) == 0
+    assert cuda.cuMemsetD8Async(memory, 1, 16, stream) == 0
+    assert cuda.cuEventRecord(event, stream) == 0
+    mode = c_int(thread)
+    assert cuda.cuThreadExchangeStreamCaptureMode(byref(mode)) == 0
+    assert cuda.asked("cuStreamIsCapturing", stream, type=c_int) == 1
+    assert ask() == CAPTURED_EVENT
+    assert cuda.asked("cuStreamIsCapturing", stream, type=c_int) == 2
+    assert cuda.cuStreamWaitEvent(other, event, 0) == INVALID_VALUE
+    assert cuda.cuThreadExchangeStreamCaptureMode(byref(mode)) == 0
+    assert cuda.cuStreamEndCapture(stream, byref(c_uint64())) == INVALIDATED
+    assert ask() == INVALID_VALUE
+    assert cuda.cuEventRecord(event, other) == 0
+    assert cuda.cuEventSynchronize(event) == 0 and ask() == 0
 
 
 def test_the_legacy_stream_and_the_context_conflict_with_a_capture(cuda: Driver) -> None:
@@ -85,6 +114,7 @@ def test_a_stream_that_is_destroyed_takes_its_capture_with_it(cuda: Driver) -> N
         assert cuda.cuEventRecord(event, destroyed) == 0
         assert cuda.cuStreamWaitEvent(left, event, 0) == 0
         assert cuda.cuStreamDestroy_v2(destroyed) == 0
+        assert cuda.cuEventQuery(event) == INVALID_VALUE
         assert cuda.cuStreamSynchronize(LEGACY) == 0 and cuda.cuStreamSynchronize(left) == 0
         assert cuda.asked("cuStreamIsCapturing", left, type=c_int) == 0
     for joined, code in ((True, 0), (False, UNJOINED)):

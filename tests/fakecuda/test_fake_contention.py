@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable
 from ctypes import byref, c_int, c_uint32, c_uint64
 
 import pytest
-from fakecuda_help import LIMIT, NOT_READY, Driver, until
+from fakecuda_help import LIMIT, NOT_READY, Driver, Word, until
+from fakecuda_kernels import ptx
 
 Start = Callable[..., Driver]
+#: Properties of a pool: pinned memory, without handles, on device 0.
+POOL = (c_int * 24)(1, 0, 1, 0)
 
 
 def blocked(driver: Driver, call: Callable[[], object], name: str) -> threading.Thread:
@@ -84,3 +88,44 @@ def test_the_silicon_profile_sets_all(start: Start) -> None:
     assert driver.waits("cuMemHostAlloc", byref(c_uint64()), 64, 0, on=hold)
     free.join(LIMIT)
     assert not free.is_alive()
+
+
+@pytest.mark.parametrize("how", ["value", "function"])
+@pytest.mark.parametrize(
+    "name",
+    ["cuMemFree_v2", "cuMemFreeHost", "cuMemHostUnregister", "cuModuleLoadData", "cuModuleUnload", "cuMemPoolTrimTo"],
+)
+def test_calls_that_wait_for_held_work(silicon: Driver, name: str, how: str) -> None:
+    """Measured on a GPU; the first one frees memory that nothing uses."""
+    stream, page = silicon.stream(), ctypes.create_string_buffer(3 << 12)
+    memory, pinned = silicon.memory(1 << 20), silicon.pinned(1 << 16)
+    module = silicon.made("cuModuleLoadData", ptx("fill_u32", "u64 u32 u32"))
+    at = (ctypes.addressof(page) + 4095) // 4096 * 4096
+    assert silicon.cuMemHostRegister_v2(at, 4096, 0) == 0
+    pool = silicon.made("cuMemPoolCreate", POOL)
+    assert silicon.cuMemPoolSetAttribute(pool, 4, byref(c_uint64(2**64 - 1))) == 0  # it keeps what is freed
+    pooled = silicon.made("cuMemAllocFromPoolAsync", 64 << 20, pool, stream)
+    assert silicon.cuMemFreeAsync(pooled, stream) == 0 and silicon.cuStreamSynchronize(stream) == 0
+    arguments = {
+        "cuMemFree_v2": (memory,),
+        "cuMemFreeHost": (pinned,),
+        "cuMemHostUnregister": (at,),
+        "cuModuleLoadData": (byref(c_uint64()), ptx("fill_u32", "u64 u32 u32")),
+        "cuModuleUnload": (module,),
+        "cuMemPoolTrimTo": (pool, 0),
+    }
+    if how == "value":
+        word = silicon.hold(stream)
+    else:
+        word = Word(silicon)
+        assert silicon.host_function(stream, lambda: until(lambda: word.value == 1, "the release")) == 0
+    assert silicon.waits(name, *arguments[name], on=word)
+    assert silicon.cuStreamSynchronize(stream) == 0
+
+
+def test_a_pool_with_nothing_to_give_back_does_not_wait(silicon: Driver) -> None:
+    """Measured on a GPU."""
+    pool, stream = silicon.made("cuMemPoolCreate", POOL), silicon.stream()
+    silicon.hold(stream)
+    assert silicon.cuMemPoolTrimTo(pool, 0) == 0
+    assert silicon.cuStreamQuery(stream) == NOT_READY

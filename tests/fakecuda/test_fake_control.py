@@ -9,6 +9,7 @@ from ctypes import byref, c_int, c_uint64
 
 import pytest
 from fakecuda_help import INVALID_HANDLE, LIMIT, Driver, Word, until
+from which_driver import fake_only
 
 Start = Callable[..., Driver]
 
@@ -167,6 +168,7 @@ def test_unknown_commands_are_refused(cuda: Driver, command: str) -> None:
     assert cuda.control(command) == -1
 
 
+@fake_only("no driver shows the host its memory")
 def test_the_host_sees_the_bytes_only_through_the_control(cuda: Driver) -> None:
     memory = cuda.memory(16)
     assert cuda.lib.fakecuda_host(memory) not in (None, memory)

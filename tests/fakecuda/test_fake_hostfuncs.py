@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from ctypes import byref, c_int, c_void_p
+from ctypes import byref, c_int, c_uint64, c_void_p
 
 import pytest
-from fakecuda_help import (
-    INVALID_VALUE,
-    LIMIT,
-    NOT_PERMITTED,
-    Driver,
-    HostFunction,
-    Word,
-    until,
-)
+from fakecuda_help import INVALID_VALUE, LIMIT, NOT_PERMITTED, Driver, HostFunction, Word, until
+from which_driver import fake_only
 
 Start = Callable[..., Driver]
 
@@ -80,6 +73,7 @@ def test_host_threads_is_how_many_run_at_once(start: Start) -> None:
     assert driver.cuCtxSynchronize() == 0 and sorted(met) == [0, 1]
 
 
+@fake_only("a driver lets some of them pass")
 @pytest.mark.parametrize("name", ["cuEventQuery", "cuDriverGetVersion", "cuStreamSynchronize"])
 def test_every_call_inside_is_refused(cuda: Driver, name: str) -> None:
     """Spec 6.11: 800; the library counts such calls."""
@@ -88,6 +82,21 @@ def test_every_call_inside_is_refused(cuda: Driver, name: str) -> None:
     cuda.host_function(stream, lambda: codes.append(getattr(cuda, name)(arguments[name])))
     assert cuda.cuStreamSynchronize(stream) == 0
     assert codes == [NOT_PERMITTED] and cuda.count("illegal") == 1
+
+
+def test_calls_that_a_driver_refuses_inside(cuda: Driver) -> None:
+    """Measured on a GPU: the only ones of those tried."""
+    stream, codes = cuda.stream(), []
+
+    def inside() -> None:
+        codes.append(cuda.cuCtxGetCurrent(byref(c_uint64())))
+        codes.append(cuda.cuMemAlloc_v2(byref(c_uint64()), 16))
+        codes.append(cuda.cuMemHostAlloc(byref(c_uint64()), 16, 0))
+        codes.append(cuda.cuStreamCreate(byref(c_uint64()), 1))
+
+    cuda.host_function(stream, inside)
+    assert cuda.cuStreamSynchronize(stream) == 0
+    assert codes == [NOT_PERMITTED] * 4
 
 
 def test_a_function_must_be_given(cuda: Driver) -> None:

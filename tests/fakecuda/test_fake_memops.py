@@ -71,6 +71,36 @@ def test_64_bit_operations(cuda: Driver) -> None:
     assert int.from_bytes(cuda.read(memory, 8), "little") == 2**40 + 1
 
 
+def test_64_bit_calls(cuda: Driver) -> None:
+    one, two, memory = cuda.stream(), cuda.stream(), cuda.memory(8)
+    assert cuda.cuMemsetD32Async(memory, 0, 2, one) == 0 and cuda.cuStreamSynchronize(one) == 0
+    assert cuda.cuStreamWaitValue64_v2(one, memory, 2**40 + 1, EQ) == 0
+    assert cuda.pending(one)
+    assert cuda.cuStreamWriteValue64_v2(two, memory, 2**40 + 1, 0) == 0
+    assert cuda.cuStreamSynchronize(one) == 0
+
+
+@pytest.mark.parametrize("memory", ["default pool", "pool", "managed"])
+def test_memory_of_pools_and_managed_memory_hold_no_values(cuda: Driver, memory: str) -> None:
+    """Measured on a GPU, of either width."""
+    stream = cuda.stream()
+    if memory == "managed":
+        at = cuda.made("cuMemAllocManaged", 4096, 1)
+    elif memory == "pool":
+        properties = (c_int * 24)(1, 0, 1, 0)  # pinned memory, without handles, on device 0
+        at = cuda.made("cuMemAllocFromPoolAsync", 4096, cuda.made("cuMemPoolCreate", properties), stream)
+    else:
+        at = cuda.made("cuMemAllocAsync", 4096, stream)
+    assert cuda.cuStreamSynchronize(stream) == 0
+    assert cuda.cuStreamWriteValue32_v2(stream, at, 5, 0) == INVALID_VALUE
+    assert cuda.cuStreamWaitValue32_v2(stream, at, 5, 0) == INVALID_VALUE
+    assert cuda.cuStreamWriteValue64_v2(stream, at, 5, 0) == INVALID_VALUE
+    assert cuda.cuStreamWaitValue64_v2(stream, at, 5, 0) == INVALID_VALUE
+    for operation in (WRITE_32, WAIT_32, WRITE_64, WAIT_64):
+        assert cuda.cuStreamBatchMemOp_v2(stream, 1, (Op * 1)(Op(operation, at, 5)), 0) == INVALID_VALUE
+    assert cuda.cuStreamSynchronize(stream) == 0
+
+
 def test_device_memory_may_be_written_and_waited_for(cuda: Driver) -> None:
     one, two, memory = cuda.stream(), cuda.stream(), cuda.memory(4)
     cuda.cuMemsetD32Async(memory, 0, 1, one)
@@ -91,8 +121,13 @@ def test_a_batch_with_a_mistake_does_nothing(cuda: Driver) -> None:
     stream, word = cuda.stream(), Word(cuda)
     ops = (Op * 2)(Op(WRITE_32, word.address, 1), Op(99, word.address, 1))
     assert cuda.cuStreamBatchMemOp_v2(stream, 2, ops, 0) == INVALID_VALUE
-    assert cuda.cuStreamBatchMemOp_v2(stream, 0, ops, 0) == INVALID_VALUE
     assert cuda.cuStreamSynchronize(stream) == 0 and word.value == 0
+
+
+def test_a_batch_of_nothing_does_nothing(cuda: Driver) -> None:
+    stream = cuda.stream()
+    assert cuda.cuStreamBatchMemOp_v2(stream, 0, (Op * 1)(), 0) == 0
+    assert cuda.cuStreamSynchronize(stream) == 0
 
 
 def test_memops_0_is_a_driver_without_them(start: Start) -> None:

@@ -14,6 +14,7 @@ from fakecuda_help import (
     LEGACY,
     LIMIT,
     NON_BLOCKING,
+    NOT_READY,
     PER_THREAD,
     Driver,
     Word,
@@ -68,6 +69,49 @@ def test_blocking_streams_wait_for_legacy_work(cuda: Driver) -> None:
     assert cuda.pending(blocking) and (word.value, held.value) == (1, 0)
     gate.value = 1
     assert cuda.cuStreamSynchronize(blocking) == 0 and held.value == 1
+
+
+@pytest.mark.parametrize("how", ["value", "function"])
+def test_a_record_that_only_the_legacy_order_holds_up_is_no_work_of_its_stream(cuda: Driver, how: str) -> None:
+    """The event is pending, the stream is idle: measured on a GPU."""
+    blocking, event, done = cuda.stream(0), cuda.event(), cuda.event()
+    assert cuda.cuEventRecord(done, cuda.stream()) == 0
+    if how == "value":
+        gate = cuda.hold(LEGACY)
+    else:
+        gate = Word(cuda)
+        assert cuda.host_function(LEGACY, lambda: until(lambda: gate.value == 1, "the release")) == 0
+    assert cuda.cuStreamWaitEvent(blocking, done, 0) == 0
+    assert cuda.cuEventRecord(event, blocking) == 0
+    assert [cuda.cuStreamQuery(blocking), cuda.cuStreamSynchronize(blocking)] == [0, 0]
+    assert cuda.cuEventQuery(event) == NOT_READY
+    assert cuda.cuEventRecord(event, blocking) == 0
+    assert [cuda.cuStreamQuery(blocking), cuda.cuEventQuery(event)] == [0, NOT_READY]
+    gate.value = 1
+    assert cuda.cuStreamSynchronize(LEGACY) == 0 and cuda.cuEventSynchronize(event) == 0
+
+
+@pytest.mark.parametrize("first", ["work", "record"])
+def test_work_that_the_legacy_order_holds_up_is_seen_beside_a_record(cuda: Driver, first: str) -> None:
+    blocking, event, word = cuda.stream(0), cuda.event(), Word(cuda)
+    gate = cuda.hold(LEGACY)
+    if first == "record":
+        assert cuda.cuEventRecord(event, blocking) == 0
+    write(cuda, blocking, word)
+    if first == "work":
+        assert cuda.cuEventRecord(event, blocking) == 0
+    assert cuda.pending(blocking) and word.value == 0 and cuda.cuEventQuery(event) == NOT_READY
+    assert cuda.waits("cuStreamSynchronize", blocking, on=gate)
+    assert cuda.cuEventSynchronize(event) == 0 and word.value == 1
+
+
+def test_a_wait_for_a_record_that_the_legacy_order_holds_up_is_work(cuda: Driver) -> None:
+    blocking, free, event = cuda.stream(0), cuda.stream(), cuda.event()
+    gate = cuda.hold(LEGACY)
+    assert cuda.cuEventRecord(event, blocking) == 0
+    assert cuda.cuStreamWaitEvent(free, event, 0) == 0
+    assert cuda.pending(free)
+    assert cuda.waits("cuStreamSynchronize", free, on=gate)
 
 
 def test_legacy_work_does_not_wait_for_non_blocking_streams(cuda: Driver) -> None:

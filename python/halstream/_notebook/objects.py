@@ -65,7 +65,7 @@ def event(of: Event) -> str:
             return "closed"
         if not Core.recorded.fget(of):  # type: ignore[attr-defined]
             return "never recorded"
-        return "done" if Core.query(of) else str(_native.describe(of._id))
+        return "done" if _native.event_passed(of._id) else str(_native.describe(of._id))
 
     def device() -> str:
         number = Core._ordinal.fget(of)  # type: ignore[attr-defined]
