@@ -95,6 +95,9 @@ static CUresult check(const struct memory_op *op) {
     uint64_t size = is_wide(op->operation) ? 8 : 4;
     if (op->address % size != 0 || classify(op->address, size, &bad) == UNKNOWN_MEMORY || bad)
         return INVALID_VALUE;
+    struct block *block = find_block(op->address, size);
+    if (block != NULL && block->pool != NULL) /* as measured */
+        return INVALID_VALUE;
     if (waits ? (op->flags & ~(unsigned)FLUSH_FLAG) > NOR : op->flags > 1)
         return INVALID_VALUE;
     return SUCCESS;
