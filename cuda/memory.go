@@ -142,9 +142,8 @@ func (d *Device) allocate(l *live, size uint64, fromPool bool, doing string) (C.
 		return 0, 0, err
 	}
 	if !returned {
-		e := driver.Errorf(driver.OutOfMemory, doing, "%s has not returned for %d ms, and work waits for the host: the driver may "+
-			"wait for that work before it finds %d bytes. Let another thread go on with it, or allocate before",
-			call, stallMost/1_000_000, size)
+		e := driver.Errorf(driver.OutOfMemory, doing, "%s does not return while work waits for the host: before the driver finds "+
+			"%d bytes it may wait for that work. Let another thread go on with it, or allocate before", call, size)
 		e.Code = codeOutOfMemory
 		return 0, 0, e
 	}

@@ -93,9 +93,7 @@ func TestM19_small_blocks_are_of_no_pool(t *testing.T) {
 		require.NoError(t, s.WaitValue(driver.Value{Addr: addr, Value: 7, Condition: driver.Equal, On: driver.OnDevice}))
 		addrs = append(addrs, addr)
 	}
-	done, err := s.Point().Wait(int64(patientLimit))
-	require.NoError(t, err)
-	require.True(t, done)
+	require.True(t, s.Point().Wait(int64(patientLimit)))
 	require.Equal(t, pooled, f.Count("cuMemAllocFromPoolAsync"))
 	require.Equal(t, plain+1, f.Count("cuMemAlloc_v2"))
 	gate, err := s.Gate(1, 0)
@@ -129,9 +127,7 @@ func TestM19_memory_of_the_pool_is_refused_with_what_to_do(t *testing.T) {
 	}
 	require.Equal(t, calls, f.Count("cuStreamBatchMemOp_v2"), "the driver was asked")
 	dev.Free(addr)
-	done, err := s.Point().Wait(int64(patientLimit))
-	require.NoError(t, err)
-	require.True(t, done)
+	require.True(t, s.Point().Wait(int64(patientLimit)))
 }
 
 // Which memory of other libraries can hold values the driver says.
@@ -139,7 +135,7 @@ func TestM19_what_the_driver_refuses_is_explained(t *testing.T) {
 	f, dev, s := fakeDevice(t)
 	addr, err := dev.Alloc(8)
 	require.NoError(t, err)
-	require.NoError(t, f.Control("fault cuStreamBatchMemOp_v2 1 1"))
+	require.NoError(t, f.Control("fault cuStreamBatchMemOp_v2 +1 1"))
 	err = s.WriteValue(driver.Value{Addr: addr, On: driver.OnDevice})
 	require.ErrorContains(t, err, "cuStreamBatchMemOp_v2 failed with CUDA_ERROR_INVALID_VALUE")
 	require.ErrorContains(t, err, "use an array of at most 4096 bytes")
