@@ -176,9 +176,7 @@ func (w *apartCall) end() { park.Put(w.parker) }
 func (w *apartCall) leave(d *Device) {
 	if !w.state.CompareAndSwap(callPending, callLeft) {
 		w.parker.Park(-1, 0) // it has returned just now
-		if w.made && w.undo != nil {
-			d.apart("what undoes "+w.call, func() bool { w.discard(); return false }, nil).leave(d)
-		}
+		d.apart("what undoes "+w.call, func() bool { w.discard(); return false }, nil).leave(d)
 	}
 	park.Put(w.parker)
 }
