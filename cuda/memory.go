@@ -309,7 +309,7 @@ func (d *Device) retryFrees(short bool) {
 	})
 }
 
-// Info implements driver.Device. Memory that the pool keeps for later counts as free, as does a slab without blocks.
+// Info implements driver.Device. Memory that the pool and the slabs keep for later counts as free.
 func (d *Device) Info() (free, total uint64, err error) {
 	const doing = "memory info"
 	if err := d.usable(doing); err != nil {

@@ -46,6 +46,7 @@ type slabs struct {
 	room []*blockSlab // those with unused pages
 	open [smallSizes][]*slabPage
 	idle *blockSlab // has no block in use; there is one such slab at most
+	free uint64     // bytes of the slabs that are in no block
 }
 
 // classOf returns which of the sizes a block of so many bytes has.
@@ -76,6 +77,7 @@ func (p *slabs) takeLocked(class int) uint64 {
 	if page.free == 0 {
 		p.removeOpen(page)
 	}
+	p.free -= smallLeast << class
 	return page.start + uint64(i)*(smallLeast<<class)
 }
 
@@ -107,6 +109,7 @@ func (p *slabs) add(start, size uint64) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = slices.Insert(p.all, p.behind(start), slab)
+	p.free += slabSize
 	p.addRoom(slab)
 	class := classOf(size)
 	page := p.unusedPage()
@@ -126,6 +129,7 @@ func (p *slabs) give(addr uint64) (ours bool, unused uint64) {
 	}
 	page := &slab.pages[(addr-slab.start)/smallMost]
 	page.free |= 1 << ((addr - page.start) / (smallLeast << page.class))
+	p.free += smallLeast << page.class
 	if page.at < 0 {
 		p.addOpen(page)
 	}
@@ -168,18 +172,15 @@ func (p *slabs) clear() (starts []uint64) {
 	for _, slab := range p.all {
 		starts = append(starts, slab.start)
 	}
-	p.all, p.room, p.idle, p.open = nil, nil, nil, [smallSizes][]*slabPage{}
+	p.all, p.room, p.idle, p.free, p.open = nil, nil, nil, 0, [smallSizes][]*slabPage{}
 	return starts
 }
 
-// unused returns how many bytes are in no page: those of the slab without blocks.
+// unused returns how many bytes of the slabs are in no block.
 func (p *slabs) unused() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.idle == nil {
-		return 0
-	}
-	return slabSize
+	return p.free
 }
 
 // has reports whether an address is in a slab.
@@ -202,6 +203,7 @@ func (p *slabs) find(addr uint64) *blockSlab {
 }
 
 func (p *slabs) remove(slab *blockSlab) {
+	p.free -= slabSize
 	i := p.behind(slab.start) - 1
 	p.all = slices.Delete(p.all, i, i+1)
 	p.removeRoom(slab)

@@ -51,6 +51,11 @@ func TestM1_small_blocks_are_aligned_and_apart(t *testing.T) {
 		starts = append(starts, addr)
 	}
 	slices.Sort(starts)
+	used := uint64(0)
+	for _, size := range sizes {
+		used += smallLeast << classOf(size)
+	}
+	require.Equal(t, uint64(len(p.all))*slabSize-used, p.unused())
 	for i := 1; i < len(starts); i++ {
 		require.LessOrEqual(t, starts[i-1]+sizes[starts[i-1]], starts[i], "two blocks share a byte")
 	}
@@ -63,6 +68,7 @@ func TestM1_small_blocks_are_aligned_and_apart(t *testing.T) {
 	ours, _ := p.give(given[0])
 	require.False(t, ours)
 	require.NotZero(t, p.reclaim())
+	require.Zero(t, p.unused())
 	require.Zero(t, p.reclaim())
 	require.Empty(t, p.all)
 	require.Empty(t, p.room)
