@@ -245,13 +245,13 @@ func TestM1_memory_is_allocated_while_every_queue_is_blocked(t *testing.T) {
 		t.Run(fmt.Sprint(drop), func(t *testing.T) {
 			f, dev, _ := contended(t, map[string]string{"CONNECTIONS": "1", "PRIORITY_QUEUES": "0"})
 			s := newStream(t, dev, 1)
-			first, err := dev.Alloc(64)
+			first, err := dev.Alloc(64 << 10)
 			require.NoError(t, err)
 			gate, err := s.Gate(1, 0)
 			require.NoError(t, err)
 			var list []uint64
 			for range 3 {
-				memory, err := dev.Alloc(64)
+				memory, err := dev.Alloc(64 << 10)
 				require.NoError(t, err)
 				list = append(list, memory)
 			}
@@ -259,6 +259,7 @@ func TestM1_memory_is_allocated_while_every_queue_is_blocked(t *testing.T) {
 				dev.Free(list[0])
 				dev.Free(first)
 			}
+			require.Zero(t, f.Count("cuMemFree_v2"), "it would wait for the gate")
 			_, _, err = dev.Info()
 			require.NoError(t, err)
 			gate.Open()

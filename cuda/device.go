@@ -38,7 +38,9 @@ type Device struct {
 	// them, in the same mapping of the driver.
 	freed   addrmap.Ranges
 	sizes   sync.Map // of the blocks in use, by address
-	plain   sync.Map // addresses of blocks that are of no pool
+	plain   sync.Map // addresses of blocks, and of slabs to be freed, that are of no pool
+	pooled  addrmap.Ranges
+	slabs   slabs
 	staged  staged
 	unfreed unfreed
 	working atomic.Int64 // tasks on host threads that are in flight
@@ -309,6 +311,9 @@ func (d *Device) close() {
 	d.staged.drain(d)
 	d.trimMarks(d.state(), 0)
 	d.retryFrees(false)
+	for _, start := range d.slabs.clear() {
+		_ = d.check(C.hs_free(d.ctx(), C.CUdeviceptr(start)), "free")
+	}
 	d.slots.mu.Lock()
 	d.slots.released = true
 	d.slots.mu.Unlock()

@@ -34,18 +34,18 @@ func (b *textBuffer) String() string {
 func TestS2_a_call_that_waits_for_a_held_stream_is_reported(t *testing.T) {
 	t.Setenv("FAKECUDA_DRAIN", "cuMemAllocFromPoolAsync")
 	f := NewFake(t)
-	limit, reports := drainLimit, drainReports
+	limit, reports, most := drainLimit, drainReports, stallMost
 	var text textBuffer
-	drainLimit, drainReports = time.Millisecond, &text
+	drainLimit, drainReports, stallMost = time.Millisecond, &text, int64(time.Hour)
 	drv, err := Open(f.Path)
 	require.NoError(t, err)
 	defer func() {
 		drv.Close()
-		drainLimit, drainReports = limit, reports
+		drainLimit, drainReports, stallMost = limit, reports, most
 	}()
 	dev, err := drv.Open(0)
 	require.NoError(t, err)
-	memory, err := dev.Alloc(64) // nothing is held
+	memory, err := dev.Alloc(pooledSize) // nothing is held
 	require.NoError(t, err)
 	dev.Free(memory)
 	s, err := dev.NewStream(driver.StreamOptions{ID: 7})
@@ -54,7 +54,7 @@ func TestS2_a_call_that_waits_for_a_held_stream_is_reported(t *testing.T) {
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := dev.Alloc(64)
+		_, err := dev.Alloc(pooledSize)
 		done <- err
 	}()
 	require.Eventually(t, func() bool { return text.String() != "" }, 10*time.Second, time.Millisecond)

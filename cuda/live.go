@@ -22,6 +22,7 @@ type live struct {
 	dealt    uint64      // by which turn the driver has dealt out its hardware queue, of the greatest priority
 	blocked  atomic.Bool // whether it did not go on when it was last waited for
 	stalled  atomic.Bool // whether it did not when a call had no other memory, and work waited for the host
+	drains   atomic.Bool // whether the driver did not return from a call for memory, while work waited for the host
 	base     *mark       // the zero of the events' times
 	delay    atomic.Pointer[driver.Function]
 	// condition is the kernel that tells the driver a condition.

@@ -6,6 +6,7 @@ package cuda
 import "C"
 
 import (
+	"slices"
 	"sync"
 
 	"halstream/hal/driver"
@@ -21,25 +22,27 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 	}
 	l := d.state()
 	d.retryFrees(false)
+	if size <= smallMost {
+		if addr, err := d.allocateSmall(l, size, doing); addr != 0 || err != nil {
+			return d.allocated(addr, size, err)
+		}
+	}
 	addr, s, err := d.allocate(l, size, l.pool != 0, doing)
 	if err != nil {
 		return 0, err
 	}
-	if C.hs_code(s) == codeOutOfMemory && l.pool != 0 {
-		// Frees may be pending on the internal stream, and the pool may be fragmented.
-		if _, err := d.awaitInternal(doing); err != nil {
+	if outOfMemory(s) {
+		made, err := d.makeRoom(doing)
+		if err != nil {
 			return 0, err
 		}
-		d.retryFrees(true)
-		trim := func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }
-		if _, err := d.patiently("cuMemPoolTrimTo", doing, trim, nil); err != nil {
-			return 0, err
-		}
-		if addr, s, err = d.allocate(l, size, true, doing); err != nil {
-			return 0, err
+		if made {
+			if addr, s, err = d.allocate(l, size, l.pool != 0, doing); err != nil {
+				return 0, err
+			}
 		}
 	}
-	if C.hs_code(s) == codeOutOfMemory {
+	if outOfMemory(s) {
 		free, total, _ := d.Info() // for the text; the driver's own words stand there, too
 		e := failed(s, doing)
 		e.Text = driver.Errorf(e.Kind, doing, "%d bytes do not fit: %d of %d free on %s (%s)",
@@ -53,10 +56,40 @@ func (d *Device) Alloc(size uint64) (uint64, error) {
 		if addr, err = d.usableNow(addr, size, doing); err != nil {
 			return 0, err
 		}
+		if !d.isPlain(uint64(addr)) {
+			d.pooled.Add(uint64(addr), size)
+		}
 	}
-	d.freed.Remove(uint64(addr), size)
-	d.sizes.Store(uint64(addr), size)
-	return uint64(addr), nil
+	return d.allocated(uint64(addr), size, nil)
+}
+
+// allocated notes that a block is in use.
+func (d *Device) allocated(addr, size uint64, err error) (uint64, error) {
+	if err == nil {
+		d.freed.Remove(addr, size)
+		d.sizes.Store(addr, size)
+	}
+	return addr, err
+}
+
+func outOfMemory(s C.hs_status) bool { return C.hs_code(s) == codeOutOfMemory }
+
+// makeRoom gives unused memory back to the driver. It reports false if the driver waits there for work that may wait
+// for the host, maybe for the caller. Frees may be pending on the internal stream, and the pool may be fragmented.
+func (d *Device) makeRoom(doing string) (bool, error) {
+	l := d.state()
+	if l.pool != 0 {
+		if _, err := d.awaitInternal(doing); err != nil {
+			return false, err
+		}
+	}
+	d.freeSlab(d.slabs.reclaim())
+	d.retryFrees(true)
+	if l.pool == 0 {
+		return true, nil
+	}
+	_, made, err := d.forSome("cuMemPoolTrimTo", doing, func() C.hs_status { return C.hs_pool_trim(l.ctx, l.pool) }, nil)
+	return made, err
 }
 
 // usableNow returns memory that any stream may use at once, for memory of the pool that was
@@ -79,7 +112,7 @@ func (d *Device) usableNow(pooled C.CUdeviceptr, size uint64, doing string) (C.C
 			d.plain.Store(uint64(plain), true)
 			return plain, nil
 		}
-		if C.hs_code(s) == codeOutOfMemory { // the memory of the pool is all there is
+		if outOfMemory(s) { // the memory of the pool is all there is
 			done, waited := d.awaitInternal(doing)
 			if done {
 				return pooled, nil
@@ -104,9 +137,15 @@ func (d *Device) allocate(l *live, size uint64, fromPool bool, doing string) (C.
 		do = func() C.hs_status { return C.hs_alloc_pool(l.ctx, C.uint64_t(size), l.pool, l.internal, &addr) }
 		undo = func() { C.hs_free_pool(l.ctx, addr, l.internal) }
 	}
-	s, err := d.patiently(call, doing, do, undo)
+	s, returned, err := d.forSome(call, doing, do, undo)
 	if err != nil {
 		return 0, 0, err
+	}
+	if !returned {
+		e := driver.Errorf(driver.OutOfMemory, doing, "%s does not return while work waits for the host: before the driver finds "+
+			"%d bytes it may wait for that work. Let another thread go on with it, or allocate before", call, size)
+		e.Code = codeOutOfMemory
+		return 0, 0, e
 	}
 	return addr, s, nil
 }
@@ -175,6 +214,12 @@ func (d *Device) Free(addr uint64) {
 	}
 	if size, ok := d.sizes.LoadAndDelete(addr); ok {
 		d.freed.Add(addr, size.(uint64))
+		d.pooled.Remove(addr, size.(uint64))
+	}
+	if ours, unused := d.slabs.give(addr); ours {
+		d.freeSlab(unused)
+		d.retryFrees(false)
+		return
 	}
 	if d.isPlain(addr) {
 		d.unfreed.add(addr)
@@ -221,6 +266,12 @@ func (u *unfreed) add(addr uint64) {
 	u.mu.Unlock()
 }
 
+func (u *unfreed) has(addr uint64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Contains(u.list, addr)
+}
+
 func (u *unfreed) empty() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -237,15 +288,28 @@ func (d *Device) retryFrees(short bool) {
 	list := d.unfreed.list
 	d.unfreed.list = nil
 	d.unfreed.mu.Unlock()
+	var now []uint64
 	for _, addr := range list {
-		waits := !idle && (stalls || d.isPlain(addr) && !short)
-		if d.opened() && (waits || d.free(addr) != nil) {
+		if !idle && (stalls || d.isPlain(addr) && !short) {
 			d.unfreed.add(addr)
+		} else {
+			now = append(now, addr)
 		}
 	}
+	if len(now) == 0 {
+		return
+	}
+	// Work of another thread, or of another library, may hold the device by now.
+	d.aside("cuMemFree", asideLimit, func() {
+		for _, addr := range now {
+			if d.opened() && d.free(addr) != nil {
+				d.unfreed.add(addr)
+			}
+		}
+	})
 }
 
-// Info implements driver.Device. Memory that the pool keeps for later counts as free.
+// Info implements driver.Device. Memory that the pool and the slabs keep for later counts as free.
 func (d *Device) Info() (free, total uint64, err error) {
 	const doing = "memory info"
 	if err := d.usable(doing); err != nil {
@@ -273,7 +337,7 @@ func (d *Device) Info() (free, total uint64, err error) {
 			return 0, 0, err
 		}
 	}
-	return uint64(unused + kept), uint64(all), nil
+	return uint64(unused+kept) + d.slabs.unused(), uint64(all), nil
 }
 
 // Owns implements driver.Device for freed memory: hal keeps the blocks in use.
@@ -285,7 +349,7 @@ const (
 	memoryDevice = C.HS_MEMORY_DEVICE
 )
 
-// Probe implements driver.VendorDriver. Memory from a pool of this package is unknown
+// Probe implements driver.VendorDriver. Memory from a pool or a slab of this package is unknown
 // here: hal keeps its blocks in use, and its freed memory stays mapped.
 func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ordinal int, known bool) {
 	pools := map[C.CUmemoryPool]bool{}
@@ -294,6 +358,9 @@ func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ord
 		if dev.opened() {
 			any = dev
 			pools[dev.state().pool] = true
+			if dev.slabs.has(addr) {
+				return 0, 0, 0, -1, false
+			}
 		}
 	}
 	if any == nil || d.pinned.owns(addr) {
@@ -311,6 +378,9 @@ func (d *Driver) Probe(addr uint64) (where driver.Where, start, size uint64, ord
 	case memoryHost:
 		return driver.Pinned, uint64(from), uint64(bytes), -1, true
 	case memoryDevice:
+		if on >= 0 && int(on) < len(d.devices) && d.devices[on] != nil && d.devices[on].unfreed.has(uint64(from)) {
+			return 0, 0, 0, -1, false
+		}
 		return driver.OnDevice, uint64(from), uint64(bytes), int(on), true
 	}
 	return 0, 0, 0, -1, false

@@ -53,21 +53,59 @@ func (d *Device) patiently(call, doing string, do func() C.hs_status, undo func(
 		defer d.mayDrain(call)()
 		return do(), nil
 	}
-	var status C.hs_status
-	w := d.apart(call, func() bool { status = do(); return status == 0 }, undo)
-	raised := false
-	for !w.wait(patienceSlice) {
-		if raised = pythonLock.interrupted(&lock); raised {
+	status, _, err := d.elsewhere(lock, forever, call, doing, do, undo)
+	return status, err
+}
+
+// forever is no limit.
+const forever = -1
+
+// forSome is patiently for a call that needs memory or gives it back, and reports whether it has returned. While a
+// device may wait for the host it waits stallMost at most: the work that the driver waits for may wait for the caller.
+func (d *Device) forSome(call, doing string, do func() C.hs_status, undo func()) (C.hs_status, bool, error) {
+	if !d.drv.stalls() {
+		return do(), true, nil
+	}
+	limit := stallMost
+	if l := d.state(); l != nil && l.drains.Load() {
+		limit = min(limit, asideLimit) // no call waits as long again
+	}
+	status, returned, err := d.elsewhere(pythonLock.unlock(), limit, call, doing, do, undo)
+	if l := d.live.Load(); l != nil && err == nil {
+		l.drains.Store(!returned)
+	}
+	return status, returned, err
+}
+
+// elsewhere lets another thread make a call, for at most limit nanoseconds, and takes Python's lock back if lock is one.
+func (d *Device) elsewhere(lock unsafe.Pointer, limit int64, call, doing string, do func() C.hs_status,
+	undo func()) (status C.hs_status, returned bool, err error) {
+	var answer C.hs_status
+	w := d.apart(call, func() bool { answer = do(); return answer == 0 }, undo)
+	for clock := stopwatch(); ; {
+		slice := int64(patienceSlice)
+		if limit != forever {
+			slice = max(0, min(slice, limit-clock()))
+		}
+		if w.wait(slice) {
+			w.end()
+			status, returned = answer, true
+			break
+		}
+		if lock != nil && pythonLock.interrupted(&lock) {
+			w.leave(d)
+			return 0, false, driver.Errorf(driver.Interrupted, doing,
+				"a handler of a signal raised while the driver was in %s", call)
+		}
+		if limit != forever && clock() >= limit {
+			w.leave(d)
 			break
 		}
 	}
-	if !raised {
+	if lock != nil {
 		pythonLock.relock(lock)
-		w.end()
-		return status, nil
 	}
-	w.leave()
-	return 0, driver.Errorf(driver.Interrupted, doing, "a handler of a signal raised while the driver was in %s", call)
+	return status, returned, nil
 }
 
 // asideLimit is for how many nanoseconds a thread waits for a call that gives something back.
@@ -85,13 +123,14 @@ func (d *Device) aside(call string, limit int64, do func()) {
 	if w.wait(limit) {
 		w.end()
 	} else {
-		w.leave()
+		w.leave(d)
 	}
 	pythonLock.relock(lock)
 }
 
 // apartCall is a call that another thread makes.
 type apartCall struct {
+	call   string
 	parker *park.Parker
 	state  atomic.Int32
 	undo   func()
@@ -100,7 +139,7 @@ type apartCall struct {
 
 // apart begins a call on another thread; do reports whether there is something to undo.
 func (d *Device) apart(call string, do func() bool, undo func()) *apartCall {
-	w := &apartCall{parker: park.Get(), undo: undo}
+	w := &apartCall{call: call, parker: park.Get(), undo: undo}
 	d.apartCalls.Add(1)
 	l := d.live.Load()
 	kept := l != nil && l.hold()
@@ -133,11 +172,11 @@ func (w *apartCall) wait(limit int64) bool {
 // end is for who has seen the call return.
 func (w *apartCall) end() { park.Put(w.parker) }
 
-// leave is for who waits no longer. What the call makes is given back.
-func (w *apartCall) leave() {
+// leave is for who waits no longer. What the call makes is given back, on another thread: that may wait, too.
+func (w *apartCall) leave(d *Device) {
 	if !w.state.CompareAndSwap(callPending, callLeft) {
 		w.parker.Park(-1, 0) // it has returned just now
-		w.discard()
+		d.apart("what undoes "+w.call, func() bool { w.discard(); return false }, nil).leave(d)
 	}
 	park.Put(w.parker)
 }

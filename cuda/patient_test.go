@@ -30,6 +30,9 @@ func interruptible(t *testing.T) (raises *atomic.Bool) {
 // heldDevice returns a device with a gate on a stream, where a function of the driver waits for the device.
 func heldDevice(t *testing.T, function string) (*fakectl.Fake, *Device, driver.Gate) {
 	t.Helper()
+	before := stallMost
+	t.Cleanup(func() { stallMost = before }) // no test is to end by the limit, but those of the limit
+	stallMost = int64(time.Hour)
 	f, dev, s := fakeDevice(t)
 	gate, err := s.Gate(3, 0)
 	require.NoError(t, err)
@@ -40,12 +43,15 @@ func heldDevice(t *testing.T, function string) (*fakectl.Fake, *Device, driver.G
 
 const patientLimit = 10 * time.Second
 
+// pooledSize is the size of a block that is in no slab.
+const pooledSize = 64 << 10
+
 func TestP2_a_call_that_waits_for_a_held_device_can_be_interrupted(t *testing.T) {
 	raises := interruptible(t)
 	_, dev, _ := heldDevice(t, "cuMemAllocFromPoolAsync")
 	done := make(chan error, 1)
 	go func() {
-		_, err := dev.Alloc(64)
+		_, err := dev.Alloc(pooledSize)
 		done <- err
 	}()
 	select {
@@ -71,7 +77,7 @@ func TestP2_what_an_interrupted_call_makes_is_given_back(t *testing.T) {
 	raises.Store(true)
 	done := make(chan error, 1)
 	go func() {
-		_, err := dev.Alloc(64)
+		_, err := dev.Alloc(pooledSize)
 		done <- err
 	}()
 	select {
@@ -93,7 +99,7 @@ func TestP2_a_call_that_is_not_interrupted_returns_what_it_makes(t *testing.T) {
 	entered := f.Count("cuMemAllocFromPoolAsync")
 	done := make(chan uint64, 1)
 	go func() {
-		addr, err := dev.Alloc(64)
+		addr, err := dev.Alloc(pooledSize)
 		if err != nil {
 			addr = 0
 		}
@@ -108,7 +114,7 @@ func TestP2_a_call_that_is_not_interrupted_returns_what_it_makes(t *testing.T) {
 
 func TestP2_a_free_that_waits_for_a_held_device_does_not_stop_the_caller(t *testing.T) {
 	f, dev, gate := heldDevice(t, "cuMemFreeAsync")
-	addr, err := dev.Alloc(64)
+	addr, err := dev.Alloc(pooledSize)
 	require.NoError(t, err)
 	alive := f.Count("live.memory")
 	freed := make(chan struct{})
@@ -133,7 +139,7 @@ func TestP2_a_call_is_made_by_the_caller_while_nothing_is_held(t *testing.T) {
 	_, dev, gate := heldDevice(t, "cuMemAllocFromPoolAsync")
 	gate.Open()
 	require.Eventually(t, func() bool { return !dev.drv.stalls() }, patientLimit, time.Millisecond)
-	addr, err := dev.Alloc(64)
+	addr, err := dev.Alloc(pooledSize)
 	require.NoError(t, err)
 	dev.Free(addr)
 }

@@ -43,14 +43,21 @@ func (p *pinned) early(ctx C.CUcontext) {
 		return
 	}
 	p.mu.Lock()
-	done = p.whole != 0
-	if !done {
+	defer p.mu.Unlock()
+	if p.whole == 0 {
 		p.whole, p.free = uint64(addr), []slab{{uint64(addr), reserveSize}}
+		return
 	}
-	p.mu.Unlock()
-	if done {
-		C.hs_host_free(ctx, addr) // two devices were opened at once
+	p.insert(slab{uint64(addr), reserveSize}) // two devices were opened at once; a free would wait for their work
+	p.keep(slab{uint64(addr), reserveSize})
+}
+
+// keep keeps a block for later requests of its size; p.mu is held.
+func (p *pinned) keep(s slab) {
+	if p.spare == nil {
+		p.spare = map[uint64][]uint64{}
 	}
+	p.spare[s.size] = append(p.spare[s.size], s.start)
 }
 
 // carve takes memory from the reserve; p.mu is held. 0 means that it has too little.
@@ -151,15 +158,24 @@ func (d *Driver) AllocHost(size uint64) (uint64, error) {
 	}
 	ctx := dev.ctx()
 	var addr C.uint64_t
-	allocate := func() C.hs_status {
-		s := C.hs_host_alloc(ctx, C.uint64_t(n), &addr)
-		if C.hs_code(s) == codeOutOfMemory {
-			p.drain(d)
-			s = C.hs_host_alloc(ctx, C.uint64_t(n), &addr)
+	allocate := func() (C.hs_status, error) {
+		var found C.uint64_t // the call may run on after this
+		s, err := dev.patiently("cuMemHostAlloc", doing,
+			func() C.hs_status { return C.hs_host_alloc(ctx, C.uint64_t(n), &found) },
+			func() { C.hs_host_free(ctx, found) })
+		if err == nil {
+			addr = found
 		}
-		return s
+		return s, err
 	}
-	s, err := dev.patiently("cuMemHostAlloc", doing, allocate, func() { C.hs_host_free(ctx, addr) })
+	s, err := allocate()
+	if err == nil && outOfMemory(s) {
+		var drained bool
+		_, drained, err = dev.forSome("cuMemFreeHost", doing, func() C.hs_status { p.drain(d); return 0 }, nil)
+		if err == nil && drained {
+			s, err = allocate()
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -210,10 +226,7 @@ func (d *Driver) FreeHost(addr uint64) {
 		p.restore(s)
 		return
 	}
-	if p.spare == nil {
-		p.spare = map[uint64][]uint64{}
-	}
-	p.spare[s.size] = append(p.spare[s.size], addr)
+	p.keep(s)
 }
 
 // OwnsHost implements driver.Driver.

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -96,7 +97,7 @@ func TestM16_a_free_that_another_thread_makes_is_waited_for(t *testing.T) {
 // Work that waits for the caller never lets that stream go on: the call fails, and the next one at once.
 func TestM16_a_stream_that_waits_for_the_caller_is_not_waited_for_long(t *testing.T) {
 	_, dev, s := smallDevice(t, map[string]string{"CONNECTIONS": "1", "PRIORITY_QUEUES": "0"})
-	stallMost = int64(time.Millisecond)
+	stallMost = int64(100 * time.Millisecond) // as long as a call of the driver may take
 	gate, err := s.Gate(1, 0)
 	require.NoError(t, err)
 	t.Cleanup(gate.Open)
@@ -108,4 +109,134 @@ func TestM16_a_stream_that_waits_for_the_caller_is_not_waited_for_long(t *testin
 	gate.Open()
 	require.Eventually(t, func() bool { return !dev.drv.stalls() }, patientLimit, time.Millisecond)
 	endsWell(t, begin(dev))
+}
+
+// shortLimits makes the limits of calls that need memory short.
+func shortLimits(t *testing.T) {
+	t.Helper()
+	before := stallMost
+	stallMost = int64(200 * time.Millisecond)
+	t.Cleanup(func() { stallMost = before })
+}
+
+// fails allocates more than there is on another thread, and returns the error, which has to come while the device
+// is held.
+func fails(t *testing.T, dev *Device, size uint64) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := dev.Alloc(size)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patientLimit):
+		require.Fail(t, "the allocation does not return")
+	}
+	return nil
+}
+
+// A driver that has something to give back waits there for what is held, and that waits for the caller.
+func TestM16_running_out_ends_while_the_driver_gives_memory_back(t *testing.T) {
+	f, dev, s := smallDevice(t, nil)
+	shortLimits(t)
+	addr, err := dev.Alloc(3 << 20)
+	require.NoError(t, err)
+	dev.Free(addr) // the pool keeps it
+	gate, err := s.Gate(1, 0)
+	require.NoError(t, err)
+	t.Cleanup(gate.Open)
+	require.NoError(t, f.Control("drain cuMemPoolTrimTo 1"))
+	trims := f.Count("cuMemPoolTrimTo")
+	for range 3 {
+		var e *driver.Error
+		require.True(t, errors.As(fails(t, dev, 16<<20), &e))
+		require.Equal(t, driver.OutOfMemory, e.Kind)
+	}
+	require.Greater(t, f.Count("cuMemPoolTrimTo"), trims)
+	gate.Open()
+	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
+	require.NoError(t, f.Control("drain cuMemPoolTrimTo 0"))
+	endsWell(t, begin(dev))
+}
+
+// So does one that looks for memory to give back within the allocation.
+func TestM16_running_out_ends_while_the_driver_allocates(t *testing.T) {
+	for function, size := range map[string]uint64{"cuMemAllocFromPoolAsync": 16 << 20, "cuMemAlloc_v2": 8} {
+		t.Run(function, func(t *testing.T) {
+			f, dev, s := smallDevice(t, nil)
+			shortLimits(t)
+			gate, err := s.Gate(1, 0)
+			require.NoError(t, err)
+			t.Cleanup(gate.Open)
+			require.NoError(t, f.Control("drain %s 1", function))
+			require.NoError(t, f.Control("drain cuMemAllocFromPoolAsync 1")) // where no slab is to be had
+			alive := f.Count("live.memory")
+			err = fails(t, dev, size)
+			var e *driver.Error
+			require.True(t, errors.As(err, &e), "%v", err)
+			require.Equal(t, driver.OutOfMemory, e.Kind)
+			require.ErrorContains(t, err, "work waits for the host")
+			gate.Open()
+			given := func() bool { return dev.apartCalls.Load() == 0 && f.Count("live.memory") == alive }
+			require.Eventually(t, given, patientLimit, time.Millisecond, "what the call has made is given back")
+		})
+	}
+}
+
+// What a call has made that was left at the moment of its return is freed by another thread: cuMemFree waits, too.
+func TestP2_what_a_call_made_is_given_back_by_another_thread(t *testing.T) {
+	f, dev, s := fakeDevice(t)
+	gate, err := s.Gate(1, 0)
+	require.NoError(t, err)
+	t.Cleanup(gate.Open)
+	addr, status, err := dev.allocate(dev.state(), slabSize, false, "test")
+	require.NoError(t, err)
+	require.Zero(t, status)
+	require.NoError(t, f.Control("drain cuMemFree_v2 1"))
+	freed := f.Count("cuMemFree_v2")
+	w := dev.apart("test", func() bool { return true }, func() { _ = dev.free(uint64(addr)) })
+	dev.plain.Store(uint64(addr), true)
+	require.Eventually(t, func() bool { return w.state.Load() == callReturned }, patientLimit, time.Millisecond)
+	left := make(chan struct{})
+	go func() {
+		w.leave(dev)
+		close(left)
+	}()
+	select {
+	case <-left:
+	case <-time.After(patientLimit):
+		require.Fail(t, "the thread waits in the driver")
+	}
+	require.Eventually(t, func() bool { return f.Count("cuMemFree_v2") == freed+1 }, patientLimit, time.Millisecond)
+	gate.Open()
+	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
+}
+
+// Pinned memory that is kept is freed before a request fails; so that it ends while the driver waits there.
+func TestM16_running_out_of_pinned_memory_ends_while_the_driver_frees_some(t *testing.T) {
+	f, dev, s := fakeDevice(t)
+	shortLimits(t)
+	addr, err := dev.drv.AllocHost(8 << 20)
+	require.NoError(t, err)
+	dev.drv.FreeHost(addr)
+	gate, err := s.Gate(1, 0)
+	require.NoError(t, err)
+	t.Cleanup(gate.Open)
+	require.NoError(t, f.Control("drain cuMemFreeHost 1"))
+	require.NoError(t, f.Control("fault cuMemHostAlloc +1 2"))
+	done := make(chan error, 1)
+	go func() {
+		_, err := dev.drv.AllocHost(16 << 20)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.ErrorContains(t, err, "cannot be pinned")
+	case <-time.After(patientLimit):
+		require.Fail(t, "the allocation does not return")
+	}
+	gate.Open()
+	require.Eventually(t, func() bool { return dev.apartCalls.Load() == 0 }, patientLimit, time.Millisecond)
 }

@@ -5,7 +5,17 @@ package cuda
 */
 import "C"
 
-import "halstream/hal/driver"
+import (
+	"fmt"
+
+	"halstream/hal/driver"
+)
+
+// valueMemory says in which memory of a device the driver lets streams write and wait for values.
+const valueMemory = "use an array of at most 4096 bytes that is allocated without a stream, or pinned memory"
+
+// Else the text above is wrong, and this does not compile.
+var _ = [1]int{}[smallMost-4096]
 
 // Numbers of the driver's attributes for operations on values of 64 bits, and for
 // the condition that a bit is set in neither.
@@ -49,6 +59,10 @@ func (s *Stream) value(v driver.Value, condition C.int, doing string) (err error
 		return driver.Errorf(driver.NotSupported, doing,
 			"it needs stream memory operations of 64 bits, which %s or its driver has not (CUDA 11.7 has them)", d.title())
 	}
+	if v.On == driver.OnDevice && d.pooled.Has(v.Addr) {
+		return driver.Errorf(driver.InvalidValue, doing, "%#x is memory of a pool of the driver's, where no stream can write a value "+
+			"or wait for one; %s", v.Addr, valueMemory)
+	}
 	dev := C.CUdeviceptr(v.Addr) // the same where addresses are unified
 	if v.On == driver.Pinned {
 		status := C.hs_host_device(d.ctx(), C.uint64_t(v.Addr), &dev)
@@ -57,6 +71,11 @@ func (s *Stream) value(v driver.Value, condition C.int, doing string) (err error
 		}
 	}
 	if err := s.enqueuedOne(C.hs_value(d.ctx(), s.h, dev, C.uint64_t(v.Value), condition), doing); err != nil {
+		if e, ok := err.(*driver.Error); ok && e.Code == C.HS_INVALID_VALUE && v.On == driver.OnDevice {
+			explained := *e
+			explained.Text += fmt.Sprintf("; memory of a pool and managed memory hold no such values: %s", valueMemory)
+			return &explained
+		}
 		return err
 	}
 	if condition != noCondition {

@@ -261,7 +261,8 @@ type ValueAccess struct {
 // pinned memory or memory of the stream's device.
 //
 // # Errors
-//   - [ErrInvalidValue]: the address is not such a one.
+//   - [ErrInvalidValue]: the address is not such a one, or the backend cannot have
+//     values there.
 //   - [ErrWrongDevice]: the address is in memory of another device.
 //   - [ErrNotSupported]: the device cannot.
 //   - [ErrClosed], [ErrWrongContext], [ErrNoContext], [ErrInHostFunction].

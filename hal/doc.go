@@ -194,6 +194,8 @@
 //     are at least a value (by the sign of the difference), equal to it, or have a
 //     bit that is set in both or in neither. They are checked when the stream
 //     reaches the wait, and again after every change, including changes by the host.
+//     A backend may have device memory that cannot hold values, and refuses them there;
+//     a block of at most 4096 bytes that is allocated without a stream can.
 //   - M20: A tensor of another library is used as it is described. A description that
 //     cannot be true is refused and the wrong field named; so is a tensor on a device
 //     whose memory the backend cannot access.

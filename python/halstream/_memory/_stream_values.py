@@ -20,14 +20,15 @@ def write_value(stream: Stream, address: int, value: int) -> None:
     stream : Stream
         The stream that writes.
     address : int
-        A multiple of 8, in pinned memory or memory of the stream's device.
+        A multiple of 8, in pinned memory or memory of the stream's device. On CUDA
+        that is an array of at most 4096 bytes, allocated without a stream.
     value : int
         From 0 to ``2**64 - 1``.
 
     Raises
     ------
     InvalidValueError
-        If the address is another one.
+        If the address is another one, or the driver allows no values there.
     WrongDeviceError
         If it is memory of another device.
     NotSupportedError
