@@ -166,7 +166,11 @@ func (d *Device) apart(call string, do func() bool, undo func()) *apartCall {
 func (w *apartCall) wait(limit int64) bool {
 	driver.EndWaitsOnSignal(true)
 	defer driver.EndWaitsOnSignal(false)
-	return w.parker.Park(limit, 0)
+	returned := w.parker.Park(limit, 0)
+	if returned {
+		w.state.Load() // what the call has written is seen behind this
+	}
+	return returned
 }
 
 // end is for who has seen the call return.

@@ -221,6 +221,8 @@ func TestM2_closing_frees_the_slabs(t *testing.T) {
 	require.NoError(t, err)
 	_, err = dev.Alloc(8)
 	require.NoError(t, err)
+	freed := f.Count("cuMemFree_v2")
 	drv.Close()
+	require.Equal(t, freed+1, f.Count("cuMemFree_v2"))
 	require.Zero(t, f.Count("live.memory"))
 }
