@@ -46,6 +46,7 @@ func (s *Stream) Keep() {
 		m.release()
 		return
 	}
+	s.noteRecord(m)
 	s.mu.Lock()
 	s.kept = append(s.kept, keptMark{place, m})
 	many := len(s.kept) > maxKept
